@@ -1,0 +1,140 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// Class says what an error means for the script that was to run.
+type Class uint8
+
+const (
+	// Other: Redis answered with an error that no other class covers, or the
+	// reply had an unexpected form. The script's contract says what it did.
+	Other Class = iota
+	// NotSent: nothing reached Redis, because no connection could be had or
+	// ctx ended first. The script did not run.
+	NotSent
+	// Unknown: the script was sent, or may have been, and the reply is
+	// missing. It may have run, may be running, and may still run.
+	Unknown
+	// Passing: Redis answered that it cannot run the script at the moment
+	// (loading, failing over, resharding, out of memory, too few replicas).
+	// The script did not change anything.
+	Passing
+	// Denied: Redis refused the user, the password, or a right that the
+	// script or subscription needs. It does not pass by itself.
+	Denied
+	// WrongType: a key holds a type that the script did not expect.
+	WrongType
+	// CrossSlot: the keys do not lie in one slot of the cluster.
+	CrossSlot
+	// NoScript: the server does not know the script. Drivers answer it
+	// themselves, with EVAL; it never reaches their callers.
+	NoScript
+)
+
+var classNames = [...]string{
+	"other", "not sent", "unknown", "passing", "denied", "wrong type", "cross slot", "no script",
+}
+
+// String returns the class's name, in words.
+func (c Class) String() string { return classNames[c] }
+
+// Error is what drivers return: the client library's error and its class.
+type Error struct {
+	Class Class
+	Err   error
+}
+
+// Error returns the underlying error's text.
+func (e *Error) Error() string {
+	if e.Class == Unknown {
+		return "no reply, so it is not known whether the command ran: " + e.Err.Error()
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the client library's own error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ClassOf returns the class of err. An error that carries none is taken for
+// [Unknown], the class that promises least; ClassOf must not be asked about a
+// nil error.
+func ClassOf(err error) Class {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return Unknown
+}
+
+// ReplyError returns the error for an error reply of Redis: err is the client
+// library's error, message its text as Redis sent it.
+func ReplyError(err error, message string) error {
+	return &Error{Class: ClassifyReply(message), Err: err}
+}
+
+// ContextError returns the error for a call that ended because ctx did. It
+// matches ctx.Err() and the context's cause.
+func ContextError(ctx context.Context, class Class) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); cause != err {
+		err = errors.Join(err, cause)
+	}
+	return &Error{Class: class, Err: err}
+}
+
+// replyClasses maps the first word of an error reply to its class.
+var replyClasses = map[string]Class{
+	"NOSCRIPT":    NoScript,
+	"WRONGTYPE":   WrongType,
+	"CROSSSLOT":   CrossSlot,
+	"NOAUTH":      Denied,
+	"WRONGPASS":   Denied,
+	"NOPERM":      Denied,
+	"DENIED":      Denied, // protected mode
+	"BUSY":        Passing,
+	"LOADING":     Passing,
+	"OOM":         Passing,
+	"READONLY":    Passing,
+	"MASTERDOWN":  Passing,
+	"NOREPLICAS":  Passing,
+	"TRYAGAIN":    Passing,
+	"CLUSTERDOWN": Passing,
+	"MISCONF":     Passing,
+	"MOVED":       Passing, // a redirection the client gave up on
+	"ASK":         Passing,
+}
+
+// errTexts classifies replies whose first word is only ERR. The texts are
+// those of Redis 7.0 to 8.6 and Valkey 8 and 9.
+var errTexts = []struct {
+	text  string
+	class Class
+}{
+	{"can't access at least one of the keys", Denied}, // ACL inside Lua, Redis 7.0
+	{"can't run this command or subcommand", Denied},  // ACL inside Lua, Redis 7.0
+	{"can't access at least one of the channels", Denied},
+	{"ACL failure in script", Denied}, // ACL inside Lua, Redis 7.2 and later
+	{"invalid password", Denied},
+	{"Client sent AUTH", Denied}, // password given to a server without one
+	{"AUTH <password> called without any password configured", Denied},
+	{"max number of clients reached", Passing},
+	{"WRONGTYPE Operation against", WrongType}, // miniredis wraps replies of Lua
+}
+
+// ClassifyReply returns the class of an error reply from its text.
+func ClassifyReply(message string) Class {
+	word, _, _ := strings.Cut(strings.TrimPrefix(message, "-"), " ")
+	if class, ok := replyClasses[word]; ok {
+		return class
+	}
+	for _, t := range errTexts {
+		if strings.Contains(message, t.text) {
+			return t.class
+		}
+	}
+	return Other
+}

@@ -1,0 +1,3 @@
+module github.com/mortise-go/mortise
+
+go 1.26.0
