@@ -97,8 +97,9 @@ type Topology struct {
 // Redis can be reached, for as long as the channel is wanted.
 type Subscriber interface {
 	// Subscribe adds channel to the wanted set. A channel may be wanted as a
-	// classic and as a sharded one at the same time. Wanting it twice is the
-	// same as wanting it once.
+	// classic and as a sharded one at the same time. Each call is answered by
+	// a later Sink.Subscribed or Sink.Refused, also when the channel is
+	// subscribed already or was unsubscribed a moment ago.
 	Subscribe(channel string, sharded bool)
 	// Unsubscribe removes channel from the wanted set.
 	Unsubscribe(channel string, sharded bool)

@@ -1,0 +1,97 @@
+// Package keyspace holds the name of every key and channel that mortise
+// touches, and the rules for the names that users may choose.
+//
+// All names follow Redisson: a derived key is its prefix, a colon, and the
+// lock's name in braces, so that the cluster puts both into one slot. A name
+// that already contains an opening brace is not wrapped again
+// (org.redisson.RedissonObject, prefixName).
+package keyspace
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxName is the longest name admitted, in bytes.
+const MaxName = 512
+
+// Slots is the number of slots of a Redis Cluster.
+const Slots = 16384
+
+// LockChannel is the channel on which releases of the lock name are announced.
+func LockChannel(name string) string { return prefixed("redisson_lock__channel", name) }
+
+func prefixed(prefix, name string) string {
+	if strings.Contains(name, "{") {
+		return prefix + ":" + name
+	}
+	return prefix + ":{" + name + "}"
+}
+
+// Check returns an error that says what is wrong with name, or nil. With any
+// set, only what no deployment can work with is refused; without it, also a
+// name that could not be unlocked on a cluster and one that is reserved.
+func Check(name string, any bool) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("the name is empty")
+	case len(name) > MaxName:
+		return fmt.Errorf("the name has %d bytes; at most %d are allowed", len(name), MaxName)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("the name is not valid UTF-8")
+	}
+	for _, r := range name {
+		if r < ' ' || r == 0x7f {
+			return fmt.Errorf("the name contains the control character %U", r)
+		}
+	}
+	if any {
+		return nil
+	}
+	if strings.HasPrefix(name, "redisson_") || strings.HasPrefix(name, "mortise:") {
+		return fmt.Errorf("the prefixes %q and %q are reserved for the keys beside a lock", "redisson_", "mortise:")
+	}
+	return CheckSlot(name)
+}
+
+// CheckSlot returns an error if the keys derived from name would not lie in
+// the slot of name itself. Such a lock can be acquired on a cluster, but never
+// released.
+func CheckSlot(name string) error {
+	if hashed(prefixed("p", name)) == hashed(name) {
+		return nil
+	}
+	return fmt.Errorf("the braces in the name would put its keys into different cluster slots; " +
+		"use no braces, or one closed pair around the part that decides the slot, as in {order}:42")
+}
+
+// hashed returns the part of key that the cluster hashes: what stands between
+// the first opening brace and the next closing one, if that is not empty.
+func hashed(key string) string {
+	_, rest, ok := strings.Cut(key, "{")
+	if !ok {
+		return key
+	}
+	tag, _, ok := strings.Cut(rest, "}")
+	if !ok || tag == "" {
+		return key
+	}
+	return tag
+}
+
+// Slot returns the cluster slot of key.
+func Slot(key string) uint16 {
+	crc := uint16(0)
+	for _, b := range []byte(hashed(key)) {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc % Slots
+}

@@ -1,0 +1,86 @@
+package keyspace
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestLockChannelFollowsRedissonsBraceRule(t *testing.T) {
+	for name, want := range map[string]string{
+		"job":       "redisson_lock__channel:{job}",
+		"{t}:x":     "redisson_lock__channel:{t}:x",
+		"x{t}y":     "redisson_lock__channel:x{t}y",
+		"a{b}c{d}":  "redisson_lock__channel:a{b}c{d}",
+		"order: 42": "redisson_lock__channel:{order: 42}",
+	} {
+		if got := LockChannel(name); got != want {
+			t.Errorf("LockChannel(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	tests := []struct {
+		name        string
+		strict, any bool // admitted
+	}{
+		{"job", true, true},
+		{"{t}:x", true, true},
+		{"x{t}y", true, true},
+		{"a{b}c{d}", true, true},
+		{"ümläut 名", true, true},
+		{strings.Repeat("x", MaxName), true, true},
+		{strings.Repeat("x", MaxName+1), false, false},
+		{"", false, false},
+		{"a\x00b", false, false},
+		{"a\nb", false, false},
+		{"a\x7fb", false, false},
+		{"\xff\xfe", false, false},
+		{"redisson_lock_queue:{job}", false, true},
+		{"mortise:x", false, true},
+		{"a{b", false, true},
+		{"{}x", false, true},
+		{"x{}y", false, true},
+		{"a}b", false, true},
+		{"}x", false, true},
+		{"x{}{y}", false, true},
+		{"{", false, true},
+		{"a}b{c", false, true},
+		{"{open", false, true},
+	}
+	for _, test := range tests {
+		if err := Check(test.name, false); (err == nil) != test.strict {
+			t.Errorf("Check(%.20q, false) = %v, want admitted %v", test.name, err, test.strict)
+		}
+		if err := Check(test.name, true); (err == nil) != test.any {
+			t.Errorf("Check(%.20q, true) = %v, want admitted %v", test.name, err, test.any)
+		}
+	}
+}
+
+// The slots were asked of redis-server 7.0.15 with CLUSTER KEYSLOT.
+func TestSlot(t *testing.T) {
+	for key, want := range map[string]uint16{
+		"":           0,
+		"foo":        12182,
+		"123456789":  12739,
+		"{foo}bar":   12182,
+		"x{foo}y{z}": 12182,
+		"{}foo":      9500,
+	} {
+		if got := Slot(key); got != want {
+			t.Errorf("Slot(%q) = %d, want %d", key, got, want)
+		}
+	}
+}
+
+func FuzzAdmittedNamesShareASlotWithTheirKeys(f *testing.F) {
+	for _, s := range []string{"job", "{t}:x", "a}b", "x{}y", "a{b}c{d}", "{open"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if Check(name, false) == nil && Slot(LockChannel(name)) != Slot(name) {
+			t.Errorf("%q is admitted, but its channel lies in another slot", name)
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+var (
+	lockAcquire = load("lock_acquire")
+	lockReenter = load("lock_reenter")
+	lockLeave   = load("lock_leave")
+	lockRelease = load("lock_release")
+	lockForce   = load("lock_force")
+)
+
+// ErrKind is returned where a name holds something that is not a lock.
+var ErrKind = errors.New("the name holds something else than a plain lock")
+
+// Holder is somebody's entry in a lock.
+type Holder struct {
+	Owner string
+	Count int
+	TTL   time.Duration // -1 if the key has none
+}
+
+// LockAcquire acquires the lock key for owner, who must not have held it
+// before. It reports who has it otherwise.
+func LockAcquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration) (ok bool, by Holder, err error) {
+	v, err := d.Eval(ctx, driver.Call{Script: lockAcquire, Keys: []string{key}, Args: []string{owner, millis(lease)}})
+	if err != nil {
+		return false, Holder{}, err
+	}
+	switch {
+	case v.At(0).Int() == 1:
+		return true, Holder{}, nil
+	case v.At(0).Int() == -1:
+		return false, Holder{}, ErrKind
+	case v.Len() == 4:
+		return false, holder(v.At(1), v.At(2), v.At(3)), nil
+	}
+	return false, Holder{}, unexpected(lockAcquire, v)
+}
+
+// LockReenter sets the count of a lock that owner holds and extends its lease.
+// It reports false if owner does not hold it.
+func LockReenter(ctx context.Context, d driver.Driver, key, owner string, count int, lease time.Duration) (bool, error) {
+	return flag(ctx, d, driver.Call{
+		Script: lockReenter, Keys: []string{key},
+		Args: []string{owner, strconv.Itoa(count), millis(lease)},
+	})
+}
+
+// LockLeave sets the count of a lock that owner holds and goes on holding. It
+// reports false if owner does not hold it.
+func LockLeave(ctx context.Context, d driver.Driver, key, owner string, count int) (bool, error) {
+	return flag(ctx, d, driver.Call{
+		Script: lockLeave, Keys: []string{key},
+		Args: []string{owner, strconv.Itoa(count)},
+	})
+}
+
+// LockRelease releases the lock key entirely. It reports false if owner does
+// not hold it. With released true, err may still say, with class Denied, that
+// waiters could not be told.
+func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish) (released bool, err error) {
+	v, err := d.Eval(ctx, driver.Call{
+		Script: lockRelease, Keys: []string{key},
+		Args: append([]string{owner, channel}, p.commands()...),
+	})
+	if err != nil {
+		return false, err
+	}
+	if v.Kind() != driver.Array || v.Len() == 0 {
+		return false, unexpected(lockRelease, v)
+	}
+	return v.At(0).Int() == 1, unheard(v.At(1).Str())
+}
+
+// LockForce frees the lock key whoever holds it, and reports who that was.
+func LockForce(ctx context.Context, d driver.Driver, key, channel string, p Publish) (freed bool, by Holder, err error) {
+	v, err := d.Eval(ctx, driver.Call{
+		Script: lockForce, Keys: []string{key},
+		Args: append([]string{channel}, p.commands()...),
+	})
+	if err != nil {
+		return false, Holder{}, err
+	}
+	switch {
+	case v.Len() == 4:
+		return true, holder(driver.IntValue(-1), v.At(1), v.At(2)), unheard(v.At(3).Str())
+	case v.Len() == 1 && v.At(0).Int() == -1:
+		return false, Holder{}, ErrKind
+	case v.Len() == 1:
+		return false, Holder{}, nil
+	}
+	return false, Holder{}, unexpected(lockForce, v)
+}
+
+// unheard is the error for a release that Redis did not let us announce.
+func unheard(reason string) error {
+	if reason == "" {
+		return nil
+	}
+	err := errors.New("released, but Redis refused to tell the waiters: " + reason)
+	return &driver.Error{Class: driver.ClassifyReply(reason), Err: err}
+}
+
+func holder(left, owner, count driver.Value) Holder {
+	n, _ := strconv.Atoi(count.Str()) // a foreign value that is no number reads as 0
+	return Holder{Owner: owner.Str(), Count: n, TTL: ttl(left)}
+}
+
+// flag runs a script that answers {1} or {0}.
+func flag(ctx context.Context, d driver.Driver, call driver.Call) (bool, error) {
+	v, err := d.Eval(ctx, call)
+	if err != nil {
+		return false, err
+	}
+	if v.Kind() != driver.Array || v.Len() != 1 {
+		return false, unexpected(call.Script, v)
+	}
+	return v.At(0).Int() == 1, nil
+}

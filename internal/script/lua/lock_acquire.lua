@@ -1,0 +1,25 @@
+-- Acquires a lock for an owner that acquires it only once.
+--
+-- KEYS[1]  the lock: hash {owner -> count}
+-- ARGV[1]  owner
+-- ARGV[2]  lease in ms
+--
+-- {1}                    acquired, or acquired by an earlier copy of this call
+-- {0, ttl, owner, count} held by another; ttl in ms, -1 if the key has none
+-- {-1}                   the key is a hash, but not that of a plain lock
+--
+-- A repeat must not set the count back: a re-entry may have raised it since.
+local holders = redis.call('hlen', KEYS[1])
+if holders == 0 then
+  redis.call('hset', KEYS[1], ARGV[1], 1)
+  redis.call('pexpire', KEYS[1], ARGV[2])
+  return {1}
+end
+if holders > 1 then return {-1} end
+local ttl = redis.call('pttl', KEYS[1])
+local holder = redis.call('hgetall', KEYS[1])
+if holder[1] == ARGV[1] then
+  if ttl < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
+  return {1}
+end
+return {0, ttl, holder[1], holder[2]}

@@ -1,0 +1,13 @@
+-- Sets the count of a lock that the owner holds, and makes it last.
+--
+-- KEYS[1]  the lock: hash {owner -> count}
+-- ARGV[1]  owner
+-- ARGV[2]  the new count, absolute, so that a repeat changes nothing
+-- ARGV[3]  lease in ms; a longer one that is already set stays
+--
+-- {1}  done
+-- {0}  the owner does not hold the lock; nothing was changed
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return {0} end
+redis.call('hset', KEYS[1], ARGV[1], ARGV[2])
+if redis.call('pttl', KEYS[1]) < tonumber(ARGV[3]) then redis.call('pexpire', KEYS[1], ARGV[3]) end
+return {1}

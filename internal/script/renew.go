@@ -1,0 +1,66 @@
+package script
+
+import (
+	"context"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+var renew = load("renew")
+
+// RenewBatch is the largest number of leases that one script renews. It is
+// Redisson's number: large enough that the script's fixed cost vanishes, small
+// enough that it does not hold up the server.
+const RenewBatch = 100
+
+// Lease is a lock to renew.
+type Lease struct {
+	Key, Owner string
+	TTL        time.Duration
+}
+
+// The answers of [Renew].
+const (
+	Renewed = 1
+	Gone    = 0  // the key does not exist any more
+	Taken   = -1 // the key exists, but the owner has no part in it
+)
+
+// Renew extends the leases of each group, one script per group, all in one
+// batch. The keys of a group must share a slot, and there must be at most
+// [RenewBatch] of them. Result i belongs to group i: an error, or one answer
+// per lease.
+func Renew(ctx context.Context, d driver.Driver, groups [][]Lease) []RenewResult {
+	calls := make([]driver.Call, len(groups))
+	for i, group := range groups {
+		call := driver.Call{Script: renew, Keys: make([]string, 0, len(group)), Args: make([]string, 0, 2*len(group))}
+		for _, l := range group {
+			call.Keys = append(call.Keys, l.Key)
+			call.Args = append(call.Args, l.Owner, millis(l.TTL))
+		}
+		calls[i] = call
+	}
+	results := make([]RenewResult, len(groups))
+	for i, r := range d.Batch(ctx, calls) {
+		if r.Err != nil {
+			results[i].Err = r.Err
+			continue
+		}
+		if r.Value.Len() != len(groups[i]) {
+			results[i].Err = unexpected(renew, r.Value)
+			continue
+		}
+		results[i].States = make([]int, r.Value.Len())
+		for j := range results[i].States {
+			results[i].States[j] = int(r.Value.At(j).Int())
+		}
+	}
+	return results
+}
+
+// RenewResult is the outcome for one group of [Renew].
+type RenewResult struct {
+	States []int // Renewed, Gone or Taken
+	Err    error
+}

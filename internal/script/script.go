@@ -1,0 +1,69 @@
+// Package script runs the Lua scripts of mortise. Each operation is one file
+// in lua/, whose header is its contract, and one function here with the same
+// name. Nothing else in mortise calls Eval.
+//
+// Every script is safe to run twice for the same owner: it writes absolute
+// values, and asks first whether the owner still holds what it is about to
+// change. Every script checks first, writes last and publishes at the very
+// end, because Redis does not roll a failed script back.
+package script
+
+import (
+	"embed"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+//go:embed lua/*.lua
+var sources embed.FS
+
+func load(name string) *driver.Script {
+	source, err := sources.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic("mortise: script is not embedded: " + err.Error())
+	}
+	return driver.NewScript(name, string(source))
+}
+
+// Publish says how scripts announce: with PUBLISH, with SPUBLISH, or both.
+type Publish uint8
+
+// The ways to publish. Redisson uses Sharded on a cluster that knows it, and
+// Classic everywhere else.
+const (
+	Classic Publish = iota
+	Sharded
+	Both
+)
+
+// commands is the tail of a publishing script's arguments.
+func (p Publish) commands() []string {
+	switch p {
+	case Sharded:
+		return []string{"spublish"}
+	case Both:
+		return []string{"publish", "spublish"}
+	default:
+		return []string{"publish"}
+	}
+}
+
+// millis formats a lease for Redis. A part of a millisecond is dropped, never
+// added: the key must not outlive what the holder was told.
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// ttl is the reverse of millis. A key without TTL is reported as -1.
+func ttl(v driver.Value) time.Duration {
+	if v.Int() < 0 {
+		return -1
+	}
+	return time.Duration(v.Int()) * time.Millisecond
+}
+
+// unexpected is the error for a reply that breaks the script's contract.
+func unexpected(s *driver.Script, v driver.Value) error {
+	return &driver.Error{Class: driver.Other, Err: fmt.Errorf("script %s gave the unexpected reply %v", s.Name(), v)}
+}

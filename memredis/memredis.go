@@ -1,0 +1,66 @@
+// Package memredis is an embedded Redis: a real server in the memory of the
+// process, for tests, demonstrations and trying things out.
+//
+// It runs miniredis with a clock, so that leases end by themselves as they do
+// on a real server. It is not for production: it keeps nothing, replicates
+// nothing, and runs a script about fifty times slower than Redis.
+//
+// Tests of code that uses mortise need neither a Redis server nor a port:
+//
+//	server := memredis.New()
+//	defer server.Close()
+//	client := mortise.New(server.Driver(), nil)
+//	defer client.Close()
+//
+// Inside a [testing/synctest] bubble the server's time is the bubble's, so a
+// test may wait for a lease of hours to end in no time at all. Create the
+// server inside the bubble.
+package memredis
+
+import (
+	"net"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/mortise-go/mortise/driver"
+)
+
+// Server is an embedded Redis. Its methods are safe for concurrent use.
+type Server struct {
+	mini *miniredis.Miniredis
+}
+
+// New returns an embedded Redis that is not reachable from outside the
+// process. Connect to it with [Server.Driver] or [Server.Dial], and close it
+// at the end.
+func New() *Server {
+	mini := miniredis.NewMiniRedis()
+	mini.ClockTTL(true)
+	return &Server{mini: mini}
+}
+
+// Listen returns an embedded Redis that accepts connections of any Redis
+// client on the TCP address addr, such as "127.0.0.1:6379", or "127.0.0.1:0"
+// for a free port. There is no password: listen on loopback only.
+func Listen(addr string) (*Server, error) {
+	s := New()
+	if err := s.mini.StartAddr(addr); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Addr returns the address that the server listens on. It must not be called
+// for a server that does not listen.
+func (s *Server) Addr() string { return s.mini.Addr() }
+
+// Dial returns a new connection to the server, in memory. It is what the
+// dialer option of a Redis client wants; the client must speak RESP2
+// (AlwaysRESP2 in rueidis, Protocol: 2 in go-redis).
+func (s *Server) Dial() (net.Conn, error) { return s.mini.Dial() }
+
+// Driver returns a new driver for mortise.New, connected to the server in
+// memory. Each mortise client needs a driver of its own.
+func (s *Server) Driver() driver.Driver { return newEmbedded(s) }
+
+// Close ends the server and its connections, and forgets everything.
+func (s *Server) Close() { s.mini.Close() }

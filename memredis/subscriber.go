@@ -1,0 +1,147 @@
+package memredis
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/resp"
+)
+
+// redial is how long the subscriber waits before it opens a new connection
+// after the last one was closed.
+const redial = 10 * time.Millisecond
+
+// subscriber keeps channels subscribed on one connection. The embedded server
+// is no cluster: it knows no sharded channels, and none are ever wanted.
+type subscriber struct {
+	server *Server
+	sink   driver.Sink
+	wake   chan struct{} // capacity 1: wanted has changed
+	done   chan struct{}
+	closed sync.Once
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	wanted  map[string]int // channel -> number of the request for it
+	asked   int
+	started bool
+}
+
+func newSubscriber(server *Server, sink driver.Sink) *subscriber {
+	return &subscriber{
+		server: server, sink: sink,
+		wake: make(chan struct{}, 1), done: make(chan struct{}), wanted: make(map[string]int),
+	}
+}
+
+func (s *subscriber) Subscribe(channel string, sharded bool) {
+	if sharded {
+		s.sink.Refused(channel, &driver.Error{Class: driver.Denied, Err: errors.New("the embedded Redis has no sharded channels")})
+		return
+	}
+	s.want(channel, true)
+}
+
+func (s *subscriber) Unsubscribe(channel string, sharded bool) { s.want(channel, false) }
+
+func (s *subscriber) want(channel string, yes bool) {
+	s.mu.Lock()
+	if yes {
+		s.asked++
+		s.wanted[channel] = s.asked
+	} else {
+		delete(s.wanted, channel)
+	}
+	if !s.started && yes {
+		s.started = true
+		s.wg.Go(s.run)
+	}
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *subscriber) Close() error {
+	s.closed.Do(func() { close(s.done) })
+	s.wg.Wait()
+	return nil
+}
+
+func (s *subscriber) run() {
+	for {
+		if c, err := s.server.Dial(); err == nil {
+			s.serve(c)
+		}
+		select {
+		case <-s.done:
+			return
+		case <-time.After(redial):
+		}
+	}
+}
+
+// serve uses one connection until it fails or the subscriber is closed.
+func (s *subscriber) serve(c net.Conn) {
+	dead := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(dead)
+		s.read(c)
+	})
+	has := make(map[string]int)
+	for s.update(c, has) {
+		select {
+		case <-s.wake:
+			continue
+		case <-dead:
+		case <-s.done:
+		}
+		break
+	}
+	_ = c.Close()
+	wg.Wait()
+}
+
+// update makes what the connection has equal to what is wanted. A request that
+// comes again is sent again, because each is owed a confirmation.
+func (s *subscriber) update(c net.Conn, has map[string]int) bool {
+	var b []byte
+	s.mu.Lock()
+	for channel, request := range s.wanted {
+		if has[channel] != request {
+			has[channel] = request
+			b = resp.Append(b, "SUBSCRIBE", channel)
+		}
+	}
+	for channel := range has {
+		if s.wanted[channel] == 0 {
+			delete(has, channel)
+			b = resp.Append(b, "UNSUBSCRIBE", channel)
+		}
+	}
+	s.mu.Unlock()
+	_, err := c.Write(b)
+	return err == nil
+}
+
+func (s *subscriber) read(c net.Conn) {
+	r := bufio.NewReader(c)
+	for {
+		v, err := resp.Read(r)
+		if err != nil {
+			return
+		}
+		switch v.At(0).Str() {
+		case "message":
+			s.sink.Message(v.At(1).Str(), v.At(2).Str())
+		case "subscribe":
+			s.sink.Subscribed(v.At(1).Str())
+		}
+	}
+}
