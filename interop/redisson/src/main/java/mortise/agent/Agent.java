@@ -1,0 +1,92 @@
+package mortise.agent;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+
+/**
+ * A process that works with Redisson's locks on command.
+ *
+ * <p>Each line of standard input is {@code <id> <thread> <command> [argument...]}, separated by single spaces. Every
+ * thread name is a Java thread of its own, which runs its commands in the order they came; so a thread that waits for
+ * a lock holds up nobody else, and a thread name is one lock owner. Each command is answered by one line of JSON
+ * (see {@link Answers}) that carries its id. The first line, with id {@code ready}, tells who the agent is.
+ *
+ * <p>{@code bye} shuts Redisson down in order. The end of standard input ends the process on the spot and leaves its
+ * locks to their TTL, so that no agent outlives the test that started it.
+ */
+public final class Agent {
+    private final RedissonClient redisson;
+    private final Answers answers;
+    private final Map<String, Command> commands;
+    private final Map<String, ExecutorService> threads = new HashMap<>();
+
+    private Agent(RedissonClient redisson, Answers answers) {
+        this.redisson = redisson;
+        this.answers = answers;
+        this.commands = Commands.all();
+    }
+
+    public static void main(String[] args) throws IOException {
+        Answers answers = new Answers(System.out);
+        long start = System.nanoTime();
+        RedissonClient redisson;
+        try {
+            redisson = Redisson.create(Settings.parse(args));
+        } catch (RuntimeException failure) {
+            answers.failed("ready", start, failure);
+            Runtime.getRuntime().halt(2);
+            return;
+        }
+        answers.succeeded("ready", start, Identity.of(redisson));
+        new Agent(redisson, answers).serve();
+    }
+
+    private void serve() throws IOException {
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String[] words = line.split(" ");
+            if (words.length < 3) {
+                answers.failed(words[0], System.nanoTime(),
+                        new IllegalArgumentException("want: <id> <thread> <command> [argument...], got: " + line));
+                continue;
+            }
+            if (words[2].equals("bye")) {
+                bye(words[0]);
+            }
+            thread(words[1]).execute(() -> run(words));
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private ExecutorService thread(String name) {
+        return threads.computeIfAbsent(name, n -> Executors.newSingleThreadExecutor(r -> new Thread(r, n)));
+    }
+
+    private void run(String[] words) {
+        long start = System.nanoTime();
+        try {
+            Command command = commands.get(words[2]);
+            if (command == null) {
+                throw new IllegalArgumentException("unknown command " + words[2] + "; known: " + commands.keySet());
+            }
+            answers.succeeded(words[0], start, command.run(new Call(redisson, words)));
+        } catch (Throwable failure) { // an Error too is an answer: the other side waits for one.
+            answers.failed(words[0], start, failure);
+        }
+    }
+
+    private void bye(String id) {
+        long start = System.nanoTime();
+        redisson.shutdown();
+        answers.succeeded(id, start, Map.of());
+        Runtime.getRuntime().halt(0);
+    }
+}

@@ -1,0 +1,18 @@
+package mortise.agent;
+
+import java.util.Map;
+import java.util.TreeMap;
+
+/** All commands by name. A new object is one more {@code register} here, a new command one {@code put} in it. */
+final class Commands {
+    private Commands() {
+    }
+
+    static Map<String, Command> all() {
+        Map<String, Command> commands = new TreeMap<>();
+        commands.put("identity", call -> Identity.of(call.redisson()));
+        commands.put("thread", call -> Thread.currentThread().getId());
+        Locks.register(commands);
+        return commands;
+    }
+}

@@ -1,0 +1,76 @@
+package mortise.agent;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import org.redisson.api.RBucket;
+import org.redisson.api.RLock;
+import org.redisson.client.codec.StringCodec;
+
+/**
+ * {@code contend NAME TARGET N}: N times lock, add one to a counter by reading and then writing it, unlock. Only the
+ * lock protects the counter, so a missing count at the end is two holders at once. TARGET is a Redis key, or
+ * {@code file:<path>} for a counter that needs no Redis.
+ */
+final class Contention {
+    private interface Counter {
+        String read() throws IOException;
+
+        void write(String value) throws IOException;
+    }
+
+    private Contention() {
+    }
+
+    static Object run(RLock lock, Call call) throws IOException {
+        Counter counter = counter(call, call.text(1));
+        long iterations = call.number(2);
+        long longestWait = 0;
+        for (long i = 0; i < iterations; i++) {
+            long asked = System.nanoTime();
+            lock.lock();
+            try {
+                longestWait = Math.max(longestWait, System.nanoTime() - asked);
+                String value = counter.read();
+                long count = value == null || value.isBlank() ? 0 : Long.parseLong(value.strip());
+                counter.write(Long.toString(count + 1));
+            } finally {
+                lock.unlock();
+            }
+        }
+        return Map.of("iterations", iterations, "longestWaitMs", Nanos.toMillis(longestWait));
+    }
+
+    private static Counter counter(Call call, String target) {
+        if (target.startsWith("file:")) {
+            return inFile(Path.of(target.substring("file:".length())));
+        }
+        RBucket<String> bucket = call.redisson().getBucket(target, StringCodec.INSTANCE);
+        return new Counter() {
+            @Override
+            public String read() {
+                return bucket.get();
+            }
+
+            @Override
+            public void write(String value) {
+                bucket.set(value);
+            }
+        };
+    }
+
+    private static Counter inFile(Path path) {
+        return new Counter() {
+            @Override
+            public String read() throws IOException {
+                return Files.exists(path) ? Files.readString(path) : null;
+            }
+
+            @Override
+            public void write(String value) throws IOException {
+                Files.writeString(path, value);
+            }
+        };
+    }
+}
