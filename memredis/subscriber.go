@@ -15,6 +15,8 @@ import (
 // after the last one was closed.
 const redial = 10 * time.Millisecond
 
+var errSharded = &driver.Error{Class: driver.Denied, Err: errors.New("the embedded Redis has no sharded channels")}
+
 // subscriber keeps channels subscribed on one connection. The embedded server
 // is no cluster: it knows no sharded channels, and none are ever wanted.
 type subscriber struct {
@@ -25,7 +27,7 @@ type subscriber struct {
 	closed sync.Once
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex     // guards what follows
 	wanted  map[string]int // channel -> number of the request for it
 	asked   int
 	started bool
@@ -40,7 +42,7 @@ func newSubscriber(server *Server, sink driver.Sink) *subscriber {
 
 func (s *subscriber) Subscribe(channel string, sharded bool) {
 	if sharded {
-		s.sink.Refused(channel, &driver.Error{Class: driver.Denied, Err: errors.New("the embedded Redis has no sharded channels")})
+		s.wg.Go(func() { s.sink.Refused(channel, errSharded) })
 		return
 	}
 	s.want(channel, true)

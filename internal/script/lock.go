@@ -17,8 +17,8 @@ var (
 	lockForce   = load("lock_force")
 )
 
-// ErrKind is returned where a name holds something that is not a lock.
-var ErrKind = errors.New("the name holds something else than a plain lock")
+// ErrKind is returned where a name holds a hash that is not a plain lock.
+var ErrKind = &driver.Error{Class: driver.WrongType, Err: errors.New("the key is a hash, but not that of a plain lock")}
 
 // Holder is somebody's entry in a lock.
 type Holder struct {

@@ -1,0 +1,148 @@
+// Package hub fans the channels of a client in: one subscription for each
+// channel, shared by all who listen to it.
+//
+// What a listener receives is a hint to look again, never a fact. Hints are
+// coalesced, and every confirmation of a subscription is one, because whatever
+// was published before it may have been missed.
+package hub
+
+import (
+	"sync"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// Hub is the one fan-in of a client. Its methods are safe for concurrent use
+// and never block, except Close.
+type Hub struct {
+	subscriber driver.Subscriber
+
+	mu       sync.Mutex // guards what follows; the subscriber is told of changes under it, to keep their order
+	channels map[string]*channel
+	closed   bool
+}
+
+type channel struct {
+	listeners map[*Listener]struct{}
+	confirmed bool
+	refused   error
+}
+
+// Listener waits for hints from one channel.
+type Listener struct {
+	hub  *Hub
+	name string
+	kind Kind
+	hint chan struct{}
+}
+
+// Kind says how a channel is subscribed.
+type Kind struct{ Classic, Sharded bool }
+
+// New returns a hub on the driver's subscriber.
+func New(d driver.Driver) *Hub {
+	h := &Hub{channels: make(map[string]*channel)}
+	h.subscriber = d.Subscriber(h)
+	return h
+}
+
+// Listen starts to listen to a channel. A first hint comes as soon as the
+// subscription is confirmed: only from then on is no message missed.
+func (h *Hub) Listen(name string, kind Kind) *Listener {
+	l := &Listener{hub: h, name: name, kind: kind, hint: make(chan struct{}, 1)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.channels[name]
+	if c == nil {
+		c = &channel{listeners: make(map[*Listener]struct{})}
+		h.channels[name] = c
+		if !h.closed {
+			h.want(l, h.subscriber.Subscribe)
+		}
+	}
+	c.listeners[l] = struct{}{}
+	if c.confirmed || c.refused != nil {
+		l.wake()
+	}
+	return l
+}
+
+func (h *Hub) want(l *Listener, change func(channel string, sharded bool)) {
+	if l.kind.Classic {
+		change(l.name, false)
+	}
+	if l.kind.Sharded {
+		change(l.name, true)
+	}
+}
+
+// Hints returns the channel on which hints arrive.
+func (l *Listener) Hints() <-chan struct{} { return l.hint }
+
+// Refused returns the reason for which Redis refuses the subscription, or nil.
+func (l *Listener) Refused() error {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	if c := l.hub.channels[l.name]; c != nil {
+		return c.refused
+	}
+	return nil
+}
+
+// Close stops listening. It must be called once.
+func (l *Listener) Close() {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.channels[l.name]
+	delete(c.listeners, l)
+	if len(c.listeners) > 0 {
+		return
+	}
+	delete(h.channels, l.name)
+	if !h.closed {
+		h.want(l, h.subscriber.Unsubscribe)
+	}
+}
+
+func (l *Listener) wake() {
+	select {
+	case l.hint <- struct{}{}:
+	default:
+	}
+}
+
+// Message implements driver.Sink.
+func (h *Hub) Message(name, payload string) { h.hint(name, func(*channel) {}) }
+
+// Subscribed implements driver.Sink.
+func (h *Hub) Subscribed(name string) {
+	h.hint(name, func(c *channel) { c.confirmed, c.refused = true, nil })
+}
+
+// Refused implements driver.Sink.
+func (h *Hub) Refused(name string, err error) {
+	h.hint(name, func(c *channel) { c.refused = err })
+}
+
+func (h *Hub) hint(name string, note func(*channel)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.channels[name]
+	if c == nil {
+		return
+	}
+	note(c)
+	for l := range c.listeners {
+		l.wake()
+	}
+}
+
+// Close ends the subscriptions and waits for the subscriber to end. Listeners
+// hear nothing more, and must still be closed.
+func (h *Hub) Close() error {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	return h.subscriber.Close()
+}

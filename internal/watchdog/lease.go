@@ -1,0 +1,85 @@
+package watchdog
+
+import "time"
+
+// Lease is one record in Redis that a watchdog keeps. The exported fields are
+// set before Add and not changed afterwards.
+type Lease struct {
+	Key   string
+	Owner string
+	TTL   time.Duration // what a renewal extends the lease to
+	Trust time.Duration // how long a renewal is trusted: TTL less a margin
+	// Lost is called at most once, when the lease is lost. It must not block.
+	Lost func(reason Reason, err error)
+
+	// What follows is guarded by the watchdog's mutex.
+	until    time.Time // trust ends
+	next     time.Time // next renewal
+	renew    bool
+	busy     bool // queued for renewal, or being renewed
+	failures int  // renewals that failed since the last confirmation
+	err      error
+	index    int // in the schedule
+	watched  bool
+}
+
+// period is the time between two renewals: a third of the lease, or less where
+// a wide margin leaves little trust.
+func (l *Lease) period() time.Duration { return min(l.TTL/3, l.Trust/2) }
+
+// at is when the scheduler must look at the lease next.
+func (l *Lease) at() time.Time {
+	if l.renew && !l.busy && l.next.Before(l.until) {
+		return l.next
+	}
+	return l.until
+}
+
+// over reports whether trust has ended. It asks the monotonic clock and the
+// wall clock: the former does not run while the machine is suspended.
+func (l *Lease) over(now time.Time) bool {
+	return !now.Before(l.until) || !now.Round(0).Before(l.until.Round(0))
+}
+
+// overdue is the loss of a lease whose trust is over.
+func (l *Lease) overdue() loss {
+	if l.renew {
+		return loss{l, LostUnconfirmed, l.err}
+	}
+	return loss{l, LostExpired, nil}
+}
+
+// loss is a lost lease that has still to be reported, outside the mutex.
+type loss struct {
+	lease  *Lease
+	reason Reason
+	err    error
+}
+
+func (l loss) report() { l.lease.Lost(l.reason, l.err) }
+
+// schedule is a heap of leases, the earliest event first.
+type schedule []*Lease
+
+func (s schedule) Len() int           { return len(s) }
+func (s schedule) Less(i, j int) bool { return s[i].at().Before(s[j].at()) }
+
+func (s schedule) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].index, s[j].index = i, j
+}
+
+func (s *schedule) Push(x any) {
+	l := x.(*Lease)
+	l.index, l.watched = len(*s), true
+	*s = append(*s, l)
+}
+
+func (s *schedule) Pop() any {
+	old := *s
+	l := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	l.watched = false
+	return l
+}
