@@ -1,0 +1,192 @@
+package redistest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const slotCount = 16384
+
+// ClusterSet is a Redis Cluster of three masters.
+type ClusterSet struct {
+	Masters  []*Server // master i serves a third of the slots at the beginning
+	Replicas []*Server // replica j replicates master j mod 3
+}
+
+// Cluster starts three masters, each with the given number of replicas, and
+// returns when the cluster serves. Args are options of all nodes.
+func Cluster(t testing.TB, replicas int, args ...string) *ClusterSet {
+	t.Helper()
+	c := &ClusterSet{}
+	for range 3 {
+		c.Masters = append(c.Masters, clusterNode(t, args...))
+	}
+	for range 3 * replicas {
+		c.Replicas = append(c.Replicas, clusterNode(t, args...))
+	}
+	for i, m := range c.Masters {
+		first, last := i*slotCount/3, (i+1)*slotCount/3-1
+		m.Must(t, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
+		m.Must(t, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+	}
+	nodes := c.Nodes()
+	for _, n := range nodes[1:] {
+		c.Masters[0].Must(t, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(n.port), strconv.Itoa(n.busPort))
+	}
+	for _, n := range nodes {
+		await(t, "cluster nodes in touch", func() error {
+			return n.wantClusterInfo("cluster_known_nodes", strconv.Itoa(len(nodes)))
+		})
+	}
+	for j, r := range c.Replicas {
+		id := c.Masters[j%3].nodeID(t)
+		// The new replica may not have heard of its master's role yet.
+		await(t, "replica joined", func() error { _, err := r.Do("CLUSTER", "REPLICATE", id); return err })
+	}
+	for _, r := range c.Replicas {
+		await(t, "replica in sync", func() error { return r.wantInfo("replication", "master_link_status", "up") })
+	}
+	c.AwaitOK(t)
+	return c
+}
+
+func clusterNode(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return launch(t, func(_, busPort int) []string {
+		return append([]string{
+			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(busPort),
+			"--cluster-node-timeout", "1000", "--save", "", "--appendonly", "no",
+			"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0",
+		}, args...)
+	})
+}
+
+// Nodes returns all servers, masters first.
+func (c *ClusterSet) Nodes() []*Server {
+	return append(append([]*Server(nil), c.Masters...), c.Replicas...)
+}
+
+// Addrs returns the addresses of all servers.
+func (c *ClusterSet) Addrs() []string {
+	var addrs []string
+	for _, n := range c.Nodes() {
+		addrs = append(addrs, n.Addr())
+	}
+	return addrs
+}
+
+// AwaitOK waits until all nodes say that the cluster serves.
+func (c *ClusterSet) AwaitOK(t testing.TB) {
+	t.Helper()
+	for _, n := range c.Nodes() {
+		await(t, "cluster_state:ok", func() error { return n.wantClusterInfo("cluster_state", "ok") })
+	}
+}
+
+func (s *Server) wantClusterInfo(field, want string) error {
+	v, err := s.Do("CLUSTER", "INFO")
+	if err != nil {
+		return err
+	}
+	if got := infoField(fmt.Sprint(v), field); got != want {
+		return fmt.Errorf("%s: %s is %q, want %q", s.Addr(), field, got, want)
+	}
+	return nil
+}
+
+func (s *Server) nodeID(t testing.TB) string {
+	t.Helper()
+	return s.Str(t, "CLUSTER", "MYID")
+}
+
+// Slot returns the slot of key.
+func (c *ClusterSet) Slot(t testing.TB, key string) int {
+	t.Helper()
+	return int(c.Masters[0].Int(t, "CLUSTER", "KEYSLOT", key))
+}
+
+// Owner returns the master that serves key, as the masters see it.
+func (c *ClusterSet) Owner(t testing.TB, key string) *Server {
+	t.Helper()
+	slot := int64(c.Slot(t, key))
+	ranges, _ := c.Masters[0].Must(t, "CLUSTER", "SLOTS").([]any)
+	for _, r := range ranges {
+		fields := r.([]any)
+		if fields[0].(int64) > slot || slot > fields[1].(int64) {
+			continue
+		}
+		port := fields[2].([]any)[1]
+		for _, n := range c.Nodes() {
+			if port == int64(n.port) {
+				return n
+			}
+		}
+	}
+	t.Fatalf("no node serves slot %d", slot)
+	return nil
+}
+
+// KeyOn returns a key that begins with prefix and lies on master.
+func (c *ClusterSet) KeyOn(t testing.TB, master *Server, prefix string) string {
+	t.Helper()
+	for i := range 1000 {
+		key := prefix + strconv.Itoa(i)
+		if c.Owner(t, key) == master {
+			return key
+		}
+	}
+	t.Fatalf("no key %s0 … %s999 lies on %s", prefix, prefix, master.Addr())
+	return ""
+}
+
+// BeginMove opens the move of a slot: its owner answers ASK for keys that it
+// does not have, and the new one takes them after ASKING.
+func (c *ClusterSet) BeginMove(t testing.TB, slot int, from, to *Server) {
+	t.Helper()
+	n := strconv.Itoa(slot)
+	to.Must(t, "CLUSTER", "SETSLOT", n, "IMPORTING", from.nodeID(t))
+	from.Must(t, "CLUSTER", "SETSLOT", n, "MIGRATING", to.nodeID(t))
+}
+
+// MoveKeys moves keys of an open slot, all that are there if none are named.
+func (c *ClusterSet) MoveKeys(t testing.TB, slot int, from, to *Server, keys ...string) {
+	t.Helper()
+	if len(keys) == 0 {
+		v, _ := from.Must(t, "CLUSTER", "GETKEYSINSLOT", strconv.Itoa(slot), "100000").([]any)
+		for _, k := range v {
+			keys = append(keys, k.(string))
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	cmd := append([]string{"MIGRATE", "127.0.0.1", strconv.Itoa(to.port), "", "0", "5000", "KEYS"}, keys...)
+	from.Must(t, cmd...)
+}
+
+// EndMove gives an open slot to its new owner and tells every master.
+func (c *ClusterSet) EndMove(t testing.TB, slot int, to *Server) {
+	t.Helper()
+	id, n := to.nodeID(t), strconv.Itoa(slot)
+	to.Must(t, "CLUSTER", "SETSLOT", n, "NODE", id)
+	for _, m := range c.Nodes() {
+		if m == to {
+			continue
+		}
+		// Replicas and demoted masters refuse, and learn it by gossip.
+		if _, err := m.Do("CLUSTER", "SETSLOT", n, "NODE", id); err != nil &&
+			!strings.Contains(err.Error(), "only with masters") {
+			t.Fatalf("%s: SETSLOT NODE: %v", m.Addr(), err)
+		}
+	}
+}
+
+// MoveSlot moves a slot and its keys from its owner to another master.
+func (c *ClusterSet) MoveSlot(t testing.TB, slot int, from, to *Server) {
+	t.Helper()
+	c.BeginMove(t, slot, from, to)
+	c.MoveKeys(t, slot, from, to)
+	c.EndMove(t, slot, to)
+}

@@ -1,0 +1,275 @@
+package redistest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Proxy stands between a client and a server and fails the way networks do.
+// It is safe for concurrent use.
+type Proxy struct {
+	addr, upstream string
+
+	mu       sync.Mutex // guards what follows
+	listener net.Listener
+	links    map[*link]struct{}
+	stalled  [2]bool       // by direction: new and present links hold back what they read
+	changed  chan struct{} // closed and replaced when links must look again
+	delay    time.Duration
+	lose     []byte // a request that contains it loses its reply
+	loseIn   int    // requests with lose still to let pass, plus one
+	lost     chan struct{}
+	closed   bool
+
+	running sync.WaitGroup
+}
+
+// Direction is a way through a Proxy.
+type Direction int
+
+// The ways through a Proxy.
+const (
+	Requests Direction = iota // from the client to the server
+	Replies                   // from the server to the client
+)
+
+// link is one client connection and its connection to the server.
+type link struct {
+	client, server net.Conn
+	stranded       bool // silent for ever; guarded by Proxy.mu
+	marked         bool // its next reply is to be lost; guarded by Proxy.mu
+	gone           chan struct{}
+	once           sync.Once
+}
+
+func (l *link) close() {
+	l.once.Do(func() { close(l.gone) })
+	_, _ = l.client.Close(), l.server.Close() // both are given up
+}
+
+// NewProxy starts a proxy for the server at upstream.
+func NewProxy(t testing.TB, upstream string) *Proxy {
+	t.Helper()
+	p := &Proxy{upstream: upstream, links: map[*link]struct{}{}, changed: make(chan struct{})}
+	for p.listener == nil {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			p.addr, p.listener = addr, l
+		}
+	}
+	p.accept(p.listener)
+	t.Cleanup(func() {
+		p.mu.Lock()
+		p.closed = true
+		p.mu.Unlock()
+		p.Refuse()
+		p.CutAll()
+		p.running.Wait()
+	})
+	return p
+}
+
+// Addr returns the address for clients.
+func (p *Proxy) Addr() string { return p.addr }
+
+func (p *Proxy) accept(l net.Listener) {
+	p.running.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return // Refuse has closed the listener
+			}
+			server, err := net.Dial("tcp", p.upstream)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			k := &link{client: client, server: server, gone: make(chan struct{})}
+			p.mu.Lock()
+			p.links[k] = struct{}{}
+			closed := p.closed
+			p.mu.Unlock()
+			p.running.Go(func() { p.forward(k, Requests, server, client) })
+			p.running.Go(func() { p.forward(k, Replies, client, server) })
+			if closed {
+				k.close()
+			}
+		}
+	})
+}
+
+// forward copies one direction of a link until either end closes.
+func (p *Proxy) forward(k *link, d Direction, dst, src net.Conn) {
+	defer func() {
+		k.close()
+		p.mu.Lock()
+		delete(p.links, k)
+		p.mu.Unlock()
+	}()
+	buf := make([]byte, 64<<10)
+	var seen []byte // the end of what was read before, for a match across reads
+	for {
+		n, err := src.Read(buf)
+		if n > 0 {
+			if !p.pass(k, d) {
+				return
+			}
+			if d == Requests {
+				seen = p.mark(k, append(seen, buf[:n]...))
+			}
+			if _, err := dst.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			// An end in one direction ends the link only when it may pass.
+			if errors.Is(err, io.EOF) {
+				p.pass(k, d)
+			}
+			return
+		}
+	}
+}
+
+// pass holds back what was read for as long as the proxy is told to, and tells
+// whether it may go on.
+func (p *Proxy) pass(k *link, d Direction) bool {
+	for {
+		p.mu.Lock()
+		stalled, changed, delay := p.stalled[d] || k.stranded, p.changed, p.delay
+		if !stalled && d == Replies && k.marked {
+			close(p.lost)
+			k.marked = false
+			p.mu.Unlock()
+			return false
+		}
+		p.mu.Unlock()
+		if !stalled {
+			if delay > 0 {
+				select {
+				case <-time.After(delay):
+				case <-k.gone:
+				}
+			}
+			return true
+		}
+		select {
+		case <-changed:
+		case <-k.gone:
+			return false
+		}
+	}
+}
+
+// mark looks in requests for the one that is to lose its reply, and returns
+// what must be kept for the next look.
+func (p *Proxy) mark(k *link, requests []byte) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.loseIn > 0 {
+		i := bytes.Index(requests, p.lose)
+		if i < 0 {
+			return bytes.Clone(requests[max(0, len(requests)-len(p.lose)+1):])
+		}
+		requests = requests[i+len(p.lose):]
+		if p.loseIn--; p.loseIn == 0 {
+			k.marked = true
+		}
+	}
+	return nil
+}
+
+// LoseReply makes the n-th request from now on that contains text lose its
+// reply: the request goes to the server, and when the server has answered, the
+// connection is cut. The returned channel is closed then. The client must not
+// have sent other requests on that connection that are still unanswered.
+func (p *Proxy) LoseReply(text string, n int) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lose, p.loseIn, p.lost = []byte(text), n, make(chan struct{})
+	return p.lost
+}
+
+// Stall makes the proxy hold back what it reads in the given directions, on
+// all connections, present and new. They stay open.
+func (p *Proxy) Stall(directions ...Direction) {
+	p.change(func() {
+		for _, d := range directions {
+			p.stalled[d] = true
+		}
+	})
+}
+
+// Flow ends Stall. What was held back is forwarded.
+func (p *Proxy) Flow() { p.change(func() { p.stalled = [2]bool{} }) }
+
+// Strand makes the present connections silent for ever, in both directions,
+// without closing them, as when a firewall has forgotten them. New ones work.
+func (p *Proxy) Strand() {
+	p.change(func() {
+		for k := range p.links {
+			k.stranded = true
+		}
+	})
+}
+
+// Delay adds a delay to everything that is forwarded from now on.
+func (p *Proxy) Delay(d time.Duration) { p.change(func() { p.delay = d }) }
+
+func (p *Proxy) change(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// CutAll closes all present connections.
+func (p *Proxy) CutAll() {
+	p.mu.Lock()
+	links := make([]*link, 0, len(p.links))
+	for k := range p.links {
+		links = append(links, k)
+	}
+	p.mu.Unlock()
+	for _, k := range links {
+		k.close()
+	}
+}
+
+// Refuse makes the system refuse new connections. Present ones stay.
+func (p *Proxy) Refuse() {
+	p.mu.Lock()
+	l := p.listener
+	p.listener = nil
+	p.mu.Unlock()
+	if l != nil {
+		_ = l.Close() // it cannot fail in a way that matters here
+	}
+}
+
+// Accept ends Refuse.
+func (p *Proxy) Accept(t testing.TB) {
+	t.Helper()
+	l, err := net.Listen("tcp", p.addr)
+	if err != nil {
+		t.Fatalf("proxy: listen again: %v", err)
+	}
+	p.mu.Lock()
+	p.listener = l
+	p.mu.Unlock()
+	p.accept(l)
+}
+
+// Connections returns the number of open connections.
+func (p *Proxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.links)
+}

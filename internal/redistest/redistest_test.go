@@ -1,0 +1,160 @@
+package redistest
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSingleRestartsEmptyOnTheSamePort(t *testing.T) {
+	s := Single(t, "--requirepass", "secret")
+	addr := s.Addr()
+	s.Must(t, "SET", "k", "v")
+	s.Restart(t)
+	if got := s.Must(t, "GET", "k"); got != nil || s.Addr() != addr {
+		t.Fatalf("after a restart: k = %v at %s, want nothing at %s", got, s.Addr(), addr)
+	}
+	if _, err := Dial(addr, "", "wrong"); err == nil || !strings.HasPrefix(err.Error(), "WRONGPASS") {
+		t.Fatalf("wrong password: %v, want WRONGPASS", err)
+	}
+	s.Stop()
+	if _, err := Dial(addr, "", ""); err == nil {
+		t.Fatal("a stopped server accepts connections")
+	}
+}
+
+func TestPausedServerIsSilentUntilResumed(t *testing.T) {
+	s := Single(t)
+	c, err := Dial(s.Addr(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s.Pause(t)
+	if err := c.Send("PING"); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := c.Receive(50 * time.Millisecond); err == nil {
+		t.Fatalf("a paused server answers %v", v)
+	}
+	s.Resume(t)
+	if v, err := c.Receive(10 * time.Second); v != "PONG" {
+		t.Fatalf("after Resume: %v, %v", v, err)
+	}
+}
+
+func TestProxy(t *testing.T) {
+	s := Single(t)
+	p := NewProxy(t, s.Addr())
+	dial := func(t *testing.T) *Conn {
+		c, err := Dial(p.Addr(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+
+	t.Run("loses the reply and not the request", func(t *testing.T) {
+		c := dial(t)
+		lost := p.LoseReply("INCR", 2)
+		if v, err := c.Do("INCR", "n"); v != int64(1) {
+			t.Fatal(v, err)
+		}
+		if v, err := c.Do("INCR", "n"); err != io.EOF {
+			t.Fatalf("the second reply: %v, %v, want EOF", v, err)
+		}
+		<-lost
+		if got := s.Int(t, "GET", "n"); got != 2 {
+			t.Fatalf("the server counts %d, want 2", got)
+		}
+		if v, err := dial(t).Do("INCR", "n"); v != int64(3) {
+			t.Fatal("later replies must pass:", v, err)
+		}
+	})
+	t.Run("stalls replies and lets them flow again", func(t *testing.T) {
+		c := dial(t)
+		p.Stall(Replies)
+		if err := c.Send("SET", "s", "1"); err != nil {
+			t.Fatal(err)
+		}
+		Eventually(t, "request arrived", func() error {
+			if v, _ := s.Do("GET", "s"); v != "1" {
+				return fmt.Errorf("s is %v", v)
+			}
+			return nil
+		})
+		if v, err := c.Receive(20 * time.Millisecond); err == nil {
+			t.Fatalf("a stalled proxy passed %v", v)
+		}
+		p.Flow()
+		if v, err := c.Receive(10 * time.Second); v != "OK" {
+			t.Fatal(v, err)
+		}
+	})
+	t.Run("strands what is open and serves what is new", func(t *testing.T) {
+		c := dial(t)
+		if _, err := c.Do("PING"); err != nil {
+			t.Fatal(err)
+		}
+		p.Strand()
+		if err := c.Send("PING"); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := dial(t).Do("PING"); v != "PONG" {
+			t.Fatal(v, err)
+		}
+		if v, err := c.Receive(20 * time.Millisecond); err == nil {
+			t.Fatalf("a stranded connection passed %v", v)
+		}
+	})
+	t.Run("refuses and accepts", func(t *testing.T) {
+		p.Refuse()
+		if _, err := Dial(p.Addr(), "", ""); err == nil {
+			t.Fatal("a refusing proxy was dialled")
+		}
+		p.Accept(t)
+		c := dial(t)
+		if v, err := c.Do("PING"); v != "PONG" {
+			t.Fatal(v, err)
+		}
+		p.CutAll()
+		if v, err := c.Do("PING"); err == nil {
+			t.Fatalf("a cut connection passed %v", v)
+		}
+	})
+}
+
+func TestSentinelFailsOver(t *testing.T) {
+	set := Sentinel(t, 1)
+	old := set.Master(t)
+	old.Must(t, "SET", "k", "v")
+	old.Must(t, "WAIT", "1", "5000")
+	promoted := set.Failover(t)
+	if got := promoted.Str(t, "GET", "k"); promoted == old || got != "v" {
+		t.Fatalf("the new master %s has k = %q, want v", promoted.Addr(), got)
+	}
+}
+
+func TestClusterMovesSlots(t *testing.T) {
+	c := Cluster(t, 0)
+	from, to := c.Masters[0], c.Masters[1]
+	key := c.KeyOn(t, from, "k")
+	from.Must(t, "SET", key, "v")
+	c.MoveSlot(t, c.Slot(t, key), from, to)
+	if got := to.Str(t, "GET", key); got != "v" {
+		t.Fatalf("the new owner has %q, want v", got)
+	}
+	if _, err := from.Do("GET", key); err == nil || !strings.HasPrefix(err.Error(), "MOVED") {
+		t.Fatalf("the old owner answers %v, want MOVED", err)
+	}
+	if got := c.Owner(t, key); got != to {
+		t.Fatalf("the owner is %s, want %s", got.Addr(), to.Addr())
+	}
+}

@@ -1,0 +1,209 @@
+package redistest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startLimit bounds every wait for a server to reach a state. It is far above
+// what a healthy one needs, so that a busy machine does not fail tests.
+const startLimit = 30 * time.Second
+
+// Server is one running redis-server. It is safe for concurrent use.
+type Server struct {
+	port, busPort int
+	dir           string
+	args          []string
+	password      string
+	log           lockedBuffer
+
+	mu     sync.Mutex // guards what follows
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when cmd has been waited for
+	admin  *Conn
+}
+
+// Single starts a server without persistence. Args are redis-server options,
+// such as "--requirepass", "secret", and override those that Single sets.
+func Single(t testing.TB, args ...string) *Server {
+	t.Helper()
+	defaults := []string{
+		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
+		"--repl-diskless-sync-delay", "0", "--loglevel", "notice",
+	}
+	return launch(t, func(int, int) []string { return append(defaults, args...) })
+}
+
+// Replica starts a replica of master and waits until it is in sync.
+func Replica(t testing.TB, master *Server, args ...string) *Server {
+	t.Helper()
+	own := []string{"--replicaof", "127.0.0.1 " + strconv.Itoa(master.port)}
+	if master.password != "" {
+		own = append(own, "--masterauth", master.password, "--requirepass", master.password)
+	}
+	r := Single(t, append(own, args...)...)
+	await(t, "replica in sync", func() error {
+		return r.wantInfo("replication", "master_link_status", "up")
+	})
+	return r
+}
+
+// launch starts a server with the options that args gives for its port and
+// cluster bus port. A port that was taken meanwhile is replaced.
+func launch(t testing.TB, args func(port, busPort int) []string) *Server {
+	t.Helper()
+	dir := t.TempDir()
+	var err error
+	for range 10 {
+		s := &Server{port: freePort(t), busPort: freePort(t), dir: dir}
+		s.args = append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", dir},
+			args(s.port, s.busPort)...)
+		for i, a := range s.args[:len(s.args)-1] {
+			if a == "--requirepass" {
+				s.password = s.args[i+1]
+			}
+		}
+		if err = s.start(); err == nil {
+			t.Cleanup(func() {
+				s.Stop()
+				if t.Failed() {
+					t.Logf("log of redis-server %s:\n%s", s.Addr(), s.log.tail(40))
+				}
+			})
+			return s
+		}
+		if !bytes.Contains([]byte(s.log.tail(40)), []byte("Address already in use")) {
+			break
+		}
+	}
+	t.Fatal(err)
+	return nil
+}
+
+// start runs the program and waits until it answers.
+func (s *Server) start() error {
+	program := os.Getenv("REDIS_SERVER_BIN")
+	if program == "" {
+		program = "redis-server"
+	}
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return fmt.Errorf("cannot find %s, which this test needs (`make test` installs it; REDIS_SERVER_BIN names another): %w", program, err)
+	}
+	cmd := exec.Command(path, s.args...)
+	cmd.Dir = s.dir
+	cmd.Stdout, cmd.Stderr = &s.log, &s.log
+	cmd.SysProcAttr = dieWithParent()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", path, err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is not of interest, only that it did
+		close(exited)
+	}()
+	s.mu.Lock()
+	s.cmd, s.exited = cmd, exited
+	s.mu.Unlock()
+
+	return poll(func() error {
+		select {
+		case <-exited:
+			return final{fmt.Errorf("redis-server %s ended at once:\n%s", s.Addr(), s.log.tail(20))}
+		default:
+		}
+		_, err := s.Do("PING")
+		return err
+	})
+}
+
+// Addr returns the server's address, host:port.
+func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
+
+// Port returns the port the server listens on.
+func (s *Server) Port() int { return s.port }
+
+// Password returns what --requirepass set, empty if nothing.
+func (s *Server) Password() string { return s.password }
+
+// Stop kills the server and waits until it is gone. Connections are reset.
+// Stopping a stopped server does nothing.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	cmd, exited, admin := s.cmd, s.exited, s.admin
+	s.cmd, s.admin = nil, nil
+	s.mu.Unlock()
+	if admin != nil {
+		admin.Close()
+	}
+	if cmd == nil {
+		return
+	}
+	_ = cmd.Process.Kill() // it may have ended by itself
+	<-exited
+}
+
+// Kill is Stop: the server gets SIGKILL and loses what it has in memory.
+func (s *Server) Kill() { s.Stop() }
+
+// Restart stops the server and starts it again on the same port. Without
+// persistence it comes back empty, and without scripts.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Stop()
+	s.Start(t)
+}
+
+// Start starts a stopped server again on its port.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Pause freezes the server with SIGSTOP: it accepts connections, as the kernel
+// does so for it, and answers nothing. Resume ends it; so does the test's end.
+func (s *Server) Pause(t testing.TB) { t.Helper(); s.signal(t, syscall.SIGSTOP) }
+
+// Resume lets a paused server go on.
+func (s *Server) Resume(t testing.TB) { t.Helper(); s.signal(t, syscall.SIGCONT) }
+
+func (s *Server) signal(t testing.TB, sig os.Signal) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		t.Fatalf("redis-server %s does not run", s.Addr())
+	}
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		t.Fatalf("signal redis-server %s: %v", s.Addr(), err)
+	}
+}
+
+// freePort returns a loopback port that nobody listens on. It lies below the
+// range from which systems take the ports of outgoing connections: a client
+// that keeps dialling a stopped server on a port of that range may one day
+// connect to itself.
+func freePort(t testing.TB) int {
+	t.Helper()
+	for range 1000 {
+		port := 12000 + randN(20000)
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+		if err != nil {
+			continue
+		}
+		_ = l.Close()
+		return port
+	}
+	t.Fatal("no free port between 12000 and 32000")
+	return 0
+}
