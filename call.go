@@ -1,0 +1,84 @@
+package mortise
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// call runs op until Redis has given a definite answer, and for at most
+// patience after its first failure (for ever if that is negative). Op is one
+// script, and every script is safe to run twice, so a lost reply is answered
+// by asking again.
+//
+// Doubt tells that the outcome of some copy is not known: it may have run, and
+// may still run later.
+func (c *Client) call(ctx context.Context, patience time.Duration, op func(context.Context) error) (doubt bool, err error) {
+	var failing time.Time // since when
+	for attempt := 0; ; attempt++ {
+		if err = op(ctx); err == nil {
+			return doubt, nil
+		}
+		switch driver.ClassOf(err) {
+		case driver.Unknown:
+			doubt = true
+		case driver.NotSent, driver.Passing:
+		default:
+			return doubt, err
+		}
+		now := time.Now()
+		if failing.IsZero() {
+			failing = now
+		}
+		if patience >= 0 && now.Sub(failing) >= patience {
+			return doubt, err
+		}
+		if !c.pause(ctx, pauseAfter(attempt)) {
+			return doubt, err
+		}
+	}
+}
+
+// pauseAfter is the pause after the n-th failed attempt: a hundredth of a
+// second at first, half a second at last.
+func pauseAfter(n int) time.Duration {
+	d := min(500*time.Millisecond, 10*time.Millisecond<<min(n, 10))
+	return d/2 + rand.N(d/2)
+}
+
+// pause waits, and reports false if ctx or the client ended meanwhile.
+func (c *Client) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-c.done:
+		return false
+	}
+}
+
+// abandon makes sure that the lease id on p does not stay behind in Redis,
+// although an attempt to acquire it may have succeeded, or may yet succeed: a
+// copy of the script can still lie in some buffer on the way. It asks at
+// growing intervals, in the background, until the lease was found and
+// released, or any lease of that copy would have ended by itself.
+func (c *Client) abandon(p primitive, id string, lease time.Duration) {
+	c.background(func(ctx context.Context) {
+		start := time.Now()
+		pause := 25 * time.Millisecond
+		for last := false; ; {
+			released, err := p.release(ctx, id)
+			if (err == nil && released) || last || time.Since(start) > lease {
+				return
+			}
+			// Woken by Close, it tries once more and leaves.
+			last = !c.pause(ctx, pause)
+			pause = min(4*pause, max(lease/4, time.Millisecond))
+		}
+	})
+}

@@ -1,0 +1,225 @@
+package mortise
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/hub"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/watchdog"
+)
+
+// Client makes locks. An application needs one for each Redis deployment; it
+// holds one watchdog and one subscription, whatever the number of locks. Its
+// methods are safe for concurrent use.
+type Client struct {
+	driver   driver.Driver
+	options  Options
+	invalid  error  // what is wrong with options
+	id       string // a UUID, the first part of every owner on the wire
+	serial   atomic.Uint64
+	announce atomic.Pointer[script.Publish] // set once the topology is known
+	watchdog *watchdog.Watchdog
+	hub      *hub.Hub
+
+	done     chan struct{}      // closed by Close
+	lingerer context.Context    // for background work; ends a moment after done
+	dismiss  context.CancelFunc // ends lingerer
+	running  sync.WaitGroup     // operations and background work
+
+	mu     sync.Mutex // guards what follows, and every queue
+	closed bool
+	queues map[string]*queue
+	held   map[string]*lease // leases of this client that are trusted, by name
+}
+
+// New returns a client that works through d, which it owns from then on. It
+// does no I/O. Wrap a Redis client with driver/goredis or driver/rueidis, or
+// have package connect open one from a URL. Nil options mean the defaults;
+// options that are not acceptable make every operation fail with [ErrInvalid].
+//
+// Close the client at the end.
+func New(d driver.Driver, options *Options) *Client {
+	c := &Client{
+		driver: d, options: options.withDefaults(), id: newClientID(),
+		hub: hub.New(d), done: make(chan struct{}),
+		queues: make(map[string]*queue), held: make(map[string]*lease),
+	}
+	c.invalid = c.options.validate()
+	c.lingerer, c.dismiss = context.WithCancel(context.Background())
+	c.watchdog = watchdog.New(watchdog.Config{Renew: c.renew, Shard: d.Shard})
+	return c
+}
+
+// linger is how long Close lets background work go on that gives back locks
+// nobody wants.
+const linger = time.Second
+
+// Close ends the client: every wait returns [ErrClosed], the watchdog and the
+// subscription end, and the driver is closed. A Redis client that the
+// application wrapped itself stays open.
+//
+// Release holds before. Those that are left are abandoned: their contexts end
+// with cause ErrClosed, and their leases run out in Redis by themselves,
+// because the work they protect may not have stopped yet.
+//
+// It returns when every goroutine of the client has ended, usually at once and
+// after some seconds at most if Redis does not answer.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return &Error{Op: "close", Err: ErrClosed}
+	}
+	c.closed = true
+	held := c.held
+	c.held = nil
+	c.mu.Unlock()
+
+	close(c.done)
+	for _, l := range held {
+		l.end(ErrClosed)
+	}
+	c.watchdog.Close()
+	timer := time.AfterFunc(linger, c.dismiss)
+	err := c.hub.Close()
+	// Operations under way end by themselves, for done is closed, unless they
+	// wait for Redis: the driver fails those when it is closed.
+	idle := make(chan struct{})
+	go func() { defer close(idle); c.running.Wait() }()
+	select {
+	case <-idle:
+	case <-c.lingerer.Done():
+	}
+	if cerr := c.driver.Close(); err == nil {
+		err = cerr
+	}
+	<-idle
+	timer.Stop()
+	c.dismiss()
+	return err
+}
+
+// begin registers an operation, which Close will wait for.
+func (c *Client) begin() error {
+	if c.invalid != nil {
+		return c.invalid
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.running.Add(1)
+	return nil
+}
+
+// background runs f in a goroutine that Close waits for. The context ends a
+// moment after Close was called.
+func (c *Client) background(f func(ctx context.Context)) {
+	if c.begin() != nil {
+		return
+	}
+	go func() {
+		defer c.running.Done()
+		f(c.lingerer)
+	}()
+}
+
+// check refuses a name, before anything is sent.
+func (c *Client) check(name string) error {
+	if err := keyspace.Check(name, c.options.AllowAnyName); err != nil {
+		return invalid("%v", err)
+	}
+	return nil
+}
+
+// newID returns the id of a new lease: the owner's text in Redis.
+func (c *Client) newID() string {
+	return c.id + ":" + strconv.FormatUint(c.serial.Add(1), 10)
+}
+
+// publish tells how releases are announced. The first call may ask Redis. On a
+// cluster it refuses names that only a single server can work with.
+func (c *Client) publish(ctx context.Context, name string) (script.Publish, error) {
+	if p := c.announce.Load(); p != nil && !c.options.AllowAnyName {
+		return *p, nil
+	}
+	var topology driver.Topology
+	_, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
+		topology, err = c.driver.Topology(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if topology.Cluster {
+		if err := keyspace.CheckSlot(name); err != nil {
+			return 0, invalid("%v", err)
+		}
+	}
+	p := c.options.PubSub.on(topology)
+	c.announce.Store(&p)
+	return p, nil
+}
+
+func (p PubSub) on(t driver.Topology) script.Publish {
+	switch {
+	case !t.Cluster || p == PubSubClassic:
+		return script.Classic
+	case p == PubSubBoth:
+		return script.Both
+	case p == PubSubSharded || t.Sharded:
+		return script.Sharded
+	}
+	return script.Classic
+}
+
+// renew is the watchdog's way to Redis: one script for each group of leases
+// that share a slot, all in one batch.
+func (c *Client) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog.Answer {
+	groups, members := c.group(leases)
+	answers := make([]watchdog.Answer, len(leases))
+	for g, result := range script.Renew(ctx, c.driver, groups) {
+		for j, i := range members[g] {
+			switch {
+			case result.Err != nil:
+				answers[i] = watchdog.Answer{State: watchdog.Failed, Err: result.Err}
+			case result.States[j] == script.Renewed:
+				answers[i] = watchdog.Answer{State: watchdog.Renewed}
+			case result.States[j] == script.Taken:
+				answers[i] = watchdog.Answer{State: watchdog.Taken}
+			default:
+				answers[i] = watchdog.Answer{State: watchdog.Gone}
+			}
+		}
+	}
+	return answers
+}
+
+// group puts leases that one script may renew together into one group. On one
+// server those are all; on a cluster those of one slot.
+func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Lease, members [][]int) {
+	last := make(map[int]int) // slot -> its group that has room
+	cluster := len(leases) > 0 && c.driver.Shard(leases[0].Key) != ""
+	for i, l := range leases {
+		slot := 0
+		if cluster {
+			slot = int(keyspace.Slot(l.Key))
+		}
+		g, ok := last[slot]
+		if !ok || len(groups[g]) == script.RenewBatch {
+			g = len(groups)
+			groups, members = append(groups, nil), append(members, nil)
+			last[slot] = g
+		}
+		groups[g] = append(groups[g], script.Lease{Key: l.Key, Owner: l.Owner, TTL: l.TTL})
+		members[g] = append(members[g], i)
+	}
+	return groups, members
+}

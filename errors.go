@@ -1,0 +1,192 @@
+package mortise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// What a caller may want to tell apart. Every error that this package returns
+// is an [*Error] that matches, with [errors.Is], at least one of these or the
+// error of the caller's context. The client library's own errors stay
+// matchable too.
+var (
+	// ErrLocked: somebody else holds the lock. errors.As finds a *HeldError
+	// that says who, if Redis was asked.
+	ErrLocked = errors.New("locked by another owner")
+	// ErrLost: the lease ended before the hold was released. It is the cause
+	// of the hold's context then, and what Unlock returns. errors.As finds a
+	// *LostError that says why.
+	ErrLost = errors.New("the lease was lost")
+	// ErrReleased: the hold was released before.
+	ErrReleased = errors.New("released already")
+	// ErrReentry: the owner holds this lock already, and it was to be taken
+	// with LockOptions.NonReentrant.
+	ErrReentry = errors.New("held by the same owner already")
+	// ErrWrongKind: what lies under the name in Redis is not what this kind
+	// of object uses. Nothing was changed.
+	ErrWrongKind = errors.New("the name is in use for something else")
+	// ErrClosed: the client was closed.
+	ErrClosed = errors.New("the client is closed")
+	// ErrInvalid: a name, a lease or an option is not acceptable. Nothing was
+	// sent to Redis.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrUnreachable: Redis could not be reached, or could not serve, for
+	// longer than Options.RetryFor.
+	ErrUnreachable = errors.New("redis cannot be reached or cannot serve")
+	// ErrDenied: Redis refused the user, the password or a right.
+	ErrDenied = errors.New("redis denied access")
+	// ErrUnknownOutcome: Redis did the thing or did not; its reply was lost,
+	// and asking again could not tell. Unlock returns it if the lock is
+	// certainly free of the hold, but nobody can say whether it was still
+	// held at that moment.
+	ErrUnknownOutcome = errors.New("the outcome is unknown")
+)
+
+// Error is the error of one operation.
+type Error struct {
+	Op   string // what was attempted, such as "lock"
+	Name string // the name of the lock; empty for the client itself
+	Err  error
+}
+
+// Error says what was attempted, on what, and what happened.
+func (e *Error) Error() string {
+	if e.Name == "" {
+		return "mortise: " + e.Op + ": " + e.Err.Error()
+	}
+	return fmt.Sprintf("mortise: %s %q: %v", e.Op, e.Name, e.Err)
+}
+
+// Unwrap returns what happened.
+func (e *Error) Unwrap() error { return e.Err }
+
+// HeldError says who holds a lock. It matches [ErrLocked].
+type HeldError struct {
+	Holder
+	// TTL is how long the holder's lease lasted when Redis was asked, unless
+	// it is renewed; -1 if the key has no TTL.
+	TTL time.Duration
+}
+
+// Error says who holds the lock, and until when at least.
+func (e *HeldError) Error() string {
+	if e.TTL < 0 {
+		return fmt.Sprintf("held by %s, without a time limit", e.Owner)
+	}
+	return fmt.Sprintf("held by %s for another %v unless renewed or released", e.Owner, e.TTL)
+}
+
+// Is makes a HeldError match ErrLocked.
+func (e *HeldError) Is(target error) bool { return target == ErrLocked }
+
+// LostReason says why a lease was lost.
+type LostReason string
+
+// The reasons for which a lease is lost.
+const (
+	// LostExpired: its time was over, and it was not to be renewed.
+	LostExpired LostReason = "expired"
+	// LostTaken: Redis says that another owner holds the lock.
+	LostTaken LostReason = "taken"
+	// LostForced: Redis says that nobody holds the lock, before its time was
+	// over: it was freed by force, or its key was deleted, evicted or lost in
+	// a restart or failover.
+	LostForced LostReason = "forced"
+	// LostUnreachable: Redis did not confirm a renewal in time. The key may
+	// still be there, but it can no longer be relied on.
+	LostUnreachable LostReason = "unreachable"
+)
+
+// LostError says why a lease was lost. It matches [ErrLost].
+type LostError struct {
+	Reason LostReason
+	// Err is the last error of renewing, for LostUnreachable. It may be nil:
+	// a process that was suspended has made no attempt.
+	Err error
+}
+
+var lostTexts = map[LostReason]string{
+	LostExpired:     "the lease was lost: its time is over",
+	LostTaken:       "the lease was lost: another owner holds the lock",
+	LostForced:      "the lease was lost: it was freed by force, or its key was deleted",
+	LostUnreachable: "the lease was lost: Redis confirmed no renewal in time",
+}
+
+// Error says why the lease was lost.
+func (e *LostError) Error() string {
+	if e.Err == nil {
+		return lostTexts[e.Reason]
+	}
+	return lostTexts[e.Reason] + ": " + e.Err.Error()
+}
+
+// Is makes a LostError match ErrLost.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// Unwrap returns the last error of renewing.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// waitError is the error for a wait that ended because its context did.
+type waitError struct {
+	ctx  error
+	held *HeldError // nil if nobody was seen to hold it
+}
+
+func (e *waitError) Error() string {
+	if e.held == nil {
+		return "gave up waiting: " + e.ctx.Error()
+	}
+	return "gave up waiting: " + e.ctx.Error() + "; " + e.held.Error()
+}
+
+func (e *waitError) Unwrap() []error {
+	if e.held == nil {
+		return []error{e.ctx}
+	}
+	return []error{e.ctx, e.held}
+}
+
+// contextError returns the error of a context that ended, matching its cause.
+func contextError(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); cause != err {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// because is the meaning of an error for a caller whose context may have ended
+// meanwhile: then the error says so as well.
+func because(ctx context.Context, err error) error {
+	err = meaning(err)
+	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
+		return fmt.Errorf("%w: %w", contextError(ctx), err)
+	}
+	return err
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// meaning gives a driver's error its place among the sentinels.
+func meaning(err error) error {
+	var e *driver.Error
+	if !errors.As(err, &e) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	switch e.Class {
+	case driver.NotSent, driver.Unknown, driver.Passing:
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case driver.Denied:
+		return fmt.Errorf("%w: %w", ErrDenied, err)
+	case driver.WrongType:
+		return fmt.Errorf("%w: %w", ErrWrongKind, err)
+	}
+	return err
+}

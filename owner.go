@@ -1,0 +1,80 @@
+package mortise
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+)
+
+// owner is who holds: a line of work that re-enters its own locks. It travels
+// in the context. In Redis each of its leases has an id of its own.
+type owner struct {
+	mu     sync.Mutex // guards leases
+	leases []*lease   // few: a line of work holds few locks at a time
+}
+
+type ownerKey struct{}
+
+// WithOwner returns a context with a new owner. Locks taken with it, or with a
+// context derived from it, have that owner: taking one of them again
+// re-enters.
+//
+// It is needed only for holds of one owner that overlap instead of nesting,
+// because the context that Lock returns carries the owner as well, but ends
+// with its hold.
+func WithOwner(ctx context.Context) context.Context {
+	return context.WithValue(ctx, ownerKey{}, new(owner))
+}
+
+// Detach returns a context without an owner: a lock taken with it contends
+// with all others, also with those of the owner that ctx had. Use it for work
+// that is started under a lock but is not part of what the lock protects.
+func Detach(ctx context.Context) context.Context {
+	return context.WithValue(ctx, ownerKey{}, (*owner)(nil))
+}
+
+// ownerOf returns the owner that ctx carries, or nil.
+func ownerOf(ctx context.Context) *owner {
+	o, _ := ctx.Value(ownerKey{}).(*owner)
+	return o
+}
+
+// lease returns the owner's lease on name, or nil.
+func (o *owner) lease(c *Client, name string) *lease {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.leases {
+		if l.client == c && l.name == name {
+			return l
+		}
+	}
+	return nil
+}
+
+func (o *owner) add(l *lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.leases = append(o.leases, l)
+}
+
+func (o *owner) remove(l *lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, have := range o.leases {
+		if have == l {
+			o.leases = append(o.leases[:i], o.leases[i+1:]...)
+			return
+		}
+	}
+}
+
+// newClientID returns a random UUID (version 4), the form that Redisson gives
+// the clients whose locks it shares.
+func newClientID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
+}
