@@ -1,0 +1,85 @@
+//go:build interop
+
+package interop
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+)
+
+// gained is the outcome of a Go attempt that ran in the background.
+type gained struct {
+	hold *mortise.Hold
+	ctx  context.Context
+	err  error
+	at   time.Time
+}
+
+// lockLater starts to wait for lock and returns where the outcome will come.
+func lockLater(ctx context.Context, lock *mortise.Lock) <-chan gained {
+	outcome := make(chan gained, 1)
+	go func() {
+		hold, ctx, err := lock.Lock(ctx)
+		outcome <- gained{hold, ctx, err, time.Now()}
+	}()
+	return outcome
+}
+
+// receive takes what the channel brings, within patience.
+func receive[T any](t testing.TB, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("%s did not come within %v", what, patience)
+		panic("unreachable")
+	}
+}
+
+// mustLock takes the lock or fails the test.
+func mustLock(t testing.TB, lock *mortise.Lock) (*mortise.Hold, context.Context) {
+	t.Helper()
+	got := mustGain(t, lockLater(t.Context(), lock))
+	return got.hold, got.ctx
+}
+
+// mustReenter takes the lock again with the context of a hold.
+func mustReenter(t testing.TB, held context.Context, lock *mortise.Lock) *mortise.Hold {
+	t.Helper()
+	return mustGain(t, lockLater(held, lock)).hold
+}
+
+// mustGain waits for a background attempt, which must succeed.
+func mustGain(t testing.TB, outcome <-chan gained) gained {
+	t.Helper()
+	got := receive(t, outcome, "the lock")
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	return got
+}
+
+func mustUnlock(t testing.TB, hold *mortise.Hold) {
+	t.Helper()
+	if err := hold.Unlock(); err != nil {
+		t.Fatalf("unlock: %v", err)
+	}
+}
+
+// wantLost checks that a holder was told that it lost its lock, both ways: by
+// its context and by its unlock.
+func wantLost(t testing.TB, hold *mortise.Hold, held context.Context) {
+	t.Helper()
+	receive(t, held.Done(), "the end of the holder's context")
+	if cause := context.Cause(held); !errors.Is(cause, mortise.ErrLost) {
+		t.Errorf("cause of the holder's context = %v, want ErrLost", cause)
+	}
+	if err := hold.Unlock(); !errors.Is(err, mortise.ErrLost) {
+		t.Errorf("unlock of the lost hold = %v, want ErrLost", err)
+	}
+}

@@ -1,0 +1,99 @@
+//go:build interop
+
+package interop
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// javaState is a lock as a Java thread sees it.
+type javaState struct {
+	Thread int64 // number of the asking thread
+	Locked bool
+	Mine   bool  // held by the asking thread
+	Count  int   // how often the asking thread holds it
+	TTLMs  int64 // -1 if the key has no TTL, -2 if there is no key
+}
+
+// must waits for the answer, which must not be an exception.
+func (r *reply) must(t testing.TB) answer {
+	t.Helper()
+	outcome := r.wait(t.Context())
+	if outcome.err != nil {
+		t.Fatalf("the Java side: %v", outcome.err)
+	}
+	return outcome.answer
+}
+
+// lock takes the lock: with a fixed lease, or with 0 renewed by the watchdog.
+func (j *thread) lock(t testing.TB, name string, lease time.Duration) {
+	t.Helper()
+	j.lockLater(name, lease).must(t)
+}
+
+// lockLater is lock that does not wait for the answer.
+func (j *thread) lockLater(name string, lease time.Duration) *reply {
+	if lease == 0 {
+		return j.send("lock", name)
+	}
+	return j.send("lock", name, millis(lease))
+}
+
+// tryLock attempts to take the lock for the given time, 0 for a single
+// attempt, and reports whether it got it.
+func (j *thread) tryLock(t testing.TB, name string, wait time.Duration) bool {
+	t.Helper()
+	args := []string{name}
+	if wait > 0 {
+		args = append(args, millis(wait))
+	}
+	return result[bool](t, j.send("tryLock", args...))
+}
+
+// forceUnlock frees the lock whoever holds it, and reports whether it was held.
+func (j *thread) forceUnlock(t testing.TB, name string) bool {
+	t.Helper()
+	return result[bool](t, j.send("forceUnlock", name))
+}
+
+func (j *thread) unlock(t testing.TB, name string) {
+	t.Helper()
+	j.send("unlock", name).must(t)
+}
+
+// wantUnlockRefused checks that Redisson tells the thread that it does not
+// hold the lock.
+func (j *thread) wantUnlockRefused(t testing.TB, name string) {
+	t.Helper()
+	err := j.send("unlock", name).wait(t.Context()).err
+	var thrown *javaError
+	if !errors.As(err, &thrown) || thrown.Class != illegalMonitorState {
+		t.Errorf("unlock of %s by Java thread %s: %v, want %s", name, j.name, err, illegalMonitorState)
+	}
+}
+
+func (j *thread) state(t testing.TB, name string) javaState {
+	t.Helper()
+	return result[javaState](t, j.send("state", name))
+}
+
+// owner returns the holder that Redisson writes for the thread.
+func (j *thread) owner(t testing.TB) string {
+	t.Helper()
+	return j.agent.identity.Client + ":" + strconv.FormatInt(result[int64](t, j.send("thread")), 10)
+}
+
+// result waits for the answer and returns what the command returned.
+func result[T any](t testing.TB, r *reply) T {
+	t.Helper()
+	var v T
+	if err := r.wait(t.Context()).into(&v); err != nil {
+		t.Fatalf("the Java side: %v", err)
+	}
+	return v
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

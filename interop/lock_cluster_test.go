@@ -1,0 +1,79 @@
+//go:build interop
+
+package interop
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// fleet is how the two sides of a cluster announce releases.
+type fleet struct {
+	object  string // for the table
+	sharded string // Redisson's setting, empty for its default
+	pubsub  mortise.PubSub
+}
+
+// fleetsOf returns the fleets in which a Go client and that release of
+// Redisson wake each other. In a cluster, Redisson 3.22 and later speaks with
+// SPUBLISH and hears nothing else, and since 3.29 it can be told not to; older
+// ones know PUBLISH only. A Go client that does both is heard by either.
+func fleetsOf(t testing.TB, version string) []fleet {
+	t.Helper()
+	const sharded, classic, both = "Lock, cluster, sharded", "Lock, cluster, classic", "Lock, cluster, Go both"
+	if !atLeast(t, version, 3, 22) {
+		return []fleet{{classic, "", mortise.PubSubClassic}, {both, "", mortise.PubSubBoth}}
+	}
+	fleets := []fleet{{sharded, "", mortise.PubSubAuto}, {both, "", mortise.PubSubBoth}}
+	if atLeast(t, version, 3, 29) {
+		fleets = append(fleets, fleet{classic, "off", mortise.PubSubClassic})
+	}
+	return fleets
+}
+
+func atLeast(t testing.TB, version string, major, minor int) bool {
+	t.Helper()
+	words := strings.Split(version, ".")
+	if len(words) < 2 {
+		t.Fatalf("%q is not a version", version)
+	}
+	var n [2]int
+	for i := range n {
+		var err error
+		if n[i], err = strconv.Atoi(words[i]); err != nil {
+			t.Fatalf("%q is not a version: %v", version, err)
+		}
+	}
+	return n[0] > major || n[0] == major && n[1] >= minor
+}
+
+// TestLockInCluster tries what a cluster can change: whether messages arrive.
+func TestLockInCluster(t *testing.T) {
+	for _, version := range redissons(t) {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			cluster := redistest.Cluster(t, 0)
+			for _, f := range fleetsOf(t, version) {
+				w := &world{
+					version: version, nodes: cluster.Masters, cluster: cluster,
+					sharded: f.sharded, pubsub: f.pubsub,
+				}
+				w.java = w.startAgent(t)
+				for _, transport := range slices.Sorted(maps.Keys(transports)) {
+					w.transport = transport
+					run(t, w, []trial{
+						{claim{f.object, "excludes", "Go <-> Java"}, exclusion},
+						{claim{f.object, "release wakes the waiter", "Go -> Java"}, goReleaseWakesJava},
+						{claim{f.object, "release wakes the waiter", "Java -> Go"}, javaReleaseWakesGo},
+					})
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,178 @@
+//go:build interop
+
+package interop
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// exclusion has Java threads and goroutines of several clients add to one
+// counter that nothing but the lock protects.
+func exclusion(t *testing.T, w *world) {
+	const (
+		name, counter = "exclusion", "exclusion:counter"
+		javaThreads   = 3
+		goClients     = 2
+		perClient     = 2 // goroutines
+		each          = 40
+	)
+	server := w.serverOf(t, counter)
+	server.Must(t, "DEL", counter)
+	gate, _ := mustLock(t, w.client(t, shortLease).Lock(name))
+	var javas []*reply
+	for i := range javaThreads {
+		javas = append(javas, w.java.thread("contender"+strconv.Itoa(i)).send("contend", name, counter, strconv.Itoa(each)))
+	}
+	var tally tally
+	var gos sync.WaitGroup
+	for range goClients {
+		lock := w.client(t, shortLease).Lock(name)
+		for range perClient {
+			gos.Go(func() {
+				if err := contend(t.Context(), lock, server.Addr(), counter, each, &tally); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	w.awaitWaiters(t, name, 1+goClients) // nobody has a head start
+	mustUnlock(t, gate)
+	gos.Wait()
+	for _, r := range javas {
+		r.must(t)
+	}
+
+	const want = (javaThreads + goClients*perClient) * each
+	if got := server.Int(t, "GET", counter); got != want {
+		t.Errorf("counter = %d, want %d: two held the lock at once", got, want)
+	}
+	first, last := slices.Min(tally.saw), slices.Max(tally.saw)
+	if mixed := last - first + 1 - goClients*perClient*each; mixed == 0 {
+		t.Error("Java added nothing between the first and the last Go count: nothing was contended for")
+	} else {
+		t.Logf("Java added %d of its %d counts between the first and the last Go count", mixed, javaThreads*each)
+	}
+}
+
+// tally keeps the values of the counter that goroutines found.
+type tally struct {
+	mu  sync.Mutex
+	saw []int // guarded by mu
+}
+
+func (y *tally) add(value int) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.saw = append(y.saw, value)
+}
+
+// contend adds one to the counter n times, reading and writing it under the
+// lock, over a connection of its own to the server that has the counter.
+func contend(ctx context.Context, lock *mortise.Lock, addr, counter string, n int, tally *tally) error {
+	conn, err := redistest.Dial(addr, "", "")
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for range n {
+		hold, _, err := lock.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		value, err := addOne(conn, counter)
+		if err != nil {
+			return err
+		}
+		tally.add(value)
+		if err := hold.Unlock(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addOne(conn *redistest.Conn, counter string) (int, error) {
+	reply, err := conn.Do("GET", counter)
+	if err != nil {
+		return 0, err
+	}
+	value := 0
+	if reply != nil {
+		if value, err = strconv.Atoi(reply.(string)); err != nil {
+			return 0, err
+		}
+	}
+	_, err = conn.Do("SET", counter, strconv.Itoa(value+1))
+	return value, err
+}
+
+// rounds is how often a wake-up is tried: often enough that the median tells
+// messages from a poll that happens to come early.
+const rounds = 11
+
+func goReleaseWakesJava(t *testing.T, w *world) {
+	client := w.client(t, shortLease)
+	waiter := w.java.thread("waiter")
+	var took []time.Duration
+	for i := range rounds {
+		name := fmt.Sprintf("go-wakes-java:%d", i)
+		hold, _ := mustLock(t, client.Lock(name).With(mortise.LockOptions{Lease: longLease}))
+		waiting := waiter.lockLater(name, longLease)
+		w.awaitWaiters(t, name, 1)
+		if waiting.answered() {
+			t.Fatal("Java has the lock that Go holds")
+		}
+		released := time.Now()
+		mustUnlock(t, hold)
+		took = append(took, waiting.must(t).received.Sub(released))
+		waiter.unlock(t, name)
+	}
+	wantPrompt(t, took)
+}
+
+func javaReleaseWakesGo(t *testing.T, w *world) {
+	client := w.client(t, shortLease)
+	holder := w.java.thread("holder")
+	var took []time.Duration
+	for i := range rounds {
+		name := fmt.Sprintf("java-wakes-go:%d", i)
+		holder.lock(t, name, longLease)
+		waiting := lockLater(t.Context(), client.Lock(name))
+		w.awaitWaiters(t, name, 1)
+		select {
+		case got := <-waiting:
+			t.Fatalf("Go did not wait for the lock that Java holds: %v", got.err)
+		default:
+		}
+		released := time.Now() // before Java is told to, so it counts against us
+		holder.unlock(t, name)
+		got := mustGain(t, waiting)
+		took = append(took, got.at.Sub(released))
+		mustUnlock(t, got.hold)
+	}
+	wantPrompt(t, took)
+}
+
+// wantPrompt checks that waiters were woken by the release: all long before
+// the lease could have ended, and most sooner than by any poll.
+func wantPrompt(t testing.TB, took []time.Duration) {
+	t.Helper()
+	slices.Sort(took)
+	median, longest := took[len(took)/2], took[len(took)-1]
+	t.Logf("from release to lock: median %v, longest %v of %d", median, longest, len(took))
+	if longest > prompt {
+		t.Errorf("a waiter got the lock %v after the release, want less than %v", longest, prompt)
+	}
+	if limit := 500 * time.Millisecond; median > limit {
+		t.Errorf("the median waiter got the lock %v after the release, want less than %v: messages do not arrive", median, limit)
+	}
+}

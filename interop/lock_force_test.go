@@ -1,0 +1,105 @@
+//go:build interop
+
+package interop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+)
+
+// forcedLease is the lease of Go holders whose lock is freed by force. They
+// notice at their next renewal, a third of it later; a waiter that was not
+// woken would sleep for at least two thirds, which is not prompt.
+const forcedLease = 3 * prompt
+
+func goForcesGo(t *testing.T, w *world) {
+	const name = "forced:go-go"
+	hold, held := mustLock(t, w.client(t, forcedLease).Lock(name))
+	java := w.java.thread("waiter")
+	waiting := java.lockLater(name, 0)
+	w.awaitWaiters(t, name, 1)
+	forced := goForces(t, w, name)
+	wantPromptAfterForce(t, "Java", forced, waiting.must(t).received)
+	wantLost(t, hold, held)
+	java.unlock(t, name)
+}
+
+func goForcesJava(t *testing.T, w *world) {
+	const name = "forced:go-java"
+	holder, waiter := w.java.thread("holder"), w.java.thread("waiter")
+	holder.lock(t, name, longLease)
+	waiting := waiter.lockLater(name, 0)
+	w.awaitWaiters(t, name, 1)
+	forced := goForces(t, w, name)
+	wantPromptAfterForce(t, "Java", forced, waiting.must(t).received)
+	holder.wantUnlockRefused(t, name)
+	waiter.unlock(t, name)
+}
+
+func javaForcesGo(t *testing.T, w *world) {
+	const name = "forced:java-go"
+	hold, held := mustLock(t, w.client(t, forcedLease).Lock(name))
+	waiting := lockLater(t.Context(), w.client(t, shortLease).Lock(name))
+	w.awaitWaiters(t, name, 1)
+	forced := javaForces(t, w, name)
+	got := mustGain(t, waiting)
+	wantPromptAfterForce(t, "Go", forced, got.at)
+	wantLost(t, hold, held)
+	mustUnlock(t, got.hold)
+}
+
+func javaForcesJava(t *testing.T, w *world) {
+	const name = "forced:java-java"
+	holder := w.java.thread("holder")
+	holder.lock(t, name, longLease)
+	waiting := lockLater(t.Context(), w.client(t, shortLease).Lock(name))
+	w.awaitWaiters(t, name, 1)
+	forced := javaForces(t, w, name)
+	got := mustGain(t, waiting)
+	wantPromptAfterForce(t, "Go", forced, got.at)
+	holder.wantUnlockRefused(t, name)
+	mustUnlock(t, got.hold)
+}
+
+// goForces frees the lock from Go and returns when it began to. That of a free
+// lock is refused.
+func goForces(t testing.TB, w *world, name string) time.Time {
+	t.Helper()
+	client := w.client(t, shortLease)
+	began := time.Now()
+	wantForced(t, client.Lock(name), true)
+	wantForced(t, client.Lock(name+":free"), false)
+	return began
+}
+
+func wantForced(t testing.TB, lock *mortise.Lock, want bool) {
+	t.Helper()
+	if got, err := lock.ForceUnlock(t.Context()); err != nil || got != want {
+		t.Errorf("ForceUnlock = %t, %v, want %t", got, err, want)
+	}
+}
+
+// javaForces is goForces from Java.
+func javaForces(t testing.TB, w *world, name string) time.Time {
+	t.Helper()
+	java := w.java.thread("forcer")
+	began := time.Now()
+	if !java.forceUnlock(t, name) {
+		t.Error("forceUnlock of a held lock is false, want true")
+	}
+	if java.forceUnlock(t, name+":free") {
+		t.Error("forceUnlock of a free lock is true, want false")
+	}
+	return began
+}
+
+func wantPromptAfterForce(t testing.TB, who string, forced, got time.Time) {
+	t.Helper()
+	took := got.Sub(forced)
+	t.Logf("%s got the lock %v after it was freed", who, took.Round(time.Microsecond))
+	if took > prompt {
+		t.Errorf("%s got the lock %v after it was freed, want less than %v", who, took, prompt)
+	}
+}

@@ -1,0 +1,24 @@
+//go:build interop
+
+package interop
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(peerEnv) != "" {
+		os.Exit(runPeer())
+	}
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", err)
+		code = 1
+	}
+	fmt.Print(proofs.table())
+	os.Exit(code)
+}

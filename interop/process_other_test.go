@@ -1,0 +1,9 @@
+//go:build interop && !linux
+
+package interop
+
+import "syscall"
+
+// dieWithParent does nothing where the kernel has no such service. Children
+// end at the end of their standard input all the same, unless frozen.
+func dieWithParent() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,202 @@
+//go:build interop
+
+package interop
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	goredislib "github.com/redis/go-redis/v9"
+	rueidislib "github.com/redis/rueidis"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/driver/goredis"
+	"github.com/mortise-go/mortise/driver/rueidis"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+const (
+	// shortLease is the lease that both sides' watchdogs renew, so that "past
+	// the lease" is seconds away and not half a minute.
+	shortLease = 3 * time.Second
+	// longLease is the lease of locks that are released in time: a waiter
+	// that was not woken would come this late.
+	longLease = 30 * time.Second
+	// prompt is far below longLease, and far above what a busy machine needs.
+	prompt = 3 * time.Second
+)
+
+// transport is a way of a mortise client to Redis. It returns a driver for the
+// server, or for the cluster of which addr is a node, and what closes the
+// client library's client below the driver.
+type transport func(addr string, cluster bool) (driver.Driver, func(), error)
+
+var transports = map[string]transport{
+	"goredis": func(addr string, cluster bool) (driver.Driver, func(), error) {
+		if cluster {
+			rdb := goredislib.NewClusterClient(&goredislib.ClusterOptions{Addrs: []string{addr}})
+			return goredis.Wrap(rdb), func() { _ = rdb.Close() }, nil
+		}
+		rdb := goredislib.NewClient(&goredislib.Options{Addr: addr})
+		return goredis.Wrap(rdb), func() { _ = rdb.Close() }, nil
+	},
+	"rueidis": func(addr string, cluster bool) (driver.Driver, func(), error) {
+		client, err := rueidislib.NewClient(rueidislib.ClientOption{
+			InitAddress:       []string{addr},
+			ForceSingleClient: !cluster,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		return rueidis.Wrap(client), client.Close, nil
+	},
+}
+
+// redissons returns the releases to test against, newest first.
+func redissons(t testing.TB) []string {
+	t.Helper()
+	text, err := os.ReadFile("redisson/versions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text))
+}
+
+// world is one Redis with both sides on it: a Java agent with a release of
+// Redisson, and Go clients over one transport.
+type world struct {
+	version   string
+	transport string
+	nodes     []*redistest.Server // one, or the masters of cluster
+	cluster   *redistest.ClusterSet
+	sharded   string         // the agent's sharded mode, cluster only
+	pubsub    mortise.PubSub // the Go clients' mode, cluster only
+	java      *agent
+}
+
+func newWorld(t testing.TB, version, transport string) *world {
+	t.Helper()
+	w := &world{version: version, transport: transport, nodes: []*redistest.Server{redistest.Single(t)}}
+	w.java = w.startAgent(t)
+	return w
+}
+
+func (w *world) String() string { return w.version + "/" + w.transport }
+
+// redis returns the server of a world without a cluster.
+func (w *world) redis() *redistest.Server { return w.nodes[0] }
+
+// serverOf returns the server that has key.
+func (w *world) serverOf(t testing.TB, key string) *redistest.Server {
+	t.Helper()
+	if w.cluster != nil {
+		return w.cluster.Owner(t, key)
+	}
+	return w.nodes[0]
+}
+
+// startAgent starts a further Java process, for a test that kills it.
+func (w *world) startAgent(t testing.TB) *agent {
+	t.Helper()
+	return startAgent(t, w.version, agentOptions{
+		Address: w.nodes[0].Addr(), Watchdog: shortLease, Cluster: w.cluster != nil, Sharded: w.sharded,
+	})
+}
+
+// client returns a mortise client of its own, as another process would have,
+// whose watchdog renews the given lease.
+func (w *world) client(t testing.TB, lease time.Duration) *mortise.Client {
+	t.Helper()
+	client, closeAll, err := openClient(w.transport, w.nodes[0].Addr(), w.cluster != nil, mortise.Options{Lease: lease, PubSub: w.pubsub})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := closeAll(); err != nil {
+			t.Errorf("close client: %v", err)
+		}
+	})
+	return client
+}
+
+// openClient returns a client and what closes it and all below it.
+func openClient(name, addr string, cluster bool, options mortise.Options) (*mortise.Client, func() error, error) {
+	open, ok := transports[name]
+	if !ok {
+		return nil, nil, fmt.Errorf("no transport %q", name)
+	}
+	d, closeBelow, err := open(addr, cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	client := mortise.New(d, &options)
+	return client, func() error {
+		defer closeBelow()
+		return client.Close()
+	}, nil
+}
+
+// count returns the hold count that Redis has for owner, 0 if none.
+func (w *world) count(t testing.TB, name, owner string) int64 {
+	t.Helper()
+	return w.redis().Int(t, "HGET", name, owner)
+}
+
+// awaitWaiters waits until at least n clients listen for the lock's release. A
+// client that listens tries once more, so it cannot miss a release after that.
+func (w *world) awaitWaiters(t testing.TB, name string, n int64) {
+	t.Helper()
+	channel := channelOf(name)
+	redistest.Eventually(t, fmt.Sprintf("%d clients that wait for %s", n, name), func() error {
+		var got int64
+		for _, node := range w.nodes {
+			for _, question := range []string{"NUMSUB", "SHARDNUMSUB"} {
+				reply, err := node.Do("PUBSUB", question, channel)
+				if err != nil {
+					return err
+				}
+				got += reply.([]any)[1].(int64)
+			}
+		}
+		if got < n {
+			return fmt.Errorf("%d listen, want %d", got, n)
+		}
+		return nil
+	})
+}
+
+// channelOf returns the channel on which releases of the lock are announced.
+func channelOf(name string) string { return "redisson_lock__channel:{" + name + "}" }
+
+// expiry returns a moment before which the lock's key cannot expire, unless
+// somebody deletes it, and after which, by less than a round trip, it will
+// have, unless somebody renews it.
+func (w *world) expiry(t testing.TB, name string) time.Time {
+	t.Helper()
+	asked := time.Now()
+	ttl := w.redis().Int(t, "PTTL", name)
+	if ttl <= 0 {
+		t.Fatalf("PTTL %s = %d, want a lease that still runs", name, ttl)
+	}
+	// Redis rounds to milliseconds and takes its time from the start of its
+	// event loop's turn.
+	return asked.Add(time.Duration(ttl-10) * time.Millisecond)
+}
+
+// wantAtExpiry checks that a lock whose holder died was got when its lease
+// ended: never before, and soon after.
+func wantAtExpiry(t testing.TB, who string, got, expiry time.Time) {
+	t.Helper()
+	if got.Before(expiry) {
+		t.Errorf("%s got the lock %v before the lease of the dead holder ended", who, expiry.Sub(got))
+	}
+	if late := got.Sub(expiry); late > prompt {
+		t.Errorf("%s got the lock %v after the lease of the dead holder had ended, want less than %v", who, late, prompt)
+	} else {
+		t.Logf("%s got the lock %v after the end of the lease", who, late.Round(time.Millisecond))
+	}
+}
