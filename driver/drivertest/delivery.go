@@ -1,0 +1,190 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// atMostOnce loses replies after the script ran, and counts its runs. Client
+// libraries that send again by default count two.
+func (s suite) atMostOnce(t *testing.T, server *redistest.Server) {
+	tests := []struct {
+		name    string
+		flush   bool // the server does not know the script: EVALSHA, then EVAL
+		request int  // the request whose reply is lost
+	}{{"evalsha", false, 1}, {"eval", true, 2}}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, d := s.through(t, server, 0)
+			key := "once:" + tt.name
+			eval(t, d, incr, []string{key + ":first"})
+			if tt.flush {
+				server.Must(t, "SCRIPT", "FLUSH")
+			}
+			lost := p.LoseReply(key, tt.request)
+			_, err := d.Eval(t.Context(), callIncr(key))
+			wantClass(t, err, driver.Unknown)
+			<-lost
+			recovers(t, d, key+":later")
+			if got := server.Int(t, "GET", key); got != 1 {
+				t.Errorf("the script ran %d times, want 1", got)
+			}
+		})
+	}
+	t.Run("batch", func(t *testing.T) {
+		p, d := s.through(t, server, 0)
+		eval(t, d, incr, []string{"once:batch:first"})
+		var calls []driver.Call
+		for i := range 50 {
+			calls = append(calls, callIncr(fmt.Sprint("once:batch:", i)))
+		}
+		lost := p.LoseReply("once:batch:25", 1)
+		results := d.Batch(t.Context(), calls)
+		<-lost
+		recovers(t, d, "once:batch:later")
+		for i, r := range results {
+			runs := server.Int(t, "GET", calls[i].Keys[0])
+			switch {
+			case r.Err == nil && runs == 1:
+			case r.Err != nil && driver.ClassOf(r.Err) == driver.Unknown && runs <= 1:
+			default:
+				t.Errorf("call %d: %v, and it ran %d times", i, r.Err, runs)
+			}
+		}
+		wantClass(t, results[25].Err, driver.Unknown)
+	})
+}
+
+// onTime: a call returns when its context ends, whatever the network does.
+func (s suite) onTime(t *testing.T, server *redistest.Server) {
+	t.Run("deadline", func(t *testing.T) {
+		p, d := s.through(t, server, patient)
+		eval(t, d, incr, []string{"time:first"})
+		p.Stall(redistest.Replies)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		promptly(t, "a call with a deadline", func() {
+			_, err := d.Eval(ctx, callIncr("time:deadline"))
+			wantEnded(t, err, context.DeadlineExceeded)
+		})
+		p.Flow()
+		recovers(t, d, "time:later")
+	})
+	t.Run("cancel", func(t *testing.T) {
+		p, d := s.through(t, server, patient)
+		eval(t, d, incr, []string{"time:first"})
+		p.Stall(redistest.Replies)
+		why := errors.New("the caller went away")
+		for _, far := range []bool{false, true} { // with a far deadline, and without
+			ctx, cancel := context.WithCancelCause(t.Context())
+			if far {
+				var end context.CancelFunc
+				ctx, end = context.WithTimeout(ctx, time.Hour)
+				defer end()
+			}
+			key := fmt.Sprint("time:cancel:", far)
+			done := make(chan error, 2)
+			go func() { _, err := d.Eval(ctx, callIncr(key)); done <- err }()
+			go func() { done <- d.Batch(ctx, []driver.Call{callIncr(key)})[0].Err }()
+			redistest.Eventually(t, "both scripts ran", func() error {
+				if n := server.Int(t, "GET", key); n != 2 {
+					return fmt.Errorf("%d did", n)
+				}
+				return nil
+			})
+			promptly(t, "a cancelled call", func() {
+				cancel(why)
+				for range 2 {
+					wantEnded(t, <-done, why)
+				}
+			})
+		}
+		p.Flow()
+		recovers(t, d, "time:later")
+	})
+	t.Run("cancel a crowd", func(t *testing.T) {
+		p, d := s.through(t, server, patient)
+		eval(t, d, incr, []string{"time:first"})
+		p.Stall(redistest.Requests, redistest.Replies)
+		s.crowd(t, d)
+	})
+	t.Run("cancel while connecting", func(t *testing.T) {
+		p, d := s.through(t, server, patient)
+		eval(t, d, incr, []string{"time:first"})
+		p.Stall(redistest.Requests, redistest.Replies)
+		p.CutAll() // new connections are accepted, and then nothing comes
+		s.crowd(t, d)
+	})
+	t.Run("I/O timeout", func(t *testing.T) {
+		p, d := s.through(t, server, time.Second)
+		eval(t, d, incr, []string{"time:first"})
+		p.Stall(redistest.Replies)
+		start := time.Now()
+		_, err := d.Eval(context.Background(), callIncr("time:io")) // the test's context would end with the test
+		wantClass(t, err, driver.Unknown)
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("a call without a deadline took %v with an I/O timeout of 1 s", took)
+		}
+	})
+}
+
+// crowd cancels more calls at once than client libraries keep in flight.
+func (s suite) crowd(t *testing.T, d driver.Driver) {
+	const calls = 1500
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var started, ended sync.WaitGroup
+	for i := range calls {
+		started.Add(1)
+		ended.Go(func() {
+			started.Done()
+			_, err := d.Eval(ctx, callIncr(fmt.Sprint("crowd:", i)))
+			// Some may not even have begun when the context ends. Those that
+			// wait for a connection may say either.
+			if err == nil || !errors.Is(err, context.Canceled) {
+				t.Errorf("call %d: %v, want the context's error", i, err)
+			} else if c := driver.ClassOf(err); c != driver.Unknown && c != driver.NotSent {
+				t.Errorf("call %d: %v has class %v", i, err, c)
+			}
+		})
+	}
+	started.Wait()
+	promptly(t, "a crowd of cancelled calls", func() { cancel(); ended.Wait() })
+}
+
+func wantEnded(t *testing.T, err, want error) {
+	t.Helper()
+	if err == nil || driver.ClassOf(err) != driver.Unknown || !errors.Is(err, want) {
+		t.Errorf("%v, want class unknown and %q", err, want)
+	}
+}
+
+// unreachable: no connection, so nothing was sent.
+func (s suite) unreachable(t *testing.T, server *redistest.Server) {
+	p, d := s.through(t, server, 0)
+	eval(t, d, incr, []string{"unreachable:first"})
+	p.Refuse()
+	p.CutAll()
+	// The client may take the first call for one on the old connection.
+	_, err := d.Eval(t.Context(), callIncr("unreachable:1"))
+	wantClass(t, err, driver.NotSent, driver.Unknown)
+	promptly(t, "a call to an unreachable server", func() {
+		_, err := d.Eval(t.Context(), callIncr("unreachable:2"))
+		wantClass(t, err, driver.NotSent)
+		for _, r := range d.Batch(t.Context(), []driver.Call{callIncr("unreachable:2"), callIncr("unreachable:3")}) {
+			wantClass(t, r.Err, driver.NotSent)
+		}
+	})
+	if got := server.Int(t, "EXISTS", "unreachable:2", "unreachable:3"); got != 0 {
+		t.Errorf("%d scripts ran on a server that could not be reached", got)
+	}
+	p.Accept(t)
+	recovers(t, d, "unreachable:later")
+}

@@ -1,0 +1,206 @@
+// Package drivertest is what every driver must do, as a test suite that runs
+// against real servers: a single one, a sentinel set and a cluster.
+//
+// The semantics of package driver are tested here, for all drivers, or not at
+// all. A driver's own tests only open its client:
+//
+//	func TestDriver(t *testing.T) {
+//		drivertest.Run(t, func(t *testing.T, target drivertest.Target) driver.Driver { … })
+//	}
+package drivertest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// Mode is a kind of deployment.
+type Mode string
+
+// The kinds of deployment.
+const (
+	Single   Mode = "single"
+	Sentinel Mode = "sentinel"
+	Cluster  Mode = "cluster"
+)
+
+// Target is the deployment that a driver is to be opened on.
+type Target struct {
+	Mode Mode
+	// Addrs are the addresses of the server, the sentinels, or cluster nodes.
+	Addrs []string
+	// Master is the name of the master that the sentinels know.
+	Master string
+	// Username and Password are for the servers. Both may be empty.
+	Username, Password string
+	// Timeout is the client's I/O timeout. Zero means what the adapter
+	// recommends to its users.
+	Timeout time.Duration
+}
+
+// Open opens a driver on a client of its own. The client is closed by a
+// cleanup of t, which it registers. The suite closes the driver before that.
+type Open func(t *testing.T, target Target) driver.Driver
+
+// generous bounds what must happen at once. It is far above what it takes on
+// an idle machine, and far below any timeout of the clients.
+const generous = 5 * time.Second
+
+// patient is a client timeout that no test waits for.
+const patient = 5 * time.Minute
+
+// Run runs the whole suite. It takes most of its time waiting, so the three
+// deployments run in parallel with each other.
+func Run(t *testing.T, open Open) {
+	s := suite{open: open}
+	t.Run("close", s.closing) // counts goroutines, so nothing runs beside it
+	t.Run(string(Single), func(t *testing.T) { t.Parallel(); s.single(t) })
+	t.Run("faults", func(t *testing.T) { t.Parallel(); s.faults(t) })
+	t.Run(string(Sentinel), func(t *testing.T) { t.Parallel(); s.sentinel(t) })
+	t.Run(string(Cluster), func(t *testing.T) { t.Parallel(); s.cluster(t) })
+}
+
+type suite struct{ open Open }
+
+// driver opens a driver that is closed when t ends.
+func (s suite) driver(t *testing.T, target Target) driver.Driver {
+	t.Helper()
+	d := s.open(t, target)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return d
+}
+
+func at(server *redistest.Server) Target {
+	return Target{Mode: Single, Addrs: []string{server.Addr()}, Password: server.Password()}
+}
+
+// through puts a proxy between the driver and the server.
+func (s suite) through(t *testing.T, server *redistest.Server, timeout time.Duration) (*redistest.Proxy, driver.Driver) {
+	t.Helper()
+	p := redistest.NewProxy(t, server.Addr())
+	return p, s.driver(t, Target{Mode: Single, Addrs: []string{p.Addr()}, Timeout: timeout})
+}
+
+func (s suite) single(t *testing.T) {
+	server := redistest.Single(t)
+	d := s.driver(t, at(server))
+	t.Run("values", func(t *testing.T) { values(t, d) })
+	t.Run("no script", func(t *testing.T) { noScript(t, d, server) })
+	t.Run("batch", func(t *testing.T) { batch(t, d) })
+	t.Run("ended context", func(t *testing.T) { endedContext(t, d, server) })
+	t.Run("scan", func(t *testing.T) { scan(t, d) })
+	t.Run("topology", func(t *testing.T) {
+		wantTopology(t, d, driver.Topology{})
+		if got := d.Shard("k"); got != "" {
+			t.Errorf("Shard = %q, want none with one server", got)
+		}
+	})
+	t.Run("subscribe", func(t *testing.T) { s.subscribe(t, server) })
+	t.Run("classes", func(t *testing.T) { s.classes(t, server) })
+}
+
+func (s suite) faults(t *testing.T) {
+	server := redistest.Single(t)
+	t.Run("at most once", func(t *testing.T) { s.atMostOnce(t, server) })
+	t.Run("on time", func(t *testing.T) { s.onTime(t, server) })
+	t.Run("unreachable", func(t *testing.T) { s.unreachable(t, server) })
+	t.Run("resubscribe", func(t *testing.T) { s.resubscribe(t, server) })
+}
+
+func (s suite) sentinel(t *testing.T) {
+	set := redistest.Sentinel(t, 1)
+	d := s.driver(t, Target{Mode: Sentinel, Addrs: set.Addrs(), Master: redistest.SentinelName})
+	t.Run("values", func(t *testing.T) { values(t, d) })
+	t.Run("batch", func(t *testing.T) { batch(t, d) })
+	t.Run("scan", func(t *testing.T) { scan(t, d) })
+	t.Run("topology", func(t *testing.T) { wantTopology(t, d, driver.Topology{}) })
+	t.Run("failover", func(t *testing.T) { failover(t, d, set) })
+}
+
+func (s suite) cluster(t *testing.T) {
+	c := redistest.Cluster(t, 0)
+	target := Target{Mode: Cluster, Addrs: c.Addrs()}
+	d := s.driver(t, target)
+	t.Run("values", func(t *testing.T) { values(t, d) })
+	t.Run("no script", func(t *testing.T) { noScript(t, d, c.Masters...) })
+	t.Run("batch", func(t *testing.T) { batch(t, d) })
+	t.Run("scan", func(t *testing.T) { scan(t, d) })
+	t.Run("topology", func(t *testing.T) { wantTopology(t, d, driver.Topology{Cluster: true, Sharded: true}) })
+	t.Run("topology with few rights", func(t *testing.T) { s.topologyWithFewRights(t, c) })
+	t.Run("cross slot", func(t *testing.T) { crossSlot(t, d) })
+	t.Run("one connection per node", func(t *testing.T) { s.onePerNode(t, c) })
+	t.Run("kinds of channel", func(t *testing.T) { s.kindsOfChannel(t, c) })
+	t.Run("moved", func(t *testing.T) { moved(t, d, c) })
+	t.Run("ask and try again", func(t *testing.T) { asked(t, d, c) })
+	t.Run("moved channel", func(t *testing.T) { s.movedChannel(t, c) })
+	t.Run("slot of nobody", func(t *testing.T) { s.slotOfNobody(t, c) })
+}
+
+func wantTopology(t *testing.T, d driver.Driver, want driver.Topology) {
+	t.Helper()
+	for range 2 { // the second answer is the kept one
+		if got, err := d.Topology(t.Context()); err != nil || got != want {
+			t.Errorf("Topology = %+v, %v, want %+v", got, err, want)
+		}
+	}
+}
+
+// eval runs a script that must succeed.
+func eval(t *testing.T, d driver.Driver, script *driver.Script, keys []string, args ...string) driver.Value {
+	t.Helper()
+	v, err := d.Eval(t.Context(), driver.Call{Script: script, Keys: keys, Args: args})
+	if err != nil {
+		t.Fatalf("%s %v: %v", script.Name(), keys, err)
+	}
+	return v
+}
+
+// incr counts how often it ran.
+var incr = driver.NewScript("incr", `return redis.call('INCR', KEYS[1])`)
+
+func callIncr(key string) driver.Call { return driver.Call{Script: incr, Keys: []string{key}} }
+
+func wantClass(t *testing.T, err error, want ...driver.Class) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error, want one of class %v", want)
+	} else if got := driver.ClassOf(err); !slices.Contains(want, got) {
+		t.Errorf("%q has class %v, want %v", err, got, want)
+	}
+}
+
+// promptly runs f and fails if it takes longer than what must happen at once.
+func promptly(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	start := time.Now()
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s has not returned after 30 s", what)
+	}
+	if took := time.Since(start); took > generous {
+		t.Errorf("%s took %v, want it at once", what, took)
+	}
+}
+
+// recovers waits until calls succeed again.
+func recovers(t *testing.T, d driver.Driver, key string) {
+	t.Helper()
+	redistest.Eventually(t, "calls succeed again", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := d.Eval(ctx, callIncr(key))
+		return err
+	})
+}

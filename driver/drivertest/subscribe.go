@@ -1,0 +1,245 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// subscribe covers a subscriber on one healthy server.
+func (s suite) subscribe(t *testing.T, server *redistest.Server) {
+	t.Run("messages", func(t *testing.T) {
+		sub, r := subscriber(t, s.driver(t, at(server)))
+		sub.Subscribe("ch", false)
+		sub.Subscribe("ch", false) // the same as once
+		r.awaitSubscribed(t, "ch", 0)
+		payloads := []string{"0", "", "\x00\r\n\xff é", strings.Repeat("long", 30_000)}
+		for _, p := range payloads {
+			if n := server.Int(t, "PUBLISH", "ch", p); n != 1 {
+				t.Fatalf("PUBLISH reached %d subscribers after Subscribed, want 1", n)
+			}
+		}
+		for _, p := range payloads {
+			r.awaitMessage(t, "ch", p)
+		}
+		sub.Unsubscribe("ch", false)
+		eventuallySubscribers(t, server, "ch", 0)
+		n := r.confirmations("ch")
+		sub.Subscribe("ch", false)
+		r.awaitSubscribed(t, "ch", n)
+		server.Must(t, "PUBLISH", "ch", "again")
+		r.awaitMessage(t, "ch", "again")
+	})
+	t.Run("wanted anew at once", func(t *testing.T) {
+		sub, r := subscriber(t, s.driver(t, at(server)))
+		sub.Subscribe("anew", false)
+		r.awaitSubscribed(t, "anew", 0)
+		for range 100 {
+			n := r.confirmations("anew")
+			sub.Unsubscribe("anew", false)
+			sub.Subscribe("anew", false)
+			r.awaitSubscribed(t, "anew", n)
+		}
+		server.Must(t, "PUBLISH", "anew", "still here")
+		r.awaitMessage(t, "anew", "still here")
+	})
+	t.Run("many channels", func(t *testing.T) { s.manyChannels(t, server) })
+	t.Run("races", func(t *testing.T) { s.races(t, server) })
+	t.Run("refused", func(t *testing.T) { s.refusedChannel(t, server) })
+	t.Run("closed", func(t *testing.T) {
+		sub, r := subscriber(t, s.driver(t, at(server)))
+		sub.Subscribe("bye", false)
+		r.awaitSubscribed(t, "bye", 0)
+		promptly(t, "Close", func() {
+			if err := sub.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		eventuallySubscribers(t, server, "bye", 0)
+		sub.Subscribe("bye", false) // of no effect, and harmless
+		sub.Unsubscribe("bye", false)
+	})
+	redistest.Eventually(t, "no subscriber connection left", func() error {
+		if n := server.Subscribers(t); n != 0 {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+}
+
+// eventuallySubscribers waits until channel has n subscribers on server.
+func eventuallySubscribers(t *testing.T, server *redistest.Server, channel string, n int64) {
+	t.Helper()
+	redistest.Eventually(t, "PUBSUB NUMSUB "+channel, func() error {
+		reply, err := server.Do("PUBSUB", "NUMSUB", channel)
+		if err != nil {
+			return err
+		}
+		if got := reply.([]any)[1]; got != n {
+			return fmt.Errorf("%v subscribers, want %d", got, n)
+		}
+		return nil
+	})
+}
+
+// manyChannels: a thousand channels share one connection.
+func (s suite) manyChannels(t *testing.T, server *redistest.Server) {
+	const channels = 1000
+	before := server.Subscribers(t)
+	sub, r := subscriber(t, s.driver(t, at(server)))
+	for i := range channels {
+		sub.Subscribe(fmt.Sprint("many:", i), false)
+	}
+	for i := range channels {
+		r.awaitSubscribed(t, fmt.Sprint("many:", i), 0)
+	}
+	if got := server.Subscribers(t) - before; got != 1 {
+		t.Errorf("%d channels take %d connections, want 1", channels, got)
+	}
+	for i := range channels {
+		server.Must(t, "PUBLISH", fmt.Sprint("many:", i), fmt.Sprint(i))
+	}
+	r.await(t, "message on every channel", patience, func() bool { return len(r.messages) == channels })
+	for i, m := range r.messages {
+		if m != (message{fmt.Sprint("many:", i), fmt.Sprint(i)}) {
+			t.Fatalf("message %d is %v", i, m)
+		}
+	}
+	for i := range channels {
+		sub.Unsubscribe(fmt.Sprint("many:", i), false)
+	}
+	for _, i := range []int{0, 500, channels - 1} {
+		eventuallySubscribers(t, server, fmt.Sprint("many:", i), 0)
+	}
+}
+
+// races: whatever happens at once, the last wish counts.
+func (s suite) races(t *testing.T, server *redistest.Server) {
+	sub, r := subscriber(t, s.driver(t, at(server)))
+	const channels, rounds = 20, 100
+	var wg sync.WaitGroup
+	for i := range channels {
+		wg.Go(func() {
+			ch := fmt.Sprint("race:", i)
+			for range rounds {
+				sub.Subscribe(ch, false)
+				sub.Unsubscribe(ch, false)
+			}
+			if i%2 == 0 {
+				sub.Subscribe(ch, false)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range channels {
+		ch := fmt.Sprint("race:", i)
+		eventuallySubscribers(t, server, ch, int64(1-i%2))
+		if i%2 == 0 {
+			server.Must(t, "PUBLISH", ch, "end")
+			r.awaitMessage(t, ch, "end")
+		}
+	}
+}
+
+// refusedChannel: a channel that the user may not hear does not disturb those
+// that it may hear.
+func (s suite) refusedChannel(t *testing.T, server *redistest.Server) {
+	target := withUser(t, at(server), "listener", "~* resetchannels &app:* +@all", server)
+	sub, r := subscriber(t, s.driver(t, target))
+	for _, ch := range []string{"app:1", "foreign:1", "app:2", "foreign:2", "app:3"} {
+		sub.Subscribe(ch, false)
+	}
+	for _, ch := range []string{"app:1", "app:2", "app:3"} {
+		r.awaitSubscribed(t, ch, 0)
+	}
+	r.await(t, "refusal", patience, func() bool { return len(r.refused) == 2 })
+	for _, ch := range []string{"foreign:1", "foreign:2"} {
+		wantClass(t, r.refused[ch], driver.Denied)
+		if r.confirmations(ch) != 0 {
+			t.Errorf("%s is refused and confirmed", ch)
+		}
+	}
+	// The right is granted: asked again only when wanted anew.
+	server.Must(t, "ACL", "SETUSER", target.Username, "&foreign:*")
+	sub.Unsubscribe("foreign:1", false)
+	sub.Subscribe("foreign:1", false)
+	r.awaitSubscribed(t, "foreign:1", 0)
+}
+
+// resubscribe: every way to lose a subscription ends in a new Subscribed.
+func (s suite) resubscribe(t *testing.T, server *redistest.Server) {
+	check := func(t *testing.T, server *redistest.Server, r *recorder, n int, payload string) {
+		t.Helper()
+		for _, ch := range []string{"re:1", "re:2"} {
+			r.awaitSubscribed(t, ch, n)
+			server.Must(t, "PUBLISH", ch, payload)
+			r.awaitMessage(t, ch, payload)
+		}
+	}
+	subscribed := func(t *testing.T, d driver.Driver) *recorder {
+		t.Helper()
+		sub, r := subscriber(t, d)
+		sub.Subscribe("re:1", false)
+		sub.Subscribe("re:2", false)
+		r.awaitSubscribed(t, "re:1", 0)
+		r.awaitSubscribed(t, "re:2", 0)
+		return r
+	}
+	t.Run("killed connection", func(t *testing.T) {
+		r := subscribed(t, s.driver(t, at(server)))
+		for i := range 3 {
+			n := max(r.confirmations("re:1"), r.confirmations("re:2"))
+			server.Must(t, "CLIENT", "KILL", "TYPE", "pubsub")
+			check(t, server, r, n, fmt.Sprint("kill ", i))
+		}
+	})
+	t.Run("restarted server", func(t *testing.T) {
+		server := redistest.Single(t)
+		r := subscribed(t, s.driver(t, at(server)))
+		server.Restart(t)
+		check(t, server, r, 1, "restarted")
+	})
+	t.Run("server that comes later", func(t *testing.T) {
+		p, d := s.through(t, server, 0)
+		eval(t, d, incr, []string{"re:first"})
+		p.Refuse()
+		p.CutAll()
+		sub, r := subscriber(t, d)
+		sub.Subscribe("re:1", false)
+		sub.Subscribe("re:2", false)
+		p.Accept(t)
+		check(t, server, r, 0, "later")
+	})
+	t.Run("silent connection", func(t *testing.T) {
+		p, d := s.through(t, server, 0)
+		r := subscribed(t, d)
+		start := time.Now()
+		p.Strand() // it stays open, and new ones work
+		r.awaitSubscribed(t, "re:1", 1)
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("a silent connection was replaced after %v, want seconds", took)
+		}
+		check(t, server, r, 1, "stranded")
+	})
+	t.Run("silent network", func(t *testing.T) {
+		p, d := s.through(t, server, 0)
+		r := subscribed(t, d)
+		n := r.confirmations("re:1")
+		p.Stall(redistest.Requests, redistest.Replies)
+		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // the time that the silence lasts
+		defer cancel()
+		<-ctx.Done()
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.Fatal(ctx.Err())
+		}
+		p.Flow()
+		check(t, server, r, n, "flows again")
+	})
+}
