@@ -45,6 +45,9 @@ type faults struct {
 	calls  map[string]int
 	before func(ctx context.Context, name string) error // the script does not run if it fails
 	after  func(ctx context.Context, name string) error // the script has run, but its reply is replaced
+
+	late     time.Duration // lock_acquire gets no reply, and runs only after this time
+	inFlight sync.WaitGroup
 }
 
 var errCut = &driver.Error{Class: driver.Unknown, Err: errors.New("connection cut by the test")}
@@ -53,6 +56,12 @@ func (f *faults) set(before, after func(ctx context.Context, name string) error)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.before, f.after = before, after
+}
+
+func (f *faults) deliverLate(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.late = d
 }
 
 func (f *faults) count(name string) int {
@@ -82,8 +91,15 @@ func (f *faults) Batch(ctx context.Context, calls []driver.Call) []driver.Result
 		f.calls = make(map[string]int)
 	}
 	f.calls[name] += len(calls)
-	before, after := f.before, f.after
+	before, after, late := f.before, f.after, f.late
 	f.mu.Unlock()
+	if late > 0 && name == "lock_acquire" {
+		f.inFlight.Go(func() {
+			time.Sleep(late)
+			f.Driver.Batch(context.Background(), calls)
+		})
+		before = hang
+	}
 	fail := func(results []driver.Result, err error) []driver.Result {
 		for i := range results {
 			results[i] = driver.Result{Err: err}
@@ -158,5 +174,3 @@ func wantState(t *testing.T, k *mortise.Lock, owner string, count int) {
 		t.Errorf("the lock is held by %v, want %s with count %d", s.Holders, owner, count)
 	}
 }
-
-func elapsed(start time.Time) time.Duration { return time.Since(start) }
