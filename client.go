@@ -35,7 +35,8 @@ type Client struct {
 	mu     sync.Mutex // guards what follows, and every queue
 	closed bool
 	queues map[string]*queue
-	held   map[string]*lease // leases of this client that are trusted, by name
+	held   map[string]*lease   // leases of this client that are trusted, by name
+	asking map[string]struct{} // names that somebody asks for without queueing
 }
 
 // New returns a client that works through d, which it owns from then on. It
@@ -48,7 +49,7 @@ func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
 		driver: d, options: options.withDefaults(), id: newClientID(),
 		hub: hub.New(d), done: make(chan struct{}),
-		queues: make(map[string]*queue), held: make(map[string]*lease),
+		queues: make(map[string]*queue), held: make(map[string]*lease), asking: make(map[string]struct{}),
 	}
 	c.invalid = c.options.validate()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())

@@ -147,20 +147,27 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 	if hold, err := r.reenter(ctx); hold != nil || err != nil {
 		return hold, err
 	}
-	if !wait || c.idle(name) {
-		hold, err := r.attempt(ctx)
-		if hold != nil || err != nil {
+	if !wait {
+		if hold, err := r.attempt(ctx); hold != nil || err != nil {
 			return hold, err
 		}
-		if !wait {
-			// A sibling that acts for the same owner may have been faster.
-			if hold, err := r.reenter(ctx); hold != nil || err != nil {
-				return hold, err
-			}
-			return nil, r.held
+		// A sibling that acts for the same owner may have been faster.
+		if hold, err := r.reenter(ctx); hold != nil || err != nil {
+			return hold, err
 		}
+		return nil, r.held
 	}
-	return r.wait(ctx)
+	if !c.claim(name) {
+		return r.wait(ctx, c.join(name, r.owner, false))
+	}
+	hold, err := r.attempt(ctx)
+	if hold != nil || err != nil {
+		c.unclaim(name)
+		return hold, err
+	}
+	w := c.join(name, r.owner, true)
+	c.unclaim(name)
+	return r.wait(ctx, w)
 }
 
 // reenter adds to a lease that the owner has already. Without one it returns
@@ -235,30 +242,32 @@ func (r *request) granted(ctx context.Context) (*Hold, error) {
 // message can be lost; this is what that costs.
 const poll = time.Second
 
-// wait stands in the queue until there is a hold to have. The head of the
-// queue asks Redis again whenever something hints that it may succeed.
-func (r *request) wait(ctx context.Context) (*Hold, error) {
+// wait stands in the queue as w until there is a hold to have. The head of
+// the queue asks Redis again whenever something hints that it may succeed.
+func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 	k := r.lock
 	c := k.client
-	w := c.join(k.name, r.owner)
 	defer c.leave(k.name, w)
 
 	var hints <-chan struct{}
-	var listener *hub.Listener
 	var pace pacer
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
-	look := false // even if a lease of this process is in the way
+	look := false          // even if a lease of this process is in the way
+	asked := r.held != nil // a moment ago, before queueing
 	for {
 		if hold, err := r.reenter(ctx); hold != nil || err != nil {
 			return hold, err
 		}
 		head, local := c.turnOf(k.name, w)
 		if head && (look || !local) {
-			if hold, err := r.attempt(ctx); hold != nil || err != nil {
-				return hold, err
+			if !asked {
+				if hold, err := r.attempt(ctx); hold != nil || err != nil {
+					return hold, err
+				}
 			}
-			listener = c.listen(k.name, keyspace.LockChannel(k.name), k.hearing())
+			asked = false
+			listener := c.listen(k.name, keyspace.LockChannel(k.name), k.hearing())
 			hints = listener.Hints()
 			if err := listener.Refused(); err != nil {
 				return nil, err

@@ -26,22 +26,46 @@ func (w *waiter) signal() {
 	}
 }
 
-// join adds a goroutine at the end of the queue for name.
-func (c *Client) join(name string, o *owner) *waiter {
+// claim reports whether nobody in this process holds name, waits for it or
+// asks for it. Then the caller may ask Redis without queueing, and must call
+// unclaim afterwards; all others queue behind it.
+func (c *Client) claim(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, asking := c.asking[name]; asking || c.queues[name] != nil || c.held[name] != nil {
+		return false
+	}
+	c.asking[name] = struct{}{}
+	return true
+}
+
+func (c *Client) unclaim(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.asking, name)
+	if q := c.queues[name]; q != nil {
+		q.head.signal()
+	}
+}
+
+// join adds a goroutine to the queue for name: at the end, or in front of all
+// who came while it asked.
+func (c *Client) join(name string, o *owner, front bool) *waiter {
 	w := &waiter{owner: o, wake: make(chan struct{}, 1)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[name]
-	if q == nil {
-		q = &queue{}
+	switch {
+	case q == nil:
+		q = &queue{head: w, tail: w}
 		c.queues[name] = q
-	}
-	if w.prev = q.tail; w.prev == nil {
+	case front:
+		w.next, q.head.prev = q.head, w
 		q.head = w
-	} else {
-		w.prev.next = w
+	default:
+		w.prev, q.tail.next = q.tail, w
+		q.tail = w
 	}
-	q.tail = w
 	return w
 }
 
@@ -74,18 +98,13 @@ func (c *Client) leave(name string, w *waiter) {
 }
 
 // turnOf reports whether w is the head of its queue, so that it may ask Redis,
-// and whether a lease of this client is known to be in the way.
+// and whether there is no sense in asking because somebody in this process
+// holds the lock or is about to.
 func (c *Client) turnOf(name string, w *waiter) (head, local bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.queues[name].head == w, c.held[name] != nil
-}
-
-// idle reports whether nobody in this process holds name or waits for it.
-func (c *Client) idle(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.queues[name] == nil && c.held[name] == nil
+	_, asking := c.asking[name]
+	return c.queues[name].head == w, asking || c.held[name] != nil
 }
 
 // listen opens the subscription of the queue for name, unless it is open.
