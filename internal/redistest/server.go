@@ -75,7 +75,7 @@ func launch(t testing.TB, args func(port, busPort int) []string) *Server {
 			t.Cleanup(func() {
 				s.Stop()
 				if t.Failed() {
-					t.Logf("log of redis-server %s:\n%s", s.Addr(), s.log.tail(40))
+					t.Logf("log of redis-server %s:\n%s", s.Addr(), s.log.tail(10))
 				}
 			})
 			return s

@@ -1,0 +1,280 @@
+package rueidis
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+const (
+	// pingEvery is how often a subscriber connection is asked for a sign of
+	// life, and replyLimit how long any answer may take. The client pings too,
+	// but its user may have set a limit that is too long for locks.
+	pingEvery  = 3 * time.Second
+	replyLimit = 3 * time.Second
+	// laterAfter is when a channel is asked for again that could not be had.
+	laterAfter = 100 * time.Millisecond
+	// chunk is how many channels are asked for in one go.
+	chunk = 512
+
+	backoffMin = 20 * time.Millisecond
+	backoffMax = time.Second
+)
+
+// node keeps one connection to one server subscribed to the channels that are
+// assigned to it.
+type node struct {
+	sub  *subscriber
+	addr string
+	wake chan struct{} // has room for one
+
+	pending map[channel]struct{} // to be brought in line with the wishes; guarded by sub.mu
+	later   map[channel]struct{} // the same, after a pause; guarded by sub.mu
+	onWire  map[channel]struct{} // asked for on this connection; of the goroutine of run
+}
+
+// todo has the node look at a channel. The caller holds sub.mu.
+func (n *node) todo(ch channel) {
+	n.pending[ch] = struct{}{}
+	select {
+	case n.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// run connects and connects again, until the subscriber closes or, in a
+// cluster, the node has nothing to do and cannot be reached.
+func (n *node) run() {
+	backoff := backoffMin
+	for {
+		up := n.session()
+		select {
+		case <-n.sub.closing:
+			return
+		default:
+		}
+		if up {
+			backoff = backoffMin
+		}
+		if n.sub.driver.cluster && n.elsewhere(up) {
+			return
+		}
+		pause := time.NewTimer(backoff/2 + rand.N(backoff))
+		select {
+		case <-pause.C:
+		case <-n.sub.closing:
+			pause.Stop()
+			return
+		}
+		backoff = min(2*backoff, backoffMax)
+	}
+}
+
+// elsewhere looks whether the cluster has given the node's work to others, and
+// reports whether it has none left. A connection that broke is no reason to
+// ask, one that cannot be opened is.
+func (n *node) elsewhere(wasUp bool) bool {
+	if !wasUp {
+		ctx, cancel := n.sub.context(replyLimit)
+		defer cancel()
+		_ = n.sub.driver.slots.refresh(ctx) // if nobody answers, the old map has to do
+	}
+	return n.sub.rehome(n)
+}
+
+// session opens a connection and serves it until it breaks. It reports whether
+// there was one.
+func (n *node) session() bool {
+	client := n.client()
+	if client == nil {
+		return false
+	}
+	conn, release := client.Dedicate() // waits for the connection, at most the client's dial timeout
+	defer release()
+	defer conn.Close() // never given back: it is subscribed, or broken
+	broken := conn.SetPubSubHooks(redis.PubSubHooks{OnMessage: n.message, OnSubscription: n.subscription})
+	if !n.alive(conn) {
+		return false
+	}
+	n.begin()
+
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	again := time.NewTicker(laterAfter)
+	defer again.Stop()
+	for {
+		select {
+		case <-n.sub.closing:
+			return true
+		case <-broken:
+			return true
+		case <-again.C:
+			n.retryLater()
+		case <-ping.C:
+			if !n.alive(conn) {
+				return true
+			}
+		case <-n.wake:
+			if !n.update(conn) {
+				return true
+			}
+		}
+	}
+}
+
+// client returns the client of the node's server, nil if the cluster client
+// does not know it yet. It is then given a reason to look for it.
+func (n *node) client() redis.Client {
+	d := n.sub.driver
+	if !d.cluster {
+		return d.client
+	}
+	if c, ok := d.client.Nodes()[n.addr]; ok {
+		return c
+	}
+	n.sub.mu.Lock()
+	var key string
+	for ch, w := range n.sub.wanted {
+		if w.node == n && ch.sharded {
+			key = ch.name
+			break
+		}
+	}
+	n.sub.mu.Unlock()
+	if key != "" {
+		ctx, cancel := n.sub.context(replyLimit)
+		defer cancel()
+		// This runs nothing, as no script has that digest. But a server that
+		// does not serve the slot answers with MOVED, and the client follows.
+		nobody := strings.Repeat("0", 40)
+		_, _ = d.do(ctx, d.client, d.command("EVALSHA", nobody, driver.Call{Keys: []string{key}}))
+	}
+	return nil
+}
+
+// begin has all channels of the node asked for on its new connection.
+func (n *node) begin() {
+	n.sub.mu.Lock()
+	defer n.sub.mu.Unlock()
+	clear(n.onWire)
+	clear(n.pending)
+	clear(n.later)
+	for ch, w := range n.sub.wanted {
+		if w.node == n {
+			n.todo(ch)
+		}
+	}
+}
+
+func (n *node) retryLater() {
+	n.sub.mu.Lock()
+	defer n.sub.mu.Unlock()
+	for ch := range n.later {
+		delete(n.later, ch)
+		n.todo(ch)
+	}
+}
+
+// take returns channels that are to be asked for, and such that are to be
+// given up, and whether there are more.
+func (n *node) take() (want, drop []channel, more bool) {
+	n.sub.mu.Lock()
+	defer n.sub.mu.Unlock()
+	for ch := range n.pending {
+		if len(want)+len(drop) == chunk {
+			return want, drop, true
+		}
+		delete(n.pending, ch)
+		if w := n.sub.wanted[ch]; w != nil && w.node == n {
+			n.onWire[ch] = struct{}{}
+			want = append(want, ch)
+		} else if _, ok := n.onWire[ch]; ok {
+			delete(n.onWire, ch)
+			drop = append(drop, ch)
+		}
+	}
+	return want, drop, false
+}
+
+// update makes the connection match the wishes, and reports whether it works.
+// Each channel has a command of its own: so a refusal is of one channel, those
+// of several slots can share a pipeline, and a sunsubscribe that the server
+// sends unasked cannot be taken for a part of a reply.
+func (n *node) update(conn redis.DedicatedClient) bool {
+	for {
+		want, drop, more := n.take()
+		cmds := make([]redis.Completed, 0, len(want)+len(drop))
+		for _, ch := range want {
+			if ch.sharded {
+				cmds = append(cmds, conn.B().Ssubscribe().Channel(ch.name).Build())
+			} else {
+				cmds = append(cmds, conn.B().Subscribe().Channel(ch.name).Build())
+			}
+		}
+		for _, ch := range drop {
+			if ch.sharded {
+				cmds = append(cmds, conn.B().Sunsubscribe().Channel(ch.name).Build())
+			} else {
+				cmds = append(cmds, conn.B().Unsubscribe().Channel(ch.name).Build())
+			}
+		}
+		if len(cmds) == 0 {
+			return true
+		}
+		ctx, cancel := n.sub.context(replyLimit)
+		results := conn.DoMulti(ctx, cmds...)
+		cancel()
+		for i, r := range results {
+			err := r.Error()
+			if _, reply := redis.IsRedisErr(err); err != nil && !reply {
+				return false
+			} else if reply && i < len(want) {
+				delete(n.onWire, want[i])
+				n.sub.rejected(n, want[i], err)
+			}
+		}
+		if !more {
+			return true
+		}
+	}
+}
+
+// alive asks the server for a sign of life. Any answer is one.
+func (n *node) alive(conn redis.DedicatedClient) bool {
+	ctx, cancel := n.sub.context(replyLimit)
+	defer cancel()
+	return conn.Do(ctx, conn.B().Ping().Build()).NonRedisError() == nil
+}
+
+// message and subscription are called by the client, one after the other.
+func (n *node) message(m redis.PubSubMessage) {
+	n.sub.tell(func(sink driver.Sink) { sink.Message(m.Channel, m.Message) })
+}
+
+func (n *node) subscription(s redis.PubSubSubscription) {
+	switch s.Kind {
+	case "subscribe", "ssubscribe":
+		n.sub.confirmed(n, channel{s.Channel, s.Kind == "ssubscribe"})
+	case "sunsubscribe":
+		n.sub.revoked(n, channel{s.Channel, true})
+	}
+}
+
+// context returns one that ends after limit, or when the subscriber closes.
+func (s *subscriber) context(limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-s.closing:
+			cancel()
+		case <-done:
+		}
+	}()
+	return ctx, func() { close(done); cancel() }
+}

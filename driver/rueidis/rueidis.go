@@ -1,0 +1,183 @@
+// Package rueidis lets mortise work through a client of
+// github.com/redis/rueidis, for a single server, sentinels or a cluster.
+//
+//	rdb, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"localhost:6379"}})
+//	client := mortise.New(mortiserueidis.Wrap(rdb), nil)
+//
+// # Options of the client
+//
+// The client works as it is. For the sake of locks:
+//
+//   - ConnLifetime must stay 0. With it rueidis sends commands again whose
+//     connection reached its age while they were under way, and a script could
+//     run twice.
+//   - ConnWriteTimeout says after how long a silent connection is given up. It
+//     is ten seconds by default; three are better.
+//   - Sentinel.TopologyRefreshInterval should be a few seconds: without it, a
+//     client that misses one message of the sentinels keeps the old master.
+//   - ReadBufferEachConn and WriteBufferEachConn are half a megabyte each by
+//     default; 16 KiB do.
+//   - SendToReplicas does not concern mortise: its scripts are never sent there,
+//     unless that function answers true for EVALSHA and EVAL, which it must not.
+//   - AlwaysRESP2 and DisableCache are needed with servers that do not know
+//     RESP3.
+//
+// In a cluster the user needs the right to CLUSTER SLOTS, as rueidis itself
+// does for servers before Redis 8.
+package rueidis
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// Driver is a driver.Driver on a rueidis client. It also is a driver.Scanner.
+// It is safe for concurrent use.
+type Driver struct {
+	client  redis.Client
+	owned   bool
+	cluster bool
+	slots   slots
+
+	topology atomic.Pointer[driver.Topology]
+
+	closing chan struct{} // closed when Close begins
+	mu      sync.RWMutex  // guards closed and subs; held while running grows
+	closed  bool
+	subs    []*subscriber
+	running sync.WaitGroup // the goroutines of calls
+}
+
+var (
+	_ driver.Driver  = (*Driver)(nil)
+	_ driver.Scanner = (*Driver)(nil)
+)
+
+// errClosed is why calls fail after Close.
+var errClosed = errors.New("rueidis: the driver is closed")
+
+// Wrap returns a driver that works through client. It does no I/O. Closing the
+// driver leaves the client open: it belongs to the caller, who closes it after
+// the driver.
+func Wrap(client redis.Client) *Driver {
+	d := &Driver{
+		client:  client,
+		cluster: client.Mode() == redis.ClientModeCluster,
+		closing: make(chan struct{}),
+	}
+	d.slots.driver = d
+	return d
+}
+
+// Own is Wrap for a client that belongs to the driver: Close closes it.
+func Own(client redis.Client) *Driver {
+	d := Wrap(client)
+	d.owned = true
+	return d
+}
+
+// Close makes calls under way fail, ends the goroutines that the driver
+// started, and returns when they have ended. On a silent network that can take
+// as long as the client needs to give up its connection: its dial timeout if
+// it is just opening one, its ConnWriteTimeout if more commands than it keeps
+// in flight wait for replies. Further calls of Close do nothing.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	subs := d.subs
+	close(d.closing)
+	d.mu.Unlock()
+
+	var closers sync.WaitGroup
+	for _, s := range subs {
+		closers.Go(s.shutdown)
+	}
+	closers.Wait()
+	if d.owned {
+		d.client.Close()
+	}
+	d.running.Wait()
+	return nil
+}
+
+// enter reports whether the driver is open, and if so, has Close wait for a
+// d.running.Done.
+func (d *Driver) enter() bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.closed {
+		return false
+	}
+	d.running.Add(1)
+	return true
+}
+
+// Topology implements driver.Driver.
+func (d *Driver) Topology(ctx context.Context) (driver.Topology, error) {
+	if t := d.topology.Load(); t != nil {
+		return *t, nil
+	}
+	t := driver.Topology{Cluster: d.cluster}
+	if d.cluster {
+		var err error
+		if t.Sharded, err = d.knowsSharded(ctx); err != nil {
+			return driver.Topology{}, err
+		}
+	}
+	d.topology.Store(&t)
+	return t, nil
+}
+
+// knowsSharded asks one node after the other whether it knows sharded pub/sub.
+func (d *Driver) knowsSharded(ctx context.Context) (bool, error) {
+	err := error(&driver.Error{Class: driver.NotSent, Err: redis.ErrNoAddr})
+	for _, node := range d.client.Nodes() {
+		_, err = d.do(ctx, node, node.B().PubsubShardnumsub().Build())
+		switch {
+		case err == nil:
+			return true, nil
+		case driver.ClassOf(err) == driver.Denied && strings.Contains(err.Error(), "shardnumsub"):
+			// The server names the subcommand that the user may not use, so it
+			// knows it.
+			return true, nil
+		case driver.ClassOf(err) == driver.Other || driver.ClassOf(err) == driver.Denied:
+			return false, nil
+		case ctx.Err() != nil:
+			return false, err
+		}
+	}
+	return false, err
+}
+
+// Shard implements driver.Driver.
+func (d *Driver) Shard(key string) string {
+	if !d.cluster {
+		return ""
+	}
+	d.slots.touch()
+	return d.slots.owner(slotOf(key))
+}
+
+// Subscriber implements driver.Driver.
+func (d *Driver) Subscriber(sink driver.Sink) driver.Subscriber {
+	s := newSubscriber(d, sink)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		s.closed = true
+	} else {
+		d.subs = append(d.subs, s)
+	}
+	return s
+}

@@ -1,0 +1,182 @@
+package rueidis
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+const slotCount = 16384
+
+// slotsAge is how old the map of slots may be before it is read again, and
+// slotsPause how long it is left alone in any case.
+const (
+	slotsAge   = 5 * time.Second
+	slotsPause = 200 * time.Millisecond
+	slotsWait  = 2 * time.Second // for the answer of one node
+)
+
+// slots is which master serves which slot. The client knows it too, but does
+// not tell. It is read again in the background while it is in use.
+type slots struct {
+	driver  *Driver
+	current atomic.Pointer[slotMap]
+	doubted atomic.Bool
+	reading atomic.Bool
+	read    atomic.Int64 // when it was last read, or tried to, in ns since started
+}
+
+var started = time.Now()
+
+// slotMap is immutable.
+type slotMap struct {
+	addrs []string         // of masters
+	owner [slotCount]int16 // index into addrs, -1 for none
+}
+
+// owner returns the address of the master of slot, empty if it is not known.
+func (s *slots) owner(slot int) string {
+	if m := s.current.Load(); m != nil && m.owner[slot] >= 0 {
+		return m.addrs[m.owner[slot]]
+	}
+	return ""
+}
+
+// masters returns the addresses of all masters.
+func (s *slots) masters() []string {
+	if m := s.current.Load(); m != nil {
+		return m.addrs
+	}
+	return nil
+}
+
+// doubt has the map read again at its next use.
+func (s *slots) doubt() { s.doubted.Store(true) }
+
+// touch starts reading the map again if it is old or doubted. It does not wait.
+func (s *slots) touch() {
+	age := time.Since(started) - time.Duration(s.read.Load())
+	fresh := s.current.Load() != nil && age < slotsAge && !s.doubted.Load()
+	if fresh || (age < slotsPause && s.read.Load() != 0) || !s.reading.CompareAndSwap(false, true) {
+		return
+	}
+	if !s.driver.enter() {
+		return
+	}
+	go func() {
+		defer s.driver.running.Done()
+		defer s.reading.Store(false)
+		_ = s.refresh(context.Background()) // the next touch tries again
+	}()
+}
+
+// refresh reads the map from the first node that answers.
+func (s *slots) refresh(ctx context.Context) error {
+	s.doubted.Store(false)
+	defer func() { s.read.Store(int64(time.Since(started))) }()
+	err := error(&driver.Error{Class: driver.NotSent, Err: redis.ErrNoAddr})
+	for addr, node := range s.driver.client.Nodes() {
+		var msg redis.RedisMessage
+		limited, cancel := context.WithTimeout(ctx, slotsWait)
+		msg, err = s.driver.do(limited, node, node.B().ClusterSlots().Build())
+		cancel()
+		if err == nil {
+			if m := parseSlots(&msg, addr); len(m.addrs) > 0 {
+				s.current.Store(m)
+				return nil
+			}
+			err = &driver.Error{Class: driver.Passing, Err: redis.ErrNoSlot}
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// parseSlots reads a reply of CLUSTER SLOTS. A node that does not know its own
+// host leaves it out: it is the one that was asked.
+func parseSlots(msg *redis.RedisMessage, asked string) *slotMap {
+	m := &slotMap{}
+	for i := range m.owner {
+		m.owner[i] = -1
+	}
+	ranges, _ := msg.ToArray()
+	for _, r := range ranges {
+		fields, _ := r.ToArray()
+		if len(fields) < 3 {
+			continue
+		}
+		first, err1 := fields[0].ToInt64()
+		last, err2 := fields[1].ToInt64()
+		master, err3 := fields[2].ToArray()
+		if err1 != nil || err2 != nil || err3 != nil || len(master) < 2 || first < 0 || last >= slotCount {
+			continue
+		}
+		host, _ := master[0].ToString()
+		port, _ := master[1].ToInt64()
+		if host == "?" {
+			continue
+		}
+		addr := fullAddr(net.JoinHostPort(host, strconv.FormatInt(port, 10)), asked)
+		index := slices.Index(m.addrs, addr)
+		if index < 0 {
+			index = len(m.addrs)
+			m.addrs = append(m.addrs, addr)
+		}
+		for slot := first; slot <= last; slot++ {
+			m.owner[slot] = int16(index)
+		}
+	}
+	return m
+}
+
+// fullAddr gives an address without a host that of the node that named it.
+func fullAddr(addr, asked string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil && host == "" {
+		if host, _, err = net.SplitHostPort(asked); err == nil {
+			return net.JoinHostPort(host, port)
+		}
+	}
+	return addr
+}
+
+// slotOf returns the cluster slot of a key: CRC-16 of its hash tag if it has
+// one, else of all of it.
+func slotOf(key string) int {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if tag, _, ok := strings.Cut(key[open+1:], "}"); ok && tag != "" {
+			key = tag
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
+	}
+	return int(crc % slotCount)
+}
+
+// crcTable is of the CRC-16 that Redis uses: polynomial 0x1021, not reflected.
+var crcTable = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()

@@ -1,0 +1,253 @@
+package rueidis
+
+import (
+	"math/rand/v2"
+	"sync"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// channel is a channel of one kind.
+type channel struct {
+	name    string
+	sharded bool
+}
+
+// wish is a channel that is wanted, and the node that is to serve it.
+type wish struct {
+	node *node
+	hops int // redirections since the last confirmation
+}
+
+// subscriber keeps channels subscribed, on one connection for each node. It
+// does not use the client's Receive, which costs a goroutine for each channel.
+//
+// In a cluster a sharded channel belongs to the master of its slot, and a
+// classic one to any: the home node. A channel is first asked for where the
+// map of slots says, and then follows MOVED. If a slot is taken from a node,
+// the node says so (sunsubscribe), is asked again, and answers with MOVED.
+type subscriber struct {
+	driver *Driver
+	sink   driver.Sink
+
+	// told is held for reading while the sink is called, so that shutdown can
+	// wait for the last call. It guards silent.
+	told   sync.RWMutex
+	silent bool
+
+	mu      sync.Mutex // guards what follows, and the pending sets of nodes
+	wanted  map[channel]*wish
+	nodes   map[string]*node // by address; "" is the one of a single server or sentinels
+	home    *node            // of classic channels
+	closed  bool
+	closing chan struct{}
+	running sync.WaitGroup // of nodes
+}
+
+func newSubscriber(d *Driver, sink driver.Sink) *subscriber {
+	return &subscriber{
+		driver: d, sink: sink,
+		wanted:  map[channel]*wish{},
+		nodes:   map[string]*node{},
+		closing: make(chan struct{}),
+	}
+}
+
+// Subscribe implements driver.Subscriber.
+func (s *subscriber) Subscribe(name string, sharded bool) {
+	ch := channel{name, sharded}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.wanted[ch] != nil {
+		return
+	}
+	w := &wish{}
+	s.wanted[ch] = w
+	s.assign(ch, w, s.place(ch))
+}
+
+// Unsubscribe implements driver.Subscriber.
+func (s *subscriber) Unsubscribe(name string, sharded bool) {
+	ch := channel{name, sharded}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.wanted[ch]; w != nil {
+		delete(s.wanted, ch)
+		w.node.todo(ch)
+	}
+}
+
+// Close implements driver.Subscriber.
+func (s *subscriber) Close() error {
+	s.shutdown()
+	return nil
+}
+
+// shutdown returns when the connections are closed and the goroutines ended.
+func (s *subscriber) shutdown() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+	s.told.Lock()
+	s.silent = true
+	s.told.Unlock()
+}
+
+// tell calls the sink, unless the subscriber is closed.
+func (s *subscriber) tell(f func(driver.Sink)) {
+	s.told.RLock()
+	defer s.told.RUnlock()
+	if !s.silent {
+		f(s.sink)
+	}
+}
+
+// place returns the node that a channel is to be asked for first. The caller
+// holds mu.
+func (s *subscriber) place(ch channel) *node {
+	if !s.driver.cluster {
+		return s.node("")
+	}
+	if ch.sharded {
+		s.driver.slots.touch()
+		if addr := s.driver.slots.owner(slotOf(ch.name)); addr != "" {
+			return s.node(addr)
+		}
+	}
+	if s.home == nil {
+		s.home = s.node(s.anyNode(""))
+	}
+	return s.home // a node that does not serve the slot answers with MOVED
+}
+
+// anyNode returns the address of some node, of a master if possible, and not
+// of the one to avoid if there is another.
+func (s *subscriber) anyNode(avoid string) string {
+	addrs := s.driver.slots.masters()
+	if len(addrs) == 0 {
+		for addr := range s.driver.client.Nodes() {
+			addrs = append(addrs, addr)
+		}
+	}
+	if len(addrs) == 0 {
+		return avoid
+	}
+	i := rand.IntN(len(addrs))
+	if addrs[i] == avoid {
+		i = (i + 1) % len(addrs)
+	}
+	return addrs[i]
+}
+
+// node returns the node at addr, and starts it if there is none. The caller
+// holds mu, and the subscriber is open.
+func (s *subscriber) node(addr string) *node {
+	n := s.nodes[addr]
+	if n == nil {
+		n = &node{
+			sub: s, addr: addr,
+			pending: map[channel]struct{}{}, later: map[channel]struct{}{}, onWire: map[channel]struct{}{},
+			wake: make(chan struct{}, 1),
+		}
+		s.nodes[addr] = n
+		s.running.Go(n.run)
+	}
+	return n
+}
+
+// assign gives a wanted channel to a node. The caller holds mu.
+func (s *subscriber) assign(ch channel, w *wish, n *node) {
+	w.node = n
+	n.todo(ch)
+}
+
+// rehome gives the channels of a node that cannot be reached to those that are
+// now believed to serve them. It reports whether the node has none left, and
+// forgets it then.
+func (s *subscriber) rehome(n *node) (idle bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return true
+	}
+	if s.home == n {
+		s.home = s.node(s.anyNode(n.addr))
+	}
+	left := 0
+	for ch, w := range s.wanted {
+		if w.node != n {
+			continue
+		}
+		if to := s.place(ch); to != n {
+			s.assign(ch, w, to)
+		} else {
+			left++
+		}
+	}
+	if left > 0 || s.home == n {
+		return false
+	}
+	delete(s.nodes, n.addr)
+	return true
+}
+
+// confirmed is called when a node has confirmed a subscription.
+func (s *subscriber) confirmed(n *node, ch channel) {
+	s.mu.Lock()
+	w := s.wanted[ch]
+	wanted := w != nil && w.node == n
+	if wanted {
+		w.hops = 0
+	}
+	s.mu.Unlock()
+	if wanted {
+		s.tell(func(sink driver.Sink) { sink.Subscribed(ch.name) })
+	}
+}
+
+// revoked is called when a node has ended a subscription. If it was not asked
+// to, the slot has gone elsewhere, and it knows where.
+func (s *subscriber) revoked(n *node, ch channel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.wanted[ch]; w != nil && w.node == n {
+		s.driver.slots.doubt()
+		n.todo(ch)
+	}
+}
+
+// maxHops is how many redirections are followed at once.
+const maxHops = 4
+
+// rejected decides what becomes of a channel that a node did not take.
+func (s *subscriber) rejected(n *node, ch channel, err error) {
+	s.mu.Lock()
+	w := s.wanted[ch]
+	if w == nil || w.node != n {
+		s.mu.Unlock()
+		return
+	}
+	reply, _ := redis.IsRedisErr(err)
+	addr, moved := reply.IsMoved()
+	switch {
+	case moved && w.hops < maxHops && !s.closed:
+		w.hops++
+		s.driver.slots.doubt()
+		s.assign(ch, w, s.node(fullAddr(addr, n.addr)))
+	case moved || driver.ClassifyReply(reply.Error()) == driver.Passing:
+		w.hops = 0
+		n.later[ch] = struct{}{}
+	default:
+		delete(s.wanted, ch)
+		s.mu.Unlock()
+		s.tell(func(sink driver.Sink) { sink.Refused(ch.name, driver.ReplyError(err, reply.Error())) })
+		return
+	}
+	s.mu.Unlock()
+}
