@@ -225,7 +225,7 @@ func (r *request) granted(ctx context.Context) (*Hold, error) {
 	trust := k.options.trust(k.ttl())
 	if time.Since(r.start) >= trust {
 		r.doubt = true // it may still stand in Redis
-		return nil, &LostError{Reason: LostExpired, Err: errors.New("Redis' answer came after the time was over")}
+		return nil, &LostError{Reason: LostExpired, Err: errors.New("the answer of Redis came after the time was over")}
 	}
 	k.client.watchdog.Add(&l.watch, r.start, trust, k.renewed())
 	r.owner.add(l)

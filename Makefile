@@ -1,0 +1,41 @@
+# The modules of the workspace, as package patterns.
+PACKAGES := ./... ./cmd/mortise/...
+GOLANGCI := bin/golangci-lint-2.15.0
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test cover interop lint fmt tidy
+
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Run the demonstration: processes that contend, and one that is killed
+	go run ./cmd/mortise demo
+
+test: ## Run all tests under the race detector; installs redis-server if it is missing
+	@scripts/need.sh redis cc
+	@scripts/gotest.sh -race -timeout 10m $(ARGS) $(PACKAGES)
+
+cover: ## Run all tests and show how much of each package they cover
+	@scripts/need.sh redis cc
+	go test -coverpkg=github.com/mortise-go/mortise/... -coverprofile=cover.out $(PACKAGES)
+	go tool cover -func=cover.out | tail -1
+
+interop: ## Run the tests against real Redisson; installs Java and Maven if they are missing
+	@scripts/need.sh redis cc java maven
+	@interop/run.sh
+
+lint: $(GOLANGCI) ## Check formatting, vet, import arrows and a few linters
+	$(GOLANGCI) run ./...
+	cd cmd/mortise && ../../$(GOLANGCI) run ./...
+
+fmt: $(GOLANGCI) ## Format the code
+	$(GOLANGCI) fmt ./...
+	cd cmd/mortise && ../../$(GOLANGCI) fmt ./...
+
+tidy: ## Tidy the go.mod of each module
+	go mod tidy
+	scripts/tidy.sh cmd/mortise
+
+$(GOLANGCI):
+	GOWORK=off GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+	mv bin/golangci-lint $@
