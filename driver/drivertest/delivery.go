@@ -76,8 +76,8 @@ func (s suite) onTime(t *testing.T, server *redistest.Server) {
 		})
 		p.Flow()
 		recovers(t, d, "time:later")
-		if got := server.Int(t, "GET", "time:deadline"); got != 1 {
-			t.Errorf("the abandoned script ran %d times, want 1", got)
+		if got := server.Int(t, "GET", "time:deadline"); got > 1 {
+			t.Errorf("the abandoned script ran %d times, want 1 at most", got)
 		}
 	})
 	t.Run("cancel", func(t *testing.T) {
@@ -193,11 +193,10 @@ func wantEnded(t *testing.T, err, want error) {
 func (s suite) unreachable(t *testing.T, server *redistest.Server) {
 	p, d := s.through(t, server, 0)
 	eval(t, d, incr, []string{"unreachable:first"})
+	connections := p.Connections()
 	p.Refuse()
 	p.CutAll()
-	// The client may take the first call for one on the old connection.
-	_, err := d.Eval(t.Context(), callIncr("unreachable:1"))
-	wantClass(t, err, driver.NotSent, driver.Unknown)
+	settle(t, d, "unreachable:old", connections, driver.NotSent)
 	promptly(t, "a call to an unreachable server", func() {
 		_, err := d.Eval(t.Context(), callIncr("unreachable:2"))
 		wantClass(t, err, driver.NotSent)

@@ -11,6 +11,7 @@ package drivertest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -192,6 +193,21 @@ func promptly(t *testing.T, what string, f func()) {
 	if took := time.Since(start); took > generous {
 		t.Errorf("%s took %v, want it at once", what, took)
 	}
+}
+
+// settle makes calls until the client has met all of the connections that it
+// had, and does not know yet that they are gone. It fails unless the first
+// call after them has the class want. The calls use the keys prefix:0 and so on.
+func settle(t *testing.T, d driver.Driver, prefix string, connections int, want driver.Class) {
+	t.Helper()
+	var err error
+	for i := range connections + 1 {
+		_, err = d.Eval(t.Context(), callIncr(fmt.Sprint(prefix, ":", i)))
+		if err == nil || driver.ClassOf(err) != driver.Unknown {
+			break
+		}
+	}
+	wantClass(t, err, want)
 }
 
 // recovers waits until calls succeed again.

@@ -1,0 +1,186 @@
+// Package connect makes a mortise driver from a URL, for programs that have no
+// Redis client of their own, such as the mortise command.
+//
+//	redis://[[user]:password@]host[:port][/db]
+//	rediss://…                                    with TLS
+//	valkey://…, valkeys://…                       the same
+//	unix://[[user]:password@]/path/to.sock[?db=N]
+//	redis-sentinel://[[user]:password@]h1[:port],h2[:port][/db]?master=NAME
+//	rediss-sentinel://…
+//	redis+cluster://[[user]:password@]h1[:port],h2[:port]
+//	rediss+cluster://…
+//	mem://                                        an embedded server, see package memredis
+//
+// The port is 6379 if it is left out, 26379 for sentinels. Special characters
+// in a password are percent-encoded. A redis:// URL that leads to a node of a
+// cluster works as redis+cluster:// does.
+//
+// Options follow after a question mark: client_name is shown by CLIENT LIST
+// and is "mortise" by default; master, sentinel_user and sentinel_password are
+// for sentinels; tls_ca is a file with the certificates of the authorities to
+// trust instead of the system's, tls_cert and tls_key files with the client's
+// own certificate, tls_server_name the name that the server's certificate
+// must bear, and tls_insecure=true switches its verification off.
+//
+// With TLS the server's certificate is verified, and nothing before TLS 1.2 is
+// accepted. Passwords never appear in the errors of this package.
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/driver/rueidis"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+const (
+	dialTimeout = 3 * time.Second
+	ioTimeout   = 3 * time.Second // after which a silent connection is given up
+)
+
+// Open connects to what rawURL describes and returns a driver for it, which
+// owns the connections. It returns when the server has accepted the connection
+// and the password, when it refused, or when ctx ends; ctx has no meaning
+// later.
+//
+// The error has a class: driver.NotSent if no connection came about,
+// driver.Denied for a wrong password, driver.Other for a wrong URL.
+func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
+	a, err := parse(rawURL)
+	if err != nil {
+		return nil, &driver.Error{Class: driver.Other, Err: fmt.Errorf("connect: %w", err)}
+	}
+	if a.kind == embedded {
+		return openEmbedded(), nil
+	}
+	option, err := clientOption(a)
+	if err != nil {
+		return nil, &driver.Error{Class: driver.Other, Err: fmt.Errorf("connect: %w", err)}
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	option.DialCtxFn = dialer(life, a.unix)
+
+	type opened struct {
+		client redis.Client
+		err    error
+	}
+	result := make(chan opened, 1)
+	go func() {
+		client, err := redis.NewClient(option)
+		if err == nil && a.kind == cluster && client.Mode() != redis.ClientModeCluster {
+			client.Close()
+			err = errNoCluster
+		}
+		result <- opened{client, err}
+	}()
+	var r opened
+	select {
+	case r = <-result:
+	case <-ctx.Done():
+		end() // ends what NewClient waits for
+		if r = <-result; r.err == nil {
+			r.client.Close()
+		}
+		return nil, failed(a, driver.ContextError(ctx, driver.NotSent))
+	}
+	if r.err != nil {
+		end()
+		return nil, failed(a, r.err)
+	}
+	return &connected{Driver: rueidis.Own(r.client), end: end}, nil
+}
+
+var errNoCluster = errors.New("the server is not a node of a cluster; write redis:// for a single server")
+
+// failed returns the error of Open. It names the hosts, and nothing else of
+// the URL.
+func failed(a *address, err error) error {
+	class := driver.NotSent // nothing but the greeting, whatever happened
+	if reply, ok := redis.IsRedisErr(err); ok {
+		class = driver.ClassifyReply(reply.Error())
+	} else if errors.Is(err, errNoCluster) {
+		class = driver.Other
+	}
+	return &driver.Error{Class: class, Err: fmt.Errorf("connect to Redis at %s: %w", strings.Join(a.hosts, ", "), err)}
+}
+
+// clientOption returns the options of the client. A lock client needs small
+// buffers and one connection for each node, no cache, and to hear soon that a
+// server is gone.
+func clientOption(a *address) (redis.ClientOption, error) {
+	name := a.options["client_name"]
+	if name == "" {
+		name = "mortise"
+	}
+	tlsConfig, err := tlsConfig(a)
+	if err != nil {
+		return redis.ClientOption{}, err
+	}
+	option := redis.ClientOption{
+		InitAddress: a.hosts,
+		Username:    a.user, Password: a.password,
+		ClientName: name, SelectDB: a.db,
+		TLSConfig:          tlsConfig,
+		Dialer:             net.Dialer{Timeout: dialTimeout, KeepAlive: time.Second},
+		ConnWriteTimeout:   ioTimeout,
+		RingScaleEachConn:  9,
+		ReadBufferEachConn: 16 << 10, WriteBufferEachConn: 16 << 10,
+		PipelineMultiplex: -1,
+		DisableCache:      true,
+		ForceSingleClient: a.unix || a.kind == server && a.db != 0, // a cluster has database 0 only
+	}
+	option.ClusterOption.MaxMovedRedirections = 16
+	if a.kind == sentinel {
+		option.Sentinel = redis.SentinelOption{
+			MasterSet: a.master,
+			Dialer:    option.Dialer, TLSConfig: tlsConfig,
+			Username: a.sentinelUser, Password: a.sentinelPassword, ClientName: name,
+			TopologyRefreshInterval: 5 * time.Second,
+		}
+	}
+	return option, nil
+}
+
+// connected is a driver whose client was made here.
+type connected struct {
+	*rueidis.Driver
+	end context.CancelFunc
+}
+
+// Close closes the driver, its client and all connections, also those that are
+// just being opened.
+func (c *connected) Close() error {
+	c.end()
+	return c.Driver.Close()
+}
+
+// openEmbedded returns a driver for an embedded server of its own.
+func openEmbedded() driver.Driver {
+	server := memredis.New()
+	return &inMemory{Driver: server.Driver(), server: server}
+}
+
+type inMemory struct {
+	driver.Driver
+	server *memredis.Server
+}
+
+// Close closes the driver and ends the server.
+func (m *inMemory) Close() error {
+	err := m.Driver.Close()
+	m.server.Close()
+	return err
+}
+
+// Scan implements driver.Scanner.
+func (m *inMemory) Scan(ctx context.Context, match string, fn func(keys []string) error) error {
+	return m.Driver.(driver.Scanner).Scan(ctx, match, fn)
+}

@@ -1,0 +1,81 @@
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+)
+
+// dialer returns a function that opens connections for the client. They end
+// with life: the client by itself could not be made to give up one that it is
+// just opening.
+func dialer(life context.Context, unix bool) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	network := "tcp"
+	if unix {
+		network = "unix"
+	}
+	return func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(life, cancel)()
+		var conn net.Conn
+		var err error
+		if config != nil {
+			t := tls.Dialer{NetDialer: d, Config: config}
+			conn, err = t.DialContext(ctx, network, addr)
+		} else {
+			conn, err = d.DialContext(ctx, network, addr)
+		}
+		if err != nil {
+			return nil, err
+		}
+		// An error of closing tells nothing that a closed connection does not.
+		stop := context.AfterFunc(life, func() { _ = conn.Close() })
+		return &mortal{Conn: conn, stop: stop}, nil
+	}
+}
+
+// mortal is a connection that ends with the life of its driver.
+type mortal struct {
+	net.Conn
+	stop func() bool
+}
+
+func (m *mortal) Close() error {
+	m.stop()
+	return m.Conn.Close()
+}
+
+// tlsConfig returns nil without TLS.
+func tlsConfig(a *address) (*tls.Config, error) {
+	if !a.tls {
+		return nil, nil
+	}
+	config := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         a.options["tls_server_name"], // the host's if empty
+		InsecureSkipVerify: a.options["tls_insecure"] == "true",
+	}
+	if file := a.options["tls_ca"]; file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the authorities to trust: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, errors.New("the file of tls_ca contains no certificate")
+		}
+	}
+	if file := a.options["tls_cert"]; file != "" {
+		pair, err := tls.LoadX509KeyPair(file, a.options["tls_key"])
+		if err != nil {
+			return nil, fmt.Errorf("read the client's certificate and key: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
