@@ -4,12 +4,10 @@ package interop
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/internal/redistest"
@@ -113,66 +111,4 @@ func addOne(conn *redistest.Conn, counter string) (int, error) {
 	}
 	_, err = conn.Do("SET", counter, strconv.Itoa(value+1))
 	return value, err
-}
-
-// rounds is how often a wake-up is tried: often enough that the median tells
-// messages from a poll that happens to come early.
-const rounds = 11
-
-func goReleaseWakesJava(t *testing.T, w *world) {
-	client := w.client(t, shortLease)
-	waiter := w.java.thread("waiter")
-	var took []time.Duration
-	for i := range rounds {
-		name := fmt.Sprintf("go-wakes-java:%d", i)
-		hold, _ := mustLock(t, client.Lock(name).With(mortise.LockOptions{Lease: longLease}))
-		waiting := waiter.lockLater(name, longLease)
-		w.awaitWaiters(t, name, 1)
-		if waiting.answered() {
-			t.Fatal("Java has the lock that Go holds")
-		}
-		released := time.Now()
-		mustUnlock(t, hold)
-		took = append(took, waiting.must(t).received.Sub(released))
-		waiter.unlock(t, name)
-	}
-	wantPrompt(t, took)
-}
-
-func javaReleaseWakesGo(t *testing.T, w *world) {
-	client := w.client(t, shortLease)
-	holder := w.java.thread("holder")
-	var took []time.Duration
-	for i := range rounds {
-		name := fmt.Sprintf("java-wakes-go:%d", i)
-		holder.lock(t, name, longLease)
-		waiting := lockLater(t.Context(), client.Lock(name))
-		w.awaitWaiters(t, name, 1)
-		select {
-		case got := <-waiting:
-			t.Fatalf("Go did not wait for the lock that Java holds: %v", got.err)
-		default:
-		}
-		released := time.Now() // before Java is told to, so it counts against us
-		holder.unlock(t, name)
-		got := mustGain(t, waiting)
-		took = append(took, got.at.Sub(released))
-		mustUnlock(t, got.hold)
-	}
-	wantPrompt(t, took)
-}
-
-// wantPrompt checks that waiters were woken by the release: all long before
-// the lease could have ended, and most sooner than by any poll.
-func wantPrompt(t testing.TB, took []time.Duration) {
-	t.Helper()
-	slices.Sort(took)
-	median, longest := took[len(took)/2], took[len(took)-1]
-	t.Logf("from release to lock: median %v, longest %v of %d", median, longest, len(took))
-	if longest > prompt {
-		t.Errorf("a waiter got the lock %v after the release, want less than %v", longest, prompt)
-	}
-	if limit := 500 * time.Millisecond; median > limit {
-		t.Errorf("the median waiter got the lock %v after the release, want less than %v: messages do not arrive", median, limit)
-	}
 }

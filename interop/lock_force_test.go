@@ -5,8 +5,6 @@ package interop
 import (
 	"testing"
 	"time"
-
-	"github.com/mortise-go/mortise"
 )
 
 // forcedLease is the lease of Go holders whose lock is freed by force. They
@@ -20,7 +18,7 @@ func goForcesGo(t *testing.T, w *world) {
 	java := w.java.thread("waiter")
 	waiting := java.lockLater(name, 0)
 	w.awaitWaiters(t, name, 1)
-	forced := goForces(t, w, name)
+	forced := goForces(t, w, name, hold.Owner())
 	wantPromptAfterForce(t, "Java", forced, waiting.must(t).received)
 	wantLost(t, hold, held)
 	java.unlock(t, name)
@@ -32,7 +30,7 @@ func goForcesJava(t *testing.T, w *world) {
 	holder.lock(t, name, longLease)
 	waiting := waiter.lockLater(name, 0)
 	w.awaitWaiters(t, name, 1)
-	forced := goForces(t, w, name)
+	forced := goForces(t, w, name, holder.owner(t))
 	wantPromptAfterForce(t, "Java", forced, waiting.must(t).received)
 	holder.wantUnlockRefused(t, name)
 	waiter.unlock(t, name)
@@ -63,25 +61,25 @@ func javaForcesJava(t *testing.T, w *world) {
 	mustUnlock(t, got.hold)
 }
 
-// goForces frees the lock from Go and returns when it began to. That of a free
-// lock is refused.
-func goForces(t testing.TB, w *world, name string) time.Time {
+// goForces frees the lock from Go, which must be told who held it, and returns
+// when it began to. Of a free lock it must be told that nobody did.
+func goForces(t testing.TB, w *world, name, owner string) time.Time {
 	t.Helper()
 	client := w.client(t, shortLease)
 	began := time.Now()
-	wantForced(t, client.Lock(name), true)
-	wantForced(t, client.Lock(name+":free"), false)
+	switch held, err := client.Lock(name).ForceUnlock(t.Context()); {
+	case err != nil:
+		t.Errorf("ForceUnlock: %v", err)
+	case held == nil || held.Owner != owner:
+		t.Errorf("ForceUnlock says that it was held by %+v, want %s", held, owner)
+	}
+	if held, err := client.Lock(name + ":free").ForceUnlock(t.Context()); err != nil || held != nil {
+		t.Errorf("ForceUnlock of a free lock = %+v, %v, want nobody", held, err)
+	}
 	return began
 }
 
-func wantForced(t testing.TB, lock *mortise.Lock, want bool) {
-	t.Helper()
-	if got, err := lock.ForceUnlock(t.Context()); err != nil || got != want {
-		t.Errorf("ForceUnlock = %t, %v, want %t", got, err, want)
-	}
-}
-
-// javaForces is goForces from Java.
+// javaForces frees the lock from Java and returns when it began to.
 func javaForces(t testing.TB, w *world, name string) time.Time {
 	t.Helper()
 	java := w.java.thread("forcer")

@@ -15,13 +15,20 @@ type trial struct {
 	prove func(t *testing.T, w *world)
 }
 
-// run proves the trials one after the other and notes the outcome.
+// run proves the trials one after the other and notes the outcome of those
+// that -run has not left out.
 func run(t *testing.T, w *world, trials []trial) {
 	t.Helper()
 	for _, c := range trials {
 		name := strings.ReplaceAll(c.says+", "+c.direction, " ", "_")
-		held := t.Run(name, func(t *testing.T) { c.prove(t, w) })
-		proofs.note(c.claim, w.String(), held)
+		tried := false
+		held := t.Run(name, func(t *testing.T) {
+			tried = true
+			c.prove(t, w)
+		})
+		if tried {
+			proofs.note(c.claim, w.String(), held)
+		}
 	}
 }
 
@@ -30,6 +37,7 @@ var lockTrials = []trial{
 	{claim{"Lock", "excludes", "Go <-> Java"}, exclusion},
 	{claim{"Lock", "release wakes the waiter", "Go -> Java"}, goReleaseWakesJava},
 	{claim{"Lock", "release wakes the waiter", "Java -> Go"}, javaReleaseWakesGo},
+	{claim{"Lock", "unusual names mean the same lock", "Go <-> Java"}, unusualNames},
 	{claim{"Lock", "count and TTL are read", "Go -> Java"}, javaReadsGoState},
 	{claim{"Lock", "count and TTL are read", "Java -> Go"}, goReadsJavaState},
 	{claim{"Lock", "unlock by a stranger is refused", "Go -> Java"}, javaCannotUnlockGo},

@@ -1,8 +1,11 @@
 package mortise.agent;
 
 import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
@@ -35,7 +38,8 @@ public final class Agent {
     }
 
     public static void main(String[] args) throws IOException {
-        Answers answers = new Answers(System.out);
+        // Not System.out, whose encoding depends on where the agent runs.
+        Answers answers = new Answers(new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8));
         long start = System.nanoTime();
         RedissonClient redisson;
         try {

@@ -1,0 +1,106 @@
+//go:build interop
+
+package interop
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+)
+
+// rounds is how often a wake-up is tried: often enough that the median tells
+// messages from a poll that happens to come early.
+const rounds = 11
+
+func goReleaseWakesJava(t *testing.T, w *world) {
+	client := w.client(t, shortLease)
+	var took []time.Duration
+	for i := range rounds {
+		took = append(took, wakeJava(t, w, client, fmt.Sprintf("go-wakes-java:%d", i)))
+	}
+	wantPrompt(t, took)
+}
+
+func javaReleaseWakesGo(t *testing.T, w *world) {
+	client := w.client(t, shortLease)
+	var took []time.Duration
+	for i := range rounds {
+		took = append(took, wakeGo(t, w, client, fmt.Sprintf("java-wakes-go:%d", i)))
+	}
+	wantPrompt(t, took)
+}
+
+// unusualNames: a hash tag changes how the channel is named, and the two sides
+// must encode the rest alike.
+func unusualNames(t *testing.T, w *world) {
+	client := w.client(t, shortLease)
+	var took []time.Duration
+	for _, name := range []string{"{tagged}", "{a}:b", "a{b}c", "a{b}c{d}", "schloß:ключ:鍵:🔒", "a:b/c?d=*[e]\\"} {
+		took = append(took, wakeJava(t, w, client, name), wakeGo(t, w, client, name))
+	}
+	wantPrompt(t, took)
+}
+
+// wakeJava releases the lock from Go and returns how long a waiting Java thread
+// needs to have it.
+func wakeJava(t testing.TB, w *world, client *mortise.Client, name string) time.Duration {
+	t.Helper()
+	waiter := w.java.thread("waiter")
+	hold, _ := mustLock(t, client.Lock(name).With(mortise.LockOptions{Lease: longLease}))
+	waiting := waiter.lockLater(name, longLease)
+	w.awaitWaiters(t, name, 1)
+	if waiting.answered() {
+		t.Fatalf("%s: Java has the lock that Go holds", name)
+	}
+	released := time.Now()
+	mustUnlock(t, hold)
+	took := waiting.must(t).received.Sub(released)
+	waiter.unlock(t, name)
+	failIfLate(t, name, took)
+	return took
+}
+
+// wakeGo releases the lock from Java and returns how long a waiting goroutine
+// needs to have it, which includes the time to tell Java.
+func wakeGo(t testing.TB, w *world, client *mortise.Client, name string) time.Duration {
+	t.Helper()
+	holder := w.java.thread("holder")
+	holder.lock(t, name, longLease)
+	waiting := lockLater(t.Context(), client.Lock(name))
+	w.awaitWaiters(t, name, 1)
+	select {
+	case got := <-waiting:
+		t.Fatalf("%s: Go did not wait for the lock that Java holds; its error is %v", name, got.err)
+	default:
+	}
+	released := time.Now()
+	holder.unlock(t, name)
+	got := mustGain(t, waiting)
+	mustUnlock(t, got.hold)
+	took := got.at.Sub(released)
+	failIfLate(t, name, took)
+	return took
+}
+
+// failIfLate fails at the first waiter that was not woken: each one would take
+// its whole lease.
+func failIfLate(t testing.TB, name string, took time.Duration) {
+	t.Helper()
+	if took > prompt {
+		t.Fatalf("%s: the waiter got the lock %v after the release, want less than %v", name, took, prompt)
+	}
+}
+
+// wantPrompt checks that most waiters got the lock sooner than by any poll.
+func wantPrompt(t testing.TB, took []time.Duration) {
+	t.Helper()
+	slices.Sort(took)
+	median, longest := took[len(took)/2], took[len(took)-1]
+	t.Logf("from release to lock: median %v, longest %v of %d", median, longest, len(took))
+	if limit := 500 * time.Millisecond; median > limit {
+		t.Errorf("the median waiter got the lock %v after the release, want less than %v: messages do not arrive", median, limit)
+	}
+}
