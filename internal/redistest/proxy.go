@@ -58,7 +58,7 @@ func NewProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
 	p := &Proxy{upstream: upstream, links: map[*link]struct{}{}, changed: make(chan struct{})}
 	for p.listener == nil {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
 		if l, err := net.Listen("tcp", addr); err == nil {
 			p.addr, p.listener = addr, l
 		}

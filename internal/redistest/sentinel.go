@@ -54,7 +54,7 @@ func startSentinel(t testing.TB, master *Server) *Server {
 		t.Fatal(err)
 	}
 	// The file must come first on the command line.
-	s := &Server{port: freePort(t), dir: filepath.Dir(file)}
+	s := &Server{port: FreePort(t), dir: filepath.Dir(file)}
 	s.args = []string{file, "--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--sentinel"}
 	if err := s.start(); err != nil {
 		t.Fatal(err)

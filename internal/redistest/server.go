@@ -63,7 +63,7 @@ func launch(t testing.TB, args func(port, busPort int) []string) *Server {
 	dir := t.TempDir()
 	var err error
 	for range 10 {
-		s := &Server{port: freePort(t), busPort: freePort(t), dir: dir}
+		s := &Server{port: FreePort(t), busPort: FreePort(t), dir: dir}
 		s.args = append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", dir},
 			args(s.port, s.busPort)...)
 		for i, a := range s.args[:len(s.args)-1] {
@@ -189,11 +189,11 @@ func (s *Server) signal(t testing.TB, sig os.Signal) {
 	}
 }
 
-// freePort returns a loopback port that nobody listens on. It lies below the
+// FreePort returns a loopback port that nobody listens on. It lies below the
 // range from which systems take the ports of outgoing connections: a client
 // that keeps dialling a stopped server on a port of that range may one day
 // connect to itself.
-func freePort(t testing.TB) int {
+func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := 12000 + randN(20000)
