@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"sync"
 
 	redis "github.com/redis/rueidis"
 
@@ -16,9 +16,9 @@ func (d *Driver) Eval(ctx context.Context, call driver.Call) (driver.Value, erro
 	if err := d.check(call); err != nil {
 		return driver.Value{}, err
 	}
-	msg, err := d.do(ctx, d.client, d.command("EVALSHA", call.Script.SHA(), call))
+	msg, err := d.script(ctx, &call, "EVALSHA", call.Script.SHA())
 	if err != nil && driver.ClassOf(err) == driver.NoScript {
-		msg, err = d.do(ctx, d.client, d.command("EVAL", call.Script.Source(), call))
+		msg, err = d.script(ctx, &call, "EVAL", call.Script.Source())
 	}
 	if err != nil {
 		return driver.Value{}, err
@@ -26,11 +26,34 @@ func (d *Driver) Eval(ctx context.Context, call driver.Call) (driver.Value, erro
 	return value(&msg)
 }
 
+// script sends one script and returns its reply.
+func (d *Driver) script(ctx context.Context, call *driver.Call, name, text string) (redis.RedisMessage, error) {
+	for attempt := 1; ; attempt++ {
+		if ctx.Err() != nil {
+			return redis.RedisMessage{}, driver.ContextError(ctx, driver.NotSent)
+		}
+		j := single(d.command(name, text, call))
+		if err := d.laneOf(call).run(ctx, j); err != nil {
+			return redis.RedisMessage{}, err
+		}
+		result := j.results[0]
+		j.release()
+		if attempt < 3 && isForeign(result.NonRedisError()) && d.life.Err() == nil {
+			continue
+		}
+		msg, err := result.ToMessage()
+		return msg, d.failure(err)
+	}
+}
+
 // command builds EVALSHA or EVAL. rueidis sends again only what is marked as
-// read-only, which this is not, and what MOVED and ASK ask it to.
-func (d *Driver) command(name, script string, call driver.Call) redis.Completed {
-	return d.client.B().Arbitrary(name, script, strconv.Itoa(len(call.Keys))).
-		Keys(call.Keys...).Args(call.Args...).Build()
+// read-only, which these are not, and what MOVED and ASK ask it to.
+func (d *Driver) command(name, text string, call *driver.Call) redis.Completed {
+	keys := int64(len(call.Keys))
+	if name == "EVALSHA" {
+		return d.client.B().Evalsha().Sha1(text).Numkeys(keys).Key(call.Keys...).Arg(call.Args...).Build()
+	}
+	return d.client.B().Eval().Script(text).Numkeys(keys).Key(call.Keys...).Arg(call.Args...).Build()
 }
 
 // check refuses what the client's builder would panic on.
@@ -78,64 +101,67 @@ func (d *Driver) Batch(ctx context.Context, calls []driver.Call) []driver.Result
 // round sends the calls with the indexes todo, one pipeline for each node, and
 // fills in their results.
 func (d *Driver) round(ctx context.Context, calls []driver.Call, todo []int, results []driver.Result, round int) {
-	var flights []*flight
-	var indexes [][]int
-	for _, group := range d.groups(calls, todo) {
-		f := &flight{caller: ctx, many: make([]redis.Completed, len(group))}
-		known := map[*driver.Script]bool{}
-		for j, i := range group {
-			name, text := "EVALSHA", calls[i].Script.SHA()
-			if round == 3 || round == 2 && !known[calls[i].Script] {
-				name, text = "EVAL", calls[i].Script.Source()
-				known[calls[i].Script] = true
-			}
-			f.many[j] = d.command(name, text, calls[i])
-		}
-		if err := d.start(f, d.client); err != nil {
-			fail(results, group, err)
-			continue
-		}
-		flights, indexes = append(flights, f), append(indexes, group)
+	if ctx.Err() != nil {
+		fail(results, todo, driver.ContextError(ctx, driver.NotSent))
+		return
 	}
-	for k, f := range flights {
-		if err := d.wait(f); err != nil {
-			fail(results, indexes[k], err)
-			continue
-		}
-		for j, i := range indexes[k] {
-			msg, err := f.results[j].ToMessage()
-			if err = d.failure(err); err != nil {
-				results[i] = driver.Result{Err: err}
-				continue
-			}
-			results[i].Value, results[i].Err = value(&msg)
-		}
+	parts := d.parts(calls, todo)
+	var others sync.WaitGroup
+	for _, p := range parts[1:] {
+		others.Go(func() { d.part(ctx, calls, p, results, round) })
 	}
+	d.part(ctx, calls, parts[0], results, round)
+	others.Wait()
 }
 
-// groups divides calls by the node that is believed to serve them, so that a
-// node that does not answer fails only its own. The client would divide them
-// as well, but returns nothing before all have answered.
-func (d *Driver) groups(calls []driver.Call, todo []int) [][]int {
-	if !d.cluster {
-		return [][]int{todo}
-	}
-	byNode := map[string]int{}
-	var groups [][]int
+// part is what goes through one lane.
+type part struct {
+	lane    *lane
+	indexes []int
+}
+
+// parts divides calls by the node that is believed to serve them, so that a
+// node that does not answer fails only its own, and into pipelines.
+func (d *Driver) parts(calls []driver.Call, todo []int) []part {
+	var parts []part
+	current := map[*lane]int{}
 	for _, i := range todo {
-		node := "no key" // which the client does not let mix with others
-		if len(calls[i].Keys) > 0 {
-			node = d.slots.owner(slotOf(calls[i].Keys[0]))
+		l := d.laneOf(&calls[i])
+		p, ok := current[l]
+		if !ok || len(parts[p].indexes) == pipeline {
+			p = len(parts)
+			current[l] = p
+			parts = append(parts, part{lane: l})
 		}
-		g, ok := byNode[node]
-		if !ok {
-			g = len(groups)
-			byNode[node] = g
-			groups = append(groups, nil)
-		}
-		groups[g] = append(groups[g], i)
+		parts[p].indexes = append(parts[p].indexes, i)
 	}
-	return groups
+	return parts
+}
+
+func (d *Driver) part(ctx context.Context, calls []driver.Call, p part, results []driver.Result, round int) {
+	j := &job{done: make(chan struct{}, 1), results: make([]redis.RedisResult, len(p.indexes))}
+	known := map[*driver.Script]bool{}
+	for _, i := range p.indexes {
+		script := calls[i].Script
+		name, text := "EVALSHA", script.SHA()
+		if round == 3 || round == 2 && !known[script] {
+			name, text = "EVAL", script.Source()
+			known[script] = true
+		}
+		j.cmds = append(j.cmds, d.command(name, text, &calls[i]))
+	}
+	if err := p.lane.run(ctx, j); err != nil {
+		fail(results, p.indexes, err)
+		return
+	}
+	for k, i := range p.indexes {
+		msg, err := j.results[k].ToMessage()
+		if err = d.failure(err); err != nil {
+			results[i] = driver.Result{Err: err}
+			continue
+		}
+		results[i].Value, results[i].Err = value(&msg)
+	}
 }
 
 func fail(results []driver.Result, indexes []int, err error) {

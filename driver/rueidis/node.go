@@ -152,7 +152,7 @@ func (n *node) client() redis.Client {
 		// This runs nothing, as no script has that digest. But a server that
 		// does not serve the slot answers with MOVED, and the client follows.
 		nobody := strings.Repeat("0", 40)
-		_, _ = d.do(ctx, d.client, d.command("EVALSHA", nobody, driver.Call{Keys: []string{key}}))
+		_, _ = d.do(ctx, d.client, d.command("EVALSHA", nobody, &driver.Call{Keys: []string{key}}))
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func value(m *redis.RedisMessage) (driver.Value, error) {
 	case m.IsArray():
 		items, err := m.ToArray()
 		if err != nil {
-			return driver.Value{}, unexpected(m)
+			return driver.Value{}, unexpected(*m)
 		}
 		values := make([]driver.Value, len(items))
 		for i := range items {
@@ -50,9 +50,11 @@ func value(m *redis.RedisMessage) (driver.Value, error) {
 	if err := m.Error(); err != nil { // in an array
 		return driver.Value{}, classify(err)
 	}
-	return driver.Value{}, unexpected(m)
+	return driver.Value{}, unexpected(*m)
 }
 
-func unexpected(m *redis.RedisMessage) error {
-	return &driver.Error{Class: driver.Other, Err: fmt.Errorf("rueidis: a script replied neither nil, integer, string nor array: %s", m)}
+// unexpected takes a copy, so that replies that are expected can stay on the
+// stack of the caller.
+func unexpected(m redis.RedisMessage) error {
+	return &driver.Error{Class: driver.Other, Err: fmt.Errorf("rueidis: a script replied neither nil, integer, string nor array: %s", &m)}
 }

@@ -105,7 +105,7 @@ func TestForeignCancellation(t *testing.T) {
 		redistest.Eventually(t, "the client has noticed", func() error { return noConnection(p) })
 		first, cancel := newCancel(t)
 		var calls sync.WaitGroup
-		calls.Go(func() { _, _ = d.Eval(first, call) }) // it is cancelled, and may fail
+		calls.Go(func() { client.Do(first, client.B().Ping().Build()) }) // it is cancelled, and may fail
 		for range 10 {
 			calls.Go(func() {
 				if v, err := d.Eval(t.Context(), call); err != nil && driver.ClassOf(err) != driver.Unknown {

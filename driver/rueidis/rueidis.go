@@ -22,6 +22,9 @@
 //   - AlwaysRESP2 and DisableCache are needed with servers that do not know
 //     RESP3.
 //
+// Scripts of several callers go to Redis as one pipeline. The client sees no
+// caller's context then, nor values in it, such as spans.
+//
 // In a cluster the user needs the right to CLUSTER SLOTS, as rueidis itself
 // does for servers before Redis 8.
 package rueidis
@@ -46,13 +49,17 @@ type Driver struct {
 	cluster bool
 	slots   slots
 
+	only     *lane    // without a cluster
+	lanes    sync.Map // of a cluster: from string to *lane
 	topology atomic.Pointer[driver.Topology]
 
-	closing chan struct{} // closed when Close begins
-	mu      sync.RWMutex  // guards closed and subs; held while running grows
+	life    context.Context // ends when Close begins
+	end     context.CancelFunc
+	closing <-chan struct{} // life.Done()
+	mu      sync.RWMutex    // guards closed and subs; held while running grows
 	closed  bool
 	subs    []*subscriber
-	running sync.WaitGroup // the goroutines of calls
+	running sync.WaitGroup // grows only while the driver, or a lane, is open
 }
 
 var (
@@ -70,8 +77,10 @@ func Wrap(client redis.Client) *Driver {
 	d := &Driver{
 		client:  client,
 		cluster: client.Mode() == redis.ClientModeCluster,
-		closing: make(chan struct{}),
 	}
+	d.life, d.end = context.WithCancel(context.Background())
+	d.closing = d.life.Done()
+	d.only = newLane(d)
 	d.slots.driver = d
 	return d
 }
@@ -84,10 +93,9 @@ func Own(client redis.Client) *Driver {
 }
 
 // Close makes calls under way fail, ends the goroutines that the driver
-// started, and returns when they have ended. On a silent network that can take
-// as long as the client needs to give up its connection: its dial timeout if
-// it is just opening one, its ConnWriteTimeout if more commands than it keeps
-// in flight wait for replies. Further calls of Close do nothing.
+// started, and returns when they have ended. If the client is just opening a
+// connection on a silent network, that takes as long as the client needs to
+// give it up: at most its dial timeout. Further calls of Close do nothing.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -96,8 +104,12 @@ func (d *Driver) Close() error {
 	}
 	d.closed = true
 	subs := d.subs
-	close(d.closing)
+	d.end()
 	d.mu.Unlock()
+	d.only.close()
+	for _, l := range d.lanes.Range {
+		l.(*lane).close()
+	}
 
 	var closers sync.WaitGroup
 	for _, s := range subs {
