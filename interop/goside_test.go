@@ -5,10 +5,12 @@ package interop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
 )
 
 // gained is the outcome of a Go attempt that ran in the background.
@@ -27,6 +29,30 @@ func lockLater(ctx context.Context, lock *mortise.Lock) <-chan gained {
 		outcome <- gained{hold, ctx, err, time.Now()}
 	}()
 	return outcome
+}
+
+// goWaits has Go wait for a lock that somebody else holds, and returns when it
+// relies on being woken: it listens, and has tried in vain after that. Nobody
+// else may run scripts meanwhile, or it may return early.
+func (w *world) goWaits(t testing.TB, lock *mortise.Lock) <-chan gained {
+	t.Helper()
+	// The first use of a script may take two calls; let that be this one.
+	if _, _, err := lock.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+		t.Fatalf("TryLock %s = %v, want ErrLocked", lock.Name(), err)
+	}
+	before := w.scripts(t)
+	waiting := lockLater(t.Context(), lock)
+	w.awaitWaiters(t, lock.Name(), 1)
+	redistest.Eventually(t, "Go tried twice", func() error {
+		if tries := w.scripts(t) - before; tries < 2 {
+			return fmt.Errorf("it tried %d times", tries)
+		}
+		return nil
+	})
+	if len(waiting) > 0 {
+		t.Fatalf("Go does not wait for %s, which somebody else holds: %v", lock.Name(), (<-waiting).err)
+	}
+	return waiting
 }
 
 // receive takes what the channel brings, within patience.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/mortise-go/mortise/internal/redistest"
 )
 
 // javaState is a lock as a Java thread sees it.
@@ -40,6 +42,24 @@ func (j *thread) lockLater(name string, lease time.Duration) *reply {
 		return j.send("lock", name)
 	}
 	return j.send("lock", name, millis(lease))
+}
+
+// waitFor has the thread wait for a lock that somebody else holds, and returns
+// when it sleeps until it is woken.
+func (j *thread) waitFor(t testing.TB, name string, lease time.Duration) *reply {
+	t.Helper()
+	waiting := j.lockLater(name, lease)
+	observer := j.agent.thread("observer")
+	redistest.Eventually(t, "Java thread "+j.name+" parked", func() error {
+		switch parked := result[bool](t, observer.send("parked", j.name)); {
+		case waiting.answered():
+			t.Fatalf("Java thread %s does not wait for %s, which somebody else holds", j.name, name)
+		case !parked:
+			return errors.New("it is on its way")
+		}
+		return nil
+	})
+	return waiting
 }
 
 // tryLock attempts to take the lock for the given time, 0 for a single

@@ -16,8 +16,7 @@ func goForcesGo(t *testing.T, w *world) {
 	const name = "forced:go-go"
 	hold, held := mustLock(t, w.client(t, forcedLease).Lock(name))
 	java := w.java.thread("waiter")
-	waiting := java.lockLater(name, 0)
-	w.awaitWaiters(t, name, 1)
+	waiting := java.waitFor(t, name, 0)
 	forced := goForces(t, w, name, hold.Owner())
 	wantPromptAfterForce(t, "Java", forced, waiting.must(t).received)
 	wantLost(t, hold, held)
@@ -28,8 +27,7 @@ func goForcesJava(t *testing.T, w *world) {
 	const name = "forced:go-java"
 	holder, waiter := w.java.thread("holder"), w.java.thread("waiter")
 	holder.lock(t, name, longLease)
-	waiting := waiter.lockLater(name, 0)
-	w.awaitWaiters(t, name, 1)
+	waiting := waiter.waitFor(t, name, 0)
 	forced := goForces(t, w, name, holder.owner(t))
 	wantPromptAfterForce(t, "Java", forced, waiting.must(t).received)
 	holder.wantUnlockRefused(t, name)
@@ -39,8 +37,7 @@ func goForcesJava(t *testing.T, w *world) {
 func javaForcesGo(t *testing.T, w *world) {
 	const name = "forced:java-go"
 	hold, held := mustLock(t, w.client(t, forcedLease).Lock(name))
-	waiting := lockLater(t.Context(), w.client(t, shortLease).Lock(name))
-	w.awaitWaiters(t, name, 1)
+	waiting := w.goWaits(t, w.client(t, shortLease).Lock(name))
 	forced := javaForces(t, w, name)
 	got := mustGain(t, waiting)
 	wantPromptAfterForce(t, "Go", forced, got.at)
@@ -52,8 +49,7 @@ func javaForcesJava(t *testing.T, w *world) {
 	const name = "forced:java-java"
 	holder := w.java.thread("holder")
 	holder.lock(t, name, longLease)
-	waiting := lockLater(t.Context(), w.client(t, shortLease).Lock(name))
-	w.awaitWaiters(t, name, 1)
+	waiting := w.goWaits(t, w.client(t, shortLease).Lock(name))
 	forced := javaForces(t, w, name)
 	got := mustGain(t, waiting)
 	wantPromptAfterForce(t, "Go", forced, got.at)

@@ -20,8 +20,7 @@ func inflatedCount(t *testing.T, w *world) {
 		java := w.java.thread("holder")
 		java.lock(t, name, 0)
 		w.redis().Must(t, "HINCRBY", name, java.owner(t), "1")
-		waiting := lockLater(t.Context(), w.client(t, shortLease).Lock(name))
-		w.awaitWaiters(t, name, 1)
+		waiting := w.goWaits(t, w.client(t, shortLease).Lock(name))
 		java.unlock(t, name)
 		if got := w.count(t, name, java.owner(t)); got != 1 {
 			t.Fatalf("after one unlock Java's count is %d, want 1", got)
@@ -60,15 +59,13 @@ func keyWithoutTTL(t *testing.T, w *world) {
 		t.Errorf("Lock of a lock without TTL: %v, want DeadlineExceeded", err)
 	}
 
-	waiting := lockLater(t.Context(), lock)
-	w.awaitWaiters(t, name, 1)
+	waiting := w.goWaits(t, lock)
 	redis.Must(t, "DEL", name)
 	redis.Must(t, "PUBLISH", channelOf(name), "0")
 	mustUnlock(t, mustGain(t, waiting).hold)
 
 	redis.Must(t, "HSET", name, stranger, "1")
-	waiting = lockLater(t.Context(), lock)
-	w.awaitWaiters(t, name, 1)
+	waiting = w.goWaits(t, lock)
 	redis.Must(t, "DEL", name) // and nobody says so
 	gone := time.Now()
 	got := mustGain(t, waiting)

@@ -68,8 +68,7 @@ func killedGoHolder(t *testing.T, w *world) {
 	const name = "killed:go"
 	dead := w.startPeer(t, name)
 	java := w.java.thread("waiter")
-	waiting := java.lockLater(name, 0)
-	w.awaitWaiters(t, name, 1)
+	waiting := java.waitFor(t, name, 0)
 	dead.kill()
 	expiry := w.expiry(t, name)
 	wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
@@ -80,8 +79,7 @@ func killedJavaHolder(t *testing.T, w *world) {
 	const name = "killed:java"
 	dead := w.startAgent(t)
 	dead.thread("holder").lock(t, name, 0)
-	waiting := lockLater(t.Context(), w.client(t, shortLease).Lock(name))
-	w.awaitWaiters(t, name, 1)
+	waiting := w.goWaits(t, w.client(t, shortLease).Lock(name))
 	dead.kill()
 	expiry := w.expiry(t, name)
 	got := mustGain(t, waiting)
@@ -93,8 +91,7 @@ func frozenGoHolder(t *testing.T, w *world) {
 	const name = "frozen:go"
 	frozen := w.startPeer(t, name)
 	java := w.java.thread("waiter")
-	waiting := java.lockLater(name, 0)
-	w.awaitWaiters(t, name, 1)
+	waiting := java.waitFor(t, name, 0)
 	if err := frozen.pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +112,7 @@ func frozenJavaHolder(t *testing.T, w *world) {
 	frozen := w.startAgent(t)
 	holder := frozen.thread("holder")
 	holder.lock(t, name, 0)
-	waiting := lockLater(t.Context(), w.client(t, shortLease).Lock(name))
-	w.awaitWaiters(t, name, 1)
+	waiting := w.goWaits(t, w.client(t, shortLease).Lock(name))
 	if err := frozen.pause(); err != nil {
 		t.Fatal(err)
 	}

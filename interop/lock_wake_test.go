@@ -50,11 +50,7 @@ func wakeJava(t testing.TB, w *world, client *mortise.Client, name string) time.
 	t.Helper()
 	waiter := w.java.thread("waiter")
 	hold, _ := mustLock(t, client.Lock(name).With(mortise.LockOptions{Lease: longLease}))
-	waiting := waiter.lockLater(name, longLease)
-	w.awaitWaiters(t, name, 1)
-	if waiting.answered() {
-		t.Fatalf("%s: Java has the lock that Go holds", name)
-	}
+	waiting := waiter.waitFor(t, name, longLease)
 	released := time.Now()
 	mustUnlock(t, hold)
 	took := waiting.must(t).received.Sub(released)
@@ -69,13 +65,7 @@ func wakeGo(t testing.TB, w *world, client *mortise.Client, name string) time.Du
 	t.Helper()
 	holder := w.java.thread("holder")
 	holder.lock(t, name, longLease)
-	waiting := lockLater(t.Context(), client.Lock(name))
-	w.awaitWaiters(t, name, 1)
-	select {
-	case got := <-waiting:
-		t.Fatalf("%s: Go did not wait for the lock that Java holds; its error is %v", name, got.err)
-	default:
-	}
+	waiting := w.goWaits(t, client.Lock(name))
 	released := time.Now()
 	holder.unlock(t, name)
 	got := mustGain(t, waiting)

@@ -5,6 +5,8 @@ package interop
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +174,28 @@ func (w *world) awaitWaiters(t testing.TB, name string, n int64) {
 		return nil
 	})
 }
+
+// scripts returns how many scripts were run, or asked for in vain.
+func (w *world) scripts(t testing.TB) int {
+	t.Helper()
+	calls := 0
+	for _, node := range w.nodes {
+		stats, err := node.Do("INFO", "commandstats")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range scriptCalls.FindAllStringSubmatch(stats.(string), -1) {
+			n, err := strconv.Atoi(found[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls += n
+		}
+	}
+	return calls
+}
+
+var scriptCalls = regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`)
 
 // channelOf returns the channel on which releases of the lock are announced.
 // It is written out here rather than taken from mortise, which is on trial.

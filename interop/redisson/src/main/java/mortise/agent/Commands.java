@@ -12,6 +12,7 @@ final class Commands {
         Map<String, Command> commands = new TreeMap<>();
         commands.put("identity", call -> Identity.of(call.redisson()));
         commands.put("thread", call -> Thread.currentThread().getId());
+        commands.put("parked", call -> Parked.is(call.text(0)));
         Locks.register(commands);
         return commands;
     }
