@@ -11,7 +11,7 @@ import (
 // topologyWithFewRights: a user who may not ask PUBSUB still gets an answer.
 func (s suite) topologyWithFewRights(t *testing.T, c *redistest.ClusterSet) {
 	target := Target{Mode: Cluster, Addrs: c.Addrs()}
-	target = withUser(t, target, "few", "~* &* +@all -pubsub", c.Masters...)
+	target = withUser(t, target, "few", "~* &* +@all -pubsub", c.Nodes()...)
 	wantTopology(t, s.driver(t, target), driver.Topology{Cluster: true, Sharded: true})
 }
 

@@ -128,7 +128,7 @@ func (s suite) sentinel(t *testing.T) {
 }
 
 func (s suite) cluster(t *testing.T) {
-	c := redistest.Cluster(t, 0)
+	c := redistest.Cluster(t, 1)
 	target := Target{Mode: Cluster, Addrs: c.Addrs()}
 	d := s.driver(t, target)
 	t.Run("values", func(t *testing.T) { values(t, d) })
@@ -144,6 +144,7 @@ func (s suite) cluster(t *testing.T) {
 	t.Run("ask and try again", func(t *testing.T) { asked(t, d, c) })
 	t.Run("moved channel", func(t *testing.T) { s.movedChannel(t, c) })
 	t.Run("slot of nobody", func(t *testing.T) { s.slotOfNobody(t, c) })
+	t.Run("failover", func(t *testing.T) { clusterFailover(t, d, c) }) // the last: a master stays dead
 }
 
 func wantTopology(t *testing.T, d driver.Driver, want driver.Topology) {

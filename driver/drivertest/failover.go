@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/mortise-go/mortise/driver"
@@ -23,5 +25,55 @@ func failover(t *testing.T, d driver.Driver, set *redistest.SentinelSet) {
 	r.awaitMessage(t, "failover", "after")
 	if got := promoted.Int(t, "GET", "failover:later"); got < 1 {
 		t.Errorf("the new master counts %d calls", got)
+	}
+}
+
+// clusterFailover: one of the masters dies, and its replica takes over.
+func clusterFailover(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
+	sub, r := subscriber(t, d)
+	dies := c.Masters[2]
+	var channels []string // one for each master, the last for the one that dies
+	for i, m := range c.Masters {
+		ch := c.KeyOn(t, m, fmt.Sprint("failover:", i, ":"))
+		channels = append(channels, ch)
+		sub.Subscribe(ch, true)
+	}
+	for i := range 10 { // wherever the node is that carries them
+		sub.Subscribe(fmt.Sprint("failover:classic:", i), false)
+		channels = append(channels, fmt.Sprint("failover:classic:", i))
+	}
+	for _, ch := range channels {
+		r.awaitSubscribed(t, ch, 0)
+	}
+	lost, n := channels[2], r.confirmations(channels[2])
+	eval(t, d, incr, []string{lost})
+	dies.Must(t, "WAIT", "1", "5000")
+	dies.Kill()
+
+	recovers(t, d, lost)
+	if got := eval(t, d, incr, []string{channels[0]}).Int(); got != 1 {
+		t.Errorf("a counter on a master that lives is %d, want 1", got)
+	}
+	r.awaitSubscribed(t, lost, n)
+	promoted := c.Owner(t, lost)
+	if promoted == dies {
+		t.Fatal("the cluster still names the master that died")
+	}
+	for i, ch := range channels {
+		command, at := "SPUBLISH", c.Masters[0]
+		if i < 3 {
+			at = c.Owner(t, ch)
+		} else {
+			command = "PUBLISH"
+		}
+		// A classic channel may have been on the node that died, and be on its
+		// way: then the first messages are missed.
+		redistest.Eventually(t, "message on "+ch, func() error {
+			at.Must(t, command, ch, "after")
+			if r.heard(ch, "after") == 0 {
+				return errors.New("not heard")
+			}
+			return nil
+		})
 	}
 }
