@@ -1,0 +1,87 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// outcome returns what became of a command that the client has returned: its
+// reply, or the classified form of err.
+func (d *Driver) outcome(cmd *command, err error) (any, error) {
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, d.failure(err, cmd.sent())
+	}
+	if d.cluster != nil && !d.located.Load() {
+		d.located.Store(true) // it could not have routed the command otherwise
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return cmd.Val(), nil
+}
+
+// failure classifies an error of the client. Sent tells whether anything may
+// have been written before.
+func (d *Driver) failure(err error, sent bool) error {
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		return driver.ReplyError(err, reply.Error())
+	}
+	class := driver.Unknown
+	if !sent || notSent(err) {
+		class = driver.NotSent
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		// The client never sees the caller's context, so this is another one:
+		// that of a dial, or the driver's own. It must not pass for the caller's.
+		select {
+		case <-d.closing:
+			err = errClosed
+		default:
+			err = fmt.Errorf("no connection: %v", err)
+		}
+	}
+	return &driver.Error{Class: class, Err: err}
+}
+
+// notSent reports whether err says that there was no connection. A command
+// that was written before, to a server that answered with MOVED, did not run
+// there, and any other is not tried again once it was written.
+func notSent(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return true
+	}
+	return errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
+}
+
+// value converts a reply of a script.
+func value(reply any) (driver.Value, error) {
+	switch v := reply.(type) {
+	case nil:
+		return driver.Value{}, nil
+	case int64:
+		return driver.IntValue(v), nil
+	case string:
+		return driver.StringValue(v), nil
+	case []any:
+		items := make([]driver.Value, len(v))
+		for i := range v {
+			var err error
+			if items[i], err = value(v[i]); err != nil {
+				return driver.Value{}, err
+			}
+		}
+		return driver.ArrayValue(items), nil
+	case error: // in an array
+		return driver.Value{}, driver.ReplyError(v, v.Error())
+	}
+	return driver.Value{}, &driver.Error{Class: driver.Other, Err: fmt.Errorf(
+		"goredis: a script replied neither nil, integer, string nor array, but %T: %v", reply, reply)}
+}
