@@ -153,6 +153,11 @@ func warmUp(t *testing.T, p *redistest.Proxy, d driver.Driver) {
 				t.Error(err)
 			}
 		})
+		calls.Go(func() { // some clients have connections of their own for pipelines
+			if err := d.Batch(t.Context(), []driver.Call{callIncr("warm")})[0].Err; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	calls.Wait()
 }
