@@ -16,6 +16,11 @@ func javaReadsGoState(t *testing.T, w *world) {
 	java := w.java.thread("reader")
 
 	outer, held := mustLock(t, lock)
+	if got := w.count(t, name, outer.Owner()); got != 1 {
+		t.Errorf("count of %s = %d, want 1", outer.Owner(), got)
+	}
+	wantLockedByOther(t, java.state(t, name))
+
 	inner := mustReenter(t, held, lock)
 	if got := w.count(t, name, outer.Owner()); got != 2 {
 		t.Errorf("count of %s after re-entry = %d, want 2", outer.Owner(), got)
