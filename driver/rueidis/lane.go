@@ -150,6 +150,9 @@ func (l *lane) take(batch []*job) ([]*job, bool) {
 		l.wake.Wait()
 		l.idle--
 	}
+	if l.closed {
+		return batch, false // what is queued was not sent, and its callers leave
+	}
 	n, commands := 0, 0
 	for ; n < len(l.queue) && (n == 0 || commands+len(l.queue[n].cmds) <= pipeline); n++ {
 		if l.queue[n].state == left {
@@ -161,7 +164,7 @@ func (l *lane) take(batch []*job) ([]*job, bool) {
 		batch = append(batch, l.queue[n])
 	}
 	l.queue = slices.Delete(l.queue, 0, n)
-	return batch, !l.closed
+	return batch, true
 }
 
 // pump carries jobs until the driver closes.
@@ -171,7 +174,7 @@ func (l *lane) pump() {
 	for {
 		var ok bool
 		if batch, ok = l.take(batch[:0]); !ok {
-			return // the callers of what is left have been told by closing
+			return
 		}
 		cmds = cmds[:0]
 		for _, j := range batch {
@@ -204,16 +207,20 @@ func (l *lane) close() {
 
 // lane returns the lane to a node.
 func (d *Driver) lane(node string) *lane {
-	if l, ok := d.lanes.Load(node); ok {
-		return l.(*lane)
+	d.mu.RLock()
+	l := d.lanes[node]
+	d.mu.RUnlock()
+	if l != nil {
+		return l
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l, loaded := d.lanes.LoadOrStore(node, newLane(d))
-	if !loaded && d.closed {
-		l.(*lane).close()
+	if l = d.lanes[node]; l == nil {
+		l = newLane(d)
+		l.closed = d.closed
+		d.lanes[node] = l
 	}
-	return l.(*lane)
+	return l
 }
 
 // noKey is the lane of scripts without keys in a cluster. The client does not

@@ -32,6 +32,7 @@ package rueidis
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,15 +50,16 @@ type Driver struct {
 	cluster bool
 	slots   slots
 
-	only     *lane    // without a cluster
-	lanes    sync.Map // of a cluster: from string to *lane
+	only     *lane // without a cluster
 	topology atomic.Pointer[driver.Topology]
 
 	life    context.Context // ends when Close begins
 	end     context.CancelFunc
 	closing <-chan struct{} // life.Done()
-	mu      sync.RWMutex    // guards closed and subs; held while running grows
+
+	mu      sync.RWMutex // guards closed, lanes and subs; enter holds it
 	closed  bool
+	lanes   map[string]*lane // of a cluster, by node
 	subs    []*subscriber
 	running sync.WaitGroup // grows only while the driver, or a lane, is open
 }
@@ -77,6 +79,7 @@ func Wrap(client redis.Client) *Driver {
 	d := &Driver{
 		client:  client,
 		cluster: client.Mode() == redis.ClientModeCluster,
+		lanes:   map[string]*lane{},
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.closing = d.life.Done()
@@ -103,12 +106,12 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.closed = true
-	subs := d.subs
+	lanes, subs := maps.Clone(d.lanes), d.subs // what is added later is closed from the start
 	d.end()
 	d.mu.Unlock()
 	d.only.close()
-	for _, l := range d.lanes.Range {
-		l.(*lane).close()
+	for _, l := range lanes {
+		l.close()
 	}
 
 	var closers sync.WaitGroup
