@@ -1,0 +1,233 @@
+package mortise_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/connect"
+	"github.com/mortise-go/mortise/driver/goredis"
+	"github.com/mortise-go/mortise/memredis"
+	"github.com/redis/go-redis/v9"
+)
+
+// The examples run on the embedded Redis, so that their output is checked.
+// Everything else about them is as in production.
+
+func Example() {
+	server := memredis.New() // in production: your Redis
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+
+	err := client.Lock("order:42").Do(context.Background(), func(ctx context.Context) error {
+		fmt.Println("shipping order 42, and nobody else is")
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// shipping order 42, and nobody else is
+	// <nil>
+}
+
+func ship(ctx context.Context, order int) error {
+	fmt.Println("shipping order", order)
+	return ctx.Err()
+}
+
+// With the go-redis client that an application has already.
+func Example_goredis() {
+	server, err := memredis.Listen("127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	addr, ctx := server.Addr(), context.Background()
+
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer rdb.Close()
+	client := mortise.New(goredis.Wrap(rdb), nil)
+	defer client.Close()
+
+	err = client.Lock("order:42").Do(ctx, func(ctx context.Context) error {
+		return ship(ctx, 42) // ctx ends, with cause ErrLost, before another can have the lock
+	})
+	fmt.Println(err)
+	// Output:
+	// shipping order 42
+	// <nil>
+}
+
+// Without a client of one's own.
+func Example_connect() {
+	ctx := context.Background()
+
+	d, err := connect.Open(ctx, "mem://") // or redis://, rediss://, unix://, redis-sentinel://, redis+cluster://
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client := mortise.New(d, nil)
+	defer client.Close() // closes d as well
+
+	hold, ctx, err := client.Lock("report").Lock(ctx) // waits until ctx ends
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer hold.Unlock()
+	fmt.Println("held:", hold.Valid(), ctx.Err())
+	// Output: held: true <nil>
+}
+
+func ExampleLock_TryLock() {
+	server := memredis.New()
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+	ctx := context.Background()
+
+	hold, _, err := client.Lock("nightly").TryLock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	_, _, err = client.Lock("nightly").TryLock(ctx)
+	var held *mortise.HeldError
+	if errors.As(err, &held) {
+		fmt.Println("somebody else is at it:", held.Owner == hold.Owner())
+	}
+
+	fmt.Println(hold.Unlock())
+	fmt.Println(errors.Is(hold.Unlock(), mortise.ErrReleased))
+	// Output:
+	// somebody else is at it: true
+	// <nil>
+	// true
+}
+
+// Taking a lock with the context that an outer Lock returned re-enters.
+func ExampleLock_Lock_reentry() {
+	server := memredis.New()
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+	account := client.Lock("account:7")
+
+	outer, ctx, err := account.Lock(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	inner, _, err := account.Lock(ctx) // the same owner: counted
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, _, err = account.TryLock(mortise.Detach(ctx)) // a competitor
+	fmt.Println("a competitor gets it:", !errors.Is(err, mortise.ErrLocked))
+
+	state, _ := account.Inspect(ctx)
+	fmt.Println("held", state.Holders[0].Count, "times, by me:", state.Mine)
+	fmt.Println(inner.Unlock(), outer.Unlock())
+	// Output:
+	// a competitor gets it: false
+	// held 2 times, by me: true
+	// <nil> <nil>
+}
+
+// A fixed lease is never renewed. The context ends shortly before it does.
+func ExampleLock_With() {
+	server := memredis.New()
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+
+	lock := client.Lock("import").With(mortise.LockOptions{Lease: 50 * time.Millisecond})
+	hold, ctx, err := lock.Lock(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-ctx.Done() // work that takes too long is told so
+	fmt.Println(context.Cause(ctx))
+	fmt.Println(errors.Is(hold.Unlock(), mortise.ErrLost))
+	// Output:
+	// the lease was lost: its time is over
+	// true
+}
+
+// WithOwner is for holds of one owner that overlap instead of nesting.
+func ExampleWithOwner() {
+	server := memredis.New()
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+	lock := client.Lock("job")
+
+	ctx := mortise.WithOwner(context.Background())
+	first, _, err := lock.Lock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	second, _, err := lock.Lock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(first.Unlock(), second.Valid(), second.Unlock())
+	// Output: <nil> true <nil>
+}
+
+func ExampleLock_ForceUnlock() {
+	server := memredis.New()
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+	ctx := context.Background()
+
+	hold, held, err := client.Lock("job").Lock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	by, err := client.Lock("job").ForceUnlock(ctx)
+	fmt.Println(by.Owner == hold.Owner(), err)
+	<-held.Done() // the holder is told
+	fmt.Println(context.Cause(held))
+	// Output:
+	// true <nil>
+	// the lease was lost: it was freed by force, or its key was deleted
+}
+
+func ExampleClient_Locks() {
+	server := memredis.New()
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+	ctx := context.Background()
+
+	for _, name := range []string{"order:1", "order:2", "invoice:1"} {
+		hold, _, err := client.Lock(name).Lock(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer hold.Unlock()
+	}
+	for state, err := range client.Locks(ctx, "order:*") {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(state.Name, state.Kind, len(state.Holders))
+	}
+	// Unordered output:
+	// order:1 lock 1
+	// order:2 lock 1
+}
