@@ -1,0 +1,76 @@
+package script_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+func TestInspect(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		w.hold(t, "lock", lease, java, "3")
+		w.hold(t, "for ever", none, javaN, "many")
+		w.hold(t, "rw", 10*time.Minute, "mode", "read", java, "1", javaN, "2")
+		w.must(t, "SET", "string", "5", "PX", "600000")
+		w.must(t, "RPUSH", "list", "a", "b")
+		want := map[string]script.Key{
+			"lock":     {Type: "hash", TTL: lease, Size: 1, Fields: map[string]string{java: "3"}},
+			"for ever": {Type: "hash", TTL: -1, Size: 1, Fields: map[string]string{javaN: "many"}},
+			"rw":       {Type: "hash", TTL: 10 * time.Minute, Size: 3, Fields: map[string]string{"mode": "read", java: "1", javaN: "2"}},
+			"string":   {Type: "string", TTL: 10 * time.Minute},
+			"list":     {Type: "list", TTL: -1},
+			"none":     {Type: "none", TTL: -1},
+		}
+		keys := []string{"lock", "for ever", "rw", "string", "list", "none", "lock"}
+		for range 2 { // it changes nothing
+			results := script.Inspect(t.Context(), w, keys...)
+			if len(results) != len(keys) {
+				t.Fatalf("%d results for %d keys", len(results), len(keys))
+			}
+			for i, key := range keys {
+				got, want := results[i].Key, want[key]
+				if results[i].Err != nil {
+					t.Errorf("%s: %v", key, results[i].Err)
+				}
+				if got.Type != want.Type || got.Size != want.Size || !w.near(got.TTL, want.TTL) || !maps.Equal(got.Fields, want.Fields) {
+					t.Errorf("%s is %+v, want %+v", key, got, want)
+				}
+			}
+		}
+		if r := script.Inspect(t.Context(), w); len(r) != 0 {
+			t.Errorf("no keys gave %v", r)
+		}
+		for _, r := range script.Inspect(t.Context(), deaf{w}, keys...) {
+			if r.Err == nil || driver.ClassOf(r.Err) != driver.Unknown {
+				t.Errorf("with a lost reply: %+v, %v, want class unknown", r.Key, r.Err)
+			}
+		}
+	})
+}
+
+// A name may hold anybody's hash, of any size.
+func TestInspectHugeHash(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		command := []string{"HSET", job}
+		for i := range 1000 {
+			command = append(command, fmt.Sprint("f", i), "v")
+		}
+		w.must(t, command...)
+		k := script.Inspect(t.Context(), w, job)[0].Key
+		if k.Size != 1000 || len(k.Fields) != 1000 {
+			t.Errorf("of a hash of 1000 fields came size %d and %d fields, want all", k.Size, len(k.Fields))
+		}
+		w.must(t, "HSET", job, "one more", "v")
+		k = script.Inspect(t.Context(), w, job)[0].Key
+		if k.Size != 1001 || len(k.Fields) != 0 {
+			t.Errorf("of a hash of 1001 fields came size %d and %d fields, want the size only", k.Size, len(k.Fields))
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package script_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// odd answers every call with the same value or error.
+type odd struct {
+	driver.Driver
+	result driver.Result
+}
+
+func (o odd) Eval(context.Context, driver.Call) (driver.Value, error) {
+	return o.result.Value, o.result.Err
+}
+
+func (o odd) Batch(_ context.Context, calls []driver.Call) []driver.Result {
+	results := make([]driver.Result, len(calls))
+	for i := range results {
+		results[i] = o.result
+	}
+	return results
+}
+
+var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
+	"LockAcquire": func(ctx context.Context, d driver.Driver) error {
+		ok, by, err := script.LockAcquire(ctx, d, job, me, lease)
+		return unless(ok || by != (script.Holder{}), err)
+	},
+	"LockReenter": func(ctx context.Context, d driver.Driver) error {
+		ok, err := script.LockReenter(ctx, d, job, me, 2, lease)
+		return unless(ok, err)
+	},
+	"LockLeave": func(ctx context.Context, d driver.Driver) error {
+		ok, err := script.LockLeave(ctx, d, job, me, 1)
+		return unless(ok, err)
+	},
+	"LockRelease": func(ctx context.Context, d driver.Driver) error {
+		ok, err := script.LockRelease(ctx, d, job, me, channel, script.Classic)
+		return unless(ok, err)
+	},
+	"LockForce": func(ctx context.Context, d driver.Driver) error {
+		ok, by, err := script.LockForce(ctx, d, job, channel, script.Classic)
+		return unless(ok || by != (script.Holder{}), err)
+	},
+	"Renew": func(ctx context.Context, d driver.Driver) error {
+		r := script.Renew(ctx, d, [][]script.Lease{{{Key: job, Owner: me, TTL: lease}, {Key: "x", Owner: me, TTL: lease}}})[0]
+		return unless(r.States != nil, r.Err)
+	},
+	"Inspect": func(ctx context.Context, d driver.Driver) error {
+		r := script.Inspect(ctx, d, job)[0]
+		return unless(r.Key.Type != "", r.Err)
+	},
+}
+
+var errPromised = errors.New("an error came with an outcome")
+
+func unless(outcome bool, err error) error {
+	if outcome && err != nil {
+		return errPromised
+	}
+	return err
+}
+
+// A reply that no script gives, from a proxy or a server that is none of
+// Redis', must not be taken for an outcome.
+func TestOddRepliesAreErrors(t *testing.T) {
+	for name, v := range map[string]driver.Value{
+		"nil":         {},
+		"number":      driver.IntValue(1),
+		"text":        driver.StringValue("OK"),
+		"empty array": driver.ArrayValue(nil),
+	} {
+		for call, f := range everyCall {
+			err := f(t.Context(), odd{result: driver.Result{Value: v}})
+			if err == nil || driver.ClassOf(err) != driver.Other || errors.Is(err, errPromised) {
+				t.Errorf("%s on a reply that is %s: %v, want an error of class other", call, name, err)
+			}
+		}
+	}
+}
+
+func TestErrorsOfTheDriverArePassedOn(t *testing.T) {
+	want := &driver.Error{Class: driver.Passing, Err: errors.New("LOADING")}
+	for call, f := range everyCall {
+		if err := f(t.Context(), odd{result: driver.Result{Err: want}}); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", call, err, want)
+		}
+	}
+}

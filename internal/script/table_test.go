@@ -1,0 +1,119 @@
+package script_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// given puts something under a key.
+type given func(t *testing.T, w *world)
+
+func nothing(*testing.T, *world) {}
+
+func held(ttl time.Duration, fields ...string) given {
+	return func(t *testing.T, w *world) { w.hold(t, job, ttl, fields...) }
+}
+
+func text(t *testing.T, w *world) { w.must(t, "SET", job, "5", "PX", "600000") }
+func list(t *testing.T, w *world) { w.must(t, "RPUSH", job, "a") }
+
+// answer is what a script's function returned.
+type answer struct {
+	ok  bool
+	by  script.Holder
+	err string // the class, or "kind" for ErrKind
+}
+
+func answered(ok bool, by script.Holder, err error) answer {
+	a := answer{ok: ok, by: by}
+	switch {
+	case errors.Is(err, script.ErrKind):
+		a.err = "kind"
+	case err != nil:
+		a.err = driver.ClassOf(err).String()
+	}
+	return a
+}
+
+func (w *world) wantAnswer(t *testing.T, got, want answer) {
+	t.Helper()
+	same := got
+	if w.near(got.by.TTL, want.by.TTL) {
+		same.by.TTL = want.by.TTL
+	}
+	if same != want {
+		t.Errorf("the answer is %+v, want %+v", got, want)
+	}
+}
+
+// row is one case of a script's table.
+type row struct {
+	name     string
+	given    given
+	want     answer
+	after    string        // what lies under the key then
+	ttl      time.Duration // its TTL, -1 for none, -2 if there is nothing
+	messages []string      // on the channel, in order
+	repeat   *answer       // of the same call once more, if not the same again
+}
+
+const (
+	none   = time.Duration(-1) // no TTL
+	absent = time.Duration(-2) // no key
+)
+
+var yes, no = answer{ok: true}, answer{}
+
+func refused(class string) answer { return answer{err: class} }
+
+func heldBy(owner string, count int, ttl time.Duration) answer {
+	return answer{by: script.Holder{Owner: owner, Count: count, TTL: ttl}}
+}
+
+// table runs every row with both servers, and each in two ways: the call and
+// the same call again, which must change nothing more; and with the first
+// reply lost, after which the repeat must lead to the same end.
+func table(t *testing.T, call func(ctx context.Context, d driver.Driver) answer, rows []row) {
+	t.Helper()
+	server := redistest.Single(t)
+	for _, r := range rows {
+		repeat := r.want
+		if r.repeat != nil {
+			repeat = *r.repeat
+		}
+		t.Run(r.name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				ear := w.listen(t, channel, false)
+				r.given(t, w)
+				w.wantAnswer(t, call(t.Context(), w), r.want)
+				r.check(t, w)
+				ear.want(t, r.messages...)
+				w.wantAnswer(t, call(t.Context(), w), repeat)
+				r.check(t, w)
+				ear.want(t)
+
+				w.must(t, "DEL", job)
+				r.given(t, w)
+				if got := call(t.Context(), deaf{w}); got.err != "unknown" {
+					t.Errorf("with a lost reply the answer is %+v, want the class unknown", got)
+				}
+				w.wantAnswer(t, call(t.Context(), w), repeat)
+				r.check(t, w)
+				ear.want(t, r.messages...)
+			})
+		})
+	}
+}
+
+// check looks at what the call left behind.
+func (r row) check(t *testing.T, w *world) {
+	t.Helper()
+	w.wantDump(t, job, r.after)
+	w.wantTTL(t, job, r.ttl)
+}

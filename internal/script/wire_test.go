@@ -1,0 +1,99 @@
+package script_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/resp"
+)
+
+var errLost = errors.New("the test lost the reply")
+
+// wire is the smallest driver there can be: one connection, one call after the
+// other. It makes the runs on the embedded and on the real Redis identical.
+type wire struct {
+	mu  sync.Mutex // held while the connection is used
+	net net.Conn
+	r   *bufio.Reader
+}
+
+func newWire(c net.Conn) *wire { return &wire{net: c, r: bufio.NewReader(c)} }
+
+// do runs one command.
+func (w *wire) do(args ...string) (driver.Value, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := w.net.Write(resp.Append(nil, args...)); err != nil {
+		return driver.Value{}, err
+	}
+	return resp.Read(w.r)
+}
+
+// must is do for what the test takes for granted.
+func (w *wire) must(t *testing.T, args ...string) driver.Value {
+	t.Helper()
+	v, err := w.do(args...)
+	if err != nil {
+		t.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+	return v
+}
+
+// receive reads what Redis sends by itself.
+func (w *wire) receive() (driver.Value, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return resp.Read(w.r)
+}
+
+func (w *wire) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	r := w.Batch(ctx, []driver.Call{call})[0]
+	return r.Value, r.Err
+}
+
+func (w *wire) Batch(_ context.Context, calls []driver.Call) []driver.Result {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	results := make([]driver.Result, len(calls))
+	for i, call := range calls {
+		for _, source := range []bool{false, true} {
+			var v driver.Value
+			_, err := w.net.Write(resp.AppendEval(nil, call, source))
+			if err == nil {
+				v, err = resp.Read(w.r)
+			}
+			results[i] = driver.Result{Value: v, Err: classified(err)}
+			if err == nil || driver.ClassOf(results[i].Err) != driver.NoScript {
+				break
+			}
+		}
+	}
+	return results
+}
+
+func classified(err error) error {
+	var reply resp.ReplyError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &reply):
+		return driver.ReplyError(reply, string(reply))
+	}
+	return &driver.Error{Class: driver.Unknown, Err: err}
+}
+
+func (w *wire) Shard(string) string { return "" }
+
+func (w *wire) Topology(context.Context) (driver.Topology, error) { return driver.Topology{}, nil }
+
+func (w *wire) Subscriber(driver.Sink) driver.Subscriber {
+	panic("scripts do not subscribe")
+}
+
+func (w *wire) Close() error { return w.net.Close() }
