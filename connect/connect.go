@@ -76,8 +76,10 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	go func() {
 		client, err := redis.NewClient(option)
 		if err == nil && a.kind == cluster && client.Mode() != redis.ClientModeCluster {
-			client.Close()
 			err = errNoCluster
+		}
+		if err != nil && client != nil { // some come with an error
+			client.Close()
 		}
 		result <- opened{client, err}
 	}()

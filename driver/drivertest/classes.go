@@ -151,7 +151,7 @@ func (s suite) loading(t *testing.T) {
 	server := redistest.Single(t, "--loading-process-events-interval-bytes", "1024", "--key-load-delay", "1000")
 	d := s.driver(t, at(server))
 	eval(t, d, incr, []string{"loading:first"})
-	server.Must(t, "EVAL", "for i = 1, 4000 do redis.call('SET', 'filler:' .. i, 'value') end", "0")
+	server.Must(t, "EVAL", "for i = 1, 2000 do redis.call('SET', 'filler:' .. i, 'value') end", "0")
 	reload, err := redistest.Dial(server.Addr(), "", "")
 	if err != nil {
 		t.Fatal(err)
