@@ -13,7 +13,7 @@ import (
 
 // javaState is a lock as a Java thread sees it.
 type javaState struct {
-	Thread int64 // number of the asking thread
+	Owner  string // the holder that Redisson writes for the asking thread
 	Locked bool
 	Mine   bool  // held by the asking thread
 	Count  int   // how often the asking thread holds it
@@ -103,7 +103,7 @@ func (j *thread) state(t testing.TB, name string) javaState {
 // owner returns the holder that Redisson writes for the thread.
 func (j *thread) owner(t testing.TB) string {
 	t.Helper()
-	return j.agent.identity.Client + ":" + strconv.FormatInt(result[int64](t, j.send("thread")), 10)
+	return result[string](t, j.send("owner"))
 }
 
 // result waits for the answer and returns what the command returned.

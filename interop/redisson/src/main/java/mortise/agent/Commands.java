@@ -10,8 +10,7 @@ final class Commands {
 
     static Map<String, Command> all() {
         Map<String, Command> commands = new TreeMap<>();
-        commands.put("identity", call -> Identity.of(call.redisson()));
-        commands.put("thread", call -> Thread.currentThread().getId());
+        commands.put("owner", call -> call.redisson().getId() + ":" + Thread.currentThread().getId());
         commands.put("parked", call -> Parked.is(call.text(0)));
         Locks.register(commands);
         return commands;

@@ -39,7 +39,7 @@ final class Locks {
         verbs.put("tryLock", Locks::tryLock);
         verbs.put("unlock", Locks::unlock);
         verbs.put("forceUnlock", (lock, call) -> lock.forceUnlock());
-        verbs.put("state", (lock, call) -> state(lock));
+        verbs.put("state", Locks::state);
         verbs.put("contend", Contention::run);
         return verbs;
     }
@@ -70,10 +70,10 @@ final class Locks {
         return null;
     }
 
-    /** state NAME: the lock as the calling thread sees it, and that thread's number, the last part of its holder. */
-    private static Object state(RLock lock) {
+    /** state NAME: the lock as the calling thread sees it, and the holder that Redisson writes for that thread. */
+    private static Object state(RLock lock, Call call) {
         Map<String, Object> state = new LinkedHashMap<>();
-        state.put("thread", Thread.currentThread().getId());
+        state.put("owner", call.redisson().getId() + ":" + Thread.currentThread().getId());
         state.put("locked", lock.isLocked());
         state.put("mine", lock.isHeldByCurrentThread());
         state.put("count", lock.getHoldCount());
