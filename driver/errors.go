@@ -116,12 +116,13 @@ var errTexts = []struct {
 }{
 	{"can't access at least one of the keys", Denied}, // ACL inside Lua, Redis 7.0
 	{"can't run this command or subcommand", Denied},  // ACL inside Lua, Redis 7.0
-	{"can't access at least one of the channels", Denied},
-	{"ACL failure in script", Denied}, // ACL inside Lua, Redis 7.2 and later
+	{"can't publish to the channel", Denied},          // ACL inside Lua, Redis 7.0
+	{"is lacking the permissions", Denied},            // ACL inside Lua, Redis 7.0
+	{"ACL failure in script", Denied},                 // ACL inside Lua, Redis 7.2 and later
 	{"invalid password", Denied},
 	{"Client sent AUTH", Denied}, // password given to a server without one
 	{"AUTH <password> called without any password configured", Denied},
-	{"max number of clients reached", Passing},
+	{"max number of clients", Passing},         // "reached", or "+ cluster connections reached"
 	{"WRONGTYPE Operation against", WrongType}, // miniredis wraps replies of Lua
 }
 
