@@ -13,8 +13,9 @@
 -- would be told that nothing was released.
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return {0} end
 redis.call('del', KEYS[1])
+local reply = {1}
 for i = 3, #ARGV do
   local sent = redis.pcall(ARGV[i], ARGV[2], '0')
-  if type(sent) == 'table' and sent.err then return {1, sent.err} end
+  if type(sent) == 'table' and sent.err then reply[2] = sent.err end
 end
-return {1}
+return reply
