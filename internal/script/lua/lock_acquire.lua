@@ -9,8 +9,13 @@
 -- {-1}                   the key is a hash, but not that of a plain lock
 --
 -- A repeat must not set the count back: a re-entry may have raised it since.
+--
+-- The first pexpire finds no key and does nothing, but for failing where the
+-- second one would: without the right, or with a lease beyond all bounds. A
+-- key without TTL, left behind by a script that failed, would stay for ever.
 local holders = redis.call('hlen', KEYS[1])
 if holders == 0 then
+  redis.call('pexpire', KEYS[1], ARGV[2])
   redis.call('hset', KEYS[1], ARGV[1], 1)
   redis.call('pexpire', KEYS[1], ARGV[2])
   return {1}

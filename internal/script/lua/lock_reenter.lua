@@ -7,7 +7,9 @@
 --
 -- {1}  done
 -- {0}  the owner does not hold the lock; nothing was changed
+--
+-- The count comes last: it must not stay raised by a re-entry that failed.
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return {0} end
-redis.call('hset', KEYS[1], ARGV[1], ARGV[2])
 if redis.call('pttl', KEYS[1]) < tonumber(ARGV[3]) then redis.call('pexpire', KEYS[1], ARGV[3]) end
+redis.call('hset', KEYS[1], ARGV[1], ARGV[2])
 return {1}

@@ -1,0 +1,119 @@
+package script_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// Redis does not roll a script back. If one right is missing, the script must
+// say so, and must not leave anything behind that it would not have made
+// durable: above all no lock without TTL.
+func TestEachMissingRightHasNoEffect(t *testing.T) {
+	server := redistest.Single(t)
+	mine := "hash " + me + "=2"
+	held := held(time.Minute, me, "2")
+	for name, test := range map[string]struct {
+		rights []string // the commands that the script runs
+		given  given
+		after  string
+		ttl    time.Duration
+		call   func(ctx context.Context, d driver.Driver) (bool, error)
+	}{
+		"acquire": {[]string{"hlen", "hset", "pexpire"}, nothing, "nothing", absent,
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				ok, _, err := script.LockAcquire(ctx, d, job, me, lease)
+				return ok, err
+			}},
+		"acquire once more": {[]string{"hlen", "pttl", "hgetall", "pexpire"}, held, mine, time.Minute,
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				ok, _, err := script.LockAcquire(ctx, d, job, me, lease)
+				return ok, err
+			}},
+		"reenter": {[]string{"hexists", "pttl", "pexpire"}, held, mine, time.Minute,
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				return script.LockReenter(ctx, d, job, me, 3, lease)
+			}},
+		"leave": {[]string{"hexists", "hset"}, held, mine, time.Minute,
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				return script.LockLeave(ctx, d, job, me, 1)
+			}},
+		"release": {[]string{"hexists", "del"}, held, mine, time.Minute,
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				return script.LockRelease(ctx, d, job, me, channel, script.Both)
+			}},
+		"force": {[]string{"hlen", "hgetall", "del"}, held, mine, time.Minute,
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				ok, _, err := script.LockForce(ctx, d, job, channel, script.Both)
+				return ok, err
+			}},
+		"inspect": {[]string{"type", "pttl", "hlen", "hgetall"}, held, mine, time.Minute,
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				return false, script.Inspect(ctx, d, job)[0].Err
+			}},
+	} {
+		for _, right := range test.rights {
+			t.Run(name+"/"+right, func(t *testing.T) {
+				w := realWorld(t, server)
+				ear := w.listen(t, channel, false)
+				test.given(t, w)
+				d := w.login(t, "+@all", "~*", "&*", "-"+right)
+				ok, err := test.call(t.Context(), d)
+				if ok || err == nil || driver.ClassOf(err) != driver.Denied {
+					t.Errorf("%v, %v, want an error of class denied", ok, err)
+				}
+				w.wantDump(t, job, test.after)
+				if got := w.ttl(t, job); got > test.ttl || got == none {
+					t.Errorf("the TTL is %v, want %v", got, test.ttl)
+				}
+				ear.want(t)
+			})
+		}
+		t.Run(name+"/all", func(t *testing.T) {
+			w := realWorld(t, server)
+			test.given(t, w)
+			rules := []string{"~" + job, "&" + channel, "+eval", "+evalsha", "+publish", "+spublish"}
+			for _, right := range test.rights {
+				rules = append(rules, "+"+right)
+			}
+			if name == "reenter" {
+				rules = append(rules, "+hset")
+			}
+			if _, err := test.call(t.Context(), w.login(t, rules...)); err != nil {
+				t.Errorf("with the rights %v: %v", rules, err)
+			}
+		})
+	}
+}
+
+// A lease that Redis cannot count in milliseconds must leave nothing behind.
+func TestAcquireForAnImpossibleLease(t *testing.T) {
+	server := redistest.Single(t)
+	acquire := driver.NewScript("", "") // replaced by what LockAcquire runs
+	w := realWorld(t, server)
+	seen := spy{w, func(c driver.Call) { acquire = c.Script }}
+	if _, _, err := script.LockAcquire(t.Context(), seen, job, me, lease); err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, "DEL", job)
+	_, err := w.Eval(t.Context(), driver.Call{Script: acquire, Keys: []string{job}, Args: []string{me, "9223372036854775807"}})
+	if err == nil || driver.ClassOf(err) != driver.Other {
+		t.Errorf("%v, want an error of class other", err)
+	}
+	w.wantDump(t, job, "nothing")
+}
+
+// spy is a driver that shows the calls that go through it.
+type spy struct {
+	driver.Driver
+	look func(driver.Call)
+}
+
+func (s spy) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	s.look(call)
+	return s.Driver.Eval(ctx, call)
+}
