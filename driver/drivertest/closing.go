@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/redistest"
@@ -16,7 +17,7 @@ func (s suite) closing(t *testing.T) {
 	server := redistest.Single(t)
 	t.Run("idle", func(t *testing.T) {
 		d := s.open(t, at(server))
-		s.closeAndCount(t, d)
+		closeAndCount(t, d, generous)
 	})
 	t.Run("in use", func(t *testing.T) {
 		d := s.open(t, at(server))
@@ -29,14 +30,14 @@ func (s suite) closing(t *testing.T) {
 		if err := sub.Close(); err != nil {
 			t.Error(err)
 		}
-		s.closeAndCount(t, d)
+		closeAndCount(t, d, generous)
 		eventuallySubscribers(t, server, "close:99", 0)
 	})
 	t.Run("with an open subscriber", func(t *testing.T) {
 		d := s.open(t, at(server))
 		d.Subscriber(newRecorder()).Subscribe("left", false)
 		eventuallySubscribers(t, server, "left", 1)
-		s.closeAndCount(t, d)
+		closeAndCount(t, d, generous)
 		eventuallySubscribers(t, server, "left", 0)
 	})
 	t.Run("blocked", func(t *testing.T) {
@@ -61,9 +62,22 @@ func (s suite) closing(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		s.closeAndCount(t, d)
+		closeAndCount(t, d, generous)
 		// It may have been stopped before it sent anything.
 		wantClass(t, <-failed, driver.Unknown, driver.NotSent)
+	})
+	t.Run("connecting", func(t *testing.T) {
+		p := redistest.NewProxy(t, server.Addr())
+		d := s.open(t, Target{Mode: Single, Addrs: []string{p.Addr()}})
+		p.Stall(redistest.Requests, redistest.Replies)
+		p.CutAll()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, _ = d.Eval(ctx, callIncr("close:old")) // it may meet the old connection
+		_, _ = d.Eval(ctx, callIncr("close:connecting"))
+		d.Subscriber(newRecorder()).Subscribe("connecting", false)
+		// A client that opens a connection may have to come to its end first.
+		closeAndCount(t, d, 15*time.Second)
 	})
 	t.Run("server gone", func(t *testing.T) {
 		p := redistest.NewProxy(t, server.Addr())
@@ -71,28 +85,34 @@ func (s suite) closing(t *testing.T) {
 		p.Refuse()
 		p.CutAll()
 		d.Subscriber(newRecorder()).Subscribe("gone", false)
-		s.closeAndCount(t, d)
+		closeAndCount(t, d, generous)
 	})
 }
 
-// closeAndCount closes d, and counts the goroutines that its code began.
-func (s suite) closeAndCount(t *testing.T, d driver.Driver) {
+// closeAndCount closes d within limit, and counts the goroutines that its code
+// began.
+func closeAndCount(t *testing.T, d driver.Driver, limit time.Duration) {
 	t.Helper()
-	promptly(t, "Close", func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	start := time.Now()
+	if err := d.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if took := time.Since(start); took > limit {
+		t.Errorf("Close took %v, want %v at most", took, limit)
+	}
 	_, err := d.Eval(t.Context(), callIncr("closed"))
 	wantClass(t, err, driver.NotSent)
 	wantClass(t, d.Batch(t.Context(), []driver.Call{callIncr("closed")})[0].Err, driver.NotSent)
 	// A goroutine whose last act woke Close may take a moment to vanish.
-	redistest.Eventually(t, "no goroutine of the driver left", func() error {
-		if stacks := driverGoroutines(); len(stacks) > 0 {
-			return fmt.Errorf("%d are:\n%s", len(stacks), strings.Join(stacks, "\n\n"))
+	end := time.After(500 * time.Millisecond)
+	for stacks := driverGoroutines(); len(stacks) > 0; stacks = driverGoroutines() {
+		select {
+		case <-end:
+			t.Fatalf("%d goroutines of the driver are left after Close:\n%s", len(stacks), strings.Join(stacks, "\n\n"))
+		default:
+			runtime.Gosched()
 		}
-		return nil
-	})
+	}
 }
 
 // driverGoroutines returns the stacks of goroutines that run or were created
