@@ -18,13 +18,20 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/driver/goredis"
 	"github.com/mortise-go/mortise/driver/rueidis"
 	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/redis/go-redis/v9"
 	rueidisclient "github.com/redis/rueidis"
 )
 
 // dialers opens a driver of each kind for a single server.
 var dialers = map[string]func(t *testing.T, addr, password string) driver.Driver{
+	"goredis": func(t *testing.T, addr, password string) driver.Driver {
+		rdb := redis.NewClient(&redis.Options{Addr: addr, Password: password})
+		t.Cleanup(func() { rdb.Close() })
+		return goredis.Wrap(rdb)
+	},
 	"rueidis": func(t *testing.T, addr, password string) driver.Driver {
 		rdb, err := rueidisclient.NewClient(rueidisclient.ClientOption{
 			InitAddress: []string{addr}, Password: password, ConnWriteTimeout: 3 * time.Second,
@@ -42,6 +49,7 @@ var dialers = map[string]func(t *testing.T, addr, password string) driver.Driver
 func eachDriver(t *testing.T, f func(t *testing.T, s *redistest.Server, dial func(addr string, o *mortise.Options) *mortise.Client)) {
 	for name, open := range dialers {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := redistest.Single(t)
 			f(t, s, func(addr string, o *mortise.Options) *mortise.Client {
 				c := mortise.New(open(t, addr, ""), o)
@@ -127,25 +135,25 @@ func TestRealLostReplies(t *testing.T) {
 		mustUnlock(t, inner)
 		mustUnlock(t, warm)
 
-		cut := p.LoseReply("EVALSHA", 1)
+		cut := p.LoseReply("job", 1)
 		outer, ctx := mustLock(t, k, t.Context())
 		<-cut
 		if n := s.Str(t, "HGET", "job", outer.Owner()); n != "1" {
 			t.Errorf("after a lost reply of the acquisition the count is %q, want 1", n)
 		}
-		cut = p.LoseReply("EVALSHA", 1)
+		cut = p.LoseReply("job", 1)
 		inner, _ = mustLock(t, k, ctx)
 		<-cut
 		if n := s.Str(t, "HGET", "job", outer.Owner()); n != "2" {
 			t.Errorf("after a lost reply of the re-entry the count is %q, want 2", n)
 		}
-		cut = p.LoseReply("EVALSHA", 1)
+		cut = p.LoseReply("job", 1)
 		mustUnlock(t, inner)
 		<-cut
 		if n := s.Str(t, "HGET", "job", outer.Owner()); n != "1" {
 			t.Errorf("after a lost reply of the partial unlock the count is %q, want 1", n)
 		}
-		cut = p.LoseReply("EVALSHA", 1)
+		cut = p.LoseReply("job", 1)
 		if err := outer.Unlock(); !errors.Is(err, mortise.ErrUnknownOutcome) {
 			t.Errorf("Unlock with a lost reply: %v, want ErrUnknownOutcome", err)
 		}
