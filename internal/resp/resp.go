@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/mortise-go/mortise/driver"
 )
@@ -46,15 +47,26 @@ func AppendEval(b []byte, call driver.Call, source bool) []byte {
 	return Append(b, append(args, call.Args...)...)
 }
 
+// The bounds of a reply. Redis' own are no narrower for what scripts answer. A
+// length is a promise of the other side, and is not believed before its bytes
+// have come.
+const (
+	maxString = 512 << 20 // bytes
+	maxItems  = 1 << 24
+	maxDepth  = 32
+)
+
 // Read reads one reply. An error reply is returned as a [ReplyError]; any
 // other error leaves the connection unusable. Status replies read as strings.
-func Read(r *bufio.Reader) (driver.Value, error) {
+func Read(r *bufio.Reader) (driver.Value, error) { return read(r, maxDepth) }
+
+func read(r *bufio.Reader, depth int) (driver.Value, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
 		return driver.Value{}, err
 	}
 	if len(line) < 3 || line[len(line)-2] != '\r' {
-		return driver.Value{}, fmt.Errorf("malformed reply %q", line)
+		return driver.Value{}, malformed(line)
 	}
 	kind, text := line[0], line[1:len(line)-2]
 	switch kind {
@@ -65,36 +77,50 @@ func Read(r *bufio.Reader) (driver.Value, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return driver.Value{}, fmt.Errorf("malformed reply %q", line)
+		return driver.Value{}, malformed(line)
 	}
 	switch {
 	case kind == ':':
 		return driver.IntValue(n), nil
-	case (kind == '$' || kind == '*') && n < 0:
+	case (kind == '$' || kind == '*') && n == -1:
 		return driver.Value{}, nil
-	case kind == '$':
-		b := make([]byte, n+2)
-		if _, err := io.ReadFull(r, b); err != nil {
-			return driver.Value{}, err
-		}
-		return driver.StringValue(string(b[:n])), nil
-	case kind == '*':
-		return readArray(r, int(n))
+	case kind == '$' && n >= 0 && n <= maxString:
+		return readString(r, n)
+	case kind == '*' && n >= 0 && n <= maxItems && depth > 0:
+		return readArray(r, n, depth-1)
 	}
-	return driver.Value{}, fmt.Errorf("malformed reply %q", line)
+	return driver.Value{}, malformed(line)
 }
 
-func readArray(r *bufio.Reader, n int) (driver.Value, error) {
-	items := make([]driver.Value, n)
+func malformed(line string) error { return fmt.Errorf("malformed reply %.100q", line) }
+
+// readString reads n bytes and the end of the line.
+func readString(r *bufio.Reader, n int64) (driver.Value, error) {
+	var b strings.Builder
+	if _, err := io.CopyN(&b, r, n); err != nil {
+		return driver.Value{}, err
+	}
+	var end [2]byte
+	if _, err := io.ReadFull(r, end[:]); err != nil {
+		return driver.Value{}, err
+	}
+	if end != [2]byte{'\r', '\n'} {
+		return driver.Value{}, malformed(b.String() + string(end[:]))
+	}
+	return driver.StringValue(b.String()), nil
+}
+
+func readArray(r *bufio.Reader, n int64, depth int) (driver.Value, error) {
+	items := make([]driver.Value, 0, min(n, 1024))
 	var failed error
-	for i := range items {
-		v, err := Read(r)
+	for range n {
+		v, err := read(r, depth)
 		if _, reply := err.(ReplyError); reply {
 			failed = err // the rest must be read all the same
 		} else if err != nil {
 			return driver.Value{}, err
 		}
-		items[i] = v
+		items = append(items, v)
 	}
 	return driver.ArrayValue(items), failed
 }
