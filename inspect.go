@@ -50,7 +50,7 @@ type Holder struct {
 // of ctx.
 func (k *Lock) Inspect(ctx context.Context) (State, error) {
 	var result script.InspectResult
-	err := k.operate(ctx, "inspect", func(ctx context.Context, _ script.Publish) error {
+	err := k.operate(ctx, "inspect", func(ctx context.Context, _ script.Publish, _ bool) error {
 		result = script.Inspect(ctx, k.client.driver, k.name)[0]
 		return result.Err
 	})
@@ -148,22 +148,17 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 	if !ok {
 		return errors.New("this driver cannot list keys")
 	}
-	seen := make(map[string]bool)
+	seen := make(map[string]bool) // a key may come twice
 	return scanner.Scan(ctx, pattern, func(keys []string) error {
-		fresh := keys[:0]
-		for _, key := range keys {
-			if !seen[key] {
-				seen[key] = true
-				fresh = append(fresh, key)
-			}
-		}
-		for i, result := range script.Inspect(ctx, c.driver, fresh...) {
+		for i, result := range script.Inspect(ctx, c.driver, keys...) {
 			if result.Err != nil {
 				return result.Err
 			}
-			s := state(fresh[i], result.Key)
-			if s.Locked && !yield(s, nil) {
-				return errStop
+			if s := state(keys[i], result.Key); s.Locked && !seen[s.Name] {
+				seen[s.Name] = true
+				if !yield(s, nil) {
+					return errStop
+				}
 			}
 		}
 		return nil

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/hub"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/script"
@@ -131,226 +131,21 @@ func (k *Lock) ttl() time.Duration { return cmp.Or(k.options.Lease, k.client.opt
 // renewed reports whether the watchdog keeps the lock.
 func (k *Lock) renewed() bool { return k.options.Lease == 0 }
 
-// request is one call of Lock or TryLock.
-type request struct {
-	lock  *Lock
-	owner *owner
-	id    string     // the lease's, drawn before the first attempt
-	start time.Time  // of the last attempt
-	doubt bool       // an attempt's outcome is not known
-	held  *HeldError // who was in the way at the last attempt
-}
-
-// run returns a hold as soon as there is one to have.
-func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
-	c, name := r.lock.client, r.lock.name
-	if hold, err := r.reenter(ctx); hold != nil || err != nil {
-		return hold, err
-	}
-	if !wait {
-		if hold, err := r.attempt(ctx); hold != nil || err != nil {
-			return hold, err
-		}
-		// A sibling that acts for the same owner may have been faster.
-		if hold, err := r.reenter(ctx); hold != nil || err != nil {
-			return hold, err
-		}
-		return nil, r.held
-	}
-	if !c.claim(name) {
-		return r.wait(ctx, c.join(name, r.owner, false))
-	}
-	hold, err := r.attempt(ctx)
-	if hold != nil || err != nil {
-		c.unclaim(name)
-		return hold, err
-	}
-	w := c.join(name, r.owner, true)
-	c.unclaim(name)
-	return r.wait(ctx, w)
-}
-
-// reenter adds to a lease that the owner has already. Without one it returns
-// nil and no error.
-func (r *request) reenter(ctx context.Context) (*Hold, error) {
-	for {
-		l := r.owner.lease(r.lock.client, r.lock.name)
-		if l == nil {
-			return nil, nil
-		}
-		if r.lock.options.NonReentrant {
-			return nil, ErrReentry
-		}
-		hold, err := l.reenter(ctx, r.lock)
-		if !errors.Is(err, ErrReleased) {
-			return hold, err
-		}
-		r.owner.remove(l) // it was released while we waited for its turn
-	}
-}
-
-// attempt asks Redis once. If somebody else has the lock it returns nil and no
-// error, and r.held says who.
-func (r *request) attempt(ctx context.Context) (*Hold, error) {
-	k := r.lock
-	c := k.client
-	if r.id == "" {
-		r.id = c.newID()
-	}
-	var ok bool
-	var by script.Holder
-	doubt, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
-		r.start = time.Now()
-		ok, by, err = k.acquire(ctx, r.id, k.ttl())
-		return err
-	})
-	r.doubt = r.doubt || doubt
-	if err != nil {
-		if r.held != nil && ctx.Err() != nil {
-			err = &waitError{ctx: err, held: r.held}
-		}
-		return nil, err
-	}
-	if !ok {
-		r.held = &HeldError{Holder: Holder{Owner: by.Owner, Count: by.Count}, TTL: by.TTL}
-		return nil, nil
-	}
-	return r.granted(ctx)
-}
-
-// granted makes a hold of a lease that Redis has given.
-func (r *request) granted(ctx context.Context) (*Hold, error) {
-	k := r.lock
-	l := newLease(r)
-	trust := k.options.trust(k.ttl())
-	if time.Since(r.start) >= trust {
-		r.doubt = true // it may still stand in Redis
-		return nil, &LostError{Reason: LostExpired, Err: errors.New("the answer of Redis came after the time was over")}
-	}
-	k.client.watchdog.Add(&l.watch, r.start, trust, k.renewed())
-	r.owner.add(l)
-	hold := l.hold(ctx, k.renewed())
-	if !k.client.granted(l) {
-		l.end(ErrClosed)
-		_, _ = k.release(k.client.lingerer, r.id) // else it stands until its time is over
-		return nil, ErrClosed
-	}
-	return hold, nil
-}
-
-// poll is how long a waiter relies on messages before it looks for itself. A
-// message can be lost; this is what that costs.
-const poll = time.Second
-
-// wait stands in the queue as w until there is a hold to have. The head of
-// the queue asks Redis again whenever something hints that it may succeed.
-func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
-	k := r.lock
-	c := k.client
-	defer c.leave(k.name, w)
-
-	var hints <-chan struct{}
-	var pace pacer
-	timer := time.NewTimer(poll)
-	defer timer.Stop()
-	look := false          // even if a lease of this process is in the way
-	asked := r.held != nil // a moment ago, before queueing
-	for {
-		if hold, err := r.reenter(ctx); hold != nil || err != nil {
-			return hold, err
-		}
-		head, local := c.turnOf(k.name, w)
-		if head && (look || !local) {
-			if !asked {
-				if hold, err := r.attempt(ctx); hold != nil || err != nil {
-					return hold, err
-				}
-			}
-			asked = false
-			listener := c.listen(k.name, keyspace.LockChannel(k.name), k.hearing())
-			hints = listener.Hints()
-			if err := listener.Refused(); err != nil {
-				return nil, err
-			}
-			timer.Reset(r.patience())
-		} else if head {
-			timer.Reset(jitter(poll))
-		}
-		look = false
-		select {
-		case <-w.wake:
-		case <-hints:
-			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
-				return nil, r.ended(ctx)
-			}
-		case <-timer.C:
-			look = true
-		case <-ctx.Done():
-			return nil, r.ended(ctx)
-		case <-c.done:
-			return nil, r.ended(ctx)
-		}
-	}
-}
-
-// patience is how long to wait for a hint after an attempt that was refused:
-// until the lease in the way ends, if that is near.
-func (r *request) patience() time.Duration {
-	if ttl := r.held.TTL; ttl >= 0 {
-		return min(jitter(poll), ttl+time.Millisecond)
-	}
-	return jitter(poll)
-}
-
-// ended is the error of a wait that is over.
-func (r *request) ended(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return ErrClosed
-	}
-	return &waitError{ctx: contextError(ctx), held: r.held}
-}
-
-// jitter spreads the looks of many waiters.
-func jitter(d time.Duration) time.Duration { return d*9/10 + rand.N(d/5) }
-
-// pacer bounds the attempts that hints can cause: anybody may publish.
-type pacer struct {
-	since time.Time
-	count int
-}
-
-// The most attempts in a window: far more than a busy lock has reason for.
-const (
-	paceWindow = 100 * time.Millisecond
-	paceCount  = 20
-)
-
-// next returns how long to wait before the attempt that a hint asks for.
-func (p *pacer) next(now time.Time) time.Duration {
-	if now.Sub(p.since) >= paceWindow {
-		p.since, p.count = now, 0
-	}
-	if p.count++; p.count <= paceCount {
-		return 0
-	}
-	return p.since.Add(paceWindow).Sub(now)
-}
-
 // ForceUnlock frees the lock whoever holds it, and returns that holder, or nil
 // if nobody did. Others who wait are woken. The holder is not asked and, if it
 // is a mortise client, learns of it at the next renewal at the latest, within
 // a third of its lease: until then two may believe that they hold the lock.
 //
-// It blocks for one round trip. Errors: [ErrWrongKind], [ErrUnreachable],
-// [ErrDenied], [ErrInvalid], [ErrClosed], the error of ctx.
+// It blocks for one round trip. Errors: [ErrUnknownOutcome] if the lock is
+// free, but Redis' reply was lost, so that nobody can say whether it was held;
+// [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the
+// error of ctx.
 func (k *Lock) ForceUnlock(ctx context.Context) (*Holder, error) {
 	var by script.Holder
 	freed := false
-	err := k.operate(ctx, "force unlock", func(ctx context.Context, p script.Publish) (err error) {
-		var now bool
-		now, by, err = script.LockForce(ctx, k.client.driver, k.name, keyspace.LockChannel(k.name), p)
-		freed = freed || now
-		return err
+	err := k.operate(ctx, "force unlock", func(ctx context.Context, p script.Publish, again bool) (err error) {
+		freed, by, err = script.LockForce(ctx, k.client.driver, k.name, keyspace.LockChannel(k.name), p)
+		return definite(freed, again, err)
 	})
 	if freed {
 		k.forced(by.Owner)
@@ -365,10 +160,9 @@ func (k *Lock) ForceUnlock(ctx context.Context) (*Holder, error) {
 // [Lock.ForceUnlock].
 func (k *Lock) UnlockOwner(ctx context.Context, owner string) (bool, error) {
 	freed := false
-	err := k.operate(ctx, "unlock owner", func(ctx context.Context, p script.Publish) error {
-		now, err := script.LockRelease(ctx, k.client.driver, k.name, owner, keyspace.LockChannel(k.name), p)
-		freed = freed || now
-		return err
+	err := k.operate(ctx, "unlock owner", func(ctx context.Context, p script.Publish, again bool) (err error) {
+		freed, err = script.LockRelease(ctx, k.client.driver, k.name, owner, keyspace.LockChannel(k.name), p)
+		return definite(freed, again, err)
 	})
 	if freed {
 		k.forced(owner)
@@ -386,8 +180,18 @@ func (k *Lock) forced(id string) {
 	}
 }
 
-// operate runs a script that is neither an acquisition nor a release.
-func (k *Lock) operate(ctx context.Context, op string, f func(context.Context, script.Publish) error) error {
+// definite is the error of a script that frees a lock: if the reply of an
+// earlier copy was lost, finding nothing to free says nothing.
+func definite(freed, again bool, err error) error {
+	if err == nil && !freed && again {
+		return &driver.Error{Class: driver.Other, Err: ErrUnknownOutcome}
+	}
+	return err
+}
+
+// operate runs a script that is neither an acquisition nor a release. It tells
+// it whether an earlier copy may have run.
+func (k *Lock) operate(ctx context.Context, op string, f func(ctx context.Context, p script.Publish, again bool) error) error {
 	c := k.client
 	run := func() error {
 		if err := c.begin(); err != nil {
@@ -401,7 +205,12 @@ func (k *Lock) operate(ctx context.Context, op string, f func(context.Context, s
 		if err != nil {
 			return err
 		}
-		_, err = c.call(ctx, c.options.RetryFor, func(ctx context.Context) error { return f(ctx, p) })
+		again := false
+		_, err = c.call(ctx, c.options.RetryFor, func(ctx context.Context) error {
+			err := f(ctx, p, again)
+			again = again || (err != nil && driver.ClassOf(err) == driver.Unknown)
+			return err
+		})
 		return err
 	}
 	if err := run(); err != nil {

@@ -1,0 +1,334 @@
+package mortise
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/watchdog"
+)
+
+// primitive is what the scripts of one kind of lock do. What is around them is
+// the same for all kinds.
+type primitive interface {
+	acquire(ctx context.Context, id string, lease time.Duration) (ok bool, by script.Holder, err error)
+	reenter(ctx context.Context, id string, count int, lease time.Duration) (bool, error)
+	leave(ctx context.Context, id string, count int) (bool, error)
+	release(ctx context.Context, id string) (bool, error)
+}
+
+// lease is the record in Redis under one or more holds of one owner.
+type lease struct {
+	client *Client
+	kind   primitive
+	name   string
+	owner  *owner
+	id     string
+	doubt  bool // a copy of the acquisition may still be on its way
+	watch  watchdog.Lease
+
+	// turn is held while a script that changes the count is under way: the
+	// counts are absolute, so their order matters.
+	turn chan struct{}
+
+	mu      sync.Mutex    // guards what follows
+	holds   []*Hold       // not yet released
+	ended   error         // why it is over; nil while it is trusted
+	longest time.Duration // the longest TTL that Redis was asked for
+}
+
+// newLease returns the lease that a successful request made.
+func newLease(r *request) *lease {
+	k := r.lock
+	l := &lease{
+		client: k.client, kind: k, name: k.name, owner: r.owner, id: r.id, doubt: r.doubt,
+		longest: k.ttl(), turn: make(chan struct{}, 1),
+	}
+	ttl := k.client.options.Lease
+	l.watch = watchdog.Lease{Key: k.name, Owner: r.id, TTL: ttl, Trust: k.options.trust(ttl), Lost: l.lost}
+	return l
+}
+
+// lost is the watchdog's word that the lease is over.
+func (l *lease) lost(reason watchdog.Reason, err error) {
+	lost := &LostError{Err: err}
+	switch reason {
+	case watchdog.LostGone:
+		lost.Reason = LostForced
+	case watchdog.LostTaken:
+		lost.Reason = LostTaken
+	case watchdog.LostExpired:
+		lost.Reason = LostExpired
+	default:
+		lost.Reason = LostUnreachable
+	}
+	l.end(lost)
+}
+
+// end marks the lease as over, ends the contexts of its holds, and lets the
+// next in the process have a try.
+func (l *lease) end(why error) {
+	l.mu.Lock()
+	if l.ended != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.ended = why
+	holds := append([]*Hold(nil), l.holds...)
+	l.mu.Unlock()
+	l.client.watchdog.Remove(&l.watch)
+	for _, h := range holds {
+		h.cancel(why)
+	}
+	l.client.freed(l)
+}
+
+// state returns why the lease is over, or nil. It looks at the clock, so that
+// a process that was frozen is told the truth as soon as it asks.
+func (l *lease) state() error {
+	l.client.watchdog.Expire(&l.watch)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
+func (l *lease) valid(h *Hold) bool {
+	if l.state() != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !h.released
+}
+
+// hold adds a hold whose context descends from parent.
+func (l *lease) hold(parent context.Context, renewed bool) *Hold {
+	h := &Hold{lease: l, renewed: renewed}
+	ctx, cancel := context.WithCancelCause(parent)
+	h.ctx, h.cancel = &holdContext{Context: ctx, lease: l}, cancel
+	l.mu.Lock()
+	l.holds = append(l.holds, h)
+	ended := l.ended
+	l.mu.Unlock()
+	if ended != nil {
+		cancel(ended) // lost in the very moment
+	}
+	return h
+}
+
+// take waits for the lease's turn.
+func (l *lease) take(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return contextError(ctx)
+	case <-l.client.done:
+		return ErrClosed
+	}
+}
+
+func (l *lease) pass() { <-l.turn }
+
+// reenter adds a hold to a lease that the owner has. It returns ErrReleased if
+// the lease was released before its turn came.
+func (l *lease) reenter(ctx context.Context, k *Lock) (*Hold, error) {
+	if err := l.take(ctx); err != nil {
+		return nil, err
+	}
+	defer l.pass()
+	if err := l.state(); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	count, ttl := len(l.holds)+1, k.ttl()
+	l.longest = max(l.longest, ttl)
+	l.mu.Unlock()
+	var start time.Time
+	var ok bool
+	doubt, err := l.client.call(ctx, l.client.options.RetryFor, func(ctx context.Context) (err error) {
+		start = time.Now()
+		ok, err = l.kind.reenter(ctx, l.id, count, ttl)
+		return err
+	})
+	if err != nil {
+		if doubt {
+			l.client.background(l.recount)
+		}
+		return nil, err
+	}
+	if !ok || !l.client.watchdog.Confirm(&l.watch, start, k.options.trust(ttl)) {
+		l.end(l.over())
+		return nil, l.state()
+	}
+	h := l.hold(ctx, k.renewed())
+	l.keep()
+	return h, nil
+}
+
+// recount writes the true count again after a re-entry whose outcome is not
+// known, so that others do not read too high a number.
+func (l *lease) recount(ctx context.Context) {
+	if l.take(ctx) != nil {
+		return
+	}
+	defer l.pass()
+	l.mu.Lock()
+	count, ended := len(l.holds), l.ended
+	l.mu.Unlock()
+	if count > 0 && ended == nil {
+		_, _ = l.client.call(ctx, l.client.options.RetryFor, func(ctx context.Context) error {
+			_, err := l.kind.leave(ctx, l.id, count)
+			return err
+		})
+	}
+}
+
+// keep has the watchdog renew the lease as long as some hold wants it.
+func (l *lease) keep() {
+	l.mu.Lock()
+	renew := false
+	for _, h := range l.holds {
+		renew = renew || h.renewed
+	}
+	l.mu.Unlock()
+	l.client.watchdog.SetRenew(&l.watch, renew)
+}
+
+// unlock releases h.
+func (l *lease) unlock(h *Hold) error {
+	ended := l.state()
+	l.mu.Lock()
+	if h.released {
+		l.mu.Unlock()
+		return ErrReleased
+	}
+	h.released = true
+	l.mu.Unlock()
+	h.cancel(ErrReleased)
+
+	if ended != nil {
+		if l.drop(h) == 0 {
+			l.bury(ended)
+		}
+		return ended
+	}
+	// Past this instant Redis has let the key expire by itself.
+	ctx, cancel := context.WithDeadline(context.Background(), l.client.watchdog.Until(&l.watch))
+	defer cancel()
+	if err := l.take(ctx); err != nil {
+		if l.drop(h) == 0 {
+			l.owner.remove(l)
+		}
+		l.end(l.over())
+		return l.state()
+	}
+	defer l.pass()
+	if rest := l.drop(h); rest > 0 {
+		l.keep()
+		return l.leave(ctx, rest)
+	}
+	return l.release(ctx)
+}
+
+// drop removes h and returns how many holds are left.
+func (l *lease) drop(h *Hold) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, have := range l.holds {
+		if have == h {
+			l.holds = append(l.holds[:i], l.holds[i+1:]...)
+			break
+		}
+	}
+	return len(l.holds)
+}
+
+// bury forgets a lease that was lost, after its last hold was given back. If
+// Redis may still have it, it is released there, now that the work it
+// protected is known to have stopped.
+func (l *lease) bury(why error) {
+	l.owner.remove(l)
+	if lost, ok := why.(*LostError); ok && (lost.Reason == LostUnreachable || lost.Reason == LostExpired) {
+		l.client.abandon(l.kind, l.id, l.reach())
+	}
+}
+
+// reach is how long the key can stand in Redis after the last script.
+func (l *lease) reach() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(l.longest, l.watch.TTL)
+}
+
+// over is what became of a lease that the watchdog does not watch any more,
+// for those who ask before it has said so.
+func (l *lease) over() error {
+	if time.Now().Before(l.client.watchdog.Until(&l.watch)) {
+		return &LostError{Reason: LostForced}
+	}
+	return &LostError{Reason: LostUnreachable}
+}
+
+// leave writes the count of the holds that are left.
+func (l *lease) leave(ctx context.Context, count int) error {
+	ok := false
+	_, err := l.client.call(ctx, -1, func(ctx context.Context) (err error) {
+		ok, err = l.kind.leave(ctx, l.id, count)
+		return err
+	})
+	if err != nil {
+		return unreleased(err)
+	}
+	if !ok {
+		l.end(&LostError{Reason: LostForced})
+		return l.state()
+	}
+	return nil
+}
+
+// unreleased is the error of an unlock that Redis did not answer, or refused.
+func unreleased(err error) error {
+	switch driver.ClassOf(err) {
+	case driver.NotSent, driver.Unknown, driver.Passing:
+		return fmt.Errorf("%w: the lock ends by itself with its lease: %w", ErrUnreachable, err)
+	}
+	return meaning(err)
+}
+
+// release gives the lease back to Redis.
+func (l *lease) release(ctx context.Context) error {
+	if !l.client.watchdog.Remove(&l.watch) {
+		l.end(l.over()) // no effect if the watchdog, or Close, was faster
+		ended := l.state()
+		l.bury(ended)
+		return ended
+	}
+	released := false
+	doubt, err := l.client.call(ctx, -1, func(ctx context.Context) (err error) {
+		released, err = l.kind.release(ctx, l.id)
+		return err
+	})
+	l.owner.remove(l)
+	l.end(ErrReleased)
+	if l.doubt || (err != nil && !released) {
+		l.client.abandon(l.kind, l.id, l.reach())
+	}
+	switch {
+	case err != nil:
+		return unreleased(err)
+	case !released && doubt:
+		return ErrUnknownOutcome
+	case !released:
+		return l.over()
+	}
+	return nil
+}
