@@ -168,13 +168,13 @@ func TestRealScriptFlushAndRestart(t *testing.T) {
 	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
 		c := dial(s.Addr(), &mortise.Options{Lease: 2 * time.Second})
 		k := c.Lock("job")
-		hold, ctx := mustLock(t, k, t.Context())
+		hold, _ := mustLock(t, k, t.Context())
 		s.Must(t, "SCRIPT", "FLUSH")
 		mustUnlock(t, hold)
 
 		// A waiter outlives the restart; the holder is told that its lock went
 		// with the server's memory.
-		hold, ctx = mustLock(t, k, t.Context())
+		hold, ctx := mustLock(t, k, t.Context())
 		got := make(chan *mortise.Hold)
 		other := dial(s.Addr(), nil)
 		go func() {

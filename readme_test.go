@@ -1,0 +1,69 @@
+package mortise_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every Go block of the README stands, line by line, in an example that is
+// compiled and run.
+func TestReadmeShowsCodeThatRuns(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unindent := func(text string) string {
+		lines := strings.Split(text, "\n")
+		for i, line := range lines {
+			lines[i] = strings.TrimSpace(line)
+		}
+		return strings.Join(lines, "\n")
+	}
+	code := unindent(string(examples))
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	if len(blocks) < 3 {
+		t.Fatalf("the README has %d blocks of Go, want three at least: is it read right?", len(blocks))
+	}
+	for _, block := range blocks {
+		if !strings.Contains(code, unindent(block[1])) {
+			t.Errorf("this block of the README stands in no example:\n%s", block[1])
+		}
+	}
+}
+
+// The README and the other documents name tests, and the tests exist.
+func TestDocumentsNameTestsThatExist(t *testing.T) {
+	text, err := os.ReadFile("docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), "_test.go") {
+			b, err := os.ReadFile(f.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(b)
+		}
+	}
+	names := regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(string(text), -1)
+	if len(names) < 15 {
+		t.Fatalf("docs/guarantees.md names %d tests, want a test for each failure", len(names))
+	}
+	for _, name := range names {
+		if !strings.Contains(code.String(), "func "+name[1]+"(") {
+			t.Errorf("docs/guarantees.md names %s, which does not exist", name[1])
+		}
+	}
+}
