@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -209,7 +210,7 @@ func (w *Watchdog) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		timer.Reset(w.step(time.Now()))
+		timer.Reset(time.Until(w.step(time.Now())))
 		select {
 		case <-timer.C:
 		case <-w.wake:
@@ -219,15 +220,16 @@ func (w *Watchdog) run() {
 	}
 }
 
-// step handles every event that is due, and returns how long there is none.
-func (w *Watchdog) step(now time.Time) time.Duration {
+// step handles every event that is due, and returns when the next one is: an
+// instant, because reporting many losses takes time.
+func (w *Watchdog) step(now time.Time) (next time.Time) {
 	var lost []loss
-	wait := time.Hour
+	next = now.Add(time.Hour)
 	w.mu.Lock()
 	for len(w.events) > 0 {
 		l := w.events[0]
 		if at := l.at(); at.After(now) {
-			wait = at.Sub(now)
+			next = at
 			break
 		}
 		if l.over(now) {
@@ -243,7 +245,7 @@ func (w *Watchdog) step(now time.Time) time.Duration {
 	for _, l := range lost {
 		l.report()
 	}
-	return wait
+	return next
 }
 
 // enqueue hands l to its shard's worker, with w.mu held.
@@ -260,13 +262,12 @@ func (w *Watchdog) enqueue(l *Lease) {
 func (w *Watchdog) work(shard string) {
 	for {
 		w.mu.Lock()
-		leases := w.queues[shard]
+		leases := w.due(shard)
 		if len(leases) == 0 || w.closed {
 			delete(w.queues, shard)
 			w.mu.Unlock()
 			return
 		}
-		w.queues[shard] = nil
 		start := time.Now()
 		limit := attemptLimit(start, leases)
 		w.mu.Unlock()
@@ -276,6 +277,21 @@ func (w *Watchdog) work(shard string) {
 		cancel()
 		w.settle(leases, answers, start)
 	}
+}
+
+// due empties the queue of a shard, and returns the leases that are still to
+// be renewed, with w.mu held. While they waited behind a slow attempt, some may
+// have been removed or lost; to renew those would only keep others waiting.
+func (w *Watchdog) due(shard string) []*Lease {
+	leases := slices.DeleteFunc(w.queues[shard], func(l *Lease) bool {
+		if l.watched && l.renew {
+			return false
+		}
+		l.busy = false
+		return true
+	})
+	w.queues[shard] = nil
+	return leases
 }
 
 var errAttempt = errors.New("the renewal took too long")
