@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/connect"
+)
+
+// app is what the commands share: the world outside, and the flags that all of
+// them have.
+type app struct {
+	stdout io.Writer // results
+	stderr io.Writer // messages
+	getenv func(string) string
+
+	redis string // of --redis
+	json  bool   // of --json
+	args  []string
+}
+
+func newApp() *app {
+	return &app{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
+}
+
+// main runs the command that args ask for and returns the exit code.
+func (a *app) main(args []string) int {
+	a.args = args
+	root := rootCommand(a)
+	root.SetArgs(args)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(context.Background())
+	a.report(err)
+	return exitCode(err)
+}
+
+// report writes an error to stderr, and what to do about it.
+func (a *app) report(err error) {
+	var child childStatus
+	if err == nil || errors.As(err, &child) {
+		return // the child has said what there is to say
+	}
+	a.say("%s", strings.TrimPrefix(err.Error(), "mortise: "))
+	if hint := a.hint(err); hint != "" {
+		fmt.Fprintf(a.stderr, "  %s\n", strings.ReplaceAll(concealed(hint), "\n", "\n  "))
+	}
+}
+
+// say writes one message for people to stderr.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "mortise: %s\n", concealed(fmt.Sprintf(format, args...)))
+}
+
+// urls finds what may be a URL with a password.
+var urls = regexp.MustCompile(`[^\s"'=]+://[^\s]+`)
+
+// concealed is text without passwords. No message should have one; this is for
+// those that repeat what somebody typed, such as a URL in the wrong place.
+func concealed(text string) string { return urls.ReplaceAllStringFunc(text, connect.Redact) }
+
+const defaultRedis = "redis://127.0.0.1:6379"
+
+// url returns the URL of the Redis to use.
+func (a *app) url() string {
+	for _, url := range []string{a.redis, a.getenv("MORTISE_REDIS_URL"), a.getenv("REDIS_URL")} {
+		if url != "" {
+			return url
+		}
+	}
+	return defaultRedis
+}
+
+// connectLimit is how long to try to reach Redis before giving up.
+const connectLimit = 5 * time.Second
+
+// client connects to Redis. It returns when the server has accepted the
+// connection, when it refused, after connectLimit, or when ctx ends.
+func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Client, error) {
+	opening, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	url := a.url()
+	d, err := connect.Open(opening, url)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, connectError(err)
+	}
+	if strings.HasPrefix(strings.ToLower(url), "mem:") {
+		a.say("mem:// is an embedded server that ends with this command; it locks nobody else out")
+	}
+	return mortise.New(d, &options), nil
+}

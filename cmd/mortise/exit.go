@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/connect"
+	"github.com/mortise-go/mortise/driver"
+)
+
+// The exit codes, those of sysexits.h as far as it has one.
+const (
+	exitOther       = 1   // the answer is no
+	exitUsage       = 64  // EX_USAGE
+	exitUnreachable = 69  // EX_UNAVAILABLE
+	exitBug         = 70  // EX_SOFTWARE
+	exitBusy        = 75  // EX_TEMPFAIL
+	exitDenied      = 77  // EX_NOPERM
+	exitLost        = 79  // free in sysexits.h
+	exitNotExec     = 126 // the shells' code
+	exitNotFound    = 127 // the shells' code
+	exitSignal      = 128 // plus the signal's number
+)
+
+// exitCodes is the table that the help shows.
+const exitCodes = `Exit codes:
+  the command's own, or 128+n if signal n ended it
+   64  wrong usage, or a name or duration that is not acceptable
+   69  Redis cannot be reached
+   70  something that should not happen
+   75  the lock is busy (-n), or was busy until the time was over (-w); see -E
+   77  Redis refused the user, the password or a right
+   79  the lock was lost while the command ran, and the command was ended
+  126  the command cannot be executed
+  127  the command was not found
+  130  interrupted (SIGINT) before the lock was had; 143 by SIGTERM`
+
+// exitError is an error with an exit code of its own and, where the code does
+// not say it already, a hint what to do next.
+type exitError struct {
+	code int
+	hint string
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usageError says what is wrong with how the command was called.
+func usageError(hint, format string, args ...any) error {
+	return &exitError{code: exitUsage, hint: hint, err: fmt.Errorf(format, args...)}
+}
+
+// childStatus is the exit code of the command that was run. It is no error,
+// and nothing is printed for it.
+type childStatus int
+
+func (s childStatus) Error() string { return fmt.Sprintf("the command ended with status %d", int(s)) }
+
+// connectError gives an error of connecting the place among mortise's that it
+// would have later on.
+func connectError(err error) error {
+	switch driver.ClassOf(err) {
+	case driver.Denied:
+		return fmt.Errorf("%w: %w", mortise.ErrDenied, err)
+	case driver.Other:
+		return fmt.Errorf("%w: %w", mortise.ErrInvalid, err)
+	}
+	return fmt.Errorf("%w: %w", mortise.ErrUnreachable, err)
+}
+
+// exitCode returns the exit code for the outcome of a command.
+func exitCode(err error) int {
+	var own *exitError
+	var child childStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &child):
+		return int(child)
+	case errors.As(err, &own):
+		return own.code
+	case errors.Is(err, mortise.ErrLost):
+		return exitLost
+	case errors.Is(err, mortise.ErrUnreachable):
+		return exitUnreachable
+	case errors.Is(err, mortise.ErrDenied):
+		return exitDenied
+	case errors.Is(err, mortise.ErrInvalid), errors.Is(err, mortise.ErrWrongKind):
+		return exitUsage
+	case errors.Is(err, mortise.ErrLocked):
+		return exitBusy
+	}
+	return exitBug
+}
+
+// hint says what to do about an error.
+func (a *app) hint(err error) string {
+	var own *exitError
+	switch {
+	case errors.As(err, &own):
+		return own.hint
+	case errors.Is(err, mortise.ErrUnreachable):
+		return fmt.Sprintf("Tried %s. Start Redis there, or name another with --redis URL or MORTISE_REDIS_URL.\n"+
+			"Without any Redis at hand: mortise demo, or mortise server.", connect.Redact(a.url()))
+	case errors.Is(err, mortise.ErrDenied):
+		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +
+			"on the command line, where others can see it; or have the user's rights (ACL) extended."
+	case errors.Is(err, mortise.ErrWrongKind):
+		return "Something that is not a lock has this name in Redis. Choose another name."
+	}
+	return ""
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `mortise runs commands under distributed locks in Redis or Valkey, and shows and
+frees such locks. They are those of Redisson: Java and Go programs and this
+command keep each other out.
+
+Redis is the one that --redis names, else MORTISE_REDIS_URL, else REDIS_URL,
+else redis://127.0.0.1:6379.`
+
+// rootCommand returns the command mortise with all commands below it.
+func rootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "mortise",
+		Short:         "Run commands under distributed locks, show and free locks",
+		Long:          rootLong,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("See mortise --help for the commands there are.", "unknown command %q", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	root.PersistentFlags().StringVar(&a.redis, "redis", "", "`URL` of Redis or Valkey (default $MORTISE_REDIS_URL, $REDIS_URL, "+defaultRedis+")")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError("See "+cmd.CommandPath()+" --help for the flags there are.", "%w", err)
+	})
+	root.AddCommand(
+		runCommand(a),
+		showCommand(a),
+		listCommand(a),
+		unlockCommand(a),
+		demoCommand(a),
+		serverCommand(a),
+	)
+	return root
+}
+
+// version is that of the module, as far as the program was built from one.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
