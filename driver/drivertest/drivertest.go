@@ -64,6 +64,13 @@ func Run(t *testing.T, open Open) {
 	t.Run("faults", func(t *testing.T) { t.Parallel(); s.faults(t) })
 	t.Run(string(Sentinel), func(t *testing.T) { t.Parallel(); s.sentinel(t) })
 	t.Run(string(Cluster), func(t *testing.T) { t.Parallel(); s.cluster(t) })
+	t.Run("cluster failover", func(t *testing.T) {
+		t.Parallel()
+		// Of its own: after slots have been moved by hand as fast as the other
+		// tests do, the nodes may not agree soon enough to survive a death.
+		c := redistest.Cluster(t, 1)
+		clusterFailover(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}), c)
+	})
 }
 
 type suite struct{ open Open }
@@ -128,7 +135,7 @@ func (s suite) sentinel(t *testing.T) {
 }
 
 func (s suite) cluster(t *testing.T) {
-	c := redistest.Cluster(t, 1)
+	c := redistest.Cluster(t, 0)
 	target := Target{Mode: Cluster, Addrs: c.Addrs()}
 	d := s.driver(t, target)
 	t.Run("values", func(t *testing.T) { values(t, d) })
@@ -144,7 +151,6 @@ func (s suite) cluster(t *testing.T) {
 	t.Run("ask and try again", func(t *testing.T) { asked(t, d, c) })
 	t.Run("moved channel", func(t *testing.T) { s.movedChannel(t, c) })
 	t.Run("slot of nobody", func(t *testing.T) { s.slotOfNobody(t, c) })
-	t.Run("failover", func(t *testing.T) { clusterFailover(t, d, c) }) // the last: a master stays dead
 }
 
 func wantTopology(t *testing.T, d driver.Driver, want driver.Topology) {

@@ -51,9 +51,7 @@ func clusterFailover(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	dies.Kill()
 
 	recovers(t, d, lost)
-	if got := eval(t, d, incr, []string{channels[0]}).Int(); got != 1 {
-		t.Errorf("a counter on a master that lives is %d, want 1", got)
-	}
+	recovers(t, d, channels[0]) // the others call the cluster down for a moment
 	r.awaitSubscribed(t, lost, n)
 	promoted := c.Owner(t, lost)
 	if promoted == dies {

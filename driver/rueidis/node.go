@@ -134,6 +134,9 @@ func (n *node) client() redis.Client {
 	if !d.cluster {
 		return d.client
 	}
+	if n.addr == unplaced {
+		return nil
+	}
 	if c, ok := d.client.Nodes()[n.addr]; ok {
 		return c
 	}

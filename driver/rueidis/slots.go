@@ -31,6 +31,7 @@ type slots struct {
 	current atomic.Pointer[slotMap]
 	doubted atomic.Bool
 	reading atomic.Bool
+	refused atomic.Bool  // the servers do not let the user read the map
 	read    atomic.Int64 // when it was last read, or tried to, in ns since started
 }
 
@@ -49,6 +50,9 @@ func (s *slots) owner(slot int) string {
 	}
 	return ""
 }
+
+// awaited reports whether there is no map yet, but may be one soon.
+func (s *slots) awaited() bool { return s.current.Load() == nil && !s.refused.Load() }
 
 // masters returns the addresses of all masters.
 func (s *slots) masters() []string {
@@ -99,6 +103,7 @@ func (s *slots) refresh(ctx context.Context) error {
 			return err
 		}
 	}
+	s.refused.Store(driver.ClassOf(err) == driver.Denied || driver.ClassOf(err) == driver.Other)
 	return err
 }
 

@@ -114,8 +114,11 @@ func (s *subscriber) place(ch channel) *node {
 	if !s.driver.cluster {
 		return s.node("")
 	}
+	s.driver.slots.touch()
+	if s.driver.slots.awaited() {
+		return s.node(unplaced)
+	}
 	if ch.sharded {
-		s.driver.slots.touch()
 		if addr := s.driver.slots.owner(slotOf(ch.name)); addr != "" {
 			return s.node(addr)
 		}
@@ -125,6 +128,10 @@ func (s *subscriber) place(ch channel) *node {
 	}
 	return s.home // a node that does not serve the slot answers with MOVED
 }
+
+// unplaced is the address of no node. In a cluster, channels wait there for the
+// map of slots: without it they might be given to replicas, which take them.
+const unplaced = ""
 
 // anyNode returns the address of some node, of a master if possible, and not
 // of the one to avoid if there is another.
