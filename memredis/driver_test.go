@@ -1,0 +1,358 @@
+package memredis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/memredis"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	incr = driver.NewScript("incr", `return redis.call('incr', KEYS[1])`)
+	echo = driver.NewScript("echo", `return ARGV[1]`)
+	set  = driver.NewScript("set", `redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) return redis.call('pttl', KEYS[1])`)
+	pttl = driver.NewScript("pttl", `return redis.call('pttl', KEYS[1])`)
+	tell = driver.NewScript("tell", `return redis.call('publish', KEYS[1], ARGV[1])`)
+)
+
+func call(s *driver.Script, key string, args ...string) driver.Call {
+	return driver.Call{Script: s, Keys: []string{key}, Args: args}
+}
+
+// bubble runs f in virtual time with a server and a driver. It fails if they
+// leave a goroutine behind.
+func bubble(t *testing.T, f func(t *testing.T, s *memredis.Server, d driver.Driver)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := memredis.New()
+		defer s.Close()
+		d := s.Driver()
+		defer d.Close()
+		f(t, s, d)
+	})
+}
+
+func eval(t *testing.T, d driver.Driver, c driver.Call) driver.Value {
+	t.Helper()
+	v, err := d.Eval(t.Context(), c)
+	if err != nil {
+		t.Fatalf("%s: %v", c.Script.Name(), err)
+	}
+	return v
+}
+
+func wantClass(t *testing.T, err error, want driver.Class) {
+	t.Helper()
+	if err == nil || driver.ClassOf(err) != want {
+		t.Errorf("the error is %v, want class %v", err, want)
+	}
+}
+
+// journal writes down the script commands that reach the server.
+type journal struct {
+	mu       sync.Mutex
+	commands []string
+}
+
+func (j *journal) note(command string, _ []string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if strings.HasPrefix(command, "EVAL") { // others come from inside scripts
+		j.commands = append(j.commands, command)
+	}
+	return true
+}
+
+func (j *journal) seen() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	seen := j.commands
+	j.commands = nil
+	return seen
+}
+
+func TestTimeMovesWithTheBubble(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *memredis.Server, d driver.Driver) {
+		if got, want := eval(t, d, call(set, "k", "v", "36000000")).Int(), int64(36_000_000); got != want {
+			t.Errorf("PTTL is %d, want %d", got, want)
+		}
+		for hours := int64(1); hours < 10; hours++ {
+			time.Sleep(time.Hour)
+			if got, want := eval(t, d, call(pttl, "k")).Int(), (10-hours)*3_600_000; got != want {
+				t.Errorf("after %d hours PTTL is %d, want %d", hours, got, want)
+			}
+		}
+		time.Sleep(time.Hour - time.Millisecond)
+		if got := eval(t, d, call(pttl, "k")).Int(); got != 1 {
+			t.Errorf("a millisecond before its end PTTL is %d, want 1", got)
+		}
+		time.Sleep(time.Millisecond)
+		if got := eval(t, d, call(pttl, "k")).Int(); got != -2 {
+			t.Errorf("at its end PTTL is %d, want -2", got)
+		}
+	})
+}
+
+// A script that the server does not know goes again as source, and only that.
+func TestUnknownScripts(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server, d driver.Driver) {
+		var j journal
+		s.Hook(j.note)
+		eval(t, d, call(incr, "a"))
+		if got, want := j.seen(), []string{"EVALSHA", "EVAL"}; !slices.Equal(got, want) {
+			t.Errorf("a new script was sent as %v, want %v", got, want)
+		}
+		eval(t, d, call(incr, "a"))
+		if got, want := j.seen(), []string{"EVALSHA"}; !slices.Equal(got, want) {
+			t.Errorf("a known script was sent as %v, want %v", got, want)
+		}
+		results := d.Batch(t.Context(), []driver.Call{call(incr, "a"), call(echo, "k", "x"), call(incr, "a"), call(echo, "k", "y")})
+		if got, want := j.seen(), []string{"EVALSHA", "EVALSHA", "EVALSHA", "EVALSHA", "EVAL", "EVAL"}; !slices.Equal(got, want) {
+			t.Errorf("a batch with a new script was sent as %v, want %v", got, want)
+		}
+		for i, want := range []string{"3", `"x"`, "4", `"y"`} {
+			if results[i].Err != nil || results[i].Value.String() != want {
+				t.Errorf("result %d is %v, %v, want %s", i, results[i].Value, results[i].Err, want)
+			}
+		}
+	})
+}
+
+func TestBatch(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *memredis.Server, d driver.Driver) {
+		var calls []driver.Call
+		for i := range 500 {
+			calls = append(calls, call(echo, "k", fmt.Sprint("argument ", i)))
+		}
+		calls[250] = call(driver.NewScript("bad", `return redis.call('incr', ARGV[1])`), "k", "k")
+		eval(t, d, call(set, "k", "no number", "1000"))
+		for i, r := range d.Batch(t.Context(), calls) {
+			switch want := fmt.Sprint("argument ", i); {
+			case i == 250:
+				wantClass(t, r.Err, driver.Other)
+			case r.Err != nil || r.Value.Str() != want:
+				t.Errorf("result %d is %v, %v, want %q", i, r.Value, r.Err, want)
+			}
+		}
+		if got := d.Batch(t.Context(), nil); len(got) != 0 {
+			t.Errorf("an empty batch gave %v", got)
+		}
+	})
+}
+
+// An error inside an array of a reply is an error of that call alone.
+func TestErrorsAreClassified(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *memredis.Server, d driver.Driver) {
+		eval(t, d, call(set, "k", "v", "1000"))
+		_, err := d.Eval(t.Context(), call(driver.NewScript("hget", `return redis.call('hget', KEYS[1], 'f')`), "k"))
+		wantClass(t, err, driver.WrongType)
+		_, err = d.Eval(t.Context(), call(driver.NewScript("broken", `return 'unclosed`), "k"))
+		wantClass(t, err, driver.Other)
+		if got := eval(t, d, call(echo, "k", "still here")).Str(); got != "still here" {
+			t.Errorf("after the errors comes %q", got)
+		}
+	})
+}
+
+// A context that is over before the call sends nothing.
+func TestContextOverBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server, d driver.Driver) {
+		var j journal
+		s.Hook(j.note)
+		cause := errors.New("the request is over")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		_, err := d.Eval(ctx, call(incr, "k"))
+		wantClass(t, err, driver.NotSent)
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+			t.Errorf("%v does not match the context's error and cause", err)
+		}
+		for _, r := range d.Batch(ctx, []driver.Call{call(incr, "k"), call(incr, "k")}) {
+			wantClass(t, r.Err, driver.NotSent)
+		}
+		wantClass(t, d.(driver.Scanner).Scan(ctx, "*", func([]string) error { return nil }), driver.NotSent)
+		if got := j.seen(); len(got) != 0 {
+			t.Errorf("%v was sent", got)
+		}
+	})
+}
+
+// A context that ends while the server is silent ends the call in the same
+// instant, and what was sent is not sent again.
+func TestContextEndsInFlight(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server, d driver.Driver) {
+		eval(t, d, call(incr, "k"))
+		eval(t, d, call(echo, "k", ""))
+		var j journal
+		s.Hook(func(command string, args []string) bool {
+			j.note(command, args)
+			if args[len(args)-1] == "silent" {
+				time.Sleep(time.Hour)
+			}
+			return true
+		})
+		for _, calls := range [][]driver.Call{
+			{call(incr, "silent")},
+			{call(echo, "k", "a"), call(incr, "silent"), call(echo, "k", "b"), call(echo, "k", "c")},
+		} {
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			results := d.Batch(ctx, calls)
+			cancel()
+			if got := time.Since(start); got != time.Second {
+				t.Errorf("the calls returned after %v, want a second", got)
+			}
+			after := false
+			for i, r := range results {
+				if after = after || slices.Contains(calls[i].Keys, "silent"); after {
+					wantClass(t, r.Err, driver.Unknown)
+					if !errors.Is(r.Err, context.DeadlineExceeded) {
+						t.Errorf("call %d: %v does not match the context's error", i, r.Err)
+					}
+				} else if r.Err != nil {
+					t.Errorf("call %d was answered before, but is said to have failed: %v", i, r.Err)
+				}
+			}
+			// The connection on which the reply may still come is not used again.
+			if got := eval(t, d, call(echo, "k", "next")).Str(); got != "next" {
+				t.Errorf("the next call got the reply %q", got)
+			}
+			time.Sleep(2 * time.Hour)
+		}
+		if n := len(slices.DeleteFunc(j.seen(), func(c string) bool { return c == "EVALSHA" })); n != 0 {
+			t.Errorf("%d commands were sent as source, want none", n)
+		}
+		if got := eval(t, d, call(incr, "silent")).Int(); got > 3 {
+			t.Errorf("the two abandoned scripts ran %d times", got-1)
+		}
+	})
+}
+
+// A connection that breaks with a call under way leaves its outcome unknown,
+// and nothing is sent again.
+func TestConnectionBreaksInFlight(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server, d driver.Driver) {
+		eval(t, d, call(incr, "warm"))
+		var j journal
+		s.Hook(func(command string, args []string) bool {
+			j.note(command, args)
+			return args[len(args)-1] != "poison"
+		})
+		_, err := d.Eval(t.Context(), call(incr, "poison"))
+		wantClass(t, err, driver.Unknown)
+		if got := j.seen(); !slices.Equal(got, []string{"EVALSHA"}) {
+			t.Errorf("%v was sent, want one EVALSHA", got)
+		}
+		results := d.Batch(t.Context(), []driver.Call{call(incr, "a"), call(incr, "poison"), call(incr, "b")})
+		if results[0].Err != nil {
+			t.Errorf("the call that was answered: %v", results[0].Err)
+		}
+		wantClass(t, results[1].Err, driver.Unknown)
+		wantClass(t, results[2].Err, driver.Unknown)
+		if got := eval(t, d, call(incr, "a")).Int(); got != 2 {
+			t.Errorf("the first call of the batch ran %d times, want once", got-1)
+		}
+	})
+}
+
+func TestConcurrentCalls(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *memredis.Server, d driver.Driver) {
+		const users, rounds = 16, 20
+		var all sync.WaitGroup
+		for u := range users {
+			all.Go(func() {
+				for i := range rounds {
+					want := fmt.Sprint(u, ".", i)
+					r := d.Batch(t.Context(), []driver.Call{call(incr, "k"), call(echo, "k", want)})
+					if r[0].Err != nil || r[1].Err != nil || r[1].Value.Str() != want {
+						t.Errorf("a batch gave %v, want %s", r, want)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if got := eval(t, d, call(incr, "k")).Int(); got != users*rounds+1 {
+			t.Errorf("the counter is %d, want %d", got, users*rounds+1)
+		}
+	})
+}
+
+func TestDriverClose(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server, d driver.Driver) {
+		s.Hook(func(_ string, args []string) bool {
+			if args[len(args)-1] == "silent" {
+				time.Sleep(time.Hour)
+			}
+			return true
+		})
+		underWay := make(chan error)
+		go func() {
+			_, err := d.Eval(context.Background(), call(incr, "silent"))
+			underWay <- err
+		}()
+		synctest.Wait()
+		if err := d.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		wantClass(t, <-underWay, driver.Unknown)
+		_, err := d.Eval(t.Context(), call(incr, "k"))
+		wantClass(t, err, driver.NotSent)
+		wantClass(t, d.Batch(t.Context(), []driver.Call{call(incr, "k")})[0].Err, driver.NotSent)
+		wantClass(t, d.(driver.Scanner).Scan(t.Context(), "*", nil), driver.NotSent)
+		if err := d.Close(); err != nil {
+			t.Errorf("a second Close: %v", err)
+		}
+		other := s.Driver()
+		defer other.Close()
+		eval(t, other, call(incr, "k")) // the server goes on
+	})
+}
+
+func TestScan(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *memredis.Server, d driver.Driver) {
+		var want []string
+		for i := range 300 {
+			key := fmt.Sprintf("job:%03d", i)
+			eval(t, d, call(incr, key))
+			eval(t, d, call(incr, "other:"+key))
+			want = append(want, key)
+		}
+		var got []string
+		if err := d.(driver.Scanner).Scan(t.Context(), "job:*", func(keys []string) error {
+			got = append(got, keys...)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(got)
+		if got = slices.Compact(got); !slices.Equal(got, want) {
+			t.Errorf("Scan found %d keys, want %d", len(got), len(want))
+		}
+		stop := errors.New("enough")
+		if err := d.(driver.Scanner).Scan(t.Context(), "*", func([]string) error { return stop }); !errors.Is(err, stop) {
+			t.Errorf("Scan: %v, want the error of fn", err)
+		}
+	})
+}
+
+func TestTopology(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *memredis.Server, d driver.Driver) {
+		if got, err := d.Topology(t.Context()); err != nil || got != (driver.Topology{}) {
+			t.Errorf("the topology is %+v, %v, want a single server", got, err)
+		}
+		if got := d.Shard("k"); got != "" {
+			t.Errorf("the shard is %q, want none", got)
+		}
+	})
+}
