@@ -18,7 +18,9 @@
 package memredis
 
 import (
+	"errors"
 	"net"
+	"sync"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/mortise-go/mortise/driver"
@@ -27,7 +29,12 @@ import (
 // Server is an embedded Redis. Its methods are safe for concurrent use.
 type Server struct {
 	mini *miniredis.Miniredis
+
+	mu     sync.Mutex // guards closed, and is held while a connection is added
+	closed bool
 }
+
+var errServerClosed = errors.New("the embedded Redis is closed")
 
 // New returns an embedded Redis that is not reachable from outside the
 // process. Connect to it with [Server.Driver] or [Server.Dial], and close it
@@ -55,12 +62,26 @@ func (s *Server) Addr() string { return s.mini.Addr() }
 
 // Dial returns a new connection to the server, in memory. It is what the
 // dialer option of a Redis client wants; the client must speak RESP2
-// (AlwaysRESP2 in rueidis, Protocol: 2 in go-redis).
-func (s *Server) Dial() (net.Conn, error) { return s.mini.Dial() }
+// (AlwaysRESP2 in rueidis, Protocol: 2 in go-redis). It fails if the server is
+// closed.
+func (s *Server) Dial() (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errServerClosed // miniredis would start again, with its old data
+	}
+	return s.mini.Dial()
+}
 
 // Driver returns a new driver for mortise.New, connected to the server in
 // memory. Each mortise client needs a driver of its own.
 func (s *Server) Driver() driver.Driver { return newEmbedded(s) }
 
-// Close ends the server and its connections, and forgets everything.
-func (s *Server) Close() { s.mini.Close() }
+// Close ends the server and its connections, for good. It returns when they
+// have ended.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.mini.Close()
+}
