@@ -2,7 +2,6 @@ package goredis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -81,9 +80,6 @@ func (d *Driver) node(ctx context.Context, calls []driver.Call, todo []int, resu
 	}
 }
 
-// errNoReply is for a command that a hook of the client has swallowed.
-var errNoReply = errors.New("goredis: the client returned neither a reply nor an error")
-
 // pipeline sends calls in one pipeline and fills in their results. It returns
 // an error if there was no connection, or none until the last reply.
 func (d *Driver) pipeline(ctx context.Context, calls []driver.Call, todo []int, results []driver.Result, round int) (broken error) {
@@ -123,17 +119,15 @@ func (d *Driver) pipeline(ctx context.Context, calls []driver.Call, todo []int, 
 // result returns the outcome of a command of a pipeline that returned err.
 func (d *Driver) result(cmd *command, err error) driver.Result {
 	own := cmd.Err()
-	if own == nil && cmd.Val() == nil { // a nil reply has the error redis.Nil
-		if own = err; own == nil {
-			own = errNoReply
-		}
+	if own == nil && cmd.Val() == nil {
+		own = err
 	}
-	reply, own := d.outcome(cmd, own)
-	if own != nil {
-		return driver.Result{Err: own}
+	reply, err := d.outcome(cmd, own)
+	if err != nil {
+		return driver.Result{Err: err}
 	}
-	v, own := value(reply)
-	return driver.Result{Value: v, Err: own}
+	v, err := value(reply)
+	return driver.Result{Value: v, Err: err}
 }
 
 // pipelined returns the commands of one pipeline, see Batch for the rounds.

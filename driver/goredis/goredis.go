@@ -17,12 +17,12 @@
 //     call that was given up ends in the background, when the client's
 //     ReadTimeout or the reply comes. One that had not been sent by then never
 //     is.
-//   - ReadTimeout and WriteTimeout: five seconds by default. A [redis.Client]
-//     with more than three, or without a limit, is used through a copy made by
-//     its WithTimeout, which shares its connections: a connection that a silent
-//     network holds is one that renewals do not get. So hooks must be added
-//     before Wrap. Of a [redis.ClusterClient] there are no such copies: choose
-//     three seconds or less.
+//   - ReadTimeout and WriteTimeout: five seconds by default. Three are better: a
+//     connection that a silent network holds is one that renewals do not get.
+//     A [redis.Client] with more than thirty, or without a limit, is used
+//     through a copy with three, which shares its connections, but not its
+//     hooks: go-redis makes it so. Of a [redis.ClusterClient] there is no such
+//     copy, so it must have limits.
 //   - DialerRetries: five by default, a tenth of a second apart, so a call to a
 //     server that is down takes half a second to fail, and a batch a second.
 //     Callers of locks try again by themselves: one is better.
@@ -128,31 +128,29 @@ func refuse(client Client) error {
 	return &driver.Error{Class: driver.Denied, Err: fmt.Errorf("goredis: cannot work with a client of type %T: %s", client, reason)}
 }
 
-// ioLimit is the longest that a call waits for a connection's reply.
-const ioLimit = 3 * time.Second
+const (
+	// longestLimit is the longest limit for the I/O of one command that is
+	// left as it is, and shortLimit the one that replaces longer ones.
+	longestLimit = 30 * time.Second
+	shortLimit   = 3 * time.Second
+)
 
-// bounded returns client, or a copy with shorter limits on the same pools.
+// bounded returns client, or, if its limits are too long, a copy with shorter
+// ones on the same pools. The copy lacks the client's hooks.
 func bounded(client *redis.Client) *redis.Client {
-	limit, options := ioLimit, client.Options()
-	long := false
-	for _, t := range []time.Duration{options.ReadTimeout, options.WriteTimeout} {
-		if t <= 0 || t > ioLimit { // not positive: no limit
-			long = true
-		} else {
-			limit = min(limit, t)
+	options := client.Options()
+	for _, limit := range []time.Duration{options.ReadTimeout, options.WriteTimeout} {
+		if limit <= 0 || limit > longestLimit { // not positive: none
+			return client.WithTimeout(shortLimit)
 		}
 	}
-	if !long {
-		return client
-	}
-	return client.WithTimeout(limit)
+	return client
 }
 
 // Close makes calls under way fail, ends the goroutines that the driver
 // started, and returns when they have ended. If the network is silent, that
-// takes until the client gives a connection up: three seconds with a
-// redis.Client, its ReadTimeout with a redis.ClusterClient, and, while a
-// subscription is being connected, its DialTimeout if it uses TLS. Further
+// takes until the client gives a connection up, after its ReadTimeout, or,
+// while a subscription is being connected by TLS, its DialTimeout. Further
 // calls of Close do nothing.
 func (d *Driver) Close() error {
 	d.mu.Lock()

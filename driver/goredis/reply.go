@@ -11,9 +11,15 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
+// errNoReply is for a command that a hook of the client has swallowed.
+var errNoReply = errors.New("goredis: the client returned neither a reply nor an error")
+
 // outcome returns what became of a command that the client has returned: its
 // reply, or the classified form of err.
 func (d *Driver) outcome(cmd *command, err error) (any, error) {
+	if err == nil && cmd.Val() == nil { // a nil reply has the error redis.Nil
+		err = errNoReply
+	}
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, d.failure(err, cmd.sent())
 	}

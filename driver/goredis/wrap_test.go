@@ -1,0 +1,151 @@
+package goredis_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/driver/goredis"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// events is a driver.Sink. Its channels have room for all that a test awaits.
+type events struct{ subscribed, refused, messages chan string }
+
+func newEvents() events {
+	return events{make(chan string, 100), make(chan string, 100), make(chan string, 100)}
+}
+
+func (e events) Subscribed(channel string)         { e.subscribed <- channel }
+func (e events) Refused(channel string, err error) { e.refused <- channel + ": " + err.Error() }
+func (e events) Message(channel, payload string)   { e.messages <- channel + ": " + payload }
+
+// next returns the next event, or fails the test if none comes.
+func next(t *testing.T, what string, from <-chan string) string {
+	t.Helper()
+	select {
+	case s := <-from:
+		return s
+	case <-time.After(30 * time.Second):
+		t.Fatalf("no %s within 30 s", what)
+		return ""
+	}
+}
+
+// TestRefusedClients: a client that locks cannot work with fails every call,
+// with an error that says why and that nobody takes for one that passes.
+func TestRefusedClients(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
+	t.Cleanup(func() { _ = ring.Close() }) // it has never been used
+	tests := []struct {
+		name   string
+		client goredis.Client
+		want   string
+	}{
+		{"ring", ring, "*redis.Ring"},
+		{"ring in another type", struct{ *redis.Ring }{ring}, "redis.Ring"},
+		{"nil", nil, "nil"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := goredis.Wrap(tt.client)
+			sink := newEvents()
+			sub := d.Subscriber(sink)
+			_, evalErr := d.Eval(t.Context(), callIncr("k"))
+			_, topologyErr := d.Topology(t.Context())
+			scanErr := d.Scan(t.Context(), "*", func([]string) error { return nil })
+			batch := d.Batch(t.Context(), []driver.Call{callIncr("k"), callIncr("l")})
+			for _, err := range []error{evalErr, topologyErr, scanErr, batch[0].Err, batch[1].Err} {
+				wantClass(t, err, driver.Denied)
+				if err != nil && !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%q does not mention %q", err, tt.want)
+				}
+			}
+			if got := d.Shard("k"); got != "" {
+				t.Errorf("Shard = %q, want none", got)
+			}
+			sub.Subscribe("ch", false)
+			if got := next(t, "refusal", sink.refused); !strings.Contains(got, tt.want) {
+				t.Errorf("the subscription was refused with %q, which does not mention %q", got, tt.want)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestEachSubscribeIsAnswered: also for a channel that is subscribed already.
+func TestEachSubscribeIsAnswered(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	sink := newEvents()
+	sub := wrap(t, redis.NewClient(&redis.Options{Addr: server.Addr()})).Subscriber(sink)
+	for range 5 {
+		sub.Subscribe("ch", false)
+		next(t, "confirmation", sink.subscribed)
+	}
+	if got := server.Subscribers(t); got != 1 {
+		t.Errorf("%d subscriber connections, want 1", got)
+	}
+}
+
+// TestShardDoesNoIO, nor does Wrap, and no node is asked for its commands.
+func TestShardDoesNoIO(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 0)
+	var dials atomic.Int64
+	d := wrap(t, redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: c.Addrs(),
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		},
+	}))
+	if got := d.Shard("key"); got != "" || dials.Load() != 0 {
+		t.Errorf("Shard = %q after %d dials, want none and none", got, dials.Load())
+	}
+	if _, err := d.Eval(t.Context(), callIncr("key")); err != nil {
+		t.Fatal(err)
+	}
+	before := dials.Load()
+	if got, want := d.Shard("key"), c.Owner(t, "key").Addr(); got != want || dials.Load() != before {
+		t.Errorf("Shard = %q after %d dials, want %q without any", got, dials.Load()-before, want)
+	}
+	for _, m := range c.Masters {
+		if got, err := m.Info("commandstats", "cmdstat_command"); err != nil || got != "" {
+			t.Errorf("%s was asked for COMMAND: %q, %v", m.Addr(), got, err)
+		}
+	}
+}
+
+// TestClusterClientOfAPlainServer: the type of the client is that of a cluster,
+// as of redis.NewFailoverClusterClient, but the server is none.
+func TestClusterClientOfAPlainServer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	d := wrap(t, redis.NewClusterClient(&redis.ClusterOptions{
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: server.Addr()}}}}, nil
+		},
+	}))
+	if got, err := d.Topology(t.Context()); err != nil || got != (driver.Topology{}) {
+		t.Errorf("Topology = %+v, %v, want no cluster", got, err)
+	}
+	if v, err := d.Eval(t.Context(), callIncr("k")); err != nil || v.Int() != 1 {
+		t.Errorf("Eval = %v, %v, want 1", v, err)
+	}
+	sink := newEvents()
+	d.Subscriber(sink).Subscribe("ch", false)
+	next(t, "confirmation", sink.subscribed)
+	server.Must(t, "PUBLISH", "ch", "hello")
+	if got := next(t, "message", sink.messages); got != "ch: hello" {
+		t.Errorf("heard %q", got)
+	}
+}
