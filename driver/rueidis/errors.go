@@ -71,7 +71,8 @@ func classify(err error) error {
 		// or its own for the handshake of a connection, and must not be taken
 		// for the caller's.
 		return &driver.Error{Class: driver.NotSent, Err: fmt.Errorf("no connection: %v", err)}
-	case isDialError(err), errors.Is(err, redis.ErrNoSlot), errors.Is(err, redis.ErrNoAddr):
+	case isDialError(err), errors.Is(err, redis.ErrNoSlot), errors.Is(err, redis.ErrNoAddr),
+		errors.Is(err, redis.ErrNoCache): // a command of the handshake was refused, by a busy server for one
 		class = driver.NotSent
 	}
 	return &driver.Error{Class: class, Err: err}
