@@ -209,6 +209,26 @@ func TestCloseDuringAHangingAttempt(t *testing.T) {
 	})
 }
 
+// When Close has returned, nothing of the watchdog runs any more.
+func TestCloseWaitsForTheAttempt(t *testing.T) {
+	virtual(t, func(b *bench) {
+		returned := false
+		b.serve(func(ctx context.Context, _ *watchdog.Lease) watchdog.Answer {
+			<-ctx.Done()
+			time.Sleep(time.Second) // it is slow to see that
+			returned = true
+			return watchdog.Answer{State: watchdog.Failed, Err: errDown}
+		})
+		b.add("a", true)
+		b.at(11 * time.Second)
+		b.Close()
+		if !returned {
+			t.Error("Close returned before the attempt that was under way")
+		}
+		b.wantKept("a")
+	})
+}
+
 func TestAddAfterClose(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.Close()

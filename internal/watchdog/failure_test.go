@@ -164,6 +164,13 @@ func TestBacksOffAndRecovers(t *testing.T) {
 		if got := all[len(tries)+1:]; len(got) != 3 || got[0] != recovered+period {
 			t.Errorf("after the recovery at %v the renewals are at %v, want every %v", recovered, got, period)
 		}
+		// The next trouble is met with short pauses again.
+		b.serve(failed)
+		b.at(recovered + 4*period + time.Second)
+		again := b.times("a")[len(all):]
+		if pause := again[1] - again[0]; pause > 50*time.Millisecond {
+			t.Errorf("the first pause in the next trouble is %v, want 50ms at most", pause)
+		}
 	})
 }
 
