@@ -176,6 +176,31 @@ func TestRenewalIsTriedAgainInsideTheTrustWindow(t *testing.T) {
 	})
 }
 
+// A renewal that hangs is given up while there is time for another one.
+func TestHungRenewalIsTriedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, nil)
+		hold, ctx := mustLock(t, c.Lock("job"), t.Context())
+		for range 10 {
+			first := make(chan struct{}, 1)
+			first <- struct{}{}
+			f.set(func(ctx context.Context, name string) error {
+				select {
+				case <-first:
+					return hang(ctx, name)
+				default:
+					return nil
+				}
+			}, nil)
+			time.Sleep(time.Minute)
+			if ctx.Err() != nil {
+				t.Fatalf("lost by one renewal that hung: %v", context.Cause(ctx))
+			}
+		}
+		mustUnlock(t, hold)
+	})
+}
+
 func TestLostHoldIsReleasedInRedisOnceItsWorkHasStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, &mortise.Options{Lease: time.Hour})

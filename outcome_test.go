@@ -23,6 +23,7 @@ func TestLostReplies(t *testing.T) {
 			other, _ := open(t, s, nil)
 			k, reader := c.Lock("job"), other.Lock("job")
 
+			start := time.Now()
 			f.set(nil, loseReplies("lock_acquire", lost))
 			outer, ctx := mustLock(t, k, t.Context())
 			wantState(t, reader, outer.Owner(), 1)
@@ -34,6 +35,11 @@ func TestLostReplies(t *testing.T) {
 			f.set(nil, loseReplies("lock_leave", lost))
 			mustUnlock(t, inner)
 			wantState(t, reader, outer.Owner(), 1)
+
+			// Nobody had to wait for a lease of his own to end.
+			if d := time.Since(start); d > time.Second {
+				t.Errorf("lost replies took %v to be made good", d)
+			}
 
 			f.set(nil, loseReplies("renew", lost))
 			time.Sleep(5 * time.Minute)
@@ -113,6 +119,32 @@ func TestCancelledInFlightLeavesNoGhost(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A re-entry that was given up may have raised the count. Others must not read
+// a hold that nobody has.
+func TestReentryGivenUpInFlightLeavesTheTrueCount(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, nil)
+		other, _ := open(t, s, nil)
+		k := c.Lock("job")
+		hold, held := mustLock(t, k, t.Context())
+		f.set(nil, func(ctx context.Context, name string) error {
+			if name == "lock_reenter" {
+				return hang(ctx, name)
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(held, 100*time.Millisecond)
+		defer cancel()
+		if _, _, err := k.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("re-entry without an answer: %v, want the deadline's error", err)
+		}
+		synctest.Wait()
+		wantState(t, other.Lock("job"), hold.Owner(), 1)
+		mustUnlock(t, hold)
+		wantState(t, other.Lock("job"), "", 0)
+	})
 }
 
 func TestReplyThatComesTooLateIsNoHold(t *testing.T) {

@@ -116,6 +116,39 @@ func TestSiblingsOfOneOwnerShareTheLock(t *testing.T) {
 	})
 }
 
+// A sibling that queues behind a stranger must not wait for him.
+func TestSiblingReentersPastAStrangerInTheQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		other, _ := open(t, s, nil)
+		k := c.Lock("job")
+		block, _ := mustLock(t, other.Lock("job"), t.Context())
+		owner := mortise.WithOwner(t.Context())
+		both := make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			h, _ := mustLock(t, k, owner)
+			<-both // the stranger cannot have it before
+			mustUnlock(t, h)
+		})
+		synctest.Wait()
+		all.Go(func() {
+			h, _ := mustLock(t, k, t.Context())
+			mustUnlock(t, h)
+		})
+		synctest.Wait()
+		all.Go(func() {
+			h, _ := mustLock(t, k, owner)
+			close(both)
+			mustUnlock(t, h)
+		})
+		synctest.Wait()
+		mustUnlock(t, block)
+		all.Wait()
+		wantState(t, k, "", 0)
+	})
+}
+
 func TestNonReentrant(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)

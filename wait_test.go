@@ -84,8 +84,12 @@ func TestGoroutinesOfOneClientComeInOrder(t *testing.T) {
 			})
 			synctest.Wait() // it stands in the queue now
 		}
+		start := time.Now()
 		mustUnlock(t, first)
 		all.Wait()
+		if d := time.Since(start); d != 0 {
+			t.Errorf("it took them %v, want each woken by the one before", d)
+		}
 		if !slices.IsSorted(order) || len(order) != 50 {
 			t.Errorf("the order was %v, want first come, first served", order)
 		}
