@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -232,6 +233,64 @@ func TestHooks(t *testing.T) {
 	if got := server.Int(t, "GET", "hooked"); got != 1 {
 		t.Errorf("the script ran %d times, want 1", got)
 	}
+}
+
+// TestLateCallIsNotSent: the caller leaves just before the client writes.
+func TestLateCallIsNotSent(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	var hold atomic.Bool
+	held, release, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	client.AddHook(hook(func(_ context.Context, cmds []redis.Cmder, next func() error) error {
+		if !hold.Load() || cmds[0].Name() != "evalsha" { // a handshake
+			return next()
+		}
+		held <- struct{}{}
+		<-release
+		err := next()
+		ended <- err
+		return err
+	}))
+	d := wrap(t, detached{client})
+	if _, err := d.Eval(t.Context(), callIncr("first")); err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []func(context.Context) error{
+		func(ctx context.Context) error { _, err := d.Eval(ctx, callIncr("late")); return err },
+		func(ctx context.Context) error { return d.Batch(ctx, []driver.Call{callIncr("late")})[0].Err },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		hold.Store(true)
+		go func() { done <- call(ctx) }()
+		<-held
+		cancel()
+		wantClass(t, <-done, driver.NotSent)
+		release <- struct{}{}
+		if err := <-ended; err == nil {
+			t.Error("the client has sent a script whose caller had been told that it was not")
+		}
+		hold.Store(false)
+		if _, err := d.Eval(t.Context(), callIncr("first")); err != nil {
+			t.Errorf("the next call: %v", err)
+		}
+	}
+	if got := server.Int(t, "EXISTS", "late"); got != 0 {
+		t.Error("the script ran")
+	}
+}
+
+// detached is a client that does not notice the end of a context, as if it had
+// just looked.
+type detached struct{ *redis.Client }
+
+func (c detached) Process(ctx context.Context, cmd redis.Cmder) error {
+	return c.Client.Process(context.WithoutCancel(ctx), cmd)
+}
+
+func (c detached) Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error) {
+	return c.Client.Pipelined(context.WithoutCancel(ctx), fn)
 }
 
 // TestCloseWaitsForAbandonedCalls: the caller has left, the call has not.
