@@ -43,6 +43,7 @@ type faults struct {
 
 	mu     sync.Mutex // guards what follows
 	calls  map[string]int
+	ended  map[string]int
 	before func(ctx context.Context, name string) error // the script does not run if it fails
 	after  func(ctx context.Context, name string) error // the script has run, but its reply is replaced
 
@@ -70,6 +71,13 @@ func (f *faults) count(name string) int {
 	return f.calls[name]
 }
 
+// answered counts the calls of a script that Redis has answered.
+func (f *faults) answered(name string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ended[name]
+}
+
 func (f *faults) total() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +96,7 @@ func (f *faults) Batch(ctx context.Context, calls []driver.Call) []driver.Result
 	name := calls[0].Script.Name()
 	f.mu.Lock()
 	if f.calls == nil {
-		f.calls = make(map[string]int)
+		f.calls, f.ended = make(map[string]int), make(map[string]int)
 	}
 	f.calls[name] += len(calls)
 	before, after, late := f.before, f.after, f.late
@@ -112,6 +120,9 @@ func (f *faults) Batch(ctx context.Context, calls []driver.Call) []driver.Result
 		}
 	}
 	results := f.Driver.Batch(ctx, calls)
+	f.mu.Lock()
+	f.ended[name] += len(calls)
+	f.mu.Unlock()
 	if after != nil {
 		if err := after(ctx, name); err != nil {
 			return fail(results, err)
