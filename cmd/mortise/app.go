@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/connect"
+	"github.com/mortise-go/mortise/driver"
 )
 
 // app is what the commands share: the world outside, and the flags that all of
@@ -48,23 +49,28 @@ func (a *app) report(err error) {
 	if err == nil || errors.As(err, &child) {
 		return // the child has said what there is to say
 	}
-	a.say("%s", strings.TrimPrefix(err.Error(), "mortise: "))
+	text := strings.TrimPrefix(err.Error(), "mortise: ")
+	var below *driver.Error
+	if !errors.As(err, &below) { // package connect keeps its own secrets
+		text = concealed(text)
+	}
+	a.say("%s", text)
 	if hint := a.hint(err); hint != "" {
-		fmt.Fprintf(a.stderr, "  %s\n", strings.ReplaceAll(concealed(hint), "\n", "\n  "))
+		fmt.Fprintf(a.stderr, "  %s\n", strings.ReplaceAll(hint, "\n", "\n  "))
 	}
 }
 
 // say writes one message for people to stderr.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "mortise: %s\n", concealed(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(a.stderr, "mortise: %s\n", fmt.Sprintf(format, args...))
 }
 
-// urls finds what may be a URL with a password.
-var urls = regexp.MustCompile(`[^\s"'=]+://[^\s]+`)
+// secret finds what may be a URL with a password.
+var secret = regexp.MustCompile(`(?i)[a-z0-9+-]+://\S*@\S*|(redis|valkey|unix)[a-z+-]*://\S*`)
 
 // concealed is text without passwords. No message should have one; this is for
 // those that repeat what somebody typed, such as a URL in the wrong place.
-func concealed(text string) string { return urls.ReplaceAllStringFunc(text, connect.Redact) }
+func concealed(text string) string { return secret.ReplaceAllStringFunc(text, connect.Redact) }
 
 const defaultRedis = "redis://127.0.0.1:6379"
 

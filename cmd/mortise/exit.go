@@ -66,9 +66,19 @@ func connectError(err error) error {
 	case driver.Denied:
 		return fmt.Errorf("%w: %w", mortise.ErrDenied, err)
 	case driver.Other:
-		return fmt.Errorf("%w: %w", mortise.ErrInvalid, err)
+		return &exitError{code: exitUsage, err: err} // it says what a URL looks like
 	}
 	return fmt.Errorf("%w: %w", mortise.ErrUnreachable, err)
+}
+
+// plain is what happened, without what was attempted, for a message that says
+// that already.
+func plain(err error) error {
+	var e *mortise.Error
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
 }
 
 // exitCode returns the exit code for the outcome of a command.
@@ -84,7 +94,7 @@ func exitCode(err error) int {
 		return own.code
 	case errors.Is(err, mortise.ErrLost):
 		return exitLost
-	case errors.Is(err, mortise.ErrUnreachable):
+	case errors.Is(err, mortise.ErrUnreachable), errors.Is(err, mortise.ErrUnknownOutcome):
 		return exitUnreachable
 	case errors.Is(err, mortise.ErrDenied):
 		return exitDenied

@@ -1,5 +1,79 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
 
-func listCommand(*app) *cobra.Command { return &cobra.Command{Use: "ls"} }
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-go/mortise"
+)
+
+const listLong = `ls shows the locks that are held, Redisson's included, in the order of their
+names. It goes through all keys that match PATTERN, with SCAN: that takes a
+while on a big server, but does not hold it up. A lock is known by its form, a
+hash whose only field is a UUID, a colon and more.
+
+PATTERN is a glob as in Redis: * ? [abc]. Without one, all keys are looked at.`
+
+func listCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "ls [PATTERN]",
+		Short:             "List the locks that are held",
+		Long:              listLong,
+		Example:           "  mortise ls\n  mortise ls 'order:*' --json",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError("Put the pattern into quotes, or the shell makes file names of it.", "mortise ls takes one PATTERN, not %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pattern := "*"
+			if len(args) == 1 {
+				pattern = args[0]
+			}
+			client, err := a.client(cmd.Context(), asking)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			states := []mortise.State{}
+			for state, err := range client.Locks(cmd.Context(), pattern) {
+				if err != nil {
+					return err
+				}
+				states = append(states, state)
+			}
+			slices.SortFunc(states, func(x, y mortise.State) int { return strings.Compare(x.Name, y.Name) })
+			return a.list(states)
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) list(states []mortise.State) error {
+	if a.json {
+		views := []lockView{}
+		for _, s := range states {
+			views = append(views, viewOf(s))
+		}
+		return writeJSON(a.stdout, views)
+	}
+	if len(states) == 0 {
+		a.say("no lock that matches is held")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tKIND\tTTL\tCOUNT\tOWNER")
+	for _, s := range states {
+		for _, h := range s.Holders {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", shown(s.Name), s.Kind, lasting(s.TTL), h.Count, shown(h.Owner))
+		}
+	}
+	return w.Flush()
+}

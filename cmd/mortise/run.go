@@ -1,5 +1,127 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"slices"
 
-func runCommand(*app) *cobra.Command { return &cobra.Command{Use: "run"} }
+	"github.com/spf13/cobra"
+)
+
+const runLong = `run waits for the lock NAME, runs a command while it holds the lock, and
+releases it when the command has ended. It exits with the command's own status.
+
+While the command runs, the lock is renewed; if this process dies, it becomes
+free after --ttl. If the lock gets lost, because Redis cannot be reached or
+somebody freed the lock, the command is ended: it gets SIGTERM (--signal), and
+SIGKILL after --kill-after, together with everything it has started. That
+happens so early that all of it is dead before anybody else can have the lock.
+
+The command runs in a process group of its own. SIGINT, SIGTERM, SIGHUP,
+SIGQUIT, SIGUSR1, SIGUSR2 and SIGCONT go to that group. On a terminal it is in
+the foreground. Stopping it there (Ctrl-Z) stops the renewals as well: it goes
+on under the lock if it is continued in time, and is ended otherwise. What it
+leaves running in the background when it ends is not under the lock any more.
+
+The command sees MORTISE_NAME, MORTISE_OWNER and MORTISE_HELD=1. Another
+mortise run for the same NAME inside it is under the outer one's lock, and runs
+at once.
+
+`
+
+const runExample = `  mortise run nightly-report -- ./report.sh --all
+  mortise run -n backup -- restic backup /srv     # do nothing if it runs already
+  mortise run -w 30 deploy -E 0 -c 'make && make deploy'`
+
+// runFlags are the flags as they are typed.
+type runFlags struct {
+	nonblock  bool
+	wait      duration
+	conflict  int
+	ttl       duration
+	lease     duration
+	command   string
+	killAfter duration
+	onLost    string
+	signal    string
+	verbose   bool
+}
+
+func runCommand(a *app) *cobra.Command {
+	f := runFlags{ttl: duration(defaultTTL), killAfter: duration(defaultKillAfter)}
+	cmd := &cobra.Command{
+		Use:               "run NAME [flags] -- CMD [ARG…]",
+		Short:             "Run a command while holding a lock",
+		Long:              runLong + exitCodes,
+		Example:           runExample,
+		ValidArgsFunction: a.completeRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := newPlan(cmd, &f, args)
+			if err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), p)
+		},
+	}
+	// The usage line has its own place for the flags.
+	cmd.DisableFlagsInUseLine = true
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if the lock is busy")
+	flags.VarP(&f.wait, "wait", "w", "wait for the lock for `DUR` at most: 90s, 1m30s, or seconds")
+	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with `N` if the lock was not to be had; 0 says nothing either")
+	flags.Var(&f.ttl, "ttl", "keep the lock alive by renewing it, so that it lasts `DUR` if this process dies")
+	flags.Var(&f.lease, "lease", "take the lock for `DUR` and no longer, and do not renew it")
+	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
+	flags.Var(&f.killAfter, "kill-after", "when the lock is lost, kill `DUR` after the signal; half the lease at most")
+	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the lock is lost: `kill` the command, or only warn and let it go on")
+	flags.StringVar(&f.signal, "signal", "TERM", "the `SIG`nal that asks the command to end when the lock is lost")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say what happens")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		hint := "See mortise run --help for the flags there are."
+		if !slices.Contains(a.args, "--") {
+			hint = "Flags of the command come after --, as in: mortise run NAME -- CMD -x"
+		}
+		return usageError(hint, "%w", err)
+	})
+	for name, values := range map[string][]string{"on-lost": {"kill", "warn"}, "signal": {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2"}} {
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // the flag is not there
+		}
+	}
+	return cmd
+}
+
+// completeRun completes the name; what comes after it is a command.
+func (a *app) completeRun(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return a.completeName(cmd, args, prefix)
+}
+
+// splitArgs returns the lock's name and the command.
+func splitArgs(cmd *cobra.Command, args []string) (name string, command []string, err error) {
+	const example = "Write it as: mortise run NAME -- CMD ARG…"
+	dash := cmd.ArgsLenAtDash()
+	shell := cmd.Flags().Changed("command")
+	switch {
+	case len(args) == 0 || dash == 0:
+		return "", nil, usageError(example, "run needs the NAME of a lock")
+	case shell && (len(args) > 1 || dash >= 0):
+		return "", nil, usageError("With -c, there is nothing after the NAME.", "run takes either -c STRING or -- CMD")
+	case shell:
+		return args[0], nil, nil
+	case dash < 0 && len(args) == 1:
+		return "", nil, usageError(example, "run needs a command")
+	case dash < 0:
+		return "", nil, usageError("Write it as: mortise run "+shellQuote(args[0])+" -- "+shellQuoteAll(args[1:]),
+			"-- is missing before the command")
+	case dash > 1:
+		return "", nil, usageError("Put a name with spaces into quotes.", "run takes one NAME, not %d", dash)
+	case len(args) == dash:
+		return "", nil, usageError(example, "there is no command after --")
+	}
+	return args[0], args[1:], nil
+}
+
+// errWaitOver ends a wait that has taken as long as --wait says.
+var errWaitOver = errors.New("the time to wait is over")

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/connect"
+)
+
+// What a completion may cost: somebody waits with a finger on the key.
+const (
+	completionLimit = 300 * time.Millisecond
+	completionNames = 200
+)
+
+// completeName offers the names of the locks that are held now. Whatever goes
+// wrong, it offers what it has got by then, and says nothing.
+func (a *app) completeName(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
+	defer cancel()
+	found := make(chan cobra.Completion)
+	go func() {
+		defer close(found)
+		a.findNames(ctx, prefix, found)
+	}()
+	var names []cobra.Completion
+	for {
+		select {
+		case name, ok := <-found:
+			if !ok {
+				return names, cobra.ShellCompDirectiveNoFileComp
+			}
+			names = append(names, name)
+		case <-ctx.Done(): // what is still under way ends with the process
+			return names, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+}
+
+func (a *app) findNames(ctx context.Context, prefix string, found chan<- cobra.Completion) {
+	d, err := connect.Open(ctx, a.url())
+	if err != nil {
+		return
+	}
+	client := mortise.New(d, &asking)
+	defer client.Close()
+	count := 0
+	for s, err := range client.Locks(ctx, globQuote(prefix)+"*") {
+		if err != nil || count == completionNames {
+			return
+		}
+		if shown(s.Name) != s.Name {
+			continue // a shell would not take it as it is
+		}
+		count++
+		select {
+		case found <- cobra.CompletionWithDesc(s.Name, fmt.Sprintf("%s, %s left", s.Kind, lasting(s.TTL))):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// globQuote is text as a glob that matches only itself.
+func globQuote(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}

@@ -1,0 +1,13 @@
+//go:build unix && !linux
+
+package main
+
+import "syscall"
+
+// This system offers no way to be told: see the Linux version.
+
+func dieWithMortise(*syscall.SysProcAttr) {}
+
+func adopt() {}
+
+func descendants(map[int]bool) map[int]int { return nil }

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// duration is a flag that takes what time.ParseDuration does, or a plain
+// number of seconds as in flock(1).
+type duration time.Duration
+
+var plainSeconds = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)$`)
+
+// Set implements pflag.Value.
+func (d *duration) Set(s string) error {
+	v, err := parseDuration(s)
+	*d = duration(v)
+	return err
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	if plainSeconds.MatchString(s) {
+		seconds, err := strconv.ParseFloat(s, 64)
+		if err != nil || seconds >= math.MaxInt64/float64(time.Second) {
+			return 0, errors.New("too long")
+		}
+		return time.Duration(seconds * float64(time.Second)), nil
+	}
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		return 0, errors.New("write it as 90s, 1m30s, 500ms, or as a number of seconds")
+	case d < 0:
+		return 0, errors.New("it must not be negative")
+	}
+	return d, nil
+}
+
+// String implements pflag.Value. The help shows it as the default.
+func (d *duration) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
+
+// Type implements pflag.Value.
+func (d *duration) Type() string { return "duration" }
+
+// rounded is d in a precision that people read.
+func rounded(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}

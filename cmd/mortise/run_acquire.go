@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+)
+
+// interruptible returns a context that ends with the first signal which asks
+// to end. Release gives later signals to somebody else; what has come until
+// then and did not ask to end is dropped.
+func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Context, cancel context.CancelCauseFunc, release func()) {
+	ctx, cancel = context.WithCancelCause(ctx)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case s := <-signals:
+				if s, ok := s.(syscall.Signal); ok && ends(s) {
+					cancel(&exitError{code: exitSignal + int(s), err: fmt.Errorf("ended by %s before the lock was had", signalName(s))})
+				}
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return ctx, cancel, func() { close(stop); <-stopped }
+}
+
+// acquire takes the lock as the plan says. The returned context is the hold's.
+// Settle ends the time in which signals end ctx.
+func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, settle func(), lock *mortise.Lock, p *plan) (*mortise.Hold, context.Context, error) {
+	start := time.Now()
+	take := lock.Lock
+	if p.nonblock {
+		take = lock.TryLock
+	}
+	// Not a deadline: the hold's context is derived from ctx, and must not end
+	// when the time to wait would have.
+	inTime := func() bool { return true }
+	if p.wait > 0 {
+		inTime = time.AfterFunc(p.wait, func() { cancel(errWaitOver) }).Stop
+	}
+	hold, held, err := take(ctx)
+	if !inTime() {
+		<-ctx.Done() // the timer runs its function
+	}
+	settle()
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+		if uerr := hold.Unlock(); uerr != nil {
+			a.say("%v", plain(uerr))
+		}
+	}
+	if err != nil {
+		return nil, nil, a.refused(ctx, p, err)
+	}
+	if p.verbose {
+		a.say("got %s after %v, as %s", shown(p.name), rounded(time.Since(start)), hold.Owner())
+	}
+	return hold, held, nil
+}
+
+// refused is the error for a lock that was not to be had.
+func (a *app) refused(ctx context.Context, p *plan, err error) error {
+	var own *exitError
+	if errors.As(context.Cause(ctx), &own) {
+		return own // a signal
+	}
+	var held *mortise.HeldError
+	var failure *driver.Error
+	waited := errors.Is(context.Cause(ctx), errWaitOver)
+	switch {
+	case errors.As(err, &held):
+	case errors.As(err, &failure) && waited && !errors.Is(err, mortise.ErrUnreachable):
+		return fmt.Errorf("%w: %w", mortise.ErrUnreachable, plain(err)) // nobody said that it is locked
+	case errors.As(err, &failure) || !waited:
+		return err
+	}
+	if p.conflict == 0 && !p.verbose {
+		return childStatus(0) // nothing is to be said
+	}
+	text := shown(p.name) + " is locked"
+	if waited {
+		text = fmt.Sprintf("%s was locked for all of %v", shown(p.name), p.wait)
+	}
+	if held != nil {
+		text += fmt.Sprintf(": held by %s (count %d)", shown(held.Owner), held.Count)
+	}
+	return &exitError{code: p.conflict, err: errors.New(text), hint: "mortise show " + shellQuote(p.name) + " shows more; without -n or -w, run waits."}
+}

@@ -1,0 +1,111 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/mortise-go/mortise"
+)
+
+// run takes the lock, runs the command and releases the lock.
+func (a *app) run(ctx context.Context, p *plan) error {
+	signals := catchSignals()
+	ctx, cancel, release := interruptible(ctx, signals)
+	defer cancel(nil)
+	settle := sync.OnceFunc(release)
+	defer settle()
+
+	client, err := a.client(ctx, mortise.Options{Lease: max(p.ttl, shortestTTL)})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	lock := client.Lock(p.name).With(p.lock)
+	covered, err := a.covered(ctx, lock)
+	if err != nil {
+		return a.refused(ctx, p, err)
+	}
+	if covered {
+		if p.verbose {
+			a.say("%s is held by the run around this one", shown(p.name))
+		}
+		return a.become(client, p)
+	}
+	hold, held, err := a.acquire(ctx, cancel, settle, lock, p)
+	if err != nil {
+		return err
+	}
+	return a.under(hold, held, p, signals)
+}
+
+// become replaces this process by the command: the run around it holds the
+// lock, and guards the group that both are in.
+func (a *app) become(client *mortise.Client, p *plan) error {
+	_ = client.Close() // it has done its work
+	return startError(p, syscall.Exec(p.path, p.argv, os.Environ()))
+}
+
+// under runs the command under a lock that is held, and releases the lock.
+func (a *app) under(hold *mortise.Hold, held context.Context, p *plan, signals <-chan os.Signal) error {
+	c, err := a.start(hold, held, p)
+	if err != nil {
+		if uerr := hold.Unlock(); uerr != nil {
+			a.say("%v", plain(uerr))
+		}
+		return startError(p, err)
+	}
+	status := c.supervise(signals)
+	err = a.release(hold, p, signals)
+	if left := c.left(); left > 0 && c.lost == nil {
+		a.say("the command has left %d of its processes running; they are not under the lock any more", left)
+	}
+	switch {
+	case c.lost != nil && !p.warn:
+		return &exitError{code: exitLost, err: fmt.Errorf("the command was ended, because the lock %q was lost", p.name)}
+	case c.lost != nil:
+		return childStatus(status) // it was said when it happened
+	case errors.Is(err, mortise.ErrLost) && !p.warn:
+		return &exitError{code: exitLost, err: fmt.Errorf("the lock %q was lost before the command ended (status %d): %w", p.name, status, plain(err)),
+			hint: "Another may have had the lock at the same time."}
+	case err != nil:
+		a.say("%v", plain(err))
+	}
+	return childStatus(status)
+}
+
+// release gives the lock back. That takes long if Redis cannot be reached:
+// then a signal that asks to end leaves the lock to its TTL.
+func (a *app) release(hold *mortise.Hold, p *plan, signals <-chan os.Signal) error {
+	done := make(chan error, 1)
+	go func() { done <- hold.Unlock() }()
+	for {
+		select {
+		case err := <-done:
+			if err == nil && p.verbose {
+				a.say("released %s", shown(p.name))
+			}
+			return err
+		case s := <-signals:
+			if s, ok := s.(syscall.Signal); ok && ends(s) {
+				return fmt.Errorf("the lock %q was not released; it ends by itself within %v", p.name, p.ttl)
+			}
+		}
+	}
+}
+
+// startError is the error for a program that was found, but did not start.
+func startError(p *plan, err error) error {
+	hint := ""
+	if errors.Is(err, syscall.ENOEXEC) {
+		hint = "If it is a script, it lacks a first line such as #!/bin/sh."
+	} else if errors.Is(err, syscall.ENOENT) {
+		hint = "It is there, but its interpreter is not; see its first line."
+	}
+	return &exitError{code: exitNotExec, hint: hint, err: fmt.Errorf("%q cannot be executed: %w", p.argv[0], err)}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-go/mortise"
+)
+
+const (
+	defaultTTL       = 30 * time.Second
+	defaultKillAfter = 5 * time.Second
+	shortestTTL      = 100 * time.Millisecond // of a lease that is renewed
+	longestLease     = 366 * 24 * time.Hour
+)
+
+// plan is what a run is to do. Nothing of it depends on Redis.
+type plan struct {
+	name string
+	path string   // of the program
+	argv []string // its own name included
+
+	nonblock bool
+	wait     time.Duration // 0 is for ever
+	conflict int           // exit code if the lock was not to be had
+	verbose  bool
+
+	ttl  time.Duration // of the lease, whoever ends it
+	lock mortise.LockOptions
+
+	warn      bool // when the lock is lost, only warn
+	signal    syscall.Signal
+	killAfter time.Duration
+}
+
+// newPlan checks the flags, and finds the program, so that a lock is not taken
+// for nothing.
+func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
+	name, argv, err := splitArgs(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{name: name, argv: argv, nonblock: f.nonblock, wait: time.Duration(f.wait), conflict: f.conflict, verbose: f.verbose}
+	if name == "" {
+		return nil, usageError("", "the NAME is empty")
+	}
+	waits := cmd.Flags().Changed("wait")
+	switch {
+	case waits && f.nonblock:
+		return nil, usageError("", "--nonblock and --wait exclude each other")
+	case waits && p.wait == 0:
+		p.nonblock = true
+	case f.conflict < 0 || f.conflict > 255:
+		return nil, usageError("", "the conflict exit code is %d; it must be from 0 to 255", f.conflict)
+	}
+	if err := p.lease(cmd, f); err != nil {
+		return nil, err
+	}
+	if err := p.loss(cmd, f); err != nil {
+		return nil, err
+	}
+	if cmd.Flags().Changed("command") {
+		p.argv = []string{"sh", "-c", f.command}
+	}
+	return p, p.find()
+}
+
+// lease checks how long the lock is to last.
+func (p *plan) lease(cmd *cobra.Command, f *runFlags) error {
+	flag, least := "--ttl", shortestTTL
+	p.ttl = time.Duration(f.ttl)
+	if cmd.Flags().Changed("lease") {
+		if cmd.Flags().Changed("ttl") {
+			return usageError("--ttl is for a lock that is renewed, --lease for one that is not.", "--ttl and --lease exclude each other")
+		}
+		flag, least = "--lease", time.Millisecond
+		p.ttl = time.Duration(f.lease)
+	}
+	p.ttl = p.ttl.Truncate(time.Millisecond) // Redis counts in these
+	switch {
+	case p.ttl < least:
+		return usageError("", "%s must be at least %v", flag, least)
+	case p.ttl > longestLease:
+		return usageError("", "%s is %v; a year is the most", flag, p.ttl)
+	}
+	if flag == "--lease" {
+		p.lock.Lease = p.ttl
+	}
+	return nil
+}
+
+// loss checks what is to happen when the lock is lost. The hold's context ends
+// early enough before the key can expire for a command to be asked, to be
+// killed after a while, and to be gone.
+func (p *plan) loss(cmd *cobra.Command, f *runFlags) error {
+	switch f.onLost {
+	case "kill":
+	case "warn":
+		p.warn = true
+	default:
+		return usageError("", "--on-lost is %q; it must be kill or warn", f.onLost)
+	}
+	var ok bool
+	if p.signal, ok = signalNamed(f.signal); !ok {
+		return usageError("It takes a name such as TERM or SIGTERM, or a number.", "--signal is %q, which is no signal", f.signal)
+	}
+	p.killAfter = time.Duration(f.killAfter)
+	if p.killAfter > p.ttl/2 {
+		if cmd.Flags().Changed("kill-after") {
+			return usageError("", "--kill-after is %v; half the lease of %v is the most", p.killAfter, p.ttl)
+		}
+		p.killAfter = p.ttl / 2
+	}
+	if !p.warn {
+		p.lock.Margin = p.killAfter + dying(p.ttl)
+	}
+	return nil
+}
+
+// dying is how much time is left for processes to be gone after SIGKILL, for a
+// busy machine to get around to it, and for clocks to differ.
+func dying(ttl time.Duration) time.Duration { return min(ttl/10, time.Second) }
+
+// find looks for the program, as execvp(3) would.
+func (p *plan) find() error {
+	path, err := exec.LookPath(p.argv[0])
+	if err == nil {
+		p.path = path
+		return nil
+	}
+	switch {
+	case errors.Is(err, exec.ErrDot):
+		return &exitError{code: exitNotFound, err: fmt.Errorf("%q was found in the current directory only", p.argv[0]),
+			hint: "Write it as ./" + p.argv[0] + " if that is what you mean."}
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return &exitError{code: exitNotFound, err: fmt.Errorf("%q was not found", p.argv[0]), hint: spacesHint(p.argv)}
+	case isDirectory(p.argv[0]):
+		return &exitError{code: exitNotExec, err: fmt.Errorf("%q cannot be executed: it is a directory", p.argv[0])}
+	}
+	return &exitError{code: exitNotExec, err: fmt.Errorf("%q cannot be executed: %w", p.argv[0], errors.Unwrap(err))}
+}
+
+// spacesHint is for those who are used to tools that run a shell.
+func spacesHint(argv []string) string {
+	if len(argv) == 1 && len(argv[0]) > 0 && shellQuote(argv[0]) != argv[0] {
+		return "For a shell's command line: mortise run NAME -c " + shellQuote(argv[0])
+	}
+	return ""
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,62 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// catchStops has requests to stop delivered, so that the command stops first:
+// a process that is stopped cannot guard one that is not.
+func (c *child) catchStops() {
+	if !signal.Ignored(syscall.SIGTSTP) {
+		signal.Notify(c.stopped, syscall.SIGTSTP)
+	}
+}
+
+// resumeLimit is how long to wait, after stopping, for being continued. It
+// passes while this process is stopped, or else nobody has stopped it.
+const resumeLimit = 200 * time.Millisecond
+
+// pause is called when the command was stopped by a signal. If that was the
+// terminal's doing, or somebody asked us to stop, this process stops too, like
+// a shell's job that has one more process; the command does not go on before
+// it. An operator's SIGSTOP to the command alone is left alone.
+func (c *child) pause(by syscall.Signal) {
+	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
+	switch {
+	case c.lost != nil && !c.plan.warn:
+		return // it is being ended
+	case c.term != nil && wants && c.term.ours():
+		c.term.eager = true
+		c.term.lend(c.family.leader)
+		c.family.signal(syscall.SIGCONT)
+		return
+	case !c.asked && (c.term == nil || !c.term.lent && by == syscall.SIGSTOP):
+		return
+	}
+	c.asked = false
+	c.term.takeBack()
+	c.app.say("stopped; the lock %q is lost if this does not go on within %v", c.plan.name, rounded(time.Until(c.hold.Until())))
+
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	signal.Reset(syscall.SIGTSTP)
+	_ = syscall.Kill(0, syscall.SIGTSTP) // all of the job; it has no effect on one that no shell controls
+	timer := time.NewTimer(resumeLimit)
+	select {
+	case <-continued:
+	case <-timer.C:
+	}
+	timer.Stop()
+	signal.Stop(continued)
+	c.catchStops()
+	if c.held.Err() != nil && !c.plan.warn {
+		return // supervise ends it
+	}
+	c.term.lendAgain(c.family.leader)
+	c.family.signal(syscall.SIGCONT)
+}

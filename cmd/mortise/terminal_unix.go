@@ -1,0 +1,98 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// terminal is the controlling terminal, which belongs to one process group at
+// a time: the one in the foreground. A nil terminal stands for none; its
+// methods do nothing.
+type terminal struct {
+	file  *os.File
+	own   int  // our process group
+	eager bool // the command shall be in the foreground from the start
+	lent  bool // to the command
+	modes *term.State
+}
+
+// openTerminal returns nil if there is no terminal.
+func openTerminal() *terminal {
+	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return nil
+	}
+	t := &terminal{file: file, own: unix.Getpgrp(), eager: term.IsTerminal(0) && !isPipe(os.Stdout)}
+	t.modes, _ = term.GetState(t.fd()) // nil if it cannot be had
+	return t
+}
+
+func (t *terminal) fd() int { return int(t.file.Fd()) }
+
+// isPipe reports whether f is a pipe. Then there may be a pager at its other
+// end, in our process group, that needs the terminal more.
+func isPipe(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0
+}
+
+// take reports whether the command shall be started in the foreground.
+func (t *terminal) take() bool {
+	if t == nil || !t.eager || !t.ours() {
+		return false
+	}
+	t.lent = true
+	return true
+}
+
+// ours reports whether our process group is in the foreground.
+func (t *terminal) ours() bool {
+	group, err := unix.IoctlGetInt(t.fd(), unix.TIOCGPGRP)
+	return err == nil && group == t.own
+}
+
+// ignoreOutputStops makes it possible to write to the terminal, and to get it
+// back, while this process is in the background.
+func (t *terminal) ignoreOutputStops() {
+	if t != nil {
+		signal.Ignore(syscall.SIGTTOU)
+	}
+}
+
+// lend gives the terminal to a process group, if it is ours to give.
+func (t *terminal) lend(group int) {
+	if t != nil && !t.lent && t.ours() {
+		t.lent = unix.IoctlSetPointerInt(t.fd(), unix.TIOCSPGRP, group) == nil
+	}
+}
+
+// lendAgain is lend after this process was continued, perhaps in another
+// place than it was stopped in.
+func (t *terminal) lendAgain(group int) {
+	if t != nil && t.eager {
+		t.lend(group)
+	}
+}
+
+// takeBack brings us to the foreground again.
+func (t *terminal) takeBack() {
+	if t == nil || !t.lent {
+		return
+	}
+	t.lent = false
+	signal.Ignore(syscall.SIGTTOU)
+	_ = unix.IoctlSetPointerInt(t.fd(), unix.TIOCSPGRP, t.own) // the terminal may be gone
+}
+
+// restoreModes undoes what a program that was killed has done to the terminal.
+func (t *terminal) restoreModes() {
+	if t != nil && t.lent && t.modes != nil {
+		_ = term.Restore(t.fd(), t.modes) // the terminal may be gone
+	}
+}
