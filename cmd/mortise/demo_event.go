@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// demoEvent is what happened to one worker of the demonstration. Events are
+// written as lines of JSON to one pipe that all processes share: the kernel
+// takes a short line as a whole, so the order in the pipe is the order in which
+// things happened, whatever the clocks say.
+type demoEvent struct {
+	At     time.Time `json:"at"`
+	Worker int       `json:"worker"` // from 1
+	What   demoWhat  `json:"what"`
+	Value  int       `json:"value,omitempty"` // of the file, as far as there is one
+	Text   string    `json:"text,omitempty"`  // of a loss
+}
+
+type demoWhat string
+
+const (
+	workerReady  demoWhat = "ready"  // is connected, and waits for the start
+	workerAsks   demoWhat = "asks"   // is about to call Lock
+	workerEnters demoWhat = "enters" // Lock has returned
+	workerStalls demoWhat = "stalls" // has read Value, and goes no further
+	workerWrites demoWhat = "writes" // has written Value: an update is complete
+	workerLeaves demoWhat = "leaves" // is about to call Unlock
+	workerLost   demoWhat = "lost"   // its lease was lost, see Text
+	workerEnds   demoWhat = "ends"   // has nothing more to do
+	workerKilled demoWhat = "killed" // is killed in this moment; the parent writes that
+)
+
+// maxEventText keeps a line shorter than what a pipe takes as a whole: POSIX
+// promises 512 bytes.
+const maxEventText = 300
+
+// write writes the event as one line.
+func (e demoEvent) write(out io.Writer) error {
+	if len(e.Text) > maxEventText {
+		e.Text = e.Text[:maxEventText]
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(line, '\n'))
+	return err
+}
+
+// readEvents sends every event that comes out of r, and returns at its end. It
+// stops sending when done is closed, but reads on, so that no worker ever
+// waits for a reader.
+func readEvents(r io.Reader, events chan<- demoEvent, done <-chan struct{}) error {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		var e demoEvent
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return fmt.Errorf("a worker said %q: %w", lines.Text(), err)
+		}
+		select {
+		case events <- e:
+		case <-done:
+		}
+	}
+	return lines.Err()
+}

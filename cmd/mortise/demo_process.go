@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+)
+
+// demoProcess is a worker's process as the parent sees it.
+type demoProcess struct {
+	number int
+	cmd    *exec.Cmd
+	orders io.WriteCloser
+	stderr lastBytes
+	gone   chan struct{} // closed when the process has ended
+	err    error         // how it ended; valid once gone is closed
+	doomed bool          // it was killed as part of the show
+}
+
+// startDemoProcess starts cmd, whose standard output must be set. When it has
+// ended it is sent to exits, which must have room. The process cannot
+// outlive this one: it ends at the end of its input, and on Linux the kernel
+// kills it even if it cannot see that.
+//
+// The kernel's parent-death signal follows the thread that started the child,
+// so a goroutine keeps that thread until the child has ended.
+func startDemoProcess(number int, cmd *exec.Cmd, exits chan<- *demoProcess) (*demoProcess, error) {
+	p := &demoProcess{number: number, cmd: cmd, gone: make(chan struct{})}
+	cmd.Stderr = &p.stderr
+	cmd.SysProcAttr = dieWithParent()
+	var err error
+	if p.orders, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+		}
+		close(p.gone)
+		if err == nil {
+			exits <- p
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start worker-%d: %w", number, err)
+	}
+	return p, nil
+}
+
+func (p *demoProcess) pid() int { return p.cmd.Process.Pid }
+
+// order tells the worker to do something.
+func (p *demoProcess) order(what string) error {
+	if _, err := io.WriteString(p.orders, what+"\n"); err != nil {
+		return fmt.Errorf("give worker-%d the order to %s: %w", p.number, what, err)
+	}
+	return nil
+}
+
+// dismiss tells the worker to end after its turn.
+func (p *demoProcess) dismiss() { _ = p.orders.Close() } // fails only if it is closed
+
+// kill ends the process as a crash does, and returns when it has ended.
+func (p *demoProcess) kill() {
+	_ = p.cmd.Process.Signal(os.Kill) // fails only if it has ended already
+	<-p.gone
+}
+
+// lastBytes keeps the end of what is written to it. It is safe for concurrent
+// use.
+type lastBytes struct {
+	mu    sync.Mutex
+	bytes []byte // guarded by mu
+}
+
+const keptBytes = 4 << 10
+
+func (l *lastBytes) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes = append(l.bytes, p...)
+	if excess := len(l.bytes) - keptBytes; excess > 0 {
+		l.bytes = l.bytes[excess:]
+	}
+	return len(p), nil
+}
+
+func (l *lastBytes) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.bytes)
+}

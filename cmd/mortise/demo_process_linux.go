@@ -1,0 +1,8 @@
+package main
+
+import "syscall"
+
+// dieWithParent has the kernel kill the child when this process dies.
+func dieWithParent() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// untilSignal returns a context that ends when the process is told to, with an
+// error for the exit code of the signal. Stop gives the signals back.
+func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case s := <-signals:
+			cancel(signalled(s))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+		<-done
+	}
+}
+
+// signalled is the error of a command that a signal has ended.
+func signalled(s os.Signal) error {
+	code := exitSignal
+	if number, ok := s.(syscall.Signal); ok {
+		code += int(number)
+	}
+	return &exitError{code: code, err: fmt.Errorf("ended by a signal: %v", s)}
+}
+
+// ignoreInterrupt leaves what comes from the terminal to the parent process.
+func ignoreInterrupt() { signal.Ignore(os.Interrupt) }

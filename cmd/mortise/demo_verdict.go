@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// demoTally is what the events of a demonstration amount to.
+type demoTally struct {
+	entered  int             // times that somebody got in
+	written  []int           // every value that was written, in the order of the reports
+	handoffs []time.Duration // see hand
+	lost     []string        // leases that were lost, as the workers said it
+	crowd    int             // the most that were inside at the same time
+	killed   int             // the worker that was killed; 0 if none was
+	takeover time.Duration   // from the kill to the next that got in; -1 if nobody did
+}
+
+// tally counts. The order of the events is that in which they happened; their
+// times are only used for how long something took.
+func tally(events []demoEvent) demoTally {
+	t := demoTally{takeover: -1}
+	inside := make(map[int]bool)
+	asked := make(map[int]time.Time) // who waits, and since when
+	var left, kill demoEvent         // the last of their kind
+	for _, e := range events {
+		switch e.What {
+		case workerAsks:
+			asked[e.Worker] = e.At
+		case workerEnters:
+			t.entered++
+			inside[e.Worker] = true
+			t.hand(left, e, asked[e.Worker])
+			delete(asked, e.Worker)
+			if t.killed != 0 && t.takeover < 0 {
+				t.takeover = max(e.At.Sub(kill.At), 0)
+			}
+			t.crowd = max(t.crowd, len(inside))
+		case workerWrites:
+			t.written = append(t.written, e.Value)
+		case workerLeaves:
+			left = e
+			delete(inside, e.Worker)
+		case workerLost:
+			t.lost = append(t.lost, fmt.Sprintf("worker-%d: %s", e.Worker, e.Text))
+		case workerKilled:
+			t.killed, kill, left = e.Worker, e, demoEvent{}
+			delete(inside, e.Worker)
+		}
+	}
+	return t
+}
+
+// hand notes a hand-off: the time from the call of Unlock of one process to
+// the return of Lock in another that was waiting for it.
+func (t *demoTally) hand(left, entered demoEvent, asked time.Time) {
+	if left.Worker != 0 && left.Worker != entered.Worker && asked.Before(left.At) {
+		t.handoffs = append(t.handoffs, entered.At.Sub(left.At))
+	}
+}
+
+// lostUpdates is how many of the completed updates the file does not show. It
+// is negative if it shows more.
+func (t *demoTally) lostUpdates(final int) int { return len(t.written) - final }
+
+// verdict returns nil if the file is exact: it says final, every update that a
+// worker completed is in it, and nothing else; each worker wrote a number that
+// no other did; and no two were inside together.
+//
+// The update of the killed worker is not complete: it was killed before it
+// wrote.
+func (t *demoTally) verdict(final int) error {
+	var wrong []string
+	lost := t.lostUpdates(final)
+	switch {
+	case len(t.written) == 0:
+		wrong = append(wrong, "no worker completed an update")
+	case lost > 0:
+		wrong = append(wrong, fmt.Sprintf("%d of %d updates were lost", lost, len(t.written)))
+	case lost < 0:
+		wrong = append(wrong, fmt.Sprintf("the file says %d, but only %d updates were completed", final, len(t.written)))
+	default:
+		sorted := slices.Sorted(slices.Values(t.written))
+		for i, v := range sorted {
+			if v != i+1 {
+				wrong = append(wrong, fmt.Sprintf("the workers should have written each number from 1 to %d once, but have not written %d", len(sorted), i+1))
+				break
+			}
+		}
+	}
+	if t.crowd > 1 {
+		wrong = append(wrong, fmt.Sprintf("%d workers were in the middle of an update at the same time", t.crowd))
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(wrong, "; "))
+}
+
+// summarize writes what happened, as a table. The lease is 0 if the workers
+// did without the lock.
+func (t *demoTally) summarize(out io.Writer, p palette, final int, lease time.Duration) {
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(out, "%-18s%s\n", name+":", fmt.Sprintf(format, args...))
+	}
+	if lease > 0 {
+		row("acquisitions", "%d", t.entered)
+		if n := len(t.handoffs); n > 0 {
+			slices.Sort(t.handoffs)
+			row("hand-off", "p50 %s, max %s, from Unlock to Lock in a process that waited (%d times)",
+				short(t.handoffs[n/2]), short(t.handoffs[n-1]), n)
+		}
+		if t.takeover >= 0 {
+			row("take-over", "%s after the kill; the lease was %v", short(t.takeover), lease)
+		}
+		for _, text := range t.lost {
+			row("lease lost", "%s", text)
+		}
+	}
+	row("at the same time", "at most %d in the middle of an update", t.crowd)
+	cut := ""
+	if t.killed != 0 {
+		cut = "; the killed one's last was not written"
+	}
+	row("file", "says %d; the workers completed %d updates%s", final, len(t.written), cut)
+	switch lost := t.lostUpdates(final); {
+	case lost > 0:
+		row("lost updates", "%s", p.bad(fmt.Sprintf("%d of %d", lost, len(t.written))))
+	case lost < 0:
+		row("unknown updates", "%s", p.bad(fmt.Sprint(-lost)))
+	default:
+		row("lost updates", "%s", p.good("0"))
+	}
+}
+
+// short writes d as a reader takes it in.
+func short(d time.Duration) string {
+	switch {
+	case d >= time.Second:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	}
+	return fmt.Sprintf("%d µs", d.Microseconds())
+}

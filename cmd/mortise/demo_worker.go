@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/connect"
+)
+
+// What the parent tells a worker, as lines on its standard input. The end of
+// the input means that it shall finish its turn and end.
+const (
+	orderStart = "start" // with the first turn
+	orderStall = "stall" // in the middle of the next update, and wait to be killed
+)
+
+const (
+	demoLock = "demo:counter"
+	// An update takes that long. Without the lock, it is the time in which
+	// another's update gets lost.
+	demoThinking = 20 * time.Millisecond
+	// Between two turns a worker stays away for up to twice that.
+	demoPause = 5 * time.Millisecond
+	// What a worker that was told to end may need for its turn, which begins
+	// with waiting for the others'.
+	demoLastTurn = 3 * time.Second
+)
+
+// demoWorker is one process of the demonstration.
+type demoWorker struct {
+	number int
+	file   string
+	server string        // the URL of the embedded Redis
+	lease  time.Duration // 0: work without the lock
+
+	out     io.Writer
+	lock    *mortise.Lock
+	started chan struct{}
+	stall   chan struct{}
+	stop    chan struct{}
+}
+
+// run works until the end of orders, and reports to out.
+func (w *demoWorker) run(ctx context.Context, orders io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.out = out
+	w.started, w.stall, w.stop = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() { // ends with the input, which is to say with the process
+		w.obey(orders)
+		time.AfterFunc(demoLastTurn, cancel)
+		close(w.stop)
+	}()
+	if err := w.work(ctx); err != nil {
+		return err
+	}
+	return w.say(workerEnds, 0, "")
+}
+
+// obey reads orders to their end.
+func (w *demoWorker) obey(orders io.Reader) {
+	start, stall := sync.OnceFunc(func() { close(w.started) }), sync.OnceFunc(func() { close(w.stall) })
+	lines := bufio.NewScanner(orders)
+	for lines.Scan() {
+		switch lines.Text() {
+		case orderStart:
+			start()
+		case orderStall:
+			stall()
+		}
+	}
+}
+
+func (w *demoWorker) work(ctx context.Context) (failed error) {
+	if w.lease > 0 {
+		d, err := connect.Open(ctx, w.server)
+		if err != nil {
+			return err
+		}
+		client := mortise.New(d, &mortise.Options{Lease: w.lease, RetryFor: w.lease})
+		defer func() { failed = errors.Join(failed, client.Close()) }()
+		w.lock = client.Lock(demoLock)
+	}
+	if err := w.say(workerReady, 0, ""); err != nil {
+		return err
+	}
+	select {
+	case <-w.started:
+	case <-w.stop:
+		return nil
+	}
+	for !w.stopped() {
+		if err := w.turn(ctx); err != nil {
+			return err
+		}
+		if err := sleep(ctx, rand.N(2*demoPause)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *demoWorker) stopped() bool {
+	select {
+	case <-w.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// turn takes the lock, makes one update, and releases the lock.
+func (w *demoWorker) turn(ctx context.Context) error {
+	if err := w.say(workerAsks, 0, ""); err != nil {
+		return err
+	}
+	if w.lock == nil {
+		return w.inside(ctx)
+	}
+	hold, ctx, err := w.lock.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	err = w.inside(ctx)
+	if uerr := hold.Unlock(); err == nil {
+		err = uerr
+	}
+	if errors.Is(err, mortise.ErrLost) || errors.Is(err, mortise.ErrUnknownOutcome) {
+		return w.say(workerLost, 0, err.Error())
+	}
+	return err
+}
+
+// inside is what the lock protects.
+func (w *demoWorker) inside(ctx context.Context) error {
+	if err := w.say(workerEnters, 0, ""); err != nil {
+		return err
+	}
+	err := w.update(ctx)
+	return errors.Join(err, w.say(workerLeaves, 0, ""))
+}
+
+// update adds 1 to the number in the file, as if nobody else did.
+func (w *demoWorker) update(ctx context.Context) error {
+	f, err := os.OpenFile(w.file, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, err := readCounter(f)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-w.stall:
+		if err := w.say(workerStalls, n, ""); err != nil {
+			return err
+		}
+		select {
+		case <-w.stop: // only if the parent does not kill us
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	default:
+	}
+	if err := sleep(ctx, demoThinking); err != nil {
+		return err
+	}
+	if err := writeCounter(f, n+1); err != nil {
+		return err
+	}
+	return w.say(workerWrites, n+1, "")
+}
+
+func (w *demoWorker) say(what demoWhat, value int, text string) error {
+	return demoEvent{At: time.Now(), Worker: w.number, What: what, Value: value, Text: text}.write(w.out)
+}
+
+// sleep waits for d. If ctx is over by then, it returns why.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		if ctx.Err() == nil {
+			return nil
+		}
+		return context.Cause(ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// The number has a fixed width, so that one write replaces it as a whole: what
+// gets lost without the lock are updates, not digits.
+const counterFormat = "%8d\n"
+
+func writeCounter(f io.WriterAt, n int) error {
+	_, err := f.WriteAt(fmt.Appendf(nil, counterFormat, n), 0)
+	return err
+}
+
+func readCounter(f io.ReaderAt) (int, error) {
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, 64))
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0, fmt.Errorf("the counter's file holds no number: %w", err)
+	}
+	return n, nil
+}

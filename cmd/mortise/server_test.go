@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/connect"
+)
+
+func TestServerScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/server*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("scripts: %v, %v", files, err)
+	}
+	testscript.Run(t, testscript.Params{Files: files, RequireExplicitExec: true})
+}
+
+// startServer runs mortise server and returns it with the URL that its output
+// tells people to try, once it is said.
+func startServer(t *testing.T, addr string) (p *demoProcess, url string) {
+	t.Helper()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { out.Close() })
+	cmd := exec.Command("mortise", "server", "--addr", addr)
+	cmd.Stdout = in
+	p, err = startDemoProcess(1, cmd, make(chan *demoProcess, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	in.Close() // so that the output ends with the child
+	lines := bufio.NewScanner(out)
+	try := regexp.MustCompile(`^  mortise --redis (redis://\S+) run demo -- `)
+	for said := ""; lines.Scan(); said += lines.Text() + "\n" {
+		if m := try.FindStringSubmatch(lines.Text()); m != nil {
+			if host := strings.TrimPrefix(m[1], "redis://"); !strings.Contains(said, "listens on "+host+"; it is for trying things, not for production.") {
+				t.Errorf("the server said %q, want that it listens on %s, and not for production", said, host)
+			}
+			return p, m[1]
+		}
+	}
+	t.Fatalf("the server ended before it said what to try: %s", p.stderr.String())
+	return nil, ""
+}
+
+// Two clients keep each other out through the server, until a signal ends it
+// without an error.
+func TestServer(t *testing.T) {
+	for addr, s := range map[string]os.Signal{"127.0.0.1:0": syscall.SIGTERM, "localhost:0": os.Interrupt} {
+		t.Run(addr, func(t *testing.T) {
+			t.Parallel()
+			p, url := startServer(t, addr)
+			one, two := openClient(t, url), openClient(t, url)
+			hold, _, err := one.Lock("job").Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := two.Lock("job").TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+				t.Errorf("TryLock of what another holds: %v, want ErrLocked", err)
+			}
+			if err := hold.Unlock(); err != nil {
+				t.Errorf("Unlock: %v", err)
+			}
+			if err := two.Lock("job").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+				t.Errorf("Do after the release: %v", err)
+			}
+			if err := p.cmd.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			<-p.gone
+			if p.err != nil {
+				t.Errorf("the server ended with %v, want success: %s", p.err, p.stderr.String())
+			}
+		})
+	}
+}
+
+func openClient(t *testing.T, url string) *mortise.Client {
+	t.Helper()
+	d, err := connect.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mortise.New(d, nil)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// A port that is in use is an error with a hint what to do.
+func TestServerPortInUse(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	addr := other.Addr().String()
+	var stdout, stderr bytes.Buffer
+	a := &app{stdout: &stdout, stderr: &stderr, getenv: func(string) string { return "" }}
+	if code := a.main([]string{"server", "--addr", addr}); code != exitUnreachable {
+		t.Errorf("exit code %d, want %d", code, exitUnreachable)
+	}
+	for _, want := range []string{
+		"mortise: cannot listen on " + addr + ": ",
+		"Another server listens there. If it is a Redis, use it: mortise --redis redis://" + addr + " run NAME -- CMD\n",
+		"Else take another port: mortise server --addr 127.0.0.1:0\n",
+	} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("standard error lacks %q:\n%s", want, &stderr)
+		}
+	}
+	if stdout.Len() > 0 {
+		t.Errorf("standard output: %q, want nothing", &stdout)
+	}
+}
