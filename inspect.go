@@ -49,21 +49,27 @@ type Holder struct {
 // Errors: [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the error
 // of ctx.
 func (k *Lock) Inspect(ctx context.Context) (State, error) {
-	var result script.InspectResult
-	err := k.operate(ctx, "inspect", func(ctx context.Context, _ script.Publish, _ bool) error {
-		result = script.Inspect(ctx, k.client.driver, k.name)[0]
-		return result.Err
-	})
+	key, err := k.read(ctx, "inspect")
 	if err != nil {
 		return State{}, err
 	}
-	s := state(k.name, result.Key)
+	s := state(k.name, key)
 	if o := ownerOf(ctx); o != nil {
 		if l := o.lease(k.client, k.name); l != nil && l.state() == nil {
 			s.Mine = len(s.Holders) == 1 && s.Holders[0].Owner == l.id
 		}
 	}
 	return s, nil
+}
+
+// read reads what lies under the lock's name.
+func (k *Lock) read(ctx context.Context, op string) (script.Key, error) {
+	var result script.InspectResult
+	err := k.operate(ctx, op, func(ctx context.Context, _ script.Publish) error {
+		result = script.Inspect(ctx, k.client.driver, k.name)[0]
+		return result.Err
+	})
+	return result.Key, err
 }
 
 // state makes sense of what lies under a name.
@@ -86,10 +92,28 @@ func state(name string, k script.Key) State {
 func (s *State) add(k script.Key) {
 	s.Locked, s.TTL = true, k.TTL
 	for owner, count := range k.Fields {
-		n, _ := strconv.Atoi(count) // a foreign value that is no number reads as 0
-		s.Holders = append(s.Holders, Holder{Owner: owner, Count: n})
+		s.Holders = append(s.Holders, holder(owner, count))
 	}
 	slices.SortFunc(s.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
+}
+
+// holder makes a holder of a hash's field. A foreign count that is no number
+// reads as 0.
+func holder(owner, count string) Holder {
+	n, _ := strconv.Atoi(count)
+	return Holder{Owner: owner, Count: n}
+}
+
+// plainHolder returns the holder of a plain lock, of whatever form its owner
+// is: whoever names a lock means one.
+func plainHolder(k script.Key) (Holder, bool) {
+	if k.Type != "hash" || k.Size != 1 || k.Fields["mode"] != "" {
+		return Holder{}, false
+	}
+	for owner, count := range k.Fields {
+		return holder(owner, count), true
+	}
+	return Holder{}, false
 }
 
 // isHolder reports whether a hash of one field looks like a lock: a client's

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -136,22 +137,34 @@ func (k *Lock) renewed() bool { return k.options.Lease == 0 }
 // is a mortise client, learns of it at the next renewal at the latest, within
 // a third of its lease: until then two may believe that they hold the lock.
 //
-// It blocks for one round trip. Errors: [ErrUnknownOutcome] if the lock is
-// free, but Redis' reply was lost, so that nobody can say whether it was held;
+// It looks who holds the lock and frees it of that holder; should the lock
+// change hands in between, it looks again. So it takes two round trips, and
+// never takes the lock from somebody it does not report.
+//
+// Errors: [ErrUnknownOutcome] if the lock is free of the holder that was seen,
+// but Redis' reply was lost, so that nobody can say who freed it;
 // [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the
 // error of ctx.
 func (k *Lock) ForceUnlock(ctx context.Context) (*Holder, error) {
-	var by script.Holder
-	freed := false
-	err := k.operate(ctx, "force unlock", func(ctx context.Context, p script.Publish, again bool) (err error) {
-		freed, by, err = script.LockForce(ctx, k.client.driver, k.name, keyspace.LockChannel(k.name), p)
-		return definite(freed, again, err)
-	})
-	if freed {
-		k.forced(by.Owner)
-		return &Holder{Owner: by.Owner, Count: by.Count}, err
+	const op = "force unlock"
+	for {
+		key, err := k.read(ctx, op)
+		if err != nil {
+			return nil, err
+		}
+		if key.Type == "none" {
+			return nil, nil
+		}
+		by, ok := plainHolder(key)
+		if !ok {
+			return nil, &Error{Op: op, Name: k.name, Err: fmt.Errorf("%w: it holds a %s that is no plain lock", ErrWrongKind, key.Type)}
+		}
+		if freed, err := k.free(ctx, op, by.Owner); freed {
+			return &by, err
+		} else if err != nil {
+			return nil, err
+		}
 	}
-	return nil, err
 }
 
 // UnlockOwner frees the lock if owner, as [Holder.Owner] or [Hold.Owner] show
@@ -159,10 +172,20 @@ func (k *Lock) ForceUnlock(ctx context.Context) (*Holder, error) {
 // tool for operators: the holder is not asked. Everything else is as with
 // [Lock.ForceUnlock].
 func (k *Lock) UnlockOwner(ctx context.Context, owner string) (bool, error) {
-	freed := false
-	err := k.operate(ctx, "unlock owner", func(ctx context.Context, p script.Publish, again bool) (err error) {
+	return k.free(ctx, "unlock owner", owner)
+}
+
+// free frees the lock of one owner. It may report true with an error: freed,
+// but Redis refused to tell those who wait.
+func (k *Lock) free(ctx context.Context, op, owner string) (freed bool, err error) {
+	again := false // an earlier copy may have run
+	err = k.operate(ctx, op, func(ctx context.Context, p script.Publish) (err error) {
 		freed, err = script.LockRelease(ctx, k.client.driver, k.name, owner, keyspace.LockChannel(k.name), p)
-		return definite(freed, again, err)
+		if err == nil && !freed && again {
+			return &driver.Error{Class: driver.Other, Err: ErrUnknownOutcome}
+		}
+		again = again || (err != nil && driver.ClassOf(err) == driver.Unknown)
+		return err
 	})
 	if freed {
 		k.forced(owner)
@@ -180,18 +203,8 @@ func (k *Lock) forced(id string) {
 	}
 }
 
-// definite is the error of a script that frees a lock: if the reply of an
-// earlier copy was lost, finding nothing to free says nothing.
-func definite(freed, again bool, err error) error {
-	if err == nil && !freed && again {
-		return &driver.Error{Class: driver.Other, Err: ErrUnknownOutcome}
-	}
-	return err
-}
-
-// operate runs a script that is neither an acquisition nor a release. It tells
-// it whether an earlier copy may have run.
-func (k *Lock) operate(ctx context.Context, op string, f func(ctx context.Context, p script.Publish, again bool) error) error {
+// operate runs a script that is neither an acquisition nor a release of a hold.
+func (k *Lock) operate(ctx context.Context, op string, f func(context.Context, script.Publish) error) error {
 	c := k.client
 	run := func() error {
 		if err := c.begin(); err != nil {
@@ -205,12 +218,7 @@ func (k *Lock) operate(ctx context.Context, op string, f func(ctx context.Contex
 		if err != nil {
 			return err
 		}
-		again := false
-		_, err = c.call(ctx, c.options.RetryFor, func(ctx context.Context) error {
-			err := f(ctx, p, again)
-			again = again || (err != nil && driver.ClassOf(err) == driver.Unknown)
-			return err
-		})
+		_, err = c.call(ctx, c.options.RetryFor, func(ctx context.Context) error { return f(ctx, p) })
 		return err
 	}
 	if err := run(); err != nil {

@@ -56,7 +56,7 @@ func TestLostReplies(t *testing.T) {
 			wantState(t, reader, "", 0)
 
 			hold, _ := mustLock(t, reader, t.Context())
-			f.set(nil, loseReplies("lock_force", lost))
+			f.set(nil, loseReplies("lock_release", lost))
 			if _, err := k.ForceUnlock(t.Context()); !errors.Is(err, mortise.ErrUnknownOutcome) {
 				t.Errorf("ForceUnlock with a lost reply: %v, want ErrUnknownOutcome", err)
 			}

@@ -123,15 +123,16 @@ func (d *Driver) probeNode(ctx context.Context, node processor) (driver.Topology
 	return driver.Topology{Cluster: true, Sharded: text == "" || strings.Contains(strings.ToLower(text), "|shardnumsub'")}, nil
 }
 
-// probeReply runs a command and returns the text of a refusal, "" if there was
-// none, or the error for which there was no answer.
+// probeReply runs a command and returns the text of a refusal of this command,
+// "" if there was none, or the error for which there was no answer.
 func (d *Driver) probeReply(ctx context.Context, node processor, name, sub string) (refusal string, err error) {
 	_, err = d.do(ctx, node, newCommand(ctx, name, sub))
 	if err == nil {
 		return "", nil
 	}
-	if class := driver.ClassOf(err); class == driver.Other || class == driver.Denied {
-		return err.Error(), nil
+	var reply redis.Error
+	if errors.As(err, &reply) && (driver.ClassOf(err) == driver.Other || strings.HasPrefix(reply.Error(), "NOPERM ")) {
+		return reply.Error(), nil
 	}
 	return "", err
 }

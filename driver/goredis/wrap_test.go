@@ -2,6 +2,7 @@ package goredis_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -93,6 +94,40 @@ func TestEachSubscribeIsAnswered(t *testing.T) {
 	}
 	if got := server.Subscribers(t); got != 1 {
 		t.Errorf("%d subscriber connections, want 1", got)
+	}
+}
+
+// TestQuietSubscription: while nothing is published, signs of life keep the
+// connection, in both protocols.
+func TestQuietSubscription(t *testing.T) {
+	for _, protocol := range []int{2, 3} {
+		t.Run(fmt.Sprint("RESP", protocol), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Single(t, "--user", "default on nopass ~* +@all resetchannels &ch")
+			sink := newEvents()
+			sub := wrap(t, redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: protocol})).Subscriber(sink)
+			sub.Subscribe("foreign", false)
+			sub.Subscribe("ch", false)
+			next(t, "confirmation", sink.subscribed)
+			if got := next(t, "refusal", sink.refused); !strings.HasPrefix(got, "foreign: NOPERM") {
+				t.Errorf("refused: %q", got)
+			}
+			redistest.Eventually(t, "more pings than a silent connection would get", func() error {
+				stat, err := server.Info("commandstats", "cmdstat_ping")
+				var calls int
+				if _, scanErr := fmt.Sscanf(stat, "calls=%d,", &calls); err != nil || scanErr != nil || calls < 6 {
+					return fmt.Errorf("%q, %v, %v", stat, err, scanErr)
+				}
+				return nil
+			})
+			if n := len(sink.subscribed); n != 0 {
+				t.Errorf("the connection was replaced %d times", n)
+			}
+			server.Must(t, "PUBLISH", "ch", "hello")
+			if got := next(t, "message", sink.messages); got != "ch: hello" {
+				t.Errorf("heard %q", got)
+			}
+		})
 	}
 }
 

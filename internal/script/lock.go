@@ -14,7 +14,6 @@ var (
 	lockReenter = load("lock_reenter")
 	lockLeave   = load("lock_leave")
 	lockRelease = load("lock_release")
-	lockForce   = load("lock_force")
 )
 
 // ErrKind is returned where a name holds a hash that is not a plain lock.
@@ -78,26 +77,6 @@ func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel strin
 		return false, unexpected(lockRelease, v)
 	}
 	return v.At(0).Int() == 1, unheard(v.At(1).Str())
-}
-
-// LockForce frees the lock key whoever holds it, and reports who that was.
-func LockForce(ctx context.Context, d driver.Driver, key, channel string, p Publish) (freed bool, by Holder, err error) {
-	v, err := d.Eval(ctx, driver.Call{
-		Script: lockForce, Keys: []string{key},
-		Args: append([]string{channel}, p.commands()...),
-	})
-	if err != nil {
-		return false, Holder{}, err
-	}
-	switch {
-	case v.Len() == 4:
-		return true, holder(driver.IntValue(-1), v.At(1), v.At(2)), unheard(v.At(3).Str())
-	case v.Len() == 1 && v.At(0).Int() == -1:
-		return false, Holder{}, ErrKind
-	case v.Len() == 1:
-		return false, Holder{}, nil
-	}
-	return false, Holder{}, unexpected(lockForce, v)
 }
 
 // unheard is the error for a release that Redis did not let us announce.

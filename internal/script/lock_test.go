@@ -113,19 +113,3 @@ func TestLockRelease(t *testing.T) {
 		{name: "another number of this client", given: held(none, mine2, "1"), want: no, after: "hash " + mine2 + "=1", ttl: none},
 	}...))
 }
-
-func TestLockForce(t *testing.T) {
-	freed := func(owner string, count int) answer {
-		return answer{ok: true, by: script.Holder{Owner: owner, Count: count, TTL: -1}}
-	}
-	table(t, func(ctx context.Context, d driver.Driver) answer {
-		return answered(script.LockForce(ctx, d, job, channel, script.Classic))
-	}, append(foreign(refused("kind")), []row{
-		{name: "mine", given: held(lease, me, "1"), want: freed(me, 1), after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
-		{name: "Java's", given: held(lease, java, "3"), want: freed(java, 3), after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
-		{name: "negative thread", given: held(lease, javaN, "1"), want: freed(javaN, 1), after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
-		{name: "without TTL", given: held(none, java, "1"), want: freed(java, 1), after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
-		{name: "count that is no number", given: held(lease, java, "x"), want: freed(java, 0), after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
-		{name: "free", given: nothing, want: no, after: "nothing", ttl: absent},
-	}...))
-}

@@ -2,8 +2,6 @@ package script_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,13 +16,6 @@ import (
 var announcers = map[string]func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error){
 	"release": func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
 		return script.LockRelease(ctx, d, job, me, channel, p)
-	},
-	"force": func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		freed, by, err := script.LockForce(ctx, d, job, channel, p)
-		if freed && (by.Owner != me || by.Count != 1) {
-			err = errors.Join(err, fmt.Errorf("freed %+v, want %s with count 1", by, me))
-		}
-		return freed, err
 	},
 }
 

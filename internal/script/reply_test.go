@@ -44,10 +44,6 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		ok, err := script.LockRelease(ctx, d, job, me, channel, script.Classic)
 		return unless(ok, err)
 	},
-	"LockForce": func(ctx context.Context, d driver.Driver) error {
-		ok, by, err := script.LockForce(ctx, d, job, channel, script.Classic)
-		return unless(ok || by != (script.Holder{}), err)
-	},
 	"Renew": func(ctx context.Context, d driver.Driver) error {
 		r := script.Renew(ctx, d, [][]script.Lease{{{Key: job, Owner: me, TTL: lease}, {Key: "x", Owner: me, TTL: lease}}})[0]
 		return unless(r.States != nil, r.Err)

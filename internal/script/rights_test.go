@@ -46,11 +46,6 @@ func TestEachMissingRightHasNoEffect(t *testing.T) {
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				return script.LockRelease(ctx, d, job, me, channel, script.Both)
 			}},
-		"force": {[]string{"hlen", "hgetall", "del"}, held, mine, time.Minute,
-			func(ctx context.Context, d driver.Driver) (bool, error) {
-				ok, _, err := script.LockForce(ctx, d, job, channel, script.Both)
-				return ok, err
-			}},
 		"inspect": {[]string{"type", "pttl", "hlen", "hgetall"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				return false, script.Inspect(ctx, d, job)[0].Err

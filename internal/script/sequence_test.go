@@ -189,7 +189,6 @@ func TestForeignersBetweenTwoCalls(t *testing.T) {
 			s.leave(me, 1, true)
 			s.renew(me, 10*time.Minute, script.Renewed)
 			s.find("hash "+me+"=1 "+java+":write=1 mode=write", 10*time.Minute)
-			s.wantAnswer(t, answered(script.LockForce(t.Context(), s, job, channel, script.Classic)), refused("kind"))
 		},
 		"put a string there": func(t *testing.T, s steps) {
 			s.must(t, "SET", job, "5")

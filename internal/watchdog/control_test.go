@@ -41,9 +41,9 @@ func TestQueuedLeasesMayLeave(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.serve(slow(4*time.Second, watchdog.Renewed))
 		b.add("a:first", true)
-		b.at(time.Second)
+		b.at(2 * time.Second) // too late to go along with the first
 		removed, stopped, kept := b.add("a:removed", true), b.add("a:stopped", true), b.add("a:kept", true)
-		b.at(12 * time.Second) // they are due, but the first is under way
+		b.at(13 * time.Second) // they are due, but the first is under way
 		b.Remove(removed)
 		b.SetRenew(stopped, false)
 		b.at(15 * time.Second)

@@ -53,12 +53,12 @@ func TestLosesTrustOnTimeBehindADeafAttempt(t *testing.T) {
 			return watchdog.Answer{State: watchdog.Renewed}
 		})
 		sick := b.add("sick:1", true)
-		b.at(time.Second)
+		b.at(2 * time.Second) // too late to go along with the first
 		b.add("sick:2", true)
 		b.add("well:1", true)
 		b.at(2 * time.Minute)
 		b.wantLost("sick:1", trust, watchdog.LostUnconfirmed)
-		b.wantLost("sick:2", time.Second+trust, watchdog.LostUnconfirmed)
+		b.wantLost("sick:2", 2*time.Second+trust, watchdog.LostUnconfirmed)
 		b.wantKept("well:1")
 		b.wantTimes("sick", period)
 		if n := len(b.times("well")); n != 11 {

@@ -27,9 +27,19 @@ type Lease struct {
 // a wide margin leaves little trust.
 func (l *Lease) period() time.Duration { return min(l.TTL/3, l.Trust/2) }
 
+// soon reports whether the lease is to be renewed so soon that it can go along
+// with others that are due: a tenth of its period. So leases that were taken
+// at different times come to share their renewals.
+func (l *Lease) soon(now time.Time) bool {
+	return l.waits() && l.next.Sub(now) <= l.period()/10
+}
+
+// waits reports whether the lease waits for its next renewal.
+func (l *Lease) waits() bool { return l.renew && !l.busy && l.next.Before(l.until) }
+
 // at is when the scheduler must look at the lease next.
 func (l *Lease) at() time.Time {
-	if l.renew && !l.busy && l.next.Before(l.until) {
+	if l.waits() {
 		return l.next
 	}
 	return l.until

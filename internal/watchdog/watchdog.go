@@ -224,11 +224,12 @@ func (w *Watchdog) run() {
 // instant, because reporting many losses takes time.
 func (w *Watchdog) step(now time.Time) (next time.Time) {
 	var lost []loss
+	renewing := false
 	next = now.Add(time.Hour)
 	w.mu.Lock()
 	for len(w.events) > 0 {
 		l := w.events[0]
-		if at := l.at(); at.After(now) {
+		if at := l.at(); at.After(now) && (!renewing || !l.soon(now)) {
 			next = at
 			break
 		}
@@ -237,7 +238,7 @@ func (w *Watchdog) step(now time.Time) (next time.Time) {
 			lost = append(lost, l.overdue())
 			continue
 		}
-		l.busy = true
+		l.busy, renewing = true, true
 		heap.Fix(&w.events, l.index)
 		w.enqueue(l)
 	}

@@ -289,7 +289,7 @@ func TestOneAttemptAtATimePerShard(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.serve(slow(3*time.Second, watchdog.Renewed))
 		for i := range 3 {
-			b.at(time.Duration(i) * time.Second)
+			b.at(time.Duration(i) * 1400 * time.Millisecond) // too far apart to go along
 			b.add(fmt.Sprint("a:", i), true)
 		}
 		b.at(18 * time.Second)

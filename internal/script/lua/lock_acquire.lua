@@ -10,14 +10,16 @@
 --
 -- A repeat must not set the count back: a re-entry may have raised it since.
 --
--- The first pexpire finds no key and does nothing, but for failing where the
--- second one would: without the right, or with a lease beyond all bounds. A
--- key without TTL, left behind by a script that failed, would stay for ever.
+-- A key without TTL would stay for ever, so it goes again if Redis does not set
+-- one: without the right, or for a lease beyond all bounds.
 local holders = redis.call('hlen', KEYS[1])
 if holders == 0 then
-  redis.call('pexpire', KEYS[1], ARGV[2])
   redis.call('hset', KEYS[1], ARGV[1], 1)
-  redis.call('pexpire', KEYS[1], ARGV[2])
+  local limited = redis.pcall('pexpire', KEYS[1], ARGV[2])
+  if limited ~= 1 then
+    redis.call('del', KEYS[1])
+    return limited
+  end
   return {1}
 end
 if holders > 1 then return {-1} end

@@ -1,0 +1,208 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// pingEvery is how often a connection is asked for a sign of life, and
+	// silence how long it may be without one.
+	pingEvery = 2 * time.Second
+	silence   = 5 * time.Second
+)
+
+// noReconnect is given to a PubSub that has a connection. The PubSub answers
+// every failure by connecting again, and asks for all its channels in one
+// command, of which one that is refused refuses all. With a context that has
+// ended it fails instead.
+var noReconnect = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+type verb int
+
+const (
+	ping verb = iota
+	subscribe
+	unsubscribe
+)
+
+// request is a command that has been sent and is to be answered. Each channel
+// has a command of its own, so a refusal is of one channel.
+type request struct {
+	verb    verb
+	channel channel
+	version uint64
+}
+
+// link is one connection of a line. One goroutine writes, one reads.
+type link struct {
+	line   *line
+	sub    *subscriber
+	pubsub *redis.PubSub
+	over   chan struct{} // closed when nothing more can be read
+	useful atomic.Bool   // the server has answered, and nothing made the connection useless
+
+	mu      sync.Mutex
+	pending []request // in the order in which they were sent; guarded by mu
+}
+
+// expect notes a request before it is sent.
+func (k *link) expect(r request) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pending = append(k.pending, r)
+}
+
+// answered removes the oldest request and returns it.
+func (k *link) answered() (request, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.pending) == 0 {
+		return request{}, false
+	}
+	r := k.pending[0]
+	k.pending = k.pending[1:]
+	return r, true
+}
+
+// answeredIf is answered if the oldest request is of a kind and channel.
+func (k *link) answeredIf(v verb, ch channel) (request, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.pending) == 0 || k.pending[0].verb != v || k.pending[0].channel != ch {
+		return request{}, false
+	}
+	r := k.pending[0]
+	k.pending = k.pending[1:]
+	return r, true
+}
+
+// write sends what the wishes demand, until the connection is over.
+func (k *link) write() {
+	beat := time.NewTicker(pingEvery)
+	defer beat.Stop()
+	for {
+		select {
+		case <-k.sub.closing:
+			return
+		case <-k.over:
+			return
+		case <-beat.C:
+			if !k.send(request{verb: ping}) {
+				return
+			}
+		case <-k.line.wake:
+			for more := true; more; {
+				var requests []request
+				requests, more = k.line.take()
+				for _, r := range requests {
+					if !k.send(r) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// send reports whether it has sent the request.
+func (k *link) send(r request) bool {
+	k.expect(r)
+	name, sharded := r.channel.name, r.channel.sharded
+	var err error
+	switch {
+	case r.verb == ping:
+		err = k.pubsub.Ping(noReconnect)
+	case r.verb == subscribe && sharded:
+		err = k.pubsub.SSubscribe(noReconnect, name)
+	case r.verb == subscribe:
+		err = k.pubsub.Subscribe(noReconnect, name)
+	case sharded:
+		err = k.pubsub.SUnsubscribe(noReconnect, name)
+	default:
+		err = k.pubsub.Unsubscribe(noReconnect, name)
+	}
+	return err == nil
+}
+
+// read takes what the server sends, until nothing comes any more or it makes
+// no sense.
+func (k *link) read() {
+	defer close(k.over)
+	for {
+		// A timeout may have cut a reply in two, so it ends the connection too.
+		received, err := k.pubsub.ReceiveTimeout(noReconnect, silence)
+		var reply redis.Error
+		if err != nil && !errors.As(err, &reply) {
+			return
+		}
+		k.useful.Store(true)
+		if !k.handle(received, err) {
+			return
+		}
+	}
+}
+
+// handle reports whether the connection is of any further use.
+func (k *link) handle(received any, reply error) bool {
+	if reply != nil {
+		return k.refused(reply)
+	}
+	switch m := received.(type) {
+	case *redis.Message:
+		k.sub.sink.Message(m.Channel, m.Payload)
+		return true
+	case *redis.Subscription:
+		return k.changed(m)
+	case *redis.Pong:
+		_, ok := k.answeredIf(ping, channel{})
+		return ok
+	}
+	return false
+}
+
+// changed handles a confirmation.
+func (k *link) changed(m *redis.Subscription) bool {
+	switch m.Kind {
+	case "subscribe", "ssubscribe":
+		ch := channel{m.Channel, m.Kind == "ssubscribe"}
+		r, ok := k.answeredIf(subscribe, ch)
+		if ok {
+			k.sub.confirmed(k.line, ch, r.version)
+		}
+		return ok
+	case "unsubscribe", "sunsubscribe":
+		ch := channel{m.Channel, m.Kind == "sunsubscribe"}
+		if _, asked := k.answeredIf(unsubscribe, ch); !asked {
+			k.sub.revoked(k.line, ch)
+		}
+		return true
+	}
+	return false
+}
+
+// refused handles an error reply, which does not say to what. It answers the
+// oldest request, as servers answer in order.
+func (k *link) refused(reply error) bool {
+	r, ok := k.answered()
+	if !ok {
+		return false
+	}
+	if r.verb != subscribe {
+		return true // a sign of life, or the channel was not there any more
+	}
+	ok = k.sub.rejected(k.line, r.channel, r.version, reply)
+	if !ok {
+		k.useful.Store(false)
+	}
+	return ok
+}
