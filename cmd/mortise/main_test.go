@@ -10,6 +10,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// Under the race detector a program sleeps a second when it ends, lest it
+	// miss something. The tests run hundreds.
+	if err := os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=20"); err != nil {
+		panic(err)
+	}
 	testscript.Main(leakChecked{m}, map[string]func(){"mortise": main})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -58,6 +59,7 @@ func runScripts(t *testing.T, glob string, setup func(*testscript.Env) (addr, db
 	testscript.Run(t, testscript.Params{
 		Files: files, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			addr, db, err := setup(env)
 			if err != nil || addr == "" {
 				return err

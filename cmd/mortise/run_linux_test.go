@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// undying is a command that ends by SIGKILL only, and so do its child, a
+// process that has left the process group, and an orphan.
+const undying = `trap '' TERM INT HUP
+loop='while :; do sleep 0.1; done'
+sh -c "$loop" &
+setsid sh -c "$loop" &
+(setsid sh -c "$loop" &)
+echo ready
+eval "$loop"`
+
+// beginMarked is begin for a command whose processes the test wants to know.
+func beginMarked(t *testing.T, addr string, args ...string) (*session, string) {
+	t.Helper()
+	mark := "MORTISE_TEST_MARK=" + t.Name()
+	s := prepare(addr, exec.Command("mortise", args...))
+	s.cmd.Env = append(s.cmd.Env, mark)
+	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
+	s.launch(t)
+	t.Cleanup(func() {
+		for _, pid := range marked(t, mark) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // left by a failed test
+		}
+	})
+	return s, mark
+}
+
+// marked returns the living processes with the mark in their environment,
+// without those that are mortise itself.
+func marked(t *testing.T, mark string) []int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, file := range files {
+		// A process that ends meanwhile has none. That of a zombie is empty.
+		env, _ := os.ReadFile(file)
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+		if !bytes.Contains(append(env, 0), []byte("\x00"+mark+"\x00")) || bytes.HasPrefix(line, []byte("mortise\x00")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func awaitDead(t *testing.T, mark string) {
+	t.Helper()
+	redistest.Eventually(t, "the command has ended", func() error {
+		if pids := marked(t, mark); len(pids) > 0 {
+			return fmt.Errorf("processes %v are alive", pids)
+		}
+		return nil
+	})
+}
+
+// Nothing of the command is alive when the key expires, although none of its
+// processes wants to end. The network to Redis hangs; the test asks beside it.
+func TestLostThenAllAreDeadBeforeTheKeyExpires(t *testing.T) {
+	for _, test := range []struct{ name, flag string }{
+		{"renewed", "--ttl"}, {"fixed", "--lease"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Single(t)
+			proxy := redistest.NewProxy(t, server.Addr())
+			s, mark := beginMarked(t, proxy.Addr(), "run", "job", test.flag, "6s", "-c", undying)
+			s.await(t, "ready\n")
+			if n := len(marked(t, mark)); n < 4 {
+				t.Fatalf("%d processes, want 4 at least", n)
+			}
+			proxy.Stall(redistest.Requests, redistest.Replies)
+			awaitDead(t, mark)
+			if left := server.Int(t, "PTTL", "job"); left <= 0 {
+				t.Errorf("when all were dead the key had %d ms left, want some", left)
+			}
+			s.wantStatus(t, 79)
+			text := s.out.text()
+			for _, want := range []string{`lost the lock "job"`, `the command was ended, because the lock "job" was lost`} {
+				if !strings.Contains(text, want) {
+					t.Errorf("it does not say %q", want)
+				}
+			}
+		})
+	}
+}
+
+// The same with a server that is stopped, by the clock: there is nobody to ask.
+func TestLostToAFrozenServer(t *testing.T) {
+	server := redistest.Single(t)
+	const ttl = 6 * time.Second
+	s, mark := beginMarked(t, server.Addr(), "run", "job", "--ttl", ttl.String(), "-c", undying)
+	s.await(t, "ready\n")
+
+	// The server stops as soon as a renewal was seen, long before the next.
+	var expiry time.Time
+	last := server.Int(t, "PTTL", "job")
+	redistest.Eventually(t, "a renewal", func() error {
+		asked := time.Now()
+		left := server.Int(t, "PTTL", "job")
+		before := last
+		last = left
+		if left <= before {
+			return errors.New("none yet")
+		}
+		server.Pause(t)
+		expiry = asked.Add(time.Duration(left) * time.Millisecond)
+		return nil
+	})
+	awaitDead(t, mark)
+	if now := time.Now(); now.After(expiry) {
+		t.Errorf("the last process died %v after the key could expire", now.Sub(expiry))
+	}
+	s.wantStatus(t, 79)
+}
+
+// A lock that is freed by force cannot be guarded any more, but the command
+// gets the time to end in order.
+func TestForcedThenTheCommandIsAsked(t *testing.T) {
+	server := redistest.Single(t)
+	s := begin(t, server.Addr(), "run", "job", "--ttl", "1s", "--kill-after", "500ms", "--signal", "USR1",
+		"-c", "trap 'echo asked; exit 4' USR1; echo ready; while :; do sleep 0.02; done")
+	s.await(t, "ready\n")
+	server.Must(t, "DEL", "job")
+	s.await(t, "asked\n")
+	s.wantStatus(t, 79)
+}
+
+func TestOnLostWarn(t *testing.T) {
+	server := redistest.Single(t)
+	s := begin(t, server.Addr(), "run", "job", "--ttl", "500ms", "--on-lost", "warn",
+		"-c", "trap 'exit 4' USR1; echo ready; while :; do sleep 0.02; done")
+	s.await(t, "ready\n")
+	server.Must(t, "DEL", "job")
+	s.await(t, `lost the lock "job"`)
+	s.signal(t, syscall.SIGUSR1)
+	s.wantStatus(t, 4)
+}
+
+// When a lock is lost, a run for another lock inside goes too, with all that
+// it guards.
+func TestLostAroundAnotherRun(t *testing.T) {
+	server := redistest.Single(t)
+	s, mark := beginMarked(t, server.Addr(), "run", "outer", "--ttl", "1s", "--", "mortise", "run", "inner", "--ttl", "1s", "-c", undying)
+	s.await(t, "ready\n")
+	server.Must(t, "DEL", "outer")
+	s.wantStatus(t, 79)
+	if pids := marked(t, mark); len(pids) > 0 {
+		t.Errorf("processes %v are alive", pids)
+	}
+}
+
+// If mortise is killed, its command goes too, and the lock ends with its TTL.
+func TestKilledMortise(t *testing.T) {
+	server := redistest.Single(t)
+	s, mark := beginMarked(t, server.Addr(), "run", "job", "--ttl", "3s", "--", "sleep", "1000")
+	awaitHeld(t, server, "job")
+	redistest.Eventually(t, "the command runs", func() error {
+		if len(marked(t, mark)) == 0 {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	s.signal(t, syscall.SIGKILL)
+	awaitDead(t, mark)
+	if left := server.Int(t, "PTTL", "job"); left > 3000 || left == -1 {
+		t.Errorf("the key has %d ms left, want 3000 at most", left)
+	}
+	redistest.Eventually(t, "the lock ends", func() error {
+		if server.Int(t, "EXISTS", "job") == 1 {
+			return errors.New("it is held")
+		}
+		return nil
+	})
+}
+
+// What a command leaves in the background goes on, and mortise says so.
+func TestLeftInTheBackground(t *testing.T) {
+	server := redistest.Single(t)
+	s, mark := beginMarked(t, server.Addr(), "run", "job", "-c", "setsid sleep 1000 >/dev/null 2>&1 & exit 6")
+	s.wantStatus(t, 6)
+	if !strings.Contains(s.out.text(), "left 1 of its processes running") {
+		t.Error("it does not say that a process is left")
+	}
+	if n := len(marked(t, mark)); n != 1 {
+		t.Errorf("%d processes are left, want 1", n)
+	}
+}

@@ -1,0 +1,153 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// limit bounds every wait. It is far above what a wait takes, so that a busy
+// machine does not fail tests.
+const limit = 60 * time.Second
+
+// session is a mortise that runs beside the test.
+type session struct {
+	cmd    *exec.Cmd
+	out    transcript // what it and its command write, both streams
+	exited chan struct{}
+}
+
+// begin starts mortise with the server at addr. The test's end kills it.
+func begin(t *testing.T, addr string, args ...string) *session {
+	t.Helper()
+	s := prepare(addr, exec.Command("mortise", args...))
+	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
+	s.launch(t)
+	return s
+}
+
+func prepare(addr string, cmd *exec.Cmd) *session {
+	cmd.Env = append(os.Environ(), "MORTISE_REDIS_URL=redis://"+addr)
+	cmd.WaitDelay = limit // for its descendants to close their output
+	return &session{cmd: cmd, exited: make(chan struct{})}
+}
+
+func (s *session) launch(t *testing.T) {
+	t.Helper()
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = s.cmd.Wait() // ProcessState tells
+		close(s.exited)
+	}()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		<-s.exited
+		if t.Failed() {
+			t.Logf("%q wrote:\n%s", s.cmd.Args, s.out.text())
+		}
+	})
+}
+
+func (s *session) signal(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		t.Fatalf("%v: %v", sig, err)
+	}
+}
+
+// await waits until text was written.
+func (s *session) await(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(limit)
+	for {
+		have, more := s.out.look()
+		if strings.Contains(have, text) {
+			return
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			t.Fatalf("%q was not written", text)
+		}
+	}
+}
+
+// status waits for the end and returns the exit status.
+func (s *session) status(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-s.exited:
+		return s.cmd.ProcessState.ExitCode()
+	case <-time.After(limit):
+		t.Fatal("mortise does not end")
+		return 0
+	}
+}
+
+func (s *session) wantStatus(t *testing.T, want int) {
+	t.Helper()
+	if got := s.status(t); got != want {
+		t.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// transcript is an output that can be waited for.
+type transcript struct {
+	mu   sync.Mutex // guards what follows
+	buf  bytes.Buffer
+	more chan struct{} // closed by the next write
+}
+
+func (o *transcript) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.more != nil {
+		close(o.more)
+		o.more = nil
+	}
+	return o.buf.Write(p)
+}
+
+func (o *transcript) look() (string, <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.more == nil {
+		o.more = make(chan struct{})
+	}
+	return o.buf.String(), o.more
+}
+
+func (o *transcript) text() string {
+	text, _ := o.look()
+	return text
+}
+
+// awaitHeld waits until somebody holds the lock.
+func awaitHeld(t *testing.T, server *redistest.Server, name string) {
+	t.Helper()
+	redistest.Eventually(t, name+" is held", func() error {
+		if server.Int(t, "EXISTS", name) == 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+}
+
+func wantFree(t *testing.T, server *redistest.Server, name string) {
+	t.Helper()
+	if server.Int(t, "EXISTS", name) != 0 {
+		t.Errorf("the lock %s is held, want free", name)
+	}
+}
