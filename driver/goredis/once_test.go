@@ -299,10 +299,10 @@ func TestCloseWaitsForAbandonedCalls(t *testing.T) {
 	server := redistest.Single(t)
 	proxy := redistest.NewProxy(t, server.Addr())
 	client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ReadTimeout: time.Second})
-	ended := make(chan error, 100)
+	ended := make(chan struct{}, 100)
 	client.AddHook(hook(func(_ context.Context, _ []redis.Cmder, next func() error) error {
 		err := next()
-		ended <- err
+		ended <- struct{}{}
 		return err
 	}))
 	d := wrap(t, client)
