@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// The README shows what the command really prints: every command in its
+// console blocks is run, but for make test, which is running. Numbers, times
+// and ids differ; nothing else may.
+func TestReadmeShowsWhatTheCommandPrints(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := memredis.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	ran := 0
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+		for _, session := range strings.Split("\n"+block[1], "\n$ ")[1:] {
+			command, want, _ := strings.Cut(session, "\n")
+			if command == "make test" {
+				continue
+			}
+			ran++
+			command = strings.ReplaceAll(command, "go run ./cmd/mortise", "mortise")
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+			cmd.Env = append(os.Environ(), "MORTISE_REDIS_URL=redis://"+server.Addr())
+			if strings.Contains(command, "demo") {
+				cmd.Env = append(os.Environ(), "MORTISE_REDIS_URL=")
+			}
+			got, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("$ %s: %v\n%s", command, err, got)
+				continue
+			}
+			printed := make(map[string]bool)
+			for _, line := range shapes(string(got)) {
+				printed[line] = true
+			}
+			for _, line := range shapes(want) {
+				if !printed[line] {
+					t.Errorf("$ %s: the README shows %q, but it printed\n%s", command, line, got)
+				}
+			}
+		}
+	}
+	if ran < 2 {
+		t.Errorf("%d commands of the README were run, want two at least: is it read right?", ran)
+	}
+}
+
+var (
+	ids    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
+	times  = regexp.MustCompile(`[0-9.]+ ?(µs|ms|s)\b`)
+	digits = regexp.MustCompile(`[0-9]+`)
+	spaces = regexp.MustCompile(` +`)
+)
+
+// shapes returns the lines of a text without what differs from run to run.
+func shapes(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		line = ids.ReplaceAllString(line, "ID")
+		line = times.ReplaceAllString(line, "TIME")
+		line = digits.ReplaceAllString(line, "N")
+		lines = append(lines, strings.TrimSpace(spaces.ReplaceAllString(line, " ")))
+	}
+	return lines
+}
