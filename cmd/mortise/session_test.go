@@ -151,3 +151,15 @@ func wantFree(t *testing.T, server *redistest.Server, name string) {
 		t.Errorf("the lock %s is held, want free", name)
 	}
 }
+
+// heldError reports an error as long as somebody holds the lock.
+func heldError(t *testing.T, server *redistest.Server, name string) error {
+	t.Helper()
+	if server.Int(t, "EXISTS", name) == 1 {
+		return errors.New("it is held")
+	}
+	return nil
+}
+
+// sessionLeader puts a process into a session whose terminal its stdin is.
+func sessionLeader() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true, Setctty: true} }

@@ -44,8 +44,9 @@ func (c *child) pause(by syscall.Signal) {
 
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
-	signal.Reset(syscall.SIGTSTP)
-	_ = syscall.Kill(0, syscall.SIGTSTP) // all of the job; it has no effect on one that no shell controls
+	// All of the job. It has no effect on one that no shell controls. SIGTSTP
+	// would not stop us: once it was caught, Go ignores it for good.
+	_ = syscall.Kill(0, syscall.SIGTTIN)
 	timer := time.NewTimer(resumeLimit)
 	select {
 	case <-continued:
@@ -53,7 +54,6 @@ func (c *child) pause(by syscall.Signal) {
 	}
 	timer.Stop()
 	signal.Stop(continued)
-	c.catchStops()
 	if c.held.Err() != nil && !c.plan.warn {
 		return // supervise ends it
 	}
