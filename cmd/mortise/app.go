@@ -105,3 +105,6 @@ func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Cli
 	}
 	return mortise.New(d, &options), nil
 }
+
+// leave closes a client that has done its work: nothing depends on how.
+func leave(client *mortise.Client) { _ = client.Close() }

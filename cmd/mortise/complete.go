@@ -51,7 +51,7 @@ func (a *app) findNames(ctx context.Context, prefix string, found chan<- cobra.C
 		return
 	}
 	client := mortise.New(d, &asking)
-	defer client.Close()
+	defer leave(client)
 	count := 0
 	for s, err := range client.Locks(ctx, globQuote(prefix)+"*") {
 		if err != nil || count == completionNames {

@@ -40,7 +40,7 @@ func listCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer client.Close()
+			defer leave(client)
 			states := []mortise.State{}
 			for state, err := range client.Locks(cmd.Context(), pattern) {
 				if err != nil {

@@ -10,11 +10,13 @@ import (
 const runLong = `run waits for the lock NAME, runs a command while it holds the lock, and
 releases it when the command has ended. It exits with the command's own status.
 
-While the command runs, the lock is renewed; if this process dies, it becomes
-free after --ttl. If the lock gets lost, because Redis cannot be reached or
-somebody freed the lock, the command is ended: it gets SIGTERM (--signal), and
-SIGKILL after --kill-after, together with everything it has started. That
-happens so early that all of it is dead before anybody else can have the lock.
+While the command runs, the lock is renewed; if this process dies, the lock
+becomes free after --ttl. (On Linux the command is killed at once then.) If Redis
+cannot be reached, so that the lock would be lost, the command is ended first: it
+gets SIGTERM (--signal), and SIGKILL after --kill-after, together with all that it
+has started. That happens early enough for all of it to be dead before anybody
+else can have the lock. If somebody has freed the lock by force, the command is
+ended as soon as that is noticed, a third of --ttl later at most.
 
 The command runs in a process group of its own. SIGINT, SIGTERM, SIGHUP,
 SIGQUIT, SIGUSR1, SIGUSR2 and SIGCONT go to that group. On a terminal it is in
@@ -72,7 +74,7 @@ func runCommand(a *app) *cobra.Command {
 	flags.Var(&f.lease, "lease", "take the lock for `DUR` and no longer, and do not renew it")
 	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
 	flags.Var(&f.killAfter, "kill-after", "when the lock is lost, kill `DUR` after the signal; half the lease at most")
-	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the lock is lost: `kill` the command, or only warn and let it go on")
+	flags.StringVar(&f.onLost, "on-lost", "kill", "`ACTION` when the lock is lost: kill ends the command; warn lets it go on, and its status counts")
 	flags.StringVar(&f.signal, "signal", "TERM", "the `SIG`nal that asks the command to end when the lock is lost")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say what happens")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -48,6 +48,10 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, settl
 	if p.wait > 0 {
 		inTime = time.AfterFunc(p.wait, func() { cancel(errWaitOver) }).Stop
 	}
+	if p.verbose {
+		notice := time.AfterFunc(time.Second, func() { a.say("waiting for %s", shown(p.name)) })
+		defer notice.Stop()
+	}
 	hold, held, err := take(ctx)
 	if !inTime() {
 		<-ctx.Done() // the timer runs its function

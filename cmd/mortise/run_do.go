@@ -25,7 +25,7 @@ func (a *app) run(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer leave(client)
 	lock := client.Lock(p.name).With(p.lock)
 	covered, err := a.covered(ctx, lock)
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *app) run(ctx context.Context, p *plan) error {
 // become replaces this process by the command: the run around it holds the
 // lock, and guards the group that both are in.
 func (a *app) become(client *mortise.Client, p *plan) error {
-	_ = client.Close() // it has done its work
+	leave(client)
 	return startError(p, syscall.Exec(p.path, p.argv, os.Environ()))
 }
 

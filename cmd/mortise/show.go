@@ -26,7 +26,7 @@ func showCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer client.Close()
+			defer leave(client)
 			state, err := client.Lock(args[0]).Inspect(cmd.Context())
 			if err != nil {
 				return err

@@ -117,3 +117,15 @@ func TestReleaseWithoutRedis(t *testing.T) {
 		t.Error("it does not say what has become of the lock")
 	}
 }
+
+// A server that accepts connections and answers nothing is unreachable, and
+// found so within seconds.
+func TestSilentRedis(t *testing.T) {
+	server := redistest.Single(t)
+	server.Pause(t)
+	s := begin(t, server.Addr(), "run", "job", "--", "echo", "ran")
+	s.wantStatus(t, 69)
+	if text := s.out.text(); strings.Contains(text, "ran\n") || !strings.Contains(text, "Tried redis://"+server.Addr()) {
+		t.Errorf("it wrote %q, want where it has tried", text)
+	}
+}

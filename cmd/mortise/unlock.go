@@ -41,7 +41,7 @@ func unlockCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer client.Close()
+			defer leave(client)
 			lock := client.Lock(args[0])
 			switch {
 			case byOwner:
