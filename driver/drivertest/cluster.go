@@ -127,7 +127,7 @@ func moved(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	}
 	redistest.Eventually(t, "Shard follows", func() error {
 		if a, b := d.Shard(key), d.Shard(there); a != b {
-			return fmt.Errorf("Shard = %q and %q for keys of one master", a, b)
+			return fmt.Errorf("keys of one master have the shards %q and %q", a, b)
 		}
 		eval(t, d, incr, []string{key})
 		return nil

@@ -111,7 +111,7 @@ func (n *node) session() bool {
 		select {
 		case <-n.sub.closing:
 			return true
-		case <-broken:
+		case <-broken: //nolint:errcheck // that it is broken says enough
 			return true
 		case <-again.C:
 			n.retryLater()
