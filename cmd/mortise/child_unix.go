@@ -188,8 +188,25 @@ func passed(t time.Time) bool {
 	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
 }
 
+// lastBreath is how long processes get to end that got the same signal as the
+// command, or have seen it end.
+const lastBreath = 200 * time.Millisecond
+
 // left returns how many processes the command has left behind.
 func (c *child) left() int {
-	c.reap()
-	return c.family.count()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(lastBreath); ; {
+		c.reap()
+		n := c.family.count()
+		if n == 0 {
+			return 0
+		}
+		select {
+		case <-tick.C:
+		case <-c.died:
+		case <-limit:
+			return n
+		}
+	}
 }

@@ -62,8 +62,10 @@ func (a *app) under(hold *mortise.Hold, held context.Context, p *plan, signals <
 	}
 	status := c.supervise(signals)
 	err = a.release(hold, p, signals)
-	if left := c.left(); left > 0 && c.lost == nil {
-		a.say("the command has left %d of its processes running; they are not under the lock any more", left)
+	if c.lost == nil {
+		if n := c.left(); n > 0 {
+			a.say("the command has left %d of its processes running; they are not under the lock any more", n)
+		}
 	}
 	switch {
 	case c.lost != nil && !p.warn:

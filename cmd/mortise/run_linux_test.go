@@ -29,7 +29,7 @@ eval "$loop"`
 // beginMarked is begin for a command whose processes the test wants to know.
 func beginMarked(t *testing.T, addr string, args ...string) (*session, string) {
 	t.Helper()
-	mark := "MORTISE_TEST_MARK=" + t.Name()
+	mark := fmt.Sprintf("MORTISE_TEST_MARK=%d/%s", os.Getpid(), t.Name())
 	s := prepare(addr, exec.Command("mortise", args...))
 	s.cmd.Env = append(s.cmd.Env, mark)
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out

@@ -142,12 +142,13 @@ func TestTerminalInAPipeline(t *testing.T) {
 	typeIn(t, terminal, "two\n")
 	s.await(t, "got two\r\n")
 	// Ctrl-Z stops all of it.
-	typeIn(t, terminal, "mortise run job -- sh -c 'echo ready; sleep 1000' | cat\n")
+	typeIn(t, terminal, "mortise run job -- sh -c 'trap \"echo goes on\" CONT; echo ready; while :; do sleep 0.02; done' | cat\n")
 	s.await(t, "ready\r\n")
 	typeIn(t, terminal, "\x1a")
 	s.await(t, "stopped; the lock")
 	typeIn(t, terminal, "echo the shell $((40 + 2)); fg\n")
 	s.await(t, "the shell 42\r\n")
+	s.await(t, "goes on\r\n") // or the shell would be interrupted
 	typeIn(t, terminal, "\x03")
 	redistest.Eventually(t, "the lock is free", func() error { return heldError(t, server, "job") })
 	typeIn(t, terminal, "exit 3\n")
