@@ -58,6 +58,9 @@ func (r *request) reenter(ctx context.Context) (*Hold, error) {
 			return nil, nil
 		}
 		if r.lock.options.NonReentrant {
+			if err := l.state(); err != nil && err != ErrReleased {
+				return nil, err
+			}
 			return nil, ErrReentry
 		}
 		hold, err := l.reenter(ctx, r.lock)
@@ -107,8 +110,8 @@ func (r *request) granted(ctx context.Context) (*Hold, error) {
 		return nil, &LostError{Reason: LostExpired, Err: errors.New("the answer of Redis came after the time was over")}
 	}
 	k.client.watchdog.Add(&l.watch, r.start, trust, k.renewed())
-	r.owner.add(l)
 	hold := l.hold(ctx, k.renewed())
+	r.owner.add(l) // siblings may use it from here on
 	if !k.client.granted(l) {
 		l.end(ErrClosed)
 		_, _ = k.release(k.client.lingerer, r.id) // else it stands until its time is over
@@ -155,6 +158,9 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 			timer.Reset(r.patience())
 		} else if head {
 			timer.Reset(jitter(poll))
+		} else {
+			hints = nil // they are for the head
+			timer.Stop()
 		}
 		look = false
 		select {

@@ -24,6 +24,7 @@ type Client struct {
 	id       string // a UUID, the first part of every owner on the wire
 	serial   atomic.Uint64
 	announce atomic.Pointer[script.Publish] // set once the topology is known
+	cluster  atomic.Bool                    // the same
 	watchdog *watchdog.Watchdog
 	hub      *hub.Hub
 
@@ -164,6 +165,7 @@ func (c *Client) publish(ctx context.Context, name string) (script.Publish, erro
 			return 0, invalid("%v", err)
 		}
 	}
+	c.cluster.Store(topology.Cluster)
 	p := c.options.PubSub.on(topology)
 	c.announce.Store(&p)
 	return p, nil
@@ -207,7 +209,7 @@ func (c *Client) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog
 // server those are all; on a cluster those of one slot.
 func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Lease, members [][]int) {
 	last := make(map[int]int) // slot -> its group that has room
-	cluster := len(leases) > 0 && c.driver.Shard(leases[0].Key) != ""
+	cluster := c.cluster.Load()
 	for i, l := range leases {
 		slot := 0
 		if cluster {

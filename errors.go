@@ -163,11 +163,14 @@ func contextError(ctx context.Context) error {
 // because is the meaning of an error for a caller whose context may have ended
 // meanwhile: then the error says so as well.
 func because(ctx context.Context, err error) error {
-	err = meaning(err)
-	if end := ctx.Err(); end != nil && !errors.Is(err, end) {
-		return fmt.Errorf("%w: %w", contextError(ctx), err)
+	end := ctx.Err()
+	switch {
+	case end == nil:
+		return meaning(err)
+	case errors.Is(err, end):
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %w", contextError(ctx), meaning(err))
 }
 
 func invalid(format string, args ...any) error {
@@ -177,7 +180,7 @@ func invalid(format string, args ...any) error {
 // meaning gives a driver's error its place among the sentinels.
 func meaning(err error) error {
 	var e *driver.Error
-	if !errors.As(err, &e) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if !errors.As(err, &e) {
 		return err
 	}
 	switch e.Class {

@@ -46,7 +46,8 @@ func (h *Hold) Valid() bool { return h.ctx.Err() == nil || h.lease.valid(h) }
 // [ErrUnknownOutcome] if the lock is free of this hold, but nobody can say
 // whether it was still held until now, because Redis' reply was lost;
 // [ErrUnreachable] if Redis did not answer until the lease was over;
-// [ErrDenied] if Redis released the lock but did not allow waking others.
+// [ErrDenied] if Redis refused the release, or released the lock but did not
+// allow waking others; the text says which.
 func (h *Hold) Unlock() error {
 	if err := h.lease.unlock(h); err != nil {
 		return &Error{Op: "unlock", Name: h.lease.name, Err: err}

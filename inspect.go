@@ -150,6 +150,8 @@ func isUUID(s string) bool {
 // lock is known by its form: a hash whose only field is a UUID, a colon and
 // more. It is no place for a hot path: it looks at every key that matches.
 //
+// The client must not be closed inside the loop: Close waits for the walk.
+//
 // An error ends the walk; it comes with a zero State. Errors are those of
 // [Lock.Inspect].
 func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[State, error] {

@@ -2,6 +2,7 @@ package mortise
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -48,7 +49,11 @@ func newLease(r *request) *lease {
 		longest: k.ttl(), turn: make(chan struct{}, 1),
 	}
 	ttl := k.client.options.Lease
-	l.watch = watchdog.Lease{Key: k.name, Owner: r.id, TTL: ttl, Trust: k.options.trust(ttl), Lost: l.lost}
+	renewals := k.options
+	if renewals.Lease > 0 {
+		renewals = LockOptions{} // a fixed lease's margin may be longer than the renewed lease
+	}
+	l.watch = watchdog.Lease{Key: k.name, Owner: r.id, TTL: ttl, Trust: renewals.trust(ttl), Lost: l.lost}
 	return l
 }
 
@@ -140,39 +145,47 @@ func (l *lease) pass() { <-l.turn }
 
 // reenter adds a hold to a lease that the owner has. It returns ErrReleased if
 // the lease was released before its turn came.
-func (l *lease) reenter(ctx context.Context, k *Lock) (*Hold, error) {
+func (l *lease) reenter(ctx context.Context, k *Lock) (h *Hold, err error) {
+	doubt, err := l.client.call(ctx, l.client.options.RetryFor, func(ctx context.Context) (err error) {
+		h, err = l.attempt(ctx, k)
+		return err
+	})
+	if err != nil && doubt {
+		l.client.background(l.recount)
+	}
+	return h, err
+}
+
+// attempt re-enters once. It has the turn no longer than that, so that others
+// can unlock while Redis refuses.
+func (l *lease) attempt(ctx context.Context, k *Lock) (*Hold, error) {
 	if err := l.take(ctx); err != nil {
-		return nil, err
+		return nil, final(err)
 	}
 	defer l.pass()
 	if err := l.state(); err != nil {
-		return nil, err
+		return nil, final(err)
 	}
 	l.mu.Lock()
 	count, ttl := len(l.holds)+1, k.ttl()
 	l.longest = max(l.longest, ttl)
 	l.mu.Unlock()
-	var start time.Time
-	var ok bool
-	doubt, err := l.client.call(ctx, l.client.options.RetryFor, func(ctx context.Context) (err error) {
-		start = time.Now()
-		ok, err = l.kind.reenter(ctx, l.id, count, ttl)
-		return err
-	})
+	start := time.Now()
+	ok, err := l.kind.reenter(ctx, l.id, count, ttl)
 	if err != nil {
-		if doubt {
-			l.client.background(l.recount)
-		}
 		return nil, err
 	}
 	if !ok || !l.client.watchdog.Confirm(&l.watch, start, k.options.trust(ttl)) {
 		l.end(l.over())
-		return nil, l.state()
+		return nil, final(l.state())
 	}
 	h := l.hold(ctx, k.renewed())
 	l.keep()
 	return h, nil
 }
+
+// final makes an error of our own one that call does not try again.
+func final(err error) error { return &driver.Error{Class: driver.Other, Err: err} }
 
 // recount writes the true count again after a re-entry whose outcome is not
 // known, so that others do not read too high a number.
@@ -215,28 +228,38 @@ func (l *lease) unlock(h *Hold) error {
 	l.mu.Unlock()
 	h.cancel(ErrReleased)
 
+	for ended == nil {
+		ctx, cancel := l.whileTrusted()
+		err := l.take(ctx)
+		cancel()
+		if err == nil {
+			break
+		}
+		if errors.Is(err, ErrClosed) {
+			l.end(ErrClosed)
+		}
+		ended = l.state() // nil if it was renewed meanwhile
+	}
 	if ended != nil {
 		if l.drop(h) == 0 {
 			l.bury(ended)
 		}
 		return ended
 	}
-	// Past this instant Redis has let the key expire by itself.
-	ctx, cancel := context.WithDeadline(context.Background(), l.client.watchdog.Until(&l.watch))
-	defer cancel()
-	if err := l.take(ctx); err != nil {
-		if l.drop(h) == 0 {
-			l.owner.remove(l)
-		}
-		l.end(l.over())
-		return l.state()
-	}
 	defer l.pass()
+	ctx, cancel := l.whileTrusted()
+	defer cancel()
 	if rest := l.drop(h); rest > 0 {
 		l.keep()
 		return l.leave(ctx, rest)
 	}
 	return l.release(ctx)
+}
+
+// whileTrusted returns a context that ends when trust in the lease does, as
+// things stand: soon after that, Redis lets the key expire by itself.
+func (l *lease) whileTrusted() (context.Context, context.CancelFunc) {
+	return context.WithDeadline(context.Background(), l.client.watchdog.Until(&l.watch))
 }
 
 // drop removes h and returns how many holds are left.

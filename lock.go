@@ -91,6 +91,13 @@ func (k *Lock) TryLock(ctx context.Context) (*Hold, context.Context, error) {
 func (k *Lock) enter(ctx context.Context, op string, wait bool) (*Hold, context.Context, error) {
 	hold, err := k.take(ctx, wait)
 	if err != nil {
+		select {
+		case <-k.client.done:
+			if !errors.Is(err, ErrClosed) {
+				err = fmt.Errorf("%w: %w", ErrClosed, err)
+			}
+		default:
+		}
 		return nil, ctx, &Error{Op: op, Name: k.name, Err: because(ctx, err)}
 	}
 	return hold, hold.ctx, nil
@@ -120,7 +127,7 @@ func (k *Lock) take(ctx context.Context, wait bool) (*Hold, error) {
 		r.owner = new(owner)
 	}
 	hold, err := r.run(ctx, wait)
-	if err != nil && r.doubt {
+	if r.doubt && (err != nil || hold.lease.id != r.id) {
 		c.abandon(k, r.id, k.ttl())
 	}
 	return hold, err
@@ -157,7 +164,7 @@ func (k *Lock) ForceUnlock(ctx context.Context) (*Holder, error) {
 		}
 		by, ok := plainHolder(key)
 		if !ok {
-			return nil, &Error{Op: op, Name: k.name, Err: fmt.Errorf("%w: it holds a %s that is no plain lock", ErrWrongKind, key.Type)}
+			return nil, &Error{Op: op, Name: k.name, Err: notPlain(key)}
 		}
 		if freed, err := k.free(ctx, op, by.Owner); freed {
 			return &by, err
@@ -172,7 +179,24 @@ func (k *Lock) ForceUnlock(ctx context.Context) (*Holder, error) {
 // tool for operators: the holder is not asked. Everything else is as with
 // [Lock.ForceUnlock].
 func (k *Lock) UnlockOwner(ctx context.Context, owner string) (bool, error) {
-	return k.free(ctx, "unlock owner", owner)
+	const op = "unlock owner"
+	key, err := k.read(ctx, op)
+	if err != nil || key.Type == "none" {
+		return false, err
+	}
+	by, ok := plainHolder(key)
+	if !ok {
+		return false, &Error{Op: op, Name: k.name, Err: notPlain(key)}
+	}
+	if by.Owner != owner {
+		return false, nil
+	}
+	return k.free(ctx, op, owner)
+}
+
+// notPlain is the error for a name that holds something else than a plain lock.
+func notPlain(key script.Key) error {
+	return fmt.Errorf("%w: it holds a %s that is no plain lock", ErrWrongKind, key.Type)
 }
 
 // free frees the lock of one owner. It may report true with an error: freed,
@@ -187,7 +211,7 @@ func (k *Lock) free(ctx context.Context, op, owner string) (freed bool, err erro
 		again = again || (err != nil && driver.ClassOf(err) == driver.Unknown)
 		return err
 	})
-	if freed {
+	if freed || errors.Is(err, ErrUnknownOutcome) { // in either case it is not that owner's any more
 		k.forced(owner)
 	}
 	return freed, err

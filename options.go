@@ -89,7 +89,8 @@ type LockOptions struct {
 	// Margin is how long before the key can expire the hold's context ends.
 	// Work that needs time to stop safely asks for a wider one. It must be
 	// less than the lease. Default, and least value: a hundredth of the lease
-	// and 2 ms, or half of a lease of a few milliseconds.
+	// and 2 ms, or half of a lease of a few milliseconds. It counts for the hold
+	// that takes the lock; a re-entry has the margin of the lease it enters.
 	Margin time.Duration
 
 	// NonReentrant makes taking a lock that the context's owner holds already

@@ -121,19 +121,31 @@ func (c *Client) listen(name, channel string, kind hub.Kind) *hub.Listener {
 // granted notes that l is held now. Those who wait for the same lock on behalf
 // of the same owner are woken: they can re-enter. It reports false if the
 // client was closed meanwhile.
+//
+// A lease of this client that was thought to be held is not: Redis has given
+// the lock to another one.
 func (c *Client) granted(l *lease) bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.closed {
+		c.mu.Unlock()
 		return false
 	}
-	c.held[l.name] = l
+	former := c.held[l.name]
+	l.mu.Lock()
+	if l.ended == nil { // else it was lost meanwhile, and would never be removed
+		c.held[l.name] = l
+	}
+	l.mu.Unlock()
 	if q := c.queues[l.name]; q != nil {
 		for w := q.head; w != nil; w = w.next {
 			if w.owner == l.owner {
 				w.signal()
 			}
 		}
+	}
+	c.mu.Unlock()
+	if former != nil {
+		former.end(&LostError{Reason: LostTaken})
 	}
 	return true
 }
