@@ -12,8 +12,9 @@ import (
 
 // What a caller may want to tell apart. Every error that this package returns
 // is an [*Error] that matches, with [errors.Is], at least one of these or the
-// error of the caller's context. The client library's own errors stay
-// matchable too.
+// error of the caller's context; only an error reply of Redis that none of them
+// covers, such as that of a server without Lua, stays what it is. The client
+// library's own errors stay matchable too.
 var (
 	// ErrLocked: somebody else holds the lock. errors.As finds a *HeldError
 	// that says who, if Redis was asked.

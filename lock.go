@@ -141,8 +141,9 @@ func (k *Lock) renewed() bool { return k.options.Lease == 0 }
 
 // ForceUnlock frees the lock whoever holds it, and returns that holder, or nil
 // if nobody did. Others who wait are woken. The holder is not asked and, if it
-// is a mortise client, learns of it at the next renewal at the latest, within
-// a third of its lease: until then two may believe that they hold the lock.
+// is a mortise client, learns of it at the next renewal, within a third of its
+// lease; one with a fixed lease, which is not renewed, at its end or at Unlock.
+// Until then two may believe that they hold the lock.
 //
 // It looks who holds the lock and frees it of that holder; should the lock
 // change hands in between, it looks again. So it takes two round trips, and

@@ -17,7 +17,9 @@ type Options struct {
 	// RetryFor is how long an operation goes on trying while Redis cannot be
 	// reached or cannot serve (loading, failing over, resharding), before it
 	// returns ErrUnreachable. The operation's context ends it earlier. A
-	// negative value means for as long as the context lasts. Default 10 s.
+	// negative value means for as long as the context lasts. Goroutines that
+	// queue for one lock ask one after the other, and each has that time; a
+	// deadline bounds the whole. Default 10 s.
 	RetryFor time.Duration
 
 	// PubSub says how releases are announced and heard on a Redis Cluster. It
