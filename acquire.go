@@ -5,24 +5,21 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
-
-	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/script"
 )
 
 // request is one call of Lock or TryLock.
 type request struct {
-	lock  *Lock
+	lock  *locker
 	owner *owner
 	id    string     // the lease's, drawn before the first attempt
 	start time.Time  // of the last attempt
 	doubt bool       // an attempt's outcome is not known
+	used  bool       // there is a lease with that id
 	held  *HeldError // who was in the way at the last attempt
 }
 
 // run returns a hold as soon as there is one to have.
 func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
-	c, name := r.lock.client, r.lock.name
 	if hold, err := r.reenter(ctx); hold != nil || err != nil {
 		return hold, err
 	}
@@ -36,16 +33,20 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 		}
 		return nil, r.held
 	}
-	if !c.claim(name) {
-		return r.wait(ctx, c.join(name, r.owner, false))
+	if q, ok := r.lock.kind.(queuer); ok {
+		return q.wait(ctx, r)
+	}
+	c, p := r.lock.client, r.lock.place
+	if !c.claim(p) {
+		return r.wait(ctx, c.join(p, r.owner, false))
 	}
 	hold, err := r.attempt(ctx)
 	if hold != nil || err != nil {
-		c.unclaim(name)
+		c.unclaim(p)
 		return hold, err
 	}
-	w := c.join(name, r.owner, true)
-	c.unclaim(name)
+	w := c.join(p, r.owner, true)
+	c.unclaim(p)
 	return r.wait(ctx, w)
 }
 
@@ -53,7 +54,7 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 // nil and no error.
 func (r *request) reenter(ctx context.Context) (*Hold, error) {
 	for {
-		l := r.owner.lease(r.lock.client, r.lock.name)
+		l := r.owner.lease(r.lock.client, r.lock.place)
 		if l == nil {
 			return nil, nil
 		}
@@ -79,11 +80,10 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	if r.id == "" {
 		r.id = c.newID()
 	}
-	var ok bool
-	var by script.Holder
+	var got grant
 	doubt, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
 		r.start = time.Now()
-		ok, by, err = k.acquire(ctx, r.id, k.ttl())
+		got, err = k.kind.acquire(ctx, r.id, k.ttl())
 		return err
 	})
 	r.doubt = r.doubt || doubt
@@ -93,17 +93,18 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 		}
 		return nil, err
 	}
-	if !ok {
-		r.held = &HeldError{Holder: Holder{Owner: by.Owner, Count: by.Count}, TTL: by.TTL}
+	if !got.ok {
+		r.held = &HeldError{Holder: Holder{Owner: got.by.Owner, Count: got.by.Count}, TTL: got.by.TTL}
 		return nil, nil
 	}
-	return r.granted(ctx)
+	return r.granted(ctx, got.token)
 }
 
 // granted makes a hold of a lease that Redis has given.
-func (r *request) granted(ctx context.Context) (*Hold, error) {
+func (r *request) granted(ctx context.Context, token int64) (*Hold, error) {
 	k := r.lock
 	l := newLease(r)
+	l.token = token
 	trust := k.options.trust(k.ttl())
 	if time.Since(r.start) >= trust {
 		r.doubt = true // it may still stand in Redis
@@ -114,9 +115,10 @@ func (r *request) granted(ctx context.Context) (*Hold, error) {
 	r.owner.add(l) // siblings may use it from here on
 	if !k.client.granted(l) {
 		l.end(ErrClosed)
-		_, _ = k.release(k.client.lingerer, r.id) // else it stands until its time is over
+		_, _ = k.kind.release(k.client.lingerer, r.id) // else it stands until its time is over
 		return nil, ErrClosed
 	}
+	r.used = true
 	return hold, nil
 }
 
@@ -129,10 +131,11 @@ const poll = time.Second
 func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 	k := r.lock
 	c := k.client
-	defer c.leave(k.name, w)
+	defer c.leave(k.place, w)
 
 	var hints <-chan struct{}
 	var pace pacer
+	refusals := 0
 	timer := time.NewTimer(poll)
 	timer.Stop() // only the head looks for itself
 	defer timer.Stop()
@@ -142,7 +145,7 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 		if hold, err := r.reenter(ctx); hold != nil || err != nil {
 			return hold, err
 		}
-		head, local := c.turnOf(k.name, w)
+		head, local := c.turnOf(k.place, w)
 		if head && (look || !local) {
 			if !asked {
 				if hold, err := r.attempt(ctx); hold != nil || err != nil {
@@ -150,12 +153,17 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 				}
 			}
 			asked = false
-			listener := c.listen(k.name, keyspace.LockChannel(k.name), k.hearing())
-			hints = listener.Hints()
-			if err := listener.Refused(); err != nil {
-				return nil, err
+			if k.pause != nil {
+				timer.Reset(k.pause(refusals))
+				refusals++
+			} else {
+				listener := c.listen(k.place, k.kind.channel(), k.hearing())
+				hints = listener.Hints()
+				if err := listener.Refused(); err != nil {
+					return nil, err
+				}
+				timer.Reset(r.patience())
 			}
-			timer.Reset(r.patience())
 		} else if head {
 			timer.Reset(jitter(poll))
 		} else {

@@ -35,9 +35,9 @@ type Client struct {
 
 	mu     sync.Mutex // guards what follows, and every queue
 	closed bool
-	queues map[string]*queue
-	held   map[string]*lease   // leases of this client that are trusted, by name
-	asking map[string]struct{} // names that somebody asks for without queueing
+	queues map[place]*queue
+	held   map[place]*lease   // leases of this client that are trusted; the first of several
+	asking map[place]struct{} // what somebody asks for without queueing
 }
 
 // New returns a client that works through d, which it owns from then on. It
@@ -50,7 +50,7 @@ func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
 		driver: d, options: options.withDefaults(), id: newClientID(),
 		hub: hub.New(d), done: make(chan struct{}),
-		queues: make(map[string]*queue), held: make(map[string]*lease), asking: make(map[string]struct{}),
+		queues: make(map[place]*queue), held: make(map[place]*lease), asking: make(map[place]struct{}),
 	}
 	c.invalid = c.options.validate()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())
@@ -79,8 +79,12 @@ func (c *Client) Close() error {
 		return &Error{Op: "close", Err: ErrClosed}
 	}
 	c.closed = true
-	held := c.held
-	c.held = nil
+	var held []*lease
+	for _, first := range c.held {
+		for l := first; l != nil; l = l.next {
+			held = append(held, l)
+		}
+	}
 	c.mu.Unlock()
 
 	close(c.done)
@@ -205,23 +209,29 @@ func (c *Client) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog
 	return answers
 }
 
-// group puts leases that one script may renew together into one group. On one
-// server those are all; on a cluster those of one slot.
-func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Lease, members [][]int) {
-	last := make(map[int]int) // slot -> its group that has room
+// group puts leases that one script may renew together into one group: those
+// of one kind, on one server, and on a cluster of one slot.
+func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Renewal, members [][]int) {
+	type together struct {
+		script *driver.Script
+		slot   uint16
+	}
+	last := make(map[together]int) // its group that has room
 	cluster := c.cluster.Load()
-	for i, l := range leases {
-		slot := 0
+	for i, w := range leases {
+		l := w.Of.(*lease)
+		r := l.kind.renewal(l.id, w.TTL)
+		t := together{script: r.Script}
 		if cluster {
-			slot = int(keyspace.Slot(l.Key))
+			t.slot = keyspace.Slot(r.Key)
 		}
-		g, ok := last[slot]
+		g, ok := last[t]
 		if !ok || len(groups[g]) == script.RenewBatch {
 			g = len(groups)
 			groups, members = append(groups, nil), append(members, nil)
-			last[slot] = g
+			last[t] = g
 		}
-		groups[g] = append(groups[g], script.Lease{Key: l.Key, Owner: l.Owner, TTL: l.TTL})
+		groups[g] = append(groups[g], r)
 		members[g] = append(members[g], i)
 	}
 	return groups, members

@@ -144,12 +144,12 @@ func TestWideMarginOfAFixedLease(t *testing.T) {
 		outer, ctx := mustLock(t, k.With(mortise.LockOptions{Lease: 2 * time.Minute, Margin: time.Minute}), t.Context())
 		inner, ctx2 := mustLock(t, k, ctx)
 		time.Sleep(10 * time.Second)
-		if n := f.count("renew"); n > 10 {
+		if n := f.count("lock_renew"); n > 10 {
 			t.Errorf("%d renewals in 10s, want one each 10s", n)
 		}
 		time.Sleep(2 * time.Minute)
 		if ctx2.Err() != nil {
-			t.Errorf("a renewed hold was lost while Redis confirmed %d renewals: %v", f.count("renew"), context.Cause(ctx2))
+			t.Errorf("a renewed hold was lost while Redis confirmed %d renewals: %v", f.count("lock_renew"), context.Cause(ctx2))
 		}
 		_ = inner.Unlock()
 		_ = outer.Unlock()

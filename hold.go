@@ -8,7 +8,7 @@ import (
 // Hold is a lock that was acquired, and the only thing that can be released.
 // Its methods are safe for concurrent use.
 type Hold struct {
-	lease   *lease
+	of      holding
 	renewed bool // the watchdog renews the lease as long as this hold lasts
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -16,23 +16,46 @@ type Hold struct {
 	released bool // guarded by lease.mu
 }
 
+// holding is what a hold stands on. Its methods are safe for concurrent use.
+type holding interface {
+	label() (name, id string)
+	actor() *owner
+	until() time.Time   // trust ends, as things stand
+	expire()            // ends it now if trust is over
+	valid(h *Hold) bool // both h and what it stands on
+	fence() int64       // the newest fencing token, 0 if there is none
+	unlock(h *Hold) error
+}
+
 // Name returns the name of the lock.
-func (h *Hold) Name() string { return h.lease.name }
+func (h *Hold) Name() string {
+	name, _ := h.of.label()
+	return name
+}
 
 // Owner returns the owner as it stands in Redis: the client's UUID, a colon
 // and a number. Other clients, Redisson's included, see it as the holder.
-func (h *Hold) Owner() string { return h.lease.id }
+func (h *Hold) Owner() string {
+	_, id := h.of.label()
+	return id
+}
 
 // Until returns the instant at which the lease stops being trusted, unless it
 // is renewed before. It is a point on this process' own clock, and lies before
 // the instant at which Redis lets the key expire.
-func (h *Hold) Until() time.Time { return h.lease.client.watchdog.Until(&h.lease.watch) }
+func (h *Hold) Until() time.Time { return h.of.until() }
+
+// Token returns the fencing token, for a kind of lock that has them, and 0 for
+// all others. It rises with every acquisition of the lock by anybody. After a
+// re-entry all holds of the owner have the newer token, so that what the inner
+// hold wrote does not lock the outer one out.
+func (h *Hold) Token() int64 { return h.of.fence() }
 
 // Valid reports whether the lock is still held, as far as this process can
 // know without asking Redis: it was not released, not lost, and its lease is
 // still trusted. The answer may be out of date when it arrives, if the process
 // is frozen in between; only a fencing token protects against that.
-func (h *Hold) Valid() bool { return h.ctx.Err() == nil || h.lease.valid(h) }
+func (h *Hold) Valid() bool { return h.ctx.Err() == nil || h.of.valid(h) }
 
 // Unlock releases the hold. The last hold of an owner frees the lock in Redis
 // and wakes others who wait for it. The context of the hold ends first.
@@ -49,8 +72,8 @@ func (h *Hold) Valid() bool { return h.ctx.Err() == nil || h.lease.valid(h) }
 // [ErrDenied] if Redis refused the release, or released the lock but did not
 // allow waking others; the text says which.
 func (h *Hold) Unlock() error {
-	if err := h.lease.unlock(h); err != nil {
-		return &Error{Op: "unlock", Name: h.lease.name, Err: err}
+	if err := h.of.unlock(h); err != nil {
+		return &Error{Op: "unlock", Name: h.Name(), Err: err}
 	}
 	return nil
 }
@@ -60,25 +83,25 @@ func (h *Hold) Unlock() error {
 // told that the lease is over even if it runs before the watchdog does.
 type holdContext struct {
 	context.Context
-	lease *lease
+	of holding
 }
 
 func (c *holdContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	c.lease.client.watchdog.Expire(&c.lease.watch)
+	c.of.expire()
 	return c.Context.Err()
 }
 
 func (c *holdContext) Done() <-chan struct{} {
-	c.lease.client.watchdog.Expire(&c.lease.watch)
+	c.of.expire()
 	return c.Context.Done()
 }
 
 func (c *holdContext) Value(key any) any {
 	if key == (ownerKey{}) {
-		return c.lease.owner
+		return c.of.actor()
 	}
 	return c.Context.Value(key)
 }

@@ -48,14 +48,14 @@ type Holder struct {
 //
 // Errors: [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the error
 // of ctx.
-func (k *Lock) Inspect(ctx context.Context) (State, error) {
+func (k *locker) Inspect(ctx context.Context) (State, error) {
 	key, err := k.read(ctx, "inspect")
 	if err != nil {
 		return State{}, err
 	}
 	s := state(k.name, key)
 	if o := ownerOf(ctx); o != nil {
-		if l := o.lease(k.client, k.name); l != nil && l.state() == nil {
+		if l := o.lease(k.client, k.place); l != nil && l.state() == nil {
 			s.Mine = len(s.Holders) == 1 && s.Holders[0].Owner == l.id
 		}
 	}
@@ -63,7 +63,7 @@ func (k *Lock) Inspect(ctx context.Context) (State, error) {
 }
 
 // read reads what lies under the lock's name.
-func (k *Lock) read(ctx context.Context, op string) (script.Key, error) {
+func (k *locker) read(ctx context.Context, op string) (script.Key, error) {
 	var result script.InspectResult
 	err := k.operate(ctx, op, func(ctx context.Context, _ script.Publish) error {
 		result = script.Inspect(ctx, k.client.driver, k.name)[0]

@@ -8,24 +8,14 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/script"
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
-
-// primitive is what the scripts of one kind of lock do. What is around them is
-// the same for all kinds.
-type primitive interface {
-	acquire(ctx context.Context, id string, lease time.Duration) (ok bool, by script.Holder, err error)
-	reenter(ctx context.Context, id string, count int, lease time.Duration) (bool, error)
-	leave(ctx context.Context, id string, count int) (bool, error)
-	release(ctx context.Context, id string) (bool, error)
-}
 
 // lease is the record in Redis under one or more holds of one owner.
 type lease struct {
 	client *Client
 	kind   primitive
-	name   string
+	place  place
 	owner  *owner
 	id     string
 	doubt  bool // a copy of the acquisition may still be on its way
@@ -39,13 +29,16 @@ type lease struct {
 	holds   []*Hold       // not yet released
 	ended   error         // why it is over; nil while it is trusted
 	longest time.Duration // the longest TTL that Redis was asked for
+	token   int64         // the newest fencing token, of a kind that has them
+
+	prev, next *lease // of the same place; guarded by Client.mu
 }
 
 // newLease returns the lease that a successful request made.
 func newLease(r *request) *lease {
 	k := r.lock
 	l := &lease{
-		client: k.client, kind: k, name: k.name, owner: r.owner, id: r.id, doubt: r.doubt,
+		client: k.client, kind: k.kind, place: k.place, owner: r.owner, id: r.id, doubt: r.doubt,
 		longest: k.ttl(), turn: make(chan struct{}, 1),
 	}
 	ttl := k.client.options.Lease
@@ -53,7 +46,7 @@ func newLease(r *request) *lease {
 	if renewals.Lease > 0 {
 		renewals = LockOptions{} // a fixed lease's margin may be longer than the renewed lease
 	}
-	l.watch = watchdog.Lease{Key: k.name, Owner: r.id, TTL: ttl, Trust: renewals.trust(ttl), Lost: l.lost}
+	l.watch = watchdog.Lease{Key: k.name, Of: l, TTL: ttl, Trust: renewals.trust(ttl), Lost: l.lost}
 	return l
 }
 
@@ -100,6 +93,19 @@ func (l *lease) state() error {
 	return l.ended
 }
 
+// What follows makes a lease something that holds stand on.
+
+func (l *lease) label() (name, id string) { return l.place.name, l.id }
+func (l *lease) actor() *owner            { return l.owner }
+func (l *lease) until() time.Time         { return l.client.watchdog.Until(&l.watch) }
+func (l *lease) expire()                  { l.client.watchdog.Expire(&l.watch) }
+
+func (l *lease) fence() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.token
+}
+
 func (l *lease) valid(h *Hold) bool {
 	if l.state() != nil {
 		return false
@@ -111,9 +117,9 @@ func (l *lease) valid(h *Hold) bool {
 
 // hold adds a hold whose context descends from parent.
 func (l *lease) hold(parent context.Context, renewed bool) *Hold {
-	h := &Hold{lease: l, renewed: renewed}
+	h := &Hold{of: l, renewed: renewed}
 	ctx, cancel := context.WithCancelCause(parent)
-	h.ctx, h.cancel = &holdContext{Context: ctx, lease: l}, cancel
+	h.ctx, h.cancel = &holdContext{Context: ctx, of: l}, cancel
 	l.mu.Lock()
 	l.holds = append(l.holds, h)
 	ended := l.ended
@@ -145,7 +151,7 @@ func (l *lease) pass() { <-l.turn }
 
 // reenter adds a hold to a lease that the owner has. It returns ErrReleased if
 // the lease was released before its turn came.
-func (l *lease) reenter(ctx context.Context, k *Lock) (h *Hold, err error) {
+func (l *lease) reenter(ctx context.Context, k *locker) (h *Hold, err error) {
 	doubt, err := l.client.call(ctx, l.client.options.RetryFor, func(ctx context.Context) (err error) {
 		h, err = l.attempt(ctx, k)
 		return err
@@ -158,7 +164,7 @@ func (l *lease) reenter(ctx context.Context, k *Lock) (h *Hold, err error) {
 
 // attempt re-enters once. It has the turn no longer than that, so that others
 // can unlock while Redis refuses.
-func (l *lease) attempt(ctx context.Context, k *Lock) (*Hold, error) {
+func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 	if err := l.take(ctx); err != nil {
 		return nil, final(err)
 	}
@@ -171,11 +177,14 @@ func (l *lease) attempt(ctx context.Context, k *Lock) (*Hold, error) {
 	l.longest = max(l.longest, ttl)
 	l.mu.Unlock()
 	start := time.Now()
-	ok, err := l.kind.reenter(ctx, l.id, count, ttl)
+	got, err := k.kind.reenter(ctx, l.id, count, ttl)
 	if err != nil {
 		return nil, err
 	}
-	if !ok || !l.client.watchdog.Confirm(&l.watch, start, k.options.trust(ttl)) {
+	l.mu.Lock()
+	l.token = max(l.token, got.token)
+	l.mu.Unlock()
+	if !got.ok || !l.client.watchdog.Confirm(&l.watch, start, k.options.trust(ttl)) {
 		l.end(l.over())
 		return nil, final(l.state())
 	}

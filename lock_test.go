@@ -71,7 +71,7 @@ func TestWatchdogRenewsForDays(t *testing.T) {
 			t.Fatalf("after a day: %v", context.Cause(ctx))
 		}
 		wantState(t, c.Lock("job"), hold.Owner(), 1)
-		if n := f.count("renew"); n < 8639 || n > 8641 {
+		if n := f.count("lock_renew"); n < 8639 || n > 8641 {
 			t.Errorf("%d renewals in a day, want one every 10s", n)
 		}
 		mustUnlock(t, hold)

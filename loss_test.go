@@ -105,7 +105,7 @@ func TestFixedLeaseEndsBeforeTheKeyExpires(t *testing.T) {
 		<-ctx.Done()
 		wantState(t, k, hold.Owner(), 1) // told before Redis let go
 		wantLost(t, ctx, hold, mortise.LostExpired, 0, 0)
-		if n := f.count("renew"); n != 0 {
+		if n := f.count("lock_renew"); n != 0 {
 			t.Errorf("a fixed lease was renewed %d times", n)
 		}
 	})
@@ -207,7 +207,7 @@ func TestLostHoldIsReleasedInRedisOnceItsWorkHasStopped(t *testing.T) {
 		reader, _ := open(t, s, nil)
 		// Renewals succeed, but their replies are lost: the key outlives trust.
 		f.set(nil, func(ctx context.Context, name string) error {
-			if name == "renew" {
+			if name == "lock_renew" {
 				return errCut
 			}
 			return nil

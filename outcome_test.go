@@ -41,7 +41,7 @@ func TestLostReplies(t *testing.T) {
 				t.Errorf("lost replies took %v to be made good", d)
 			}
 
-			f.set(nil, loseReplies("renew", lost))
+			f.set(nil, loseReplies("lock_renew", lost))
 			time.Sleep(5 * time.Minute)
 			if ctx.Err() != nil {
 				t.Fatalf("lost by lost replies of renewals: %v", context.Cause(ctx))

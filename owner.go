@@ -40,12 +40,12 @@ func ownerOf(ctx context.Context) *owner {
 	return o
 }
 
-// lease returns the owner's lease on name, or nil.
-func (o *owner) lease(c *Client, name string) *lease {
+// lease returns the owner's lease on p, or nil.
+func (o *owner) lease(c *Client, p place) *lease {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, l := range o.leases {
-		if l.client == c && l.name == name {
+		if l.client == c && l.place == p {
 			return l
 		}
 	}

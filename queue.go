@@ -2,7 +2,31 @@ package mortise
 
 import "github.com/mortise-go/mortise/internal/hub"
 
-// queue is the line of goroutines of one client that wait for one name. Only
+// place is what goroutines of one client contend for among themselves, and
+// where an owner finds its lease again. Locks that differ only in how they are
+// taken, and may re-enter each other, share a place.
+type place struct {
+	use  use
+	name string
+}
+
+// use is what a name is used for.
+type use uint8
+
+const (
+	usePlain  use = iota // Lock and what has the same hash in Redis
+	useFair              // the same, with a queue beside it
+	useRead              // the read side of an RWLock
+	useWrite             // its write side
+	useGroup             // a GroupLock; the name includes its values
+	usePermit            // a PermitSemaphore
+	useElection
+)
+
+// shared reports whether several owners may hold a place at the same time.
+func (p place) shared() bool { return p.use == useRead || p.use == usePermit }
+
+// queue is the line of goroutines of one client that wait for one place. Only
 // its head asks Redis; the others cost Redis nothing. It exists while somebody
 // waits.
 //
@@ -26,39 +50,52 @@ func (w *waiter) signal() {
 	}
 }
 
-// claim reports whether nobody in this process holds name, waits for it or
-// asks for it. Then the caller may ask Redis without queueing, and must call
-// unclaim afterwards; all others queue behind it.
-func (c *Client) claim(name string) bool {
+// claim reports whether nobody in this process holds p, waits for it or asks
+// for it. Then the caller may ask Redis without queueing, and must call unclaim
+// afterwards; all others queue behind it. Where p is shared, only those who
+// wait are in the way.
+func (c *Client) claim(p place) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, asking := c.asking[name]; asking || c.queues[name] != nil || c.held[name] != nil {
+	if c.queues[p] != nil || c.taken(p) {
 		return false
 	}
-	c.asking[name] = struct{}{}
+	if !p.shared() {
+		c.asking[p] = struct{}{}
+	}
 	return true
 }
 
-func (c *Client) unclaim(name string) {
+// taken reports whether there is no sense in asking Redis, because somebody in
+// this process holds p or is about to. It must be called with c.mu held.
+func (c *Client) taken(p place) bool {
+	if p.shared() {
+		return false
+	}
+	_, asking := c.asking[p]
+	return asking || c.held[p] != nil
+}
+
+func (c *Client) unclaim(p place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.asking, name)
-	if q := c.queues[name]; q != nil {
+	delete(c.asking, p)
+	if q := c.queues[p]; q != nil {
 		q.head.signal()
 	}
 }
 
-// join adds a goroutine to the queue for name: at the end, or in front of all
+// join adds a goroutine to the queue for p: at the end, or in front of all
 // who came while it asked.
-func (c *Client) join(name string, o *owner, front bool) *waiter {
+func (c *Client) join(p place, o *owner, front bool) *waiter {
 	w := &waiter{owner: o, wake: make(chan struct{}, 1)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q := c.queues[name]
+	q := c.queues[p]
 	switch {
 	case q == nil:
 		q = &queue{head: w, tail: w}
-		c.queues[name] = q
+		c.queues[p] = q
 	case front:
 		w.next, q.head.prev = q.head, w
 		q.head = w
@@ -69,12 +106,12 @@ func (c *Client) join(name string, o *owner, front bool) *waiter {
 	return w
 }
 
-// leave removes w from the queue for name. If w was the head, the next one is
+// leave removes w from the queue for p. If w was the head, the next one is
 // woken to take its place.
-func (c *Client) leave(name string, w *waiter) {
+func (c *Client) leave(p place, w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q := c.queues[name]
+	q := c.queues[p]
 	wasHead := q.head == w
 	if w.prev == nil {
 		q.head = w.next
@@ -88,7 +125,7 @@ func (c *Client) leave(name string, w *waiter) {
 	}
 	switch {
 	case q.head == nil:
-		delete(c.queues, name)
+		delete(c.queues, p)
 		if q.listener != nil {
 			q.listener.Close()
 		}
@@ -100,18 +137,17 @@ func (c *Client) leave(name string, w *waiter) {
 // turnOf reports whether w is the head of its queue, so that it may ask Redis,
 // and whether there is no sense in asking because somebody in this process
 // holds the lock or is about to.
-func (c *Client) turnOf(name string, w *waiter) (head, local bool) {
+func (c *Client) turnOf(p place, w *waiter) (head, local bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, asking := c.asking[name]
-	return c.queues[name].head == w, asking || c.held[name] != nil
+	return c.queues[p].head == w, c.taken(p)
 }
 
-// listen opens the subscription of the queue for name, unless it is open.
-func (c *Client) listen(name, channel string, kind hub.Kind) *hub.Listener {
+// listen opens the subscription of the queue for p, unless it is open.
+func (c *Client) listen(p place, channel string, kind hub.Kind) *hub.Listener {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q := c.queues[name]
+	q := c.queues[p]
 	if q.listener == nil {
 		q.listener = c.hub.Listen(channel, kind)
 	}
@@ -130,13 +166,16 @@ func (c *Client) granted(l *lease) bool {
 		c.mu.Unlock()
 		return false
 	}
-	former := c.held[l.name]
+	var former *lease
+	if !l.place.shared() {
+		former = c.held[l.place]
+	}
 	l.mu.Lock()
 	if l.ended == nil { // else it was lost meanwhile, and would never be removed
-		c.held[l.name] = l
+		c.keep(l)
 	}
 	l.mu.Unlock()
-	if q := c.queues[l.name]; q != nil {
+	if q := c.queues[l.place]; q != nil {
 		for w := q.head; w != nil; w = w.next {
 			if w.owner == l.owner {
 				w.signal()
@@ -150,16 +189,54 @@ func (c *Client) granted(l *lease) bool {
 	return true
 }
 
+// keep puts l into the table of leases, instead of another one where only one
+// can be. It must be called with c.mu held.
+func (c *Client) keep(l *lease) {
+	if first := c.held[l.place]; first != nil && l.place.shared() {
+		l.next, first.prev = first, l
+	}
+	c.held[l.place] = l
+}
+
+// forget takes l out of the table of leases, if it is there. It must be called
+// with c.mu held.
+func (c *Client) forget(l *lease) {
+	switch {
+	case l.prev != nil:
+		l.prev.next = l.next
+	case c.held[l.place] != l:
+		return
+	case l.next == nil:
+		delete(c.held, l.place)
+	default:
+		c.held[l.place] = l.next
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	}
+	l.prev, l.next = nil, nil
+}
+
+// leaseOf returns the lease of this client that has an id, or nil.
+func (c *Client) leaseOf(p place, id string) *lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for l := c.held[p]; l != nil; l = l.next {
+		if l.id == id {
+			return l
+		}
+	}
+	return nil
+}
+
 // freed notes that l is held no more, and lets the first who waits in this
 // process ask for the lock. This is where a lease will be passed on without
 // Redis.
 func (c *Client) freed(l *lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.held[l.name] == l {
-		delete(c.held, l.name)
-	}
-	if q := c.queues[l.name]; q != nil {
+	c.forget(l)
+	if q := c.queues[l.place]; q != nil {
 		q.head.signal()
 	}
 }

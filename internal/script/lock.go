@@ -14,6 +14,7 @@ var (
 	lockReenter = load("lock_reenter")
 	lockLeave   = load("lock_leave")
 	lockRelease = load("lock_release")
+	lockRenew   = load("lock_renew")
 )
 
 // ErrKind is returned where a name holds a hash that is not a plain lock.
@@ -77,6 +78,12 @@ func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel strin
 		return false, unexpected(lockRelease, v)
 	}
 	return v.At(0).Int() == 1, unheard(v.At(1).Str())
+}
+
+// LockRenewal extends the lease of a lock, of any kind that is a hash with a
+// field for its owner.
+func LockRenewal(key, owner string, lease time.Duration) Renewal {
+	return Renewal{Script: lockRenew, Key: key, Args: []string{owner, millis(lease)}}
 }
 
 // unheard is the error for a release that Redis did not let us announce.

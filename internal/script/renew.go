@@ -2,22 +2,22 @@ package script
 
 import (
 	"context"
-	"time"
 
 	"github.com/mortise-go/mortise/driver"
 )
-
-var renew = load("renew")
 
 // RenewBatch is the largest number of leases that one script renews. It is
 // Redisson's number: large enough that the script's fixed cost vanishes, small
 // enough that it does not hold up the server.
 const RenewBatch = 100
 
-// Lease is a lock to renew.
-type Lease struct {
-	Key, Owner string
-	TTL        time.Duration
+// Renewal is one lease to renew. Those with the same script can be renewed
+// together: each script walks over its keys, takes from the arguments what
+// each needs, and answers with one state per key.
+type Renewal struct {
+	Script *driver.Script
+	Key    string
+	Args   []string
 }
 
 // The answers of [Renew].
@@ -28,16 +28,16 @@ const (
 )
 
 // Renew extends the leases of each group, one script per group, all in one
-// batch. The keys of a group must share a slot, and there must be at most
-// [RenewBatch] of them. Result i belongs to group i: an error, or one answer
-// per lease.
-func Renew(ctx context.Context, d driver.Driver, groups [][]Lease) []RenewResult {
+// batch. The members of a group have the same script and keys that share a
+// slot, and there must be at most [RenewBatch] of them. Result i belongs to
+// group i: an error, or one answer per lease.
+func Renew(ctx context.Context, d driver.Driver, groups [][]Renewal) []RenewResult {
 	calls := make([]driver.Call, len(groups))
 	for i, group := range groups {
-		call := driver.Call{Script: renew, Keys: make([]string, 0, len(group)), Args: make([]string, 0, 2*len(group))}
+		call := driver.Call{Script: group[0].Script, Keys: make([]string, 0, len(group)), Args: make([]string, 0, len(group)*len(group[0].Args))}
 		for _, l := range group {
 			call.Keys = append(call.Keys, l.Key)
-			call.Args = append(call.Args, l.Owner, millis(l.TTL))
+			call.Args = append(call.Args, l.Args...)
 		}
 		calls[i] = call
 	}
@@ -48,7 +48,7 @@ func Renew(ctx context.Context, d driver.Driver, groups [][]Lease) []RenewResult
 			continue
 		}
 		if r.Value.Len() != len(groups[i]) {
-			results[i].Err = unexpected(renew, r.Value)
+			results[i].Err = unexpected(calls[i].Script, r.Value)
 			continue
 		}
 		results[i].States = make([]int, r.Value.Len())

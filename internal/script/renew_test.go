@@ -46,14 +46,14 @@ var leases = []leased{
 func TestRenewFullBatches(t *testing.T) {
 	server := redistest.Single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
-		groups := make([][]script.Lease, 3)
+		groups := make([][]script.Renewal, 3)
 		which := func(g, i int) leased { return leases[(g*script.RenewBatch+i)%len(leases)] }
 		key := func(g, i int) string { return fmt.Sprintf("job:%d:%d", g, i) }
 		sizes := []int{script.RenewBatch, script.RenewBatch, 1}
 		for g, size := range sizes {
 			for i := range size {
 				which(g, i).put(t, w, key(g, i))
-				groups[g] = append(groups[g], script.Lease{Key: key(g, i), Owner: me, TTL: lease})
+				groups[g] = append(groups[g], script.LockRenewal(key(g, i), me, lease))
 			}
 		}
 		for _, run := range []string{"first", "repeat"} {
@@ -85,10 +85,10 @@ func TestRenewEachWithItsOwnLease(t *testing.T) {
 	everywhere(t, server, func(t *testing.T, w *world) {
 		w.hold(t, "a", time.Minute, me, "1")
 		w.hold(t, "b", time.Minute, mine2, "1")
-		r := script.Renew(t.Context(), w, [][]script.Lease{{
-			{Key: "a", Owner: me, TTL: 5 * time.Minute},
-			{Key: "b", Owner: mine2, TTL: 10*time.Minute + 999*time.Microsecond},
-			{Key: "b", Owner: me, TTL: time.Hour},
+		r := script.Renew(t.Context(), w, [][]script.Renewal{{
+			script.LockRenewal("a", me, 5*time.Minute),
+			script.LockRenewal("b", mine2, 10*time.Minute+999*time.Microsecond),
+			script.LockRenewal("b", me, time.Hour),
 		}})[0]
 		if want := []int{script.Renewed, script.Renewed, script.Taken}; !slices.Equal(r.States, want) {
 			t.Errorf("the states are %v, %v, want %v", r.States, r.Err, want)
@@ -118,7 +118,7 @@ func TestRenewWithoutRights(t *testing.T) {
 			w := realWorld(t, server)
 			w.hold(t, job, time.Minute, me, "1")
 			d := w.login(t, "+@all", "~*", "&*", rule)
-			r := script.Renew(t.Context(), d, [][]script.Lease{{{Key: job, Owner: me, TTL: lease}}})[0]
+			r := script.Renew(t.Context(), d, [][]script.Renewal{{script.LockRenewal(job, me, lease)}})[0]
 			if r.Err == nil || driver.ClassOf(r.Err) != driver.Denied {
 				t.Errorf("Renew: %v, %v, want class denied", r.States, r.Err)
 			}

@@ -45,7 +45,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"Renew": func(ctx context.Context, d driver.Driver) error {
-		r := script.Renew(ctx, d, [][]script.Lease{{{Key: job, Owner: me, TTL: lease}, {Key: "x", Owner: me, TTL: lease}}})[0]
+		r := script.Renew(ctx, d, [][]script.Renewal{{script.LockRenewal(job, me, lease), script.LockRenewal("x", me, lease)}})[0]
 		return unless(r.States != nil, r.Err)
 	},
 	"Inspect": func(ctx context.Context, d driver.Driver) error {

@@ -49,7 +49,7 @@ func (s steps) flag(what string, ok bool, err error, want bool) {
 
 func (s steps) renew(owner string, ttl time.Duration, want int) {
 	s.t.Helper()
-	r := script.Renew(s.t.Context(), s, [][]script.Lease{{{Key: job, Owner: owner, TTL: ttl}}})[0]
+	r := script.Renew(s.t.Context(), s, [][]script.Renewal{{script.LockRenewal(job, owner, ttl)}})[0]
 	if r.Err != nil || len(r.States) != 1 || r.States[0] != want {
 		s.t.Errorf("Renew: %v, %v, want %d", r.States, r.Err, want)
 	}

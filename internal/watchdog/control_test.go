@@ -258,7 +258,7 @@ func TestHundredThousandLeases(t *testing.T) {
 	virtual(t, func(b *bench) {
 		most, calls := 0, 0
 		b.serve(func(_ context.Context, l *watchdog.Lease) watchdog.Answer {
-			l.Owner = "renewed" // of its own attempt; the next one comes later
+			l.Of = "renewed" // of its own attempt; the next one comes later
 			return watchdog.Answer{State: watchdog.Renewed}
 		})
 		before := runtime.NumGoroutine()
@@ -280,7 +280,7 @@ func TestHundredThousandLeases(t *testing.T) {
 			t.Errorf("%d leases have %d goroutines, want %d at most", len(all), most, 1+shards)
 		}
 		for _, l := range all {
-			if rest := time.Until(b.Until(l)); l.Owner != "renewed" || rest < trust-period {
+			if rest := time.Until(b.Until(l)); l.Of != "renewed" || rest < trust-period {
 				t.Fatalf("%s is trusted for %v more, want %v at least", l.Key, rest, trust-period)
 			}
 			b.wantKept(l.Key)

@@ -5,8 +5,8 @@ import "time"
 // Lease is one record in Redis that a watchdog keeps. The exported fields are
 // set before Add and not changed afterwards.
 type Lease struct {
-	Key   string
-	Owner string
+	Key   string        // what Config.Shard is asked about
+	Of    any           // whose lease it is: for Config.Renew
 	TTL   time.Duration // what a renewal extends the lease to
 	Trust time.Duration // how long a renewal is trusted: TTL less a margin
 	// Lost is called at most once, when the lease is lost. It must not block.

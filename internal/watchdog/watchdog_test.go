@@ -129,7 +129,7 @@ func (b *bench) serve(answer func(context.Context, *watchdog.Lease) watchdog.Ans
 // lease returns a lease on key that records its loss.
 func (b *bench) lease(key string) *watchdog.Lease {
 	return &watchdog.Lease{
-		Key: key, Owner: "me", TTL: ttl, Trust: trust,
+		Key: key, TTL: ttl, Trust: trust,
 		Lost: func(reason watchdog.Reason, err error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

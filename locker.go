@@ -1,0 +1,237 @@
+package mortise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// locker is what all kinds of lock have in common: the exported methods, and
+// what a request needs to know. What differs is the primitive.
+type locker struct {
+	object
+	options LockOptions
+	kind    primitive
+	place   place
+
+	// pause, if set, makes waiters look again after the n-th refusal (from 0)
+	// and a pause, instead of listening.
+	pause func(n int) time.Duration
+}
+
+// primitive is what the scripts of one kind of lock do. What is around them is
+// the same for all kinds. Every script is safe to run twice with the same id.
+type primitive interface {
+	// channel is where releases are announced; empty if nowhere.
+	channel() string
+	// acquire takes the lock for an id that never had it before.
+	acquire(ctx context.Context, id string, lease time.Duration) (grant, error)
+	// reenter sets the count of a lock that id has, and makes it last.
+	reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error)
+	// leave sets the count of a lock that id has and keeps.
+	leave(ctx context.Context, id string, count int) (bool, error)
+	// release gives the lock back entirely, and wakes others. It may report
+	// true with an error: released, but Redis refused to announce it.
+	release(ctx context.Context, id string) (bool, error)
+	// renewal is how the watchdog extends the lease of id.
+	renewal(id string, ttl time.Duration) script.Renewal
+}
+
+// queuer is a primitive whose waiters stand in a queue that is kept in Redis.
+type queuer interface {
+	// wait returns a hold as soon as it is r's turn.
+	wait(ctx context.Context, r *request) (*Hold, error)
+}
+
+// grant is the answer of Redis to who wants a lock.
+type grant struct {
+	ok    bool
+	by    script.Holder // who is in the way if not
+	token int64         // the fencing token drawn, of a kind that has them
+}
+
+// Do takes the lock, calls f, and releases the lock, also if f panics. It
+// waits like [Lock.Lock]. The context given to f ends when the lease is lost,
+// with cause [ErrLost], before another can have the lock; f should return
+// then.
+//
+// It returns the error of f joined with that of the release, so that nil means
+// that f succeeded and the lock was held until f was done.
+func (k *locker) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	hold, ctx, err := k.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if uerr := hold.Unlock(); uerr != nil {
+			err = errors.Join(err, uerr)
+		}
+	}()
+	return f(ctx)
+}
+
+// Lock takes the lock, waiting for it until ctx ends. The returned context is
+// derived from ctx. It carries the owner, so that taking the same lock with it
+// re-enters, and it ends when the hold does: when it is released, or when the
+// lease is lost, with cause [ErrLost], before another can have the lock. Work
+// under the lock should use it. In case of an error it is ctx itself.
+//
+// The end of ctx does not release the lock; only [Hold.Unlock] does.
+//
+// Errors: the error of ctx, which also matches [ErrLocked] if the lock was
+// seen to be held; [ErrReentry]; [ErrLost] if ctx carries an owner whose
+// lease on this lock was lost and not yet unlocked; [ErrWrongKind],
+// [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed].
+func (k *locker) Lock(ctx context.Context) (*Hold, context.Context, error) {
+	return k.enter(ctx, "lock", true)
+}
+
+// TryLock takes the lock if it is free, or held by the owner that ctx carries.
+// It does not wait for other owners: [ErrLocked] says that one of them has
+// it, and [HeldError] which. It does try again while Redis cannot serve, see
+// [Options.RetryFor]. Everything else is as with [Lock.Lock].
+func (k *locker) TryLock(ctx context.Context) (*Hold, context.Context, error) {
+	return k.enter(ctx, "try lock", false)
+}
+
+func (k *locker) enter(ctx context.Context, op string, wait bool) (*Hold, context.Context, error) {
+	hold, err := k.take(ctx, wait)
+	if err != nil {
+		select {
+		case <-k.client.done:
+			if !errors.Is(err, ErrClosed) {
+				err = fmt.Errorf("%w: %w", ErrClosed, err)
+			}
+		default:
+		}
+		return nil, ctx, &Error{Op: op, Name: k.name, Err: because(ctx, err)}
+	}
+	return hold, hold.ctx, nil
+}
+
+// take checks the arguments and acquires or re-enters.
+func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
+	c := k.client
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	defer c.running.Done()
+	if err := c.check(k.name); err != nil {
+		return nil, err
+	}
+	if err := k.options.validate(c.options.Lease); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, contextError(ctx)
+	}
+	if _, err := c.publish(ctx, k.name); err != nil {
+		return nil, err
+	}
+	r := &request{lock: k, owner: ownerOf(ctx)}
+	if r.owner == nil {
+		r.owner = new(owner)
+	}
+	hold, err := r.run(ctx, wait)
+	if r.doubt && !r.used {
+		c.abandon(k.kind, r.id, k.ttl())
+	}
+	return hold, err
+}
+
+// ttl is the lease that is asked of Redis.
+func (k *locker) ttl() time.Duration { return cmp.Or(k.options.Lease, k.client.options.Lease) }
+
+// renewed reports whether the watchdog keeps the lock.
+func (k *locker) renewed() bool { return k.options.Lease == 0 }
+
+// ForceUnlock frees the lock whoever holds it, and returns that holder, or nil
+// if nobody did. Others who wait are woken. The holder is not asked and, if it
+// is a mortise client, learns of it at the next renewal, within a third of its
+// lease; one with a fixed lease, which is not renewed, at its end or at Unlock.
+// Until then two may believe that they hold the lock.
+//
+// It looks who holds the lock and frees it of that holder; should the lock
+// change hands in between, it looks again. So it takes two round trips, and
+// never takes the lock from somebody it does not report.
+//
+// Errors: [ErrUnknownOutcome] if the lock is free of the holder that was seen,
+// but Redis' reply was lost, so that nobody can say who freed it;
+// [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the
+// error of ctx.
+func (k *locker) ForceUnlock(ctx context.Context) (*Holder, error) {
+	const op = "force unlock"
+	for {
+		key, err := k.read(ctx, op)
+		if err != nil {
+			return nil, err
+		}
+		if key.Type == "none" {
+			return nil, nil
+		}
+		by, ok := plainHolder(key)
+		if !ok {
+			return nil, &Error{Op: op, Name: k.name, Err: notPlain(key)}
+		}
+		if freed, err := k.free(ctx, op, by.Owner); freed {
+			return &by, err
+		} else if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// UnlockOwner frees the lock if owner, as [Holder.Owner] or [Hold.Owner] show
+// it, still holds it, whatever the count, and reports whether it did. It is a
+// tool for operators: the holder is not asked. Everything else is as with
+// [Lock.ForceUnlock].
+func (k *locker) UnlockOwner(ctx context.Context, owner string) (bool, error) {
+	const op = "unlock owner"
+	key, err := k.read(ctx, op)
+	if err != nil || key.Type == "none" {
+		return false, err
+	}
+	by, ok := plainHolder(key)
+	if !ok {
+		return false, &Error{Op: op, Name: k.name, Err: notPlain(key)}
+	}
+	if by.Owner != owner {
+		return false, nil
+	}
+	return k.free(ctx, op, owner)
+}
+
+// notPlain is the error for a name that holds something else than a plain lock.
+func notPlain(key script.Key) error {
+	return fmt.Errorf("%w: it holds a %s that is no plain lock", ErrWrongKind, key.Type)
+}
+
+// free frees the lock of one owner. It may report true with an error: freed,
+// but Redis refused to tell those who wait.
+func (k *locker) free(ctx context.Context, op, owner string) (freed bool, err error) {
+	again := false // an earlier copy may have run
+	err = k.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
+		freed, err = k.kind.release(ctx, owner)
+		if err == nil && !freed && again {
+			return &driver.Error{Class: driver.Other, Err: ErrUnknownOutcome}
+		}
+		again = again || (err != nil && driver.ClassOf(err) == driver.Unknown)
+		return err
+	})
+	if freed || errors.Is(err, ErrUnknownOutcome) { // in either case it is not that owner's any more
+		k.forced(owner)
+	}
+	return freed, err
+}
+
+// forced tells the holder at once if it is in this process.
+func (k *locker) forced(id string) {
+	if l := k.client.leaseOf(k.place, id); l != nil {
+		l.end(&LostError{Reason: LostForced})
+	}
+}

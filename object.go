@@ -1,0 +1,52 @@
+package mortise
+
+import (
+	"context"
+
+	"github.com/mortise-go/mortise/internal/hub"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// object is a name in Redis as one client sees it: what all primitives have in
+// common.
+type object struct {
+	client *Client
+	name   string
+}
+
+// Name returns the name in Redis.
+func (o *object) Name() string { return o.name }
+
+// operate runs a script that is neither an acquisition nor a release of a hold.
+func (o *object) operate(ctx context.Context, op string, f func(context.Context, script.Publish) error) error {
+	c := o.client
+	run := func() error {
+		if err := c.begin(); err != nil {
+			return err
+		}
+		defer c.running.Done()
+		if err := c.check(o.name); err != nil {
+			return err
+		}
+		p, err := c.publish(ctx, o.name)
+		if err != nil {
+			return err
+		}
+		_, err = c.call(ctx, c.options.RetryFor, func(ctx context.Context) error { return f(ctx, p) })
+		return err
+	}
+	if err := run(); err != nil {
+		return &Error{Op: op, Name: o.name, Err: because(ctx, err)}
+	}
+	return nil
+}
+
+// hearing says how a channel is subscribed.
+func (o *object) hearing() hub.Kind {
+	p := o.speaking()
+	return hub.Kind{Classic: p != script.Sharded, Sharded: p != script.Classic}
+}
+
+// speaking says how releases are announced; whoever asks has called
+// Client.publish before.
+func (o *object) speaking() script.Publish { return *o.client.announce.Load() }
