@@ -126,15 +126,16 @@ func (c *Client) begin() error {
 }
 
 // background runs f in a goroutine that Close waits for. The context ends a
-// moment after Close was called.
-func (c *Client) background(f func(ctx context.Context)) {
+// moment after Close was called. It reports false if the client is closed.
+func (c *Client) background(f func(ctx context.Context)) bool {
 	if c.begin() != nil {
-		return
+		return false
 	}
 	go func() {
 		defer c.running.Done()
 		f(c.lingerer)
 	}()
+	return true
 }
 
 // check refuses a name, before anything is sent.

@@ -76,6 +76,9 @@ type HeldError struct {
 
 // Error says who holds the lock, and until when at least.
 func (e *HeldError) Error() string {
+	if e.Count == 0 {
+		return fmt.Sprintf("free, but %s is the next to have it", e.Owner)
+	}
 	if e.TTL < 0 {
 		return fmt.Sprintf("held by %s, without a time limit", e.Owner)
 	}

@@ -39,6 +39,8 @@ type queue struct {
 // waiter is one goroutine in a queue.
 type waiter struct {
 	owner      *owner
+	id         string        // in a queue in Redis
+	asked      bool          // to ask for the lock; guarded by Client.mu
 	wake       chan struct{} // capacity 1: look again
 	prev, next *waiter
 }

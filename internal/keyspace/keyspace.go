@@ -22,6 +22,24 @@ const Slots = 16384
 // LockChannel is the channel on which releases of the lock name are announced.
 func LockChannel(name string) string { return prefixed("redisson_lock__channel", name) }
 
+// FairQueue is the list of those who wait for the fair lock name.
+func FairQueue(name string) string { return prefixed("redisson_lock_queue", name) }
+
+// FairDeadlines is the sorted set of the instants at which Redisson gives up on
+// each of those who wait for the fair lock name.
+func FairDeadlines(name string) string { return prefixed("redisson_lock_timeout", name) }
+
+// FairOurs is the set of those who wait for the fair lock name and are
+// mortise's.
+func FairOurs(name string) string { return prefixed("mortise:fair_queue", name) }
+
+// FairSigns is the hash of signs of life around the fair lock name.
+func FairSigns(name string) string { return prefixed("mortise:fair", name) }
+
+// FairChannel is the channel on which a waiter for the fair lock name is told
+// that it is its turn.
+func FairChannel(name, waiter string) string { return LockChannel(name) + ":" + waiter }
+
 func prefixed(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name

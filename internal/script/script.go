@@ -12,6 +12,7 @@ import (
 	"embed"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -20,12 +21,18 @@ import (
 //go:embed lua/*.lua
 var sources embed.FS
 
-func load(name string) *driver.Script {
-	source, err := sources.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic("mortise: script is not embedded: " + err.Error())
+// load returns the script called name, after the parts that it shares with
+// others.
+func load(name string, shared ...string) *driver.Script {
+	var source strings.Builder
+	for _, part := range append(shared, name) {
+		text, err := sources.ReadFile("lua/" + part + ".lua")
+		if err != nil {
+			panic("mortise: script is not embedded: " + err.Error())
+		}
+		source.Write(text)
 	}
-	return driver.NewScript(name, string(source))
+	return driver.NewScript(name, source.String())
 }
 
 // Publish says how scripts announce: with PUBLISH, with SPUBLISH, or both.

@@ -1,0 +1,327 @@
+package mortise
+
+import (
+	"context"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/hub"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// FairLock is a lock that is given to those who wait for it in the order in
+// which they asked: all goroutines and threads of all processes, those of
+// Redisson's FairLock included. In everything else it is like [Lock].
+//
+// Who waits stands in a queue in Redis, and keeps its place for as long as it
+// waits and its client lives. One that gives up leaves at once. One that dies
+// delays the next by about a second when its turn comes, or by ten if its
+// connection lives on, as when the process is frozen. A client that shows no
+// life for that long loses the places of its waiters; if it comes back, they
+// queue again at the end.
+//
+// [FairLock.TryLock] does not queue, and is refused while others do, even if
+// the lock is free.
+//
+// What it does not guarantee, beyond what Lock does not: that a Redisson waiter
+// keeps its place. Redisson's own clients drop one whose deadline has passed,
+// five minutes for each place in the queue by default, and count with their own
+// clocks. A fair lock should not be used as a plain one under the same name:
+// plain lockers do not queue, and neither kind wakes the other.
+type FairLock struct{ locker }
+
+// FairLock returns the fair lock called name; see [Client.Lock] for names. It
+// does no I/O.
+func (c *Client) FairLock(name string) *FairLock {
+	k := &FairLock{locker{object: object{c, name}, place: place{use: useFair, name: name}}}
+	k.kind = k
+	return k
+}
+
+// With returns the same lock, to be taken with these options.
+func (k *FairLock) With(options LockOptions) *FairLock {
+	k = k.client.FairLock(k.name)
+	k.options = options
+	return k
+}
+
+// Waiter is one who waits in a queue in Redis.
+type Waiter struct {
+	Owner string // as in [Holder]
+	// Left is how long Redisson's clients will wait for this one when it is
+	// the next; negative if not any more.
+	Left time.Duration
+}
+
+// Queue returns who waits for the lock, the next one first, a thousand at most.
+// It reads from the master, changes nothing, and blocks for one round trip.
+//
+// Errors: as with [FairLock.Inspect].
+func (k *FairLock) Queue(ctx context.Context) (queue []Waiter, err error) {
+	err = k.operate(ctx, "queue", func(ctx context.Context, _ script.Publish) error {
+		waiters, err := script.FairInspect(ctx, k.client.driver, k.name, 1000)
+		queue = nil
+		for _, w := range waiters {
+			queue = append(queue, Waiter(w))
+		}
+		return err
+	})
+	return queue, err
+}
+
+func (k *FairLock) script() script.Fair {
+	return script.Fair{Name: k.name, Publish: k.speaking(), Cluster: k.client.cluster.Load()}
+}
+
+// What follows makes FairLock a primitive.
+
+func (k *FairLock) channel() string { return "" } // every waiter has its own
+
+func (k *FairLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
+	ok, why, err := script.FairAcquire(ctx, k.client.driver, k.script(), id, lease, script.FairOnce)
+	return grant{ok: ok, by: why.Holder}, err
+}
+
+func (k *FairLock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {
+	ok, err := script.LockReenter(ctx, k.client.driver, k.name, id, count, lease)
+	return grant{ok: ok}, err
+}
+
+func (k *FairLock) leave(ctx context.Context, id string, count int) (bool, error) {
+	return script.LockLeave(ctx, k.client.driver, k.name, id, count)
+}
+
+func (k *FairLock) release(ctx context.Context, id string) (bool, error) {
+	return script.FairRelease(ctx, k.client.driver, k.script(), id)
+}
+
+func (k *FairLock) renewal(id string, ttl time.Duration) script.Renewal {
+	return script.LockRenewal(k.name, id, ttl)
+}
+
+// fairWaiter is a fair lock as one waiter asks for it: it queues if refused.
+type fairWaiter struct {
+	*FairLock
+	mode  script.FairMode
+	again time.Duration // after the last refusal
+}
+
+func (f *fairWaiter) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
+	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), id, lease, f.mode)
+	f.again = why.Again
+	return grant{ok: ok, by: why.Holder}, err
+}
+
+const (
+	// fairTick is how often a client shows that its waiters live, and looks
+	// whether the head of the queue does.
+	fairTick = 800 * time.Millisecond
+	// fairNear is how many of a client's waiters are subscribed: the first
+	// ones. One would do, but the next is to be ready when its turn comes.
+	fairNear = 3
+	// fairTended is how many of a client's waiters are looked after with each
+	// tick: the first ones, and as many others in turn.
+	fairTended = 50
+)
+
+// wait makes FairLock a queuer. Every waiter stands in the queue in Redis; the
+// first one of this client looks after the places of all of them.
+func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
+	c := k.client
+	ask := &fairWaiter{FairLock: k, mode: script.FairQueue}
+	seeking := *r.lock
+	seeking.kind = ask
+	r.lock, r.id = &seeking, c.newID()
+
+	w := c.join(k.place, r.owner, false)
+	w.id = r.id
+	hold, err := k.stand(ctx, r, w, ask)
+	c.leave(k.place, w)
+	c.approach(k.place)
+	if !r.used && ask.mode == script.FairAgain {
+		k.quit(r.id)
+	}
+	return hold, err
+}
+
+// stand waits in the queue as w until there is a hold to have.
+func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
+	c := k.client
+	var listener *hub.Listener // for the first waiters
+	var hints <-chan struct{}
+	defer func() {
+		if listener != nil {
+			listener.Close()
+		}
+	}()
+	var pace pacer
+	timer := time.NewTimer(fairTick)
+	timer.Stop() // only the first one looks
+	defer timer.Stop()
+	var tick time.Time // the next one, of the first waiter
+	look, turn := true, 0
+	for {
+		if hold, err := r.reenter(ctx); hold != nil || err != nil {
+			return hold, err
+		}
+		if look || c.asks(w) {
+			hold, err := r.attempt(ctx)
+			ask.mode = script.FairAgain // even if it failed, it may have run
+			if hold != nil || err != nil {
+				return hold, err
+			}
+		}
+		place := c.standing(k.place, w)
+		if place < fairNear && listener == nil {
+			listener = c.hub.Listen(keyspace.FairChannel(k.name, r.id), k.hearing())
+			hints = listener.Hints()
+		}
+		if listener != nil {
+			if err := listener.Refused(); err != nil {
+				return nil, err
+			}
+		}
+		if place == 0 {
+			if next := time.Now().Add(nextTick(ask.again)); tick.IsZero() || next.Before(tick) {
+				tick = next
+				timer.Reset(time.Until(tick))
+			}
+			ask.again = 0
+		}
+		look = false
+		select {
+		case <-w.wake:
+		case <-hints:
+			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
+				return nil, r.ended(ctx)
+			}
+			look = true
+		case <-timer.C:
+			tick = time.Time{}
+			turn++
+			if err := k.tend(ctx, w, ask, turn); err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			return nil, r.ended(ctx)
+		case <-c.done:
+			return nil, r.ended(ctx)
+		}
+	}
+}
+
+// nextTick is how long to wait before the next tick.
+func nextTick(again time.Duration) time.Duration {
+	if again > 0 && again < fairTick {
+		return again + time.Millisecond
+	}
+	return jitter(fairTick)
+}
+
+// tend looks after the waiters of this client, and has those ask for the lock
+// that should.
+func (k *FairLock) tend(ctx context.Context, w *waiter, ask *fairWaiter, turn int) error {
+	c := k.client
+	ids := c.tended(k.place, turn)
+	var called []string
+	_, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
+		called, ask.again, err = script.FairTend(ctx, c.driver, k.script(), c.id, ids)
+		return err
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // the wait is over; it says so itself
+		}
+		return err
+	}
+	c.summon(k.place, called)
+	return nil
+}
+
+// quit takes a waiter that gave up out of the queue in Redis, in the background
+// so that nobody has to wait for that.
+func (k *FairLock) quit(id string) {
+	c := k.client
+	leave := func(ctx context.Context) error {
+		_, err := k.release(ctx, id)
+		return err
+	}
+	if !c.background(func(ctx context.Context) { _, _ = c.call(ctx, c.options.RetryFor, leave) }) {
+		_ = leave(c.lingerer) // closed, but there is a moment left
+	}
+}
+
+// standing returns how many of this client's waiters for p stand before w.
+func (c *Client) standing(p place, w *waiter) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for v := c.queues[p].head; v != w; v = v.next {
+		n++
+		if n == fairNear {
+			break // far enough
+		}
+	}
+	return n
+}
+
+// approach wakes the waiter for p that has come near enough to subscribe.
+func (c *Client) approach(p place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queues[p]
+	if q == nil {
+		return
+	}
+	n := 1
+	for w := q.head; w != nil; w = w.next {
+		if n == fairNear {
+			w.signal()
+			return
+		}
+		n++
+	}
+}
+
+// tended returns the waiters for p that a tick looks after.
+func (c *Client) tended(p place, turn int) (ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting := 0
+	for w := c.queues[p].head; w != nil; w = w.next {
+		waiting++
+	}
+	pages := (waiting + fairTended - 1) / fairTended
+	n := 0
+	for w := c.queues[p].head; w != nil; w = w.next {
+		if page := n / fairTended; page == 0 || page == turn%pages {
+			ids = append(ids, w.id)
+		}
+		n++
+	}
+	return ids
+}
+
+// summon has waiters for p ask for the lock.
+func (c *Client) summon(p place, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := c.queues[p].head; w != nil; w = w.next {
+		for _, id := range ids {
+			if w.id == id {
+				w.asked = true
+				w.signal()
+			}
+		}
+	}
+}
+
+// asks reports whether w was told to ask for the lock.
+func (c *Client) asks(w *waiter) (asked bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asked, w.asked = w.asked, false
+	return asked
+}

@@ -1,0 +1,163 @@
+package script
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+)
+
+var (
+	fairAcquire = load("fair_acquire", "fair")
+	fairRelease = load("fair_release", "fair")
+	fairTend    = load("fair_tend", "fair")
+	fairInspect = load("fair_inspect")
+)
+
+// fairStep is by how much the deadline of a waiter lies behind that of the one
+// before: Redisson's fairLockWaitTimeout.
+const fairStep = 300 * time.Second
+
+// Fair is a fair lock and how its messages travel.
+type Fair struct {
+	Name    string
+	Publish Publish
+	// Cluster tells that subscribers may be on other servers than the lock.
+	Cluster bool
+}
+
+func (f Fair) call(s *driver.Script, args ...string) driver.Call {
+	return driver.Call{
+		Script: s,
+		Keys: []string{
+			f.Name, keyspace.FairQueue(f.Name), keyspace.FairDeadlines(f.Name),
+			keyspace.FairOurs(f.Name), keyspace.FairSigns(f.Name),
+		},
+		Args: append([]string{keyspace.FairChannel(f.Name, ""), f.probes(), f.speech(), millis(fairStep)}, args...),
+	}
+}
+
+// probes is how the number of subscribers is asked for. On a cluster only
+// sharded subscriptions are known to lie on the server of the lock.
+func (f Fair) probes() string {
+	switch {
+	case !f.Cluster:
+		return "numsub"
+	case f.Publish == Sharded:
+		return "shardnumsub"
+	default:
+		return ""
+	}
+}
+
+func (f Fair) speech() string {
+	switch f.Publish {
+	case Sharded:
+		return "spublish"
+	case Both:
+		return "publish spublish"
+	default:
+		return "publish"
+	}
+}
+
+// FairMode says whether a refused acquirer of a fair lock queues.
+type FairMode string
+
+// The ways to ask for a fair lock.
+const (
+	FairOnce  FairMode = "once"  // it does not queue
+	FairQueue FairMode = "queue" // it queues, if it does not yet
+	FairAgain FairMode = "again" // it has queued before
+)
+
+// FairRefusal is why a fair lock was not to be had.
+type FairRefusal struct {
+	Holder               // who has it, or with count 0 is the next to have it
+	Again  time.Duration // after which there may be news that nobody publishes; 0 if not known
+	Queued int           // how many are in the queue
+}
+
+// FairAcquire acquires the lock for owner, who must not have held it before, or
+// takes a place in the queue.
+func FairAcquire(ctx context.Context, d driver.Driver, f Fair, owner string, lease time.Duration, mode FairMode) (ok bool, why FairRefusal, err error) {
+	v, err := d.Eval(ctx, f.call(fairAcquire, owner, millis(lease), string(mode)))
+	if err != nil {
+		return false, FairRefusal{}, err
+	}
+	switch {
+	case v.At(0).Int() == 1:
+		return true, FairRefusal{}, nil
+	case v.At(0).Int() == -1:
+		return false, FairRefusal{}, ErrKind
+	case v.Len() == 6:
+		by := Holder{Owner: v.At(2).Str(), Count: int(v.At(3).Int()), TTL: ttl(v.At(1))}
+		again := time.Duration(v.At(4).Int()) * time.Millisecond
+		return false, FairRefusal{Holder: by, Again: again, Queued: int(v.At(5).Int())}, nil
+	}
+	return false, FairRefusal{}, unexpected(fairAcquire, v)
+}
+
+// FairRelease releases the lock entirely, or takes owner out of the queue. It
+// reports whether owner held the lock; as with [LockRelease] it may do so with
+// an error.
+func FairRelease(ctx context.Context, d driver.Driver, f Fair, owner string) (released bool, err error) {
+	v, err := d.Eval(ctx, f.call(fairRelease, owner))
+	if err != nil {
+		return false, err
+	}
+	if v.Kind() != driver.Array || v.Len() == 0 {
+		return false, unexpected(fairRelease, v)
+	}
+	return v.At(0).Int() == 1, unheard(v.At(1).Str())
+}
+
+// FairTend keeps waiters of one client in the queue. Those that it returns
+// should ask for the lock. Again is as in [FairRefusal].
+func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waiters []string) (ask []string, again time.Duration, err error) {
+	v, err := d.Eval(ctx, f.call(fairTend, append([]string{client}, waiters...)...))
+	if err != nil {
+		return nil, 0, err
+	}
+	if v.At(0).Kind() != driver.Int {
+		return nil, 0, unexpected(fairTend, v)
+	}
+	for i := 1; i < v.Len(); i++ {
+		ask = append(ask, v.At(i).Str())
+	}
+	return ask, time.Duration(v.At(0).Int()) * time.Millisecond, nil
+}
+
+// FairWaiter is one place in the queue of a fair lock.
+type FairWaiter struct {
+	Owner string
+	// Left is how long Redisson waits for it as the head of the queue; below 0
+	// if not any more.
+	Left time.Duration
+}
+
+// FairInspect reads at most limit places of the queue of a fair lock, from its
+// head on.
+func FairInspect(ctx context.Context, d driver.Driver, name string, limit int) ([]FairWaiter, error) {
+	v, err := d.Eval(ctx, driver.Call{
+		Script: fairInspect, Keys: []string{keyspace.FairQueue(name), keyspace.FairDeadlines(name)},
+		Args: []string{strconv.Itoa(limit)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if v.At(0).Kind() != driver.Int || v.Len()%2 != 1 {
+		return nil, unexpected(fairInspect, v)
+	}
+	var queue []FairWaiter
+	for i := 1; i < v.Len(); i += 2 {
+		w := FairWaiter{Owner: v.At(i).Str(), Left: -1}
+		if deadline, err := strconv.ParseInt(v.At(i+1).Str(), 10, 64); err == nil {
+			w.Left = time.Duration(deadline-v.At(0).Int()) * time.Millisecond
+		}
+		queue = append(queue, w)
+	}
+	return queue, nil
+}

@@ -1,0 +1,585 @@
+package script_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// fair drives a fair lock, where the test knows what the answer must be.
+type fair struct {
+	*world
+	t *testing.T
+	script.Fair
+}
+
+const (
+	client = "0b5f3d1c-7c0e-4d2e-9a57-1f0e6a0c9b11"
+	other  = "5a0d3c62-93a4-4c39-8d0e-5c7d8d6a1b22:7" // of another mortise client
+	step   = 5 * time.Minute
+)
+
+// fairly runs f as two tests, as everywhere does.
+func fairly(t *testing.T, f func(f fair)) {
+	t.Helper()
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		f(fair{w, t, script.Fair{Name: job}})
+	})
+}
+
+func (f fair) acquire(d driver.Driver, owner string, mode script.FairMode) (bool, script.FairRefusal) {
+	f.t.Helper()
+	ok, why, err := script.FairAcquire(f.t.Context(), d, f.Fair, owner, lease, mode)
+	if err != nil {
+		f.t.Fatalf("%s: %v", owner, err)
+	}
+	return ok, why
+}
+
+// gets has owner ask for the lock and get it, in either copy of the call, and
+// if the reply to the first one is lost.
+func (f fair) gets(owner string, mode script.FairMode) {
+	f.t.Helper()
+	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, owner, lease, mode); driver.ClassOf(err) != driver.Unknown {
+		f.t.Errorf("with a lost reply: %v, want class unknown", err)
+	}
+	for range 2 {
+		if ok, why := f.acquire(f, owner, mode); !ok {
+			f.t.Fatalf("%s does not get the lock: %+v", owner, why)
+		}
+		f.wantDump(f.t, job, "hash "+owner+"=1")
+		f.wantTTL(f.t, job, lease)
+	}
+}
+
+// refused has owner ask for the lock in vain, twice and more.
+func (f fair) refused(owner string, mode script.FairMode, by string, count int) (why script.FairRefusal) {
+	f.t.Helper()
+	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, owner, lease, mode); driver.ClassOf(err) != driver.Unknown {
+		f.t.Errorf("with a lost reply: %v, want class unknown", err)
+	}
+	for range 2 {
+		ok, got := f.acquire(f, owner, mode)
+		if ok || got.Owner != by || got.Count != count {
+			f.t.Fatalf("%s: %v, %+v, want to be refused for %s with count %d", owner, ok, got, by, count)
+		}
+		why = got
+	}
+	return why
+}
+
+func (f fair) release(owner string, want bool) {
+	f.t.Helper()
+	if ok, err := script.FairRelease(f.t.Context(), f, f.Fair, owner); ok != want || err != nil {
+		f.t.Errorf("release of %s: %v, %v, want %v", owner, ok, err, want)
+	}
+}
+
+func (f fair) now() int64 {
+	v := f.must(f.t, "TIME")
+	seconds, err := strconv.ParseInt(v.At(0).Str(), 10, 64)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	micros, err := strconv.ParseInt(v.At(1).Str(), 10, 64)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return seconds*1000 + micros/1000
+}
+
+// enqueue puts a waiter into the queue as Redisson would, with that much time
+// until its deadline.
+func (f fair) enqueue(waiter string, left time.Duration) {
+	f.t.Helper()
+	f.must(f.t, "RPUSH", keyspace.FairQueue(job), waiter)
+	f.must(f.t, "ZADD", keyspace.FairDeadlines(job), fmt.Sprint(f.now()+left.Milliseconds()), waiter)
+}
+
+// silentFor makes the note of a waiter's silence older.
+func (f fair) silentFor(waiter string, d time.Duration) {
+	f.t.Helper()
+	if f.must(f.t, "HEXISTS", keyspace.FairSigns(job), "?"+waiter).Int() != 1 {
+		f.t.Fatalf("there is no note that %s is silent", waiter)
+	}
+	f.must(f.t, "HSET", keyspace.FairSigns(job), "?"+waiter, fmt.Sprint(f.now()-d.Milliseconds()))
+}
+
+// wantQueue checks who stands in the queue: pairs of waiter and time until the
+// deadline, -1 for none.
+func (f fair) wantQueue(want ...any) {
+	f.t.Helper()
+	var waiters []string
+	for i := 0; i < len(want); i += 2 {
+		waiters = append(waiters, want[i].(string))
+	}
+	got, err := script.FairInspect(f.t.Context(), f, job, 100)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var have []string
+	for i, w := range got {
+		have = append(have, w.Owner)
+		if i >= len(waiters) || w.Owner != waiters[i] {
+			continue
+		}
+		if left := want[2*i+1].(time.Duration); !f.near(w.Left, left) {
+			f.t.Errorf("%s has %v left, want %v", w.Owner, w.Left, left)
+		}
+	}
+	if !slices.Equal(have, waiters) {
+		f.t.Fatalf("the queue is %q, want %q", have, waiters)
+	}
+	if n := f.must(f.t, "ZCARD", keyspace.FairDeadlines(job)).Int(); n > int64(len(waiters)) {
+		f.t.Errorf("there are %d deadlines for a queue of %d", n, len(waiters))
+	}
+}
+
+func (f fair) ear(waiter string) *ear {
+	f.t.Helper()
+	return f.listen(f.t, keyspace.FairChannel(job, waiter), false)
+}
+
+func TestFairAcquireFree(t *testing.T) {
+	for _, mode := range []script.FairMode{script.FairOnce, script.FairQueue, script.FairAgain} {
+		fairly(t, func(f fair) {
+			f.gets(me, mode)
+			f.wantQueue()
+			if n := f.must(f.t, "DBSIZE").Int(); n != 1 {
+				f.t.Errorf("an uncontended lock has %d keys, want 1", n)
+			}
+		})
+	}
+}
+
+// Redisson's figures: waiters stand one fairLockWaitTimeout apart.
+func TestFairQueueBesideRedissonsNumbers(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.gets(java, script.FairOnce)
+		f.refused(me, script.FairOnce, java, 1)
+		f.wantQueue()
+		if why := f.refused(me, script.FairQueue, java, 1); why.Queued != 1 || !f.near(why.TTL, lease) || why.Again != 0 {
+			f.t.Errorf("refused with %+v, want 1 in the queue and the TTL of the lock", why)
+		}
+		f.refused(mine2, script.FairAgain, java, 1)
+		f.refused(other, script.FairQueue, java, 1)
+		f.refused(me, script.FairAgain, java, 1) // it keeps its place
+		f.wantQueue(me, lease+step, mine2, lease+2*step, other, lease+3*step)
+		f.wantDump(f.t, job, "hash "+java+"=1")
+		for _, key := range []string{keyspace.FairOurs(job), keyspace.FairSigns(job)} {
+			f.wantTTL(f.t, key, time.Minute)
+		}
+		for _, key := range []string{keyspace.FairQueue(job), keyspace.FairDeadlines(job)} {
+			f.wantTTL(f.t, key, none)
+		}
+	})
+}
+
+func TestFairAcquireAtTheHead(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.enqueue(me, step)
+		f.enqueue(java, 2*step)
+		f.enqueue(javaN, 3*step)
+		f.gets(me, script.FairAgain)
+		f.wantQueue(java, step, javaN, 2*step) // as Redisson does when one leaves
+		ear := f.ear(java)
+		f.release(me, true)
+		ear.want(f.t, "0")
+		f.release(me, false)
+		ear.want(f.t, "0") // the lock is still free for it
+	})
+}
+
+// Where nobody of Redisson's waits, nobody's deadline has to be moved: the cost
+// does not grow with the queue.
+func TestFairAcquireMovesNoDeadlinesOfOurs(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.gets(java, script.FairOnce)
+		for _, owner := range []string{me, mine2, other} {
+			f.refused(owner, script.FairQueue, java, 1)
+		}
+		f.release(java, true)
+		f.gets(me, script.FairAgain)
+		f.wantQueue(mine2, lease+2*step, other, lease+3*step)
+		f.enqueue(javaN, 4*step)
+		f.release(me, true)
+		f.gets(mine2, script.FairAgain)
+		f.wantQueue(other, lease+2*step, javaN, 3*step)
+	})
+}
+
+// A head that listens is waited for, and told again every second.
+func TestFairHeadThatListens(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.enqueue(java, step)
+		ear := f.ear(java)
+		if why := f.refused(me, script.FairQueue, java, 0); why.Again <= 0 || why.Again > time.Second || why.TTL != 0 {
+			f.t.Errorf("refused with %+v, want to look again in a second", why)
+		}
+		ear.want(f.t, "0")
+		f.silentFor(java, time.Second)
+		f.refused(me, script.FairAgain, java, 0)
+		ear.want(f.t, "0")
+		f.wantQueue(java, step, me, 2*step)
+	})
+}
+
+// A head that does not listen may be about to subscribe; a second later it is
+// taken for dead, whatever its deadline.
+func TestFairHeadThatDied(t *testing.T) {
+	for name, left := range map[string]time.Duration{"in time": step, "inflated": 24 * time.Hour, "late by a defect": 10 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			fairly(t, func(f fair) {
+				f.enqueue(java, left)
+				f.refused(me, script.FairQueue, java, 0)
+				f.silentFor(java, 990*time.Millisecond)
+				if left >= step { // else it is over by the real server's clock
+					f.refused(me, script.FairAgain, java, 0)
+				}
+				f.silentFor(java, time.Second)
+				f.gets(me, script.FairAgain)
+				f.wantQueue()
+			})
+		})
+	}
+}
+
+// An old note of silence is of another time, when the same thread waited.
+func TestFairHeadThatWasSilentLongAgo(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.enqueue(java, step)
+		f.refused(me, script.FairQueue, java, 0)
+		f.silentFor(java, 5100*time.Millisecond)
+		f.refused(me, script.FairAgain, java, 0)
+		f.wantQueue(java, step, me, 2*step)
+	})
+}
+
+// Many who died delay the next no more than one does.
+func TestFairManyThatDied(t *testing.T) {
+	fairly(t, func(f fair) {
+		var dead []string
+		for i := range 10 {
+			dead = append(dead, fmt.Sprint(strings.TrimSuffix(java, "57"), i))
+			f.enqueue(dead[i], step)
+		}
+		f.refused(me, script.FairQueue, dead[0], 0)
+		for _, waiter := range dead {
+			f.silentFor(waiter, time.Second)
+		}
+		f.gets(me, script.FairAgain)
+		f.wantQueue()
+	})
+}
+
+// Of several waiters of one client of ours only the first has to listen; when
+// it is silent, the others are not waited for.
+func TestFairClientThatDied(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.gets(java, script.FairOnce)
+		f.refused(me, script.FairQueue, java, 1)
+		f.refused(mine2, script.FairQueue, java, 1)
+		f.refused(other, script.FairQueue, java, 1)
+		f.release(java, true) // nobody heard it
+		f.refused(other, script.FairAgain, me, 0)
+		f.silentFor(me, time.Second)
+		f.gets(other, script.FairAgain)
+		f.wantQueue()
+	})
+}
+
+// A client that is frozen goes on being subscribed, but shows no life.
+func TestFairClientThatIsFrozen(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.gets(java, script.FairOnce)
+		f.refused(me, script.FairQueue, java, 1)
+		f.refused(other, script.FairQueue, java, 1)
+		f.ear(me)
+		f.release(java, true)
+		f.refused(other, script.FairAgain, me, 0)
+		f.must(f.t, "HSET", keyspace.FairSigns(job), client, fmt.Sprint(f.now()))
+		f.gets(other, script.FairAgain)
+		f.wantQueue()
+	})
+}
+
+// What Redisson would drop at the next script of anybody.
+func TestFairDeadlinePassed(t *testing.T) {
+	for name, test := range map[string]struct {
+		listens bool
+		want    []any
+	}{
+		"alive": {true, []any{java, step}},
+		"dead":  {false, []any{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fairly(t, func(f fair) {
+				f.hold(f.t, job, lease, mine2, "1")
+				f.enqueue(java, -step)
+				if test.listens {
+					f.ear(java)
+				}
+				f.release(mine2, true)
+				f.wantQueue(test.want...)
+			})
+		})
+	}
+}
+
+// A waiter of Redisson's whose deadline has passed, that listens and yet does
+// not take the lock when told, must not keep it from all others.
+func TestFairFrozenJavaWaiterIsDroppedAfterItsDeadline(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.enqueue(java, -step)
+		ear := f.ear(java)
+		f.refused(me, script.FairQueue, java, 0)
+		ear.want(f.t, "0")
+		f.silentFor(java, time.Second)
+		f.gets(me, script.FairAgain)
+	})
+}
+
+func TestFairHeadWithoutDeadline(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.must(f.t, "RPUSH", keyspace.FairQueue(job), java)
+		f.hold(f.t, job, lease, mine2, "1")
+		f.release(mine2, true) // Redisson waits for such a head for ever
+		f.wantQueue(java, 10*time.Second)
+		f.refused(me, script.FairQueue, java, 0)
+		f.silentFor(java, time.Second)
+		f.gets(me, script.FairAgain)
+		f.wantQueue()
+	})
+}
+
+// Without the right to ask for subscribers, or where the answer would mean
+// nothing, Redisson's deadlines count, and our own clients' signs of life.
+func TestFairSubscribersUnknown(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.Cluster = true
+		f.enqueue(java, step)
+		f.refused(me, script.FairQueue, java, 0)
+		f.silentFor(java, time.Second)
+		f.refused(me, script.FairAgain, java, 0)
+		f.must(f.t, "ZADD", keyspace.FairDeadlines(job), fmt.Sprint(f.now()-1), java)
+		f.silentFor(java, time.Second)
+		f.gets(me, script.FairAgain)
+	})
+}
+
+// Who gives up leaves at once, and the deadlines of those behind move up.
+func TestFairGiveUp(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.hold(f.t, job, lease, mine2, "1")
+		f.enqueue(javaT, step)
+		f.refused(me, script.FairQueue, mine2, 1)
+		f.enqueue(java, 3*step)
+		f.enqueue(javaN, 4*step)
+		ear := f.ear(javaT)
+		f.release(me, false)
+		f.wantQueue(javaT, step, java, 2*step, javaN, 3*step)
+		f.release(me, false)
+		f.wantQueue(javaT, step, java, 2*step, javaN, 3*step)
+		ear.want(f.t) // the lock is not free
+		f.wantDump(f.t, job, "hash "+mine2+"=1")
+	})
+}
+
+// The lock may be free for a head that gives up: the next is told.
+func TestFairGiveUpAtTheHead(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.gets(java, script.FairOnce)
+		f.refused(me, script.FairQueue, java, 1)
+		f.refused(other, script.FairQueue, java, 1)
+		f.must(f.t, "DEL", job)
+		ear := f.ear(other)
+		f.release(me, false)
+		ear.want(f.t, "0")
+		f.gets(other, script.FairAgain)
+	})
+}
+
+func TestFairTend(t *testing.T) {
+	fairly(t, func(f fair) {
+		tend := func(ask ...string) time.Duration {
+			f.t.Helper()
+			got, again, err := script.FairTend(f.t.Context(), f, f.Fair, client, []string{me, mine2})
+			if err != nil || !slices.Equal(got, ask) {
+				f.t.Fatalf("tend: %q, %v, want %q", got, err, ask)
+			}
+			return again
+		}
+		f.gets(java, script.FairOnce)
+		tend(me, mine2) // they are not in the queue
+		f.wantQueue()
+		f.refused(me, script.FairAgain, java, 1)
+		f.refused(mine2, script.FairAgain, java, 1)
+		tend()
+		// Redisson's decrements must not end their time.
+		for _, owner := range []string{me, mine2} {
+			f.must(f.t, "ZINCRBY", keyspace.FairDeadlines(job), "-900000", owner)
+		}
+		tend()
+		f.wantQueue(me, 2*step, mine2, 3*step)
+		// Redisson dropped one.
+		f.must(f.t, "LREM", keyspace.FairQueue(job), "1", me)
+		f.must(f.t, "ZREM", keyspace.FairDeadlines(job), me)
+		tend(me)
+		// The queue is gone, the deadlines are not.
+		f.must(f.t, "DEL", keyspace.FairQueue(job))
+		tend(me, mine2)
+		f.refused(me, script.FairAgain, java, 1)
+		f.wantQueue(me, lease+step)
+		f.refused(mine2, script.FairAgain, java, 1)
+		// The lock is free without a message.
+		f.must(f.t, "DEL", job)
+		tend(me)
+		f.gets(me, script.FairAgain)
+		tend(me) // it holds the lock, and is in no queue
+		f.wantDump(f.t, job, "hash "+me+"=1")
+		// A dead head is noticed by tending alone.
+		f.must(f.t, "DEL", keyspace.FairQueue(job), keyspace.FairDeadlines(job), job)
+		f.enqueue(java, step)
+		f.enqueue(me, 2*step)
+		f.enqueue(mine2, 3*step)
+		if again := tend(); again <= 0 || again > time.Second {
+			f.t.Errorf("look again in %v, want within a second", again)
+		}
+		f.silentFor(java, time.Second)
+		tend(me)
+		f.wantQueue(me, 2*step, mine2, 3*step)
+	})
+}
+
+func TestFairForeignData(t *testing.T) {
+	for _, r := range foreign(refused("kind")) {
+		t.Run(r.name, func(t *testing.T) {
+			fairly(t, func(f fair) {
+				r.given(f.t, f.world)
+				for _, mode := range []script.FairMode{script.FairOnce, script.FairQueue} {
+					ok, why, err := script.FairAcquire(f.t.Context(), f, f.Fair, me, lease, mode)
+					f.wantAnswer(f.t, answered(ok, why.Holder, err), r.want)
+				}
+				r.check(f.t, f.world)
+				f.wantQueue()
+			})
+		})
+	}
+}
+
+// Keys beside the lock that hold something else are an error, and the lock is
+// not taken.
+func TestFairForeignQueue(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.must(f.t, "SET", keyspace.FairQueue(job), "x")
+		_, _, err := script.FairAcquire(f.t.Context(), f, f.Fair, me, lease, script.FairQueue)
+		if driver.ClassOf(err) != driver.WrongType {
+			f.t.Errorf("%v, want class wrong type", err)
+		}
+		f.wantDump(f.t, job, "nothing")
+	})
+}
+
+func TestFairWithoutRights(t *testing.T) {
+	server := redistest.Single(t)
+	for right, after := range map[string]string{
+		"hlen": "nothing", "time": "nothing", "lindex": "nothing", "hset": "nothing", "pexpire": "nothing", "lpop": "nothing",
+	} {
+		t.Run(right, func(t *testing.T) {
+			f := fair{realWorld(t, server), t, script.Fair{Name: job}}
+			f.enqueue(me, step)
+			f.enqueue(java, 2*step)
+			d := f.login(t, "+@all", "~*", "&*", "-"+right)
+			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, me, lease, script.FairQueue)
+			if ok || driver.ClassOf(err) != driver.Denied {
+				t.Errorf("%v, %v, want class denied", ok, err)
+			}
+			f.wantDump(t, job, after)
+			f.wantQueue(me, step, java, 2*step)
+		})
+	}
+	for _, right := range []string{"rpush", "zadd", "sadd"} {
+		t.Run("queueing/"+right, func(t *testing.T) {
+			f := fair{realWorld(t, server), t, script.Fair{Name: job}}
+			f.hold(t, job, lease, java, "1")
+			d := f.login(t, "+@all", "~*", "&*", "-"+right)
+			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, me, lease, script.FairQueue)
+			if ok || driver.ClassOf(err) != driver.Denied {
+				t.Errorf("%v, %v, want class denied", ok, err)
+			}
+			f.wantQueue()
+		})
+	}
+	// It can do without knowing who is subscribed.
+	f := fair{realWorld(t, server), t, script.Fair{Name: job}}
+	d := f.login(t, "+@all", "~*", "&*", "-pubsub")
+	f.enqueue(java, step)
+	if ok, why := f.acquire(d, me, script.FairQueue); ok || why.Owner != java {
+		t.Errorf("%v, %+v, want to be refused for %s", ok, why, java)
+	}
+	f.silentFor(java, time.Second)
+	if ok, why := f.acquire(d, me, script.FairAgain); ok || why.Owner != java {
+		t.Errorf("%v, %+v, want to be refused for %s still", ok, why, java)
+	}
+}
+
+func TestFairReleaseThatIsNotHeard(t *testing.T) {
+	server := redistest.Single(t)
+	f := fair{realWorld(t, server), t, script.Fair{Name: job}}
+	f.hold(t, job, lease, me, "1")
+	f.enqueue(java, step)
+	d := f.login(t, "+@all", "~*", "resetchannels")
+	ok, err := script.FairRelease(t.Context(), d, f.Fair, me)
+	if !ok || driver.ClassOf(err) != driver.Denied {
+		t.Errorf("%v, %v, want released, with class denied", ok, err)
+	}
+	f.wantDump(t, job, "nothing")
+}
+
+func TestFairOnACluster(t *testing.T) {
+	server := redistest.Single(t)
+	f := fair{realWorld(t, server), t, script.Fair{Name: job, Publish: script.Sharded, Cluster: true}}
+	f.hold(t, job, lease, me, "1")
+	f.enqueue(java, step)
+	ear := f.listen(t, keyspace.FairChannel(job, java), true)
+	f.release(me, true)
+	ear.want(t, "0")
+	f.refused(me, script.FairQueue, java, 0)
+	f.silentFor(java, time.Second)
+	f.refused(me, script.FairAgain, java, 0) // it listens
+}
+
+var fairCalls = map[string]func(ctx context.Context, d driver.Driver) error{
+	"FairAcquire": func(ctx context.Context, d driver.Driver) error {
+		ok, why, err := script.FairAcquire(ctx, d, script.Fair{Name: job}, me, lease, script.FairQueue)
+		return unless(ok || why != (script.FairRefusal{}), err)
+	},
+	"FairRelease": func(ctx context.Context, d driver.Driver) error {
+		ok, err := script.FairRelease(ctx, d, script.Fair{Name: job}, me)
+		return unless(ok, err)
+	},
+	"FairTend": func(ctx context.Context, d driver.Driver) error {
+		ask, again, err := script.FairTend(ctx, d, script.Fair{Name: job}, client, []string{me})
+		return unless(ask != nil || again != 0, err)
+	},
+	"FairInspect": func(ctx context.Context, d driver.Driver) error {
+		queue, err := script.FairInspect(ctx, d, job, 10)
+		return unless(queue != nil, err)
+	},
+}
+
+func init() {
+	for name, call := range fairCalls {
+		everyCall[name] = call
+	}
+}

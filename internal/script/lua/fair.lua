@@ -1,0 +1,140 @@
+-- The first part of every script of the fair lock: who is next.
+--
+-- KEYS[1]  the lock: hash {owner -> count}
+-- KEYS[2]  the queue: list of waiters, the next one first       (Redisson's)
+-- KEYS[3]  their deadlines: zset {waiter -> ms since the epoch}  (Redisson's)
+-- KEYS[4]  those of them that are mortise's: set
+-- KEYS[5]  signs of life: hash {client -> alive until, '?' .. waiter -> silent since}
+-- ARGV[1]  what the channel of a waiter begins with; the waiter follows
+-- ARGV[2]  how to ask for subscribers: numsub, shardnumsub, both, or nothing
+--          where the answer would not cover all servers
+-- ARGV[3]  how to publish: publish, spublish, or both
+-- ARGV[4]  by how much a deadline lies behind that of the one before, in ms
+--
+-- Times are the server's. Redisson drops a head whose deadline has passed, and
+-- nothing else. Here a head whose deadline has passed stays as long as it shows
+-- life, and one that shows none while the lock is free for it goes after a
+-- moment, whatever its deadline.
+local lock, queue, deadlines, ours, signs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local step = tonumber(ARGV[4])
+local clock = redis.call('time')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+local GRACE = 1000   -- how long a head may be silent while the lock is free for it
+local STALE = 5000   -- an older note of silence is of another time
+local ALIVE = 10000  -- how long a client's sign of life counts
+local KEPT = 60000   -- how long the keys that are mortise's own outlast their last use
+
+local function client(waiter) return string.match(waiter, '^[^:]*') end
+
+-- Whether somebody is subscribed for a waiter; nil if that cannot be known.
+local function listens(waiter)
+  local answer
+  for probe in string.gmatch(ARGV[2], '%a+') do
+    local n = redis.pcall('pubsub', probe, ARGV[1] .. waiter)
+    if n.err then return nil end
+    if n[2] > 0 then return true end
+    answer = false
+  end
+  return answer
+end
+
+-- Whether a waiter shows life; nil if that cannot be known.
+local function lives(waiter)
+  if redis.call('sismember', ours, waiter) == 1 then
+    local till = tonumber(redis.call('hget', signs, client(waiter)) or '')
+    return till ~= nil and till > now
+  end
+  return listens(waiter)
+end
+
+-- Takes a waiter out of the queue. A client of ours that let the lock go by has
+-- to show anew that it lives before others of its waiters are waited for.
+local function drop(waiter)
+  redis.call('lrem', queue, 1, waiter)
+  redis.call('zrem', deadlines, waiter)
+  redis.call('hdel', signs, '?' .. waiter)
+  if redis.call('srem', ours, waiter) == 1 then redis.call('hdel', signs, client(waiter)) end
+end
+
+-- Notes that the first waiters do not listen, as the lock is free for the head,
+-- and since when: as of now if it has just become free. Of a client of ours
+-- only the first waiter has to listen.
+local function note(anew)
+  local seen = {}
+  for i, waiter in ipairs(redis.call('lrange', queue, 0, 15)) do
+    local known = false
+    if redis.call('sismember', ours, waiter) == 1 then
+      known = seen[client(waiter)]
+      seen[client(waiter)] = true
+    end
+    local mark = '?' .. waiter
+    local since = tonumber(redis.call('hget', signs, mark) or '')
+    if not known and (anew or not since or now - since > STALE) and (i == 1 or listens(waiter) == false) then
+      redis.call('hset', signs, mark, now)
+    end
+  end
+  redis.call('pexpire', signs, KEPT)
+end
+
+-- Tells a waiter to look again. Returns how many heard it, and what Redis
+-- objected.
+local function wake(waiter)
+  local heard, objection = 0, nil
+  for command in string.gmatch(ARGV[3], '%a+') do
+    local sent = redis.pcall(command, ARGV[1] .. waiter, '0')
+    if type(sent) == 'number' then heard = heard + sent else objection = sent.err end
+  end
+  return heard, objection
+end
+
+-- How long to wait for the head, the lock being free for it; 0 if it is gone.
+local function patience(head, over)
+  local mine = redis.call('sismember', ours, head) == 1
+  if mine and not lives(head) then return 0 end
+  local since = tonumber(redis.call('hget', signs, '?' .. head) or '')
+  if since and now - since <= STALE then
+    if now - since < GRACE then return since + GRACE - now end
+    if listens(head) == false or (over and not mine) then return 0 end
+    redis.call('hdel', signs, '?' .. head)
+  end
+  note()
+  wake(head)
+  return GRACE
+end
+
+-- The head of the queue, after those who are gone were dropped, and how long to
+-- wait until it is worth looking again (0: not known). The one who asks is
+-- alive.
+local function head(asking, free)
+  while true do
+    local first = redis.call('lindex', queue, 0)
+    if not first or first == asking then return first, 0 end
+    local deadline = tonumber(redis.call('zscore', deadlines, first) or '')
+    local over = not deadline or deadline <= now
+    if free then
+      local left = patience(first, over)
+      if left > 0 then return first, left end
+      drop(first)
+    elseif not over then
+      return first, 0
+    else
+      local alive = lives(first)
+      if alive or not deadline then
+        -- Without a deadline, Redisson would wait for it for ever.
+        redis.call('zadd', deadlines, now + (alive and step or ALIVE), first)
+        return first, 0
+      end
+      drop(first)
+    end
+  end
+end
+
+-- Moves up the deadlines of waiters, as Redisson expects it when one before
+-- them has left the queue. Where all are ours there is nobody to expect it.
+local function advance(waiters)
+  if redis.call('llen', queue) <= redis.call('scard', ours) then return end
+  for _, waiter in ipairs(waiters) do
+    if redis.call('zscore', deadlines, waiter) then redis.call('zincrby', deadlines, -step, waiter) end
+  end
+end

@@ -1,0 +1,71 @@
+-- Acquires a fair lock for an owner that acquires it only once, or takes a
+-- place in the queue for it.
+--
+-- KEYS, ARGV[1..4]  as in fair.lua
+-- ARGV[5]  owner
+-- ARGV[6]  lease in ms
+-- ARGV[7]  'once' if it does not queue, 'queue' if it does, 'again' if it has
+--
+-- {1}    acquired, or acquired by an earlier copy of this call
+-- {0, ttl, owner, count, again, waiting}
+--        held by owner, or free for owner with count 0
+--          ttl      of the lock in ms, -1 if it has none
+--          again    in so many ms there may be news that nobody publishes; or 0
+--          waiting  how many are in the queue
+-- {-1}   the key is a hash, but not that of a plain lock
+--
+-- The queue is left last: without the lock, the place in it must not be lost.
+local owner, lease, mode = ARGV[5], tonumber(ARGV[6]), ARGV[7]
+local holders = redis.call('hlen', lock)
+if holders > 1 then return {-1} end
+local reply = {0, redis.call('pttl', lock), '', 0, 0, 0}
+if holders == 1 then
+  local holder = redis.call('hgetall', lock)
+  if holder[1] == owner then
+    if reply[2] < lease then redis.call('pexpire', lock, lease) end
+    return {1}
+  end
+  reply[3], reply[4] = holder[1], tonumber(holder[2]) or 0
+else
+  local first, again = head(owner, true)
+  if not first or first == owner then
+    redis.call('hset', lock, owner, 1)
+    local limited = redis.pcall('pexpire', lock, lease)
+    if limited ~= 1 then
+      redis.call('del', lock)
+      return limited
+    end
+    if first then
+      local left = redis.pcall('lpop', queue)
+      if type(left) == 'table' then
+        redis.call('del', lock)
+        return left
+      end
+      redis.call('srem', ours, owner)
+      redis.call('zrem', deadlines, owner)
+      if redis.call('exists', queue) == 1 then advance(redis.call('zrange', deadlines, 0, -1)) end
+    end
+    return {1}
+  end
+  reply[2], reply[3], reply[5] = 0, first, again
+end
+if mode == 'once' then
+  reply[6] = redis.call('llen', queue)
+  return reply
+end
+if not redis.call('zscore', deadlines, owner) then
+  if mode == 'again' then redis.call('lrem', queue, 0, owner) end
+  local waiting = redis.call('llen', queue)
+  redis.call('sadd', ours, owner)
+  redis.call('pexpire', ours, KEPT)
+  redis.call('hset', signs, client(owner), now + ALIVE)
+  redis.call('pexpire', signs, KEPT)
+  redis.call('zadd', deadlines, now + math.max(reply[2], 0) + (waiting + 1) * step, owner)
+  local queued = redis.pcall('rpush', queue, owner)
+  if type(queued) == 'table' then
+    redis.call('zrem', deadlines, owner)
+    return queued
+  end
+end
+reply[6] = redis.call('llen', queue)
+return reply
