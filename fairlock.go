@@ -103,13 +103,30 @@ func (k *FairLock) renewal(id string, ttl time.Duration) script.Renewal {
 type fairWaiter struct {
 	*FairLock
 	mode  script.FairMode
-	again time.Duration // after the last refusal
+	again time.Duration // as in the last refusal
+	since queueing      // of the last refusal that queued it
 }
 
 func (f *fairWaiter) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), id, lease, f.mode)
+	mode := f.mode
+	f.mode = script.FairAgain // even if the reply is lost
+	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), id, lease, mode)
 	f.again = why.Again
+	if why.Since != 0 {
+		f.since = queueing{why.Since, why.Queued}
+	}
 	return grant{ok: ok, by: why.Holder}, err
+}
+
+// queueing is when a waiter took its place in the queue in Redis: the server's
+// time in microseconds, and how long the queue was then.
+type queueing struct {
+	at     int64
+	behind int
+}
+
+func (q queueing) before(other queueing) bool {
+	return q.at < other.at || q.at == other.at && q.behind < other.behind
 }
 
 const (
@@ -133,12 +150,15 @@ func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
 	seeking.kind = ask
 	r.lock, r.id = &seeking, c.newID()
 
-	w := c.join(k.place, r.owner, false)
-	w.id = r.id
-	hold, err := k.stand(ctx, r, w, ask)
-	c.leave(k.place, w)
-	c.approach(k.place)
-	if !r.used && ask.mode == script.FairAgain {
+	hold, err := r.attempt(ctx)
+	if hold == nil && err == nil {
+		w := c.join(k.place, r.owner, false)
+		w.id = r.id
+		hold, err = k.stand(ctx, r, w, ask)
+		c.leave(k.place, w)
+		c.approach(k.place)
+	}
+	if !r.used {
 		k.quit(r.id)
 	}
 	return hold, err
@@ -159,19 +179,17 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 	timer.Stop() // only the first one looks
 	defer timer.Stop()
 	var tick time.Time // the next one, of the first waiter
-	look, turn := true, 0
+	look, turn := false, 0
 	for {
 		if hold, err := r.reenter(ctx); hold != nil || err != nil {
 			return hold, err
 		}
 		if look || c.asks(w) {
-			hold, err := r.attempt(ctx)
-			ask.mode = script.FairAgain // even if it failed, it may have run
-			if hold != nil || err != nil {
+			if hold, err := r.attempt(ctx); hold != nil || err != nil {
 				return hold, err
 			}
 		}
-		place := c.standing(k.place, w)
+		place := c.standing(k.place, w, ask.since)
 		if place < fairNear && listener == nil {
 			listener = c.hub.Listen(keyspace.FairChannel(k.name, r.id), k.hearing())
 			hints = listener.Hints()
@@ -251,11 +269,19 @@ func (k *FairLock) quit(id string) {
 	}
 }
 
-// standing returns how many of this client's waiters for p stand before w.
-func (c *Client) standing(p place, w *waiter) (n int) {
+// standing returns how many of this client's waiters for p stand before w,
+// after it has put w where it stands in Redis. The answer is right for the
+// first ones, and high enough for others.
+func (c *Client) standing(p place, w *waiter, since queueing) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for v := c.queues[p].head; v != w; v = v.next {
+	q := c.queues[p]
+	if w.since != since {
+		w.since = since
+		q.arrange(w)
+		q.head.signal() // it may be another one
+	}
+	for v := q.head; v != w; v = v.next {
 		n++
 		if n == fairNear {
 			break // far enough

@@ -2,42 +2,381 @@ package mortise_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/memredis"
-	"sync"
 )
 
-func TestFairOrderX(t *testing.T) {
+// line is a line of waiters for one fair lock, each of which waits for ctx.
+type line struct {
+	t   *testing.T
+	all sync.WaitGroup
+
+	mu    sync.Mutex // guards order
+	order []int      // in which they had the lock
+}
+
+// join has waiter n of c wait for the lock, and returns when it stands in the
+// queue.
+func (l *line) join(ctx context.Context, c *mortise.Client, n int, inside time.Duration) {
+	l.all.Go(func() {
+		hold, _, err := c.FairLock("job").Lock(ctx)
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, mortise.ErrClosed) {
+				l.t.Error(err)
+			}
+			return
+		}
+		l.mu.Lock()
+		l.order = append(l.order, n)
+		l.mu.Unlock()
+		time.Sleep(inside)
+		mustUnlock(l.t, hold)
+	})
+	synctest.Wait()
+}
+
+func (l *line) want(order ...int) {
+	l.t.Helper()
+	l.all.Wait()
+	if !slices.Equal(l.order, order) {
+		l.t.Errorf("they had the lock in the order %v, want %v", l.order, order)
+	}
+}
+
+func fairly(t *testing.T, c *mortise.Client) *mortise.Hold {
+	t.Helper()
+	hold, _, err := c.FairLock("job").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hold
+}
+
+func queueOf(t *testing.T, c *mortise.Client) (owners []string) {
+	t.Helper()
+	queue, err := c.FairLock("job").Queue(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range queue {
+		owners = append(owners, w.Owner)
+	}
+	return owners
+}
+
+// run runs a script as a foreign client would.
+func runScript(t *testing.T, s *memredis.Server, source string, keys ...string) driver.Value {
+	t.Helper()
+	d := s.Driver()
+	defer d.Close()
+	v, err := d.Eval(t.Context(), driver.Call{Script: driver.NewScript("foreign", source), Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestFairOrderOverProcesses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
+		const waiters = 300
 		var clients []*mortise.Client
-		for range 3 {
+		for range 4 {
 			c, _ := open(t, s, nil)
 			clients = append(clients, c)
 		}
-		hold, _, err := clients[0].FairLock("job").Lock(t.Context())
-		if err != nil { t.Fatal(err) }
-		var mu sync.Mutex
-		var order []int
-		var wg sync.WaitGroup
-		const n = 200
+		block := fairly(t, clients[0])
+		l := &line{t: t}
+		var want []int
+		for i := range waiters {
+			l.join(t.Context(), clients[i*7%4], i, time.Millisecond)
+			want = append(want, i)
+		}
+		if n := len(queueOf(t, clients[0])); n != waiters {
+			t.Errorf("%d are in the queue, want %d", n, waiters)
+		}
 		start := time.Now()
-		for i := range n {
-			wg.Go(func() {
-				h, _, err := clients[i%3].FairLock("job").Lock(context.Background())
-				if err != nil { t.Error(err); return }
-				mu.Lock(); order = append(order, i); mu.Unlock()
-				time.Sleep(time.Millisecond)
-				if err := h.Unlock(); err != nil { t.Error(err) }
+		mustUnlock(t, block)
+		l.want(want...)
+		if d := time.Since(start); d != waiters*time.Millisecond {
+			t.Errorf("%d turns of 1ms took %v, want no time between them", waiters, d)
+		}
+		wantEmpty(t, s)
+	})
+}
+
+func TestFairTryLockDoesNotQueueAndDoesNotOvertake(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		other, _ := open(t, s, nil)
+		block := fairly(t, c)
+		if _, _, err := other.FairLock("job").TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+			t.Errorf("TryLock: %v, want ErrLocked", err)
+		}
+		if queue := queueOf(t, c); len(queue) != 0 {
+			t.Errorf("TryLock queued: %v", queue)
+		}
+		mustUnlock(t, block)
+		// A Redisson waiter stands in the queue and does not come.
+		runScript(t, s, `redis.call('rpush', KEYS[1], 'java:1') redis.call('zadd', KEYS[2], 9e12, 'java:1') return 1`,
+			keyspace.FairQueue("job"), keyspace.FairDeadlines("job"))
+		_, _, err := other.FairLock("job").TryLock(t.Context())
+		var held *mortise.HeldError
+		if !errors.Is(err, mortise.ErrLocked) || !errors.As(err, &held) || held.Owner != "java:1" || held.Count != 0 ||
+			!strings.Contains(err.Error(), "next to have it") {
+			t.Errorf("TryLock of a lock that is free for another: %v, want ErrLocked and who is next", err)
+		}
+	})
+}
+
+// However long it waits, a waiter keeps its place; Redisson would have dropped
+// it after five minutes.
+func TestFairWaiterKeepsItsPlace(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		other, f := open(t, s, nil)
+		block := fairly(t, c)
+		l := &line{t: t}
+		for i := range 120 { // more than are looked after with one tick
+			l.join(t.Context(), other, i, 0)
+		}
+		before := queueOf(t, c)
+		start := f.total()
+		const minutes = 16
+		for range minutes / 2 {
+			time.Sleep(2 * time.Minute)
+			// What every script of Redisson does first.
+			runScript(t, s, `
+				local now = redis.call('time')[1] * 1000
+				while true do
+					local head = redis.call('lindex', KEYS[1], 0)
+					local score = head and redis.call('zscore', KEYS[2], head)
+					if not score or tonumber(score) > now then return 0 end
+					redis.call('lpop', KEYS[1])
+					redis.call('zrem', KEYS[2], head)
+				end`, keyspace.FairQueue("job"), keyspace.FairDeadlines("job"))
+		}
+		if after := queueOf(t, c); !slices.Equal(before, after) {
+			t.Errorf("the queue has changed from %d to %d waiters", len(before), len(after))
+		}
+		if n, most := f.total()-start, minutes*60*3/2+100; n > most {
+			t.Errorf("waiting for %d minutes took %d scripts, want %d at most, whatever the number of waiters", minutes, n, most)
+		}
+		mustUnlock(t, block)
+		l.all.Wait()
+		if !slices.IsSorted(l.order) || len(l.order) != 120 {
+			t.Errorf("they had the lock in the order %v", l.order)
+		}
+	})
+}
+
+// Whoever drops a waiter that lives, it queues again.
+func TestFairWaiterThatWasDroppedQueuesAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		other, _ := open(t, s, nil)
+		block := fairly(t, c)
+		l := &line{t: t}
+		for i := range 3 {
+			l.join(t.Context(), other, i, 0)
+		}
+		first := queueOf(t, c)[0]
+		runScript(t, s, `redis.call('lpop', KEYS[1]) redis.call('zrem', KEYS[2], '`+first+`') return 1`,
+			keyspace.FairQueue("job"), keyspace.FairDeadlines("job"))
+		time.Sleep(time.Second)
+		if queue := queueOf(t, c); len(queue) != 3 || queue[2] != first {
+			t.Errorf("the queue is %v, want %s at its end", queue, first)
+		}
+		runScript(t, s, `return redis.call('del', KEYS[1])`, keyspace.FairQueue("job"))
+		time.Sleep(time.Second)
+		if queue := queueOf(t, c); len(queue) != 3 {
+			t.Errorf("the queue is %v, want all three again", queue)
+		}
+		mustUnlock(t, block)
+		l.all.Wait()
+		if len(l.order) != 3 {
+			t.Errorf("%d of 3 had the lock", len(l.order))
+		}
+	})
+}
+
+func TestFairWaiterThatGivesUpLeavesAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		other, _ := open(t, s, nil)
+		block := fairly(t, c)
+		l := &line{t: t}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for i := range 9 {
+			if i%3 == 1 {
+				l.join(t.Context(), other, i, time.Second)
+			} else {
+				l.join(ctx, c, i, time.Second)
+			}
+		}
+		cancel()
+		synctest.Wait()
+		if n := len(queueOf(t, c)); n != 3 {
+			t.Errorf("%d are in the queue after 6 of 9 gave up", n)
+		}
+		start := time.Now()
+		mustUnlock(t, block)
+		l.want(1, 4, 7)
+		if d := time.Since(start); d != 3*time.Second {
+			t.Errorf("three turns of a second took %v", d)
+		}
+	})
+}
+
+// A process dies while it waits. Those behind are delayed by two seconds at
+// most, however many died, and keep their order.
+func TestFairDeadWaiters(t *testing.T) {
+	for _, dead := range []int{1, 8} {
+		t.Run(fmt.Sprint(dead), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, _ := open(t, s, nil)
+				block := fairly(t, c)
+				l := &line{t: t}
+				var victims []*mortise.Client
+				for i := range dead {
+					// Its requests are lost from here on, that to leave included.
+					victim, f := open(t, s, nil)
+					for range 2 {
+						l.join(t.Context(), victim, -1, 0)
+					}
+					f.set(func(context.Context, string) error { return errCut }, nil)
+					victims = append(victims, victim)
+					l.join(t.Context(), c, i, 0)
+				}
+				for _, victim := range victims {
+					if err := victim.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				var want []int
+				for i := range dead {
+					want = append(want, i)
+				}
+				if n := len(queueOf(t, c)); n != 3*dead {
+					t.Errorf("%d are in the queue, want the %d dead and the %d living", n, 2*dead, dead)
+				}
+				start := time.Now()
+				mustUnlock(t, block)
+				l.want(want...)
+				if d := time.Since(start); d > 2*time.Second {
+					t.Errorf("the dead delayed the living by %v, want 2s at most", d)
+				}
+				wantEmpty(t, s)
 			})
+		})
+	}
+}
+
+// A waiter whose process is frozen keeps its connection, so only its silence
+// tells.
+func TestFairFrozenWaiter(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		frozen, f := open(t, s, nil)
+		block := fairly(t, c)
+		l := &line{t: t}
+		ctx, cancel := context.WithCancel(t.Context())
+		l.join(ctx, frozen, -1, 0)
+		l.join(t.Context(), c, 1, 0)
+		f.set(hang, nil)
+		time.Sleep(5 * time.Second)
+		start := time.Now()
+		mustUnlock(t, block)
+		// The other's goroutine is not done, so do not wait for it.
+		for time.Since(start) < time.Minute {
+			time.Sleep(100 * time.Millisecond)
+			if len(queueOf(t, c)) == 0 {
+				break
+			}
+		}
+		if d := time.Since(start); d > 11*time.Second {
+			t.Errorf("a frozen waiter delayed the next by %v, want about ten seconds at most", d)
+		}
+		f.set(nil, nil)
+		cancel()
+		l.want(1)
+		wantEmpty(t, s)
+	})
+}
+
+// A Redisson waiter that died (no subscriber), and one that queues and
+// subscribes a moment later.
+func TestFairDeadAndLateRedissonWaiters(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		block := fairly(t, c)
+		runScript(t, s, `redis.call('rpush', KEYS[1], 'java:1') redis.call('zadd', KEYS[2], 9e12, 'java:1') return 1`,
+			keyspace.FairQueue("job"), keyspace.FairDeadlines("job"))
+		l := &line{t: t}
+		l.join(t.Context(), c, 1, 0)
+		start := time.Now()
+		mustUnlock(t, block)
+		time.Sleep(900 * time.Millisecond)
+		if queue := queueOf(t, c); len(queue) != 2 || queue[0] != "java:1" {
+			t.Errorf("the queue is %v after 0.9s, want the Redisson waiter still first", queue)
+		}
+		l.want(1)
+		if d := time.Since(start); d < time.Second || d > 2*time.Second {
+			t.Errorf("a dead Redisson waiter delayed the next by %v, want one to two seconds", d)
+		}
+	})
+}
+
+func TestFairCloseLeavesTheQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		gone, _ := open(t, s, nil)
+		block := fairly(t, c)
+		l := &line{t: t}
+		for range 5 {
+			l.join(t.Context(), gone, -1, 0)
+		}
+		l.join(t.Context(), c, 1, 0)
+		if err := gone.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := len(queueOf(t, c)); n != 1 {
+			t.Errorf("%d are in the queue after a client with 5 waiters was closed, want 1", n)
+		}
+		mustUnlock(t, block)
+		l.want(1)
+	})
+}
+
+// Whoever sends messages to a waiter does not make it busy.
+func TestFairForgedMessages(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		other, f := open(t, s, nil)
+		block := fairly(t, c)
+		l := &line{t: t}
+		l.join(t.Context(), other, 1, 0)
+		channel := keyspace.FairChannel("job", queueOf(t, c)[0])
+		start := f.total()
+		for range 5000 {
+			runScript(t, s, `return redis.call('publish', KEYS[1], 'what')`, channel)
 			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(time.Second)
-		if err := hold.Unlock(); err != nil { t.Fatal(err) }
-		wg.Wait()
-		for i, o := range order { if i != o { t.Fatalf("%v", order) } }
-		t.Log(time.Since(start))
+		if n := f.total() - start; n > 5*220 {
+			t.Errorf("5000 forged messages in 5s caused %d scripts, want 200 a second at most", n)
+		}
+		mustUnlock(t, block)
+		l.want(1)
 	})
 }

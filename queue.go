@@ -40,7 +40,8 @@ type queue struct {
 type waiter struct {
 	owner      *owner
 	id         string        // in a queue in Redis
-	asked      bool          // to ask for the lock; guarded by Client.mu
+	since      queueing      // when it took its place there; guarded by Client.mu
+	asked      bool          // to ask for the lock; idem
 	wake       chan struct{} // capacity 1: look again
 	prev, next *waiter
 }
@@ -49,6 +50,46 @@ func (w *waiter) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
+	}
+}
+
+// arrange puts w, which is in q, behind those who have waited longer, by the
+// order in Redis.
+func (q *queue) arrange(w *waiter) {
+	q.remove(w)
+	before := q.tail
+	for before != nil && w.since.before(before.since) {
+		before = before.prev
+	}
+	q.insert(w, before)
+}
+
+// insert puts w behind before, or first if that is nil.
+func (q *queue) insert(w, before *waiter) {
+	w.prev, w.next = before, q.head
+	if before != nil {
+		w.next = before.next
+		before.next = w
+	} else {
+		q.head = w
+	}
+	if w.next != nil {
+		w.next.prev = w
+	} else {
+		q.tail = w
+	}
+}
+
+func (q *queue) remove(w *waiter) {
+	if w.prev == nil {
+		q.head = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		q.tail = w.prev
+	} else {
+		w.next.prev = w.prev
 	}
 }
 
@@ -94,16 +135,14 @@ func (c *Client) join(p place, o *owner, front bool) *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[p]
-	switch {
-	case q == nil:
-		q = &queue{head: w, tail: w}
+	if q == nil {
+		q = &queue{}
 		c.queues[p] = q
-	case front:
-		w.next, q.head.prev = q.head, w
-		q.head = w
-	default:
-		w.prev, q.tail.next = q.tail, w
-		q.tail = w
+	}
+	if front {
+		q.insert(w, nil)
+	} else {
+		q.insert(w, q.tail)
 	}
 	return w
 }
@@ -115,16 +154,7 @@ func (c *Client) leave(p place, w *waiter) {
 	defer c.mu.Unlock()
 	q := c.queues[p]
 	wasHead := q.head == w
-	if w.prev == nil {
-		q.head = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		q.tail = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
+	q.remove(w)
 	switch {
 	case q.head == nil:
 		delete(c.queues, p)

@@ -19,12 +19,18 @@ import (
 // up, hold too long, re-enter; clients that die. Whatever happens, no two holds
 // of one name are valid at once, every call ends, and nothing stays in Redis.
 func TestSimulation(t *testing.T) {
-	const seeds = 60
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) { simulate(t, k) })
+	}
+}
+
+func simulate(t *testing.T, k kind) {
+	const seeds = 40
 	var sum tally
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
-				w := &simulation{t: t, server: s, seed: seed, active: make(map[string]*mortise.Hold)}
+				w := &simulation{t: t, kind: k, server: s, seed: seed, active: make(map[string]*mortise.Hold)}
 				w.run()
 				sum.add(&w.tally)
 			})
@@ -70,6 +76,7 @@ const simLease = 4 * time.Second
 type simulation struct {
 	tally
 	t      *testing.T
+	kind   kind
 	server *memredis.Server
 	seed   uint64
 
@@ -92,12 +99,7 @@ func (w *simulation) run() {
 	}
 	clients.Wait()
 	copies.Wait()
-	time.Sleep(simLease + time.Second)
-	c := mortise.New(w.server.Driver(), nil)
-	defer c.Close()
-	for s, err := range c.Locks(w.t.Context(), "*") {
-		w.t.Errorf("after all has ended there still is %+v, %v", s, err)
-	}
+	wantEmpty(w.t, w.server)
 }
 
 // live works with a client until its goroutines have done their rounds, or the
@@ -127,10 +129,11 @@ func (w *simulation) live(c *mortise.Client, random *rand.Rand) {
 
 // round takes a lock, perhaps twice, holds it for a while and gives it back.
 func (w *simulation) round(c *mortise.Client, r *rand.Rand) {
-	k := c.Lock(fmt.Sprint("job", r.IntN(2)))
+	name, options := fmt.Sprint("job", r.IntN(2)), mortise.LockOptions{}
 	if r.IntN(4) == 0 {
-		k = k.With(mortise.LockOptions{Lease: time.Duration(200+r.IntN(4000)) * time.Millisecond})
+		options.Lease = time.Duration(200+r.IntN(4000)) * time.Millisecond
 	}
+	k := w.kind.open(c, name, options)
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(r.IntN(30_000))*time.Millisecond)
 	defer cancel()
 	hold, held, err := k.Lock(ctx)

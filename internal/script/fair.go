@@ -78,6 +78,9 @@ type FairRefusal struct {
 	Holder               // who has it, or with count 0 is the next to have it
 	Again  time.Duration // after which there may be news that nobody publishes; 0 if not known
 	Queued int           // how many are in the queue
+	// Since is the server's time in microseconds, if this call has taken the
+	// place in the queue, and 0 otherwise.
+	Since int64
 }
 
 // FairAcquire acquires the lock for owner, who must not have held it before, or
@@ -92,10 +95,10 @@ func FairAcquire(ctx context.Context, d driver.Driver, f Fair, owner string, lea
 		return true, FairRefusal{}, nil
 	case v.At(0).Int() == -1:
 		return false, FairRefusal{}, ErrKind
-	case v.Len() == 6:
+	case v.Len() == 7:
 		by := Holder{Owner: v.At(2).Str(), Count: int(v.At(3).Int()), TTL: ttl(v.At(1))}
 		again := time.Duration(v.At(4).Int()) * time.Millisecond
-		return false, FairRefusal{Holder: by, Again: again, Queued: int(v.At(5).Int())}, nil
+		return false, FairRefusal{Holder: by, Again: again, Queued: int(v.At(5).Int()), Since: v.At(6).Int()}, nil
 	}
 	return false, FairRefusal{}, unexpected(fairAcquire, v)
 }

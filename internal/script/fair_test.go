@@ -115,6 +115,15 @@ func (f fair) silentFor(waiter string, d time.Duration) {
 	f.must(f.t, "HSET", keyspace.FairSigns(job), "?"+waiter, fmt.Sprint(f.now()-d.Milliseconds()))
 }
 
+// toldBefore makes the note that a waiter was told older.
+func (f fair) toldBefore(waiter string, d time.Duration) {
+	f.t.Helper()
+	if told := f.must(f.t, "HGET", keyspace.FairSigns(job), "told").Str(); !strings.HasSuffix(told, " "+waiter) {
+		f.t.Fatalf("the note says %q, want that %s was told", told, waiter)
+	}
+	f.must(f.t, "HSET", keyspace.FairSigns(job), "told", fmt.Sprint(f.now()-d.Milliseconds(), " ", waiter))
+}
+
 // wantQueue checks who stands in the queue: pairs of waiter and time until the
 // deadline, -1 for none.
 func (f fair) wantQueue(want ...any) {
@@ -180,7 +189,7 @@ func TestFairQueueBesideRedissonsNumbers(t *testing.T) {
 			f.wantTTL(f.t, key, time.Minute)
 		}
 		for _, key := range []string{keyspace.FairQueue(job), keyspace.FairDeadlines(job)} {
-			f.wantTTL(f.t, key, none)
+			f.wantTTL(f.t, key, 24*time.Hour)
 		}
 	})
 }
@@ -196,7 +205,7 @@ func TestFairAcquireAtTheHead(t *testing.T) {
 		f.release(me, true)
 		ear.want(f.t, "0")
 		f.release(me, false)
-		ear.want(f.t, "0") // the lock is still free for it
+		ear.want(f.t) // it was told a moment ago
 	})
 }
 
@@ -227,7 +236,7 @@ func TestFairHeadThatListens(t *testing.T) {
 			f.t.Errorf("refused with %+v, want to look again in a second", why)
 		}
 		ear.want(f.t, "0")
-		f.silentFor(java, time.Second)
+		f.toldBefore(java, time.Second)
 		f.refused(me, script.FairAgain, java, 0)
 		ear.want(f.t, "0")
 		f.wantQueue(java, step, me, 2*step)
@@ -262,6 +271,10 @@ func TestFairHeadThatWasSilentLongAgo(t *testing.T) {
 		f.silentFor(java, 5100*time.Millisecond)
 		f.refused(me, script.FairAgain, java, 0)
 		f.wantQueue(java, step, me, 2*step)
+		// Unless it was seen to be silent all the time.
+		f.silentFor(java, 5100*time.Millisecond)
+		f.must(f.t, "HSET", keyspace.FairSigns(job), "noted", fmt.Sprint(f.now()-1000))
+		f.gets(me, script.FairAgain)
 	})
 }
 
@@ -273,12 +286,17 @@ func TestFairManyThatDied(t *testing.T) {
 			dead = append(dead, fmt.Sprint(strings.TrimSuffix(java, "57"), i))
 			f.enqueue(dead[i], step)
 		}
-		f.refused(me, script.FairQueue, dead[0], 0)
+		f.hold(f.t, job, lease, mine2, "1")
+		f.refused(me, script.FairQueue, mine2, 1)
+		if _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, []string{me}); err != nil {
+			f.t.Fatal(err)
+		}
 		for _, waiter := range dead {
 			f.silentFor(waiter, time.Second)
 		}
+		f.release(mine2, true)
+		f.wantQueue(me, lease+11*step)
 		f.gets(me, script.FairAgain)
-		f.wantQueue()
 	})
 }
 
@@ -316,21 +334,26 @@ func TestFairClientThatIsFrozen(t *testing.T) {
 // What Redisson would drop at the next script of anybody.
 func TestFairDeadlinePassed(t *testing.T) {
 	for name, test := range map[string]struct {
-		listens bool
-		want    []any
+		listens    bool
+		want, free []any
 	}{
-		"alive": {true, []any{java, step}},
-		"dead":  {false, []any{}},
+		"alive": {true, []any{java, step}, []any{java, -step}},
+		"dead":  {false, []any{}, []any{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fairly(t, func(f fair) {
-				f.hold(f.t, job, lease, mine2, "1")
-				f.enqueue(java, -step)
 				if test.listens {
 					f.ear(java)
 				}
-				f.release(mine2, true)
+				f.hold(f.t, job, lease, mine2, "1")
+				f.enqueue(java, -step)
+				if _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
+					f.t.Fatal(err)
+				}
 				f.wantQueue(test.want...)
+				f.must(f.t, "ZADD", keyspace.FairDeadlines(job), "XX", fmt.Sprint(f.now()-step.Milliseconds()), java)
+				f.release(mine2, true)
+				f.wantQueue(test.free...)
 			})
 		})
 	}
@@ -344,7 +367,7 @@ func TestFairFrozenJavaWaiterIsDroppedAfterItsDeadline(t *testing.T) {
 		ear := f.ear(java)
 		f.refused(me, script.FairQueue, java, 0)
 		ear.want(f.t, "0")
-		f.silentFor(java, time.Second)
+		f.toldBefore(java, time.Second)
 		f.gets(me, script.FairAgain)
 	})
 }
@@ -353,8 +376,12 @@ func TestFairHeadWithoutDeadline(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.must(f.t, "RPUSH", keyspace.FairQueue(job), java)
 		f.hold(f.t, job, lease, mine2, "1")
-		f.release(mine2, true) // Redisson waits for such a head for ever
-		f.wantQueue(java, 10*time.Second)
+		if _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
+			f.t.Fatal(err)
+		}
+		f.wantQueue(java, 10*time.Second) // Redisson waits for such a head for ever
+		f.must(f.t, "ZREM", keyspace.FairDeadlines(job), java)
+		f.release(mine2, true)
 		f.refused(me, script.FairQueue, java, 0)
 		f.silentFor(java, time.Second)
 		f.gets(me, script.FairAgain)
@@ -369,10 +396,11 @@ func TestFairSubscribersUnknown(t *testing.T) {
 		f.Cluster = true
 		f.enqueue(java, step)
 		f.refused(me, script.FairQueue, java, 0)
-		f.silentFor(java, time.Second)
+		f.toldBefore(java, time.Second)
 		f.refused(me, script.FairAgain, java, 0)
 		f.must(f.t, "ZADD", keyspace.FairDeadlines(job), fmt.Sprint(f.now()-1), java)
-		f.silentFor(java, time.Second)
+		f.refused(me, script.FairAgain, java, 0)
+		f.toldBefore(java, time.Second)
 		f.gets(me, script.FairAgain)
 	})
 }
@@ -527,7 +555,7 @@ func TestFairWithoutRights(t *testing.T) {
 	if ok, why := f.acquire(d, me, script.FairQueue); ok || why.Owner != java {
 		t.Errorf("%v, %+v, want to be refused for %s", ok, why, java)
 	}
-	f.silentFor(java, time.Second)
+	f.toldBefore(java, time.Second)
 	if ok, why := f.acquire(d, me, script.FairAgain); ok || why.Owner != java {
 		t.Errorf("%v, %+v, want to be refused for %s still", ok, why, java)
 	}
@@ -555,7 +583,7 @@ func TestFairOnACluster(t *testing.T) {
 	f.release(me, true)
 	ear.want(t, "0")
 	f.refused(me, script.FairQueue, java, 0)
-	f.silentFor(java, time.Second)
+	f.toldBefore(java, time.Second)
 	f.refused(me, script.FairAgain, java, 0) // it listens
 }
 

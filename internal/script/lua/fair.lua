@@ -4,7 +4,11 @@
 -- KEYS[2]  the queue: list of waiters, the next one first       (Redisson's)
 -- KEYS[3]  their deadlines: zset {waiter -> ms since the epoch}  (Redisson's)
 -- KEYS[4]  those of them that are mortise's: set
--- KEYS[5]  signs of life: hash {client -> alive until, '?' .. waiter -> silent since}
+-- KEYS[5]  signs of life: hash
+--            client        -> alive until
+--            '?' .. waiter -> seen without a subscriber since
+--            'noted'       -> when the latter were last looked at
+--            'told'        -> who was last told that the lock is free, and when
 -- ARGV[1]  what the channel of a waiter begins with; the waiter follows
 -- ARGV[2]  how to ask for subscribers: numsub, shardnumsub, both, or nothing
 --          where the answer would not cover all servers
@@ -20,10 +24,12 @@ local step = tonumber(ARGV[4])
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
-local GRACE = 1000   -- how long a head may be silent while the lock is free for it
-local STALE = 5000   -- an older note of silence is of another time
+local GRACE = 1000   -- how long a head may be silent, or hesitate to take a lock that is free
+local STALE = 5000   -- what was seen so long ago, and not since, counts no more
 local ALIVE = 10000  -- how long a client's sign of life counts
 local KEPT = 60000   -- how long the keys that are mortise's own outlast their last use
+local DAY = 86400000 -- how long a queue that everybody forgot stays; Redisson keeps it for ever
+local FRONT = 64     -- how many waiters are looked at before it is their turn
 
 local function client(waiter) return string.match(waiter, '^[^:]*') end
 
@@ -57,50 +63,77 @@ local function drop(waiter)
   if redis.call('srem', ours, waiter) == 1 then redis.call('hdel', signs, client(waiter)) end
 end
 
--- Notes that the first waiters do not listen, as the lock is free for the head,
--- and since when: as of now if it has just become free. Of a client of ours
--- only the first waiter has to listen.
-local function note(anew)
-  local seen = {}
-  for i, waiter in ipairs(redis.call('lrange', queue, 0, 15)) do
-    local known = false
-    if redis.call('sismember', ours, waiter) == 1 then
-      known = seen[client(waiter)]
-      seen[client(waiter)] = true
-    end
-    local mark = '?' .. waiter
-    local since = tonumber(redis.call('hget', signs, mark) or '')
-    if not known and (anew or not since or now - since > STALE) and (i == 1 or listens(waiter) == false) then
-      redis.call('hset', signs, mark, now)
-    end
-  end
+-- Since when a waiter has been silent; nil if it was not seen so.
+local function silence(waiter)
+  local since = tonumber(redis.call('hget', signs, '?' .. waiter) or '')
+  if not since or now - since <= STALE then return since end
+  local noted = tonumber(redis.call('hget', signs, 'noted') or '')
+  return noted and now - noted <= STALE and since or nil
+end
+
+-- Notes that a waiter does not listen.
+local function suspect(waiter)
+  if silence(waiter) then return end
+  redis.call('hset', signs, '?' .. waiter, now)
   redis.call('pexpire', signs, KEPT)
 end
 
--- Tells a waiter to look again. Returns how many heard it, and what Redis
--- objected.
+-- Looks which of the first waiters listen, so that the dead are known when
+-- their turn comes. Of a client of ours only the first waiter has to.
+local function note()
+  local silent, seen = {}, {}
+  for _, waiter in ipairs(redis.call('lrange', queue, 0, FRONT - 1)) do
+    local excused = false
+    if redis.call('sismember', ours, waiter) == 1 then
+      excused = seen[client(waiter)]
+      seen[client(waiter)] = true
+    end
+    if not excused and listens(waiter) == false then
+      suspect(waiter)
+      silent['?' .. waiter] = true
+    end
+  end
+  local all = redis.call('hgetall', signs)
+  for i = 1, #all, 2 do
+    local name, at = all[i], tonumber(all[i + 1])
+    local suspicion = string.sub(name, 1, 1) == '?'
+    if suspicion and not silent[name] or #name == 36 and not suspicion and at and at < now then
+      redis.call('hdel', signs, name)
+    end
+  end
+  redis.call('hset', signs, 'noted', now)
+end
+
+-- Tells a waiter to look again. Redis may object.
+local objection
 local function wake(waiter)
-  local heard, objection = 0, nil
   for command in string.gmatch(ARGV[3], '%a+') do
     local sent = redis.pcall(command, ARGV[1] .. waiter, '0')
-    if type(sent) == 'number' then heard = heard + sent else objection = sent.err end
+    if type(sent) == 'table' then objection = sent.err end
   end
-  return heard, objection
 end
 
 -- How long to wait for the head, the lock being free for it; 0 if it is gone.
 local function patience(head, over)
   local mine = redis.call('sismember', ours, head) == 1
   if mine and not lives(head) then return 0 end
-  local since = tonumber(redis.call('hget', signs, '?' .. head) or '')
-  if since and now - since <= STALE then
-    if now - since < GRACE then return since + GRACE - now end
-    if listens(head) == false or (over and not mine) then return 0 end
-    redis.call('hdel', signs, '?' .. head)
+  local since = silence(head)
+  if listens(head) == false then
+    if over and not mine or since and now - since >= GRACE then return 0 end
+    suspect(head)
+  else
+    since = nil
   end
-  note()
-  wake(head)
-  return GRACE
+  local at, who = string.match(redis.call('hget', signs, 'told') or '', '^(%d+) (.*)$')
+  at = who == head and tonumber(at) or nil
+  if not at or now - at >= GRACE then
+    if at and over and not mine and now - at <= STALE then return 0 end
+    redis.call('hset', signs, 'told', string.format('%.0f', now) .. ' ' .. head)
+    redis.call('pexpire', signs, KEPT)
+    wake(head)
+    at = now
+  end
+  return (since or at) + GRACE - now
 end
 
 -- The head of the queue, after those who are gone were dropped, and how long to
@@ -111,12 +144,12 @@ local function head(asking, free)
     local first = redis.call('lindex', queue, 0)
     if not first or first == asking then return first, 0 end
     local deadline = tonumber(redis.call('zscore', deadlines, first) or '')
-    local over = not deadline or deadline <= now
+    local over = deadline and deadline <= now
     if free then
       local left = patience(first, over)
       if left > 0 then return first, left end
       drop(first)
-    elseif not over then
+    elseif deadline and not over then
       return first, 0
     else
       local alive = lives(first)

@@ -7,18 +7,19 @@
 -- ARGV[7]  'once' if it does not queue, 'queue' if it does, 'again' if it has
 --
 -- {1}    acquired, or acquired by an earlier copy of this call
--- {0, ttl, owner, count, again, waiting}
+-- {0, ttl, owner, count, again, waiting, since}
 --        held by owner, or free for owner with count 0
 --          ttl      of the lock in ms, -1 if it has none
 --          again    in so many ms there may be news that nobody publishes; or 0
 --          waiting  how many are in the queue
+--          since    in microseconds since the epoch, if this call queued it; else 0
 -- {-1}   the key is a hash, but not that of a plain lock
 --
 -- The queue is left last: without the lock, the place in it must not be lost.
 local owner, lease, mode = ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local holders = redis.call('hlen', lock)
 if holders > 1 then return {-1} end
-local reply = {0, redis.call('pttl', lock), '', 0, 0, 0}
+local reply = {0, redis.call('pttl', lock), '', 0, 0, 0, 0}
 if holders == 1 then
   local holder = redis.call('hgetall', lock)
   if holder[1] == owner then
@@ -66,6 +67,11 @@ if not redis.call('zscore', deadlines, owner) then
     redis.call('zrem', deadlines, owner)
     return queued
   end
+  if waiting == 0 then
+    redis.call('pexpire', queue, DAY)
+    redis.call('pexpire', deadlines, DAY)
+  end
+  reply[7] = clock[1] * 1000000 + clock[2]
 end
 reply[6] = redis.call('llen', queue)
 return reply

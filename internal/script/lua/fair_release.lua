@@ -23,11 +23,8 @@ elseif redis.call('zscore', deadlines, owner) or redis.call('sismember', ours, o
   redis.call('hdel', signs, '?' .. owner)
 end
 if redis.call('exists', lock) == 0 then
-  local first = head('', false)
-  if first then
-    local heard, objection = wake(first)
-    if heard == 0 then note(true) end
-    reply[2] = reply[1] == 1 and objection or nil
-  end
+  if reply[1] == 1 then redis.call('hdel', signs, 'told') end -- that was of another time
+  head('', true)
+  if reply[1] == 1 then reply[2] = objection end
 end
 return reply

@@ -12,6 +12,8 @@
 redis.call('hset', signs, ARGV[5], now + ALIVE)
 redis.call('pexpire', signs, KEPT)
 redis.call('pexpire', ours, KEPT)
+redis.call('pexpire', queue, DAY)
+redis.call('pexpire', deadlines, DAY)
 local reply = {0}
 local short = redis.call('llen', queue) <= 100 and redis.call('lrange', queue, 0, -1)
 local present = {}
@@ -27,6 +29,7 @@ for i = 6, #ARGV do
     redis.call('sadd', ours, ARGV[i])
   end
 end
+if now - (tonumber(redis.call('hget', signs, 'noted') or '') or 0) >= GRACE / 2 then note() end
 local free = redis.call('exists', lock) == 0
 local first, again = head(ARGV[6], free)
 reply[1] = again
