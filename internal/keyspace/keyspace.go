@@ -40,6 +40,19 @@ func FairSigns(name string) string { return prefixed("mortise:fair", name) }
 // that it is its turn.
 func FairChannel(name, waiter string) string { return LockChannel(name) + ":" + waiter }
 
+// RWChannel is the channel on which releases of the read/write lock name are
+// announced.
+func RWChannel(name string) string { return prefixed("redisson_rwlock", name) }
+
+// RWHolds is what the names of the keys of the read holds of the read/write lock
+// name begin with (org.redisson.RedissonObject, suffixName).
+func RWHolds(name string) string {
+	if strings.Contains(name, "{") {
+		return name
+	}
+	return "{" + name + "}"
+}
+
 func prefixed(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name

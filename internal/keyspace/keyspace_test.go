@@ -19,6 +19,18 @@ func TestLockChannelFollowsRedissonsBraceRule(t *testing.T) {
 	}
 }
 
+func TestRWNamesFollowRedissonsBraceRule(t *testing.T) {
+	for name, want := range map[string][2]string{
+		"job":      {"redisson_rwlock:{job}", "{job}"},
+		"{t}:x":    {"redisson_rwlock:{t}:x", "{t}:x"},
+		"a{b}c{d}": {"redisson_rwlock:a{b}c{d}", "a{b}c{d}"},
+	} {
+		if got := [2]string{RWChannel(name), RWHolds(name)}; got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -81,6 +93,9 @@ func FuzzAdmittedNamesShareASlotWithTheirKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		if Check(name, false) == nil && Slot(LockChannel(name)) != Slot(name) {
 			t.Errorf("%q is admitted, but its channel lies in another slot", name)
+		}
+		if hold := RWHolds(name) + ":x:1:rwlock_timeout:1"; Check(name, false) == nil && Slot(hold) != Slot(name) {
+			t.Errorf("%q is admitted, but its key %q lies in another slot", name, hold)
 		}
 	})
 }

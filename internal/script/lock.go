@@ -17,8 +17,9 @@ var (
 	lockRenew   = load("lock_renew")
 )
 
-// ErrKind is returned where a name holds a hash that is not a plain lock.
-var ErrKind = &driver.Error{Class: driver.WrongType, Err: errors.New("the key is a hash, but not that of a plain lock")}
+// ErrKind is returned where a name holds a hash that is of another kind than
+// the object that is asked for.
+var ErrKind = &driver.Error{Class: driver.WrongType, Err: errors.New("the key is a hash, but not that of this kind of object")}
 
 // Holder is somebody's entry in a lock.
 type Holder struct {

@@ -1,0 +1,83 @@
+-- The first part of the scripts of the read/write lock: who has it.
+--
+-- KEYS[1]  the lock: hash {'mode' -> read or write, reader -> count, writer -> count}
+-- ARGV[1]  owner: a reader, or a writer, whose name ends with ':write'
+-- ARGV[2]  what the names of the holds' keys begin with
+--
+-- The lease of a writer is the TTL of the lock. Each hold of a reader has a key
+-- of its own, <ARGV[2]>:<reader>:rwlock_timeout:<i> with i from 1 to its count,
+-- whose TTL is the lease of that hold. A reader without such a key has no lease
+-- any more: Redisson sets the TTL of the lock to the longest of them whenever a
+-- reader unlocks, and deletes the lock if there is none.
+local lock, owner, base = KEYS[1], ARGV[1], ARGV[2]
+
+local MANY = 1000 -- a higher count is not believed, and its holds not counted
+
+local function hold(reader, i) return base .. ':' .. reader .. ':rwlock_timeout:' .. i end
+
+local function writes(field) return string.sub(field, -6) == ':write' end
+
+-- The mode, 'free' if there is no such key, or nil if it is no read/write lock.
+local function mode()
+  local how = redis.call('hget', lock, 'mode')
+  if how == 'read' or how == 'write' then return how end
+  if not how and redis.call('exists', lock) == 0 then return 'free' end
+end
+
+-- How long the longest hold of a reader lasts in ms; 0 if all its holds are
+-- over, -1 if that cannot be told.
+local function rest(reader, count)
+  local holds, longest = tonumber(count), 0
+  if not holds or holds > MANY then return -1 end
+  for i = 1, holds do
+    local left = redis.call('pttl', hold(reader, i))
+    if left == -1 then return -1 end
+    longest = math.max(longest, left)
+  end
+  return longest
+end
+
+-- The writer among the fields of the lock, and its count.
+local function writer(fields)
+  for i = 1, #fields, 2 do
+    if writes(fields[i]) then return fields[i], fields[i + 1] end
+  end
+end
+
+-- The reader that lasts longest among the fields of the lock, leaving one out:
+-- its name, its count, and how long as rest says. Nil and 0 if none has a lease
+-- left.
+local function reader(fields, but)
+  local name, count, longest = nil, nil, 0
+  for i = 1, #fields, 2 do
+    local field = fields[i]
+    if field ~= 'mode' and field ~= but and not writes(field) then
+      local left = rest(field, fields[i + 1])
+      if left == -1 then return field, fields[i + 1], -1 end
+      if left > longest then name, count, longest = field, fields[i + 1], left end
+    end
+  end
+  return name, count, longest
+end
+
+-- Makes a key last at least so many ms.
+local function prolong(key, lease)
+  if redis.call('pttl', key) < lease then redis.call('pexpire', key, lease) end
+end
+
+-- Takes away the holds of a reader from the n-th on.
+local function discard(name, n)
+  while redis.call('del', hold(name, n)) == 1 do n = n + 1 end
+end
+
+-- Announces, by the commands that ARGV has from the n-th on. Returns what Redis
+-- objected. It is the last thing that a script does, and protected: were it to
+-- fail the script, the caller would be told that nothing was released.
+local function announce(message, channel, n)
+  local objection
+  for i = n, #ARGV do
+    local sent = redis.pcall(ARGV[i], channel, message)
+    if type(sent) == 'table' and sent.err then objection = sent.err end
+  end
+  return objection
+end

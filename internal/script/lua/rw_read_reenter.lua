@@ -1,0 +1,21 @@
+-- Sets the count of a reader that has a lease, and makes all its holds last.
+--
+-- KEYS, ARGV[1..2]  as in rw.lua
+-- ARGV[3]  the new count, absolute, so that a repeat changes nothing
+-- ARGV[4]  lease in ms; a longer one that is already set stays
+--
+-- {1}  done
+-- {0}  the reader has no lease any more; nothing was changed
+--
+-- All holds of a reader last as long as its longest: Redisson takes away the one
+-- with the highest number, whichever was given back. The count comes last: it
+-- must not stay raised by a re-entry that failed.
+if redis.call('hexists', lock, owner) == 0 or redis.call('exists', hold(owner, 1)) == 0 then return {0} end
+local count, lease = tonumber(ARGV[3]), tonumber(ARGV[4])
+for i = 1, count do
+  if redis.call('pttl', hold(owner, i)) < lease then redis.call('set', hold(owner, i), 1, 'px', ARGV[4]) end
+end
+prolong(lock, lease)
+discard(owner, count + 1)
+redis.call('hset', lock, owner, ARGV[3])
+return {1}

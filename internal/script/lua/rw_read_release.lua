@@ -1,0 +1,30 @@
+-- Takes a reader out of the lock, whatever its count. The last one of those that
+-- have a lease frees it, and wakes waiters.
+--
+-- KEYS, ARGV[1..2]  as in rw.lua
+-- ARGV[3]   channel
+-- ARGV[4..] how to publish: publish, spublish, or both
+--
+-- {1}          released
+-- {1, reason}  released, but Redis refused to publish
+-- {0}          the reader is not in the lock; nothing was changed
+--
+-- The lock then lasts as long as the longest hold of another reader: whoever of
+-- them dies keeps writers out for its own lease and not for that of others. A
+-- writer's lease is nowhere but in the TTL of the lock, so beside a writer that
+-- stays as it is.
+if redis.call('hexists', lock, owner) == 0 then return {0} end
+local fields, how = redis.call('hgetall', lock), mode()
+discard(owner, 1)
+if how == 'write' and writer(fields) then
+  redis.call('hdel', lock, owner)
+  return {1}
+end
+local other, _, left = reader(fields, owner)
+if other then
+  if left > 0 then redis.call('pexpire', lock, left) end
+  redis.call('hdel', lock, owner)
+  return {1}
+end
+redis.call('del', lock)
+return {1, announce('0', ARGV[3], 4)}

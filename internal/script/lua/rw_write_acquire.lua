@@ -1,0 +1,35 @@
+-- Acquires the write side for a writer that acquires it only once.
+--
+-- KEYS, ARGV[1..2]  as in rw.lua
+-- ARGV[3]  lease in ms
+--
+-- {1}                    acquired, or acquired by an earlier copy of this call
+-- {0, ttl, owner, count} held by a writer, or by a reader and perhaps others;
+--                        ttl in ms of the one named, -1 if it has none
+-- {-1}                   the key is a hash, but not that of a read/write lock
+--
+-- A lock whose readers have no lease left is free, even if somebody else makes
+-- it last: Redisson would delete it as soon as any reader unlocks.
+local lease = tonumber(ARGV[3])
+local how = mode()
+if not how then return {-1} end
+if how == 'write' and redis.call('hexists', lock, owner) == 1 then
+  prolong(lock, lease)
+  return {1}
+end
+if how ~= 'free' then
+  local fields, by, count = redis.call('hgetall', lock), nil, nil
+  if how == 'write' then by, count = writer(fields) end
+  if by then return {0, redis.call('pttl', lock), by, count} end
+  local left
+  by, count, left = reader(fields, '')
+  if by then return {0, left > 0 and left or redis.call('pttl', lock), by, count} end
+  redis.call('del', lock)
+end
+redis.call('hset', lock, 'mode', 'write', owner, 1)
+local limited = redis.pcall('pexpire', lock, ARGV[3])
+if limited ~= 1 then
+  redis.call('del', lock)
+  return limited
+end
+return {1}

@@ -1,0 +1,100 @@
+package script
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+)
+
+var (
+	rwReadAcquire  = load("rw_read_acquire", "rw")
+	rwReadReenter  = load("rw_read_reenter", "rw")
+	rwReadLeave    = load("rw_read_leave", "rw")
+	rwReadRelease  = load("rw_read_release", "rw")
+	rwReadRenew    = load("rw_read_renew")
+	rwWriteAcquire = load("rw_write_acquire", "rw")
+	rwWriteRelease = load("rw_write_release", "rw")
+)
+
+// RWWriter is how the owner of a write lock ends.
+const RWWriter = ":write"
+
+// A writer's count and lease are those of any lock: [LockReenter], [LockLeave]
+// and [LockRenewal] serve it as well.
+
+// RWReadAcquire acquires the read side of the lock key for owner, who must not
+// have had it before. It may read behind writer, if that is not empty. It
+// reports which writer has it otherwise.
+func RWReadAcquire(ctx context.Context, d driver.Driver, key, owner, writer string, lease time.Duration) (ok bool, by Holder, err error) {
+	return rwAcquire(ctx, d, rwCall(rwReadAcquire, key, owner, millis(lease), writer))
+}
+
+// RWWriteAcquire acquires the write side of the lock key for owner, which ends
+// with [RWWriter] and must not have had it before. It reports who is in the way
+// otherwise: the writer, or the reader that lasts longest.
+func RWWriteAcquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration) (ok bool, by Holder, err error) {
+	return rwAcquire(ctx, d, rwCall(rwWriteAcquire, key, owner, millis(lease)))
+}
+
+// RWReadReenter sets the count of a reader and extends its lease. It reports
+// false if the reader has no lease.
+func RWReadReenter(ctx context.Context, d driver.Driver, key, owner string, count int, lease time.Duration) (bool, error) {
+	return flag(ctx, d, rwCall(rwReadReenter, key, owner, strconv.Itoa(count), millis(lease)))
+}
+
+// RWReadLeave sets the count of a reader that goes on reading. It reports false
+// if it is not in the lock.
+func RWReadLeave(ctx context.Context, d driver.Driver, key, owner string, count int) (bool, error) {
+	return flag(ctx, d, rwCall(rwReadLeave, key, owner, strconv.Itoa(count)))
+}
+
+// RWReadRelease takes a reader out of the lock. It reports false if it is not in
+// there; as with [LockRelease] it may report true with an error.
+func RWReadRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish) (released bool, err error) {
+	return rwRelease(ctx, d, rwCall(rwReadRelease, key, owner, append([]string{channel}, p.commands()...)...))
+}
+
+// RWWriteRelease takes a writer out of the lock. It reports false if it is not
+// in there; as with [LockRelease] it may report true with an error.
+func RWWriteRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish) (released bool, err error) {
+	return rwRelease(ctx, d, rwCall(rwWriteRelease, key, owner, append([]string{channel}, p.commands()...)...))
+}
+
+// RWReadRenewal extends the lease of a reader.
+func RWReadRenewal(key, owner string, lease time.Duration) Renewal {
+	return Renewal{Script: rwReadRenew, Key: key, Args: []string{owner, keyspace.RWHolds(key), millis(lease)}}
+}
+
+func rwCall(s *driver.Script, key, owner string, args ...string) driver.Call {
+	return driver.Call{Script: s, Keys: []string{key}, Args: append([]string{owner, keyspace.RWHolds(key)}, args...)}
+}
+
+func rwAcquire(ctx context.Context, d driver.Driver, call driver.Call) (ok bool, by Holder, err error) {
+	v, err := d.Eval(ctx, call)
+	if err != nil {
+		return false, Holder{}, err
+	}
+	switch {
+	case v.At(0).Int() == 1:
+		return true, Holder{}, nil
+	case v.At(0).Int() == -1:
+		return false, Holder{}, ErrKind
+	case v.Len() == 4:
+		return false, holder(v.At(1), v.At(2), v.At(3)), nil
+	}
+	return false, Holder{}, unexpected(call.Script, v)
+}
+
+func rwRelease(ctx context.Context, d driver.Driver, call driver.Call) (released bool, err error) {
+	v, err := d.Eval(ctx, call)
+	if err != nil {
+		return false, err
+	}
+	if v.Kind() != driver.Array || v.Len() == 0 {
+		return false, unexpected(call.Script, v)
+	}
+	return v.At(0).Int() == 1, unheard(v.At(1).Str())
+}
