@@ -37,6 +37,13 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 		return q.wait(ctx, r)
 	}
 	c, p := r.lock.client, r.lock.place
+	if _, past, err := r.beside(); err != nil {
+		return nil, err
+	} else if past {
+		if hold, err := r.attempt(ctx); hold != nil || err != nil {
+			return hold, err
+		}
+	}
 	if !c.claim(p) {
 		return r.wait(ctx, c.join(p, r.owner, false))
 	}
@@ -72,18 +79,32 @@ func (r *request) reenter(ctx context.Context) (*Hold, error) {
 	}
 }
 
+// beside returns what the owner asks with, given what it has on the other side
+// of the lock, and whether it need not queue. Of most kinds of lock there is no
+// other side.
+func (r *request) beside() (ask primitive, past bool, err error) {
+	if k, ok := r.lock.kind.(sided); ok {
+		return k.beside(r.owner)
+	}
+	return r.lock.kind, false, nil
+}
+
 // attempt asks Redis once. If somebody else has the lock it returns nil and no
 // error, and r.held says who.
 func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	k := r.lock
 	c := k.client
 	if r.id == "" {
-		r.id = c.newID()
+		r.id = c.newID() + k.mark
+	}
+	ask, _, err := r.beside()
+	if err != nil {
+		return nil, err
 	}
 	var got grant
 	doubt, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
 		r.start = time.Now()
-		got, err = k.kind.acquire(ctx, r.id, k.ttl())
+		got, err = ask.acquire(ctx, r.id, k.ttl())
 		return err
 	})
 	r.doubt = r.doubt || doubt
@@ -145,10 +166,23 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 		if hold, err := r.reenter(ctx); hold != nil || err != nil {
 			return hold, err
 		}
+		_, past, err := r.beside()
+		if err != nil {
+			return nil, err
+		}
 		head, local := c.turnOf(k.place, w)
+		if !head && (past || c.asks(w)) {
+			if hold, err := r.attempt(ctx); hold != nil || err != nil {
+				return hold, err
+			}
+		}
 		if head && (look || !local) {
 			if !asked {
-				if hold, err := r.attempt(ctx); hold != nil || err != nil {
+				hold, err := r.attempt(ctx)
+				if hold != nil {
+					c.admit(k.place)
+				}
+				if hold != nil || err != nil {
 					return hold, err
 				}
 			}

@@ -221,7 +221,11 @@ func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Renewal, mem
 	cluster := c.cluster.Load()
 	for i, w := range leases {
 		l := w.Of.(*lease)
-		r := l.kind.renewal(l.id, w.TTL)
+		ttl := w.TTL
+		if !w.Extends() {
+			ttl = l.rest()
+		}
+		r := l.kind.renewal(l.id, ttl)
 		t := together{script: r.Script}
 		if cluster {
 			t.slot = keyspace.Slot(r.Key)

@@ -31,7 +31,10 @@ type State struct {
 	Locked  bool
 	TTL     time.Duration // how long the lease lasts unless renewed; -1 without limit; 0 if not locked
 	Holders []Holder
-	// Mine tells that the owner which the context carries is the holder, and
+	// Mode says how an RWLock is held: "read" or "write". The holder that
+	// writes is the one whose name ends with ":write".
+	Mode string
+	// Mine tells that the owner which the context carries is a holder, and
 	// trusts its lease.
 	Mine bool
 }
@@ -56,7 +59,7 @@ func (k *locker) Inspect(ctx context.Context) (State, error) {
 	s := state(k.name, key)
 	if o := ownerOf(ctx); o != nil {
 		if l := o.lease(k.client, k.place); l != nil && l.state() == nil {
-			s.Mine = len(s.Holders) == 1 && s.Holders[0].Owner == l.id
+			s.Mine = slices.ContainsFunc(s.Holders, func(h Holder) bool { return h.Owner == l.id })
 		}
 	}
 	return s, nil
@@ -79,7 +82,7 @@ func state(name string, k script.Key) State {
 	case k.Type == "none":
 		s.Kind = KindNone
 	case k.Type == "hash" && k.Fields["mode"] != "":
-		s.Kind = KindRWLock
+		s.Kind, s.Mode = KindRWLock, k.Fields["mode"]
 		delete(k.Fields, "mode")
 		s.add(k)
 	case k.Type == "hash" && k.Size == 1 && isHolder(k.Fields):

@@ -36,6 +36,10 @@ var kinds = map[string]kind{
 		"lock_acquire", "lock_reenter", "lock_leave", "lock_release"},
 	"FairLock": {func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.FairLock(name).With(o) },
 		"fair_acquire", "lock_reenter", "lock_leave", "fair_release"},
+	"RWLock.Write": {func(c *mortise.Client, name string, o mortise.LockOptions) taker {
+		return c.RWLock(name).Write().With(o)
+	},
+		"rw_write_acquire", "lock_reenter", "lock_leave", "rw_write_release"},
 }
 
 // eachKind runs f in virtual time for every kind of lock.

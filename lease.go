@@ -29,6 +29,7 @@ type lease struct {
 	holds   []*Hold       // not yet released
 	ended   error         // why it is over; nil while it is trusted
 	longest time.Duration // the longest TTL that Redis was asked for
+	expiry  time.Time     // the key lasts until then at least, by fixed leases
 	token   int64         // the newest fencing token, of a kind that has them
 
 	prev, next *lease // of the same place; guarded by Client.mu
@@ -46,7 +47,8 @@ func newLease(r *request) *lease {
 	if renewals.Lease > 0 {
 		renewals = LockOptions{} // a fixed lease's margin may be longer than the renewed lease
 	}
-	l.watch = watchdog.Lease{Key: k.name, Of: l, TTL: ttl, Trust: renewals.trust(ttl), Lost: l.lost}
+	l.expiry = r.start.Add(k.ttl())
+	l.watch = watchdog.Lease{Key: k.name, Of: l, TTL: ttl, Trust: renewals.trust(ttl), Guard: k.guard, Lost: l.lost}
 	return l
 }
 
@@ -183,6 +185,9 @@ func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 	}
 	l.mu.Lock()
 	l.token = max(l.token, got.token)
+	if expiry := start.Add(ttl); got.ok && expiry.After(l.expiry) {
+		l.expiry = expiry
+	}
 	l.mu.Unlock()
 	if !got.ok || !l.client.watchdog.Confirm(&l.watch, start, k.options.trust(ttl)) {
 		l.end(l.over())
@@ -299,6 +304,13 @@ func (l *lease) reach() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(l.longest, l.watch.TTL)
+}
+
+// rest is how long the key is to last from now on if it is not renewed.
+func (l *lease) rest() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(time.Until(l.expiry), time.Millisecond)
 }
 
 // over is what became of a lease that the watchdog does not watch any more,

@@ -19,6 +19,9 @@ type locker struct {
 	kind    primitive
 	place   place
 
+	mark  string        // what the ids of its leases end with
+	guard time.Duration // how often its leases are looked after at least; 0 if they need not be
+
 	// pause, if set, makes waiters look again after the n-th refusal (from 0)
 	// and a pause, instead of listening.
 	pause func(n int) time.Duration
@@ -40,6 +43,16 @@ type primitive interface {
 	release(ctx context.Context, id string) (bool, error)
 	// renewal is how the watchdog extends the lease of id.
 	renewal(id string, ttl time.Duration) script.Renewal
+}
+
+// sided is a primitive that has another side, of which the owner may have a
+// lease as well.
+type sided interface {
+	// beside returns what o asks with, and whether o need not queue, because
+	// what it has lets it in. It fails if what o has keeps it out for ever.
+	beside(o *owner) (ask primitive, past bool, err error)
+	// other is the place of the other side.
+	other() place
 }
 
 // queuer is a primitive whose waiters stand in a queue that is kept in Redis.

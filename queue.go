@@ -186,9 +186,9 @@ func (c *Client) listen(p place, channel string, kind hub.Kind) *hub.Listener {
 	return q.listener
 }
 
-// granted notes that l is held now. Those who wait for the same lock on behalf
-// of the same owner are woken: they can re-enter. It reports false if the
-// client was closed meanwhile.
+// granted notes that l is held now. Those who wait for the same lock, or for its
+// other side, on behalf of the same owner are woken: they can enter, or see that
+// they never can. It reports false if the client was closed meanwhile.
 //
 // A lease of this client that was thought to be held is not: Redis has given
 // the lock to another one.
@@ -207,18 +207,41 @@ func (c *Client) granted(l *lease) bool {
 		c.keep(l)
 	}
 	l.mu.Unlock()
-	if q := c.queues[l.place]; q != nil {
-		for w := q.head; w != nil; w = w.next {
-			if w.owner == l.owner {
-				w.signal()
-			}
-		}
+	c.tell(l.place, l.owner)
+	if k, ok := l.kind.(sided); ok {
+		c.tell(k.other(), l.owner)
 	}
 	c.mu.Unlock()
 	if former != nil {
 		former.end(&LostError{Reason: LostTaken})
 	}
 	return true
+}
+
+// tell wakes those who wait for p on behalf of o. It must be called with c.mu
+// held.
+func (c *Client) tell(p place, o *owner) {
+	if q := c.queues[p]; q != nil {
+		for w := q.head; w != nil; w = w.next {
+			if w.owner == o {
+				w.signal()
+			}
+		}
+	}
+}
+
+// admit has all who wait to read ask for the lock, since one of them was let in:
+// those behind it need not wait for each other.
+func (c *Client) admit(p place) {
+	if p.use != useRead {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := c.queues[p].head; w != nil; w = w.next {
+		w.asked = true
+		w.signal()
+	}
 }
 
 // keep puts l into the table of leases, instead of another one where only one

@@ -9,6 +9,9 @@ type Lease struct {
 	Of    any           // whose lease it is: for Config.Renew
 	TTL   time.Duration // what a renewal extends the lease to
 	Trust time.Duration // how long a renewal is trusted: TTL less a margin
+	// Guard, if set, is how often the lease is looked after at least, whether
+	// it is renewed or not: somebody else may have cut its key short.
+	Guard time.Duration
 	// Lost is called at most once, when the lease is lost. It must not block.
 	Lost func(reason Reason, err error)
 
@@ -16,6 +19,7 @@ type Lease struct {
 	until    time.Time // trust ends
 	next     time.Time // next renewal
 	renew    bool
+	extend   bool // what the attempt under way is for: to renew, or to look after
 	busy     bool // queued for renewal, or being renewed
 	failures int  // renewals that failed since the last confirmation
 	err      error
@@ -23,9 +27,23 @@ type Lease struct {
 	watched  bool
 }
 
+// Extends tells, while [Config.Renew] runs, whether the lease is renewed. If it
+// is only looked after, its key is to last as long as it was said to already.
+func (l *Lease) Extends() bool { return l.extend }
+
 // period is the time between two renewals: a third of the lease, or less where
 // a wide margin leaves little trust.
-func (l *Lease) period() time.Duration { return min(l.TTL/3, l.Trust/2) }
+func (l *Lease) period() time.Duration {
+	period := min(l.TTL/3, l.Trust/2)
+	switch {
+	case l.Guard == 0:
+		return period
+	case !l.renew:
+		return l.Guard
+	default:
+		return min(period, l.Guard)
+	}
+}
 
 // soon reports whether the lease is to be renewed so soon that it can go along
 // with others that are due: a tenth of its period. So leases that were taken
@@ -35,7 +53,10 @@ func (l *Lease) soon(now time.Time) bool {
 }
 
 // waits reports whether the lease waits for its next renewal.
-func (l *Lease) waits() bool { return l.renew && !l.busy && l.next.Before(l.until) }
+func (l *Lease) waits() bool { return l.wanted() && !l.busy && l.next.Before(l.until) }
+
+// wanted reports whether anything is to be done for the lease.
+func (l *Lease) wanted() bool { return l.renew || l.Guard > 0 }
 
 // at is when the scheduler must look at the lease next.
 func (l *Lease) at() time.Time {

@@ -130,6 +130,8 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	l.renew = renew
 	if now := time.Now(); renew && l.next.Before(now) {
 		l.next = now
+	} else if next := now.Add(l.period()); renew && next.Before(l.next) {
+		l.next = next // it was only looked after, which is less often
 	}
 	w.fix(l)
 }
@@ -285,7 +287,8 @@ func (w *Watchdog) work(shard string) {
 // have been removed or lost; to renew those would only keep others waiting.
 func (w *Watchdog) due(shard string) []*Lease {
 	leases := slices.DeleteFunc(w.queues[shard], func(l *Lease) bool {
-		if l.watched && l.renew {
+		if l.watched && l.wanted() {
+			l.extend = l.renew
 			return false
 		}
 		l.busy = false
@@ -325,7 +328,7 @@ func (w *Watchdog) settle(leases []*Lease, answers []Answer, start time.Time) {
 		}
 		switch answers[i].State {
 		case Renewed:
-			if until := start.Add(l.Trust); until.After(l.until) {
+			if until := start.Add(l.Trust); l.extend && until.After(l.until) {
 				l.until = until
 			}
 			l.next, l.failures, l.err = start.Add(l.period()), 0, nil

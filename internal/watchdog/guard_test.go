@@ -1,0 +1,104 @@
+package watchdog_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/watchdog"
+)
+
+// guarded starts to watch a lease that lasts for two minutes as it is, and is to
+// be looked after every 7 s.
+func (b *bench) guarded(key string, renew bool) *watchdog.Lease {
+	l := b.lease(key)
+	l.Guard = 7 * time.Second
+	b.Add(l, time.Now(), 2*time.Minute, renew)
+	return l
+}
+
+// extends records of each attempt whether it was to extend the lease.
+func (b *bench) extends(state watchdog.State) *[]bool {
+	extended := new([]bool)
+	b.serve(func(_ context.Context, l *watchdog.Lease) watchdog.Answer {
+		*extended = append(*extended, l.Extends())
+		return watchdog.Answer{State: state}
+	})
+	return extended
+}
+
+// A lease that is guarded and not renewed is looked after until its end, which
+// stays where it is.
+func TestGuardedLeaseIsNotExtended(t *testing.T) {
+	virtual(t, func(b *bench) {
+		extended := b.extends(watchdog.Renewed)
+		l := b.guarded("a", false)
+		end := b.Until(l)
+		b.at(3 * time.Minute)
+		if got := b.times("a"); len(got) != 17 || got[0] != 7*time.Second || got[16] != 119*time.Second {
+			t.Errorf("it was looked after at %v, want every 7s of two minutes", got)
+		}
+		if slices.Contains(*extended, true) || !b.Until(l).Equal(end) {
+			t.Errorf("it was extended: %v, until %v", *extended, b.Until(l))
+		}
+		b.wantLost("a", 2*time.Minute, watchdog.LostExpired)
+	})
+}
+
+// A guarded lease that is renewed is renewed so often.
+func TestGuardedLeaseIsRenewed(t *testing.T) {
+	virtual(t, func(b *bench) {
+		extended := b.extends(watchdog.Renewed)
+		b.guarded("a", true)
+		b.at(5 * time.Minute)
+		if got := b.times("a"); len(got) != 42 || slices.Contains(*extended, false) {
+			t.Errorf("it was renewed at %v, want every 7s; %v", got, *extended)
+		}
+		b.wantKept("a")
+	})
+}
+
+// To be renewed is to be renewed in time, even if the next look was far away.
+func TestGuardedLeaseBecomesRenewed(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.extends(watchdog.Renewed)
+		l := &watchdog.Lease{Key: "a", TTL: 3 * time.Second, Trust: 2900 * time.Millisecond, Guard: 10 * time.Second, Lost: b.lease("a").Lost}
+		b.Add(l, time.Now(), 5*time.Second, false)
+		b.at(time.Second)
+		b.SetRenew(l, true)
+		b.at(4500 * time.Millisecond)
+		b.wantTimes("a", 2*time.Second, 3*time.Second, 4*time.Second)
+		b.SetRenew(l, false)
+		b.at(time.Minute)
+		b.wantLost("a", 6900*time.Millisecond, watchdog.LostExpired)
+	})
+}
+
+// What the look finds is not ignored.
+func TestGuardedLeaseIsLost(t *testing.T) {
+	for state, reason := range map[watchdog.State]watchdog.Reason{
+		watchdog.Gone: watchdog.LostGone, watchdog.Taken: watchdog.LostTaken,
+	} {
+		virtual(t, func(b *bench) {
+			b.extends(state)
+			b.guarded("a", false)
+			b.at(time.Minute)
+			b.wantLost("a", 7*time.Second, reason)
+		})
+	}
+}
+
+// A look that fails is tried again, and is no reason to lose a lease that does
+// not depend on it.
+func TestGuardThatFails(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.serve(failed)
+		b.guarded("a", false)
+		b.at(3 * time.Minute)
+		if n := len(b.times("a")); n < 80 {
+			t.Errorf("%d looks, want about one a second", n)
+		}
+		b.wantLost("a", 2*time.Minute, watchdog.LostExpired)
+	})
+}
