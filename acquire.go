@@ -52,7 +52,8 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 		c.unclaim(p)
 		return hold, err
 	}
-	w := c.join(p, r.owner, true)
+	// Where several may ask at once, none is first: whoever listens stays so.
+	w := c.join(p, r.owner, !p.shared())
 	c.unclaim(p)
 	return r.wait(ctx, w)
 }
