@@ -44,6 +44,14 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		ok, err := script.LockRelease(ctx, d, job, me, channel, script.Classic)
 		return unless(ok, err)
 	},
+	"MultiAcquire": func(ctx context.Context, d driver.Driver) error {
+		ok, _, by, err := script.MultiAcquire(ctx, d, several, me, lease)
+		return unless(ok || by != (script.Holder{}), err)
+	},
+	"MultiRelease": func(ctx context.Context, d driver.Driver) error {
+		released, err := script.MultiRelease(ctx, d, releases(me, me, me), script.Classic)
+		return unless(released != nil, err)
+	},
 	"Renew": func(ctx context.Context, d driver.Driver) error {
 		r := script.Renew(ctx, d, [][]script.Renewal{{script.LockRenewal(job, me, lease), script.LockRenewal("x", me, lease)}})[0]
 		return unless(r.States != nil, r.Err)

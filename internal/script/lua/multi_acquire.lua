@@ -1,0 +1,45 @@
+-- Acquires several locks at once for an owner that acquires each only once, or
+-- none of them. All keys lie in one slot.
+--
+-- KEYS[i]  a lock: hash {owner -> count}
+-- ARGV[1]  owner
+-- ARGV[2]  lease in ms
+--
+-- {1}                       acquired, or acquired by an earlier copy of this call
+-- {0, i, ttl, owner, count} KEYS[i] is held by another; ttl in ms, -1 if none
+-- {-1, i}                   KEYS[i] is in use, but not by a plain lock
+--
+-- In the last two cases nothing was changed. A repeat must not set a count back:
+-- a re-entry may have raised it since.
+--
+-- A key without TTL would stay for ever. So if Redis refuses any of the changes,
+-- all that was acquired here goes again.
+local free = {}
+for i = 1, #KEYS do
+  local holders = redis.pcall('hlen', KEYS[i])
+  if type(holders) == 'table' then
+    if string.find(holders.err, 'WRONGTYPE') then return {-1, i} end
+    return holders
+  end
+  if holders > 1 then return {-1, i} end
+  if holders == 0 then
+    free[i] = true
+  else
+    local holder = redis.call('hgetall', KEYS[i])
+    if holder[1] ~= ARGV[1] then return {0, i, redis.call('pttl', KEYS[i]), holder[1], holder[2]} end
+  end
+end
+for i = 1, #KEYS do
+  local done = 1
+  if free[i] then done = redis.pcall('hset', KEYS[i], ARGV[1], 1) end
+  if done == 1 and (free[i] or redis.call('pttl', KEYS[i]) < tonumber(ARGV[2])) then
+    done = redis.pcall('pexpire', KEYS[i], ARGV[2])
+  end
+  if done ~= 1 then
+    for j = 1, i do
+      if free[j] then redis.call('del', KEYS[j]) end
+    end
+    return done
+  end
+end
+return {1}

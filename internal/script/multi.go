@@ -1,0 +1,63 @@
+package script
+
+import (
+	"context"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+var (
+	multiAcquire = load("multi_acquire")
+	multiRelease = load("multi_release")
+)
+
+// MultiAcquire acquires all of the locks, or none, for owner, who must not have
+// held any of them before. Otherwise it reports which one is in the way, and
+// who has it. The keys share a slot. With [ErrKind], at is the key of another
+// kind.
+func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner string, lease time.Duration) (ok bool, at int, by Holder, err error) {
+	v, err := d.Eval(ctx, driver.Call{Script: multiAcquire, Keys: keys, Args: []string{owner, millis(lease)}})
+	if err != nil {
+		return false, 0, Holder{}, err
+	}
+	at = int(v.At(1).Int()) - 1
+	switch {
+	case v.At(0).Int() == 1:
+		return true, 0, Holder{}, nil
+	case v.Len() < 2 || at < 0 || at >= len(keys):
+	case v.At(0).Int() == -1:
+		return false, at, Holder{}, ErrKind
+	case v.Len() == 5:
+		return false, at, holder(v.At(2), v.At(3), v.At(4)), nil
+	}
+	return false, 0, Holder{}, unexpected(multiAcquire, v)
+}
+
+// Release is one lock to release.
+type Release struct{ Key, Owner, Channel string }
+
+// MultiRelease releases all of the locks entirely. It reports for each whether
+// its owner held it. The keys share a slot. If all went well but that waiters
+// could not be told, err says so, with class Denied, beside the answers.
+func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publish) (released []bool, err error) {
+	call := driver.Call{Script: multiRelease}
+	for _, l := range locks {
+		call.Keys = append(call.Keys, l.Key)
+		call.Args = append(call.Args, l.Owner, l.Channel)
+	}
+	call.Args = append(call.Args, p.commands()...)
+	v, err := d.Eval(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	n := len(locks)
+	if v.Kind() != driver.Array || v.Len() < n {
+		return nil, unexpected(multiRelease, v)
+	}
+	released = make([]bool, n)
+	for i := range released {
+		released[i] = v.At(i).Int() == 1
+	}
+	return released, unheard(v.At(n).Str())
+}

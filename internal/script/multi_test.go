@@ -1,0 +1,295 @@
+package script_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// The keys of scripts that work on several.
+var several = []string{"{job}:a", "{job}:b", "{job}:c"}
+
+// lot is what lies under each of several keys, and for how long.
+type lot [3]leaf
+
+type leaf struct {
+	fields []string // of a hash; none if nothing is there
+	ttl    time.Duration
+	text   bool // a string instead
+}
+
+func (l lot) put(t *testing.T, w *world) {
+	t.Helper()
+	for i, leaf := range l {
+		w.must(t, "DEL", several[i])
+		switch {
+		case leaf.text:
+			w.must(t, "SET", several[i], "5")
+		case leaf.fields != nil:
+			w.hold(t, several[i], leaf.ttl, leaf.fields...)
+		}
+	}
+}
+
+func (l lot) want(t *testing.T, w *world) {
+	t.Helper()
+	for i, leaf := range l {
+		switch {
+		case leaf.text:
+			w.wantDump(t, several[i], "string 5")
+		case leaf.fields == nil:
+			w.wantDump(t, several[i], "nothing")
+		default:
+			dump := "hash"
+			for j := 0; j < len(leaf.fields); j += 2 {
+				dump += " " + leaf.fields[j] + "=" + leaf.fields[j+1]
+			}
+			w.wantDump(t, several[i], dump)
+			w.wantTTL(t, several[i], leaf.ttl)
+		}
+	}
+}
+
+func of(ttl time.Duration, fields ...string) leaf { return leaf{fields: fields, ttl: ttl} }
+
+var empty, number = leaf{}, leaf{text: true}
+
+// multiAnswer is what MultiAcquire returned.
+type multiAnswer struct {
+	answer
+	at int
+}
+
+func acquireSeveral(ctx context.Context, d driver.Driver) multiAnswer {
+	ok, at, by, err := script.MultiAcquire(ctx, d, several, me, lease)
+	return multiAnswer{answered(ok, by, err), at}
+}
+
+func TestMultiAcquire(t *testing.T) {
+	server := redistest.Single(t)
+	mine := of(lease, me, "1")
+	for _, r := range []struct {
+		name  string
+		given lot
+		want  multiAnswer
+		after lot
+	}{
+		{"free", lot{}, multiAnswer{answer: yes}, lot{mine, mine, mine}},
+		{"mine", lot{mine, mine, mine}, multiAnswer{answer: yes}, lot{mine, mine, mine}},
+		{"mine, re-entered, longer, without TTL", lot{of(time.Minute, me, "3"), of(10*time.Minute, me, "1"), of(none, me, "1")},
+			multiAnswer{answer: yes}, lot{of(lease, me, "3"), of(10*time.Minute, me, "1"), mine}},
+		{"mine and free", lot{mine, empty, mine}, multiAnswer{answer: yes}, lot{mine, mine, mine}},
+		{"the first is held", lot{of(lease, java, "1")}, multiAnswer{heldBy(java, 1, lease), 0}, lot{of(lease, java, "1")}},
+		{"the last is held", lot{empty, empty, of(10*time.Minute, java, "17")}, multiAnswer{heldBy(java, 17, 10*time.Minute), 2}, lot{empty, empty, of(10*time.Minute, java, "17")}},
+		{"two are held", lot{empty, of(none, javaN, "1"), of(lease, java, "1")}, multiAnswer{heldBy(javaN, 1, -1), 1}, lot{empty, of(none, javaN, "1"), of(lease, java, "1")}},
+		{"mine and held", lot{of(time.Minute, me, "2"), empty, of(lease, mine2, "1")}, multiAnswer{heldBy(mine2, 1, lease), 2}, lot{of(time.Minute, me, "2"), empty, of(lease, mine2, "1")}},
+		{"count that is no number", lot{empty, of(lease, java, "many")}, multiAnswer{heldBy(java, 0, lease), 1}, lot{empty, of(lease, java, "many")}},
+		{"read lock", lot{empty, of(lease, java, "1", "mode", "read")}, multiAnswer{refused("kind"), 1}, lot{empty, of(lease, java, "1", "mode", "read")}},
+		{"string", lot{empty, empty, number}, multiAnswer{refused("kind"), 2}, lot{empty, empty, number}},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				check := func(got multiAnswer) {
+					t.Helper()
+					w.wantAnswer(t, got.answer, r.want.answer)
+					if got.at != r.want.at {
+						t.Errorf("lock %d is in the way, want %d", got.at, r.want.at)
+					}
+					r.after.want(t, w)
+				}
+				r.given.put(t, w)
+				check(acquireSeveral(t.Context(), w))
+				check(acquireSeveral(t.Context(), w))
+				r.given.put(t, w)
+				if got := acquireSeveral(t.Context(), deaf{w}); got.err != "unknown" {
+					t.Errorf("with a lost reply the answer is %+v, want the class unknown", got)
+				}
+				check(acquireSeveral(t.Context(), w))
+			})
+		})
+	}
+}
+
+func releases(owners ...string) (locks []script.Release) {
+	for i, owner := range owners {
+		locks = append(locks, script.Release{Key: several[i], Owner: owner, Channel: keyspace.LockChannel(several[i])})
+	}
+	return locks
+}
+
+func TestMultiRelease(t *testing.T) {
+	server := redistest.Single(t)
+	mine := of(lease, me, "1")
+	for _, r := range []struct {
+		name   string
+		given  lot
+		owners []string
+		want   []bool
+		after  lot
+	}{
+		{"mine", lot{mine, mine, mine}, []string{me, me, me}, []bool{true, true, true}, lot{}},
+		{"whatever the count", lot{of(lease, me, "7"), of(none, me, "x"), of(lease, mine2, "2")}, []string{me, me, mine2}, []bool{true, true, true}, lot{}},
+		{"free", lot{}, []string{me, me, me}, []bool{false, false, false}, lot{}},
+		{"one is gone", lot{mine, empty, mine}, []string{me, me, me}, []bool{true, false, true}, lot{}},
+		{"one is taken", lot{mine, of(lease, java, "2"), mine}, []string{me, me, me}, []bool{true, false, true}, lot{empty, of(lease, java, "2"), empty}},
+		{"another number of this client", lot{of(none, mine2, "1"), mine, mine}, []string{me, me, me}, []bool{false, true, true}, lot{of(none, mine2, "1")}},
+		{"one is no hash", lot{mine, number, mine}, []string{me, me, me}, []bool{true, false, true}, lot{empty, number, empty}},
+		{"read lock", lot{of(lease, java, "1", "mode", "read"), mine, mine}, []string{me, me, me}, []bool{false, true, true}, lot{of(lease, java, "1", "mode", "read")}},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				var ears [3]*ear
+				for i, key := range several {
+					ears[i] = w.listen(t, keyspace.LockChannel(key), false)
+				}
+				told := func(want []bool) {
+					t.Helper()
+					r.after.want(t, w)
+					for i, e := range ears {
+						if want[i] {
+							e.want(t, "0")
+						} else {
+							e.want(t)
+						}
+					}
+				}
+				release := func(want []bool) {
+					t.Helper()
+					got, err := script.MultiRelease(t.Context(), w, releases(r.owners...), script.Classic)
+					if err != nil || !slices.Equal(got, want) {
+						t.Errorf("released %v, %v, want %v", got, err, want)
+					}
+				}
+				nothing := make([]bool, 3)
+				r.given.put(t, w)
+				release(r.want)
+				told(r.want)
+				release(nothing)
+				told(nothing)
+
+				r.given.put(t, w)
+				if _, err := script.MultiRelease(t.Context(), deaf{w}, releases(r.owners...), script.Classic); driver.ClassOf(err) != driver.Unknown {
+					t.Errorf("with a lost reply: %v, want the class unknown", err)
+				}
+				release(nothing)
+				told(r.want)
+			})
+		})
+	}
+}
+
+// Redis does not roll a script back: without one right, nothing is acquired or
+// released, and no key is left without TTL.
+func TestMultiWithEachMissingRight(t *testing.T) {
+	server := redistest.Single(t)
+	mine := of(time.Minute, me, "2")
+	for name, test := range map[string]struct {
+		rights []string
+		given  lot
+		call   func(ctx context.Context, d driver.Driver) (bool, error)
+	}{
+		"acquire": {[]string{"hlen", "hset", "pexpire"}, lot{}, func(ctx context.Context, d driver.Driver) (bool, error) {
+			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease)
+			return ok, err
+		}},
+		"acquire once more": {[]string{"hlen", "pttl", "hgetall", "pexpire"}, lot{mine, mine, mine}, func(ctx context.Context, d driver.Driver) (bool, error) {
+			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease)
+			return ok, err
+		}},
+		"release": {[]string{"hexists", "del"}, lot{mine, mine, mine}, func(ctx context.Context, d driver.Driver) (bool, error) {
+			released, err := script.MultiRelease(ctx, d, releases(me, me, me), script.Both)
+			return released != nil, err
+		}},
+	} {
+		for _, right := range test.rights {
+			t.Run(name+"/"+right, func(t *testing.T) {
+				w := realWorld(t, server)
+				test.given.put(t, w)
+				ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
+				if ok || err == nil || driver.ClassOf(err) != driver.Denied {
+					t.Errorf("%v, %v, want an error of class denied", ok, err)
+				}
+				test.given.want(t, w)
+			})
+		}
+		t.Run(name+"/all", func(t *testing.T) {
+			w := realWorld(t, server)
+			test.given.put(t, w)
+			rules := []string{"~{job}:*", "&redisson_lock__channel:{job}:*", "+eval", "+evalsha", "+publish", "+spublish", "+del"}
+			for _, right := range test.rights {
+				rules = append(rules, "+"+right)
+			}
+			if ok, err := test.call(t.Context(), w.login(t, rules...)); !ok || err != nil {
+				t.Errorf("with the rights %v: %v, %v", rules, ok, err)
+			}
+		})
+	}
+}
+
+// What Redis refuses in the middle of the script is undone: here a key that may
+// be read but not written, and a lease beyond all bounds.
+func TestMultiAcquireIsAllOrNothing(t *testing.T) {
+	server := redistest.Single(t)
+	w := realWorld(t, server)
+	lot{}.put(t, w)
+	d := w.login(t, "+@all", "&*", "~{job}:a", "~{job}:b", "%R~{job}:c")
+	if ok, _, _, err := script.MultiAcquire(t.Context(), d, several, me, lease); ok || err == nil || driver.ClassOf(err) != driver.Denied {
+		t.Errorf("%v, %v, want an error of class denied", ok, err)
+	}
+	lot{}.want(t, w)
+
+	var acquire driver.Call
+	seen := spy{w, func(c driver.Call) { acquire = c }}
+	if ok, _, _, err := script.MultiAcquire(t.Context(), seen, several, me, lease); !ok || err != nil {
+		t.Fatal(err)
+	}
+	w.must(t, append([]string{"DEL"}, several...)...)
+	acquire.Args = []string{me, "9223372036854775807"}
+	if _, err := w.Eval(t.Context(), acquire); err == nil || driver.ClassOf(err) != driver.Other {
+		t.Errorf("%v, want an error of class other", err)
+	}
+	lot{}.want(t, w)
+}
+
+// A message that Redis refuses hides neither the release nor other messages.
+func TestMultiReleaseWithARefusedMessage(t *testing.T) {
+	server := redistest.Single(t)
+	w := realWorld(t, server)
+	mine := of(lease, me, "1")
+	lot{mine, mine, mine}.put(t, w)
+	heard := w.listen(t, keyspace.LockChannel(several[2]), false)
+	d := w.login(t, "+@all", "~*", "resetchannels", "&"+keyspace.LockChannel(several[2]))
+	released, err := script.MultiRelease(t.Context(), d, releases(me, me, me), script.Classic)
+	if !slices.Equal(released, []bool{true, true, true}) || err == nil || driver.ClassOf(err) != driver.Denied {
+		t.Errorf("%v, %v, want all released and an error of class denied", released, err)
+	}
+	lot{}.want(t, w)
+	heard.want(t, "0")
+}
+
+// Of owners that acquire overlapping lots at the same time, no two have one lock.
+func TestMultiAcquireOverlapping(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		got := 0
+		for i := range 3 {
+			ok, _, _, err := script.MultiAcquire(t.Context(), w, []string{several[i], several[(i+1)%3]}, fmt.Sprintf("%s%d", me, i), lease)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok {
+				got++
+			}
+		}
+		if got != 1 {
+			t.Errorf("%d got their lots, want 1", got)
+		}
+	})
+}
