@@ -40,6 +40,9 @@ func FairSigns(name string) string { return prefixed("mortise:fair", name) }
 // that it is its turn.
 func FairChannel(name, waiter string) string { return LockChannel(name) + ":" + waiter }
 
+// Token is the number of the last acquisition of the fenced lock name.
+func Token(name string) string { return prefixed("redisson_lock_token", name) }
+
 // RWChannel is the channel on which releases of the read/write lock name are
 // announced.
 func RWChannel(name string) string { return prefixed("redisson_rwlock", name) }
@@ -52,6 +55,14 @@ func RWHolds(name string) string {
 	}
 	return "{" + name + "}"
 }
+
+// ElectionChannel is the channel on which those who campaign in the election
+// name are told that nobody leads.
+func ElectionChannel(name string) string { return prefixed("mortise:election", name) }
+
+// ElectionNews is the channel on which every change of the election name is
+// announced to those who observe it.
+func ElectionNews(name string) string { return prefixed("mortise:election_news", name) }
 
 func prefixed(prefix, name string) string {
 	if strings.Contains(name, "{") {

@@ -31,6 +31,18 @@ func TestRWNamesFollowRedissonsBraceRule(t *testing.T) {
 	}
 }
 
+func TestElectionNamesFollowTheBraceRule(t *testing.T) {
+	for name, want := range map[string][3]string{
+		"job":      {"redisson_lock_token:{job}", "mortise:election:{job}", "mortise:election_news:{job}"},
+		"{t}:x":    {"redisson_lock_token:{t}:x", "mortise:election:{t}:x", "mortise:election_news:{t}:x"},
+		"a{b}c{d}": {"redisson_lock_token:a{b}c{d}", "mortise:election:a{b}c{d}", "mortise:election_news:a{b}c{d}"},
+	} {
+		if got := [3]string{Token(name), ElectionChannel(name), ElectionNews(name)}; got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	tests := []struct {
 		name        string

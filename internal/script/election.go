@@ -1,0 +1,106 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+)
+
+var (
+	electionCampaign = load("election_campaign", "election")
+	electionProclaim = load("election_proclaim", "election")
+	electionRead     = load("election_read", "election")
+	electionResign   = load("election_resign", "election")
+)
+
+// A term is renewed like any lock: [LockRenewal].
+
+// ElectionCampaign begins a term of the election key for owner, who must not
+// have begun one before. It returns the term's number, or reports who leads.
+func ElectionCampaign(ctx context.Context, d driver.Driver, key, owner, value string, lease time.Duration, p Publish) (term int64, by Holder, err error) {
+	v, err := d.Eval(ctx, driver.Call{
+		Script: electionCampaign, Keys: []string{key, keyspace.Token(key)},
+		Args: append([]string{owner, millis(lease), value, keyspace.ElectionNews(key)}, p.commands()...),
+	})
+	if err != nil {
+		return 0, Holder{}, err
+	}
+	switch {
+	case v.At(0).Int() == 1 && v.At(1).Int() > 0:
+		return v.At(1).Int(), Holder{}, nil
+	case v.At(0).Int() == -1:
+		return 0, Holder{}, ErrKind
+	case v.At(0).Int() == 0 && v.Len() == 3:
+		return 0, Holder{Owner: v.At(2).Str(), Count: 1, TTL: ttl(v.At(1))}, nil
+	}
+	return 0, Holder{}, unexpected(electionCampaign, v)
+}
+
+// ElectionProclaim changes the value of the term of owner for the edition-th
+// time. It reports false if owner does not lead. With done true, err may still
+// say, with class Denied, that those who observe could not be told.
+func ElectionProclaim(ctx context.Context, d driver.Driver, key, owner, value string, edition int, p Publish) (done bool, err error) {
+	v, err := d.Eval(ctx, driver.Call{
+		Script: electionProclaim, Keys: []string{key},
+		Args: append([]string{owner, value, strconv.Itoa(edition), keyspace.ElectionNews(key)}, p.commands()...),
+	})
+	if err != nil {
+		return false, err
+	}
+	if v.Kind() != driver.Array || v.Len() == 0 {
+		return false, unexpected(electionProclaim, v)
+	}
+	if reason := v.At(1).Str(); reason != "" {
+		err = &driver.Error{Class: driver.ClassifyReply(reason), Err: errors.New("done, but Redis refused to tell those who observe: " + reason)}
+	}
+	return v.At(0).Int() == 1, err
+}
+
+// Leader is who leads.
+type Leader struct {
+	Owner, Value string
+	Term         int64
+	Edition      int           // how often the value was changed
+	TTL          time.Duration // -1 if the key has none
+}
+
+// ElectionRead reads who leads. It reports false if nobody does.
+func ElectionRead(ctx context.Context, d driver.Driver, key string) (l Leader, ok bool, err error) {
+	v, err := d.Eval(ctx, driver.Call{Script: electionRead, Keys: []string{key}, Args: []string{""}})
+	if err != nil {
+		return Leader{}, false, err
+	}
+	switch {
+	case v.Kind() != driver.Array || v.Len() == 0:
+	case v.At(0).Int() == -1:
+		return Leader{}, false, ErrKind
+	case v.At(0).Int() == 0:
+		return Leader{}, false, nil
+	case v.Len() == 6:
+		return Leader{
+			Owner: v.At(1).Str(), Term: v.At(2).Int(), Value: v.At(3).Str(),
+			Edition: int(v.At(4).Int()), TTL: ttl(v.At(5)),
+		}, true, nil
+	}
+	return Leader{}, false, unexpected(electionRead, v)
+}
+
+// ElectionResign ends the term of owner. It reports false if owner does not
+// lead; as with [LockRelease] it may report true with an error.
+func ElectionResign(ctx context.Context, d driver.Driver, key, owner string, p Publish) (resigned bool, err error) {
+	v, err := d.Eval(ctx, driver.Call{
+		Script: electionResign, Keys: []string{key},
+		Args: append([]string{owner, keyspace.ElectionChannel(key), keyspace.ElectionNews(key)}, p.commands()...),
+	})
+	if err != nil {
+		return false, err
+	}
+	if v.Kind() != driver.Array || v.Len() == 0 {
+		return false, unexpected(electionResign, v)
+	}
+	return v.At(0).Int() == 1, unheard(v.At(1).Str())
+}

@@ -1,0 +1,350 @@
+package script_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+var (
+	terms    = keyspace.Token(job)
+	vacancy  = keyspace.ElectionChannel(job)
+	election = keyspace.ElectionNews(job)
+)
+
+// leads is an election as it lies in Redis; the number of terms so far is that
+// of this one.
+func leads(ttl time.Duration, owner, value, term, edition string) given {
+	return func(t *testing.T, w *world) {
+		w.hold(t, job, ttl, "mode", "election", "term", term, "value", value, "edition", edition, owner, "1")
+		w.must(t, "SET", terms, term)
+	}
+}
+
+func leading(owner, value, term, edition string) string {
+	return fmt.Sprintf("hash %s=1 edition=%s mode=election term=%s value=%s", owner, edition, term, value)
+}
+
+func numbered(n string) given {
+	return func(t *testing.T, w *world) { w.must(t, "SET", terms, n) }
+}
+
+// termAnswer is what a script of an election answered.
+type termAnswer struct {
+	answer
+	term   int64
+	leader script.Leader
+}
+
+type electionRow struct {
+	name   string
+	given  given
+	want   termAnswer
+	after  string
+	ttl    time.Duration
+	terms  string  // what lies under the counter then
+	news   int     // how many messages
+	vacant int     // how many of those who campaign get
+	repeat *answer // of the same call once more, if not the same again
+}
+
+// elections runs every row as [table] does.
+func elections(t *testing.T, call func(ctx context.Context, d driver.Driver) termAnswer, rows []electionRow) {
+	t.Helper()
+	server := redistest.Single(t)
+	for _, r := range rows {
+		repeat := r.want
+		if r.repeat != nil {
+			repeat = termAnswer{answer: *r.repeat}
+		}
+		t.Run(r.name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				news, vacant := w.listen(t, election, false), w.listen(t, vacancy, false)
+				check := func(messages bool) {
+					t.Helper()
+					w.wantDump(t, job, r.after)
+					w.wantTTL(t, job, r.ttl)
+					w.wantDump(t, terms, r.terms)
+					n, v := 0, 0
+					if messages {
+						n, v = r.news, r.vacant
+					}
+					if got := len(news.heard(t)); got != n {
+						t.Errorf("%d messages for those who observe, want %d", got, n)
+					}
+					if got := len(vacant.heard(t)); got != v {
+						t.Errorf("%d messages for those who campaign, want %d", got, v)
+					}
+				}
+				want := func(got, want termAnswer) {
+					t.Helper()
+					if w.near(got.by.TTL, want.by.TTL) {
+						got.by.TTL = want.by.TTL
+					}
+					if w.near(got.leader.TTL, want.leader.TTL) {
+						got.leader.TTL = want.leader.TTL
+					}
+					if got != want {
+						t.Errorf("the answer is %+v, want %+v", got, want)
+					}
+				}
+				r.given(t, w)
+				want(call(t.Context(), w), r.want)
+				check(true)
+				want(call(t.Context(), w), repeat)
+				check(false)
+
+				w.must(t, "DEL", job, terms)
+				r.given(t, w)
+				if got := call(t.Context(), deaf{w}); got.err != "unknown" {
+					t.Errorf("with a lost reply the answer is %+v, want the class unknown", got)
+				}
+				want(call(t.Context(), w), repeat)
+				check(true)
+			})
+		})
+	}
+}
+
+func isTerm(n int64) termAnswer { return termAnswer{answer: yes, term: n} }
+func isRefused(class string) termAnswer {
+	return termAnswer{answer: refused(class)}
+}
+func isHeld(owner string, ttl time.Duration) termAnswer {
+	return termAnswer{answer: heldBy(owner, 1, ttl)}
+}
+
+// notElections are what the scripts of an election must leave alone.
+func notElections(want termAnswer) []electionRow {
+	return []electionRow{
+		{name: "plain lock", given: held(lease, java, "1"), want: want, after: "hash " + java + "=1", ttl: lease, terms: "nothing"},
+		{name: "read lock", given: held(lease, "mode", "read", java, "1"), want: want, after: "hash " + java + "=1 mode=read", ttl: lease, terms: "nothing"},
+		{name: "write lock of five", given: held(lease, "mode", "write", java+":write", "1", "a:1", "1", "a:2", "1", "a:3", "1"), want: want,
+			after: "hash " + java + ":write=1 a:1=1 a:2=1 a:3=1 mode=write", ttl: lease, terms: "nothing"},
+		{name: "damaged", given: held(lease, "mode", "election"), want: want, after: "hash mode=election", ttl: lease, terms: "nothing"},
+		{name: "string", given: text, want: isRefused("wrong type"), after: "string 5", ttl: 10 * time.Minute, terms: "nothing"},
+		{name: "list", given: list, want: isRefused("wrong type"), after: `list ["a"]`, ttl: none, terms: "nothing"},
+	}
+}
+
+func campaign(ctx context.Context, d driver.Driver) termAnswer {
+	term, by, err := script.ElectionCampaign(ctx, d, job, me, "here", lease, script.Classic)
+	return termAnswer{answer: answered(term > 0, by, err), term: term}
+}
+
+func TestElectionCampaign(t *testing.T) {
+	elections(t, campaign, append(notElections(isRefused("kind")), []electionRow{
+		{name: "nobody leads", given: nothing, want: isTerm(1), after: leading(me, "here", "1", "0"), ttl: lease, terms: "string 1", news: 1},
+		{name: "nobody leads any more", given: numbered("41"), want: isTerm(42), after: leading(me, "here", "42", "0"), ttl: lease, terms: "string 42", news: 1},
+		{name: "many terms", given: numbered("9007199254740000"), want: isTerm(9007199254740001), after: leading(me, "here", "9007199254740001", "0"), ttl: lease,
+			terms: "string 9007199254740001", news: 1},
+		// An earlier copy of this call has run.
+		{name: "mine", given: leads(time.Minute, me, "here", "7", "0"), want: isTerm(7), after: leading(me, "here", "7", "0"), ttl: lease, terms: "string 7"},
+		{name: "mine, changed since", given: leads(time.Minute, me, "there", "7", "3"), want: isTerm(7), after: leading(me, "there", "7", "3"), ttl: lease, terms: "string 7"},
+		{name: "mine, for longer", given: leads(10*time.Minute, me, "here", "7", "0"), want: isTerm(7), after: leading(me, "here", "7", "0"), ttl: 10 * time.Minute, terms: "string 7"},
+		{name: "mine, without TTL", given: leads(none, me, "here", "7", "0"), want: isTerm(7), after: leading(me, "here", "7", "0"), ttl: lease, terms: "string 7"},
+		{name: "mine, without a number", given: leads(lease, me, "here", "x", "0"), want: isRefused("other"), after: leading(me, "here", "x", "0"), ttl: lease, terms: "string x"},
+		// Somebody else's.
+		{name: "another's", given: leads(time.Minute, java, "x", "7", "0"), want: isHeld(java, time.Minute), after: leading(java, "x", "7", "0"), ttl: time.Minute, terms: "string 7"},
+		{name: "another of this client", given: leads(time.Minute, mine2, "", "7", "0"), want: isHeld(mine2, time.Minute), after: leading(mine2, "", "7", "0"), ttl: time.Minute, terms: "string 7"},
+		{name: "another's, without TTL", given: leads(none, java, "x", "7", "0"), want: isHeld(java, -1), after: leading(java, "x", "7", "0"), ttl: none, terms: "string 7"},
+		// The number of the last term is not to be had.
+		{name: "the counter is no number", given: numbered("x"), want: isRefused("other"), after: "nothing", ttl: absent, terms: "string x"},
+		{name: "the counter is at its end", given: numbered("9223372036854775807"), want: isRefused("other"), after: "nothing", ttl: absent, terms: "string 9223372036854775807"},
+		{name: "the counter is a list", given: func(t *testing.T, w *world) { w.must(t, "RPUSH", terms, "a") }, want: isRefused("wrong type"),
+			after: "nothing", ttl: absent, terms: `list ["a"]`},
+	}...))
+}
+
+func TestElectionProclaim(t *testing.T) {
+	refusal := termAnswer{}
+	elections(t, func(ctx context.Context, d driver.Driver) termAnswer {
+		ok, err := script.ElectionProclaim(ctx, d, job, me, "there", 2, script.Classic)
+		return termAnswer{answer: answered(ok, script.Holder{}, err)}
+	}, append(notElections(refusal), []electionRow{
+		{name: "mine", given: leads(time.Minute, me, "here", "7", "1"), want: termAnswer{answer: yes}, after: leading(me, "there", "7", "2"), ttl: time.Minute, terms: "string 7", news: 1},
+		{name: "mine, an edition skipped", given: leads(time.Minute, me, "here", "7", "0"), want: termAnswer{answer: yes}, after: leading(me, "there", "7", "2"), ttl: time.Minute, terms: "string 7", news: 1},
+		{name: "mine, changed again since", given: leads(time.Minute, me, "nowhere", "7", "3"), want: termAnswer{answer: yes}, after: leading(me, "nowhere", "7", "3"), ttl: time.Minute, terms: "string 7"},
+		{name: "mine, damaged", given: leads(time.Minute, me, "here", "7", "x"), want: termAnswer{answer: yes}, after: leading(me, "there", "7", "2"), ttl: time.Minute, terms: "string 7", news: 1},
+		{name: "nobody's", given: nothing, want: refusal, after: "nothing", ttl: absent, terms: "nothing"},
+		{name: "another's", given: leads(time.Minute, java, "x", "7", "0"), want: refusal, after: leading(java, "x", "7", "0"), ttl: time.Minute, terms: "string 7"},
+	}...))
+}
+
+func TestElectionResign(t *testing.T) {
+	refusal := termAnswer{}
+	elections(t, func(ctx context.Context, d driver.Driver) termAnswer {
+		ok, err := script.ElectionResign(ctx, d, job, me, script.Classic)
+		return termAnswer{answer: answered(ok, script.Holder{}, err)}
+	}, append(notElections(refusal), []electionRow{
+		{name: "mine", given: leads(time.Minute, me, "here", "7", "1"), want: termAnswer{answer: yes}, after: "nothing", ttl: absent, terms: "string 7", news: 1, vacant: 1, repeat: &no},
+		{name: "mine, without TTL", given: leads(none, me, "here", "7", "1"), want: termAnswer{answer: yes}, after: "nothing", ttl: absent, terms: "string 7", news: 1, vacant: 1, repeat: &no},
+		{name: "nobody's", given: numbered("7"), want: refusal, after: "nothing", ttl: absent, terms: "string 7"},
+		{name: "another's", given: leads(time.Minute, java, "x", "7", "0"), want: refusal, after: leading(java, "x", "7", "0"), ttl: time.Minute, terms: "string 7"},
+	}...))
+}
+
+func TestElectionRead(t *testing.T) {
+	is := func(l script.Leader) termAnswer { return termAnswer{answer: yes, leader: l} }
+	elections(t, func(ctx context.Context, d driver.Driver) termAnswer {
+		l, ok, err := script.ElectionRead(ctx, d, job)
+		return termAnswer{answer: answered(ok, script.Holder{}, err), leader: l}
+	}, append(notElections(isRefused("kind")), []electionRow{
+		{name: "led", given: leads(time.Minute, java, "a b\x00c", "7", "2"), want: is(script.Leader{Owner: java, Value: "a b\x00c", Term: 7, Edition: 2, TTL: time.Minute}),
+			after: leading(java, "a b\x00c", "7", "2"), ttl: time.Minute, terms: "string 7"},
+		{name: "without TTL", given: leads(none, java, "", "7", "2"), want: is(script.Leader{Owner: java, Term: 7, Edition: 2, TTL: -1}),
+			after: leading(java, "", "7", "2"), ttl: none, terms: "string 7"},
+		{name: "numbers that are none", given: leads(time.Minute, java, "v", "x", "y"), want: is(script.Leader{Owner: java, Value: "v", TTL: time.Minute}),
+			after: leading(java, "v", "x", "y"), ttl: time.Minute, terms: "string x"},
+		{name: "nobody leads", given: numbered("7"), want: termAnswer{}, after: "nothing", ttl: absent, terms: "string 7"},
+	}...))
+}
+
+// A term is renewed by the script of all locks, and neither other kinds of lock
+// nor an election touch what is the other's.
+func TestElectionBesideLocks(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		if got := campaign(t.Context(), w); got.term != 1 {
+			t.Fatalf("%+v", got)
+		}
+		s := steps{w, t}
+		s.renew(me, 10*time.Minute, script.Renewed)
+		s.renew(java, 10*time.Minute, script.Taken)
+		s.find(leading(me, "here", "1", "0"), 10*time.Minute)
+		s.acquire(java, lease, refused("kind"))
+		for name, take := range map[string]func() (bool, script.Holder, error){
+			"read":  func() (bool, script.Holder, error) { return script.RWReadAcquire(t.Context(), w, job, java, "", lease) },
+			"write": func() (bool, script.Holder, error) { return script.RWWriteAcquire(t.Context(), w, job, javaW, lease) },
+		} {
+			if _, _, err := take(); !errors.Is(err, script.ErrKind) {
+				t.Errorf("%s lock: %v, want ErrKind", name, err)
+			}
+		}
+		s.find(leading(me, "here", "1", "0"), 10*time.Minute)
+	})
+}
+
+// The numbers of terms rise, however a term ended.
+func TestElectionTermsRise(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		for n, end := range []func(){
+			func() { _, _ = script.ElectionResign(t.Context(), w, job, me, script.Classic) },
+			func() { w.lapse(t, job) },
+			func() { w.must(t, "DEL", job) },
+			func() {},
+		} {
+			if got := campaign(t.Context(), w); got.term != int64(n+1) {
+				t.Errorf("the term is %+v, want %d", got, n+1)
+			}
+			end()
+		}
+		w.wantTTL(t, terms, none)
+	})
+}
+
+func TestElectionWithoutRights(t *testing.T) {
+	server := redistest.Single(t)
+	mine := leads(time.Minute, me, "here", "7", "1")
+	stays := leading(me, "here", "7", "1")
+	resign := func(ctx context.Context, d driver.Driver) (bool, error) {
+		return script.ElectionResign(ctx, d, job, me, script.Both)
+	}
+	run := func(ctx context.Context, d driver.Driver) (bool, error) {
+		term, _, err := script.ElectionCampaign(ctx, d, job, me, "here", lease, script.Both)
+		return term > 0, err
+	}
+	for name, test := range map[string]struct {
+		rights []string
+		given  given
+		after  string
+		call   func(ctx context.Context, d driver.Driver) (bool, error)
+	}{
+		"campaign":       {[]string{"hget", "exists", "incr", "hset", "pexpire"}, nothing, "nothing", run},
+		"campaign again": {[]string{"hget", "hlen", "pttl", "hkeys", "pexpire"}, mine, stays, run},
+		"resign":         {[]string{"hexists", "del"}, mine, stays, resign},
+		"proclaim": {[]string{"hexists", "hget", "hset"}, mine, stays, func(ctx context.Context, d driver.Driver) (bool, error) {
+			return script.ElectionProclaim(ctx, d, job, me, "there", 2, script.Both)
+		}},
+		"read": {[]string{"hget", "hlen", "hkeys", "hmget", "pttl"}, mine, stays, func(ctx context.Context, d driver.Driver) (bool, error) {
+			_, ok, err := script.ElectionRead(ctx, d, job)
+			return ok, err
+		}},
+	} {
+		for _, right := range test.rights {
+			t.Run(name+"/"+right, func(t *testing.T) {
+				w := realWorld(t, server)
+				ear := w.listen(t, election, false)
+				test.given(t, w)
+				ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
+				if ok || driver.ClassOf(err) != driver.Denied {
+					t.Errorf("%v, %v, want an error of class denied", ok, err)
+				}
+				w.wantDump(t, job, test.after)
+				if ttl := w.ttl(t, job); ttl == none {
+					t.Error("the key has no TTL")
+				}
+				ear.want(t)
+			})
+		}
+		t.Run(name+"/all", func(t *testing.T) {
+			w := realWorld(t, server)
+			test.given(t, w)
+			rules := []string{"~" + job, "~" + terms, "&" + election, "&" + vacancy, "+eval", "+evalsha", "+publish", "+spublish"}
+			for _, right := range test.rights {
+				rules = append(rules, "+"+right)
+			}
+			if ok, err := test.call(t.Context(), w.login(t, rules...)); !ok || err != nil {
+				t.Errorf("with the rights %v: %v, %v", rules, ok, err)
+			}
+		})
+	}
+	for name, test := range map[string]struct {
+		given given
+		call  func(ctx context.Context, d driver.Driver) (bool, error)
+		tells bool // that nobody heard it
+	}{
+		"campaign": {nothing, run, false}, // those who observe look for themselves
+		"resign":   {mine, resign, true},
+	} {
+		t.Run(name+"/channel", func(t *testing.T) {
+			w := realWorld(t, server)
+			test.given(t, w)
+			ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "resetchannels"))
+			if !ok || (err != nil) != test.tells || (err != nil && driver.ClassOf(err) != driver.Denied) {
+				t.Errorf("%v, %v; want it done, and said that nobody was told: %v", ok, err, test.tells)
+			}
+		})
+	}
+}
+
+func init() {
+	for name, call := range map[string]func(ctx context.Context, d driver.Driver) error{
+		"ElectionCampaign": func(ctx context.Context, d driver.Driver) error {
+			term, by, err := script.ElectionCampaign(ctx, d, job, me, "", lease, script.Classic)
+			return unless(term != 0 || by != (script.Holder{}), err)
+		},
+		"ElectionProclaim": func(ctx context.Context, d driver.Driver) error {
+			ok, err := script.ElectionProclaim(ctx, d, job, me, "", 1, script.Classic)
+			return unless(ok, err)
+		},
+		"ElectionRead": func(ctx context.Context, d driver.Driver) error {
+			l, ok, err := script.ElectionRead(ctx, d, job)
+			return unless(ok || l != (script.Leader{}), err)
+		},
+		"ElectionResign": func(ctx context.Context, d driver.Driver) error {
+			ok, err := script.ElectionResign(ctx, d, job, me, script.Classic)
+			return unless(ok, err)
+		},
+	} {
+		everyCall[name] = call
+	}
+}

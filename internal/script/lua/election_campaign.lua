@@ -1,0 +1,35 @@
+-- Begins a term, if nobody leads, for an owner that begins only one.
+--
+-- KEYS[1], ARGV[1]  as in election.lua
+-- KEYS[2]   the number of the last term, a string that never expires
+-- ARGV[2]   lease in ms
+-- ARGV[3]   value
+-- ARGV[4]   channel for those who observe
+-- ARGV[5..] how to publish: publish, spublish, or both
+--
+-- {1, term}       elected, or elected by an earlier copy of this call
+-- {0, ttl, owner} somebody else leads; ttl in ms, -1 if the key has none
+-- {-1}            the key is a hash, but not that of an election
+--
+-- A repeat must not set the value back: it may have been changed since.
+--
+-- The number comes first: where the rest fails, one is left out. A key without
+-- TTL would stay for ever, so it goes again if Redis does not set one. Those who
+-- observe look for themselves if Redis refuses to tell them.
+local taken = led()
+if taken == nil then return {-1} end
+if not taken then
+  local term = redis.call('incr', KEYS[2])
+  redis.call('hset', key, 'mode', 'election', 'term', term, 'value', ARGV[3], 'edition', 0, owner, 1)
+  local limited = redis.pcall('pexpire', key, ARGV[2])
+  if limited ~= 1 then
+    redis.call('del', key)
+    return limited
+  end
+  announce(5, ARGV[4])
+  return {1, term}
+end
+local ttl, by = redis.call('pttl', key), leader()
+if by ~= owner then return {0, ttl, by} end
+if ttl < tonumber(ARGV[2]) then redis.call('pexpire', key, ARGV[2]) end
+return {1, tonumber(redis.call('hget', key, 'term')) or 0}
