@@ -190,6 +190,7 @@ func (a *agent) thread(name string) *thread { return &thread{agent: a, name: nam
 type thread struct {
 	agent *agent
 	name  string
+	kind  string // of the locks it works on; empty for RLock
 }
 
 // send queues a command for the thread; it does not wait for it.

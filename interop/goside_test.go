@@ -13,6 +13,15 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
+// taker is what all kinds of lock have in common.
+type taker interface {
+	Name() string
+	Lock(ctx context.Context) (*mortise.Hold, context.Context, error)
+	TryLock(ctx context.Context) (*mortise.Hold, context.Context, error)
+	ForceUnlock(ctx context.Context) (*mortise.Holder, error)
+	Inspect(ctx context.Context) (mortise.State, error)
+}
+
 // gained is the outcome of a Go attempt that ran in the background.
 type gained struct {
 	hold *mortise.Hold
@@ -22,7 +31,7 @@ type gained struct {
 }
 
 // lockLater starts to wait for lock and returns where the outcome will come.
-func lockLater(ctx context.Context, lock *mortise.Lock) <-chan gained {
+func lockLater(ctx context.Context, lock taker) <-chan gained {
 	outcome := make(chan gained, 1)
 	go func() {
 		hold, ctx, err := lock.Lock(ctx)
@@ -34,7 +43,7 @@ func lockLater(ctx context.Context, lock *mortise.Lock) <-chan gained {
 // goWaits has Go wait for a lock that somebody else holds, and returns when it
 // relies on being woken: it listens, and has tried in vain after that. Nobody
 // else may run scripts meanwhile, or it may return early.
-func (w *world) goWaits(t testing.TB, lock *mortise.Lock) <-chan gained {
+func (w *world) goWaits(t testing.TB, lock taker) <-chan gained {
 	t.Helper()
 	// The first use of a script may take two calls; let that be this one.
 	if _, _, err := lock.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
@@ -68,14 +77,14 @@ func receive[T any](t testing.TB, from <-chan T, what string) T {
 }
 
 // mustLock takes the lock or fails the test.
-func mustLock(t testing.TB, lock *mortise.Lock) (*mortise.Hold, context.Context) {
+func mustLock(t testing.TB, lock taker) (*mortise.Hold, context.Context) {
 	t.Helper()
 	got := mustGain(t, lockLater(t.Context(), lock))
 	return got.hold, got.ctx
 }
 
 // mustReenter takes the lock again with the context of a hold.
-func mustReenter(t testing.TB, held context.Context, lock *mortise.Lock) *mortise.Hold {
+func mustReenter(t testing.TB, held context.Context, lock taker) *mortise.Hold {
 	t.Helper()
 	return mustGain(t, lockLater(held, lock)).hold
 }

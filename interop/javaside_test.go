@@ -30,6 +30,18 @@ func (r *reply) must(t testing.TB) answer {
 	return outcome.answer
 }
 
+// of returns the same thread, for a kind of lock that has a name in the agent,
+// such as "fair".
+func (j *thread) of(kind string) *thread { return &thread{agent: j.agent, name: j.name, kind: kind} }
+
+// verb returns the agent's command for a verb of the thread's kind of lock.
+func (j *thread) verb(verb string) string {
+	if j.kind == "" {
+		return verb
+	}
+	return j.kind + "." + verb
+}
+
 // lock takes the lock: with a fixed lease, or with 0 renewed by the watchdog.
 func (j *thread) lock(t testing.TB, name string, lease time.Duration) {
 	t.Helper()
@@ -39,9 +51,9 @@ func (j *thread) lock(t testing.TB, name string, lease time.Duration) {
 // lockLater is lock that does not wait for the answer.
 func (j *thread) lockLater(name string, lease time.Duration) *reply {
 	if lease == 0 {
-		return j.send("lock", name)
+		return j.send(j.verb("lock"), name)
 	}
-	return j.send("lock", name, millis(lease))
+	return j.send(j.verb("lock"), name, millis(lease))
 }
 
 // waitFor has the thread wait for a lock that somebody else holds, and returns
@@ -70,25 +82,25 @@ func (j *thread) tryLock(t testing.TB, name string, wait time.Duration) bool {
 	if wait > 0 {
 		args = append(args, millis(wait))
 	}
-	return result[bool](t, j.send("tryLock", args...))
+	return result[bool](t, j.send(j.verb("tryLock"), args...))
 }
 
 // forceUnlock frees the lock whoever holds it, and reports whether it was held.
 func (j *thread) forceUnlock(t testing.TB, name string) bool {
 	t.Helper()
-	return result[bool](t, j.send("forceUnlock", name))
+	return result[bool](t, j.send(j.verb("forceUnlock"), name))
 }
 
 func (j *thread) unlock(t testing.TB, name string) {
 	t.Helper()
-	j.send("unlock", name).must(t)
+	j.send(j.verb("unlock"), name).must(t)
 }
 
 // wantUnlockRefused checks that Redisson tells the thread that it does not
 // hold the lock.
 func (j *thread) wantUnlockRefused(t testing.TB, name string) {
 	t.Helper()
-	err := j.send("unlock", name).wait(t.Context()).err
+	err := j.send(j.verb("unlock"), name).wait(t.Context()).err
 	var thrown *javaError
 	if !errors.As(err, &thrown) || thrown.Class != illegalMonitorState {
 		t.Errorf("unlock of %s by Java thread %s: %v, want %s", name, j.name, err, illegalMonitorState)
@@ -97,7 +109,7 @@ func (j *thread) wantUnlockRefused(t testing.TB, name string) {
 
 func (j *thread) state(t testing.TB, name string) javaState {
 	t.Helper()
-	return result[javaState](t, j.send("state", name))
+	return result[javaState](t, j.send(j.verb("state"), name))
 }
 
 // owner returns the holder that Redisson writes for the thread.

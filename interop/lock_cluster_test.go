@@ -61,7 +61,7 @@ func TestLockInCluster(t *testing.T) {
 			cluster := redistest.Cluster(t, 0)
 			for _, f := range fleetsOf(t, version) {
 				w := &world{
-					version: version, nodes: cluster.Masters, cluster: cluster,
+					version: version, nodes: cluster.Masters, cluster: cluster, kind: lockKinds["Lock"],
 					sharded: f.sharded, pubsub: f.pubsub,
 				}
 				w.java = w.startAgent(t)

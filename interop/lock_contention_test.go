@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -25,15 +24,15 @@ func exclusion(t *testing.T, w *world) {
 	)
 	server := w.serverOf(t, counter)
 	server.Must(t, "DEL", counter)
-	gate, _ := mustLock(t, w.client(t, shortLease).Lock(name))
+	gate, _ := mustLock(t, w.lock(w.client(t, shortLease), name))
 	var javas []*reply
 	for i := range javaThreads {
-		javas = append(javas, w.java.thread("contender"+strconv.Itoa(i)).send("contend", name, counter, strconv.Itoa(each)))
+		javas = append(javas, w.thread("contender"+strconv.Itoa(i)).send(w.kind.verb("contend"), name, counter, strconv.Itoa(each)))
 	}
 	var tally tally
 	var gos sync.WaitGroup
 	for range goClients {
-		lock := w.client(t, shortLease).Lock(name)
+		lock := w.lock(w.client(t, shortLease), name)
 		for range perClient {
 			gos.Go(func() {
 				if err := contend(t.Context(), lock, server.Addr(), counter, each, &tally); err != nil {
@@ -75,7 +74,7 @@ func (y *tally) add(value int) {
 
 // contend adds one to the counter n times, reading and writing it under the
 // lock, over a connection of its own to the server that has the counter.
-func contend(ctx context.Context, lock *mortise.Lock, addr, counter string, n int, tally *tally) error {
+func contend(ctx context.Context, lock taker, addr, counter string, n int, tally *tally) error {
 	conn, err := redistest.Dial(addr, "", "")
 	if err != nil {
 		return err

@@ -14,8 +14,8 @@ const forcedLease = 3 * prompt
 
 func goForcesGo(t *testing.T, w *world) {
 	const name = "forced:go-go"
-	hold, held := mustLock(t, w.client(t, forcedLease).Lock(name))
-	java := w.java.thread("waiter")
+	hold, held := mustLock(t, w.lock(w.client(t, forcedLease), name))
+	java := w.thread("waiter")
 	waiting := java.waitFor(t, name, 0)
 	forced := goForces(t, w, name, hold.Owner())
 	wantPromptAfterForce(t, "Java", forced, waiting.must(t).received)
@@ -25,7 +25,7 @@ func goForcesGo(t *testing.T, w *world) {
 
 func goForcesJava(t *testing.T, w *world) {
 	const name = "forced:go-java"
-	holder, waiter := w.java.thread("holder"), w.java.thread("waiter")
+	holder, waiter := w.thread("holder"), w.thread("waiter")
 	holder.lock(t, name, longLease)
 	waiting := waiter.waitFor(t, name, 0)
 	forced := goForces(t, w, name, holder.owner(t))
@@ -36,8 +36,8 @@ func goForcesJava(t *testing.T, w *world) {
 
 func javaForcesGo(t *testing.T, w *world) {
 	const name = "forced:java-go"
-	hold, held := mustLock(t, w.client(t, forcedLease).Lock(name))
-	waiting := w.goWaits(t, w.client(t, shortLease).Lock(name))
+	hold, held := mustLock(t, w.lock(w.client(t, forcedLease), name))
+	waiting := w.goWaits(t, w.lock(w.client(t, shortLease), name))
 	forced := javaForces(t, w, name)
 	got := mustGain(t, waiting)
 	wantPromptAfterForce(t, "Go", forced, got.at)
@@ -47,9 +47,9 @@ func javaForcesGo(t *testing.T, w *world) {
 
 func javaForcesJava(t *testing.T, w *world) {
 	const name = "forced:java-java"
-	holder := w.java.thread("holder")
+	holder := w.thread("holder")
 	holder.lock(t, name, longLease)
-	waiting := w.goWaits(t, w.client(t, shortLease).Lock(name))
+	waiting := w.goWaits(t, w.lock(w.client(t, shortLease), name))
 	forced := javaForces(t, w, name)
 	got := mustGain(t, waiting)
 	wantPromptAfterForce(t, "Go", forced, got.at)
@@ -63,13 +63,13 @@ func goForces(t testing.TB, w *world, name, owner string) time.Time {
 	t.Helper()
 	client := w.client(t, shortLease)
 	began := time.Now()
-	switch held, err := client.Lock(name).ForceUnlock(t.Context()); {
+	switch held, err := w.lock(client, name).ForceUnlock(t.Context()); {
 	case err != nil:
 		t.Errorf("ForceUnlock: %v", err)
 	case held == nil || held.Owner != owner:
 		t.Errorf("ForceUnlock says that it was held by %+v, want %s", held, owner)
 	}
-	if held, err := client.Lock(name + ":free").ForceUnlock(t.Context()); err != nil || held != nil {
+	if held, err := w.lock(client, name+":free").ForceUnlock(t.Context()); err != nil || held != nil {
 		t.Errorf("ForceUnlock of a free lock = %+v, %v, want nobody", held, err)
 	}
 	return began
@@ -78,7 +78,7 @@ func goForces(t testing.TB, w *world, name, owner string) time.Time {
 // javaForces frees the lock from Java and returns when it began to.
 func javaForces(t testing.TB, w *world, name string) time.Time {
 	t.Helper()
-	java := w.java.thread("forcer")
+	java := w.thread("forcer")
 	began := time.Now()
 	if !java.forceUnlock(t, name) {
 		t.Error("forceUnlock of a held lock is false, want true")

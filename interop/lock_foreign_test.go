@@ -17,10 +17,10 @@ import (
 // once may count 2. The first unlock of its holder then frees nothing.
 func inflatedCount(t *testing.T, w *world) {
 	unlockedOnce := func(name string) (*thread, <-chan gained) {
-		java := w.java.thread("holder")
+		java := w.thread("holder")
 		java.lock(t, name, 0)
 		w.redis().Must(t, "HINCRBY", name, java.owner(t), "1")
-		waiting := w.goWaits(t, w.client(t, shortLease).Lock(name))
+		waiting := w.goWaits(t, w.lock(w.client(t, shortLease), name))
 		java.unlock(t, name)
 		if got := w.count(t, name, java.owner(t)); got != 1 {
 			t.Fatalf("after one unlock Java's count is %d, want 1", got)
@@ -44,7 +44,7 @@ func inflatedCount(t *testing.T, w *world) {
 // keyWithoutTTL: somebody wrote the hash by hand, or made it persistent.
 func keyWithoutTTL(t *testing.T, w *world) {
 	const name, stranger = "no-ttl", "some text that is no holder of Redisson's"
-	lock := w.client(t, shortLease).Lock(name)
+	lock := w.lock(w.client(t, shortLease), name)
 	redis := w.redis()
 
 	redis.Must(t, "HSET", name, stranger, "1")
@@ -82,8 +82,8 @@ func unlockLatchKeys(t *testing.T, w *world) {
 			w.redis().Must(t, "SET", "redisson_unlock_latch:{"+name+"}:"+strings.Repeat(id+done, 16), done, "PX", "60000")
 		}
 	}
-	lock := w.client(t, shortLease).Lock(name)
-	java := w.java.thread("holder")
+	lock := w.lock(w.client(t, shortLease), name)
+	java := w.thread("holder")
 	for range 3 {
 		java.lock(t, name, 0)
 		wantInspected(t, lock, mortise.Holder{Owner: java.owner(t), Count: 1})

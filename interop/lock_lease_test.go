@@ -15,8 +15,8 @@ const pastLease = shortLease + shortLease/2
 
 func goWatchdogOutlastsLease(t *testing.T, w *world) {
 	const name = "watchdog:go"
-	hold, held := mustLock(t, w.client(t, shortLease).Lock(name))
-	if w.java.thread("waiter").tryLock(t, name, pastLease) {
+	hold, held := mustLock(t, w.lock(w.client(t, shortLease), name))
+	if w.thread("waiter").tryLock(t, name, pastLease) {
 		t.Errorf("Java got the lock that Go's watchdog keeps")
 	}
 	if err := held.Err(); err != nil {
@@ -27,11 +27,11 @@ func goWatchdogOutlastsLease(t *testing.T, w *world) {
 
 func javaWatchdogOutlastsLease(t *testing.T, w *world) {
 	const name = "watchdog:java"
-	java := w.java.thread("holder")
+	java := w.thread("holder")
 	java.lock(t, name, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), pastLease)
 	defer cancel()
-	_, _, err := w.client(t, shortLease).Lock(name).Lock(ctx)
+	_, _, err := w.lock(w.client(t, shortLease), name).Lock(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, mortise.ErrLocked) {
 		t.Errorf("Lock of what Java's watchdog keeps: %v, want DeadlineExceeded and ErrLocked", err)
 	}
@@ -40,9 +40,9 @@ func javaWatchdogOutlastsLease(t *testing.T, w *world) {
 
 func goFixedLeaseEnds(t *testing.T, w *world) {
 	const name = "fixed:go"
-	hold, held := mustLock(t, w.client(t, shortLease).Lock(name).With(mortise.LockOptions{Lease: shortLease}))
+	hold, held := mustLock(t, w.lock(w.client(t, shortLease), name, mortise.LockOptions{Lease: shortLease}))
 	expiry := w.expiry(t, name)
-	java := w.java.thread("waiter")
+	java := w.thread("waiter")
 	waiting := java.lockLater(name, 0)
 	receive(t, held.Done(), "the end of the holder's context")
 	if waiting.answered() {
@@ -55,10 +55,10 @@ func goFixedLeaseEnds(t *testing.T, w *world) {
 
 func javaFixedLeaseEnds(t *testing.T, w *world) {
 	const name = "fixed:java"
-	java := w.java.thread("holder")
+	java := w.thread("holder")
 	java.lock(t, name, shortLease)
 	expiry := w.expiry(t, name)
-	got := mustGain(t, lockLater(t.Context(), w.client(t, shortLease).Lock(name)))
+	got := mustGain(t, lockLater(t.Context(), w.lock(w.client(t, shortLease), name)))
 	wantAtExpiry(t, "Go", got.at, expiry)
 	java.wantUnlockRefused(t, name)
 	mustUnlock(t, got.hold)
@@ -67,7 +67,7 @@ func javaFixedLeaseEnds(t *testing.T, w *world) {
 func killedGoHolder(t *testing.T, w *world) {
 	const name = "killed:go"
 	dead := w.startPeer(t, name)
-	java := w.java.thread("waiter")
+	java := w.thread("waiter")
 	waiting := java.waitFor(t, name, 0)
 	dead.kill()
 	expiry := w.expiry(t, name)
@@ -78,8 +78,8 @@ func killedGoHolder(t *testing.T, w *world) {
 func killedJavaHolder(t *testing.T, w *world) {
 	const name = "killed:java"
 	dead := w.startAgent(t)
-	dead.thread("holder").lock(t, name, 0)
-	waiting := w.goWaits(t, w.client(t, shortLease).Lock(name))
+	dead.thread("holder").of(w.kind.java).lock(t, name, 0)
+	waiting := w.goWaits(t, w.lock(w.client(t, shortLease), name))
 	dead.kill()
 	expiry := w.expiry(t, name)
 	got := mustGain(t, waiting)
@@ -90,7 +90,7 @@ func killedJavaHolder(t *testing.T, w *world) {
 func frozenGoHolder(t *testing.T, w *world) {
 	const name = "frozen:go"
 	frozen := w.startPeer(t, name)
-	java := w.java.thread("waiter")
+	java := w.thread("waiter")
 	waiting := java.waitFor(t, name, 0)
 	if err := frozen.pause(); err != nil {
 		t.Fatal(err)
@@ -110,9 +110,9 @@ func frozenGoHolder(t *testing.T, w *world) {
 func frozenJavaHolder(t *testing.T, w *world) {
 	const name = "frozen:java"
 	frozen := w.startAgent(t)
-	holder := frozen.thread("holder")
+	holder := frozen.thread("holder").of(w.kind.java)
 	holder.lock(t, name, 0)
-	waiting := w.goWaits(t, w.client(t, shortLease).Lock(name))
+	waiting := w.goWaits(t, w.lock(w.client(t, shortLease), name))
 	if err := frozen.pause(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mortise-go/mortise"
 )
 
 // trial is a claim and the test that proves it in one world.
@@ -57,6 +59,59 @@ var lockTrials = []trial{
 	{claim{"Lock", "inflated count is survived", "Java -> Go"}, inflatedCount},
 	{claim{"Lock", "key without TTL is survived", "foreign -> Go"}, keyWithoutTTL},
 	{claim{"Lock", "unlock latch keys do not disturb", "Java -> Go"}, unlockLatchKeys},
+}
+
+// lockKind is a kind of lock that both sides have. All kinds are tried in the
+// same ways.
+type lockKind struct {
+	object string // mortise's name of it
+	java   string // the agent's
+	open   func(c *mortise.Client, name string, o mortise.LockOptions) taker
+	// channels returns where those who wait for the lock listen now. It does
+	// not ask mortise, which is on trial.
+	channels func(t testing.TB, w *world, name string) []string
+	// lenient tells that Redisson lets a stranger unlock what nobody holds.
+	lenient bool
+}
+
+// verb returns the agent's command for a verb of the kind.
+func (k lockKind) verb(verb string) string { return (&thread{kind: k.java}).verb(verb) }
+
+func lockChannel(_ testing.TB, _ *world, name string) []string { return []string{channelOf(name)} }
+
+var lockKinds = map[string]lockKind{
+	"Lock": {
+		object: "Lock", channels: lockChannel,
+		open: func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.Lock(name).With(o) },
+	},
+	"FairLock": {
+		object: "FairLock", java: "fair", lenient: true, channels: fairChannels,
+		open: func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.FairLock(name).With(o) },
+	},
+}
+
+// TestKinds tries all other kinds of lock as Lock is tried.
+func TestKinds(t *testing.T) {
+	for _, version := range redissons(t) {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			// What a driver can do wrong is tried with Lock: one is enough here.
+			w := newWorld(t, version, "rueidis")
+			for _, name := range slices.Sorted(maps.Keys(lockKinds)) {
+				if name == "Lock" {
+					continue
+				}
+				w.kind = lockKinds[name]
+				w.redis().Must(t, "FLUSHALL")
+				var trials []trial
+				for _, c := range lockTrials {
+					c.object = name
+					trials = append(trials, c)
+				}
+				t.Run(name, func(t *testing.T) { run(t, w, trials) })
+			}
+		})
+	}
 }
 
 func TestLock(t *testing.T) {

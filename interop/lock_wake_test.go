@@ -48,8 +48,8 @@ func unusualNames(t *testing.T, w *world) {
 // needs to have it.
 func wakeJava(t testing.TB, w *world, client *mortise.Client, name string) time.Duration {
 	t.Helper()
-	waiter := w.java.thread("waiter")
-	hold, _ := mustLock(t, client.Lock(name).With(mortise.LockOptions{Lease: longLease}))
+	waiter := w.thread("waiter")
+	hold, _ := mustLock(t, w.lock(client, name, mortise.LockOptions{Lease: longLease}))
 	waiting := waiter.waitFor(t, name, longLease)
 	released := time.Now()
 	mustUnlock(t, hold)
@@ -63,9 +63,9 @@ func wakeJava(t testing.TB, w *world, client *mortise.Client, name string) time.
 // needs to have it, which includes the time to tell Java.
 func wakeGo(t testing.TB, w *world, client *mortise.Client, name string) time.Duration {
 	t.Helper()
-	holder := w.java.thread("holder")
+	holder := w.thread("holder")
 	holder.lock(t, name, longLease)
-	waiting := w.goWaits(t, client.Lock(name))
+	waiting := w.goWaits(t, w.lock(client, name))
 	released := time.Now()
 	holder.unlock(t, name)
 	got := mustGain(t, waiting)

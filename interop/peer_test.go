@@ -25,6 +25,7 @@ const peerEnv = "MORTISE_INTEROP_PEER"
 type peerOrders struct {
 	Transport string
 	Addr      string
+	Kind      string // a key of lockKinds
 	Name      string
 }
 
@@ -52,7 +53,7 @@ func holdAsOrdered() error {
 	if err != nil {
 		return err
 	}
-	hold, held, err := client.Lock(orders.Name).Lock(context.Background())
+	hold, held, err := lockKinds[orders.Kind].open(client, orders.Name, mortise.LockOptions{}).Lock(context.Background())
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,15 @@ type peer struct {
 // startPeer starts a Go process and returns when it holds the lock.
 func (w *world) startPeer(t testing.TB, name string) *peer {
 	t.Helper()
-	orders, err := json.Marshal(peerOrders{Transport: w.transport, Addr: w.redis().Addr(), Name: name})
+	p := w.startWaitingPeer(t, name)
+	p.owner = p.says(t, peerHolds)
+	return p
+}
+
+// startWaitingPeer is startPeer that does not wait for the lock.
+func (w *world) startWaitingPeer(t testing.TB, name string) *peer {
+	t.Helper()
+	orders, err := json.Marshal(peerOrders{Transport: w.transport, Addr: w.redis().Addr(), Kind: w.kind.object, Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +113,6 @@ func (w *world) startPeer(t testing.TB, name string) *peer {
 		p.kill()
 		<-reading
 	})
-	p.owner = p.says(t, peerHolds)
 	return p
 }
 

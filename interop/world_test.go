@@ -78,11 +78,12 @@ type world struct {
 	sharded   string         // the agent's sharded mode, cluster only
 	pubsub    mortise.PubSub // the Go clients' mode, cluster only
 	java      *agent
+	kind      lockKind // of the locks that are on trial
 }
 
 func newWorld(t testing.TB, version, transport string) *world {
 	t.Helper()
-	w := &world{version: version, transport: transport, nodes: []*redistest.Server{redistest.Single(t)}}
+	w := &world{version: version, transport: transport, nodes: []*redistest.Server{redistest.Single(t)}, kind: lockKinds["Lock"]}
 	w.java = w.startAgent(t)
 	return w
 }
@@ -107,6 +108,15 @@ func (w *world) startAgent(t testing.TB) *agent {
 	return startAgent(t, w.version, agentOptions{
 		Address: w.nodes[0].Addr(), Watchdog: shortLease, Cluster: w.cluster != nil, Sharded: w.sharded,
 	})
+}
+
+// thread returns the Java thread of that name, to work with the kind of lock
+// that is on trial.
+func (w *world) thread(name string) *thread { return w.java.thread(name).of(w.kind.java) }
+
+// lock returns the Go side's lock of the kind that is on trial.
+func (w *world) lock(c *mortise.Client, name string, options ...mortise.LockOptions) taker {
+	return w.kind.open(c, name, append(options, mortise.LockOptions{})[0])
 }
 
 // client returns a mortise client of its own, as another process would have,
@@ -152,7 +162,6 @@ func (w *world) count(t testing.TB, name, owner string) int64 {
 // client that listens tries once more, so it cannot miss a release after that.
 func (w *world) awaitWaiters(t testing.TB, name string, n int64) {
 	t.Helper()
-	channel := channelOf(name)
 	questions := []string{"NUMSUB"}
 	if w.cluster != nil {
 		questions = append(questions, "SHARDNUMSUB")
@@ -161,11 +170,13 @@ func (w *world) awaitWaiters(t testing.TB, name string, n int64) {
 		var got int64
 		for _, node := range w.nodes {
 			for _, question := range questions {
-				reply, err := node.Do("PUBSUB", question, channel)
-				if err != nil {
-					return err
+				for _, channel := range w.kind.channels(t, w, name) {
+					reply, err := node.Do("PUBSUB", question, channel)
+					if err != nil {
+						return err
+					}
+					got += reply.([]any)[1].(int64)
 				}
-				got += reply.([]any)[1].(int64)
 			}
 		}
 		if got < n {
@@ -199,12 +210,7 @@ var scriptCalls = regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`)
 
 // channelOf returns the channel on which releases of the lock are announced.
 // It is written out here rather than taken from mortise, which is on trial.
-func channelOf(name string) string {
-	if strings.Contains(name, "{") {
-		return "redisson_lock__channel:" + name
-	}
-	return "redisson_lock__channel:{" + name + "}"
-}
+func channelOf(name string) string { return "redisson_lock__channel:" + braced(name) }
 
 // expiry returns a moment before which the lock's key cannot expire, unless
 // somebody deletes it, and after which, by less than a round trip, it will

@@ -8,7 +8,8 @@
 --            client        -> alive until
 --            '?' .. waiter -> seen without a subscriber since
 --            'noted'       -> when the latter were last looked at
---            'told'        -> who was last told that the lock is free, and when
+--            'told'        -> who was last told that the lock is free, when, and
+--                             with '!' that its deadline had passed by then
 -- ARGV[1]  what the channel of a waiter begins with; the waiter follows
 -- ARGV[2]  how to ask for subscribers: numsub, shardnumsub, both, or nothing
 --          where the answer would not cover all servers
@@ -124,11 +125,14 @@ local function patience(head, over)
   else
     since = nil
   end
-  local at, who = string.match(redis.call('hget', signs, 'told') or '', '^(%d+) (.*)$')
+  local at, late, who = string.match(redis.call('hget', signs, 'told') or '', '^(%d+)([ !])(.*)$')
   at = who == head and tonumber(at) or nil
   if not at or now - at >= GRACE then
-    if at and over and not mine and now - at <= STALE then return 0 end
-    redis.call('hset', signs, 'told', string.format('%.0f', now) .. ' ' .. head)
+    if at and late == '!' and now - at <= STALE then return 0 end
+    late = over and not mine and '!' or ' '
+    -- Redisson's waiters drop even themselves when their deadline has passed.
+    if late == '!' then redis.call('zadd', deadlines, now + ALIVE, head) end
+    redis.call('hset', signs, 'told', string.format('%.0f', now) .. late .. head)
     redis.call('pexpire', signs, KEPT)
     wake(head)
     at = now

@@ -16,6 +16,10 @@ final class Locks {
 
     static {
         KINDS.put("", RedissonClient::getLock);
+        KINDS.put("fair", RedissonClient::getFairLock);
+        KINDS.put("spin", RedissonClient::getSpinLock);
+        KINDS.put("read", (redisson, name) -> redisson.getReadWriteLock(name).readLock());
+        KINDS.put("write", (redisson, name) -> redisson.getReadWriteLock(name).writeLock());
     }
 
     private Locks() {
