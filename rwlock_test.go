@@ -558,19 +558,21 @@ func TestRWLockDeadReaderKeepsNobodyOutBeyondItsLease(t *testing.T) {
 // of all holds, to 30 s. Then they die.
 func TestRWLockOutlivesRedissonsRenewals(t *testing.T) {
 	for name, options := range map[string]struct {
-		client mortise.Options
-		lock   mortise.LockOptions
+		client       mortise.Options
+		outer, inner mortise.LockOptions
 	}{
-		"a fixed lease":   {lock: mortise.LockOptions{Lease: 2 * time.Hour}},
-		"a renewed lease": {client: mortise.Options{Lease: 10 * time.Minute}},
-		"the default":     {},
+		"a fixed lease":        {outer: mortise.LockOptions{Lease: 2 * time.Hour}, inner: mortise.LockOptions{Lease: time.Minute}},
+		"a longer one inside":  {outer: mortise.LockOptions{Lease: 5 * time.Minute}, inner: mortise.LockOptions{Lease: 2 * time.Hour}},
+		"a renewed one inside": {outer: mortise.LockOptions{Lease: 2 * time.Hour}},
+		"a renewed lease":      {client: mortise.Options{Lease: 10 * time.Minute}},
+		"the default":          {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				c, _ := open(t, s, &options.client)
 				other, _ := open(t, s, nil)
-				hold, ctx := must(t, c.RWLock("doc").Read().With(options.lock), t.Context())
-				inner, _ := must(t, c.RWLock("doc").Read().With(options.lock), ctx)
+				hold, ctx := must(t, c.RWLock("doc").Read().With(options.outer), t.Context())
+				inner, _ := must(t, c.RWLock("doc").Read().With(options.inner), ctx)
 				java := "8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:57"
 				do(t, s, "HSET", "doc", java, "1")
 				do(t, s, "SET", "{doc}:"+java+":rwlock_timeout:1", "1", "PX", "30000")

@@ -31,6 +31,7 @@ func simulate(t *testing.T, k kind) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				w := &simulation{t: t, kind: k, server: s, seed: seed, active: make(map[string]*mortise.Hold)}
+				w.work = w.round
 				w.run()
 				sum.add(&w.tally)
 			})
@@ -79,6 +80,7 @@ type simulation struct {
 	kind   kind
 	server *memredis.Server
 	seed   uint64
+	work   func(c *mortise.Client, r *rand.Rand) // one round of a goroutine
 
 	state  sync.Mutex // guards active
 	active map[string]*mortise.Hold
@@ -110,7 +112,7 @@ func (w *simulation) live(c *mortise.Client, random *rand.Rand) {
 		r := rand.New(rand.NewPCG(random.Uint64(), 0))
 		workers.Go(func() {
 			for range 4 {
-				w.round(c, r)
+				w.work(c, r)
 			}
 		})
 	}
