@@ -7,7 +7,9 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -15,7 +17,7 @@ import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 
 /**
- * A process that works with Redisson's locks on command.
+ * A process that works with Redisson's locks and synchronizers on command. {@link Commands} has the commands.
  *
  * <p>Each line of standard input is {@code <id> <thread> <command> [argument...]}, separated by single spaces. Every
  * thread name is a Java thread of its own, which runs its commands in the order they came; so a thread that waits for
@@ -27,12 +29,14 @@ import org.redisson.api.RedissonClient;
  */
 public final class Agent {
     private final RedissonClient redisson;
+    private final List<RedissonClient> servers;
     private final Answers answers;
     private final Map<String, Command> commands;
     private final Map<String, ExecutorService> threads = new HashMap<>();
 
-    private Agent(RedissonClient redisson, Answers answers) {
+    private Agent(RedissonClient redisson, List<RedissonClient> servers, Answers answers) {
         this.redisson = redisson;
+        this.servers = servers;
         this.answers = answers;
         this.commands = Commands.all();
     }
@@ -42,15 +46,18 @@ public final class Agent {
         Answers answers = new Answers(new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8));
         long start = System.nanoTime();
         RedissonClient redisson;
+        List<RedissonClient> servers;
         try {
-            redisson = Redisson.create(Settings.parse(args));
+            Settings settings = Settings.parse(args);
+            redisson = Redisson.create(settings.config());
+            servers = settings.servers().stream().map(Redisson::create).toList();
         } catch (RuntimeException failure) {
             answers.failed("ready", start, failure);
             Runtime.getRuntime().halt(2);
             return;
         }
-        answers.succeeded("ready", start, Identity.of(redisson));
-        new Agent(redisson, answers).serve();
+        answers.succeeded("ready", start, Identity.of(redisson, servers));
+        new Agent(redisson, servers, answers).serve();
     }
 
     private void serve() throws IOException {
@@ -81,7 +88,8 @@ public final class Agent {
             if (command == null) {
                 throw new IllegalArgumentException("unknown command " + words[2] + "; known: " + commands.keySet());
             }
-            answers.succeeded(words[0], start, command.run(new Call(redisson, words)));
+            List<String> arguments = Arrays.asList(words).subList(3, words.length);
+            answers.succeeded(words[0], start, command.run(new Call(redisson, servers, words[2], arguments)));
         } catch (Throwable failure) { // an Error too is an answer: the other side waits for one.
             answers.failed(words[0], start, failure);
         }
@@ -89,6 +97,7 @@ public final class Agent {
 
     private void bye(String id) {
         long start = System.nanoTime();
+        servers.forEach(RedissonClient::shutdown);
         redisson.shutdown();
         answers.succeeded(id, start, Map.of());
         Runtime.getRuntime().halt(0);

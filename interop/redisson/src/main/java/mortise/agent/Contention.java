@@ -9,7 +9,7 @@ import org.redisson.api.RLock;
 import org.redisson.client.codec.StringCodec;
 
 /**
- * {@code contend NAME TARGET N}: N times lock, add one to a counter by reading and then writing it, unlock. Only the
+ * {@code contend LOCK TARGET N}: N times lock, add one to a counter by reading and then writing it, unlock. Only the
  * lock protects the counter, so a missing count at the end is two holders at once. TARGET is a Redis key, or
  * {@code file:<path>} for a counter that needs no Redis.
  */
@@ -24,8 +24,8 @@ final class Contention {
     }
 
     static Object run(RLock lock, Call call) throws IOException {
-        Counter counter = counter(call, call.text(1));
-        long iterations = call.number(2);
+        Counter counter = counter(call, call.text(0));
+        long iterations = call.number(1);
         long longestWait = 0;
         for (long i = 0; i < iterations; i++) {
             long asked = System.nanoTime();

@@ -3,6 +3,7 @@ package mortise.agent;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import org.redisson.Redisson;
@@ -15,15 +16,16 @@ final class Identity {
     private Identity() {
     }
 
-    static Map<String, Object> of(RedissonClient redisson) {
+    static Map<String, Object> of(RedissonClient redisson, List<RedissonClient> servers) {
         return Map.of(
                 "client", redisson.getId(),
+                "servers", servers.stream().map(RedissonClient::getId).toList(),
                 "redisson", loadedVersion(),
                 "pid", ProcessHandle.current().pid());
     }
 
     /** The version in the jar that was really loaded, not the one somebody asked for. */
-    private static String loadedVersion() {
+    static String loadedVersion() {
         try (InputStream in = Redisson.class.getResourceAsStream(POM)) {
             if (in == null) {
                 throw new IllegalStateException("the Redisson jar holds no " + POM);

@@ -2,69 +2,74 @@ package mortise.agent;
 
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BiFunction;
 import org.redisson.api.RLock;
-import org.redisson.api.RedissonClient;
+import org.redisson.api.RObject;
 
 /**
- * The commands of everything that is an {@link RLock}. The plain lock answers to the bare verb ({@code lock NAME});
- * any further kind is one line in {@link #KINDS} and answers to {@code <kind>.<verb>}.
+ * The commands of everything that is an {@link RLock}: {@code VERB LOCK [argument...]}. The plain lock answers to the
+ * bare verb ({@code lock NAME}), any other kind of {@link LockKinds} to {@code <kind>.<verb>}.
  */
 final class Locks {
-    private static final Map<String, BiFunction<RedissonClient, String, RLock>> KINDS = new LinkedHashMap<>();
-
-    static {
-        KINDS.put("", RedissonClient::getLock);
-        KINDS.put("fair", RedissonClient::getFairLock);
-        KINDS.put("spin", RedissonClient::getSpinLock);
-        KINDS.put("read", (redisson, name) -> redisson.getReadWriteLock(name).readLock());
-        KINDS.put("write", (redisson, name) -> redisson.getReadWriteLock(name).writeLock());
-    }
-
     private Locks() {
     }
 
     static void register(Map<String, Command> commands) {
-        KINDS.forEach((kind, open) -> {
+        LockKinds.ALL.forEach((kind, k) -> {
             String prefix = kind.isEmpty() ? "" : kind + ".";
             verbs().forEach((verb, run) ->
-                    commands.put(prefix + verb, call -> run.on(open.apply(call.redisson(), call.text(0)), call)));
+                    commands.put(prefix + verb, call -> run.on(k.open(call), call.after(k.words()))));
         });
+        commands.put("rw.delete", call -> ((RObject) call.redisson().getReadWriteLock(call.text(0))).delete());
     }
 
     private interface Verb {
+        /** The call has only the arguments that follow the lock. */
         Object on(RLock lock, Call call) throws Exception;
     }
 
     private static Map<String, Verb> verbs() {
         Map<String, Verb> verbs = new LinkedHashMap<>();
         verbs.put("lock", Locks::lock);
+        verbs.put("lockInterruptibly", Locks::lockInterruptibly);
         verbs.put("tryLock", Locks::tryLock);
         verbs.put("unlock", Locks::unlock);
         verbs.put("forceUnlock", (lock, call) -> lock.forceUnlock());
+        verbs.put("isLocked", (lock, call) -> lock.isLocked());
         verbs.put("state", Locks::state);
+        verbs.put("delete", (lock, call) -> ((RObject) lock).delete());
         verbs.put("contend", Contention::run);
         return verbs;
     }
 
-    /** lock NAME [leaseMs]. */
+    /** lock LOCK [leaseMs]. */
     private static Object lock(RLock lock, Call call) {
-        if (call.has(1)) {
-            lock.lock(call.number(1), TimeUnit.MILLISECONDS);
+        if (call.has(0)) {
+            lock.lock(call.number(0), TimeUnit.MILLISECONDS);
         } else {
             lock.lock();
         }
         return null;
     }
 
-    /** tryLock NAME [waitMs [leaseMs]]. */
-    private static Object tryLock(RLock lock, Call call) throws InterruptedException {
-        if (call.has(2)) {
-            return lock.tryLock(call.number(1), call.number(2), TimeUnit.MILLISECONDS);
+    /** lockInterruptibly LOCK [leaseMs]. */
+    private static Object lockInterruptibly(RLock lock, Call call) throws InterruptedException {
+        if (call.has(0)) {
+            lock.lockInterruptibly(call.number(0), TimeUnit.MILLISECONDS);
+        } else {
+            lock.lockInterruptibly();
         }
+        return null;
+    }
+
+    /** tryLock LOCK [waitMs [leaseMs]]. */
+    private static Object tryLock(RLock lock, Call call) throws InterruptedException {
         if (call.has(1)) {
-            return lock.tryLock(call.number(1), TimeUnit.MILLISECONDS);
+            return lock.tryLock(call.number(0), call.number(1), TimeUnit.MILLISECONDS);
+        }
+        if (call.has(0)) {
+            return lock.tryLock(call.number(0), TimeUnit.MILLISECONDS);
         }
         return lock.tryLock();
     }
@@ -74,14 +79,25 @@ final class Locks {
         return null;
     }
 
-    /** state NAME: the lock as the calling thread sees it, and the holder that Redisson writes for that thread. */
-    private static Object state(RLock lock, Call call) {
+    /**
+     * state LOCK: the lock as the calling thread sees it, and the holder that Redisson writes for that thread. What
+     * Redisson does not tell of that kind of lock is null.
+     */
+    private static Object state(RLock lock, Call call) throws Exception {
         Map<String, Object> state = new LinkedHashMap<>();
         state.put("owner", call.redisson().getId() + ":" + Thread.currentThread().getId());
-        state.put("locked", lock.isLocked());
-        state.put("mine", lock.isHeldByCurrentThread());
-        state.put("count", lock.getHoldCount());
-        state.put("ttlMs", lock.remainTimeToLive());
+        state.put("locked", ifTold(lock::isLocked));
+        state.put("mine", ifTold(lock::isHeldByCurrentThread));
+        state.put("count", ifTold(lock::getHoldCount));
+        state.put("ttlMs", ifTold(lock::remainTimeToLive));
         return state;
+    }
+
+    private static Object ifTold(Callable<?> question) throws Exception {
+        try {
+            return question.call();
+        } catch (UnsupportedOperationException e) {
+            return null;
+        }
     }
 }

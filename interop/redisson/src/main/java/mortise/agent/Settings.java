@@ -2,6 +2,7 @@ package mortise.agent;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.util.List;
 import java.util.Locale;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.config.ClusterServersConfig;
@@ -18,6 +19,7 @@ import org.redisson.config.SingleServerConfig;
  *   <li>{@code --sharded=auto|on|off}: sharded pub/sub, cluster only. Redisson has this setting since 3.29.0; before,
  *       only the default can be had, and anything else is refused.
  *   <li>{@code --watchdog=30000}: lock watchdog timeout in milliseconds.
+ *   <li>{@code --redlock=127.0.0.1:6380,127.0.0.1:6381}: further servers, each on its own, for locks over several.
  * </ul>
  */
 final class Settings {
@@ -25,11 +27,12 @@ final class Settings {
     private String mode = "single";
     private String sharded = "auto";
     private long watchdogMs = 30_000;
+    private List<String> redlock = List.of();
 
     private Settings() {
     }
 
-    static Config parse(String[] args) {
+    static Settings parse(String[] args) {
         Settings settings = new Settings();
         for (String arg : args) {
             settings.set(arg);
@@ -37,7 +40,27 @@ final class Settings {
         if (settings.address == null) {
             throw new IllegalArgumentException("--address=redis://host:port is required");
         }
-        return settings.config();
+        return settings;
+    }
+
+    /** For the client that most commands use. */
+    Config config() {
+        Config config = basic();
+        switch (mode) {
+            case "single" -> single(config.useSingleServer(), address);
+            case "cluster" -> cluster(config.useClusterServers());
+            default -> throw new IllegalArgumentException("--mode is single or cluster, not " + mode);
+        }
+        return config;
+    }
+
+    /** For one client per server of {@code --redlock}. */
+    List<Config> servers() {
+        return redlock.stream().map(server -> {
+            Config config = basic();
+            single(config.useSingleServer(), "redis://" + server);
+            return config;
+        }).toList();
     }
 
     private void set(String arg) {
@@ -49,26 +72,22 @@ final class Settings {
             case "--mode" -> mode = value;
             case "--sharded" -> sharded = value;
             case "--watchdog" -> watchdogMs = Long.parseLong(value);
+            case "--redlock" -> redlock = List.of(value.split(","));
             default -> throw new IllegalArgumentException("unknown start argument " + arg);
         }
     }
 
     /** Redisson's defaults wherever they reach the wire; fewer threads and idle connections, since agents are many. */
-    private Config config() {
+    private Config basic() {
         Config config = new Config();
         config.setCodec(StringCodec.INSTANCE);
         config.setThreads(4);
         config.setNettyThreads(4);
         config.setLockWatchdogTimeout(watchdogMs);
-        switch (mode) {
-            case "single" -> single(config.useSingleServer());
-            case "cluster" -> cluster(config.useClusterServers());
-            default -> throw new IllegalArgumentException("--mode is single or cluster, not " + mode);
-        }
         return config;
     }
 
-    private void single(SingleServerConfig server) {
+    private void single(SingleServerConfig server, String address) {
         if (!sharded.equals("auto")) {
             throw new IllegalArgumentException("--sharded needs --mode=cluster");
         }
