@@ -38,12 +38,14 @@ type agentOptions struct {
 	Cluster  bool          // connect as a cluster client
 	Sharded  string        // "on" or "off"; empty for Redisson's default
 	Watchdog time.Duration // lock watchdog timeout; 0 for Redisson's 30 s
+	Redlock  []string      // host:port of each server, for locks over several
 }
 
 // identity is what an agent tells about itself when it is ready.
 type identity struct {
-	Client   string // first part of the holder of all its locks
-	Redisson string // the release that is really loaded
+	Client   string   // first part of the holder of all its locks
+	Servers  []string // the same on each server of Redlock
+	Redisson string   // the release that is really loaded
 	PID      int
 }
 
@@ -133,6 +135,9 @@ func (o agentOptions) arguments() []string {
 	}
 	if o.Watchdog > 0 {
 		args = append(args, "--watchdog="+strconv.FormatInt(o.Watchdog.Milliseconds(), 10))
+	}
+	if len(o.Redlock) > 0 {
+		args = append(args, "--redlock="+strings.Join(o.Redlock, ","))
 	}
 	return args
 }
