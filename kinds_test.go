@@ -34,6 +34,10 @@ type kind struct {
 var kinds = map[string]kind{
 	"Lock": {func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.Lock(name).With(o) },
 		"lock_acquire", "lock_reenter", "lock_leave", "lock_release"},
+	"FencedLock": {func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.FencedLock(name).With(o) },
+		"fenced_acquire", "fenced_reenter", "lock_leave", "lock_release"},
+	"SpinLock": {func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.SpinLock(name).With(o) },
+		"lock_acquire", "lock_reenter", "lock_leave", "lock_release"},
 	"FairLock": {func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.FairLock(name).With(o) },
 		"fair_acquire", "lock_reenter", "lock_leave", "fair_release"},
 	"RWLock.Write": {func(c *mortise.Client, name string, o mortise.LockOptions) taker {

@@ -113,3 +113,13 @@ func TestLockRelease(t *testing.T) {
 		{name: "another number of this client", given: held(none, mine2, "1"), want: no, after: "hash " + mine2 + "=1", ttl: none},
 	}...))
 }
+
+func TestLockReleaseSilently(t *testing.T) {
+	table(t, func(ctx context.Context, d driver.Driver) answer {
+		ok, err := script.LockRelease(ctx, d, job, me, "", script.Silent)
+		return answered(ok, script.Holder{}, err)
+	}, append(foreign(no), []row{
+		{name: "mine", given: held(lease, me, "3"), want: yes, after: "nothing", ttl: absent, repeat: &no},
+		{name: "Java's", given: held(lease, java, "2"), want: no, after: "hash " + java + "=2", ttl: lease},
+	}...))
+}

@@ -56,6 +56,18 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		r := script.Renew(ctx, d, [][]script.Renewal{{script.LockRenewal(job, me, lease), script.LockRenewal("x", me, lease)}})[0]
 		return unless(r.States != nil, r.Err)
 	},
+	"FencedAcquire": func(ctx context.Context, d driver.Driver) error {
+		token, by, err := script.FencedAcquire(ctx, d, job, me, lease)
+		return unless(token != 0 || by != (script.Holder{}), err)
+	},
+	"FencedReenter": func(ctx context.Context, d driver.Driver) error {
+		token, err := script.FencedReenter(ctx, d, job, me, 2, lease)
+		return unless(token != 0, err)
+	},
+	"FencedToken": func(ctx context.Context, d driver.Driver) error {
+		token, err := script.FencedToken(ctx, d, job)
+		return unless(token != 0, err)
+	},
 	"Inspect": func(ctx context.Context, d driver.Driver) error {
 		r := script.Inspect(ctx, d, job)[0]
 		return unless(r.Key.Type != "", r.Err)

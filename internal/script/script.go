@@ -44,6 +44,7 @@ const (
 	Classic Publish = iota
 	Sharded
 	Both
+	Silent // not at all
 )
 
 // commands is the tail of a publishing script's arguments.
@@ -53,6 +54,8 @@ func (p Publish) commands() []string {
 		return []string{"spublish"}
 	case Both:
 		return []string{"publish", "spublish"}
+	case Silent:
+		return nil
 	default:
 		return []string{"publish"}
 	}

@@ -1,0 +1,81 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+)
+
+var (
+	fencedAcquire = load("fenced_acquire", "fenced")
+	fencedReenter = load("fenced_reenter", "fenced")
+	fencedToken   = load("fenced_token")
+)
+
+// ErrToken is returned where the key that counts the tokens of a fenced lock
+// holds something that cannot be counted further.
+var ErrToken = &driver.Error{Class: driver.WrongType, Err: errors.New("the key of the fencing token holds no token")}
+
+// FencedAcquire acquires the lock name for owner, who must not have held it
+// before, and draws a token. It reports who has the lock otherwise.
+func FencedAcquire(ctx context.Context, d driver.Driver, name, owner string, lease time.Duration) (token int64, by Holder, err error) {
+	v, err := d.Eval(ctx, driver.Call{Script: fencedAcquire, Keys: fencedKeys(name), Args: []string{owner, millis(lease)}})
+	if err != nil {
+		return 0, Holder{}, err
+	}
+	switch n := v.At(0).Int(); {
+	case n == 1 && v.At(1).Int() > 0:
+		return v.At(1).Int(), Holder{}, nil
+	case n == -1:
+		return 0, Holder{}, ErrKind
+	case n == -2:
+		return 0, Holder{}, ErrToken
+	case v.Len() == 4:
+		return 0, holder(v.At(1), v.At(2), v.At(3)), nil
+	}
+	return 0, Holder{}, unexpected(fencedAcquire, v)
+}
+
+// FencedReenter sets the count of a lock that owner holds, extends its lease
+// and draws a token. The token is 0 if owner does not hold the lock.
+func FencedReenter(ctx context.Context, d driver.Driver, name, owner string, count int, lease time.Duration) (token int64, err error) {
+	v, err := d.Eval(ctx, driver.Call{
+		Script: fencedReenter, Keys: fencedKeys(name),
+		Args: []string{owner, strconv.Itoa(count), millis(lease)},
+	})
+	if err != nil {
+		return 0, err
+	}
+	switch n := v.At(0).Int(); {
+	case n == 1 && v.At(1).Int() > 0:
+		return v.At(1).Int(), nil
+	case n == -2:
+		return 0, ErrToken
+	case n == 0 && v.At(0).Kind() == driver.Int:
+		return 0, nil
+	}
+	return 0, unexpected(fencedReenter, v)
+}
+
+// FencedToken returns the token of the lock name that was drawn last, 0 if none
+// ever was.
+func FencedToken(ctx context.Context, d driver.Driver, name string) (int64, error) {
+	v, err := d.Eval(ctx, driver.Call{Script: fencedToken, Keys: []string{keyspace.Token(name)}})
+	if err != nil {
+		return 0, err
+	}
+	if v.Len() != 1 {
+		return 0, unexpected(fencedToken, v)
+	}
+	token, err := strconv.ParseInt(v.At(0).Str(), 10, 64)
+	if err != nil {
+		return 0, ErrToken
+	}
+	return token, nil
+}
+
+func fencedKeys(name string) []string { return []string{name, keyspace.Token(name)} }

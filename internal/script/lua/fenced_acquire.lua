@@ -1,0 +1,36 @@
+-- Acquires a lock for an owner that acquires it only once, and draws a token.
+--
+-- KEYS[1]  the lock: hash {owner -> count}
+-- KEYS[2]  the token drawn last, a number; it must never go, or tokens would
+--          start again from 1
+-- ARGV[1]  owner
+-- ARGV[2]  lease in ms
+--
+-- {1, token}             acquired, or acquired by an earlier copy of this call
+-- {0, ttl, owner, count} held by another; ttl in ms, -1 if the key has none
+-- {-1}                   the lock's key is a hash, but not that of a plain lock
+-- {-2}                   what lies at KEYS[2] counts no tokens; nothing was
+--                        acquired
+--
+-- Every run draws a token, so a repeat wastes one: tokens rise, with gaps. The
+-- TTL that Redisson's expire() may have set on the token is taken off. The token
+-- comes before the lock: a script that fails in between has wasted one, too.
+local holders = redis.call('hlen', KEYS[1])
+if holders > 1 then return {-1} end
+local holder = redis.call('hgetall', KEYS[1])
+if holders == 1 and holder[1] ~= ARGV[1] then
+  return {0, redis.call('pttl', KEYS[1]), holder[1], holder[2]}
+end
+local token, failure = draw()
+if not token then return failure end
+if holders == 1 then
+  if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
+  return {1, token}
+end
+redis.call('hset', KEYS[1], ARGV[1], 1)
+local limited = redis.pcall('pexpire', KEYS[1], ARGV[2])
+if limited ~= 1 then
+  redis.call('del', KEYS[1])
+  return limited
+end
+return {1, token}

@@ -1,0 +1,21 @@
+-- Sets the count of a lock that the owner holds, makes it last, and draws a
+-- token.
+--
+-- KEYS[1]  the lock: hash {owner -> count}
+-- KEYS[2]  the token drawn last
+-- ARGV[1]  owner
+-- ARGV[2]  the new count, absolute, so that a repeat changes nothing but the
+--          token
+-- ARGV[3]  lease in ms; a longer one that is already set stays
+--
+-- {1, token}  done
+-- {0}         the owner does not hold the lock; nothing was changed
+-- {-2}        what lies at KEYS[2] counts no tokens; nothing else was changed
+--
+-- The count comes last: it must not stay raised by a re-entry that failed.
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return {0} end
+local token, failure = draw()
+if not token then return failure end
+if redis.call('pttl', KEYS[1]) < tonumber(ARGV[3]) then redis.call('pexpire', KEYS[1], ARGV[3]) end
+redis.call('hset', KEYS[1], ARGV[1], ARGV[2])
+return {1, token}

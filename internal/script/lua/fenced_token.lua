@@ -1,0 +1,6 @@
+-- Reads the token that was drawn last.
+--
+-- KEYS[1]  the token
+--
+-- {token}  in decimal, or whatever else lies there; '0' if none was ever drawn
+return {redis.call('get', KEYS[1]) or '0'}
