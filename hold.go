@@ -13,7 +13,8 @@ type Hold struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 
-	released bool // guarded by lease.mu
+	released bool            // guarded by lease.mu
+	fell     func(why error) // idem; see lease.watchFor
 }
 
 // holding is what a hold stands on. Its methods are safe for concurrent use.

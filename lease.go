@@ -78,10 +78,19 @@ func (l *lease) end(why error) {
 	}
 	l.ended = why
 	holds := append([]*Hold(nil), l.holds...)
+	var tell []func(error)
+	for _, h := range holds {
+		if h.fell != nil {
+			tell = append(tell, h.fell)
+		}
+	}
 	l.mu.Unlock()
 	l.client.watchdog.Remove(&l.watch)
 	for _, h := range holds {
 		h.cancel(why)
+	}
+	for _, fell := range tell {
+		fell(why)
 	}
 	l.client.freed(l)
 }
@@ -130,6 +139,18 @@ func (l *lease) hold(parent context.Context, renewed bool) *Hold {
 		cancel(ended) // lost in the very moment
 	}
 	return h
+}
+
+// watchFor has fell called, at once or later, if the lease ends before h is
+// released. It must not block.
+func (l *lease) watchFor(h *Hold, fell func(why error)) {
+	l.mu.Lock()
+	h.fell = fell
+	ended := l.ended
+	l.mu.Unlock()
+	if ended != nil {
+		fell(ended)
+	}
 }
 
 // take waits for the lease's turn.
@@ -232,11 +253,27 @@ func (l *lease) keep() {
 
 // unlock releases h.
 func (l *lease) unlock(h *Hold) error {
+	rest, err := l.withdraw(h)
+	if err != nil {
+		return err
+	}
+	defer l.pass()
+	ctx, cancel := l.whileTrusted()
+	defer cancel()
+	if rest > 0 {
+		return l.leave(ctx, rest)
+	}
+	return l.release(ctx)
+}
+
+// withdraw takes h out of the lease, and returns how many holds are left. If it
+// gives no error, the caller has the lease's turn, and tells Redis.
+func (l *lease) withdraw(h *Hold) (rest int, err error) {
 	ended := l.state()
 	l.mu.Lock()
 	if h.released {
 		l.mu.Unlock()
-		return ErrReleased
+		return 0, ErrReleased
 	}
 	h.released = true
 	l.mu.Unlock()
@@ -258,16 +295,12 @@ func (l *lease) unlock(h *Hold) error {
 		if l.drop(h) == 0 {
 			l.bury(ended)
 		}
-		return ended
+		return 0, ended
 	}
-	defer l.pass()
-	ctx, cancel := l.whileTrusted()
-	defer cancel()
-	if rest := l.drop(h); rest > 0 {
+	if rest = l.drop(h); rest > 0 {
 		l.keep()
-		return l.leave(ctx, rest)
 	}
-	return l.release(ctx)
+	return rest, nil
 }
 
 // whileTrusted returns a context that ends when trust in the lease does, as
@@ -350,17 +383,31 @@ func unreleased(err error) error {
 
 // release gives the lease back to Redis.
 func (l *lease) release(ctx context.Context) error {
-	if !l.client.watchdog.Remove(&l.watch) {
-		l.end(l.over()) // no effect if the watchdog, or Close, was faster
-		ended := l.state()
-		l.bury(ended)
-		return ended
+	if err := l.retire(); err != nil {
+		return err
 	}
 	released := false
 	doubt, err := l.client.call(ctx, -1, func(ctx context.Context) (err error) {
 		released, err = l.kind.release(ctx, l.id)
 		return err
 	})
+	return l.settle(released, doubt, err)
+}
+
+// retire stops to renew the lease before it is released. It fails if the lease
+// is over.
+func (l *lease) retire() error {
+	if l.client.watchdog.Remove(&l.watch) {
+		return nil
+	}
+	l.end(l.over()) // no effect if the watchdog, or Close, was faster
+	ended := l.state()
+	l.bury(ended)
+	return ended
+}
+
+// settle is the end of a lease that was retired: what came of its release.
+func (l *lease) settle(released, doubt bool, err error) error {
 	l.owner.remove(l)
 	l.end(ErrReleased)
 	if l.doubt || (err != nil && !released) {

@@ -75,8 +75,13 @@ type grant struct {
 //
 // It returns the error of f joined with that of the release, so that nil means
 // that f succeeded and the lock was held until f was done.
-func (k *locker) Do(ctx context.Context, f func(ctx context.Context) error) (err error) {
-	hold, ctx, err := k.Lock(ctx)
+func (k *locker) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	return under(ctx, k.Lock, f)
+}
+
+// under runs f under a lock.
+func under(ctx context.Context, lock func(context.Context) (*Hold, context.Context, error), f func(ctx context.Context) error) (err error) {
+	hold, ctx, err := lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -115,16 +120,30 @@ func (k *locker) TryLock(ctx context.Context) (*Hold, context.Context, error) {
 func (k *locker) enter(ctx context.Context, op string, wait bool) (*Hold, context.Context, error) {
 	hold, err := k.take(ctx, wait)
 	if err != nil {
-		select {
-		case <-k.client.done:
-			if !errors.Is(err, ErrClosed) {
-				err = fmt.Errorf("%w: %w", ErrClosed, err)
-			}
-		default:
-		}
-		return nil, ctx, &Error{Op: op, Name: k.name, Err: because(ctx, err)}
+		return nil, ctx, &Error{Op: op, Name: k.name, Err: because(ctx, k.client.because(err))}
 	}
 	return hold, hold.ctx, nil
+}
+
+// because is the meaning of an error for a caller whose client may have been
+// closed meanwhile: then the error says so as well.
+func (c *Client) because(err error) error {
+	select {
+	case <-c.done:
+		if !errors.Is(err, ErrClosed) {
+			return fmt.Errorf("%w: %w", ErrClosed, err)
+		}
+	default:
+	}
+	return err
+}
+
+// sound checks the arguments, before anything is sent.
+func (k *locker) sound() error {
+	if err := k.client.check(k.name); err != nil {
+		return err
+	}
+	return k.options.validate(k.client.options.Lease)
 }
 
 // take checks the arguments and acquires or re-enters.
@@ -134,10 +153,7 @@ func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
 		return nil, err
 	}
 	defer c.running.Done()
-	if err := c.check(k.name); err != nil {
-		return nil, err
-	}
-	if err := k.options.validate(c.options.Lease); err != nil {
+	if err := k.sound(); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
