@@ -106,6 +106,7 @@ var replyClasses = map[string]Class{
 	"MISCONF":     Passing,
 	"MOVED":       Passing, // a redirection the client gave up on
 	"ASK":         Passing,
+	"UNBLOCKED":   Passing, // WAIT was broken off: the master was demoted
 }
 
 // errTexts classifies replies whose first word is only ERR. The texts are
@@ -122,8 +123,9 @@ var errTexts = []struct {
 	{"invalid password", Denied},
 	{"Client sent AUTH", Denied}, // password given to a server without one
 	{"AUTH <password> called without any password configured", Denied},
-	{"max number of clients", Passing},         // "reached", or "+ cluster connections reached"
-	{"WRONGTYPE Operation against", WrongType}, // miniredis wraps replies of Lua
+	{"cannot be used with replica instances", Passing}, // WAIT: the master was demoted
+	{"max number of clients", Passing},                 // "reached", or "+ cluster connections reached"
+	{"WRONGTYPE Operation against", WrongType},         // miniredis wraps replies of Lua
 }
 
 // ClassifyReply returns the class of an error reply from its text.

@@ -40,6 +40,8 @@ var replies = []struct {
 	{"CLUSTERDOWN Hash slot not served", driver.Passing},
 	{"MOVED 3999 127.0.0.1:6381", driver.Passing},
 	{"ASK 3999 127.0.0.1:6381", driver.Passing},
+	{"ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.", driver.Passing},
+	{"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", driver.Passing},
 	{"ERR max number of clients reached", driver.Passing},
 	{"ERR max number of clients + cluster connections reached", driver.Passing},
 

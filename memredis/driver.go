@@ -213,6 +213,18 @@ func (d *embedded) keys(ctx context.Context, match string) ([]string, error) {
 	return keys, nil
 }
 
+// EvalWait implements driver.Waiter. There are no replicas to wait for.
+func (d *embedded) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
+	results := make([]driver.Acknowledged, len(calls))
+	for i, r := range d.Batch(ctx, calls) {
+		results[i].Result = r
+		if r.Err == nil && wait.AOF {
+			results[i].Err = &driver.Error{Class: driver.Other, Err: errors.New("the embedded Redis has no append-only file")}
+		}
+	}
+	return results
+}
+
 func (d *embedded) Subscriber(sink driver.Sink) driver.Subscriber {
 	return newSubscriber(d.server, sink)
 }

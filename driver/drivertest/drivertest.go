@@ -62,6 +62,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("close", s.closing) // counts goroutines, so nothing runs beside it
 	t.Run(string(Single), func(t *testing.T) { t.Parallel(); s.single(t) })
 	t.Run("faults", func(t *testing.T) { t.Parallel(); s.faults(t) })
+	t.Run("wait", func(t *testing.T) { t.Parallel(); s.wait(t) })
 	t.Run(string(Sentinel), func(t *testing.T) { t.Parallel(); s.sentinel(t) })
 	t.Run(string(Cluster), func(t *testing.T) { t.Parallel(); s.cluster(t) })
 	t.Run("cluster failover", func(t *testing.T) {
@@ -69,6 +70,7 @@ func Run(t *testing.T, open Open) {
 		// Of its own: after slots have been moved by hand as fast as the other
 		// tests do, the nodes may not agree soon enough to survive a death.
 		c := redistest.Cluster(t, 1)
+		t.Run("wait", func(t *testing.T) { waitCluster(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}), c) })
 		clusterFailover(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}), c)
 	})
 }

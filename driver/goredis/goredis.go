@@ -63,8 +63,8 @@ type Client interface {
 	SSubscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// Driver is a driver.Driver on a go-redis client. It also is a driver.Scanner.
-// It is safe for concurrent use.
+// Driver is a driver.Driver on a go-redis client. It also is a driver.Scanner
+// and a driver.Waiter. It is safe for concurrent use.
 type Driver struct {
 	client  Client
 	cluster cluster // nil unless client is one
@@ -83,6 +83,7 @@ type Driver struct {
 var (
 	_ driver.Driver  = (*Driver)(nil)
 	_ driver.Scanner = (*Driver)(nil)
+	_ driver.Waiter  = (*Driver)(nil)
 
 	_ Client = (*redis.Client)(nil)
 	_ Client = (*redis.ClusterClient)(nil)

@@ -42,8 +42,8 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// Driver is a driver.Driver on a rueidis client. It also is a driver.Scanner.
-// It is safe for concurrent use.
+// Driver is a driver.Driver on a rueidis client. It also is a driver.Scanner
+// and a driver.Waiter. It is safe for concurrent use.
 type Driver struct {
 	client  redis.Client
 	owned   bool
@@ -67,6 +67,7 @@ type Driver struct {
 var (
 	_ driver.Driver  = (*Driver)(nil)
 	_ driver.Scanner = (*Driver)(nil)
+	_ driver.Waiter  = (*Driver)(nil)
 )
 
 // errClosed is why calls fail after Close.

@@ -1,0 +1,111 @@
+package rueidis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// EvalWait implements driver.Waiter. The client gives a pipeline with WAIT in
+// it a connection of its own, so it does not go through a lane, where it would
+// keep others waiting.
+func (d *Driver) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
+	return wait.Run(calls, func(todo []int, source []bool) ([]driver.Result, error) {
+		return d.waitReplies(ctx, calls, todo, source, wait)
+	}, func() bool { return d.cluster && d.slots.refresh(ctx) == nil })
+}
+
+// waitReplies sends one pipeline and returns the reply to each command, or why
+// there is none.
+func (d *Driver) waitReplies(ctx context.Context, calls []driver.Call, todo []int, source []bool, wait driver.Wait) ([]driver.Result, error) {
+	if ctx.Err() != nil {
+		return nil, driver.ContextError(ctx, driver.NotSent)
+	}
+	node, err := d.master(ctx, calls[todo[0]])
+	if err != nil {
+		return nil, err
+	}
+	var cmds redis.Commands
+	for _, i := range todo {
+		if err := d.check(calls[i]); err != nil {
+			return nil, err
+		}
+		name, text := "EVALSHA", calls[i].Script.SHA()
+		if source[i] {
+			name, text = "EVAL", calls[i].Script.Source()
+		}
+		cmds = append(cmds, d.command(name, text, &calls[i]))
+	}
+	for _, c := range wait.Commands() {
+		cmds = append(cmds, d.client.B().Arbitrary(c...).Blocking())
+	}
+	if !d.enter() {
+		return nil, &driver.Error{Class: driver.NotSent, Err: errClosed}
+	}
+	// The client puts no limit on a pipeline with WAIT. It must not see a
+	// deadline either: while it heeds that, it does not heed a cancellation.
+	limited, cancel := context.WithCancel(d.life)
+	limit := time.AfterFunc(wait.Timeout+replyLimit, cancel)
+	done := make(chan []redis.RedisResult, 1)
+	go func() {
+		defer d.running.Done()
+		defer cancel()
+		defer limit.Stop()
+		done <- node.DoMulti(limited, cmds...)
+	}()
+	select {
+	case results := <-done:
+		replies := make([]driver.Result, len(results))
+		for i := range results {
+			replies[i] = d.waitReply(&results[i])
+		}
+		return replies, nil
+	case <-ctx.Done():
+		cancel()
+		return nil, driver.ContextError(ctx, driver.Unknown)
+	case <-d.closing:
+		return nil, &driver.Error{Class: driver.Unknown, Err: errClosed}
+	}
+}
+
+// waitReply converts the reply to a script, INFO or WAIT.
+func (d *Driver) waitReply(result *redis.RedisResult) driver.Result {
+	if err := result.NonRedisError(); errors.Is(err, context.Canceled) { // by the limit: it may have been sent
+		return driver.Result{Err: &driver.Error{Class: driver.Unknown, Err: errors.New("rueidis: no reply in time")}}
+	}
+	msg, err := result.ToMessage()
+	if err = d.failure(err); err != nil {
+		return driver.Result{Err: err}
+	}
+	v, err := value(&msg)
+	if err == nil {
+		return driver.Result{Value: v}
+	}
+	if text, bad := result.ToString(); bad == nil { // a verbatim one, as of INFO
+		return driver.Result{Value: driver.StringValue(text)}
+	}
+	return driver.Result{Err: err}
+}
+
+// master returns a client of the master that serves a script's keys. The
+// client of a cluster would do for one slot, but not for several.
+func (d *Driver) master(ctx context.Context, call driver.Call) (redis.Client, error) {
+	if !d.cluster || len(call.Keys) == 0 {
+		return d.client, nil
+	}
+	if d.slots.touch(); d.slots.owner(slotOf(call.Keys[0])) == "" {
+		if err := d.slots.refresh(ctx); err != nil {
+			return nil, err
+		}
+	}
+	addr := d.slots.owner(slotOf(call.Keys[0]))
+	if node, ok := d.client.Nodes()[addr]; ok {
+		return node, nil
+	}
+	return nil, &driver.Error{Class: driver.NotSent, Err: fmt.Errorf("rueidis: the client does not know master %q yet", addr)}
+}

@@ -1,0 +1,153 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Waiter is a Driver that can wait until replicas have what its scripts wrote.
+// It is an interface of its own because only durable locks need it.
+type Waiter interface {
+	// EvalWait runs scripts as Batch does, but all on one connection, in one
+	// pipeline, with WAIT or WAITAOF behind them. The keys of all scripts must
+	// be served by one master. Result i belongs to call i.
+	//
+	// WAIT counts the replicas that have what this connection wrote last; on
+	// Redis before 7.2, all that the master had written by then. So a script
+	// must write something to be waited for.
+	//
+	// A script that the server did not run, because it did not know it or does
+	// not serve its keys any more, is sent again, with a WAIT of its own. A
+	// cluster that is just moving the slot may answer with class Passing.
+	//
+	// It takes as long as wait.Timeout allows, on top of what Eval takes.
+	EvalWait(ctx context.Context, calls []Call, wait Wait) []Acknowledged
+}
+
+// Wait says what to wait for.
+type Wait struct {
+	// Replicas is how many to wait for. With 0 there is no waiting, and those
+	// are counted that happen to be as far.
+	Replicas int
+	// Timeout bounds the waiting. What is not a whole number of milliseconds
+	// is rounded up; the least is one, as Redis takes 0 for no limit.
+	Timeout time.Duration
+	// AOF waits until the replicas, and the master itself, have synced the
+	// writes to their append-only files. It needs Redis 7.2 or Valkey, and a
+	// master that has such a file.
+	AOF bool
+	// Count asks how many replicas the master has. It needs the right to INFO.
+	Count bool
+}
+
+// Acknowledged is the outcome of one script, and of waiting for replicas.
+//
+// If Err is that of the script, its class says what it says for Eval. If the
+// script has run, but the answers about replicas are missing, Value is set and
+// Err says why: with class Unknown if the connection broke, and otherwise with
+// that of what Redis replied.
+type Acknowledged struct {
+	Result
+	Acks   int  // replicas that have what was written
+	Synced bool // the master has synced it to its file; only with AOF
+	Of     int  // replicas that were connected to the master; only with Count
+}
+
+// Run is what EvalWait does in any driver. Send is to send the scripts with the
+// indexes todo in one pipeline, those with source[i] as text, and Commands
+// behind them; it returns a reply to each, or why there is none. Relocate is
+// called when keys have moved to another master, and reports whether to try
+// there.
+func (w Wait) Run(calls []Call, send func(todo []int, source []bool) ([]Result, error), relocate func() bool) []Acknowledged {
+	results := make([]Acknowledged, len(calls))
+	source := make([]bool, len(calls))
+	todo := make([]int, len(calls))
+	for i := range calls {
+		todo[i] = i
+	}
+	// Each script may be unknown once, and have moved once.
+	for round := 0; len(todo) > 0 && round < 3; round++ {
+		replies, err := send(todo, source)
+		var told Acknowledged
+		if err == nil {
+			told = w.read(replies[len(todo):])
+		}
+		var again, moved []int
+		for j, i := range todo {
+			results[i] = told
+			switch {
+			case err != nil:
+				results[i].Err = err
+				continue
+			case replies[j].Err != nil:
+				results[i] = Acknowledged{Result: replies[j]}
+			default:
+				results[i].Value = replies[j].Value
+				continue
+			}
+			if ClassOf(results[i].Err) == NoScript {
+				again, source[i] = append(again, i), true
+			} else if strings.HasPrefix(results[i].Err.Error(), "MOVED ") {
+				moved = append(moved, i)
+			}
+		}
+		if len(moved) > 0 && relocate() {
+			again = append(again, moved...)
+		}
+		todo = again
+	}
+	return results
+}
+
+// Commands returns the commands that follow the scripts.
+func (w Wait) Commands() [][]string {
+	var commands [][]string
+	if w.Count {
+		commands = append(commands, []string{"INFO", "replication"})
+	}
+	ms := strconv.FormatInt(max(1, int64((w.Timeout+time.Millisecond-1)/time.Millisecond)), 10)
+	if w.AOF {
+		return append(commands, []string{"WAITAOF", "1", strconv.Itoa(w.Replicas), ms})
+	}
+	return append(commands, []string{"WAIT", strconv.Itoa(w.Replicas), ms})
+}
+
+// read returns what the replies to Commands say.
+func (w Wait) read(replies []Result) (told Acknowledged) {
+	for _, r := range replies {
+		if r.Err != nil {
+			told.Err = r.Err
+			return told
+		}
+	}
+	v := replies[len(replies)-1].Value
+	switch {
+	case w.AOF && v.Len() == 2:
+		told.Synced, told.Acks = v.At(0).Int() >= 1, int(v.At(1).Int())
+	case !w.AOF && v.Kind() == Int:
+		told.Acks = int(v.Int())
+	default:
+		told.Err = &Error{Class: Other, Err: fmt.Errorf("unexpected reply of %s: %v", w.Commands()[len(replies)-1][0], v)}
+		return told
+	}
+	if w.Count {
+		told.Of, told.Err = connected(replies[0].Value.Str())
+	}
+	return told
+}
+
+// connected reads the number of replicas in a reply of INFO.
+func connected(info string) (int, error) {
+	for line := range strings.Lines(info) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "connected_slaves:"); ok {
+			if n, err := strconv.Atoi(text); err == nil {
+				return n, nil
+			}
+		}
+	}
+	return 0, &Error{Class: Other, Err: errors.New("INFO replication does not say how many replicas the master has")}
+}
