@@ -31,6 +31,8 @@ var (
 	// ErrWrongKind: what lies under the name in Redis is not what this kind
 	// of object uses. Nothing was changed.
 	ErrWrongKind = errors.New("the name is in use for something else")
+	// ErrNoLeader: nobody leads.
+	ErrNoLeader = errors.New("nobody leads")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("the client is closed")
 	// ErrInvalid: a name, a lease or an option is not acceptable. Nothing was

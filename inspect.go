@@ -18,10 +18,11 @@ type Kind string
 
 // The kinds of object that can be told apart by what lies in Redis.
 const (
-	KindNone   Kind = "none"    // nothing is there: a lock that is free
-	KindLock   Kind = "lock"    // a plain lock, of mortise or Redisson
-	KindRWLock Kind = "rwlock"  // a read/write lock
-	KindOther  Kind = "unknown" // something that is not a lock, as far as can be seen
+	KindNone     Kind = "none"     // nothing is there: a lock that is free
+	KindLock     Kind = "lock"     // a plain lock, of mortise or Redisson
+	KindRWLock   Kind = "rwlock"   // a read/write lock
+	KindElection Kind = "election" // an election in which somebody leads
+	KindOther    Kind = "unknown"  // something that is not a lock, as far as can be seen
 )
 
 // State is what Redis says about a name at one moment.
@@ -81,7 +82,13 @@ func state(name string, k script.Key) State {
 	switch {
 	case k.Type == "none":
 		s.Kind = KindNone
-	case k.Type == "hash" && k.Fields["mode"] != "":
+	case k.Type == "hash" && k.Fields["mode"] == "election" && k.Size == 5:
+		s.Kind = KindElection
+		for _, field := range []string{"mode", "term", "value", "edition"} {
+			delete(k.Fields, field)
+		}
+		s.add(k)
+	case k.Type == "hash" && (k.Fields["mode"] == "read" || k.Fields["mode"] == "write"):
 		s.Kind, s.Mode = KindRWLock, k.Fields["mode"]
 		delete(k.Fields, "mode")
 		s.add(k)
