@@ -2,6 +2,7 @@ package mortise
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"iter"
 	"slices"
@@ -18,32 +19,48 @@ type Kind string
 
 // The kinds of object that can be told apart by what lies in Redis.
 const (
-	KindNone     Kind = "none"     // nothing is there: a lock that is free
-	KindLock     Kind = "lock"     // a plain lock, of mortise or Redisson
-	KindRWLock   Kind = "rwlock"   // a read/write lock
-	KindElection Kind = "election" // an election in which somebody leads
-	KindOther    Kind = "unknown"  // something that is not a lock, as far as can be seen
+	KindNone       Kind = "none"            // nothing is there: a lock that is free
+	KindLock       Kind = "lock"            // a plain lock, of mortise or Redisson
+	KindFairLock   Kind = "fairlock"        // the same, with a queue beside it
+	KindFencedLock Kind = "fencedlock"      // the same, with fencing tokens
+	KindRWLock     Kind = "rwlock"          // a read/write lock
+	KindGroupLock  Kind = "grouplock"       // values of a group
+	KindElection   Kind = "election"        // a term
+	KindPermits    Kind = "permitsemaphore" // a semaphore, with permits that are out
+	KindNumber     Kind = "number"          // a semaphore, a latch, or any other number
+	KindOther      Kind = "unknown"         // something that is none of these, as far as can be seen
 )
 
 // State is what Redis says about a name at one moment.
 type State struct {
 	Name    string
 	Kind    Kind
-	Locked  bool
+	Locked  bool          // somebody holds it, leads, or has a permit
 	TTL     time.Duration // how long the lease lasts unless renewed; -1 without limit; 0 if not locked
 	Holders []Holder
-	// Mode says how an RWLock is held: "read" or "write". The holder that
-	// writes is the one whose name ends with ":write".
-	Mode string
-	// Mine tells that the owner which the context carries is a holder, and
+	// Mine tells that the owner which the context carries is the holder, and
 	// trusts its lease.
 	Mine bool
+
+	Mode    string   // of an RWLock: "read" or "write"
+	Token   int64    // the newest fencing token, or the number of the term; 0 if there is none
+	Value   string   // of an Election: the leader's
+	Queue   []Waiter // of a FairLock, the next one first
+	Number  int64    // of a semaphore: how many permits are there to be had; of a latch: the count
+	Permits []Permit // of a PermitSemaphore: those that are out
 }
 
-// Holder is who holds a lock, as it stands in Redis.
+// Holder is who holds a lock, as it stands in Redis. The writer of a read/write
+// lock has ":write" at the end of its name.
 type Holder struct {
 	Owner string // the client's UUID, a colon, and a number (Redisson: the thread's)
-	Count int    // how many times it was taken and not given back
+	Count int    // how many times it was taken and not given back; of a group, how many values
+}
+
+// Permit is a permit of a [PermitSemaphore] that is out.
+type Permit struct {
+	ID   string        // in hex, as Redisson's API shows it
+	Left time.Duration // until it expires unless renewed; -1 if it does not
 }
 
 // Inspect reads the state of the lock from the master. It changes nothing and
@@ -53,24 +70,35 @@ type Holder struct {
 // Errors: [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the error
 // of ctx.
 func (k *locker) Inspect(ctx context.Context) (State, error) {
-	key, err := k.read(ctx, "inspect")
-	if err != nil {
-		return State{}, err
-	}
-	s := state(k.name, key)
-	if o := ownerOf(ctx); o != nil {
+	s, err := k.client.Inspect(ctx, k.name)
+	if o := ownerOf(ctx); o != nil && err == nil {
 		if l := o.lease(k.client, k.place); l != nil && l.state() == nil {
 			s.Mine = slices.ContainsFunc(s.Holders, func(h Holder) bool { return h.Owner == l.id })
 		}
 	}
-	return s, nil
+	return s, err
 }
 
-// read reads what lies under the lock's name.
-func (k *locker) read(ctx context.Context, op string) (script.Key, error) {
+// Inspect reads what lies under a name, whatever it is used for, from the
+// master. What it is used for is told by its form; of what is no more than a
+// number, nobody can tell a semaphore from a latch. It changes nothing and waits
+// for nothing but Redis' answer.
+//
+// Errors: [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the error
+// of ctx.
+func (c *Client) Inspect(ctx context.Context, name string) (State, error) {
+	key, err := (&object{c, name}).read(ctx, "inspect")
+	if err != nil {
+		return State{}, err
+	}
+	return state(name, key), nil
+}
+
+// read reads what lies under the name.
+func (o *object) read(ctx context.Context, op string) (script.Key, error) {
 	var result script.InspectResult
-	err := k.operate(ctx, op, func(ctx context.Context, _ script.Publish) error {
-		result = script.Inspect(ctx, k.client.driver, k.name)[0]
+	err := o.operate(ctx, op, func(ctx context.Context, _ script.Publish) error {
+		result = script.Inspect(ctx, o.client.driver, o.name)[0]
 		return result.Err
 	})
 	return result.Key, err
@@ -78,13 +106,19 @@ func (k *locker) read(ctx context.Context, op string) (script.Key, error) {
 
 // state makes sense of what lies under a name.
 func state(name string, k script.Key) State {
-	s := State{Name: name, Kind: KindOther}
+	s := State{Name: name, Kind: KindOther, Queue: waiters(k.Queue)}
+	s.Token, _ = strconv.ParseInt(k.Token, 10, 64)
 	switch {
 	case k.Type == "none":
 		s.Kind = KindNone
+		if len(s.Queue) > 0 {
+			s.Kind = KindFairLock
+		}
 	case k.Type == "hash" && k.Fields["mode"] == "election" && k.Size == 5:
 		s.Kind = KindElection
-		for _, field := range []string{"mode", "term", "value", "edition"} {
+		s.Value = k.Fields["value"]
+		s.Token, _ = strconv.ParseInt(k.Fields["term"], 10, 64)
+		for _, field := range []string{"mode", "value", "term", "edition"} {
 			delete(k.Fields, field)
 		}
 		s.add(k)
@@ -93,8 +127,36 @@ func state(name string, k script.Key) State {
 		delete(k.Fields, "mode")
 		s.add(k)
 	case k.Type == "hash" && k.Size == 1 && isHolder(k.Fields):
-		s.Kind = KindLock
+		switch {
+		case len(s.Queue) > 0:
+			s.Kind = KindFairLock
+		case s.Token > 0:
+			s.Kind = KindFencedLock
+		default:
+			s.Kind = KindLock
+		}
 		s.add(k)
+	case k.Type == "hash" && isGroup(k.Fields):
+		s.Kind = KindGroupLock
+		k.Fields = groupHolders(k.Fields)
+		s.add(k)
+	case k.Type == "string":
+		var err error
+		if s.Number, err = strconv.ParseInt(k.Text, 10, 64); err != nil {
+			break
+		}
+		s.Kind = KindNumber
+		if len(k.Permits) > 0 {
+			s.Kind, s.Locked = KindPermits, true
+		}
+		for _, p := range k.Permits {
+			permit := Permit{ID: permitText(p.ID), Left: p.Left}
+			if p.Ever {
+				permit.Left = -1
+			}
+			s.TTL = max(s.TTL, permit.Left)
+			s.Permits = append(s.Permits, permit)
+		}
 	}
 	return s
 }
@@ -154,11 +216,62 @@ func isUUID(s string) bool {
 	return true
 }
 
-// Locks walks over the locks whose names match the glob pattern (as in Redis:
-// * ? [abc]), Redisson's included. It uses SCAN, so it does not hold up the
-// server, and what is locked or released meanwhile may or may not be seen. A
-// lock is known by its form: a hash whose only field is a UUID, a colon and
-// more. It is no place for a hot path: it looks at every key that matches.
+// isGroup reports whether a hash looks like the values of a group: for each, a
+// holder, and its expiry and count.
+func isGroup(fields map[string]string) bool {
+	holders := groupHolders(fields)
+	n := 0
+	for _, values := range holders {
+		v, _ := strconv.Atoi(values)
+		n += v
+	}
+	return n > 0 && len(fields) == 3*n
+}
+
+// groupHolders returns who holds values of a group, and how many.
+func groupHolders(fields map[string]string) map[string]string {
+	values := make(map[string]int)
+	for value, owner := range fields {
+		_, timed := fields[value+":"+owner+":expire_time"]
+		_, counted := fields[value+":"+owner+":lock_count"]
+		if timed && counted {
+			values[owner]++
+		}
+	}
+	holders := make(map[string]string, len(values))
+	for owner, n := range values {
+		holders[owner] = strconv.Itoa(n)
+	}
+	return holders
+}
+
+func waiters(queue []script.Due) (list []Waiter) {
+	for _, d := range queue {
+		w := Waiter{Owner: d.ID, Left: d.Left}
+		if d.Ever { // without a deadline Redisson waits for it for ever
+			w.Left = -1
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// permitText is the id of a permit as Redisson's API shows it. Up to 3.16 it
+// stands so in Redis.
+func permitText(id string) string {
+	if len(id) == 16 {
+		return hex.EncodeToString([]byte(id))
+	}
+	return id
+}
+
+// Locks walks over what is held among the names that match the glob pattern (as
+// in Redis: * ? [abc]), Redisson's objects included: locks of all kinds, terms
+// of elections, and semaphores with permits that are out. It uses SCAN, so it
+// does not hold up the server, and what is locked or released meanwhile may or
+// may not be seen. An object is known by its form, such as a hash whose only
+// field is a UUID, a colon and more. It is no place for a hot path: it looks at
+// every key that matches.
 //
 // The client must not be closed inside the loop: Close waits for the walk.
 //

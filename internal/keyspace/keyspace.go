@@ -49,12 +49,7 @@ func RWChannel(name string) string { return prefixed("redisson_rwlock", name) }
 
 // RWHolds is what the names of the keys of the read holds of the read/write lock
 // name begin with (org.redisson.RedissonObject, suffixName).
-func RWHolds(name string) string {
-	if strings.Contains(name, "{") {
-		return name
-	}
-	return "{" + name + "}"
-}
+func RWHolds(name string) string { return braced(name) }
 
 // ElectionChannel is the channel on which those who campaign in the election
 // name are told that nobody leads.
@@ -64,11 +59,18 @@ func ElectionChannel(name string) string { return prefixed("mortise:election", n
 // announced to those who observe it.
 func ElectionNews(name string) string { return prefixed("mortise:election_news", name) }
 
-func prefixed(prefix, name string) string {
+// PermitExpiries is the sorted set of the permits of the semaphore name that are
+// out, and of the instants at which they expire.
+func PermitExpiries(name string) string { return braced(name) + ":timeout" }
+
+func prefixed(prefix, name string) string { return prefix + ":" + braced(name) }
+
+// braced is name in braces, unless it has some.
+func braced(name string) string {
 	if strings.Contains(name, "{") {
-		return prefix + ":" + name
+		return name
 	}
-	return prefix + ":{" + name + "}"
+	return "{" + name + "}"
 }
 
 // Check returns an error that says what is wrong with name, or nil. With any

@@ -6,46 +6,102 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
 )
 
 var inspect = load("inspect")
 
-// maxFields bounds what Inspect reads of a hash that may be anybody's.
-const maxFields = 1000
+// maxListed bounds what Inspect reads of data that may be anybody's.
+const maxListed = 1000
 
-// Key is what lies under a name.
+// Key is what lies under a name, and beside it.
 type Key struct {
 	Type   string        // as TYPE says; "none" if there is nothing
 	TTL    time.Duration // -1 if it has none
 	Size   int           // the number of a hash's fields
 	Fields map[string]string
+	Text   string // of a string, its beginning
+
+	Token   string // the newest fencing token; "" if there is none
+	Queue   []Due  // who waits for a fair lock, the next one first
+	Permits []Due  // of a semaphore, by their raw ids
 }
 
-// Inspect reads what lies under each of keys, in one batch. Result i belongs
-// to key i. A hash of more than a thousand fields comes without its fields.
-func Inspect(ctx context.Context, d driver.Driver, keys ...string) []InspectResult {
-	calls := make([]driver.Call, len(keys))
-	for i, key := range keys {
-		calls[i] = driver.Call{Script: inspect, Keys: []string{key}, Args: []string{strconv.Itoa(maxFields)}}
+// Due is somebody or something whose time is limited.
+type Due struct {
+	ID   string
+	Left time.Duration // below 0 if it is over
+	Ever bool          // it has no limit
+}
+
+// Inspect reads what lies under each of names, in one batch, or in two: what the
+// user has no right to read beside a name is left out. Result i belongs to name
+// i. Of more than a thousand fields, waiters or permits the rest is left out;
+// of a hash with more fields all of them.
+func Inspect(ctx context.Context, d driver.Driver, names ...string) []InspectResult {
+	calls := make([]driver.Call, len(names))
+	for i, name := range names {
+		keys := []string{name}
+		if keyspace.CheckSlot(name) == nil { // else they may lie on another server
+			keys = append(keys, keyspace.FairQueue(name), keyspace.FairDeadlines(name), keyspace.Token(name), keyspace.PermitExpiries(name))
+		}
+		calls[i] = driver.Call{Script: inspect, Keys: keys, Args: []string{strconv.Itoa(maxListed)}}
 	}
-	results := make([]InspectResult, len(keys))
-	for i, r := range d.Batch(ctx, calls) {
+	replies := d.Batch(ctx, calls)
+	var alone []driver.Call
+	var denied []int
+	for i, r := range replies {
+		if r.Err != nil && driver.ClassOf(r.Err) == driver.Denied && len(calls[i].Keys) > 1 {
+			calls[i].Keys = calls[i].Keys[:1]
+			alone, denied = append(alone, calls[i]), append(denied, i)
+		}
+	}
+	if len(alone) > 0 {
+		for j, r := range d.Batch(ctx, alone) {
+			replies[denied[j]] = r
+		}
+	}
+	results := make([]InspectResult, len(names))
+	for i, r := range replies {
 		if results[i].Err = r.Err; r.Err != nil {
 			continue
 		}
-		if r.Value.Len() < 3 {
+		if r.Value.Len() != 7 {
 			results[i].Err = unexpected(inspect, r.Value)
 			continue
 		}
-		k := Key{Type: r.Value.At(0).Str(), TTL: ttl(r.Value.At(1)), Size: int(r.Value.At(2).Int())}
-		k.Fields = make(map[string]string, (r.Value.Len()-3)/2)
-		for j := 3; j+1 < r.Value.Len(); j += 2 {
-			k.Fields[r.Value.At(j).Str()] = r.Value.At(j + 1).Str()
+		list := r.Value.At(3)
+		k := Key{
+			Type: r.Value.At(0).Str(), TTL: ttl(r.Value.At(1)), Size: int(r.Value.At(2).Int()),
+			Token: r.Value.At(4).Str(), Queue: dues(r.Value.At(5)), Permits: dues(r.Value.At(6)),
+		}
+		if k.Type == "string" {
+			k.Text = list.At(0).Str()
+		}
+		k.Fields = make(map[string]string, list.Len()/2)
+		for j := 0; j+1 < list.Len(); j += 2 {
+			k.Fields[list.At(j).Str()] = list.At(j + 1).Str()
 		}
 		results[i].Key = k
 	}
 	return results
 }
+
+func dues(v driver.Value) (list []Due) {
+	for i := 0; i+1 < v.Len(); i += 2 {
+		d := Due{ID: v.At(i).Str()}
+		ms, err := strconv.ParseInt(v.At(i+1).Str(), 10, 64)
+		if d.Ever = err != nil || ms > forever; !d.Ever {
+			d.Left = time.Duration(ms) * time.Millisecond
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// forever is more milliseconds than any lease lasts: a hundred years. Redisson
+// writes the instant 922337203685477 where there is no limit.
+const forever = 100 * 366 * 24 * 60 * 60 * 1000
 
 // InspectResult is the outcome for one key of [Inspect].
 type InspectResult struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -23,7 +24,7 @@ func TestInspect(t *testing.T) {
 			"lock":     {Type: "hash", TTL: lease, Size: 1, Fields: map[string]string{java: "3"}},
 			"for ever": {Type: "hash", TTL: -1, Size: 1, Fields: map[string]string{javaN: "many"}},
 			"rw":       {Type: "hash", TTL: 10 * time.Minute, Size: 3, Fields: map[string]string{"mode": "read", java: "1", javaN: "2"}},
-			"string":   {Type: "string", TTL: 10 * time.Minute},
+			"string":   {Type: "string", TTL: 10 * time.Minute, Text: "5"},
 			"list":     {Type: "list", TTL: -1},
 			"none":     {Type: "none", TTL: -1},
 		}
@@ -38,7 +39,7 @@ func TestInspect(t *testing.T) {
 				if results[i].Err != nil {
 					t.Errorf("%s: %v", key, results[i].Err)
 				}
-				if got.Type != want.Type || got.Size != want.Size || !w.near(got.TTL, want.TTL) || !maps.Equal(got.Fields, want.Fields) {
+				if got.Type != want.Type || got.Size != want.Size || got.Text != want.Text || !w.near(got.TTL, want.TTL) || !maps.Equal(got.Fields, want.Fields) {
 					t.Errorf("%s is %+v, want %+v", key, got, want)
 				}
 			}
@@ -49,6 +50,53 @@ func TestInspect(t *testing.T) {
 		for _, r := range script.Inspect(t.Context(), deaf{w}, keys...) {
 			if r.Err == nil || driver.ClassOf(r.Err) != driver.Unknown {
 				t.Errorf("with a lost reply: %+v, %v, want class unknown", r.Key, r.Err)
+			}
+		}
+	})
+}
+
+// What lies beside a name belongs to it.
+func TestInspectBesideTheName(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		f := fair{w, t, script.Fair{Name: job}}
+		f.hold(t, job, lease, java, "1")
+		f.enqueue(me, step)
+		f.enqueue(mine2, 2*step)
+		w.must(t, "ZREM", keyspace.FairDeadlines(job), mine2)
+		w.must(t, "SET", keyspace.Token(job), "42")
+		w.must(t, "SET", "permits", "-3")
+		id := "\x00\x01\xff\xfe23456789abcdef"[:16]
+		w.must(t, "ZADD", keyspace.PermitExpiries("permits"), fmt.Sprint(f.now()+time.Hour.Milliseconds()), id,
+			"922337203685477", "old style id", fmt.Sprint(f.now()-time.Hour.Milliseconds()), "over")
+		// Keys of other types there are none of ours.
+		w.must(t, "SET", "odd", "text")
+		w.must(t, "RPUSH", keyspace.Token("odd"), "x")
+		w.must(t, "SET", keyspace.PermitExpiries("odd"), "x")
+		w.must(t, "SET", keyspace.FairQueue("none"), "x")
+		for range 2 {
+			results := script.Inspect(t.Context(), w, job, "permits", "odd", "none", "{open", "a}b")
+			for i, r := range results {
+				if r.Err != nil {
+					t.Fatalf("%d: %v", i, r.Err)
+				}
+			}
+			k := results[0].Key
+			if k.Token != "42" || len(k.Queue) != 2 || k.Queue[0].ID != me || !w.near(k.Queue[0].Left, step) || k.Queue[0].Ever ||
+				k.Queue[1].ID != mine2 || !k.Queue[1].Ever || k.Permits != nil {
+				t.Errorf("%s is %+v, want token 42 and two waiters, the second without a deadline", job, k)
+			}
+			k = results[1].Key
+			if k.Text != "-3" || len(k.Permits) != 3 || k.Queue != nil ||
+				k.Permits[0].ID != "over" || k.Permits[0].Left >= 0 ||
+				k.Permits[1].ID != id || !w.near(k.Permits[1].Left, time.Hour) ||
+				k.Permits[2].ID != "old style id" || !k.Permits[2].Ever {
+				t.Errorf("permits is %+v, want -3 and three permits", k)
+			}
+			for i, want := range map[int]string{2: "string", 3: "none", 4: "none", 5: "none"} {
+				if k := results[i].Key; k.Type != want || k.Token != "" || k.Queue != nil || k.Permits != nil {
+					t.Errorf("%d is %+v, want a %s alone", i, k, want)
+				}
 			}
 		}
 	})

@@ -1,17 +1,53 @@
--- Reads what lies under a name, without changing it.
+-- Reads what lies under a name and beside it, without changing it.
 --
 -- KEYS[1]  any key
--- ARGV[1]  how many fields a hash may have to be listed
+-- KEYS[2]  the queue of a fair lock of that name        } these may be left out,
+-- KEYS[3]  its deadlines                                } all together
+-- KEYS[4]  the counter of fencing tokens of that name   }
+-- KEYS[5]  the expiries of the permits of that name     }
+-- ARGV[1]  how many fields, waiters or permits to list at most
 --
--- {type, ttl, size, field, value, ...}
---   type  as TYPE says, 'none' if there is no such key
---   ttl   in ms, -1 if the key has none, -2 if there is no such key
---   size  the number of a hash's fields, 0 for other types
---   then the fields, if there are not too many
+-- {type, ttl, size, field or text list, token, queue, permits}
+--   type     as TYPE says, 'none' if there is no such key
+--   ttl      in ms, -1 if the key has none, -2 if there is no such key
+--   size     the number of a hash's fields, 0 for other types
+--   list     a hash's fields and values, if there are not too many; of a short
+--            string only its text
+--   token    the newest fencing token; '' if there is none
+--   queue    waiter, ms until its deadline ('' if it has none), ...
+--   permits  id, ms until it expires, ...
+local limit = tonumber(ARGV[1])
 local kind = redis.call('type', KEYS[1]).ok
-local reply = {kind, redis.call('pttl', KEYS[1]), 0}
-if kind ~= 'hash' then return reply end
-reply[3] = redis.call('hlen', KEYS[1])
-if reply[3] > tonumber(ARGV[1]) then return reply end
-for _, text in ipairs(redis.call('hgetall', KEYS[1])) do reply[#reply + 1] = text end
+local reply = {kind, redis.call('pttl', KEYS[1]), 0, {}, '', {}, {}}
+if kind == 'hash' then
+  reply[3] = redis.call('hlen', KEYS[1])
+  if reply[3] <= limit then reply[4] = redis.call('hgetall', KEYS[1]) end
+elseif kind == 'string' then
+  reply[4] = {redis.call('getrange', KEYS[1], 0, 31)}
+end
+if #KEYS == 1 or kind ~= 'hash' and kind ~= 'string' and kind ~= 'none' then return reply end
+
+local clock = redis.call('time')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local function left(at)
+  at = tonumber(at or '')
+  return at and string.format('%.0f', at - now) or ''
+end
+local function is(key, type) return redis.call('type', key).ok == type end
+
+if is(KEYS[4], 'string') then reply[5] = redis.call('getrange', KEYS[4], 0, 31) end
+if kind ~= 'string' and is(KEYS[2], 'list') then
+  local timed = is(KEYS[3], 'zset')
+  for _, waiter in ipairs(redis.call('lrange', KEYS[2], 0, limit - 1)) do
+    table.insert(reply[6], waiter)
+    table.insert(reply[6], left(timed and redis.call('zscore', KEYS[3], waiter)))
+  end
+end
+if kind == 'string' and is(KEYS[5], 'zset') then
+  local permits = redis.call('zrange', KEYS[5], 0, limit - 1, 'withscores')
+  for i = 1, #permits, 2 do
+    table.insert(reply[7], permits[i])
+    table.insert(reply[7], left(permits[i + 1]))
+  end
+end
 return reply
