@@ -68,6 +68,30 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		token, err := script.FencedToken(ctx, d, job)
 		return unless(token != 0, err)
 	},
+	"GroupAcquire": func(ctx context.Context, d driver.Driver) error {
+		ok, by, err := script.GroupAcquire(ctx, d, ab, me, lease)
+		return unless(ok || by != (script.Holder{}), err)
+	},
+	"GroupReenter": func(ctx context.Context, d driver.Driver) error {
+		ok, err := script.GroupReenter(ctx, d, ab, me, 2, lease)
+		return unless(ok, err)
+	},
+	"GroupLeave": func(ctx context.Context, d driver.Driver) error {
+		ok, err := script.GroupLeave(ctx, d, ab, me, 1)
+		return unless(ok, err)
+	},
+	"GroupRelease": func(ctx context.Context, d driver.Driver) error {
+		ok, err := script.GroupRelease(ctx, d, ab, me, channel, script.Classic)
+		return unless(ok, err)
+	},
+	"GroupRenew": func(ctx context.Context, d driver.Driver) error {
+		r := script.Renew(ctx, d, [][]script.Renewal{{script.GroupRenewal(ab, me, lease), script.GroupRenewal(ab, me, lease)}})[0]
+		return unless(r.States != nil, r.Err)
+	},
+	"GroupInspect": func(ctx context.Context, d driver.Driver) error {
+		h, err := script.GroupInspect(ctx, d, ab)
+		return unless(h != nil, err)
+	},
 	"Inspect": func(ctx context.Context, d driver.Driver) error {
 		r := script.Inspect(ctx, d, job)[0]
 		return unless(r.Key.Type != "", r.Err)

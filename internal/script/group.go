@@ -1,0 +1,105 @@
+package script
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+var (
+	groupAcquire = load("group_acquire", "group")
+	groupReenter = load("group_reenter", "group")
+	groupLeave   = load("group_leave", "group")
+	groupRelease = load("group_release", "group")
+	groupRenew   = load("group_renew", "group")
+	groupInspect = load("group_inspect", "group")
+)
+
+// Group is some fields of a lock group, each at most once.
+type Group struct {
+	Name   string
+	Fields []string
+}
+
+func (g Group) call(s *driver.Script, args ...string) driver.Call {
+	return driver.Call{Script: s, Keys: []string{g.Name}, Args: append(args, g.Fields...)}
+}
+
+// GroupAcquire acquires all fields for owner, who must not have held them
+// before. It reports who has one of them otherwise.
+func GroupAcquire(ctx context.Context, d driver.Driver, g Group, owner string, lease time.Duration) (ok bool, by Holder, err error) {
+	v, err := d.Eval(ctx, g.call(groupAcquire, owner, millis(lease)))
+	if err != nil {
+		return false, Holder{}, err
+	}
+	switch {
+	case v.At(0).Int() == 1:
+		return true, Holder{}, nil
+	case v.At(0).Int() == -1:
+		return false, Holder{}, ErrKind
+	case v.Len() == 4:
+		return false, holder(v.At(1), v.At(2), v.At(3)), nil
+	}
+	return false, Holder{}, unexpected(groupAcquire, v)
+}
+
+// GroupReenter sets the counts of fields that owner has and extends their
+// leases. It reports false if owner does not have all of them.
+func GroupReenter(ctx context.Context, d driver.Driver, g Group, owner string, count int, lease time.Duration) (bool, error) {
+	return flag(ctx, d, g.call(groupReenter, owner, strconv.Itoa(count), millis(lease)))
+}
+
+// GroupLeave sets the counts of fields that owner has and goes on having. It
+// reports false if owner does not have all of them.
+func GroupLeave(ctx context.Context, d driver.Driver, g Group, owner string, count int) (bool, error) {
+	return flag(ctx, d, g.call(groupLeave, owner, strconv.Itoa(count)))
+}
+
+// GroupRelease releases the fields entirely. It reports whether owner had all
+// of them, and releases those that it had in any case. As with [LockRelease] an
+// error may come with a result.
+func GroupRelease(ctx context.Context, d driver.Driver, g Group, owner, channel string, p Publish) (released bool, err error) {
+	v, err := d.Eval(ctx, g.call(groupRelease, owner, channel, strings.Join(p.commands(), " ")))
+	if err != nil {
+		return false, err
+	}
+	if v.Kind() != driver.Array || v.Len() == 0 {
+		return false, unexpected(groupRelease, v)
+	}
+	return v.At(0).Int() == 1, unheard(v.At(1).Str())
+}
+
+// GroupRenewal extends the leases on fields of a group.
+func GroupRenewal(g Group, owner string, lease time.Duration) Renewal {
+	return Renewal{
+		Script: groupRenew, Key: g.Name,
+		Args: append([]string{owner, millis(lease), strconv.Itoa(len(g.Fields))}, g.Fields...),
+	}
+}
+
+// GroupInspect returns who has each field, without an owner where nobody does. It
+// returns nil if there is no such group.
+func GroupInspect(ctx context.Context, d driver.Driver, g Group) ([]Holder, error) {
+	v, err := d.Eval(ctx, g.call(groupInspect))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case v.At(0).Kind() != driver.Int:
+		return nil, unexpected(groupInspect, v)
+	case v.At(0).Int() == -1:
+		return nil, ErrKind
+	case v.At(0).Int() == 0:
+		return nil, nil
+	case v.Len() != 1+3*len(g.Fields):
+		return nil, unexpected(groupInspect, v)
+	}
+	holders := make([]Holder, len(g.Fields))
+	for i := range holders {
+		holders[i] = holder(v.At(3*i+2), v.At(3*i+1), v.At(3*i+3))
+	}
+	return holders, nil
+}

@@ -1,0 +1,415 @@
+package script_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// now is the server's time in ms.
+func (w *world) now(t *testing.T) int64 {
+	t.Helper()
+	v := w.must(t, "TIME")
+	s, err := strconv.ParseInt(v.At(0).Str(), 10, 64)
+	us, uerr := strconv.ParseInt(v.At(1).Str(), 10, 64)
+	if err != nil || uerr != nil {
+		t.Fatalf("TIME is %v", v)
+	}
+	return s*1000 + us/1000
+}
+
+// has is an owner's entry for one field of a group: until when, counted in
+// minutes from now, and how often.
+type has struct {
+	field, owner string
+	minutes      int
+	count        string
+}
+
+// group puts a group there as Redisson or mortise would.
+func group(ttl time.Duration, entries ...has) given {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		now := w.now(t)
+		for _, e := range entries {
+			w.must(t, "HSET", job, e.field, e.owner, e.field+":"+e.owner+":lock_count", e.count,
+				e.field+":"+e.owner+":expire_time", fmt.Sprint(now+int64(e.minutes)*60_000))
+		}
+		if ttl >= 0 {
+			w.must(t, "PEXPIRE", job, fmt.Sprint(ttl.Milliseconds()))
+		}
+	}
+}
+
+// with does several things.
+func with(all ...given) given {
+	return func(t *testing.T, w *world) {
+		for _, g := range all {
+			g(t, w)
+		}
+	}
+}
+
+// set overwrites a field.
+func set(field, value string) given {
+	return func(t *testing.T, w *world) { w.must(t, "HSET", job, field, value) }
+}
+
+// groupDump shows what lies under the key, with times in minutes from now.
+func (w *world) groupDump(t *testing.T) string {
+	t.Helper()
+	if w.must(t, "TYPE", job).Str() != "hash" {
+		return w.dump(t, job)
+	}
+	now, v, entries := w.now(t), w.must(t, "HGETALL", job), map[string]string{}
+	for i := 0; i < v.Len(); i += 2 {
+		field, value := v.At(i).Str(), v.At(i+1).Str()
+		if strings.HasSuffix(field, ":expire_time") {
+			if at, err := strconv.ParseInt(value, 10, 64); err == nil {
+				if minutes := math.Round(float64(at-now) / 60_000); minutes < 1e6 {
+					value = fmt.Sprintf("%+.0fm", minutes)
+				}
+			}
+		}
+		field = strings.NewReplacer(me, "ME", java, "JAVA", ":expire_time", ":e", ":lock_count", ":n").Replace(field)
+		entries[field] = strings.NewReplacer(me, "ME", java, "JAVA").Replace(value)
+	}
+	var b strings.Builder
+	for _, f := range slices.Sorted(maps.Keys(entries)) {
+		fmt.Fprintf(&b, " %s=%s", f, entries[f])
+	}
+	return "hash" + b.String()
+}
+
+// groupTable is table for groups. Want is the answer also of repeats, unless
+// they have their own.
+func groupTable(t *testing.T, call func(ctx context.Context, d driver.Driver) answer, rows []row) {
+	t.Helper()
+	server := redistest.Single(t)
+	for _, r := range rows {
+		repeat := r.want
+		if r.repeat != nil {
+			repeat = *r.repeat
+		}
+		t.Run(r.name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				ear := w.listen(t, channel, false)
+				check := func(messages ...string) {
+					t.Helper()
+					if got := w.groupDump(t); got != r.after {
+						t.Errorf("under the key lies\n%s, want\n%s", got, r.after)
+					}
+					w.wantTTL(t, job, r.ttl)
+					ear.want(t, messages...)
+				}
+				r.given(t, w)
+				w.wantAnswer(t, call(t.Context(), w), r.want)
+				check(r.messages...)
+				w.wantAnswer(t, call(t.Context(), w), repeat)
+				check()
+
+				w.must(t, "DEL", job)
+				r.given(t, w)
+				if got := call(t.Context(), deaf{w}); got.err != "unknown" {
+					t.Errorf("with a lost reply the answer is %+v, want the class unknown", got)
+				}
+				w.wantAnswer(t, call(t.Context(), w), repeat)
+				check(r.messages...)
+			})
+		})
+	}
+}
+
+var ab = script.Group{Name: job, Fields: []string{"a", "b"}}
+
+// lease is two minutes.
+const mineAB = "hash a=ME a:ME:e=+2m a:ME:n=1 b=ME b:ME:e=+2m b:ME:n=1"
+
+// What no script of a group may touch.
+func foreignGroup(want answer) []row {
+	return []row{
+		{name: "read lock", given: held(lease, "mode", "read", java, "1"), want: want, after: "hash JAVA=1 mode=read", ttl: lease},
+		{name: "plain lock", given: held(lease, java, "1"), want: want, after: "hash JAVA=1", ttl: lease},
+		{name: "string", given: text, want: refused("wrong type"), after: "string 5", ttl: 10 * time.Minute},
+		{name: "list", given: list, want: refused("wrong type"), after: `list ["a"]`, ttl: none},
+	}
+}
+
+func TestGroupAcquire(t *testing.T) {
+	groupTable(t, func(ctx context.Context, d driver.Driver) answer {
+		return answered(script.GroupAcquire(ctx, d, ab, me, lease))
+	}, append(foreignGroup(refused("kind")), []row{
+		{name: "free", given: nothing, want: yes, after: mineAB, ttl: lease},
+		{name: "beside others", given: group(10*time.Minute, has{"c", java, 10, "1"}), want: yes,
+			after: mineAB + " c=JAVA c:JAVA:e=+10m c:JAVA:n=1", ttl: 10 * time.Minute},
+		{name: "beside others with less time", given: group(time.Minute, has{"c", java, 1, "1"}), want: yes,
+			after: mineAB + " c=JAVA c:JAVA:e=+1m c:JAVA:n=1", ttl: lease},
+		{name: "mine", given: group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes, after: mineAB, ttl: lease},
+		{name: "mine, re-entered since", given: group(10*time.Minute, has{"a", me, 10, "3"}, has{"b", me, 1, "3"}), want: yes,
+			after: "hash a=ME a:ME:e=+10m a:ME:n=3 b=ME b:ME:e=+2m b:ME:n=3", ttl: 10 * time.Minute},
+		{name: "one of them is Java's", given: group(lease, has{"b", java, 2, "17"}), want: heldBy(java, 17, lease),
+			after: "hash b=JAVA b:JAVA:e=+2m b:JAVA:n=17", ttl: lease},
+		{name: "both, one for longer", given: group(10*time.Minute, has{"a", mine2, 10, "1"}, has{"b", java, 2, "1"}), want: heldBy(mine2, 1, 10*time.Minute),
+			after: "hash a=" + mine2 + " a:" + mine2 + ":e=+10m a:" + mine2 + ":n=1 b=JAVA b:JAVA:e=+2m b:JAVA:n=1", ttl: 10 * time.Minute},
+		{name: "Java's time is over", given: group(10*time.Minute, has{"a", java, -1, "4"}, has{"c", java, -1, "4"}), want: yes,
+			after: mineAB + " c=JAVA c:JAVA:e=-1m c:JAVA:n=4", ttl: 10 * time.Minute},
+		{name: "Java's, its time unreadable", given: with(group(10*time.Minute, has{"a", java, 5, "4"}), set("a:"+java+":expire_time", "x")), want: yes,
+			after: mineAB, ttl: 10 * time.Minute},
+		{name: "Java's, its count unreadable", given: with(group(10*time.Minute, has{"a", java, 2, "x"})), want: heldBy(java, 0, lease),
+			after: "hash a=JAVA a:JAVA:e=+2m a:JAVA:n=x", ttl: 10 * time.Minute},
+		{name: "without TTL", given: group(none, has{"c", java, 10, "1"}), want: yes,
+			after: mineAB + " c=JAVA c:JAVA:e=+10m c:JAVA:n=1", ttl: 10 * time.Minute},
+		{name: "without TTL, and little in it", given: group(none, has{"c", java, 1, "1"}), want: yes,
+			after: mineAB + " c=JAVA c:JAVA:e=+1m c:JAVA:n=1", ttl: lease},
+	}...))
+}
+
+// A time beyond what Go counts in nanoseconds.
+func TestGroupAcquireAgainstAnAbsurdTime(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		group(lease, has{"a", java, 5, "4"})(t, w)
+		w.must(t, "HSET", job, "a:"+java+":expire_time", "99999999999999999")
+		ok, by, err := script.GroupAcquire(t.Context(), w, ab, me, lease)
+		if ok || err != nil || by.Owner != java || by.Count != 4 || by.TTL < 200*365*24*time.Hour {
+			t.Errorf("%v, %+v, %v, want Java as the holder for centuries", ok, by, err)
+		}
+	})
+}
+
+func TestGroupReenter(t *testing.T) {
+	groupTable(t, func(ctx context.Context, d driver.Driver) answer {
+		ok, err := script.GroupReenter(ctx, d, ab, me, 2, lease)
+		return answered(ok, script.Holder{}, err)
+	}, append(foreignGroup(no), []row{
+		{name: "mine", given: group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes,
+			after: "hash a=ME a:ME:e=+2m a:ME:n=2 b=ME b:ME:e=+2m b:ME:n=2", ttl: lease},
+		{name: "mine, for longer, counted too high", given: group(10*time.Minute, has{"a", me, 10, "9"}, has{"b", me, 1, "1"}), want: yes,
+			after: "hash a=ME a:ME:e=+10m a:ME:n=2 b=ME b:ME:e=+2m b:ME:n=2", ttl: 10 * time.Minute},
+		{name: "mine, without TTL", given: group(none, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes,
+			after: "hash a=ME a:ME:e=+2m a:ME:n=2 b=ME b:ME:e=+2m b:ME:n=2", ttl: lease},
+		{name: "one of them was taken", given: group(lease, has{"a", me, 1, "1"}, has{"b", java, 1, "1"}), want: no,
+			after: "hash a=ME a:ME:e=+1m a:ME:n=1 b=JAVA b:JAVA:e=+1m b:JAVA:n=1", ttl: lease},
+		{name: "one of them is gone", given: group(lease, has{"b", me, 1, "1"}), want: no,
+			after: "hash b=ME b:ME:e=+1m b:ME:n=1", ttl: lease},
+		{name: "free", given: nothing, want: no, after: "nothing", ttl: absent},
+	}...))
+}
+
+func TestGroupLeave(t *testing.T) {
+	groupTable(t, func(ctx context.Context, d driver.Driver) answer {
+		ok, err := script.GroupLeave(ctx, d, ab, me, 1)
+		return answered(ok, script.Holder{}, err)
+	}, append(foreignGroup(no), []row{
+		{name: "mine", given: group(lease, has{"a", me, 2, "2"}, has{"b", me, 2, "9"}), want: yes, after: mineAB, ttl: lease},
+		{name: "one of them was taken", given: group(lease, has{"a", me, 1, "2"}, has{"b", java, 1, "1"}), want: no,
+			after: "hash a=ME a:ME:e=+1m a:ME:n=2 b=JAVA b:JAVA:e=+1m b:JAVA:n=1", ttl: lease},
+		{name: "free", given: nothing, want: no, after: "nothing", ttl: absent},
+	}...))
+}
+
+func TestGroupRelease(t *testing.T) {
+	zero := []string{"0"}
+	groupTable(t, func(ctx context.Context, d driver.Driver) answer {
+		ok, err := script.GroupRelease(ctx, d, ab, me, channel, script.Classic)
+		return answered(ok, script.Holder{}, err)
+	}, append(foreignGroup(no), []row{
+		{name: "mine", given: group(lease, has{"a", me, 2, "7"}, has{"b", me, 2, "1"}), want: yes, after: "nothing", ttl: absent, messages: zero, repeat: &no},
+		{name: "mine, beside others", given: group(10*time.Minute, has{"a", me, 2, "1"}, has{"b", me, 2, "1"}, has{"c", java, 10, "1"}), want: yes,
+			after: "hash c=JAVA c:JAVA:e=+10m c:JAVA:n=1", ttl: 10 * time.Minute, messages: zero, repeat: &no},
+		{name: "mine, the time is over, but nobody came", given: group(lease, has{"a", me, -1, "1"}, has{"b", me, -1, "1"}), want: yes,
+			after: "nothing", ttl: absent, messages: zero, repeat: &no},
+		{name: "one of them was taken", given: with(group(lease, has{"a", me, 1, "1"}, has{"b", me, -1, "1"}), group(lease, has{"b", java, 1, "1"})), want: no,
+			after: "hash b=JAVA b:JAVA:e=+1m b:JAVA:n=1", ttl: lease, messages: zero},
+		{name: "one of them is gone", given: group(lease, has{"b", me, 1, "1"}), want: no, after: "nothing", ttl: absent, messages: zero},
+		{name: "another's", given: group(lease, has{"a", java, 1, "1"}, has{"b", mine2, 1, "1"}), want: no,
+			after: "hash a=JAVA a:JAVA:e=+1m a:JAVA:n=1 b=" + mine2 + " b:" + mine2 + ":e=+1m b:" + mine2 + ":n=1", ttl: lease},
+		{name: "free", given: nothing, want: no, after: "nothing", ttl: absent},
+	}...))
+}
+
+func TestGroupRenewIsOneByOne(t *testing.T) {
+	server := redistest.Single(t)
+	for _, r := range []struct {
+		name  string
+		given given
+		state int
+		after string
+		ttl   time.Duration
+	}{
+		{"mine", group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), script.Renewed, mineAB, lease},
+		{"mine, for longer", group(10*time.Minute, has{"a", me, 10, "1"}, has{"b", me, 1, "1"}), script.Renewed,
+			"hash a=ME a:ME:e=+10m a:ME:n=1 b=ME b:ME:e=+2m b:ME:n=1", 10 * time.Minute},
+		{"mine, the time is over, but nobody came", group(time.Minute, has{"a", me, -1, "1"}, has{"b", me, -1, "1"}), script.Renewed, mineAB, lease},
+		{"one of them was taken", group(lease, has{"a", me, 1, "1"}, has{"b", java, 1, "1"}), script.Taken,
+			"hash a=ME a:ME:e=+1m a:ME:n=1 b=JAVA b:JAVA:e=+1m b:JAVA:n=1", lease},
+		{"one is gone, one taken", group(lease, has{"a", java, 1, "1"}), script.Taken, "hash a=JAVA a:JAVA:e=+1m a:JAVA:n=1", lease},
+		{"one of them is gone", group(lease, has{"b", me, 1, "1"}), script.Gone, "hash b=ME b:ME:e=+1m b:ME:n=1", lease},
+		{"free", nothing, script.Gone, "nothing", absent},
+		{"plain lock", held(lease, java, "1"), script.Gone, "hash JAVA=1", lease},
+		{"string", text, script.Taken, "string 5", 10 * time.Minute},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				r.given(t, w)
+				// A neighbour in the same batch, before and after.
+				w.must(t, "HSET", "other", "x", me, "x:"+me+":expire_time", "1", "x:"+me+":lock_count", "1")
+				other := script.GroupRenewal(script.Group{Name: "other", Fields: []string{"x"}}, me, lease)
+				renewals := []script.Renewal{other, script.GroupRenewal(ab, me, lease), other}
+				for range 2 {
+					got := script.Renew(t.Context(), w, [][]script.Renewal{renewals})[0]
+					if want := []int{script.Renewed, r.state, script.Renewed}; !slices.Equal(got.States, want) {
+						t.Fatalf("the states are %v, %v, want %v", got.States, got.Err, want)
+					}
+					if got := w.groupDump(t); got != r.after {
+						t.Errorf("under the key lies\n%s, want\n%s", got, r.after)
+					}
+					w.wantTTL(t, job, r.ttl)
+				}
+			})
+		})
+	}
+}
+
+func TestGroupInspect(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		inspect := func() ([]script.Holder, error) {
+			return script.GroupInspect(t.Context(), w, script.Group{Name: job, Fields: []string{"a", "b", "c"}})
+		}
+		if got, err := inspect(); got != nil || err != nil {
+			t.Errorf("of nothing: %v, %v", got, err)
+		}
+		group(lease, has{"a", java, 10, "4"}, has{"c", me, -1, "1"})(t, w)
+		got, err := inspect()
+		if err != nil || len(got) != 3 {
+			t.Fatalf("%v, %v", got, err)
+		}
+		for i, want := range []script.Holder{{Owner: java, Count: 4, TTL: 10 * time.Minute}, {}, {}} {
+			if got[i].Owner != want.Owner || got[i].Count != want.Count || !w.near(got[i].TTL, want.TTL) && got[i].TTL != want.TTL {
+				t.Errorf("field %d: %+v, want %+v", i, got[i], want)
+			}
+		}
+		w.must(t, "DEL", job)
+		w.hold(t, job, lease, java, "1")
+		if _, err := inspect(); driver.ClassOf(err) != driver.WrongType {
+			t.Errorf("of a plain lock: %v, want the class wrong type", err)
+		}
+	})
+}
+
+// The most values that the library admits.
+func TestGroupOfManyFields(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		g := script.Group{Name: job}
+		for i := range 1000 {
+			g.Fields = append(g.Fields, fmt.Sprintf("%022d", i))
+		}
+		wantYes := func(what string, ok bool, err error) {
+			t.Helper()
+			if !ok || err != nil {
+				t.Fatalf("%s: %v, %v", what, ok, err)
+			}
+		}
+		ok, _, err := script.GroupAcquire(t.Context(), w, g, me, lease)
+		wantYes("acquire", ok, err)
+		ok, err = script.GroupReenter(t.Context(), w, g, me, 2, lease)
+		wantYes("reenter", ok, err)
+		ok, err = script.GroupLeave(t.Context(), w, g, me, 1)
+		wantYes("leave", ok, err)
+		r := script.Renew(t.Context(), w, [][]script.Renewal{{script.GroupRenewal(g, me, lease)}})[0]
+		wantYes("renew", slices.Equal(r.States, []int{script.Renewed}), r.Err)
+		holders, err := script.GroupInspect(t.Context(), w, g)
+		wantYes("inspect", len(holders) == 1000 && holders[999].Owner == me, err)
+		ok, err = script.GroupRelease(t.Context(), w, g, me, channel, script.Classic)
+		wantYes("release", ok, err)
+		w.wantDump(t, job, "nothing")
+	})
+}
+
+func TestGroupWithoutARight(t *testing.T) {
+	server := redistest.Single(t)
+	two := group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"})
+	for name, test := range map[string]struct {
+		rights []string
+		given  given
+		after  string
+		call   func(ctx context.Context, d driver.Driver) (bool, error)
+	}{
+		"acquire": {[]string{"exists", "time", "hmget", "hset", "pexpire"}, nothing, "nothing",
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				ok, _, err := script.GroupAcquire(ctx, d, ab, me, lease)
+				return ok, err
+			}},
+		"acquire beside others": {[]string{"exists", "hexists", "hlen", "time", "hmget", "hset", "pttl", "pexpire"},
+			group(time.Minute, has{"c", java, 1, "1"}), "hash c=JAVA c:JAVA:e=+1m c:JAVA:n=1",
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				ok, _, err := script.GroupAcquire(ctx, d, ab, me, lease)
+				return ok, err
+			}},
+		"acquire after others": {[]string{"hget", "hdel"},
+			group(10*time.Minute, has{"a", java, -1, "1"}), "hash a=JAVA a:JAVA:e=-1m a:JAVA:n=1",
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				ok, _, err := script.GroupAcquire(ctx, d, ab, me, lease)
+				return ok, err
+			}},
+		"reenter": {[]string{"time", "hmget", "hget", "pttl", "pexpire", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				return script.GroupReenter(ctx, d, ab, me, 2, lease)
+			}},
+		"leave": {[]string{"hmget", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				return script.GroupLeave(ctx, d, ab, me, 1)
+			}},
+		"release": {[]string{"hmget", "hdel"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				return script.GroupRelease(ctx, d, ab, me, channel, script.Both)
+			}},
+		"renew": {[]string{"time", "hmget", "hget", "pttl", "pexpire", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				r := script.Renew(ctx, d, [][]script.Renewal{{script.GroupRenewal(ab, me, lease)}})[0]
+				return r.States != nil, r.Err
+			}},
+		"inspect": {[]string{"exists", "hexists", "hlen", "time", "hmget", "hget"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
+			func(ctx context.Context, d driver.Driver) (bool, error) {
+				h, err := script.GroupInspect(ctx, d, ab)
+				return h != nil, err
+			}},
+	} {
+		for _, right := range test.rights {
+			t.Run(name+"/"+right, func(t *testing.T) {
+				w := realWorld(t, server)
+				test.given(t, w)
+				ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
+				if ok || driver.ClassOf(err) != driver.Denied {
+					t.Errorf("%v, %v, want an error of class denied", ok, err)
+				}
+				if got := w.groupDump(t); got != test.after {
+					t.Errorf("under the key lies\n%s, want\n%s", got, test.after)
+				}
+				if w.ttl(t, job) == none {
+					t.Error("the key has no TTL")
+				}
+			})
+		}
+	}
+	t.Run("release/publish", func(t *testing.T) {
+		w := realWorld(t, server)
+		two(t, w)
+		ok, err := script.GroupRelease(t.Context(), w.login(t, "+@all", "~*", "&*", "-publish"), ab, me, channel, script.Both)
+		if !ok || driver.ClassOf(err) != driver.Denied {
+			t.Errorf("%v, %v, want true with an error of class denied", ok, err)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+-- Acquires fields of a group, all or none, for an owner that acquires them only
+-- once.
+--
+-- KEYS[1]   the group, see group.lua
+-- ARGV[1]   owner
+-- ARGV[2]   lease in ms
+-- ARGV[3..] fields
+--
+-- {1}                     acquired, or acquired by an earlier copy of this call
+-- {0, left, owner, count} some are held by others; of these, the one that has
+--                         its field longest, and for how many ms
+-- {-1}                    the key is a hash, but not that of a group
+--
+-- A repeat must not set counts back: a re-entry may have raised them since.
+--
+-- The entries that an owner left behind whose time is over are removed; with
+-- Redisson they would count when it comes back. A key without TTL would stay for
+-- ever, so it goes again if Redis does not set one.
+local key, owner, lease = KEYS[1], ARGV[1], tonumber(ARGV[2])
+local exists = redis.call('exists', key) == 1
+if exists and other(key) then return {-1} end
+local fields = {unpack(ARGV, 3)}
+local now = clock()
+local holders = redis.call('hmget', key, unpack(fields))
+local left, by, count = 0, nil, nil
+for i, field in ipairs(fields) do
+  local holder = holders[i]
+  if holder and holder ~= owner then
+    local rest = ends(key, field, holder) - now
+    if rest > left then
+      left, by, count = rest, holder, redis.call('hget', key, entry(field, holder, 'lock_count')) or '0'
+    end
+  end
+end
+if by then return {0, left, by, count} end
+
+if exists then last(key, lease, now) end
+for i, field in ipairs(fields) do
+  local holder = holders[i]
+  if holder == owner then
+    redis.call('hset', key, entry(field, owner, 'expire_time'), ms(math.max(ends(key, field, owner), now + lease)))
+  else
+    if holder then
+      redis.call('hdel', key, entry(field, holder, 'expire_time'), entry(field, holder, 'lock_count'))
+    end
+    redis.call('hset', key, field, owner, entry(field, owner, 'expire_time'), ms(now + lease), entry(field, owner, 'lock_count'), '1')
+  end
+  if not exists then
+    local limited = redis.pcall('pexpire', key, ARGV[2])
+    if limited ~= 1 then
+      redis.call('del', key)
+      return limited
+    end
+    exists = true
+  end
+end
+return {1}

@@ -1,0 +1,36 @@
+-- Releases fields of a group entirely, whatever their counts, and wakes waiters.
+--
+-- KEYS[1]     the group, see group.lua
+-- ARGV[1]     owner
+-- ARGV[2]     channel
+-- ARGV[3]     how to publish: publish, spublish, both with a space between
+-- ARGV[4..]   fields
+--
+-- {1}          released
+-- {1, reason}  released, but Redis refused to publish
+-- {0}          the owner did not have all of them; it has none of them any more
+-- {0, reason}  the same, but Redis refused to publish that
+--
+-- It is published if anything was released. What others have stays theirs; what
+-- is left of the owner's entries from a time that is over goes.
+local key, owner = KEYS[1], ARGV[1]
+local fields = {unpack(ARGV, 4)}
+local holders = redis.call('hmget', key, unpack(fields))
+local had = 0
+for i, field in ipairs(fields) do
+  if holders[i] == owner then
+    redis.call('hdel', key, field, entry(field, owner, 'expire_time'), entry(field, owner, 'lock_count'))
+    had = had + 1
+  elseif holders[i] then
+    redis.call('hdel', key, entry(field, owner, 'expire_time'), entry(field, owner, 'lock_count'))
+  end
+end
+local reply = {0}
+if had == #fields then reply[1] = 1 end
+if had > 0 then
+  for command in string.gmatch(ARGV[3], '%S+') do
+    local sent = redis.pcall(command, ARGV[2], '0')
+    if type(sent) == 'table' and sent.err then reply[2] = sent.err end
+  end
+end
+return reply
