@@ -622,6 +622,26 @@ func TestRWLockFixedReadLeaseEnds(t *testing.T) {
 	})
 }
 
+// A reader is renewed as any lock, also with a lease shorter than the intervals
+// at which its lock is looked after.
+func TestRWLockReaderIsRenewed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		for _, lease := range []time.Duration{100 * time.Millisecond, 3 * time.Second, 30 * time.Second, 10 * time.Minute} {
+			c, _ := open(t, s, &mortise.Options{Lease: lease})
+			other, _ := open(t, s, nil)
+			hold, ctx := must(t, c.RWLock("doc").Read(), t.Context())
+			for range 50 {
+				time.Sleep(lease / 4)
+				wantRefused(t, other.RWLock("doc").Write(), hold.Owner())
+			}
+			if ctx.Err() != nil {
+				t.Errorf("with a lease of %v: %v", lease, context.Cause(ctx))
+			}
+			mustUnlock(t, hold)
+		}
+	})
+}
+
 // A reader learns that it was lost, whatever the way, and a late unlock harms
 // nobody.
 func TestRWLockReaderIsLost(t *testing.T) {

@@ -59,6 +59,19 @@ func TestGuardedLeaseIsRenewed(t *testing.T) {
 	})
 }
 
+// It is renewed every third of its lease if that is more often.
+func TestGuardedLeaseIsRenewedEveryThird(t *testing.T) {
+	virtual(t, func(b *bench) {
+		b.extends(watchdog.Renewed)
+		l := b.lease("a")
+		l.Guard = time.Minute
+		b.Add(l, time.Now(), trust, true)
+		b.at(35 * time.Second)
+		b.wantTimes("a", 10*time.Second, 20*time.Second, 30*time.Second)
+		b.wantKept("a")
+	})
+}
+
 // To be renewed is to be renewed in time, even if the next look was far away.
 func TestGuardedLeaseBecomesRenewed(t *testing.T) {
 	virtual(t, func(b *bench) {

@@ -91,8 +91,8 @@ func New(config Config) *Watchdog {
 func (w *Watchdog) Add(l *Lease, start time.Time, trust time.Duration, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l.until = start.Add(trust)
-	l.renew, l.next = renew, start.Add(l.period())
+	l.until, l.renew = start.Add(trust), renew
+	l.next = start.Add(l.period()) // which depends on renew
 	if w.closed {
 		return
 	}
