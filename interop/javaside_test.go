@@ -115,7 +115,11 @@ func (j *thread) state(t testing.TB, name string) javaState {
 // owner returns the holder that Redisson writes for the thread.
 func (j *thread) owner(t testing.TB) string {
 	t.Helper()
-	return result[string](t, j.send("owner"))
+	owner := result[string](t, j.send("owner"))
+	if j.kind == "write" {
+		owner += ":write"
+	}
+	return owner
 }
 
 // result waits for the answer and returns what the command returned.

@@ -25,7 +25,7 @@ const peerEnv = "MORTISE_INTEROP_PEER"
 type peerOrders struct {
 	Transport string
 	Addr      string
-	Kind      string // a key of lockKinds
+	Kind      string // as kindOf takes it
 	Name      string
 }
 
@@ -53,7 +53,7 @@ func holdAsOrdered() error {
 	if err != nil {
 		return err
 	}
-	hold, held, err := lockKinds[orders.Kind].open(client, orders.Name, mortise.LockOptions{}).Lock(context.Background())
+	hold, held, err := kindOf(orders.Kind).open(client, orders.Name, mortise.LockOptions{}).Lock(context.Background())
 	if err != nil {
 		return err
 	}
