@@ -1,0 +1,313 @@
+package mortise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// composite is what a hold stands on that is made of several: the members. It
+// lasts as long as need of them do.
+type composite struct {
+	name  string
+	owner *owner
+	total int // members there are to be
+	need  int
+	// fallen is called after a member has ended and the whole has not. It must
+	// not block. It is nil for a MultiLock, which ends then.
+	fallen func(m *member)
+
+	mu       sync.Mutex // guards what follows
+	hold     *Hold
+	members  []*member // those that were taken, and did not end since
+	gone     int       // how many have ended since
+	formed   bool      // all that are needed were taken
+	released bool
+	end      *ending // of a hold that was lost
+}
+
+// ending is the loss of the member with which a composite was lost.
+type ending struct {
+	of  *member
+	why error
+}
+
+// member is one lock of a composite, held.
+type member struct {
+	of   *locker
+	nth  int // among all there are to be
+	hold *Hold
+}
+
+func (m *member) lease() *lease { return m.hold.of.(*lease) } // composites do not nest
+
+// newComposite begins a hold whose context descends from parent. Its members
+// are to be taken with that context.
+func newComposite(parent context.Context, name string, total, need int) *composite {
+	c := &composite{name: name, owner: ownerOf(parent), total: total, need: need}
+	if c.owner == nil {
+		c.owner = new(owner)
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	c.hold = &Hold{of: c, ctx: &holdContext{Context: ctx, of: c}, cancel: cancel}
+	return c
+}
+
+// join adds a member that was taken. It reports false if it comes too late.
+func (c *composite) join(m *member) bool {
+	c.mu.Lock()
+	if c.released || c.end != nil {
+		c.mu.Unlock()
+		return false
+	}
+	c.members = append(c.members, m)
+	c.mu.Unlock()
+	m.lease().watchFor(m.hold, func(why error) { c.fell(m, why) })
+	return true
+}
+
+// form is the end of taking members. It fails if too few of them are left.
+func (c *composite) form() error {
+	c.expire()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil {
+		return c.about(c.end.of, c.end.why)
+	}
+	c.formed = true
+	return nil
+}
+
+// fell notes that a member has ended.
+func (c *composite) fell(m *member, why error) {
+	c.mu.Lock()
+	i := slices.Index(c.members, m)
+	if i < 0 || c.released || c.end != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.members = slices.Delete(c.members, i, i+1)
+	c.gone++
+	enough := len(c.members) >= c.need
+	if !c.formed {
+		enough = c.gone <= c.total-c.need
+	}
+	if !enough {
+		c.end = &ending{m, why}
+	}
+	c.mu.Unlock()
+	if enough {
+		c.fallen(m)
+		return
+	}
+	if c.fallen != nil {
+		why = c.about(m, why)
+	}
+	c.hold.cancel(&Error{Op: "hold", Name: m.of.name, Err: why})
+}
+
+// about says of which member an error is.
+func (c *composite) about(m *member, err error) error {
+	if c.fallen != nil {
+		return fmt.Errorf("server %d of %d: %w", m.nth+1, c.total, err)
+	}
+	return fmt.Errorf("%q: %w", m.of.name, err)
+}
+
+// held returns the members.
+func (c *composite) held() []*member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.members)
+}
+
+// finish marks the hold as released, and returns the members to give back. It
+// fails if the hold was lost before, or released.
+func (c *composite) finish(why error) (members []*member, err error) {
+	c.expire()
+	c.mu.Lock()
+	switch {
+	case c.released:
+		err = ErrReleased
+	case c.end != nil:
+		err = c.about(c.end.of, c.end.why)
+		fallthrough
+	default:
+		members = slices.Clone(c.members)
+	}
+	c.released = true
+	c.mu.Unlock()
+	c.hold.cancel(why)
+	return members, err
+}
+
+// What follows makes a composite something that a hold stands on.
+
+func (c *composite) actor() *owner { return c.owner }
+func (c *composite) fence() int64  { return 0 }
+
+func (c *composite) label() (name, id string) {
+	var ids []string
+	for _, m := range c.held() {
+		if id := m.lease().id; !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return c.name, strings.Join(ids, ", ")
+}
+
+// until is when the last member ends that is needed, as things stand.
+func (c *composite) until() time.Time {
+	var ends []time.Time
+	for _, m := range c.held() {
+		ends = append(ends, m.lease().until())
+	}
+	if len(ends) < c.need {
+		return time.Time{}
+	}
+	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+	return ends[c.need-1]
+}
+
+func (c *composite) expire() {
+	for _, m := range c.held() {
+		m.lease().expire()
+	}
+}
+
+func (c *composite) valid(*Hold) bool {
+	alive := 0
+	for _, m := range c.held() {
+		if m.lease().valid(m.hold) {
+			alive++
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return alive >= c.need && !c.released && c.end == nil
+}
+
+// unlock gives back all members at the same time. It returns as soon as others
+// can have the whole; the rest is given back in the background.
+func (c *composite) unlock(*Hold) error {
+	members, lost := c.finish(ErrReleased)
+	results := giveBack(members)
+	errs := make([]error, c.total) // in the order of the members
+	left := len(members)
+	for range members {
+		if r := <-results; r.err != nil {
+			errs[r.of.nth] = c.about(r.of, r.err)
+		} else if left--; left <= c.total-c.need {
+			return lost
+		}
+	}
+	if lost != nil {
+		return lost
+	}
+	return errors.Join(errs...)
+}
+
+// given is what came of giving one member back.
+type given struct {
+	of  *member
+	err error
+}
+
+// giveBack releases members, all at the same time, in the background. The
+// result of each comes when it is there.
+func giveBack(members []*member) <-chan given {
+	results := make(chan given, len(members))
+	for _, group := range groups(members) {
+		run := func(context.Context) {
+			for i, err := range releaseAtOnce(group) {
+				results <- given{group[i], err}
+			}
+		}
+		if !group[0].of.client.background(run) {
+			run(nil) // closed: it ends at once
+		}
+	}
+	return results
+}
+
+// groups puts together what one script can release.
+func groups(members []*member) (groups [][]*member) {
+	for _, m := range members {
+		i := slices.IndexFunc(groups, func(g []*member) bool { return atOnce(g[0].of, m.of) })
+		if i < 0 {
+			groups = append(groups, []*member{m})
+		} else {
+			groups[i] = append(groups[i], m)
+		}
+	}
+	return groups
+}
+
+// atOnce reports whether one script can work with both locks: plain ones of one
+// client, and on a cluster of one slot.
+func atOnce(a, b *locker) bool {
+	_, plainA := a.kind.(*Lock)
+	_, plainB := b.kind.(*Lock)
+	return plainA && plainB && a.client == b.client &&
+		(!a.client.cluster.Load() || keyspace.Slot(a.name) == keyspace.Slot(b.name))
+}
+
+// releaseAtOnce releases the members of one group, with one script where it can.
+func releaseAtOnce(group []*member) []error {
+	errs := make([]error, len(group))
+	if len(group) == 1 {
+		errs[0] = group[0].lease().unlock(group[0].hold)
+		return errs
+	}
+	c := group[0].of.client
+	var last []int // those whose last hold this is
+	var locks []script.Release
+	var end time.Time
+	for i, m := range group {
+		l := m.lease()
+		rest, err := l.withdraw(m.hold)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		defer l.pass()
+		if end = latest(end, l.until()); rest > 0 {
+			ctx, cancel := l.whileTrusted()
+			errs[i] = l.leave(ctx, rest)
+			cancel()
+		} else if err := l.retire(); err != nil {
+			errs[i] = err
+		} else {
+			last = append(last, i)
+			locks = append(locks, script.Release{Key: l.place.name, Owner: l.id, Channel: m.of.kind.channel()})
+		}
+	}
+	if len(last) == 0 {
+		return errs
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), end)
+	defer cancel()
+	var released []bool
+	doubt, err := c.call(ctx, -1, func(ctx context.Context) (err error) {
+		released, err = script.MultiRelease(ctx, c.driver, locks, *c.announce.Load())
+		return err
+	})
+	for j, i := range last {
+		errs[i] = group[i].lease().settle(released != nil && released[j], doubt, err)
+	}
+	return errs
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
