@@ -61,17 +61,30 @@ func (j *thread) lockLater(name string, lease time.Duration) *reply {
 func (j *thread) waitFor(t testing.TB, name string, lease time.Duration) *reply {
 	t.Helper()
 	waiting := j.lockLater(name, lease)
+	j.awaitParked(t, waiting, name)
+	return waiting
+}
+
+// awaitParked returns when the thread sleeps until it is woken, in a command
+// that was sent before. It must not end: somebody else has what it wants.
+func (j *thread) awaitParked(t testing.TB, waiting *reply, what string) {
+	t.Helper()
 	observer := j.agent.thread("observer")
 	redistest.Eventually(t, "Java thread "+j.name+" parked", func() error {
 		switch parked := result[bool](t, observer.send("parked", j.name)); {
 		case waiting.answered():
-			t.Fatalf("Java thread %s does not wait for %s, which somebody else holds", j.name, name)
+			t.Fatalf("Java thread %s does not wait for %s, which somebody else has", j.name, what)
 		case !parked:
 			return errors.New("it is on its way")
 		}
 		return nil
 	})
-	return waiting
+}
+
+// interrupt interrupts the thread in whatever it waits for.
+func (j *thread) interrupt(t testing.TB) {
+	t.Helper()
+	j.agent.thread("observer").send("interrupt", j.name).must(t)
 }
 
 // tryLock attempts to take the lock for the given time, 0 for a single

@@ -5,8 +5,6 @@ package interop
 import (
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/mortise-go/mortise"
@@ -27,30 +25,14 @@ type fleet struct {
 func fleetsOf(t testing.TB, version string) []fleet {
 	t.Helper()
 	const sharded, classic, both = "Lock, cluster, sharded", "Lock, cluster, classic", "Lock, cluster, Go both"
-	if !atLeast(t, version, 3, 22) {
+	if !atLeast(t, version, "3.22.0") {
 		return []fleet{{classic, "", mortise.PubSubClassic}, {both, "", mortise.PubSubBoth}}
 	}
 	fleets := []fleet{{sharded, "", mortise.PubSubAuto}, {both, "", mortise.PubSubBoth}}
-	if atLeast(t, version, 3, 29) {
+	if atLeast(t, version, "3.29.0") {
 		fleets = append(fleets, fleet{classic, "off", mortise.PubSubClassic})
 	}
 	return fleets
-}
-
-func atLeast(t testing.TB, version string, major, minor int) bool {
-	t.Helper()
-	words := strings.Split(version, ".")
-	if len(words) < 2 {
-		t.Fatalf("%q is not a version", version)
-	}
-	var n [2]int
-	for i := range n {
-		var err error
-		if n[i], err = strconv.Atoi(words[i]); err != nil {
-			t.Fatalf("%q is not a version: %v", version, err)
-		}
-	}
-	return n[0] > major || n[0] == major && n[1] >= minor
 }
 
 // TestLockInCluster tries what a cluster can change: whether messages arrive.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,12 +69,36 @@ func redissons(t testing.TB) []string {
 	return strings.Fields(string(text))
 }
 
+// atLeast reports whether a release of Redisson is the given one or a later
+// one. Every release is at least "".
+func atLeast(t testing.TB, version, since string) bool {
+	t.Helper()
+	if since == "" {
+		return true
+	}
+	return slices.Compare(numbers(t, version), numbers(t, since)) >= 0
+}
+
+func numbers(t testing.TB, version string) []int {
+	t.Helper()
+	var all []int
+	for _, word := range strings.Split(version, ".") {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatalf("%q is not a release: %v", version, err)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
 // world is one Redis with both sides on it: a Java agent with a release of
 // Redisson, and Go clients over one transport.
 type world struct {
 	version   string
 	transport string
 	nodes     []*redistest.Server // one, or the masters of cluster
+	servers   []*redistest.Server // each on its own, for locks over several; the first is also the node
 	cluster   *redistest.ClusterSet
 	sharded   string         // the agent's sharded mode, cluster only
 	pubsub    mortise.PubSub // the Go clients' mode, cluster only
@@ -84,6 +109,19 @@ type world struct {
 func newWorld(t testing.TB, version, transport string) *world {
 	t.Helper()
 	w := &world{version: version, transport: transport, nodes: []*redistest.Server{redistest.Single(t)}, kind: lockKinds["Lock"]}
+	w.java = w.startAgent(t)
+	return w
+}
+
+// newServers returns a world with n servers that know nothing of each other.
+// The agent's "redlock" and "servers" locks are on all of them.
+func newServers(t testing.TB, version, transport string, n int) *world {
+	t.Helper()
+	w := &world{version: version, transport: transport, kind: lockKinds["Lock"]}
+	for range n {
+		w.servers = append(w.servers, redistest.Single(t))
+	}
+	w.nodes = w.servers[:1]
 	w.java = w.startAgent(t)
 	return w
 }
@@ -105,9 +143,11 @@ func (w *world) serverOf(t testing.TB, key string) *redistest.Server {
 // startAgent starts a further Java process, for a test that kills it.
 func (w *world) startAgent(t testing.TB) *agent {
 	t.Helper()
-	return startAgent(t, w.version, agentOptions{
-		Address: w.nodes[0].Addr(), Watchdog: shortLease, Cluster: w.cluster != nil, Sharded: w.sharded,
-	})
+	options := agentOptions{Address: w.nodes[0].Addr(), Watchdog: shortLease, Cluster: w.cluster != nil, Sharded: w.sharded}
+	for _, server := range w.servers {
+		options.Redlock = append(options.Redlock, server.Addr())
+	}
+	return startAgent(t, w.version, options)
 }
 
 // thread returns the Java thread of that name, to work with the kind of lock
@@ -123,7 +163,13 @@ func (w *world) lock(c *mortise.Client, name string, options ...mortise.LockOpti
 // whose watchdog renews the given lease.
 func (w *world) client(t testing.TB, lease time.Duration) *mortise.Client {
 	t.Helper()
-	client, closeAll, err := openClient(w.transport, w.nodes[0].Addr(), w.cluster != nil, mortise.Options{Lease: lease, PubSub: w.pubsub})
+	return w.clientAt(t, w.nodes[0], lease)
+}
+
+// clientAt is client for the given one of the world's servers.
+func (w *world) clientAt(t testing.TB, server *redistest.Server, lease time.Duration) *mortise.Client {
+	t.Helper()
+	client, closeAll, err := openClient(w.transport, server.Addr(), w.cluster != nil, mortise.Options{Lease: lease, PubSub: w.pubsub})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,8 @@ final class Threads {
 
     /**
      * {@code parked THREAD}: whether that thread sleeps until a message or a timeout. A waiter subscribes, tries once
-     * more, and sleeps only then; before that it would get a released lock without any message.
+     * more, and sleeps only then; before that it would get a released lock without any message. Never true of
+     * fenced.lockToken and tryLockToken: there the whole wait is one future.
      */
     static boolean parked(String name) {
         for (Map.Entry<Thread, StackTraceElement[]> running : Thread.getAllStackTraces().entrySet()) {
