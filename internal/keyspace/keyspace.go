@@ -63,6 +63,23 @@ func ElectionNews(name string) string { return prefixed("mortise:election_news",
 // out, and of the instants at which they expire.
 func PermitExpiries(name string) string { return braced(name) + ":timeout" }
 
+// SemaphoreChannel is the channel on which permits of the semaphore name, of
+// either kind, are announced.
+func SemaphoreChannel(name string) string { return prefixed("redisson_sc", name) }
+
+// Claims is the hash of those who wait for permits of the semaphore name, of
+// either kind, and of how many mortise clients leave to each.
+func Claims(name string) string { return prefixed("mortise:claim", name) }
+
+// LatchChannel is the channel on which the opening of the latch name is
+// announced. Redisson puts the name in braces even if it has some, so that on a
+// cluster the channel of such a name lies elsewhere than its key.
+func LatchChannel(name string) string { return "redisson_countdownlatch__channel__{" + name + "}" }
+
+// Operation is the key that remembers for a while what an operation on name did,
+// so that a repeat changes nothing.
+func Operation(name, id string) string { return prefixed("mortise:op", name) + ":" + id }
+
 func prefixed(prefix, name string) string { return prefix + ":" + braced(name) }
 
 // braced is name in braces, unless it has some.

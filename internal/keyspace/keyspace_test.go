@@ -43,6 +43,32 @@ func TestElectionNamesFollowTheBraceRule(t *testing.T) {
 	}
 }
 
+func TestSemaphoreNamesFollowTheBraceRule(t *testing.T) {
+	for name, want := range map[string][3]string{
+		"job":      {"redisson_sc:{job}", "mortise:claim:{job}", "mortise:op:{job}:1f"},
+		"{t}:x":    {"redisson_sc:{t}:x", "mortise:claim:{t}:x", "mortise:op:{t}:x:1f"},
+		"a{b}c{d}": {"redisson_sc:a{b}c{d}", "mortise:claim:a{b}c{d}", "mortise:op:a{b}c{d}:1f"},
+	} {
+		if got := [3]string{SemaphoreChannel(name), Claims(name), Operation(name, "1f")}; got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestLatchChannelIsAlwaysWrapped(t *testing.T) {
+	for name, want := range map[string]struct {
+		channel  string
+		together bool
+	}{
+		"job":   {"redisson_countdownlatch__channel__{job}", true},
+		"{t}:x": {"redisson_countdownlatch__channel__{{t}:x}", false},
+	} {
+		if got := LatchChannel(name); got != want.channel || (Slot(got) == Slot(name)) != want.together {
+			t.Errorf("%q: %q in slot %d beside %d, want %+v", name, got, Slot(got), Slot(name), want)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	tests := []struct {
 		name        string

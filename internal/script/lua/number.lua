@@ -1,0 +1,39 @@
+-- The first part of the scripts that change a number which has no owner: that of
+-- a semaphore or a latch.
+--
+-- KEYS[1]  the number: string, in decimal
+-- KEYS[2]  the record: string, what this operation did, for a while, so that a
+--          repeat changes nothing and gets the same answer; mortise's own
+-- ARGV[1]  for how long the record is kept, in ms
+local number, record = KEYS[1], KEYS[2]
+
+-- The number, and whether there is one: 0 and false if not. Nothing at all if
+-- what lies there is none, or none that Lua can count with.
+local function read()
+  local text = redis.call('get', number)
+  if not text then return 0, false end
+  if text ~= '0' and not string.match(text, '^%-?[1-9]%d*$') or #text > 17 then return end
+  local n = tonumber(text)
+  if math.abs(n) <= 9007199254740991 then return n, true end
+end
+
+local function remember(outcome) redis.call('set', record, outcome, 'px', ARGV[1]) end
+
+-- Makes the change of the number. Where Redis refuses it, the record goes again.
+local function change(...)
+  local result = redis.pcall(...)
+  if type(result) == 'table' and result.err then redis.pcall('del', record) end
+  return result
+end
+
+-- Announces on a channel, by the commands that ARGV has from the n-th on. Returns
+-- what Redis objected. It is the last thing that a script does, and protected:
+-- were it to fail the script, the change would be hidden.
+local function announce(n, channel, message)
+  local objection
+  for i = n, #ARGV do
+    local sent = redis.pcall(ARGV[i], channel, message)
+    if type(sent) == 'table' and sent.err then objection = sent.err end
+  end
+  return objection
+end

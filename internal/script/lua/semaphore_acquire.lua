@@ -1,0 +1,25 @@
+-- Takes permits, if there are as many besides those that others claimed before.
+--
+-- KEYS[1], KEYS[2], ARGV[1]  as in number.lua
+-- KEYS[3]  the claims, see claims.lua
+-- ARGV[2]  how many
+-- ARGV[3]  waiter, who claims them otherwise; '' for one that does not wait
+--
+-- {1}                  taken, or taken by an earlier copy of this call
+-- {0, available, left} there are not enough; so many have to be left to others
+-- {-1}                 what lies there is no number
+local outcome, waiter, n = redis.call('get', record), ARGV[3], tonumber(ARGV[2])
+if outcome == 'taken' then return {1} end
+local available = read()
+if not available then return {-1} end
+local left, order, _, ended = claimed(KEYS[3], waiter)
+if outcome or available - n < left then -- an outcome is that of semaphore_undo.lua
+  local objection
+  if waiter ~= '' and not outcome then objection = claim(KEYS[3], waiter, order, n, ended) end
+  return objection or {0, available, left}
+end
+if waiter ~= '' then redis.call('hdel', KEYS[3], waiter) end
+remember('taken')
+local rest = change('decrby', number, n)
+if type(rest) == 'table' then return rest end
+return {1}

@@ -1,0 +1,16 @@
+-- Takes all permits of a semaphore, also a negative number of them. As with
+-- Redisson, a TTL does not stay, and nobody is told.
+--
+-- KEYS, ARGV[1]  as in number.lua
+--
+-- {1, n} so many were taken, or were taken by an earlier copy of this call
+-- {-1}   what lies there is no number
+local outcome = redis.call('get', record)
+if outcome then return {1, tonumber(outcome)} end
+local available, exists = read()
+if not available then return {-1} end
+if not exists then return {1, 0} end
+remember(string.format('%d', available))
+local done = change('set', number, '0')
+if done.err then return done end
+return {1, available}

@@ -1,0 +1,87 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+)
+
+var (
+	numberRead   = load("number_read", "number")
+	numberSet    = load("number_set", "number")
+	numberDelete = load("number_delete", "number")
+)
+
+// Remembered is for how long Redis knows what an operation without an owner did.
+// A copy of it that arrives later would be taken for a new one.
+const Remembered = 5 * time.Minute
+
+// MaxNumber is the highest number that Redisson can count to.
+const MaxNumber = 1<<31 - 1
+
+// ErrNumber is returned where a name holds a string that is no number, or none
+// that can be counted with.
+var ErrNumber = &driver.Error{Class: driver.WrongType, Err: errors.New("the key is a string, but no number that can be counted with")}
+
+// counting is a call of a script that changes the number key, as the operation
+// with that id.
+func counting(s *driver.Script, key, id string, p Publish, args ...string) driver.Call {
+	return driver.Call{
+		Script: s, Keys: []string{key, keyspace.Operation(key, id)},
+		Args: append(append([]string{millis(Remembered)}, args...), p.commands()...),
+	}
+}
+
+// counted runs a script that answers with a status, and checks its form. Of a
+// change that was made, err may say that nobody could be told.
+func counted(ctx context.Context, d driver.Driver, call driver.Call, numbers int) (v driver.Value, done bool, err error) {
+	v, err = d.Eval(ctx, call)
+	if err != nil {
+		return v, false, err
+	}
+	switch {
+	case v.At(0).Kind() != driver.Int:
+		return v, false, unexpected(call.Script, v)
+	case v.At(0).Int() == -1:
+		return v, false, ErrNumber
+	case v.At(0).Int() != 1:
+		return v, false, nil
+	case v.Len() <= numbers:
+		return v, false, unexpected(call.Script, v)
+	}
+	if reason := v.At(1 + numbers).Str(); reason != "" {
+		err = &driver.Error{Class: driver.ClassifyReply(reason), Err: errors.New("done, but Redis refused to tell those who wait: " + reason)}
+	}
+	return v, true, err
+}
+
+// NumberRead reads the number of a semaphore or a latch: 0 if there is none.
+func NumberRead(ctx context.Context, d driver.Driver, key string) (int64, error) {
+	v, done, err := counted(ctx, d, driver.Call{Script: numberRead, Keys: []string{key}}, 0)
+	if !done || err != nil {
+		return 0, err
+	}
+	if v.Len() != 2 {
+		return 0, unexpected(numberRead, v)
+	}
+	return v.At(1).Int(), nil
+}
+
+// NumberSet sets a number if there is none, and announces that with a message.
+// It reports false if there was one. With set true, err may still say, with
+// class Denied, that those who wait could not be told.
+func NumberSet(ctx context.Context, d driver.Driver, key, id string, n int, channel, message string, p Publish) (set bool, err error) {
+	_, set, err = counted(ctx, d, counting(numberSet, key, id, p, strconv.Itoa(n), channel, message), 0)
+	return set, err
+}
+
+// NumberDelete deletes a number, and announces that with a message. It reports
+// false if there was none; as with [NumberSet] it may report true with an error.
+func NumberDelete(ctx context.Context, d driver.Driver, key, id, channel, message string, p Publish) (deleted bool, err error) {
+	_, deleted, err = counted(ctx, d, counting(numberDelete, key, id, p, channel, message), 0)
+	return deleted, err
+}
