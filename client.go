@@ -210,6 +210,10 @@ func (c *Client) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog
 	return answers
 }
 
+// renewWords is how many arguments renewals may have that share a script. Most
+// have a few; those of a GroupLock have one for each value.
+const renewWords = 2000
+
 // group puts leases that one script may renew together into one group: those
 // of one kind, on one server, and on a cluster of one slot.
 func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Renewal, members [][]int) {
@@ -218,6 +222,7 @@ func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Renewal, mem
 		slot   uint16
 	}
 	last := make(map[together]int) // its group that has room
+	var words []int                // of each group's arguments
 	cluster := c.cluster.Load()
 	for i, w := range leases {
 		l := w.Of.(*lease)
@@ -231,12 +236,13 @@ func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Renewal, mem
 			t.slot = keyspace.Slot(r.Key)
 		}
 		g, ok := last[t]
-		if !ok || len(groups[g]) == script.RenewBatch {
+		if !ok || len(groups[g]) == script.RenewBatch || words[g]+len(r.Args) > renewWords {
 			g = len(groups)
-			groups, members = append(groups, nil), append(members, nil)
+			groups, members, words = append(groups, nil), append(members, nil), append(words, 0)
 			last[t] = g
 		}
 		groups[g] = append(groups[g], r)
+		words[g] += len(r.Args)
 		members[g] = append(members[g], i)
 	}
 	return groups, members

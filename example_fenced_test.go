@@ -51,3 +51,27 @@ func ExampleSpinLock() {
 	// counted
 	// <nil>
 }
+
+// Several accounts at once, in whatever order they are named.
+func ExampleGroupLock() {
+	server := memredis.New()
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+	ctx := context.Background()
+
+	hold, _, err := client.GroupLock("accounts", "alice", "bob").Lock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, _, err = client.GroupLock("accounts", "bob", "carol").TryLock(ctx)
+	fmt.Println("bob is free:", err == nil)
+	other, _, err := client.GroupLock("accounts", "carol", "dave").TryLock(ctx)
+	fmt.Println("carol and dave are free:", err == nil)
+	fmt.Println(other.Unlock(), hold.Unlock())
+	// Output:
+	// bob is free: false
+	// carol and dave are free: true
+	// <nil> <nil>
+}

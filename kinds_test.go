@@ -38,6 +38,10 @@ var kinds = map[string]kind{
 		"fenced_acquire", "fenced_reenter", "lock_leave", "lock_release"},
 	"SpinLock": {func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.SpinLock(name).With(o) },
 		"lock_acquire", "lock_reenter", "lock_leave", "lock_release"},
+	"GroupLock": {func(c *mortise.Client, name string, o mortise.LockOptions) taker {
+		return c.GroupLock(name, "a", "b", "").With(o)
+	},
+		"group_acquire", "group_reenter", "group_leave", "group_release"},
 	"FairLock": {func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.FairLock(name).With(o) },
 		"fair_acquire", "lock_reenter", "lock_leave", "fair_release"},
 	"RWLock.Write": {func(c *mortise.Client, name string, o mortise.LockOptions) taker {

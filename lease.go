@@ -106,7 +106,7 @@ func (l *lease) state() error {
 
 // What follows makes a lease something that holds stand on.
 
-func (l *lease) label() (name, id string) { return l.place.name, l.id }
+func (l *lease) label() (name, id string) { return l.watch.Key, l.id }
 func (l *lease) actor() *owner            { return l.owner }
 func (l *lease) until() time.Time         { return l.client.watchdog.Until(&l.watch) }
 func (l *lease) expire()                  { l.client.watchdog.Expire(&l.watch) }
@@ -323,11 +323,11 @@ func (l *lease) drop(h *Hold) int {
 }
 
 // bury forgets a lease that was lost, after its last hold was given back. If
-// Redis may still have it, it is released there, now that the work it
-// protected is known to have stopped.
+// Redis may still have it, or of a group a part of it, it is released there, now
+// that the work it protected is known to have stopped.
 func (l *lease) bury(why error) {
 	l.owner.remove(l)
-	if lost, ok := why.(*LostError); ok && (lost.Reason == LostUnreachable || lost.Reason == LostExpired) {
+	if lost, ok := why.(*LostError); ok && (lost.Reason == LostUnreachable || lost.Reason == LostExpired || l.place.use == useGroup) {
 		l.client.abandon(l.kind, l.id, l.reach())
 	}
 }

@@ -19,6 +19,7 @@ type locker struct {
 	kind    primitive
 	place   place
 
+	flaw  error         // what is wrong with how the lock was asked for
 	mark  string        // what the ids of its leases end with
 	guard time.Duration // how often its leases are looked after at least; 0 if they need not be
 
@@ -142,6 +143,9 @@ func (c *Client) because(err error) error {
 func (k *locker) sound() error {
 	if err := k.client.check(k.name); err != nil {
 		return err
+	}
+	if k.flaw != nil {
+		return k.flaw
 	}
 	return k.options.validate(k.client.options.Lease)
 }

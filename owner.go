@@ -52,6 +52,13 @@ func (o *owner) lease(c *Client, p place) *lease {
 	return nil
 }
 
+// all returns the owner's leases.
+func (o *owner) all() []*lease {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]*lease(nil), o.leases...)
+}
+
 func (o *owner) add(l *lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,0 +1,275 @@
+package mortise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/fieldhash"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// GroupLock locks any values of a group at once, all or none: two GroupLocks of
+// one group exclude each other if they have a value in common. It is the
+// counterpart of Redisson's getMultiLock(group, values), since 3.38, where
+// Redisson is set to StringCodec. One round trip takes a thousand values as it
+// takes one, and no order of taking them can dead-lock.
+//
+// In Redis the values of a group are fields of one hash, each with an owner, a
+// count and an end of its own. A value whose holder has died is free when its
+// lease is over.
+//
+// An owner re-enters with the same values. Taking others that overlap with what
+// it holds fails at once with [ErrReentry], because it would wait for itself;
+// values that do not overlap are another lock.
+//
+// What it does not guarantee, beyond what Lock does not: anything against
+// Redisson clients whose clock is wrong. They compare the end of a lease with
+// their own clock, mortise with that of the server; one that is fast by more
+// than a lease takes what others still hold. And there is no order in which
+// those who wait are served; goroutines of one client that wait for the same
+// values are served as they came.
+type GroupLock struct {
+	locker
+	fields []string // sorted, each once
+}
+
+// MaxValues is the most values that a [GroupLock] takes.
+const MaxValues = 1000
+
+// GroupLock returns the lock on values of the group; see [Client.Lock] for names
+// of groups. Values are any text, also the empty one; one that is given twice
+// counts once. There must be one at least, and [MaxValues] at most. It does no
+// I/O.
+func (c *Client) GroupLock(group string, values ...string) *GroupLock {
+	k := &GroupLock{locker: locker{object: object{c, group}}}
+	switch {
+	case len(values) == 0:
+		k.flaw = invalid("no values are given; a GroupLock needs one at least")
+	case len(values) > MaxValues:
+		k.flaw = invalid("%d values are given; a GroupLock takes %d at most", len(values), MaxValues)
+	default:
+		k.fields = make([]string, len(values))
+		for i, value := range values {
+			k.fields[i] = fieldhash.Of(value)
+		}
+		slices.Sort(k.fields)
+		k.fields = slices.Compact(k.fields)
+	}
+	return k.only(k.fields)
+}
+
+// only returns the same lock with these fields.
+func (k *GroupLock) only(fields []string) *GroupLock {
+	k = &GroupLock{locker: k.locker, fields: fields}
+	// No name contains what stands between the parts.
+	k.place = place{use: useGroup, name: k.name + "\n" + strings.Join(fields, "")}
+	k.kind = k
+	return k
+}
+
+// With returns the same lock, to be taken with these options.
+func (k *GroupLock) With(options LockOptions) *GroupLock {
+	k = k.only(k.fields)
+	k.options = options
+	return k
+}
+
+// Inspect reads from the master who holds any of the values. The TTL is that of
+// the value which is held longest, and the count of a holder says how many of
+// the values it has. It changes nothing and waits for nothing but Redis' answer.
+// A name that is used for something else is no error here: [State.Kind] says so.
+// [Client.Inspect] tells of all values of the group, also of those whose holder's
+// time is over.
+//
+// Errors: [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the error
+// of ctx.
+func (k *GroupLock) Inspect(ctx context.Context) (State, error) {
+	s := State{Name: k.name, Kind: KindGroupLock}
+	held, err := k.holders(ctx, "inspect")
+	if errors.Is(err, ErrWrongKind) {
+		return k.client.Inspect(ctx, k.name)
+	}
+	for _, h := range held {
+		s.Locked, s.TTL = true, max(s.TTL, h.until)
+		s.Holders = append(s.Holders, Holder{Owner: h.owner, Count: len(h.fields)})
+		if o := ownerOf(ctx); o != nil {
+			if l := o.lease(k.client, k.place); l != nil && l.id == h.owner && l.state() == nil {
+				s.Mine = true
+			}
+		}
+	}
+	if err == nil && !s.Locked {
+		s.Kind = KindNone
+	}
+	return s, err
+}
+
+// groupHolder is who has some of the values.
+type groupHolder struct {
+	owner  string
+	fields []string
+	until  time.Duration // the longest
+}
+
+// holders reads who has any of the values, sorted by owner.
+func (k *GroupLock) holders(ctx context.Context, op string) (held []groupHolder, err error) {
+	if k.flaw != nil {
+		return nil, &Error{Op: op, Name: k.name, Err: k.flaw}
+	}
+	var by []script.Holder // of each field
+	err = k.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
+		by, err = script.GroupInspect(ctx, k.client.driver, k.group())
+		return err
+	})
+	index := make(map[string]int)
+	for i, h := range by {
+		if h.Owner == "" {
+			continue
+		}
+		at, ok := index[h.Owner]
+		if !ok {
+			at = len(held)
+			index[h.Owner] = at
+			held = append(held, groupHolder{owner: h.Owner})
+		}
+		held[at].fields = append(held[at].fields, k.fields[i])
+		held[at].until = max(held[at].until, h.TTL)
+	}
+	slices.SortFunc(held, func(a, b groupHolder) int { return strings.Compare(a.owner, b.owner) })
+	return held, err
+}
+
+// ForceUnlock takes the values from all who hold some of them, and returns them
+// with the number of values that each had. What else they hold of the group they
+// keep in Redis, but a holder that loses one value has lost its lock: it learns
+// of it as with [Lock.ForceUnlock]. Others who wait are woken.
+//
+// It looks who holds the values and frees them of one after the other, with a
+// round trip for each; those who take them meanwhile keep them. If it fails on
+// the way it returns those that it has freed with the error. Errors are those of
+// [Lock.ForceUnlock].
+func (k *GroupLock) ForceUnlock(ctx context.Context) (freed []Holder, err error) {
+	const op = "force unlock"
+	held, err := k.holders(ctx, op)
+	for _, h := range held {
+		ok, ferr := k.only(h.fields).free(ctx, op, h.owner)
+		if ok {
+			freed = append(freed, Holder{Owner: h.owner, Count: len(h.fields)})
+		}
+		if ok || errors.Is(ferr, ErrUnknownOutcome) {
+			k.robbed(h)
+		}
+		err = errors.Join(err, ferr)
+		if ferr != nil && !ok {
+			break
+		}
+	}
+	return freed, err
+}
+
+// UnlockOwner takes the values from owner, as [Holder.Owner] or [Hold.Owner]
+// show it, if it holds any of them, whatever the count, and reports whether it
+// did. It is a tool for operators: the holder is not asked. Everything else is
+// as with [GroupLock.ForceUnlock].
+func (k *GroupLock) UnlockOwner(ctx context.Context, owner string) (bool, error) {
+	const op = "unlock owner"
+	held, err := k.holders(ctx, op)
+	for _, h := range held {
+		if h.owner != owner {
+			continue
+		}
+		ok, err := k.only(h.fields).free(ctx, op, owner)
+		if ok || errors.Is(err, ErrUnknownOutcome) {
+			k.robbed(h)
+		}
+		return ok, err
+	}
+	return false, err
+}
+
+// robbed tells a holder at once if it is in this process.
+func (k *GroupLock) robbed(h groupHolder) {
+	c := k.client
+	c.mu.Lock()
+	var robbed *lease
+	for p, l := range c.held {
+		if p.use == useGroup && l.id == h.owner {
+			robbed = l
+		}
+	}
+	c.mu.Unlock()
+	if robbed != nil {
+		robbed.end(&LostError{Reason: LostForced})
+	}
+}
+
+func (k *GroupLock) group() script.Group { return script.Group{Name: k.name, Fields: k.fields} }
+
+// What follows makes GroupLock a primitive.
+
+// beside keeps out an owner that has some of the values, but not just these: it
+// would wait for itself for ever.
+func (k *GroupLock) beside(o *owner) (ask primitive, past bool, err error) {
+	for _, l := range o.all() {
+		has, ok := l.kind.(*GroupLock)
+		if !ok || l.client != k.client || has.name != k.name || l.place == k.place || !overlap(has.fields, k.fields) {
+			continue
+		}
+		switch err := l.state(); err {
+		case nil:
+			return k, false, fmt.Errorf("%w, with other values of the group: take all that are needed at once", ErrReentry)
+		case ErrReleased:
+		default:
+			return k, false, err
+		}
+	}
+	return k, false, nil
+}
+
+// other is no other place: those who wait for other values of the same owner
+// find out when they look.
+func (k *GroupLock) other() place { return k.place }
+
+// overlap reports whether two sorted lists have something in common.
+func overlap(a, b []string) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch strings.Compare(a[0], b[0]) {
+		case 0:
+			return true
+		case -1:
+			a = a[1:]
+		default:
+			b = b[1:]
+		}
+	}
+	return false
+}
+
+func (k *GroupLock) channel() string { return keyspace.LockChannel(k.name) }
+
+func (k *GroupLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
+	ok, by, err := script.GroupAcquire(ctx, k.client.driver, k.group(), id, lease)
+	return grant{ok: ok, by: by}, err
+}
+
+func (k *GroupLock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {
+	ok, err := script.GroupReenter(ctx, k.client.driver, k.group(), id, count, lease)
+	return grant{ok: ok}, err
+}
+
+func (k *GroupLock) leave(ctx context.Context, id string, count int) (bool, error) {
+	return script.GroupLeave(ctx, k.client.driver, k.group(), id, count)
+}
+
+func (k *GroupLock) release(ctx context.Context, id string) (bool, error) {
+	return script.GroupRelease(ctx, k.client.driver, k.group(), id, k.channel(), k.speaking())
+}
+
+func (k *GroupLock) renewal(id string, ttl time.Duration) script.Renewal {
+	return script.GroupRenewal(k.group(), id, ttl)
+}
