@@ -59,6 +59,14 @@ func ElectionChannel(name string) string { return prefixed("mortise:election", n
 // announced to those who observe it.
 func ElectionNews(name string) string { return prefixed("mortise:election_news", name) }
 
+// BarrierOutcomes is what the names of the keys begin with that say what has
+// become of the parties of the barrier name.
+func BarrierOutcomes(name string) string { return prefixed("mortise:barrier", name) }
+
+// BarrierChannel is the channel on which the parties of the barrier name are
+// told that something has become of them.
+func BarrierChannel(name string) string { return prefixed("mortise:barrier_channel", name) }
+
 // PermitExpiries is the sorted set of the permits of the semaphore name that are
 // out, and of the instants at which they expire.
 func PermitExpiries(name string) string { return braced(name) + ":timeout" }

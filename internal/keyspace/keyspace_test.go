@@ -31,6 +31,18 @@ func TestRWNamesFollowRedissonsBraceRule(t *testing.T) {
 	}
 }
 
+func TestBarrierNamesFollowTheBraceRule(t *testing.T) {
+	for name, want := range map[string][2]string{
+		"job":      {"mortise:barrier:{job}", "mortise:barrier_channel:{job}"},
+		"{t}:x":    {"mortise:barrier:{t}:x", "mortise:barrier_channel:{t}:x"},
+		"a{b}c{d}": {"mortise:barrier:a{b}c{d}", "mortise:barrier_channel:a{b}c{d}"},
+	} {
+		if got := [2]string{BarrierOutcomes(name), BarrierChannel(name)}; got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestElectionNamesFollowTheBraceRule(t *testing.T) {
 	for name, want := range map[string][3]string{
 		"job":      {"redisson_lock_token:{job}", "mortise:election:{job}", "mortise:election_news:{job}"},

@@ -46,20 +46,24 @@ type world struct {
 // with server.
 func everywhere(t *testing.T, server *redistest.Server, f func(t *testing.T, w *world)) {
 	t.Helper()
-	t.Run("memredis", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := memredis.New()
-			defer s.Close()
-			f(t, newWorld(t, false, func() net.Conn {
-				c, err := s.Dial()
-				if err != nil {
-					t.Fatal(err)
-				}
-				return c
-			}))
-		})
-	})
+	t.Run("memredis", func(t *testing.T) { virtually(t, f) })
 	t.Run("redis-server", func(t *testing.T) { f(t, realWorld(t, server)) })
+}
+
+// virtually runs f with the embedded Redis in a bubble.
+func virtually(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := memredis.New()
+		defer s.Close()
+		f(t, newWorld(t, false, func() net.Conn {
+			c, err := s.Dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}))
+	})
 }
 
 // realWorld empties server.

@@ -1,0 +1,182 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+)
+
+var (
+	barrierAwait = load("barrier_await", "barrier", "barrier_break")
+	barrierLeave = load("barrier_leave", "barrier", "barrier_break")
+	barrierReset = load("barrier_reset", "barrier")
+	doubleEnter  = load("double_enter", "barrier", "double")
+	doubleLeave  = load("double_leave", "barrier", "double")
+	doubleQuit   = load("double_quit", "barrier", "double")
+	doubleRenew  = load("double_renew")
+)
+
+// Barrier is a barrier of either kind, and how its scripts work.
+type Barrier struct {
+	Name    string
+	Parties int
+	Lease   time.Duration // of each party
+	Publish Publish
+}
+
+func (b Barrier) call(s *driver.Script, party string, args ...string) driver.Call {
+	base := keyspace.BarrierOutcomes(b.Name)
+	return driver.Call{
+		Script: s, Keys: []string{b.Name, base + ":" + party},
+		Args: append([]string{
+			party, base, millis(b.Lease), keyspace.BarrierChannel(b.Name), strings.Join(b.Publish.commands(), " "),
+		}, args...),
+	}
+}
+
+// here are the arguments of those who come.
+func (b Barrier) here(known bool) []string {
+	if known {
+		return []string{strconv.Itoa(b.Parties), "1"}
+	}
+	return []string{strconv.Itoa(b.Parties), "0"}
+}
+
+// refusal is the error for an answer below 0.
+func (b Barrier) refusal(v driver.Value) error {
+	switch v.At(0).Int() {
+	case -1:
+		return ErrKind
+	case -2:
+		return &driver.Error{Class: driver.WrongType, Err: fmt.Errorf("it is a barrier for %s parties, not for %d", v.At(1).Str(), b.Parties)}
+	}
+	return nil
+}
+
+// Fate is what has become of a party.
+type Fate struct {
+	Over  bool   // it need not wait any more
+	Index int    // how many parties had arrived before it
+	Why   string // the barrier is broken: died, left, reset, or lost
+	Who   string // the party or call that broke it; empty if lost
+}
+
+// fate reads what a script says has become of a party.
+func fate(s *driver.Script, v driver.Value) (Fate, error) {
+	if v.Kind() == driver.Array && v.Len() > 0 {
+		words := strings.Fields(v.At(1).Str())
+		switch n := v.At(0).Int(); {
+		case n == 0 && v.At(0).Kind() == driver.Int:
+			return Fate{Over: true, Why: "lost"}, nil
+		case n == 1:
+			return Fate{}, nil
+		case n == 2 && len(words) == 3 && words[0] == "broken":
+			return Fate{Over: true, Why: words[1], Who: words[2]}, nil
+		case n == 2 && len(words) == 2 && words[0] == "passed":
+			index, err := strconv.Atoi(words[1])
+			if err == nil {
+				return Fate{Over: true, Index: index}, nil
+			}
+		case n == 2 && len(words) == 1 && words[0] == "over":
+			return Fate{Over: true}, nil
+		case n == 2 && len(words) == 1: // left or gone: by ourselves
+			return Fate{Over: true, Why: "left"}, nil
+		}
+	}
+	return Fate{}, unexpected(s, v)
+}
+
+// BarrierAwait lets party arrive at a barrier, if it has not, and tells what has
+// become of it. Known says that it has arrived for certain.
+func BarrierAwait(ctx context.Context, d driver.Driver, b Barrier, party string, known bool) (Fate, error) {
+	v, err := d.Eval(ctx, b.call(barrierAwait, party, b.here(known)...))
+	if err == nil {
+		err = b.refusal(v)
+	}
+	if err != nil {
+		return Fate{}, err
+	}
+	return fate(barrierAwait, v)
+}
+
+// BarrierLeave takes back the arrival of party, which breaks the barrier.
+func BarrierLeave(ctx context.Context, d driver.Driver, b Barrier, party string) error {
+	return b.done(ctx, d, b.call(barrierLeave, party))
+}
+
+// BarrierReset makes a barrier as new, which breaks it for those who wait. Call
+// is a name drawn for this, in the form of a party's.
+func BarrierReset(ctx context.Context, d driver.Driver, b Barrier, call string) error {
+	return b.done(ctx, d, b.call(barrierReset, call))
+}
+
+// done runs a script that answers {1}.
+func (b Barrier) done(ctx context.Context, d driver.Driver, call driver.Call) error {
+	v, err := d.Eval(ctx, call)
+	if err == nil {
+		err = b.refusal(v)
+	}
+	if err == nil && v.At(0).Int() != 1 {
+		err = unexpected(call.Script, v)
+	}
+	return err
+}
+
+// DoubleEnter lets party enter a double barrier, if it has not. It reports
+// whether it is inside and whether all are; if there is no place, by says who
+// has one. Known says that it has entered for certain: then it is not let in
+// anew.
+func DoubleEnter(ctx context.Context, d driver.Driver, b Barrier, party string, known bool) (inside, open bool, by Holder, err error) {
+	v, err := d.Eval(ctx, b.call(doubleEnter, party, b.here(known)...))
+	if err == nil {
+		err = b.refusal(v)
+	}
+	if err != nil {
+		return false, false, Holder{}, err
+	}
+	switch n := v.At(0).Int(); {
+	case n == 1 && v.Len() == 2:
+		return true, v.At(1).Int() == 1, Holder{}, nil
+	case n == 0 && v.Len() == 3:
+		return false, false, Holder{Owner: v.At(2).Str(), Count: 1, TTL: ttl(v.At(1))}, nil
+	case n == 2 && v.Len() == 1:
+		return false, false, Holder{}, nil
+	}
+	return false, false, Holder{}, unexpected(doubleEnter, v)
+}
+
+// DoubleLeave lets party leave a double barrier, if it has not, and tells
+// whether all have.
+func DoubleLeave(ctx context.Context, d driver.Driver, b Barrier, party string) (Fate, error) {
+	v, err := d.Eval(ctx, b.call(doubleLeave, party))
+	if err == nil {
+		err = b.refusal(v)
+	}
+	if err != nil {
+		return Fate{}, err
+	}
+	return fate(doubleLeave, v)
+}
+
+// DoubleQuit takes party out of a double barrier that does not leave as it
+// should. It reports false if it was not inside.
+func DoubleQuit(ctx context.Context, d driver.Driver, b Barrier, party string) (bool, error) {
+	v, err := d.Eval(ctx, b.call(doubleQuit, party))
+	if err == nil {
+		err = b.refusal(v)
+	}
+	if err == nil && (v.Kind() != driver.Array || v.Len() != 1) {
+		err = unexpected(doubleQuit, v)
+	}
+	return err == nil && v.At(0).Int() == 1, err
+}
+
+// DoubleRenewal extends the lease of a party that is inside a double barrier.
+func DoubleRenewal(key, party string, lease time.Duration) Renewal {
+	return Renewal{Script: doubleRenew, Key: key, Args: []string{party, millis(lease)}}
+}

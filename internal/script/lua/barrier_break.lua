@@ -1,0 +1,20 @@
+-- The second part of the scripts of the barrier.
+--
+-- KEYS[1], one more field: 'broken' -> why, of a barrier that is broken, which has
+-- no parties. A party's entry is the end of its lease, a space, and how many
+-- arrived before it.
+
+-- The number in a party's entry.
+local function index(entry) return string.match(entry, ' (%d+)$') or '0' end
+
+-- Breaks the barrier. The parties go first: were the rest to fail, they would
+-- be lost, and nobody would pass. It stays broken for a lease.
+local function shatter(why, who)
+  local size, there, what = redis.call('hget', barrier, 'parties') or '', everybody(), 'broken ' .. why .. ' ' .. who
+  redis.call('del', barrier)
+  for i = 1, #there, 2 do tell(there[i], what) end
+  redis.call('hset', barrier, 'mode', 'barrier', 'parties', size, 'broken', what)
+  prolong()
+  announce()
+  return what
+end

@@ -1,0 +1,16 @@
+-- Makes the barrier as new. Those who wait are told that it is broken.
+--
+-- KEYS, ARGV[1..5]  as in barrier.lua; here the party is a name drawn for this
+--          call, so that a copy of it resets nothing else
+--
+-- {1}   done, by this copy of the call or an earlier one
+-- {-1}  the key is a hash, but not that of a barrier; nothing was changed
+if redis.call('exists', KEYS[2]) == 1 then return {1} end
+local up = stands('barrier')
+if up == nil then return {-1} end
+local there = everybody()
+if up then redis.call('del', barrier) end
+for i = 1, #there, 2 do tell(there[i], 'broken reset ' .. party) end
+tell(party, 'reset')
+announce()
+return {1}

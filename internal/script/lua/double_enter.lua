@@ -1,0 +1,39 @@
+-- Enters a double barrier, once, and shows from then on that the party lives
+-- and waits for the others. Takes out those who have died.
+--
+-- KEYS, ARGV[1..5]  as in barrier.lua
+-- ARGV[6]  for how many parties the barrier is
+-- ARGV[7]  1 if the party knows that it has entered, else 0
+--
+-- {1, open}      it is inside; open is 1 once all are, else 0
+-- {0, ttl, who}  all places are taken, by who and others; ttl in ms, -1 if the key
+--                has none
+-- {2}            it had entered, but is not inside any more
+-- {-1}           the key is a hash, but not that of a double barrier
+-- {-2, parties}  the barrier is for so many parties
+if redis.call('exists', KEYS[2]) == 1 then return {2} end
+local up = stands('doublebarrier')
+if up == nil then return {-1} end
+if up then
+  local size = redis.call('hget', barrier, 'parties')
+  if size ~= ARGV[6] then return {-2, size or ''} end
+  bury()
+end
+local entry, open = redis.call('hget', barrier, party), redis.call('hget', barrier, 'open')
+if entry == 'left' or not entry and ARGV[7] == '1' then return {2} end
+if entry then
+  redis.call('hset', barrier, party, now + lease)
+elseif open then
+  return {0, redis.call('pttl', barrier), everybody()[1] or ''}
+else
+  local till = math.min(now + lease, tonumber(redis.call('hget', barrier, 'next') or '') or now + lease)
+  redis.call('hset', barrier, 'mode', 'doublebarrier', 'parties', ARGV[6], 'next', till, party, now + lease)
+end
+local limited = prolong()
+if limited then return limited end
+if not entry and inside() >= tonumber(ARGV[6]) then
+  redis.call('hset', barrier, 'open', 1)
+  announce()
+  open = 1
+end
+return {1, open and 1 or 0}
