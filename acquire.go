@@ -132,6 +132,9 @@ func (r *request) granted(ctx context.Context, token int64) (*Hold, error) {
 		r.doubt = true // it may still stand in Redis
 		return nil, &LostError{Reason: LostExpired, Err: errors.New("the answer of Redis came after the time was over")}
 	}
+	if err := r.secure(ctx); err != nil {
+		return nil, err
+	}
 	k.client.watchdog.Add(&l.watch, r.start, trust, k.renewed())
 	hold := l.hold(ctx, k.renewed())
 	r.owner.add(l) // siblings may use it from here on

@@ -38,6 +38,7 @@ type Client struct {
 	queues map[place]*queue
 	held   map[place]*lease   // leases of this client that are trusted; the first of several
 	asking map[place]struct{} // what somebody asks for without queueing
+	able   map[ability]int    // what masters were seen to be able to, and their replicas then
 }
 
 // New returns a client that works through d, which it owns from then on. It
@@ -50,11 +51,11 @@ func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
 		driver: d, options: options.withDefaults(), id: newClientID(),
 		hub: hub.New(d), done: make(chan struct{}),
-		queues: make(map[place]*queue), held: make(map[place]*lease), asking: make(map[place]struct{}),
+		queues: make(map[place]*queue), held: make(map[place]*lease), asking: make(map[place]struct{}), able: make(map[ability]int),
 	}
 	c.invalid = c.options.validate()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())
-	c.watchdog = watchdog.New(watchdog.Config{Renew: c.renew, Shard: d.Shard})
+	c.watchdog = watchdog.New(watchdog.Config{Renew: c.renew, Shard: c.shard})
 	return c
 }
 
@@ -193,7 +194,13 @@ func (p PubSub) on(t driver.Topology) script.Publish {
 func (c *Client) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog.Answer {
 	groups, members := c.group(leases)
 	answers := make([]watchdog.Answer, len(leases))
-	for g, result := range script.Renew(ctx, c.driver, groups) {
+	results := []script.RenewResult(nil)
+	if d := leases[0].Of.(*lease).durability; d.none() { // a shard has one
+		results = script.Renew(ctx, c.driver, groups)
+	} else {
+		results = c.renewAndWait(ctx, d, groups)
+	}
+	for g, result := range results {
 		for j, i := range members[g] {
 			switch {
 			case result.Err != nil:

@@ -43,6 +43,10 @@ var (
 	ErrUnreachable = errors.New("redis cannot be reached or cannot serve")
 	// ErrDenied: Redis refused the user, the password or a right.
 	ErrDenied = errors.New("redis denied access")
+	// ErrNotDurable: fewer replicas acknowledged the lock, in time, than
+	// LockOptions.Durability asks for. A lock that was taken was given back,
+	// and a re-entry undone. errors.As finds a *NotDurableError.
+	ErrNotDurable = errors.New("not acknowledged by enough replicas")
 	// ErrUnknownOutcome: Redis did the thing or did not; its reply was lost,
 	// and asking again could not tell. Unlock returns it if the lock is
 	// certainly free of the hold, but nobody can say whether it was still

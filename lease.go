@@ -21,6 +21,8 @@ type lease struct {
 	doubt  bool // a copy of the acquisition may still be on its way
 	watch  watchdog.Lease
 
+	durability Durability
+
 	// turn is held while a script that changes the count is under way: the
 	// counts are absolute, so their order matters.
 	turn chan struct{}
@@ -40,7 +42,7 @@ func newLease(r *request) *lease {
 	k := r.lock
 	l := &lease{
 		client: k.client, kind: k.kind, place: k.place, owner: r.owner, id: r.id, doubt: r.doubt,
-		longest: k.ttl(), turn: make(chan struct{}, 1),
+		longest: k.ttl(), turn: make(chan struct{}, 1), durability: k.options.Durability,
 	}
 	ttl := k.client.options.Lease
 	renewals := k.options
@@ -195,6 +197,9 @@ func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 	if err := l.state(); err != nil {
 		return nil, final(err)
 	}
+	if d := k.options.Durability; !d.none() && !d.like(l.durability) {
+		return nil, final(invalid("the lease that is to be re-entered has the durability %v; a re-entry cannot change it to %v", l.durability, d))
+	}
 	l.mu.Lock()
 	count, ttl := len(l.holds)+1, k.ttl()
 	l.longest = max(l.longest, ttl)
@@ -210,6 +215,12 @@ func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 		l.expiry = expiry
 	}
 	l.mu.Unlock()
+	if got.ok {
+		if got.ok, err = l.secure(ctx); err != nil {
+			l.client.background(l.recount)
+			return nil, err
+		}
+	}
 	if !got.ok || !l.client.watchdog.Confirm(&l.watch, start, k.options.trust(ttl)) {
 		l.end(l.over())
 		return nil, final(l.state())

@@ -104,7 +104,8 @@ func under(ctx context.Context, lock func(context.Context) (*Hold, context.Conte
 //
 // Errors: the error of ctx, which also matches [ErrLocked] if the lock was
 // seen to be held; [ErrReentry]; [ErrLost] if ctx carries an owner whose
-// lease on this lock was lost and not yet unlocked; [ErrWrongKind],
+// lease on this lock was lost and not yet unlocked; [ErrNotDurable] if it was
+// taken, but too few replicas know; [ErrWrongKind],
 // [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed].
 func (k *locker) Lock(ctx context.Context) (*Hold, context.Context, error) {
 	return k.enter(ctx, "lock", true)
@@ -164,6 +165,9 @@ func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
 		return nil, contextError(ctx)
 	}
 	if _, err := c.publish(ctx, k.name); err != nil {
+		return nil, err
+	}
+	if err := c.canWait(ctx, k.name, k.options.Durability); err != nil {
 		return nil, err
 	}
 	r := &request{lock: k, owner: ownerOf(ctx)}

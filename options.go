@@ -99,6 +99,12 @@ type LockOptions struct {
 	// an error, ErrReentry. Like Redisson's NonReentrantLock it uses the same
 	// keys, so others may still re-enter. Default: re-entry is counted.
 	NonReentrant bool
+
+	// Durability says how many replicas must have a lease before it counts as
+	// taken, renewed or re-entered. It concerns what happens to the lock when
+	// a master fails over. A re-entry has the durability of the lease it
+	// enters, and ErrInvalid if it asks for another one. Default: none.
+	Durability Durability
 }
 
 func (o LockOptions) validate(renewed time.Duration) error {
@@ -113,7 +119,7 @@ func (o LockOptions) validate(renewed time.Duration) error {
 	case o.Margin < 0 || o.Margin >= lease.Truncate(time.Millisecond):
 		return invalid("the margin is %v; it must be positive and less than the lease of %v", o.Margin, lease)
 	}
-	return nil
+	return o.Durability.validate()
 }
 
 // trust returns how long a lease is trusted from the start of the attempt that

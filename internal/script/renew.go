@@ -32,6 +32,16 @@ const (
 // slot, and there must be at most [RenewBatch] of them. Result i belongs to
 // group i: an error, or one answer per lease.
 func Renew(ctx context.Context, d driver.Driver, groups [][]Renewal) []RenewResult {
+	calls := renewals(groups)
+	results := make([]RenewResult, len(groups))
+	for i, r := range d.Batch(ctx, calls) {
+		results[i] = renewed(calls[i], r)
+	}
+	return results
+}
+
+// renewals returns the call for each group.
+func renewals(groups [][]Renewal) []driver.Call {
 	calls := make([]driver.Call, len(groups))
 	for i, group := range groups {
 		call := driver.Call{Script: group[0].Script, Keys: make([]string, 0, len(group)), Args: make([]string, 0, len(group)*len(group[0].Args))}
@@ -41,22 +51,22 @@ func Renew(ctx context.Context, d driver.Driver, groups [][]Renewal) []RenewResu
 		}
 		calls[i] = call
 	}
-	results := make([]RenewResult, len(groups))
-	for i, r := range d.Batch(ctx, calls) {
-		if r.Err != nil {
-			results[i].Err = r.Err
-			continue
-		}
-		if r.Value.Len() != len(groups[i]) {
-			results[i].Err = unexpected(calls[i].Script, r.Value)
-			continue
-		}
-		results[i].States = make([]int, r.Value.Len())
-		for j := range results[i].States {
-			results[i].States[j] = int(r.Value.At(j).Int())
-		}
+	return calls
+}
+
+// renewed reads the reply to such a call.
+func renewed(call driver.Call, r driver.Result) RenewResult {
+	if r.Err != nil {
+		return RenewResult{Err: r.Err}
 	}
-	return results
+	if r.Value.Len() != len(call.Keys) {
+		return RenewResult{Err: unexpected(call.Script, r.Value)}
+	}
+	states := make([]int, r.Value.Len())
+	for j := range states {
+		states[j] = int(r.Value.At(j).Int())
+	}
+	return RenewResult{States: states}
 }
 
 // RenewResult is the outcome for one group of [Renew].

@@ -56,6 +56,11 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		r := script.Renew(ctx, d, [][]script.Renewal{{script.LockRenewal(job, me, lease), script.LockRenewal("x", me, lease)}})[0]
 		return unless(r.States != nil, r.Err)
 	},
+	"RenewAndWait": func(ctx context.Context, d driver.Driver) error {
+		group := []script.Renewal{script.LockRenewal(job, me, lease), script.LockRenewal("x", me, lease)}
+		r := script.RenewAndWait(ctx, d.(driver.Waiter), [][]script.Renewal{group}, noWait)[0]
+		return unless(r.States != nil, r.Err)
+	},
 	"FencedAcquire": func(ctx context.Context, d driver.Driver) error {
 		token, by, err := script.FencedAcquire(ctx, d, job, me, lease)
 		return unless(token != 0 || by != (script.Holder{}), err)

@@ -5,7 +5,7 @@ import "time"
 // Lease is one record in Redis that a watchdog keeps. The exported fields are
 // set before Add and not changed afterwards.
 type Lease struct {
-	Key   string        // what Config.Shard is asked about
+	Key   string        // for Config.Shard
 	Of    any           // whose lease it is: for Config.Renew
 	TTL   time.Duration // what a renewal extends the lease to
 	Trust time.Duration // how long a renewal is trusted: TTL less a margin

@@ -59,7 +59,7 @@ type Config struct {
 	Renew func(ctx context.Context, leases []*Lease) []Answer
 	// Shard groups leases: those of different shards are renewed
 	// independently.
-	Shard func(key string) string
+	Shard func(l *Lease) string
 }
 
 // Watchdog is the scheduler. Its methods are safe for concurrent use.
@@ -253,7 +253,7 @@ func (w *Watchdog) step(now time.Time) (next time.Time) {
 
 // enqueue hands l to its shard's worker, with w.mu held.
 func (w *Watchdog) enqueue(l *Lease) {
-	shard := w.config.Shard(l.Key)
+	shard := w.config.Shard(l)
 	queue, running := w.queues[shard]
 	w.queues[shard] = append(queue, l)
 	if !running {

@@ -61,7 +61,7 @@ func virtual(t *testing.T, f func(b *bench)) {
 			t: t, start: time.Now(), answer: renewed,
 			attempts: map[string][]attempt{}, losses: map[string][]loss{},
 		}
-		b.Watchdog = watchdog.New(watchdog.Config{Renew: b.renew, Shard: shard})
+		b.Watchdog = watchdog.New(watchdog.Config{Renew: b.renew, Shard: func(l *watchdog.Lease) string { return shard(l.Key) }})
 		defer b.Close()
 		f(b)
 	})

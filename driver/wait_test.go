@@ -1,0 +1,121 @@
+package driver_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+func TestWaitCommands(t *testing.T) {
+	for want, wait := range map[string]driver.Wait{
+		"[[WAIT 2 1000]]":                          {Replicas: 2, Timeout: time.Second},
+		"[[WAIT 0 1]]":                             {},
+		"[[WAIT 1 1]] ":                            {Replicas: 1, Timeout: time.Nanosecond},
+		"[[WAIT 1 2]]":                             {Replicas: 1, Timeout: time.Millisecond + 1},
+		"[[WAIT 1 1]]":                             {Replicas: 1, Timeout: -time.Hour}, // 0 would be for ever
+		"[[INFO replication] [WAIT 1 5]]":          {Replicas: 1, Timeout: 5 * time.Millisecond, Count: true},
+		"[[WAITAOF 1 3 5]]":                        {Replicas: 3, Timeout: 5 * time.Millisecond, AOF: true},
+		"[[INFO replication] [WAITAOF 1 0 60000]]": {Timeout: time.Minute, Count: true, AOF: true},
+	} {
+		if got := fmt.Sprint(wait.Commands()); got != strings.TrimSpace(want) {
+			t.Errorf("%+v: %s, want %s", wait, got, want)
+		}
+	}
+}
+
+// What was not said about replicas must not pass for an acknowledgement.
+func TestWaitReplies(t *testing.T) {
+	num, str, arr := driver.IntValue, driver.StringValue, driver.ArrayValue
+	info := str("txt:# Replication\r\nrole:master\r\nconnected_slaves:2\r\nslave0:ip=127.0.0.1,port=1,state=online\r\n")
+	refused := driver.ReplyError(errors.New("NOPERM no"), "NOPERM no")
+	for _, test := range []struct {
+		name    string
+		wait    driver.Wait
+		replies []driver.Result
+		want    string
+	}{
+		{"wait", driver.Wait{}, []driver.Result{{Value: num(1)}}, "1 of 0, synced false, other"},
+		{"count", driver.Wait{Count: true}, []driver.Result{{Value: info}, {Value: num(2)}}, "2 of 2, synced false, other"},
+		{"waitaof", driver.Wait{AOF: true}, []driver.Result{{Value: arr([]driver.Value{num(1), num(2)})}}, "2 of 0, synced true, other"},
+		{"not synced", driver.Wait{AOF: true}, []driver.Result{{Value: arr([]driver.Value{num(0), num(1)})}}, "1 of 0, synced false, other"},
+		{"nil", driver.Wait{}, []driver.Result{{}}, "error other"},
+		{"text", driver.Wait{}, []driver.Result{{Value: str("1")}}, "error other"},
+		{"array for a number", driver.Wait{}, []driver.Result{{Value: arr(nil)}}, "error other"},
+		{"number for an array", driver.Wait{AOF: true}, []driver.Result{{Value: num(1)}}, "error other"},
+		{"short array", driver.Wait{AOF: true}, []driver.Result{{Value: arr([]driver.Value{num(1)})}}, "error other"},
+		{"no info", driver.Wait{Count: true}, []driver.Result{{}, {Value: num(2)}}, "error other"},
+		{"odd info", driver.Wait{Count: true}, []driver.Result{{Value: str("connected_slaves:x")}, {Value: num(2)}}, "error other"},
+		{"info refused", driver.Wait{Count: true}, []driver.Result{{Err: refused}, {Value: num(2)}}, "error denied"},
+		{"wait refused", driver.Wait{Count: true}, []driver.Result{{Value: info}, {Err: refused}}, "error denied"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ran := driver.Result{Value: num(7)}
+			results := test.wait.Run(make([]driver.Call, 2), func(todo []int, _ []bool) ([]driver.Result, error) {
+				if len(todo) == 2 {
+					return append([]driver.Result{ran, {Err: &driver.Error{Class: driver.WrongType, Err: errors.New("WRONGTYPE")}}}, test.replies...), nil
+				}
+				return append([]driver.Result{ran}, test.replies...), nil
+			}, func() bool { t.Error("nothing has moved"); return false })
+			r := results[0]
+			got := fmt.Sprintf("%d of %d, synced %v, other", r.Acks, r.Of, r.Synced)
+			if r.Err != nil {
+				got = "error " + driver.ClassOf(r.Err).String()
+			}
+			if got != test.want || r.Value.Int() != 7 {
+				t.Errorf("%s, %v, want %s", got, r.Value, test.want)
+			}
+			if class := driver.ClassOf(results[1].Err); class != driver.WrongType || results[1].Acks != 0 {
+				t.Errorf("the script that failed: %+v", results[1])
+			}
+		})
+	}
+}
+
+// Each script is sent again once for each reason, and only what the server did
+// not run.
+func TestWaitRounds(t *testing.T) {
+	fail := func(text string) driver.Result {
+		return driver.Result{Err: driver.ReplyError(errors.New(text), text)}
+	}
+	for name, test := range map[string]struct {
+		answers  []driver.Result // of the first script, round by round
+		relocate bool
+		rounds   string // by digest or as text
+		class    driver.Class
+	}{
+		"ran":                 {[]driver.Result{{Value: driver.IntValue(1)}}, true, "d", 0},
+		"unknown":             {[]driver.Result{fail("NOSCRIPT"), {Value: driver.IntValue(1)}}, true, "dt", 0},
+		"moved":               {[]driver.Result{fail("MOVED 1 h:1"), {Value: driver.IntValue(1)}}, true, "dd", 0},
+		"moved, nobody knows": {[]driver.Result{fail("MOVED 1 h:1")}, false, "d", driver.Passing},
+		"moved and unknown":   {[]driver.Result{fail("MOVED 1 h:1"), fail("NOSCRIPT"), {Value: driver.IntValue(1)}}, true, "ddt", 0},
+		"moved for ever":      {[]driver.Result{fail("MOVED 1 h:1"), fail("MOVED 1 h:1"), fail("MOVED 1 h:1")}, true, "ddd", driver.Passing},
+		"asked":               {[]driver.Result{fail("ASK 1 h:1")}, true, "d", driver.Passing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rounds, others := "", 0
+			results := driver.Wait{}.Run(make([]driver.Call, 2), func(todo []int, source []bool) ([]driver.Result, error) {
+				var replies []driver.Result
+				for _, i := range todo {
+					if i == 1 {
+						others++
+						replies = append(replies, driver.Result{Value: driver.IntValue(9)})
+						continue
+					}
+					replies = append(replies, test.answers[len(rounds)])
+					rounds += map[bool]string{false: "d", true: "t"}[source[i]]
+				}
+				return append(replies, driver.Result{Value: driver.IntValue(1)}), nil
+			}, func() bool { return test.relocate })
+			if rounds != test.rounds || others != 1 || results[1].Value.Int() != 9 {
+				t.Errorf("sent %q, and the other %d times, want %q and once", rounds, others, test.rounds)
+			}
+			if err := results[0].Err; (err != nil) != (test.class != 0) || err != nil && driver.ClassOf(err) != test.class {
+				t.Errorf("%v, want class %v", err, test.class)
+			}
+		})
+	}
+}
