@@ -189,6 +189,18 @@ func (e *Election) Depose(ctx context.Context) (Leader, error) {
 	}
 }
 
+// DeposeOwner ends the term of owner, as [Leader.Owner] shows it, if it still
+// leads, and reports whether it did. Everything else is as with
+// [Election.Depose].
+func (e *Election) DeposeOwner(ctx context.Context, owner string) (bool, error) {
+	const op = "depose owner"
+	l, ok, err := e.read(ctx, op)
+	if err != nil || !ok || l.Owner != owner {
+		return false, err
+	}
+	return e.lock.free(ctx, op, owner)
+}
+
 // candidate is an election as one who campaigns takes part in it. It is the
 // primitive behind terms.
 type candidate struct {

@@ -12,15 +12,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/mortise-go/mortise"
 )
 
 // child is the command that runs under the lock.
 type child struct {
 	app    *app
 	plan   *plan
-	hold   *mortise.Hold
+	hold   grip
 	held   context.Context // the hold's
 	family *family
 	term   *terminal // nil if there is none
@@ -34,7 +32,7 @@ type child struct {
 }
 
 // start starts the command in a process group of its own.
-func (a *app) start(hold *mortise.Hold, held context.Context, p *plan) (*child, error) {
+func (a *app) start(hold grip, held context.Context, p *plan) (*child, error) {
 	c := &child{
 		app: a, plan: p, hold: hold, held: held, family: newFamily(), term: openTerminal(),
 		died: make(chan os.Signal, 1), stopped: make(chan os.Signal, 1),
@@ -52,7 +50,7 @@ func (a *app) start(hold *mortise.Hold, held context.Context, p *plan) (*child, 
 		dieWithMortise(attr)
 	}
 	process, err := os.StartProcess(p.path, p.argv, &os.ProcAttr{
-		Env: a.childEnv(p.name, hold.Owner()), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
+		Env: a.childEnv(p.name, hold), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
 	})
 	if err != nil {
 		c.term.takeBack()
@@ -85,7 +83,7 @@ func (c *child) supervise(signals <-chan os.Signal) int {
 				c.end(signals)
 				break
 			}
-			c.app.say("lost the lock %q: %v; the command goes on without it", c.plan.name, c.lost)
+			c.app.say("lost the %s %q: %v; the command goes on without it", c.plan.what, c.plan.name, c.lost)
 		}
 	}
 	c.term.takeBack()
@@ -135,7 +133,7 @@ func (c *child) end(signals <-chan os.Signal) {
 	if limit := c.hold.Until().Add(c.plan.killAfter); limit.Before(killAt) {
 		killAt = limit
 	}
-	c.app.say("lost the lock %q: %v; ending the command", c.plan.name, c.lost)
+	c.app.say("lost the %s %q: %v; ending the command", c.plan.what, c.plan.name, c.lost)
 	if !passed(killAt) {
 		c.family.signal(c.plan.signal)
 		c.family.signal(syscall.SIGCONT) // a stopped process does not hear the other

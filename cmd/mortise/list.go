@@ -12,9 +12,12 @@ import (
 )
 
 const listLong = `ls shows the locks that are held, Redisson's included, in the order of their
-names. It goes through all keys that match PATTERN, with SCAN: that takes a
-while on a big server, but does not hold it up. A lock is known by its form, a
-hash whose only field is a UUID, a colon and more.
+names: locks of all kinds, leads of elections, and permits of semaphores that
+are out. It goes through all keys that match PATTERN, with SCAN: that takes a
+while on a big server, but does not hold it up. What a key is used for is told
+by its form; of a plain lock, a hash whose only field is a UUID, a colon and
+more. Semaphores without permits and latches are plain numbers, which it leaves
+out: mortise sem NAME show and mortise latch NAME show tell of those.
 
 PATTERN is a glob as in Redis: * ? [abc]. Without one, all keys are looked at.`
 
@@ -71,8 +74,15 @@ func (a *app) list(states []mortise.State) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tKIND\tTTL\tCOUNT\tOWNER")
 	for _, s := range states {
+		more := details(s)
+		if more != "" {
+			more = "\t" + more
+		}
 		for _, h := range s.Holders {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", shown(s.Name), s.Kind, lasting(s.TTL), h.Count, shown(h.Owner))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s%s\n", shown(s.Name), s.Kind, lasting(s.TTL), h.Count, shown(h.Owner), more)
+		}
+		for _, p := range s.Permits {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s%s\n", shown(s.Name), s.Kind, lasting(p.Left), 1, shown(p.ID), more)
 		}
 	}
 	return w.Flush()

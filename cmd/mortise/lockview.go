@@ -13,14 +13,23 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// lockView is a lock as --json shows it. The names are part of the command's
-// interface.
+// lockView is a lock, or another object, as --json shows it. The names are part
+// of the command's interface; those that a kind has no use for are left out.
 type lockView struct {
 	Name    string       `json:"name"`
 	Kind    string       `json:"kind"`
 	Locked  bool         `json:"locked"`
 	TTL     int64        `json:"ttl_ms"` // -1 without limit, 0 if not locked
 	Holders []holderView `json:"holders"`
+
+	Mode      string       `json:"mode,omitempty"`      // of an rwlock: read or write
+	Token     int64        `json:"token,omitempty"`     // the newest fencing token
+	Term      int64        `json:"term,omitempty"`      // of an election
+	Value     string       `json:"value,omitempty"`     // of an election: the leader's
+	Queue     []waiterView `json:"queue,omitempty"`     // of a fairlock
+	Available *int64       `json:"available,omitempty"` // of a permitsemaphore
+	Number    *int64       `json:"number,omitempty"`    // of a semaphore or latch
+	Permits   []permitView `json:"permits,omitempty"`   // of a permitsemaphore: those that are out
 }
 
 type holderView struct {
@@ -28,18 +37,71 @@ type holderView struct {
 	Count int    `json:"count"`
 }
 
+type waiterView struct {
+	Position int    `json:"position"` // 1 is the next
+	Owner    string `json:"owner"`
+	Deadline int64  `json:"deadline_ms"` // until Redisson drops it as the next; negative if it would now
+}
+
+type permitView struct {
+	ID  string `json:"id"`
+	TTL int64  `json:"ttl_ms"` // -1 without limit
+}
+
 func viewOf(s mortise.State) lockView {
 	v := lockView{
-		Name: s.Name, Kind: string(s.Kind), Locked: s.Locked, TTL: s.TTL.Milliseconds(),
-		Holders: []holderView{},
+		Name: s.Name, Kind: string(s.Kind), Locked: s.Locked, TTL: inMillis(s.TTL),
+		Holders: []holderView{}, Mode: s.Mode, Value: s.Value,
 	}
-	if s.TTL < 0 {
-		v.TTL = -1
+	switch s.Kind {
+	case mortise.KindElection:
+		v.Term = s.Token
+	case mortise.KindPermits:
+		v.Available = &s.Number
+	case mortise.KindNumber:
+		v.Number = &s.Number
+	default:
+		v.Token = s.Token
 	}
 	for _, h := range s.Holders {
 		v.Holders = append(v.Holders, holderView(h))
 	}
+	for i, w := range s.Queue {
+		v.Queue = append(v.Queue, waiterView{i + 1, w.Owner, inMillis(w.Left)})
+	}
+	for _, p := range s.Permits {
+		v.Permits = append(v.Permits, permitView{p.ID, inMillis(p.Left)})
+	}
 	return v
+}
+
+// inMillis is a time in ms, -1 for any that is negative.
+func inMillis(d time.Duration) int64 {
+	if d < 0 {
+		return -1
+	}
+	return d.Milliseconds()
+}
+
+// details are what there is to say of an object beside its holders, in one line.
+func details(s mortise.State) string {
+	var words []string
+	if s.Mode != "" {
+		words = append(words, s.Mode)
+	}
+	switch {
+	case s.Kind == mortise.KindElection:
+		words = append(words, fmt.Sprintf("term %d", s.Token), "value "+shown(s.Value))
+	case s.Token != 0:
+		words = append(words, fmt.Sprintf("token %d", s.Token))
+	}
+	if n := len(s.Queue); n > 0 {
+		words = append(words, fmt.Sprintf("%d waiting", n))
+	}
+	if s.Kind == mortise.KindPermits {
+		words = append(words, fmt.Sprintf("%d available", s.Number))
+	}
+	return strings.Join(words, ", ")
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -72,9 +134,12 @@ func lasting(ttl time.Duration) string {
 
 // holding says who holds a lock.
 func holding(s mortise.State) string {
-	names := make([]string, len(s.Holders))
-	for i, h := range s.Holders {
-		names[i] = shown(h.Owner)
+	var names []string
+	for _, h := range s.Holders {
+		names = append(names, shown(h.Owner))
+	}
+	for _, p := range s.Permits {
+		names = append(names, "permit "+shown(p.ID))
 	}
 	until := "without a time limit"
 	if s.TTL >= 0 {

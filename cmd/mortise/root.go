@@ -36,6 +36,7 @@ func rootCommand(a *app) *cobra.Command {
 	})
 	root.AddCommand(
 		runCommand(a),
+		electCommand(a),
 		showCommand(a),
 		listCommand(a),
 		unlockCommand(a),

@@ -68,19 +68,30 @@ func runCommand(a *app) *cobra.Command {
 	cmd.DisableFlagsInUseLine = true
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if the lock is busy")
-	flags.VarP(&f.wait, "wait", "w", "wait for the lock for `DUR` at most: 90s, 1m30s, or seconds")
-	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with `N` if the lock was not to be had; 0 says nothing either")
-	flags.Var(&f.ttl, "ttl", "keep the lock alive by renewing it, so that it lasts `DUR` if this process dies")
 	flags.Var(&f.lease, "lease", "take the lock for `DUR` and no longer, and do not renew it")
+	for _, k := range kinds {
+		flags.Bool(k.flag, false, k.usage)
+	}
+	a.guardFlags(cmd, &f, "lock")
+	return cmd
+}
+
+// guardFlags are the flags of the commands that run another one while they hold
+// something, a lock or what else is said.
+func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
+	flags := cmd.Flags()
+	flags.VarP(&f.wait, "wait", "w", "wait for the "+what+" for `DUR` at most: 90s, 1m30s, or seconds")
+	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with `N` if the "+what+" was not to be had; 0 says nothing either")
+	flags.Var(&f.ttl, "ttl", "keep the "+what+" alive by renewing it, so that it lasts `DUR` if this process dies")
 	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
-	flags.Var(&f.killAfter, "kill-after", "when the lock is lost, kill `DUR` after the signal; half the lease at most")
-	flags.StringVar(&f.onLost, "on-lost", "kill", "`ACTION` when the lock is lost: kill ends the command; warn lets it go on, and its status counts")
-	flags.StringVar(&f.signal, "signal", "TERM", "the `SIG`nal that asks the command to end when the lock is lost")
+	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill `DUR` after the signal; half the lease at most")
+	flags.StringVar(&f.onLost, "on-lost", "kill", "`ACTION` when the "+what+" is lost: kill ends the command; warn lets it go on, and its status counts")
+	flags.StringVar(&f.signal, "signal", "TERM", "the `SIG`nal that asks the command to end when the "+what+" is lost")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say what happens")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		hint := "See mortise run --help for the flags there are."
+		hint := "See " + cmd.CommandPath() + " --help for the flags there are."
 		if !slices.Contains(a.args, "--") {
-			hint = "Flags of the command come after --, as in: mortise run NAME -- CMD -x"
+			hint = "Flags of the command come after --, as in: " + cmd.CommandPath() + " NAME -- CMD -x"
 		}
 		return usageError(hint, "%w", err)
 	})
@@ -89,7 +100,6 @@ func runCommand(a *app) *cobra.Command {
 			panic(err) // the flag is not there
 		}
 	}
-	return cmd
 }
 
 // completeRun completes the name; what comes after it is a command.
@@ -102,23 +112,24 @@ func (a *app) completeRun(cmd *cobra.Command, args []string, prefix string) ([]c
 
 // splitArgs returns the lock's name and the command.
 func splitArgs(cmd *cobra.Command, args []string) (name string, command []string, err error) {
-	const example = "Write it as: mortise run NAME -- CMD ARG…"
+	path := cmd.CommandPath()
+	example := "Write it as: " + path + " NAME -- CMD ARG…"
 	dash := cmd.ArgsLenAtDash()
 	shell := cmd.Flags().Changed("command")
 	switch {
 	case len(args) == 0 || dash == 0:
-		return "", nil, usageError(example, "run needs the NAME of a lock")
+		return "", nil, usageError(example, "%s needs a NAME", path)
 	case shell && (len(args) > 1 || dash >= 0):
-		return "", nil, usageError("With -c, there is nothing after the NAME.", "run takes either -c STRING or -- CMD")
+		return "", nil, usageError("With -c, there is nothing after the NAME.", "%s takes either -c STRING or -- CMD", path)
 	case shell:
 		return args[0], nil, nil
 	case dash < 0 && len(args) == 1:
-		return "", nil, usageError(example, "run needs a command")
+		return "", nil, usageError(example, "%s needs a command", path)
 	case dash < 0:
-		return "", nil, usageError("Write it as: mortise run "+shellQuote(args[0])+" -- "+shellQuoteAll(args[1:]),
+		return "", nil, usageError("Write it as: "+path+" "+shellQuote(args[0])+" -- "+shellQuoteAll(args[1:]),
 			"-- is missing before the command")
 	case dash > 1:
-		return "", nil, usageError("Put a name with spaces into quotes.", "run takes one NAME, not %d", dash)
+		return "", nil, usageError("Put a name with spaces into quotes.", "%s takes one NAME, not %d", path, dash)
 	case len(args) == dash:
 		return "", nil, usageError(example, "there is no command after --")
 	}

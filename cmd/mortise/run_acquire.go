@@ -36,11 +36,11 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 
 // acquire takes the lock as the plan says. The returned context is the hold's.
 // Settle ends the time in which signals end ctx.
-func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, settle func(), lock *mortise.Lock, p *plan) (*mortise.Hold, context.Context, error) {
+func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, settle func(), s subject, p *plan) (grip, context.Context, error) {
 	start := time.Now()
-	take := lock.Lock
+	take := s.lock
 	if p.nonblock {
-		take = lock.TryLock
+		take = s.try
 	}
 	// Not a deadline: the hold's context is derived from ctx, and must not end
 	// when the time to wait would have.
@@ -95,7 +95,10 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	if waited {
 		text = fmt.Sprintf("%s was locked for all of %v", shown(p.name), p.wait)
 	}
-	if held != nil {
+	switch {
+	case held != nil && held.Count == 0:
+		text += fmt.Sprintf(": %s is the next to have it", shown(held.Owner))
+	case held != nil:
 		text += fmt.Sprintf(": held by %s (count %d)", shown(held.Owner), held.Count)
 	}
 	return &exitError{code: p.conflict, err: errors.New(text), hint: "mortise show " + shellQuote(p.name) + " shows more; without -n or -w, run waits."}

@@ -16,6 +16,16 @@ import (
 // run takes the lock, runs the command and releases the lock.
 func (a *app) run(ctx context.Context, p *plan) error {
 	signals := catchSignals()
+	for {
+		err := a.runOnce(ctx, p, signals)
+		if !p.keep || exitCode(err) != exitLost {
+			return err
+		}
+		a.report(err)
+	}
+}
+
+func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) error {
 	ctx, cancel, release := interruptible(ctx, signals)
 	defer cancel(nil)
 	settle := sync.OnceFunc(release)
@@ -26,8 +36,8 @@ func (a *app) run(ctx context.Context, p *plan) error {
 		return err
 	}
 	defer leave(client)
-	lock := client.Lock(p.name).With(p.lock)
-	covered, err := a.covered(ctx, lock)
+	s := p.open(client, p)
+	covered, err := a.covered(ctx, p.name, s)
 	if err != nil {
 		return a.refused(ctx, p, err)
 	}
@@ -37,7 +47,7 @@ func (a *app) run(ctx context.Context, p *plan) error {
 		}
 		return a.become(client, p)
 	}
-	hold, held, err := a.acquire(ctx, cancel, settle, lock, p)
+	hold, held, err := a.acquire(ctx, cancel, settle, s, p)
 	if err != nil {
 		return err
 	}
@@ -52,7 +62,7 @@ func (a *app) become(client *mortise.Client, p *plan) error {
 }
 
 // under runs the command under a lock that is held, and releases the lock.
-func (a *app) under(hold *mortise.Hold, held context.Context, p *plan, signals <-chan os.Signal) error {
+func (a *app) under(hold grip, held context.Context, p *plan, signals <-chan os.Signal) error {
 	c, err := a.start(hold, held, p)
 	if err != nil {
 		if uerr := hold.Unlock(); uerr != nil {
@@ -69,11 +79,11 @@ func (a *app) under(hold *mortise.Hold, held context.Context, p *plan, signals <
 	}
 	switch {
 	case c.lost != nil && !p.warn:
-		return &exitError{code: exitLost, err: fmt.Errorf("the command was ended, because the lock %q was lost", p.name)}
+		return &exitError{code: exitLost, err: fmt.Errorf("the command was ended, because the %s %q was lost", p.what, p.name)}
 	case c.lost != nil:
 		return childStatus(status) // it was said when it happened
 	case errors.Is(err, mortise.ErrLost) && !p.warn:
-		return &exitError{code: exitLost, err: fmt.Errorf("the lock %q was lost before the command ended (status %d): %w", p.name, status, plain(err)),
+		return &exitError{code: exitLost, err: fmt.Errorf("the %s %q was lost before the command ended (status %d): %w", p.what, p.name, status, plain(err)),
 			hint: "Another may have had the lock at the same time."}
 	case err != nil:
 		a.say("%v", plain(err))
@@ -83,7 +93,7 @@ func (a *app) under(hold *mortise.Hold, held context.Context, p *plan, signals <
 
 // release gives the lock back. That takes long if Redis cannot be reached:
 // then a signal that asks to end leaves the lock to its TTL.
-func (a *app) release(hold *mortise.Hold, p *plan, signals <-chan os.Signal) error {
+func (a *app) release(hold grip, p *plan, signals <-chan os.Signal) error {
 	done := make(chan error, 1)
 	go func() { done <- hold.Unlock() }()
 	for {
@@ -95,7 +105,7 @@ func (a *app) release(hold *mortise.Hold, p *plan, signals <-chan os.Signal) err
 			return err
 		case s := <-signals:
 			if s, ok := s.(syscall.Signal); ok && ends(s) {
-				return fmt.Errorf("the lock %q was not released; it ends by itself within %v", p.name, p.ttl)
+				return fmt.Errorf("the %s %q was not released; it ends by itself within %v", p.what, p.name, p.ttl)
 			}
 		}
 	}

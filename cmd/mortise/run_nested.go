@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/mortise-go/mortise"
 )
 
 // What a command sees of the lock it runs under.
@@ -13,6 +13,7 @@ const (
 	envName  = "MORTISE_NAME"
 	envOwner = "MORTISE_OWNER"
 	envHeld  = "MORTISE_HELD"
+	envToken = "MORTISE_TOKEN" // the fencing token, if there is one
 	// envHolds has a line for each run around the command, the innermost one
 	// first: owner, space, name. A name has no line breaks.
 	envHolds = "MORTISE_HOLDS"
@@ -21,10 +22,13 @@ const (
 )
 
 // childEnv is the environment of a command that runs under a lock.
-func (a *app) childEnv(name, owner string) []string {
+func (a *app) childEnv(name string, hold grip) []string {
 	set := map[string]string{
-		envName: name, envOwner: owner, envHeld: "1",
-		envHolds: strings.TrimSuffix(owner+" "+name+"\n"+a.getenv(envHolds), "\n"),
+		envName: name, envOwner: hold.Owner(), envHeld: "1",
+		envHolds: strings.TrimSuffix(hold.Owner()+" "+name+"\n"+a.getenv(envHolds), "\n"),
+	}
+	if token := hold.Token(); token != 0 {
+		set[envToken] = strconv.FormatInt(token, 10)
 	}
 	if a.redis != "" {
 		set[envRedis] = a.redis
@@ -32,7 +36,7 @@ func (a *app) childEnv(name, owner string) []string {
 	var env []string
 	for _, entry := range os.Environ() {
 		key, _, _ := strings.Cut(entry, "=")
-		if _, ours := set[key]; !ours {
+		if _, ours := set[key]; !ours && key != envToken {
 			env = append(env, entry)
 		}
 	}
@@ -62,19 +66,11 @@ func (a *app) outerOwner(name string) string {
 // covered reports whether this process runs under the lock already: a run
 // around it holds the lock, and Redis says so too. The environment alone proves
 // nothing; a process may have outlived the run that started it.
-func (a *app) covered(ctx context.Context, lock *mortise.Lock) (bool, error) {
-	owner := a.outerOwner(lock.Name())
+func (a *app) covered(ctx context.Context, name string, s subject) (bool, error) {
+	owner := a.outerOwner(name)
 	if owner == "" {
 		return false, nil
 	}
-	state, err := lock.Inspect(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, h := range state.Holders {
-		if h.Owner == owner {
-			return true, nil
-		}
-	}
-	return false, nil
+	owners, err := s.owners(ctx)
+	return slices.Contains(owners, owner), err
 }

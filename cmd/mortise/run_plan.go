@@ -34,6 +34,9 @@ type plan struct {
 
 	ttl  time.Duration // of the lease, whoever ends it
 	lock mortise.LockOptions
+	what string // is taken: "lock"
+	open func(c *mortise.Client, p *plan) subject
+	keep bool // when it is lost, take it again and begin anew
 
 	warn      bool // when the lock is lost, only warn
 	signal    syscall.Signal
@@ -47,7 +50,7 @@ func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{name: name, argv: argv, nonblock: f.nonblock, wait: time.Duration(f.wait), conflict: f.conflict, verbose: f.verbose}
+	p := &plan{name: name, argv: argv, what: "lock", nonblock: f.nonblock, wait: time.Duration(f.wait), conflict: f.conflict, verbose: f.verbose}
 	if name == "" {
 		return nil, usageError("", "the NAME is empty")
 	}
@@ -59,6 +62,9 @@ func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 		p.nonblock = true
 	case f.conflict < 0 || f.conflict > 255:
 		return nil, usageError("", "the conflict exit code is %d; it must be from 0 to 255", f.conflict)
+	}
+	if p.open, err = chosen(cmd); err != nil {
+		return nil, err
 	}
 	if err := p.lease(cmd, f); err != nil {
 		return nil, err

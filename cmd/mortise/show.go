@@ -17,7 +17,7 @@ var asking = mortise.Options{RetryFor: 2 * time.Second, AllowAnyName: true}
 func showCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show NAME",
-		Short:             "Show who holds a lock, and for how long",
+		Short:             "Show who holds a lock or waits for it, and for how long",
 		Example:           "  mortise show deploy\n  mortise show deploy --json | jq .locked",
 		Args:              oneName,
 		ValidArgsFunction: a.completeName,
@@ -27,7 +27,7 @@ func showCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer leave(client)
-			state, err := client.Lock(args[0]).Inspect(cmd.Context())
+			state, err := client.Inspect(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -44,13 +44,38 @@ func showCommand(a *app) *cobra.Command {
 func (a *app) showState(s mortise.State) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "name\t%s\nkind\t%s\n", shown(s.Name), s.Kind)
-	if !s.Locked {
-		fmt.Fprintf(w, "locked\tno\n")
+	if s.Kind == mortise.KindNumber {
+		fmt.Fprintf(w, "number\t%d (a semaphore's permits, a latch's count, or anything else)\n", s.Number)
 		return w.Flush()
 	}
-	fmt.Fprintf(w, "locked\tyes\nttl\t%s\n", lasting(s.TTL))
+	fmt.Fprintf(w, "locked\t%s\n", map[bool]string{true: "yes", false: "no"}[s.Locked])
+	if s.Locked {
+		fmt.Fprintf(w, "ttl\t%s\n", lasting(s.TTL))
+	}
+	if s.Mode != "" {
+		fmt.Fprintf(w, "mode\t%s\n", s.Mode)
+	}
+	switch {
+	case s.Kind == mortise.KindElection:
+		fmt.Fprintf(w, "term\t%d\nvalue\t%s\n", s.Token, shown(s.Value))
+	case s.Token != 0:
+		fmt.Fprintf(w, "token\t%d\n", s.Token)
+	}
 	for _, h := range s.Holders {
 		fmt.Fprintf(w, "holder\t%s  count %d\n", shown(h.Owner), h.Count)
+	}
+	for i, q := range s.Queue {
+		deadline := "past its deadline"
+		if q.Left >= 0 {
+			deadline = "deadline in " + rounded(q.Left).String()
+		}
+		fmt.Fprintf(w, "waiter %d\t%s  %s\n", i+1, shown(q.Owner), deadline)
+	}
+	if s.Kind == mortise.KindPermits {
+		fmt.Fprintf(w, "available\t%d\n", s.Number)
+	}
+	for _, p := range s.Permits {
+		fmt.Fprintf(w, "permit\t%s  %s\n", shown(p.ID), lasting(p.Left))
 	}
 	return w.Flush()
 }

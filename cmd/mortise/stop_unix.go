@@ -40,7 +40,7 @@ func (c *child) pause(by syscall.Signal) {
 	}
 	c.asked = false
 	c.term.takeBack()
-	c.app.say("stopped; the lock %q is lost if this does not go on within %v", c.plan.name, rounded(time.Until(c.hold.Until())))
+	c.app.say("stopped; the %s %q is lost if this does not go on within %v", c.plan.what, c.plan.name, rounded(time.Until(c.hold.Until())))
 
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)

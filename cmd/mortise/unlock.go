@@ -42,31 +42,62 @@ func unlockCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer leave(client)
-			lock := client.Lock(args[0])
+			u := unlocking{app: a, client: client, name: args[0]}
+			if u.state, err = client.Inspect(cmd.Context(), u.name); err != nil {
+				return err
+			}
+			if u.state.Kind == mortise.KindOther || u.state.Kind == mortise.KindNumber {
+				return &mortise.Error{Op: "unlock", Name: u.name, Err: fmt.Errorf("%w: what is there is no lock", mortise.ErrWrongKind)}
+			}
 			switch {
 			case byOwner:
-				return a.unlockOwner(cmd.Context(), lock, owner)
+				return u.owner(cmd.Context(), owner)
 			case force:
-				return a.unlockForce(cmd.Context(), lock)
+				return u.force(cmd.Context())
 			}
-			return a.unlockNothing(cmd.Context(), lock)
+			return u.nothing()
 		},
 	}
-	cmd.Flags().StringVar(&owner, "owner", "", "free it only if `OWNER` still holds it")
-	cmd.Flags().BoolVar(&force, "force", false, "free it whoever holds it")
+	cmd.Flags().StringVar(&owner, "owner", "", "free it only if `OWNER` still holds it, as mortise show names it; of a semaphore, the permit with that id")
+	cmd.Flags().BoolVar(&force, "force", false, "free it whoever holds it; of a read/write lock both sides, of a semaphore all permits")
 	return cmd
 }
 
-func (a *app) unlockOwner(ctx context.Context, lock *mortise.Lock, owner string) error {
-	freed, err := lock.UnlockOwner(ctx, owner)
+// unlocking is one run of unlock.
+type unlocking struct {
+	app    *app
+	client *mortise.Client
+	name   string
+	state  mortise.State // before
+}
+
+// free takes the lock from one owner, in the way of its kind.
+func (u unlocking) free(ctx context.Context, owner string) (bool, error) {
+	switch u.state.Kind {
+	case mortise.KindFairLock:
+		return u.client.FairLock(u.name).UnlockOwner(ctx, owner)
+	case mortise.KindRWLock:
+		if strings.HasSuffix(owner, ":write") {
+			return u.client.RWLock(u.name).Write().UnlockOwner(ctx, owner)
+		}
+		return u.client.RWLock(u.name).Read().UnlockOwner(ctx, owner)
+	case mortise.KindElection:
+		return u.client.Election(u.name).DeposeOwner(ctx, owner)
+	default:
+		return u.client.Lock(u.name).UnlockOwner(ctx, owner)
+	}
+}
+
+func (u unlocking) owner(ctx context.Context, owner string) error {
+	freed, err := u.free(ctx, owner)
 	if err != nil {
 		return err
 	}
 	if freed {
-		fmt.Fprintf(a.stdout, "freed %s, which was held by %s\n", shown(lock.Name()), shown(owner))
+		fmt.Fprintf(u.app.stdout, "freed %s, which was held by %s\n", shown(u.name), shown(owner))
 		return nil
 	}
-	state, err := lock.Inspect(ctx)
+	state, err := u.client.Inspect(ctx, u.name)
 	if err != nil {
 		return err
 	}
@@ -74,44 +105,64 @@ func (a *app) unlockOwner(ctx context.Context, lock *mortise.Lock, owner string)
 	if state.Locked {
 		now = "it is " + holding(state)
 	}
-	return &exitError{code: exitOther, err: fmt.Errorf("%s was not freed: %s does not hold it; %s", shown(lock.Name()), shown(owner), now)}
+	return &exitError{code: exitOther, err: fmt.Errorf("%s was not freed: %s does not hold it; %s", shown(u.name), shown(owner), now)}
 }
 
-func (a *app) unlockForce(ctx context.Context, lock *mortise.Lock) error {
-	holder, err := lock.ForceUnlock(ctx)
-	if holder != nil {
-		fmt.Fprintf(a.stdout, "freed %s, which was held by %s (count %d)\n", shown(lock.Name()), shown(holder.Owner), holder.Count)
-	} else if err == nil {
-		fmt.Fprintf(a.stdout, "%s was not locked\n", shown(lock.Name()))
+// force frees the lock of those who hold it. If it has changed hands before
+// they could lose it, it looks again.
+func (u unlocking) force(ctx context.Context) error {
+	for u.state.Locked {
+		done := false
+		for _, h := range u.state.Holders {
+			freed, err := u.free(ctx, h.Owner)
+			if freed {
+				done = true
+				fmt.Fprintf(u.app.stdout, "freed %s, which was held by %s (count %d)\n", shown(u.name), shown(h.Owner), h.Count)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if done {
+			return nil
+		}
+		var err error
+		if u.state, err = u.client.Inspect(ctx, u.name); err != nil {
+			return err
+		}
 	}
-	return err
+	fmt.Fprintf(u.app.stdout, "%s was not locked\n", shown(u.name))
+	return nil
 }
 
-// unlockNothing shows what there is to unlock, and how.
-func (a *app) unlockNothing(ctx context.Context, lock *mortise.Lock) error {
-	state, err := lock.Inspect(ctx)
-	if err != nil {
-		return err
-	}
-	if state.Kind == mortise.KindOther {
-		return fmt.Errorf("%s is not a lock: %w", shown(lock.Name()), mortise.ErrWrongKind)
-	}
-	if !state.Locked {
-		fmt.Fprintf(a.stdout, "%s is not locked\n", shown(lock.Name()))
+// nothing shows what there is to unlock, and how.
+func (u unlocking) nothing() error {
+	if !u.state.Locked {
+		fmt.Fprintf(u.app.stdout, "%s is not locked\n", shown(u.name))
 		return nil
 	}
-	hint := strings.Join(a.unlockLines(state), "\n")
-	return &exitError{code: exitOther, hint: hint, err: errors.New(shown(state.Name) + " was not freed: it is " + holding(state))}
+	hint := strings.Join(u.app.unlockLines(u.state), "\n")
+	return &exitError{code: exitOther, hint: hint, err: errors.New(shown(u.name) + " was not freed: it is " + holding(u.state))}
 }
 
-// unlockLines are the command that frees a lock, and what is to know of it.
+// unlockLines are the commands that free a lock, and what is to know of them.
 func (a *app) unlockLines(s mortise.State) []string {
-	if s.Kind != mortise.KindLock {
-		return []string{"A " + string(s.Kind) + " cannot be freed by this command."}
+	lines := []string{"If its holder is gone for good:"}
+	if len(s.Holders)+len(s.Permits) > 1 {
+		lines = []string{"For each holder that is gone for good:"}
 	}
-	command := "mortise unlock " + shellQuote(s.Name) + " --owner " + shellQuote(s.Holders[0].Owner)
-	if a.redis != "" && connect.Redact(a.redis) == a.redis {
-		command += " --redis " + shellQuote(a.redis)
+	command := func(owner string) {
+		line := "  mortise unlock " + shellQuote(s.Name) + " --owner " + shellQuote(owner)
+		if a.redis != "" && connect.Redact(a.redis) == a.redis {
+			line += " --redis " + shellQuote(a.redis)
+		}
+		lines = append(lines, line)
 	}
-	return []string{"If its holder is gone for good:", "  " + command}
+	for _, h := range s.Holders {
+		command(h.Owner)
+	}
+	for _, p := range s.Permits {
+		command(p.ID)
+	}
+	return lines
 }

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-go/mortise"
+)
+
+const electLong = `elect campaigns in the election NAME, runs a command while this process leads,
+and resigns when the command has ended. It exits with the command's own status.
+
+Everything that is said of the lock in mortise run --help holds for the lead:
+it is renewed; when it is lost the command is ended, early enough for all of it
+to be dead before another can be elected. With --keep, elect campaigns again
+then, and runs the command anew when it is elected; it ends when the command
+ends by itself.
+
+The command sees MORTISE_NAME, MORTISE_OWNER, MORTISE_HELD=1, and the number of
+the term as MORTISE_TOKEN. It rises with every term, so that whatever the leader
+commands can refuse one that was deposed.
+
+`
+
+func electCommand(a *app) *cobra.Command {
+	f := runFlags{ttl: duration(defaultTTL), killAfter: duration(defaultKillAfter)}
+	var value string
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "elect NAME [flags] -- CMD [ARG…]",
+		Short: "Run a command while being the leader",
+		Long:  electLong + exitCodes,
+		Example: `  mortise elect scheduler -- ./scheduler
+  mortise elect scheduler --keep --value "$HOSTNAME:8080" -- ./scheduler`,
+		ValidArgsFunction: a.completeRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := newPlan(cmd, &f, args)
+			if err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("value") {
+				value, _ = os.Hostname() // whatever it is good for
+			}
+			if p.nonblock {
+				return usageError("", "--wait is 0, but elect has to wait for the outcome")
+			}
+			p.what, p.keep = "lead", keep
+			p.open = func(c *mortise.Client, p *plan) subject { return termOf(c, p, value) }
+			return a.run(cmd.Context(), p)
+		},
+	}
+	cmd.DisableFlagsInUseLine = true
+	cmd.Flags().StringVar(&value, "value", "", "what others are told about the leader, in mortise show and by the library (default the host's name)")
+	cmd.Flags().BoolVar(&keep, "keep", false, "campaign again when the lead is lost")
+	a.guardFlags(cmd, &f, "lead")
+	return cmd
+}
+
+// termOf returns the lead in an election as a subject.
+func termOf(c *mortise.Client, p *plan, value string) subject {
+	campaign := func(ctx context.Context) (grip, context.Context, error) {
+		t, held, err := c.Election(p.name).With(p.lock).Campaign(ctx, value)
+		if err != nil {
+			return nil, ctx, err
+		}
+		return lead{t}, held, nil
+	}
+	return subject{
+		lock: campaign,
+		owners: func(ctx context.Context) ([]string, error) {
+			leader, err := c.Election(p.name).Leader(ctx)
+			if errors.Is(err, mortise.ErrNoLeader) {
+				return nil, nil
+			}
+			return []string{leader.Owner}, err
+		},
+	}
+}
+
+// lead is a term as a grip.
+type lead struct{ *mortise.Term }
+
+func (t lead) Unlock() error { return t.Resign() }
+
