@@ -103,6 +103,7 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, name string) {
 	if by, err := k.ForceUnlock(t.Context()); err != nil || by == nil || by.Owner != hold.Owner() {
 		t.Errorf("ForceUnlock = %v, %v", by, err)
 	}
+	rwUsesItsRights(t, c, other, name+":rw")
 	if _, _, err := c.Lock("foreign").TryLock(t.Context()); !errors.Is(err, mortise.ErrDenied) {
 		t.Errorf("TryLock outside the allowed names: %v, want ErrDenied", err)
 	}
