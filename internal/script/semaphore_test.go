@@ -1,0 +1,386 @@
+package script_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// takes has the operation on trial take permits.
+func takes(n int) given {
+	return func(t *testing.T, w *world) {
+		ok, _, _, err := script.SemaphoreAcquire(t.Context(), w, job, op, n, "")
+		if !ok || err != nil {
+			t.Fatalf("%v, %v", ok, err)
+		}
+	}
+}
+
+func TestSemaphoreUndo(t *testing.T) {
+	undo := func(doubt bool) func(ctx context.Context, d driver.Driver) string {
+		return func(ctx context.Context, d driver.Driver) string {
+			_, err := script.SemaphoreUndo(ctx, d, job, op, 3, "me", doubt, script.Classic)
+			return said(err)
+		}
+	}
+	me := func(n int) given { return func(t *testing.T, w *world) { claimFor(t, w, "me", n) } }
+	t.Run("in doubt", func(t *testing.T) {
+		numbers(t, permitNews, undo(true), []numberRow{
+			{name: "it had taken some", given: counts("5").then(takes(3)), after: "string 5", ttl: none, heard: []string{"5"}},
+			{name: "it had taken some of many", given: limited("5").then(takes(3)), after: "string 5", ttl: 10 * time.Minute, heard: []string{"5"}},
+			{name: "some are missing since", given: counts("5").then(takes(3)).then(counts("-4")), after: "string -1", ttl: none, heard: []string{"-1"}},
+			{name: "deleted since", given: counts("5").then(takes(3)).then(func(t *testing.T, w *world) { w.must(t, "DEL", job) }), after: "nothing", ttl: absent},
+			{name: "no number since", given: counts("5").then(takes(3)).then(counts("x")), after: "string x", ttl: none},
+			{name: "it had not", given: counts("5"), after: "string 5", ttl: none},
+			{name: "it had claimed", given: counts("2").then(me(3)), after: "string 2", ttl: none},
+			{name: "it had claimed before another", given: counts("2").then(me(3)).then(claiming(1)), after: "string 2", ttl: none, claims: "waiter0:1", heard: []string{"2"}},
+			{name: "it had claimed before another, in vain", given: counts("0").then(me(3)).then(claiming(1)), after: "string 0", ttl: none, claims: "waiter0:1"},
+			{name: "no semaphore", given: nothing, after: "nothing", ttl: absent},
+			{name: "lock", given: held(lease, java, "1"), want: "wrong type", after: "hash " + java + "=1", ttl: lease},
+		})
+	})
+	t.Run("no doubt", func(t *testing.T) {
+		numbers(t, permitNews, undo(false), []numberRow{
+			{name: "it had claimed", given: counts("2").then(me(3)), after: "string 2", ttl: none},
+			{name: "it had claimed before another", given: counts("2").then(me(3)).then(claiming(1)), after: "string 2", ttl: none, claims: "waiter0:1", heard: []string{"2"}},
+			{name: "no semaphore", given: nothing, after: "nothing", ttl: absent},
+		})
+	})
+}
+
+// tries drives the operations of several waiters on the key job.
+type tries struct {
+	*world
+	t *testing.T
+}
+
+func (s tries) acquire(id string, n int, waiter string, want bool) {
+	s.t.Helper()
+	ok, available, left, err := script.SemaphoreAcquire(s.t.Context(), s, job, id, n, waiter)
+	if err != nil || ok != want {
+		s.t.Errorf("%s acquires %d: %v (%d available, %d of them for others), %v, want %v", id, n, ok, available, left, err, want)
+	}
+}
+
+func (s tries) undo(id string, n int, waiter string, want bool) {
+	s.t.Helper()
+	undone, err := script.SemaphoreUndo(s.t.Context(), s, job, id, n, waiter, true, script.Classic)
+	if err != nil || undone != want {
+		s.t.Errorf("the undoing of %s: %v, %v, want %v", id, undone, err, want)
+	}
+}
+
+func (s tries) release(id string, n int) {
+	s.t.Helper()
+	if _, done, err := script.SemaphoreRelease(s.t.Context(), s, job, id, n, script.Classic); err != nil || !done {
+		s.t.Errorf("%s releases %d: %v, %v", id, n, done, err)
+	}
+}
+
+// A copy that was held up on the way arrives after its acquisition was given
+// up, or after its permits were given back.
+func TestLateCopyOfASemaphoreAcquisition(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		s := tries{w, t}
+		counts("5")(t, w)
+		s.undo("a", 3, "", false) // nothing of it has arrived so far
+		s.acquire("a", 3, "", false)
+		s.acquire("a", 3, "a", false)
+		w.wantDump(t, job, "string 5")
+		if got := w.claimed(t); got != "" {
+			t.Errorf("one who gave up claims %q", got)
+		}
+
+		s.acquire("b", 3, "", true)
+		s.undo("b", 3, "", true)
+		s.acquire("b", 3, "", false)
+		s.undo("b", 3, "", false)
+		w.wantDump(t, job, "string 5")
+
+		s.acquire("c", 3, "", true)
+		s.release("d", 3)
+		s.acquire("c", 3, "", true) // as it was told before
+		s.release("d", 3)
+		w.wantDump(t, job, "string 5")
+	})
+}
+
+// One who waits for many is served before those who came later, and they are
+// before those who did not wait; but nobody waits for one whose turn cannot be
+// delayed by it.
+func TestClaimsAreServedInOrder(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		s := tries{w, t}
+		counts("2")(t, w)
+		s.acquire("many", 4, "many", false)
+		s.acquire("one", 1, "one", false)
+		s.acquire("passing", 1, "", false)
+		s.release("r1", 1) // 3
+		s.acquire("one", 1, "one", false)
+		s.acquire("passing", 1, "", false)
+		s.release("r2", 2)                 // 5
+		s.acquire("one", 1, "one", true)   // leaves 4 for the first
+		s.acquire("passing", 1, "", false) // 4 are for the first
+		s.acquire("many", 4, "many", true) // none are left
+		s.acquire("many", 4, "many", true) // a repeat
+		s.acquire("one", 1, "one", true)   // a repeat
+		s.acquire("passing", 1, "", false)
+		s.release("r3", 1)
+		s.acquire("passing", 1, "", true)
+		w.wantDump(t, job, "string 0")
+		if got := w.claimed(t); got != "" {
+			t.Errorf("%q are claimed still", got)
+		}
+	})
+}
+
+// The claim of one that has died ends by itself, while others keep theirs.
+func TestClaimsOfTheDeadEnd(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		s := tries{w, t}
+		counts("2")(t, w)
+		s.acquire("dead", 4, "dead", false)
+		s.acquire("one", 2, "one", false)
+		// Its time is over, or lies where no clock can have put it.
+		for _, until := range []string{"1000", "99999999999999"} {
+			w.must(t, "HSET", claims, "dead", "1 4 "+until)
+			s.acquire("another", 3, "another", false)
+			s.acquire("passing", 1, "", false)
+			if got := w.claimed(t); got != "one:2 another:3" {
+				t.Errorf("%q are claimed, want those of the living", got)
+			}
+		}
+		// What is no claim counts for nothing.
+		w.must(t, "HSET", claims, "odd", "x", "odder", "1 2", "oddest", "-1 -1 -1")
+		s.acquire("one", 2, "one", true)
+		w.must(t, "DEL", claims)
+		s.acquire("another", 3, "another", false)
+		w.lapse(t, claims)
+		counts("1")(t, w)
+		s.acquire("passing", 1, "", true)
+	})
+}
+
+// A record that is over is no record.
+func TestRecordsEnd(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		s := tries{w, t}
+		counts("5")(t, w)
+		for _, do := range []func(){func() { s.acquire("a", 3, "", true) }, func() { s.release("a", 1) }} {
+			do()
+			w.lapse(t, keyspace.Operation(job, "a"))
+		}
+		w.wantDump(t, job, "string 3")
+		if n := w.must(t, "DBSIZE").Int(); n != 1 {
+			t.Errorf("%d keys are there, want the semaphore alone", n)
+		}
+	})
+}
+
+// The scripts themselves count right, whoever runs them at the same time.
+func TestSemaphoreScriptsKeepTheNumber(t *testing.T) {
+	const takers, rounds, permits = 4, 25, 5
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		counts(fmt.Sprint(permits))(t, w)
+		inside := make(chan struct{}, takers*3)
+		done := make(chan struct{}, takers)
+		for i := range takers {
+			d := deafAtTimes{w.connect(t), new(int)}
+			n := 1 + i%3
+			go func() {
+				defer func() { done <- struct{}{} }()
+				for round := range rounds {
+					id := fmt.Sprint(i, ":", round)
+					for {
+						ok, _, _, err := script.SemaphoreAcquire(context.Background(), d, job, id, n, fmt.Sprint("waiter", i))
+						if err != nil && driver.ClassOf(err) != driver.Unknown {
+							t.Error(err)
+							return
+						}
+						if ok {
+							break
+						}
+					}
+					for range n {
+						inside <- struct{}{}
+					}
+					if have := len(inside); have > permits {
+						t.Errorf("%d permits are out, want %d at most", have, permits)
+					}
+					for range n {
+						<-inside
+					}
+					for {
+						if _, ok, err := script.SemaphoreRelease(context.Background(), d, job, id+":back", n, script.Classic); ok && err == nil {
+							break
+						}
+					}
+				}
+			}()
+		}
+		for range takers {
+			<-done
+		}
+		w.wantDump(t, job, fmt.Sprint("string ", permits))
+	})
+}
+
+// deafAtTimes is a driver that loses every third reply.
+type deafAtTimes struct {
+	driver.Driver
+	calls *int
+}
+
+func (d deafAtTimes) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	if *d.calls++; *d.calls%3 == 0 {
+		return deaf{d.Driver}.Eval(ctx, call)
+	}
+	return d.Driver.Eval(ctx, call)
+}
+
+// numberCall is a script of a number, with what it needs to do its work.
+type numberCall struct {
+	rights []string
+	given  given
+	before string // what lies under the key
+	ttl    time.Duration
+	heard  string // on channel
+	on     string
+	call   func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error)
+}
+
+var numberCalls = map[string]numberCall{
+	"read": {[]string{"get"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
+		n, err := script.NumberRead(ctx, d, job)
+		return n == 5, err
+	}},
+	"set": {[]string{"exists", "get", "set"}, nothing, "nothing", absent, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+		return script.NumberSet(ctx, d, job, op, 7, permitNews, "7", p)
+	}},
+	"delete": {[]string{"exists", "get", "set", "del"}, counts("5"), "string 5", none, "1", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+		return script.NumberDelete(ctx, d, job, op, latchNews, "1", p)
+	}},
+	"acquire": {[]string{"get", "time", "hgetall", "set", "decrby"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
+		ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, op, 2, "")
+		return ok, err
+	}},
+	"acquire, having waited": {[]string{"get", "time", "hgetall", "hdel", "set", "decrby"}, counts("1").then(func(t *testing.T, w *world) { claimFor(t, w, "me", 2) }).then(counts("5")),
+		"string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
+			ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, op, 2, "me")
+			return ok, err
+		}},
+	"claim": {[]string{"get", "time", "hgetall", "hset", "pexpire"}, counts("1"), "string 1", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
+		_, available, _, err := script.SemaphoreAcquire(ctx, d, job, op, 2, "me")
+		return available == 1, err
+	}},
+	"undo": {[]string{"get", "time", "hgetall", "hdel", "set", "incrby"}, counts("5").then(takes(3)), "string 2", none, "5", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+		return script.SemaphoreUndo(ctx, d, job, op, 3, "me", true, p)
+	}},
+	"release": {[]string{"get", "set", "incrby"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+		_, done, err := script.SemaphoreRelease(ctx, d, job, op, 2, p)
+		return done, err
+	}},
+	"add": {[]string{"get", "set"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+		_, done, err := script.SemaphoreAdd(ctx, d, job, op, 2, p)
+		return done, err
+	}},
+	"drain": {[]string{"get", "set"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
+		n, err := script.SemaphoreDrain(ctx, d, job, op)
+		return n == 5, err
+	}},
+	"count down": {[]string{"get", "set", "decr"}, counts("5"), "string 5", none, "", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+		_, done, err := script.LatchCountDown(ctx, d, job, op, p)
+		return done, err
+	}},
+	"count down to zero": {[]string{"get", "set", "del"}, counts("1"), "string 1", none, "0", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+		_, done, err := script.LatchCountDown(ctx, d, job, op, p)
+		return done, err
+	}},
+}
+
+// Without a right nothing is changed, and what was not changed is not
+// remembered either: a repeat by one who has the right does it.
+func TestNumbersWithoutRights(t *testing.T) {
+	server := redistest.Single(t)
+	for name, test := range numberCalls {
+		for _, right := range test.rights {
+			t.Run(name+"/"+right, func(t *testing.T) {
+				w := realWorld(t, server)
+				test.given(t, w)
+				ear := w.listen(t, test.on, false)
+				before := w.claimed(t)
+				ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right), script.Classic)
+				if ok || driver.ClassOf(err) != driver.Denied {
+					t.Errorf("%v, %v, want an error of class denied", ok, err)
+				}
+				w.wantDump(t, job, test.before)
+				w.wantTTL(t, job, test.ttl)
+				if after := w.claimed(t); after != before && after != "" { // a claim that is gone is claimed again
+					t.Errorf("%q are claimed, were %q", after, before)
+				}
+				ear.want(t)
+				if ok, err := test.call(t.Context(), w, script.Classic); !ok || err != nil {
+					t.Errorf("once more, with the right: %v, %v", ok, err)
+				}
+			})
+		}
+		t.Run(name+"/all", func(t *testing.T) {
+			w := realWorld(t, server)
+			test.given(t, w)
+			rules := []string{"~" + job, "~" + keyspace.Operation(job, "*"), "~" + claims, "&" + test.on, "+eval", "+evalsha", "+publish", "+spublish"}
+			for _, right := range test.rights {
+				rules = append(rules, "+"+right)
+			}
+			if ok, err := test.call(t.Context(), w.login(t, rules...), script.Both); !ok || err != nil {
+				t.Errorf("with the rights %v: %v, %v", rules, ok, err)
+			}
+		})
+	}
+}
+
+// A message that Redis refuses does not hide that the number was changed.
+func TestNumbersThatNobodyMayHear(t *testing.T) {
+	server := redistest.Single(t)
+	for name, test := range numberCalls {
+		if test.heard == "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			w := realWorld(t, server)
+			for p, both := range map[script.Publish][2]int{script.Classic: {1, 0}, script.Sharded: {0, 1}, script.Both: {1, 1}} {
+				w.must(t, "FLUSHALL")
+				test.given(t, w)
+				classic, sharded := w.listen(t, test.on, false), w.listen(t, test.on, true)
+				if ok, err := test.call(t.Context(), w, p); !ok || err != nil {
+					t.Errorf("%v, %v, want true", ok, err)
+				}
+				classic.want(t, []string{test.heard}[:both[0]]...)
+				sharded.want(t, []string{test.heard}[:both[1]]...)
+			}
+			w.must(t, "FLUSHALL")
+			test.given(t, w)
+			restricted := w.login(t, "+@all", "~*", "resetchannels")
+			ok, err := test.call(t.Context(), restricted, script.Both)
+			if !ok || driver.ClassOf(err) != driver.Denied {
+				t.Errorf("without the channel: %v, %v, want true and class denied", ok, err)
+			}
+			if w.dump(t, job) == test.before {
+				t.Error("nothing was changed")
+			}
+			changed := w.dump(t, job)
+			_, _ = test.call(t.Context(), w, script.Both) // the same again
+			w.wantDump(t, job, changed)
+		})
+	}
+}
