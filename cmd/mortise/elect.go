@@ -84,4 +84,3 @@ func termOf(c *mortise.Client, p *plan, value string) subject {
 type lead struct{ *mortise.Term }
 
 func (t lead) Unlock() error { return t.Resign() }
-
