@@ -1,0 +1,115 @@
+package mortise_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// queueUp has a waiter of c stand at a place in the queue of the lock job, and
+// returns where its hold comes.
+func queueUp(t *testing.T, c *mortise.Client, name string, place int) <-chan *mortise.Hold {
+	t.Helper()
+	got := make(chan *mortise.Hold, 1)
+	go func() {
+		hold, _, err := c.FairLock(name).Lock(t.Context())
+		if err != nil {
+			if !errors.Is(err, mortise.ErrClosed) && t.Context().Err() == nil {
+				t.Error(err)
+			}
+			return
+		}
+		got <- hold
+	}()
+	redistest.Eventually(t, fmt.Sprintf("%d in the queue", place+1), func() error {
+		queue, err := c.FairLock(name).Queue(t.Context())
+		if err == nil && len(queue) != place+1 {
+			err = fmt.Errorf("%d are in it", len(queue))
+		}
+		return err
+	})
+	return got
+}
+
+// Order, and a waiter that dies, with the messages and subscriptions of real
+// servers.
+func TestRealFairLock(t *testing.T) {
+	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
+		proxy := redistest.NewProxy(t, s.Addr())
+		cut := func() {
+			proxy.Refuse()
+			proxy.CutAll()
+		}
+		fairOnServers(t, "job", cut, dial(proxy.Addr(), nil), dial(s.Addr(), nil), dial(s.Addr(), nil))
+		if n := len(s.Must(t, "KEYS", "redisson*").([]any)); n != 0 {
+			t.Errorf("%d keys of the queue are left", n)
+		}
+	})
+}
+
+// fairOnServers has three clients wait in turn, the first of which dies: cut
+// takes it from the net.
+func fairOnServers(t *testing.T, name string, cut func(), victim, a, b *mortise.Client) {
+	t.Helper()
+	gate, _, err := a.FairLock(name).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	queueUp(t, victim, name, 0)
+	var line []<-chan *mortise.Hold
+	for i := range 20 {
+		line = append(line, queueUp(t, []*mortise.Client{a, b}[i%2], name, 1+i))
+	}
+	cut()
+	start := time.Now()
+	mustUnlock(t, gate)
+	for i, got := range line {
+		select {
+		case hold := <-got:
+			if d := time.Since(start); i == 0 && d > 2*time.Second {
+				t.Errorf("the dead waiter delayed the next by %v, want 2s at most", d)
+			}
+			for j, later := range line[i+1:] {
+				if len(later) > 0 {
+					t.Fatalf("waiter %d had the lock before waiter %d", i+1+j, i)
+				}
+			}
+			mustUnlock(t, hold)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("waiter %d does not get the lock", i)
+		}
+	}
+	t.Logf("20 turns behind a dead waiter took %v", time.Since(start).Round(time.Millisecond))
+}
+
+func TestRealFairLockOnACluster(t *testing.T) {
+	set := redistest.Cluster(t, 0)
+	for name, open := range clusterDialers {
+		t.Run(name, func(t *testing.T) {
+			var clients []*mortise.Client
+			for range 2 {
+				c := mortise.New(open(t, set.Addrs()), nil)
+				t.Cleanup(func() { _ = c.Close() }) // may be closed by the test itself
+				clients = append(clients, c)
+			}
+			for i, master := range set.Masters {
+				key := set.KeyOn(t, master, fmt.Sprint(name, i))
+				f := &faults{Driver: open(t, set.Addrs())}
+				victim := mortise.New(f, nil)
+				// It cannot say that it leaves, but its connections end.
+				die := func() {
+					f.set(func(context.Context, string) error { return errCut }, nil)
+					if err := victim.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				fairOnServers(t, key, die, victim, clients[0], clients[1])
+			}
+		})
+	}
+}
