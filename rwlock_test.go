@@ -801,6 +801,49 @@ func TestRWLockForceUnlock(t *testing.T) {
 	})
 }
 
+// What goes wrong when somebody is thrown out is said, with those who were.
+func TestRWLockForceUnlockThatFails(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		operator, f := open(t, s, &mortise.Options{RetryFor: time.Second})
+		k, o := c.RWLock("doc"), operator.RWLock("doc")
+		must(t, k.Read(), t.Context())
+		must(t, k.Read(), t.Context())
+		n := 0
+		f.set(func(_ context.Context, name string) error { // the second release is refused
+			if name != "rw_read_release" {
+				return nil
+			}
+			if n++; n == 1 {
+				return nil
+			}
+			return &driver.Error{Class: driver.Denied, Err: errors.New("NOPERM")}
+		}, nil)
+		if freed, err := o.Read().ForceUnlock(t.Context()); len(freed) != 1 || !errors.Is(err, mortise.ErrDenied) {
+			t.Errorf("%v, %v, want one reader and ErrDenied", freed, err)
+		}
+		f.set(nil, nil)
+		if freed, err := o.Read().ForceUnlock(t.Context()); len(freed) != 1 || err != nil {
+			t.Errorf("%v, %v, want the other reader", freed, err)
+		}
+		must(t, k.Write(), t.Context())
+		f.set(nil, loseReplies("rw_write_release", 1))
+		if by, err := o.Write().ForceUnlock(t.Context()); by != nil || !errors.Is(err, mortise.ErrUnknownOutcome) {
+			t.Errorf("with a lost reply: %v, %v, want ErrUnknownOutcome", by, err)
+		}
+		wantHolders(t, k, "")
+		f.set(func(context.Context, string) error { return errCut }, nil)
+		for _, err := range []error{
+			second(o.Read().ForceUnlock(t.Context())), second(o.Write().ForceUnlock(t.Context())),
+			second(o.Write().UnlockOwner(t.Context(), "x")),
+		} {
+			if !errors.Is(err, mortise.ErrUnreachable) {
+				t.Errorf("%v, want ErrUnreachable", err)
+			}
+		}
+	})
+}
+
 // In the same process, who is thrown out learns at once.
 func TestRWLockForceUnlockInTheSameProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {

@@ -103,6 +103,8 @@ var rwTrials = []trial{
 	{claim{"RWLock", "dead reader in a long lock keeps no writer out", "Java -> Go"}, deadReaderInALongLock},
 	{claim{"RWLock", "frozen writer: finds out when it wakes", "Go -> Java"}, on(writes, frozenGoHolder)},
 	{claim{"RWLock", "frozen writer: finds out when it wakes", "Java -> Go"}, on(writes, frozenJavaHolder)},
+	{claim{"RWLock", "frozen reader: finds out when it wakes", "Go -> Java"}, frozenGoReader},
+	{claim{"RWLock", "frozen reader: finds out when it wakes", "Java -> Go"}, frozenJavaReader},
 	{claim{"RWLock", "writer forced: waiter wakes, holder notices", "Go forces Java"}, on(writes, goForcesJava)},
 	{claim{"RWLock", "writer forced: waiter wakes, holder notices", "Java forces Go"}, on(writes, javaForcesGo)},
 	{claim{"RWLock", "readers forced: waiter wakes, holder notices", "Go forces Java"}, goForcesJavaReader},
@@ -514,9 +516,51 @@ func killedJavaReader(t *testing.T, w *world) {
 	mustUnlock(t, got.hold)
 }
 
-// deadReaderInALongLock: a fixed lease of an hour that was given back half-way,
-// and one that was never given back. Redisson's writers would wait for the TTL
-// of the lock, here an hour.
+func frozenGoReader(t *testing.T, w *world) {
+	const name = "rw-frozen:go"
+	frozen := w.side(reads).startPeer(t, name)
+	java := w.side(writes).thread("waiter")
+	waiting := java.waitFor(t, name, 0)
+	if err := frozen.pause(); err != nil {
+		t.Fatal(err)
+	}
+	expiry := w.expiry(t, name)
+	wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
+	if err := frozen.resume(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the Go reader woke and found that it lost the lock: %s", frozen.says(t, peerLost))
+	if got := java.state(t, name); !got.Mine || got.Count != 1 {
+		t.Errorf("Java sees %+v, want it to write", got)
+	}
+	java.unlock(t, name)
+}
+
+func frozenJavaReader(t *testing.T, w *world) {
+	const name = "rw-frozen:java"
+	write := w.side(writes)
+	frozen := w.startAgent(t)
+	holder := frozen.thread("holder").of("read")
+	holder.lock(t, name, 0)
+	waiting := write.goWaits(t, write.lock(w.client(t, shortLease), name))
+	if err := frozen.pause(); err != nil {
+		t.Fatal(err)
+	}
+	expiry := w.expiry(t, name)
+	got := mustGain(t, waiting)
+	wantAtExpiry(t, "Go", got.at, expiry)
+	if err := frozen.resume(); err != nil {
+		t.Fatal(err)
+	}
+	holder.wantUnlockRefused(t, name)
+	if count := w.count(t, name, got.hold.Owner()); count != 1 {
+		t.Errorf("after the late unlock Go's count is %d, want 1", count)
+	}
+	mustUnlock(t, got.hold)
+}
+
+// deadReaderInALongLock: Redisson's writers would wait for the TTL of the lock,
+// here an hour.
 func deadReaderInALongLock(t *testing.T, w *world) {
 	const name = "rw-dead"
 	dead := w.startAgent(t)
