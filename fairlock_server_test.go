@@ -113,3 +113,54 @@ func TestRealFairLockOnACluster(t *testing.T) {
 		})
 	}
 }
+
+// fairUsesItsRights does all that a fair lock can do; asked is the driver of
+// other.
+func fairUsesItsRights(t *testing.T, c, other *mortise.Client, asked *faults, name string) {
+	t.Helper()
+	k := c.FairLock(name)
+	hold, ctx, err := k.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, _, err := k.Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, inner)
+	// One who gives up, and one who is woken.
+	waiting, cancel := context.WithCancel(t.Context())
+	gaveUp := make(chan error)
+	go func() {
+		_, _, err := other.FairLock(name).Lock(waiting)
+		gaveUp <- err
+	}()
+	redistest.Eventually(t, "the other one looks after its place", func() error {
+		queue, err := k.Queue(t.Context())
+		if err == nil && (len(queue) != 1 || asked.answered("fair_tend") == 0) {
+			err = fmt.Errorf("%d are in the queue", len(queue))
+		}
+		return err
+	})
+	cancel()
+	if err := <-gaveUp; !errors.Is(err, context.Canceled) || errors.Is(err, mortise.ErrDenied) {
+		t.Errorf("a wait that was cancelled: %v", err)
+	}
+	redistest.Eventually(t, "the other one has left", func() error {
+		queue, err := k.Queue(t.Context())
+		if err == nil && len(queue) != 0 {
+			err = fmt.Errorf("%d are in the queue", len(queue))
+		}
+		return err
+	})
+	got := queueUp(t, other, name, 0)
+	mustUnlock(t, hold)
+	select {
+	case hold = <-got:
+	case <-time.After(700 * time.Millisecond): // sooner than by looking
+		t.Fatal("the waiter was not woken")
+	}
+	if by, err := k.ForceUnlock(t.Context()); err != nil || by == nil || by.Owner != hold.Owner() {
+		t.Errorf("ForceUnlock = %v, %v", by, err)
+	}
+}

@@ -104,6 +104,7 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, name string) {
 		t.Errorf("ForceUnlock = %v, %v", by, err)
 	}
 	rwUsesItsRights(t, c, other, name+":rw")
+	fairUsesItsRights(t, other, c, asked, name+":fair")
 	if _, _, err := c.Lock("foreign").TryLock(t.Context()); !errors.Is(err, mortise.ErrDenied) {
 		t.Errorf("TryLock outside the allowed names: %v, want ErrDenied", err)
 	}
