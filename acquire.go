@@ -11,11 +11,11 @@ import (
 type request struct {
 	lock  *locker
 	owner *owner
-	id    string     // the lease's, drawn before the first attempt
-	start time.Time  // of the last attempt
-	doubt bool       // an attempt's outcome is not known
-	used  bool       // there is a lease with that id
-	held  *HeldError // who was in the way at the last attempt
+	id    string    // the lease's, drawn before the first attempt
+	start time.Time // of the last attempt
+	doubt bool      // an attempt's outcome is not known
+	used  bool      // there is a lease with that id
+	held  refusal   // what was in the way at the last attempt
 }
 
 // run returns a hold as soon as there is one to have.
@@ -116,7 +116,9 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 		return nil, err
 	}
 	if !got.ok {
-		r.held = &HeldError{Holder: Holder{Owner: got.by.Owner, Count: got.by.Count}, TTL: got.by.TTL}
+		if r.held = got.lack; got.lack == nil {
+			r.held = &HeldError{Holder: Holder{Owner: got.by.Owner, Count: got.by.Count}, TTL: got.by.TTL}
+		}
 		return nil, nil
 	}
 	return r.granted(ctx, got.token)
@@ -228,7 +230,7 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 // patience is how long to wait for a hint after an attempt that was refused:
 // until the lease in the way ends, if that is near.
 func (r *request) patience() time.Duration {
-	if ttl := r.held.TTL; ttl >= 0 {
+	if ttl := r.held.left(); ttl >= 0 {
 		return min(jitter(poll), ttl+time.Millisecond)
 	}
 	return jitter(poll)

@@ -19,6 +19,9 @@ var (
 	// ErrLocked: somebody else holds the lock. errors.As finds a *HeldError
 	// that says who, if Redis was asked.
 	ErrLocked = errors.New("locked by another owner")
+	// ErrNoPermits: a semaphore has fewer permits available than were asked
+	// for. errors.As finds a *PermitsError with the numbers.
+	ErrNoPermits = errors.New("not enough permits are available")
 	// ErrLost: the lease ended before the hold was released. It is the cause
 	// of the hold's context then, and what Unlock returns. errors.As finds a
 	// *LostError that says why.
@@ -94,6 +97,36 @@ func (e *HeldError) Error() string {
 // Is makes a HeldError match ErrLocked.
 func (e *HeldError) Is(target error) bool { return target == ErrLocked }
 
+func (e *HeldError) left() time.Duration { return e.TTL }
+
+// PermitsError says how many permits were missing. It matches [ErrNoPermits].
+type PermitsError struct {
+	Wanted    int
+	Available int // when Redis was asked; may be below 0
+	// Next is in how long at the latest a permit comes back by itself, unless
+	// its lease is renewed; -1 if none does, as far as is known.
+	Next time.Duration
+}
+
+// Error says how many permits were asked for and how many there were.
+func (e *PermitsError) Error() string {
+	if e.Available >= e.Wanted {
+		return fmt.Sprintf("%d permits are wanted, and the %d that are available are left to others who wait", e.Wanted, e.Available)
+	}
+	return fmt.Sprintf("%d permits are wanted, %d are available", e.Wanted, e.Available)
+}
+
+// Is makes a PermitsError match ErrNoPermits.
+func (e *PermitsError) Is(target error) bool { return target == ErrNoPermits }
+
+func (e *PermitsError) left() time.Duration { return e.Next }
+
+// refusal is what was in the way of who asked.
+type refusal interface {
+	error
+	left() time.Duration // for how long at most, unless prolonged; -1 if not known
+}
+
 // LostReason says why a lease was lost.
 type LostReason string
 
@@ -144,7 +177,7 @@ func (e *LostError) Unwrap() error { return e.Err }
 // waitError is the error for a wait that ended because its context did.
 type waitError struct {
 	ctx  error
-	held *HeldError // nil if nobody was seen to hold it
+	held refusal // nil if nothing was seen to be in the way
 }
 
 func (e *waitError) Error() string {

@@ -66,6 +66,7 @@ type queuer interface {
 type grant struct {
 	ok    bool
 	by    script.Holder // who is in the way if not
+	lack  refusal       // what is, where that is nobody in particular
 	token int64         // the fencing token drawn, of a kind that has them
 }
 
