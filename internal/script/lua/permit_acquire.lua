@@ -1,0 +1,77 @@
+-- Acquires permits, all or none, under ids that were never used before.
+--
+-- KEYS[1..3], ARGV[1..2]  as in permit.lua
+-- ARGV[3]   lease in ms
+-- ARGV[4]   'claim' for who waits, else 'once'
+-- ARGV[5..] the ids, as many as permits are wanted
+--
+-- {1}                    acquired, or acquired by an earlier copy of this call
+-- {0, available, next}   refused; in next ms the first permit ends, -1 if none does
+-- {-1}                   the key is not that of a semaphore
+--
+-- Who waits for several permits claims them for a moment, unless another does,
+-- or there are not so many at all. Others leave that many, or they would pass
+-- it over for ever. Redisson does not know of claims.
+local CLAIM = 2500 -- how long a claim lasts if it is not repeated
+local MANY = 1000  -- how many permits that are over are taken back at most
+
+local wanted, till, first = #ARGV - 4, now + ARGV[3], ARGV[5]
+local free = available()
+if not free then return {-1} end
+
+local permits, mine, over, again = {}, {}, {}, false -- over: pairs of what is stored and its end
+for i = 5, #ARGV do
+  local permit = raw(ARGV[i])
+  local ending = ends(permit)
+  permits[#permits + 1] = permit
+  if ending and ending > now then
+    again = true
+    if ending < till then will({'zadd', out, till, permit}) end
+  elseif ending then
+    mine[permit] = string.format('%.0f', ending)
+    over[#over + 1] = permit
+    over[#over + 1] = mine[permit]
+  end
+end
+if again then return change() or {1} end
+
+local ended = redis.call('zrangebyscore', out, 0, now, 'withscores', 'limit', 0, MANY)
+for i = 1, #ended, 2 do
+  if not mine[ended[i]] then
+    over[#over + 1] = ended[i]
+    over[#over + 1] = ended[i + 1]
+  end
+end
+local back = #over / 2
+free = free + back
+local claimant, number = claimed()
+if claimant == first then number = 0 end
+if free < wanted + number then
+  local head = redis.call('zrangebyscore', out, '(' .. string.format('%.0f', now), '+inf', 'withscores', 'limit', 0, 1)
+  local given = redis.call('zcard', out) - back
+  add(back)
+  remove(over)
+  local objection = change()
+  if objection then return objection end
+  local left = head[2] and head[2] ~= ENDLESS and tonumber(head[2]) - now or -1
+  if ARGV[4] == 'claim' and wanted > 1 and number == 0 and wanted <= free + given then
+    redis.pcall('set', claim, wanted .. ':' .. first, 'px', CLAIM)
+  end
+  if back > 0 and free > 0 then announce(free) end
+  return {0, free, left}
+end
+
+-- The permits of a semaphore that ends must not come back after it.
+local life = redis.call('pttl', value)
+add(back - wanted)
+will({'zrem', out, ''}) -- not there: without the right, what follows could not be undone
+for _, permit in ipairs(permits) do
+  will({'zadd', out, till, permit}, mine[permit] and {'zadd', out, mine[permit], permit} or {'zrem', out, permit})
+end
+if life > 0 then will({'pexpire', out, life}) end
+if claimant == first then will({'del', claim}) end
+remove(over, mine)
+local objection = change()
+if objection then return objection end
+if back > 0 and free > wanted then announce(free - wanted) end
+return {1}

@@ -1,0 +1,46 @@
+-- Gives permits back, those that are there, and wakes waiters. It takes back
+-- the claim of who waited in vain as well.
+--
+-- KEYS, ARGV[1..2]  as in permit.lua; KEYS[4] need not be there
+-- ARGV[3..] ids
+--
+-- {n}          n of them were given out and not over
+-- {n, reason}  the same, but Redis refused to publish
+-- {-1}         the key is not that of a semaphore; nothing was changed
+--
+-- A permit that was over already comes back too, but does not count.
+local done = record and noted()
+if done then return {tonumber(done)} end
+local free = available()
+if not free then return {-1} end
+
+local count, found, seen = 0, {}, {}
+for i = 3, #ARGV do
+  local permit = raw(ARGV[i])
+  local over = ends(permit)
+  if not over then
+    permit = ARGV[i]
+    over = ends(permit)
+  end
+  if over and not seen[permit] then
+    seen[permit] = true
+    found[#found + 1] = permit
+    found[#found + 1] = string.format('%.0f', over)
+    if over > now then count = count + 1 end
+  end
+end
+local back = #found / 2
+local waited = claimed() == ARGV[3]
+
+if record then note(count) end
+add(back)
+remove(found)
+if waited then will({'del', claim}) end
+local objection = change()
+if objection then return objection end
+free = free + back
+-- As Redisson: the number available after one permit, else how many came back.
+-- Nobody can do anything with none, and Java fails on negative numbers.
+local message = (#ARGV > 3 and not waited) and back or free
+if (back > 0 or waited) and free > 0 then return {count, announce(message)} end
+return {count}

@@ -1,0 +1,36 @@
+-- Sets how many permits there are.
+--
+-- KEYS, ARGV[1..2]  as in permit.lua
+-- ARGV[3]  what to do
+--   'try'  make it a semaphore with so many permits, unless it is one
+--   'set'  make it so many, those that are given out included
+--   'add'  make it so many more, or fewer if negative
+-- ARGV[4]  how many
+--
+-- {1}          done, or done by an earlier copy of this call
+-- {1, reason}  the same, but Redis refused to publish
+-- {0}          it was a semaphore already; nothing was changed
+-- {-1}         the key is not that of a semaphore; nothing was changed
+-- {-2}         there would be more than Java can count; nothing was changed
+--
+-- There may be fewer available than none, until enough have come back. A TTL
+-- that is set stays.
+local JAVA = 2147483647
+if noted() then return {1} end
+local free, n = available(), tonumber(ARGV[4])
+if not free then return {-1} end
+local given = redis.call('zcount', out, 0, '+inf')
+if ARGV[3] == 'try' and exists then return {0} end
+local message, delta = n, n
+if ARGV[3] == 'set' and exists then
+  delta = n - free - given
+  if delta == 0 then message = nil end
+elseif ARGV[3] == 'add' and n <= 0 then
+  message = nil
+end
+if math.abs(free + delta) > JAVA then return {-2} end
+note(1)
+if exists then add(delta) else will({'set', value, ARGV[4]}) end
+local objection = change()
+if objection then return objection end
+return {1, message and announce(message)}

@@ -1,0 +1,183 @@
+package script
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+)
+
+var (
+	permitAcquire = load("permit_acquire", "permit")
+	permitRelease = load("permit_release", "permit")
+	permitRenew   = load("permit_renew")
+	permitSet     = load("permit_set", "permit")
+	permitExtend  = load("permit_extend", "permit")
+	permitInspect = load("permit_inspect", "permit")
+	permitDelete  = load("permit_delete", "permit")
+)
+
+// PermitKept is how long it is remembered what an operation on a permit
+// semaphore did: later than that it must not be repeated.
+const PermitKept = 10 * time.Minute
+
+// ErrTooMany is returned where a semaphore would have more permits than Java
+// can count.
+var ErrTooMany = &driver.Error{Class: driver.Other, Err: errors.New("there would be more than 2147483647 permits, or fewer than as many below none")}
+
+// Permits is a permit semaphore and how its messages travel. The ids of permits
+// are 32 hex digits.
+type Permits struct {
+	Name    string
+	Publish Publish
+}
+
+// call runs a script. Operation, if not empty, is its id: a repeat changes
+// nothing.
+func (p Permits) call(ctx context.Context, d driver.Driver, s *driver.Script, operation string, args ...string) (driver.Value, error) {
+	keys := []string{p.Name, keyspace.PermitsOut(p.Name), keyspace.Claim(p.Name)}
+	if operation != "" {
+		keys = append(keys, keyspace.Operation(p.Name, operation))
+	}
+	v, err := d.Eval(ctx, driver.Call{
+		Script: s, Keys: keys,
+		Args: append([]string{keyspace.SemaphoreChannel(p.Name), strings.Join(p.Publish.commands(), " ")}, args...),
+	})
+	switch {
+	case err != nil:
+		return driver.Value{}, err
+	case v.Kind() != driver.Array || v.At(0).Kind() != driver.Int:
+		return driver.Value{}, unexpected(s, v)
+	case v.Len() == 1 && v.At(0).Int() == -1:
+		return driver.Value{}, ErrNoSemaphore
+	}
+	return v, nil
+}
+
+// ErrNoSemaphore is returned where a name holds a string that no semaphore has.
+var ErrNoSemaphore = &driver.Error{Class: driver.WrongType, Err: errors.New("the key is a string, but no number of permits")}
+
+// PermitRefusal is why permits were not to be had.
+type PermitRefusal struct {
+	Available int
+	Next      time.Duration // in how long the first permit ends; -1 if none does
+}
+
+// PermitAcquire acquires permits, all or none, under ids that were never used
+// before. With claim, others of mortise leave so many for a moment if there are
+// not enough.
+func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string, lease time.Duration, claim bool) (ok bool, why PermitRefusal, err error) {
+	mode := "once"
+	if claim {
+		mode = "claim"
+	}
+	v, err := p.call(ctx, d, permitAcquire, "", append([]string{millis(lease), mode}, ids...)...)
+	switch {
+	case err != nil:
+		return false, PermitRefusal{}, err
+	case v.Len() == 1 && v.At(0).Int() == 1:
+		return true, PermitRefusal{}, nil
+	case v.Len() == 3:
+		return false, PermitRefusal{Available: int(v.At(1).Int()), Next: ttl(v.At(2))}, nil
+	}
+	return false, PermitRefusal{}, unexpected(permitAcquire, v)
+}
+
+// PermitRelease gives permits back, those that are there, and a claim under the
+// first id. It reports how many of them were not over; as with [LockRelease] it
+// may do so with an error. Operation may be empty.
+func PermitRelease(ctx context.Context, d driver.Driver, p Permits, operation string, ids []string) (released int, err error) {
+	v, err := p.call(ctx, d, permitRelease, operation, ids...)
+	if err != nil {
+		return 0, err
+	}
+	return int(v.At(0).Int()), unheard(v.At(1).Str())
+}
+
+// PermitRenewal extends the lease of permits, all or none.
+func PermitRenewal(name string, ids []string, lease time.Duration) Renewal {
+	return Renewal{
+		Script: permitRenew, Key: keyspace.PermitsOut(name),
+		Args: append([]string{strconv.Itoa(len(ids)), millis(lease)}, ids...),
+	}
+}
+
+// PermitChange says how [PermitSet] changes the number of permits.
+type PermitChange string
+
+// The ways to change the number of permits.
+const (
+	PermitTry PermitChange = "try" // set it unless the semaphore exists
+	PermitAll PermitChange = "set" // set it, permits that are given out included
+	PermitAdd PermitChange = "add" // add to it
+)
+
+// PermitSet changes how many permits there are. It reports false for
+// [PermitTry] if the semaphore exists; as with [LockRelease] it may report true
+// with an error.
+func PermitSet(ctx context.Context, d driver.Driver, p Permits, operation string, how PermitChange, n int) (done bool, err error) {
+	v, err := p.call(ctx, d, permitSet, operation, string(how), strconv.Itoa(n))
+	if err != nil {
+		return false, err
+	}
+	if v.At(0).Int() == -2 {
+		return false, ErrTooMany
+	}
+	return v.At(0).Int() == 1, unheard(v.At(1).Str())
+}
+
+// PermitExtend sets when a permit ends: after lease, or never if that is below
+// 0. It reports false if the permit is not there, or over.
+func PermitExtend(ctx context.Context, d driver.Driver, p Permits, id string, lease time.Duration) (bool, error) {
+	left := millis(lease)
+	if lease < 0 {
+		left = "-1"
+	}
+	v, err := p.call(ctx, d, permitExtend, "", id, left)
+	return v.At(0).Int() == 1, err
+}
+
+// PermitState is how many permits there are.
+type PermitState struct {
+	Available, Given int
+	List             []PermitGiven // the first of those that are given out
+}
+
+// PermitGiven is a permit that is given out.
+type PermitGiven struct {
+	ID   string
+	Left time.Duration // -1 without limit
+}
+
+// PermitInspect reads how many permits there are, and lists at most limit of
+// those that are given out.
+func PermitInspect(ctx context.Context, d driver.Driver, p Permits, limit int) (PermitState, error) {
+	v, err := p.call(ctx, d, permitInspect, "", strconv.Itoa(limit))
+	if err != nil {
+		return PermitState{}, err
+	}
+	if v.Len() < 2 || v.Len()%2 != 0 {
+		return PermitState{}, unexpected(permitInspect, v)
+	}
+	s := PermitState{Available: int(v.At(0).Int()), Given: int(v.At(1).Int())}
+	for i := 2; i < v.Len(); i += 2 {
+		id := v.At(i).Str()
+		if len(id) == 16 { // else it is text already, of Redisson up to 3.16
+			id = hex.EncodeToString([]byte(id))
+		}
+		s.List = append(s.List, PermitGiven{ID: id, Left: ttl(v.At(i + 1))})
+	}
+	return s, nil
+}
+
+// PermitDelete deletes the semaphore with all its permits. It reports false if
+// there was nothing.
+func PermitDelete(ctx context.Context, d driver.Driver, p Permits, operation string) (bool, error) {
+	v, err := p.call(ctx, d, permitDelete, operation)
+	return v.At(0).Int() == 1, err
+}
