@@ -13,22 +13,18 @@ import (
 )
 
 var (
-	permitAcquire = load("permit_acquire", "permit")
-	permitRelease = load("permit_release", "permit")
+	permitAcquire = load("permit_acquire", "claims", "permit")
+	permitRelease = load("permit_release", "claims", "permit")
 	permitRenew   = load("permit_renew")
-	permitSet     = load("permit_set", "permit")
-	permitExtend  = load("permit_extend", "permit")
-	permitInspect = load("permit_inspect", "permit")
-	permitDelete  = load("permit_delete", "permit")
+	permitSet     = load("permit_set", "claims", "permit")
+	permitExtend  = load("permit_extend", "claims", "permit")
+	permitInspect = load("permit_inspect", "claims", "permit")
+	permitDelete  = load("permit_delete", "claims", "permit")
 )
-
-// PermitKept is how long it is remembered what an operation on a permit
-// semaphore did: later than that it must not be repeated.
-const PermitKept = 10 * time.Minute
 
 // ErrTooMany is returned where a semaphore would have more permits than Java
 // can count.
-var ErrTooMany = &driver.Error{Class: driver.Other, Err: errors.New("there would be more than 2147483647 permits, or fewer than as many below none")}
+var ErrTooMany = &driver.Error{Class: driver.Other, Err: errors.New("there would be more permits than Redisson can count")}
 
 // Permits is a permit semaphore and how its messages travel. The ids of permits
 // are 32 hex digits.
@@ -40,13 +36,13 @@ type Permits struct {
 // call runs a script. Operation, if not empty, is its id: a repeat changes
 // nothing.
 func (p Permits) call(ctx context.Context, d driver.Driver, s *driver.Script, operation string, args ...string) (driver.Value, error) {
-	keys := []string{p.Name, keyspace.PermitsOut(p.Name), keyspace.Claim(p.Name)}
+	keys := []string{p.Name, keyspace.PermitExpiries(p.Name), keyspace.Claims(p.Name)}
 	if operation != "" {
 		keys = append(keys, keyspace.Operation(p.Name, operation))
 	}
 	v, err := d.Eval(ctx, driver.Call{
 		Script: s, Keys: keys,
-		Args: append([]string{keyspace.SemaphoreChannel(p.Name), strings.Join(p.Publish.commands(), " ")}, args...),
+		Args: append([]string{keyspace.SemaphoreChannel(p.Name), strings.Join(p.Publish.commands(), " "), millis(Remembered)}, args...),
 	})
 	switch {
 	case err != nil:
@@ -54,23 +50,21 @@ func (p Permits) call(ctx context.Context, d driver.Driver, s *driver.Script, op
 	case v.Kind() != driver.Array || v.At(0).Kind() != driver.Int:
 		return driver.Value{}, unexpected(s, v)
 	case v.Len() == 1 && v.At(0).Int() == -1:
-		return driver.Value{}, ErrNoSemaphore
+		return driver.Value{}, ErrNumber
 	}
 	return v, nil
 }
 
-// ErrNoSemaphore is returned where a name holds a string that no semaphore has.
-var ErrNoSemaphore = &driver.Error{Class: driver.WrongType, Err: errors.New("the key is a string, but no number of permits")}
-
 // PermitRefusal is why permits were not to be had.
 type PermitRefusal struct {
 	Available int
+	Left      int           // how many of them have to be left to others
 	Next      time.Duration // in how long the first permit ends; -1 if none does
 }
 
 // PermitAcquire acquires permits, all or none, under ids that were never used
-// before. With claim, others of mortise leave so many for a moment if there are
-// not enough.
+// before. With claim, if there are not enough, those of mortise that come later
+// leave so many for three seconds.
 func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string, lease time.Duration, claim bool) (ok bool, why PermitRefusal, err error) {
 	mode := "once"
 	if claim {
@@ -82,8 +76,8 @@ func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string
 		return false, PermitRefusal{}, err
 	case v.Len() == 1 && v.At(0).Int() == 1:
 		return true, PermitRefusal{}, nil
-	case v.Len() == 3:
-		return false, PermitRefusal{Available: int(v.At(1).Int()), Next: ttl(v.At(2))}, nil
+	case v.Len() == 4:
+		return false, PermitRefusal{Available: int(v.At(1).Int()), Left: int(v.At(2).Int()), Next: ttl(v.At(3))}, nil
 	}
 	return false, PermitRefusal{}, unexpected(permitAcquire, v)
 }
@@ -102,7 +96,7 @@ func PermitRelease(ctx context.Context, d driver.Driver, p Permits, operation st
 // PermitRenewal extends the lease of permits, all or none.
 func PermitRenewal(name string, ids []string, lease time.Duration) Renewal {
 	return Renewal{
-		Script: permitRenew, Key: keyspace.PermitsOut(name),
+		Script: permitRenew, Key: keyspace.PermitExpiries(name),
 		Args: append([]string{strconv.Itoa(len(ids)), millis(lease)}, ids...),
 	}
 }
@@ -121,7 +115,7 @@ const (
 // [PermitTry] if the semaphore exists; as with [LockRelease] it may report true
 // with an error.
 func PermitSet(ctx context.Context, d driver.Driver, p Permits, operation string, how PermitChange, n int) (done bool, err error) {
-	v, err := p.call(ctx, d, permitSet, operation, string(how), strconv.Itoa(n))
+	v, err := p.call(ctx, d, permitSet, operation, string(how), strconv.Itoa(n), strconv.Itoa(MaxNumber))
 	if err != nil {
 		return false, err
 	}

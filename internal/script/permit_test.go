@@ -26,9 +26,6 @@ const (
 	alien = "f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0" // of another client
 )
 
-// op is the id of an operation.
-const op = "0123456789abcdef0123456789abcdef"
-
 // endless is Redisson's end of a permit without limit.
 const endless = "922337203685477"
 
@@ -69,12 +66,16 @@ func (s shelf) forever(id string) shelf {
 
 func (s shelf) put(score, member string) shelf {
 	s.t.Helper()
-	s.must(s.t, "ZADD", keyspace.PermitsOut(job), score, member)
+	s.must(s.t, "ZADD", keyspace.PermitExpiries(job), score, member)
 	return s
 }
 
+// claim has somebody wait, behind those who do already.
 func (s shelf) claim(number int, id string) shelf {
-	s.must(s.t, "SET", keyspace.Claim(job), fmt.Sprint(number, ":", id), "PX", "2000")
+	key := keyspace.Claims(job)
+	order := 1 + s.must(s.t, "HLEN", key).Int()
+	s.must(s.t, "HSET", key, id, fmt.Sprint(order, " ", number, " ", s.now()+2900))
+	s.must(s.t, "PEXPIRE", key, "2900")
 	return s
 }
 
@@ -83,10 +84,10 @@ func (s shelf) claim(number int, id string) shelf {
 func (s shelf) String() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimPrefix(s.dump(s.t, job), "string "))
-	if kind := s.must(s.t, "TYPE", keyspace.PermitsOut(job)).Str(); kind != "zset" && kind != "none" {
+	if kind := s.must(s.t, "TYPE", keyspace.PermitExpiries(job)).Str(); kind != "zset" && kind != "none" {
 		return b.String() + " and a " + kind
 	}
-	v := s.must(s.t, "ZRANGE", keyspace.PermitsOut(job), "0", "-1", "WITHSCORES")
+	v := s.must(s.t, "ZRANGE", keyspace.PermitExpiries(job), "0", "-1", "WITHSCORES")
 	now := s.now()
 	var given []string
 	for i := 0; i < v.Len(); i += 2 {
@@ -110,16 +111,21 @@ func (s shelf) String() string {
 	}
 	slices.Sort(given)
 	b.WriteString(strings.Join(given, ""))
-	if claim := s.must(s.t, "GET", keyspace.Claim(job)).Str(); claim != "" {
-		if left := s.ttl(s.t, keyspace.Claim(job)); left <= 0 || left > 2500*time.Millisecond {
-			s.t.Errorf("the claim lasts for another %v", left)
+	if claims := s.must(s.t, "HGETALL", keyspace.Claims(job)); claims.Len() > 0 {
+		if left := s.ttl(s.t, keyspace.Claims(job)); left <= 0 || left > 3*time.Second {
+			s.t.Errorf("the claims last for another %v", left)
 		}
-		b.WriteString(" claimed " + strings.ReplaceAll(claim, one[:31], ""))
+		var all []string
+		for i := 0; i < claims.Len(); i += 2 {
+			order, rest, _ := strings.Cut(claims.At(i+1).Str(), " ")
+			number, _, _ := strings.Cut(rest, " ")
+			all = append(all, fmt.Sprint(" ", order, "st of ", strings.TrimPrefix(claims.At(i).Str(), one[:31]), " for ", number))
+		}
+		slices.Sort(all)
+		b.WriteString(" claims:" + strings.Join(all, ""))
 	}
-	for _, key := range []string{keyspace.Operation(job, op)} {
-		if left := s.ttl(s.t, key); left == none {
-			s.t.Errorf("%s has no TTL", key)
-		}
+	if left := s.ttl(s.t, keyspace.Operation(job, op)); left == none {
+		s.t.Error("the record of the operation has no TTL")
 	}
 	return b.String()
 }
@@ -134,14 +140,18 @@ func (s shelf) minutes(d time.Duration) time.Duration {
 
 func permitAnswer(s shelf, ok any, why script.PermitRefusal, err error) string {
 	switch {
-	case err == script.ErrNoSemaphore:
+	case err == script.ErrNumber:
 		return "no semaphore"
 	case err == script.ErrTooMany:
 		return "too many"
 	case err != nil:
 		return driver.ClassOf(err).String()
 	case why != (script.PermitRefusal{}):
-		return fmt.Sprintf("%d available, next in %v", why.Available, s.minutes(why.Next))
+		left := ""
+		if why.Left != 0 {
+			left = fmt.Sprintf(" less %d", why.Left)
+		}
+		return fmt.Sprintf("%d available%s, next in %v", why.Available, left, s.minutes(why.Next))
 	}
 	return fmt.Sprint(ok)
 }
@@ -186,7 +196,7 @@ func shelfTable(t *testing.T, call func(s shelf, ctx context.Context, d driver.D
 				try(w, repeat)
 				look()
 
-				w.must(t, "DEL", job, keyspace.PermitsOut(job), keyspace.Claim(job), keyspace.Operation(job, op))
+				w.must(t, "DEL", job, keyspace.PermitExpiries(job), keyspace.Claims(job), keyspace.Operation(job, op))
 				r.given(s)
 				try(deaf{w}, "unknown")
 				try(w, repeat)
@@ -205,7 +215,7 @@ func alienShelves() []shelfRow {
 		{name: "a fraction", given: func(s shelf) { s.set("1.5") }, want: "no semaphore", after: "1.5"},
 		{name: "empty text", given: func(s shelf) { s.set("") }, want: "no semaphore", after: ""},
 		{name: "more than can be counted", given: func(s shelf) { s.set("9999999999999999") }, want: "no semaphore", after: "9999999999999999"},
-		{name: "another's zset", given: func(s shelf) { s.set("3").must(s.t, "RPUSH", keyspace.PermitsOut(job), "a") },
+		{name: "another's zset", given: func(s shelf) { s.set("3").must(s.t, "RPUSH", keyspace.PermitExpiries(job), "a") },
 			want: "wrong type", after: "3 and a list"},
 	}
 }
@@ -223,8 +233,8 @@ func TestPermitAcquireOne(t *testing.T) {
 		{name: "the last", given: func(s shelf) { s.set("1") }, want: "true", after: "0 1:2m0s"},
 		{name: "among others", given: func(s shelf) { s.set("5").give(time.Minute, alien).forever(three) }, want: "true",
 			after: "4 1:2m0s 3:forever " + alien + ":1m0s"},
-		{name: "none left", given: func(s shelf) { s.set("0").give(3*time.Minute, alien) }, want: "0 available, next in 3m0s", after: "0 " + alien + ":3m0s"},
-		{name: "none left, without limit", given: func(s shelf) { s.set("0").forever(alien) }, want: "0 available, next in -1ns", after: "0 " + alien + ":forever"},
+		{name: "none left", given: func(s shelf) { s.set("0").give(3*time.Minute, alien) }, want: "0 available, next in 3m0s", after: "0 " + alien + ":3m0s claims: 1st of 1 for 1"},
+		{name: "none left, without limit", given: func(s shelf) { s.set("0").forever(alien) }, want: "0 available, next in -1ns", after: "0 " + alien + ":forever claims: 1st of 1 for 1"},
 		{name: "fewer than none", given: func(s shelf) { s.set("-3").give(time.Minute, alien) }, want: "-3 available, next in 1m0s", after: "-3 " + alien + ":1m0s"},
 		// An earlier copy has run.
 		{name: "mine", given: func(s shelf) { s.set("4").give(time.Minute, one) }, want: "true", after: "4 1:2m0s"},
@@ -236,15 +246,19 @@ func TestPermitAcquireOne(t *testing.T) {
 		{name: "over", given: func(s shelf) { s.set("0").give(0, alien) }, want: "true", after: "0 1:2m0s"},
 		{name: "several over", given: func(s shelf) { s.set("0").give(-time.Minute, two, three, alien) }, want: "true", after: "2 1:2m0s", messages: []string{"2"}},
 		{name: "over, and still none", given: func(s shelf) { s.set("-1").give(-time.Minute, alien).give(time.Minute, two) },
-			want: "0 available, next in 1m0s", after: "0 2:1m0s"},
+			want: "0 available, next in 1m0s", after: "0 2:1m0s claims: 1st of 1 for 1"},
 		// Redisson's up to 3.16: the digits themselves.
 		{name: "old permits", given: func(s shelf) { s.set("1").put(fmt.Sprint(s.now()+60000), alien) }, want: "true",
 			after: `0 "` + alien + `":1m0s 1:2m0s`},
 		{name: "old permits over", given: func(s shelf) { s.set("0").put(fmt.Sprint(s.now()-1), alien) }, want: "true", after: "0 1:2m0s"},
-		{name: "negative end", given: func(s shelf) { s.set("0").put("-5", "x") }, want: "0 available, next in -1ns", after: `0 "x":past`},
-		{name: "another's claim", given: func(s shelf) { s.set("3").claim(3, alien) }, want: "3 available, next in -1ns", after: "3 claimed 3:" + alien},
-		{name: "another's smaller claim", given: func(s shelf) { s.set("3").claim(2, alien) }, want: "true", after: "2 1:2m0s claimed 2:" + alien},
-		{name: "odd claim", given: func(s shelf) { s.set("1").must(s.t, "SET", keyspace.Claim(job), "x", "PX", "2000") }, want: "true", after: "0 1:2m0s claimed x"},
+		{name: "negative end", given: func(s shelf) { s.set("0").put("-5", "x") }, want: "0 available, next in -1ns", after: `0 "x":past claims: 1st of 1 for 1`},
+		{name: "another's claim", given: func(s shelf) { s.set("3").claim(3, alien) }, want: "3 available less 3, next in -1ns",
+			after: "3 claims: 1st of " + alien + " for 3 2st of 1 for 1"},
+		{name: "claims before and behind mine", given: func(s shelf) { s.set("3").claim(2, alien).claim(1, one).claim(9, two) }, want: "true",
+			after: "2 1:2m0s claims: 1st of " + alien + " for 2 3st of 2 for 9"},
+		{name: "a claim that is over", given: func(s shelf) {
+			s.set("1").claim(1, alien).must(s.t, "HSET", keyspace.Claims(job), alien, fmt.Sprint("1 1 ", s.now()))
+		}, want: "true", after: "0 1:2m0s claims: 1st of " + alien + " for 1"},
 	}...))
 }
 
@@ -253,19 +267,19 @@ func TestPermitAcquireSeveral(t *testing.T) {
 	shelfTable(t, acquireCall(true, three...), []shelfRow{
 		{name: "all", given: func(s shelf) { s.set("3") }, want: "true", after: "0 1:2m0s 2:2m0s 3:2m0s"},
 		{name: "too few", given: func(s shelf) { s.set("2").give(time.Minute, alien) }, want: "2 available, next in 1m0s",
-			after: "2 " + alien + ":1m0s claimed 3:1"},
+			after: "2 " + alien + ":1m0s claims: 1st of 1 for 3"},
 		{name: "more than there are", given: func(s shelf) { s.set("2") }, want: "2 available, next in -1ns", after: "2"},
 		{name: "enough come back", given: func(s shelf) { s.set("1").give(-time.Minute, alien, alien[:31]+"1") }, want: "true",
 			after: "0 1:2m0s 2:2m0s 3:2m0s"},
 		{name: "some come back", given: func(s shelf) { s.set("0").give(-time.Minute, alien, alien[:31]+"1").forever(alien[:31] + "2") },
-			want: "2 available, next in -1ns", after: "2 " + alien[:31] + "2:forever claimed 3:1", messages: []string{"2"}},
+			want: "2 available, next in -1ns", after: "2 " + alien[:31] + "2:forever claims: 1st of 1 for 3", messages: []string{"2"}},
 		// An earlier copy has run; somebody has taken one of them away since.
 		{name: "some are there", given: func(s shelf) { s.set("9").give(time.Minute, one, three[2]) }, want: "true", after: "9 1:2m0s 3:2m0s"},
 		{name: "my claim", given: func(s shelf) { s.set("3").claim(3, one) }, want: "true", after: "0 1:2m0s 2:2m0s 3:2m0s"},
 		{name: "my claim goes on", given: func(s shelf) { s.set("2").give(time.Minute, alien).claim(3, one) }, want: "2 available, next in 1m0s",
-			after: "2 " + alien + ":1m0s claimed 3:1"},
-		{name: "another's claim", given: func(s shelf) { s.set("4").give(time.Minute, two[:31]+"f").claim(2, alien) }, want: "4 available, next in 1m0s",
-			after: "4 f:1m0s claimed 2:" + alien},
+			after: "2 " + alien + ":1m0s claims: 1st of 1 for 3"},
+		{name: "another's claim", given: func(s shelf) { s.set("4").give(time.Minute, two[:31]+"f").claim(2, alien) }, want: "4 available less 2, next in 1m0s",
+			after: "4 f:1m0s claims: 1st of " + alien + " for 2 2st of 1 for 3"},
 	})
 }
 
@@ -289,7 +303,7 @@ func TestPermitAcquireCopiesTheTTL(t *testing.T) {
 			t.Fatal(got)
 		}
 		w.wantTTL(t, job, 5*time.Second)
-		w.wantTTL(t, keyspace.PermitsOut(job), 5*time.Second)
+		w.wantTTL(t, keyspace.PermitExpiries(job), 5*time.Second)
 		if _, err := script.PermitSet(t.Context(), w, permits, op, script.PermitAdd, 3); err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +340,7 @@ func TestPermitRelease(t *testing.T) {
 				{name: "without the number", given: func(s shelf) { s.give(time.Minute, one) }, want: "1", repeat: again("1", "0"), after: "1", messages: []string{"1"}},
 				{name: "in vain", given: func(s shelf) { s.set("2").claim(3, one) }, want: "0", after: "2", messages: []string{"2"}},
 				{name: "in vain, none", given: func(s shelf) { s.set("0").claim(3, one) }, want: "0", after: "0"},
-				{name: "another's claim", given: func(s shelf) { s.set("2").claim(3, alien) }, want: "0", after: "2 claimed 3:" + alien},
+				{name: "another's claim", given: func(s shelf) { s.set("2").claim(3, alien) }, want: "0", after: "2 claims: 1st of " + alien + " for 3"},
 			}...))
 		})
 		t.Run(name+"/several", func(t *testing.T) {
@@ -467,14 +481,14 @@ func TestPermitRenew(t *testing.T) {
 		for i, r := range rows {
 			key := fmt.Sprint("job", i)
 			if r.list {
-				w.must(t, "RPUSH", keyspace.PermitsOut(key), "a")
+				w.must(t, "RPUSH", keyspace.PermitExpiries(key), "a")
 			}
 			for id, left := range r.given {
 				score := fmt.Sprint(shelf{w, t}.now() + left.Milliseconds())
 				if left == -1 {
 					score = endless
 				}
-				w.must(t, "ZADD", keyspace.PermitsOut(key), score, raw(id))
+				w.must(t, "ZADD", keyspace.PermitExpiries(key), score, raw(id))
 			}
 			group = append(group, script.PermitRenewal(key, r.ids, lease))
 		}
@@ -490,7 +504,7 @@ func TestPermitRenew(t *testing.T) {
 				if r.list {
 					continue
 				}
-				key := keyspace.PermitsOut(fmt.Sprint("job", i))
+				key := keyspace.PermitExpiries(fmt.Sprint("job", i))
 				if n := w.must(t, "ZCARD", key).Int(); n != int64(len(r.after)) {
 					t.Errorf("%s: there are %d permits, want %d", r.name, n, len(r.after))
 				}
@@ -512,7 +526,7 @@ func TestPermitManyOver(t *testing.T) {
 	everywhere(t, server, func(t *testing.T, w *world) {
 		s := shelf{w, t}
 		s.set("0")
-		add := []string{"ZADD", keyspace.PermitsOut(job)}
+		add := []string{"ZADD", keyspace.PermitExpiries(job)}
 		for i := range 1500 {
 			add = append(add, fmt.Sprint(s.now()-1), fmt.Sprintf("%016d", i))
 		}
@@ -600,12 +614,12 @@ func TestPermitsWithoutRights(t *testing.T) {
 	}{
 		"acquire": {[]string{"time", "get", "zscore", "zrangebyscore", "incrby", "zadd", "zrem", "pttl", "pexpire"},
 			func(s shelf) { s.set("2").give(-time.Minute, alien).must(s.t, "PEXPIRE", job, "600000") }, acquire},
-		"acquire, claimed": {[]string{"del"}, func(s shelf) { s.set("5").claim(2, one) }, acquire},
-		"acquire, refused": {[]string{"zrangebyscore", "zcard"}, func(s shelf) { s.set("1") }, acquire},
+		"acquire, claimed": {[]string{"hgetall", "hdel"}, func(s shelf) { s.set("5").claim(2, one) }, acquire},
+		"acquire, refused": {[]string{"zrangebyscore", "zcard", "hset", "pexpire"}, func(s shelf) { s.set("0").give(time.Minute, alien).give(-time.Minute, three) }, acquire},
 		"acquire again":    {[]string{"zadd"}, func(s shelf) { s.set("1").give(time.Minute, one, two) }, acquire},
 		"release": {[]string{"time", "get", "zscore", "set", "incrby", "zrem"},
 			func(s shelf) { s.set("2").give(time.Minute, one, two, three) }, release},
-		"release a claim": {[]string{"del"}, func(s shelf) { s.set("2").claim(2, one) }, release},
+		"release a claim": {[]string{"hexists", "hdel"}, func(s shelf) { s.set("2").claim(2, one) }, release},
 		"try":             {[]string{"time", "get", "zcount", "set"}, func(s shelf) {}, set(script.PermitTry)},
 		"set":             {[]string{"zcount", "incrby"}, func(s shelf) { s.set("3").give(time.Minute, one) }, set(script.PermitAll)},
 		"add":             {[]string{"incrby"}, func(s shelf) { s.set("3") }, set(script.PermitAdd)},
@@ -647,7 +661,7 @@ func TestPermitsWithoutRights(t *testing.T) {
 				if _, err := test.call(t.Context(), s); err != nil {
 					t.Error(err)
 				}
-				if after := s.String(); after == before && name != "inspect" && name != "acquire, refused" {
+				if after := s.String(); after == before && name != "inspect" {
 					t.Errorf("there are still %q", after)
 				}
 			})
@@ -663,13 +677,6 @@ func TestPermitsWithoutRights(t *testing.T) {
 			}
 		})
 	}
-	t.Run("without the right to claim", func(t *testing.T) {
-		s := shelf{realWorld(t, server), t}
-		s.set("1").give(time.Minute, alien)
-		if ok, err := acquire(t.Context(), s.login(t, "+@all", "~*", "&*", "-set")); ok != false || err != nil {
-			t.Errorf("%v, %v, want to be refused", ok, err)
-		}
-	})
 	t.Run("acquire, the rest come back/publish", func(t *testing.T) {
 		s := shelf{realWorld(t, server), t}
 		s.set("5").give(-time.Minute, alien)

@@ -1,23 +1,21 @@
--- The first part of the scripts of the permit semaphore: what there is, and how
--- it is changed.
+-- The part of the scripts of the permit semaphore that follows claims.lua: what
+-- there is, and how it is changed.
 --
 -- KEYS[1]  how many permits are available: string, an integer  (Redisson's)
 -- KEYS[2]  those that are given out: zset {id -> end in ms since the epoch}  (Redisson's)
--- KEYS[3]  the claim of one who waits for several: string '<number>:<id>'
+-- KEYS[3]  the claims, see claims.lua; a waiter's name is its first permit's id
 -- KEYS[4]  what this operation did, if it ran before: string; not in all scripts
 -- ARGV[1]  channel
 -- ARGV[2]  how to publish: publish, spublish, or both
+-- ARGV[3]  for how long KEYS[4] is kept, in ms
 --
 -- A permit's id is 16 bytes, here given as 32 hex digits. Redisson up to 3.16
 -- stores the digits themselves. Times are the server's. A permit whose end has
 -- come is taken back by whoever runs the next script; until then it is still in
 -- KEYS[2].
-local value, out, claim, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local clock = redis.call('time')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local value, out, claims, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 local ENDLESS = '922337203685477' -- Redisson's end of a permit without time limit, compared as text
-local KEPT = 600000               -- how long KEYS[4] stays
 
 -- A permit's id as it is stored.
 local function raw(id)
@@ -37,12 +35,6 @@ end
 
 -- When a permit that is stored so ends, or nil.
 local function ends(permit) return tonumber(redis.call('zscore', out, permit) or '') end
-
--- Who claims permits, and how many; or '' and 0.
-local function claimed()
-  local number, id = string.match(redis.call('get', claim) or '', '^(%d+):(.*)$')
-  return id or '', tonumber(number) or 0
-end
 
 -- What is to be changed: commands, each with the one that undoes it.
 local plan = {}
@@ -83,7 +75,7 @@ local function noted()
 end
 
 -- Notes what this operation did, so that a repeat does nothing.
-local function note(outcome) will({'set', record, outcome, 'px', KEPT}, {'set', record, '', 'px', 1}) end
+local function note(outcome) will({'set', record, outcome, 'px', ARGV[3]}, {'set', record, '', 'px', 1}) end
 
 -- Announces permits. Returns what Redis objected. It is the last thing that a
 -- script does, and protected: were it to fail the script, the caller would be

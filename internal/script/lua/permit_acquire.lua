@@ -1,26 +1,24 @@
 -- Acquires permits, all or none, under ids that were never used before.
 --
--- KEYS[1..3], ARGV[1..2]  as in permit.lua
--- ARGV[3]   lease in ms
--- ARGV[4]   'claim' for who waits, else 'once'
--- ARGV[5..] the ids, as many as permits are wanted
+-- KEYS[1..3], ARGV[1..3]  as in permit.lua
+-- ARGV[4]   lease in ms
+-- ARGV[5]   'claim' for who waits, else 'once'
+-- ARGV[6..] the ids, as many as permits are wanted
 --
--- {1}                    acquired, or acquired by an earlier copy of this call
--- {0, available, next}   refused; in next ms the first permit ends, -1 if none does
--- {-1}                   the key is not that of a semaphore
+-- {1}                         acquired, or acquired by an earlier copy of this call
+-- {0, available, left, next}  refused; left have to be left to others, and in next
+--                             ms the first permit ends, -1 if none does
+-- {-1}                        the key is not that of a semaphore
 --
--- Who waits for several permits claims them for a moment, unless another does,
--- or there are not so many at all. Others leave that many, or they would pass
--- it over for ever. Redisson does not know of claims.
-local CLAIM = 2500 -- how long a claim lasts if it is not repeated
-local MANY = 1000  -- how many permits that are over are taken back at most
+-- Who waits claims the permits, unless there are not so many at all.
+local MANY = 1000 -- how many permits that are over are taken back at most
 
-local wanted, till, first = #ARGV - 4, now + ARGV[3], ARGV[5]
+local wanted, till, first = #ARGV - 5, now + ARGV[4], ARGV[6]
 local free = available()
 if not free then return {-1} end
 
 local permits, mine, over, again = {}, {}, {}, false -- over: pairs of what is stored and its end
-for i = 5, #ARGV do
+for i = 6, #ARGV do
   local permit = raw(ARGV[i])
   local ending = ends(permit)
   permits[#permits + 1] = permit
@@ -44,21 +42,19 @@ for i = 1, #ended, 2 do
 end
 local back = #over / 2
 free = free + back
-local claimant, number = claimed()
-if claimant == first then number = 0 end
-if free < wanted + number then
+local leave, order, _, stale = claimed(claims, first)
+if free < wanted + leave then
   local head = redis.call('zrangebyscore', out, '(' .. string.format('%.0f', now), '+inf', 'withscores', 'limit', 0, 1)
-  local given = redis.call('zcard', out) - back
+  if ARGV[5] == 'claim' and wanted <= free + redis.call('zcard', out) - back then
+    local objection = claim(claims, first, order, wanted, stale)
+    if objection then return objection end
+  end
   add(back)
   remove(over)
   local objection = change()
   if objection then return objection end
-  local left = head[2] and head[2] ~= ENDLESS and tonumber(head[2]) - now or -1
-  if ARGV[4] == 'claim' and wanted > 1 and number == 0 and wanted <= free + given then
-    redis.pcall('set', claim, wanted .. ':' .. first, 'px', CLAIM)
-  end
   if back > 0 and free > 0 then announce(free) end
-  return {0, free, left}
+  return {0, free, leave, head[2] and head[2] ~= ENDLESS and tonumber(head[2]) - now or -1}
 end
 
 -- The permits of a semaphore that ends must not come back after it.
@@ -69,7 +65,7 @@ for _, permit in ipairs(permits) do
   will({'zadd', out, till, permit}, mine[permit] and {'zadd', out, mine[permit], permit} or {'zrem', out, permit})
 end
 if life > 0 then will({'pexpire', out, life}) end
-if claimant == first then will({'del', claim}) end
+if ARGV[5] == 'claim' then will({'hdel', claims, first}) end
 remove(over, mine)
 local objection = change()
 if objection then return objection end

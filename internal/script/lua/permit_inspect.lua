@@ -1,7 +1,7 @@
 -- Reads how many permits there are, without changing anything.
 --
--- KEYS[1..3], ARGV[1..2]  as in permit.lua
--- ARGV[3]  how many of those that are given out to list at most
+-- KEYS[1..3], ARGV[1..3]  as in permit.lua
+-- ARGV[4]  how many of those that are given out to list at most
 --
 -- {available, given, id, left, ...}  those that are over count as available;
 --                                    left in ms, -1 for ever, the first to end first
@@ -11,7 +11,7 @@ if not free then return {-1} end
 free = free + redis.call('zcount', out, 0, now)
 local after = '(' .. string.format('%.0f', now)
 local reply = {free, redis.call('zcount', out, after, '+inf')}
-local given = redis.call('zrangebyscore', out, after, '+inf', 'withscores', 'limit', 0, ARGV[3])
+local given = redis.call('zrangebyscore', out, after, '+inf', 'withscores', 'limit', 0, ARGV[4])
 for i = 1, #given, 2 do
   reply[#reply + 1] = given[i]
   reply[#reply + 1] = given[i + 1] == ENDLESS and -1 or tonumber(given[i + 1]) - now

@@ -1,8 +1,8 @@
 -- Gives permits back, those that are there, and wakes waiters. It takes back
 -- the claim of who waited in vain as well.
 --
--- KEYS, ARGV[1..2]  as in permit.lua; KEYS[4] need not be there
--- ARGV[3..] ids
+-- KEYS, ARGV[1..3]  as in permit.lua; KEYS[4] need not be there
+-- ARGV[4..] ids
 --
 -- {n}          n of them were given out and not over
 -- {n, reason}  the same, but Redis refused to publish
@@ -15,7 +15,7 @@ local free = available()
 if not free then return {-1} end
 
 local count, found, seen = 0, {}, {}
-for i = 3, #ARGV do
+for i = 4, #ARGV do
   local permit = raw(ARGV[i])
   local over = ends(permit)
   if not over then
@@ -30,17 +30,17 @@ for i = 3, #ARGV do
   end
 end
 local back = #found / 2
-local waited = claimed() == ARGV[3]
+local waited = redis.call('hexists', claims, ARGV[4]) == 1
 
 if record then note(count) end
 add(back)
 remove(found)
-if waited then will({'del', claim}) end
+if waited then will({'hdel', claims, ARGV[4]}) end
 local objection = change()
 if objection then return objection end
 free = free + back
 -- As Redisson: the number available after one permit, else how many came back.
 -- Nobody can do anything with none, and Java fails on negative numbers.
-local message = (#ARGV > 3 and not waited) and back or free
+local message = (#ARGV > 4 and not waited) and back or free
 if (back > 0 or waited) and free > 0 then return {count, announce(message)} end
 return {count}

@@ -1,11 +1,12 @@
 -- Sets how many permits there are.
 --
--- KEYS, ARGV[1..2]  as in permit.lua
--- ARGV[3]  what to do
+-- KEYS, ARGV[1..3]  as in permit.lua
+-- ARGV[4]  what to do
 --   'try'  make it a semaphore with so many permits, unless it is one
 --   'set'  make it so many, those that are given out included
 --   'add'  make it so many more, or fewer if negative
--- ARGV[4]  how many
+-- ARGV[5]  how many
+-- ARGV[6]  the most that there may be, above and below zero
 --
 -- {1}          done, or done by an earlier copy of this call
 -- {1, reason}  the same, but Redis refused to publish
@@ -15,22 +16,21 @@
 --
 -- There may be fewer available than none, until enough have come back. A TTL
 -- that is set stays.
-local JAVA = 2147483647
 if noted() then return {1} end
-local free, n = available(), tonumber(ARGV[4])
+local free, n = available(), tonumber(ARGV[5])
 if not free then return {-1} end
 local given = redis.call('zcount', out, 0, '+inf')
-if ARGV[3] == 'try' and exists then return {0} end
+if ARGV[4] == 'try' and exists then return {0} end
 local message, delta = n, n
-if ARGV[3] == 'set' and exists then
+if ARGV[4] == 'set' and exists then
   delta = n - free - given
   if delta == 0 then message = nil end
-elseif ARGV[3] == 'add' and n <= 0 then
+elseif ARGV[4] == 'add' and n <= 0 then
   message = nil
 end
-if math.abs(free + delta) > JAVA then return {-2} end
+if math.abs(free + delta) > tonumber(ARGV[6]) then return {-2} end
 note(1)
-if exists then add(delta) else will({'set', value, ARGV[4]}) end
+if exists then add(delta) else will({'set', value, ARGV[5]}) end
 local objection = change()
 if objection then return objection end
 return {1, message and announce(message)}
