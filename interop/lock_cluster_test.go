@@ -59,3 +59,31 @@ func TestLockInCluster(t *testing.T) {
 		})
 	}
 }
+
+// TestKindsInCluster tries, with the current release, what a cluster can change
+// for the other kinds of lock.
+func TestKindsInCluster(t *testing.T) {
+	version := redissons(t)[0]
+	cluster := redistest.Cluster(t, 0)
+	w := &world{version: version, transport: "rueidis", nodes: cluster.Masters, cluster: cluster}
+	w.java = w.startAgent(t)
+	for _, name := range slices.Sorted(maps.Keys(lockKinds)) {
+		if name == "Lock" {
+			continue
+		}
+		w.kind = lockKinds[name]
+		for _, node := range w.nodes {
+			node.Must(t, "FLUSHALL")
+		}
+		object := name + ", cluster, sharded"
+		trials := []trial{
+			{claim{object, "excludes", "Go <-> Java"}, exclusion},
+			{claim{object, "release wakes the waiter", "Go -> Java"}, goReleaseWakesJava},
+			{claim{object, "release wakes the waiter", "Java -> Go"}, javaReleaseWakesGo},
+		}
+		if name == "FairLock" {
+			trials = append(trials, trial{claim{object, "first come, first served, 200 waiters", "Go <-> Java"}, fairOrder})
+		}
+		t.Run(name, func(t *testing.T) { run(t, w, trials) })
+	}
+}
