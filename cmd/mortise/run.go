@@ -46,6 +46,7 @@ type runFlags struct {
 	onLost    string
 	signal    string
 	verbose   bool
+	multi     []string
 }
 
 func runCommand(a *app) *cobra.Command {
@@ -72,6 +73,7 @@ func runCommand(a *app) *cobra.Command {
 	for _, k := range kinds {
 		flags.Bool(k.flag, false, k.usage)
 	}
+	flags.StringSliceVar(&f.multi, "multi", nil, "take the locks `NAME,NAME…` together with the first one, all or none")
 	a.guardFlags(cmd, &f, "lock")
 	return cmd
 }

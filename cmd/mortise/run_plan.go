@@ -63,7 +63,7 @@ func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 	case f.conflict < 0 || f.conflict > 255:
 		return nil, usageError("", "the conflict exit code is %d; it must be from 0 to 255", f.conflict)
 	}
-	if p.open, err = chosen(cmd); err != nil {
+	if p.open, err = chosen(cmd, f); err != nil {
 		return nil, err
 	}
 	if err := p.lease(cmd, f); err != nil {

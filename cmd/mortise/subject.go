@@ -72,12 +72,12 @@ var kinds = []kind{
 }
 
 // chosen returns what the flags say is to be taken.
-func chosen(cmd *cobra.Command) (func(c *mortise.Client, p *plan) subject, error) {
+func chosen(cmd *cobra.Command, f *runFlags) (func(c *mortise.Client, p *plan) subject, error) {
 	open := func(c *mortise.Client, p *plan) subject {
 		return subjectOf(c, p.name, c.Lock(p.name).With(p.lock))
 	}
 	first := ""
-	for _, k := range kinds {
+	for _, k := range append(kinds, kind{flag: "multi", open: f.all}) {
 		if !cmd.Flags().Changed(k.flag) {
 			continue
 		}
@@ -87,4 +87,13 @@ func chosen(cmd *cobra.Command) (func(c *mortise.Client, p *plan) subject, error
 		first, open = k.flag, k.open
 	}
 	return open, nil
+}
+
+// all takes the lock NAME and those of --multi, together.
+func (f *runFlags) all(c *mortise.Client, p *plan) subject {
+	locks := []mortise.Locker{c.Lock(p.name)}
+	for _, name := range f.multi {
+		locks = append(locks, c.Lock(name))
+	}
+	return subjectOf(c, p.name, mortise.NewMultiLock(locks...).With(p.lock))
 }
