@@ -92,6 +92,8 @@ type NotDurableError struct {
 	// Unsynced is true if the master itself had not synced its append-only
 	// file in time, and that was asked for.
 	Unsynced bool
+	// Err is set if the time was over before Redis answered at all.
+	Err error
 }
 
 // Error says how many replicas acknowledged.
@@ -100,8 +102,14 @@ func (e *NotDurableError) Error() string {
 	if e.Unsynced {
 		text += ", and the master has not synced it to its append-only file"
 	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
 	return text
 }
+
+// Unwrap returns why Redis has not answered.
+func (e *NotDurableError) Unwrap() error { return e.Err }
 
 // Is makes a NotDurableError match ErrNotDurable.
 func (e *NotDurableError) Is(target error) bool { return target == ErrNotDurable }
@@ -212,6 +220,11 @@ func (c *Client) renewAndWait(ctx context.Context, d Durability, groups [][]scri
 		for i, r := range script.RenewAndWait(ctx, c.driver.(driver.Waiter), groups, wait) {
 			results[i] = r.RenewResult
 			if r.Err != nil {
+				// Redis looks for those that have waited long enough ten
+				// times a second only, which may be too late.
+				if errors.Is(r.Err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+					results[i].Err = &NotDurableError{Wanted: wait.Replicas, Err: r.Err}
+				}
 				continue
 			}
 			if d.counts() {

@@ -22,11 +22,19 @@ type SentinelSet struct {
 // know each other. Args are options of the master and the replicas.
 func Sentinel(t testing.TB, replicas int, args ...string) *SentinelSet {
 	t.Helper()
-	set := &SentinelSet{Servers: []*Server{Single(t, args...)}}
-	master := set.Servers[0]
+	servers := []*Server{Single(t, args...)}
 	for range replicas {
-		set.Servers = append(set.Servers, Replica(t, master, args...))
+		servers = append(servers, Replica(t, servers[0], args...))
 	}
+	return Watch(t, servers...)
+}
+
+// Watch starts three sentinels for a master, which comes first, and its
+// replicas, and returns when all know each other.
+func Watch(t testing.TB, servers ...*Server) *SentinelSet {
+	t.Helper()
+	set := &SentinelSet{Servers: servers}
+	master, replicas := servers[0], len(servers)-1
 	await(t, "replicas online", func() error {
 		return master.wantInfo("replication", "connected_slaves", fmt.Sprint(replicas))
 	})
