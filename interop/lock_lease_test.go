@@ -39,6 +39,9 @@ func javaWatchdogOutlastsLease(t *testing.T, w *world) {
 }
 
 func goFixedLeaseEnds(t *testing.T, w *world) {
+	if w.lacks(t, w.kind.pollsSince) {
+		return
+	}
 	const name = "fixed:go"
 	hold, held := mustLock(t, w.lock(w.client(t, shortLease), name, mortise.LockOptions{Lease: shortLease}))
 	expiry := w.expiry(t, name)
@@ -65,6 +68,9 @@ func javaFixedLeaseEnds(t *testing.T, w *world) {
 }
 
 func killedGoHolder(t *testing.T, w *world) {
+	if w.lacks(t, w.kind.pollsSince) {
+		return
+	}
 	const name = "killed:go"
 	dead := w.startPeer(t, name)
 	java := w.thread("waiter")
@@ -88,6 +94,9 @@ func killedJavaHolder(t *testing.T, w *world) {
 }
 
 func frozenGoHolder(t *testing.T, w *world) {
+	if w.lacks(t, w.kind.pollsSince) {
+		return
+	}
 	const name = "frozen:go"
 	frozen := w.startPeer(t, name)
 	java := w.thread("waiter")

@@ -23,12 +23,35 @@ type ledger struct {
 	claims  []claim                     // in the order of first mention; guarded by mu
 	worlds  []string                    // idem
 	results map[claim]map[string]string // by claim and world; guarded by mu
+	lacking map[string]string           // by test, the release that it needs; guarded by mu
 }
 
-var proofs = ledger{results: make(map[claim]map[string]string)}
+var proofs = ledger{results: make(map[claim]map[string]string), lacking: make(map[string]string)}
 
 // note records that c was tried in the named world and what came of it.
 func (l *ledger) note(c claim, world string, held bool) {
+	l.put(c, world, map[bool]string{true: "proved", false: "FAILED"}[held])
+}
+
+// noteAbsent records that c cannot be tried in the named world, because it is
+// about what came with a later release.
+func (l *ledger) noteAbsent(c claim, world, release string) { l.put(c, world, "- since "+release) }
+
+// lack records that the named test is about what came with that release.
+func (l *ledger) lack(test, release string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lacking[test] = release
+}
+
+// lacks returns the release that the named test was recorded to need, or "".
+func (l *ledger) lacks(test string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lacking[test]
+}
+
+func (l *ledger) put(c claim, world, result string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.results[c] == nil {
@@ -38,10 +61,10 @@ func (l *ledger) note(c claim, world string, held bool) {
 	if !slices.Contains(l.worlds, world) {
 		l.worlds = append(l.worlds, world)
 	}
-	l.results[c][world] = map[bool]string{true: "proved", false: "FAILED"}[held]
+	l.results[c][world] = result
 }
 
-// table returns claim by world; a dash is what was not tried.
+// table returns claim by world; a dash alone is what was not tried.
 func (l *ledger) table() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

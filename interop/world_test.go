@@ -126,6 +126,16 @@ func newServers(t testing.TB, version, transport string, n int) *world {
 	return w
 }
 
+// newClusterWorld returns a world with a cluster of three masters, in which
+// both sides announce releases as they do if nobody says otherwise.
+func newClusterWorld(t testing.TB, version, transport string) *world {
+	t.Helper()
+	cluster := redistest.Cluster(t, 0)
+	w := &world{version: version, transport: transport, nodes: cluster.Masters, cluster: cluster, kind: lockKinds["Lock"]}
+	w.java = w.startAgent(t)
+	return w
+}
+
 func (w *world) String() string { return w.version + "/" + w.transport }
 
 // redis returns the server of a world without a cluster.

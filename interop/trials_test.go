@@ -1,0 +1,92 @@
+//go:build interop
+
+package interop
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// trial is a claim and the test that proves it in one world.
+type trial struct {
+	claim
+	prove func(t *testing.T, w *world)
+}
+
+// everywhere proves the trials beside each release, over each transport.
+func everywhere(t *testing.T, trials []trial) {
+	t.Helper()
+	for _, version := range redissons(t) {
+		for _, transport := range slices.Sorted(maps.Keys(transports)) {
+			t.Run(version+"/"+transport, func(t *testing.T) {
+				t.Parallel()
+				run(t, newWorld(t, version, transport), trials)
+			})
+		}
+	}
+}
+
+// inCluster proves the trials beside the current release on a cluster. The
+// table has them apart: what it says of one server may not hold there.
+func inCluster(t *testing.T, trials []trial) {
+	t.Helper()
+	apart := slices.Clone(trials)
+	for i := range apart {
+		apart[i].object += ", cluster"
+	}
+	for _, transport := range slices.Sorted(maps.Keys(transports)) {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			run(t, newClusterWorld(t, redissons(t)[0], transport), apart)
+		})
+	}
+}
+
+// run proves the trials one after the other and notes the outcome of those
+// that -run has not left out.
+func run(t *testing.T, w *world, trials []trial) {
+	t.Helper()
+	for _, c := range trials {
+		name := strings.ReplaceAll(c.says+", "+c.direction, " ", "_")
+		tried, lacks := false, ""
+		held := t.Run(name, func(t *testing.T) {
+			tried = true
+			c.prove(t, w)
+			lacks = proofs.lacks(t.Name())
+		})
+		switch {
+		case !tried:
+		case held && lacks != "":
+			proofs.noteAbsent(c.claim, w.String(), lacks)
+		default:
+			proofs.note(c.claim, w.String(), held)
+		}
+	}
+}
+
+// since limits the trials to releases that have what they are about.
+func since(release string, trials []trial) []trial {
+	limited := slices.Clone(trials)
+	for i, c := range limited {
+		limited[i].prove = func(t *testing.T, w *world) {
+			if !w.lacks(t, release) {
+				c.prove(t, w)
+			}
+		}
+	}
+	return limited
+}
+
+// lacks reports whether the world's Redisson is older than the given release,
+// for a trial of what came with that one. The table says so in place of a
+// result: nothing is proved.
+func (w *world) lacks(t testing.TB, release string) bool {
+	t.Helper()
+	if atLeast(t, w.version, release) {
+		return false
+	}
+	proofs.lack(t.Name(), release)
+	return true
+}
