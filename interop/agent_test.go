@@ -188,6 +188,13 @@ func (a *agent) expect(id string) *reply {
 	return r
 }
 
+// busy reports whether a command has not been answered.
+func (a *agent) busy() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ended || len(a.waiting) > 0
+}
+
 // thread returns the Java thread of that name, an owner of locks.
 func (a *agent) thread(name string) *thread { return &thread{agent: a, name: name} }
 

@@ -42,6 +42,7 @@ var lockTrials = []trial{
 type lockKind struct {
 	object string // mortise's name of it
 	java   string // the agent's
+	since  string // the first release that has it, empty for all
 	open   func(c *mortise.Client, name string, o mortise.LockOptions) taker
 	// channels returns where those who wait for the lock listen now. It does
 	// not ask mortise, which is on trial.
@@ -73,24 +74,23 @@ var lockKinds = map[string]lockKind{
 // TestKinds tries all other kinds of lock as Lock is tried.
 func TestKinds(t *testing.T) {
 	for _, version := range redissons(t) {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			// What a driver can do wrong is tried with Lock: one is enough here.
-			w := newWorld(t, version, "rueidis")
-			for _, name := range slices.Sorted(maps.Keys(lockKinds)) {
-				if name == "Lock" {
-					continue
-				}
+		for _, name := range slices.Sorted(maps.Keys(lockKinds)) {
+			if name == "Lock" {
+				continue
+			}
+			t.Run(version+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				// What a driver can do wrong is tried with Lock: one is enough here.
+				w := newWorld(t, version, "rueidis")
 				w.kind = lockKinds[name]
-				w.redis().Must(t, "FLUSHALL")
 				var trials []trial
 				for _, c := range lockTrials {
 					c.object = name
 					trials = append(trials, c)
 				}
-				t.Run(name, func(t *testing.T) { run(t, w, trials) })
-			}
-		})
+				run(t, w, since(w.kind.since, trials))
+			})
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ func TestMain(m *testing.M) {
 		os.Exit(runPeer())
 	}
 	code := m.Run()
+	spare.close()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", err)
 		code = 1

@@ -14,8 +14,9 @@ import (
 
 // process is a child of the test that cannot outlive it.
 type process struct {
-	cmd  *exec.Cmd
-	gone chan struct{} // closed when the process has ended
+	cmd    *exec.Cmd
+	stderr *tail
+	gone   chan struct{} // closed when the process has ended
 }
 
 // startProcess starts cmd and kills it at the end of the test, or when the
@@ -26,9 +27,8 @@ type process struct {
 func startProcess(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	cmd.SysProcAttr = dieWithParent()
-	stderr := &tail{limit: 16 << 10}
-	cmd.Stderr = stderr
-	p := &process{cmd: cmd, gone: make(chan struct{})}
+	p := &process{cmd: cmd, stderr: &tail{limit: 16 << 10}, gone: make(chan struct{})}
+	cmd.Stderr = p.stderr
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -46,7 +46,7 @@ func startProcess(t testing.TB, cmd *exec.Cmd) *process {
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("standard error of process %d (%s):\n%s", cmd.Process.Pid, cmd.Path, stderr)
+			t.Logf("standard error of process %d (%s):\n%s", cmd.Process.Pid, cmd.Path, p.stderr)
 		}
 	})
 	return p

@@ -28,19 +28,23 @@ func everywhere(t *testing.T, trials []trial) {
 	}
 }
 
-// inCluster proves the trials beside the current release on a cluster. The
-// table has them apart: what it says of one server may not hold there.
+// inCluster proves the trials beside the current release on a cluster, over
+// each transport. The table has them apart: what holds on one server may not
+// hold there.
 func inCluster(t *testing.T, trials []trial) {
 	t.Helper()
 	apart := slices.Clone(trials)
 	for i := range apart {
 		apart[i].object += ", cluster"
 	}
+	t.Parallel()
+	w := newClusterWorld(t, redissons(t)[0], "")
 	for _, transport := range slices.Sorted(maps.Keys(transports)) {
-		t.Run(transport, func(t *testing.T) {
-			t.Parallel()
-			run(t, newClusterWorld(t, redissons(t)[0], transport), apart)
-		})
+		w.transport = transport
+		t.Run(transport, func(t *testing.T) { run(t, w, apart) })
+		if !empty(w.nodes) {
+			t.Fatal("cannot delete the keys of the trials")
+		}
 	}
 }
 

@@ -106,11 +106,15 @@ type world struct {
 	kind      lockKind // of the locks that are on trial
 }
 
+// newWorld returns a world with one server. It is empty but not new: a test
+// that changes the server itself takes newServers.
 func newWorld(t testing.TB, version, transport string) *world {
 	t.Helper()
-	w := &world{version: version, transport: transport, nodes: []*redistest.Server{redistest.Single(t)}, kind: lockKinds["Lock"]}
-	w.java = w.startAgent(t)
-	return w
+	h := spare.borrow(t, version, func(t testing.TB, h *host) {
+		h.nodes = []*redistest.Server{redistest.Single(t)}
+		h.java = startAgent(t, version, agentOptions{Address: h.nodes[0].Addr(), Watchdog: shortLease})
+	})
+	return &world{version: version, transport: transport, kind: lockKinds["Lock"], nodes: h.nodes, java: h.java}
 }
 
 // newServers returns a world with n servers that know nothing of each other.
@@ -130,10 +134,15 @@ func newServers(t testing.TB, version, transport string, n int) *world {
 // both sides announce releases as they do if nobody says otherwise.
 func newClusterWorld(t testing.TB, version, transport string) *world {
 	t.Helper()
-	cluster := redistest.Cluster(t, 0)
-	w := &world{version: version, transport: transport, nodes: cluster.Masters, cluster: cluster, kind: lockKinds["Lock"]}
-	w.java = w.startAgent(t)
-	return w
+	h := spare.borrow(t, version+", cluster", func(t testing.TB, h *host) {
+		h.cluster = redistest.Cluster(t, 0)
+		h.nodes = h.cluster.Masters
+		h.java = startAgent(t, version, agentOptions{Address: h.nodes[0].Addr(), Watchdog: shortLease, Cluster: true})
+	})
+	return &world{
+		version: version, transport: transport, kind: lockKinds["Lock"],
+		nodes: h.nodes, cluster: h.cluster, java: h.java,
+	}
 }
 
 func (w *world) String() string { return w.version + "/" + w.transport }
