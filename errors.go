@@ -38,8 +38,8 @@ var (
 	ErrNoLeader = errors.New("nobody leads")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("the client is closed")
-	// ErrInvalid: a name, a lease or an option is not acceptable. Nothing was
-	// sent to Redis.
+	// ErrInvalid: a name, a lease or an option is not acceptable, or a number
+	// would become so. Nothing was changed in Redis.
 	ErrInvalid = errors.New("invalid argument")
 	// ErrUnreachable: Redis could not be reached, or could not serve, for
 	// longer than Options.RetryFor.

@@ -19,6 +19,15 @@ func (o *object) Name() string { return o.name }
 
 // operate runs a script that is neither an acquisition nor a release of a hold.
 func (o *object) operate(ctx context.Context, op string, f func(context.Context, script.Publish) error) error {
+	return o.perform(ctx, op, func(p script.Publish) error {
+		_, err := o.client.call(ctx, o.client.options.RetryFor, func(ctx context.Context) error { return f(ctx, p) })
+		return err
+	})
+}
+
+// perform does what needs an open client, a name that may be used, and to know
+// how messages travel. Close waits for it.
+func (o *object) perform(ctx context.Context, op string, f func(script.Publish) error) error {
 	c := o.client
 	run := func() error {
 		if err := c.begin(); err != nil {
@@ -32,11 +41,10 @@ func (o *object) operate(ctx context.Context, op string, f func(context.Context,
 		if err != nil {
 			return err
 		}
-		_, err = c.call(ctx, c.options.RetryFor, func(ctx context.Context) error { return f(ctx, p) })
-		return err
+		return f(p)
 	}
 	if err := run(); err != nil {
-		return &Error{Op: op, Name: o.name, Err: because(ctx, err)}
+		return &Error{Op: op, Name: o.name, Err: because(ctx, c.because(err))}
 	}
 	return nil
 }

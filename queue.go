@@ -21,10 +21,18 @@ const (
 	useGroup             // a GroupLock; the name includes its values
 	usePermit            // a PermitSemaphore
 	useElection
+	useSemaphore
+	useLatch
 )
 
 // shared reports whether several owners may hold a place at the same time.
-func (p place) shared() bool { return p.use == useRead || p.use == usePermit }
+func (p place) shared() bool {
+	switch p.use {
+	case useRead, usePermit, useSemaphore, useLatch:
+		return true
+	}
+	return false
+}
 
 // queue is the line of goroutines of one client that wait for one place. Only
 // its head asks Redis; the others cost Redis nothing. It exists while somebody
@@ -42,6 +50,8 @@ type waiter struct {
 	id         string        // in a queue in Redis
 	since      queueing      // when it took its place there; guarded by Client.mu
 	asked      bool          // to ask for the lock; idem
+	seen       bool          // it waited when the head began to look at the latch; idem
+	through    bool          // which was open then; idem
 	wake       chan struct{} // capacity 1: look again
 	prev, next *waiter
 }

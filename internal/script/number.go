@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -26,6 +27,10 @@ const MaxNumber = 1<<31 - 1
 // ErrNumber is returned where a name holds a string that is no number, or none
 // that can be counted with.
 var ErrNumber = &driver.Error{Class: driver.WrongType, Err: errors.New("the key is a string, but no number that can be counted with")}
+
+// ErrUnheard is matched by the error of a change that was made, but that Redis
+// did not let us announce.
+var ErrUnheard = errors.New("done, but Redis refused to tell those who wait")
 
 // counting is a call of a script that changes the number key, as the operation
 // with that id.
@@ -54,7 +59,7 @@ func counted(ctx context.Context, d driver.Driver, call driver.Call, numbers int
 		return v, false, unexpected(call.Script, v)
 	}
 	if reason := v.At(1 + numbers).Str(); reason != "" {
-		err = &driver.Error{Class: driver.ClassifyReply(reason), Err: errors.New("done, but Redis refused to tell those who wait: " + reason)}
+		err = &driver.Error{Class: driver.ClassifyReply(reason), Err: fmt.Errorf("%w: %s", ErrUnheard, reason)}
 	}
 	return v, true, err
 }

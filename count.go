@@ -1,0 +1,125 @@
+package mortise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// A number in Redis, of permits or of what a latch waits for, has no owner by
+// whom Redis could tell a repeat of a script from a new one. So each operation
+// has an id of its own, under which Redis remembers what it did, for
+// script.Remembered.
+
+// unsure is for how long an operation is asked again whose reply was lost. It is
+// half of what Redis remembers, so that even a copy that took as long to arrive
+// is known there.
+const unsure = script.Remembered / 2
+
+// once is call for an operation that Redis remembers.
+func (c *Client) once(ctx context.Context, patience time.Duration, op func(context.Context) error) (doubt bool, err error) {
+	start := time.Now()
+	lost := false
+	return c.call(ctx, patience, func(ctx context.Context) error {
+		// A machine that was suspended shows it by its wall clock only.
+		if lost && max(time.Since(start), time.Now().Round(0).Sub(start.Round(0))) > unsure {
+			return final(ErrUnknownOutcome)
+		}
+		err := op(ctx)
+		lost = lost || (err != nil && driver.ClassOf(err) == driver.Unknown)
+		return err
+	})
+}
+
+// change runs a script that changes the number, as an operation of its own. In
+// doubt the error matches ErrUnknownOutcome.
+func (o *object) change(ctx context.Context, op string, f func(ctx context.Context, id string, p script.Publish) error) error {
+	return o.perform(ctx, op, func(p script.Publish) error {
+		id := o.client.newID()
+		doubt, err := o.client.once(ctx, o.client.options.RetryFor, func(ctx context.Context) error { return f(ctx, id, p) })
+		if err == nil || !doubt || errors.Is(err, script.ErrUnheard) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	})
+}
+
+// changeAtLast is change for what has to be done even if ctx has ended, since
+// others wait for it.
+func (o *object) changeAtLast(ctx context.Context, op string, f func(ctx context.Context, id string, p script.Publish) error) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), unsure, ErrUnreachable)
+	defer cancel()
+	return o.change(ctx, op, f)
+}
+
+// number reads the number: 0 if there is none.
+func (o *object) number(ctx context.Context, op string) (n int64, err error) {
+	err = o.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
+		n, err = script.NumberRead(ctx, o.client.driver, o.name)
+		return err
+	})
+	return n, err
+}
+
+// attend stands in the queue for p as w, until ask reports that there is nothing
+// more to wait for, or another one has let w through. Only the head of the queue
+// asks: at once unless it asked just now, whenever a message on the channel hints
+// that it may succeed, and about once a second.
+func (o *object) attend(ctx context.Context, p place, w *waiter, channel string, asked bool, ask func() (done bool, err error)) error {
+	c := o.client
+	var pace pacer
+	var hints <-chan struct{}
+	timer := time.NewTimer(poll)
+	timer.Stop() // only the head looks for itself
+	defer timer.Stop()
+	for {
+		head, through := c.position(p, w)
+		if through {
+			return nil
+		}
+		if head {
+			if !asked {
+				if done, err := ask(); done || err != nil {
+					return err
+				}
+			}
+			asked = false
+			listener := c.listen(p, channel, o.hearing())
+			hints = listener.Hints()
+			if err := listener.Refused(); err != nil {
+				return err
+			}
+			timer.Reset(jitter(poll))
+		}
+		select {
+		case <-w.wake:
+		case <-hints:
+			if d := pace.next(time.Now()); d > 0 {
+				c.pause(ctx, d)
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+		case <-c.done:
+		}
+		if ctx.Err() != nil {
+			return contextError(ctx)
+		}
+		select {
+		case <-c.done:
+			return ErrClosed
+		default:
+		}
+	}
+}
+
+// position reports whether w is the head of its queue, and whether it was let
+// through.
+func (c *Client) position(p place, w *waiter) (head, through bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.queues[p].head == w, w.through
+}

@@ -1,0 +1,269 @@
+package mortise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// Semaphore is a number of permits that processes share, the counterpart of
+// Redisson's RSemaphore: Java and Go take and give permits of the same one. Who
+// acquires permits takes them out of the number, who releases some adds them;
+// nobody notes who has them.
+//
+// So a process that dies has taken its permits with it: they come back only by
+// [Semaphore.AddPermits]. Where that must not be, use a [PermitSemaphore], whose
+// permits end with a lease. And anybody can release more than was acquired.
+//
+// A semaphore that nobody has set has no permits: use
+// [Semaphore.TrySetPermits] first. There can be up to 2147483647 permits, as
+// Redisson counts with 32 bits, and the number can be negative.
+//
+// Goroutines of one client get permits in the order in which they asked, and
+// processes that wait in the order in which they began to, whether they ask for
+// many or for few: permits are left to who came first, for as long as that
+// process lives. Java processes know nothing of that order. So do not ask for
+// more permits than there can ever be: all that come later wait behind it.
+//
+// A Semaphore holds no resources. Its methods are safe for concurrent use.
+//
+// What it does not guarantee: anything about a name whose key is changed
+// otherwise, or lost by Redis when it fails over or restarts. A number that
+// something else counts under the same name cannot be told from a semaphore.
+type Semaphore struct{ object }
+
+// Semaphore returns the semaphore called name; see [Client.Lock] for names. It
+// does no I/O.
+func (c *Client) Semaphore(name string) *Semaphore { return &Semaphore{object{c, name}} }
+
+// Acquire takes n permits, all at once, waiting for them until ctx ends. If it
+// fails it has taken none; a request that may have succeeded although its answer
+// was lost is undone in the background.
+//
+// Errors: the error of ctx, which also matches [ErrNoPermits] if there were too
+// few; [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed].
+func (s *Semaphore) Acquire(ctx context.Context, n int) error {
+	return s.acquire(ctx, "acquire", n, true)
+}
+
+// TryAcquire takes n permits, all at once, if they are available and not left to
+// others who wait. It does not wait for permits: [ErrNoPermits] says that there
+// were too few, and [PermitsError] how many. It does try again while Redis cannot
+// serve, see [Options.RetryFor]. Everything else is as with [Semaphore.Acquire].
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
+	return s.acquire(ctx, "try acquire", n, false)
+}
+
+// Do takes n permits, calls f, and releases them, also if f panics. It waits like
+// [Semaphore.Acquire]. It returns the error of f joined with that of the release.
+func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error) (err error) {
+	if err := s.Acquire(ctx, n); err != nil {
+		return err
+	}
+	defer func() {
+		if rerr := s.Release(ctx, n); rerr != nil {
+			err = errors.Join(err, rerr)
+		}
+	}()
+	return f(ctx)
+}
+
+// Release adds n permits and wakes those who wait. They need not have been
+// acquired by this process, or at all.
+//
+// It does its work even if ctx has ended, because a request that is over must not
+// keep its permits. While Redis does not answer it tries again, for
+// [Options.RetryFor], and not much longer than two minutes in any case.
+//
+// Errors: [ErrUnknownOutcome] if Redis' reply was lost, and nobody can say whether
+// the permits were added; releasing them again might add them twice.
+// [ErrUnreachable] without it: they were not added. [ErrDenied] if Redis refused,
+// or added them but did not allow waking others; the text says which. [ErrInvalid]
+// also if there would be more permits than Redisson can count. [ErrWrongKind],
+// [ErrClosed].
+func (s *Semaphore) Release(ctx context.Context, n int) error {
+	const op = "release"
+	if err := s.some(op, n, 1); err != nil {
+		return err
+	}
+	return s.changeAtLast(ctx, op, func(ctx context.Context, id string, p script.Publish) error {
+		total, done, err := script.SemaphoreRelease(ctx, s.client.driver, s.name, id, n, p)
+		return inRange(total, done, err)
+	})
+}
+
+// AddPermits adds n permits and wakes those who wait, or takes some away if n is
+// negative, whoever has them: then fewer than none may be available. Like
+// Redisson it removes a TTL that the key may have.
+//
+// It blocks until ctx ends, or for as long as [Options.RetryFor] says. Errors are
+// those of [Semaphore.Release], and that of ctx.
+func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
+	const op = "add permits"
+	if err := s.some(op, n, -script.MaxNumber); err != nil {
+		return err
+	}
+	return s.change(ctx, op, func(ctx context.Context, id string, p script.Publish) error {
+		total, done, err := script.SemaphoreAdd(ctx, s.client.driver, s.name, id, n, p)
+		return inRange(total, done, err)
+	})
+}
+
+// TrySetPermits sets the number of permits if there is no such semaphore yet, and
+// reports whether it did. It may report true with an error that matches
+// [ErrDenied]: set, but Redis refused to wake those who wait. Everything else is as
+// with [Semaphore.AddPermits].
+func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (set bool, err error) {
+	const op = "set permits"
+	if n != 0 {
+		if err := s.some(op, n, 1); err != nil {
+			return false, err
+		}
+	}
+	err = s.change(ctx, op, func(ctx context.Context, id string, p script.Publish) (err error) {
+		set, err = script.NumberSet(ctx, s.client.driver, s.name, id, n, keyspace.SemaphoreChannel(s.name), fmt.Sprint(n), p)
+		return err
+	})
+	return set, err
+}
+
+// Drain takes all permits that are available and returns how many those were; a
+// negative number if so many were missing, which are there then. It does not
+// leave any to others who wait. Everything else is as with
+// [Semaphore.AddPermits].
+func (s *Semaphore) Drain(ctx context.Context) (n int, err error) {
+	err = s.change(ctx, "drain", func(ctx context.Context, id string, _ script.Publish) error {
+		drained, err := script.SemaphoreDrain(ctx, s.client.driver, s.name, id)
+		n = int(drained)
+		return err
+	})
+	return n, err
+}
+
+// Available returns how many permits there are: 0 if there is no such semaphore,
+// and less if some were taken away that are in use. The number may be out of date
+// when it arrives. Errors: that of ctx, [ErrWrongKind], [ErrUnreachable],
+// [ErrDenied], [ErrInvalid], [ErrClosed].
+func (s *Semaphore) Available(ctx context.Context) (int, error) {
+	n, err := s.number(ctx, "available")
+	return int(n), err
+}
+
+// Delete deletes the semaphore, and reports whether there was one. Who waits for
+// permits goes on waiting, for somebody to set it anew. Permits that are in use
+// must not be released then: that would make it anew. Errors are those of
+// [Semaphore.AddPermits].
+func (s *Semaphore) Delete(ctx context.Context) (deleted bool, err error) {
+	err = s.change(ctx, "delete", func(ctx context.Context, id string, _ script.Publish) (err error) {
+		deleted, err = script.NumberDelete(ctx, s.client.driver, s.name, id, "", "", script.Silent)
+		return err
+	})
+	return deleted, err
+}
+
+// some refuses a number of permits, before anything is sent.
+func (s *Semaphore) some(op string, n, least int) error {
+	if n != 0 && n >= least && n <= script.MaxNumber {
+		return nil
+	}
+	return &Error{Op: op, Name: s.name, Err: invalid("the number of permits is %d; it must be between %d and %d, and not 0", n, least, script.MaxNumber)}
+}
+
+// inRange is the error of a change that would have made too many permits.
+func inRange(total int64, done bool, err error) error {
+	if done || err != nil {
+		return err
+	}
+	return final(invalid("there would be %d permits, which Redisson cannot count; nothing was changed", total))
+}
+
+// acquisition is one call of Acquire or TryAcquire.
+type acquisition struct {
+	*Semaphore
+	n       int
+	id      string        // of the operation, and of its claim
+	claimed bool          // Redis may note that it waits
+	doubt   bool          // a copy may have taken permits, or may yet
+	short   *PermitsError // why the last attempt failed
+}
+
+func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) error {
+	if err := s.some(op, n, 1); err != nil {
+		return err
+	}
+	return s.perform(ctx, op, func(p script.Publish) error {
+		if ctx.Err() != nil {
+			return contextError(ctx)
+		}
+		a := &acquisition{Semaphore: s, n: n, id: s.client.newID()}
+		err := a.run(ctx, wait)
+		if err == nil {
+			select {
+			case <-s.client.done: // it could not release them
+				a.doubt, err = true, ErrClosed
+			default:
+				return nil
+			}
+		}
+		a.undo(p)
+		if ctx.Err() != nil && a.short != nil {
+			return &waitError{ctx: err, held: a.short}
+		}
+		return err
+	})
+}
+
+// run returns when the permits are taken.
+func (a *acquisition) run(ctx context.Context, wait bool) error {
+	c, p := a.client, place{use: useSemaphore, name: a.name}
+	asked := c.claim(p)
+	if asked || !wait {
+		if ok, err := a.attempt(ctx, ""); ok || err != nil {
+			return err
+		}
+		if !wait {
+			return a.short
+		}
+	}
+	w := c.join(p, nil, false)
+	defer c.leave(p, w)
+	return a.attend(ctx, p, w, keyspace.SemaphoreChannel(a.name), asked, func() (bool, error) {
+		a.claimed = true
+		return a.attempt(ctx, a.id)
+	})
+}
+
+// attempt asks Redis once, for one who waits or, with an empty name, does not.
+func (a *acquisition) attempt(ctx context.Context, waiter string) (ok bool, err error) {
+	c := a.client
+	var available int64
+	doubt, err := c.once(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
+		ok, available, _, err = script.SemaphoreAcquire(ctx, c.driver, a.name, a.id, a.n, waiter)
+		return err
+	})
+	a.doubt = a.doubt || doubt
+	if !ok && err == nil {
+		a.short = &PermitsError{Wanted: a.n, Available: int(available), Next: -1}
+	}
+	return ok, err
+}
+
+// undo gives back what was taken without anybody knowing, and lets those go on
+// who came later.
+func (a *acquisition) undo(p script.Publish) {
+	if !a.claimed && !a.doubt {
+		return
+	}
+	undo := func(ctx context.Context) {
+		_, _ = a.client.once(ctx, unsure, func(ctx context.Context) error {
+			_, err := script.SemaphoreUndo(ctx, a.client.driver, a.name, a.id, a.n, a.id, a.doubt, p)
+			return err
+		})
+	}
+	if !a.client.background(undo) {
+		undo(a.client.lingerer) // Close waits for this
+	}
+}
