@@ -84,6 +84,9 @@ func Claims(name string) string { return prefixed("mortise:claim", name) }
 // cluster the channel of such a name lies elsewhere than its key.
 func LatchChannel(name string) string { return "redisson_countdownlatch__channel__{" + name + "}" }
 
+// Fence is the newest token that a resource called name has seen.
+func Fence(name string) string { return prefixed("mortise:fence", name) }
+
 // Operation is the key that remembers for a while what an operation on name did,
 // so that a repeat changes nothing.
 func Operation(name, id string) string { return prefixed("mortise:op", name) + ":" + id }

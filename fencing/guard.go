@@ -1,0 +1,208 @@
+package fencing
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+)
+
+//go:embed guard.lua
+var guardLua string
+
+// Guard writes data in Redis, and refuses to if the token is older than the
+// newest that the resource has seen. It is safe for concurrent use.
+//
+// The newest token of a resource lies beside it, under mortise:fence:{resource}.
+// It has no TTL and is never deleted: a fence that is forgotten admits whoever
+// comes late. It guards only what is written through a Guard.
+//
+// A reply that is lost is answered by asking again, for at most ten seconds. A
+// repeat changes nothing: Redis remembers each write for a minute, under
+// mortise:op:{resource}:<id>.
+//
+// What it does not guarantee: anything if Redis loses the fence (a restart or
+// failover without the newest writes, eviction); and that a write which fails in
+// the middle is rolled back, for Redis does not do that.
+type Guard struct{ driver driver.Driver }
+
+// NewGuard returns a guard that works through d, which it owns from then on. It
+// does no I/O. The driver may stand on the same Redis client as that of a
+// mortise.Client, but must be one of its own:
+//
+//	guard := fencing.NewGuard(goredis.Wrap(rdb))
+//	defer guard.Close()
+func NewGuard(d driver.Driver) *Guard { return &Guard{d} }
+
+// Close closes the driver. Calls under way fail.
+func (g *Guard) Close() error { return g.driver.Close() }
+
+// Script is a write in Lua, to be guarded. It is safe for concurrent use, and
+// should be made once.
+type Script struct{ script *driver.Script }
+
+// NewScript makes a guarded script of Lua text that uses KEYS, ARGV and
+// redis.call as always. It should return nothing, a whole number or text;
+// anything else reads as the empty text. If it returns an error of redis.pcall,
+// or fails, what it wrote before stays.
+func NewScript(lua string) *Script {
+	return &Script{driver.NewScript("fencing", "local function write(KEYS, ARGV)\n"+lua+"\nend\n"+guardLua)}
+}
+
+var (
+	set       = NewScript(`return redis.call('set', KEYS[1], ARGV[1])`)
+	hashSet   = NewScript(`return redis.call('hset', KEYS[1], ARGV[1], ARGV[2])`)
+	increment = NewScript(`return redis.call('incrby', KEYS[1], ARGV[1]) and redis.call('get', KEYS[1])`)
+	remove    = NewScript(`return redis.call('del', KEYS[1])`)
+	admit     = NewScript(``)
+)
+
+// Set sets key to value. The key is the resource: it has a fence of its own.
+// Keys that are written together under one lock should have one fence together,
+// see [Guard.Run].
+//
+// It blocks for one round trip; while Redis does not answer it tries again for
+// ten seconds, or until ctx ends.
+//
+// Errors: [ErrStale]; of package mortise, ErrInvalid for a token below 1, as of a
+// hold that has none, or a name that a lock could not have; ErrWrongKind if the
+// key or the fence holds something else; ErrUnreachable; ErrDenied;
+// ErrUnknownOutcome if a copy of the write may have run or may yet run; the error
+// of ctx.
+func (g *Guard) Set(ctx context.Context, key, value string, token int64) error {
+	_, err := g.Run(ctx, key, token, set, []string{key}, value)
+	return err
+}
+
+// HSet sets a field of the hash key. Everything else is as with [Guard.Set].
+func (g *Guard) HSet(ctx context.Context, key, field, value string, token int64) error {
+	_, err := g.Run(ctx, key, token, hashSet, []string{key}, field, value)
+	return err
+}
+
+// IncrBy adds n to the number at key and returns the sum. It adds once, however
+// many replies are lost. Everything else is as with [Guard.Set].
+func (g *Guard) IncrBy(ctx context.Context, key string, n, token int64) (sum int64, err error) {
+	result, err := g.Run(ctx, key, token, increment, []string{key}, strconv.FormatInt(n, 10))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(result, 10, 64)
+}
+
+// Delete deletes key, but not its fence, and reports whether it was there.
+// Everything else is as with [Guard.Set].
+func (g *Guard) Delete(ctx context.Context, key string, token int64) (bool, error) {
+	result, err := g.Run(ctx, key, token, remove, []string{key})
+	return result == "1", err
+}
+
+// Admit notes that a token was seen, and does nothing else. It makes Guard a
+// [Store]. Everything else is as with [Guard.Set].
+func (g *Guard) Admit(ctx context.Context, resource string, token int64) error {
+	_, err := g.run(ctx, resource, token, 0, admit, nil)
+	return err
+}
+
+// Run runs a script of one's own if the token is not older than the newest that
+// the resource has seen, in one step with that check, and returns what the script
+// returned. The resource is any name, such as that of the lock. On a cluster the
+// keys must lie in its slot: name both with the same part in braces.
+//
+// Everything else is as with [Guard.Set].
+func (g *Guard) Run(ctx context.Context, resource string, token int64, s *Script, keys []string, args ...string) (result string, err error) {
+	return g.run(ctx, resource, token, remembered, s, keys, args...)
+}
+
+// run is Run, whose outcome is remembered for some time; for none if a repeat
+// does no harm.
+func (g *Guard) run(ctx context.Context, resource string, token int64, remember time.Duration, s *Script, keys []string, args ...string) (result string, err error) {
+	if err := check(resource, token); err != nil {
+		return "", fail(resource, err)
+	}
+	call := driver.Call{
+		Script: s.script,
+		Keys:   append([]string{keyspace.Fence(resource), keyspace.Operation(resource, rand.Text())}, keys...),
+		Args:   append([]string{strconv.FormatInt(token, 10), strconv.FormatInt(remember.Milliseconds(), 10)}, args...),
+	}
+	v, err := g.eval(ctx, call)
+	if err != nil {
+		return "", fail(resource, err)
+	}
+	switch status := v.At(0); {
+	case status.Kind() == driver.Int && status.Int() == 1 && v.Len() == 2:
+		return v.At(1).Str(), nil
+	case status.Kind() == driver.Int && status.Int() == 0 && v.Len() == 2:
+		newest, _ := strconv.ParseInt(v.At(1).Str(), 10, 64)
+		return "", fmt.Errorf("fencing: %w", &StaleError{Resource: resource, Token: token, Newest: newest})
+	case status.Int() == -1:
+		return "", fail(resource, fmt.Errorf("%w: %s holds no token", mortise.ErrWrongKind, keyspace.Fence(resource)))
+	}
+	return "", fail(resource, fmt.Errorf("unexpected reply %v", v))
+}
+
+const (
+	remembered = time.Minute      // for how long a repeat is known for one
+	patience   = 10 * time.Second // far less than that
+)
+
+func check(resource string, token int64) error {
+	if token < 1 {
+		return fmt.Errorf("%w: %d is no fencing token; has the hold one?", mortise.ErrInvalid, token)
+	}
+	if err := keyspace.Check(resource, false); err != nil {
+		return fmt.Errorf("%w: %w", mortise.ErrInvalid, err)
+	}
+	return nil
+}
+
+func fail(resource string, err error) error {
+	return fmt.Errorf("fencing: %q: %w", resource, err)
+}
+
+// eval sends the same call until Redis has answered.
+func (g *Guard) eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	asked := ctx
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	doubt := false
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second/2) {
+		v, err := g.driver.Eval(ctx, call)
+		if err == nil {
+			return v, nil
+		}
+		switch driver.ClassOf(err) {
+		case driver.Unknown:
+			doubt = true
+		case driver.NotSent, driver.Passing:
+		case driver.Denied:
+			return v, fmt.Errorf("%w: %w", mortise.ErrDenied, err)
+		case driver.WrongType:
+			return v, fmt.Errorf("%w: %w", mortise.ErrWrongKind, err)
+		default:
+			return v, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+			continue
+		case <-ctx.Done():
+			timer.Stop()
+		}
+		outcome := mortise.ErrUnreachable
+		if doubt {
+			outcome = mortise.ErrUnknownOutcome
+		}
+		err = fmt.Errorf("%w: %w", outcome, err)
+		if asked.Err() != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(asked), err)
+		}
+		return v, err
+	}
+}

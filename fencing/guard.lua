@@ -1,0 +1,37 @@
+-- What is around every guarded write: the token is checked, the write is done,
+-- and it is remembered for a while that it was, in one step.
+--
+-- KEYS[1]   the fence: the newest token seen, in decimal; it has no TTL
+-- KEYS[2]   the receipt of this call
+-- KEYS[3..] those of the write
+-- ARGV[1]   token, in decimal
+-- ARGV[2]   how long the receipt lasts, in ms; 0 for none
+-- ARGV[3..] those of the write
+--
+-- {1, result} written, now or by an earlier copy of this call
+-- {0, newest} refused
+-- {-1}        what lies at the fence is no token; nothing was written
+--
+-- The function write is put before this text. Tokens are compared as text, which
+-- is exact however long they are.
+local receipt = redis.call('get', KEYS[2])
+if receipt then return {1, receipt} end
+local newest = redis.call('get', KEYS[1]) or '0'
+if not string.find(newest, '^%d+$') then return {-1} end
+local token = ARGV[1]
+if #token < #newest or #token == #newest and token < newest then return {0, newest} end
+
+local keys, args = {unpack(KEYS, 3)}, {unpack(ARGV, 3)}
+if token ~= newest then redis.call('set', KEYS[1], token) end
+local result = write(keys, args)
+if type(result) == 'table' then
+  if result.err then return result end
+  result = result.ok
+end
+if type(result) == 'number' then
+  result = string.format('%.0f', result)
+elseif type(result) ~= 'string' then
+  result = ''
+end
+if ARGV[2] ~= '0' then redis.call('set', KEYS[2], result, 'PX', ARGV[2]) end
+return {1, result}
