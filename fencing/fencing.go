@@ -23,8 +23,8 @@ import (
 	"fmt"
 )
 
-// ErrStale: the resource has seen a newer token, so another one has had the lock
-// since. Nothing was written. errors.As finds a *StaleError.
+// ErrStale says that the resource has seen a newer token, so another one has had
+// the lock since. Nothing was written. errors.As finds a *StaleError.
 var ErrStale = errors.New("stale fencing token")
 
 // StaleError says which token was too old. It matches [ErrStale].
