@@ -175,22 +175,29 @@ func (c *Client) learn(a ability, replicas int) {
 	c.able[a] = replicas
 }
 
+func (c *Client) waiter() (driver.Waiter, error) {
+	if w, ok := c.driver.(driver.Waiter); ok {
+		return w, nil
+	}
+	return nil, invalid("the driver is a %T, which cannot wait for replicas, so that there is no durability", c.driver)
+}
+
 // canWait fails if locks cannot have this durability, before one is taken. It
 // asks each master once.
 func (c *Client) canWait(ctx context.Context, key string, d Durability) error {
 	if d.none() {
 		return nil
 	}
-	w, ok := c.driver.(driver.Waiter)
-	if !ok {
-		return invalid("the durability is %v, but the driver cannot wait for replicas: it is a %T", d, c.driver)
+	w, err := c.waiter()
+	if err != nil {
+		return err
 	}
 	a := c.ability(key, d)
 	if _, known := c.replicas(a); known {
 		return nil
 	}
 	var of int
-	_, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
+	_, err = c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
 		of, err = script.TryWait(ctx, w, key, driver.Wait{Timeout: time.Millisecond, AOF: d.AOF, Count: d.counts()})
 		return err
 	})
@@ -206,6 +213,13 @@ func (c *Client) canWait(ctx context.Context, key string, d Durability) error {
 // result without error was acknowledged as demanded.
 func (c *Client) renewAndWait(ctx context.Context, d Durability, groups [][]script.Renewal) []script.RenewResult {
 	results := make([]script.RenewResult, len(groups))
+	w, err := c.waiter()
+	if err != nil {
+		for i := range results {
+			results[i].Err = final(err)
+		}
+		return results
+	}
 	a := c.ability(groups[0][0].Key, d)
 	limit := time.Now().Add(d.timeout())
 	if end, ok := ctx.Deadline(); ok { // the answer must come before it
@@ -217,7 +231,7 @@ func (c *Client) renewAndWait(ctx context.Context, d Durability, groups [][]scri
 		replicas, _ := c.replicas(a)
 		wait := driver.Wait{Replicas: d.wanted(replicas), AOF: d.AOF, Count: d.counts(), Timeout: time.Until(limit)}
 		more := false
-		for i, r := range script.RenewAndWait(ctx, c.driver.(driver.Waiter), groups, wait) {
+		for i, r := range script.RenewAndWait(ctx, w, groups, wait) {
 			results[i] = r.RenewResult
 			if r.Err != nil {
 				// Redis looks for those that have waited long enough ten

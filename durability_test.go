@@ -642,3 +642,104 @@ func TestLockThatIsGoneBeforeItIsAcknowledged(t *testing.T) {
 		wantEmpty(t, s)
 	})
 }
+
+// A MultiLock has the durability of its locks, also where it takes them at once.
+func TestDurableMultiLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, r := openReplicated(t, s, 2, 2, nil)
+		other, f := open(t, s, nil)
+		locks := func(c *mortise.Client) *mortise.MultiLock {
+			return mortise.NewMultiLock(c.Lock("a"), c.Lock("b"), c.FairLock("c"))
+		}
+		all := locks(c).With(durably(mortise.AcksAll))
+		hold, ctx, err := all.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.asked(); !slices.Equal(got, []int{0, 2, 2, 2}) {
+			t.Errorf("it waited for %v replicas, want the question and 2 for each lock", got)
+		}
+		r.become(2, 1)
+		<-ctx.Done()
+		if cause := context.Cause(ctx); !errors.Is(cause, mortise.ErrLost) || !errors.Is(cause, mortise.ErrNotDurable) {
+			t.Errorf("the cause is %v, want ErrLost because of a replica", cause)
+		}
+		if err := hold.Unlock(); !errors.Is(err, mortise.ErrLost) {
+			t.Errorf("Unlock: %v, want ErrLost", err)
+		}
+		time.Sleep(time.Minute)
+		_, _, err = all.Lock(t.Context())
+		wantNotDurable(t, err, 1, 2)
+		time.Sleep(time.Second)
+		theirs, _, err := locks(other).TryLock(t.Context())
+		if err != nil {
+			t.Fatalf("TryLock of another: %v", err)
+		}
+		mustUnlock(t, theirs)
+		before := f.total()
+		if _, _, err := locks(other).With(durably(1)).Lock(t.Context()); !errors.Is(err, mortise.ErrInvalid) || f.total() != before {
+			t.Errorf("with a driver that cannot wait: %v, want ErrInvalid", err)
+		}
+		wantEmpty(t, s)
+	})
+}
+
+// Readers are no different, although several hold the lock.
+func TestDurableReaders(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, r := openReplicated(t, s, 1, 1, &mortise.Options{Lease: 10 * time.Second})
+		k := c.RWLock("job").Read()
+		first, ctx1, err := k.With(durably(1)).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, ctx2, err := k.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.become(1, 0)
+		_, _, err = k.With(durably(1)).Lock(t.Context())
+		wantNotDurable(t, err, 0, 1)
+		<-ctx1.Done()
+		if !errors.Is(context.Cause(ctx1), mortise.ErrNotDurable) {
+			t.Errorf("the cause is %v, want that no replica acknowledged", context.Cause(ctx1))
+		}
+		if err := first.Unlock(); !errors.Is(err, mortise.ErrLost) {
+			t.Errorf("Unlock: %v, want ErrLost", err)
+		}
+		time.Sleep(time.Minute)
+		if ctx2.Err() != nil {
+			t.Errorf("a reader that does not ask for replicas was lost: %v", context.Cause(ctx2))
+		}
+		mustUnlock(t, second)
+		wantEmpty(t, s)
+	})
+}
+
+// A leader that replicas do not know of is none.
+func TestDurableElection(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, r := openReplicated(t, s, 1, 0, nil)
+		e := c.Election("boss").With(durably(1))
+		_, _, err := e.Campaign(t.Context(), "a")
+		wantNotDurable(t, err, 0, 1)
+		if l, err := e.Leader(t.Context()); !errors.Is(err, mortise.ErrNoLeader) {
+			t.Errorf("the leader is %+v, %v, want none", l, err)
+		}
+		r.become(1, 1)
+		term, ctx, err := e.Campaign(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if ctx.Err() != nil {
+			t.Errorf("the term has ended: %v", context.Cause(ctx))
+		}
+		r.become(1, 0)
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), mortise.ErrNotDurable) {
+			t.Errorf("the cause is %v, want that no replica acknowledged", context.Cause(ctx))
+		}
+		_ = term.Resign()
+	})
+}

@@ -152,6 +152,14 @@ func (k *locker) sound() error {
 	return k.options.validate(k.client.options.Lease)
 }
 
+// ready asks Redis what must be known of it before a lock is taken.
+func (k *locker) ready(ctx context.Context) error {
+	if _, err := k.client.publish(ctx, k.name); err != nil {
+		return err
+	}
+	return k.client.canWait(ctx, k.name, k.options.Durability)
+}
+
 // take checks the arguments and acquires or re-enters.
 func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
 	c := k.client
@@ -165,10 +173,7 @@ func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx)
 	}
-	if _, err := c.publish(ctx, k.name); err != nil {
-		return nil, err
-	}
-	if err := c.canWait(ctx, k.name, k.options.Durability); err != nil {
+	if err := k.ready(ctx); err != nil {
 		return nil, err
 	}
 	r := &request{lock: k, owner: ownerOf(ctx)}

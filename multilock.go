@@ -188,7 +188,7 @@ func (m *MultiLock) take(c *composite, wait bool) (at *locker, err error) {
 		}
 	}
 	for _, k := range m.all {
-		if _, err := k.client.publish(c.hold.ctx, k.name); err != nil {
+		if err := k.ready(c.hold.ctx); err != nil {
 			return k, err
 		}
 	}
