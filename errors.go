@@ -36,6 +36,9 @@ var (
 	ErrWrongKind = errors.New("the name is in use for something else")
 	// ErrNoLeader: nobody leads.
 	ErrNoLeader = errors.New("nobody leads")
+	// ErrBroken: not all parties of a barrier came together, or left together.
+	// errors.As finds a *BrokenError that says why.
+	ErrBroken = errors.New("the barrier is broken")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("the client is closed")
 	// ErrInvalid: a name, a lease or an option is not acceptable, or a number

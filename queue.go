@@ -23,6 +23,7 @@ const (
 	useElection
 	useSemaphore
 	useLatch
+	useBarrier // a place in a DoubleBarrier, which nobody else contends for
 )
 
 // shared reports whether several owners may hold a place at the same time.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/memredis"
@@ -36,6 +37,18 @@ var users = map[string]user{
 		ctx, cancel := context.WithCancel(ctx)
 		_, _, err := c.Election("job").Campaign(ctx, "me")
 		cancel()
+		return err
+	}},
+	"Barrier": {"barrier", func(ctx context.Context, c *mortise.Client) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		if _, err := c.Barrier("job", 2).Await(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		return nil // it stays broken for a while
+	}},
+	"DoubleBarrier": {"double barrier", func(ctx context.Context, c *mortise.Client) error {
+		_, _, err := c.DoubleBarrier("job", 1).Enter(ctx)
 		return err
 	}},
 }

@@ -5,9 +5,9 @@
 --          party -> its entry}. The names of parties have a colon in them. It
 --          never exists without a TTL, and lasts as long as the longest lease.
 -- KEYS[2]  what has become of the party, if it is over for it: a string, kept
---          for a lease, so that whoever asks again gets the same answer, and a
---          late copy of a call finds that it is late. Those of all parties are
---          <ARGV[2]>:<party>.
+--          for a lease and for a minute at least, so that whoever asks again
+--          gets the same answer, and a late copy of a call finds that it is
+--          late. Those of all parties are <ARGV[2]>:<party>.
 -- ARGV[1]  party
 -- ARGV[2]  see above
 -- ARGV[3]  lease in ms
@@ -45,7 +45,7 @@ local function due()
 end
 
 -- Notes what has become of a party.
-local function tell(who, what) redis.call('set', ARGV[2] .. ':' .. who, what, 'px', ARGV[3]) end
+local function tell(who, what) redis.call('set', ARGV[2] .. ':' .. who, what, 'px', math.max(lease, 60000)) end
 
 -- Makes the barrier last for a lease at least. Returns an error, if Redis does
 -- not allow it and there would be no TTL at all: then the barrier is gone.

@@ -1,0 +1,213 @@
+package mortise
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// DoubleBarrier lets a number of parties, in any processes, begin a piece of
+// work together and end it together: none goes on from Enter before all are
+// inside, and none from Leave before all have left. It is what Curator calls a
+// distributed double barrier; Redisson has nothing like it.
+//
+// Who is inside has a lease, which the watchdog renews. So one that was killed is
+// known to be gone when its lease is over, and nobody waits for it longer. If
+// that happens before all were inside, its place is free for another one, and
+// those who wait go on waiting. If it happens afterwards, Leave tells the others
+// with [ErrBroken], for the work of that party may not be done.
+//
+// When all have left, the next round can begin. A party that comes while others
+// are inside waits for that.
+//
+// A DoubleBarrier holds no resources. Its methods are safe for concurrent use.
+// Each call of Enter is a party of its own.
+//
+// What it does not guarantee: that a party which is frozen, or does not look at
+// its context, has stopped when the others are told that it is gone.
+type DoubleBarrier struct{ meeting }
+
+// DoubleBarrier returns the double barrier called name for so many parties, from
+// 1 to 1000; see [Client.Lock] for names. All must agree on the number. It does
+// no I/O.
+func (c *Client) DoubleBarrier(name string, parties int) *DoubleBarrier {
+	return &DoubleBarrier{meeting{object{c, name}, parties}}
+}
+
+// Member is a party that is inside a [DoubleBarrier]. Its methods are safe for
+// concurrent use.
+type Member struct {
+	of    *DoubleBarrier
+	lease *lease
+
+	mu      sync.Mutex // guards leaving
+	leaving bool
+}
+
+// Enter waits until all parties are inside, or ctx ends. The returned context is
+// derived from ctx, and ends when the party begins to leave, or when its lease
+// is lost, with cause [ErrLost], before the others can take it for gone. The work
+// inside should use it. In case of an error it is ctx itself, and the party is
+// not inside.
+//
+// The end of ctx does not let the party leave; only [Member.Leave] does.
+//
+// While it waits a party asks Redis about once a second, or three times in a
+// lease if that is more, besides listening to messages.
+//
+// Errors: the error of ctx, which also matches [ErrLocked] if others were
+// inside; [ErrLost] if the lease was lost while waiting; [ErrWrongKind] if what
+// lies under the name is no double barrier, or one for another number of
+// parties; [ErrUnreachable] after [Options.RetryFor]; [ErrDenied],
+// [ErrInvalid], [ErrClosed].
+func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, error) {
+	const op = "enter"
+	c := b.client
+	if err := c.begin(); err != nil {
+		return nil, ctx, b.fail(op, err)
+	}
+	defer c.running.Done()
+	if err := b.check(ctx); err != nil {
+		return nil, ctx, b.fail(op, err)
+	}
+	s := &seat{meeting: &b.meeting}
+	// Nobody else has this place in the process, so nobody re-enters it.
+	k := &locker{object: b.object, kind: s, place: place{use: useBarrier, name: c.newID()}}
+	hold, held, err := k.enter(ctx, op, true)
+	if err != nil {
+		return nil, ctx, err
+	}
+	m := &Member{of: b, lease: hold.of.(*lease)}
+	if s.open {
+		return m, held, nil
+	}
+	err = b.follow(held, op, b.channel(), func() (time.Duration, error) {
+		inside, open := false, false
+		err := b.operate(held, op, func(ctx context.Context, p script.Publish) (err error) {
+			inside, open, _, err = script.DoubleEnter(ctx, c.driver, b.script(p), m.lease.id, true)
+			return err
+		})
+		switch {
+		case err != nil:
+			return 0, err
+		case open:
+			return -1, nil
+		case !inside:
+			m.lease.end(m.lease.over())
+			return 0, b.fail(op, m.lease.state())
+		}
+		return b.tick(), nil
+	})
+	if err != nil {
+		m.drop()
+		return nil, ctx, err
+	}
+	return m, held, nil
+}
+
+// drop takes a member out that does not leave as it should.
+func (m *Member) drop() {
+	m.end()
+	m.of.depart(func(ctx context.Context) error {
+		_, err := script.DoubleQuit(ctx, m.of.client.driver, m.of.script(m.of.speaking()), m.lease.id)
+		return err
+	})
+}
+
+// end ends the lease in this process, so that it is not renewed any more.
+func (m *Member) end() {
+	m.lease.owner.remove(m.lease)
+	m.lease.end(ErrReleased)
+}
+
+// Leave ends the party's part in the work, and waits until all others have left
+// as well, or ctx ends. The context of the member ends first. The party has left
+// even if it does not wait to the end; Leave may be called again to go on
+// waiting.
+//
+// Errors: [ErrBroken] if all are out, but one of them gave up or died inside, or
+// if Redis knows nothing of this party any more; [ErrLost] if the lease was lost
+// before; the error of ctx; [ErrUnreachable] after [Options.RetryFor];
+// [ErrWrongKind], [ErrDenied], [ErrClosed].
+func (m *Member) Leave(ctx context.Context) error {
+	const op = "leave"
+	b, c := m.of, m.of.client
+	if err := c.begin(); err != nil {
+		return b.fail(op, err)
+	}
+	defer c.running.Done()
+	m.mu.Lock()
+	lost := m.lease.state()
+	first := !m.leaving
+	m.leaving = true
+	m.mu.Unlock()
+	if lost != nil && lost != ErrReleased {
+		if first {
+			m.drop() // its work has stopped now
+		}
+		return b.fail(op, lost)
+	}
+	m.end()
+	var fate script.Fate
+	left := false
+	leave := func(ctx context.Context, p script.Publish) (err error) {
+		fate, err = script.DoubleLeave(ctx, c.driver, b.script(p), m.lease.id)
+		left = left || err == nil
+		return err
+	}
+	err := b.follow(ctx, op, b.channel(), func() (time.Duration, error) {
+		err := b.operate(ctx, op, leave)
+		if fate.Over {
+			return -1, err
+		}
+		return b.tick(), err
+	})
+	if err != nil {
+		if !left {
+			b.depart(func(ctx context.Context) error { return leave(ctx, b.speaking()) })
+		}
+		return err
+	}
+	return b.outcome(op, fate)
+}
+
+// seat is a party's place in a double barrier: the primitive behind its lease.
+type seat struct {
+	*meeting
+	open bool      // the last time it asked, all were inside
+	sent time.Time // when it asked first, since it was refused the last time
+}
+
+func (s *seat) acquire(ctx context.Context, id string, _ time.Duration) (grant, error) {
+	if s.sent.IsZero() {
+		s.sent = time.Now()
+	}
+	inside, open, by, err := script.DoubleEnter(ctx, s.client.driver, s.script(s.speaking()), id, time.Since(s.sent) > remembered)
+	s.open = open
+	if err == nil {
+		s.sent = time.Time{}
+		if !inside && by.Owner == "" {
+			// An earlier copy let it in, and it was taken for dead since.
+			err = final(&LostError{Reason: LostExpired})
+		}
+	}
+	return grant{ok: inside, by: by}, err
+}
+
+// A member does not enter again, so that nobody calls these two.
+
+func (s *seat) reenter(context.Context, string, int, time.Duration) (grant, error) {
+	return grant{}, nil
+}
+
+func (s *seat) leave(context.Context, string, int) (bool, error) { return false, nil }
+
+func (s *seat) release(ctx context.Context, id string) (bool, error) {
+	return script.DoubleQuit(ctx, s.client.driver, s.script(s.speaking()), id)
+}
+
+func (s *seat) renewal(id string, ttl time.Duration) script.Renewal {
+	return script.DoubleRenewal(s.name, id, ttl)
+}
