@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-go/mortise"
+)
+
+const latchLong = `latch works with the count-down latch NAME: those who wait for it go on when it
+has been counted down to zero. It is Redisson's RCountDownLatch.
+
+set makes it, unless it exists. down counts down by one. wait waits until the
+count is zero, or there is no latch; with -w for so long at most, and exits
+with 75 then. show shows the count. delete opens it at once.`
+
+func latchCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "latch NAME (set N | down | wait [-w DUR] | show | delete)",
+		Short:             "Count a latch down, or wait for it",
+		Long:              latchLong,
+		Example:           "  mortise latch ready set 3\n  mortise latch ready down\n  mortise latch ready wait -w 30s",
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	var wait duration
+	cmd.Flags().VarP(&wait, "wait", "w", "wait for `DUR` at most: 90s, 1m30s, or seconds")
+	a.jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name, verb, number, err := verbArgs(cmd, args, map[string]bool{"set": true, "down": false, "wait": false, "show": false, "delete": false})
+		if err != nil {
+			return err
+		}
+		limited := cmd.Flags().Changed("wait")
+		if limited && verb != "wait" {
+			return usageError("", "--wait is for: mortise latch NAME wait")
+		}
+		if verb == "set" && number < 1 {
+			return usageError("A latch that is at zero is open; delete opens one.", "the count is %d; it must be 1 at least", number)
+		}
+		client, err := a.client(cmd.Context(), asking)
+		if err != nil {
+			return err
+		}
+		defer leave(client)
+		return a.latch(cmd.Context(), client.CountDownLatch(name), verb, number, limited, time.Duration(wait))
+	}
+	return cmd
+}
+
+func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string, n int, limited bool, wait time.Duration) error {
+	switch verb {
+	case "set":
+		set, err := l.TrySetCount(ctx, n)
+		if err == nil && !set {
+			count, cerr := l.Count(ctx)
+			return errors.Join(cerr, &exitError{code: exitOther, err: fmt.Errorf("%s exists already, at %d", shown(l.Name()), count)})
+		}
+		return err
+	case "down":
+		return l.CountDown(ctx)
+	case "delete":
+		_, err := l.Delete(ctx)
+		return err
+	case "wait":
+		if limited {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, wait)
+			defer cancel()
+		}
+		err := l.Wait(ctx)
+		if limited && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, mortise.ErrUnreachable) {
+			return &exitError{code: exitBusy, err: fmt.Errorf("%s was not at zero for all of %v", shown(l.Name()), wait)}
+		}
+		return err
+	}
+	count, err := l.Count(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return writeJSON(a.stdout, struct {
+			Name  string `json:"name"`
+			Count int    `json:"count"`
+		}{l.Name(), count})
+	}
+	fmt.Fprintln(a.stdout, count)
+	return nil
+}
+
+// verbArgs takes the arguments NAME VERB [N] apart. The verbs say whether they
+// need the number.
+func verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, verb string, n int, err error) {
+	hint := "Write it as: mortise " + cmd.Use
+	if len(args) < 2 {
+		return "", "", 0, usageError(hint, "%s needs a NAME and what to do", cmd.CommandPath())
+	}
+	name, verb = args[0], args[1]
+	needs, known := verbs[verb]
+	switch {
+	case name == "":
+		return "", "", 0, usageError("", "the NAME is empty")
+	case !known:
+		return "", "", 0, usageError(hint, "%s cannot %q", cmd.CommandPath(), verb)
+	case needs && len(args) != 3:
+		return "", "", 0, usageError(hint, "%s needs one number", verb)
+	case !needs && len(args) != 2:
+		return "", "", 0, usageError(hint, "nothing comes after %s", verb)
+	case needs:
+		if n, err = strconv.Atoi(args[2]); err != nil {
+			return "", "", 0, usageError("", "%q is no number", args[2])
+		}
+	}
+	return name, verb, n, nil
+}
