@@ -26,8 +26,7 @@ type composite struct {
 
 	mu       sync.Mutex // guards what follows
 	hold     *Hold
-	members  []*member // those that were taken, and did not end since
-	gone     int       // how many have ended since
+	members  []*member // those that were taken, to be given back
 	formed   bool      // all that are needed were taken
 	released bool
 	end      *ending // of a hold that was lost
@@ -44,6 +43,7 @@ type member struct {
 	of   *locker
 	nth  int // among all there are to be
 	hold *Hold
+	gone bool // it has ended; guarded by composite.mu
 }
 
 func (m *member) lease() *lease { return m.hold.of.(*lease) } // composites do not nest
@@ -81,23 +81,34 @@ func (c *composite) form() error {
 	if c.end != nil {
 		return c.about(c.end.of, c.end.why)
 	}
+	if c.alive() < c.need {
+		return fmt.Errorf("%w while the others were asked", ErrLost)
+	}
 	c.formed = true
 	return nil
+}
+
+// alive counts the members that did not end. It must be called with c.mu held.
+func (c *composite) alive() (n int) {
+	for _, m := range c.members {
+		if !m.gone {
+			n++
+		}
+	}
+	return n
 }
 
 // fell notes that a member has ended.
 func (c *composite) fell(m *member, why error) {
 	c.mu.Lock()
-	i := slices.Index(c.members, m)
-	if i < 0 || c.released || c.end != nil {
+	if c.released || c.end != nil || !slices.Contains(c.members, m) {
 		c.mu.Unlock()
 		return
 	}
-	c.members = slices.Delete(c.members, i, i+1)
-	c.gone++
-	enough := len(c.members) >= c.need
-	if !c.formed {
-		enough = c.gone <= c.total-c.need
+	m.gone = true
+	enough := c.alive() >= c.need
+	if !c.formed { // the others may still come
+		enough = len(c.members)-c.alive() <= c.total-c.need
 	}
 	if !enough {
 		c.end = &ending{m, why}
@@ -121,16 +132,30 @@ func (c *composite) about(m *member, err error) error {
 	return fmt.Errorf("%q: %w", m.of.name, err)
 }
 
-// held returns the members.
-func (c *composite) held() []*member {
+// held returns the members that did not end.
+func (c *composite) held() (members []*member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.members)
+	for _, m := range c.members {
+		if !m.gone {
+			members = append(members, m)
+		}
+	}
+	return members
 }
 
-// finish marks the hold as released, and returns the members to give back. It
-// fails if the hold was lost before, or released.
-func (c *composite) finish(why error) (members []*member, err error) {
+// bury forgets a member that has ended.
+func (c *composite) bury(m *member) {
+	c.mu.Lock()
+	c.members = slices.DeleteFunc(c.members, func(have *member) bool { return have == m })
+	c.mu.Unlock()
+	_ = m.lease().unlock(m.hold) // so that the owner can take it again
+}
+
+// finish marks the hold as released, and returns the members to give back, and
+// how many of them did not end. It fails if the hold was lost before, or
+// released.
+func (c *composite) finish(why error) (members []*member, left int, err error) {
 	c.expire()
 	c.mu.Lock()
 	switch {
@@ -140,12 +165,12 @@ func (c *composite) finish(why error) (members []*member, err error) {
 		err = c.about(c.end.of, c.end.why)
 		fallthrough
 	default:
-		members = slices.Clone(c.members)
+		members, left = slices.Clone(c.members), c.alive()
 	}
 	c.released = true
 	c.mu.Unlock()
 	c.hold.cancel(why)
-	return members, err
+	return members, left, err
 }
 
 // What follows makes a composite something that a hold stands on.
@@ -197,10 +222,9 @@ func (c *composite) valid(*Hold) bool {
 // unlock gives back all members at the same time. It returns as soon as others
 // can have the whole; the rest is given back in the background.
 func (c *composite) unlock(*Hold) error {
-	members, lost := c.finish(ErrReleased)
+	members, left, lost := c.finish(ErrReleased)
 	results := giveBack(members)
 	errs := make([]error, c.total) // in the order of the members
-	left := len(members)
 	for range members {
 		if r := <-results; r.err != nil {
 			errs[r.of.nth] = c.about(r.of, r.err)

@@ -53,6 +53,9 @@ var (
 	// LockOptions.Durability asks for. A lock that was taken was given back,
 	// and a re-entry undone. errors.As finds a *NotDurableError.
 	ErrNotDurable = errors.New("not acknowledged by enough replicas")
+	// ErrNoQuorum: too few of a Redlock's servers answered to tell who can have
+	// it. errors.Is finds what was wrong with each of the others, too.
+	ErrNoQuorum = errors.New("too few servers answered")
 	// ErrUnknownOutcome: Redis did the thing or did not; its reply was lost,
 	// and asking again could not tell. Unlock returns it if the lock is
 	// certainly free of the hold, but nobody can say whether it was still

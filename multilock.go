@@ -162,7 +162,7 @@ func (m *MultiLock) enter(ctx context.Context, op string, wait bool) (*Hold, con
 			return c.hold, c.hold.ctx, nil
 		}
 	}
-	members, lost := c.finish(err)
+	members, _, lost := c.finish(err)
 	results := giveBack(members)
 	for range members {
 		select {

@@ -360,7 +360,8 @@ func TestMultiLockEndsWithTheFirstLoss(t *testing.T) {
 				mortise.LostForced: func() { do(t, s, "DEL", "b") },
 				mortise.LostTaken:  func() { do(t, s, "DEL", "b"); do(t, s, "HSET", "b", "x:1", "1"); do(t, s, "PEXPIRE", "b", "20000") },
 			} {
-				hold, ctx := mustMulti(t, m, t.Context())
+				owner := mortise.WithOwner(t.Context())
+				hold, ctx := mustMulti(t, m, owner)
 				spoil()
 				<-ctx.Done()
 				cause := context.Cause(ctx)
@@ -381,6 +382,8 @@ func TestMultiLockEndsWithTheFirstLoss(t *testing.T) {
 					t.Errorf("%s, %s: a second Unlock: %v, want ErrReleased", what, reason, err)
 				}
 				time.Sleep(time.Minute)
+				again, _ := mustMulti(t, m, owner) // the loss is forgotten
+				mustUnlock(t, again)
 			}
 		}
 		wantEmpty(t, s)

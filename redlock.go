@@ -1,0 +1,617 @@
+package mortise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/hub"
+)
+
+// Redlock is a lock on several servers that know nothing of each other: who has
+// it on more than half of them holds it. The counterpart of Redisson's RedLock:
+// on each server it is a [Lock] of that name.
+//
+// It goes on while some of the servers are down, stalled or cut off, as long as
+// more than half can be reached; of an even number one more than half. All are
+// asked at the same time. Once the outcome is decided nobody waits for the rest:
+// a server that answers late still becomes part of the hold, or is told to
+// forget it. One that does not answer at all costs a twentieth of the lease,
+// two seconds at most, and only if the outcome depends on it; it is not asked
+// again at once.
+//
+// Each server's lease is renewed by itself, or ends by itself if it is fixed.
+// [Hold.Until] tells until when more than half are trusted: the lease less the
+// time that asking took and a margin for clocks. The hold is lost when that is
+// over, or too few are left. While they are enough, and the lock is renewed, the
+// servers that are missing are asked again in the background, so that one after
+// the other may restart.
+//
+// What it does not guarantee: more than a Lock does as to frozen holders and
+// clocks. And a server that comes back without its data has forgotten the lock,
+// and may help another to a majority: let it write to disk at once (appendfsync
+// always), or keep it away for as long as the longest lease. There are no
+// fencing tokens of a Redlock. Where two holders at once would do real harm, a
+// [FencedLock] whose tokens the resource checks is safer than a Redlock.
+//
+// There is no order between those who wait, except that of goroutines which
+// wait for the same servers through the same clients. To look at the lock or to
+// free it by force, do so with the Lock on each server.
+//
+// A Redlock holds no resources. Its methods are safe for concurrent use.
+type Redlock struct {
+	name    string
+	nodes   []*locker
+	need    int
+	invalid error // what is wrong with it
+}
+
+// NewRedlock returns the lock called name on several servers, one client for
+// each; see [Client.Lock] for names. It does no I/O. The clients should have the
+// same options. Three or five servers make sense. If there is no client, or the
+// same is given twice, using the Redlock fails with [ErrInvalid]; that two
+// clients lead to the same server cannot be seen, and is wrong.
+func NewRedlock(name string, clients ...*Client) *Redlock {
+	k := &Redlock{name: name, need: len(clients)/2 + 1}
+	if len(clients) == 0 {
+		k.invalid = invalid("a Redlock needs at least one client")
+	}
+	for i, c := range clients {
+		if c == nil {
+			k.invalid = invalid("client %d is nil", i+1)
+			continue
+		}
+		if j := slices.Index(clients, c); j < i {
+			k.invalid = invalid("clients %d and %d are the same; each server counts once", j+1, i+1)
+		}
+		k.nodes = append(k.nodes, &c.Lock(name).locker)
+	}
+	return k
+}
+
+// Name returns the name in Redis, on each server.
+func (k *Redlock) Name() string { return k.name }
+
+// With returns the same lock, to be taken with these options.
+func (k *Redlock) With(options LockOptions) *Redlock {
+	with := *k
+	with.nodes = make([]*locker, len(k.nodes))
+	for i, node := range k.nodes {
+		copied := *node
+		copied.options = options
+		with.nodes[i] = &copied
+	}
+	return &with
+}
+
+// Do takes the lock, calls f, and releases it. Everything else is as with
+// [Lock.Do].
+func (k *Redlock) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	return under(ctx, k.Lock, f)
+}
+
+// Lock takes the lock, waiting for it until ctx ends. The returned context, and
+// the owner that it carries, are as with [Lock.Lock].
+//
+// Errors: [ErrNoQuorum] if too few servers could be reached, or could serve, for
+// the longest [Options.RetryFor] of the clients; at once if that cannot pass by
+// itself. The error of ctx, which also matches [ErrLocked] if the lock was seen
+// to be held; [ErrReentry], [ErrInvalid]. With ErrNoQuorum come the errors of
+// the servers, see Lock.Lock.
+func (k *Redlock) Lock(ctx context.Context) (*Hold, context.Context, error) {
+	return k.enter(ctx, "lock", (*canvass).wait)
+}
+
+// TryLock asks each server once. [ErrLocked] says that enough have answered, but
+// too few of them were free; others may hold it, or ask for it at the same time.
+// [ErrNoQuorum] says that too few have answered. Everything else is as with
+// [Redlock.Lock].
+func (k *Redlock) TryLock(ctx context.Context) (*Hold, context.Context, error) {
+	return k.enter(ctx, "try lock", (*canvass).once)
+}
+
+func (k *Redlock) enter(ctx context.Context, op string, run func(*canvass, context.Context) (*Hold, error)) (*Hold, context.Context, error) {
+	if err := k.sound(); err != nil {
+		return nil, ctx, &Error{Op: op, Name: k.name, Err: err}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx, &Error{Op: op, Name: k.name, Err: contextError(ctx)}
+	}
+	v := &canvass{k: k, owner: ownerOf(ctx), servers: make([]server, len(k.nodes))}
+	if v.owner == nil {
+		v.owner = new(owner)
+	}
+	hold, err := run(v, ctx)
+	if err != nil {
+		return nil, ctx, &Error{Op: op, Name: k.name, Err: err}
+	}
+	return hold, hold.ctx, nil
+}
+
+// sound checks the arguments, before anything is sent.
+func (k *Redlock) sound() error {
+	if k.invalid != nil {
+		return k.invalid
+	}
+	for _, node := range k.nodes {
+		if node.client.invalid != nil {
+			return node.client.invalid
+		}
+		if err := node.sound(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quorumError is the error for too few answers.
+type quorumError struct {
+	answered, total, need int
+	errs                  []error
+}
+
+func (e *quorumError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v: %d of %d did, and %d are needed", ErrNoQuorum, e.answered, e.total, e.need)
+	for _, err := range e.errs {
+		fmt.Fprintf(&b, "; %v", err)
+	}
+	return b.String()
+}
+
+func (e *quorumError) Unwrap() []error { return append([]error{ErrNoQuorum}, e.errs...) }
+
+// about says which server an error is of.
+func (k *Redlock) about(nth int, err error) error {
+	return fmt.Errorf("server %d of %d: %w", nth+1, len(k.nodes), err)
+}
+
+// spare is how many servers may be missing.
+func (k *Redlock) spare() int { return len(k.nodes) - k.need }
+
+// patience is how long to wait for a server.
+func (k *Redlock) patience() time.Duration {
+	const shortest, longest = 50 * time.Millisecond, 2 * time.Second
+	ttl := k.nodes[0].ttl()
+	for _, node := range k.nodes {
+		ttl = min(ttl, node.ttl())
+	}
+	return min(max(ttl/20, shortest), longest)
+}
+
+// retryFor is how long to go on while too few servers answer; for ever if it is
+// negative.
+func (k *Redlock) retryFor() (d time.Duration) {
+	for _, node := range k.nodes {
+		if node.client.options.RetryFor < 0 {
+			return -1
+		}
+		d = max(d, node.client.options.RetryFor)
+	}
+	return d
+}
+
+// closed counts the clients that were closed.
+func (k *Redlock) closed() (n int) {
+	for _, node := range k.nodes {
+		select {
+		case <-node.client.done:
+			n++
+		default:
+		}
+	}
+	return n
+}
+
+// ask asks one server, and makes what it grants a member of c.
+func (k *Redlock) ask(c *composite, nth int) error {
+	node, patience := k.nodes[nth], k.patience()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.hold.ctx), patience)
+	defer cancel()
+	hold, err := node.take(ctx, false)
+	switch {
+	case err == nil:
+		return c.add(&member{of: node, nth: nth}, hold)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: no answer within %v", ErrUnreachable, patience)
+	}
+	return meaning(node.client.because(err))
+}
+
+// mend asks a server that is missing until it becomes a member of c, or c is
+// over. That cannot do harm: while c has its majority, nobody else can. A fixed
+// lease is not mended, because it is to end.
+func (k *Redlock) mend(c *composite, nth int) {
+	node := k.nodes[nth]
+	if !node.renewed() {
+		return
+	}
+	const first = 100 * time.Millisecond
+	for n := 0; ; n++ {
+		timer := time.NewTimer(min(jitter(first<<min(n, 10)), node.ttl()/3))
+		select {
+		case <-timer.C:
+		case <-node.client.done:
+		case <-c.hold.ctx.Done():
+		}
+		timer.Stop()
+		if c.hold.ctx.Err() != nil || k.ask(c, nth) == nil {
+			return
+		}
+		select {
+		case <-node.client.done:
+			return
+		default:
+		}
+	}
+}
+
+// canvass is one call of Lock or TryLock: it asks the servers, as often as it
+// takes.
+type canvass struct {
+	k       *Redlock
+	owner   *owner
+	servers []server
+	held    *HeldError // who was in the way at last
+}
+
+// server is what a canvass knows of one server.
+type server struct {
+	busy     atomic.Bool // it was asked and did not answer yet
+	failures int         // in a row
+	again    time.Time   // when it is asked again after a failure
+	err      error       // the last failure, if it did not answer since
+}
+
+// ready reports whether the server can be asked.
+func (s *server) ready() bool { return !s.busy.Load() && !time.Now().Before(s.again) }
+
+// failed notes a failure. The server is not asked again at once: what does not
+// answer would cost the same time once more.
+func (s *server) failed(err error) {
+	const first, longest = 100 * time.Millisecond, 2 * time.Second
+	s.err = err
+	s.again = time.Now().Add(jitter(min(longest, first<<min(s.failures, 10))))
+	s.failures++
+}
+
+func (s *server) answered() { s.failures, s.err = 0, nil }
+
+// vote is a server's answer.
+type vote struct {
+	nth int
+	err error
+}
+
+// once asks once.
+func (v *canvass) once(ctx context.Context) (*Hold, error) {
+	hold, _, err := v.round(ctx)
+	return hold, err
+}
+
+// round asks all servers at the same time. If that was in vain, split tells that
+// some had granted the lock.
+func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error) {
+	k := v.k
+	c := newComposite(ctx, k.name, len(k.nodes), k.need)
+	c.owner = v.owner
+	c.fallen = func(m *member) {
+		m.of.client.background(func(context.Context) {
+			c.bury(m)
+			k.mend(c, m.nth)
+		})
+	}
+	votes := make(chan vote, len(k.nodes)) // who votes does not wait
+	decided := make(chan struct{})
+	defer close(decided)
+	failed := 0
+	var skipped []int
+	suspect := make(map[int]bool) // asked, though it failed the last time
+	for i, node := range k.nodes {
+		s := &v.servers[i]
+		if !s.ready() {
+			failed++
+			skipped = append(skipped, i)
+			continue
+		}
+		if s.busy.Store(true); s.err != nil {
+			suspect[i] = true
+		}
+		if !node.client.background(func(context.Context) {
+			err := k.ask(c, i)
+			s.busy.Store(false)
+			votes <- vote{i, err}
+			if <-decided; err != nil {
+				k.mend(c, i)
+			}
+		}) {
+			s.busy.Store(false)
+			votes <- vote{i, ErrClosed}
+		}
+	}
+
+	if len(k.nodes)-failed-len(suspect) < k.need {
+		clear(suspect) // all depends on them
+	}
+	failed += len(suspect) // they are not waited for, but may answer in time
+
+	granted, refused := 0, 0
+	var refusal error
+	for granted < k.need && refused+failed <= k.spare() && err == nil {
+		select {
+		case <-ctx.Done():
+			err = (&request{held: v.held}).ended(ctx)
+		case got := <-votes:
+			s := &v.servers[got.nth]
+			if suspect[got.nth] {
+				failed--
+			}
+			var held *HeldError
+			switch {
+			case got.err == nil:
+				granted++
+				s.answered()
+			case errors.As(got.err, &held):
+				refused++
+				v.held, refusal = held, k.about(got.nth, held)
+				s.answered()
+			case errors.Is(got.err, ErrReentry):
+				err = ErrReentry
+			default:
+				failed++
+				s.failed(got.err)
+			}
+		}
+	}
+	switch {
+	case err != nil:
+	case granted >= k.need:
+		err = c.form()
+	case failed > k.spare():
+		err = v.noQuorum(len(k.nodes) - failed)
+	default:
+		err = refusal
+	}
+	if err == nil {
+		for _, i := range skipped {
+			k.nodes[i].client.background(func(context.Context) { k.mend(c, i) })
+		}
+		v.tell()
+		return c.hold, false, nil
+	}
+	members, _, _ := c.finish(err)
+	v.wind(ctx, giveBack(members), len(members))
+	return nil, granted > 0, err
+}
+
+// wind waits until what was granted in vain is given back, but not for a server
+// that has stopped to answer.
+func (v *canvass) wind(ctx context.Context, results <-chan given, n int) {
+	timer := time.NewTimer(v.k.patience())
+	defer timer.Stop()
+	for range n {
+		select {
+		case <-results:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// noQuorum is the error for too few answers.
+func (v *canvass) noQuorum(answered int) error {
+	e := &quorumError{answered: answered, total: len(v.servers), need: v.k.need}
+	for i := range v.servers {
+		if err := v.servers[i].err; err != nil {
+			e.errs = append(e.errs, v.k.about(i, err))
+		}
+	}
+	return e
+}
+
+// hopeless reports whether too many servers failed in a way that does not pass
+// by itself.
+func (v *canvass) hopeless() bool {
+	n := 0
+	for i := range v.servers {
+		if err := v.servers[i].err; err != nil && !errors.Is(err, ErrUnreachable) {
+			n++
+		}
+	}
+	return n > v.k.spare()
+}
+
+// entered reports whether the owner holds the lock on some server, so that it
+// need not queue.
+func (v *canvass) entered() bool { return slices.ContainsFunc(v.k.nodes, v.owner.has) }
+
+// tell wakes those who wait for the same lock on behalf of the same owner.
+func (v *canvass) tell() {
+	c := v.k.nodes[0].client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tell(v.k.place(), v.owner)
+}
+
+// useRedlock is what a queue of those who wait for a Redlock is for. Nothing in
+// Redis has it.
+const useRedlock use = 255
+
+// place is where the goroutines of a process queue that wait for the lock. Only
+// the first one asks; they would split the votes among themselves.
+func (k *Redlock) place() place { return place{useRedlock, k.name} }
+
+// wait asks until there is a hold to have.
+func (v *canvass) wait(ctx context.Context) (*Hold, error) {
+	k := v.k
+	c := k.nodes[0].client
+	w := c.join(k.place(), v.owner, false)
+	defer c.leave(k.place(), w)
+	ears := newEars(k)
+	defer ears.close()
+	timer := time.NewTimer(poll)
+	defer timer.Stop()
+	var pace pacer
+	var failing time.Time // since when too few answer
+	splits := 0
+	for {
+		if k.closed() > k.spare() {
+			return nil, ErrClosed
+		}
+		head, _ := c.turnOf(k.place(), w)
+		deaf := false // nothing but time helps
+		if head || v.entered() {
+			hold, split, err := v.round(ctx)
+			switch now := time.Now(); {
+			case err == nil:
+				return hold, nil
+			case errors.Is(err, ErrNoQuorum):
+				if failing.IsZero() {
+					failing = now
+				}
+				if v.hopeless() || (k.retryFor() >= 0 && now.Sub(failing) >= k.retryFor()) {
+					return nil, err
+				}
+				deaf = true
+				timer.Reset(v.untilReady())
+			case ctx.Err() != nil || !errors.Is(err, ErrLocked):
+				return nil, err
+			case split:
+				// Others asked at the same time. Who comes back first gets it, so
+				// they must not come back together. What is heard meanwhile may
+				// be one's own release.
+				failing, deaf = time.Time{}, true
+				timer.Reset(rand.N(10 * time.Millisecond << min(splits, 5)))
+				splits++
+			default:
+				failing, splits = time.Time{}, 0
+				if err := ears.open(); err != nil {
+					return nil, err
+				}
+				timer.Reset(jitter(poll))
+			}
+		} else {
+			timer.Reset(time.Hour) // whoever leaves the queue wakes the next
+		}
+		switch ears.listen(ctx, w.wake, timer.C, deaf) {
+		case heardEnd:
+			return nil, (&request{held: v.held}).ended(ctx)
+		case heardHint:
+			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) && ctx.Err() != nil {
+				return nil, (&request{held: v.held}).ended(ctx)
+			}
+		}
+	}
+}
+
+// untilReady is how long to wait until enough servers can be asked again.
+func (v *canvass) untilReady() time.Duration {
+	var waits []time.Duration
+	for i := range v.servers {
+		s := &v.servers[i]
+		d := max(time.Until(s.again), 0)
+		if s.busy.Load() {
+			d = max(d, 10*time.Millisecond)
+		}
+		waits = append(waits, d)
+	}
+	slices.Sort(waits)
+	return max(waits[v.k.need-1], time.Millisecond)
+}
+
+// ears listen to the releases on all servers, and to the end of the clients.
+type ears struct {
+	k         *Redlock
+	listeners []*hub.Listener // nil where it does not listen yet
+	cases     []reflect.SelectCase
+}
+
+// What ears hear.
+const (
+	heardTime = iota
+	heardWake
+	heardEnd // of the context
+	heardClients
+)
+
+// heardHint is any other: the first ones are followed by the clients', and
+// those by the listeners'.
+const heardHint = -1
+
+func newEars(k *Redlock) *ears {
+	e := &ears{k: k, listeners: make([]*hub.Listener, len(k.nodes))}
+	e.cases = make([]reflect.SelectCase, heardClients+2*len(k.nodes))
+	for i := range e.cases {
+		e.cases[i].Dir = reflect.SelectRecv
+	}
+	for i, node := range k.nodes {
+		e.cases[heardClients+i].Chan = reflect.ValueOf(node.client.done)
+	}
+	return e
+}
+
+// open starts to listen where it does not yet. It fails if too many servers
+// refuse that.
+func (e *ears) open() error {
+	refused := 0
+	var reason error
+	for i, node := range e.k.nodes {
+		if node.client.announce.Load() == nil {
+			continue // it was never reached
+		}
+		l := e.listeners[i]
+		if l == nil {
+			l = node.client.hub.Listen(node.kind.channel(), node.hearing())
+			e.listeners[i] = l
+			e.cases[heardClients+len(e.k.nodes)+i].Chan = reflect.ValueOf(l.Hints())
+		}
+		if err := l.Refused(); err != nil {
+			refused++
+			reason = e.k.about(i, meaning(err))
+		}
+	}
+	if refused > e.k.spare() {
+		return reason
+	}
+	return nil
+}
+
+func (e *ears) close() {
+	for _, l := range e.listeners {
+		if l != nil {
+			l.Close()
+		}
+	}
+}
+
+// listen waits until there is something to hear, and says what. Deaf, it hears
+// no hints; those that come are forgotten.
+func (e *ears) listen(ctx context.Context, wake <-chan struct{}, timer <-chan time.Time, deaf bool) int {
+	e.cases[heardTime].Chan = reflect.ValueOf(timer)
+	e.cases[heardWake].Chan = reflect.ValueOf(wake)
+	e.cases[heardEnd].Chan = reflect.ValueOf(ctx.Done())
+	for {
+		chosen, _, _ := reflect.Select(e.cases)
+		switch {
+		case chosen >= heardClients+len(e.k.nodes):
+			if !deaf {
+				return heardHint
+			}
+		case chosen >= heardClients:
+			e.cases[chosen].Chan = reflect.Value{} // it would be heard for ever
+			return heardClients
+		default:
+			if chosen != heardWake || !deaf {
+				return chosen
+			}
+		}
+	}
+}
