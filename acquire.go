@@ -96,7 +96,11 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	k := r.lock
 	c := k.client
 	if r.id == "" {
-		r.id = c.newID() + k.mark
+		if d, ok := k.kind.(drawer); ok {
+			r.id = d.draw()
+		} else {
+			r.id = c.newID() + k.mark
+		}
 	}
 	ask, _, err := r.beside()
 	if err != nil {

@@ -3,6 +3,7 @@ package mortise_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -56,7 +57,7 @@ type faults struct {
 	before func(ctx context.Context, name string) error // the script does not run if it fails
 	after  func(ctx context.Context, name string) error // the script has run, but its reply is replaced
 
-	late     time.Duration // lock_acquire gets no reply, and runs only after this time
+	late     time.Duration // an acquisition gets no reply, and runs only after this time
 	inFlight sync.WaitGroup
 }
 
@@ -110,7 +111,7 @@ func (f *faults) Batch(ctx context.Context, calls []driver.Call) []driver.Result
 	f.calls[name] += len(calls)
 	before, after, late := f.before, f.after, f.late
 	f.mu.Unlock()
-	if late > 0 && name == "lock_acquire" {
+	if late > 0 && strings.HasSuffix(name, "_acquire") {
 		f.inFlight.Go(func() {
 			time.Sleep(late)
 			f.Driver.Batch(context.Background(), calls)

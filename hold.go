@@ -35,10 +35,20 @@ func (h *Hold) Name() string {
 }
 
 // Owner returns the owner as it stands in Redis: the client's UUID, a colon
-// and a number. Other clients, Redisson's included, see it as the holder.
+// and a number. Other clients, Redisson's included, see it as the holder. Of
+// permits, which have none, it returns the ids, with commas between.
 func (h *Hold) Owner() string {
 	_, id := h.of.label()
 	return id
+}
+
+// Permits returns the ids of the permits that the hold stands for, in the form
+// that Redisson shows: 32 hex digits. It returns nil for a lock.
+func (h *Hold) Permits() []string {
+	if l, ok := h.of.(*lease); ok && l.place.use == usePermit {
+		return splitPermits(l.id)
+	}
+	return nil
 }
 
 // Until returns the instant at which the lease stops being trusted, unless it
@@ -102,7 +112,9 @@ func (c *holdContext) Done() <-chan struct{} {
 
 func (c *holdContext) Value(key any) any {
 	if key == (ownerKey{}) {
-		return c.of.actor()
+		if o := c.of.actor(); o != nil {
+			return o
+		}
 	}
 	return c.Context.Value(key)
 }

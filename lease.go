@@ -109,9 +109,17 @@ func (l *lease) state() error {
 // What follows makes a lease something that holds stand on.
 
 func (l *lease) label() (name, id string) { return l.watch.Key, l.id }
-func (l *lease) actor() *owner            { return l.owner }
 func (l *lease) until() time.Time         { return l.client.watchdog.Until(&l.watch) }
 func (l *lease) expire()                  { l.client.watchdog.Expire(&l.watch) }
+
+// actor is nil for what has no owner: it does not change whom its holder acts
+// for.
+func (l *lease) actor() *owner {
+	if _, ok := l.kind.(drawer); ok {
+		return nil
+	}
+	return l.owner
+}
 
 func (l *lease) fence() int64 {
 	l.mu.Lock()
@@ -334,11 +342,11 @@ func (l *lease) drop(h *Hold) int {
 }
 
 // bury forgets a lease that was lost, after its last hold was given back. If
-// Redis may still have it, or of a group a part of it, it is released there, now
+// Redis may still have it, or of a group or several permits a part of it, it is released there, now
 // that the work it protected is known to have stopped.
 func (l *lease) bury(why error) {
 	l.owner.remove(l)
-	if lost, ok := why.(*LostError); ok && (lost.Reason == LostUnreachable || lost.Reason == LostExpired || l.place.use == useGroup) {
+	if lost, ok := why.(*LostError); ok && (lost.Reason == LostUnreachable || lost.Reason == LostExpired || l.place.use == useGroup || l.place.use == usePermit) {
 		l.client.abandon(l.kind, l.id, l.reach())
 	}
 }

@@ -56,6 +56,18 @@ type sided interface {
 	other() place
 }
 
+// drawer is a primitive whose leases have ids of another form than those of
+// locks, and no owner: who has one may have another.
+type drawer interface {
+	draw() string
+}
+
+// claimant is a primitive whose waiters leave something in Redis.
+type claimant interface {
+	// withdraw takes back what a waiter who gave up has left.
+	withdraw(ctx context.Context, id string)
+}
+
 // queuer is a primitive whose waiters stand in a queue that is kept in Redis.
 type queuer interface {
 	// wait returns a hold as soon as it is r's turn.
@@ -177,14 +189,26 @@ func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
 		return nil, err
 	}
 	r := &request{lock: k, owner: ownerOf(ctx)}
-	if r.owner == nil {
+	if _, unowned := k.kind.(drawer); unowned || r.owner == nil {
 		r.owner = new(owner)
 	}
 	hold, err := r.run(ctx, wait)
+	if k, ok := k.kind.(claimant); ok && wait && r.held != nil && !r.doubt && !r.used {
+		c.withdraw(k, r.id)
+	}
 	if r.doubt && !r.used {
 		c.abandon(k.kind, r.id, k.ttl())
 	}
 	return hold, err
+}
+
+// withdraw takes back what a waiter in vain has claimed. It is tried once: if it
+// fails, the claim ends by itself in a moment.
+func (c *Client) withdraw(k claimant, id string) {
+	f := func(ctx context.Context) { k.withdraw(ctx, id) }
+	if !c.background(f) {
+		f(c.lingerer) // closed; those of other processes shall not wait for that
+	}
 }
 
 // ttl is the lease that is asked of Redis.

@@ -1,0 +1,394 @@
+package mortise
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// PermitSemaphore is a semaphore across processes whose permits have leases, the
+// counterpart of Redisson's RPermitExpirableSemaphore: both take permits from,
+// and wait for, the same one. A permit that its holder does not give back, since
+// it has died, comes back by itself when its lease is over.
+//
+// Somebody says first how many permits there are, see
+// [PermitSemaphore.TrySetPermits]; until then there is none. A permit is held by
+// a [Hold], whatever goroutine uses it; it has no owner, so that taking one with
+// the context of another takes another one. Who needs several takes them in one
+// go, see [PermitOptions.Permits]: who holds some and waits for more may wait for
+// ever.
+//
+// Goroutines of one client get permits in the order in which they asked, and
+// processes of mortise in about that order, so that a waiter for many is not
+// passed over for ever by others who want few. Redisson's clients do not take
+// part in that: they take what is available.
+//
+// What it does not guarantee, beyond what [Lock] does not: that Redisson's
+// clients respect a lease to the millisecond. They compare it with their own
+// clocks; one whose clock is ahead takes permits back early, by that much.
+//
+// A PermitSemaphore holds no resources. Its methods are safe for concurrent use.
+type PermitSemaphore struct {
+	object
+	options PermitOptions
+}
+
+// PermitOptions changes how permits are taken. The zero value of each field is
+// its default.
+type PermitOptions struct {
+	// Permits is how many permits a hold stands for: it gets all of them or
+	// none. From 1 to 1000. Default 1.
+	Permits int
+
+	// Lease makes the permits last that long and no longer: they are never
+	// renewed, and the hold is lost when the time is over. It counts in whole
+	// milliseconds, from 1 ms to a year. Default 0: the watchdog renews them
+	// until they are given back, and they come back after [Options.Lease] if
+	// this process dies. Redisson does not renew permits.
+	Lease time.Duration
+
+	// Margin and Durability are those of [LockOptions].
+	Margin     time.Duration
+	Durability Durability
+}
+
+// mostPermits is how many permits a hold may stand for: their ids travel with
+// every renewal.
+const mostPermits = 1000
+
+// PermitSemaphore returns the permit semaphore called name; see [Client.Lock]
+// for names. It does no I/O.
+func (c *Client) PermitSemaphore(name string) *PermitSemaphore {
+	return &PermitSemaphore{object: object{c, name}}
+}
+
+// With returns the same semaphore, whose permits are to be taken with these
+// options.
+func (s *PermitSemaphore) With(options PermitOptions) *PermitSemaphore {
+	return &PermitSemaphore{s.object, options}
+}
+
+// Acquire takes permits, waiting for them until ctx ends. The returned context
+// is derived from ctx; it ends when the hold does: when the permits are given
+// back, with [Hold.Unlock], or when one of them is lost, with cause [ErrLost],
+// before another can have it. Work that needs the permits should use it. In case
+// of an error it is ctx itself.
+//
+// The end of ctx does not give permits back; only Unlock does.
+//
+// Errors: the error of ctx, which also matches [ErrNoPermits] if there were seen
+// to be too few; [ErrNotDurable], [ErrWrongKind], [ErrUnreachable], [ErrDenied],
+// [ErrInvalid], [ErrClosed].
+func (s *PermitSemaphore) Acquire(ctx context.Context) (*Hold, context.Context, error) {
+	return s.locker(true).enter(ctx, "acquire", true)
+}
+
+// TryAcquire takes permits if enough are available and not left to others who
+// wait, see [PermitSemaphore]. It does not wait for permits: [ErrNoPermits] says
+// that there are too few, and [PermitsError] how many. It does try again while
+// Redis cannot serve, see [Options.RetryFor]. Everything else is as with
+// [PermitSemaphore.Acquire].
+func (s *PermitSemaphore) TryAcquire(ctx context.Context) (*Hold, context.Context, error) {
+	return s.locker(false).enter(ctx, "try acquire", false)
+}
+
+// Do takes permits, calls f, and gives the permits back, also if f panics. It
+// waits like [PermitSemaphore.Acquire], and is otherwise like [Lock.Do].
+func (s *PermitSemaphore) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	return under(ctx, s.Acquire, f)
+}
+
+// TrySetPermits makes the name a semaphore with n permits, unless it is one
+// already, and reports whether it did. N must be from 0 to 2147483647, as Java
+// counts.
+//
+// If it returns true with an error, which is [ErrDenied] then, waiters could not
+// be told. Errors: [ErrWrongKind] also if the name holds a number that is none;
+// [ErrUnknownOutcome] if Redis could not be asked again for minutes after its
+// reply was lost; [ErrUnreachable], in which case it may have been done;
+// [ErrDenied], [ErrInvalid], [ErrClosed], the error of ctx.
+func (s *PermitSemaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
+	return s.set(ctx, "try set permits", script.PermitTry, n, 0)
+}
+
+// SetPermits makes n the number of all permits, those that are out included. If
+// more than n are out, none is available until enough have come back: nobody
+// loses one. Everything else is as with [PermitSemaphore.TrySetPermits].
+func (s *PermitSemaphore) SetPermits(ctx context.Context, n int) error {
+	_, err := s.set(ctx, "set permits", script.PermitAll, n, 0)
+	return err
+}
+
+// AddPermits adds n permits, or takes away so many if n is negative: also those
+// that are out, in which case none is available until enough have come back.
+// Everything else is as with [PermitSemaphore.TrySetPermits].
+func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
+	_, err := s.set(ctx, "add permits", script.PermitAdd, n, -script.MaxNumber)
+	return err
+}
+
+func (s *PermitSemaphore) set(ctx context.Context, op string, how script.PermitChange, n, least int) (done bool, err error) {
+	if n < least || n > script.MaxNumber {
+		return false, &Error{Op: op, Name: s.name, Err: invalid("%d permits; it must be from %d to %d", n, least, script.MaxNumber)}
+	}
+	err = s.once(ctx, op, func(ctx context.Context, p script.Permits, id string) (err error) {
+		done, err = script.PermitSet(ctx, s.client.driver, p, id, how, n)
+		if errors.Is(err, script.ErrTooMany) {
+			err = final(invalid("%v", err))
+		}
+		return err
+	})
+	return done, err
+}
+
+// Available returns how many permits could be taken now. It is below 0 while
+// more are out than there are to be. Those whose lease is over count: whoever
+// wants one takes them back.
+//
+// It asks the master and changes nothing, and so do the following three. The
+// answer may be out of date when it arrives. Errors: [ErrWrongKind],
+// [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the error of ctx.
+func (s *PermitSemaphore) Available(ctx context.Context) (int, error) {
+	state, err := s.look(ctx, "available", 0)
+	return state.Available, err
+}
+
+// Acquired returns how many permits are out, in any process.
+func (s *PermitSemaphore) Acquired(ctx context.Context) (int, error) {
+	state, err := s.look(ctx, "acquired", 0)
+	return state.Given, err
+}
+
+// Permits returns how many permits there are, available and out.
+func (s *PermitSemaphore) Permits(ctx context.Context) (int, error) {
+	state, err := s.look(ctx, "permits", 0)
+	return state.Available + state.Given, err
+}
+
+// listed is how many permits List returns at most.
+const listed = 10000
+
+// List returns the permits that are out, in any process, those that end first
+// first, and at most 10000 of them.
+func (s *PermitSemaphore) List(ctx context.Context) ([]Permit, error) {
+	state, err := s.look(ctx, "list", listed)
+	var permits []Permit
+	for _, p := range state.List {
+		permits = append(permits, Permit{ID: p.ID, Left: p.Left})
+	}
+	return permits, err
+}
+
+func (s *PermitSemaphore) look(ctx context.Context, op string, limit int) (state script.PermitState, err error) {
+	err = s.operate(ctx, op, func(ctx context.Context, p script.Publish) (err error) {
+		state, err = script.PermitInspect(ctx, s.client.driver, script.Permits{Name: s.name, Publish: p}, limit)
+		return err
+	})
+	return state, err
+}
+
+// UpdateLease makes a permit last for another lease from now on, be it longer or
+// shorter than before, or without limit if lease is negative. It reports false
+// if there is no such permit out. The id is as [Hold.Permits],
+// [PermitSemaphore.List] and Redisson show it.
+//
+// It is for permits of other clients. A hold of mortise does not learn of it: it
+// relies on the lease that it has asked for itself, and, if the watchdog renews
+// it, on that of [Options.Lease] again after the next renewal, within a third of
+// it. If the permit is over by then, the hold is lost.
+//
+// Errors are those of [PermitSemaphore.Available].
+func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, lease time.Duration) (done bool, err error) {
+	const op = "update lease"
+	ids, err := permitIDs(id)
+	if err == nil && lease >= 0 {
+		err = LockOptions{Lease: lease}.validate(lease)
+	}
+	if err != nil {
+		return false, &Error{Op: op, Name: s.name, Err: err}
+	}
+	err = s.operate(ctx, op, func(ctx context.Context, p script.Publish) (err error) {
+		done, err = script.PermitExtend(ctx, s.client.driver, script.Permits{Name: s.name, Publish: p}, ids[0], lease)
+		return err
+	})
+	return done, err
+}
+
+// Release gives permits back by their ids, whoever has them, wakes those who
+// wait, and returns how many of them were out. It is a tool for operators, and
+// for permits that Redisson's clients have handed over: the holder is not asked.
+// A hold of mortise that has lost one of its permits that way is lost as a whole,
+// and learns of it at the next renewal, within a third of its lease; one with a
+// fixed lease at its end or at Unlock. To give back a hold there is
+// [Hold.Unlock].
+//
+// Ids that are unknown, or whose lease is over, do not count. At most 1000 ids
+// are accepted. If it returns a number above 0 with an error, which is
+// [ErrDenied] then, waiters could not be told. All other errors are those of
+// [PermitSemaphore.TrySetPermits].
+func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) (released int, err error) {
+	const op = "release"
+	ids, err = permitIDs(ids...)
+	if err != nil {
+		return 0, &Error{Op: op, Name: s.name, Err: err}
+	}
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	err = s.once(ctx, op, func(ctx context.Context, p script.Permits, id string) (err error) {
+		released, err = script.PermitRelease(ctx, s.client.driver, p, id, ids)
+		return err
+	})
+	if err == nil || released > 0 {
+		s.forced(func(l *lease) bool {
+			return slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(l.id, id) })
+		})
+	}
+	return released, err
+}
+
+// Delete deletes the semaphore with all permits, and reports false if there was
+// none. Those who wait go on waiting, until somebody sets permits again. Holders
+// learn of it as with [PermitSemaphore.Release]. Errors are those of
+// [PermitSemaphore.TrySetPermits].
+func (s *PermitSemaphore) Delete(ctx context.Context) (deleted bool, err error) {
+	err = s.once(ctx, "delete", func(ctx context.Context, p script.Permits, id string) (err error) {
+		deleted, err = script.PermitDelete(ctx, s.client.driver, p, id)
+		return err
+	})
+	if deleted {
+		s.forced(func(*lease) bool { return true })
+	}
+	return deleted, err
+}
+
+// once runs a script that counts, as one operation, whatever the number of
+// copies.
+func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx context.Context, p script.Permits, id string) error) error {
+	id := newPermitID()
+	var first time.Time
+	return s.operate(ctx, op, func(ctx context.Context, p script.Publish) error {
+		if first.IsZero() {
+			first = time.Now()
+		} else if time.Since(first) > script.Remembered*3/4 { // a copy now would be taken for another operation
+			return final(ErrUnknownOutcome)
+		}
+		return f(ctx, script.Permits{Name: s.name, Publish: p}, id)
+	})
+}
+
+// forced tells holders in this process at once.
+func (s *PermitSemaphore) forced(concerns func(*lease) bool) {
+	c := s.client
+	var lost []*lease
+	c.mu.Lock()
+	for l := c.held[s.place()]; l != nil; l = l.next {
+		if concerns(l) {
+			lost = append(lost, l)
+		}
+	}
+	c.mu.Unlock()
+	for _, l := range lost {
+		l.end(&LostError{Reason: LostForced})
+	}
+}
+
+func (s *PermitSemaphore) place() place { return place{use: usePermit, name: s.name} }
+
+// locker returns what a request for permits needs to know.
+func (s *PermitSemaphore) locker(waits bool) *locker {
+	o := s.options
+	k := &locker{
+		object: s.object, place: s.place(),
+		options: LockOptions{Lease: o.Lease, Margin: o.Margin, Durability: o.Durability},
+	}
+	number := o.Permits
+	switch {
+	case number < 0 || number > mostPermits:
+		k.flaw = invalid("PermitOptions.Permits is %d; it must be from 1 to %d", number, mostPermits)
+	case number == 0:
+		number = 1
+	}
+	k.kind = &permitTaker{s.object, number, waits}
+	return k
+}
+
+// permitTaker is what the scripts of a permit semaphore do, as a primitive. The id
+// of a lease is that of its permits, with commas between.
+type permitTaker struct {
+	object
+	number int
+	waits  bool
+}
+
+// draw returns the id of a new lease.
+func (k *permitTaker) draw() string {
+	ids := make([]string, k.number)
+	for i := range ids {
+		ids[i] = newPermitID()
+	}
+	return strings.Join(ids, ",")
+}
+
+func (k *permitTaker) wire() script.Permits {
+	return script.Permits{Name: k.name, Publish: k.speaking()}
+}
+
+func (k *permitTaker) channel() string { return keyspace.SemaphoreChannel(k.name) }
+
+func (k *permitTaker) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
+	ok, why, err := script.PermitAcquire(ctx, k.client.driver, k.wire(), splitPermits(id), lease, k.waits)
+	lack := &PermitsError{Wanted: k.number, Available: why.Available, Next: why.Next}
+	return grant{ok: ok, lack: lack}, err
+}
+
+// reenter and leave are not called: every lease has an owner of its own.
+func (k *permitTaker) reenter(context.Context, string, int, time.Duration) (grant, error) {
+	return grant{}, nil
+}
+
+func (k *permitTaker) leave(context.Context, string, int) (bool, error) { return false, nil }
+
+func (k *permitTaker) release(ctx context.Context, id string) (bool, error) {
+	ids := splitPermits(id)
+	n, err := script.PermitRelease(ctx, k.client.driver, k.wire(), "", ids)
+	return n == len(ids), err
+}
+
+func (k *permitTaker) withdraw(ctx context.Context, id string) { _, _ = k.release(ctx, id) }
+
+func (k *permitTaker) renewal(id string, ttl time.Duration) script.Renewal {
+	return script.PermitRenewal(k.name, splitPermits(id), ttl)
+}
+
+func splitPermits(id string) []string { return strings.Split(id, ",") }
+
+// newPermitID returns the id of a new permit: 16 random bytes, in hex.
+func newPermitID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// permitIDs checks ids that came from outside, and returns them in the form that
+// leases have.
+func permitIDs(ids ...string) ([]string, error) {
+	if len(ids) > mostPermits {
+		return nil, invalid("%d permits; at most %d can be named at a time", len(ids), mostPermits)
+	}
+	same := make([]string, len(ids))
+	for i, id := range ids {
+		if b, err := hex.DecodeString(id); err != nil || len(b) != 16 {
+			return nil, invalid("%q is no permit's id; it must have 32 hex digits", id)
+		}
+		same[i] = strings.ToLower(id)
+	}
+	return same, nil
+}
