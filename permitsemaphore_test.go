@@ -18,8 +18,8 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// several is to be taken as one.
-func several(n int) mortise.PermitOptions { return mortise.PermitOptions{Permits: n} }
+// atOnce is for that many permits at once.
+func atOnce(n int) mortise.PermitOptions { return mortise.PermitOptions{Permits: n} }
 
 func mustAcquire(t *testing.T, s *mortise.PermitSemaphore) (*mortise.Hold, context.Context) {
 	t.Helper()
@@ -81,12 +81,12 @@ func TestPermitSemaphore(t *testing.T) {
 			}
 		}
 		one, ctx1 := mustAcquire(t, sem)
-		three, ctx3, err := sem.With(several(3)).TryAcquire(t.Context())
+		three, ctx3, err := sem.With(atOnce(3)).TryAcquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		wantPermits(t, sem, 1, 4)
-		_, _, err = sem.With(several(2)).TryAcquire(t.Context())
+		_, _, err = sem.With(atOnce(2)).TryAcquire(t.Context())
 		var lack *mortise.PermitsError
 		if !errors.As(err, &lack) || *lack != (mortise.PermitsError{Wanted: 2, Available: 1, Next: 30 * time.Second}) {
 			t.Errorf("TryAcquire of 2: %v", err)
@@ -176,7 +176,7 @@ func TestPermitsAreNeverExceeded(t *testing.T) {
 				n := int64(g%3 + 1)
 				all.Go(func() {
 					for range 4 {
-						err := c.PermitSemaphore("job").With(several(int(n))).Do(t.Context(), func(ctx context.Context) error {
+						err := c.PermitSemaphore("job").With(atOnce(int(n))).Do(t.Context(), func(ctx context.Context) error {
 							if now := inside.Add(n); now > 5 {
 								t.Errorf("%d are inside", now)
 							}
@@ -276,7 +276,7 @@ func TestWaiterForManyPermitsIsNotPassedOver(t *testing.T) {
 		for range 5 {
 			many, _ := open(t, s, nil)
 			start, before := time.Now(), served.Load()
-			hold, _, err := many.PermitSemaphore("job").With(several(4)).Acquire(t.Context())
+			hold, _, err := many.PermitSemaphore("job").With(atOnce(4)).Acquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -303,13 +303,13 @@ func TestWaiterForTooManyPermitsIsInNobodysWay(t *testing.T) {
 		var hold *mortise.Hold
 		greedy.Go(func() {
 			var err error
-			if hold, _, err = b.PermitSemaphore("job").With(several(3)).Acquire(t.Context()); err != nil {
+			if hold, _, err = b.PermitSemaphore("job").With(atOnce(3)).Acquire(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
 		time.Sleep(5 * time.Second)
 		for range 10 {
-			h, _, err := sem.With(several(2)).TryAcquire(t.Context())
+			h, _, err := sem.With(atOnce(2)).TryAcquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -394,7 +394,7 @@ func TestPermitsOfTheDeadComeBack(t *testing.T) {
 		c, _ := open(t, s, nil)
 		sem := permitsOf(t, c, 3)
 		_, ctx := mustAcquire(t, alive.PermitSemaphore("job"))
-		mustAcquire(t, dead.PermitSemaphore("job").With(several(2)))
+		mustAcquire(t, dead.PermitSemaphore("job").With(atOnce(2)))
 		time.Sleep(time.Hour)
 		if ctx.Err() != nil {
 			t.Fatalf("the permit of who lives was lost: %v", context.Cause(ctx))
@@ -407,7 +407,7 @@ func TestPermitsOfTheDeadComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		both, _ := mustAcquire(t, sem.With(several(2)))
+		both, _ := mustAcquire(t, sem.With(atOnce(2)))
 		if d := time.Since(start); d < 4*time.Second || d > 7010*time.Millisecond {
 			t.Errorf("permits of the dead came back after %v, want 7s after the last renewal", d)
 		}
@@ -427,7 +427,7 @@ func TestPermitWaiterThatDied(t *testing.T) {
 		doomed, f := open(t, s, nil)
 		var all sync.WaitGroup
 		ctx, bury := context.WithCancel(t.Context())
-		all.Go(func() { _, _, _ = doomed.PermitSemaphore("job").With(several(2)).Acquire(ctx) })
+		all.Go(func() { _, _, _ = doomed.PermitSemaphore("job").With(atOnce(2)).Acquire(ctx) })
 		time.Sleep(5 * time.Second)
 		f.set(hang, nil) // killed
 		if _, _, err := sem.TryAcquire(t.Context()); !errors.Is(err, mortise.ErrNoPermits) {
@@ -467,7 +467,7 @@ func TestPermitWaiterThatGivesUp(t *testing.T) {
 				var all sync.WaitGroup
 				for range 5 {
 					all.Go(func() {
-						_, after, err := b.PermitSemaphore("job").With(several(3)).Acquire(ctx)
+						_, after, err := b.PermitSemaphore("job").With(atOnce(3)).Acquire(ctx)
 						if after != ctx {
 							t.Error("a failed Acquire did not return the caller's context")
 						}
@@ -530,7 +530,7 @@ func TestPermitsSurviveLostRepliesAndRequests(t *testing.T) {
 				within("SetPermits", sem.SetPermits(t.Context(), 6))
 				for _, n := range []int{1, 4} {
 					set("permit_acquire")
-					hold, ctx, err := sem.With(several(n)).TryAcquire(t.Context())
+					hold, ctx, err := sem.With(atOnce(n)).TryAcquire(t.Context())
 					within("TryAcquire", err)
 					wantPermits(t, sem, 6-n, n)
 					set("permit_release")
@@ -543,7 +543,7 @@ func TestPermitsSurviveLostRepliesAndRequests(t *testing.T) {
 					wantPermits(t, sem, 6, 0)
 				}
 				f.set(nil, nil)
-				hold, _ := mustAcquire(t, sem.With(several(3)))
+				hold, _ := mustAcquire(t, sem.With(atOnce(3)))
 				set("permit_extend")
 				ok, err = sem.UpdateLease(t.Context(), hold.Permits()[0], time.Hour)
 				if within("UpdateLease", err); !ok {
@@ -611,14 +611,14 @@ func TestPermitsAreNotLeftBehind(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 				defer cancel()
 				start := time.Now()
-				_, _, err := c.PermitSemaphore("job").With(several(2)).Acquire(ctx)
+				_, _, err := c.PermitSemaphore("job").With(atOnce(2)).Acquire(ctx)
 				if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 300*time.Millisecond {
 					t.Errorf("after %v: %v, want the deadline's error on time", time.Since(start), err)
 				}
 				f.set(nil, nil)
 				f.deliverLate(0)
 				f.inFlight.Wait()
-				hold, _, err := sem.With(several(3)).Acquire(t.Context())
+				hold, _, err := sem.With(atOnce(3)).Acquire(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -644,35 +644,35 @@ func TestPermitsAreLost(t *testing.T) {
 	}{
 		"its time is over": {mortise.PermitOptions{Permits: 2, Lease: 5 * time.Second}, func(*testing.T, *memredis.Server, *faults, *mortise.PermitSemaphore, []string) {},
 			mortise.LostExpired, 5 * time.Second, 5},
-		"one is released": {several(3), func(t *testing.T, _ *memredis.Server, _ *faults, sem *mortise.PermitSemaphore, ids []string) {
+		"one is released": {atOnce(3), func(t *testing.T, _ *memredis.Server, _ *faults, sem *mortise.PermitSemaphore, ids []string) {
 			if n, err := sem.Release(t.Context(), strings.ToUpper(ids[1])); n != 1 || err != nil {
 				t.Error(n, err)
 			}
 		}, mortise.LostForced, 10 * time.Second, 5},
-		"all are released": {several(2), func(t *testing.T, _ *memredis.Server, _ *faults, sem *mortise.PermitSemaphore, ids []string) {
+		"all are released": {atOnce(2), func(t *testing.T, _ *memredis.Server, _ *faults, sem *mortise.PermitSemaphore, ids []string) {
 			if n, err := sem.Release(t.Context(), append(ids, strings.Repeat("0", 32))...); n != 2 || err != nil {
 				t.Error(n, err)
 			}
 		}, mortise.LostForced, 10 * time.Second, 5},
-		"its end came early": {several(1), func(t *testing.T, _ *memredis.Server, _ *faults, sem *mortise.PermitSemaphore, ids []string) {
+		"its end came early": {atOnce(1), func(t *testing.T, _ *memredis.Server, _ *faults, sem *mortise.PermitSemaphore, ids []string) {
 			if ok, err := sem.UpdateLease(t.Context(), ids[0], time.Millisecond); !ok || err != nil {
 				t.Error(ok, err)
 			}
 		}, mortise.LostForced, 10 * time.Second, 5},
-		"a client with a fast clock takes it back": {several(1), func(t *testing.T, s *memredis.Server, _ *faults, _ *mortise.PermitSemaphore, _ []string) {
+		"a client with a fast clock takes it back": {atOnce(1), func(t *testing.T, s *memredis.Server, _ *faults, _ *mortise.PermitSemaphore, _ []string) {
 			do(t, s, "DEL", "{job}:timeout")
 			do(t, s, "SET", "job", "5")
 		}, mortise.LostForced, 10 * time.Second, 5},
-		"it is deleted": {several(1), func(t *testing.T, _ *memredis.Server, _ *faults, sem *mortise.PermitSemaphore, _ []string) {
+		"it is deleted": {atOnce(1), func(t *testing.T, _ *memredis.Server, _ *faults, sem *mortise.PermitSemaphore, _ []string) {
 			if ok, err := sem.Delete(t.Context()); !ok || err != nil {
 				t.Error(ok, err)
 			}
 		}, mortise.LostForced, 10 * time.Second, 0},
-		"another thing lies there": {several(1), func(t *testing.T, s *memredis.Server, _ *faults, _ *mortise.PermitSemaphore, _ []string) {
+		"another thing lies there": {atOnce(1), func(t *testing.T, s *memredis.Server, _ *faults, _ *mortise.PermitSemaphore, _ []string) {
 			do(t, s, "DEL", "{job}:timeout")
 			do(t, s, "RPUSH", "{job}:timeout", "x")
 		}, mortise.LostForced, 10 * time.Second, -1},
-		"Redis is not reached": {several(2), func(t *testing.T, _ *memredis.Server, f *faults, _ *mortise.PermitSemaphore, _ []string) {
+		"Redis is not reached": {atOnce(2), func(t *testing.T, _ *memredis.Server, f *faults, _ *mortise.PermitSemaphore, _ []string) {
 			f.set(func(ctx context.Context, name string) error {
 				if name == "permit_renew" {
 					return hang(ctx, name)
@@ -734,7 +734,7 @@ func TestPermitsLostByTheSameClient(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				c, _ := open(t, s, nil)
 				sem := permitsOf(t, c, 5)
-				hold, ctx := mustAcquire(t, sem.With(several(2)))
+				hold, ctx := mustAcquire(t, sem.With(atOnce(2)))
 				other, kept := mustAcquire(t, sem)
 				if err := lose(sem, hold.Permits()); err != nil {
 					t.Fatal(err)
@@ -857,8 +857,8 @@ func TestPermitSemaphoreBadInput(t *testing.T) {
 			return func() error { _, _, err := sem.With(o).Acquire(ctx); return err }
 		}
 		for name, call := range map[string]func() error{
-			"fewer than no permits":      acquire(several(-1)),
-			"too many permits":           acquire(several(1001)),
+			"fewer than no permits":      acquire(atOnce(-1)),
+			"too many permits":           acquire(atOnce(1001)),
 			"negative lease":             acquire(mortise.PermitOptions{Lease: -1}),
 			"no lease":                   acquire(mortise.PermitOptions{Lease: time.Microsecond}),
 			"endless lease":              acquire(mortise.PermitOptions{Lease: 1 << 62}),
@@ -1021,7 +1021,7 @@ func TestPermitSimulation(t *testing.T) {
 					}
 				}
 				turn := func(c *mortise.Client) {
-					options := several(1 + number(3))
+					options := atOnce(1 + number(3))
 					if number(3) == 0 {
 						options.Lease = time.Duration(100+number(3000)) * time.Millisecond
 					}
