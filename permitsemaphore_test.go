@@ -21,7 +21,7 @@ import (
 // atOnce is for that many permits at once.
 func atOnce(n int) mortise.PermitOptions { return mortise.PermitOptions{Permits: n} }
 
-func mustAcquire(t *testing.T, s *mortise.PermitSemaphore) (*mortise.Hold, context.Context) {
+func mustTakePermits(t *testing.T, s *mortise.PermitSemaphore) (*mortise.Hold, context.Context) {
 	t.Helper()
 	hold, ctx, err := s.Acquire(t.Context())
 	if err != nil {
@@ -80,7 +80,7 @@ func TestPermitSemaphore(t *testing.T) {
 				t.Errorf("TrySetPermits: %v, %v, want %v", ok, err, want)
 			}
 		}
-		one, ctx1 := mustAcquire(t, sem)
+		one, ctx1 := mustTakePermits(t, sem)
 		three, ctx3, err := sem.With(atOnce(3)).TryAcquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestPermitsHaveNoOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		sem := permitsOf(t, c, 3)
-		_, ctx := mustAcquire(t, sem)
+		_, ctx := mustTakePermits(t, sem)
 		if _, _, err := sem.Acquire(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestPermitsWakeTheFirstWaiter(t *testing.T) {
 		a, _ := open(t, s, nil)
 		b, f := open(t, s, nil)
 		sem := permitsOf(t, a, 1)
-		block, _ := mustAcquire(t, sem)
+		block, _ := mustTakePermits(t, sem)
 		var mu sync.Mutex // guards order
 		var order []int
 		var all sync.WaitGroup
@@ -336,7 +336,7 @@ func TestPermitsWithoutMessages(t *testing.T) {
 		sem := permitsOf(t, c, 0)
 		wait := func() time.Duration {
 			start := time.Now()
-			hold, _ := mustAcquire(t, sem)
+			hold, _ := mustTakePermits(t, sem)
 			d := time.Since(start)
 			mustUnlock(t, hold)
 			if err := sem.SetPermits(t.Context(), 0); err != nil {
@@ -393,8 +393,8 @@ func TestPermitsOfTheDeadComeBack(t *testing.T) {
 		alive, f := open(t, s, &mortise.Options{Lease: 7 * time.Second})
 		c, _ := open(t, s, nil)
 		sem := permitsOf(t, c, 3)
-		_, ctx := mustAcquire(t, alive.PermitSemaphore("job"))
-		mustAcquire(t, dead.PermitSemaphore("job").With(atOnce(2)))
+		_, ctx := mustTakePermits(t, alive.PermitSemaphore("job"))
+		mustTakePermits(t, dead.PermitSemaphore("job").With(atOnce(2)))
 		time.Sleep(time.Hour)
 		if ctx.Err() != nil {
 			t.Fatalf("the permit of who lives was lost: %v", context.Cause(ctx))
@@ -407,7 +407,7 @@ func TestPermitsOfTheDeadComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		both, _ := mustAcquire(t, sem.With(atOnce(2)))
+		both, _ := mustTakePermits(t, sem.With(atOnce(2)))
 		if d := time.Since(start); d < 4*time.Second || d > 7010*time.Millisecond {
 			t.Errorf("permits of the dead came back after %v, want 7s after the last renewal", d)
 		}
@@ -423,7 +423,7 @@ func TestPermitWaiterThatDied(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		sem := permitsOf(t, c, 2)
-		one, _ := mustAcquire(t, sem)
+		one, _ := mustTakePermits(t, sem)
 		doomed, f := open(t, s, nil)
 		var all sync.WaitGroup
 		ctx, bury := context.WithCancel(t.Context())
@@ -434,7 +434,7 @@ func TestPermitWaiterThatDied(t *testing.T) {
 			t.Errorf("TryAcquire of what is claimed: %v, want ErrNoPermits", err)
 		}
 		start := time.Now()
-		hold, _ := mustAcquire(t, sem)
+		hold, _ := mustTakePermits(t, sem)
 		if d := time.Since(start); d < time.Second || d > 4500*time.Millisecond {
 			t.Errorf("who has died kept a permit from others for %v, want about 3s", d)
 		}
@@ -461,7 +461,7 @@ func TestPermitWaiterThatGivesUp(t *testing.T) {
 				a, _ := open(t, s, nil)
 				b, _ := open(t, s, nil)
 				sem := permitsOf(t, a, 3)
-				one, _ := mustAcquire(t, sem)
+				one, _ := mustTakePermits(t, sem)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				var all sync.WaitGroup
@@ -481,7 +481,7 @@ func TestPermitWaiterThatGivesUp(t *testing.T) {
 				var waited time.Duration
 				start := time.Now()
 				next.Go(func() {
-					hold, _ := mustAcquire(t, sem)
+					hold, _ := mustTakePermits(t, sem)
 					waited = time.Since(start)
 					mustUnlock(t, hold)
 				})
@@ -543,7 +543,7 @@ func TestPermitsSurviveLostRepliesAndRequests(t *testing.T) {
 					wantPermits(t, sem, 6, 0)
 				}
 				f.set(nil, nil)
-				hold, _ := mustAcquire(t, sem.With(atOnce(3)))
+				hold, _ := mustTakePermits(t, sem.With(atOnce(3)))
 				set("permit_extend")
 				ok, err = sem.UpdateLease(t.Context(), hold.Permits()[0], time.Hour)
 				if within("UpdateLease", err); !ok {
@@ -686,8 +686,8 @@ func TestPermitsAreLost(t *testing.T) {
 				c, f := open(t, s, nil)
 				other, _ := open(t, s, nil)
 				sem := permitsOf(t, other, 5)
-				hold, ctx := mustAcquire(t, c.PermitSemaphore("job").With(test.options))
-				keep, kept := mustAcquire(t, other.PermitSemaphore("job"))
+				hold, ctx := mustTakePermits(t, c.PermitSemaphore("job").With(test.options))
+				keep, kept := mustTakePermits(t, other.PermitSemaphore("job"))
 				start := time.Now()
 				test.lose(t, s, f, sem, hold.Permits())
 				<-ctx.Done()
@@ -734,8 +734,8 @@ func TestPermitsLostByTheSameClient(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				c, _ := open(t, s, nil)
 				sem := permitsOf(t, c, 5)
-				hold, ctx := mustAcquire(t, sem.With(atOnce(2)))
-				other, kept := mustAcquire(t, sem)
+				hold, ctx := mustTakePermits(t, sem.With(atOnce(2)))
+				other, kept := mustTakePermits(t, sem)
 				if err := lose(sem, hold.Permits()); err != nil {
 					t.Fatal(err)
 				}
@@ -760,9 +760,9 @@ func TestPermitHolderThatWasFrozen(t *testing.T) {
 		c, f := open(t, s, &mortise.Options{Lease: 5 * time.Second})
 		other, _ := open(t, s, nil)
 		sem := permitsOf(t, other, 1)
-		hold, ctx := mustAcquire(t, c.PermitSemaphore("job"))
+		hold, ctx := mustTakePermits(t, c.PermitSemaphore("job"))
 		f.set(hang, nil)
-		taken, _ := mustAcquire(t, sem)
+		taken, _ := mustTakePermits(t, sem)
 		if ctx.Err() == nil || hold.Valid() {
 			t.Error("two rely on one permit")
 		}
@@ -780,7 +780,7 @@ func TestPermitsOfAClosedClient(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		sem := permitsOf(t, c, 2)
-		hold, ctx := mustAcquire(t, sem)
+		hold, ctx := mustTakePermits(t, sem)
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -904,7 +904,7 @@ func TestFewerPermitsThanAreOut(t *testing.T) {
 		sem := permitsOf(t, c, 4)
 		var holds []*mortise.Hold
 		for range 4 {
-			hold, _ := mustAcquire(t, sem)
+			hold, _ := mustTakePermits(t, sem)
 			holds = append(holds, hold)
 		}
 		if err := sem.SetPermits(t.Context(), 1); err != nil {
@@ -926,7 +926,7 @@ func TestUpdateLeaseOfAPermit(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		sem := permitsOf(t, c, 1)
-		hold, ctx := mustAcquire(t, sem.With(mortise.PermitOptions{Lease: 10 * time.Second}))
+		hold, ctx := mustTakePermits(t, sem.With(mortise.PermitOptions{Lease: 10 * time.Second}))
 		id := hold.Permits()[0]
 		for _, lease := range []time.Duration{time.Hour, -1, time.Minute} {
 			if ok, err := sem.UpdateLease(t.Context(), id, lease); !ok || err != nil {
