@@ -53,13 +53,14 @@ type Acks int
 const (
 	// AcksMajority is as many replicas as make more than half of all servers
 	// together with the master, of those that are connected to it at that
-	// time: 1 of 2, 2 of 3, 2 of 4; and 1 of 1. Without replicas it is none:
-	// who wants a number, come what may, names it.
+	// time: 1 replica of 1 or 2, 2 of 3 or 4. Of no replicas it is none, so it
+	// lets a master go on that has lost them all; who knows how many there are
+	// names a number.
 	AcksMajority Acks = -1
 	// AcksAll is all replicas that are connected to the master at that time,
 	// those that are still being filled included. A replica that has lost its
 	// connection does not count; the master notices that of a silent one after
-	// repl-timeout, a minute by default.
+	// repl-timeout, a minute by default. Of no replicas it is none, as above.
 	AcksAll Acks = -2
 )
 

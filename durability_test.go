@@ -464,6 +464,31 @@ func TestReplicasThatComeAndGo(t *testing.T) {
 	})
 }
 
+// A master that is cut off from its replicas must not go on where a number was
+// named: another may have been promoted.
+func TestMasterWithoutReplicas(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, r := openReplicated(t, s, 2, 2, &mortise.Options{Lease: 10 * time.Second})
+		contexts := map[mortise.Acks]context.Context{}
+		for _, acks := range []mortise.Acks{1, 2, mortise.AcksMajority, mortise.AcksAll} {
+			_, contexts[acks] = mustLock(t, c.Lock(fmt.Sprint("job:", int(acks))).With(durably(acks)), t.Context())
+		}
+		start := time.Now()
+		r.become(0, 0)
+		<-contexts[1].Done()
+		<-contexts[2].Done()
+		if d := time.Since(start); d > 10*time.Second {
+			t.Errorf("the locks that name a number were kept for %v, want less than a lease", d)
+		}
+		time.Sleep(time.Minute)
+		for _, acks := range []mortise.Acks{mortise.AcksMajority, mortise.AcksAll} {
+			if err := contexts[acks].Err(); err != nil {
+				t.Errorf("%v of no replicas: %v", durably(acks).Durability, err)
+			}
+		}
+	})
+}
+
 func TestSyncedToTheAppendOnlyFile(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, r := openReplicated(t, s, 1, 1, nil)
