@@ -22,6 +22,11 @@ type taker interface {
 	Inspect(ctx context.Context) (mortise.State, error)
 }
 
+// waiter is what can be waited for: a lock of any kind, or several.
+type waiter interface {
+	Lock(ctx context.Context) (*mortise.Hold, context.Context, error)
+}
+
 // gained is the outcome of a Go attempt that ran in the background.
 type gained struct {
 	hold *mortise.Hold
@@ -31,7 +36,7 @@ type gained struct {
 }
 
 // lockLater starts to wait for lock and returns where the outcome will come.
-func lockLater(ctx context.Context, lock taker) <-chan gained {
+func lockLater(ctx context.Context, lock waiter) <-chan gained {
 	outcome := make(chan gained, 1)
 	go func() {
 		hold, ctx, err := lock.Lock(ctx)
@@ -77,7 +82,7 @@ func receive[T any](t testing.TB, from <-chan T, what string) T {
 }
 
 // mustLock takes the lock or fails the test.
-func mustLock(t testing.TB, lock taker) (*mortise.Hold, context.Context) {
+func mustLock(t testing.TB, lock waiter) (*mortise.Hold, context.Context) {
 	t.Helper()
 	got := mustGain(t, lockLater(t.Context(), lock))
 	return got.hold, got.ctx

@@ -84,7 +84,7 @@ func (y *tally) add(value int) {
 
 // contend adds one to the counter n times, reading and writing it under the
 // lock, over a connection of its own to the server that has the counter.
-func contend(ctx context.Context, lock taker, addr, counter string, n int, tally *tally) error {
+func contend(ctx context.Context, lock waiter, addr, counter string, n int, tally *tally) error {
 	conn, err := redistest.Dial(addr, "", "")
 	if err != nil {
 		return err
