@@ -69,6 +69,10 @@ var lockKinds = map[string]lockKind{
 		object: "FairLock", java: "fair", lenient: true, pollsSince: "3.32.0", channels: fairChannels,
 		open: func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.FairLock(name).With(o) },
 	},
+	"FencedLock": {
+		object: "FencedLock", java: "fenced", since: "3.19.0", channels: lockChannel,
+		open: func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.FencedLock(name).With(o) },
+	},
 }
 
 // TestKinds tries all other kinds of lock as Lock is tried.
