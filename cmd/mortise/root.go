@@ -37,6 +37,7 @@ func rootCommand(a *app) *cobra.Command {
 	root.AddCommand(
 		runCommand(a),
 		electCommand(a),
+		semCommand(a),
 		latchCommand(a),
 		showCommand(a),
 		listCommand(a),

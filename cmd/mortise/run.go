@@ -24,6 +24,11 @@ the foreground. Stopping it there (Ctrl-Z) stops the renewals as well: it goes
 on under the lock if it is continued in time, and is ended otherwise. What it
 leaves running in the background when it ends is not under the lock any more.
 
+With --fair, --read, --write, --fence or --multi it takes a lock of another
+kind, or several. With --sem it takes a permit of a semaphore, which comes back
+after --ttl if this process dies; all that is said here of the lock holds for
+the permit.
+
 The command sees MORTISE_NAME, MORTISE_OWNER and MORTISE_HELD=1. Another
 mortise run for the same NAME inside it is under the outer one's lock, and runs
 at once.
@@ -47,6 +52,11 @@ type runFlags struct {
 	signal    string
 	verbose   bool
 	multi     []string
+	sem       bool
+	permits   int
+	limit     int
+
+	outer string // the owner around this run, if there is one
 }
 
 func runCommand(a *app) *cobra.Command {
@@ -58,9 +68,15 @@ func runCommand(a *app) *cobra.Command {
 		Example:           runExample,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.permitFlags(cmd); err != nil {
+				return err
+			}
 			p, err := newPlan(cmd, &f, args)
 			if err != nil {
 				return err
+			}
+			if f.sem {
+				p.what, f.outer = "permit", a.outerOwner(p.name)
 			}
 			return a.run(cmd.Context(), p)
 		},
@@ -73,6 +89,9 @@ func runCommand(a *app) *cobra.Command {
 	for _, k := range kinds {
 		flags.Bool(k.flag, false, k.usage)
 	}
+	flags.BoolVar(&f.sem, "sem", false, "take a permit of the semaphore NAME: so many may run at once as it has permits")
+	flags.IntVar(&f.permits, "permits", 1, "with --sem, take `N` permits, all or none")
+	flags.IntVar(&f.limit, "limit", 0, "with --sem, give the semaphore `N` permits if it has none yet")
 	flags.StringSliceVar(&f.multi, "multi", nil, "take the locks `NAME,NAME…` together with the first one, all or none")
 	a.guardFlags(cmd, &f, "lock")
 	return cmd

@@ -79,10 +79,11 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 		return own // a signal
 	}
 	var held *mortise.HeldError
+	var few *mortise.PermitsError
 	var failure *driver.Error
 	waited := errors.Is(context.Cause(ctx), errWaitOver)
 	switch {
-	case errors.As(err, &held):
+	case errors.As(err, &held), errors.As(err, &few):
 	case errors.As(err, &failure) && waited && !errors.Is(err, mortise.ErrUnreachable):
 		return fmt.Errorf("%w: %w", mortise.ErrUnreachable, plain(err)) // nobody said that it is locked
 	case errors.As(err, &failure) || !waited:
@@ -96,6 +97,8 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 		text = fmt.Sprintf("%s was locked for all of %v", shown(p.name), p.wait)
 	}
 	switch {
+	case few != nil:
+		text = scarce(p, few, waited)
 	case held != nil && held.Count == 0:
 		text += fmt.Sprintf(": %s is the next to have it", shown(held.Owner))
 	case held != nil:

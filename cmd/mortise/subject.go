@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,7 +78,7 @@ func chosen(cmd *cobra.Command, f *runFlags) (func(c *mortise.Client, p *plan) s
 		return subjectOf(c, p.name, c.Lock(p.name).With(p.lock))
 	}
 	first := ""
-	for _, k := range append(kinds, kind{flag: "multi", open: f.all}) {
+	for _, k := range append(slices.Clip(kinds), kind{flag: "multi", open: f.all}, kind{flag: "sem", open: f.permitsOf}) {
 		if !cmd.Flags().Changed(k.flag) {
 			continue
 		}

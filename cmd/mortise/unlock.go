@@ -83,6 +83,9 @@ func (u unlocking) free(ctx context.Context, owner string) (bool, error) {
 		return u.client.RWLock(u.name).Read().UnlockOwner(ctx, owner)
 	case mortise.KindElection:
 		return u.client.Election(u.name).DeposeOwner(ctx, owner)
+	case mortise.KindPermits:
+		n, err := u.client.PermitSemaphore(u.name).Release(ctx, owner)
+		return n > 0, err
 	default:
 		return u.client.Lock(u.name).UnlockOwner(ctx, owner)
 	}
@@ -113,7 +116,11 @@ func (u unlocking) owner(ctx context.Context, owner string) error {
 func (u unlocking) force(ctx context.Context) error {
 	for u.state.Locked {
 		done := false
-		for _, h := range u.state.Holders {
+		holders := u.state.Holders
+		for _, p := range u.state.Permits {
+			holders = append(holders, mortise.Holder{Owner: p.ID, Count: 1})
+		}
+		for _, h := range holders {
 			freed, err := u.free(ctx, h.Owner)
 			if freed {
 				done = true
