@@ -44,6 +44,9 @@ var rwKinds = map[string]lockKind{
 
 // kindOf returns a kind of lock by mortise's name of it.
 func kindOf(object string) lockKind {
+	if object == permitKind.object {
+		return permitKind
+	}
 	if k, ok := rwKinds[object]; ok {
 		return k
 	}
