@@ -216,8 +216,10 @@ func because(ctx context.Context, err error) error {
 	switch {
 	case end == nil:
 		return meaning(err)
-	case errors.Is(err, end):
+	case errors.Is(err, end) && errors.Is(err, context.Cause(ctx)):
 		return err
+	case errors.Is(err, end):
+		return fmt.Errorf("%w: %w", err, context.Cause(ctx))
 	}
 	return fmt.Errorf("%w: %w", contextError(ctx), meaning(err))
 }

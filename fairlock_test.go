@@ -147,7 +147,7 @@ func TestFairWaiterKeepsItsPlace(t *testing.T) {
 		other, f := open(t, s, nil)
 		block := fairly(t, c)
 		l := &line{t: t}
-		for i := range 120 { // more than are looked after with one tick
+		for i := range 70 { // more than are looked after with one tick
 			l.join(t.Context(), other, i, 0)
 		}
 		before := queueOf(t, c)
@@ -174,7 +174,7 @@ func TestFairWaiterKeepsItsPlace(t *testing.T) {
 		}
 		mustUnlock(t, block)
 		l.all.Wait()
-		if !slices.IsSorted(l.order) || len(l.order) != 120 {
+		if !slices.IsSorted(l.order) || len(l.order) != 70 {
 			t.Errorf("they had the lock in the order %v", l.order)
 		}
 	})

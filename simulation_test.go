@@ -25,7 +25,7 @@ func TestSimulation(t *testing.T) {
 }
 
 func simulate(t *testing.T, k kind) {
-	const seeds = 15
+	const seeds = 8
 	var sum tally
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
