@@ -150,22 +150,29 @@ var commands = []said{
 
 // TestAgentCommands says each command to each release at least once.
 func TestAgentCommands(t *testing.T) {
+	t.Parallel()
 	for _, version := range redissons(t) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			w := newServers(t, version, "none", 3)
-			for i, kind := range lockKindsSince {
-				for _, c := range lockCommands {
-					c.command = fmt.Sprintf(c.command, kind.prefix, fmt.Sprint("lock", i))
-					c.ask = strings.ReplaceAll(c.ask, "%[2]s", fmt.Sprint("lock", i))
-					c.since = kind.since
-					c.say(t, w)
-				}
-			}
-			for _, c := range commands {
-				c.say(t, w)
-			}
+			t.Run("said", func(t *testing.T) { everyCommand(t, w) })
+			t.Run("waits", func(t *testing.T) { everyWait(t, w) })
+			t.Run("permits", func(t *testing.T) { permitIDs(t, w) })
 		})
+	}
+}
+
+func everyCommand(t *testing.T, w *world) {
+	for i, kind := range lockKindsSince {
+		for _, c := range lockCommands {
+			c.command = fmt.Sprintf(c.command, kind.prefix, fmt.Sprint("lock", i))
+			c.ask = strings.ReplaceAll(c.ask, "%[2]s", fmt.Sprint("lock", i))
+			c.since = kind.since
+			c.say(t, w)
+		}
+	}
+	for _, c := range commands {
+		c.say(t, w)
 	}
 }
 

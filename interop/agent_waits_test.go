@@ -37,30 +37,24 @@ var waits = []struct{ before, wait, end, interrupt, since string }{
 	{"latch.trySetCount t 1", "latch.await t 60000", "latch.countDown t", interrupted, ""},
 }
 
-// TestAgentWaits has a Java thread wait in each way; it must be seen to wait,
-// be woken, and be interrupted if that is possible.
-func TestAgentWaits(t *testing.T) {
-	for _, version := range redissons(t) {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			w := newServers(t, version, "none", 3)
-			for _, c := range waits {
-				if !atLeast(t, version, c.since) {
-					continue // TestAgentCommands shows what the agent says of that
-				}
-				other, waiting := w.javaWaits(t, c.before, c.wait)
-				other.say(c.end).must(t)
-				if got := string(waiting.must(t).Result); got == "false" || got == "[]" {
-					t.Errorf("%s waited in vain: %s", c.wait, got)
-				}
-				if c.interrupt == "" {
-					continue
-				}
-				_, waiting = w.javaWaits(t, c.before, c.wait)
-				w.java.thread("waiter").interrupt(t)
-				wantThrown(t, c.wait, waiting.wait(t.Context()).err, c.interrupt)
-			}
-		})
+// everyWait has a Java thread wait in each way; it must be seen to wait, be
+// woken, and be interrupted if that is possible.
+func everyWait(t *testing.T, w *world) {
+	for _, c := range waits {
+		if !atLeast(t, w.version, c.since) {
+			continue // everyCommand shows what the agent says of that
+		}
+		other, waiting := w.javaWaits(t, c.before, c.wait)
+		other.say(c.end).must(t)
+		if got := string(waiting.must(t).Result); got == "false" || got == "[]" {
+			t.Errorf("%s waited in vain: %s", c.wait, got)
+		}
+		if c.interrupt == "" {
+			continue
+		}
+		_, waiting = w.javaWaits(t, c.before, c.wait)
+		w.java.thread("waiter").interrupt(t)
+		wantThrown(t, c.wait, waiting.wait(t.Context()).err, c.interrupt)
 	}
 }
 
@@ -84,48 +78,43 @@ func (j *thread) say(command string) *reply {
 	return j.send(words[0], words[1:]...)
 }
 
-// TestAgentPermits says the commands that need the ids of permits.
-func TestAgentPermits(t *testing.T) {
-	for _, version := range redissons(t) {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, version, "none")
-			java := w.java.thread("holder")
-			java.send("permits.trySetPermits", "p", "9").must(t)
-			take := func() string {
-				ids := result[[]string](t, java.send("permits.tryAcquire", "p"))
-				if len(ids) != 1 || len(ids[0]) != 32 {
-					t.Fatalf("permits.tryAcquire answers %q, want one id", ids)
-				}
-				return ids[0]
-			}
+// permitIDs says the commands that need the ids of permits.
+func permitIDs(t *testing.T, w *world) {
+	const name = "ids"
+	java := w.java.thread("holder")
+	java.send("permits.trySetPermits", name, "9").must(t)
+	take := func() string {
+		ids := result[[]string](t, java.send("permits.tryAcquire", name))
+		if len(ids) != 1 || len(ids[0]) != 32 {
+			t.Fatalf("permits.tryAcquire answers %q, want one id", ids)
+		}
+		return ids[0]
+	}
 
-			id := take()
-			if !result[bool](t, java.send("permits.updateLeaseTime", "p", id, "60000")) {
-				t.Error("permits.updateLeaseTime of a permit that is held is false")
-			}
-			if left := java.send("permits.getLeaseTime", "p", id); !atLeast(t, version, "3.41.0") {
-				wantThrown(t, "permits.getLeaseTime", left.wait(t.Context()).err, notInThisRelease)
-			} else if ms := result[int64](t, left); ms < 1 || ms > 60000 {
-				t.Errorf("permits.getLeaseTime = %d, want up to 60000", ms)
-			}
-			java.send("permits.release", "p", id).must(t)
-			if !result[bool](t, java.send("permits.tryRelease", "p", take())) {
-				t.Error("permits.tryRelease of a permit that is held is false")
-			}
+	id := take()
+	if !result[bool](t, java.send("permits.updateLeaseTime", name, id, "60000")) {
+		t.Error("permits.updateLeaseTime of a permit that is held is false")
+	}
+	if left := java.send("permits.getLeaseTime", name, id); !atLeast(t, w.version, "3.41.0") {
+		wantThrown(t, "permits.getLeaseTime", left.wait(t.Context()).err, notInThisRelease)
+	} else if ms := result[int64](t, left); ms < 1 || ms > 60000 {
+		t.Errorf("permits.getLeaseTime = %d, want up to 60000", ms)
+	}
+	java.send("permits.release", name, id).must(t)
+	if !result[bool](t, java.send("permits.tryRelease", name, take())) {
+		t.Error("permits.tryRelease of a permit that is held is false")
+	}
 
-			several := []string{"p", take(), take()}
-			if !atLeast(t, version, "3.23.4") {
-				wantThrown(t, "permits.release of two", java.send("permits.release", several...).wait(t.Context()).err, notInThisRelease)
-				return
-			}
-			java.send("permits.release", several...).must(t)
-			if n := result[int](t, java.send("permits.tryRelease", "p", take(), take())); n != 2 {
-				t.Errorf("permits.tryRelease of two = %d, want 2", n)
-			}
-			if free := w.redis().Int(t, "GET", "p"); free != 9 {
-				t.Errorf("%d permits are free, want 9", free)
-			}
-		})
+	several := []string{name, take(), take()}
+	if !atLeast(t, w.version, "3.23.4") {
+		wantThrown(t, "permits.release of two", java.send("permits.release", several...).wait(t.Context()).err, notInThisRelease)
+		return
+	}
+	java.send("permits.release", several...).must(t)
+	if n := result[int](t, java.send("permits.tryRelease", name, take(), take())); n != 2 {
+		t.Errorf("permits.tryRelease of two = %d, want 2", n)
+	}
+	if free := w.redis().Int(t, "GET", name); free != 9 {
+		t.Errorf("%d permits are free, want 9", free)
 	}
 }

@@ -37,7 +37,7 @@
 // no lock, gets a file of its own: a list of trials and
 //
 //	func TestSemaphore(t *testing.T)          { everywhere(t, semaphoreTrials) }
-//	func TestSemaphoreInCluster(t *testing.T) { inCluster(t, semaphoreTrials[:2]) }
+//	func TestSemaphoreInCluster(t *testing.T) { inCluster(t, semaphoreTrials) }
 //
 // What Redisson has only since some release is marked with since, for a list
 // of trials, or with world.lacks within one; the table then names the release

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,18 +63,7 @@ var fairTrials = []trial{
 	{claim{"FairLock", "one attempt does not queue or overtake", "Go <-> Java"}, fairTryLock},
 }
 
-func TestFairLock(t *testing.T) {
-	for _, version := range redissons(t) {
-		for _, transport := range slices.Sorted(maps.Keys(transports)) {
-			t.Run(version+"/"+transport, func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t, version, transport)
-				w.kind = lockKinds["FairLock"]
-				run(t, w, fairTrials)
-			})
-		}
-	}
-}
+func TestFairLock(t *testing.T) { everywhere(t, about("FairLock", fairTrials)) }
 
 // fairWaiter is one waiter of either side. It releases the lock when told.
 type fairWaiter struct {

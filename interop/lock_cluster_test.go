@@ -37,6 +37,7 @@ func fleetsOf(t testing.TB, version string) []fleet {
 
 // TestLockInCluster tries what a cluster can change: whether messages arrive.
 func TestLockInCluster(t *testing.T) {
+	t.Parallel()
 	for _, version := range redissons(t) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -60,30 +61,23 @@ func TestLockInCluster(t *testing.T) {
 	}
 }
 
-// TestKindsInCluster tries, with the current release, what a cluster can change
-// for the other kinds of lock.
+// TestKindsInCluster tries the same of the other kinds of lock, with the
+// current release.
 func TestKindsInCluster(t *testing.T) {
-	version := redissons(t)[0]
-	cluster := redistest.Cluster(t, 0)
-	w := &world{version: version, transport: "rueidis", nodes: cluster.Masters, cluster: cluster}
-	w.java = w.startAgent(t)
 	for _, name := range slices.Sorted(maps.Keys(lockKinds)) {
 		if name == "Lock" {
 			continue
 		}
-		w.kind = lockKinds[name]
-		for _, node := range w.nodes {
-			node.Must(t, "FLUSHALL")
-		}
-		object := name + ", cluster, sharded"
-		trials := []trial{
-			{claim{object, "excludes", "Go <-> Java"}, exclusion},
-			{claim{object, "release wakes the waiter", "Go -> Java"}, goReleaseWakesJava},
-			{claim{object, "release wakes the waiter", "Java -> Go"}, javaReleaseWakesGo},
-		}
-		if name == "FairLock" {
-			trials = append(trials, trial{claim{object, "first come, first served, 200 waiters", "Go <-> Java"}, fairOrder})
-		}
-		t.Run(name, func(t *testing.T) { run(t, w, trials) })
+		t.Run(name, func(t *testing.T) {
+			trials := []trial{
+				{claim{name, "excludes", "Go <-> Java"}, exclusion},
+				{claim{name, "release wakes the waiter", "Go -> Java"}, goReleaseWakesJava},
+				{claim{name, "release wakes the waiter", "Java -> Go"}, javaReleaseWakesGo},
+			}
+			if name == "FairLock" {
+				trials = append(trials, trial{claim{name, "first come, first served, 200 waiters", "Go <-> Java"}, fairOrder})
+			}
+			inCluster(t, about(name, trials))
+		})
 	}
 }

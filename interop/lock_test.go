@@ -77,6 +77,7 @@ var lockKinds = map[string]lockKind{
 
 // TestKinds tries all other kinds of lock as Lock is tried.
 func TestKinds(t *testing.T) {
+	t.Parallel()
 	for _, version := range redissons(t) {
 		for _, name := range slices.Sorted(maps.Keys(lockKinds)) {
 			if name == "Lock" {
@@ -85,14 +86,7 @@ func TestKinds(t *testing.T) {
 			t.Run(version+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				// What a driver can do wrong is tried with Lock: one is enough here.
-				w := newWorld(t, version, "rueidis")
-				w.kind = lockKinds[name]
-				var trials []trial
-				for _, c := range lockTrials {
-					c.object = name
-					trials = append(trials, c)
-				}
-				run(t, w, since(w.kind.since, trials))
+				run(t, newWorld(t, version, "rueidis"), about(name, lockTrials))
 			})
 		}
 	}

@@ -115,16 +115,7 @@ var rwTrials = []trial{
 	{claim{"RWLock", "plain lock's name is refused", "Java -> Go"}, plainLockIsRefused},
 }
 
-func TestRWLock(t *testing.T) {
-	for _, version := range redissons(t) {
-		for _, transport := range slices.Sorted(maps.Keys(transports)) {
-			t.Run(version+"/"+transport, func(t *testing.T) {
-				t.Parallel()
-				run(t, newWorld(t, version, transport), rwTrials)
-			})
-		}
-	}
-}
+func TestRWLock(t *testing.T) { everywhere(t, rwTrials) }
 
 // TestRWLockInCluster tries what a cluster can change: whether messages arrive,
 // and whether all keys lie in one slot.

@@ -18,6 +18,7 @@ type trial struct {
 // everywhere proves the trials beside each release, over each transport.
 func everywhere(t *testing.T, trials []trial) {
 	t.Helper()
+	t.Parallel()
 	for _, version := range redissons(t) {
 		for _, transport := range slices.Sorted(maps.Keys(transports)) {
 			t.Run(version+"/"+transport, func(t *testing.T) {
@@ -30,14 +31,13 @@ func everywhere(t *testing.T, trials []trial) {
 
 // inCluster proves the trials beside the current release on a cluster, over
 // each transport. The table has them apart: what holds on one server may not
-// hold there.
+// hold there. It is not parallel, so that all such tests share one cluster.
 func inCluster(t *testing.T, trials []trial) {
 	t.Helper()
 	apart := slices.Clone(trials)
 	for i := range apart {
 		apart[i].object += ", cluster"
 	}
-	t.Parallel()
 	w := newClusterWorld(t, redissons(t)[0], "")
 	for _, transport := range slices.Sorted(maps.Keys(transports)) {
 		w.transport = transport
@@ -81,6 +81,20 @@ func since(release string, trials []trial) []trial {
 		}
 	}
 	return limited
+}
+
+// about makes the trials ones of a kind of lock, which is a key of lockKinds.
+func about(kind string, trials []trial) []trial {
+	changed := slices.Clone(trials)
+	for i, c := range changed {
+		changed[i].object = kind
+		changed[i].prove = func(t *testing.T, w *world) {
+			other := *w
+			other.kind = lockKinds[kind]
+			c.prove(t, &other)
+		}
+	}
+	return since(lockKinds[kind].since, changed)
 }
 
 // lacks reports whether the world's Redisson is older than the given release,
