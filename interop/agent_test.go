@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,6 +80,10 @@ var errAgentEnded = errors.New("the Java agent has ended without answering")
 // jvmFlags start a JVM quickly and keep it small.
 var jvmFlags = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128m"}
 
+// starting has room for as many agents as may start at a time. A starting JVM
+// takes a core for itself, and tests run beside it whose leases last seconds.
+var starting = make(chan struct{}, max(1, runtime.NumCPU()/2))
+
 // startAgent starts an agent with the given release of Redisson, which must
 // have been built by run.sh, and returns when it has connected to Redis.
 func startAgent(t testing.TB, version string, options agentOptions) *agent {
@@ -102,6 +107,8 @@ func startAgent(t testing.TB, version string, options agentOptions) *agent {
 	}
 	cmd.Stdout = pipe
 
+	starting <- struct{}{}
+	defer func() { <-starting }()
 	a := &agent{stdin: stdin, waiting: make(map[string]chan answer)}
 	ready := a.expect("ready")
 	a.process = startProcess(t, cmd)
