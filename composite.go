@@ -219,20 +219,33 @@ func (c *composite) valid(*Hold) bool {
 	return alive >= c.need && !c.released && c.end == nil
 }
 
-// unlock gives back all members at the same time. It returns as soon as others
-// can have the whole; the rest is given back in the background.
+// unlock gives back all members at the same time. Once others can have the
+// whole, it waits for the rest only as long again as it took until then: they
+// are given back in the background. That they are late must not keep the caller
+// from taking the lock again.
 func (c *composite) unlock(*Hold) error {
 	members, left, lost := c.finish(ErrReleased)
+	const least = 10 * time.Millisecond
+	start := time.Now()
+	var enough *time.Timer
+	var late <-chan time.Time
 	results := giveBack(members)
 	errs := make([]error, c.total) // in the order of the members
 	for range members {
-		if r := <-results; r.err != nil {
-			errs[r.of.nth] = c.about(r.of, r.err)
-		} else if left--; left <= c.total-c.need {
+		select {
+		case r := <-results:
+			if r.err != nil {
+				errs[r.of.nth] = c.about(r.of, r.err)
+			} else if left--; left <= c.total-c.need && enough == nil {
+				enough = time.NewTimer(max(time.Since(start), least))
+				defer enough.Stop()
+				late = enough.C
+			}
+		case <-late:
 			return lost
 		}
 	}
-	if lost != nil {
+	if lost != nil || enough != nil {
 		return lost
 	}
 	return errors.Join(errs...)

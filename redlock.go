@@ -308,8 +308,8 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 		})
 	}
 	votes := make(chan vote, len(k.nodes)) // who votes does not wait
-	decided := make(chan struct{})
-	defer close(decided)
+	over := make(chan struct{})
+	defer close(over)
 	failed := 0
 	var skipped []int
 	suspect := make(map[int]bool) // asked, though it failed the last time
@@ -327,7 +327,7 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 			err := k.ask(c, i)
 			s.busy.Store(false)
 			votes <- vote{i, err}
-			if <-decided; err != nil {
+			if <-over; err != nil {
 				k.mend(c, i)
 			}
 		}) {
@@ -343,7 +343,12 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 
 	granted, refused := 0, 0
 	var refusal error
-	for granted < k.need && refused+failed <= k.spare() && err == nil {
+	decided := func() bool {
+		return granted >= k.need || failed > k.spare() ||
+			// The lock cannot be had. Has a majority said so?
+			refused+failed > k.spare() && granted+refused >= k.need
+	}
+	for err == nil && !decided() {
 		select {
 		case <-ctx.Done():
 			err = (&request{held: v.held}).ended(ctx)
