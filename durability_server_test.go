@@ -277,3 +277,74 @@ func TestRealFailoverToALaggingReplica(t *testing.T) {
 		}
 	}
 }
+
+// On a cluster each master has replicas of its own, and slots move.
+func TestRealDurableLocksOnACluster(t *testing.T) {
+	set := redistest.Cluster(t, 1)
+	held := map[string][]*mortise.Hold{}
+	for name, open := range clusterDialers {
+		c := mortise.New(open(t, set.Addrs()), &mortise.Options{Lease: 6 * time.Second})
+		defer c.Close()
+		for i := range 60 {
+			k := c.Lock(fmt.Sprint(name, ":", i)).With(within(mortise.AcksAll, 30*time.Second))
+			hold, _ := mustLock(t, k, t.Context())
+			held[name] = append(held[name], hold)
+		}
+		_, _, err := c.Lock(name).With(within(2, 100*time.Millisecond)).TryLock(t.Context())
+		wantNotDurable(t, err, 1, 2)
+	}
+	renewed := func(what string) {
+		t.Helper()
+		since := time.Now()
+		redistest.Eventually(t, "every lock is renewed "+what, func() error {
+			for name, holds := range held {
+				for _, h := range holds {
+					if !h.Valid() {
+						t.Fatalf("%s: the lock %s was lost", name, h.Name())
+					}
+					if h.Until().Before(since.Add(5 * time.Second)) { // renewed a second after it at most
+						return fmt.Errorf("%s: the lock %s is trusted until %v", name, h.Name(), h.Until())
+					}
+				}
+			}
+			return nil
+		})
+	}
+	renewed("on all masters")
+	for name := range held { // a lock of each client moves with its slot
+		slot := set.Slot(t, name+":7")
+		from := set.Owner(t, name+":7")
+		to := set.Masters[0]
+		if from == to {
+			to = set.Masters[1]
+		}
+		set.MoveSlot(t, slot, from, to)
+	}
+	renewed("after slots have moved")
+
+	dies := set.Masters[2]
+	var there []*mortise.Hold
+	for _, holds := range held {
+		for _, h := range holds {
+			if set.Owner(t, h.Name()) == dies {
+				there = append(there, h)
+			}
+		}
+	}
+	if len(there) == 0 {
+		t.Fatal("no lock is on the master that is to die")
+	}
+	dies.Kill()
+	redistest.Eventually(t, "a new master", func() error {
+		promoted := set.Owner(t, there[0].Name())
+		if promoted == dies {
+			return errors.New("the cluster still names the one that died")
+		}
+		for _, h := range there {
+			if n := promoted.Int(t, "HEXISTS", h.Name(), h.Owner()); n != 1 {
+				t.Errorf("the new master does not know of the lock %s, which was acknowledged", h.Name())
+			}
+		}
+		return nil
+	})
+}

@@ -28,8 +28,6 @@ func (s suite) wait(t *testing.T) {
 			wantClass(t, wait1(t, d, call, 1, time.Second).Err, driver.Passing)
 		}
 	})
-	t.Run("stalled", func(t *testing.T) { s.waitStalled(t, d, master, replicas) })
-	t.Run("lost reply", func(t *testing.T) { s.waitLostReply(t, master) })
 	t.Run("unreachable", func(t *testing.T) {
 		p, d := s.through(t, master, 0)
 		eval(t, d, incr, []string{"wait:unreachable:first"})
@@ -41,6 +39,8 @@ func (s suite) wait(t *testing.T) {
 		}
 		wantAbsent(t, master, "wait:unreachable:9")
 	})
+	t.Run("stalled", func(t *testing.T) { s.waitStalled(t, d, master, replicas) })
+	t.Run("lost reply", func(t *testing.T) { s.waitLostReply(t, master) })
 	t.Run("closed", func(t *testing.T) {
 		d := s.open(t, at(master))
 		if err := d.Close(); err != nil {

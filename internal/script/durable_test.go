@@ -95,12 +95,15 @@ func TestRenewAndWaitAlwaysWrites(t *testing.T) {
 			}
 			for range 3 {
 				before := offset(t, master)
+				if r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, noWait)[0]; r.Err != nil {
+					t.Error(r.Err)
+				}
+				if after := offset(t, master); after == before { // WAIT would change it, if it waited
+					t.Error("nothing was written")
+				}
 				r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, driver.Wait{Replicas: 1, Timeout: 30 * time.Second, Count: true})[0]
 				if r.Err != nil || r.States[len(r.States)-1] != script.Renewed || r.Acks != 1 || r.Of != 1 {
 					t.Errorf("%+v, want it renewed and acknowledged by the one replica", r)
-				}
-				if after := offset(t, master); after == before {
-					t.Error("nothing was written")
 				}
 				w.wantTTL(t, "job", test.ttl)
 			}
