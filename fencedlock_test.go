@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/fencing"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -250,4 +251,20 @@ func TestFencedTokensComeInTheOrderOfHolds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// fencedUsesItsRights does all that a fenced lock and a guard can do.
+func fencedUsesItsRights(t *testing.T, c *mortise.Client, wrap func() driver.Driver, name string) {
+	t.Helper()
+	k := c.FencedLock(name)
+	hold, ctx := mustFence(t, k, t.Context())
+	inner, _ := mustFence(t, k, ctx)
+	wantToken(t, k, inner.Token())
+	mustUnlock(t, inner)
+	g := fencing.NewGuard(wrap())
+	defer g.Close()
+	if err := g.Set(ctx, name+":data", "x", hold.Token()); err != nil {
+		t.Error(err)
+	}
+	mustUnlock(t, hold)
 }

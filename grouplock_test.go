@@ -376,3 +376,29 @@ func TestGroupLockOfWhichAValueIsTaken(t *testing.T) {
 		}
 	})
 }
+
+// groupUsesItsRights does all that a lock group can do.
+func groupUsesItsRights(t *testing.T, c, other *mortise.Client, name string) {
+	t.Helper()
+	k := c.GroupLock(name, "a", "b")
+	hold, ctx := mustFence(t, k, t.Context())
+	inner, _ := mustFence(t, k, ctx)
+	mustUnlock(t, inner)
+	got := make(chan *mortise.Hold)
+	go func() {
+		h, _, err := other.GroupLock(name, "b").Lock(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		got <- h
+	}()
+	mustUnlock(t, hold)
+	next := <-got
+	short, _ := mustFence(t, c.GroupLock(name, "c").With(mortise.LockOptions{Lease: 20 * time.Millisecond}), t.Context())
+	<-time.After(time.Until(short.Until()))
+	hold, _ = mustFence(t, c.GroupLock(name, "c"), t.Context()) // over what is left
+	if freed, err := c.GroupLock(name, "b").ForceUnlock(t.Context()); err != nil || len(freed) != 1 || freed[0].Owner != next.Owner() {
+		t.Errorf("ForceUnlock = %v, %v", freed, err)
+	}
+	mustUnlock(t, hold)
+}
