@@ -51,6 +51,23 @@ var users = map[string]user{
 		_, _, err := c.DoubleBarrier("job", 1).Enter(ctx)
 		return err
 	}},
+	"Semaphore": {"number", func(ctx context.Context, c *mortise.Client) error {
+		if _, err := c.Semaphore("job").TrySetPermits(ctx, 3); err != nil {
+			return err
+		}
+		return c.Semaphore("job").TryAcquire(ctx, 1)
+	}},
+	"PermitSemaphore": {"number", func(ctx context.Context, c *mortise.Client) error {
+		if _, err := c.PermitSemaphore("job").TrySetPermits(ctx, 3); err != nil {
+			return err
+		}
+		_, _, err := c.PermitSemaphore("job").TryAcquire(ctx)
+		return err
+	}},
+	"CountDownLatch": {"number", func(ctx context.Context, c *mortise.Client) error {
+		_, err := c.CountDownLatch("job").TrySetCount(ctx, 3)
+		return err
+	}},
 }
 
 // Two objects of different kinds under one name are refused, whoever was first,
