@@ -1,0 +1,318 @@
+package mortise_test
+
+// Elections and barriers on real servers: processes that are killed and frozen,
+// and a cluster.
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// party is a process of its own that takes part in what a test asks it for.
+type party struct {
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+}
+
+// newParty starts [TestHelperParty].
+func newParty(t *testing.T, addr, role string) *party {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestHelperParty$")
+	cmd.Env = append(os.Environ(), "MORTISE_TEST_ADDR="+addr, "MORTISE_TEST_ROLE="+role)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &party{cmd, bufio.NewScanner(out)}
+}
+
+// says waits for a line and returns the rest of it.
+func (p *party) says(t *testing.T, prefix string) string {
+	t.Helper()
+	for p.lines.Scan() {
+		if rest, ok := strings.CutPrefix(p.lines.Text(), prefix); ok {
+			return rest
+		}
+	}
+	t.Fatalf("the process ended without saying %q", prefix)
+	return ""
+}
+
+func (p *party) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const partyLease = 4 * time.Second
+
+// TestHelperParty is the process. It looks at nothing but the clock once it leads,
+// sees that time has jumped, and only then at its term.
+func TestHelperParty(t *testing.T) {
+	addr := os.Getenv("MORTISE_TEST_ADDR")
+	role := os.Getenv("MORTISE_TEST_ROLE")
+	if role == "" {
+		return // not asked for
+	}
+	c := mortise.New(dialers["rueidis"](t, addr, ""), &mortise.Options{Lease: partyLease})
+	defer c.Close()
+	switch role {
+	case "await":
+		fmt.Println("coming")
+		_, err := c.Barrier("job", 3).Await(t.Context())
+		fmt.Println("told:", err)
+	case "enter":
+		m, _, err := c.DoubleBarrier("job", 2).Enter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("inside")
+		time.Sleep(time.Minute) // until it is killed
+		_ = m
+	case "lead":
+		term, ctx := mustLead(t, c.Election("job"), t.Context(), "process")
+		fmt.Println("leads:", term.Token())
+		begin := time.Now()
+		for last := begin; last.Sub(begin) < 30*time.Second; {
+			now := time.Now()
+			jump := now.Sub(last)
+			if last = now; jump > time.Second {
+				err := ctx.Err()
+				fmt.Println("woke:", term.Valid(), errors.Is(context.Cause(ctx), mortise.ErrLost), err != nil)
+				return
+			}
+		}
+		t.Fatal("nobody froze this process")
+	}
+}
+
+// A leader is killed or frozen. The next one is elected when its lease is over,
+// and a frozen one knows with its first look.
+func TestRealElectionOfProcesses(t *testing.T) {
+	s := redistest.Single(t)
+	c := mortise.New(dialers["goredis"](t, s.Addr(), ""), &mortise.Options{Lease: partyLease})
+	defer c.Close()
+	e := c.Election("job")
+	last := int64(0)
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		p := newParty(t, s.Addr(), "lead")
+		p.says(t, "leads:")
+		seen := make(chan mortise.Leader, 100)
+		ctx, cancel := context.WithCancel(t.Context())
+		var observing sync.WaitGroup
+		observing.Go(func() {
+			for l, err := range e.Observe(ctx) {
+				if err == nil {
+					seen <- l
+				}
+			}
+		})
+		if l := <-seen; l.Value != "process" || l.Term <= last {
+			t.Errorf("the leader is %+v, want the process, in a term after %d", l, last)
+		}
+		start := time.Now()
+		p.signal(t, signal)
+		term, held, err := e.Campaign(t.Context(), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%v: the next one was elected after %v", signal, time.Since(start))
+		if d := time.Since(start); d > partyLease+5*time.Second {
+			t.Errorf("%v: the next one was elected after %v", signal, d)
+		}
+		if l, err := e.Leader(t.Context()); err != nil || l.Value != "test" || l.Term != term.Token() {
+			t.Errorf("the leader is %+v, %v", l, err)
+		}
+		if signal == syscall.SIGSTOP {
+			p.signal(t, syscall.SIGCONT)
+			if got := p.says(t, "woke: "); got != "false true true" {
+				t.Errorf("the first look after the freeze said %q, want not valid, and lost", got)
+			}
+		}
+		_ = p.cmd.Wait() // killed, or done
+		if held.Err() != nil {
+			t.Errorf("the term of the next one was lost: %v", context.Cause(held))
+		}
+		for l := range seen {
+			if l.Value == "test" {
+				break
+			}
+		}
+		last = term.Token()
+		mustResign(t, term)
+		cancel()
+		observing.Wait()
+	}
+}
+
+// A party of a barrier is killed: the others are told when its lease is over.
+func TestRealBarriersOfProcesses(t *testing.T) {
+	s := redistest.Single(t)
+	c := mortise.New(dialers["goredis"](t, s.Addr(), ""), &mortise.Options{Lease: partyLease})
+	defer c.Close()
+
+	p := newParty(t, s.Addr(), "await")
+	p.says(t, "coming")
+	other := arrive(t.Context(), c.Barrier("job", 3))
+	redistest.Eventually(t, "two wait", func() error {
+		if n := s.Int(t, "HLEN", "job"); n != 5 { // mode, parties, next, and they
+			return fmt.Errorf("%d fields", n)
+		}
+		return nil
+	})
+	start := time.Now()
+	p.signal(t, syscall.SIGKILL)
+	_ = p.cmd.Wait()
+	wantBroken(t, (<-other).err, mortise.BrokenDied)
+	if d := time.Since(start); d > partyLease+5*time.Second {
+		t.Errorf("told after %v", d)
+	}
+	if err := c.Barrier("job", 3).Reset(t.Context()); err != nil {
+		t.Error(err)
+	}
+	// All pass, the process too.
+	p = newParty(t, s.Addr(), "await")
+	a, b := arrive(t.Context(), c.Barrier("job", 3)), arrive(t.Context(), c.Barrier("job", 3))
+	if x, y := <-a, <-b; x.err != nil || y.err != nil {
+		t.Errorf("%v, %v", x.err, y.err)
+	}
+	if got := p.says(t, "told: "); got != "<nil>" {
+		t.Errorf("the process: %s", got)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+
+	p = newParty(t, s.Addr(), "enter")
+	got := <-enter(t.Context(), c.DoubleBarrier("job", 2))
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	p.says(t, "inside")
+	left := leave(t.Context(), got.member)
+	start = time.Now()
+	p.signal(t, syscall.SIGKILL)
+	_ = p.cmd.Wait()
+	wantBroken(t, <-left, mortise.BrokenDied)
+	if d := time.Since(start); d > partyLease+5*time.Second {
+		t.Errorf("told after %v", d)
+	}
+}
+
+// On a cluster all keys of an object share a slot, messages travel on every
+// shard, and slots may move.
+func TestRealClusterElectionsAndBarriers(t *testing.T) {
+	set := redistest.Cluster(t, 0)
+	for name, open := range clusterDialers {
+		t.Run(name, func(t *testing.T) {
+			var cs []*mortise.Client
+			for range 2 {
+				c := mortise.New(open(t, set.Addrs()), &mortise.Options{Lease: 3 * time.Second})
+				t.Cleanup(func() { _ = c.Close() })
+				cs = append(cs, c)
+			}
+			for i, master := range set.Masters {
+				key := set.KeyOn(t, master, fmt.Sprint(name, "election", i))
+				ctx, cancel := context.WithCancel(t.Context())
+				var observing sync.WaitGroup
+				seen := make(chan mortise.Leader, 100)
+				observing.Go(func() {
+					for l, err := range cs[1].Election(key).Observe(ctx) {
+						if err == nil {
+							seen <- l
+						}
+					}
+				})
+				<-seen // nobody
+				for n := range int64(5) {
+					term, _ := mustLead(t, cs[n%2].Election(key), t.Context(), fmt.Sprint("v", n))
+					if term.Token() != n+1 {
+						t.Errorf("the term is %d, want %d", term.Token(), n+1)
+					}
+					if err := term.Proclaim(t.Context(), fmt.Sprint("w", n)); err != nil {
+						t.Error(err)
+					}
+					for l := range seen {
+						if l.Value == fmt.Sprint("w", n) {
+							break
+						}
+					}
+					mustResign(t, term)
+				}
+				cancel()
+				observing.Wait()
+
+				key = set.KeyOn(t, master, fmt.Sprint(name, "barrier", i))
+				start := time.Now()
+				for range 5 {
+					a, b := arrive(t.Context(), cs[0].Barrier(key, 2)), arrive(t.Context(), cs[1].Barrier(key, 2))
+					if x, y := <-a, <-b; x.err != nil || y.err != nil || x.index+y.index != 1 {
+						t.Errorf("%+v, %+v", x, y)
+					}
+				}
+				key = set.KeyOn(t, master, fmt.Sprint(name, "double", i))
+				for range 5 {
+					a, b := enter(t.Context(), cs[0].DoubleBarrier(key, 2)), enter(t.Context(), cs[1].DoubleBarrier(key, 2))
+					x, y := <-a, <-b
+					if x.err != nil || y.err != nil {
+						t.Fatal(x.err, y.err)
+					}
+					p, q := leave(t.Context(), x.member), leave(t.Context(), y.member)
+					if err := errors.Join(<-p, <-q); err != nil {
+						t.Error(err)
+					}
+				}
+				t.Logf("ten rounds took %v", time.Since(start))
+			}
+
+			// A slot moves under a leader, a party that waits and one that is inside.
+			key := set.KeyOn(t, set.Masters[0], name+"moving")
+			tag := func(what string) string { return "{" + key + "}" + what }
+			term, held := mustLead(t, cs[0].Election(tag("e")), t.Context(), "")
+			waiting := arrive(t.Context(), cs[0].Barrier(tag("b"), 2))
+			a, b := enter(t.Context(), cs[0].DoubleBarrier(tag("d"), 2)), enter(t.Context(), cs[1].DoubleBarrier(tag("d"), 2))
+			x, y := <-a, <-b
+			if x.err != nil || y.err != nil {
+				t.Fatal(x.err, y.err)
+			}
+			set.MoveSlot(t, set.Slot(t, key), set.Owner(t, key), set.Masters[1])
+			until := term.Until()
+			redistest.Eventually(t, "the term was renewed on the new server", func() error {
+				if !term.Until().After(until) {
+					return fmt.Errorf("trusted until %v still", until)
+				}
+				return held.Err()
+			})
+			mustResign(t, term)
+			if got := <-arrive(t.Context(), cs[1].Barrier(tag("b"), 2)); got.err != nil {
+				t.Error(got.err)
+			}
+			if got := <-waiting; got.err != nil {
+				t.Error(got.err)
+			}
+			p, q := leave(t.Context(), x.member), leave(t.Context(), y.member)
+			if err := errors.Join(<-p, <-q); err != nil {
+				t.Error(err)
+			}
+			set.MoveSlot(t, set.Slot(t, key), set.Masters[1], set.Masters[0])
+		})
+	}
+}
