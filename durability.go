@@ -261,7 +261,7 @@ func (c *Client) renewAndWait(ctx context.Context, d Durability, groups [][]scri
 // confirm waits until as many replicas as demanded have the lease id. It reports
 // false if there is no such lease any more.
 func (c *Client) confirm(ctx context.Context, kind primitive, id string, d Durability) (bool, error) {
-	// No lease is so short that this would make it longer.
+	// No lease is so short that this would make it longer: it only looks.
 	r := c.renewAndWait(ctx, d, [][]script.Renewal{{kind.renewal(id, time.Millisecond)}})[0]
 	if errors.Is(r.Err, ErrNotDurable) {
 		return false, final(r.Err)

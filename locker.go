@@ -42,7 +42,8 @@ type primitive interface {
 	// release gives the lock back entirely, and wakes others. It may report
 	// true with an error: released, but Redis refused to announce it.
 	release(ctx context.Context, id string) (bool, error)
-	// renewal is how the watchdog extends the lease of id.
+	// renewal is how the watchdog extends the lease of id. It never shortens
+	// one: with a ttl of nearly nothing it only looks whether the lease is there.
 	renewal(id string, ttl time.Duration) script.Renewal
 }
 

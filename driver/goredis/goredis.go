@@ -29,6 +29,9 @@
 //   - PoolSize: calls share the pool with the rest of the application. Whoever
 //     waits for a lock holds no connection. Subscriptions have connections of
 //     their own: one, and in a cluster one for each master with channels.
+//   - Durable locks: a pipeline with WAIT keeps its connection for as long as
+//     replicas need. If ReadTimeout is too short for that, it goes through such
+//     a copy, too.
 //   - Pub/sub: a subscription of go-redis does not notice when the network
 //     falls silent, and one that has several sharded channels asks a wrong node
 //     for some. The driver watches and replaces its connections itself.

@@ -19,6 +19,8 @@
 //     default; 16 KiB do.
 //   - SendToReplicas does not concern mortise: its scripts are never sent there,
 //     unless that function answers true for EVALSHA and EVAL, which it must not.
+//   - BlockingPoolSize bounds how many durable locks wait for replicas at a time:
+//     each does on a connection of its own. The default is 1024.
 //   - AlwaysRESP2 and DisableCache are needed with servers that do not know
 //     RESP3.
 //
