@@ -72,8 +72,8 @@ func checkValue(value string) error {
 // Errors: the error of ctx, which also matches [ErrLocked] if somebody was seen
 // to lead, and then [HeldError] says who; [ErrReentry] if the owner that ctx
 // carries leads already; [ErrLost] if it has led, was deposed and has not
-// resigned; [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid],
-// [ErrClosed].
+// resigned; [ErrNotDurable] if it was elected and too few replicas knew in time;
+// [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed].
 func (e *Election) Campaign(ctx context.Context, value string) (*Term, context.Context, error) {
 	const op = "campaign"
 	if err := checkValue(value); err != nil {

@@ -316,3 +316,64 @@ func TestRealClusterElectionsAndBarriers(t *testing.T) {
 		})
 	}
 }
+
+func electionUsesItsRights(t *testing.T, c, other *mortise.Client, name string) {
+	t.Helper()
+	term, _ := mustLead(t, c.Election(name), t.Context(), "a")
+	next := make(chan error, 1)
+	go func() {
+		term, _, err := other.Election(name).Campaign(t.Context(), "c")
+		if err == nil {
+			err = term.Resign()
+		}
+		next <- err
+	}()
+	for l, err := range other.Election(name).Observe(t.Context()) {
+		if err != nil {
+			t.Error(err)
+		}
+		if l.Value != "a" {
+			break
+		}
+		if err := term.Proclaim(t.Context(), "b"); err != nil {
+			t.Error(err)
+		}
+	}
+	mustResign(t, term)
+	if err := <-next; err != nil {
+		t.Error(err)
+	}
+	mustLead(t, c.Election(name), t.Context(), "d")
+	if _, err := other.Election(name).Depose(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func barriersUseTheirRights(t *testing.T, c, other *mortise.Client, name string) {
+	t.Helper()
+	a, b := arrive(t.Context(), c.Barrier(name+":barrier", 2)), arrive(t.Context(), other.Barrier(name+":barrier", 2))
+	if x, y := <-a, <-b; x.err != nil || y.err != nil {
+		t.Error(x.err, y.err)
+	}
+	if err := other.Barrier(name+":barrier", 2).Reset(t.Context()); err != nil {
+		t.Error(err)
+	}
+	gone := make(chan error, 2)
+	for _, side := range []*mortise.Client{c, other} {
+		go func() {
+			m, _, err := side.DoubleBarrier(name+":double", 2).Enter(t.Context())
+			if err == nil {
+				err = m.Leave(t.Context())
+			}
+			gone <- err
+		}()
+	}
+	if err := errors.Join(<-gone, <-gone); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, _, err := c.DoubleBarrier(name+":double", 2).Enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}

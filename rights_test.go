@@ -107,6 +107,8 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, name string) {
 	fairUsesItsRights(t, other, c, asked, name+":fair")
 	fencedUsesItsRights(t, c, wrap, name+":fenced")
 	groupUsesItsRights(t, c, other, name+":group")
+	electionUsesItsRights(t, c, other, name+":election")
+	barriersUseTheirRights(t, c, other, name)
 	if _, _, err := c.Lock("foreign").TryLock(t.Context()); !errors.Is(err, mortise.ErrDenied) {
 		t.Errorf("TryLock outside the allowed names: %v, want ErrDenied", err)
 	}
