@@ -46,6 +46,11 @@ func (k *locker) lockers() []*locker { return []*locker{k} }
 // context ends with a cause that names it, an [*Error] that matches [ErrLost];
 // [Hold.Unlock] then still has to give back the others.
 //
+// [Hold.Owner] lists the owners of all locks; [Hold.Until] is that of the lock
+// that ends first. [Hold.Token] is 0: for the token of a [FencedLock] among the
+// locks, take that one again with the returned context. To look at a lock or to
+// free it by force, do so with the lock itself.
+//
 // What it does not guarantee, beyond what each lock does not: an order with
 // whoever holds one of the locks and then asks for the MultiLock, or for the
 // others one by one, nor with GroupLocks whose values overlap: such may wait for
@@ -137,9 +142,9 @@ func (m *MultiLock) Do(ctx context.Context, f func(ctx context.Context) error) e
 // and the owner that it carries, are as with [Lock.Lock]: with it, each of the
 // locks can be re-entered, by itself or together.
 //
-// If it fails, it holds none of them that it did not hold before. The error names the lock
-// that was in the way. Errors are those of [Lock.Lock] for each of the locks;
-// [ErrLost] also if one was lost while it waited for another.
+// If it fails, it holds none of them that it did not hold before. The error names
+// the lock that was in the way. Errors are those of [Lock.Lock] for each of the
+// locks; [ErrLost] also if one was lost while it waited for another.
 func (m *MultiLock) Lock(ctx context.Context) (*Hold, context.Context, error) {
 	return m.enter(ctx, "lock", true)
 }

@@ -820,3 +820,48 @@ func TestMultiLockSimulation(t *testing.T) {
 		})
 	}
 }
+
+// The answer comes when the lease is over already: that is no lock, and nothing
+// of it stays.
+func TestMultiLockAnswerComesTooLate(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, nil)
+		m := multi(c, "a", "b").With(mortise.LockOptions{Lease: 2 * time.Second})
+		f.set(nil, func(_ context.Context, name string) error {
+			if name == "multi_acquire" {
+				time.Sleep(1990 * time.Millisecond)
+			}
+			return nil
+		})
+		for _, take := range []func(context.Context) (*mortise.Hold, context.Context, error){m.Lock, m.TryLock} {
+			if _, _, err := take(t.Context()); !errors.Is(err, mortise.ErrLost) {
+				t.Errorf("%v, want ErrLost", err)
+			}
+			synctest.Wait()
+			wantFree(t, s, "a", "b")
+		}
+		wantEmpty(t, s)
+	})
+}
+
+// A fenced lock among others: its token is to be had by a re-entry.
+func TestMultiLockWithAFencedLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		fenced := c.FencedLock("f")
+		last := int64(0)
+		for range 3 {
+			hold, ctx := mustMulti(t, mortise.NewMultiLock(c.Lock("a"), fenced), t.Context())
+			inner, _, err := fenced.Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if inner.Token() <= last || hold.Token() != 0 {
+				t.Errorf("the token is %d after %d; the whole has %d, want none", inner.Token(), last, hold.Token())
+			}
+			last = inner.Token()
+			mustUnlock(t, inner)
+			mustUnlock(t, hold)
+		}
+	})
+}

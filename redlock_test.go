@@ -797,3 +797,28 @@ func TestRedlockSimulation(t *testing.T) {
 		})
 	}
 }
+
+// The majority's answers come when their leases are over already.
+func TestRedlockAnswersComeTooLate(t *testing.T) {
+	several(t, 3, func(t *testing.T, servers []*memredis.Server) {
+		p := newProcess(t, servers, nil)
+		for _, f := range p.faults[1:] {
+			f.set(nil, func(_ context.Context, name string) error {
+				if name == "lock_acquire" {
+					time.Sleep(45 * time.Millisecond)
+				}
+				return nil
+			})
+		}
+		k := p.redlock().With(mortise.LockOptions{Lease: 40 * time.Millisecond})
+		for _, take := range []func(context.Context) (*mortise.Hold, context.Context, error){k.Lock, k.TryLock} {
+			if _, _, err := take(t.Context()); !errors.Is(err, mortise.ErrLost) {
+				t.Errorf("%v, want ErrLost", err)
+			}
+			time.Sleep(time.Second)
+			if n := on(t, servers); n != 0 {
+				t.Errorf("it is still on %d servers", n)
+			}
+		}
+	})
+}
