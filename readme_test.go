@@ -1,7 +1,9 @@
 package mortise_test
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -43,19 +45,17 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := os.ReadDir(".")
+	var code strings.Builder
+	err = filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		code.Write(b)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	var code strings.Builder
-	for _, f := range files {
-		if strings.HasSuffix(f.Name(), "_test.go") {
-			b, err := os.ReadFile(f.Name())
-			if err != nil {
-				t.Fatal(err)
-			}
-			code.Write(b)
-		}
 	}
 	names := regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(string(text), -1)
 	if len(names) < 15 {
