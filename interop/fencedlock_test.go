@@ -137,7 +137,7 @@ func tokensOutlastForce(t *testing.T, w *world) {
 		t.Error("forceUnlock of Go's lock is false")
 	}
 	last := javaToken(t, java, name)
-	if !(first < hold.Token() && hold.Token() < last) {
+	if hold.Token() <= first || last <= hold.Token() {
 		t.Errorf("the tokens were %d, %d and %d, want them to rise", first, hold.Token(), last)
 	}
 	wantLost(t, hold, held)

@@ -104,16 +104,16 @@ func groupExclusion(t *testing.T, w *world) {
 	const name, counter, each = "group:excludes", "group:counter", 40
 	server := w.serverOf(t, counter)
 	server.Must(t, "DEL", counter)
-	gate, _ := mustGroup(t, w.client(t, shortLease).GroupLock(name, "m"))
+	gate, _ := mustGroup(t, w.client(t, longLease).GroupLock(name, "m"))
 	var javas []*reply
 	for i := range 3 {
 		values := groupOf(name, "m", "java"+strconv.Itoa(i))
-		javas = append(javas, w.groupThread("contender"+strconv.Itoa(i)).send("group.contend", values, counter, strconv.Itoa(each)))
+		javas = append(javas, w.groupThread("contender"+strconv.Itoa(i)).send("group.contend", values, counter, strconv.Itoa(each), millis(longLease)))
 	}
 	var tally tally
 	var gos sync.WaitGroup
 	for i := range 3 {
-		lock := w.client(t, shortLease).GroupLock(name, "go"+strconv.Itoa(i), "m")
+		lock := w.client(t, longLease).GroupLock(name, "go"+strconv.Itoa(i), "m")
 		gos.Go(func() {
 			if err := contend(t.Context(), forceless{lock}, server.Addr(), counter, each, &tally); err != nil {
 				t.Error(err)

@@ -48,13 +48,15 @@ func TestSpinLockInCluster(t *testing.T) {
 	inCluster(t, []trial{spinTrials[0], spinTrials[1], spinTrials[2]})
 }
 
+// spinExclusion: all leases are long, because nobody dies here, and those who
+// spin keep each other from the processors.
 func spinExclusion(t *testing.T, w *world) {
 	const name, counter, each, threads, goroutines = "spin:excludes", "spin:counter", 40, 3, 3
 	server := w.serverOf(t, counter)
 	server.Must(t, "DEL", counter)
 	var javas []*reply
 	for i := range threads {
-		javas = append(javas, w.thread("contender"+strconv.Itoa(i)).send("spin.contend", name, counter, strconv.Itoa(each)))
+		javas = append(javas, w.thread("contender"+strconv.Itoa(i)).send("spin.contend", name, counter, strconv.Itoa(each), millis(longLease)))
 	}
 	var tally tally
 	var gos sync.WaitGroup

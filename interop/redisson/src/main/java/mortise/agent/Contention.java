@@ -4,12 +4,13 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import org.redisson.api.RBucket;
 import org.redisson.api.RLock;
 import org.redisson.client.codec.StringCodec;
 
 /**
- * {@code contend LOCK TARGET N}: N times lock, add one to a counter by reading and then writing it, unlock. Only the
+ * {@code contend LOCK TARGET N [leaseMs]}: N times lock, add one to a counter by reading and then writing it, unlock. Only the
  * lock protects the counter, so a missing count at the end is two holders at once. TARGET is a Redis key, or
  * {@code file:<path>} for a counter that needs no Redis.
  */
@@ -29,7 +30,11 @@ final class Contention {
         long longestWait = 0;
         for (long i = 0; i < iterations; i++) {
             long asked = System.nanoTime();
-            lock.lock();
+            if (call.has(2)) {
+                lock.lock(call.number(2), TimeUnit.MILLISECONDS);
+            } else {
+                lock.lock();
+            }
             try {
                 longestWait = Math.max(longestWait, System.nanoTime() - asked);
                 String value = counter.read();
