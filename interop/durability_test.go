@@ -18,11 +18,12 @@ import (
 // TestDurability tries locks that Go takes only with acknowledgements of both
 // replicas, beside a Java side that knows of none.
 func TestDurability(t *testing.T) {
+	t.Parallel()
 	for _, version := range redissons(t) {
 		for _, transport := range slices.Sorted(maps.Keys(transports)) {
 			t.Run(version+"/"+transport, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, version, transport)
+				w := newServers(t, version, transport, 1)
 				replicas := []*redistest.Server{redistest.Replica(t, w.redis()), redistest.Replica(t, w.redis())}
 				redistest.Eventually(t, "replicas online", func() error {
 					if got := strings.Count(w.redis().Str(t, "INFO", "replication"), "state=online"); got != len(replicas) {

@@ -29,6 +29,7 @@ var nonReentrantKinds = []lockKind{
 }
 
 func TestNonReentrant(t *testing.T) {
+	t.Parallel()
 	for _, version := range redissons(t) {
 		for _, kind := range nonReentrantKinds {
 			t.Run(version+"/"+kind.java, func(t *testing.T) {

@@ -28,6 +28,7 @@ var redlockTrials = []trial{
 }
 
 func TestRedlock(t *testing.T) {
+	t.Parallel()
 	for _, version := range redissons(t) {
 		for _, transport := range slices.Sorted(maps.Keys(transports)) {
 			t.Run(version+"/"+transport, func(t *testing.T) {
