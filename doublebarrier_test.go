@@ -211,8 +211,8 @@ func TestDoubleBarrierTellsWhoDiedInside(t *testing.T) {
 		if d := time.Since(start); d > 11100*time.Millisecond {
 			t.Errorf("told after %v, want the lease and a second at most", d)
 		}
-		if a.By != b.By {
-			t.Errorf("%s died, and %s", a.By, b.By)
+		if a != b {
+			t.Errorf("%s died, and %s", a, b)
 		}
 		if err := members[0].member.Leave(t.Context()); !errors.Is(err, mortise.ErrBroken) {
 			t.Errorf("Leave once more: %v, want the same", err)

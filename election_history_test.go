@@ -107,11 +107,11 @@ func (h *electionHistory) run() {
 	clients.Wait()
 	copies.Wait()
 	time.Sleep(simLease + 4*time.Second) // what was abandoned is over, and has been seen
-	for who, l := range h.now {
-		if who == "good" && l != (mortise.Leader{}) {
-			h.t.Errorf("%s sees %+v at the end, want nobody", who, l)
-		}
+	h.mu.Lock()
+	if l := h.now["good"]; l != (mortise.Leader{}) {
+		h.t.Errorf("%+v is seen at the end, want nobody", l)
 	}
+	h.mu.Unlock()
 	cancel()
 	observers.Wait()
 	h.check(good.Close())
