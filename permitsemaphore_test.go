@@ -668,6 +668,10 @@ func TestPermitsAreLost(t *testing.T) {
 				t.Error(ok, err)
 			}
 		}, mortise.LostForced, 10 * time.Second, 0},
+		"the semaphore has a TTL": {atOnce(1), func(t *testing.T, s *memredis.Server, _ *faults, _ *mortise.PermitSemaphore, _ []string) {
+			do(t, s, "PEXPIRE", "job", "1000") // as the TTL that the next acquisition copies
+			do(t, s, "PEXPIRE", "{job}:timeout", "1000")
+		}, mortise.LostForced, 10 * time.Second, 0},
 		"another thing lies there": {atOnce(1), func(t *testing.T, s *memredis.Server, _ *faults, _ *mortise.PermitSemaphore, _ []string) {
 			do(t, s, "DEL", "{job}:timeout")
 			do(t, s, "RPUSH", "{job}:timeout", "x")
