@@ -38,6 +38,8 @@ type Client struct {
 	queues map[place]*queue
 	held   map[place]*lease   // leases of this client that are trusted; the first of several
 	asking map[place]struct{} // what somebody asks for without queueing
+	lanes  int                // of operations on numbers
+	idle   []string           // those that no operation uses
 	able   map[ability]int    // what masters were seen to be able to, and their replicas then
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -12,8 +13,30 @@ import (
 
 // A number in Redis, of permits or of what a latch waits for, has no owner by
 // whom Redis could tell a repeat of a script from a new one. So each operation
-// has an id of its own, under which Redis remembers what it did, for
+// has a lane and a serial number, by which Redis remembers what it did, for
 // script.Remembered.
+
+// draw returns a new operation, in a lane that no other one of this client uses.
+func (c *Client) draw() script.Operation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	op := script.Operation{Serial: c.serial.Add(1)}
+	if n := len(c.idle); n > 0 {
+		op.Lane, c.idle = c.idle[n-1], c.idle[:n-1]
+	} else {
+		op.Lane = c.id + ":" + strconv.Itoa(c.lanes)
+		c.lanes++
+	}
+	return op
+}
+
+// drop ends an operation: others may use its lane, and copies that arrive later
+// do nothing.
+func (c *Client) drop(op script.Operation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle = append(c.idle, op.Lane)
+}
 
 // unsure is for how long an operation is asked again whose reply was lost. It is
 // half of what Redis remembers, so that even a copy that took as long to arrive
@@ -37,10 +60,11 @@ func (c *Client) once(ctx context.Context, patience time.Duration, op func(conte
 
 // change runs a script that changes the number, as an operation of its own. In
 // doubt the error matches ErrUnknownOutcome.
-func (o *object) change(ctx context.Context, op string, f func(ctx context.Context, id string, p script.Publish) error) error {
+func (o *object) change(ctx context.Context, op string, f func(ctx context.Context, n script.Operation, p script.Publish) error) error {
 	return o.perform(ctx, op, func(p script.Publish) error {
-		id := o.client.newID()
-		doubt, err := o.client.once(ctx, o.client.options.RetryFor, func(ctx context.Context) error { return f(ctx, id, p) })
+		n := o.client.draw()
+		defer o.client.drop(n)
+		doubt, err := o.client.once(ctx, o.client.options.RetryFor, func(ctx context.Context) error { return f(ctx, n, p) })
 		if err == nil || !doubt || errors.Is(err, script.ErrUnheard) {
 			return err
 		}
@@ -50,7 +74,7 @@ func (o *object) change(ctx context.Context, op string, f func(ctx context.Conte
 
 // changeAtLast is change for what has to be done even if ctx has ended, since
 // others wait for it.
-func (o *object) changeAtLast(ctx context.Context, op string, f func(ctx context.Context, id string, p script.Publish) error) error {
+func (o *object) changeAtLast(ctx context.Context, op string, f func(ctx context.Context, n script.Operation, p script.Publish) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), unsure, ErrUnreachable)
 	defer cancel()
 	return o.change(ctx, op, f)

@@ -49,11 +49,11 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (set bool, err 
 	if n < 1 || n > script.MaxNumber {
 		return false, &Error{Op: op, Name: l.name, Err: invalid("the count is %d; it must be between 1 and %d", n, script.MaxNumber)}
 	}
-	err = l.change(ctx, op, func(ctx context.Context, id string, p script.Publish) (err error) {
+	err = l.change(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) (err error) {
 		if err := l.together(); err != nil {
 			return err
 		}
-		set, err = script.NumberSet(ctx, l.client.driver, l.name, id, n, keyspace.LatchChannel(l.name), "1", p)
+		set, err = script.NumberSet(ctx, l.client.driver, l.name, o, n, keyspace.LatchChannel(l.name), "1", p)
 		return err
 	})
 	return set, err
@@ -72,11 +72,11 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (set bool, err 
 // waking others, who find out within a second or two; the text says which.
 // [ErrWrongKind], [ErrInvalid], [ErrClosed].
 func (l *CountDownLatch) CountDown(ctx context.Context) error {
-	return l.changeAtLast(ctx, "count down", func(ctx context.Context, id string, p script.Publish) error {
+	return l.changeAtLast(ctx, "count down", func(ctx context.Context, o script.Operation, p script.Publish) error {
 		if err := l.together(); err != nil {
 			return err
 		}
-		_, _, err := script.LatchCountDown(ctx, l.client.driver, l.name, id, p)
+		_, _, err := script.LatchCountDown(ctx, l.client.driver, l.name, o, p)
 		return err
 	})
 }
@@ -123,11 +123,11 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 // Those who wait are woken, unless they are Java's: Redisson's await without a time
 // limit does not notice. Everything else is as with [CountDownLatch.TrySetCount].
 func (l *CountDownLatch) Delete(ctx context.Context) (closed bool, err error) {
-	err = l.change(ctx, "delete", func(ctx context.Context, id string, p script.Publish) (err error) {
+	err = l.change(ctx, "delete", func(ctx context.Context, o script.Operation, p script.Publish) (err error) {
 		if err := l.together(); err != nil {
 			return err
 		}
-		closed, err = script.NumberDelete(ctx, l.client.driver, l.name, id, keyspace.LatchChannel(l.name), "1", p)
+		closed, err = script.NumberDelete(ctx, l.client.driver, l.name, o, keyspace.LatchChannel(l.name), "1", p)
 		return err
 	})
 	return closed, err

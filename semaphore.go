@@ -1,10 +1,13 @@
 package mortise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -89,8 +92,8 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	if err := s.some(op, n, 1); err != nil {
 		return err
 	}
-	return s.changeAtLast(ctx, op, func(ctx context.Context, id string, p script.Publish) error {
-		total, done, err := script.SemaphoreRelease(ctx, s.client.driver, s.name, id, n, p)
+	return s.changeAtLast(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) error {
+		total, done, err := script.SemaphoreRelease(ctx, s.client.driver, s.name, o, n, p)
 		return inRange(total, done, err)
 	})
 }
@@ -106,8 +109,8 @@ func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 	if err := s.some(op, n, -script.MaxNumber); err != nil {
 		return err
 	}
-	return s.change(ctx, op, func(ctx context.Context, id string, p script.Publish) error {
-		total, done, err := script.SemaphoreAdd(ctx, s.client.driver, s.name, id, n, p)
+	return s.change(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) error {
+		total, done, err := script.SemaphoreAdd(ctx, s.client.driver, s.name, o, n, p)
 		return inRange(total, done, err)
 	})
 }
@@ -123,8 +126,8 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (set bool, err err
 			return false, err
 		}
 	}
-	err = s.change(ctx, op, func(ctx context.Context, id string, p script.Publish) (err error) {
-		set, err = script.NumberSet(ctx, s.client.driver, s.name, id, n, keyspace.SemaphoreChannel(s.name), fmt.Sprint(n), p)
+	err = s.change(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) (err error) {
+		set, err = script.NumberSet(ctx, s.client.driver, s.name, o, n, keyspace.SemaphoreChannel(s.name), fmt.Sprint(n), p)
 		return err
 	})
 	return set, err
@@ -135,8 +138,8 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (set bool, err err
 // leave any to others who wait. Everything else is as with
 // [Semaphore.AddPermits].
 func (s *Semaphore) Drain(ctx context.Context) (n int, err error) {
-	err = s.change(ctx, "drain", func(ctx context.Context, id string, _ script.Publish) error {
-		drained, err := script.SemaphoreDrain(ctx, s.client.driver, s.name, id)
+	err = s.change(ctx, "drain", func(ctx context.Context, o script.Operation, _ script.Publish) error {
+		drained, err := script.SemaphoreDrain(ctx, s.client.driver, s.name, o)
 		n = int(drained)
 		return err
 	})
@@ -157,8 +160,8 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 // must not be released then: that would make it anew. Errors are those of
 // [Semaphore.AddPermits].
 func (s *Semaphore) Delete(ctx context.Context) (deleted bool, err error) {
-	err = s.change(ctx, "delete", func(ctx context.Context, id string, _ script.Publish) (err error) {
-		deleted, err = script.NumberDelete(ctx, s.client.driver, s.name, id, "", "", script.Silent)
+	err = s.change(ctx, "delete", func(ctx context.Context, o script.Operation, _ script.Publish) (err error) {
+		deleted, err = script.NumberDelete(ctx, s.client.driver, s.name, o, "", "", script.Silent)
 		return err
 	})
 	return deleted, err
@@ -183,11 +186,11 @@ func inRange(total int64, done bool, err error) error {
 // acquisition is one call of Acquire or TryAcquire.
 type acquisition struct {
 	*Semaphore
-	n       int
-	id      string        // of the operation, and of its claim
-	claimed bool          // Redis may note that it waits
-	doubt   bool          // a copy may have taken permits, or may yet
-	short   *PermitsError // why the last attempt failed
+	n      int
+	op     script.Operation // drawn for the first attempt
+	waiter string           // who claims the permits; empty until it may have claimed some
+	doubt  bool             // a copy may have taken permits, or may yet
+	short  *PermitsError    // why the last attempt failed
 }
 
 func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) error {
@@ -198,13 +201,14 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) er
 		if ctx.Err() != nil {
 			return contextError(ctx)
 		}
-		a := &acquisition{Semaphore: s, n: n, id: s.client.newID()}
+		a := &acquisition{Semaphore: s, n: n}
 		err := a.run(ctx, wait)
 		if err == nil {
 			select {
 			case <-s.client.done: // it could not release them
 				a.doubt, err = true, ErrClosed
 			default:
+				s.client.drop(a.op)
 				return nil
 			}
 		}
@@ -221,7 +225,7 @@ func (a *acquisition) run(ctx context.Context, wait bool) error {
 	c, p := a.client, place{use: useSemaphore, name: a.name}
 	asked := c.claim(p)
 	if asked || !wait {
-		if ok, err := a.attempt(ctx, ""); ok || err != nil {
+		if ok, err := a.attempt(ctx); ok || err != nil {
 			return err
 		}
 		if !wait {
@@ -231,17 +235,20 @@ func (a *acquisition) run(ctx context.Context, wait bool) error {
 	w := c.join(p, nil, false)
 	defer c.leave(p, w)
 	return a.attend(ctx, p, w, keyspace.SemaphoreChannel(a.name), asked, func() (bool, error) {
-		a.claimed = true
-		return a.attempt(ctx, a.id)
+		a.waiter = cmp.Or(a.waiter, c.newID())
+		return a.attempt(ctx)
 	})
 }
 
-// attempt asks Redis once, for one who waits or, with an empty name, does not.
-func (a *acquisition) attempt(ctx context.Context, waiter string) (ok bool, err error) {
+// attempt asks Redis once.
+func (a *acquisition) attempt(ctx context.Context) (ok bool, err error) {
 	c := a.client
+	if a.op.Lane == "" {
+		a.op = c.draw()
+	}
 	var available int64
 	doubt, err := c.once(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
-		ok, available, _, err = script.SemaphoreAcquire(ctx, c.driver, a.name, a.id, a.n, waiter)
+		ok, available, _, err = script.SemaphoreAcquire(ctx, c.driver, a.name, a.op, a.n, a.waiter)
 		return err
 	})
 	a.doubt = a.doubt || doubt
@@ -252,18 +259,34 @@ func (a *acquisition) attempt(ctx context.Context, waiter string) (ok bool, err 
 }
 
 // undo gives back what was taken without anybody knowing, and lets those go on
-// who came later.
+// who came later. The lane is free when that is done.
 func (a *acquisition) undo(p script.Publish) {
-	if !a.claimed && !a.doubt {
+	c := a.client
+	if a.op.Lane == "" {
+		return
+	}
+	if a.waiter == "" && !a.doubt {
+		c.drop(a.op)
 		return
 	}
 	undo := func(ctx context.Context) {
-		_, _ = a.client.once(ctx, unsure, func(ctx context.Context) error {
-			_, err := script.SemaphoreUndo(ctx, a.client.driver, a.name, a.id, a.n, a.id, a.doubt, p)
-			return err
-		})
+		start := time.Now()
+		for attempt := 0; time.Since(start) < unsure; attempt++ {
+			_, err := script.SemaphoreUndo(ctx, c.driver, a.name, a.op, a.n, a.waiter, a.doubt, p)
+			if class := driver.ClassOf(err); err == nil || class != driver.Unknown && class != driver.NotSent && class != driver.Passing {
+				c.drop(a.op) // done, or not to be done
+				return
+			}
+			// After Close it goes on for as long as that lets it linger: no
+			// lease would ever end what stays behind.
+			select {
+			case <-time.After(pauseAfter(attempt)):
+			case <-ctx.Done():
+				return
+			}
+		}
 	}
-	if !a.client.background(undo) {
-		undo(a.client.lingerer) // Close waits for this
+	if !c.background(undo) {
+		undo(c.lingerer) // Close waits for this
 	}
 }

@@ -21,6 +21,15 @@ var (
 // A copy of it that arrives later would be taken for a new one.
 const Remembered = 5 * time.Minute
 
+// Operation is what all copies of one change of a number have in common.
+type Operation struct {
+	// Lane is a name under which operations follow each other, each of them
+	// over before the next begins.
+	Lane string
+	// Serial is the number of the operation; those of a lane rise.
+	Serial uint64
+}
+
 // MaxNumber is the highest number that Redisson can count to.
 const MaxNumber = 1<<31 - 1
 
@@ -32,13 +41,10 @@ var ErrNumber = &driver.Error{Class: driver.WrongType, Err: errors.New("the key 
 // did not let us announce.
 var ErrUnheard = errors.New("done, but Redis refused to tell those who wait")
 
-// counting is a call of a script that changes the number key, as the operation
-// with that id.
-func counting(s *driver.Script, key, id string, p Publish, args ...string) driver.Call {
-	return driver.Call{
-		Script: s, Keys: []string{key, keyspace.Operation(key, id)},
-		Args: append(append([]string{millis(Remembered)}, args...), p.commands()...),
-	}
+// counting is a call of a script that changes the number key.
+func counting(s *driver.Script, key string, op Operation, p Publish, args ...string) driver.Call {
+	args = append([]string{millis(Remembered), strconv.FormatUint(op.Serial, 10)}, args...)
+	return driver.Call{Script: s, Keys: []string{key, keyspace.Operation(key, op.Lane)}, Args: append(args, p.commands()...)}
 }
 
 // counted runs a script that answers with a status, and checks its form. Of a
@@ -79,14 +85,14 @@ func NumberRead(ctx context.Context, d driver.Driver, key string) (int64, error)
 // NumberSet sets a number if there is none, and announces that with a message.
 // It reports false if there was one. With set true, err may still say, with
 // class Denied, that those who wait could not be told.
-func NumberSet(ctx context.Context, d driver.Driver, key, id string, n int, channel, message string, p Publish) (set bool, err error) {
-	_, set, err = counted(ctx, d, counting(numberSet, key, id, p, strconv.Itoa(n), channel, message), 0)
+func NumberSet(ctx context.Context, d driver.Driver, key string, op Operation, n int, channel, message string, p Publish) (set bool, err error) {
+	_, set, err = counted(ctx, d, counting(numberSet, key, op, p, strconv.Itoa(n), channel, message), 0)
 	return set, err
 }
 
 // NumberDelete deletes a number, and announces that with a message. It reports
 // false if there was none; as with [NumberSet] it may report true with an error.
-func NumberDelete(ctx context.Context, d driver.Driver, key, id, channel, message string, p Publish) (deleted bool, err error) {
-	_, deleted, err = counted(ctx, d, counting(numberDelete, key, id, p, channel, message), 0)
+func NumberDelete(ctx context.Context, d driver.Driver, key string, op Operation, channel, message string, p Publish) (deleted bool, err error) {
+	_, deleted, err = counted(ctx, d, counting(numberDelete, key, op, p, channel, message), 0)
 	return deleted, err
 }

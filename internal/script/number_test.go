@@ -20,8 +20,13 @@ var (
 	claims     = keyspace.Claims(job)
 )
 
-// op is the id of the operation that is on trial.
+// op is the lane of the operation that is on trial.
 const op = "0b5f3d1c-7c0e-4d2e-9a57-1f0e6a0c9b11:7"
+
+var trial = script.Operation{Lane: op, Serial: 41}
+
+// first is the first operation of a lane.
+func first(lane string) script.Operation { return script.Operation{Lane: lane, Serial: 1} }
 
 // counts puts a number under the key.
 func counts(n string) given {
@@ -53,7 +58,7 @@ func claiming(wanted ...int) given {
 // claimFor claims more permits than there are, and n at last.
 func claimFor(t *testing.T, w *world, waiter string, n int) {
 	t.Helper()
-	if ok, _, _, err := script.SemaphoreAcquire(t.Context(), w, job, waiter, n, waiter); ok || err != nil {
+	if ok, _, _, err := script.SemaphoreAcquire(t.Context(), w, job, first(waiter), n, waiter); ok || err != nil {
 		t.Fatalf("%s should wait for %d permits: %v, %v", waiter, n, ok, err)
 	}
 }
@@ -161,7 +166,7 @@ func notNumbers() []numberRow {
 func TestSemaphoreAcquire(t *testing.T) {
 	acquire := func(n int, waiter string) func(ctx context.Context, d driver.Driver) string {
 		return func(ctx context.Context, d driver.Driver) string {
-			ok, available, left, err := script.SemaphoreAcquire(ctx, d, job, op, n, waiter)
+			ok, available, left, err := script.SemaphoreAcquire(ctx, d, job, trial, n, waiter)
 			return said(err, ok, available, left)
 		}
 	}
@@ -195,7 +200,7 @@ func TestSemaphoreAcquire(t *testing.T) {
 
 func TestSemaphoreRelease(t *testing.T) {
 	numbers(t, permitNews, func(ctx context.Context, d driver.Driver) string {
-		total, done, err := script.SemaphoreRelease(ctx, d, job, op, 3, script.Classic)
+		total, done, err := script.SemaphoreRelease(ctx, d, job, trial, 3, script.Classic)
 		return said(err, done, total)
 	}, append(notNumbers(), []numberRow{
 		{name: "some", given: counts("2"), want: "true 5", after: "string 5", ttl: none, heard: []string{"5"}},
@@ -210,7 +215,7 @@ func TestSemaphoreRelease(t *testing.T) {
 func TestSemaphoreAdd(t *testing.T) {
 	add := func(n int) func(ctx context.Context, d driver.Driver) string {
 		return func(ctx context.Context, d driver.Driver) string {
-			total, done, err := script.SemaphoreAdd(ctx, d, job, op, n, script.Classic)
+			total, done, err := script.SemaphoreAdd(ctx, d, job, trial, n, script.Classic)
 			return said(err, done, total)
 		}
 	}
@@ -234,7 +239,7 @@ func TestSemaphoreAdd(t *testing.T) {
 
 func TestSemaphoreDrain(t *testing.T) {
 	numbers(t, permitNews, func(ctx context.Context, d driver.Driver) string {
-		n, err := script.SemaphoreDrain(ctx, d, job, op)
+		n, err := script.SemaphoreDrain(ctx, d, job, trial)
 		return said(err, n)
 	}, append(notNumbers(), []numberRow{
 		{name: "some", given: counts("5"), want: "5", after: "string 0", ttl: none},
@@ -247,7 +252,7 @@ func TestSemaphoreDrain(t *testing.T) {
 
 func TestNumberSet(t *testing.T) {
 	numbers(t, permitNews, func(ctx context.Context, d driver.Driver) string {
-		ok, err := script.NumberSet(ctx, d, job, op, 7, permitNews, "7", script.Classic)
+		ok, err := script.NumberSet(ctx, d, job, trial, 7, permitNews, "7", script.Classic)
 		return said(err, ok)
 	}, append(notNumbers(), []numberRow{
 		{name: "no semaphore", given: nothing, want: "true", after: "string 7", ttl: none, heard: []string{"7"}},
@@ -265,7 +270,7 @@ func TestNumberDelete(t *testing.T) {
 		}
 		t.Run(how, func(t *testing.T) {
 			numbers(t, latchNews, func(ctx context.Context, d driver.Driver) string {
-				ok, err := script.NumberDelete(ctx, d, job, op, latchNews, "1", p)
+				ok, err := script.NumberDelete(ctx, d, job, trial, latchNews, "1", p)
 				return said(err, ok)
 			}, append(notNumbers(), []numberRow{
 				{name: "one", given: counts("5"), want: "true", after: "nothing", ttl: absent, heard: heard},
@@ -291,7 +296,7 @@ func TestNumberRead(t *testing.T) {
 
 func TestLatchCountDown(t *testing.T) {
 	numbers(t, latchNews, func(ctx context.Context, d driver.Driver) string {
-		left, done, err := script.LatchCountDown(ctx, d, job, op, script.Classic)
+		left, done, err := script.LatchCountDown(ctx, d, job, trial, script.Classic)
 		return said(err, done, left)
 	}, append(notNumbers(), []numberRow{
 		{name: "several", given: counts("3"), want: "true 2", after: "string 2", ttl: none},

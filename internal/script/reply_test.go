@@ -57,35 +57,35 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(n != 0, err)
 	},
 	"NumberSet": func(ctx context.Context, d driver.Driver) error {
-		ok, err := script.NumberSet(ctx, d, job, op, 1, permitNews, "1", script.Classic)
+		ok, err := script.NumberSet(ctx, d, job, trial, 1, permitNews, "1", script.Classic)
 		return unless(ok, err)
 	},
 	"NumberDelete": func(ctx context.Context, d driver.Driver) error {
-		ok, err := script.NumberDelete(ctx, d, job, op, permitNews, "1", script.Classic)
+		ok, err := script.NumberDelete(ctx, d, job, trial, permitNews, "1", script.Classic)
 		return unless(ok, err)
 	},
 	"SemaphoreAcquire": func(ctx context.Context, d driver.Driver) error {
-		ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, op, 1, "")
+		ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 1, "")
 		return unless(ok, err)
 	},
 	"SemaphoreUndo": func(ctx context.Context, d driver.Driver) error {
-		ok, err := script.SemaphoreUndo(ctx, d, job, op, 1, "", true, script.Classic)
+		ok, err := script.SemaphoreUndo(ctx, d, job, trial, 1, "", true, script.Classic)
 		return unless(ok, err)
 	},
 	"SemaphoreRelease": func(ctx context.Context, d driver.Driver) error {
-		_, ok, err := script.SemaphoreRelease(ctx, d, job, op, 1, script.Classic)
+		_, ok, err := script.SemaphoreRelease(ctx, d, job, trial, 1, script.Classic)
 		return unless(ok, err)
 	},
 	"SemaphoreAdd": func(ctx context.Context, d driver.Driver) error {
-		_, ok, err := script.SemaphoreAdd(ctx, d, job, op, 1, script.Classic)
+		_, ok, err := script.SemaphoreAdd(ctx, d, job, trial, 1, script.Classic)
 		return unless(ok, err)
 	},
 	"SemaphoreDrain": func(ctx context.Context, d driver.Driver) error {
-		n, err := script.SemaphoreDrain(ctx, d, job, op)
+		n, err := script.SemaphoreDrain(ctx, d, job, trial)
 		return unless(n != 0, err)
 	},
 	"LatchCountDown": func(ctx context.Context, d driver.Driver) error {
-		_, ok, err := script.LatchCountDown(ctx, d, job, op, script.Classic)
+		_, ok, err := script.LatchCountDown(ctx, d, job, trial, script.Classic)
 		return unless(ok, err)
 	},
 	"Renew": func(ctx context.Context, d driver.Driver) error {

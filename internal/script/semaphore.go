@@ -16,12 +16,12 @@ var (
 	semaphoreDrain   = load("semaphore_drain", "number")
 )
 
-// SemaphoreAcquire takes n permits of the semaphore key, all or none, as the
-// operation with that id. Otherwise it reports how many there were, and how many
-// of those are left to others who wait; and if waiter is not empty, it claims n
-// permits for it, for three seconds.
-func SemaphoreAcquire(ctx context.Context, d driver.Driver, key, id string, n int, waiter string) (ok bool, available, left int64, err error) {
-	call := counting(semaphoreAcquire, key, id, Silent, strconv.Itoa(n), waiter)
+// SemaphoreAcquire takes n permits of the semaphore key, all or none. Otherwise
+// it reports how many there were, and how many of those are left to others who
+// wait; and if waiter is not empty, it claims n permits for it, for three
+// seconds.
+func SemaphoreAcquire(ctx context.Context, d driver.Driver, key string, op Operation, n int, waiter string) (ok bool, available, left int64, err error) {
+	call := counting(semaphoreAcquire, key, op, Silent, strconv.Itoa(n), waiter)
 	call.Keys = append(call.Keys, keyspace.Claims(key))
 	v, ok, err := counted(ctx, d, call, 0)
 	if ok || err != nil {
@@ -33,15 +33,15 @@ func SemaphoreAcquire(ctx context.Context, d driver.Driver, key, id string, n in
 	return false, v.At(1).Int(), v.At(2).Int(), nil
 }
 
-// SemaphoreUndo undoes the acquisition of n permits with that id. If it is in
+// SemaphoreUndo undoes the acquisition of n permits that op made. If it is in
 // doubt, a copy may have taken them, or may yet arrive, which then takes none. The
 // claim of waiter ends. It reports whether permits were given back.
-func SemaphoreUndo(ctx context.Context, d driver.Driver, key, id string, n int, waiter string, doubt bool, p Publish) (undone bool, err error) {
+func SemaphoreUndo(ctx context.Context, d driver.Driver, key string, op Operation, n int, waiter string, doubt bool, p Publish) (undone bool, err error) {
 	unsure := "0"
 	if doubt {
 		unsure = "1"
 	}
-	call := counting(semaphoreUndo, key, id, p, strconv.Itoa(n), waiter, unsure, keyspace.SemaphoreChannel(key))
+	call := counting(semaphoreUndo, key, op, p, strconv.Itoa(n), waiter, unsure, keyspace.SemaphoreChannel(key))
 	call.Keys = append(call.Keys, keyspace.Claims(key))
 	_, undone, err = counted(ctx, d, call, 0)
 	return undone, err
@@ -50,19 +50,19 @@ func SemaphoreUndo(ctx context.Context, d driver.Driver, key, id string, n int, 
 // SemaphoreRelease gives n permits to the semaphore key, and returns how many
 // there are then. It reports false if there would be more than [MaxNumber]. With
 // done true, err may still say, with class Denied, that nobody could be told.
-func SemaphoreRelease(ctx context.Context, d driver.Driver, key, id string, n int, p Publish) (total int64, done bool, err error) {
-	return permits(ctx, d, semaphoreRelease, key, id, n, p)
+func SemaphoreRelease(ctx context.Context, d driver.Driver, key string, op Operation, n int, p Publish) (total int64, done bool, err error) {
+	return permits(ctx, d, semaphoreRelease, key, op, n, p)
 }
 
 // SemaphoreAdd adds n permits, which may be negative, as may be what is left.
 // It reports false if there would be more than [MaxNumber] or as many less than
 // none; everything else is as with [SemaphoreRelease].
-func SemaphoreAdd(ctx context.Context, d driver.Driver, key, id string, n int, p Publish) (total int64, done bool, err error) {
-	return permits(ctx, d, semaphoreAdd, key, id, n, p)
+func SemaphoreAdd(ctx context.Context, d driver.Driver, key string, op Operation, n int, p Publish) (total int64, done bool, err error) {
+	return permits(ctx, d, semaphoreAdd, key, op, n, p)
 }
 
-func permits(ctx context.Context, d driver.Driver, s *driver.Script, key, id string, n int, p Publish) (total int64, done bool, err error) {
-	v, done, err := counted(ctx, d, counting(s, key, id, p, strconv.Itoa(n), strconv.Itoa(MaxNumber), keyspace.SemaphoreChannel(key)), 1)
+func permits(ctx context.Context, d driver.Driver, s *driver.Script, key string, op Operation, n int, p Publish) (total int64, done bool, err error) {
+	v, done, err := counted(ctx, d, counting(s, key, op, p, strconv.Itoa(n), strconv.Itoa(MaxNumber), keyspace.SemaphoreChannel(key)), 1)
 	if !done && err == nil && v.Len() != 2 {
 		err = unexpected(s, v)
 	}
@@ -70,8 +70,8 @@ func permits(ctx context.Context, d driver.Driver, s *driver.Script, key, id str
 }
 
 // SemaphoreDrain takes all permits, and returns how many there were.
-func SemaphoreDrain(ctx context.Context, d driver.Driver, key, id string) (drained int64, err error) {
-	v, done, err := counted(ctx, d, counting(semaphoreDrain, key, id, Silent), 1)
+func SemaphoreDrain(ctx context.Context, d driver.Driver, key string, op Operation) (drained int64, err error) {
+	v, done, err := counted(ctx, d, counting(semaphoreDrain, key, op, Silent), 1)
 	if !done && err == nil {
 		err = unexpected(semaphoreDrain, v)
 	}

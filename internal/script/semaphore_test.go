@@ -15,7 +15,7 @@ import (
 // takes has the operation on trial take permits.
 func takes(n int) given {
 	return func(t *testing.T, w *world) {
-		ok, _, _, err := script.SemaphoreAcquire(t.Context(), w, job, op, n, "")
+		ok, _, _, err := script.SemaphoreAcquire(t.Context(), w, job, trial, n, "")
 		if !ok || err != nil {
 			t.Fatalf("%v, %v", ok, err)
 		}
@@ -25,7 +25,7 @@ func takes(n int) given {
 func TestSemaphoreUndo(t *testing.T) {
 	undo := func(doubt bool) func(ctx context.Context, d driver.Driver) string {
 		return func(ctx context.Context, d driver.Driver) string {
-			_, err := script.SemaphoreUndo(ctx, d, job, op, 3, "me", doubt, script.Classic)
+			_, err := script.SemaphoreUndo(ctx, d, job, trial, 3, "me", doubt, script.Classic)
 			return said(err)
 		}
 	}
@@ -62,7 +62,7 @@ type tries struct {
 
 func (s tries) acquire(id string, n int, waiter string, want bool) {
 	s.t.Helper()
-	ok, available, left, err := script.SemaphoreAcquire(s.t.Context(), s, job, id, n, waiter)
+	ok, available, left, err := script.SemaphoreAcquire(s.t.Context(), s, job, first(id), n, waiter)
 	if err != nil || ok != want {
 		s.t.Errorf("%s acquires %d: %v (%d available, %d of them for others), %v, want %v", id, n, ok, available, left, err, want)
 	}
@@ -70,7 +70,7 @@ func (s tries) acquire(id string, n int, waiter string, want bool) {
 
 func (s tries) undo(id string, n int, waiter string, want bool) {
 	s.t.Helper()
-	undone, err := script.SemaphoreUndo(s.t.Context(), s, job, id, n, waiter, true, script.Classic)
+	undone, err := script.SemaphoreUndo(s.t.Context(), s, job, first(id), n, waiter, true, script.Classic)
 	if err != nil || undone != want {
 		s.t.Errorf("the undoing of %s: %v, %v, want %v", id, undone, err, want)
 	}
@@ -78,7 +78,7 @@ func (s tries) undo(id string, n int, waiter string, want bool) {
 
 func (s tries) release(id string, n int) {
 	s.t.Helper()
-	if _, done, err := script.SemaphoreRelease(s.t.Context(), s, job, id, n, script.Classic); err != nil || !done {
+	if _, done, err := script.SemaphoreRelease(s.t.Context(), s, job, first(id), n, script.Classic); err != nil || !done {
 		s.t.Errorf("%s releases %d: %v, %v", id, n, done, err)
 	}
 }
@@ -170,6 +170,25 @@ func TestClaimsOfTheDeadEnd(t *testing.T) {
 	})
 }
 
+// A copy that arrives after its lane has gone on changes nothing, whatever became
+// of its operation.
+func TestLateCopiesOfALane(t *testing.T) {
+	server := redistest.Single(t)
+	for name, test := range numberCalls {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				test.given(t, w)
+				w.must(t, "SET", keyspace.Operation(job, op), "42 taken")
+				ear := w.listen(t, test.on, false)
+				_, _ = test.call(t.Context(), w, script.Classic)
+				w.wantDump(t, job, test.before)
+				w.wantDump(t, keyspace.Operation(job, op), "string 42 taken")
+				ear.want(t)
+			})
+		})
+	}
+}
+
 // A record that is over is no record.
 func TestRecordsEnd(t *testing.T) {
 	server := redistest.Single(t)
@@ -203,7 +222,7 @@ func TestSemaphoreScriptsKeepTheNumber(t *testing.T) {
 				for round := range rounds {
 					id := fmt.Sprint(i, ":", round)
 					for {
-						ok, _, _, err := script.SemaphoreAcquire(context.Background(), d, job, id, n, fmt.Sprint("waiter", i))
+						ok, _, _, err := script.SemaphoreAcquire(context.Background(), d, job, first(id), n, fmt.Sprint("waiter", i))
 						if err != nil && driver.ClassOf(err) != driver.Unknown {
 							t.Error(err)
 							return
@@ -222,7 +241,7 @@ func TestSemaphoreScriptsKeepTheNumber(t *testing.T) {
 						<-inside
 					}
 					for {
-						if _, ok, err := script.SemaphoreRelease(context.Background(), d, job, id+":back", n, script.Classic); ok && err == nil {
+						if _, ok, err := script.SemaphoreRelease(context.Background(), d, job, first(id+":back"), n, script.Classic); ok && err == nil {
 							break
 						}
 					}
@@ -265,46 +284,46 @@ var numberCalls = map[string]numberCall{
 		n, err := script.NumberRead(ctx, d, job)
 		return n == 5, err
 	}},
-	"set": {[]string{"exists", "get", "set"}, nothing, "nothing", absent, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		return script.NumberSet(ctx, d, job, op, 7, permitNews, "7", p)
+	"set": {[]string{"get", "set"}, nothing, "nothing", absent, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+		return script.NumberSet(ctx, d, job, trial, 7, permitNews, "7", p)
 	}},
-	"delete": {[]string{"exists", "get", "set", "del"}, counts("5"), "string 5", none, "1", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		return script.NumberDelete(ctx, d, job, op, latchNews, "1", p)
+	"delete": {[]string{"get", "set", "del"}, counts("5"), "string 5", none, "1", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+		return script.NumberDelete(ctx, d, job, trial, latchNews, "1", p)
 	}},
 	"acquire": {[]string{"get", "time", "hgetall", "set", "decrby"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
-		ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, op, 2, "")
+		ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "")
 		return ok, err
 	}},
 	"acquire, having waited": {[]string{"get", "time", "hgetall", "hdel", "set", "decrby"}, counts("1").then(func(t *testing.T, w *world) { claimFor(t, w, "me", 2) }).then(counts("5")),
 		"string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
-			ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, op, 2, "me")
+			ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me")
 			return ok, err
 		}},
 	"claim": {[]string{"get", "time", "hgetall", "hset", "pexpire"}, counts("1"), "string 1", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
-		_, available, _, err := script.SemaphoreAcquire(ctx, d, job, op, 2, "me")
+		_, available, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me")
 		return available == 1, err
 	}},
 	"undo": {[]string{"get", "time", "hgetall", "hdel", "set", "incrby"}, counts("5").then(takes(3)), "string 2", none, "5", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		return script.SemaphoreUndo(ctx, d, job, op, 3, "me", true, p)
+		return script.SemaphoreUndo(ctx, d, job, trial, 3, "me", true, p)
 	}},
 	"release": {[]string{"get", "set", "incrby"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		_, done, err := script.SemaphoreRelease(ctx, d, job, op, 2, p)
+		_, done, err := script.SemaphoreRelease(ctx, d, job, trial, 2, p)
 		return done, err
 	}},
 	"add": {[]string{"get", "set"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		_, done, err := script.SemaphoreAdd(ctx, d, job, op, 2, p)
+		_, done, err := script.SemaphoreAdd(ctx, d, job, trial, 2, p)
 		return done, err
 	}},
 	"drain": {[]string{"get", "set"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
-		n, err := script.SemaphoreDrain(ctx, d, job, op)
+		n, err := script.SemaphoreDrain(ctx, d, job, trial)
 		return n == 5, err
 	}},
 	"count down": {[]string{"get", "set", "decr"}, counts("5"), "string 5", none, "", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		_, done, err := script.LatchCountDown(ctx, d, job, op, p)
+		_, done, err := script.LatchCountDown(ctx, d, job, trial, p)
 		return done, err
 	}},
 	"count down to zero": {[]string{"get", "set", "del"}, counts("1"), "string 1", none, "0", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		_, done, err := script.LatchCountDown(ctx, d, job, op, p)
+		_, done, err := script.LatchCountDown(ctx, d, job, trial, p)
 		return done, err
 	}},
 }

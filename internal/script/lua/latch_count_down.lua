@@ -1,15 +1,15 @@
 -- Counts a latch down by one, and opens it at zero: then there is no key.
 --
--- KEYS, ARGV[1]  as in number.lua
--- ARGV[2]   channel
--- ARGV[3..] how to publish: publish, spublish, or both
+-- KEYS, ARGV[1], ARGV[2]  as in number.lua
+-- ARGV[3]   channel
+-- ARGV[4..] how to publish: publish, spublish, or both
 --
 -- {1, n}         n are left, also if an earlier copy of this call did it
 -- {1, 0, reason} it is open, but Redis refused to publish
 -- {-1}           what lies there is no number
 --
 -- One that is open stays so, and nobody is told: as with Redisson.
-local outcome = redis.call('get', record)
+local outcome = earlier()
 if outcome then return {1, tonumber(outcome)} end
 local n, exists = read()
 if not n then return {-1} end
@@ -20,4 +20,4 @@ local done
 if left > 0 then done = change('decr', number) else done = change('del', number) end
 if type(done) == 'table' then return done end
 if n ~= 1 then return {1, left} end
-return {1, 0, announce(3, ARGV[2], '0')}
+return {1, 0, announce(4, ARGV[3], '0')}

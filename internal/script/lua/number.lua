@@ -2,9 +2,15 @@
 -- a semaphore or a latch.
 --
 -- KEYS[1]  the number: string, in decimal
--- KEYS[2]  the record: string, what this operation did, for a while, so that a
---          repeat changes nothing and gets the same answer; mortise's own
+-- KEYS[2]  the record of a lane: string 'serial outcome', what the last operation
+--          of the lane did, for a while, so that a repeat changes nothing and gets
+--          the same answer; mortise's own
 -- ARGV[1]  for how long the record is kept, in ms
+-- ARGV[2]  the operation's serial number; those of a lane rise
+--
+-- A lane is used for one operation after the other, each of them over before the
+-- next begins. So there are no more records than operations at a time, and a copy
+-- that arrives after its operation was over is known to be late.
 local number, record = KEYS[1], KEYS[2]
 
 -- The number, and whether there is one: 0 and false if not. Nothing at all if
@@ -17,7 +23,17 @@ local function read()
   if math.abs(n) <= 9007199254740991 then return n, true end
 end
 
-local function remember(outcome) redis.call('set', record, outcome, 'px', ARGV[1]) end
+-- What an earlier copy of this operation did; 'late' if the lane has gone on to
+-- another one since, and nothing if this is the first copy.
+local function earlier()
+  local serial, outcome = string.match(redis.call('get', record) or '', '^(%d+) (.*)$')
+  local mine = tonumber(ARGV[2])
+  serial = tonumber(serial) or 0
+  if serial == mine then return outcome end
+  if serial > mine then return 'late' end
+end
+
+local function remember(outcome) redis.call('set', record, ARGV[2] .. ' ' .. outcome, 'px', ARGV[1]) end
 
 -- Makes the change of the number. Where Redis refuses it, the record goes again.
 local function change(...)

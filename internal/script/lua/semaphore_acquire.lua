@@ -1,14 +1,14 @@
 -- Takes permits, if there are as many besides those that others claimed before.
 --
--- KEYS[1], KEYS[2], ARGV[1]  as in number.lua
+-- KEYS[1], KEYS[2], ARGV[1], ARGV[2]  as in number.lua
 -- KEYS[3]  the claims, see claims.lua
--- ARGV[2]  how many
--- ARGV[3]  waiter, who claims them otherwise; '' for one that does not wait
+-- ARGV[3]  how many
+-- ARGV[4]  waiter, who claims them otherwise; '' for one that does not wait
 --
 -- {1}                  taken, or taken by an earlier copy of this call
 -- {0, available, left} there are not enough; so many have to be left to others
 -- {-1}                 what lies there is no number
-local outcome, waiter, n = redis.call('get', record), ARGV[3], tonumber(ARGV[2])
+local outcome, waiter, n = earlier(), ARGV[4], tonumber(ARGV[3])
 if outcome == 'taken' then return {1} end
 local available = read()
 if not available then return {-1} end

@@ -1,24 +1,24 @@
 -- Adds permits to a semaphore, or takes some away, whoever has them: the number
 -- may become negative. As with Redisson, a TTL does not stay.
 --
--- KEYS, ARGV[1]  as in number.lua
--- ARGV[2]   how many, may be negative
--- ARGV[3]   the most that there may be, above and below zero
--- ARGV[4]   channel
--- ARGV[5..] how to publish: publish, spublish, or both
+-- KEYS, ARGV[1], ARGV[2]  as in number.lua
+-- ARGV[3]   how many, may be negative
+-- ARGV[4]   the most that there may be, above and below zero
+-- ARGV[5]   channel
+-- ARGV[6..] how to publish: publish, spublish, or both
 --
 -- {1, total}         added, or added by an earlier copy of this call
 -- {1, total, reason} added, but Redis refused to publish
 -- {0, total}         there would be too many, or too few
 -- {-1}               what lies there is no number
-local outcome = redis.call('get', record)
+local outcome = earlier()
 if outcome then return {1, tonumber(outcome)} end
 local available = read()
 if not available then return {-1} end
-local total = available + tonumber(ARGV[2])
-if math.abs(total) > tonumber(ARGV[3]) then return {0, total} end
+local total = available + tonumber(ARGV[3])
+if math.abs(total) > tonumber(ARGV[4]) then return {0, total} end
 local text = string.format('%d', total)
 remember(text)
 local done = change('set', number, text)
 if done.err then return done end
-return {1, total, announce(5, ARGV[4], text)}
+return {1, total, announce(6, ARGV[5], text)}

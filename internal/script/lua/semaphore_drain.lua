@@ -1,11 +1,11 @@
 -- Takes all permits of a semaphore, also a negative number of them. As with
 -- Redisson, a TTL does not stay, and nobody is told.
 --
--- KEYS, ARGV[1]  as in number.lua
+-- KEYS, ARGV[1], ARGV[2]  as in number.lua
 --
 -- {1, n} so many were taken, or were taken by an earlier copy of this call
 -- {-1}   what lies there is no number
-local outcome = redis.call('get', record)
+local outcome = earlier()
 if outcome then return {1, tonumber(outcome)} end
 local available, exists = read()
 if not available then return {-1} end

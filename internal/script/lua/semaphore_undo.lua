@@ -1,10 +1,10 @@
 -- Ends an acquisition that nobody wants any more: what it took goes back, a copy
 -- that comes later takes nothing, and its claim ends.
 --
--- KEYS[1..3], ARGV[1], ARGV[2], ARGV[3]  as in semaphore_acquire.lua
--- ARGV[4]   '1' if a copy of it may have run, or may yet; '0' if not
--- ARGV[5]   channel
--- ARGV[6..] how to publish: publish, spublish, or both
+-- KEYS[1..3], ARGV[1..4]  as in semaphore_acquire.lua
+-- ARGV[5]   '1' if a copy of it may have run, or may yet; '0' if not
+-- ARGV[6]   channel
+-- ARGV[7..] how to publish: publish, spublish, or both
 --
 -- {1} permits went back      {1, reason} but Redis refused to publish
 -- {0} there were none        {0, reason} the same
@@ -12,19 +12,20 @@
 -- Permits of a semaphore that was deleted since are not given back: that would
 -- make it anew. Those who claimed behind it are told that they may have more.
 local available, exists = read()
-local taken = redis.call('get', record) == 'taken'
-local _, _, others = claimed(KEYS[3], ARGV[3])
-local claimant = redis.call('hdel', KEYS[3], ARGV[3]) == 1
-if ARGV[4] == '1' then remember('undone') end
+local outcome = earlier()
+local taken = outcome == 'taken'
+local _, _, others = claimed(KEYS[3], ARGV[4])
+local claimant = redis.call('hdel', KEYS[3], ARGV[4]) == 1
+if ARGV[5] == '1' and outcome ~= 'late' then remember('undone') end
 if taken and exists then
-  local total = redis.pcall('incrby', number, ARGV[2])
+  local total = redis.pcall('incrby', number, ARGV[3])
   if type(total) == 'table' then
     remember('taken') -- to be given back by a repeat
     return total
   end
-  return {1, announce(6, ARGV[5], string.format('%d', total))}
+  return {1, announce(7, ARGV[6], string.format('%d', total))}
 end
 if claimant and others > 0 and exists and available > 0 then
-  return {0, announce(6, ARGV[5], string.format('%d', available))}
+  return {0, announce(7, ARGV[6], string.format('%d', available))}
 end
 return {0}
