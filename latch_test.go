@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -473,6 +474,42 @@ func TestRealLatch(t *testing.T) {
 			}
 		}
 	})
+}
+
+// numbersUseTheirRights does all that semaphores and latches can do.
+func numbersUseTheirRights(t *testing.T, c, other *mortise.Client, name string) {
+	t.Helper()
+	sem := permitted(t, c, name, 1)
+	mustAcquire(t, sem, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := other.Semaphore(name).Acquire(ctx, 2); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire: %v, want the deadline's error", err)
+	}
+	waiting := acquireLater(t.Context(), other.Semaphore(name), 2)
+	mustRelease(t, sem, 1)
+	if err := sem.AddPermits(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+	if _, err := sem.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := sem.Delete(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(name, "{") {
+		return // no name for a latch on a cluster
+	}
+	l := closedLatch(t, c, name, 2)
+	opened := waitLater(t.Context(), other.CountDownLatch(name))
+	mustCountDown(t, l)
+	mustCountDown(t, l)
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
 }
 
 // On a cluster messages travel another way, and keys must share a slot.

@@ -110,6 +110,7 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, name string) {
 	electionUsesItsRights(t, c, other, name+":election")
 	barriersUseTheirRights(t, c, other, name)
 	permitsUseTheirRights(t, c, other, name+":permits")
+	numbersUseTheirRights(t, c, other, name+":number")
 	if _, _, err := c.Lock("foreign").TryLock(t.Context()); !errors.Is(err, mortise.ErrDenied) {
 		t.Errorf("TryLock outside the allowed names: %v, want ErrDenied", err)
 	}
