@@ -190,7 +190,7 @@ func TestBarrierForgetsThatItIsBroken(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		_, err := c.Barrier("job", 2).Await(t.Context())
-		wantBroken(t, err, mortise.BrokenLeft)
+		_ = wantBroken(t, err, mortise.BrokenLeft)
 		time.Sleep(1001 * time.Millisecond)
 		a, b := arrive(t.Context(), c.Barrier("job", 2)), arrive(t.Context(), c.Barrier("job", 2))
 		if a, b := <-a, <-b; a.err != nil || b.err != nil || a.index+b.index != 1 {
@@ -244,7 +244,7 @@ func TestBarrierSurvivesLostRepliesAndRequests(t *testing.T) {
 				if err := other.Barrier("job", 2).Reset(t.Context()); err != nil {
 					t.Errorf("Reset with %d lost %s: %v", lost, what, err)
 				}
-				wantBroken(t, (<-a).err, mortise.BrokenReset)
+				_ = wantBroken(t, (<-a).err, mortise.BrokenReset)
 
 				set(f, "barrier_leave")
 				ctx, cancel := context.WithCancel(t.Context())
@@ -254,7 +254,7 @@ func TestBarrierSurvivesLostRepliesAndRequests(t *testing.T) {
 				if got := <-a; !errors.Is(got.err, context.Canceled) {
 					t.Error(got.err)
 				}
-				wantBroken(t, (<-b).err, mortise.BrokenLeft)
+				_ = wantBroken(t, (<-b).err, mortise.BrokenLeft)
 				if err := other.Barrier("job", 3).Reset(t.Context()); err != nil {
 					t.Error(err)
 				}

@@ -709,7 +709,7 @@ func TestPermitsAreLost(t *testing.T) {
 				if test.left < 0 {
 					return
 				}
-				_ = keep.Unlock() // it may be lost as well
+				_ = keep.Unlock()           // it may be lost as well
 				time.Sleep(5 * time.Second) // far less than the leases
 				if got, err := sem.Available(t.Context()); err != nil || got != test.left {
 					t.Errorf("%d are available then, want %d: %v", got, test.left, err)
