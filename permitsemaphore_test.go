@@ -972,7 +972,7 @@ func TestPermitsThatAreNotDurable(t *testing.T) {
 func TestPermitSimulation(t *testing.T) {
 	const total = 5
 	allTurns, allLost := 0, 0
-	for seed := range uint64(6) {
+	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				quiet, _ := open(t, s, nil)
@@ -1046,7 +1046,7 @@ func TestPermitSimulation(t *testing.T) {
 					}
 				}
 				var all sync.WaitGroup
-				end := time.Now().Add(2 * time.Minute)
+				end := time.Now().Add(time.Minute)
 				for range 3 {
 					all.Go(func() {
 						for time.Now().Before(end) {
@@ -1076,7 +1076,7 @@ func TestPermitSimulation(t *testing.T) {
 			})
 		})
 	}
-	if allTurns < 600 || allLost < 30 {
+	if allTurns < 250 || allLost < 10 {
 		t.Errorf("only %d turns, and %d holds that were lost", allTurns, allLost)
 	}
 }
