@@ -46,14 +46,16 @@ const unsure = script.Remembered / 2
 // once is call for an operation that Redis remembers.
 func (c *Client) once(ctx context.Context, patience time.Duration, op func(context.Context) error) (doubt bool, err error) {
 	start := time.Now()
-	lost := false
+	var lost error // the last time that a reply was
 	return c.call(ctx, patience, func(ctx context.Context) error {
 		// A machine that was suspended shows it by its wall clock only.
-		if lost && max(time.Since(start), time.Now().Round(0).Sub(start.Round(0))) > unsure {
-			return final(ErrUnknownOutcome)
+		if lost != nil && max(time.Since(start), time.Now().Round(0).Sub(start.Round(0))) > unsure {
+			return final(fmt.Errorf("%w: Redis may have forgotten by now whether it did it: %w", ErrUnreachable, lost))
 		}
 		err := op(ctx)
-		lost = lost || (err != nil && driver.ClassOf(err) == driver.Unknown)
+		if err != nil && driver.ClassOf(err) == driver.Unknown {
+			lost = err
+		}
 		return err
 	})
 }

@@ -331,7 +331,9 @@ func TestSemaphoreClaimOfADeadWaiterEnds(t *testing.T) {
 			t.Errorf("acquired after %v, want as soon as the claim of the dead is over", d)
 		}
 		cancel()
-		<-doomed
+		if err := <-doomed; !errors.Is(err, context.Canceled) {
+			t.Errorf("the one that was cut off: %v, want the context's error", err)
+		}
 	})
 }
 
@@ -359,8 +361,9 @@ func TestSemaphoreGoroutinesComeInOrder(t *testing.T) {
 			t.Errorf("50 waiters sent %d scripts in 20s, want one a second", n)
 		}
 		start := time.Now()
-		for range 99 {
+		for range 99 { // enough for all; one of them goes on at a time
 			mustRelease(t, sem, 1)
+			synctest.Wait()
 		}
 		all.Wait()
 		if d := time.Since(start); d > time.Second {
@@ -602,8 +605,8 @@ func TestSemaphoreDoesNotAskForLongerThanRedisRemembers(t *testing.T) {
 				})
 				time.AfterFunc(6*time.Minute, func() { f.set(nil, nil) }) // Redis has forgotten it by then
 				start := time.Now()
-				if err := add(t.Context(), c.Semaphore("job")); !errors.Is(err, mortise.ErrUnknownOutcome) {
-					t.Errorf("%v, want ErrUnknownOutcome", err)
+				if err := add(t.Context(), c.Semaphore("job")); !errors.Is(err, mortise.ErrUnknownOutcome) || !errors.Is(err, mortise.ErrUnreachable) {
+					t.Errorf("%v, want ErrUnknownOutcome and ErrUnreachable", err)
 				}
 				if d := time.Since(start); d < 2*time.Minute || d > 3*time.Minute {
 					t.Errorf("it gave up after %v, want half of what Redis remembers", d)
@@ -612,6 +615,27 @@ func TestSemaphoreDoesNotAskForLongerThanRedisRemembers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An acquisition that nobody answers for that long is given up, and undone when
+// Redis answers again.
+func TestSemaphoreAcquisitionInDoubtForLong(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, &mortise.Options{RetryFor: -1})
+		other, _ := open(t, s, nil)
+		sem := permitted(t, other, "job", 3)
+		f.set(nil, func(context.Context, string) error { return errCut })
+		start := time.Now()
+		if err := c.Semaphore("job").Acquire(t.Context(), 2); !errors.Is(err, mortise.ErrUnreachable) || errors.Is(err, mortise.ErrUnknownOutcome) {
+			t.Errorf("Acquire: %v, want ErrUnreachable", err)
+		}
+		if d := time.Since(start); d > 3*time.Minute {
+			t.Errorf("it gave up after %v", d)
+		}
+		f.set(nil, nil)
+		time.Sleep(2 * time.Second)
+		wantAvailable(t, sem, 3)
+	})
 }
 
 func TestSemaphoreClose(t *testing.T) {
