@@ -192,6 +192,37 @@ func (k *GroupLock) UnlockOwner(ctx context.Context, owner string) (bool, error)
 	return false, err
 }
 
+// UnlockGroup takes from owner, as [Holder.Owner] shows it, all values of the
+// group that it holds, and reports whether there were any. It is for operators,
+// who see from Redis how many values somebody holds, but not which. A group of
+// which more than 333 values are held is too large for it.
+//
+// Everything else is as with [GroupLock.UnlockOwner].
+func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, error) {
+	const op = "unlock group"
+	o := object{c, group}
+	key, err := o.read(ctx, op)
+	if err != nil || key.Type == "none" {
+		return false, err
+	}
+	if !isGroup(key.Fields) {
+		what := fmt.Errorf("%w: it holds a %s that is no group, or too large a one", ErrWrongKind, key.Type)
+		return false, &Error{Op: op, Name: group, Err: what}
+	}
+	var fields []string
+	for field, by := range key.Fields {
+		if _, counted := key.Fields[field+":"+owner+":lock_count"]; counted && by == owner {
+			fields = append(fields, field)
+		}
+	}
+	if len(fields) == 0 {
+		return false, nil
+	}
+	slices.Sort(fields)
+	k := &GroupLock{locker: locker{object: o}}
+	return k.only(fields).UnlockOwner(ctx, owner)
+}
+
 // robbed tells a holder at once if it is in this process.
 func (k *GroupLock) robbed(h groupHolder) {
 	c := k.client

@@ -402,3 +402,45 @@ func groupUsesItsRights(t *testing.T, c, other *mortise.Client, name string) {
 	}
 	mustUnlock(t, hold)
 }
+
+// An operator sees who holds how many values, but not which.
+func TestUnlockGroup(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		other, _ := open(t, s, nil)
+		hold, ctx, err := c.GroupLock("job", "a", "b").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		bystander, _, err := c.GroupLock("job", "c").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := other.UnlockGroup(t.Context(), "job", "somebody:1"); ok || err != nil {
+			t.Errorf("UnlockGroup of a stranger: %v, %v, want false", ok, err)
+		}
+		if ok, err := other.UnlockGroup(t.Context(), "none", hold.Owner()); ok || err != nil {
+			t.Errorf("UnlockGroup of nothing: %v, %v, want false", ok, err)
+		}
+		if ok, err := other.UnlockGroup(t.Context(), "job", hold.Owner()); !ok || err != nil {
+			t.Errorf("UnlockGroup: %v, %v, want true", ok, err)
+		}
+		next, _, err := other.GroupLock("job", "a", "b").TryLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), mortise.ErrLost) || !bystander.Valid() {
+			t.Errorf("the cause is %v, and the bystander is valid: %v", context.Cause(ctx), bystander.Valid())
+		}
+		mustUnlock(t, next)
+		mustUnlock(t, bystander)
+		plain, _ := mustLock(t, c.Lock("plain"), t.Context())
+		if _, err := other.UnlockGroup(t.Context(), "plain", plain.Owner()); !errors.Is(err, mortise.ErrWrongKind) {
+			t.Errorf("UnlockGroup of a plain lock: %v, want ErrWrongKind", err)
+		}
+		if _, err := other.UnlockGroup(t.Context(), "", "x"); !errors.Is(err, mortise.ErrInvalid) {
+			t.Errorf("UnlockGroup without a name: %v, want ErrInvalid", err)
+		}
+	})
+}

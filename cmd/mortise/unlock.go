@@ -83,6 +83,8 @@ func (u unlocking) free(ctx context.Context, owner string) (bool, error) {
 		return u.client.RWLock(u.name).Read().UnlockOwner(ctx, owner)
 	case mortise.KindElection:
 		return u.client.Election(u.name).DeposeOwner(ctx, owner)
+	case mortise.KindGroupLock:
+		return u.client.UnlockGroup(ctx, u.name, owner)
 	case mortise.KindPermits:
 		n, err := u.client.PermitSemaphore(u.name).Release(ctx, owner)
 		return n > 0, err
