@@ -51,7 +51,7 @@ func TestElectionHistories(t *testing.T) {
 func histories(t *testing.T) int {
 	text := os.Getenv("MORTISE_SEEDS")
 	if text == "" {
-		return 40
+		return 12
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -84,10 +84,10 @@ func newElectionHistory(t *testing.T, s *memredis.Server, seed uint64) *election
 func (h *electionHistory) run() {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
-	var observers, clients, copies sync.WaitGroup
+	var observers, clients, copies, observed sync.WaitGroup
 	good := mortise.New(h.server.Driver(), nil)
 	observers.Go(func() { h.observe(ctx, good, "good") })
-	bad := mortise.New(&badNetwork{Driver: h.server.Driver(), sim: h.simulation, copies: &copies, random: rand.New(rand.NewPCG(h.seed, 99))},
+	bad := mortise.New(&badNetwork{Driver: h.server.Driver(), sim: h.simulation, copies: &observed, random: rand.New(rand.NewPCG(h.seed, 99))},
 		&mortise.Options{RetryFor: 2 * time.Second})
 	observers.Go(func() { h.observe(ctx, bad, "bad") })
 	observers.Go(func() { h.compare(ctx, good) })
@@ -114,6 +114,7 @@ func (h *electionHistory) run() {
 	h.mu.Unlock()
 	cancel()
 	observers.Wait()
+	observed.Wait()
 	h.check(good.Close())
 	h.check(bad.Close())
 	for who, leaders := range h.seen {

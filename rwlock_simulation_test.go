@@ -17,7 +17,7 @@ import (
 // write and go on as readers. Whatever happens, no writer is valid beside
 // anybody else, and nothing stays in Redis.
 func TestRWLockSimulation(t *testing.T) {
-	const seeds = 25
+	const seeds = 10
 	var sum tally
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 // in the end each is accounted for; and a latch opens after as many counts as
 // were reported, no later.
 func TestSemaphoreSimulation(t *testing.T) {
-	const seeds = 60
+	const seeds = 20
 	var sum tally
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
