@@ -466,10 +466,10 @@ func TestBarrierForManyParties(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		cs := clients(t, s, 4, nil)
 		var parties []<-chan arrival
-		for i := range 1000 {
-			parties = append(parties, arrive(t.Context(), cs[i%4].Barrier("job", 1000)))
+		for i := range 400 {
+			parties = append(parties, arrive(t.Context(), cs[i%4].Barrier("job", 400)))
 		}
-		seen := make([]bool, 1000)
+		seen := make([]bool, 400)
 		for _, p := range parties {
 			got := <-p
 			if got.err != nil {
