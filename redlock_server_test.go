@@ -128,6 +128,16 @@ func TestRealRedlockWithFrozenServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustUnlock(t, warm)
+			// Unlock is done when others can have the majority: one server may
+			// still be on its way, and would refuse.
+			redistest.Eventually(t, "all servers have let go", func() error {
+				for i, s := range servers {
+					if s.Int(t, "EXISTS", "job") != 0 {
+						return fmt.Errorf("server %d has not", i)
+					}
+				}
+				return nil
+			})
 
 			servers[0].Pause(t)
 			start := time.Now()
