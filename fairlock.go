@@ -343,11 +343,3 @@ func (c *Client) summon(p place, ids []string) {
 		}
 	}
 }
-
-// asks reports whether w was told to ask for the lock.
-func (c *Client) asks(w *waiter) (asked bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	asked, w.asked = w.asked, false
-	return asked
-}

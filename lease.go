@@ -342,8 +342,8 @@ func (l *lease) drop(h *Hold) int {
 }
 
 // bury forgets a lease that was lost, after its last hold was given back. If
-// Redis may still have it, or of a group or several permits a part of it, it is released there, now
-// that the work it protected is known to have stopped.
+// Redis may still have it, or of a group or of several permits a part, it is
+// released there, now that the work it protected is known to have stopped.
 func (l *lease) bury(why error) {
 	l.owner.remove(l)
 	if lost, ok := why.(*LostError); ok && (lost.Reason == LostUnreachable || lost.Reason == LostExpired || l.place.use == useGroup || l.place.use == usePermit) {

@@ -306,3 +306,11 @@ func (c *Client) freed(l *lease) {
 		q.head.signal()
 	}
 }
+
+// asks reports whether w was told to ask for the lock.
+func (c *Client) asks(w *waiter) (asked bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asked, w.asked = w.asked, false
+	return asked
+}

@@ -67,3 +67,20 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 		}
 	}
 }
+
+// A script that was renamed must not live on in the documents.
+func TestDocumentsNameScriptsThatExist(t *testing.T) {
+	text, err := os.ReadFile("docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile("`([a-z_]+\\.lua)`").FindAllStringSubmatch(string(text), -1)
+	if len(names) < 30 {
+		t.Fatalf("docs/protocol.md names %d scripts, want one for each operation", len(names))
+	}
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join("internal/script/lua", name[1])); err != nil {
+			t.Errorf("docs/protocol.md names a script: %v", err)
+		}
+	}
+}

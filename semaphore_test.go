@@ -136,7 +136,11 @@ func TestSemaphoreReleasesIfTheWorkPanics(t *testing.T) {
 		c, _ := open(t, s, nil)
 		sem := permitted(t, c, "job", 1)
 		func() {
-			defer func() { _ = recover() }()
+			defer func() {
+				if got := recover(); got != "boom" {
+					t.Errorf("Do panics with %v, want what the work did", got)
+				}
+			}()
 			_ = sem.Do(t.Context(), 1, func(context.Context) error { panic("boom") })
 			t.Error("the panic was swallowed")
 		}()
