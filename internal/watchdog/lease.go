@@ -19,9 +19,9 @@ type Lease struct {
 	until    time.Time // trust ends
 	next     time.Time // next renewal
 	renew    bool
-	extend   bool // what the attempt under way is for: to renew, or to look after
-	busy     bool // queued for renewal, or being renewed
-	failures int  // renewals that failed since the last confirmation
+	extend   bool    // what the attempt under way is for: to renew, or to look after
+	errand   *errand // set while it is queued for renewal, or being renewed
+	failures int     // renewals that failed since the last confirmation
 	err      error
 	index    int // in the schedule
 	watched  bool
@@ -53,7 +53,7 @@ func (l *Lease) soon(now time.Time) bool {
 }
 
 // waits reports whether the lease waits for its next renewal.
-func (l *Lease) waits() bool { return l.wanted() && !l.busy && l.next.Before(l.until) }
+func (l *Lease) waits() bool { return l.wanted() && l.errand == nil && l.next.Before(l.until) }
 
 // wanted reports whether anything is to be done for the lease.
 func (l *Lease) wanted() bool { return l.renew || l.Guard > 0 }
@@ -88,6 +88,10 @@ type loss struct {
 }
 
 func (l loss) report() { l.lease.Lost(l.reason, l.err) }
+
+// errand is a lease on its way through its shard's queue and an attempt to renew
+// it. [Watchdog.Hand] may change which lease that is.
+type errand struct{ lease *Lease }
 
 // schedule is a heap of leases, the earliest event first.
 type schedule []*Lease

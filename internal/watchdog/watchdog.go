@@ -72,7 +72,7 @@ type Watchdog struct {
 
 	mu      sync.Mutex // guards what follows, and the lower part of every Lease
 	events  schedule
-	queues  map[string][]*Lease // due leases per shard; an entry means that its worker runs
+	queues  map[string][]*errand // due leases per shard; an entry means that its worker runs
 	started bool
 	closed  bool
 }
@@ -82,7 +82,7 @@ func New(config Config) *Watchdog {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Watchdog{
 		config: config, ctx: ctx, cancel: cancel,
-		wake: make(chan struct{}, 1), queues: make(map[string][]*Lease),
+		wake: make(chan struct{}, 1), queues: make(map[string][]*errand),
 	}
 }
 
@@ -142,6 +142,31 @@ func (w *Watchdog) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.remove(l)
+}
+
+// Hand makes to the lease that is watched instead of from: it has the same
+// record in Redis, and its exported fields say the same except whose it is. To
+// takes over the end of trust, whether it is renewed and when next. The answer
+// to a renewal that is under way counts for it. From is not watched any more,
+// as after [Watchdog.Remove].
+//
+// It reports false, and changes nothing, if from was not watched any more or
+// its trust is over.
+func (w *Watchdog) Hand(from, to *Lease) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !from.watched || from.over(time.Now()) {
+		return false
+	}
+	to.until, to.next, to.renew, to.extend = from.until, from.next, from.renew, from.extend
+	to.failures, to.err = from.failures, from.err
+	if to.errand = from.errand; to.errand != nil {
+		to.errand.lease = to
+		from.errand = nil
+	}
+	to.index, to.watched, from.watched = from.index, true, false
+	w.events[to.index] = to
+	return true
 }
 
 // remove must be called with w.mu held.
@@ -240,9 +265,9 @@ func (w *Watchdog) step(now time.Time) (next time.Time) {
 			lost = append(lost, l.overdue())
 			continue
 		}
-		l.busy, renewing = true, true
-		heap.Fix(&w.events, l.index)
+		renewing = true
 		w.enqueue(l)
+		heap.Fix(&w.events, l.index)
 	}
 	w.mu.Unlock()
 	for _, l := range lost {
@@ -255,7 +280,8 @@ func (w *Watchdog) step(now time.Time) (next time.Time) {
 func (w *Watchdog) enqueue(l *Lease) {
 	shard := w.config.Shard(l)
 	queue, running := w.queues[shard]
-	w.queues[shard] = append(queue, l)
+	l.errand = &errand{l}
+	w.queues[shard] = append(queue, l.errand)
 	if !running {
 		w.wg.Go(func() { w.work(shard) })
 	}
@@ -265,7 +291,7 @@ func (w *Watchdog) enqueue(l *Lease) {
 func (w *Watchdog) work(shard string) {
 	for {
 		w.mu.Lock()
-		leases := w.due(shard)
+		errands, leases := w.due(shard)
 		if len(leases) == 0 || w.closed {
 			delete(w.queues, shard)
 			w.mu.Unlock()
@@ -278,24 +304,26 @@ func (w *Watchdog) work(shard string) {
 		ctx, cancel := context.WithTimeoutCause(w.ctx, limit, errAttempt)
 		answers := w.config.Renew(ctx, leases)
 		cancel()
-		w.settle(leases, answers, start)
+		w.settle(errands, answers, start)
 	}
 }
 
 // due empties the queue of a shard, and returns the leases that are still to
 // be renewed, with w.mu held. While they waited behind a slow attempt, some may
 // have been removed or lost; to renew those would only keep others waiting.
-func (w *Watchdog) due(shard string) []*Lease {
-	leases := slices.DeleteFunc(w.queues[shard], func(l *Lease) bool {
+func (w *Watchdog) due(shard string) (errands []*errand, leases []*Lease) {
+	errands = slices.DeleteFunc(w.queues[shard], func(e *errand) bool {
+		l := e.lease
 		if l.watched && l.wanted() {
 			l.extend = l.renew
+			leases = append(leases, l)
 			return false
 		}
-		l.busy = false
+		l.errand = nil
 		return true
 	})
 	w.queues[shard] = nil
-	return leases
+	return errands, leases
 }
 
 var errAttempt = errors.New("the renewal took too long")
@@ -317,12 +345,13 @@ func attemptLimit(now time.Time, leases []*Lease) time.Duration {
 }
 
 // settle takes the answers of one attempt into the table.
-func (w *Watchdog) settle(leases []*Lease, answers []Answer, start time.Time) {
+func (w *Watchdog) settle(errands []*errand, answers []Answer, start time.Time) {
 	var lost []loss
 	w.mu.Lock()
 	now := time.Now()
-	for i, l := range leases {
-		l.busy = false
+	for i, e := range errands {
+		l := e.lease
+		l.errand = nil
 		if !l.watched {
 			continue // removed, or its trust ended, while the attempt ran
 		}
