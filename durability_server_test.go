@@ -96,14 +96,12 @@ func TestRealUnacknowledgedRenewals(t *testing.T) {
 			master := redistest.Single(t)
 			replica := redistest.Replica(t, master)
 			online(t, master, 1)
-			c := mortise.New(open(t, master.Addr(), ""), &mortise.Options{Lease: 3 * time.Second})
+			const lease = 3 * time.Second
+			c := mortise.New(open(t, master.Addr(), ""), &mortise.Options{Lease: lease})
 			defer c.Close()
-			_, durable := mustLock(t, c.Lock("durable").With(within(1, time.Second)), t.Context())
+			acked, durable := mustLock(t, c.Lock("durable").With(within(1, time.Second)), t.Context())
 			plain, ctx := mustLock(t, c.Lock("plain"), t.Context())
-			time.Sleep(4 * time.Second) // renewals are acknowledged
-			if durable.Err() != nil {
-				t.Fatalf("lost while the replica is there: %v", context.Cause(durable))
-			}
+			awaitRenewals(t, lease, acked, plain) // while the replica is there
 			replica.Pause(t)
 			<-durable.Done()
 			if cause := context.Cause(durable); !errors.Is(cause, mortise.ErrLost) || !errors.Is(cause, mortise.ErrNotDurable) {

@@ -115,11 +115,8 @@ func TestRealFencedSpinAndGroupLocksOnACluster(t *testing.T) {
 					})
 				}
 			}
-			time.Sleep(3 * lease)
+			awaitRenewals(t, lease, holds...)
 			for _, h := range holds {
-				if !h.Valid() {
-					t.Errorf("%s lost %s", h.Owner(), h.Name())
-				}
 				mustUnlock(t, h)
 			}
 			waiting.Wait()

@@ -60,6 +60,28 @@ func eachDriver(t *testing.T, f func(t *testing.T, s *redistest.Server, dial fun
 	}
 }
 
+// awaitRenewals waits until each of the holds, which the watchdog renews for
+// lease, was renewed two leases after the renewal, or acquisition, that it
+// stands on now. None may be lost meanwhile.
+func awaitRenewals(t *testing.T, lease time.Duration, holds ...*mortise.Hold) {
+	t.Helper()
+	from := make([]time.Time, len(holds))
+	for i, h := range holds {
+		from[i] = h.Until()
+	}
+	redistest.Eventually(t, "every hold is renewed", func() error {
+		for i, h := range holds {
+			if !h.Valid() {
+				t.Fatalf("%s lost %s: %v", h.Owner(), h.Name(), h.Unlock())
+			}
+			if got := h.Until().Sub(from[i]); got < 2*lease {
+				return fmt.Errorf("%s has %s for %v longer, want %v", h.Owner(), h.Name(), got, 2*lease)
+			}
+		}
+		return nil
+	})
+}
+
 func TestRealExclusion(t *testing.T) {
 	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
 		const clients, goroutines, rounds = 4, 4, 10
