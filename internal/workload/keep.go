@@ -1,0 +1,115 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// takers is how many goroutines take the locks that are kept, and release them.
+const takers = 64
+
+// keep is a run in which locks are taken and kept.
+type keep struct {
+	holds  []Hold
+	each   *Footprint
+	began  time.Time
+	before usage
+}
+
+// startKeep takes spec.N locks, and fails if it cannot have them all.
+func startKeep(ctx context.Context, locker Locker, spec Spec) (*keep, error) {
+	k := &keep{holds: make([]Hold, spec.N)}
+	keys := make([]string, spec.N)
+	for i := range keys {
+		keys[i] = spec.Key + ":" + strconv.Itoa(spec.Process) + ":" + strconv.Itoa(i)
+	}
+	// What the first lock of a client opens is not to be counted.
+	first, err := locker.Lock(ctx, spec.Key+":"+strconv.Itoa(spec.Process))
+	if err == nil {
+		err = first.Unlock()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("workload: a first lock: %w", err)
+	}
+	footing := standing()
+	err = share(spec.N, func(i int) (err error) {
+		k.holds[i], err = locker.Lock(ctx, keys[i])
+		return err
+	})
+	if err != nil {
+		k.release()
+		return nil, fmt.Errorf("workload: take %d locks: %w", spec.N, err)
+	}
+	k.each = footing.each(spec.N)
+	keys[0] = "" // they were to live until here
+	return k, nil
+}
+
+// share calls do for all numbers below n, from several goroutines, until one
+// fails.
+func share(n int, do func(i int) error) error {
+	var (
+		next atomic.Int64
+		mu   sync.Mutex
+		errs []error
+		all  sync.WaitGroup
+	)
+	for range min(takers, n) {
+		all.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := do(i); err != nil {
+					next.Store(int64(n))
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Begin implements [Running].
+func (k *keep) Begin() { k.before, k.began = used(), time.Now() }
+
+// End implements [Running].
+func (k *keep) End(grace time.Duration) *Result {
+	r := &Result{Seconds: time.Since(k.began).Seconds(), Each: k.each}
+	k.before.since(r)
+	for _, h := range k.holds {
+		if v, ok := h.(interface{ Valid() bool }); ok && !v.Valid() {
+			r.Each.Lost++
+		}
+	}
+	released := make(chan error, 1)
+	go func() { released <- k.release() }()
+	select {
+	case err := <-released:
+		if err != nil {
+			r.Failures, r.Failure = 1, err.Error()
+		}
+	case <-time.After(grace):
+		r.Hung = 1
+	}
+	return r
+}
+
+// release releases what is held, up to the first failure.
+func (k *keep) release() error {
+	return share(len(k.holds), func(i int) error {
+		if k.holds[i] == nil {
+			return nil
+		}
+		return k.holds[i].Unlock()
+	})
+}

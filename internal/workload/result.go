@@ -1,0 +1,136 @@
+package workload
+
+// Result is what a run, or several processes of one, measured in the window.
+type Result struct {
+	Seconds float64 `json:"seconds"` // length of the window
+
+	Counts    []int64 `json:"counts,omitempty"` // acquisitions of each goroutine
+	HandOvers int64   `json:"hand_overs"`       // acquisitions by another goroutine than the last holder
+	Across    int64   `json:"across"`           // those among them by another process
+	Overlaps  int64   `json:"overlaps"`         // acquisitions while another was inside, outside the window as well
+	Failures  int64   `json:"failures"`         // errors of Lock and Unlock
+	Failure   string  `json:"failure,omitempty"`
+	Hung      int     `json:"hung"`   // goroutines that did not end when they should
+	Inside    float64 `json:"inside"` // seconds that goroutines held the lock, together
+
+	Waits     Histogram `json:"waits"`      // from asking to having; those that had not ended count as well
+	Gaps      Histogram `json:"gaps"`       // from one's unlock to the next one's lock, in one process
+	AcrossGap Histogram `json:"across_gap"` // the same, to another process
+
+	Mallocs    uint64  `json:"mallocs"`     // heap objects allocated
+	AllocBytes uint64  `json:"alloc_bytes"` // and their size
+	CPU        float64 `json:"cpu"`         // seconds of processor time, 0 where the system does not tell
+
+	Each *Footprint `json:"each,omitempty"` // of [Keep] and [Queued]
+}
+
+// Footprint is what a lock that is kept, or a goroutine that waits, takes.
+type Footprint struct {
+	N          int     `json:"n"`
+	Bytes      float64 `json:"bytes"`      // of heap and stacks for each, its name not included
+	Goroutines float64 `json:"goroutines"` // for each, the one that waits included
+	Lost       int     `json:"lost"`       // locks no longer held at the end of the window
+	Acquired   int     `json:"acquired"`   // waiters that had the lock although it was held
+}
+
+// Merge returns what processes measured together in the same window.
+func Merge(results ...*Result) *Result {
+	sum := &Result{}
+	for _, r := range results {
+		sum.Seconds = max(sum.Seconds, r.Seconds)
+		sum.Counts = append(sum.Counts, r.Counts...)
+		sum.HandOvers += r.HandOvers
+		sum.Across += r.Across
+		sum.Overlaps += r.Overlaps
+		sum.Failures += r.Failures
+		if sum.Failure == "" {
+			sum.Failure = r.Failure
+		}
+		sum.Hung += r.Hung
+		sum.Inside += r.Inside
+		sum.Waits.Merge(&r.Waits)
+		sum.Gaps.Merge(&r.Gaps)
+		sum.AcrossGap.Merge(&r.AcrossGap)
+		sum.Mallocs += r.Mallocs
+		sum.AllocBytes += r.AllocBytes
+		sum.CPU += r.CPU
+		if r.Each != nil {
+			sum.Each = r.Each.plus(sum.Each)
+		}
+	}
+	return sum
+}
+
+func (f *Footprint) plus(other *Footprint) *Footprint {
+	if other == nil {
+		return f
+	}
+	a, b := float64(f.N), float64(other.N)
+	return &Footprint{
+		N:          f.N + other.N,
+		Bytes:      (a*f.Bytes + b*other.Bytes) / (a + b),
+		Goroutines: (a*f.Goroutines + b*other.Goroutines) / (a + b),
+		Lost:       f.Lost + other.Lost,
+		Acquired:   f.Acquired + other.Acquired,
+	}
+}
+
+// Acquisitions returns how often the locks were taken.
+func (r *Result) Acquisitions() (n int64) {
+	for _, c := range r.Counts {
+		n += c
+	}
+	return n
+}
+
+// Starved returns how many goroutines never had the lock.
+func (r *Result) Starved() (n int) {
+	for _, c := range r.Counts {
+		if c == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Jain returns Jain's index of fairness over the goroutines: 1 if all had the
+// lock equally often, 1/n if one of n had it always, 0 if nobody had it.
+func (r *Result) Jain() float64 { return Jain(r.Counts) }
+
+// Jain returns Jain's index of counts.
+func Jain(counts []int64) float64 {
+	var sum, squares float64
+	for _, c := range counts {
+		sum += float64(c)
+		squares += float64(c) * float64(c)
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(counts)) * squares)
+}
+
+// Per returns x per acquisition, 0 if there was none.
+func (r *Result) Per(x float64) float64 {
+	n := r.Acquisitions()
+	if n == 0 {
+		return 0
+	}
+	return x / float64(n)
+}
+
+// PerSecond returns n per second of the window.
+func (r *Result) PerSecond(n int64) float64 {
+	if r.Seconds == 0 {
+		return 0
+	}
+	return float64(n) / r.Seconds
+}
+
+// Utilisation returns the part of the window in which somebody was inside.
+func (r *Result) Utilisation() float64 {
+	if r.Seconds == 0 {
+		return 0
+	}
+	return r.Inside / r.Seconds
+}
