@@ -59,7 +59,7 @@ func durableHandOver(t *testing.T, w *world, replicas []*redistest.Server) {
 	}
 	inner := mustReenter(t, ctx, lock)
 	wantLockedByOther(t, java.state(t, name))
-	time.Sleep(shortLease + shortLease/2) // renewals
+	awaitRenewals(t, hold, shortLease+shortLease/2)
 	if ctx.Err() != nil || java.tryLock(t, name, 0) {
 		t.Fatal("the lock was not kept past its lease")
 	}

@@ -57,16 +57,40 @@ func (w *world) goWaits(t testing.TB, lock taker) <-chan gained {
 	before := w.scripts(t)
 	waiting := lockLater(t.Context(), lock)
 	w.awaitWaiters(t, lock.Name(), 1)
-	redistest.Eventually(t, "Go tried twice", func() error {
-		if tries := w.scripts(t) - before; tries < 2 {
-			return fmt.Errorf("it tried %d times", tries)
-		}
-		return nil
-	})
+	w.awaitTries(t, before, 2)
 	if len(waiting) > 0 {
 		t.Fatalf("Go does not wait for %s, which somebody else holds: %v", lock.Name(), (<-waiting).err)
 	}
 	return waiting
+}
+
+// awaitTries waits until those who wait have tried n times, of either side, since
+// before, which scripts returned. Nobody else may run scripts meanwhile, or it
+// may return early.
+func (w *world) awaitTries(t testing.TB, before, n int) {
+	t.Helper()
+	redistest.Eventually(t, fmt.Sprintf("%d tries", n), func() error {
+		if got := w.scripts(t) - before; got < n {
+			return fmt.Errorf("there were %d", got)
+		}
+		return nil
+	})
+}
+
+// awaitRenewals waits until hold, of a client that renews shortLease, was renewed
+// by a request that was sent later than after from now.
+func awaitRenewals(t testing.TB, hold *mortise.Hold, after time.Duration) {
+	t.Helper()
+	until := time.Now().Add(after + shortLease) // is trusted less long than it lasts
+	redistest.Eventually(t, "a renewal", func() error {
+		if !hold.Valid() {
+			t.Fatalf("the hold was lost: %v", hold.Unlock())
+		}
+		if missing := until.Sub(hold.Until()); missing > 0 {
+			return fmt.Errorf("the lease lacks %v", missing)
+		}
+		return nil
+	})
 }
 
 // receive takes what the channel brings, within patience.

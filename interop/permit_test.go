@@ -170,12 +170,7 @@ func (w *world) permitsAwaited(t testing.TB, sem *mortise.PermitSemaphore) <-cha
 	before := w.scripts(t)
 	waiting := lockLater(t.Context(), permitTaker{sem})
 	of.awaitWaiters(t, sem.Name(), 1)
-	redistest.Eventually(t, "Go tried twice", func() error {
-		if tries := w.scripts(t) - before; tries < 2 {
-			return fmt.Errorf("it tried %d times", tries)
-		}
-		return nil
-	})
+	w.awaitTries(t, before, 2)
 	return waiting
 }
 
@@ -595,12 +590,13 @@ func permitLeaseChanged(t *testing.T, w *world) {
 		return
 	}
 	hold, _ := takePermits(t, sem)
+	changed := time.Now()
 	if !result[bool](t, java.say("updateLeaseTime", hold.Permits()[0], longLease)) {
 		t.Error("Java could not change the lease of Go's permit")
 	}
-	time.Sleep(shortLease / 2) // a renewal has come, and has not cut it
-	if left := time.Until(w.lastEnd(t, name)); left < longLease-shortLease/2-prompt {
-		t.Errorf("Go's permit ends in %v, want %v", left, longLease)
+	awaitRenewals(t, hold, 0)
+	if lasts := w.lastEnd(t, name).Sub(changed); lasts < longLease-prompt {
+		t.Errorf("Go's permit ends %v after the change, want %v: a renewal has cut it", lasts, longLease)
 	}
 	mustUnlock(t, hold)
 }

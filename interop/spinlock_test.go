@@ -79,8 +79,10 @@ func spinExclusion(t *testing.T, w *world) {
 
 var publishCalls = regexp.MustCompile(`cmdstat_s?(?:publish|subscribe):calls=(\d+)`)
 
-// asleep is long enough that both sides pause for as long as they ever do.
-const asleep = 300 * time.Millisecond
+// tries are as many as it takes until both sides pause for as long as they ever
+// do: each pause is twice as long as the one before, from 1 ms to 128 ms. One is
+// to spare for a script that the server did not know, and one for a renewal.
+const tries = 10
 
 func goReleaseIsNoticed(t *testing.T, w *world) {
 	const name = "spin:go-java"
@@ -88,8 +90,9 @@ func goReleaseIsNoticed(t *testing.T, w *world) {
 	var took []time.Duration
 	for range rounds {
 		hold, _ := mustLock(t, lock)
+		before := w.scripts(t)
 		waiting := java.lockLater(name, longLease)
-		time.Sleep(asleep)
+		w.awaitTries(t, before, tries)
 		released := time.Now()
 		mustUnlock(t, hold)
 		took = append(took, waiting.must(t).received.Sub(released))
@@ -104,8 +107,9 @@ func javaReleaseIsNoticed(t *testing.T, w *world) {
 	var took []time.Duration
 	for range rounds {
 		java.lock(t, name, longLease)
+		before := w.scripts(t)
 		waiting := lockLater(t.Context(), lock)
-		time.Sleep(asleep)
+		w.awaitTries(t, before, tries)
 		released := time.Now()
 		java.unlock(t, name)
 		got := mustGain(t, waiting)
@@ -134,12 +138,14 @@ func silentRelease(t *testing.T, w *world) {
 	lock, java := w.lock(w.client(t, shortLease), name), w.thread("holder")
 	for range 3 {
 		hold, _ := mustLock(t, lock)
+		tried := w.scripts(t)
 		waiting := java.lockLater(name, 0)
-		time.Sleep(asleep)
+		w.awaitTries(t, tried, tries)
 		mustUnlock(t, hold)
 		waiting.must(t)
+		tried = w.scripts(t)
 		got := lockLater(t.Context(), lock)
-		time.Sleep(asleep)
+		w.awaitTries(t, tried, tries)
 		java.unlock(t, name)
 		mustUnlock(t, mustGain(t, got).hold)
 	}
