@@ -221,43 +221,38 @@ func TestBarrierSurvivesLostRepliesAndRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, nil)
 		other, g := open(t, s, nil)
-		for _, lost := range []int{1, 2, 3} {
-			for what, set := range map[string]func(f *faults, script string){
-				"replies":  func(f *faults, script string) { f.set(nil, loseReplies(script, lost)) },
-				"requests": func(f *faults, script string) { f.set(loseReplies(script, lost), nil) },
-			} {
-				set(f, "barrier_await")
-				a := arrive(t.Context(), c.Barrier("job", 2))
-				synctest.Wait()
-				set(g, "barrier_await")
-				b := arrive(t.Context(), other.Barrier("job", 2))
-				x, y := <-a, <-b
-				if x.err != nil || y.err != nil || x.index+y.index != 1 || x.after+y.after > 3*time.Second {
-					t.Errorf("with %d lost %s: %+v and %+v, want both to pass", lost, what, x, y)
-				}
+		for _, lost := range losses {
+			lost.set(f, "barrier_await")
+			a := arrive(t.Context(), c.Barrier("job", 2))
+			synctest.Wait()
+			lost.set(g, "barrier_await")
+			b := arrive(t.Context(), other.Barrier("job", 2))
+			x, y := <-a, <-b
+			if x.err != nil || y.err != nil || x.index+y.index != 1 || x.after+y.after > 3*time.Second {
+				t.Errorf("with %v: %+v and %+v, want both to pass", lost, x, y)
+			}
 
-				f.set(nil, nil)
-				g.set(nil, nil)
-				a = arrive(t.Context(), c.Barrier("job", 2))
-				synctest.Wait()
-				set(g, "barrier_reset")
-				if err := other.Barrier("job", 2).Reset(t.Context()); err != nil {
-					t.Errorf("Reset with %d lost %s: %v", lost, what, err)
-				}
-				_ = wantBroken(t, (<-a).err, mortise.BrokenReset)
+			f.set(nil, nil)
+			g.set(nil, nil)
+			a = arrive(t.Context(), c.Barrier("job", 2))
+			synctest.Wait()
+			lost.set(g, "barrier_reset")
+			if err := other.Barrier("job", 2).Reset(t.Context()); err != nil {
+				t.Errorf("Reset with %v: %v", lost, err)
+			}
+			_ = wantBroken(t, (<-a).err, mortise.BrokenReset)
 
-				set(f, "barrier_leave")
-				ctx, cancel := context.WithCancel(t.Context())
-				a, b = arrive(ctx, c.Barrier("job", 3)), arrive(t.Context(), other.Barrier("job", 3))
-				synctest.Wait()
-				cancel()
-				if got := <-a; !errors.Is(got.err, context.Canceled) {
-					t.Error(got.err)
-				}
-				_ = wantBroken(t, (<-b).err, mortise.BrokenLeft)
-				if err := other.Barrier("job", 3).Reset(t.Context()); err != nil {
-					t.Error(err)
-				}
+			lost.set(f, "barrier_leave")
+			ctx, cancel := context.WithCancel(t.Context())
+			a, b = arrive(ctx, c.Barrier("job", 3)), arrive(t.Context(), other.Barrier("job", 3))
+			synctest.Wait()
+			cancel()
+			if got := <-a; !errors.Is(got.err, context.Canceled) {
+				t.Error(got.err)
+			}
+			_ = wantBroken(t, (<-b).err, mortise.BrokenLeft)
+			if err := other.Barrier("job", 3).Reset(t.Context()); err != nil {
+				t.Error(err)
 			}
 		}
 		wantEmpty(t, s)

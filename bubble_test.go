@@ -3,6 +3,7 @@ package mortise_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -152,6 +153,25 @@ func loseReplies(script string, n int) func(context.Context, string) error {
 		}
 		n--
 		return errCut
+	}
+}
+
+// loss is a fault: so many replies to a script, or requests to run it, are lost.
+type loss struct {
+	n    int
+	what string // "replies" or "requests"
+}
+
+var losses = []loss{{1, "replies"}, {2, "replies"}, {3, "replies"}, {1, "requests"}, {2, "requests"}, {3, "requests"}}
+
+func (l loss) String() string { return fmt.Sprintf("%d lost %s", l.n, l.what) }
+
+// set has f lose the next replies or requests of the script.
+func (l loss) set(f *faults, script string) {
+	if l.what == "replies" {
+		f.set(nil, loseReplies(script, l.n))
+	} else {
+		f.set(loseReplies(script, l.n), nil)
 	}
 }
 

@@ -341,42 +341,37 @@ func TestDoubleBarrierSurvivesLostRepliesAndRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, nil)
 		other, g := open(t, s, nil)
-		for _, lost := range []int{1, 2, 3} {
-			for what, set := range map[string]func(f *faults, script string){
-				"replies":  func(f *faults, script string) { f.set(nil, loseReplies(script, lost)) },
-				"requests": func(f *faults, script string) { f.set(loseReplies(script, lost), nil) },
-			} {
-				start := time.Now()
-				set(f, "double_enter")
-				set(g, "double_enter")
-				members := together(t, []*mortise.Client{c, other})
-				if d := time.Since(start); d > 3*time.Second {
-					t.Errorf("with %d lost %s of an entry it took %v", lost, what, d)
-				}
-				set(f, "double_renew")
-				time.Sleep(time.Minute)
-				set(f, "double_leave")
-				set(g, "double_leave")
-				start = time.Now()
-				a, b := leave(t.Context(), members[0].member), leave(t.Context(), members[1].member)
-				if x, y := <-a, <-b; x != nil || y != nil || time.Since(start) > 3*time.Second {
-					t.Errorf("with %d lost %s: %v, %v after %v", lost, what, x, y, time.Since(start))
-				}
+		for _, lost := range losses {
+			start := time.Now()
+			lost.set(f, "double_enter")
+			lost.set(g, "double_enter")
+			members := together(t, []*mortise.Client{c, other})
+			if d := time.Since(start); d > 3*time.Second {
+				t.Errorf("with %v of an entry it took %v", lost, d)
+			}
+			lost.set(f, "double_renew")
+			time.Sleep(time.Minute)
+			lost.set(f, "double_leave")
+			lost.set(g, "double_leave")
+			start = time.Now()
+			a, b := leave(t.Context(), members[0].member), leave(t.Context(), members[1].member)
+			if x, y := <-a, <-b; x != nil || y != nil || time.Since(start) > 3*time.Second {
+				t.Errorf("with %v: %v, %v after %v", lost, x, y, time.Since(start))
+			}
 
-				ctx, cancel := context.WithCancel(t.Context())
-				set(f, "double_quit")
-				quitter := enter(ctx, c.DoubleBarrier("job", 2))
-				synctest.Wait()
-				cancel()
-				if got := <-quitter; !errors.Is(got.err, context.Canceled) {
-					t.Error(got.err)
-				}
-				time.Sleep(3 * time.Second)
-				f.set(nil, nil)
-				g.set(nil, nil)
-				if n := do(t, s, "EXISTS", "job").Int(); n != 0 {
-					t.Errorf("with %d lost %s of giving up, a place is still taken", lost, what)
-				}
+			ctx, cancel := context.WithCancel(t.Context())
+			lost.set(f, "double_quit")
+			quitter := enter(ctx, c.DoubleBarrier("job", 2))
+			synctest.Wait()
+			cancel()
+			if got := <-quitter; !errors.Is(got.err, context.Canceled) {
+				t.Error(got.err)
+			}
+			time.Sleep(3 * time.Second)
+			f.set(nil, nil)
+			g.set(nil, nil)
+			if n := do(t, s, "EXISTS", "job").Int(); n != 0 {
+				t.Errorf("with %v of giving up, a place is still taken", lost)
 			}
 		}
 		wantEmpty(t, s)

@@ -290,47 +290,42 @@ func TestElectionSurvivesLostRepliesAndRequests(t *testing.T) {
 		other, _ := open(t, s, nil)
 		e, rival := c.Election("job"), other.Election("job")
 		number := int64(0)
-		for _, lost := range []int{1, 2, 3} {
-			for what, set := range map[string]func(script string){
-				"replies":  func(script string) { f.set(nil, loseReplies(script, lost)) },
-				"requests": func(script string) { f.set(loseReplies(script, lost), nil) },
-			} {
-				set("election_campaign")
-				number++
-				term, ctx := mustLead(t, e, t.Context(), "here")
-				if term.Token() != number {
-					t.Errorf("with %d lost %s the term is %d, want %d", lost, what, term.Token(), number)
-				}
-				set("election_proclaim")
-				if err := term.Proclaim(t.Context(), "there"); err != nil {
-					t.Errorf("Proclaim with %d lost %s: %v", lost, what, err)
-				}
-				set("election_read")
-				wantLeader(t, e, "there", number)
-				set("lock_renew")
-				time.Sleep(time.Minute)
-				if ctx.Err() != nil {
-					t.Fatalf("lost with %d lost %s of a renewal: %v", lost, what, context.Cause(ctx))
-				}
-				set("election_resign")
-				if err := term.Resign(); err != nil && !errors.Is(err, mortise.ErrUnknownOutcome) {
-					t.Errorf("Resign with %d lost %s: %v, want nil or ErrUnknownOutcome", lost, what, err)
-				}
-				f.set(nil, nil)
-				wantLeader(t, rival, "", 0)
-				number++
-				term, _ = mustLead(t, rival, t.Context(), "")
-				if term.Token() != number {
-					t.Errorf("the term is %d, want %d", term.Token(), number)
-				}
-				set("election_resign")
-				if l, err := e.Depose(t.Context()); (err != nil && !errors.Is(err, mortise.ErrUnknownOutcome)) || (err == nil && l.Term != number) {
-					t.Errorf("Depose with %d lost %s: %+v, %v", lost, what, l, err)
-				}
-				f.set(nil, nil)
-				if err := term.Resign(); !errors.Is(err, mortise.ErrLost) {
-					t.Errorf("Resign of who was deposed: %v, want ErrLost", err)
-				}
+		for _, lost := range losses {
+			lost.set(f, "election_campaign")
+			number++
+			term, ctx := mustLead(t, e, t.Context(), "here")
+			if term.Token() != number {
+				t.Errorf("with %v the term is %d, want %d", lost, term.Token(), number)
+			}
+			lost.set(f, "election_proclaim")
+			if err := term.Proclaim(t.Context(), "there"); err != nil {
+				t.Errorf("Proclaim with %v: %v", lost, err)
+			}
+			lost.set(f, "election_read")
+			wantLeader(t, e, "there", number)
+			lost.set(f, "lock_renew")
+			time.Sleep(time.Minute)
+			if ctx.Err() != nil {
+				t.Fatalf("lost with %v of a renewal: %v", lost, context.Cause(ctx))
+			}
+			lost.set(f, "election_resign")
+			if err := term.Resign(); err != nil && !errors.Is(err, mortise.ErrUnknownOutcome) {
+				t.Errorf("Resign with %v: %v, want nil or ErrUnknownOutcome", lost, err)
+			}
+			f.set(nil, nil)
+			wantLeader(t, rival, "", 0)
+			number++
+			term, _ = mustLead(t, rival, t.Context(), "")
+			if term.Token() != number {
+				t.Errorf("the term is %d, want %d", term.Token(), number)
+			}
+			lost.set(f, "election_resign")
+			if l, err := e.Depose(t.Context()); (err != nil && !errors.Is(err, mortise.ErrUnknownOutcome)) || (err == nil && l.Term != number) {
+				t.Errorf("Depose with %v: %+v, %v", lost, l, err)
+			}
+			f.set(nil, nil)
+			if err := term.Resign(); !errors.Is(err, mortise.ErrLost) {
+				t.Errorf("Resign of who was deposed: %v, want ErrLost", err)
 			}
 		}
 		wantEmpty(t, s)

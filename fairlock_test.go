@@ -87,22 +87,25 @@ func runScript(t *testing.T, s *memredis.Server, source string, keys ...string) 
 	return v
 }
 
+// absentRedissonWaiter puts java:1 into the queue, who does not come.
+func absentRedissonWaiter(t *testing.T, s *memredis.Server) {
+	t.Helper()
+	runScript(t, s, `redis.call('rpush', KEYS[1], 'java:1') redis.call('zadd', KEYS[2], 9e12, 'java:1') return 1`,
+		keyspace.FairQueue("job"), keyspace.FairDeadlines("job"))
+}
+
 func TestFairOrderOverProcesses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		const waiters = 300
-		var clients []*mortise.Client
-		for range 4 {
-			c, _ := open(t, s, nil)
-			clients = append(clients, c)
-		}
-		block := fairly(t, clients[0])
+		cs := clients(t, s, 4, nil)
+		block := fairly(t, cs[0])
 		l := &line{t: t}
 		var want []int
 		for i := range waiters {
-			l.join(t.Context(), clients[i*7%4], i, time.Millisecond)
+			l.join(t.Context(), cs[i*7%4], i, time.Millisecond)
 			want = append(want, i)
 		}
-		if n := len(queueOf(t, clients[0])); n != waiters {
+		if n := len(queueOf(t, cs[0])); n != waiters {
 			t.Errorf("%d are in the queue, want %d", n, waiters)
 		}
 		start := time.Now()
@@ -127,9 +130,7 @@ func TestFairTryLockDoesNotQueueAndDoesNotOvertake(t *testing.T) {
 			t.Errorf("TryLock queued: %v", queue)
 		}
 		mustUnlock(t, block)
-		// A Redisson waiter stands in the queue and does not come.
-		runScript(t, s, `redis.call('rpush', KEYS[1], 'java:1') redis.call('zadd', KEYS[2], 9e12, 'java:1') return 1`,
-			keyspace.FairQueue("job"), keyspace.FairDeadlines("job"))
+		absentRedissonWaiter(t, s)
 		_, _, err := other.FairLock("job").TryLock(t.Context())
 		var held *mortise.HeldError
 		if !errors.Is(err, mortise.ErrLocked) || !errors.As(err, &held) || held.Owner != "java:1" || held.Count != 0 ||
@@ -321,8 +322,7 @@ func TestFairDeadAndLateRedissonWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		block := fairly(t, c)
-		runScript(t, s, `redis.call('rpush', KEYS[1], 'java:1') redis.call('zadd', KEYS[2], 9e12, 'java:1') return 1`,
-			keyspace.FairQueue("job"), keyspace.FairDeadlines("job"))
+		absentRedissonWaiter(t, s)
 		l := &line{t: t}
 		l.join(t.Context(), c, 1, 0)
 		start := time.Now()

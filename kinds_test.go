@@ -163,40 +163,35 @@ func TestEachKindSurvivesLostRepliesAndRequests(t *testing.T) {
 		c, f := open(t, s, nil)
 		other, _ := open(t, s, nil)
 		lock, rival := k.open(c, "job", mortise.LockOptions{}), k.open(other, "job", mortise.LockOptions{})
-		for _, lost := range []int{1, 2, 3} {
-			for what, set := range map[string]func(script string){
-				"replies":  func(script string) { f.set(nil, loseReplies(script, lost)) },
-				"requests": func(script string) { f.set(loseReplies(script, lost), nil) },
+		for _, lost := range losses {
+			for attempt, take := range map[string]func(context.Context) (*mortise.Hold, context.Context, error){
+				"Lock": lock.Lock, "TryLock": lock.TryLock,
 			} {
-				for attempt, take := range map[string]func(context.Context) (*mortise.Hold, context.Context, error){
-					"Lock": lock.Lock, "TryLock": lock.TryLock,
-				} {
-					set(k.acquire)
-					start := time.Now()
-					hold, ctx, err := take(t.Context())
-					if err != nil {
-						t.Fatalf("%s with %d lost %s: %v", attempt, lost, what, err)
-					}
-					if d := time.Since(start); d > time.Second {
-						t.Errorf("%s with %d lost %s took %v", attempt, lost, what, d)
-					}
-					if _, _, err := rival.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
-						t.Errorf("TryLock of another: %v, want ErrLocked", err)
-					}
-					set(k.release)
-					if err := hold.Unlock(); err != nil && !errors.Is(err, mortise.ErrUnknownOutcome) {
-						t.Errorf("Unlock with %d lost %s: %v, want nil or ErrUnknownOutcome", lost, what, err)
-					}
-					if ctx.Err() == nil {
-						t.Error("the context outlived the hold")
-					}
-					f.set(nil, nil)
-					free, _, err := rival.TryLock(t.Context())
-					if err != nil {
-						t.Fatalf("TryLock after %d lost %s: %v", lost, what, err)
-					}
-					mustUnlock(t, free)
+				lost.set(f, k.acquire)
+				start := time.Now()
+				hold, ctx, err := take(t.Context())
+				if err != nil {
+					t.Fatalf("%s with %v: %v", attempt, lost, err)
 				}
+				if d := time.Since(start); d > time.Second {
+					t.Errorf("%s with %v took %v", attempt, lost, d)
+				}
+				if _, _, err := rival.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+					t.Errorf("TryLock of another: %v, want ErrLocked", err)
+				}
+				lost.set(f, k.release)
+				if err := hold.Unlock(); err != nil && !errors.Is(err, mortise.ErrUnknownOutcome) {
+					t.Errorf("Unlock with %v: %v, want nil or ErrUnknownOutcome", lost, err)
+				}
+				if ctx.Err() == nil {
+					t.Error("the context outlived the hold")
+				}
+				f.set(nil, nil)
+				free, _, err := rival.TryLock(t.Context())
+				if err != nil {
+					t.Fatalf("TryLock after %v: %v", lost, err)
+				}
+				mustUnlock(t, free)
 			}
 		}
 		wantEmpty(t, s)
@@ -433,22 +428,7 @@ func TestEachKindWaitsWithoutMessages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := make(chan *mortise.Hold)
-			go func() {
-				hold, _, err := k.open(c, "job", mortise.LockOptions{}).Lock(t.Context())
-				if err != nil {
-					t.Error(err)
-				}
-				got <- hold
-			}()
-			time.Sleep(5 * time.Second)
-			start := time.Now()
-			mustUnlock(t, block)
-			hold := <-got
-			if d := time.Since(start); d > 1100*time.Millisecond {
-				t.Errorf("without messages the waiter noticed the release after %v, want about a second at most", d)
-			}
-			mustUnlock(t, hold)
+			wantNoticed(t, block, 1100*time.Millisecond, k.open(c, "job", mortise.LockOptions{}).Lock)
 		}
 	})
 }

@@ -486,28 +486,23 @@ func TestMultiLockEndsItsWait(t *testing.T) {
 func TestMultiLockSurvivesLostRepliesAndRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, nil)
-		for _, lost := range []int{1, 2, 3} {
-			for what, set := range map[string]func(script string){
-				"replies":  func(script string) { f.set(nil, loseReplies(script, lost)) },
-				"requests": func(script string) { f.set(loseReplies(script, lost), nil) },
-			} {
-				m := multi(c, "a", "b", "c")
-				for _, take := range []func(context.Context) (*mortise.Hold, context.Context, error){m.Lock, m.TryLock} {
-					set("multi_acquire")
-					hold, _, err := take(t.Context())
-					if err != nil {
-						t.Fatalf("with %d lost %s: %v", lost, what, err)
-					}
-					for _, name := range []string{"a", "b", "c"} {
-						wantState(t, c.Lock(name), hold.Owner(), 1)
-					}
-					set("multi_release")
-					if err := hold.Unlock(); err != nil && !errors.Is(err, mortise.ErrUnknownOutcome) {
-						t.Errorf("Unlock with %d lost %s: %v, want nil or ErrUnknownOutcome", lost, what, err)
-					}
-					f.set(nil, nil)
-					wantFree(t, s, "a", "b", "c")
+		for _, lost := range losses {
+			m := multi(c, "a", "b", "c")
+			for _, take := range []func(context.Context) (*mortise.Hold, context.Context, error){m.Lock, m.TryLock} {
+				lost.set(f, "multi_acquire")
+				hold, _, err := take(t.Context())
+				if err != nil {
+					t.Fatalf("with %v: %v", lost, err)
 				}
+				for _, name := range []string{"a", "b", "c"} {
+					wantState(t, c.Lock(name), hold.Owner(), 1)
+				}
+				lost.set(f, "multi_release")
+				if err := hold.Unlock(); err != nil && !errors.Is(err, mortise.ErrUnknownOutcome) {
+					t.Errorf("Unlock with %v: %v, want nil or ErrUnknownOutcome", lost, err)
+				}
+				f.set(nil, nil)
+				wantFree(t, s, "a", "b", "c")
 			}
 		}
 		wantEmpty(t, s)
@@ -742,22 +737,7 @@ func TestMultiLockWaitsWithoutMessages(t *testing.T) {
 		other, _ := open(t, s, nil)
 		for range 3 {
 			block, _ := mustLock(t, other.Lock("b"), t.Context())
-			got := make(chan *mortise.Hold)
-			go func() {
-				hold, _, err := multi(c, "a", "b").Lock(t.Context())
-				if err != nil {
-					t.Error(err)
-				}
-				got <- hold
-			}()
-			time.Sleep(5 * time.Second)
-			start := time.Now()
-			mustUnlock(t, block)
-			hold := <-got
-			if d := time.Since(start); d > 1100*time.Millisecond {
-				t.Errorf("without messages it noticed the release after %v", d)
-			}
-			mustUnlock(t, hold)
+			wantNoticed(t, block, 1100*time.Millisecond, multi(c, "a", "b").Lock)
 		}
 	})
 }

@@ -507,66 +507,61 @@ func TestPermitsSurviveLostRepliesAndRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, nil)
 		sem := c.PermitSemaphore("job")
-		for _, lost := range []int{1, 2, 3} {
-			for what, set := range map[string]func(script string){
-				"replies":  func(script string) { f.set(nil, loseReplies(script, lost)) },
-				"requests": func(script string) { f.set(loseReplies(script, lost), nil) },
-			} {
-				within := func(op string, err error) {
-					t.Helper()
-					if err != nil {
-						t.Fatalf("%s with %d lost %s: %v", op, lost, what, err)
-					}
+		for _, lost := range losses {
+			within := func(op string, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatalf("%s with %v: %v", op, lost, err)
 				}
-				set("permit_set")
-				ok, err := sem.TrySetPermits(t.Context(), 5)
-				if within("TrySetPermits", err); !ok {
-					t.Errorf("TrySetPermits with %d lost %s did not say that it did it", lost, what)
+			}
+			lost.set(f, "permit_set")
+			ok, err := sem.TrySetPermits(t.Context(), 5)
+			if within("TrySetPermits", err); !ok {
+				t.Errorf("TrySetPermits with %v did not say that it did it", lost)
+			}
+			lost.set(f, "permit_set")
+			within("AddPermits", sem.AddPermits(t.Context(), 2))
+			wantPermits(t, sem, 7, 0)
+			lost.set(f, "permit_set")
+			within("SetPermits", sem.SetPermits(t.Context(), 6))
+			for _, n := range []int{1, 4} {
+				lost.set(f, "permit_acquire")
+				hold, ctx, err := sem.With(atOnce(n)).TryAcquire(t.Context())
+				within("TryAcquire", err)
+				wantPermits(t, sem, 6-n, n)
+				lost.set(f, "permit_release")
+				if err := hold.Unlock(); err != nil && (!errors.Is(err, mortise.ErrUnknownOutcome) || lost.what == "requests") {
+					t.Errorf("Unlock with %v: %v", lost, err)
 				}
-				set("permit_set")
-				within("AddPermits", sem.AddPermits(t.Context(), 2))
-				wantPermits(t, sem, 7, 0)
-				set("permit_set")
-				within("SetPermits", sem.SetPermits(t.Context(), 6))
-				for _, n := range []int{1, 4} {
-					set("permit_acquire")
-					hold, ctx, err := sem.With(atOnce(n)).TryAcquire(t.Context())
-					within("TryAcquire", err)
-					wantPermits(t, sem, 6-n, n)
-					set("permit_release")
-					if err := hold.Unlock(); err != nil && (!errors.Is(err, mortise.ErrUnknownOutcome) || what == "requests") {
-						t.Errorf("Unlock with %d lost %s: %v", lost, what, err)
-					}
-					if ctx.Err() == nil {
-						t.Error("the context outlived the hold")
-					}
-					wantPermits(t, sem, 6, 0)
-				}
-				f.set(nil, nil)
-				hold, _ := mustTakePermits(t, sem.With(atOnce(3)))
-				set("permit_extend")
-				ok, err = sem.UpdateLease(t.Context(), hold.Permits()[0], time.Hour)
-				if within("UpdateLease", err); !ok {
-					t.Error("UpdateLease found no permit")
-				}
-				set("permit_inspect")
-				wantPermits(t, sem, 3, 3)
-				set("permit_release")
-				n, err := sem.Release(t.Context(), hold.Permits()...)
-				if within("Release", err); n != 3 {
-					t.Errorf("Release with %d lost %s: %d permits, want 3", lost, what, n)
-				}
-				if err := hold.Unlock(); !errors.Is(err, mortise.ErrLost) {
-					t.Errorf("Unlock of what was released: %v, want ErrLost", err)
+				if ctx.Err() == nil {
+					t.Error("the context outlived the hold")
 				}
 				wantPermits(t, sem, 6, 0)
-				set("permit_delete")
-				ok, err = sem.Delete(t.Context())
-				if within("Delete", err); !ok {
-					t.Errorf("Delete with %d lost %s did not say that it did it", lost, what)
-				}
-				f.set(nil, nil)
 			}
+			f.set(nil, nil)
+			hold, _ := mustTakePermits(t, sem.With(atOnce(3)))
+			lost.set(f, "permit_extend")
+			ok, err = sem.UpdateLease(t.Context(), hold.Permits()[0], time.Hour)
+			if within("UpdateLease", err); !ok {
+				t.Error("UpdateLease found no permit")
+			}
+			lost.set(f, "permit_inspect")
+			wantPermits(t, sem, 3, 3)
+			lost.set(f, "permit_release")
+			n, err := sem.Release(t.Context(), hold.Permits()...)
+			if within("Release", err); n != 3 {
+				t.Errorf("Release with %v: %d permits, want 3", lost, n)
+			}
+			if err := hold.Unlock(); !errors.Is(err, mortise.ErrLost) {
+				t.Errorf("Unlock of what was released: %v, want ErrLost", err)
+			}
+			wantPermits(t, sem, 6, 0)
+			lost.set(f, "permit_delete")
+			ok, err = sem.Delete(t.Context())
+			if within("Delete", err); !ok {
+				t.Errorf("Delete with %v did not say that it did it", lost)
+			}
+			f.set(nil, nil)
 		}
 		wantEmpty(t, s)
 	})

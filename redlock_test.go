@@ -680,22 +680,7 @@ func TestRedlockWaitsWithoutMessages(t *testing.T) {
 		}
 		other := newProcess(t, servers, nil)
 		block, _ := mustRedlock(t, other.redlock(), t.Context())
-		got := make(chan *mortise.Hold)
-		go func() {
-			hold, _, err := mortise.NewRedlock("job", deaf...).Lock(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
-			got <- hold
-		}()
-		time.Sleep(5 * time.Second)
-		start := time.Now()
-		mustUnlock(t, block)
-		hold := <-got
-		if d := time.Since(start); d > 1200*time.Millisecond {
-			t.Errorf("without messages it noticed the release after %v", d)
-		}
-		mustUnlock(t, hold)
+		wantNoticed(t, block, 1200*time.Millisecond, mortise.NewRedlock("job", deaf...).Lock)
 	})
 }
 

@@ -919,42 +919,37 @@ func TestRWLockReaderSurvivesLostRepliesAndRequests(t *testing.T) {
 		other, _ := open(t, s, nil)
 		k, rival := c.RWLock("doc"), other.RWLock("doc")
 		for _, beside := range []bool{false, true} { // another reader
-			for _, lost := range []int{1, 2, 3} {
-				for what, set := range map[string]func(script string){
-					"replies":  func(script string) { f.set(nil, loseReplies(script, lost)) },
-					"requests": func(script string) { f.set(loseReplies(script, lost), nil) },
-				} {
-					var theirs *mortise.Hold
-					others := []any{}
-					if beside {
-						theirs, _ = must(t, rival.Read(), t.Context())
-						others = []any{theirs.Owner(), 1}
-					}
-					set("rw_read_acquire")
-					outer, ctx := must(t, k.Read(), t.Context())
-					wantHolders(t, k, "read", append([]any{outer.Owner(), 1}, others...)...)
-					set("rw_read_reenter")
-					inner, _ := must(t, k.Read(), ctx)
-					wantHolders(t, k, "read", append([]any{outer.Owner(), 2}, others...)...)
-					set("rw_read_renew")
-					time.Sleep(time.Minute)
-					if ctx.Err() != nil {
-						t.Errorf("lost with %d lost %s: %v", lost, what, context.Cause(ctx))
-					}
-					set("rw_read_leave")
-					mustUnlock(t, inner)
-					wantHolders(t, k, "read", append([]any{outer.Owner(), 1}, others...)...)
-					set("rw_read_release")
-					if err := outer.Unlock(); err != nil && !errors.Is(err, mortise.ErrUnknownOutcome) {
-						t.Errorf("Unlock with %d lost %s: %v", lost, what, err)
-					}
-					f.set(nil, nil)
-					if beside {
-						wantHolders(t, k, "read", others...)
-						mustUnlock(t, theirs)
-					}
-					wantHolders(t, k, "")
+			for _, lost := range losses {
+				var theirs *mortise.Hold
+				others := []any{}
+				if beside {
+					theirs, _ = must(t, rival.Read(), t.Context())
+					others = []any{theirs.Owner(), 1}
 				}
+				lost.set(f, "rw_read_acquire")
+				outer, ctx := must(t, k.Read(), t.Context())
+				wantHolders(t, k, "read", append([]any{outer.Owner(), 1}, others...)...)
+				lost.set(f, "rw_read_reenter")
+				inner, _ := must(t, k.Read(), ctx)
+				wantHolders(t, k, "read", append([]any{outer.Owner(), 2}, others...)...)
+				lost.set(f, "rw_read_renew")
+				time.Sleep(time.Minute)
+				if ctx.Err() != nil {
+					t.Errorf("lost with %v: %v", lost, context.Cause(ctx))
+				}
+				lost.set(f, "rw_read_leave")
+				mustUnlock(t, inner)
+				wantHolders(t, k, "read", append([]any{outer.Owner(), 1}, others...)...)
+				lost.set(f, "rw_read_release")
+				if err := outer.Unlock(); err != nil && !errors.Is(err, mortise.ErrUnknownOutcome) {
+					t.Errorf("Unlock with %v: %v", lost, err)
+				}
+				f.set(nil, nil)
+				if beside {
+					wantHolders(t, k, "read", others...)
+					mustUnlock(t, theirs)
+				}
+				wantHolders(t, k, "")
 			}
 		}
 		wantEmpty(t, s)

@@ -160,6 +160,28 @@ func (deafSubscriber) Subscribe(string, bool)               {}
 func (deafSubscriber) Unsubscribe(string, bool)             {}
 func (deafSubscriber) Close() error                         { return nil }
 
+// wantNoticed checks that who waits for what block has notices its release, of
+// which no message tells, within most.
+func wantNoticed(t *testing.T, block *mortise.Hold, most time.Duration, wait func(context.Context) (*mortise.Hold, context.Context, error)) {
+	t.Helper()
+	got := make(chan *mortise.Hold)
+	go func() {
+		hold, _, err := wait(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		got <- hold
+	}()
+	time.Sleep(5 * time.Second)
+	start := time.Now()
+	mustUnlock(t, block)
+	hold := <-got
+	if d := time.Since(start); d > most {
+		t.Errorf("without messages the waiter noticed the release after %v, want %v at most", d, most)
+	}
+	mustUnlock(t, hold)
+}
+
 func TestLostMessageCostsAMomentNotALease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c := mortise.New(deafDriver{s.Driver()}, nil)
@@ -167,22 +189,7 @@ func TestLostMessageCostsAMomentNotALease(t *testing.T) {
 		other, _ := open(t, s, nil)
 		for range 20 {
 			block, _ := mustLock(t, other.Lock("job"), t.Context())
-			got := make(chan *mortise.Hold)
-			go func() {
-				hold, _, err := c.Lock("job").Lock(t.Context())
-				if err != nil {
-					t.Error(err)
-				}
-				got <- hold
-			}()
-			time.Sleep(5 * time.Second)
-			start := time.Now()
-			mustUnlock(t, block)
-			hold := <-got
-			if d := time.Since(start); d > 1100*time.Millisecond {
-				t.Errorf("without messages the waiter noticed the release after %v, want about a second at most", d)
-			}
-			mustUnlock(t, hold)
+			wantNoticed(t, block, 1100*time.Millisecond, c.Lock("job").Lock)
 		}
 	})
 }
@@ -217,23 +224,31 @@ func TestForgedMessagesDoNotMakeAHerd(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		before := f.total()
-		forger := &forgery{Driver: s.Driver()}
-		for range 2000 { // two per millisecond, for a second
-			forger.publish(t, "redisson_lock__channel:{job}", "0")
-			time.Sleep(500 * time.Microsecond)
-		}
-		if n := f.total() - before; n > 220 {
-			t.Errorf("2000 forged messages in a second caused %d attempts, want 200 at most", n)
-		}
+		wantCalmUnderForgery(t, s, f, "redisson_lock__channel:{job}", "0")
 		if err := <-done; !errors.Is(err, mortise.ErrLocked) {
 			t.Errorf("the waiter got %v, want ErrLocked", err)
 		}
-		if err := forger.Close(); err != nil {
-			t.Error(err)
-		}
 		mustUnlock(t, block)
 	})
+}
+
+// wantCalmUnderForgery publishes 2000 forged messages within a second, and
+// checks that they make the client of f, which waits, ask Redis 200 times at
+// most.
+func wantCalmUnderForgery(t *testing.T, s *memredis.Server, f *faults, channel string, payloads ...string) {
+	t.Helper()
+	before := f.total()
+	forger := &forgery{Driver: s.Driver()}
+	for i := range 2000 { // two per millisecond
+		forger.publish(t, channel, payloads[i%len(payloads)])
+		time.Sleep(500 * time.Microsecond)
+	}
+	if n := f.total() - before; n > 220 {
+		t.Errorf("2000 forged messages in a second caused %d attempts, want 200 at most", n)
+	}
+	if err := forger.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 type forgery struct{ driver.Driver }
