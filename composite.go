@@ -56,7 +56,7 @@ func newComposite(parent context.Context, name string, total, need int) *composi
 		c.owner = new(owner)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
-	c.hold = &Hold{of: c, ctx: &holdContext{Context: ctx, of: c}, cancel: cancel}
+	c.hold = &Hold{of: c, base: ctx, cancel: cancel}
 	return c
 }
 

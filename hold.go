@@ -9,13 +9,17 @@ import (
 // Its methods are safe for concurrent use.
 type Hold struct {
 	of      holding
-	renewed bool // the watchdog renews the lease as long as this hold lasts
-	ctx     context.Context
+	renewed bool            // the watchdog renews the lease as long as this hold lasts
+	base    context.Context // what the hold's context makes more of; ends with cancel
 	cancel  context.CancelCauseFunc
 
 	released bool            // guarded by lease.mu
 	fell     func(why error) // idem; see lease.watchFor
+	next     *Hold           // idem; another one of the lease
 }
+
+// context returns the context of the hold.
+func (h *Hold) context() context.Context { return (*holdContext)(h) }
 
 // holding is what a hold stands on. Its methods are safe for concurrent use.
 type holding interface {
@@ -66,7 +70,7 @@ func (h *Hold) Token() int64 { return h.of.fence() }
 // know without asking Redis: it was not released, not lost, and its lease is
 // still trusted. The answer may be out of date when it arrives, if the process
 // is frozen in between; only a fencing token protects against that.
-func (h *Hold) Valid() bool { return h.ctx.Err() == nil || h.of.valid(h) }
+func (h *Hold) Valid() bool { return h.context().Err() == nil || h.of.valid(h) }
 
 // Unlock releases the hold. The last hold of an owner frees the lock in Redis
 // and wakes others who wait for it. The context of the hold ends first.
@@ -92,22 +96,21 @@ func (h *Hold) Unlock() error {
 // holdContext is the context of a hold. It carries the owner, and looks at the
 // clock whenever it is asked: after a freeze, code that checks its context is
 // told that the lease is over even if it runs before the watchdog does.
-type holdContext struct {
-	context.Context
-	of holding
-}
+type holdContext Hold
+
+func (c *holdContext) Deadline() (time.Time, bool) { return c.base.Deadline() }
 
 func (c *holdContext) Err() error {
-	if err := c.Context.Err(); err != nil {
+	if err := c.base.Err(); err != nil {
 		return err
 	}
 	c.of.expire()
-	return c.Context.Err()
+	return c.base.Err()
 }
 
 func (c *holdContext) Done() <-chan struct{} {
 	c.of.expire()
-	return c.Context.Done()
+	return c.base.Done()
 }
 
 func (c *holdContext) Value(key any) any {
@@ -116,5 +119,5 @@ func (c *holdContext) Value(key any) any {
 			return o
 		}
 	}
-	return c.Context.Value(key)
+	return c.base.Value(key)
 }

@@ -23,18 +23,18 @@ type lease struct {
 
 	durability Durability
 
-	// turn is held while a script that changes the count is under way: the
-	// counts are absolute, so their order matters.
-	turn chan struct{}
-
 	mu      sync.Mutex    // guards what follows
-	holds   []*Hold       // not yet released
+	first   Hold          // the one that most leases have
+	holds   *Hold         // those not yet released, linked; the newest first
+	busy    bool          // somebody has the turn: a script that changes the count is under way
+	turn    chan struct{} // closed when the turn is passed; nil if nobody waits for it
 	ended   error         // why it is over; nil while it is trusted
 	longest time.Duration // the longest TTL that Redis was asked for
 	expiry  time.Time     // the key lasts until then at least, by fixed leases
 	token   int64         // the newest fencing token, of a kind that has them
 
 	prev, next *lease // of the same place; guarded by Client.mu
+	sibling    *lease // the next one of the same owner; guarded by owner.mu
 }
 
 // newLease returns the lease that a successful request made.
@@ -42,7 +42,7 @@ func newLease(r *request) *lease {
 	k := r.lock
 	l := &lease{
 		client: k.client, kind: k.kind, place: k.place, owner: r.owner, id: r.id, doubt: r.doubt,
-		longest: k.ttl(), turn: make(chan struct{}, 1), durability: k.options.Durability,
+		longest: k.ttl(), durability: k.options.Durability,
 	}
 	ttl := k.client.options.Lease
 	renewals := k.options
@@ -79,9 +79,11 @@ func (l *lease) end(why error) {
 		return
 	}
 	l.ended = why
-	holds := append([]*Hold(nil), l.holds...)
+	var few [4]*Hold // spares the common case an allocation
+	holds := few[:0]
 	var tell []func(error)
-	for _, h := range holds {
+	for h := l.holds; h != nil; h = h.next {
+		holds = append(holds, h)
 		if h.fell != nil {
 			tell = append(tell, h.fell)
 		}
@@ -138,11 +140,14 @@ func (l *lease) valid(h *Hold) bool {
 
 // hold adds a hold whose context descends from parent.
 func (l *lease) hold(parent context.Context, renewed bool) *Hold {
-	h := &Hold{of: l, renewed: renewed}
 	ctx, cancel := context.WithCancelCause(parent)
-	h.ctx, h.cancel = &holdContext{Context: ctx, of: l}, cancel
 	l.mu.Lock()
-	l.holds = append(l.holds, h)
+	h := &l.first
+	if h.of != nil {
+		h = new(Hold)
+	}
+	*h = Hold{of: l, renewed: renewed, base: ctx, cancel: cancel, next: l.holds}
+	l.holds = h
 	ended := l.ended
 	l.mu.Unlock()
 	if ended != nil {
@@ -163,24 +168,48 @@ func (l *lease) watchFor(h *Hold, fell func(why error)) {
 	}
 }
 
-// take waits for the lease's turn.
+// take waits for the lease's turn. Whoever has it may run a script that changes
+// the count: the counts are absolute, so their order matters.
 func (l *lease) take(ctx context.Context) error {
-	select {
-	case l.turn <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case l.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return contextError(ctx)
-	case <-l.client.done:
-		return ErrClosed
+	for {
+		l.mu.Lock()
+		if !l.busy {
+			l.busy = true
+			l.mu.Unlock()
+			return nil
+		}
+		if l.turn == nil {
+			l.turn = make(chan struct{})
+		}
+		passed := l.turn
+		l.mu.Unlock()
+		select {
+		case <-passed:
+		case <-ctx.Done():
+			return contextError(ctx)
+		case <-l.client.done:
+			return ErrClosed
+		}
 	}
 }
 
-func (l *lease) pass() { <-l.turn }
+func (l *lease) pass() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy = false
+	if l.turn != nil {
+		close(l.turn)
+		l.turn = nil
+	}
+}
+
+// count returns how many holds are left. It must be called with l.mu held.
+func (l *lease) count() (n int) {
+	for h := l.holds; h != nil; h = h.next {
+		n++
+	}
+	return n
+}
 
 // reenter adds a hold to a lease that the owner has. It returns ErrReleased if
 // the lease was released before its turn came.
@@ -209,7 +238,7 @@ func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 		return nil, final(invalid("the lease that is to be re-entered has the durability %v; a re-entry cannot change it to %v", l.durability, d))
 	}
 	l.mu.Lock()
-	count, ttl := len(l.holds)+1, k.ttl()
+	count, ttl := l.count()+1, k.ttl()
 	l.longest = max(l.longest, ttl)
 	l.mu.Unlock()
 	start := time.Now()
@@ -249,7 +278,7 @@ func (l *lease) recount(ctx context.Context) {
 	}
 	defer l.pass()
 	l.mu.Lock()
-	count, ended := len(l.holds), l.ended
+	count, ended := l.count(), l.ended
 	l.mu.Unlock()
 	if count > 0 && ended == nil {
 		_, _ = l.client.call(ctx, l.client.options.RetryFor, func(ctx context.Context) error {
@@ -263,7 +292,7 @@ func (l *lease) recount(ctx context.Context) {
 func (l *lease) keep() {
 	l.mu.Lock()
 	renew := false
-	for _, h := range l.holds {
+	for h := l.holds; h != nil; h = h.next {
 		renew = renew || h.renewed
 	}
 	l.mu.Unlock()
@@ -332,13 +361,13 @@ func (l *lease) whileTrusted() (context.Context, context.CancelFunc) {
 func (l *lease) drop(h *Hold) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, have := range l.holds {
-		if have == h {
-			l.holds = append(l.holds[:i], l.holds[i+1:]...)
+	for at := &l.holds; *at != nil; at = &(*at).next {
+		if *at == h {
+			*at, h.next = h.next, nil
 			break
 		}
 	}
-	return len(l.holds)
+	return l.count()
 }
 
 // bury forgets a lease that was lost, after its last hold was given back. If

@@ -138,7 +138,7 @@ func (k *locker) enter(ctx context.Context, op string, wait bool) (*Hold, contex
 	if err != nil {
 		return nil, ctx, &Error{Op: op, Name: k.name, Err: because(ctx, k.client.because(err))}
 	}
-	return hold, hold.ctx, nil
+	return hold, hold.context(), nil
 }
 
 // because is the meaning of an error for a caller whose client may have been

@@ -164,7 +164,7 @@ func (m *MultiLock) enter(ctx context.Context, op string, wait bool) (*Hold, con
 	at, err := m.take(c, wait)
 	if err == nil {
 		if err = c.form(); err == nil {
-			return c.hold, c.hold.ctx, nil
+			return c.hold, c.hold.context(), nil
 		}
 	}
 	members, _, lost := c.finish(err)
@@ -193,7 +193,7 @@ func (m *MultiLock) take(c *composite, wait bool) (at *locker, err error) {
 		}
 	}
 	for _, k := range m.all {
-		if err := k.ready(c.hold.ctx); err != nil {
+		if err := k.ready(c.hold.context()); err != nil {
 			return k, err
 		}
 	}
@@ -256,10 +256,10 @@ func (m *MultiLock) takeTurns(c *composite, lots []lot) (at *locker, err error) 
 		}
 		c.yield()
 		// Two that are in each other's way must not go on in step.
-		if !at.client.pause(c.hold.ctx, rand.N(time.Millisecond<<min(round, 8))) {
+		if !at.client.pause(c.hold.context(), rand.N(time.Millisecond<<min(round, 8))) {
 			r := &request{}
 			_ = errors.As(err, &r.held)
-			return at, r.ended(c.hold.ctx)
+			return at, r.ended(c.hold.context())
 		}
 		first = refused
 	}
@@ -291,7 +291,7 @@ func (l lot) take(c *composite, wait, keep bool) (at *locker, err error) {
 		}
 	}
 	for _, m := range l {
-		hold, err := m.of.take(c.hold.ctx, wait)
+		hold, err := m.of.take(c.hold.context(), wait)
 		if err == nil {
 			err = c.add(m, hold)
 		}
@@ -320,7 +320,7 @@ var errOneByOne = errors.New("one by one")
 // takeAtOnce takes the locks of a lot with one script. It waits for the one that
 // is in the way.
 func (l lot) takeAtOnce(c *composite, wait, keep bool) (at *locker, err error) {
-	ctx, client := c.hold.ctx, l[0].of.client
+	ctx, client := c.hold.context(), l[0].of.client
 	if err := client.begin(); err != nil {
 		return l[0].of, err
 	}
@@ -371,7 +371,7 @@ func (l lot) granted(c *composite, r *request, first int, hold *Hold) (at *locke
 		m := rest[0]
 		at = m.of
 		other := &request{lock: m.of, owner: r.owner, id: r.id, start: r.start, doubt: r.doubt}
-		if hold, err = other.granted(c.hold.ctx, 0); err == nil {
+		if hold, err = other.granted(c.hold.context(), 0); err == nil {
 			err, rest = c.add(m, hold), rest[1:]
 		}
 	}

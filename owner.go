@@ -10,8 +10,8 @@ import (
 // owner is who holds: a line of work that re-enters its own locks. It travels
 // in the context. In Redis each of its leases has an id of its own.
 type owner struct {
-	mu     sync.Mutex // guards leases
-	leases []*lease   // few: a line of work holds few locks at a time
+	mu     sync.Mutex // guards leases, and lease.sibling
+	leases *lease     // linked, few: a line of work holds few locks at a time
 }
 
 type ownerKey struct{}
@@ -44,7 +44,7 @@ func ownerOf(ctx context.Context) *owner {
 func (o *owner) lease(c *Client, p place) *lease {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, l := range o.leases {
+	for l := o.leases; l != nil; l = l.sibling {
 		if l.client == c && l.place == p {
 			return l
 		}
@@ -53,24 +53,27 @@ func (o *owner) lease(c *Client, p place) *lease {
 }
 
 // all returns the owner's leases.
-func (o *owner) all() []*lease {
+func (o *owner) all() (leases []*lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return append([]*lease(nil), o.leases...)
+	for l := o.leases; l != nil; l = l.sibling {
+		leases = append(leases, l)
+	}
+	return leases
 }
 
 func (o *owner) add(l *lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.leases = append(o.leases, l)
+	l.sibling, o.leases = o.leases, l
 }
 
 func (o *owner) remove(l *lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for i, have := range o.leases {
-		if have == l {
-			o.leases = append(o.leases[:i], o.leases[i+1:]...)
+	for at := &o.leases; *at != nil; at = &(*at).sibling {
+		if *at == l {
+			*at, l.sibling = l.sibling, nil
 			return
 		}
 	}

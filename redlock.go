@@ -131,7 +131,7 @@ func (k *Redlock) enter(ctx context.Context, op string, run func(*canvass, conte
 	if err != nil {
 		return nil, ctx, &Error{Op: op, Name: k.name, Err: err}
 	}
-	return hold, hold.ctx, nil
+	return hold, hold.context(), nil
 }
 
 // sound checks the arguments, before anything is sent.
@@ -212,7 +212,7 @@ func (k *Redlock) closed() (n int) {
 // ask asks one server, and makes what it grants a member of c.
 func (k *Redlock) ask(c *composite, nth int) error {
 	node, patience := k.nodes[nth], k.patience()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.hold.ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.hold.context()), patience)
 	defer cancel()
 	hold, err := node.take(ctx, false)
 	switch {
@@ -238,10 +238,10 @@ func (k *Redlock) mend(c *composite, nth int) {
 		select {
 		case <-timer.C:
 		case <-node.client.done:
-		case <-c.hold.ctx.Done():
+		case <-c.hold.context().Done():
 		}
 		timer.Stop()
-		if c.hold.ctx.Err() != nil || k.ask(c, nth) == nil {
+		if c.hold.context().Err() != nil || k.ask(c, nth) == nil {
 			return
 		}
 		select {
