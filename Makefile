@@ -1,9 +1,9 @@
 # The modules of the workspace, as package patterns.
-PACKAGES := ./... ./cmd/mortise/... ./fencing/sqlexample/...
+PACKAGES := ./... ./cmd/mortise/... ./fencing/sqlexample/... ./bench/...
 GOLANGCI := bin/golangci-lint-2.15.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test cover interop lint fmt tidy
+.PHONY: help demo test cover bench interop lint fmt tidy
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ cover: ## Run all tests and show how much of each package they cover
 	go test -coverpkg=github.com/mortise-go/mortise/... -coverprofile=cover.out $(PACKAGES)
 	go tool cover -func=cover.out | tail -1
 
+bench: ## Compare with other locks on this machine, in about 15 minutes; the report goes to bench/out
+	@scripts/need.sh redis
+	go run ./bench $(ARGS)
+
 interop: ## Run the tests against real Redisson; installs Java and Maven if they are missing
 	@scripts/need.sh redis cc java maven
 	@interop/run.sh
@@ -28,16 +32,19 @@ lint: $(GOLANGCI) ## Check formatting, vet, import arrows and a few linters
 	$(GOLANGCI) run ./...
 	cd cmd/mortise && ../../$(GOLANGCI) run ./...
 	cd fencing/sqlexample && ../../$(GOLANGCI) run ./...
+	cd bench && ../$(GOLANGCI) run ./...
 
 fmt: $(GOLANGCI) ## Format the code
 	$(GOLANGCI) fmt ./...
 	cd cmd/mortise && ../../$(GOLANGCI) fmt ./...
 	cd fencing/sqlexample && ../../$(GOLANGCI) fmt ./...
+	cd bench && ../$(GOLANGCI) fmt ./...
 
 tidy: ## Tidy the go.mod of each module
 	go mod tidy
 	scripts/tidy.sh cmd/mortise
 	scripts/tidy.sh fencing/sqlexample
+	scripts/tidy.sh bench
 
 $(GOLANGCI):
 	GOWORK=off GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

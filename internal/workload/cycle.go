@@ -10,7 +10,6 @@ import (
 
 // cycle is a run of goroutines that take and release locks.
 type cycle struct {
-	locker Locker
 	spec   Spec
 	gate   *Gate
 	epoch  time.Time
@@ -34,8 +33,9 @@ const (
 // a goroutine that hangs never does: mu guards it then.
 type cyclist struct {
 	*cycle
-	id  uint64
-	key string
+	id     uint64
+	key    string
+	locker Locker
 
 	waiting atomic.Int64 // since when, by the epoch; 0: it does not wait
 	done    atomic.Bool
@@ -58,11 +58,14 @@ func startCycle(ctx context.Context, locker Locker, spec Spec, gate *Gate) *cycl
 	if gate == nil {
 		gate = &Gate{}
 	}
-	c := &cycle{locker: locker, spec: spec, gate: gate, epoch: epoch(), ended: make(chan struct{})}
+	c := &cycle{spec: spec, gate: gate, epoch: epoch(), ended: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	var running, ready sync.WaitGroup
 	for i := range spec.N {
-		a := &cyclist{cycle: c, id: actor(spec.Process, i), key: spec.key(i)}
+		a := &cyclist{cycle: c, id: actor(spec.Process, i), key: spec.key(i), locker: locker}
+		if n, ok := locker.(Namer); ok {
+			a.locker = n.Of(a.key)
+		}
 		c.actors = append(c.actors, a)
 		ready.Add(1)
 		running.Go(func() {

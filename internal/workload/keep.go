@@ -21,15 +21,16 @@ type keep struct {
 	before usage
 }
 
-// startKeep takes spec.N locks, and fails if it cannot have them all.
+// startKeep takes spec.N locks, and fails if it cannot have them all. If the
+// lock is Shared there is one, and N must be 1.
 func startKeep(ctx context.Context, locker Locker, spec Spec) (*keep, error) {
 	k := &keep{holds: make([]Hold, spec.N)}
 	keys := make([]string, spec.N)
 	for i := range keys {
-		keys[i] = spec.Key + ":" + strconv.Itoa(spec.Process) + ":" + strconv.Itoa(i)
+		keys[i] = spec.key(i)
 	}
 	// What the first lock of a client opens is not to be counted.
-	first, err := locker.Lock(ctx, spec.Key+":"+strconv.Itoa(spec.Process))
+	first, err := locker.Lock(ctx, spec.Key+":first:"+strconv.Itoa(spec.Process))
 	if err == nil {
 		err = first.Unlock()
 	}

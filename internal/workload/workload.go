@@ -21,6 +21,13 @@ type Locker interface {
 	Lock(ctx context.Context, key string) (Hold, error)
 }
 
+// Namer is a Locker whose users keep something for each lock. Goroutines that
+// take the same lock again and again ask for it once.
+type Namer interface {
+	// Of returns what takes the lock called key.
+	Of(key string) Locker
+}
+
 // Hold is a lock that is held. If it also has a method Valid() bool, that tells
 // whether it still is.
 type Hold interface {

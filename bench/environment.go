@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mortise-go/mortise/bench/peer"
+	"github.com/mortise-go/mortise/bench/report"
+	"github.com/mortise-go/mortise/bench/rig"
+)
+
+// newRecord returns the record of a run that begins now.
+func newRecord(loads []*load) *report.Record {
+	r := &report.Record{Began: time.Now().UTC().Truncate(time.Second), Environment: environment()}
+	for _, l := range loads {
+		r.Cases = append(r.Cases, l.Case)
+	}
+	for _, s := range peer.Systems() {
+		if !slices.ContainsFunc(loads, func(l *load) bool { return slices.Contains(l.systems, s.Name) }) {
+			continue
+		}
+		if s.Available != nil {
+			if err := s.Available(); err != nil {
+				r.Missing = append(r.Missing, fmt.Sprintf("%s: %v", s.Name, err))
+				continue
+			}
+		}
+		r.Systems = append(r.Systems, report.System{Name: s.Name, Version: version(s), Settings: s.Settings, Limit: s.Limit})
+	}
+	return r
+}
+
+func environment() report.Environment {
+	return report.Environment{
+		CPU:     field("/proc/cpuinfo", "model name"),
+		Cores:   runtime.NumCPU(),
+		Memory:  field("/proc/meminfo", "MemTotal"),
+		Kernel:  kernel(),
+		Go:      runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
+		Redis:   output(rig.RedisProgram(), "--version"),
+		Mortise: output("git", "describe", "--always", "--dirty"),
+		Load:    firstWord("/proc/loadavg"),
+		Pinned:  rig.CanPin,
+	}
+}
+
+// version returns the version of what a system is made of.
+func version(s *peer.System) string {
+	if s.Version != nil {
+		return s.Version()
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range info.Deps {
+		if m.Path == s.Module {
+			return m.Path + " " + m.Version
+		}
+	}
+	return s.Module
+}
+
+// field returns the value of the first line "name: value" of a file, empty if
+// there is none.
+func field(path, name string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func firstWord(path string) string {
+	text, _ := os.ReadFile(path) // what a system does not tell stays empty
+	word, _, _ := strings.Cut(string(text), " ")
+	return word
+}
+
+func kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
+}
+
+// output returns what a program says, empty if it cannot be run.
+func output(program string, args ...string) string {
+	text, err := exec.Command(program, args...).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}

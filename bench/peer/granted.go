@@ -1,0 +1,142 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/mortise-go/mortise/internal/workload"
+)
+
+var queueGranted = &System{
+	Name:     "limit: granted",
+	Module:   "github.com/redis/rueidis",
+	Settings: "a list in Redis; the release makes its first the owner and tells it; no care for who is gone; rueidis",
+	Limit:    true,
+	Open:     openGranted,
+}
+
+// KEYS[1] is the lock and KEYS[2] the queue for it. ARGV[1] is the id of who
+// asks, the channel of its process in front; ARGV[2] the lease in ms.
+const (
+	grantedAcquire = `if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
+redis.call('rpush', KEYS[2], ARGV[1])
+return 0`
+	grantedRelease = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+local next = redis.call('lpop', KEYS[2])
+if not next then return redis.call('del', KEYS[1]) end
+redis.call('set', KEYS[1], next, 'PX', ARGV[2])
+redis.call('publish', string.sub(next, 1, 36), string.sub(next, 38))
+return 1`
+)
+
+func openGranted(ctx context.Context, addr string) (workload.Locker, func(), error) {
+	client, err := newRueidis(addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	g := &granter{client: client, channel: newID(), waiting: make(map[string]chan struct{})}
+	if g.acquire, err = loadRaw(ctx, client, grantedAcquire); err == nil {
+		g.release, err = loadRaw(ctx, client, grantedRelease)
+	}
+	if err == nil {
+		err = g.listen(ctx)
+	}
+	if err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return g, client.Close, nil
+}
+
+// granter takes locks that are granted by the one who had them before.
+type granter struct {
+	client           rueidis.Client
+	acquire, release rawScript
+	channel          string
+
+	mu      sync.Mutex // guards what follows
+	serial  int
+	waiting map[string]chan struct{}
+}
+
+// listen subscribes to the channel of this process, until the client closes.
+func (g *granter) listen(ctx context.Context) error {
+	confirmed := make(chan struct{})
+	var once sync.Once
+	hooked := rueidis.WithOnSubscriptionHook(context.Background(), func(rueidis.PubSubSubscription) {
+		once.Do(func() { close(confirmed) })
+	})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- g.client.Receive(hooked, g.client.B().Subscribe().Channel(g.channel).Build(), g.grant)
+	}()
+	select {
+	case <-confirmed:
+		return nil
+	case err := <-ended:
+		return fmt.Errorf("subscribe: %w", err)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(10 * time.Second):
+		return fmt.Errorf("subscribe: no answer")
+	}
+}
+
+func (g *granter) grant(m rueidis.PubSubMessage) {
+	g.mu.Lock()
+	mine := g.waiting[m.Message]
+	g.mu.Unlock()
+	if mine != nil {
+		mine <- struct{}{}
+	}
+}
+
+func (g *granter) Lock(ctx context.Context, key string) (workload.Hold, error) {
+	return g.Of(key).Lock(ctx, key)
+}
+
+// Of implements [workload.Namer].
+func (g *granter) Of(key string) workload.Locker {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.serial++
+	serial := strconv.Itoa(g.serial)
+	q := &grantee{
+		granter: g,
+		keys:    []string{key, "queue:" + key},
+		args:    []string{strings.Join([]string{g.channel, serial}, ":"), rawLease},
+		mine:    make(chan struct{}, 1),
+	}
+	g.waiting[serial] = q.mine
+	return q
+}
+
+// grantee is one who asks for a lock again and again, and its hold.
+type grantee struct {
+	*granter
+	keys, args []string
+	mine       chan struct{}
+}
+
+func (q *grantee) Lock(ctx context.Context, _ string) (workload.Hold, error) {
+	n, err := q.acquire.run(ctx, q.keys, q.args)
+	if err != nil || n == 1 {
+		return q, err
+	}
+	select {
+	case <-q.mine:
+		return q, nil
+	case <-ctx.Done(): // what stands in the queue stays there: nothing is asked for after this
+		return nil, ctx.Err()
+	}
+}
+
+func (q *grantee) Unlock() error {
+	return done(q.release.run(context.Background(), q.keys, q.args))
+}

@@ -1,0 +1,89 @@
+package peer
+
+import (
+	"context"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/bench/rig"
+	"github.com/mortise-go/mortise/driver"
+	mortisegoredis "github.com/mortise-go/mortise/driver/goredis"
+	mortiserueidis "github.com/mortise-go/mortise/driver/rueidis"
+	"github.com/mortise-go/mortise/internal/workload"
+)
+
+const module = "github.com/mortise-go/mortise"
+
+var mortiseRueidis = &System{
+	Name:     "mortise/rueidis",
+	Module:   module,
+	Settings: "Lock with its defaults: 30 s, renewed every 10 s; rueidis with its own",
+	Renews:   true,
+	Open:     openMortise(wrapRueidis, (*mortise.Client).Lock),
+}
+
+var mortiseGoredis = &System{
+	Name:     "mortise/go-redis",
+	Module:   module,
+	Settings: "Lock with its defaults: 30 s, renewed every 10 s; go-redis with its own",
+	Renews:   true,
+	Open:     openMortise(wrapGoredis, (*mortise.Client).Lock),
+}
+
+var fairRueidis = &System{
+	Name:     "mortise fair",
+	Module:   module,
+	Settings: "FairLock with its defaults; rueidis with its own",
+	Renews:   true,
+	Open:     openMortise(wrapRueidis, (*mortise.Client).FairLock),
+}
+
+func wrapRueidis(addr string) (driver.Driver, func(), error) {
+	client, err := newRueidis(addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	return mortiserueidis.Wrap(client), client.Close, nil
+}
+
+func wrapGoredis(addr string) (driver.Driver, func(), error) {
+	client := newGoredis(addr)
+	return mortisegoredis.Wrap(client), func() { client.Close() }, nil
+}
+
+// locks is a kind of lock of mortise.
+type locks interface {
+	Lock(ctx context.Context) (*mortise.Hold, context.Context, error)
+}
+
+func openMortise[L locks](wrap func(addr string) (driver.Driver, func(), error), of func(*mortise.Client, string) L) rig.Open {
+	return func(_ context.Context, addr string) (workload.Locker, func(), error) {
+		d, end, err := wrap(addr)
+		if err != nil {
+			return nil, nil, err
+		}
+		client := mortise.New(d, nil)
+		locker := mortiseLocker[L]{func(key string) L { return of(client, key) }}
+		return locker, func() { client.Close(); end() }, nil
+	}
+}
+
+// mortiseLocker locks with one kind of lock.
+type mortiseLocker[L locks] struct{ of func(key string) L }
+
+func (m mortiseLocker[L]) Lock(ctx context.Context, key string) (workload.Hold, error) {
+	return lock(ctx, m.of(key))
+}
+
+// Of implements [workload.Namer].
+func (m mortiseLocker[L]) Of(key string) workload.Locker {
+	l := m.of(key)
+	return lockFunc(func(ctx context.Context, _ string) (workload.Hold, error) { return lock(ctx, l) })
+}
+
+func lock(ctx context.Context, l locks) (workload.Hold, error) {
+	hold, _, err := l.Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return hold, nil
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/bench/peer"
+	"github.com/mortise-go/mortise/bench/report"
+	"github.com/mortise-go/mortise/internal/workload"
+)
+
+// load is a case and how it is run.
+type load struct {
+	report.Case
+	specs   []workload.Spec
+	beside  int
+	warmup  time.Duration
+	window  time.Duration
+	grace   time.Duration // beyond warmup and window, for what comes before and after
+	rounds  int           // in how many rounds, 0: in all
+	systems []string
+}
+
+// Systems by what they are good for, as their names begin.
+var (
+	raws      = []string{"raw/rueidis", "raw/go-redis"}
+	peers     = []string{"redsync", "redislock", "redislock-5ms", "rueidislock", "etcd", "Redisson"}
+	plain     = []string{"mortise/rueidis", "mortise/go-redis"}
+	fair      = []string{"mortise fair"}
+	contended = join(peers, plain, fair)
+)
+
+func join(lists ...[]string) (all []string) {
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+// The locks of the loads.
+const (
+	ownKeys = "bench:own"
+	oneKey  = "bench:one"
+)
+
+// plan returns all loads. Short ones are for development: they show that
+// everything works, and roughly how it compares.
+func plan(short bool) []*load {
+	w := &windows{warmup: 500 * time.Millisecond, window: 2 * time.Second, period: 12 * time.Second, kept: 100_000, waiters: 10_000}
+	if short {
+		*w = windows{warmup: 200 * time.Millisecond, window: 500 * time.Millisecond, period: 11 * time.Second, kept: 10_000, waiters: 2_000}
+	}
+	var all []*load
+	all = append(all, w.own()...)
+	all = append(all, w.one()...)
+	all = append(all, w.held()...)
+	all = append(all, w.growth(short)...)
+	for _, l := range all {
+		l.Window = l.window.String()
+		if l.grace == 0 {
+			l.grace = 20 * time.Second
+		}
+	}
+	return all
+}
+
+// windows is how long and how much is measured.
+type windows struct {
+	warmup, window, period time.Duration
+	kept, waiters          int
+}
+
+// own returns the loads in which every goroutine has its own lock.
+func (w *windows) own() []*load {
+	own := func(c report.Case, systems ...string) *load {
+		return &load{
+			Case: c, systems: systems, warmup: w.warmup, window: w.window,
+			specs: []workload.Spec{{Kind: workload.Cycle, N: c.Size, Key: ownKeys}},
+		}
+	}
+	everyone := join(raws, []string{"raw/Redisson's format"}, peers, plain)
+	many := join(raws, peers, plain)
+	return []*load{
+		own(report.Case{
+			Name: "W1", Workload: "W1", Size: 1, Pinned: true, Limit: "raw/rueidis",
+			Title: "one goroutine takes and releases its own lock; client and server on one CPU",
+		}, everyone...),
+		own(report.Case{
+			Name: "W2/64", Workload: "W2", Size: 64, Limit: "raw/rueidis",
+			Title: "64 goroutines of one process, each with its own lock",
+		}, many...),
+		own(report.Case{
+			Name: "W2/512", Workload: "W2", Size: 512, Limit: "raw/rueidis",
+			Title: "512 goroutines of one process, each with its own lock",
+		}, many...),
+	}
+}
+
+// one returns the loads in which all contend for one lock.
+func (w *windows) one() []*load {
+	w7 := w.among(report.Case{
+		Name: "W7", Workload: "W7", Size: 8, Limit: "limit: granted",
+		Title: "8 processes contend for one lock, and hold it for 1 ms each time",
+	}, 8, 1, append([]string{"limit: granted"}, contended...))
+	for i := range w7.specs {
+		w7.specs[i].Inside = time.Millisecond
+	}
+	return []*load{
+		w.among(report.Case{
+			Name: "W3/64", Workload: "W3", Size: 64, Limit: "limit: in the process",
+			Title: "64 goroutines of one process contend for one lock",
+		}, 1, 64, append([]string{"limit: in the process", "limit: owner changed"}, contended...)),
+		w.among(report.Case{
+			Name: "W4/16×8", Workload: "W4", Size: 16, Limit: "limit: granted",
+			Title: "16 processes with 8 goroutines each contend for one lock",
+		}, 16, 8, append([]string{"limit: granted", "limit: in the process and granted"}, contended...)),
+		w7,
+	}
+}
+
+// among returns a load of processes whose goroutines contend for one lock.
+func (w *windows) among(c report.Case, processes, goroutines int, systems []string) *load {
+	l := &load{Case: c, systems: systems, warmup: w.warmup, window: w.window}
+	for p := range processes {
+		l.specs = append(l.specs, workload.Spec{Kind: workload.Cycle, N: goroutines, Key: oneKey, Shared: true, Process: p})
+	}
+	return l
+}
+
+// held returns the loads in which locks are held for long.
+func (w *windows) held() []*load {
+	return []*load{
+		w.keep("W5", w.kept, false, append([]string{"rueidislock"}, plain...)...),
+		{
+			Case: report.Case{
+				Name: "W6", Workload: "W6", Size: w.waiters,
+				Title: fmt.Sprintf("%d goroutines of one process wait for a lock that another process holds", w.waiters),
+			},
+			systems: join(peers, plain, fair), rounds: 2,
+			beside: 1, warmup: 2 * time.Second, window: 4 * time.Second, grace: 30 * time.Second,
+			specs: []workload.Spec{
+				{Kind: workload.Keep, N: 1, Key: oneKey, Shared: true},
+				{Kind: workload.Queued, N: w.waiters, Key: oneKey, Shared: true, Process: 1},
+			},
+		},
+	}
+}
+
+// keep returns a load of locks that are held and renewed.
+func (w *windows) keep(name string, n int, growth bool, systems ...string) *load {
+	l := &load{
+		Case: report.Case{
+			Name: name, Workload: "W5", Size: n,
+			Title: fmt.Sprintf("one process holds %d locks, which are renewed", n),
+		},
+		systems: systems, rounds: 2, warmup: w.warmup, window: w.period, grace: 90 * time.Second,
+		specs: []workload.Spec{{Kind: workload.Keep, N: n, Key: ownKeys}},
+	}
+	if growth {
+		l.Growth, l.rounds = "held", 1
+	}
+	return l
+}
+
+// growth returns the series that show how cost grows.
+func (w *windows) growth(short bool) []*load {
+	var all []*load
+	add := func(l *load, growth string) {
+		l.Growth, l.rounds, l.window = growth, 1, w.window/2
+		all = append(all, l)
+	}
+	waiters, processes, queues := []int{8, 512}, []int{2, 4, 8}, []int{10, 100, 1000}
+	if short {
+		waiters, processes, queues = []int{512}, []int{4}, []int{10, 1000}
+	}
+	for _, n := range waiters {
+		add(w.among(report.Case{
+			Name: fmt.Sprintf("W3/%d", n), Workload: "W3", Size: n, Limit: "limit: in the process",
+			Title: fmt.Sprintf("%d goroutines of one process contend for one lock", n),
+		}, 1, n, append([]string{"limit: in the process"}, contended...)), "waiters")
+	}
+	for _, n := range processes {
+		add(w.among(report.Case{
+			Name: fmt.Sprintf("W4/%d×8", n), Workload: "W4", Size: n, Limit: "limit: granted",
+			Title: fmt.Sprintf("%d processes with 8 goroutines each contend for one lock", n),
+		}, n, 8, append([]string{"limit: granted"}, contended...)), "processes")
+	}
+	for _, n := range queues {
+		add(w.among(report.Case{
+			Name: fmt.Sprintf("fair/%d", n), Workload: "fair", Size: n, Limit: "limit: granted",
+			Title: fmt.Sprintf("a queue of %d waiters from two processes", n),
+		}, 2, n/2, []string{"limit: granted", "mortise fair", "Redisson"}), "queue")
+	}
+	if !short {
+		for _, n := range []int{1_000, 10_000} {
+			all = append(all, w.keep(fmt.Sprintf("W5/%d", n), n, true, "rueidislock", "mortise/rueidis"))
+		}
+	}
+	return all
+}
+
+// choose keeps the loads and systems that were asked for; all if nothing was.
+// A system takes part only where it makes sense.
+func choose(all []*load, only, systems []string) ([]*load, error) {
+	var chosen []*load
+	for _, l := range all {
+		if !wanted(only, l.Workload, l.Name) {
+			continue
+		}
+		var names []string
+		for _, name := range l.systems {
+			if wanted(systems, name) && peer.Find(name) != nil {
+				names = append(names, name)
+			}
+		}
+		if l.systems = names; len(names) > 0 {
+			chosen = append(chosen, l)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no load is called %s, with a system called %s", strings.Join(only, " or "), strings.Join(systems, " or "))
+	}
+	return chosen, nil
+}
+
+// wanted reports whether one of names is in list, or list is empty.
+func wanted(list []string, names ...string) bool {
+	for _, w := range list {
+		for _, name := range names {
+			if strings.EqualFold(w, name) {
+				return true
+			}
+		}
+	}
+	return len(list) == 0
+}

@@ -1,0 +1,111 @@
+package report
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mortise-go/mortise/bench/rig"
+)
+
+// Figures are what one trial comes to.
+type Figures struct {
+	Seconds      float64 `json:"seconds"`
+	Acquisitions int64   `json:"acquisitions"`
+	PerSecond    float64 `json:"per_second"`
+	HandOvers    float64 `json:"hand_overs"` // to others, per second
+	Across       float64 `json:"across"`     // to other processes, per second
+	Jain         float64 `json:"jain"`
+	Goroutines   int     `json:"goroutines"`
+	Starved      int     `json:"starved"`
+	Utilisation  float64 `json:"utilisation"`
+
+	Overlaps int64  `json:"overlaps"`
+	Failures int64  `json:"failures"`
+	Failure  string `json:"failure,omitempty"`
+	Hung     int    `json:"hung"`
+
+	WaitP50   time.Duration `json:"wait_p50"`
+	WaitP99   time.Duration `json:"wait_p99"`
+	WaitMax   time.Duration `json:"wait_max"`
+	GapP50    time.Duration `json:"gap_p50"` // unlock to the next one's lock, within a process
+	AcrossP50 time.Duration `json:"across_p50"`
+	AcrossP99 time.Duration `json:"across_p99"`
+
+	Commands    map[string]int64 `json:"commands,omitempty"`
+	Sent        float64          `json:"sent"`         // commands that clients sent, per acquisition
+	Inner       float64          `json:"inner"`        // commands that scripts called, per acquisition
+	SentRate    float64          `json:"sent_rate"`    // per second
+	Allocs      float64          `json:"allocs"`       // per acquisition
+	AllocBytes  float64          `json:"alloc_bytes"`  // per acquisition
+	ClientCPU   float64          `json:"client_cpu"`   // cores
+	ServerCPU   float64          `json:"server_cpu"`   // cores
+	ClientEach  float64          `json:"client_each"`  // µs per acquisition
+	ServerEach  float64          `json:"server_each"`  // µs per acquisition
+	BytesEach   float64          `json:"bytes_each"`   // per lock held, or per waiter
+	RoutinesPer float64          `json:"routines_per"` // goroutines per lock held, or per waiter
+	Lost        int              `json:"lost"`
+	Acquired    int              `json:"acquired"` // by waiters of a lock that was held
+}
+
+// everybody names the commands that clients send whatever system uses them.
+var everybody = []string{
+	"evalsha", "eval", "script|load", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
+	"hello", "auth", "ping", "select", "command", "cluster|slots", "cluster|shards", "client|setinfo", "client|setname",
+	"client|tracking", "client|maint_notifications", "client", "role", "wait", "multi", "exec", "quit",
+}
+
+// Split divides the commands a server has run into those that clients sent and
+// those that scripts called. Sends names what a system's clients send besides
+// what every client does.
+func Split(commands map[string]int64, sends []string) (sent, inner int64) {
+	for name, n := range commands {
+		if slices.Contains(everybody, name) || slices.Contains(sends, name) {
+			sent += n
+		} else {
+			inner += n
+		}
+	}
+	return sent, inner
+}
+
+// NewFigures returns what a trial comes to.
+func NewFigures(o *rig.Outcome, sends []string) *Figures {
+	r := o.Result
+	sent, inner := Split(o.Server.Commands, sends)
+	f := &Figures{
+		Seconds:      r.Seconds,
+		Acquisitions: r.Acquisitions(),
+		PerSecond:    r.PerSecond(r.Acquisitions()),
+		HandOvers:    r.PerSecond(r.HandOvers),
+		Across:       r.PerSecond(r.Across),
+		Jain:         r.Jain(),
+		Goroutines:   len(r.Counts),
+		Starved:      r.Starved(),
+		Utilisation:  r.Utilisation(),
+		Overlaps:     r.Overlaps,
+		Failures:     r.Failures,
+		Failure:      r.Failure,
+		Hung:         r.Hung,
+		WaitP50:      r.Waits.Quantile(0.5),
+		WaitP99:      r.Waits.Quantile(0.99),
+		WaitMax:      r.Waits.Max(),
+		GapP50:       r.Gaps.Quantile(0.5),
+		AcrossP50:    r.AcrossGap.Quantile(0.5),
+		AcrossP99:    r.AcrossGap.Quantile(0.99),
+		Commands:     o.Server.Commands,
+		Sent:         r.Per(float64(sent)),
+		Inner:        r.Per(float64(inner)),
+		Allocs:       r.Per(float64(r.Mallocs)),
+		AllocBytes:   r.Per(float64(r.AllocBytes)),
+		ClientEach:   r.Per(r.CPU * 1e6),
+		ServerEach:   r.Per(o.Server.CPU * 1e6),
+	}
+	if r.Seconds > 0 {
+		f.SentRate = float64(sent) / r.Seconds
+		f.ClientCPU, f.ServerCPU = r.CPU/r.Seconds, o.Server.CPU/r.Seconds
+	}
+	if e := r.Each; e != nil {
+		f.BytesEach, f.RoutinesPer, f.Lost, f.Acquired = e.Bytes, e.Goroutines, e.Lost, e.Acquired
+	}
+	return f
+}

@@ -1,0 +1,85 @@
+// Package report keeps what a run of the benchmark measured, and makes it
+// readable. A stored run is all it needs.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Record is one run of the benchmark.
+type Record struct {
+	Began       time.Time   `json:"began"`
+	Took        float64     `json:"took"` // seconds
+	Environment Environment `json:"environment"`
+	Systems     []System    `json:"systems"`
+	Cases       []Case      `json:"cases"`
+	Samples     []Sample    `json:"samples"`
+	Missing     []string    `json:"missing,omitempty"` // what was not run, and why
+}
+
+// Environment is where it ran.
+type Environment struct {
+	CPU     string `json:"cpu"`
+	Cores   int    `json:"cores"`
+	Memory  string `json:"memory"`
+	Kernel  string `json:"kernel"`
+	Go      string `json:"go"`
+	Redis   string `json:"redis"`
+	Mortise string `json:"mortise"` // revision
+	Load    string `json:"load"`    // of the machine before the run
+	Pinned  bool   `json:"pinned"`  // whether processes can be pinned here
+}
+
+// System is one of those that were compared.
+type System struct {
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Settings string `json:"settings"`
+	Limit    bool   `json:"limit,omitempty"`
+}
+
+// Case is one load that systems were put under.
+type Case struct {
+	Name     string `json:"name"`     // such as W3/64
+	Workload string `json:"workload"` // such as W3
+	Title    string `json:"title"`
+	Growth   string `json:"growth,omitempty"` // what grows in it, if it belongs to a series: waiters, processes, held, queue
+	Size     int    `json:"size"`             // how much
+	Limit    string `json:"limit,omitempty"`  // the system that shows what is possible
+	Pinned   bool   `json:"pinned,omitempty"`
+	Window   string `json:"window"`
+}
+
+// Sample is what one system showed under one load in one round.
+type Sample struct {
+	Case   string `json:"case"`
+	System string `json:"system"`
+	Round  int    `json:"round"` // from 0
+	Error  string `json:"error,omitempty"`
+	*Figures
+}
+
+// Write stores a record.
+func (r *Record) Write(path string) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+// Read returns a stored record.
+func Read(path string) (*Record, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s is not a run of this benchmark: %w", path, err)
+	}
+	return r, nil
+}

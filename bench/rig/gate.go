@@ -1,0 +1,39 @@
+package rig
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mortise-go/mortise/internal/workload"
+)
+
+// newGate makes a file in dir that processes map a gate from.
+func newGate(dir string) (string, error) {
+	path := filepath.Join(dir, "gate")
+	if err := os.WriteFile(path, make([]byte, workload.GateSize), 0o600); err != nil {
+		return "", fmt.Errorf("make the memory that workers share: %w", err)
+	}
+	return path, nil
+}
+
+// mapGate maps the gate that lies in a file. It stays mapped while the process
+// lives. A nil gate belongs to an empty path.
+func mapGate(path string) (*workload.Gate, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("map the memory that workers share: %w", err)
+	}
+	defer f.Close()
+	memory, err := unix.Mmap(int(f.Fd()), 0, workload.GateSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map the memory that workers share: %s: %w", path, err)
+	}
+	return (*workload.Gate)(unsafe.Pointer(unsafe.SliceData(memory))), nil
+}

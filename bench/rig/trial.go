@@ -1,0 +1,166 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/workload"
+)
+
+// Trial is one run of one system under one load: a server and workers that are
+// started for it and stopped after it.
+type Trial struct {
+	System string
+	Server func(pin bool) (Server, error)
+	Worker func() *exec.Cmd
+	Specs  []workload.Spec // what each worker runs
+	Beside int             // so many of the first workers are started first, and not measured
+	Pin    bool            // server and workers share one CPU
+
+	Warmup time.Duration // before the window
+	Window time.Duration
+	Limit  time.Duration // of all; a worker that is not done then has hung, and is killed
+}
+
+// Outcome is what a trial showed.
+type Outcome struct {
+	Result *workload.Result
+	Server Usage // in the window
+}
+
+// stopGrace is how long a worker may take to end when it has nothing to do.
+const stopGrace = 3 * time.Second
+
+// Run runs the trial. Whatever happens, nothing that it started is left.
+func (t *Trial) Run(ctx context.Context) (*Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.Limit)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "mortise-bench")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	gate, err := newGate(dir)
+	if err != nil {
+		return nil, err
+	}
+	server, err := t.Server(t.Pin)
+	if err != nil {
+		return nil, err
+	}
+	defer server.Stop()
+
+	var workers []*Process
+	defer func() {
+		grace := stopGrace
+		if ctx.Err() != nil {
+			grace = 0
+		}
+		each(workers, func(_ int, w *Process) error { w.Stop(grace); return nil })
+	}()
+	for range t.Specs {
+		w, err := Start(t.Worker(), t.Pin)
+		if err != nil {
+			return nil, err
+		}
+		workers = append(workers, w)
+	}
+	err = each(workers, func(i int, w *Process) error {
+		_, err := w.do(ctx, "open", &Order{System: t.System, Addr: server.Addr(), Gate: gate, Spec: t.Specs[i]})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t.measure(ctx, server, workers)
+}
+
+// measure takes workers that are open through the phases of their load.
+func (t *Trial) measure(ctx context.Context, server Server, workers []*Process) (*Outcome, error) {
+	beside, measured := workers[:t.Beside], workers[t.Beside:]
+	for _, part := range [][]*Process{beside, measured} {
+		if _, err := all(ctx, part, "start"); err != nil {
+			return nil, err
+		}
+	}
+	if err := pause(ctx, t.Warmup); err != nil {
+		return nil, err
+	}
+	if _, err := all(ctx, workers, "begin"); err != nil {
+		return nil, err
+	}
+	before, err := server.Usage()
+	if err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, t.Window); err != nil {
+		return nil, err
+	}
+	after, err := server.Usage()
+	if err != nil {
+		return nil, err
+	}
+	results, err := all(ctx, measured, "end")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := all(ctx, beside, "end"); err != nil {
+		return nil, err
+	}
+	return &Outcome{Result: workload.Merge(results...), Server: after.Since(before)}, nil
+}
+
+// do gives a command and awaits its answer.
+func (p *Process) do(ctx context.Context, do string, order *Order) (*workload.Result, error) {
+	if err := p.send(do, order); err != nil {
+		return nil, err
+	}
+	return p.await(ctx, do)
+}
+
+// all gives a command to all workers at the same time.
+func all(ctx context.Context, workers []*Process, do string) ([]*workload.Result, error) {
+	results := make([]*workload.Result, len(workers))
+	err := each(workers, func(i int, w *Process) (err error) {
+		results[i], err = w.do(ctx, do, nil)
+		if err == nil && do == "end" && results[i] == nil {
+			err = errors.New("the worker ended its load without a result")
+		}
+		return err
+	})
+	return results, err
+}
+
+// each calls do for all workers at the same time, and returns what went wrong
+// with the first of them.
+func each(workers []*Process, do func(i int, w *Process) error) error {
+	errs := make([]error, len(workers))
+	var done sync.WaitGroup
+	for i, w := range workers {
+		done.Go(func() { errs[i] = do(i, w) })
+	}
+	done.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return fmt.Errorf("worker %d of %d: %w", i+1, len(workers), err)
+		}
+	}
+	return nil
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
