@@ -15,6 +15,7 @@ type request struct {
 	start time.Time // of the last attempt
 	doubt bool      // an attempt's outcome is not known
 	used  bool      // there is a lease with that id
+	alone bool      // nobody else can act for the owner yet
 	held  refusal   // what was in the way at the last attempt
 }
 
@@ -45,7 +46,7 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 		}
 	}
 	if !c.claim(p) {
-		return r.wait(ctx, c.join(p, r.owner, false))
+		return r.wait(ctx, c.join(p, r.owner, r, false))
 	}
 	hold, err := r.attempt(ctx)
 	if hold != nil || err != nil {
@@ -53,7 +54,7 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 		return hold, err
 	}
 	// Where several may ask at once, none is first: whoever listens stays so.
-	w := c.join(p, r.owner, !p.shared())
+	w := c.join(p, r.owner, r, !p.shared())
 	c.unclaim(p)
 	return r.wait(ctx, w)
 }
@@ -144,7 +145,7 @@ func (r *request) granted(ctx context.Context, token int64) (*Hold, error) {
 	k.client.watchdog.Add(&l.watch, r.start, trust, k.renewed())
 	hold := l.hold(ctx, k.renewed())
 	r.owner.add(l) // siblings may use it from here on
-	if !k.client.granted(l) {
+	if !k.client.granted(l, r.alone) {
 		l.end(ErrClosed)
 		_, _ = k.kind.release(k.client.lingerer, r.id) // else it stands until its time is over
 		return nil, ErrClosed
@@ -162,7 +163,11 @@ const poll = time.Second
 func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 	k := r.lock
 	c := k.client
-	defer c.leave(k.place, w)
+	defer func() {
+		if l := c.leave(k.place, w); l != nil {
+			c.giveBack(l)
+		}
+	}()
 
 	var hints <-chan struct{}
 	var pace pacer
@@ -173,6 +178,12 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 	look := false          // even if a lease of this process is in the way
 	asked := r.held != nil // a moment ago, before queueing
 	for {
+		if l := c.given(w); l != nil {
+			if hold, err := r.receive(ctx, l); hold != nil || err != nil {
+				return hold, err
+			}
+			c.rejoin(k.place, w)
+		}
 		if hold, err := r.reenter(ctx); hold != nil || err != nil {
 			return hold, err
 		}
@@ -181,13 +192,17 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 			return nil, err
 		}
 		head, local := c.turnOf(k.place, w)
-		if !head && (past || c.asks(w)) {
+		if !head && (past || c.asks(w)) && c.setBusy(w, true) {
 			if hold, err := r.attempt(ctx); hold != nil || err != nil {
 				return hold, err
 			}
+			c.setBusy(w, false)
 		}
 		if head && (look || !local) {
 			if !asked {
+				if !c.setBusy(w, true) {
+					continue
+				}
 				hold, err := r.attempt(ctx)
 				if hold != nil {
 					c.admit(k.place)
@@ -195,6 +210,7 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 				if hold != nil || err != nil {
 					return hold, err
 				}
+				c.setBusy(w, false)
 			}
 			asked = false
 			if k.pause != nil {
@@ -202,6 +218,9 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 				refusals++
 			} else {
 				listener := c.listen(k.place, k.kind.channel(), k.hearing())
+				if listener == nil {
+					continue
+				}
 				hints = listener.Hints()
 				if err := listener.Refused(); err != nil {
 					return nil, err

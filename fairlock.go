@@ -152,7 +152,7 @@ func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
 
 	hold, err := r.attempt(ctx)
 	if hold == nil && err == nil {
-		w := c.join(k.place, r.owner, false)
+		w := c.join(k.place, r.owner, nil, false)
 		w.id = r.id
 		hold, err = k.stand(ctx, r, w, ask)
 		c.leave(k.place, w)

@@ -101,7 +101,7 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 			return err
 		}
 		c, p := l.client, place{use: useLatch, name: l.name}
-		w := c.join(p, nil, false)
+		w := c.join(p, nil, nil, false)
 		defer c.leave(p, w)
 		return l.attend(ctx, p, w, keyspace.LatchChannel(l.name), false, func() (open bool, err error) {
 			c.beholding(p)

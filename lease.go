@@ -22,6 +22,8 @@ type lease struct {
 	watch  watchdog.Lease
 
 	durability Durability
+	usual      bool   // it can be handed on inside the process
+	relay      *relay // since it was first; guarded by Client.mu
 
 	mu      sync.Mutex    // guards what follows
 	first   Hold          // the one that most leases have
@@ -43,6 +45,7 @@ func newLease(r *request) *lease {
 	l := &lease{
 		client: k.client, kind: k.kind, place: k.place, owner: r.owner, id: r.id, doubt: r.doubt,
 		longest: k.ttl(), durability: k.options.Durability,
+		usual: k.options.usual(),
 	}
 	ttl := k.client.options.Lease
 	renewals := k.options
@@ -52,6 +55,16 @@ func newLease(r *request) *lease {
 	l.expiry = r.start.Add(k.ttl())
 	l.watch = watchdog.Lease{Key: k.name, Of: l, TTL: ttl, Trust: renewals.trust(ttl), Guard: k.guard, Lost: l.lost}
 	return l
+}
+
+// successor returns what l is for r when it is handed on: the same record.
+func (l *lease) successor(r *request) *lease {
+	n := &lease{
+		client: l.client, kind: r.lock.kind, place: l.place, owner: r.owner, id: l.id, doubt: l.doubt,
+		longest: l.longest, expiry: l.expiry, usual: true, relay: l.relay,
+	}
+	n.watch = watchdog.Lease{Key: l.watch.Key, Of: n, TTL: l.watch.TTL, Trust: l.watch.Trust, Guard: l.watch.Guard, Lost: n.lost}
+	return n
 }
 
 // lost is the watchdog's word that the lease is over.
@@ -306,12 +319,12 @@ func (l *lease) unlock(h *Hold) error {
 		return err
 	}
 	defer l.pass()
+	if rest == 0 {
+		return l.release()
+	}
 	ctx, cancel := l.whileTrusted()
 	defer cancel()
-	if rest > 0 {
-		return l.leave(ctx, rest)
-	}
-	return l.release(ctx)
+	return l.leave(ctx, rest)
 }
 
 // withdraw takes h out of the lease, and returns how many holds are left. If it
@@ -429,8 +442,15 @@ func unreleased(err error) error {
 	return meaning(err)
 }
 
-// release gives the lease back to Redis.
-func (l *lease) release(ctx context.Context) error {
+// release hands the lease on, or gives it back to Redis. The caller has the
+// lease's turn.
+func (l *lease) release() error {
+	if l.client.relay(l) {
+		l.owner.remove(l)
+		return nil
+	}
+	ctx, cancel := l.whileTrusted()
+	defer cancel()
 	if err := l.retire(); err != nil {
 		return err
 	}

@@ -191,7 +191,7 @@ func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
 	}
 	r := &request{lock: k, owner: ownerOf(ctx)}
 	if _, unowned := k.kind.(drawer); unowned || r.owner == nil {
-		r.owner = new(owner)
+		r.owner, r.alone = new(owner), true
 	}
 	hold, err := r.run(ctx, wait)
 	if k, ok := k.kind.(claimant); ok && wait && r.held != nil && !r.doubt && !r.used {

@@ -122,6 +122,10 @@ func (o LockOptions) validate(renewed time.Duration) error {
 	return o.Durability.validate()
 }
 
+// usual reports whether a lease with these options is like that of anybody who
+// asks for nothing special.
+func (o LockOptions) usual() bool { return o.Lease == 0 && o.Margin == 0 && o.Durability.none() }
+
 // trust returns how long a lease is trusted from the start of the attempt that
 // Redis confirmed.
 func (o LockOptions) trust(lease time.Duration) time.Duration {

@@ -42,12 +42,17 @@ func (p place) shared() bool {
 // Everything here is guarded by Client.mu.
 type queue struct {
 	head, tail *waiter
+	length     int
 	listener   *hub.Listener // opened by the first head that was refused
 }
 
 // waiter is one goroutine in a queue.
 type waiter struct {
 	owner      *owner
+	request    *request      // to whom a lease can be handed on; nil if none can
+	queued     bool          // guarded by Client.mu
+	busy       bool          // it asks Redis, so that nothing can be handed to it; idem
+	given      *lease        // which was handed on, so that w is not in the queue any more; idem
 	id         string        // in a queue in Redis
 	since      queueing      // when it took its place there; guarded by Client.mu
 	asked      bool          // to ask for the lock; idem
@@ -77,6 +82,8 @@ func (q *queue) arrange(w *waiter) {
 
 // insert puts w behind before, or first if that is nil.
 func (q *queue) insert(w, before *waiter) {
+	q.length++
+	w.queued = true
 	w.prev, w.next = before, q.head
 	if before != nil {
 		w.next = before.next
@@ -92,6 +99,8 @@ func (q *queue) insert(w, before *waiter) {
 }
 
 func (q *queue) remove(w *waiter) {
+	q.length--
+	w.queued = false
 	if w.prev == nil {
 		q.head = w.next
 	} else {
@@ -140,11 +149,25 @@ func (c *Client) unclaim(p place) {
 }
 
 // join adds a goroutine to the queue for p: at the end, or in front of all
-// who came while it asked.
-func (c *Client) join(p place, o *owner, front bool) *waiter {
-	w := &waiter{owner: o, wake: make(chan struct{}, 1)}
+// who came while it asked. To r, if not nil, a lease can be handed on.
+func (c *Client) join(p place, o *owner, r *request, front bool) *waiter {
+	w := &waiter{owner: o, request: r, wake: make(chan struct{}, 1)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.enqueue(p, w, front)
+	return w
+}
+
+// rejoin puts w in front again after what it was given was lost.
+func (c *Client) rejoin(p place, w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enqueue(p, w, true)
+}
+
+// enqueue puts w into the queue for p. It must be called with c.mu held.
+func (c *Client) enqueue(p place, w *waiter, front bool) {
+	w.busy = false
 	q := c.queues[p]
 	if q == nil {
 		q = &queue{}
@@ -155,25 +178,42 @@ func (c *Client) join(p place, o *owner, front bool) *waiter {
 	} else {
 		q.insert(w, q.tail)
 	}
-	return w
+}
+
+// given returns a lease that was handed to w, once.
+func (c *Client) given(w *waiter) (l *lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, w.given = w.given, nil
+	return l
 }
 
 // leave removes w from the queue for p. If w was the head, the next one is
-// woken to take its place.
-func (c *Client) leave(p place, w *waiter) {
+// woken to take its place, if there is anything to ask for. It returns a lease
+// that was handed to w in vain.
+func (c *Client) leave(p place, w *waiter) (given *lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !w.queued {
+		given, w.given = w.given, nil
+		return given
+	}
 	q := c.queues[p]
 	wasHead := q.head == w
+	if c.dequeue(p, q, w); wasHead && q.head != nil && !c.taken(p) {
+		q.head.signal()
+	}
+	return nil
+}
+
+// dequeue takes w out of q, the queue for p. It must be called with c.mu held.
+func (c *Client) dequeue(p place, q *queue, w *waiter) {
 	q.remove(w)
-	switch {
-	case q.head == nil:
+	if q.head == nil {
 		delete(c.queues, p)
 		if q.listener != nil {
 			q.listener.Close()
 		}
-	case wasHead:
-		q.head.signal()
 	}
 }
 
@@ -183,14 +223,28 @@ func (c *Client) leave(p place, w *waiter) {
 func (c *Client) turnOf(p place, w *waiter) (head, local bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.queues[p].head == w, c.taken(p)
+	q := c.queues[p]
+	return q != nil && q.head == w, c.taken(p)
 }
 
-// listen opens the subscription of the queue for p, unless it is open.
+// setBusy notes that w asks Redis, or has done so. It fails if w was handed a
+// lease before.
+func (c *Client) setBusy(w *waiter, busy bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.busy = busy
+	return w.queued
+}
+
+// listen opens the subscription of the queue for p, unless it is open. It
+// returns nil if there is no queue any more.
 func (c *Client) listen(p place, channel string, kind hub.Kind) *hub.Listener {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[p]
+	if q == nil {
+		return nil
+	}
 	if q.listener == nil {
 		q.listener = c.hub.Listen(channel, kind)
 	}
@@ -199,11 +253,12 @@ func (c *Client) listen(p place, channel string, kind hub.Kind) *hub.Listener {
 
 // granted notes that l is held now. Those who wait for the same lock, or for its
 // other side, on behalf of the same owner are woken: they can enter, or see that
-// they never can. It reports false if the client was closed meanwhile.
+// they never can. An owner that is alone has nobody else yet. It reports false
+// if the client was closed meanwhile.
 //
 // A lease of this client that was thought to be held is not: Redis has given
 // the lock to another one.
-func (c *Client) granted(l *lease) bool {
+func (c *Client) granted(l *lease, alone bool) bool {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -218,9 +273,11 @@ func (c *Client) granted(l *lease) bool {
 		c.keep(l)
 	}
 	l.mu.Unlock()
-	c.tell(l.place, l.owner)
-	if k, ok := l.kind.(sided); ok {
-		c.tell(k.other(), l.owner)
+	if !alone {
+		c.tell(l.place, l.owner)
+		if k, ok := l.kind.(sided); ok {
+			c.tell(k.other(), l.owner)
+		}
 	}
 	c.mu.Unlock()
 	if former != nil {
@@ -296,8 +353,7 @@ func (c *Client) leaseOf(p place, id string) *lease {
 }
 
 // freed notes that l is held no more, and lets the first who waits in this
-// process ask for the lock. This is where a lease will be passed on without
-// Redis.
+// process ask for the lock.
 func (c *Client) freed(l *lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -458,7 +458,7 @@ func (k *Redlock) place() place { return place{useRedlock, k.name} }
 func (v *canvass) wait(ctx context.Context) (*Hold, error) {
 	k := v.k
 	c := k.nodes[0].client
-	w := c.join(k.place(), v.owner, false)
+	w := c.join(k.place(), v.owner, nil, false)
 	defer c.leave(k.place(), w)
 	ears := newEars(k)
 	defer ears.close()

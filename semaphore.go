@@ -232,7 +232,7 @@ func (a *acquisition) run(ctx context.Context, wait bool) error {
 			return a.short
 		}
 	}
-	w := c.join(p, nil, false)
+	w := c.join(p, nil, nil, false)
 	defer c.leave(p, w)
 	return a.attend(ctx, p, w, keyspace.SemaphoreChannel(a.name), asked, func() (bool, error) {
 		a.waiter = cmp.Or(a.waiter, c.newID())
