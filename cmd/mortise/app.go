@@ -87,9 +87,18 @@ func (a *app) url() string {
 // connectLimit is how long to try to reach Redis before giving up.
 const connectLimit = 5 * time.Second
 
-// client connects to Redis. It returns when the server has accepted the
-// connection, when it refused, after connectLimit, or when ctx ends.
+// client returns a client that is connected to Redis.
 func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Client, error) {
+	d, err := a.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return mortise.New(d, &options), nil
+}
+
+// open connects to Redis. It returns when the server has accepted the
+// connection, when it refused, after connectLimit, or when ctx ends.
+func (a *app) open(ctx context.Context) (driver.Driver, error) {
 	opening, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	url := a.url()
@@ -103,7 +112,7 @@ func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Cli
 	if strings.HasPrefix(strings.ToLower(url), "mem:") {
 		a.say("mem:// is an embedded server that ends with this command; it locks nobody else out")
 	}
-	return mortise.New(d, &options), nil
+	return d, nil
 }
 
 // leave closes a client that has done its work: nothing depends on how.

@@ -42,6 +42,7 @@ func rootCommand(a *app) *cobra.Command {
 		showCommand(a),
 		listCommand(a),
 		unlockCommand(a),
+		benchCommand(a),
 		demoCommand(a),
 		serverCommand(a),
 	)

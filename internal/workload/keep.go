@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,12 +11,12 @@ import (
 	"time"
 )
 
-// takers is how many goroutines take the locks that are kept, and release them.
-const takers = 64
+const usualTakers = 64
 
 // keep is a run in which locks are taken and kept.
 type keep struct {
 	holds  []Hold
+	takers int
 	each   *Footprint
 	began  time.Time
 	before usage
@@ -24,7 +25,7 @@ type keep struct {
 // startKeep takes spec.N locks, and fails if it cannot have them all. If the
 // lock is Shared there is one, and N must be 1.
 func startKeep(ctx context.Context, locker Locker, spec Spec) (*keep, error) {
-	k := &keep{holds: make([]Hold, spec.N)}
+	k := &keep{holds: make([]Hold, spec.N), takers: cmp.Or(spec.Takers, usualTakers)}
 	keys := make([]string, spec.N)
 	for i := range keys {
 		keys[i] = spec.key(i)
@@ -38,12 +39,12 @@ func startKeep(ctx context.Context, locker Locker, spec Spec) (*keep, error) {
 		return nil, fmt.Errorf("workload: a first lock: %w", err)
 	}
 	footing := standing()
-	err = share(spec.N, func(i int) (err error) {
+	err = share(k.takers, spec.N, func(i int) (err error) {
 		k.holds[i], err = locker.Lock(ctx, keys[i])
 		return err
 	})
 	if err != nil {
-		k.release()
+		_ = k.release() // why there are not all of them matters more
 		return nil, fmt.Errorf("workload: take %d locks: %w", spec.N, err)
 	}
 	k.each = footing.each(spec.N)
@@ -51,16 +52,16 @@ func startKeep(ctx context.Context, locker Locker, spec Spec) (*keep, error) {
 	return k, nil
 }
 
-// share calls do for all numbers below n, from several goroutines, until one
+// share calls do for all numbers below n, from so many goroutines, until one
 // fails.
-func share(n int, do func(i int) error) error {
+func share(goroutines, n int, do func(i int) error) error {
 	var (
 		next atomic.Int64
 		mu   sync.Mutex
 		errs []error
 		all  sync.WaitGroup
 	)
-	for range min(takers, n) {
+	for range min(goroutines, n) {
 		all.Go(func() {
 			for {
 				i := int(next.Add(1)) - 1
@@ -107,7 +108,7 @@ func (k *keep) End(grace time.Duration) *Result {
 
 // release releases what is held, up to the first failure.
 func (k *keep) release() error {
-	return share(len(k.holds), func(i int) error {
+	return share(k.takers, len(k.holds), func(i int) error {
 		if k.holds[i] == nil {
 			return nil
 		}

@@ -56,6 +56,9 @@ type Spec struct {
 	Shared bool `json:"shared,omitempty"`
 	// Inside is how long each holds the lock, in ns. It sleeps meanwhile.
 	Inside time.Duration `json:"inside,omitempty"`
+	// Takers is how many goroutines take the locks that are kept, and release
+	// them. Default 64.
+	Takers int `json:"takers,omitempty"`
 	// Process tells processes that run the same Spec apart; from 0.
 	Process int `json:"process,omitempty"`
 }

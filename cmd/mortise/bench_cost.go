@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// told is what a server tells of itself.
+type told struct {
+	version string
+	cpu     float64 // seconds of processor time it has used
+	scripts int64   // that clients had it run
+}
+
+// info asks the server; the parts one by one, as servers before Redis 7 want it.
+var info = driver.NewScript("info", `return {redis.call('INFO', 'server'), redis.call('INFO', 'cpu'), redis.call('INFO', 'commandstats')}`)
+
+// ask returns what the server tells of itself, or why it does not. On a
+// cluster it asks one server.
+func (b *bench) ask(ctx context.Context, c *benchClient) (t told, why string) {
+	v, err := c.driver.Eval(ctx, driver.Call{Script: info, Keys: []string{b.prefix + "info"}})
+	if err != nil {
+		if driver.ClassOf(err) == driver.Denied {
+			return t, "the user has no right to INFO"
+		}
+		return t, "INFO failed: " + strings.TrimSuffix(err.Error(), ".")
+	}
+	t.version = field(v.At(0).Str(), "redis_version")
+	for _, part := range []string{"used_cpu_user", "used_cpu_sys"} {
+		seconds, err := strconv.ParseFloat(field(v.At(1).Str(), part), 64)
+		if err != nil {
+			return t, "the server does not tell its processor time"
+		}
+		t.cpu += seconds
+	}
+	stats := field(v.At(2).Str(), "cmdstat_evalsha")
+	calls, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
+	if t.scripts, err = strconv.ParseInt(calls, 10, 64); err != nil {
+		return t, "the server does not tell how many scripts it has run"
+	}
+	return t, ""
+}
+
+// field returns the value of a line of INFO, or "".
+func field(text, name string) string {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// since returns what one script has cost the server, since before.
+func (t told) since(before told, elapsed time.Duration) *costView {
+	return &costView{
+		Version: t.version,
+		Script:  (t.cpu - before.cpu) * 1e6 / float64(max(1, t.scripts-before.scripts)),
+		Busy:    (t.cpu - before.cpu) / elapsed.Seconds(),
+	}
+}

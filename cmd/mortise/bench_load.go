@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/workload"
+)
+
+// benchClient is a client whose commands are counted.
+type benchClient struct {
+	*mortise.Client
+	driver counted
+}
+
+// connect returns a client whose commands count as the benchmark's.
+func (b *bench) connect(ctx context.Context, options mortise.Options) (*benchClient, error) {
+	d, err := b.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := counted{Driver: d, sent: &b.sent}
+	return &benchClient{Client: mortise.New(c, &options), driver: c}, nil
+}
+
+// benchLocker is how a workload uses a client. The first error ends it: what
+// came after would say nothing of what locks cost.
+type benchLocker struct {
+	client *benchClient
+	fail   context.CancelCauseFunc
+}
+
+// Lock implements workload.Locker.
+func (l benchLocker) Lock(ctx context.Context, key string) (workload.Hold, error) {
+	hold, _, err := l.client.Lock(key).Lock(ctx) // the workload looks at the hold
+	if err != nil {
+		if ctx.Err() == nil {
+			l.fail(err)
+		}
+		return nil, err
+	}
+	return benchHold{hold, l.fail}, nil
+}
+
+type benchHold struct {
+	*mortise.Hold
+	fail context.CancelCauseFunc
+}
+
+// Unlock implements workload.Hold.
+func (h benchHold) Unlock() error {
+	err := h.Hold.Unlock()
+	if err != nil {
+		h.fail(err)
+	}
+	return err
+}
+
+// load is what one part of the benchmark does.
+type load struct {
+	spec    workload.Spec // of each client
+	clients []*benchClient
+	warmup  time.Duration
+	window  time.Duration
+}
+
+// outcome is what became of a load.
+type outcome struct {
+	*workload.Result
+	sent    int64 // commands in the window
+	batched int64 // locks that were renewed in the window
+}
+
+// put puts a load on the server, and returns when it is gone.
+func (b *bench) put(ctx context.Context, l load) (outcome, error) {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var gate workload.Gate
+	var running []workload.Running
+	for i, client := range l.clients {
+		l.spec.Process = i
+		run, err := workload.Start(ctx, benchLocker{client, fail}, l.spec, &gate)
+		if err != nil {
+			fail(err)
+			break
+		}
+		running = append(running, run)
+	}
+	pause(ctx, l.warmup)
+	for _, run := range running {
+		run.Begin()
+	}
+	sent, batched := b.sent.commands.Load(), b.sent.batched.Load()
+	pause(ctx, l.window)
+	o := outcome{sent: b.sent.commands.Load() - sent, batched: b.sent.batched.Load() - batched}
+	results := make([]*workload.Result, len(running))
+	var ending sync.WaitGroup
+	for i, run := range running { // together: none goes on while others have stopped
+		ending.Go(func() { results[i] = run.End(benchGrace) })
+	}
+	ending.Wait()
+	if ctx.Err() != nil {
+		return o, context.Cause(ctx)
+	}
+	o.Result = workload.Merge(results...)
+	if o.Hung > 0 {
+		return o, fmt.Errorf("%w: %d goroutines still wait for it after %v", mortise.ErrUnreachable, o.Hung, benchGrace)
+	}
+	if l.spec.Kind == workload.Cycle && o.Acquisitions() == 0 {
+		return o, &exitError{code: exitUnreachable, err: fmt.Errorf("no lock could be taken within %v", rounded(l.window)),
+			hint: "Redis is slow from here. Give it more time: mortise bench --time 2m"}
+	}
+	return o, nil
+}
+
+// benchGrace is how long the goroutines of a load may take to stop.
+const benchGrace = 15 * time.Second
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// ping is a script that does nothing but go there and back.
+var ping = driver.NewScript("ping", "return 1")
+
+// roundTrips measures how long a script takes that does nothing, one after the
+// other.
+func (b *bench) roundTrips(ctx context.Context, c *benchClient, window time.Duration) (*workload.Histogram, error) {
+	call := driver.Call{Script: ping, Keys: []string{b.prefix + "ping"}}
+	if _, err := c.driver.Eval(ctx, call); err != nil { // it may have to be loaded
+		return nil, connectError(err)
+	}
+	var seen workload.Histogram
+	for end := time.Now().Add(window); ; {
+		start := time.Now()
+		if start.After(end) && seen.Count() > 0 {
+			return &seen, nil
+		}
+		if _, err := c.driver.Eval(ctx, call); err != nil {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, connectError(err)
+		}
+		seen.Add(time.Since(start))
+	}
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/workload"
+)
+
+// benchView is what a benchmark has seen, as --json shows it. The names are
+// part of the command's interface.
+type benchView struct {
+	Server      string        `json:"server"`
+	Prefix      string        `json:"prefix"`
+	Concurrency int           `json:"concurrency"`
+	RoundTrip   spreadView    `json:"round_trip"`
+	Alone       cycleView     `json:"alone"`    // one lock that nobody else wants
+	Own         cycleView     `json:"own_keys"` // as many as the concurrency, at a time
+	One         contendedView `json:"one_key"`  // that goroutines of one client want
+	Between     contendedView `json:"clients"`  // that several clients want
+	Held        heldView      `json:"held"`
+	Waiting     waitingView   `json:"waiting"`
+	Cost        *costView     `json:"server_cost,omitempty"`
+	NoCost      string        `json:"no_server_cost,omitempty"` // why there is none
+	Meaning     []string      `json:"meaning"`
+}
+
+// spreadView is how long something takes: half of the times, nearly always, and
+// once.
+type spreadView struct {
+	Half    float64 `json:"p50_ms"`
+	Most    float64 `json:"p99_ms"`
+	Longest float64 `json:"max_ms"`
+}
+
+type cycleView struct {
+	Goroutines int        `json:"goroutines"`
+	Rate       float64    `json:"pairs_per_second"`
+	Commands   float64    `json:"commands_per_pair"`
+	Lock       spreadView `json:"lock"` // how long it takes to have it
+}
+
+type contendedView struct {
+	cycleView
+	Clients   int        `json:"clients"`
+	HandOvers float64    `json:"hand_overs_per_second"` // to another goroutine than the last holder
+	Across    float64    `json:"across_per_second"`     // those among them to another client
+	Gap       spreadView `json:"hand_over"`             // from one client's unlock to another's lock; of one client, inside it
+	Jain      float64    `json:"jain"`                  // over the goroutines
+	Starved   int        `json:"starved"`               // goroutines that never had it
+	Overlaps  int64      `json:"overlaps"`
+}
+
+type heldView struct {
+	Locks   int     `json:"locks"`
+	Lease   int64   `json:"lease_ms"`
+	Rate    float64 `json:"commands_per_second"`
+	Renewed float64 `json:"locks_per_command"`
+	Bytes   float64 `json:"bytes_per_lock"` // here, not in Redis
+}
+
+type waitingView struct {
+	Waiters int     `json:"waiters"`
+	Rate    float64 `json:"commands_per_second"`
+	Bytes   float64 `json:"bytes_per_waiter"` // here, the goroutine included
+}
+
+type costView struct {
+	Version string  `json:"version"`
+	Script  float64 `json:"cpu_us_per_script"`
+	Busy    float64 `json:"cpu_busy"` // part of one processor, with as many locks as the concurrency
+}
+
+func spread(h *workload.Histogram) spreadView {
+	return spreadView{Half: toMillis(h.Quantile(0.5)), Most: toMillis(h.Quantile(0.99)), Longest: toMillis(h.Max())}
+}
+
+func cycleOf(o outcome) cycleView {
+	return cycleView{
+		Goroutines: len(o.Counts), Rate: o.PerSecond(o.Acquisitions()), Commands: o.Per(float64(o.sent)), Lock: spread(&o.Waits),
+	}
+}
+
+func contendedOf(o outcome, clients int) contendedView {
+	gaps := &o.Gaps
+	if clients > 1 {
+		gaps = &o.AcrossGap
+	}
+	return contendedView{
+		cycleView: cycleOf(o), Clients: clients,
+		HandOvers: o.PerSecond(o.HandOvers), Across: o.PerSecond(o.Across), Gap: spread(gaps),
+		Jain: o.Jain(), Starved: o.Starved(), Overlaps: o.Overlaps,
+	}
+}
+
+// conclude says what it means.
+func (b *bench) conclude() error {
+	b.seen.Meaning = b.seen.meaning()
+	if b.json {
+		if err := writeJSON(b.stdout, b.seen); err != nil {
+			return err
+		}
+	}
+	b.print("\nWhat it means:")
+	for _, line := range b.seen.meaning() {
+		b.print("- %s", wrapped(line, 100, "  "))
+	}
+	if n := b.seen.One.Overlaps + b.seen.Between.Overlaps; n > 0 {
+		return &exitError{code: exitOther, err: fmt.Errorf("two had one lock at the same time, %d times", n),
+			hint: "Did somebody delete keys, or did the server lose some (eviction, failover)? If not, please report it."}
+	}
+	return nil
+}
+
+// usualLease is what the meaning is told for: that of a lock that was given none.
+const usualLease = 30 * time.Second
+
+// meaning is what the figures say to somebody who wants to use locks.
+func (v *benchView) meaning() []string {
+	lock := v.Alone.Lock.Half
+	lines := []string{
+		fmt.Sprintf("A lock that nobody else wants costs you %s commands: %s until you have it, and about as long to give it back. "+
+			"Redis and the network take %s for one command, mortise the rest.",
+			figure(v.Alone.Commands), ms(lock), ms(v.RoundTrip.Half)),
+		fmt.Sprintf("%d goroutines that each use a lock of their own share one connection and do %s locks a second together, %s times as many as one.",
+			v.Own.Goroutines, count(v.Own.Rate), figure(ratio(v.Own.Rate, v.Alone.Rate))),
+	}
+	if v.Cost != nil {
+		lines = append(lines, fmt.Sprintf("The server (%s) spends %.0f µs of processor time on a command of mortise, with whatever else it did meanwhile. "+
+			"Redis runs scripts on one processor: at %s locks a second one server, or one shard of a cluster, is full.",
+			v.Cost.Version, v.Cost.Script, count(ratio(1e6, v.Cost.Script*v.Own.Commands))))
+	} else {
+		lines = append(lines, "What a lock costs the server itself is not known: "+v.NoCost+".")
+	}
+	lines = append(lines,
+		fmt.Sprintf("Goroutines of one process hand a lock on among each other, %s times a second with %s commands for each; with %d of them nobody waited longer than %s.",
+			count(v.One.HandOvers), figure(v.One.Commands), v.One.Goroutines, ms(v.One.Lock.Longest)),
+		fmt.Sprintf("Between %d clients it takes %s commands for each time, and %s from one's unlock to another's lock. "+
+			"So 10 ms of work under one lock can be done %s times a second at most, whatever the number of processes.",
+			v.Between.Clients, figure(v.Between.Commands), ms(v.Between.Gap.Half), count(1000/(10+v.Between.Gap.Half))),
+	)
+	renewals := ratio(100_000/(usualLease.Seconds()/3), v.Held.Renewed)
+	held := fmt.Sprintf("One command renews %s locks. At leases of %v, 100 000 held locks would cost this server about %s commands a second", count(v.Held.Renewed), usualLease, count(renewals))
+	lines = append(lines, held+fmt.Sprintf(", and this process %.0f MB.", v.Held.Bytes*100_000/1e6))
+	return append(lines, fmt.Sprintf("%d goroutines of one process that wait for a lock cost the server %s commands a second, all together; more of them cost it no more.",
+		v.Waiting.Waiters, figure(v.Waiting.Rate)))
+}
+
+func toMillis(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }
+
+func fromMillis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// ms is a time in milliseconds as people read it.
+func ms(v float64) string { return figure(v) + " ms" }
+
+// figure is v with as many digits as say something.
+func figure(v float64) string {
+	switch {
+	case v >= 100:
+		return count(v)
+	case v >= 10:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case v >= 1:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case v == 0:
+		return "0"
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// count is a number in groups of three digits, of which two or three count.
+func count(v float64) string {
+	if v < 10 {
+		return figure(v)
+	}
+	unit := math.Pow(10, max(0, math.Floor(math.Log10(v))-2))
+	digits := strconv.FormatFloat(math.Round(v/unit)*unit, 'f', 0, 64)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + " " + digits[i:]
+	}
+	return digits
+}
+
+// ratio is a/b, or 0 if that is not a number.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// wrapped is a text in lines of width bytes at most, all but the first indented.
+func wrapped(text string, width int, indent string) string {
+	var out strings.Builder
+	length := 0
+	for i, word := range strings.Split(text, " ") {
+		if i > 0 && length+1+len(word) > width {
+			out.WriteString("\n" + indent)
+			length = 0
+		} else if i > 0 {
+			out.WriteByte(' ')
+			length++
+		}
+		out.WriteString(word)
+		length += len(word)
+	}
+	return out.String()
+}

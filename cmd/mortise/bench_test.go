@@ -1,0 +1,116 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// Whatever it does when it is told to end, it leaves nothing behind.
+func TestBenchGivesEverythingBackWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	for _, after := range []string{
+		"a round trip", "one lock, one goroutine", "8 locks, 8 goroutines", "one lock, 8 goroutines", "4 clients", "locks held",
+	} {
+		t.Run("after "+after, func(t *testing.T) {
+			s := begin(t, server.Addr(), "bench", "--time", "5s")
+			s.await(t, after)
+			redistest.Eventually(t, "locks are held", func() error {
+				if server.Int(t, "DBSIZE") == 0 {
+					return errors.New("there is no key")
+				}
+				return nil
+			})
+			s.signal(t, syscall.SIGINT)
+			s.wantStatus(t, 130)
+			if keys := server.Must(t, "KEYS", "*"); len(keys.([]any)) > 0 {
+				t.Errorf("%v stay behind", keys)
+			}
+			if text := s.out.text(); !strings.Contains(text, "ended by a signal: interrupt") {
+				t.Errorf("it wrote %q, want that the signal has ended it", text)
+			}
+		})
+	}
+}
+
+// benchmark runs mortise bench with JSON against a server, as user.
+func benchmark(t *testing.T, url string, args ...string) (v benchView) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "mortise", append([]string{"bench", "--time", "5s", "--json"}, args...)...)
+	cmd.Env = append(os.Environ(), "MORTISE_REDIS_URL="+url)
+	var messages strings.Builder
+	cmd.Stderr = &messages
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &v)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, &messages)
+	}
+	return v
+}
+
+func TestBenchCountsWhatTheServerCounts(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	v := benchmark(t, "redis://"+server.Addr())
+	for what, got := range map[string]float64{"alone": v.Alone.Commands, "own keys": v.Own.Commands} {
+		if math.Abs(got-2) > 0.05 {
+			t.Errorf("%s: %.3f commands for a lock and its unlock, want 2", what, got)
+		}
+	}
+	if n := v.One.Overlaps + v.Between.Overlaps; n != 0 {
+		t.Errorf("%d overlaps, want none", n)
+	}
+	if v.Held.Locks < 100 || v.Held.Locks > benchHeld || v.Held.Renewed < 5 || v.Held.Renewed > 100 {
+		t.Errorf("%+v, want 100 to %d locks, of which 5 to 100 are renewed by one command", v.Held, benchHeld)
+	}
+	if v.Waiting.Waiters != benchWaiters || v.Waiting.Rate > 20 {
+		t.Errorf("%+v, want %d waiters who ask hardly ever", v.Waiting, benchWaiters)
+	}
+	if v.Cost == nil || v.NoCost != "" || !strings.HasPrefix(server.Must(t, "INFO", "server").(string), "# Server\r\nredis_version:"+v.Cost.Version) || v.Cost.Script <= 0 {
+		t.Errorf("cost %+v (%s), want what the server tells", v.Cost, v.NoCost)
+	}
+}
+
+// It needs the rights of docs/protocol.md and no others; without that to INFO
+// it says so.
+func TestBenchNeedsTheRightsOfLocksOnly(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```\n(ACL SETUSER .*?)```").FindSubmatch(text)
+	if block == nil {
+		t.Fatal("docs/protocol.md does not show the rights")
+	}
+	server := redistest.Single(t)
+	server.Must(t, strings.Fields(string(block[1]))...)
+	v := benchmark(t, "redis://locks:SECRET@"+server.Addr(), "--prefix", "app:bench:")
+	if v.Cost != nil || !strings.Contains(v.NoCost, "INFO") || !strings.Contains(strings.Join(v.Meaning, " "), v.NoCost) {
+		t.Errorf("cost %+v (%q), want none, and that the right to INFO is missing, in %q", v.Cost, v.NoCost, v.Meaning)
+	}
+	if v.Between.HandOvers == 0 || strings.Contains(v.Server, "SECRET") {
+		t.Errorf("%+v, want hand-overs between clients, and no password", v)
+	}
+}
+
+func TestFiguresAreReadable(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.034: "0.03", 1.26: "1.3", 12.4: "12", 314.2: "314", 21437: "21 400", 1234567: "1 230 000", 999.9: "1 000"} {
+		if got := figure(v); got != want {
+			t.Errorf("figure(%v) = %q, want %q", v, got, want)
+		}
+	}
+}
