@@ -220,101 +220,96 @@ func TestRealBarriersOfProcesses(t *testing.T) {
 // On a cluster all keys of an object share a slot, messages travel on every
 // shard, and slots may move.
 func TestRealClusterElectionsAndBarriers(t *testing.T) {
-	set := redistest.Cluster(t, 0)
-	for name, open := range clusterDialers {
-		t.Run(name, func(t *testing.T) {
-			var cs []*mortise.Client
-			for range 2 {
-				c := mortise.New(open(t, set.Addrs()), &mortise.Options{Lease: 3 * time.Second})
-				t.Cleanup(func() { _ = c.Close() })
-				cs = append(cs, c)
-			}
-			for i, master := range set.Masters {
-				key := set.KeyOn(t, master, fmt.Sprint(name, "election", i))
-				ctx, cancel := context.WithCancel(t.Context())
-				var observing sync.WaitGroup
-				seen := make(chan mortise.Leader, 100)
-				observing.Go(func() {
-					for l, err := range cs[1].Election(key).Observe(ctx) {
-						if err == nil {
-							seen <- l
-						}
-					}
-				})
-				<-seen // nobody
-				for n := range int64(5) {
-					term, _ := mustLead(t, cs[n%2].Election(key), t.Context(), fmt.Sprint("v", n))
-					if term.Token() != n+1 {
-						t.Errorf("the term is %d, want %d", term.Token(), n+1)
-					}
-					if err := term.Proclaim(t.Context(), fmt.Sprint("w", n)); err != nil {
-						t.Error(err)
-					}
-					for l := range seen {
-						if l.Value == fmt.Sprint("w", n) {
-							break
-						}
-					}
-					mustResign(t, term)
-				}
-				cancel()
-				observing.Wait()
-
-				key = set.KeyOn(t, master, fmt.Sprint(name, "barrier", i))
-				start := time.Now()
-				for range 5 {
-					a, b := arrive(t.Context(), cs[0].Barrier(key, 2)), arrive(t.Context(), cs[1].Barrier(key, 2))
-					if x, y := <-a, <-b; x.err != nil || y.err != nil || x.index+y.index != 1 {
-						t.Errorf("%+v, %+v", x, y)
+	onCluster(t, func(t *testing.T, name string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
+		var cs []*mortise.Client
+		for range 2 {
+			cs = append(cs, dial(&mortise.Options{Lease: 3 * time.Second}))
+		}
+		for i, master := range set.Masters {
+			key := set.KeyOn(t, master, fmt.Sprint(name, "election", i))
+			ctx, cancel := context.WithCancel(t.Context())
+			var observing sync.WaitGroup
+			seen := make(chan mortise.Leader, 100)
+			observing.Go(func() {
+				for l, err := range cs[1].Election(key).Observe(ctx) {
+					if err == nil {
+						seen <- l
 					}
 				}
-				key = set.KeyOn(t, master, fmt.Sprint(name, "double", i))
-				for range 5 {
-					a, b := enter(t.Context(), cs[0].DoubleBarrier(key, 2)), enter(t.Context(), cs[1].DoubleBarrier(key, 2))
-					x, y := <-a, <-b
-					if x.err != nil || y.err != nil {
-						t.Fatal(x.err, y.err)
-					}
-					p, q := leave(t.Context(), x.member), leave(t.Context(), y.member)
-					if err := errors.Join(<-p, <-q); err != nil {
-						t.Error(err)
-					}
-				}
-				t.Logf("ten rounds took %v", time.Since(start))
-			}
-
-			// A slot moves under a leader, a party that waits and one that is inside.
-			key := set.KeyOn(t, set.Masters[0], name+"moving")
-			tag := func(what string) string { return "{" + key + "}" + what }
-			term, held := mustLead(t, cs[0].Election(tag("e")), t.Context(), "")
-			waiting := arrive(t.Context(), cs[0].Barrier(tag("b"), 2))
-			a, b := enter(t.Context(), cs[0].DoubleBarrier(tag("d"), 2)), enter(t.Context(), cs[1].DoubleBarrier(tag("d"), 2))
-			x, y := <-a, <-b
-			if x.err != nil || y.err != nil {
-				t.Fatal(x.err, y.err)
-			}
-			set.MoveSlot(t, set.Slot(t, key), set.Owner(t, key), set.Masters[1])
-			until := term.Until()
-			redistest.Eventually(t, "the term was renewed on the new server", func() error {
-				if !term.Until().After(until) {
-					return fmt.Errorf("trusted until %v still", until)
-				}
-				return held.Err()
 			})
-			mustResign(t, term)
-			if got := <-arrive(t.Context(), cs[1].Barrier(tag("b"), 2)); got.err != nil {
-				t.Error(got.err)
+			<-seen // nobody
+			for n := range int64(5) {
+				term, _ := mustLead(t, cs[n%2].Election(key), t.Context(), fmt.Sprint("v", n))
+				if term.Token() != n+1 {
+					t.Errorf("the term is %d, want %d", term.Token(), n+1)
+				}
+				if err := term.Proclaim(t.Context(), fmt.Sprint("w", n)); err != nil {
+					t.Error(err)
+				}
+				for l := range seen {
+					if l.Value == fmt.Sprint("w", n) {
+						break
+					}
+				}
+				mustResign(t, term)
 			}
-			if got := <-waiting; got.err != nil {
-				t.Error(got.err)
+			cancel()
+			observing.Wait()
+
+			key = set.KeyOn(t, master, fmt.Sprint(name, "barrier", i))
+			start := time.Now()
+			for range 5 {
+				a, b := arrive(t.Context(), cs[0].Barrier(key, 2)), arrive(t.Context(), cs[1].Barrier(key, 2))
+				if x, y := <-a, <-b; x.err != nil || y.err != nil || x.index+y.index != 1 {
+					t.Errorf("%+v, %+v", x, y)
+				}
 			}
-			p, q := leave(t.Context(), x.member), leave(t.Context(), y.member)
-			if err := errors.Join(<-p, <-q); err != nil {
-				t.Error(err)
+			key = set.KeyOn(t, master, fmt.Sprint(name, "double", i))
+			for range 5 {
+				a, b := enter(t.Context(), cs[0].DoubleBarrier(key, 2)), enter(t.Context(), cs[1].DoubleBarrier(key, 2))
+				x, y := <-a, <-b
+				if x.err != nil || y.err != nil {
+					t.Fatal(x.err, y.err)
+				}
+				p, q := leave(t.Context(), x.member), leave(t.Context(), y.member)
+				if err := errors.Join(<-p, <-q); err != nil {
+					t.Error(err)
+				}
 			}
-			set.MoveSlot(t, set.Slot(t, key), set.Masters[1], set.Masters[0])
+			t.Logf("ten rounds took %v", time.Since(start))
+		}
+
+		// A slot moves under a leader, a party that waits and one that is inside.
+		key := set.KeyOn(t, set.Masters[0], name+"moving")
+		tag := func(what string) string { return "{" + key + "}" + what }
+		term, held := mustLead(t, cs[0].Election(tag("e")), t.Context(), "")
+		waiting := arrive(t.Context(), cs[0].Barrier(tag("b"), 2))
+		a, b := enter(t.Context(), cs[0].DoubleBarrier(tag("d"), 2)), enter(t.Context(), cs[1].DoubleBarrier(tag("d"), 2))
+		x, y := <-a, <-b
+		if x.err != nil || y.err != nil {
+			t.Fatal(x.err, y.err)
+		}
+		set.MoveSlot(t, set.Slot(t, key), set.Owner(t, key), set.Masters[1])
+		until := term.Until()
+		redistest.Eventually(t, "the term was renewed on the new server", func() error {
+			if !term.Until().After(until) {
+				return fmt.Errorf("trusted until %v still", until)
+			}
+			return held.Err()
 		})
-	}
+		mustResign(t, term)
+		if got := <-arrive(t.Context(), cs[1].Barrier(tag("b"), 2)); got.err != nil {
+			t.Error(got.err)
+		}
+		if got := <-waiting; got.err != nil {
+			t.Error(got.err)
+		}
+		p, q := leave(t.Context(), x.member), leave(t.Context(), y.member)
+		if err := errors.Join(<-p, <-q); err != nil {
+			t.Error(err)
+		}
+		set.MoveSlot(t, set.Slot(t, key), set.Masters[1], set.Masters[0])
+	})
 }
 
 func electionUsesItsRights(t *testing.T, c, other *mortise.Client, name string) {

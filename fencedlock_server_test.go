@@ -86,40 +86,34 @@ func TestRealGroupLockLostReplies(t *testing.T) {
 // All keys of a lock lie in its slot; it is renewed, and others are woken, or
 // find out, on every shard.
 func TestRealFencedSpinAndGroupLocksOnACluster(t *testing.T) {
-	set := redistest.Cluster(t, 0)
-	for driver, open := range clusterDialers {
-		t.Run(driver, func(t *testing.T) {
-			const lease = 900 * time.Millisecond
-			c := mortise.New(open(t, set.Addrs()), &mortise.Options{Lease: lease})
-			t.Cleanup(func() { _ = c.Close() })
-			other := mortise.New(open(t, set.Addrs()), nil)
-			t.Cleanup(func() { _ = other.Close() })
-			var holds []*mortise.Hold
-			var waiting sync.WaitGroup
-			for i, master := range set.Masters {
-				for _, kind := range []string{"FencedLock", "SpinLock", "GroupLock"} {
-					name := set.KeyOn(t, master, fmt.Sprint(driver, kind, i))
-					outer, ctx := mustFence(t, kinds[kind].open(c, name, mortise.LockOptions{}), t.Context())
-					inner, _ := mustFence(t, kinds[kind].open(c, name, mortise.LockOptions{}), ctx)
-					holds = append(holds, inner, outer)
-					waiting.Go(func() {
-						hold, _, err := kinds[kind].open(other, name, mortise.LockOptions{}).Lock(t.Context())
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						if kind == "FencedLock" && hold.Token() <= inner.Token() {
-							t.Errorf("%s: the token %d came after %d", name, hold.Token(), inner.Token())
-						}
-						mustUnlock(t, hold)
-					})
-				}
+	onCluster(t, func(t *testing.T, driver string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
+		const lease = 900 * time.Millisecond
+		c, other := dial(&mortise.Options{Lease: lease}), dial(nil)
+		var holds []*mortise.Hold
+		var waiting sync.WaitGroup
+		for i, master := range set.Masters {
+			for _, kind := range []string{"FencedLock", "SpinLock", "GroupLock"} {
+				name := set.KeyOn(t, master, fmt.Sprint(driver, kind, i))
+				outer, ctx := mustFence(t, kinds[kind].open(c, name, mortise.LockOptions{}), t.Context())
+				inner, _ := mustFence(t, kinds[kind].open(c, name, mortise.LockOptions{}), ctx)
+				holds = append(holds, inner, outer)
+				waiting.Go(func() {
+					hold, _, err := kinds[kind].open(other, name, mortise.LockOptions{}).Lock(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if kind == "FencedLock" && hold.Token() <= inner.Token() {
+						t.Errorf("%s: the token %d came after %d", name, hold.Token(), inner.Token())
+					}
+					mustUnlock(t, hold)
+				})
 			}
-			awaitRenewals(t, lease, holds...)
-			for _, h := range holds {
-				mustUnlock(t, h)
-			}
-			waiting.Wait()
-		})
-	}
+		}
+		awaitRenewals(t, lease, holds...)
+		for _, h := range holds {
+			mustUnlock(t, h)
+		}
+		waiting.Wait()
+	})
 }

@@ -479,48 +479,40 @@ func numbersUseTheirRights(t *testing.T, c, other *mortise.Client, name string) 
 
 // On a cluster messages travel another way, and keys must share a slot.
 func TestRealClusterOfNumbers(t *testing.T) {
-	set := redistest.Cluster(t, 0)
-	for name, open := range clusterDialers {
-		t.Run(name, func(t *testing.T) {
-			dial := func(mode mortise.PubSub) *mortise.Client {
-				c := mortise.New(open(t, set.Addrs()), &mortise.Options{PubSub: mode})
-				t.Cleanup(func() { _ = c.Close() })
-				return c
-			}
-			for _, mode := range []mortise.PubSub{mortise.PubSubAuto, mortise.PubSubClassic, mortise.PubSubBoth} {
-				giver, taker := dial(mode), dial(mode)
-				for i, master := range set.Masters {
-					key := set.KeyOn(t, master, fmt.Sprint(name, mode, i))
-					sem := permitted(t, giver, "{"+key+"}:permits", 1)
-					mustAcquire(t, sem, 1)
-					permit := acquireLater(t.Context(), taker.Semaphore(sem.Name()), 1)
-					latch := closedLatch(t, giver, key, 1)
-					done := waitLater(t.Context(), taker.CountDownLatch(key))
-					redistest.Eventually(t, "both wait", func() error {
-						if master.Int(t, "EXISTS", "mortise:claim:"+sem.Name()) == 0 {
-							return errors.New("no claim yet")
-						}
-						return nil
-					})
-					mustRelease(t, sem, 1)
-					mustCountDown(t, latch)
-					if err := <-permit; err != nil {
-						t.Error(err)
+	onCluster(t, func(t *testing.T, name string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
+		for _, mode := range []mortise.PubSub{mortise.PubSubAuto, mortise.PubSubClassic, mortise.PubSubBoth} {
+			giver, taker := dial(&mortise.Options{PubSub: mode}), dial(&mortise.Options{PubSub: mode})
+			for i, master := range set.Masters {
+				key := set.KeyOn(t, master, fmt.Sprint(name, mode, i))
+				sem := permitted(t, giver, "{"+key+"}:permits", 1)
+				mustAcquire(t, sem, 1)
+				permit := acquireLater(t.Context(), taker.Semaphore(sem.Name()), 1)
+				latch := closedLatch(t, giver, key, 1)
+				done := waitLater(t.Context(), taker.CountDownLatch(key))
+				redistest.Eventually(t, "both wait", func() error {
+					if master.Int(t, "EXISTS", "mortise:claim:"+sem.Name()) == 0 {
+						return errors.New("no claim yet")
 					}
-					if err := <-done; err != nil {
-						t.Error(err)
-					}
+					return nil
+				})
+				mustRelease(t, sem, 1)
+				mustCountDown(t, latch)
+				if err := <-permit; err != nil {
+					t.Error(err)
+				}
+				if err := <-done; err != nil {
+					t.Error(err)
 				}
 			}
-			c := dial(mortise.PubSubAuto)
-			l := c.CountDownLatch("{order}:42")
-			_, setErr := l.TrySetCount(t.Context(), 1)
-			_, delErr := l.Delete(t.Context())
-			for op, err := range map[string]error{"TrySetCount": setErr, "Delete": delErr, "CountDown": l.CountDown(t.Context()), "Wait": l.Wait(t.Context())} {
-				if !errors.Is(err, mortise.ErrInvalid) {
-					t.Errorf("%s of a latch with braces on a cluster: %v, want ErrInvalid", op, err)
-				}
+		}
+		c := dial(nil)
+		l := c.CountDownLatch("{order}:42")
+		_, setErr := l.TrySetCount(t.Context(), 1)
+		_, delErr := l.Delete(t.Context())
+		for op, err := range map[string]error{"TrySetCount": setErr, "Delete": delErr, "CountDown": l.CountDown(t.Context()), "Wait": l.Wait(t.Context())} {
+			if !errors.Is(err, mortise.ErrInvalid) {
+				t.Errorf("%s of a latch with braces on a cluster: %v, want ErrInvalid", op, err)
 			}
-		})
-	}
+		}
+	})
 }

@@ -102,40 +102,34 @@ func TestRealPermitsSurviveLostReplies(t *testing.T) {
 // All keys lie in one slot, waiters are woken, and renewals of many are told
 // apart.
 func TestRealPermitsOnACluster(t *testing.T) {
-	set := redistest.Cluster(t, 0)
-	for driver, open := range clusterDialers {
-		t.Run(driver, func(t *testing.T) {
-			const lease = 900 * time.Millisecond
-			c := mortise.New(open(t, set.Addrs()), &mortise.Options{Lease: lease})
-			t.Cleanup(func() { _ = c.Close() })
-			other := mortise.New(open(t, set.Addrs()), nil)
-			t.Cleanup(func() { _ = other.Close() })
-			var holds []*mortise.Hold
-			var waiting sync.WaitGroup
-			for i, master := range set.Masters {
-				for j := range 3 {
-					name := set.KeyOn(t, master, fmt.Sprint("permits", driver, i, j))
-					if ok, err := c.PermitSemaphore(name).TrySetPermits(t.Context(), 2); !ok || err != nil {
-						t.Fatal(ok, err)
-					}
-					holds = append(holds, takeAll(t, c.PermitSemaphore(name), 2))
-					waiting.Go(func() {
-						if err := other.PermitSemaphore(name).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
-							t.Error(err)
-						}
-					})
+	onCluster(t, func(t *testing.T, driver string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
+		const lease = 900 * time.Millisecond
+		c, other := dial(&mortise.Options{Lease: lease}), dial(nil)
+		var holds []*mortise.Hold
+		var waiting sync.WaitGroup
+		for i, master := range set.Masters {
+			for j := range 3 {
+				name := set.KeyOn(t, master, fmt.Sprint("permits", driver, i, j))
+				if ok, err := c.PermitSemaphore(name).TrySetPermits(t.Context(), 2); !ok || err != nil {
+					t.Fatal(ok, err)
 				}
+				holds = append(holds, takeAll(t, c.PermitSemaphore(name), 2))
+				waiting.Go(func() {
+					if err := other.PermitSemaphore(name).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+						t.Error(err)
+					}
+				})
 			}
-			awaitRenewals(t, lease, holds...)
-			for _, h := range holds {
-				mustUnlock(t, h)
-			}
-			waiting.Wait()
-			for _, h := range holds {
-				wantPermits(t, other.PermitSemaphore(h.Name()), 2, 0)
-			}
-		})
-	}
+		}
+		awaitRenewals(t, lease, holds...)
+		for _, h := range holds {
+			mustUnlock(t, h)
+		}
+		waiting.Wait()
+		for _, h := range holds {
+			wantPermits(t, other.PermitSemaphore(h.Name()), 2, 0)
+		}
+	})
 }
 
 // takeAll takes permits at once.

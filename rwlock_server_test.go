@@ -106,44 +106,38 @@ func TestRealRWLockLostReplies(t *testing.T) {
 
 // All keys of a lock lie in its slot, and renewals of many are told apart.
 func TestRealRWLockOnACluster(t *testing.T) {
-	set := redistest.Cluster(t, 0)
-	for driver, open := range clusterDialers {
-		t.Run(driver, func(t *testing.T) {
-			const lease = 900 * time.Millisecond
-			c := mortise.New(open(t, set.Addrs()), &mortise.Options{Lease: lease})
-			t.Cleanup(func() { _ = c.Close() })
-			other := mortise.New(open(t, set.Addrs()), nil)
-			t.Cleanup(func() { _ = other.Close() })
-			var holds []*mortise.Hold
-			var waiting sync.WaitGroup
-			for i, master := range set.Masters {
-				for j := range 3 {
-					name := set.KeyOn(t, master, fmt.Sprint(driver, i, j))
-					owner := mortise.WithOwner(t.Context())
-					w, _ := must(t, c.RWLock(name).Write(), owner)
-					r, _ := must(t, c.RWLock(name).Read(), owner)
-					again, _ := must(t, c.RWLock(name).Read(), owner)
-					waiting.Go(func() {
-						h, _, err := other.RWLock(name).Read().Lock(t.Context())
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						mustUnlock(t, h)
-					})
-					holds = append(holds, w, r, again)
-				}
+	onCluster(t, func(t *testing.T, driver string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
+		const lease = 900 * time.Millisecond
+		c, other := dial(&mortise.Options{Lease: lease}), dial(nil)
+		var holds []*mortise.Hold
+		var waiting sync.WaitGroup
+		for i, master := range set.Masters {
+			for j := range 3 {
+				name := set.KeyOn(t, master, fmt.Sprint(driver, i, j))
+				owner := mortise.WithOwner(t.Context())
+				w, _ := must(t, c.RWLock(name).Write(), owner)
+				r, _ := must(t, c.RWLock(name).Read(), owner)
+				again, _ := must(t, c.RWLock(name).Read(), owner)
+				waiting.Go(func() {
+					h, _, err := other.RWLock(name).Read().Lock(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mustUnlock(t, h)
+				})
+				holds = append(holds, w, r, again)
 			}
-			awaitRenewals(t, lease, holds...)
-			for _, h := range holds {
-				mustUnlock(t, h)
-			}
-			waiting.Wait()
-			for _, h := range holds {
-				wantHad(t, other.RWLock(h.Name()).Write())
-			}
-		})
-	}
+		}
+		awaitRenewals(t, lease, holds...)
+		for _, h := range holds {
+			mustUnlock(t, h)
+		}
+		waiting.Wait()
+		for _, h := range holds {
+			wantHad(t, other.RWLock(h.Name()).Write())
+		}
+	})
 }
 
 // rwUsesItsRights does all that a read/write lock can do.
