@@ -316,9 +316,9 @@ func releaseAtOnce(group []*member) []error {
 		}
 		defer l.pass()
 		if end = latest(end, l.until()); rest > 0 {
-			ctx, cancel := l.whileTrusted()
+			ctx := l.whileTrusted()
 			errs[i] = l.leave(ctx, rest)
-			cancel()
+			ctx.Stop()
 		} else if err := l.retire(); err != nil {
 			errs[i] = err
 		} else {

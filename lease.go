@@ -322,8 +322,8 @@ func (l *lease) unlock(h *Hold) error {
 	if rest == 0 {
 		return l.release()
 	}
-	ctx, cancel := l.whileTrusted()
-	defer cancel()
+	ctx := l.whileTrusted()
+	defer ctx.Stop()
 	return l.leave(ctx, rest)
 }
 
@@ -341,9 +341,9 @@ func (l *lease) withdraw(h *Hold) (rest int, err error) {
 	h.cancel(ErrReleased)
 
 	for ended == nil {
-		ctx, cancel := l.whileTrusted()
+		ctx := l.whileTrusted()
 		err := l.take(ctx)
-		cancel()
+		ctx.Stop()
 		if err == nil {
 			break
 		}
@@ -366,8 +366,8 @@ func (l *lease) withdraw(h *Hold) (rest int, err error) {
 
 // whileTrusted returns a context that ends when trust in the lease does, as
 // things stand: soon after that, Redis lets the key expire by itself.
-func (l *lease) whileTrusted() (context.Context, context.CancelFunc) {
-	return context.WithDeadline(context.Background(), l.client.watchdog.Until(&l.watch))
+func (l *lease) whileTrusted() *driver.Deadline {
+	return driver.Until(l.client.watchdog.Until(&l.watch))
 }
 
 // drop removes h and returns how many holds are left.
@@ -449,8 +449,8 @@ func (l *lease) release() error {
 		l.owner.remove(l)
 		return nil
 	}
-	ctx, cancel := l.whileTrusted()
-	defer cancel()
+	ctx := l.whileTrusted()
+	defer ctx.Stop()
 	if err := l.retire(); err != nil {
 		return err
 	}

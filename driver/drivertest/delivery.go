@@ -67,50 +67,65 @@ func (s suite) onTime(t *testing.T, server *redistest.Server) {
 	t.Run("deadline", func(t *testing.T) {
 		p, d := s.through(t, server, patient)
 		eval(t, d, incr, []string{"time:first"})
-		p.Stall(redistest.Replies)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		promptly(t, "a call with a deadline", func() {
-			_, err := d.Eval(ctx, callIncr("time:deadline"))
-			wantEnded(t, err, context.DeadlineExceeded)
-		})
-		p.Flow()
-		recovers(t, d, "time:later")
-		if got := server.Int(t, "GET", "time:deadline"); got > 1 {
-			t.Errorf("the abandoned script ran %d times, want 1 at most", got)
+		for name, begin := range map[string]func() (context.Context, func()){
+			"of a context": func() (context.Context, func()) {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				return ctx, cancel
+			},
+			"and nothing else": func() (context.Context, func()) {
+				ctx := driver.Until(time.Now().Add(100 * time.Millisecond))
+				return ctx, ctx.Stop
+			},
+		} {
+			p.Stall(redistest.Replies)
+			key := "time:deadline:" + name
+			promptly(t, "a call with a deadline "+name, func() {
+				ctx, end := begin()
+				defer end()
+				_, err := d.Eval(ctx, callIncr(key))
+				wantEnded(t, err, context.DeadlineExceeded)
+			})
+			p.Flow()
+			recovers(t, d, "time:later")
+			if got := server.Int(t, "GET", key); got > 1 {
+				t.Errorf("the abandoned script ran %d times, want 1 at most", got)
+			}
 		}
 	})
 	t.Run("cancel", func(t *testing.T) {
 		p, d := s.through(t, server, patient)
 		warmUp(t, p, d)
-		p.Stall(redistest.Replies)
 		why := errors.New("the caller went away")
-		for _, far := range []bool{false, true} { // with a far deadline, and without
-			ctx, cancel := context.WithCancelCause(t.Context())
-			if far {
-				var end context.CancelFunc
-				ctx, end = context.WithTimeout(ctx, time.Hour)
-				defer end()
-			}
-			key := fmt.Sprint("time:cancel:", far)
-			done := make(chan error, 2)
-			go func() { _, err := d.Eval(ctx, callIncr(key)); done <- err }()
-			go func() { done <- d.Batch(ctx, []driver.Call{callIncr(key)})[0].Err }()
-			redistest.Eventually(t, "both scripts ran", func() error {
-				if n := server.Int(t, "GET", key); n != 2 {
-					return fmt.Errorf("%d did", n)
-				}
-				return nil
-			})
-			promptly(t, "a cancelled call", func() {
-				cancel(why)
-				for range 2 {
-					wantEnded(t, <-done, why)
-				}
-			})
+		ways := map[string]func(context.Context, driver.Call) error{
+			"eval":  func(ctx context.Context, call driver.Call) error { _, err := d.Eval(ctx, call); return err },
+			"batch": func(ctx context.Context, call driver.Call) error { return d.Batch(ctx, []driver.Call{call})[0].Err },
 		}
-		p.Flow()
-		recovers(t, d, "time:later")
+		for way, call := range ways { // one at a time: a client may have the second wait for the first
+			for _, far := range []bool{false, true} { // with a far deadline, and without
+				ctx, cancel := context.WithCancelCause(t.Context())
+				if far {
+					var end context.CancelFunc
+					ctx, end = context.WithTimeout(ctx, time.Hour)
+					defer end()
+				}
+				key := fmt.Sprint("time:cancel:", way, ":", far)
+				p.Stall(redistest.Replies)
+				done := make(chan error, 1)
+				go func() { done <- call(ctx, callIncr(key)) }()
+				redistest.Eventually(t, "the script ran", func() error {
+					if n := server.Int(t, "GET", key); n != 1 {
+						return fmt.Errorf("%d times", n)
+					}
+					return nil
+				})
+				promptly(t, "a cancelled "+way, func() {
+					cancel(why)
+					wantEnded(t, <-done, why)
+				})
+				p.Flow()
+				recovers(t, d, "time:later")
+			}
+		}
 	})
 	t.Run("cancel a crowd", func(t *testing.T) {
 		p, d := s.through(t, server, patient)

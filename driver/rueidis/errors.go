@@ -66,12 +66,16 @@ func classify(err error) error {
 	}
 	class := driver.Unknown
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case isDialError(err):
+		class = driver.NotSent
+	case errors.Is(err, context.DeadlineExceeded):
+		// That of sending, and must not be taken for the caller's.
+		return &driver.Error{Class: driver.Unknown, Err: fmt.Errorf("rueidis: no reply in time: %v", err)}
+	case errors.Is(err, context.Canceled):
 		// The client sees no caller's context. This is that of somebody else,
-		// or its own for the handshake of a connection, and must not be taken
-		// for the caller's.
+		// and must not be taken for the caller's either.
 		return &driver.Error{Class: driver.NotSent, Err: fmt.Errorf("no connection: %v", err)}
-	case isDialError(err), errors.Is(err, redis.ErrNoSlot), errors.Is(err, redis.ErrNoAddr),
+	case errors.Is(err, redis.ErrNoSlot), errors.Is(err, redis.ErrNoAddr),
 		errors.Is(err, redis.ErrNoCache): // a command of the handshake was refused, by a busy server for one
 		class = driver.NotSent
 	}

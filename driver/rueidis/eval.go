@@ -32,12 +32,10 @@ func (d *Driver) script(ctx context.Context, call *driver.Call, name, text strin
 		if ctx.Err() != nil {
 			return redis.RedisMessage{}, driver.ContextError(ctx, driver.NotSent)
 		}
-		j := single(d.command(name, text, call))
-		if err := d.laneOf(call).run(ctx, j); err != nil {
+		result, err := d.laneOf(call).one(ctx, d.command(name, text, call))
+		if err != nil {
 			return redis.RedisMessage{}, err
 		}
-		result := j.results[0]
-		j.release()
 		if attempt < 3 && isForeign(result.NonRedisError()) && d.life.Err() == nil {
 			continue
 		}

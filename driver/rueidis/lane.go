@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	redis "github.com/redis/rueidis"
 
@@ -29,6 +30,7 @@ const (
 // is cancelled before, and closes the connection when it passes. A goroutine
 // for each call would do as well, and cost half of the speed; this costs none,
 // as the client has less to do for one pipeline than for many single commands.
+// Who cannot leave early anyway, and finds the lane empty, needs no goroutine.
 type lane struct {
 	driver *Driver
 
@@ -39,6 +41,14 @@ type lane struct {
 	idle   int // pumps that wait
 	pumps  int
 	closed bool
+
+	// Of the caller who carries its own command, see carry.
+	carrying bool
+	crowd    int         // how many more callers may not, as there were several at once
+	own      *sending    // of who carries, one after the other
+	until    time.Time   // when that one must leave; zero: not by itself
+	timer    *time.Timer // calls expire at alarm
+	alarm    time.Time   // zero: not set
 }
 
 func newLane(d *Driver) *lane {
@@ -82,6 +92,20 @@ func (j *job) release() {
 	j.cmds, j.results, j.state = nil, nil, queued
 	j.one, j.oneResult = [1]redis.Completed{}, [1]redis.RedisResult{}
 	jobs.Put(j)
+}
+
+// one returns the result of one command.
+func (l *lane) one(ctx context.Context, cmd redis.Completed) (redis.RedisResult, error) {
+	if result, carried, err := l.carry(ctx, cmd); carried {
+		return result, err
+	}
+	j := single(cmd)
+	if err := l.run(ctx, j); err != nil {
+		return redis.RedisResult{}, err
+	}
+	result := j.results[0]
+	j.release()
+	return result, nil
 }
 
 // run returns when the results of j are there, or the caller must not wait for
@@ -183,10 +207,10 @@ func (l *lane) pump() {
 		switch len(cmds) {
 		case 0:
 		case 1:
-			batch[0].results[0] = l.driver.client.Do(l.driver.life, cmds[0])
+			batch[0].results[0] = l.driver.client.Do(l.driver.sending, cmds[0])
 			batch[0].done <- struct{}{}
 		default:
-			results := l.driver.client.DoMulti(l.driver.life, cmds...)
+			results := l.driver.client.DoMulti(l.driver.sending, cmds...)
 			for _, j := range batch {
 				results = results[copy(j.results, results):]
 				j.done <- struct{}{}
@@ -203,6 +227,10 @@ func (l *lane) close() {
 	defer l.mu.Unlock()
 	l.closed = true
 	l.wake.Broadcast()
+	l.dismiss()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 }
 
 // lane returns the lane to a node.

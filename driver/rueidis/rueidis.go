@@ -12,7 +12,8 @@
 //     connection reached its age while they were under way, and a script could
 //     run twice.
 //   - ConnWriteTimeout says after how long a silent connection is given up. It
-//     is ten seconds by default; three are better.
+//     is ten seconds by default; three are better. A connection that only one
+//     call at a time has ever used is given up after three in any case.
 //   - Sentinel.TopologyRefreshInterval should be a few seconds: without it, a
 //     client that misses one message of the sentinels keeps the old master.
 //   - ReadBufferEachConn and WriteBufferEachConn are half a megabyte each by
@@ -57,7 +58,8 @@ type Driver struct {
 
 	life    context.Context // ends when Close begins
 	end     context.CancelFunc
-	closing <-chan struct{} // life.Done()
+	closing chan struct{} // closed when Close begins
+	sending *sending      // of all pumps; over is closing
 
 	mu      sync.RWMutex // guards closed, lanes and subs; enter holds it
 	closed  bool
@@ -85,7 +87,8 @@ func Wrap(client redis.Client) *Driver {
 		lanes:   map[string]*lane{},
 	}
 	d.life, d.end = context.WithCancel(context.Background())
-	d.closing = d.life.Done()
+	d.closing = make(chan struct{})
+	d.sending = &sending{d.closing}
 	d.only = newLane(d)
 	d.slots.driver = d
 	return d
@@ -111,6 +114,7 @@ func (d *Driver) Close() error {
 	d.closed = true
 	lanes, subs := maps.Clone(d.lanes), d.subs // what is added later is closed from the start
 	d.end()
+	close(d.closing)
 	d.mu.Unlock()
 	d.only.close()
 	for _, l := range lanes {
