@@ -151,7 +151,9 @@ func (c *Client) check(name string) error {
 
 // newID returns the id of a new lease: the owner's text in Redis.
 func (c *Client) newID() string {
-	return c.id + ":" + strconv.FormatUint(c.serial.Add(1), 10)
+	var text [64]byte
+	id := append(append(text[:0], c.id...), ':')
+	return string(strconv.AppendUint(id, c.serial.Add(1), 10))
 }
 
 // publish tells how releases are announced. The first call may ask Redis. On a

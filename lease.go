@@ -337,10 +337,12 @@ func (l *lease) withdraw(h *Hold) (rest int, err error) {
 		return 0, ErrReleased
 	}
 	h.released = true
+	mine := ended == nil && !l.busy // the turn, without waiting for it
+	l.busy = l.busy || mine
 	l.mu.Unlock()
 	h.cancel(ErrReleased)
 
-	for ended == nil {
+	for ended == nil && !mine {
 		ctx := l.whileTrusted()
 		err := l.take(ctx)
 		ctx.Stop()

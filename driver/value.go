@@ -32,6 +32,18 @@ func StringValue(s string) Value { return Value{kind: String, str: s} }
 // ArrayValue returns an array reply. It keeps items.
 func ArrayValue(items []Value) Value { return Value{kind: Array, items: items} }
 
+// CodeValue returns an array reply of one integer, as most scripts answer.
+func CodeValue(n int64) Value {
+	if i := n - codes[0].num; i >= 0 && i < int64(len(codes)) {
+		return Value{kind: Array, items: codes[i : i+1 : i+1]}
+	}
+	return Value{kind: Array, items: []Value{IntValue(n)}}
+}
+
+// codes are integers that scripts answer, for values to share: they are never
+// written to.
+var codes = [...]Value{IntValue(-2), IntValue(-1), IntValue(0), IntValue(1), IntValue(2)}
+
 // Kind returns the value's type.
 func (v Value) Kind() Kind { return v.kind }
 

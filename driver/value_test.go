@@ -1,6 +1,7 @@
 package driver_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/mortise-go/mortise/driver"
@@ -43,6 +44,15 @@ func TestValue(t *testing.T) {
 	}
 	if got := driver.IntValue(1).At(0).Kind(); got != driver.Nil {
 		t.Errorf("item 0 of a number has kind %d, want nil", got)
+	}
+}
+
+func TestCodeValue(t *testing.T) {
+	for _, n := range []int64{math.MinInt64, -3, -2, -1, 0, 1, 2, 3, math.MaxInt64} {
+		v := driver.CodeValue(n)
+		if v.Kind() != driver.Array || v.Len() != 1 || v.At(0).Kind() != driver.Int || v.At(0).Int() != n {
+			t.Errorf("CodeValue(%d) = %v", n, v)
+		}
 	}
 }
 

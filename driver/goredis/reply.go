@@ -77,6 +77,11 @@ func value(reply any) (driver.Value, error) {
 	case string:
 		return driver.StringValue(v), nil
 	case []any:
+		if len(v) == 1 {
+			if n, ok := v[0].(int64); ok {
+				return driver.CodeValue(n), nil
+			}
+		}
 		items := make([]driver.Value, len(v))
 		for i := range v {
 			var err error

@@ -39,6 +39,10 @@ func value(m *redis.RedisMessage) (driver.Value, error) {
 		if err != nil {
 			return driver.Value{}, unexpected(*m)
 		}
+		if len(items) == 1 && items[0].IsInt64() {
+			n, err := items[0].ToInt64()
+			return driver.CodeValue(n), err
+		}
 		values := make([]driver.Value, len(items))
 		for i := range items {
 			if values[i], err = value(&items[i]); err != nil {

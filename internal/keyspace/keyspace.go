@@ -91,7 +91,12 @@ func Fence(name string) string { return prefixed("mortise:fence", name) }
 // so that a repeat changes nothing.
 func Operation(name, id string) string { return prefixed("mortise:op", name) + ":" + id }
 
-func prefixed(prefix, name string) string { return prefix + ":" + braced(name) }
+func prefixed(prefix, name string) string {
+	if strings.Contains(name, "{") {
+		return prefix + ":" + name
+	}
+	return prefix + ":{" + name + "}"
+}
 
 // braced is name in braces, unless it has some.
 func braced(name string) string {
@@ -131,7 +136,7 @@ func Check(name string, any bool) error {
 // the slot of name itself. Such a lock can be acquired on a cluster, but never
 // released.
 func CheckSlot(name string) error {
-	if hashed(prefixed("p", name)) == hashed(name) {
+	if !strings.ContainsAny(name, "{}") || hashed(prefixed("p", name)) == hashed(name) {
 		return nil
 	}
 	return fmt.Errorf("the braces in the name would put its keys into different cluster slots; " +

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -63,7 +64,22 @@ func (p Publish) commands() []string {
 
 // millis formats a lease for Redis. A part of a millisecond is dropped, never
 // added: the key must not outlive what the holder was told.
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+func millis(d time.Duration) string {
+	if last := lastLease.Load(); last != nil && last.lease == d {
+		return last.text
+	}
+	text := strconv.FormatInt(d.Milliseconds(), 10)
+	lastLease.Store(&formatted{d, text})
+	return text
+}
+
+// lastLease is the last one that was formatted: most clients have only one.
+var lastLease atomic.Pointer[formatted]
+
+type formatted struct {
+	lease time.Duration
+	text  string
+}
 
 // ttl is the reverse of millis. A key without TTL is reported as -1.
 func ttl(v driver.Value) time.Duration {
