@@ -10,6 +10,7 @@ import (
 // request is one call of Lock or TryLock.
 type request struct {
 	lock  *locker
+	seek  primitive // what asks in place of the lock's kind, where it has a queue in Redis
 	owner *owner
 	id    string    // the lease's, drawn before the first attempt
 	start time.Time // of the last attempt
@@ -85,6 +86,9 @@ func (r *request) reenter(ctx context.Context) (*Hold, error) {
 // of the lock, and whether it need not queue. Of most kinds of lock there is no
 // other side.
 func (r *request) beside() (ask primitive, past bool, err error) {
+	if r.seek != nil {
+		return r.seek, false, nil
+	}
 	if k, ok := r.lock.kind.(sided); ok {
 		return k.beside(r.owner)
 	}

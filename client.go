@@ -25,7 +25,9 @@ type Client struct {
 	serial   atomic.Uint64
 	announce atomic.Pointer[script.Publish] // set once the topology is known
 	cluster  atomic.Bool                    // the same
+	born     time.Time                      // its time counts from here
 	watchdog *watchdog.Watchdog
+	terms    watchdog.Terms // of leases without anything special
 	hub      *hub.Hub
 
 	done     chan struct{}      // closed by Close
@@ -36,7 +38,7 @@ type Client struct {
 	mu     sync.Mutex // guards what follows, and every queue
 	closed bool
 	queues map[place]*queue
-	held   map[place]*lease   // leases of this client that are trusted; the first of several
+	held   map[place]*lease   // leases of this client that are trusted, see place.under
 	asking map[place]struct{} // what somebody asks for without queueing
 	lanes  int                // of operations on numbers
 	idle   []string           // those that no operation uses
@@ -51,13 +53,14 @@ type Client struct {
 // Close the client at the end.
 func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
-		driver: d, options: options.withDefaults(), id: newClientID(),
+		driver: d, options: options.withDefaults(), id: newClientID(), born: time.Now(),
 		hub: hub.New(d), done: make(chan struct{}),
 		queues: make(map[place]*queue), held: make(map[place]*lease), asking: make(map[place]struct{}), able: make(map[ability]int),
 	}
 	c.invalid = c.options.validate()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())
-	c.watchdog = watchdog.New(watchdog.Config{Renew: c.renew, Shard: c.shard})
+	c.terms = watchdog.Terms{TTL: c.options.Lease, Trust: LockOptions{}.trust(c.options.Lease)}
+	c.watchdog = watchdog.New(watchdog.Config{Renew: c.renew, Shard: c.shard, Lost: c.lost})
 	return c
 }
 
@@ -83,10 +86,8 @@ func (c *Client) Close() error {
 	}
 	c.closed = true
 	var held []*lease
-	for _, first := range c.held {
-		for l := first; l != nil; l = l.next {
-			held = append(held, l)
-		}
+	for _, l := range c.held {
+		held = append(held, l)
 	}
 	c.mu.Unlock()
 
@@ -113,6 +114,9 @@ func (c *Client) Close() error {
 	c.dismiss()
 	return err
 }
+
+// time returns t in the client's time.
+func (c *Client) time(t time.Time) time.Duration { return t.Sub(c.born) }
 
 // begin registers an operation, which Close will wait for.
 func (c *Client) begin() error {
@@ -199,7 +203,7 @@ func (c *Client) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog
 	groups, members := c.group(leases)
 	answers := make([]watchdog.Answer, len(leases))
 	results := []script.RenewResult(nil)
-	if d := leases[0].Of.(*lease).durability; d.none() { // a shard has one
+	if d := leases[0].Of.(*lease).options.Durability; d.none() { // a shard has one
 		results = script.Renew(ctx, c.driver, groups)
 	} else {
 		results = c.renewAndWait(ctx, d, groups)
@@ -237,7 +241,7 @@ func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Renewal, mem
 	cluster := c.cluster.Load()
 	for i, w := range leases {
 		l := w.Of.(*lease)
-		ttl := w.TTL
+		ttl := w.Terms.TTL
 		if !w.Extends() {
 			ttl = l.rest()
 		}

@@ -297,19 +297,20 @@ func (r *request) secure(ctx context.Context) error {
 
 // secure makes a re-entry durable. It reports false if the lease is gone.
 func (l *lease) secure(ctx context.Context) (bool, error) {
-	if l.durability.none() {
+	if l.options.Durability.none() {
 		return true, nil
 	}
 	trusted, cancel := context.WithDeadline(ctx, l.until())
 	defer cancel()
-	return l.client.confirm(trusted, l.kind, l.id, l.durability)
+	return l.client.confirm(trusted, l.kind, l.id, l.options.Durability)
 }
 
 // shard groups leases for the watchdog: by server, and by what it takes to renew
 // them, so that waiting for replicas holds up nobody else.
 func (c *Client) shard(w *watchdog.Lease) string {
-	shard := c.driver.Shard(w.Key)
-	if d := w.Of.(*lease).durability; !d.none() {
+	l := w.Of.(*lease)
+	shard := c.driver.Shard(l.name)
+	if d := l.options.Durability; !d.none() {
 		shard += " " + d.String()
 	}
 	return shard

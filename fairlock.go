@@ -146,9 +146,7 @@ const (
 func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
 	c := k.client
 	ask := &fairWaiter{FairLock: k, mode: script.FairQueue}
-	seeking := *r.lock
-	seeking.kind = ask
-	r.lock, r.id = &seeking, c.newID()
+	r.seek, r.id = ask, c.newID()
 
 	hold, err := r.attempt(ctx)
 	if hold == nil && err == nil {

@@ -13,62 +13,60 @@ import (
 
 // lease is the record in Redis under one or more holds of one owner.
 type lease struct {
-	client *Client
-	kind   primitive
-	place  place
-	owner  *owner
-	id     string
-	doubt  bool // a copy of the acquisition may still be on its way
-	watch  watchdog.Lease
+	*locker // by which it was taken
+	owner   *owner
+	id      string
+	watch   watchdog.Lease
+	doubt   bool // a copy of the acquisition may still be on its way
 
-	durability Durability
-	usual      bool   // it can be handed on inside the process
-	relay      *relay // since it was first; guarded by Client.mu
-
+	busy    bool          // somebody has the turn: a script that changes the count is under way; guarded by mu
 	mu      sync.Mutex    // guards what follows
+	turn    chan struct{} // closed when the turn is passed; nil if nobody waits for it
 	first   Hold          // the one that most leases have
 	holds   *Hold         // those not yet released, linked; the newest first
-	busy    bool          // somebody has the turn: a script that changes the count is under way
-	turn    chan struct{} // closed when the turn is passed; nil if nobody waits for it
 	ended   error         // why it is over; nil while it is trusted
 	longest time.Duration // the longest TTL that Redis was asked for
-	expiry  time.Time     // the key lasts until then at least, by fixed leases
+	expiry  time.Duration // in the client's time: the key lasts until then at least, by fixed leases
 	token   int64         // the newest fencing token, of a kind that has them
 
-	prev, next *lease // of the same place; guarded by Client.mu
-	sibling    *lease // the next one of the same owner; guarded by owner.mu
+	relay   *relay // since it was first; guarded by Client.mu
+	sibling *lease // the next one of the same owner; guarded by owner.mu
 }
 
 // newLease returns the lease that a successful request made.
 func newLease(r *request) *lease {
 	k := r.lock
-	l := &lease{
-		client: k.client, kind: k.kind, place: k.place, owner: r.owner, id: r.id, doubt: r.doubt,
-		longest: k.ttl(), durability: k.options.Durability,
-		usual: k.options.usual(),
-	}
-	ttl := k.client.options.Lease
-	renewals := k.options
-	if renewals.Lease > 0 {
-		renewals = LockOptions{} // a fixed lease's margin may be longer than the renewed lease
-	}
-	l.expiry = r.start.Add(k.ttl())
-	l.watch = watchdog.Lease{Key: k.name, Of: l, TTL: ttl, Trust: renewals.trust(ttl), Guard: k.guard, Lost: l.lost}
+	l := &lease{locker: k, owner: r.owner, id: r.id, doubt: r.doubt, longest: k.ttl()}
+	l.expiry = k.client.time(r.start.Add(k.ttl()))
+	l.watch = watchdog.Lease{Of: l, Terms: k.terms()}
 	return l
 }
 
 // successor returns what l is for r when it is handed on: the same record.
 func (l *lease) successor(r *request) *lease {
 	n := &lease{
-		client: l.client, kind: r.lock.kind, place: l.place, owner: r.owner, id: l.id, doubt: l.doubt,
-		longest: l.longest, expiry: l.expiry, usual: true, relay: l.relay,
+		locker: r.lock, owner: r.owner, id: l.id, doubt: l.doubt,
+		longest: l.longest, expiry: l.expiry, relay: l.relay,
 	}
-	n.watch = watchdog.Lease{Key: l.watch.Key, Of: n, TTL: l.watch.TTL, Trust: l.watch.Trust, Guard: l.watch.Guard, Lost: n.lost}
+	n.watch = watchdog.Lease{Of: n, Terms: l.watch.Terms}
 	return n
 }
 
-// lost is the watchdog's word that the lease is over.
-func (l *lease) lost(reason watchdog.Reason, err error) {
+// terms are how the leases of k are renewed.
+func (k *locker) terms() *watchdog.Terms {
+	margin := k.options.Margin
+	if k.options.Lease > 0 {
+		margin = 0 // a fixed lease's margin may be longer than the renewed lease
+	}
+	if margin == 0 && k.guard == 0 {
+		return &k.client.terms
+	}
+	ttl := k.client.options.Lease
+	return &watchdog.Terms{TTL: ttl, Trust: LockOptions{Margin: margin}.trust(ttl), Guard: k.guard}
+}
+
+// lost is the watchdog's word that a lease is over.
+func (c *Client) lost(w *watchdog.Lease, reason watchdog.Reason, err error) {
 	lost := &LostError{Err: err}
 	switch reason {
 	case watchdog.LostGone:
@@ -80,7 +78,7 @@ func (l *lease) lost(reason watchdog.Reason, err error) {
 	default:
 		lost.Reason = LostUnreachable
 	}
-	l.end(lost)
+	w.Of.(*lease).end(lost)
 }
 
 // end marks the lease as over, ends the contexts of its holds, and lets the
@@ -123,7 +121,7 @@ func (l *lease) state() error {
 
 // What follows makes a lease something that holds stand on.
 
-func (l *lease) label() (name, id string) { return l.watch.Key, l.id }
+func (l *lease) label() (name, id string) { return l.name, l.id }
 func (l *lease) until() time.Time         { return l.client.watchdog.Until(&l.watch) }
 func (l *lease) expire()                  { l.client.watchdog.Expire(&l.watch) }
 
@@ -247,8 +245,8 @@ func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 	if err := l.state(); err != nil {
 		return nil, final(err)
 	}
-	if d := k.options.Durability; !d.none() && !d.like(l.durability) {
-		return nil, final(invalid("the lease that is to be re-entered has the durability %v; a re-entry cannot change it to %v", l.durability, d))
+	if d := k.options.Durability; !d.none() && !d.like(l.options.Durability) {
+		return nil, final(invalid("the lease that is to be re-entered has the durability %v; a re-entry cannot change it to %v", l.options.Durability, d))
 	}
 	l.mu.Lock()
 	count, ttl := l.count()+1, k.ttl()
@@ -261,8 +259,8 @@ func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 	}
 	l.mu.Lock()
 	l.token = max(l.token, got.token)
-	if expiry := start.Add(ttl); got.ok && expiry.After(l.expiry) {
-		l.expiry = expiry
+	if got.ok {
+		l.expiry = max(l.expiry, l.client.time(start.Add(ttl)))
 	}
 	l.mu.Unlock()
 	if got.ok {
@@ -399,14 +397,14 @@ func (l *lease) bury(why error) {
 func (l *lease) reach() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(l.longest, l.watch.TTL)
+	return max(l.longest, l.watch.Terms.TTL)
 }
 
 // rest is how long the key is to last from now on if it is not renewed.
 func (l *lease) rest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(time.Until(l.expiry), time.Millisecond)
+	return max(l.expiry-l.client.time(time.Now()), time.Millisecond)
 }
 
 // over is what became of a lease that the watchdog does not watch any more,

@@ -289,8 +289,8 @@ func (s *PermitSemaphore) forced(concerns func(*lease) bool) {
 	c := s.client
 	var lost []*lease
 	c.mu.Lock()
-	for l := c.held[s.place()]; l != nil; l = l.next {
-		if concerns(l) {
+	for _, l := range c.held {
+		if l.place == s.place() && concerns(l) {
 			lost = append(lost, l)
 		}
 	}

@@ -264,13 +264,11 @@ func (c *Client) granted(l *lease, alone bool) bool {
 		c.mu.Unlock()
 		return false
 	}
-	var former *lease
-	if !l.place.shared() {
-		former = c.held[l.place]
-	}
+	at := l.place.under(l.id)
+	former := c.held[at]
 	l.mu.Lock()
 	if l.ended == nil { // else it was lost meanwhile, and would never be removed
-		c.keep(l)
+		c.held[at] = l
 	}
 	l.mu.Unlock()
 	if !alone {
@@ -312,42 +310,29 @@ func (c *Client) admit(p place) {
 	}
 }
 
-// keep puts l into the table of leases, instead of another one where only one
-// can be. It must be called with c.mu held.
-func (c *Client) keep(l *lease) {
-	if first := c.held[l.place]; first != nil && l.place.shared() {
-		l.next, first.prev = first, l
+// under returns what a lease on p is kept under: where several may hold p, each
+// lease under its own id.
+func (p place) under(id string) place {
+	if p.shared() {
+		return place{use: p.use, name: id}
 	}
-	c.held[l.place] = l
+	return p
 }
 
 // forget takes l out of the table of leases, if it is there. It must be called
 // with c.mu held.
 func (c *Client) forget(l *lease) {
-	switch {
-	case l.prev != nil:
-		l.prev.next = l.next
-	case c.held[l.place] != l:
-		return
-	case l.next == nil:
-		delete(c.held, l.place)
-	default:
-		c.held[l.place] = l.next
+	if at := l.place.under(l.id); c.held[at] == l {
+		delete(c.held, at)
 	}
-	if l.next != nil {
-		l.next.prev = l.prev
-	}
-	l.prev, l.next = nil, nil
 }
 
 // leaseOf returns the lease of this client that has an id, or nil.
 func (c *Client) leaseOf(p place, id string) *lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for l := c.held[p]; l != nil; l = l.next {
-		if l.id == id {
-			return l
-		}
+	if l := c.held[p.under(id)]; l != nil && l.place == p && l.id == id {
+		return l
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ type relay struct {
 // relay hands l on to the next goroutine in its queue, and reports whether it
 // did: then l is released.
 func (c *Client) relay(l *lease) bool {
-	if !l.usual || !relays(l.kind) {
+	if !l.options.usual() || !relays(l.kind) {
 		return false
 	}
 	c.mu.Lock()
@@ -54,7 +54,7 @@ func (c *Client) relay(l *lease) bool {
 		return false
 	}
 	next := l.successor(w.request)
-	if until := c.watchdog.Until(&l.watch); until.Sub(now) < min(relayTrust, l.watch.Trust/2) || !c.watchdog.Hand(&l.watch, &next.watch) {
+	if until := c.watchdog.Until(&l.watch); until.Sub(now) < min(relayTrust, l.watch.Terms.Trust/2) || !c.watchdog.Hand(&l.watch, &next.watch) {
 		return false
 	}
 	c.watchdog.SetRenew(&next.watch, true)

@@ -202,7 +202,7 @@ func TestCloseDuringAHangingAttempt(t *testing.T) {
 		b.Close() // once more does no harm
 		for _, l := range leases {
 			if b.Remove(l) || b.Confirm(l, time.Now(), trust) {
-				t.Errorf("after Close %s is still watched", l.Key)
+				t.Errorf("after Close %s is still watched", key(l))
 			}
 			b.SetRenew(l, true)
 		}
@@ -252,44 +252,90 @@ func TestUnusedWatchdogHasNoGoroutine(t *testing.T) {
 }
 
 // A hundred thousand leases cost a goroutine for the scheduler and one for
-// each shard that is being renewed, and are all renewed in time.
+// each shard that is being renewed. They are all renewed in time, in few
+// attempts, and spread over the period, whether they were taken all at once or
+// one after the other.
 func TestHundredThousandLeases(t *testing.T) {
-	const shards, each, instants = 4, 25_000, 100
-	virtual(t, func(b *bench) {
-		most, calls := 0, 0
-		b.serve(func(_ context.Context, l *watchdog.Lease) watchdog.Answer {
-			l.Of = "renewed" // of its own attempt; the next one comes later
-			return watchdog.Answer{State: watchdog.Renewed}
-		})
-		before := runtime.NumGoroutine()
-		all := make([]*watchdog.Lease, 0, shards*each)
-		for i := range instants {
-			b.at(time.Duration(i) * period / instants)
-			for j := range each / instants {
-				for s := range shards {
-					all = append(all, b.add(fmt.Sprint(s, ":", i, ".", j), true))
+	const shards, each, instants, periods, batch = 4, 25_000, 100, 4, 100
+	for _, over := range []time.Duration{0, period} {
+		t.Run(over.String(), func(t *testing.T) {
+			virtual(t, func(b *bench) {
+				before := runtime.NumGoroutine()
+				most := 0
+				all := make([]*watchdog.Lease, 0, shards*each)
+				for i := range instants {
+					b.at(time.Duration(i) * over / instants)
+					for j := range each / instants {
+						for s := range shards {
+							all = append(all, b.add(fmt.Sprint(s, ":", i, ".", j), true))
+						}
+					}
 				}
+				for now := over; now < periods*period; now += period / 4 {
+					b.at(now)
+					most = max(most, runtime.NumGoroutine()-before)
+					for i := 0; i < len(all); i += 51 { // a sample of all shards and instants
+						if rest := time.Until(b.Until(all[i])); rest < trust-period {
+							t.Fatalf("%s is trusted for %v more, want %v at least", key(all[i]), rest, trust-period)
+						}
+					}
+				}
+				if len(b.losses) != 0 {
+					t.Errorf("%d leases were lost", len(b.losses))
+				}
+				if most > 1+shards {
+					t.Errorf("%d leases have %d goroutines, want %d at most", len(all), most, 1+shards)
+				}
+				begin := over + period // until then some are renewed early, to be spread
+				for s := range shards {
+					requests, tenths := 0, make(map[time.Duration]int)
+					for _, a := range b.tries(fmt.Sprint(s)) {
+						if a.at >= begin {
+							requests += (len(a.keys) + batch - 1) / batch
+							tenths[a.at/(period/10)] += len(a.keys)
+						}
+					}
+					if most := int((periods*period - begin) / period * each / batch * 11 / 10); requests > most {
+						t.Errorf("shard %d took %d requests for %d leases each, want %d at most", s, requests, batch, most)
+					}
+					for at, n := range tenths {
+						if n > 2*each/10 {
+							t.Errorf("shard %d renewed %d leases in the second from %v, want about %d", s, n, at*period/10, each/10)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// Leases that came to be renewed all at once, because the server did not answer
+// for a while, are spread again.
+func TestRecoveredLeasesAreSpread(t *testing.T) {
+	virtual(t, func(b *bench) {
+		const leases = 20_000
+		for i := range leases {
+			b.add(fmt.Sprint("a:", i), true)
+		}
+		b.at(2 * period)
+		b.serve(failed)
+		b.at(2*period + trust/2)
+		b.serve(renewed)
+		back := 2*period + trust/2 + period
+		b.at(back)
+		before := len(b.tries("a"))
+		b.at(back + 2*period)
+		seconds := make(map[time.Duration]int)
+		for _, a := range b.tries("a")[before:] {
+			seconds[a.at/time.Second] += len(a.keys)
+		}
+		for at, n := range seconds {
+			if n > 2*leases/10 {
+				t.Errorf("%d leases were renewed in second %d, want about %d", n, at, leases/10)
 			}
-			most = max(most, runtime.NumGoroutine()-before)
 		}
-		for now := period; now < 3*period; now += period / 4 {
-			b.at(now)
-			most = max(most, runtime.NumGoroutine()-before)
-		}
-		if most > 1+shards {
-			t.Errorf("%d leases have %d goroutines, want %d at most", len(all), most, 1+shards)
-		}
-		for _, l := range all {
-			if rest := time.Until(b.Until(l)); l.Of != "renewed" || rest < trust-period {
-				t.Fatalf("%s is trusted for %v more, want %v at least", l.Key, rest, trust-period)
-			}
-			b.wantKept(l.Key)
-		}
-		for s := range shards {
-			calls += len(b.tries(fmt.Sprint(s)))
-		}
-		if want := shards * instants * 2; calls > want {
-			t.Errorf("%d attempts, want %d at most: one for each shard and instant at which leases are due", calls, want)
+		if len(b.losses) != 0 {
+			t.Errorf("%d leases were lost", len(b.losses))
 		}
 	})
 }

@@ -47,7 +47,7 @@ func TestLosesTrustOnTimeBehindADeafAttempt(t *testing.T) {
 	virtual(t, func(b *bench) {
 		free := make(chan struct{})
 		b.serve(func(_ context.Context, l *watchdog.Lease) watchdog.Answer {
-			if l.Key == "sick:1" {
+			if key(l) == "sick:1" {
 				<-free
 			}
 			return watchdog.Answer{State: watchdog.Renewed}
@@ -123,9 +123,8 @@ func TestAttemptLimit(t *testing.T) {
 					}
 					return renewed(ctx, l)
 				})
-				l := b.lease("a")
-				l.TTL, l.Trust = test.ttl, test.ttl
-				b.Add(l, time.Now(), l.Trust, true)
+				l := &watchdog.Lease{Of: "a", Terms: &watchdog.Terms{TTL: test.ttl, Trust: test.ttl}}
+				b.Add(l, time.Now(), test.ttl, true)
 				b.at(test.ttl / 2)
 				if limit.Truncate(time.Millisecond) != test.want {
 					t.Errorf("the attempt may take %v, want %v", limit, test.want)
@@ -199,13 +198,12 @@ func TestAnswerAfterTheLossChangesNothing(t *testing.T) {
 // A slow receiver of one loss must not make the next one late.
 func TestOneLossDoesNotDelayTheNext(t *testing.T) {
 	virtual(t, func(b *bench) {
-		l := b.lease("a")
-		lost := l.Lost
-		l.Lost = func(reason watchdog.Reason, err error) {
-			time.Sleep(100 * time.Millisecond) // ten thousand contexts to cancel, say
-			lost(reason, err)
+		b.receive = func(key string) {
+			if key == "a" {
+				time.Sleep(100 * time.Millisecond) // ten thousand contexts to cancel, say
+			}
 		}
-		b.Add(l, time.Now(), trust, false)
+		b.add("a", false)
 		b.at(time.Second)
 		b.add("b", false)
 		b.at(time.Minute)

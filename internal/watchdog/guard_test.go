@@ -12,8 +12,7 @@ import (
 // guarded starts to watch a lease that lasts for two minutes as it is, and is to
 // be looked after every 7 s.
 func (b *bench) guarded(key string, renew bool) *watchdog.Lease {
-	l := b.lease(key)
-	l.Guard = 7 * time.Second
+	l := &watchdog.Lease{Of: key, Terms: &watchdog.Terms{TTL: ttl, Trust: trust, Guard: 7 * time.Second}}
 	b.Add(l, time.Now(), 2*time.Minute, renew)
 	return l
 }
@@ -63,8 +62,7 @@ func TestGuardedLeaseIsRenewed(t *testing.T) {
 func TestGuardedLeaseIsRenewedEveryThird(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.extends(watchdog.Renewed)
-		l := b.lease("a")
-		l.Guard = time.Minute
+		l := &watchdog.Lease{Of: "a", Terms: &watchdog.Terms{TTL: ttl, Trust: trust, Guard: time.Minute}}
 		b.Add(l, time.Now(), trust, true)
 		b.at(35 * time.Second)
 		b.wantTimes("a", 10*time.Second, 20*time.Second, 30*time.Second)
@@ -76,7 +74,7 @@ func TestGuardedLeaseIsRenewedEveryThird(t *testing.T) {
 func TestGuardedLeaseBecomesRenewed(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.extends(watchdog.Renewed)
-		l := &watchdog.Lease{Key: "a", TTL: 3 * time.Second, Trust: 2900 * time.Millisecond, Guard: 10 * time.Second, Lost: b.lease("a").Lost}
+		l := &watchdog.Lease{Of: "a", Terms: &watchdog.Terms{TTL: 3 * time.Second, Trust: 2900 * time.Millisecond, Guard: 10 * time.Second}}
 		b.Add(l, time.Now(), 5*time.Second, false)
 		b.at(time.Second)
 		b.SetRenew(l, true)

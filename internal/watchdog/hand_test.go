@@ -10,13 +10,12 @@ import (
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
-// hand hands from's record to a new lease, whose losses count as key's.
-func (b *bench) hand(from *watchdog.Lease, key string) *watchdog.Lease {
+// hand hands from's record to a new lease, which is known by name.
+func (b *bench) hand(from *watchdog.Lease, name string) *watchdog.Lease {
 	b.t.Helper()
-	to := b.lease(key)
-	to.Key = from.Key
+	to := b.lease(name)
 	if !b.Hand(from, to) {
-		b.t.Errorf("%s could not be handed to %s", from.Key, key)
+		b.t.Errorf("%s could not be handed to %s", key(from), name)
 	}
 	return to
 }
@@ -29,7 +28,7 @@ func TestHand(t *testing.T) {
 		from := b.add("a", true)
 		b.add("a:after", true)
 		b.at(15 * time.Second)
-		to := b.hand(from, "heir")
+		to := b.hand(from, "a:heir")
 		if got, want := b.Until(to), b.start.Add(period+trust); !got.Equal(want) {
 			t.Errorf("trust ends at %v, want %v as before", got.Sub(b.start), want.Sub(b.start))
 		}
@@ -45,7 +44,7 @@ func TestHand(t *testing.T) {
 		b.SetRenew(to, false)
 		b.at(2 * time.Minute)
 		b.wantKept("a", "a:before", "a:after")
-		b.wantLost("heir", 2*period+trust, watchdog.LostExpired)
+		b.wantLost("a:heir", 2*period+trust, watchdog.LostExpired)
 	})
 }
 
@@ -75,19 +74,19 @@ func TestHandDuringAnAttempt(t *testing.T) {
 				l := b.add("a", true)
 				b.at(period + time.Millisecond)
 				for i := range 100 {
-					l = b.hand(l, fmt.Sprint("heir:", i))
+					l = b.hand(l, fmt.Sprint("a:heir.", i))
 					time.Sleep(time.Millisecond)
 				}
 				b.serve(renewed)
 				b.at(period + time.Second)
-				b.wantKept("a", "heir:0", "heir:98")
+				b.wantKept("a", "a:heir.0", "a:heir.98")
 				if want.lost {
-					b.wantLost("heir:99", period+time.Second, want.reason)
+					b.wantLost("a:heir.99", period+time.Second, want.reason)
 					b.at(time.Minute)
 					b.wantTimes("a", period)
 					return
 				}
-				b.wantKept("heir:99")
+				b.wantKept("a:heir.99")
 				until := b.start.Add(trust)
 				if state == watchdog.Renewed {
 					until = until.Add(period)
@@ -100,7 +99,7 @@ func TestHandDuringAnAttempt(t *testing.T) {
 					t.Errorf("renewals at %v, want one more", got)
 				}
 				b.at(time.Minute)
-				b.wantKept("a", "heir:0", "heir:98", "heir:99")
+				b.wantKept("a", "a:heir.0", "a:heir.98", "a:heir.99")
 			})
 		})
 	}
@@ -115,11 +114,11 @@ func TestHandInTheQueue(t *testing.T) {
 		b.at(2 * time.Second) // too late to go along with the first
 		kept, removed := b.add("a:kept", true), b.add("a:removed", true)
 		b.at(13 * time.Second)
-		kept, removed = b.hand(kept, "kept"), b.hand(removed, "removed")
+		kept, removed = b.hand(kept, "a:kept heir"), b.hand(removed, "a:removed heir")
 		b.Remove(removed)
 		b.at(15 * time.Second)
 		b.wantTimes("a", 10*time.Second, 14*time.Second)
-		if got := b.tries("a")[1].keys; len(got) != 1 || got[0] != "a:kept" {
+		if got := b.tries("a")[1].keys; len(got) != 1 || got[0] != "a:kept heir" {
 			t.Errorf("the attempt renewed %v, want only the lease that stayed", got)
 		}
 		b.at(18 * time.Second)
@@ -127,7 +126,7 @@ func TestHandInTheQueue(t *testing.T) {
 			t.Errorf("trust ends at %v, want %v", got.Sub(b.start), want.Sub(b.start))
 		}
 		b.at(time.Minute)
-		b.wantKept("a:first", "a:kept", "a:removed", "kept", "removed")
+		b.wantKept("a:first", "a:kept", "a:removed", "a:kept heir", "a:removed heir")
 	})
 }
 
@@ -138,15 +137,15 @@ func TestHandOfAFailingLease(t *testing.T) {
 		from := b.add("a", true)
 		b.at(20 * time.Second)
 		before := len(b.tries("a"))
-		b.hand(from, "heir")
+		b.hand(from, "a:heir")
 		b.at(20*time.Second + 400*time.Millisecond)
 		if n := len(b.tries("a")) - before; n > 2 {
 			t.Errorf("%d attempts at once, want the pauses of a lease that fails for long", n)
 		}
 		b.at(time.Minute)
 		b.wantKept("a")
-		b.wantLost("heir", trust, watchdog.LostUnconfirmed)
-		if err := b.lost("heir")[0].err; err != errDown {
+		b.wantLost("a:heir", trust, watchdog.LostUnconfirmed)
+		if err := b.lost("a:heir")[0].err; err != errDown {
 			t.Errorf("the loss came with the error %v, want that of the last attempt", err)
 		}
 	})
@@ -156,11 +155,11 @@ func TestHandOfAFailingLease(t *testing.T) {
 // nothing changes.
 func TestHandRefused(t *testing.T) {
 	virtual(t, func(b *bench) {
-		heir := b.lease("heir")
+		heir := b.lease("a:heir")
 		refused := func(from *watchdog.Lease) {
 			t.Helper()
 			if b.Hand(from, heir) {
-				t.Errorf("%s was handed over", from.Key)
+				t.Errorf("%s was handed over", key(from))
 			}
 			if b.Remove(heir) {
 				t.Error("the heir is watched")
@@ -183,6 +182,6 @@ func TestHandRefused(t *testing.T) {
 		refused(handed)
 		b.Close()
 		refused(kept)
-		b.wantKept("heir", "kept", "handed")
+		b.wantKept("a:heir", "kept", "handed")
 	})
 }

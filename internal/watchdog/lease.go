@@ -3,28 +3,29 @@ package watchdog
 import "time"
 
 // Lease is one record in Redis that a watchdog keeps. The exported fields are
-// set before Add and not changed afterwards.
+// set before Add and not changed afterwards. A client may have very many
+// leases, so what they have in common lies apart.
 type Lease struct {
-	Key   string        // for Config.Shard
-	Of    any           // whose lease it is: for Config.Renew
-	TTL   time.Duration // what a renewal extends the lease to
-	Trust time.Duration // how long a renewal is trusted: TTL less a margin
-	// Guard, if set, is how often the lease is looked after at least, whether
-	// it is renewed or not: somebody else may have cut its key short.
-	Guard time.Duration
-	// Lost is called at most once, when the lease is lost. It must not block.
-	Lost func(reason Reason, err error)
+	Of    any // whose lease it is
+	Terms *Terms
 
 	// What follows is guarded by the watchdog's mutex.
-	until    time.Time // trust ends
-	next     time.Time // next renewal
-	renew    bool
-	extend   bool    // what the attempt under way is for: to renew, or to look after
-	errand   *errand // set while it is queued for renewal, or being renewed
-	failures int     // renewals that failed since the last confirmation
-	err      error
-	index    int // in the schedule
-	watched  bool
+	until   instant       // trust ends
+	next    time.Duration // next renewal, in the watchdog's time
+	errand  *errand       // set from the first attempt until one succeeds
+	index   int32         // in the schedule
+	renew   bool
+	extend  bool // what the attempt under way is for: to renew, or to look after
+	watched bool
+}
+
+// Terms say how long leases last, and how often they are renewed.
+type Terms struct {
+	TTL   time.Duration // what a renewal extends a lease to
+	Trust time.Duration // how long a renewal is trusted: TTL less a margin
+	// Guard, if set, is how often a lease is looked after at least, whether
+	// it is renewed or not: somebody else may have cut its key short.
+	Guard time.Duration
 }
 
 // Extends tells, while [Config.Renew] runs, whether the lease is renewed. If it
@@ -34,50 +35,53 @@ func (l *Lease) Extends() bool { return l.extend }
 // period is the time between two renewals: a third of the lease, or less where
 // a wide margin leaves little trust.
 func (l *Lease) period() time.Duration {
-	period := min(l.TTL/3, l.Trust/2)
+	period := min(l.Terms.TTL/3, l.Terms.Trust/2)
 	switch {
-	case l.Guard == 0:
+	case l.Terms.Guard == 0:
 		return period
 	case !l.renew:
-		return l.Guard
+		return l.Terms.Guard
 	default:
-		return min(period, l.Guard)
+		return min(period, l.Terms.Guard)
 	}
 }
 
 // soon reports whether the lease is to be renewed so soon that it can go along
 // with others that are due: a tenth of its period. So leases that were taken
 // at different times come to share their renewals.
-func (l *Lease) soon(now time.Time) bool {
-	return l.waits() && l.next.Sub(now) <= l.period()/10
+func (l *Lease) soon(now instant) bool {
+	return l.waits() && l.next-now.mono <= l.period()/10
 }
 
 // waits reports whether the lease waits for its next renewal.
-func (l *Lease) waits() bool { return l.wanted() && l.errand == nil && l.next.Before(l.until) }
+func (l *Lease) waits() bool { return l.wanted() && !l.busy() && l.next < l.until.mono }
+
+// busy reports whether the lease is queued for renewal, or being renewed.
+func (l *Lease) busy() bool { return l.errand != nil && l.errand.busy }
 
 // wanted reports whether anything is to be done for the lease.
-func (l *Lease) wanted() bool { return l.renew || l.Guard > 0 }
+func (l *Lease) wanted() bool { return l.renew || l.Terms.Guard > 0 }
 
 // at is when the scheduler must look at the lease next.
-func (l *Lease) at() time.Time {
+func (l *Lease) at() time.Duration {
 	if l.waits() {
 		return l.next
 	}
-	return l.until
+	return l.until.mono
 }
 
-// over reports whether trust has ended. It asks the monotonic clock and the
-// wall clock: the former does not run while the machine is suspended.
-func (l *Lease) over(now time.Time) bool {
-	return !now.Before(l.until) || !now.Round(0).Before(l.until.Round(0))
-}
+// over reports whether trust has ended.
+func (l *Lease) over(now instant) bool { return now.past(l.until) }
 
 // overdue is the loss of a lease whose trust is over.
 func (l *Lease) overdue() loss {
-	if l.renew {
-		return loss{l, LostUnconfirmed, l.err}
+	switch {
+	case !l.renew:
+		return loss{l, LostExpired, nil}
+	case l.errand == nil:
+		return loss{l, LostUnconfirmed, nil}
 	}
-	return loss{l, LostExpired, nil}
+	return loss{l, LostUnconfirmed, l.errand.err}
 }
 
 // loss is a lost lease that has still to be reported, outside the mutex.
@@ -87,33 +91,52 @@ type loss struct {
 	err    error
 }
 
-func (l loss) report() { l.lease.Lost(l.reason, l.err) }
-
-// errand is a lease on its way through its shard's queue and an attempt to renew
+// errand is a lease on its way through its shard's queue and attempts to renew
 // it. [Watchdog.Hand] may change which lease that is.
-type errand struct{ lease *Lease }
+type errand struct {
+	lease    *Lease
+	busy     bool // queued, or in an attempt
+	failures int  // attempts that failed since the last one that did not
+	err      error
+}
 
-// schedule is a heap of leases, the earliest event first.
-type schedule []*Lease
+// instant is a moment, counted from the start of the watchdog on two clocks: the
+// monotonic one, which does not run while the machine is suspended, and the
+// wall clock, which can be set.
+type instant struct{ mono, wall time.Duration }
+
+func (i instant) add(d time.Duration) instant { return instant{i.mono + d, i.wall + d} }
+
+// past reports whether either clock says that end has come.
+func (i instant) past(end instant) bool { return i.mono >= end.mono || i.wall >= end.wall }
+
+// schedule is a heap of leases, the earliest event first. Each event's time lies
+// beside its lease, because to look into many leases would be slow.
+type schedule []event
+
+type event struct {
+	at    time.Duration
+	lease *Lease
+}
 
 func (s schedule) Len() int           { return len(s) }
-func (s schedule) Less(i, j int) bool { return s[i].at().Before(s[j].at()) }
+func (s schedule) Less(i, j int) bool { return s[i].at < s[j].at }
 
 func (s schedule) Swap(i, j int) {
 	s[i], s[j] = s[j], s[i]
-	s[i].index, s[j].index = i, j
+	s[i].lease.index, s[j].lease.index = int32(i), int32(j)
 }
 
 func (s *schedule) Push(x any) {
 	l := x.(*Lease)
-	l.index, l.watched = len(*s), true
-	*s = append(*s, l)
+	l.index, l.watched = int32(len(*s)), true
+	*s = append(*s, event{l.at(), l})
 }
 
 func (s *schedule) Pop() any {
 	old := *s
-	l := old[len(old)-1]
-	old[len(old)-1] = nil
+	l := old[len(old)-1].lease
+	old[len(old)-1] = event{}
 	*s = old[:len(old)-1]
 	l.watched = false
 	return l

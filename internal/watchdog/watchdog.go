@@ -60,11 +60,15 @@ type Config struct {
 	// Shard groups leases: those of different shards are renewed
 	// independently.
 	Shard func(l *Lease) string
+	// Lost is called at most once for each lease, when it is lost. It must
+	// not block.
+	Lost func(l *Lease, reason Reason, err error)
 }
 
 // Watchdog is the scheduler. Its methods are safe for concurrent use.
 type Watchdog struct {
 	config Config
+	base   time.Time       // its time counts from here
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wake   chan struct{} // capacity 1: the earliest event has changed
@@ -81,18 +85,27 @@ type Watchdog struct {
 func New(config Config) *Watchdog {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Watchdog{
-		config: config, ctx: ctx, cancel: cancel,
+		config: config, base: time.Now(), ctx: ctx, cancel: cancel,
 		wake: make(chan struct{}, 1), queues: make(map[string][]*errand),
 	}
 }
+
+// at returns t in the watchdog's time.
+func (w *Watchdog) at(t time.Time) instant {
+	return instant{t.Sub(w.base), t.Round(0).Sub(w.base.Round(0))}
+}
+
+// now returns the present.
+func (w *Watchdog) now() instant { return w.at(time.Now()) }
 
 // Add starts to watch a lease that Redis confirmed, to be trusted for trust
 // from start, when that attempt began.
 func (w *Watchdog) Add(l *Lease, start time.Time, trust time.Duration, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l.until, l.renew = start.Add(trust), renew
-	l.next = start.Add(l.period()) // which depends on renew
+	began := w.at(start)
+	l.until, l.renew = began.add(trust), renew
+	l.next = began.mono + w.pause(l, len(w.events)) // which depends on renew
 	if w.closed {
 		return
 	}
@@ -113,10 +126,19 @@ func (w *Watchdog) Confirm(l *Lease, start time.Time, trust time.Duration) bool 
 	if !l.watched {
 		return false
 	}
-	if until := start.Add(trust); until.After(l.until) {
-		l.until = until
+	if w.trust(l, w.at(start).add(trust)) {
 		w.fix(l)
 	}
+	return true
+}
+
+// trust moves the end of trust to until and reports true, unless that is
+// earlier, with w.mu held.
+func (w *Watchdog) trust(l *Lease, until instant) bool {
+	if until.mono <= l.until.mono {
+		return false
+	}
+	l.until = until
 	return true
 }
 
@@ -128,10 +150,9 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 		return
 	}
 	l.renew = renew
-	if now := time.Now(); renew && l.next.Before(now) {
-		l.next = now
-	} else if next := now.Add(l.period()); renew && next.Before(l.next) {
-		l.next = next // it was only looked after, which is less often
+	if now := w.now().mono; renew {
+		// Until now it was looked after at most, which is less often.
+		l.next = min(max(l.next, now), now+l.period())
 	}
 	w.fix(l)
 }
@@ -155,17 +176,16 @@ func (w *Watchdog) Remove(l *Lease) bool {
 func (w *Watchdog) Hand(from, to *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !from.watched || from.over(time.Now()) {
+	if !from.watched || from.over(w.now()) {
 		return false
 	}
 	to.until, to.next, to.renew, to.extend = from.until, from.next, from.renew, from.extend
-	to.failures, to.err = from.failures, from.err
 	if to.errand = from.errand; to.errand != nil {
 		to.errand.lease = to
 		from.errand = nil
 	}
 	to.index, to.watched, from.watched = from.index, true, false
-	w.events[to.index] = to
+	w.events[to.index].lease = to
 	return true
 }
 
@@ -174,15 +194,17 @@ func (w *Watchdog) remove(l *Lease) bool {
 	if !l.watched {
 		return false
 	}
-	heap.Remove(&w.events, l.index)
+	heap.Remove(&w.events, int(l.index))
 	return true
 }
 
 // Until returns the instant at which trust in the lease ends, as things stand.
 func (w *Watchdog) Until(l *Lease) time.Time {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return l.until
+	until := l.until.mono
+	w.mu.Unlock()
+	now := time.Now()
+	return now.Add(until - w.at(now).mono) // as the wall clock goes today
 }
 
 // Expire loses the lease at once if its trust is over, and reports whether it
@@ -190,7 +212,7 @@ func (w *Watchdog) Until(l *Lease) time.Time {
 // own timer has had its turn.
 func (w *Watchdog) Expire(l *Lease) bool {
 	w.mu.Lock()
-	if !l.over(time.Now()) {
+	if !l.over(w.now()) {
 		w.mu.Unlock()
 		return false
 	}
@@ -198,7 +220,7 @@ func (w *Watchdog) Expire(l *Lease) bool {
 	lost := l.overdue()
 	w.mu.Unlock()
 	if was {
-		lost.report()
+		w.report(lost)
 	}
 	return true
 }
@@ -218,7 +240,8 @@ func (w *Watchdog) Close() {
 
 // fix restores the order after a change to l, with w.mu held.
 func (w *Watchdog) fix(l *Lease) {
-	heap.Fix(&w.events, l.index)
+	w.events[l.index].at = l.at()
+	heap.Fix(&w.events, int(l.index))
 	w.moved(l)
 }
 
@@ -237,7 +260,8 @@ func (w *Watchdog) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		timer.Reset(time.Until(w.step(time.Now())))
+		next := w.step()
+		timer.Reset(next - w.now().mono)
 		select {
 		case <-timer.C:
 		case <-w.wake:
@@ -249,14 +273,14 @@ func (w *Watchdog) run() {
 
 // step handles every event that is due, and returns when the next one is: an
 // instant, because reporting many losses takes time.
-func (w *Watchdog) step(now time.Time) (next time.Time) {
+func (w *Watchdog) step() (next time.Duration) {
 	var lost []loss
-	renewing := false
-	next = now.Add(time.Hour)
 	w.mu.Lock()
-	for len(w.events) > 0 {
-		l := w.events[0]
-		if at := l.at(); at.After(now) && (!renewing || !l.soon(now)) {
+	now := w.now()
+	next = now.mono + time.Hour
+	for renewing, enough := false, false; len(w.events) > 0; {
+		l := w.events[0].lease
+		if at := w.events[0].at; at > now.mono && (!renewing || enough || !l.soon(now)) {
 			next = at
 			break
 		}
@@ -266,25 +290,55 @@ func (w *Watchdog) step(now time.Time) (next time.Time) {
 			continue
 		}
 		renewing = true
-		w.enqueue(l)
-		heap.Fix(&w.events, l.index)
+		enough = w.enqueue(l) >= company || enough
+		w.events[0].at = l.at()
+		heap.Fix(&w.events, 0)
 	}
 	w.mu.Unlock()
-	for _, l := range lost {
-		l.report()
-	}
+	w.report(lost...)
 	return next
 }
 
-// enqueue hands l to its shard's worker, with w.mu held.
-func (w *Watchdog) enqueue(l *Lease) {
+// report tells of losses.
+func (w *Watchdog) report(lost ...loss) {
+	for _, l := range lost {
+		w.config.Lost(l.lease, l.reason, l.err)
+	}
+}
+
+const (
+	// company is the number of leases of a shard with which no others go along
+	// before they are due: that would not save requests any more.
+	company = 1000
+	// crowd is the number of leases that should not be renewed all at once.
+	crowd = 5 * company
+)
+
+// pause is the time until the next renewal of l, one of n that are renewed at a
+// time, or may come to be. A crowd is spread over the period, once: from then on
+// every lease keeps its time.
+func (w *Watchdog) pause(l *Lease, n int) time.Duration {
+	period := l.period()
+	if n <= crowd {
+		return period
+	}
+	return period/10 + rand.N(period-period/10)
+}
+
+// enqueue hands l to its shard's worker, and returns how many leases wait for
+// that, with w.mu held.
+func (w *Watchdog) enqueue(l *Lease) int {
 	shard := w.config.Shard(l)
 	queue, running := w.queues[shard]
-	l.errand = &errand{l}
+	if l.errand == nil {
+		l.errand = &errand{lease: l}
+	}
+	l.errand.busy = true
 	w.queues[shard] = append(queue, l.errand)
 	if !running {
 		w.wg.Go(func() { w.work(shard) })
 	}
+	return len(queue) + 1
 }
 
 // work renews the due leases of one shard until there are none.
@@ -297,7 +351,7 @@ func (w *Watchdog) work(shard string) {
 			w.mu.Unlock()
 			return
 		}
-		start := time.Now()
+		start := w.now()
 		limit := attemptLimit(start, leases)
 		w.mu.Unlock()
 
@@ -319,7 +373,7 @@ func (w *Watchdog) due(shard string) (errands []*errand, leases []*Lease) {
 			leases = append(leases, l)
 			return false
 		}
-		l.errand = nil
+		e.busy = false
 		return true
 	})
 	w.queues[shard] = nil
@@ -336,36 +390,40 @@ const (
 )
 
 // attemptLimit is half the trust that the most urgent lease has left.
-func attemptLimit(now time.Time, leases []*Lease) time.Duration {
+func attemptLimit(now instant, leases []*Lease) time.Duration {
 	limit := longestAttempt
 	for _, l := range leases {
-		limit = min(limit, l.until.Sub(now)/2)
+		limit = min(limit, (l.until.mono-now.mono)/2)
 	}
 	return max(limit, shortestAttempt)
 }
 
 // settle takes the answers of one attempt into the table.
-func (w *Watchdog) settle(errands []*errand, answers []Answer, start time.Time) {
+func (w *Watchdog) settle(errands []*errand, answers []Answer, start instant) {
 	var lost []loss
 	w.mu.Lock()
-	now := time.Now()
+	now := w.now()
 	for i, e := range errands {
 		l := e.lease
-		l.errand = nil
+		e.busy = false
 		if !l.watched {
 			continue // removed, or its trust ended, while the attempt ran
 		}
 		switch answers[i].State {
 		case Renewed:
-			if until := start.Add(l.Trust); l.extend && until.After(l.until) {
-				l.until = until
+			if l.extend {
+				w.trust(l, start.add(l.Terms.Trust))
 			}
-			l.next, l.failures, l.err = start.Add(l.period()), 0, nil
+			together := len(errands)
+			if e.failures > 0 {
+				together = len(w.events) // others may have failed as well
+			}
+			l.next, l.errand = start.mono+w.pause(l, together), nil
 			w.fix(l)
 		case Failed:
-			l.failures++
-			l.err = answers[i].Err
-			l.next = now.Add(backoff(l.failures))
+			e.failures++
+			e.err = answers[i].Err
+			l.next = now.mono + backoff(e.failures)
 			w.fix(l)
 		case Gone:
 			w.remove(l)
@@ -376,9 +434,7 @@ func (w *Watchdog) settle(errands []*errand, answers []Answer, start time.Time) 
 		}
 	}
 	w.mu.Unlock()
-	for _, l := range lost {
-		l.report()
-	}
+	w.report(lost...)
 }
 
 // backoff is the pause after the n-th failure in a row: short at first,

@@ -50,6 +50,8 @@ type bench struct {
 	answer   func(ctx context.Context, l *watchdog.Lease) watchdog.Answer
 	attempts map[string][]attempt // by shard
 	losses   map[string][]loss    // by key
+
+	receive func(key string) // what else the receiver of losses does
 }
 
 // virtual runs f in a bubble. It fails if the watchdog has left a goroutine
@@ -58,10 +60,10 @@ func virtual(t *testing.T, f func(b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{
-			t: t, start: time.Now(), answer: renewed,
+			t: t, start: time.Now(), answer: renewed, receive: func(string) {},
 			attempts: map[string][]attempt{}, losses: map[string][]loss{},
 		}
-		b.Watchdog = watchdog.New(watchdog.Config{Renew: b.renew, Shard: func(l *watchdog.Lease) string { return shard(l.Key) }})
+		b.Watchdog = watchdog.New(watchdog.Config{Renew: b.renew, Shard: func(l *watchdog.Lease) string { return shard(key(l)) }, Lost: b.note})
 		defer b.Close()
 		f(b)
 	})
@@ -104,15 +106,15 @@ func (b *bench) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog.
 	answer := b.answer
 	a := attempt{at: time.Since(b.start)}
 	for _, l := range leases {
-		a.keys = append(a.keys, l.Key)
+		a.keys = append(a.keys, key(l))
 	}
-	s := shard(leases[0].Key)
+	s := shard(key(leases[0]))
 	b.attempts[s] = append(b.attempts[s], a)
 	b.mu.Unlock()
 	answers := make([]watchdog.Answer, len(leases))
 	for i, l := range leases {
-		if shard(l.Key) != s {
-			b.t.Errorf("one attempt has leases of the shards %s and %s", s, shard(l.Key))
+		if shard(key(l)) != s {
+			b.t.Errorf("one attempt has leases of the shards %s and %s", s, shard(key(l)))
 		}
 		answers[i] = answer(ctx, l)
 	}
@@ -126,16 +128,23 @@ func (b *bench) serve(answer func(context.Context, *watchdog.Lease) watchdog.Ans
 	b.answer = answer
 }
 
-// lease returns a lease on key that records its loss.
+// terms are those of most tests.
+var terms = watchdog.Terms{TTL: ttl, Trust: trust}
+
+// lease returns a lease on key.
 func (b *bench) lease(key string) *watchdog.Lease {
-	return &watchdog.Lease{
-		Key: key, TTL: ttl, Trust: trust,
-		Lost: func(reason watchdog.Reason, err error) {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.losses[key] = append(b.losses[key], loss{time.Since(b.start), reason, err})
-		},
-	}
+	return &watchdog.Lease{Of: key, Terms: &terms}
+}
+
+// key is what a lease is on.
+func key(l *watchdog.Lease) string { return l.Of.(string) }
+
+// note records a loss.
+func (b *bench) note(l *watchdog.Lease, reason watchdog.Reason, err error) {
+	b.receive(key(l))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.losses[key(l)] = append(b.losses[key(l)], loss{time.Since(b.start), reason, err})
 }
 
 // add starts to watch a new lease on key as of now.
@@ -239,9 +248,8 @@ func TestTrustCountsFromTheStartOfTheAttempt(t *testing.T) {
 // A wide margin leaves little trust; then renewals come more often.
 func TestRenewsTwiceInAShortTrust(t *testing.T) {
 	virtual(t, func(b *bench) {
-		l := b.lease("a")
-		l.Trust = 4 * time.Second
-		b.Add(l, time.Now(), l.Trust, true)
+		l := &watchdog.Lease{Of: "a", Terms: &watchdog.Terms{TTL: ttl, Trust: 4 * time.Second}}
+		b.Add(l, time.Now(), l.Terms.Trust, true)
 		b.at(7 * time.Second)
 		b.wantTimes("a", 2*time.Second, 4*time.Second, 6*time.Second)
 		b.wantKept("a")
@@ -306,7 +314,7 @@ func TestAnswersGoneAndTakenAreFinal(t *testing.T) {
 	} {
 		virtual(t, func(b *bench) {
 			b.serve(func(_ context.Context, l *watchdog.Lease) watchdog.Answer {
-				if l.Key == "a:lost" {
+				if key(l) == "a:lost" {
 					return watchdog.Answer{State: state}
 				}
 				return watchdog.Answer{State: watchdog.Renewed}
