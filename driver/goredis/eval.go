@@ -9,14 +9,36 @@ import (
 
 // Eval implements driver.Driver.
 func (d *Driver) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
-	reply, err := d.do(ctx, d.client, byDigest(ctx, call))
-	if err != nil && driver.ClassOf(err) == driver.NoScript {
-		reply, err = d.do(ctx, d.client, bySource(ctx, call))
+	if d.refused != nil {
+		return driver.Value{}, d.refused
 	}
+	l := d.laneOf(&call)
+	cmd := d.again(call)
+	reply, err := d.run(ctx, l, cmd)
 	if err != nil {
-		return driver.Value{}, err
+		if driver.ClassOf(err) != driver.NoScript {
+			return driver.Value{}, err
+		}
+		if reply, err = d.run(ctx, l, bySource(ctx, call)); err != nil {
+			return driver.Value{}, err
+		}
 	}
-	return value(reply)
+	v, err := value(reply)
+	if d.cluster == nil {
+		recycle(cmd)
+	}
+	return v, err
+}
+
+// again is byDigest with a command that may have been used before. That of a
+// cluster has kept its slot.
+func (d *Driver) again(call driver.Call) *command {
+	if d.cluster != nil {
+		return byDigest(context.Background(), call)
+	}
+	c := reused(2 + len(call.Keys) + len(call.Args))
+	c.fill(call.Script.SHA(), call)
+	return c
 }
 
 func byDigest(ctx context.Context, call driver.Call) *command {
@@ -28,12 +50,25 @@ func bySource(ctx context.Context, call driver.Call) *command {
 }
 
 func scriptCommand(ctx context.Context, name, script string, call driver.Call) *command {
-	rest := make([]string, 0, 1+len(call.Keys)+len(call.Args))
-	rest = append(rest, strconv.Itoa(len(call.Keys)))
-	rest = append(append(rest, call.Keys...), call.Args...)
-	cmd := newCommand(ctx, name, script, rest...)
-	if len(call.Keys) > 0 {
-		cmd.SetFirstKeyPos(3)
+	c := blank(ctx, name, 2+len(call.Keys)+len(call.Args))
+	c.fill(script, call)
+	return c
+}
+
+// fill sets the arguments of EVALSHA or EVAL.
+func (c *command) fill(script string, call driver.Call) {
+	c.words[0].text, c.words[1].text = script, strconv.Itoa(len(call.Keys))
+	rest := c.words[2:]
+	for i, key := range call.Keys {
+		rest[i].text = key
 	}
-	return cmd
+	rest = rest[len(call.Keys):]
+	for i, arg := range call.Args {
+		rest[i].text = arg
+	}
+	first := int8(0)
+	if len(call.Keys) > 0 {
+		first = 3
+	}
+	c.SetFirstKeyPos(first)
 }

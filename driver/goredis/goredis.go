@@ -48,6 +48,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/lane"
 )
 
 // Client is what the driver needs of a go-redis client. *redis.Client,
@@ -70,17 +72,23 @@ type Client interface {
 // and a driver.Waiter. It is safe for concurrent use.
 type Driver struct {
 	client  Client
-	cluster cluster // nil unless client is one
-	refused error   // why no call is possible, or nil
+	cluster cluster       // nil unless client is one
+	refused error         // why no call is possible, or nil
+	limit   time.Duration // for writing and reading, of the client; 0: not known
+
+	config lane.Config[load]
+	only   *nodeLane  // without a cluster, and of scripts without keys
+	over   *lane.Over // ends with closing
 
 	located  atomic.Bool // the cluster client has its map of slots
 	topology atomic.Pointer[driver.Topology]
 
 	closing chan struct{} // closed when Close begins
-	mu      sync.RWMutex  // guards closed and subs; held while running grows
+	mu      sync.RWMutex  // guards closed, lanes and subs; held while running grows, but for lanes
 	closed  bool
+	lanes   map[string]*nodeLane // of a cluster, by node
 	subs    []*subscriber
-	running sync.WaitGroup // calls, and the goroutines of calls that were given up
+	running sync.WaitGroup // calls, pumps, and the goroutines of calls that were given up
 }
 
 var (
@@ -108,10 +116,21 @@ func Wrap(client Client) *Driver {
 		return d
 	}
 	d.client = client
-	if single, ok := client.(*redis.Client); ok {
-		d.client = bounded(single)
+	switch c := client.(type) {
+	case *redis.Client:
+		c = bounded(c)
+		d.client, d.limit = c, c.Options().ReadTimeout+c.Options().WriteTimeout // both are positive
+	case *redis.ClusterClient:
+		if o := c.Options(); o.ReadTimeout > 0 && o.WriteTimeout > 0 {
+			d.limit = o.ReadTimeout + o.WriteTimeout
+		}
 	}
 	d.cluster, _ = client.(cluster)
+	d.lanes, d.over = map[string]*nodeLane{}, lane.NewOver(d.closing)
+	d.config = lane.Config[load]{
+		Send: d.send, Left: d.leave, Most: pipelineSize, Closing: d.closing, Closed: errClosed, Running: &d.running,
+	}
+	d.only = lane.New(&d.config)
 	return d
 }
 
@@ -163,9 +182,15 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.closed = true
-	subs := d.subs
+	lanes, subs := maps.Clone(d.lanes), d.subs // what is added later is closed from the start
 	close(d.closing)
 	d.mu.Unlock()
+	if d.only != nil {
+		d.only.Close()
+	}
+	for _, l := range lanes {
+		l.Close()
+	}
 
 	var closers sync.WaitGroup
 	for _, s := range subs {

@@ -27,7 +27,7 @@ func (d *Driver) EvalWait(ctx context.Context, calls []driver.Call, wait driver.
 			}
 		}
 		for _, c := range wait.Commands() {
-			cmds = append(cmds, newCommand(ctx, c[0], c[1], c[2:]...))
+			cmds = append(cmds, newCommand(ctx, c[0], c[1:]...))
 		}
 		return d.together(ctx, via, cmds)
 	}, func() bool {

@@ -9,6 +9,7 @@ import (
 	redis "github.com/redis/rueidis"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/lane"
 )
 
 // Eval implements driver.Driver.
@@ -32,7 +33,7 @@ func (d *Driver) script(ctx context.Context, call *driver.Call, name, text strin
 		if ctx.Err() != nil {
 			return redis.RedisMessage{}, driver.ContextError(ctx, driver.NotSent)
 		}
-		result, err := d.laneOf(call).one(ctx, d.command(name, text, call))
+		result, err := d.run(ctx, d.laneOf(call), d.command(name, text, call))
 		if err != nil {
 			return redis.RedisMessage{}, err
 		}
@@ -114,7 +115,7 @@ func (d *Driver) round(ctx context.Context, calls []driver.Call, todo []int, res
 
 // part is what goes through one lane.
 type part struct {
-	lane    *lane
+	lane    *nodeLane
 	indexes []int
 }
 
@@ -122,7 +123,7 @@ type part struct {
 // node that does not answer fails only its own, and into pipelines.
 func (d *Driver) parts(calls []driver.Call, todo []int) []part {
 	var parts []part
-	current := map[*lane]int{}
+	current := map[*nodeLane]int{}
 	for _, i := range todo {
 		l := d.laneOf(&calls[i])
 		p, ok := current[l]
@@ -137,7 +138,8 @@ func (d *Driver) parts(calls []driver.Call, todo []int) []part {
 }
 
 func (d *Driver) part(ctx context.Context, calls []driver.Call, p part, results []driver.Result, round int) {
-	j := &job{done: make(chan struct{}, 1), results: make([]redis.RedisResult, len(p.indexes))}
+	j := lane.NewJob[load]()
+	j.Weight, j.Load.results = len(p.indexes), make([]redis.RedisResult, len(p.indexes))
 	known := map[*driver.Script]bool{}
 	for _, i := range p.indexes {
 		script := calls[i].Script
@@ -146,14 +148,14 @@ func (d *Driver) part(ctx context.Context, calls []driver.Call, p part, results 
 			name, text = "EVAL", script.Source()
 			known[script] = true
 		}
-		j.cmds = append(j.cmds, d.command(name, text, &calls[i]))
+		j.Load.cmds = append(j.Load.cmds, d.command(name, text, &calls[i]))
 	}
-	if err := p.lane.run(ctx, j); err != nil {
+	if err := p.lane.Run(ctx, j); err != nil {
 		fail(results, p.indexes, err)
 		return
 	}
 	for k, i := range p.indexes {
-		msg, err := j.results[k].ToMessage()
+		msg, err := j.Load.results[k].ToMessage()
 		if err = d.failure(err); err != nil {
 			results[i] = driver.Result{Err: err}
 			continue

@@ -43,6 +43,7 @@ import (
 	redis "github.com/redis/rueidis"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/lane"
 )
 
 // Driver is a driver.Driver on a rueidis client. It also is a driver.Scanner
@@ -53,17 +54,18 @@ type Driver struct {
 	cluster bool
 	slots   slots
 
-	only     *lane // without a cluster
+	config   lane.Config[load]
+	only     *nodeLane // without a cluster
 	topology atomic.Pointer[driver.Topology]
 
 	life    context.Context // ends when Close begins
 	end     context.CancelFunc
 	closing chan struct{} // closed when Close begins
-	sending *sending      // of all pumps; over is closing
+	over    *lane.Over    // ends with closing
 
 	mu      sync.RWMutex // guards closed, lanes and subs; enter holds it
 	closed  bool
-	lanes   map[string]*lane // of a cluster, by node
+	lanes   map[string]*nodeLane // of a cluster, by node
 	subs    []*subscriber
 	running sync.WaitGroup // grows only while the driver, or a lane, is open
 }
@@ -84,12 +86,13 @@ func Wrap(client redis.Client) *Driver {
 	d := &Driver{
 		client:  client,
 		cluster: client.Mode() == redis.ClientModeCluster,
-		lanes:   map[string]*lane{},
+		lanes:   map[string]*nodeLane{},
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.closing = make(chan struct{})
-	d.sending = &sending{d.closing}
-	d.only = newLane(d)
+	d.over = lane.NewOver(d.closing)
+	d.config = lane.Config[load]{Send: d.send, Most: pipeline, Closing: d.closing, Closed: errClosed, Running: &d.running}
+	d.only = lane.New(&d.config)
 	d.slots.driver = d
 	return d
 }
@@ -116,9 +119,9 @@ func (d *Driver) Close() error {
 	d.end()
 	close(d.closing)
 	d.mu.Unlock()
-	d.only.close()
+	d.only.Close()
 	for _, l := range lanes {
-		l.close()
+		l.Close()
 	}
 
 	var closers sync.WaitGroup

@@ -1,0 +1,142 @@
+package goredis
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/lane"
+)
+
+// Scripts go through lanes, one for each node, because go-redis takes a
+// connection, and writes to it and reads from it, for each command that is not
+// in a pipeline. Its own way to gather commands, AutoPipeline, is not for
+// scripts that must be sent once: it may send again what the server has run.
+type (
+	nodeLane = lane.Lane[load]
+	job      = lane.Job[load]
+)
+
+// load is what a job has to be sent, and what came of it.
+type load struct {
+	cmd  *command
+	ctx  context.Context // the caller's
+	gone chan struct{}   // closed when the caller has left
+	err  error           // of cmd
+}
+
+var jobs = sync.Pool{New: func() any {
+	j := lane.NewJob[load]()
+	j.Weight, j.Load.gone = 1, make(chan struct{})
+	return j
+}}
+
+// patient reports whether the caller of a script need not be able to leave while
+// it is written or read, and when a wait for a connection must be over; zero if
+// the client's own limits do.
+func (d *Driver) patient(ctx context.Context) (until time.Time, ok bool) {
+	if deadline, known := ctx.(*driver.Deadline); known {
+		at, _ := deadline.Deadline()
+		until = at.Add(-d.limit)
+		return until, d.limit > 0 && time.Until(until) > time.Second
+	}
+	return time.Time{}, ctx.Done() == nil
+}
+
+// run runs one script and returns its reply.
+func (d *Driver) run(ctx context.Context, l *nodeLane, cmd *command) (any, error) {
+	if ctx.Err() != nil {
+		return nil, driver.ContextError(ctx, driver.NotSent)
+	}
+	if until, ok := d.patient(ctx); ok {
+		if over := l.Enter(until); over != nil {
+			defer l.Exit()
+			return d.outcome(cmd, d.client.Process(seen(ctx, over), cmd))
+		}
+	}
+	j := jobs.Get().(*job)
+	j.Load.cmd, j.Load.ctx = cmd, ctx
+	if err := l.Run(ctx, j); err != nil {
+		return nil, err
+	}
+	err := j.Load.err
+	j.Load.cmd, j.Load.ctx, j.Load.err = nil, nil, nil
+	jobs.Put(j)
+	return d.outcome(cmd, err)
+}
+
+// seen is the context that go-redis sees of a caller who carries its script. It
+// is one that nobody changes later, for go-redis may look at it later.
+func seen(ctx context.Context, over *lane.Over) context.Context {
+	if _, known := ctx.(*driver.Deadline); known || ctx == context.Background() {
+		return over // there are no values
+	}
+	return callContext{ctx, over.Done()}
+}
+
+// send has the client send jobs: one alone as it is, with the values of its
+// caller's context, several as a pipeline.
+func (d *Driver) send(batch []*job) {
+	if len(batch) == 1 {
+		j := batch[0]
+		j.Load.err = d.client.Process(callContext{j.Load.ctx, j.Load.gone}, j.Load.cmd)
+		return
+	}
+	// From here on a caller who leaves must not break off the writing, which
+	// would be that of all.
+	together := batch[:0:0]
+	for _, j := range batch {
+		if j.Load.cmd.join() {
+			together = append(together, j)
+		}
+	}
+	if len(together) == 0 {
+		return
+	}
+	_, err := d.client.Pipelined(d.over, func(p redis.Pipeliner) error {
+		for _, j := range together {
+			if err := p.Process(d.over, j.Load.cmd); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, j := range together {
+		if j.Load.err = j.Load.cmd.Err(); j.Load.err == nil && j.Load.cmd.Val() == nil {
+			j.Load.err = err
+		}
+	}
+}
+
+// leave is called when the caller of a job that may have been sent has left.
+func (d *Driver) leave(j *job) driver.Class {
+	close(j.Load.gone) // or it would go on to wait for a connection
+	return j.Load.cmd.abandon()
+}
+
+// laneOf returns the lane for a script.
+func (d *Driver) laneOf(call *driver.Call) *nodeLane {
+	if d.cluster == nil || len(call.Keys) == 0 {
+		return d.only
+	}
+	node := d.Shard(call.Keys[0])
+	d.mu.RLock()
+	l := d.lanes[node]
+	d.mu.RUnlock()
+	if l != nil {
+		return l
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l = d.lanes[node]; l == nil {
+		l = lane.New(&d.config)
+		if d.closed {
+			l.Close()
+		}
+		d.lanes[node] = l
+	}
+	return l
+}
