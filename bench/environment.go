@@ -43,10 +43,10 @@ func environment() report.Environment {
 	return report.Environment{
 		CPU:     field("/proc/cpuinfo", "model name"),
 		Cores:   runtime.NumCPU(),
-		Memory:  field("/proc/meminfo", "MemTotal"),
+		Memory:  memory(),
 		Kernel:  kernel(),
 		Go:      runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
-		Redis:   output(rig.RedisProgram(), "--version"),
+		Redis:   redisVersion(),
 		Mortise: output("git", "describe", "--always", "--dirty"),
 		Load:    firstWord("/proc/loadavg"),
 		Pinned:  rig.CanPin,
@@ -63,11 +63,27 @@ func version(s *peer.System) string {
 		return ""
 	}
 	for _, m := range info.Deps {
-		if m.Path == s.Module {
+		if m.Path == s.Module && m.Version != "(devel)" {
 			return m.Path + " " + m.Version
 		}
 	}
-	return s.Module
+	return s.Module // of this revision
+}
+
+// memory returns that of the machine.
+func memory() string {
+	var kib int
+	if _, err := fmt.Sscan(field("/proc/meminfo", "MemTotal"), &kib); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))
+}
+
+// redisVersion returns that of the server, such as "Redis server 7.0.15".
+func redisVersion() string {
+	name, rest, _ := strings.Cut(output(rig.RedisProgram(), "--version"), " v=")
+	number, _, _ := strings.Cut(rest, " ")
+	return strings.TrimSpace(name + " " + number)
 }
 
 // field returns the value of the first line "name: value" of a file, empty if

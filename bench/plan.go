@@ -49,7 +49,7 @@ const (
 func plan(short bool) []*load {
 	w := &windows{warmup: 500 * time.Millisecond, window: 2 * time.Second, period: 12 * time.Second, kept: 100_000, waiters: 10_000}
 	if short {
-		*w = windows{warmup: 200 * time.Millisecond, window: 500 * time.Millisecond, period: 11 * time.Second, kept: 10_000, waiters: 2_000}
+		*w = windows{warmup: 200 * time.Millisecond, window: 500 * time.Millisecond, period: 11 * time.Second, kept: 10_000, waiters: 10_000}
 	}
 	var all []*load
 	all = append(all, w.own()...)
@@ -83,15 +83,15 @@ func (w *windows) own() []*load {
 	many := join(raws, peers, plain)
 	return []*load{
 		own(report.Case{
-			Name: "W1", Workload: "W1", Size: 1, Pinned: true, Limit: "raw/rueidis",
+			Name: "W1", Workload: "W1", Main: true, Size: 1, Pinned: true, Limit: "raw/rueidis",
 			Title: "one goroutine takes and releases its own lock; client and server on one CPU",
 		}, everyone...),
 		own(report.Case{
-			Name: "W2/64", Workload: "W2", Size: 64, Limit: "raw/rueidis",
+			Name: "W2/64", Workload: "W2", Main: true, Size: 64, Limit: "raw/rueidis",
 			Title: "64 goroutines of one process, each with its own lock",
 		}, many...),
 		own(report.Case{
-			Name: "W2/512", Workload: "W2", Size: 512, Limit: "raw/rueidis",
+			Name: "W2/512", Workload: "W2", Main: true, Size: 512, Limit: "raw/rueidis",
 			Title: "512 goroutines of one process, each with its own lock",
 		}, many...),
 	}
@@ -100,7 +100,7 @@ func (w *windows) own() []*load {
 // one returns the loads in which all contend for one lock.
 func (w *windows) one() []*load {
 	w7 := w.among(report.Case{
-		Name: "W7", Workload: "W7", Size: 8, Limit: "limit: granted",
+		Name: "W7", Workload: "W7", Main: true, Size: 8, Limit: "limit: granted",
 		Title: "8 processes contend for one lock, and hold it for 1 ms each time",
 	}, 8, 1, append([]string{"limit: granted"}, contended...))
 	for i := range w7.specs {
@@ -108,11 +108,11 @@ func (w *windows) one() []*load {
 	}
 	return []*load{
 		w.among(report.Case{
-			Name: "W3/64", Workload: "W3", Size: 64, Limit: "limit: in the process",
+			Name: "W3/64", Workload: "W3", Main: true, Growth: "waiters", Size: 64, Limit: "limit: in the process",
 			Title: "64 goroutines of one process contend for one lock",
 		}, 1, 64, append([]string{"limit: in the process", "limit: owner changed"}, contended...)),
 		w.among(report.Case{
-			Name: "W4/16×8", Workload: "W4", Size: 16, Limit: "limit: granted",
+			Name: "W4/16×8", Workload: "W4", Main: true, Growth: "processes", Size: 16, Limit: "limit: granted",
 			Title: "16 processes with 8 goroutines each contend for one lock",
 		}, 16, 8, append([]string{"limit: granted", "limit: in the process and granted"}, contended...)),
 		w7,
@@ -134,7 +134,7 @@ func (w *windows) held() []*load {
 		w.keep("W5", w.kept, false, append([]string{"rueidislock"}, plain...)...),
 		{
 			Case: report.Case{
-				Name: "W6", Workload: "W6", Size: w.waiters,
+				Name: "W6", Workload: "W6", Main: true, Size: w.waiters,
 				Title: fmt.Sprintf("%d goroutines of one process wait for a lock that another process holds", w.waiters),
 			},
 			systems: join(peers, plain, fair), rounds: 2,
@@ -151,14 +151,14 @@ func (w *windows) held() []*load {
 func (w *windows) keep(name string, n int, growth bool, systems ...string) *load {
 	l := &load{
 		Case: report.Case{
-			Name: name, Workload: "W5", Size: n,
+			Name: name, Workload: "W5", Size: n, Main: !growth, Growth: "held",
 			Title: fmt.Sprintf("one process holds %d locks, which are renewed", n),
 		},
 		systems: systems, rounds: 2, warmup: w.warmup, window: w.period, grace: 90 * time.Second,
 		specs: []workload.Spec{{Kind: workload.Keep, N: n, Key: ownKeys}},
 	}
 	if growth {
-		l.Growth, l.rounds = "held", 1
+		l.rounds = 1
 	}
 	return l
 }

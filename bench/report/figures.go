@@ -93,16 +93,21 @@ func NewFigures(o *rig.Outcome, sends []string) *Figures {
 		AcrossP50:    r.AcrossGap.Quantile(0.5),
 		AcrossP99:    r.AcrossGap.Quantile(0.99),
 		Commands:     o.Server.Commands,
-		Sent:         r.Per(float64(sent)),
-		Inner:        r.Per(float64(inner)),
 		Allocs:       r.Per(float64(r.Mallocs)),
 		AllocBytes:   r.Per(float64(r.AllocBytes)),
 		ClientEach:   r.Per(r.CPU * 1e6),
-		ServerEach:   r.Per(o.Server.CPU * 1e6),
 	}
 	if r.Seconds > 0 {
-		f.SentRate = float64(sent) / r.Seconds
-		f.ClientCPU, f.ServerCPU = r.CPU/r.Seconds, o.Server.CPU/r.Seconds
+		f.ClientCPU = r.CPU / r.Seconds
+	}
+	// The server was looked at for a little less time than the window lasted.
+	if o.ServerSeconds > 0 {
+		f.SentRate, f.ServerCPU = float64(sent)/o.ServerSeconds, o.Server.CPU/o.ServerSeconds
+		if f.PerSecond > 0 {
+			f.Sent = f.SentRate / f.PerSecond
+			f.Inner = float64(inner) / o.ServerSeconds / f.PerSecond
+			f.ServerEach = f.ServerCPU / f.PerSecond * 1e6
+		}
 	}
 	if e := r.Each; e != nil {
 		f.BytesEach, f.RoutinesPer, f.Lost, f.Acquired = e.Bytes, e.Goroutines, e.Lost, e.Acquired

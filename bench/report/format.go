@@ -89,3 +89,9 @@ func span(d time.Duration) string {
 	}
 	return strconv.Itoa(int(d)) + " ns"
 }
+
+// micros shows microseconds.
+func micros(us float64) string { return trim(us) + " µs" }
+
+// fixed formats a number with so many digits behind the point.
+func fixed(x float64, digits int) string { return strconv.FormatFloat(x, 'f', digits, 64) }

@@ -46,8 +46,9 @@ type Case struct {
 	Name     string `json:"name"`     // such as W3/64
 	Workload string `json:"workload"` // such as W3
 	Title    string `json:"title"`
-	Growth   string `json:"growth,omitempty"` // what grows in it, if it belongs to a series: waiters, processes, held, queue
-	Size     int    `json:"size"`             // how much
+	Main     bool   `json:"main,omitempty"`   // it has a table of its own
+	Growth   string `json:"growth,omitempty"` // the series it belongs to: waiters, processes, held or queue
+	Size     int    `json:"size"`             // how many of these
 	Limit    string `json:"limit,omitempty"`  // the system that shows what is possible
 	Pinned   bool   `json:"pinned,omitempty"`
 	Window   string `json:"window"`

@@ -30,7 +30,9 @@ type Trial struct {
 // Outcome is what a trial showed.
 type Outcome struct {
 	Result *workload.Result
-	Server Usage // in the window
+	Server Usage // while it was looked at, in the window
+
+	ServerSeconds float64 // how long that was
 }
 
 // stopGrace is how long a worker may take to end when it has nothing to do.
@@ -94,6 +96,7 @@ func (t *Trial) measure(ctx context.Context, server Server, workers []*Process) 
 	if _, err := all(ctx, workers, "begin"); err != nil {
 		return nil, err
 	}
+	looked := time.Now()
 	before, err := server.Usage()
 	if err != nil {
 		return nil, err
@@ -105,6 +108,7 @@ func (t *Trial) measure(ctx context.Context, server Server, workers []*Process) 
 	if err != nil {
 		return nil, err
 	}
+	seconds := time.Since(looked).Seconds()
 	results, err := all(ctx, measured, "end")
 	if err != nil {
 		return nil, err
@@ -112,7 +116,7 @@ func (t *Trial) measure(ctx context.Context, server Server, workers []*Process) 
 	if _, err := all(ctx, beside, "end"); err != nil {
 		return nil, err
 	}
-	return &Outcome{Result: workload.Merge(results...), Server: after.Since(before)}, nil
+	return &Outcome{Result: workload.Merge(results...), Server: after.Since(before), ServerSeconds: seconds}, nil
 }
 
 // do gives a command and awaits its answer.

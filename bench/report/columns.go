@@ -1,0 +1,145 @@
+package report
+
+import "time"
+
+// column is one of a table: a figure, and how it is shown.
+type column struct {
+	title  string
+	of     figure
+	show   func(float64) string
+	spread bool // lowest and highest are shown as well
+	ratio  bool // to the limit
+}
+
+// The figures that tables, charts and goals are about.
+func perSecond(f *Figures) float64   { return f.PerSecond }
+func handOvers(f *Figures) float64   { return f.HandOvers }
+func utilisation(f *Figures) float64 { return f.Utilisation }
+func sent(f *Figures) float64        { return f.Sent }
+func inner(f *Figures) float64       { return f.Inner }
+func sentRate(f *Figures) float64    { return f.SentRate }
+func allocs(f *Figures) float64      { return f.Allocs }
+func jain(f *Figures) float64        { return f.Jain }
+func starved(f *Figures) float64     { return float64(f.Starved) }
+func waitMax(f *Figures) float64     { return float64(f.WaitMax) }
+func bytesEach(f *Figures) float64   { return f.BytesEach }
+func routinesPer(f *Figures) float64 { return f.RoutinesPer }
+func clientCPU(f *Figures) float64   { return f.ClientCPU }
+func serverCPU(f *Figures) float64   { return f.ServerCPU }
+func clientEach(f *Figures) float64  { return f.ClientEach }
+func serverEach(f *Figures) float64  { return f.ServerEach }
+func overlaps(f *Figures) float64    { return float64(f.Overlaps) }
+
+func waitP50(f *Figures) float64   { return float64(f.WaitP50) }
+func waitP99(f *Figures) float64   { return float64(f.WaitP99) }
+func gapP50(f *Figures) float64    { return float64(f.GapP50) }
+func acrossP50(f *Figures) float64 { return float64(f.AcrossP50) }
+func lost(f *Figures) float64      { return float64(f.Lost) }
+func acquired(f *Figures) float64  { return float64(f.Acquired) }
+
+// duration shows nanoseconds.
+func duration(ns float64) string { return span(time.Duration(ns)) }
+
+// index shows Jain's.
+func index(x float64) string {
+	if x > 0.9995 {
+		return "1.000"
+	}
+	return fixed(x, 3)
+}
+
+// columns are those of the table of a workload. The first is what it is about.
+var columns = map[string][]column{
+	"W1": {
+		{title: "pairs/s", of: perSecond, show: count, spread: true},
+		{title: "× limit", of: perSecond, show: ratio, ratio: true, spread: true},
+		{title: "wait p50", of: waitP50, show: duration},
+		{title: "p99", of: waitP99, show: duration},
+		{title: "commands per pair", of: sent, show: trim},
+		{title: "inner calls", of: inner, show: trim},
+		{title: "allocations", of: allocs, show: trim},
+		{title: "client CPU per pair", of: clientEach, show: micros},
+		{title: "server CPU", of: serverEach, show: micros},
+	},
+	"W2": {
+		{title: "pairs/s", of: perSecond, show: count, spread: true},
+		{title: "× limit", of: perSecond, show: ratio, ratio: true, spread: true},
+		{title: "wait p50", of: waitP50, show: duration},
+		{title: "p99", of: waitP99, show: duration},
+		{title: "commands per pair", of: sent, show: trim},
+		{title: "allocations", of: allocs, show: trim},
+		{title: "client CPU per pair", of: clientEach, show: micros},
+		{title: "server CPU", of: serverEach, show: micros},
+	},
+	"W3":   contention(gapP50),
+	"W4":   contention(acrossP50),
+	"fair": contention(acrossP50),
+	"W5": {
+		{title: "commands/s", of: sentRate, show: count, spread: true},
+		{title: "bytes per lock", of: bytesEach, show: count, spread: true},
+		{title: "goroutines per lock", of: routinesPer, show: trim},
+		{title: "client CPU, cores", of: clientCPU, show: trim},
+		{title: "server CPU", of: serverCPU, show: trim},
+		{title: "locks lost", of: lost, show: trim},
+	},
+	"W6": {
+		{title: "commands/s", of: sentRate, show: count, spread: true},
+		{title: "bytes per waiter", of: bytesEach, show: count, spread: true},
+		{title: "goroutines per waiter", of: routinesPer, show: trim},
+		{title: "client CPU, cores", of: clientCPU, show: trim},
+		{title: "server CPU", of: serverCPU, show: trim},
+		{title: "let in wrongly", of: acquired, show: trim},
+	},
+	"W7": {
+		{title: "utilisation", of: utilisation, show: trim, spread: true},
+		{title: "× limit", of: utilisation, show: ratio, ratio: true},
+		{title: "hand-overs to others/s", of: handOvers, show: count, spread: true},
+		{title: "worst wait", of: waitMax, show: duration, spread: true},
+		{title: "Jain", of: jain, show: index},
+		{title: "starved", of: starved, show: trim},
+		{title: "commands", of: sent, show: trim},
+		{title: "gap p50", of: acrossP50, show: duration},
+		{title: "overlaps", of: overlaps, show: trim},
+	},
+}
+
+// contention returns the columns of a workload in which goroutines contend.
+func contention(gap figure) []column {
+	return []column{
+		{title: "hand-overs to others/s", of: handOvers, show: count, spread: true},
+		{title: "× limit", of: handOvers, show: ratio, ratio: true, spread: true},
+		{title: "acquisitions/s", of: perSecond, show: count},
+		{title: "commands", of: sent, show: trim},
+		{title: "inner calls", of: inner, show: trim},
+		{title: "gap p50", of: gap, show: duration},
+		{title: "worst wait", of: waitMax, show: duration, spread: true},
+		{title: "Jain", of: jain, show: index},
+		{title: "starved", of: starved, show: trim},
+		{title: "allocations", of: allocs, show: trim},
+		{title: "client CPU", of: clientEach, show: micros},
+		{title: "server CPU", of: serverEach, show: micros},
+		{title: "overlaps", of: overlaps, show: trim},
+	}
+}
+
+// about says, for each workload, what its limit is and how to read its table.
+var about = map[string]string{
+	"W1": "What a lock costs that nobody else wants: two messages to Redis and back. The limit is *raw/rueidis*: a minimal " +
+		"acquire script and a minimal release script, back to back. Allocations and CPU are per pair of acquire and release.",
+	"W2": "How far one process gets with many locks at once. The limit is *raw/rueidis*, which sends what goroutines ask for at " +
+		"the same time as one pipeline; go-redis uses a connection for each.",
+	"W3": "Hand-overs to *others* count: to another goroutine than the one that held the lock before. Acquisitions alone " +
+		"reward starvation, since a releaser that takes the lock again at once looks fast. The limit is a queue of goroutines that pass the " +
+		"lock on inside the process, and go to Redis once in 64 times; *limit: owner changed* is the limit of what tells Redis " +
+		"about every owner. Commands, inner calls, allocations and CPU are per acquisition.",
+	"W4": "As W3, but the lock travels between processes. The limit is a queue in Redis whose first member the release script makes the " +
+		"owner and tells it, with no care for members that are gone. A gap is the time from a holder's unlock to the lock of a goroutine " +
+		"of another process. *limit: in the process and granted* passes the lock on within each process as well.",
+	"W5": "What it costs to keep locks. Renewal in batches of 100, once in 10 s, comes to 100 commands/s for 100 000 locks. " +
+		"Libraries without renewal are left out. Bytes are of heap and stacks in the client, without the names of the locks.",
+	"W6": "What it costs to wait. Bytes are of heap and stacks, that of the goroutine that waits included; nobody can wait in Go for less " +
+		"than a goroutine, about 2.5 kB. Commands are those of waiters and holder together.",
+	"W7": "A lock that is always wanted, and held for 1 ms (a sleep, which takes as long as the system makes it). Utilisation is " +
+		"the part of the time in which somebody held it. The limit is that of W4.",
+	"fair": "The cost of a fair lock must not depend on how many wait for it.",
+}
