@@ -88,7 +88,7 @@ func measure(ctx context.Context, args []string) error {
 	if err := os.MkdirAll(*out, 0o755); err != nil {
 		return err
 	}
-	r := &rounds{loads: loads, budget: *budget, record: record, say: progress}
+	r := &rounds{loads: loads, budget: *budget, most: maxRounds, record: record, say: progress}
 	runErr := r.run(ctx)
 	if len(record.Samples) == 0 {
 		return runErr

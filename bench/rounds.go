@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/bench/rig"
 )
 
-// maxRounds is the most rounds that make sense of one run.
+// maxRounds is how many rounds are enough.
 const maxRounds = 5
 
 // rounds runs loads again and again while there is time, in every round each
@@ -21,6 +21,7 @@ const maxRounds = 5
 type rounds struct {
 	loads  []*load
 	budget time.Duration
+	most   int // rounds
 	record *report.Record
 	say    func(format string, args ...any)
 }
@@ -30,7 +31,7 @@ func (r *rounds) run(ctx context.Context) error {
 	began := time.Now()
 	defer func() { r.record.Took = time.Since(began).Seconds() }()
 	var longest time.Duration // of the loads that are in all rounds
-	for round := range maxRounds {
+	for round := range r.most {
 		if round > 0 && time.Since(began)+longest > r.budget {
 			return nil
 		}

@@ -17,7 +17,6 @@ var mortiseRueidis = &System{
 	Name:     "mortise/rueidis",
 	Module:   module,
 	Settings: "Lock with its defaults: 30 s, renewed every 10 s; rueidis with its own",
-	Renews:   true,
 	Open:     openMortise(wrapRueidis, (*mortise.Client).Lock),
 }
 
@@ -25,7 +24,6 @@ var mortiseGoredis = &System{
 	Name:     "mortise/go-redis",
 	Module:   module,
 	Settings: "Lock with its defaults: 30 s, renewed every 10 s; go-redis with its own",
-	Renews:   true,
 	Open:     openMortise(wrapGoredis, (*mortise.Client).Lock),
 }
 
@@ -33,7 +31,6 @@ var fairRueidis = &System{
 	Name:     "mortise fair",
 	Module:   module,
 	Settings: "FairLock with its defaults; rueidis with its own",
-	Renews:   true,
 	Open:     openMortise(wrapRueidis, (*mortise.Client).FairLock),
 }
 

@@ -17,7 +17,6 @@ type System struct {
 	Version  func() string // instead, where it is no module
 	Settings string        // with which it is used, for the report
 	Limit    bool          // it is no lock that anybody could use, but what one could reach
-	Renews   bool          // what is held is renewed until it is released
 
 	// Sends names the commands that its clients send themselves, besides
 	// those that every client does. The rest is what scripts call.

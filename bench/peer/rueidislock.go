@@ -14,7 +14,6 @@ var rueidislockSystem = &System{
 	Module: "github.com/redis/rueidis",
 	Settings: "its defaults: 5 s, renewed every 2.5 s, woken by client-side caching; KeyMajority 1 (one server), " +
 		"NoLoopTracking as in its README",
-	Renews: true,
 	Open: func(_ context.Context, addr string) (workload.Locker, func(), error) {
 		locks, err := rueidislock.NewLocker(rueidislock.LockerOption{
 			ClientOption:   rueidis.ClientOption{InitAddress: []string{addr}},

@@ -43,7 +43,7 @@ func (r *Record) charts(dir string) ([]Chart, error) {
 		if len(cases) < 2 {
 			continue
 		}
-		c := Chart{Title: s.title + " by the number of " + grows[s.growth], About: s.file, File: s.file + ".svg"}
+		c := Chart{Title: s.title, About: s.file, File: s.file + ".svg"}
 		drawn, err := r.lines(s, cases, c, dir)
 		if err != nil {
 			return nil, fmt.Errorf("chart %s: %w", c.File, err)
@@ -70,11 +70,13 @@ func (r *Record) charts(dir string) ([]Chart, error) {
 
 // newPlot returns a plot on a white ground, since readers may have a dark page.
 func newPlot(c Chart) *plot.Plot {
+	plot.DefaultFont.Variant = "Sans" // of the same family that gonum brings along
 	p := plot.New()
 	p.Title.Text = c.Title
 	p.Title.TextStyle.Font.Size = vg.Points(11)
 	p.Title.Padding = vg.Points(6)
 	p.BackgroundColor = color.White
+	p.X.Label.TextStyle.Font.Size, p.Y.Label.TextStyle.Font.Size = vg.Points(9), vg.Points(9)
 	return p
 }
 
@@ -171,6 +173,7 @@ func (r *Record) dots(c Case, chart Chart, dir string) error {
 		return nil
 	}
 	p.NominalY(names...)
+	p.Y.Padding = vg.Points(6)
 	return save(filepath.Join(dir, chart.File), func(canvas draw.Canvas) { p.Draw(canvas) })
 }
 

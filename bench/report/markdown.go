@@ -181,25 +181,25 @@ func (r *Record) cell(c Case, system string, col column) string {
 func (r *Record) remarks(load string) (remarks []string) {
 	for _, name := range r.measured(load) {
 		failed, hung, broken := int64(0), 0, 0
-		why := ""
+		failure, breakage := "", ""
 		for _, s := range r.samples(load, name) {
 			if s.Figures == nil {
 				broken++
-				why = s.Error
+				breakage = s.Error
 				continue
 			}
 			failed += s.Failures
 			hung += s.Hung
 			if s.Failure != "" {
-				why = s.Failure
+				failure = s.Failure
 			}
 		}
-		why = strings.ReplaceAll(strings.TrimSpace(why), "\n", " ")
 		if broken > 0 {
-			remarks = append(remarks, fmt.Sprintf("%s: %d of %d rounds gave no figures: %s", name, broken, len(r.samples(load, name)), why))
+			remarks = append(remarks, fmt.Sprintf("%s: %d of %d rounds gave no figures: %s",
+				name, broken, len(r.samples(load, name)), line(breakage)))
 		}
 		if failed > 0 {
-			remarks = append(remarks, fmt.Sprintf("%s: %d attempts failed, and were repeated: %s", name, failed, why))
+			remarks = append(remarks, fmt.Sprintf("%s: %d attempts failed, and were repeated: %s", name, failed, line(failure)))
 		}
 		if hung > 0 {
 			remarks = append(remarks, fmt.Sprintf("%s: %d goroutines did not end within 5 s of being told to", name, hung))
@@ -207,6 +207,9 @@ func (r *Record) remarks(load string) (remarks []string) {
 	}
 	return remarks
 }
+
+// line makes one line of a text.
+func line(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func (p *page) charts(charts []Chart, about string) {
 	for _, c := range charts {

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/bench/peer"
+	"github.com/mortise-go/mortise/bench/report"
+	"github.com/mortise-go/mortise/internal/workload"
+)
+
+// TestMain lets the test's program be a worker.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "worker" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// later are the systems that plans may name although this program cannot run
+// them everywhere.
+var later = []string{"etcd", "Redisson"}
+
+func TestPlansMakeSense(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		seen := map[string]bool{}
+		for _, l := range plan(short) {
+			if seen[l.Name] {
+				t.Errorf("there are two loads %s", l.Name)
+			}
+			seen[l.Name] = true
+			if l.Title == "" || l.window <= 0 || len(l.specs) <= l.beside || l.Main == (l.Growth != "" && l.rounds == 1) {
+				t.Errorf("load %+v", l)
+			}
+			for _, name := range l.systems {
+				if peer.Find(name) == nil && !slices.Contains(later, name) {
+					t.Errorf("%s: there is no system %q", l.Name, name)
+				}
+			}
+			if l.Limit != "" && !slices.Contains(l.systems, l.Limit) {
+				t.Errorf("%s: its limit, %s, is not run", l.Name, l.Limit)
+			}
+		}
+		for _, name := range []string{"W1", "W2/64", "W2/512", "W3/64", "W4/16×8", "W5", "W6", "W7"} {
+			if !seen[name] {
+				t.Errorf("short %v: %s is missing", short, name)
+			}
+		}
+	}
+}
+
+func TestTheWholeFitsIntoItsTime(t *testing.T) {
+	var all time.Duration
+	for _, l := range plan(false) {
+		all += time.Duration(len(l.systems)) * (l.warmup + l.window)
+	}
+	if all > 10*time.Minute {
+		t.Errorf("the first round measures for %v; with what lies between it cannot fit into 15 minutes", all)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	for _, c := range []struct {
+		only, systems, want string
+	}{
+		{"w1,W4/4×8", "redsync,mortise/rueidis", "W1: redsync mortise/rueidis; W4/4×8: redsync mortise/rueidis"},
+		{"W5", "redsync", ""},
+		{"W99", "", ""},
+	} {
+		chosen, err := choose(plan(false), list(c.only), list(c.systems))
+		var parts []string
+		for _, l := range chosen {
+			parts = append(parts, l.Name+": "+strings.Join(l.systems, " "))
+		}
+		if got := strings.Join(parts, "; "); got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("-only %q -systems %q: %q, %v; want %q", c.only, c.systems, got, err, c.want)
+		}
+	}
+}
+
+// tiny is a load that shows little, but quickly.
+func tiny(name string, processes int, systems ...string) *load {
+	w := &windows{warmup: 10 * time.Millisecond, window: 100 * time.Millisecond}
+	l := w.among(report.Case{
+		Name: name, Workload: "W4", Main: true, Title: "a test", Limit: "limit: granted",
+	}, processes, 2, systems)
+	l.grace = 30 * time.Second
+	return l
+}
+
+// Real processes contend on a real server; the report comes from the record
+// alone.
+func TestARun(t *testing.T) {
+	systems := []string{"limit: granted", "mortise/rueidis", "mortise fair"}
+	two := tiny("tiny", 2, systems...)
+	once := tiny("once", 1, "mortise/go-redis")
+	once.rounds = 1
+	loads := []*load{two, once}
+	record := newRecord(loads)
+	var said []string
+	r := &rounds{loads: loads, budget: time.Hour, most: 2, record: record, say: func(format string, args ...any) {
+		said = append(said, fmt.Sprintf(format, args...))
+	}}
+	if err := r.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := 2*len(systems) + 1; len(record.Samples) != want {
+		t.Fatalf("%d samples, want %d", len(record.Samples), want)
+	}
+	for i, s := range record.Samples {
+		if s.Error != "" || s.Acquisitions == 0 || s.Overlaps != 0 || s.Hung != 0 || s.Sent == 0 {
+			t.Errorf("%+v: %+v", s, s.Figures)
+		}
+		if s.Case == "tiny" && s.Across == 0 {
+			t.Errorf("%s: no hand-over to the other process", s.System)
+		}
+		if want := systems[1]; i == len(systems)+1 && s.System != want {
+			t.Errorf("the second round begins with %s, want %s: the order rotates", s.System, want)
+		}
+	}
+	if len(said) == 0 {
+		t.Error("nothing was said meanwhile")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "run.json")
+	if err := record.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := command(t.Context(), []string{"report", path}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, report.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"## tiny: a test", "**mortise fair**", "rounds: 2", "Redis server"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the report does not say %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestNoRoundBeginsThatWouldEndTooLate(t *testing.T) {
+	l := tiny("tiny", 1, "mortise/rueidis")
+	record := newRecord([]*load{l})
+	r := &rounds{loads: []*load{l}, budget: time.Nanosecond, most: 2, record: record, say: func(string, ...any) {}}
+	if err := r.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(record.Samples) != 1 {
+		t.Errorf("%d rounds, want the first only", len(record.Samples))
+	}
+}
+
+func TestAnInterruptedRunEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := tiny("tiny", 1, "mortise/rueidis")
+	l.window = time.Minute
+	record := newRecord([]*load{l})
+	r := &rounds{loads: []*load{l}, budget: time.Hour, most: 2, record: record, say: func(string, ...any) { cancel() }}
+	if err := r.run(ctx); err != context.Canceled {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+}
+
+func TestASystemThatFailsIsNoted(t *testing.T) {
+	l := tiny("tiny", 1, "mortise/rueidis")
+	l.specs = []workload.Spec{{Kind: "dance", N: 1, Key: "k"}}
+	record := newRecord([]*load{l})
+	r := &rounds{loads: []*load{l}, most: 1, record: record, say: func(string, ...any) {}}
+	if err := r.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := record.Samples[0]; s.Figures != nil || !strings.Contains(s.Error, "dance") {
+		t.Errorf("sample %+v, want why there are no figures", s)
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	for _, args := range [][]string{{"-only", "W99"}, {"dance"}, {"report", "nowhere.json"}} {
+		if err := command(t.Context(), args); err == nil {
+			t.Errorf("%v was accepted", args)
+		}
+	}
+}
