@@ -104,7 +104,7 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 		if d, ok := k.kind.(drawer); ok {
 			r.id = d.draw()
 		} else {
-			r.id = c.newID() + k.mark
+			r.id = c.newID() + k.special.mark
 		}
 	}
 	ask, _, err := r.beside()
@@ -217,8 +217,8 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 				c.setBusy(w, false)
 			}
 			asked = false
-			if k.pause != nil {
-				timer.Reset(k.pause(refusals))
+			if k.special.pause != nil {
+				timer.Reset(k.special.pause(refusals))
 				refusals++
 			} else {
 				listener := c.listen(k.place, k.kind.channel(), k.hearing())

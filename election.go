@@ -30,9 +30,9 @@ type Election struct{ lock locker }
 // Election returns the election called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) Election(name string) *Election {
-	e := &Election{locker{object: object{c, name}, place: place{use: useElection, name: name}}}
+	e := &Election{newLocker(object{c, name}, useElection)}
 	e.lock.kind = &candidate{Election: e}
-	e.lock.options.NonReentrant = true
+	e.lock.options = &LockOptions{NonReentrant: true}
 	return e
 }
 
@@ -41,8 +41,8 @@ func (c *Client) Election(name string) *Election {
 // makes no difference: an owner leads once or not at all.
 func (e *Election) With(options LockOptions) *Election {
 	e = e.lock.client.Election(e.lock.name)
-	e.lock.options = options
-	e.lock.options.NonReentrant = true
+	options.NonReentrant = true
+	e.lock.options = &options
 	return e
 }
 

@@ -33,7 +33,7 @@ type FairLock struct{ locker }
 // FairLock returns the fair lock called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) FairLock(name string) *FairLock {
-	k := &FairLock{locker{object: object{c, name}, place: place{use: useFair, name: name}}}
+	k := &FairLock{newLocker(object{c, name}, useFair)}
 	k.kind = k
 	return k
 }
@@ -41,7 +41,7 @@ func (c *Client) FairLock(name string) *FairLock {
 // With returns the same lock, to be taken with these options.
 func (k *FairLock) With(options LockOptions) *FairLock {
 	k = k.client.FairLock(k.name)
-	k.options = options
+	k.options = &options
 	return k
 }
 

@@ -30,7 +30,7 @@ type FencedLock struct{ locker }
 // FencedLock returns the fenced lock called name; see [Client.Lock] for names.
 // It does no I/O.
 func (c *Client) FencedLock(name string) *FencedLock {
-	k := &FencedLock{locker{object: object{c, name}, place: place{use: usePlain, name: name}}}
+	k := &FencedLock{newLocker(object{c, name}, usePlain)}
 	k.kind = k
 	return k
 }
@@ -38,7 +38,7 @@ func (c *Client) FencedLock(name string) *FencedLock {
 // With returns the same lock, to be taken with these options.
 func (k *FencedLock) With(options LockOptions) *FencedLock {
 	k = k.client.FencedLock(k.name)
-	k.options = options
+	k.options = &options
 	return k
 }
 

@@ -46,12 +46,12 @@ const MaxValues = 1000
 // counts once. There must be one at least, and [MaxValues] at most. It does no
 // I/O.
 func (c *Client) GroupLock(group string, values ...string) *GroupLock {
-	k := &GroupLock{locker: locker{object: object{c, group}}}
+	k := &GroupLock{locker: newLocker(object{c, group}, useGroup)}
 	switch {
 	case len(values) == 0:
-		k.flaw = invalid("no values are given; a GroupLock needs one at least")
+		k.special = &special{flaw: invalid("no values are given; a GroupLock needs one at least")}
 	case len(values) > MaxValues:
-		k.flaw = invalid("%d values are given; a GroupLock takes %d at most", len(values), MaxValues)
+		k.special = &special{flaw: invalid("%d values are given; a GroupLock takes %d at most", len(values), MaxValues)}
 	default:
 		k.fields = make([]string, len(values))
 		for i, value := range values {
@@ -67,7 +67,7 @@ func (c *Client) GroupLock(group string, values ...string) *GroupLock {
 func (k *GroupLock) only(fields []string) *GroupLock {
 	k = &GroupLock{locker: k.locker, fields: fields}
 	// No name contains what stands between the parts.
-	k.place = place{use: useGroup, name: k.name + "\n" + strings.Join(fields, "")}
+	k.place.name = k.name + "\n" + strings.Join(fields, "")
 	k.kind = k
 	return k
 }
@@ -75,7 +75,7 @@ func (k *GroupLock) only(fields []string) *GroupLock {
 // With returns the same lock, to be taken with these options.
 func (k *GroupLock) With(options LockOptions) *GroupLock {
 	k = k.only(k.fields)
-	k.options = options
+	k.options = &options
 	return k
 }
 
@@ -118,8 +118,8 @@ type groupHolder struct {
 
 // holders reads who has any of the values, sorted by owner.
 func (k *GroupLock) holders(ctx context.Context, op string) (held []groupHolder, err error) {
-	if k.flaw != nil {
-		return nil, &Error{Op: op, Name: k.name, Err: k.flaw}
+	if flaw := k.special.flaw; flaw != nil {
+		return nil, &Error{Op: op, Name: k.name, Err: flaw}
 	}
 	var by []script.Holder // of each field
 	err = k.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
@@ -219,7 +219,7 @@ func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, er
 		return false, nil
 	}
 	slices.Sort(fields)
-	k := &GroupLock{locker: locker{object: o}}
+	k := &GroupLock{locker: newLocker(o, useGroup)}
 	return k.only(fields).UnlockOwner(ctx, owner)
 }
 

@@ -58,11 +58,11 @@ func (k *locker) terms() *watchdog.Terms {
 	if k.options.Lease > 0 {
 		margin = 0 // a fixed lease's margin may be longer than the renewed lease
 	}
-	if margin == 0 && k.guard == 0 {
+	if margin == 0 && k.special.guard == 0 {
 		return &k.client.terms
 	}
 	ttl := k.client.options.Lease
-	return &watchdog.Terms{TTL: ttl, Trust: LockOptions{Margin: margin}.trust(ttl), Guard: k.guard}
+	return &watchdog.Terms{TTL: ttl, Trust: LockOptions{Margin: margin}.trust(ttl), Guard: k.special.guard}
 }
 
 // lost is the watchdog's word that a lease is over.

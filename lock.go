@@ -26,7 +26,7 @@ type Lock struct{ locker }
 // of UTF-8 without control characters; see [Options.AllowAnyName] for what
 // else is refused. What is wrong with a name is reported when it is used.
 func (c *Client) Lock(name string) *Lock {
-	k := &Lock{locker{object: object{c, name}, place: place{use: usePlain, name: name}}}
+	k := &Lock{newLocker(object{c, name}, usePlain)}
 	k.kind = k
 	return k
 }
@@ -34,7 +34,7 @@ func (c *Client) Lock(name string) *Lock {
 // With returns the same lock, to be taken with these options.
 func (k *Lock) With(options LockOptions) *Lock {
 	k = k.client.Lock(k.name)
-	k.options = options
+	k.options = &options
 	return k
 }
 

@@ -15,10 +15,14 @@ import (
 // what a request needs to know. What differs is the primitive.
 type locker struct {
 	object
-	options LockOptions
 	kind    primitive
 	place   place
+	options *LockOptions // not to be changed: most locks share them
+	special *special     // the same
+}
 
+// special is what few kinds of lock have.
+type special struct {
 	flaw  error         // what is wrong with how the lock was asked for
 	mark  string        // what the ids of its leases end with
 	guard time.Duration // how often its leases are looked after at least; 0 if they need not be
@@ -26,6 +30,17 @@ type locker struct {
 	// pause, if set, makes waiters look again after the n-th refusal (from 0)
 	// and a pause, instead of listening.
 	pause func(n int) time.Duration
+}
+
+var (
+	defaultOptions LockOptions
+	nothingSpecial special
+)
+
+// newLocker returns what all kinds of lock have in common, but for the kind.
+// Every lease keeps that of the lock by which it was taken, so it is small.
+func newLocker(o object, u use) locker {
+	return locker{object: o, place: place{use: u, name: o.name}, options: &defaultOptions, special: &nothingSpecial}
 }
 
 // primitive is what the scripts of one kind of lock do. What is around them is
@@ -159,8 +174,8 @@ func (k *locker) sound() error {
 	if err := k.client.check(k.name); err != nil {
 		return err
 	}
-	if k.flaw != nil {
-		return k.flaw
+	if k.special.flaw != nil {
+		return k.special.flaw
 	}
 	return k.options.validate(k.client.options.Lease)
 }

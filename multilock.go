@@ -94,7 +94,7 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 func (m *MultiLock) add(k *locker) {
 	for _, have := range m.all {
 		if have.client == k.client && have.place == k.place {
-			if have.options != k.options {
+			if *have.options != *k.options {
 				m.invalid = invalid("the lock %q is named twice, with different options", k.name)
 			}
 			return
@@ -124,7 +124,7 @@ func (m *MultiLock) With(options LockOptions) *MultiLock {
 	with := &MultiLock{name: m.name, invalid: m.invalid}
 	for _, k := range m.all {
 		copied := *k
-		copied.options = options
+		copied.options = &options
 		with.all = append(with.all, &copied)
 	}
 	return with
@@ -218,7 +218,7 @@ func (m *MultiLock) lots(o *owner) (lots []lot, keep bool) {
 		if i > 0 {
 			before := m.all[i-1]
 			keep = keep && order(before, k) != 0 // else the order says nothing about these two
-			if last := &lots[len(lots)-1]; atOnce(before, k) && before.options == k.options && !o.has(before) && !o.has(k) {
+			if last := &lots[len(lots)-1]; atOnce(before, k) && *before.options == *k.options && !o.has(before) && !o.has(k) {
 				*last = append(*last, m.nth(i))
 				continue
 			}

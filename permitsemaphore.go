@@ -305,19 +305,19 @@ func (s *PermitSemaphore) place() place { return place{use: usePermit, name: s.n
 // locker returns what a request for permits needs to know.
 func (s *PermitSemaphore) locker(waits bool) *locker {
 	o := s.options
-	k := &locker{
-		object: s.object, place: s.place(),
-		options: LockOptions{Lease: o.Lease, Margin: o.Margin, Durability: o.Durability},
+	k := newLocker(s.object, usePermit)
+	if o.Lease != 0 || o.Margin != 0 || o.Durability != (Durability{}) {
+		k.options = &LockOptions{Lease: o.Lease, Margin: o.Margin, Durability: o.Durability}
 	}
 	number := o.Permits
 	switch {
 	case number < 0 || number > mostPermits:
-		k.flaw = invalid("PermitOptions.Permits is %d; it must be from 1 to %d", number, mostPermits)
+		k.special = &special{flaw: invalid("PermitOptions.Permits is %d; it must be from 1 to %d", number, mostPermits)}
 	case number == 0:
 		number = 1
 	}
 	k.kind = &permitTaker{s.object, number, waits}
-	return k
+	return &k
 }
 
 // permitTaker is what the scripts of a permit semaphore do, as a primitive. The id

@@ -84,7 +84,7 @@ func (k *Redlock) With(options LockOptions) *Redlock {
 	with.nodes = make([]*locker, len(k.nodes))
 	for i, node := range k.nodes {
 		copied := *node
-		copied.options = options
+		copied.options = &options
 		with.nodes[i] = &copied
 	}
 	return &with

@@ -37,15 +37,15 @@ func (c *Client) RWLock(name string) *RWLock { return &RWLock{object{c, name}} }
 
 // Read returns the side for those who only look. It does no I/O.
 func (k *RWLock) Read() *ReadLock {
-	r := &ReadLock{rwSide{locker{object: k.object, place: place{use: useRead, name: k.name}, guard: readGuard}}}
-	r.kind = r
+	r := &ReadLock{rwSide{newLocker(k.object, useRead)}}
+	r.kind, r.special = r, &readerSpecial
 	return r
 }
 
 // Write returns the side for those who change something. It does no I/O.
 func (k *RWLock) Write() *WriteLock {
-	w := &WriteLock{rwSide{locker{object: k.object, place: place{use: useWrite, name: k.name}, mark: script.RWWriter}}}
-	w.kind = w
+	w := &WriteLock{rwSide{newLocker(k.object, useWrite)}}
+	w.kind, w.special = w, &writerSpecial
 	return w
 }
 
@@ -54,6 +54,11 @@ func (k *RWLock) Write() *WriteLock {
 // by default, when they renew; up to 4.3 also that of other readers' holds. If
 // they die then, those who have a longer lease must have repaired it in time.
 const readGuard = 10 * time.Second
+
+var (
+	readerSpecial = special{guard: readGuard}
+	writerSpecial = special{mark: script.RWWriter}
+)
 
 // ReadLock is the side of an [RWLock] that any number of owners may hold at the
 // same time, while nobody but one of themselves holds the write side. Its
@@ -70,14 +75,14 @@ type WriteLock struct{ rwSide }
 // With returns the same lock, to be taken with these options.
 func (k *ReadLock) With(options LockOptions) *ReadLock {
 	k = k.client.RWLock(k.name).Read()
-	k.options = options
+	k.options = &options
 	return k
 }
 
 // With returns the same lock, to be taken with these options.
 func (k *WriteLock) With(options LockOptions) *WriteLock {
 	k = k.client.RWLock(k.name).Write()
-	k.options = options
+	k.options = &options
 	return k
 }
 

@@ -63,16 +63,16 @@ func ConstantBackoff(d time.Duration) Backoff { return func(int) time.Duration {
 // SpinLock returns the spin lock called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) SpinLock(name string) *SpinLock {
-	k := &SpinLock{locker{object: object{c, name}, place: place{use: usePlain, name: name}}}
+	k := &SpinLock{newLocker(object{c, name}, usePlain)}
 	k.kind = k
-	k.pause = ExponentialBackoff(spinFirst, spinMost)
+	k.special = &special{pause: ExponentialBackoff(spinFirst, spinMost)}
 	return k
 }
 
 // With returns the same lock, to be taken with these options.
 func (k *SpinLock) With(options LockOptions) *SpinLock {
 	spin := k.client.SpinLock(k.name)
-	spin.options, spin.pause = options, k.pause
+	spin.options, spin.special = &options, k.special
 	return spin
 }
 
@@ -82,7 +82,7 @@ func (k *SpinLock) WithBackoff(b Backoff) *SpinLock {
 	spin := k.client.SpinLock(k.name)
 	spin.options = k.options
 	if b != nil {
-		spin.pause = func(n int) time.Duration { return max(b(n), leastPause) }
+		spin.special = &special{pause: func(n int) time.Duration { return max(b(n), leastPause) }}
 	}
 	return spin
 }
