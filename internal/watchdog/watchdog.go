@@ -77,6 +77,7 @@ type Watchdog struct {
 	mu      sync.Mutex // guards what follows, and the lower part of every Lease
 	events  schedule
 	queues  map[string][]*errand // due leases per shard; an entry means that its worker runs
+	asleep  time.Duration        // until when the scheduler sleeps, if nobody wakes it
 	started bool
 	closed  bool
 }
@@ -245,9 +246,10 @@ func (w *Watchdog) fix(l *Lease) {
 	w.moved(l)
 }
 
-// moved wakes the scheduler if l is its next event, with w.mu held.
+// moved wakes the scheduler if l is its next event, and before it wakes by
+// itself, with w.mu held.
 func (w *Watchdog) moved(l *Lease) {
-	if l.index != 0 {
+	if l.index != 0 || w.events[0].at >= w.asleep {
 		return
 	}
 	select {
@@ -294,6 +296,7 @@ func (w *Watchdog) step() (next time.Duration) {
 		w.events[0].at = l.at()
 		heap.Fix(&w.events, 0)
 	}
+	w.asleep = next
 	w.mu.Unlock()
 	w.report(lost...)
 	return next
