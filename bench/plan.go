@@ -47,9 +47,9 @@ const (
 // plan returns all loads. Short ones are for development: they show that
 // everything works, and roughly how it compares.
 func plan(short bool) []*load {
-	w := &windows{warmup: 500 * time.Millisecond, window: 2 * time.Second, period: 12 * time.Second, kept: 100_000, waiters: 10_000}
+	w := &windows{warmup: 500 * time.Millisecond, window: 2 * time.Second, period: 10 * time.Second, kept: 100_000, waiters: 10_000}
 	if short {
-		*w = windows{warmup: 200 * time.Millisecond, window: 500 * time.Millisecond, period: 11 * time.Second, kept: 10_000, waiters: 10_000}
+		*w = windows{warmup: 200 * time.Millisecond, window: 500 * time.Millisecond, period: 10 * time.Second, kept: 10_000, waiters: 10_000}
 	}
 	var all []*load
 	all = append(all, w.own()...)

@@ -37,6 +37,15 @@ func acrossP50(f *Figures) float64 { return float64(f.AcrossP50) }
 func lost(f *Figures) float64      { return float64(f.Lost) }
 func acquired(f *Figures) float64  { return float64(f.Acquired) }
 
+// besidePing is what clients send per second for the sake of locks: the rest
+// they send on every connection, whether or not there are any.
+func besidePing(f *Figures) float64 {
+	if f.Seconds == 0 {
+		return 0
+	}
+	return f.SentRate - float64(f.Commands["ping"])/f.Seconds
+}
+
 // duration shows nanoseconds.
 func duration(ns float64) string { return span(time.Duration(ns)) }
 
@@ -138,7 +147,8 @@ var about = map[string]string{
 	"W5": "What it costs to keep locks. Renewal in batches of 100, once in 10 s, comes to 100 commands/s for 100 000 locks. " +
 		"Libraries without renewal are left out. Bytes are of heap and stacks in the client, without the names of the locks.",
 	"W6": "What it costs to wait. Bytes are of heap and stacks, that of the goroutine that waits included; nobody can wait in Go for less " +
-		"than a goroutine, about 2.5 kB. Commands are those of waiters and holder together.",
+		"than a goroutine, about 2.5 kB. Commands are those of waiters and holder together; rueidis sends " +
+		"a PING per second and connection, which is in them.",
 	"W7": "A lock that is always wanted, and held for 1 ms (a sleep, which takes as long as the system makes it). Utilisation is " +
 		"the part of the time in which somebody held it. The limit is that of W4.",
 	"fair": "The cost of a fair lock must not depend on how many wait for it.",
