@@ -44,7 +44,7 @@ func wrapRueidis(addr string) (driver.Driver, func(), error) {
 
 func wrapGoredis(addr string) (driver.Driver, func(), error) {
 	client := newGoredis(addr)
-	return mortisegoredis.Wrap(client), func() { client.Close() }, nil
+	return mortisegoredis.Wrap(client), closing(client), nil
 }
 
 // locks is a kind of lock of mortise.
@@ -60,7 +60,7 @@ func openMortise[L locks](wrap func(addr string) (driver.Driver, func(), error),
 		}
 		client := mortise.New(d, nil)
 		locker := mortiseLocker[L]{func(key string) L { return of(client, key) }}
-		return locker, func() { client.Close(); end() }, nil
+		return locker, func() { closing(client)(); end() }, nil
 	}
 }
 

@@ -4,6 +4,7 @@ package peer
 
 import (
 	"context"
+	"io"
 	"os/exec"
 
 	"github.com/mortise-go/mortise/bench/rig"
@@ -36,6 +37,10 @@ type System struct {
 type lockFunc func(ctx context.Context, key string) (workload.Hold, error)
 
 func (f lockFunc) Lock(ctx context.Context, key string) (workload.Hold, error) { return f(ctx, key) }
+
+// closing returns what closes c. A worker that is done with its client does not
+// mind how that ends.
+func closing(c io.Closer) func() { return func() { _ = c.Close() } }
 
 // Systems returns all systems. Those that take part in a workload are run in
 // this order, rotated.

@@ -160,10 +160,10 @@ func openRawGoredis(ctx context.Context, addr string) (workload.Locker, func(), 
 		r.release, err = client.ScriptLoad(ctx, rawRelease).Result()
 	}
 	if err != nil {
-		client.Close()
+		closing(client)()
 		return nil, nil, err
 	}
-	return r, func() { client.Close() }, nil
+	return r, closing(client), nil
 }
 
 // goredisRaw is rawLocker on go-redis.

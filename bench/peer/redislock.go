@@ -36,7 +36,7 @@ func openRedislock(backoff time.Duration) rig.Open {
 			}
 			return redislockHold{l}, nil
 		}
-		return lockFunc(lock), func() { client.Close() }, nil
+		return lockFunc(lock), closing(client), nil
 	}
 }
 

@@ -26,7 +26,7 @@ var redsyncSystem = &System{
 			}
 			return redsyncHold{m}, nil
 		}
-		return lockFunc(lock), func() { client.Close() }, nil
+		return lockFunc(lock), closing(client), nil
 	},
 }
 

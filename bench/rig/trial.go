@@ -46,7 +46,7 @@ func (t *Trial) Run(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's directory for what is left behind
 	gate, err := newGate(dir)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,11 @@ func (t *Trial) Run(ctx context.Context) (*Outcome, error) {
 		if ctx.Err() != nil {
 			grace = 0
 		}
-		each(workers, func(_ int, w *Process) error { w.Stop(grace); return nil })
+		var stopped sync.WaitGroup
+		for _, w := range workers {
+			stopped.Go(func() { w.Stop(grace) })
+		}
+		stopped.Wait()
 	}()
 	for range t.Specs {
 		w, err := Start(t.Worker(), t.Pin)
