@@ -5,19 +5,24 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/mortise-go/mortise/internal/script"
 )
 
 // request is one call of Lock or TryLock.
 type request struct {
-	lock  *locker
-	seek  primitive // what asks in place of the lock's kind, where it has a queue in Redis
-	owner *owner
-	id    string    // the lease's, drawn before the first attempt
-	start time.Time // of the last attempt
-	doubt bool      // an attempt's outcome is not known
-	used  bool      // there is a lease with that id
-	alone bool      // nobody else can act for the owner yet
-	held  refusal   // what was in the way at the last attempt
+	lock   *locker
+	seek   primitive // what asks in place of the lock's kind, where it has a queue in Redis
+	owner  *owner
+	id     string       // the lease's, drawn before the first attempt
+	start  time.Time    // of the last attempt
+	doubt  bool         // an attempt's outcome is not known
+	used   bool         // there is a lease with that id
+	alone  bool         // nobody else can act for the owner yet
+	row    int          // how often in a row the lock was given, if it was
+	entry  script.Entry // what becomes of the client's turn if the attempt is refused
+	before int          // how many turns come first
+	held   refusal      // what was in the way at the last attempt
 }
 
 // run returns a hold as soon as there is one to have.
@@ -39,6 +44,9 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 		return q.wait(ctx, r)
 	}
 	c, p := r.lock.client, r.lock.place
+	if c.listens(p) { // it is busy, and a turn costs no more than an attempt
+		return r.wait(ctx, c.join(p, r.owner, r, false))
+	}
 	if _, past, err := r.beside(); err != nil {
 		return nil, err
 	} else if past {
@@ -114,7 +122,11 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	var got grant
 	doubt, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
 		r.start = time.Now()
-		got, err = ask.acquire(ctx, r.id, k.ttl())
+		if r.entry != "" {
+			got, r.before, err = ask.(turnTaker).await(ctx, r.id, k.ttl(), r.entry)
+		} else {
+			got, err = ask.acquire(ctx, r.id, k.ttl())
+		}
 		return err
 	})
 	r.doubt = r.doubt || doubt
@@ -130,15 +142,15 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 		}
 		return nil, nil
 	}
-	return r.granted(ctx, got.token)
+	return r.granted(ctx, got.token, k.ttl())
 }
 
-// granted makes a hold of a lease that Redis has given.
-func (r *request) granted(ctx context.Context, token int64) (*Hold, error) {
+// granted makes a hold of a lease that Redis has given, for that time.
+func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (*Hold, error) {
 	k := r.lock
 	l := newLease(r)
-	l.token = token
-	trust := k.options.trust(k.ttl())
+	l.token, l.row, l.expiry = token, r.row, k.client.time(r.start.Add(ttl))
+	trust := k.options.trust(ttl)
 	if time.Since(r.start) >= trust {
 		r.doubt = true // it may still stand in Redis
 		return nil, &LostError{Reason: LostExpired, Err: errors.New("the answer of Redis came after the time was over")}
@@ -173,7 +185,7 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 		}
 	}()
 
-	var hints <-chan struct{}
+	var hints, others <-chan struct{} // of one's own channel, and of that of all
 	var pace pacer
 	refusals := 0
 	timer := time.NewTimer(poll)
@@ -195,19 +207,37 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 		if err != nil {
 			return nil, err
 		}
-		head, local := c.turnOf(k.place, w)
-		if !head && (past || c.asks(w)) && c.setBusy(w, true) {
+		at := c.turnOf(k.place, w)
+		if !at.head && (past || c.asks(w)) && c.setBusy(w, true) {
 			if hold, err := r.attempt(ctx); hold != nil || err != nil {
 				return hold, err
 			}
 			c.setBusy(w, false)
 		}
-		if head && (look || !local) {
+		switch {
+		case at.head && at.given:
+			if !c.setBusy(w, true) {
+				continue
+			}
+			if hold, err := r.come(ctx); hold != nil || err != nil {
+				return hold, err
+			}
+			c.setBusy(w, false)
+			continue
+		case at.head && at.behind && !look:
+			timer.Reset(afterOthers)
+		case at.head && (look || !at.local):
+			if err := r.stand(); err != nil {
+				return nil, err
+			}
 			if !asked {
 				if !c.setBusy(w, true) {
 					continue
 				}
 				hold, err := r.attempt(ctx)
+				if err == nil {
+					r.stood(hold == nil)
+				}
 				if hold != nil {
 					c.admit(k.place)
 				}
@@ -220,27 +250,26 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 			if k.special.pause != nil {
 				timer.Reset(k.special.pause(refusals))
 				refusals++
-			} else {
-				listener := c.listen(k.place, k.kind.channel(), k.hearing())
-				if listener == nil {
-					continue
-				}
-				hints = listener.Hints()
-				if err := listener.Refused(); err != nil {
-					return nil, err
-				}
-				timer.Reset(r.patience())
+				break
 			}
-		} else if head {
+			if hints, others, err = r.hear(); err != nil {
+				return nil, err
+			}
+			timer.Reset(r.patience())
+		case at.head:
 			timer.Reset(jitter(poll))
-		} else {
-			hints = nil // they are for the head
+		default:
+			hints, others = nil, nil // they are for the head
 			timer.Stop()
 		}
 		look = false
 		select {
 		case <-w.wake:
 		case <-hints:
+			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
+				return nil, r.ended(ctx)
+			}
+		case <-others:
 			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
 				return nil, r.ended(ctx)
 			}

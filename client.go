@@ -35,14 +35,16 @@ type Client struct {
 	dismiss  context.CancelFunc // ends lingerer
 	running  sync.WaitGroup     // operations and background work
 
-	mu     sync.Mutex // guards what follows, and every queue
-	closed bool
-	queues map[place]*queue
-	held   map[place]*lease   // leases of this client that are trusted, see place.under
-	asking map[place]struct{} // what somebody asks for without queueing
-	lanes  int                // of operations on numbers
-	idle   []string           // those that no operation uses
-	able   map[ability]int    // what masters were seen to be able to, and their replicas then
+	mu      sync.Mutex // guards what follows, and every queue
+	closed  bool
+	queues  map[place]*queue
+	held    map[place]*lease   // leases of this client that are trusted, see place.under
+	asking  map[place]struct{} // what somebody asks for without queueing
+	ears    map[place]idleEar  // channels of locks that were waited for a moment ago
+	sweeper *time.Timer        // closes them
+	lanes   int                // of operations on numbers
+	idle    []string           // those that no operation uses
+	able    map[ability]int    // what masters were seen to be able to, and their replicas then
 }
 
 // New returns a client that works through d, which it owns from then on. It
@@ -55,7 +57,7 @@ func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
 		driver: d, options: options.withDefaults(), id: newClientID(), born: time.Now(),
 		hub: hub.New(d), done: make(chan struct{}),
-		queues: make(map[place]*queue), held: make(map[place]*lease), asking: make(map[place]struct{}), able: make(map[ability]int),
+		queues: make(map[place]*queue), held: make(map[place]*lease), asking: make(map[place]struct{}), ears: make(map[place]idleEar), able: make(map[ability]int),
 	}
 	c.invalid = c.options.validate()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())
@@ -85,6 +87,9 @@ func (c *Client) Close() error {
 		return &Error{Op: "close", Err: ErrClosed}
 	}
 	c.closed = true
+	if c.sweeper != nil {
+		c.sweeper.Stop()
+	}
 	var held []*lease
 	for _, l := range c.held {
 		held = append(held, l)
@@ -143,6 +148,16 @@ func (c *Client) background(f func(ctx context.Context)) bool {
 		f(c.lingerer)
 	}()
 	return true
+}
+
+// spawn is background for callers that hold c.mu. If the client is closed, f
+// runs all the same, for there is a moment left.
+func (c *Client) spawn(f func(ctx context.Context)) {
+	c.running.Add(1)
+	go func() {
+		defer c.running.Done()
+		f(c.lingerer)
+	}()
 }
 
 // check refuses a name, before anything is sent.

@@ -333,7 +333,7 @@ func releaseAtOnce(group []*member) []error {
 	defer cancel()
 	var released []bool
 	doubt, err := c.call(ctx, -1, func(ctx context.Context) (err error) {
-		released, err = script.MultiRelease(ctx, c.driver, locks, *c.announce.Load())
+		released, err = script.MultiRelease(ctx, c.driver, locks, *c.announce.Load(), script.Turns{Command: c.turnCommand()})
 		return err
 	})
 	for j, i := range last {

@@ -2,6 +2,8 @@ package mortise
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/hub"
@@ -70,7 +72,7 @@ func (k *FairLock) Queue(ctx context.Context) (queue []Waiter, err error) {
 }
 
 func (k *FairLock) script() script.Fair {
-	return script.Fair{Name: k.name, Publish: k.speaking(), Cluster: k.client.cluster.Load()}
+	return script.Fair{Name: k.name, Publish: k.speaking(), Cluster: k.client.cluster.Load(), Turns: k.client.turnCommand()}
 }
 
 // What follows makes FairLock a primitive.
@@ -78,7 +80,7 @@ func (k *FairLock) script() script.Fair {
 func (k *FairLock) channel() string { return "" } // every waiter has its own
 
 func (k *FairLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, why, err := script.FairAcquire(ctx, k.client.driver, k.script(), id, lease, script.FairOnce)
+	ok, why, err := script.FairAcquire(ctx, k.client.driver, k.script(), id, lease, script.FairOnce, true)
 	return grant{ok: ok, by: why.Holder}, err
 }
 
@@ -103,15 +105,17 @@ func (k *FairLock) renewal(id string, ttl time.Duration) script.Renewal {
 type fairWaiter struct {
 	*FairLock
 	mode  script.FairMode
+	tell  bool          // the lock cannot be given to it
 	again time.Duration // as in the last refusal
+	mixed bool          // idem
 	since queueing      // of the last refusal that queued it
 }
 
 func (f *fairWaiter) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
 	mode := f.mode
 	f.mode = script.FairAgain // even if the reply is lost
-	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), id, lease, mode)
-	f.again = why.Again
+	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), id, lease, mode, f.tell)
+	f.again, f.mixed = why.Again, why.Mixed
 	if why.Since != 0 {
 		f.since = queueing{why.Since, why.Queued}
 	}
@@ -147,29 +151,43 @@ func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
 	c := k.client
 	ask := &fairWaiter{FairLock: k, mode: script.FairQueue}
 	r.seek, r.id = ask, c.newID()
+	ask.tell = !r.lock.takesGiven()
 
-	hold, err := r.attempt(ctx)
+	w := c.await(k.place, r.owner, r.id) // before it can be called
+	hold, err := k.ask(ctx, r, w, ask)
 	if hold == nil && err == nil {
-		w := c.join(k.place, r.owner, nil, false)
-		w.id = r.id
 		hold, err = k.stand(ctx, r, w, ask)
-		c.leave(k.place, w)
-		c.approach(k.place)
 	}
+	c.leave(k.place, w)
+	c.approach(k.place)
 	if !r.used {
 		k.quit(r.id)
 	}
 	return hold, err
 }
 
+// ask asks Redis for w, and notes what is to be known of a refusal.
+func (k *FairLock) ask(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
+	hold, err := r.attempt(ctx)
+	if hold != nil || err != nil {
+		return hold, err
+	}
+	c := k.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.seen = r.start
+	c.mix(k.place, ask.mixed)
+	return nil, nil
+}
+
 // stand waits in the queue as w until there is a hold to have.
 func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
 	c := k.client
-	var listener *hub.Listener // for the first waiters
-	var hints <-chan struct{}
+	var own *hub.Listener             // of the first waiters, where Redisson's threads are
+	var hints, others <-chan struct{} // of own, and of the client's channel
 	defer func() {
-		if listener != nil {
-			listener.Close()
+		if own != nil {
+			own.Close()
 		}
 	}()
 	var pace pacer
@@ -182,22 +200,35 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 		if hold, err := r.reenter(ctx); hold != nil || err != nil {
 			return hold, err
 		}
-		if look || c.asks(w) {
-			if hold, err := r.attempt(ctx); hold != nil || err != nil {
+		if seen, called := c.isCalled(w); called {
+			if hold, err := r.given(ctx, seen); hold != nil || err != nil {
+				return hold, err
+			}
+		} else if look || c.asks(w) {
+			if hold, err := k.ask(ctx, r, w, ask); hold != nil || err != nil {
 				return hold, err
 			}
 		}
-		place := c.standing(k.place, w, ask.since)
-		if place < fairNear && listener == nil {
-			listener = c.hub.Listen(keyspace.FairChannel(k.name, r.id), k.hearing())
-			hints = listener.Hints()
+		place, ear, mixed := c.standing(k.place, w, ask.since)
+		if ear == nil || mixed { // there is somebody who tells each waiter by its own channel
+			if place < fairNear && own == nil {
+				own = c.hub.Listen(keyspace.FairChannel(k.name, r.id), k.hearing())
+				hints = own.Hints()
+			}
 		}
-		if listener != nil {
-			if err := listener.Refused(); err != nil {
+		for _, l := range []*hub.Listener{own, ear} {
+			if l == nil {
+				continue
+			}
+			if err := l.Refused(); err != nil {
 				return nil, err
 			}
 		}
+		others = nil
 		if place == 0 {
+			if ear != nil {
+				others = ear.Hints()
+			}
 			if next := time.Now().Add(nextTick(ask.again)); tick.IsZero() || next.Before(tick) {
 				tick = next
 				timer.Reset(time.Until(tick))
@@ -207,10 +238,10 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 		look = false
 		select {
 		case <-w.wake:
+			continue
 		case <-hints:
-			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
-				return nil, r.ended(ctx)
-			}
+			look = true
+		case <-others:
 			look = true
 		case <-timer.C:
 			tick = time.Time{}
@@ -222,6 +253,11 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 			return nil, r.ended(ctx)
 		case <-c.done:
 			return nil, r.ended(ctx)
+		}
+		if look {
+			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
+				return nil, r.ended(ctx)
+			}
 		}
 	}
 }
@@ -240,8 +276,10 @@ func (k *FairLock) tend(ctx context.Context, w *waiter, ask *fairWaiter, turn in
 	c := k.client
 	ids := c.tended(k.place, turn)
 	var called []string
+	var start time.Time
 	_, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
-		called, ask.again, err = script.FairTend(ctx, c.driver, k.script(), c.id, ids)
+		start = time.Now()
+		called, ask.again, ask.mixed, err = script.FairTend(ctx, c.driver, k.script(), c.id, ids)
 		return err
 	})
 	if err != nil {
@@ -250,7 +288,7 @@ func (k *FairLock) tend(ctx context.Context, w *waiter, ask *fairWaiter, turn in
 		}
 		return err
 	}
-	c.summon(k.place, called)
+	c.summon(k.place, ids, called, start, ask.mixed)
 	return nil
 }
 
@@ -267,13 +305,27 @@ func (k *FairLock) quit(id string) {
 	}
 }
 
+// await puts a waiter that asks with id into the queue for p.
+func (c *Client) await(p place, o *owner, id string) *waiter {
+	w := &waiter{owner: o, id: id, wake: make(chan struct{}, 1)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enqueue(p, w, false)
+	return w
+}
+
 // standing returns how many of this client's waiters for p stand before w,
-// after it has put w where it stands in Redis. The answer is right for the
+// after it has put w where it stands in Redis, the client's channel if it has
+// one, and whether threads of Redisson's take part. The number is right for the
 // first ones, and high enough for others.
-func (c *Client) standing(p place, w *waiter, since queueing) (n int) {
+func (c *Client) standing(p place, w *waiter, since queueing) (n int, ear *hub.Listener, mixed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[p]
+	if q.turn.ear == nil && c.turnCommand() != "" {
+		q.turn.ear = c.ear(p)
+	}
+	ear, mixed = q.turn.ear, q.turn.mixed
 	if w.since != since {
 		w.since = since
 		q.arrange(w)
@@ -285,7 +337,51 @@ func (c *Client) standing(p place, w *waiter, since queueing) (n int) {
 			break // far enough
 		}
 	}
-	return n
+	return n, ear, mixed
+}
+
+// mix notes whether threads of Redisson's take part. It must be called with c.mu
+// held.
+func (c *Client) mix(p place, mixed bool) {
+	q := c.queues[p]
+	if q.turn.mixed == mixed {
+		return
+	}
+	q.turn.mixed = mixed
+	for w, n := q.head, 0; w != nil && n < fairNear; w, n = w.next, n+1 {
+		w.signal() // it may have to listen to a channel of its own
+	}
+}
+
+// isCalled reports, once, whether Redis has given the lock to w, and when it was
+// seen not to have it.
+func (c *Client) isCalled(w *waiter) (seen time.Time, called bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	called, w.called = w.called, false
+	return w.seen, called
+}
+
+// calledOut takes a message to this client about its waiters for p. It reports
+// false: each is for one of them.
+func (c *Client) calledOut(p place, message string) bool {
+	id, _, given := strings.Cut(strings.TrimPrefix(message, "?"), " ")
+	if !strings.HasPrefix(id, c.id) {
+		return false // forged
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := c.queues[p]; q != nil {
+		for w := q.head; w != nil; w = w.next {
+			if w.id == id {
+				w.called, w.asked = w.called || given, !given
+				w.signal()
+				return false
+			}
+		}
+	}
+	c.spawn(func(context.Context) { c.decline(p, id) }) // it gave up; the next one shall know
+	return false
 }
 
 // approach wakes the waiter for p that has come near enough to subscribe.
@@ -325,19 +421,23 @@ func (c *Client) tended(p place, turn int) (ids []string) {
 	return ids
 }
 
-// summon has waiters for p ask for the lock.
-func (c *Client) summon(p place, ids []string) {
-	if len(ids) == 0 {
-		return
-	}
+// summon has those of the waiters for p ask for the lock that were called. The
+// others did not have it at the start of the tick.
+func (c *Client) summon(p place, ids, called []string, start time.Time, mixed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.mix(p, mixed)
+	asked := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		asked[id] = true
+	}
 	for w := c.queues[p].head; w != nil; w = w.next {
-		for _, id := range ids {
-			if w.id == id {
-				w.asked = true
-				w.signal()
-			}
+		switch {
+		case slices.Contains(called, w.id):
+			w.asked = true
+			w.signal()
+		case asked[w.id]:
+			w.seen = start
 		}
 	}
 }

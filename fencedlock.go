@@ -61,8 +61,13 @@ func (k *FencedLock) CurrentToken(ctx context.Context) (token int64, err error) 
 func (k *FencedLock) channel() string { return keyspace.LockChannel(k.name) }
 
 func (k *FencedLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	token, by, err := script.FencedAcquire(ctx, k.client.driver, k.name, id, lease)
-	return grant{ok: token > 0, by: by, token: token}, err
+	got, _, err := k.await(ctx, id, lease, "")
+	return got, err
+}
+
+func (k *FencedLock) await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, before int, err error) {
+	token, by, before, err := script.FencedAcquire(ctx, k.client.driver, k.name, id, lease, entry)
+	return grant{ok: token > 0, by: by, token: token}, before, err
 }
 
 func (k *FencedLock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {
@@ -75,7 +80,11 @@ func (k *FencedLock) leave(ctx context.Context, id string, count int) (bool, err
 }
 
 func (k *FencedLock) release(ctx context.Context, id string) (bool, error) {
-	return script.LockRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking())
+	return k.yield(ctx, id, 0)
+}
+
+func (k *FencedLock) yield(ctx context.Context, id string, row int) (bool, error) {
+	return script.LockRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking(), k.turns(row))
 }
 
 func (k *FencedLock) renewal(id string, ttl time.Duration) script.Renewal {

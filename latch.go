@@ -148,7 +148,7 @@ func (c *Client) beholding(p place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for w := c.queues[p].head; w != nil; w = w.next {
-		w.seen = true
+		w.there = true
 	}
 }
 
@@ -158,7 +158,7 @@ func (c *Client) letThrough(p place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for w := c.queues[p].head; w != nil; w = w.next {
-		if w.seen {
+		if w.there {
 			w.through = true
 			w.signal()
 		}

@@ -30,6 +30,7 @@ type lease struct {
 	token   int64         // the newest fencing token, of a kind that has them
 
 	relay   *relay // since it was first; guarded by Client.mu
+	row     int    // how often in a row the lock was given to who waited for it
 	sibling *lease // the next one of the same owner; guarded by owner.mu
 }
 
@@ -37,7 +38,6 @@ type lease struct {
 func newLease(r *request) *lease {
 	k := r.lock
 	l := &lease{locker: k, owner: r.owner, id: r.id, doubt: r.doubt, longest: k.ttl()}
-	l.expiry = k.client.time(r.start.Add(k.ttl()))
 	l.watch = watchdog.Lease{Of: l, Terms: k.terms()}
 	return l
 }
@@ -46,7 +46,7 @@ func newLease(r *request) *lease {
 func (l *lease) successor(r *request) *lease {
 	n := &lease{
 		locker: r.lock, owner: r.owner, id: l.id, doubt: l.doubt,
-		longest: l.longest, expiry: l.expiry, relay: l.relay,
+		longest: l.longest, expiry: l.expiry, relay: l.relay, row: l.row,
 	}
 	n.watch = watchdog.Lease{Of: n, Terms: l.watch.Terms}
 	return n
@@ -456,7 +456,11 @@ func (l *lease) release() error {
 	}
 	released := false
 	doubt, err := l.client.call(ctx, -1, func(ctx context.Context) (err error) {
-		released, err = l.kind.release(ctx, l.id)
+		if k, ok := l.kind.(turnTaker); ok {
+			released, err = k.yield(ctx, l.id, l.row)
+		} else {
+			released, err = l.kind.release(ctx, l.id)
+		}
 		return err
 	})
 	return l.settle(released, doubt, err)

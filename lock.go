@@ -43,8 +43,13 @@ func (k *Lock) With(options LockOptions) *Lock {
 func (k *Lock) channel() string { return keyspace.LockChannel(k.name) }
 
 func (k *Lock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, by, err := script.LockAcquire(ctx, k.client.driver, k.name, id, lease)
-	return grant{ok: ok, by: by}, err
+	got, _, err := k.await(ctx, id, lease, "")
+	return got, err
+}
+
+func (k *Lock) await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, before int, err error) {
+	ok, by, before, err := script.LockAcquire(ctx, k.client.driver, k.name, id, lease, entry)
+	return grant{ok: ok, by: by}, before, err
 }
 
 func (k *Lock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {
@@ -57,7 +62,11 @@ func (k *Lock) leave(ctx context.Context, id string, count int) (bool, error) {
 }
 
 func (k *Lock) release(ctx context.Context, id string) (bool, error) {
-	return script.LockRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking())
+	return k.yield(ctx, id, 0)
+}
+
+func (k *Lock) yield(ctx context.Context, id string, row int) (bool, error) {
+	return script.LockRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking(), k.turns(row))
 }
 
 func (k *Lock) renewal(id string, ttl time.Duration) script.Renewal {

@@ -371,7 +371,7 @@ func (l lot) granted(c *composite, r *request, first int, hold *Hold) (at *locke
 		m := rest[0]
 		at = m.of
 		other := &request{lock: m.of, owner: r.owner, id: r.id, start: r.start, doubt: r.doubt}
-		if hold, err = other.granted(c.hold.context(), 0); err == nil {
+		if hold, err = other.granted(c.hold.context(), 0, m.of.ttl()); err == nil {
 			err, rest = c.add(m, hold), rest[1:]
 		}
 	}
@@ -400,24 +400,29 @@ func (e *inTheWay) Error() string { return e.held.Error() }
 func (e *inTheWay) Unwrap() error { return e.held }
 
 func (t *together) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
+	got, _, err := t.await(ctx, id, lease, "")
+	return got, err
+}
+
+func (t *together) await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, before int, err error) {
 	var keys []string
 	for _, m := range t.lot {
 		keys = append(keys, m.of.name)
 	}
-	ok, at, by, err := script.MultiAcquire(ctx, t.client.driver, keys, id, lease)
+	ok, at, by, err := script.MultiAcquire(ctx, t.client.driver, keys, id, lease, t.at, entry)
 	switch {
 	case err != nil && errors.Is(err, script.ErrKind):
-		return grant{}, fmt.Errorf("%q: %w", t.lot[at].of.name, err)
+		return grant{}, 0, fmt.Errorf("%q: %w", t.lot[at].of.name, err)
 	case err != nil:
-		return grant{}, err
+		return grant{}, 0, err
 	case ok:
 		t.granted = true
 		t.asking.kind = t.Lock // from now on it is a lock like any other
 	case at != t.at:
 		held := &HeldError{Holder: Holder{Owner: by.Owner, Count: by.Count}, TTL: by.TTL}
-		return grant{}, &driver.Error{Class: driver.Other, Err: &inTheWay{at, held}}
+		return grant{}, 0, &driver.Error{Class: driver.Other, Err: &inTheWay{at, held}}
 	}
-	return grant{ok: ok, by: by}, nil
+	return grant{ok: ok, by: by}, 0, nil
 }
 
 // release is for what was asked for in vain: all of the lot.
@@ -426,7 +431,7 @@ func (t *together) release(ctx context.Context, id string) (bool, error) {
 	for _, m := range t.lot {
 		locks = append(locks, script.Release{Key: m.of.name, Owner: id, Channel: m.of.kind.channel()})
 	}
-	released, err := script.MultiRelease(ctx, t.client.driver, locks, t.speaking())
+	released, err := script.MultiRelease(ctx, t.client.driver, locks, t.speaking(), t.turns(0))
 	return slices.Contains(released, true), err
 }
 

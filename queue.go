@@ -1,6 +1,10 @@
 package mortise
 
-import "github.com/mortise-go/mortise/internal/hub"
+import (
+	"time"
+
+	"github.com/mortise-go/mortise/internal/hub"
+)
 
 // place is what goroutines of one client contend for among themselves, and
 // where an owner finds its lease again. Locks that differ only in how they are
@@ -43,6 +47,7 @@ func (p place) shared() bool {
 type queue struct {
 	head, tail *waiter
 	length     int
+	turn       turn
 	listener   *hub.Listener // opened by the first head that was refused
 }
 
@@ -55,8 +60,10 @@ type waiter struct {
 	given      *lease        // which was handed on, so that w is not in the queue any more; idem
 	id         string        // in a queue in Redis
 	since      queueing      // when it took its place there; guarded by Client.mu
+	seen       time.Time     // when it was asked there last, and did not have the lock; idem
+	called     bool          // it has the lock there now; idem
 	asked      bool          // to ask for the lock; idem
-	seen       bool          // it waited when the head began to look at the latch; idem
+	there      bool          // it waited when the head began to look at the latch; idem
 	through    bool          // which was open then; idem
 	wake       chan struct{} // capacity 1: look again
 	prev, next *waiter
@@ -200,7 +207,7 @@ func (c *Client) leave(p place, w *waiter) (given *lease) {
 	}
 	q := c.queues[p]
 	wasHead := q.head == w
-	if c.dequeue(p, q, w); wasHead && q.head != nil && !c.taken(p) {
+	if c.dequeue(p, q, w); wasHead && q.head != nil && (!c.taken(p) || p.use == useFair) {
 		q.head.signal()
 	}
 	return nil
@@ -208,23 +215,37 @@ func (c *Client) leave(p place, w *waiter) (given *lease) {
 
 // dequeue takes w out of q, the queue for p. It must be called with c.mu held.
 func (c *Client) dequeue(p place, q *queue, w *waiter) {
+	if r := w.request; q.head == w && r != nil && r.doubt && q.turn.id == r.id {
+		q.turn.over() // whoever has the doubt looks after it
+	}
 	q.remove(w)
 	if q.head == nil {
 		delete(c.queues, p)
 		if q.listener != nil {
 			q.listener.Close()
 		}
+		c.dismissed(p, &q.turn)
 	}
 }
 
-// turnOf reports whether w is the head of its queue, so that it may ask Redis,
-// and whether there is no sense in asking because somebody in this process
-// holds the lock or is about to.
-func (c *Client) turnOf(p place, w *waiter) (head, local bool) {
+// standing is what a waiter is told of its place.
+type standing struct {
+	head   bool // it may ask Redis
+	local  bool // but there is no sense in that: somebody in this process holds the lock or is about to
+	given  bool // Redis has given the lock to the client
+	behind bool // others have the first chance to take it
+}
+
+func (c *Client) turnOf(p place, w *waiter) (s standing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[p]
-	return q != nil && q.head == w, c.taken(p)
+	s.local = c.taken(p)
+	if s.head = q != nil && q.head == w; s.head {
+		s.given, s.behind = q.turn.given, q.turn.behind
+		q.turn.behind = false
+	}
+	return s
 }
 
 // setBusy notes that w asks Redis, or has done so. It fails if w was handed a

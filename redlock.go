@@ -471,9 +471,9 @@ func (v *canvass) wait(ctx context.Context) (*Hold, error) {
 		if k.closed() > k.spare() {
 			return nil, ErrClosed
 		}
-		head, _ := c.turnOf(k.place(), w)
+		at := c.turnOf(k.place(), w)
 		deaf := false // nothing but time helps
-		if head || v.entered() {
+		if at.head || v.entered() {
 			hold, split, err := v.round(ctx)
 			switch now := time.Now(); {
 			case err == nil:

@@ -92,7 +92,7 @@ func (k *SpinLock) WithBackoff(b Backoff) *SpinLock {
 func (k *SpinLock) channel() string { return "" }
 
 func (k *SpinLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, by, err := script.LockAcquire(ctx, k.client.driver, k.name, id, lease)
+	ok, by, _, err := script.LockAcquire(ctx, k.client.driver, k.name, id, lease, "")
 	return grant{ok: ok, by: by}, err
 }
 
@@ -106,7 +106,7 @@ func (k *SpinLock) leave(ctx context.Context, id string, count int) (bool, error
 }
 
 func (k *SpinLock) release(ctx context.Context, id string) (bool, error) {
-	return script.LockRelease(ctx, k.client.driver, k.name, id, "", script.Silent)
+	return script.LockRelease(ctx, k.client.driver, k.name, id, "", script.Silent, script.Turns{})
 }
 
 func (k *SpinLock) renewal(id string, ttl time.Duration) script.Renewal {

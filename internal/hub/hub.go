@@ -34,6 +34,8 @@ type Listener struct {
 	name string
 	kind Kind
 	hint chan struct{}
+	// heard, if set, takes the messages, and tells which of them are hints.
+	heard func(payload string) bool
 }
 
 // Kind says how a channel is subscribed.
@@ -48,8 +50,13 @@ func New(d driver.Driver) *Hub {
 
 // Listen starts to listen to a channel. A first hint comes as soon as the
 // subscription is confirmed: only from then on is no message missed.
-func (h *Hub) Listen(name string, kind Kind) *Listener {
-	l := &Listener{hub: h, name: name, kind: kind, hint: make(chan struct{}, 1)}
+func (h *Hub) Listen(name string, kind Kind) *Listener { return h.ListenFor(name, kind, nil) }
+
+// ListenFor is Listen for who wants the messages themselves: heard is called with
+// each, and reports whether it is a hint. It must not block, and may still be
+// called once after the listener was closed.
+func (h *Hub) ListenFor(name string, kind Kind, heard func(payload string) bool) *Listener {
+	l := &Listener{hub: h, name: name, kind: kind, hint: make(chan struct{}, 1), heard: heard}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.channels[name]
@@ -78,6 +85,14 @@ func (h *Hub) want(l *Listener, change func(channel string, sharded bool)) {
 
 // Hints returns the channel on which hints arrive.
 func (l *Listener) Hints() <-chan struct{} { return l.hint }
+
+// Confirmed reports whether Redis has confirmed the subscription, at least once.
+func (l *Listener) Confirmed() bool {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	c := l.hub.channels[l.name]
+	return c != nil && c.confirmed
+}
 
 // Refused returns the reason for which Redis refuses the subscription, or nil.
 func (l *Listener) Refused() error {
@@ -113,7 +128,25 @@ func (l *Listener) wake() {
 }
 
 // Message implements driver.Sink.
-func (h *Hub) Message(name, payload string) { h.hint(name, func(*channel) {}) }
+func (h *Hub) Message(name, payload string) {
+	var hearers []*Listener
+	h.mu.Lock()
+	if c := h.channels[name]; c != nil {
+		for l := range c.listeners {
+			if l.heard != nil {
+				hearers = append(hearers, l)
+			} else {
+				l.wake()
+			}
+		}
+	}
+	h.mu.Unlock() // whoever hears may want to listen, or not any more
+	for _, l := range hearers {
+		if l.heard(payload) {
+			l.wake()
+		}
+	}
+}
 
 // Subscribed implements driver.Sink.
 func (h *Hub) Subscribed(name string) {

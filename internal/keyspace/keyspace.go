@@ -40,6 +40,12 @@ func FairSigns(name string) string { return prefixed("mortise:fair", name) }
 // that it is its turn.
 func FairChannel(name, waiter string) string { return LockChannel(name) + ":" + waiter }
 
+// FairTurnChannel is the channel on which a client hears that the turn of one of
+// its waiters for the fair lock name has come.
+func FairTurnChannel(name, client string) string {
+	return prefixed("mortise:fair_turn", name) + ":" + client
+}
+
 // Token is the number of the last acquisition of the fenced lock name.
 func Token(name string) string { return prefixed("redisson_lock_token", name) }
 
@@ -58,6 +64,14 @@ func ElectionChannel(name string) string { return prefixed("mortise:election", n
 // ElectionNews is the channel on which every change of the election name is
 // announced to those who observe it.
 func ElectionNews(name string) string { return prefixed("mortise:election_news", name) }
+
+// Turns is the sorted set of the mortise clients that wait for the plain lock
+// name.
+func Turns(name string) string { return prefixed("mortise:turns", name) }
+
+// TurnChannel is the channel on which a client hears that its turn has come to
+// have the lock name.
+func TurnChannel(name, client string) string { return prefixed("mortise:turn", name) + ":" + client }
 
 // BarrierOutcomes is what the names of the keys begin with that say what has
 // become of the parties of the barrier name.

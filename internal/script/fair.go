@@ -26,6 +26,9 @@ type Fair struct {
 	Publish Publish
 	// Cluster tells that subscribers may be on other servers than the lock.
 	Cluster bool
+	// Turns publishes to mortise's clients; it is empty where each of their
+	// waiters is told by a channel of its own.
+	Turns string
 }
 
 func (f Fair) call(s *driver.Script, args ...string) driver.Call {
@@ -35,7 +38,9 @@ func (f Fair) call(s *driver.Script, args ...string) driver.Call {
 			f.Name, keyspace.FairQueue(f.Name), keyspace.FairDeadlines(f.Name),
 			keyspace.FairOurs(f.Name), keyspace.FairSigns(f.Name),
 		},
-		Args: append([]string{keyspace.FairChannel(f.Name, ""), f.probes(), f.speech(), millis(fairStep)}, args...),
+		Args: append([]string{
+			keyspace.FairChannel(f.Name, ""), f.probes(), f.speech(), millis(fairStep), keyspace.FairTurnChannel(f.Name, ""), f.Turns,
+		}, args...),
 	}
 }
 
@@ -81,12 +86,18 @@ type FairRefusal struct {
 	// Since is the server's time in microseconds, if this call has taken the
 	// place in the queue, and 0 otherwise.
 	Since int64
+	// Mixed tells that a thread of Redisson's has, or waits for, the lock.
+	Mixed bool
 }
 
 // FairAcquire acquires the lock for owner, who must not have held it before, or
-// takes a place in the queue.
-func FairAcquire(ctx context.Context, d driver.Driver, f Fair, owner string, lease time.Duration, mode FairMode) (ok bool, why FairRefusal, err error) {
-	v, err := d.Eval(ctx, f.call(fairAcquire, owner, millis(lease), string(mode)))
+// takes a place in the queue. Tell says that the lock cannot be given to it there.
+func FairAcquire(ctx context.Context, d driver.Driver, f Fair, owner string, lease time.Duration, mode FairMode, tell bool) (ok bool, why FairRefusal, err error) {
+	args := []string{owner, millis(lease), string(mode)}
+	if tell {
+		args = append(args, "tell")
+	}
+	v, err := d.Eval(ctx, f.call(fairAcquire, args...))
 	if err != nil {
 		return false, FairRefusal{}, err
 	}
@@ -95,10 +106,10 @@ func FairAcquire(ctx context.Context, d driver.Driver, f Fair, owner string, lea
 		return true, FairRefusal{}, nil
 	case v.At(0).Int() == -1:
 		return false, FairRefusal{}, ErrKind
-	case v.Len() == 7:
+	case v.Len() == 8:
 		by := Holder{Owner: v.At(2).Str(), Count: int(v.At(3).Int()), TTL: ttl(v.At(1))}
 		again := time.Duration(v.At(4).Int()) * time.Millisecond
-		return false, FairRefusal{Holder: by, Again: again, Queued: int(v.At(5).Int()), Since: v.At(6).Int()}, nil
+		return false, FairRefusal{Holder: by, Again: again, Queued: int(v.At(5).Int()), Since: v.At(6).Int(), Mixed: v.At(7).Int() == 1}, nil
 	}
 	return false, FairRefusal{}, unexpected(fairAcquire, v)
 }
@@ -118,19 +129,19 @@ func FairRelease(ctx context.Context, d driver.Driver, f Fair, owner string) (re
 }
 
 // FairTend keeps waiters of one client in the queue. Those that it returns
-// should ask for the lock. Again is as in [FairRefusal].
-func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waiters []string) (ask []string, again time.Duration, err error) {
+// should ask for the lock. Again and mixed are as in [FairRefusal].
+func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waiters []string) (ask []string, again time.Duration, mixed bool, err error) {
 	v, err := d.Eval(ctx, f.call(fairTend, append([]string{client}, waiters...)...))
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
-	if v.At(0).Kind() != driver.Int {
-		return nil, 0, unexpected(fairTend, v)
+	if v.At(0).Kind() != driver.Int || v.At(1).Kind() != driver.Int {
+		return nil, 0, false, unexpected(fairTend, v)
 	}
-	for i := 1; i < v.Len(); i++ {
+	for i := 2; i < v.Len(); i++ {
 		ask = append(ask, v.At(i).Str())
 	}
-	return ask, time.Duration(v.At(0).Int()) * time.Millisecond, nil
+	return ask, time.Duration(v.At(0).Int()) * time.Millisecond, v.At(1).Int() == 1, nil
 }
 
 // FairWaiter is one place in the queue of a fair lock.

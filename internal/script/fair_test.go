@@ -39,7 +39,7 @@ func fairly(t *testing.T, f func(f fair)) {
 
 func (f fair) acquire(d driver.Driver, owner string, mode script.FairMode) (bool, script.FairRefusal) {
 	f.t.Helper()
-	ok, why, err := script.FairAcquire(f.t.Context(), d, f.Fair, owner, lease, mode)
+	ok, why, err := script.FairAcquire(f.t.Context(), d, f.Fair, owner, lease, mode, false)
 	if err != nil {
 		f.t.Fatalf("%s: %v", owner, err)
 	}
@@ -50,7 +50,7 @@ func (f fair) acquire(d driver.Driver, owner string, mode script.FairMode) (bool
 // if the reply to the first one is lost.
 func (f fair) gets(owner string, mode script.FairMode) {
 	f.t.Helper()
-	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, owner, lease, mode); driver.ClassOf(err) != driver.Unknown {
+	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, owner, lease, mode, false); driver.ClassOf(err) != driver.Unknown {
 		f.t.Errorf("with a lost reply: %v, want class unknown", err)
 	}
 	for range 2 {
@@ -65,7 +65,7 @@ func (f fair) gets(owner string, mode script.FairMode) {
 // refused has owner ask for the lock in vain, twice and more.
 func (f fair) refused(owner string, mode script.FairMode, by string, count int) (why script.FairRefusal) {
 	f.t.Helper()
-	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, owner, lease, mode); driver.ClassOf(err) != driver.Unknown {
+	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, owner, lease, mode, false); driver.ClassOf(err) != driver.Unknown {
 		f.t.Errorf("with a lost reply: %v, want class unknown", err)
 	}
 	for range 2 {
@@ -258,7 +258,7 @@ func TestFairHeadThatDied(t *testing.T) {
 			fairly(t, func(f fair) {
 				f.enqueue(java, left)
 				f.refused(me, script.FairQueue, java, 0)
-				f.silentFor(java, 990*time.Millisecond)
+				f.silentFor(java, 900*time.Millisecond)
 				if left >= step { // else it is over by the real server's clock
 					f.refused(me, script.FairAgain, java, 0)
 				}
@@ -295,7 +295,7 @@ func TestFairManyThatDied(t *testing.T) {
 		}
 		f.hold(f.t, job, lease, mine2, "1")
 		f.refused(me, script.FairQueue, mine2, 1)
-		if _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, []string{me}); err != nil {
+		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, []string{me}); err != nil {
 			f.t.Fatal(err)
 		}
 		for _, waiter := range dead {
@@ -354,7 +354,7 @@ func TestFairDeadlinePassed(t *testing.T) {
 				}
 				f.hold(f.t, job, lease, mine2, "1")
 				f.enqueue(java, -step)
-				if _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
+				if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
 					f.t.Fatal(err)
 				}
 				f.wantQueue(test.want...)
@@ -383,7 +383,7 @@ func TestFairHeadWithoutDeadline(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.must(f.t, "RPUSH", keyspace.FairQueue(job), java)
 		f.hold(f.t, job, lease, mine2, "1")
-		if _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
+		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
 			f.t.Fatal(err)
 		}
 		f.wantQueue(java, 10*time.Second) // Redisson waits for such a head for ever
@@ -449,7 +449,7 @@ func TestFairTend(t *testing.T) {
 	fairly(t, func(f fair) {
 		tend := func(ask ...string) time.Duration {
 			f.t.Helper()
-			got, again, err := script.FairTend(f.t.Context(), f, f.Fair, client, []string{me, mine2})
+			got, again, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, []string{me, mine2})
 			if err != nil || !slices.Equal(got, ask) {
 				f.t.Fatalf("tend: %q, %v, want %q", got, err, ask)
 			}
@@ -503,7 +503,7 @@ func TestFairForeignData(t *testing.T) {
 			fairly(t, func(f fair) {
 				r.given(f.t, f.world)
 				for _, mode := range []script.FairMode{script.FairOnce, script.FairQueue} {
-					ok, why, err := script.FairAcquire(f.t.Context(), f, f.Fair, me, lease, mode)
+					ok, why, err := script.FairAcquire(f.t.Context(), f, f.Fair, me, lease, mode, false)
 					f.wantAnswer(f.t, answered(ok, why.Holder, err), r.want)
 				}
 				r.check(f.t, f.world)
@@ -518,7 +518,7 @@ func TestFairForeignData(t *testing.T) {
 func TestFairForeignQueue(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.must(f.t, "SET", keyspace.FairQueue(job), "x")
-		_, _, err := script.FairAcquire(f.t.Context(), f, f.Fair, me, lease, script.FairQueue)
+		_, _, err := script.FairAcquire(f.t.Context(), f, f.Fair, me, lease, script.FairQueue, false)
 		if driver.ClassOf(err) != driver.WrongType {
 			f.t.Errorf("%v, want class wrong type", err)
 		}
@@ -536,7 +536,7 @@ func TestFairWithoutRights(t *testing.T) {
 			f.enqueue(me, step)
 			f.enqueue(java, 2*step)
 			d := f.login(t, "+@all", "~*", "&*", "-"+right)
-			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, me, lease, script.FairQueue)
+			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, me, lease, script.FairQueue, false)
 			if ok || driver.ClassOf(err) != driver.Denied {
 				t.Errorf("%v, %v, want class denied", ok, err)
 			}
@@ -549,7 +549,7 @@ func TestFairWithoutRights(t *testing.T) {
 			f := fair{realWorld(t, server), t, script.Fair{Name: job}}
 			f.hold(t, job, lease, java, "1")
 			d := f.login(t, "+@all", "~*", "&*", "-"+right)
-			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, me, lease, script.FairQueue)
+			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, me, lease, script.FairQueue, false)
 			if ok || driver.ClassOf(err) != driver.Denied {
 				t.Errorf("%v, %v, want class denied", ok, err)
 			}
@@ -597,7 +597,7 @@ func TestFairOnACluster(t *testing.T) {
 
 var fairCalls = map[string]func(ctx context.Context, d driver.Driver) error{
 	"FairAcquire": func(ctx context.Context, d driver.Driver) error {
-		ok, why, err := script.FairAcquire(ctx, d, script.Fair{Name: job}, me, lease, script.FairQueue)
+		ok, why, err := script.FairAcquire(ctx, d, script.Fair{Name: job}, me, lease, script.FairQueue, false)
 		return unless(ok || why != (script.FairRefusal{}), err)
 	},
 	"FairRelease": func(ctx context.Context, d driver.Driver) error {
@@ -605,7 +605,7 @@ var fairCalls = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"FairTend": func(ctx context.Context, d driver.Driver) error {
-		ask, again, err := script.FairTend(ctx, d, script.Fair{Name: job}, client, []string{me})
+		ask, again, _, err := script.FairTend(ctx, d, script.Fair{Name: job}, client, []string{me})
 		return unless(ask != nil || again != 0, err)
 	},
 	"FairInspect": func(ctx context.Context, d driver.Driver) error {

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	fencedAcquire = load("fenced_acquire", "fenced")
+	fencedAcquire = load("fenced_acquire", "fenced", "turns")
 	fencedReenter = load("fenced_reenter", "fenced")
 	fencedToken   = load("fenced_token")
 )
@@ -21,23 +21,25 @@ var (
 var ErrToken = &driver.Error{Class: driver.WrongType, Err: errors.New("the key of the fencing token holds no token")}
 
 // FencedAcquire acquires the lock name for owner, who must not have held it
-// before, and draws a token. It reports who has the lock otherwise.
-func FencedAcquire(ctx context.Context, d driver.Driver, name, owner string, lease time.Duration) (token int64, by Holder, err error) {
-	v, err := d.Eval(ctx, driver.Call{Script: fencedAcquire, Keys: fencedKeys(name), Args: []string{owner, millis(lease)}})
+// before, and draws a token. Otherwise it does as [LockAcquire].
+func FencedAcquire(ctx context.Context, d driver.Driver, name, owner string, lease time.Duration, entry Entry) (token int64, by Holder, before int, err error) {
+	call := driver.Call{Script: fencedAcquire, Keys: fencedKeys(name), Args: []string{owner, millis(lease)}}
+	entry.add(&call, name)
+	v, err := d.Eval(ctx, call)
 	if err != nil {
-		return 0, Holder{}, err
+		return 0, Holder{}, 0, err
 	}
 	switch n := v.At(0).Int(); {
 	case n == 1 && v.At(1).Int() > 0:
-		return v.At(1).Int(), Holder{}, nil
+		return v.At(1).Int(), Holder{}, 0, nil
 	case n == -1:
-		return 0, Holder{}, ErrKind
+		return 0, Holder{}, 0, ErrKind
 	case n == -2:
-		return 0, Holder{}, ErrToken
-	case v.Len() == 4:
-		return 0, holder(v.At(1), v.At(2), v.At(3)), nil
+		return 0, Holder{}, 0, ErrToken
+	case v.Len() == 5:
+		return 0, holder(v.At(1), v.At(2), v.At(3)), int(v.At(4).Int()), nil
 	}
-	return 0, Holder{}, unexpected(fencedAcquire, v)
+	return 0, Holder{}, 0, unexpected(fencedAcquire, v)
 }
 
 // FencedReenter sets the count of a lock that owner holds, extends its lease

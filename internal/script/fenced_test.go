@@ -79,7 +79,7 @@ const nothingThere = "nothing"
 func TestFencedAcquire(t *testing.T) {
 	mine, javas := "hash "+me+"=1", "hash "+java+"=17"
 	fencedTable(t, func(ctx context.Context, d driver.Driver) (int64, answer) {
-		token, by, err := script.FencedAcquire(ctx, d, job, me, lease)
+		token, by, _, err := script.FencedAcquire(ctx, d, job, me, lease, "")
 		a := answered(token > 0, by, err)
 		if errors.Is(err, script.ErrToken) {
 			a.err = "token"
@@ -149,7 +149,7 @@ func TestFencedAcquireBesideAForeignToken(t *testing.T) {
 	server := redistest.Single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		w.must(t, "RPUSH", tokenKey, "x")
-		_, _, err := script.FencedAcquire(t.Context(), w, job, me, lease)
+		_, _, _, err := script.FencedAcquire(t.Context(), w, job, me, lease, "")
 		if driver.ClassOf(err) != driver.WrongType {
 			t.Errorf("%v, want the class wrong type", err)
 		}
@@ -170,12 +170,12 @@ func TestFencedWithoutARight(t *testing.T) {
 	}{
 		"acquire": {[]string{"hlen", "hgetall", "incr", "persist", "hset", "pexpire"}, nothing, "nothing", absent,
 			func(ctx context.Context, d driver.Driver) (int64, error) {
-				token, _, err := script.FencedAcquire(ctx, d, job, me, lease)
+				token, _, _, err := script.FencedAcquire(ctx, d, job, me, lease, "")
 				return token, err
 			}},
 		"acquire once more": {[]string{"hlen", "hgetall", "incr", "persist", "pttl", "pexpire"}, held(time.Minute, me, "2"), "hash " + me + "=2", time.Minute,
 			func(ctx context.Context, d driver.Driver) (int64, error) {
-				token, _, err := script.FencedAcquire(ctx, d, job, me, lease)
+				token, _, _, err := script.FencedAcquire(ctx, d, job, me, lease, "")
 				return token, err
 			}},
 		"reenter": {[]string{"hexists", "incr", "persist", "pttl", "pexpire"}, held(time.Minute, me, "1"), "hash " + me + "=1", time.Minute,

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
 )
 
 var (
-	lockAcquire = load("lock_acquire")
+	lockAcquire = load("lock_acquire", "turns")
 	lockReenter = load("lock_reenter")
 	lockLeave   = load("lock_leave")
-	lockRelease = load("lock_release")
+	lockRelease = load("lock_release", "turns")
 	lockRenew   = load("lock_renew")
 )
 
@@ -29,21 +30,24 @@ type Holder struct {
 }
 
 // LockAcquire acquires the lock key for owner, who must not have held it
-// before. It reports who has it otherwise.
-func LockAcquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration) (ok bool, by Holder, err error) {
-	v, err := d.Eval(ctx, driver.Call{Script: lockAcquire, Keys: []string{key}, Args: []string{owner, millis(lease)}})
+// before. It reports who has it otherwise; with an entry owner then has a turn,
+// and before is how many come first.
+func LockAcquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration, entry Entry) (ok bool, by Holder, before int, err error) {
+	call := driver.Call{Script: lockAcquire, Keys: []string{key}, Args: []string{owner, millis(lease)}}
+	entry.add(&call, key)
+	v, err := d.Eval(ctx, call)
 	if err != nil {
-		return false, Holder{}, err
+		return false, Holder{}, 0, err
 	}
 	switch {
 	case v.At(0).Int() == 1:
-		return true, Holder{}, nil
+		return true, Holder{}, 0, nil
 	case v.At(0).Int() == -1:
-		return false, Holder{}, ErrKind
-	case v.Len() == 4:
-		return false, holder(v.At(1), v.At(2), v.At(3)), nil
+		return false, Holder{}, 0, ErrKind
+	case v.Len() == 5:
+		return false, holder(v.At(1), v.At(2), v.At(3)), int(v.At(4).Int()), nil
 	}
-	return false, Holder{}, unexpected(lockAcquire, v)
+	return false, Holder{}, 0, unexpected(lockAcquire, v)
 }
 
 // LockReenter sets the count of a lock that owner holds and extends its lease.
@@ -64,14 +68,17 @@ func LockLeave(ctx context.Context, d driver.Driver, key, owner string, count in
 	})
 }
 
-// LockRelease releases the lock key entirely. It reports false if owner does
-// not hold it. With released true, err may still say, with class Denied, that
-// waiters could not be told.
-func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish) (released bool, err error) {
-	v, err := d.Eval(ctx, driver.Call{
-		Script: lockRelease, Keys: []string{key},
-		Args: append([]string{owner, channel}, p.commands()...),
-	})
+// LockRelease releases the lock key entirely, and lets the next one have it, or
+// takes owner out of the turns. It reports false if owner does not hold the lock.
+// With released true, err may still say, with class Denied, that waiters could
+// not be told.
+func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (released bool, err error) {
+	call := driver.Call{Script: lockRelease, Keys: []string{key}}
+	if t.Command != "" {
+		call.Keys = append(call.Keys, keyspace.Turns(key))
+	}
+	call.Args = append([]string{owner, channel, keyspace.TurnChannel(key, ""), t.Command, strconv.Itoa(t.Row)}, p.commands()...)
+	v, err := d.Eval(ctx, call)
 	if err != nil {
 		return false, err
 	}

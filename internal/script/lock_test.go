@@ -27,7 +27,7 @@ func foreign(want answer) []row {
 
 func TestLockAcquire(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
-		return answered(script.LockAcquire(ctx, d, job, me, lease))
+		return answered(acquire(ctx, d, job, me, lease))
 	}, append(foreign(refused("kind")), []row{
 		{name: "free", given: nothing, want: yes, after: "hash " + me + "=1", ttl: lease},
 		// An earlier copy of this call has run.
@@ -50,7 +50,7 @@ func TestLockAcquire(t *testing.T) {
 func TestLockAcquireForTheLongestLease(t *testing.T) {
 	const longest = time.Duration(math.MaxInt64)
 	table(t, func(ctx context.Context, d driver.Driver) answer {
-		return answered(script.LockAcquire(ctx, d, job, me, longest))
+		return answered(acquire(ctx, d, job, me, longest))
 	}, []row{
 		{name: "free", given: nothing, want: yes, after: "hash " + me + "=1", ttl: longest.Truncate(time.Millisecond)},
 		{name: "mine", given: held(time.Minute, me, "2"), want: yes, after: "hash " + me + "=2", ttl: longest.Truncate(time.Millisecond)},
@@ -60,7 +60,7 @@ func TestLockAcquireForTheLongestLease(t *testing.T) {
 // A key must not outlive what its holder was told.
 func TestLockAcquireDropsPartsOfAMillisecond(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
-		return answered(script.LockAcquire(ctx, d, job, me, lease+999*time.Microsecond))
+		return answered(acquire(ctx, d, job, me, lease+999*time.Microsecond))
 	}, []row{
 		{name: "free", given: nothing, want: yes, after: "hash " + me + "=1", ttl: lease},
 	})
@@ -101,7 +101,7 @@ func TestLockLeave(t *testing.T) {
 
 func TestLockRelease(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
-		ok, err := script.LockRelease(ctx, d, job, me, channel, script.Classic)
+		ok, err := script.LockRelease(ctx, d, job, me, channel, script.Classic, script.Turns{})
 		return answered(ok, script.Holder{}, err)
 	}, append(foreign(no), []row{
 		{name: "mine", given: held(lease, me, "1"), want: yes, after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
@@ -116,10 +116,16 @@ func TestLockRelease(t *testing.T) {
 
 func TestLockReleaseSilently(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
-		ok, err := script.LockRelease(ctx, d, job, me, "", script.Silent)
+		ok, err := script.LockRelease(ctx, d, job, me, "", script.Silent, script.Turns{})
 		return answered(ok, script.Holder{}, err)
 	}, append(foreign(no), []row{
 		{name: "mine", given: held(lease, me, "3"), want: yes, after: "nothing", ttl: absent, repeat: &no},
 		{name: "Java's", given: held(lease, java, "2"), want: no, after: "hash " + java + "=2", ttl: lease},
 	}...))
+}
+
+// acquire acquires without taking a turn.
+func acquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration) (bool, script.Holder, error) {
+	ok, by, _, err := script.LockAcquire(ctx, d, key, owner, lease, "")
+	return ok, by, err
 }

@@ -2,22 +2,31 @@ package script
 
 import (
 	"context"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
 )
 
 var (
-	multiAcquire = load("multi_acquire")
-	multiRelease = load("multi_release")
+	multiAcquire = load("multi_acquire", "turns")
+	multiRelease = load("multi_release", "turns")
 )
 
 // MultiAcquire acquires all of the locks, or none, for owner, who must not have
 // held any of them before. Otherwise it reports which one is in the way, and
-// who has it. The keys share a slot. With [ErrKind], at is the key of another
-// kind.
-func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner string, lease time.Duration) (ok bool, at int, by Holder, err error) {
-	v, err := d.Eval(ctx, driver.Call{Script: multiAcquire, Keys: keys, Args: []string{owner, millis(lease)}})
+// who has it; if that is the lock first, owner then has a turn as entry says. The
+// keys share a slot. With [ErrKind], at is the key of another kind.
+func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner string, lease time.Duration, first int, entry Entry) (ok bool, at int, by Holder, err error) {
+	call := driver.Call{Script: multiAcquire, Keys: slices.Clone(keys), Args: []string{owner, millis(lease)}}
+	if entry != "" {
+		entry.add(&call, keys[first])
+		call.Args = append(call.Args, strconv.Itoa(first+1))
+	}
+	v, err := d.Eval(ctx, call)
 	if err != nil {
 		return false, 0, Holder{}, err
 	}
@@ -40,13 +49,16 @@ type Release struct{ Key, Owner, Channel string }
 // MultiRelease releases all of the locks entirely. It reports for each whether
 // its owner held it. The keys share a slot. If all went well but that waiters
 // could not be told, err says so, with class Denied, beside the answers.
-func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publish) (released []bool, err error) {
-	call := driver.Call{Script: multiRelease}
+func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publish, t Turns) (released []bool, err error) {
+	call := driver.Call{Script: multiRelease, Args: []string{t.Command, strings.Join(p.commands(), " ")}}
 	for _, l := range locks {
-		call.Keys = append(call.Keys, l.Key)
-		call.Args = append(call.Args, l.Owner, l.Channel)
+		turns := l.Key // not looked at
+		if t.Command != "" {
+			turns = keyspace.Turns(l.Key)
+		}
+		call.Keys = append(call.Keys, l.Key, turns)
+		call.Args = append(call.Args, l.Owner, l.Channel, keyspace.TurnChannel(l.Key, ""))
 	}
-	call.Args = append(call.Args, p.commands()...)
 	v, err := d.Eval(ctx, call)
 	if err != nil {
 		return nil, err

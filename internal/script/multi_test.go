@@ -68,7 +68,7 @@ type multiAnswer struct {
 }
 
 func acquireSeveral(ctx context.Context, d driver.Driver) multiAnswer {
-	ok, at, by, err := script.MultiAcquire(ctx, d, several, me, lease)
+	ok, at, by, err := script.MultiAcquire(ctx, d, several, me, lease, 0, "")
 	return multiAnswer{answered(ok, by, err), at}
 }
 
@@ -162,7 +162,7 @@ func TestMultiRelease(t *testing.T) {
 				}
 				release := func(want []bool) {
 					t.Helper()
-					got, err := script.MultiRelease(t.Context(), w, releases(r.owners...), script.Classic)
+					got, err := script.MultiRelease(t.Context(), w, releases(r.owners...), script.Classic, script.Turns{})
 					if err != nil || !slices.Equal(got, want) {
 						t.Errorf("released %v, %v, want %v", got, err, want)
 					}
@@ -175,7 +175,7 @@ func TestMultiRelease(t *testing.T) {
 				told(nothing)
 
 				r.given.put(t, w)
-				if _, err := script.MultiRelease(t.Context(), deaf{w}, releases(r.owners...), script.Classic); driver.ClassOf(err) != driver.Unknown {
+				if _, err := script.MultiRelease(t.Context(), deaf{w}, releases(r.owners...), script.Classic, script.Turns{}); driver.ClassOf(err) != driver.Unknown {
 					t.Errorf("with a lost reply: %v, want the class unknown", err)
 				}
 				release(nothing)
@@ -196,15 +196,15 @@ func TestMultiWithEachMissingRight(t *testing.T) {
 		call   func(ctx context.Context, d driver.Driver) (bool, error)
 	}{
 		"acquire": {[]string{"hlen", "hset", "pexpire"}, lot{}, func(ctx context.Context, d driver.Driver) (bool, error) {
-			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease)
+			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease, 0, "")
 			return ok, err
 		}},
 		"acquire once more": {[]string{"hlen", "pttl", "hgetall", "pexpire"}, lot{mine, mine, mine}, func(ctx context.Context, d driver.Driver) (bool, error) {
-			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease)
+			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease, 0, "")
 			return ok, err
 		}},
 		"release": {[]string{"hexists", "del"}, lot{mine, mine, mine}, func(ctx context.Context, d driver.Driver) (bool, error) {
-			released, err := script.MultiRelease(ctx, d, releases(me, me, me), script.Both)
+			released, err := script.MultiRelease(ctx, d, releases(me, me, me), script.Both, script.Turns{})
 			return released != nil, err
 		}},
 	} {
@@ -240,14 +240,14 @@ func TestMultiAcquireIsAllOrNothing(t *testing.T) {
 	w := realWorld(t, server)
 	lot{}.put(t, w)
 	d := w.login(t, "+@all", "&*", "~{job}:a", "~{job}:b", "%R~{job}:c")
-	if ok, _, _, err := script.MultiAcquire(t.Context(), d, several, me, lease); ok || err == nil || driver.ClassOf(err) != driver.Denied {
+	if ok, _, _, err := script.MultiAcquire(t.Context(), d, several, me, lease, 0, ""); ok || err == nil || driver.ClassOf(err) != driver.Denied {
 		t.Errorf("%v, %v, want an error of class denied", ok, err)
 	}
 	lot{}.want(t, w)
 
 	var acquire driver.Call
 	seen := spy{w, func(c driver.Call) { acquire = c }}
-	if ok, _, _, err := script.MultiAcquire(t.Context(), seen, several, me, lease); !ok || err != nil {
+	if ok, _, _, err := script.MultiAcquire(t.Context(), seen, several, me, lease, 0, ""); !ok || err != nil {
 		t.Fatal(err)
 	}
 	w.must(t, append([]string{"DEL"}, several...)...)
@@ -266,7 +266,7 @@ func TestMultiReleaseWithARefusedMessage(t *testing.T) {
 	lot{mine, mine, mine}.put(t, w)
 	heard := w.listen(t, keyspace.LockChannel(several[2]), false)
 	d := w.login(t, "+@all", "~*", "resetchannels", "&"+keyspace.LockChannel(several[2]))
-	released, err := script.MultiRelease(t.Context(), d, releases(me, me, me), script.Classic)
+	released, err := script.MultiRelease(t.Context(), d, releases(me, me, me), script.Classic, script.Turns{})
 	if !slices.Equal(released, []bool{true, true, true}) || err == nil || driver.ClassOf(err) != driver.Denied {
 		t.Errorf("%v, %v, want all released and an error of class denied", released, err)
 	}
@@ -280,7 +280,7 @@ func TestMultiAcquireOverlapping(t *testing.T) {
 	everywhere(t, server, func(t *testing.T, w *world) {
 		got := 0
 		for i := range 3 {
-			ok, _, _, err := script.MultiAcquire(t.Context(), w, []string{several[i], several[(i+1)%3]}, fmt.Sprintf("%s%d", me, i), lease)
+			ok, _, _, err := script.MultiAcquire(t.Context(), w, []string{several[i], several[(i+1)%3]}, fmt.Sprintf("%s%d", me, i), lease, 0, "")
 			if err != nil {
 				t.Fatal(err)
 			}

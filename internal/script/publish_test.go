@@ -15,7 +15,7 @@ import (
 // announcers are the scripts that publish. Each frees the lock of me.
 var announcers = map[string]func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error){
 	"release": func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		return script.LockRelease(ctx, d, job, me, channel, p)
+		return script.LockRelease(ctx, d, job, me, channel, p, script.Turns{})
 	},
 }
 
@@ -145,8 +145,8 @@ func TestPublishIsLast(t *testing.T) {
 					commands = append(commands, strings.Fields(command)[0])
 				}
 			}
-			del := slices.Index(commands, `"del"`)
-			if want := []string{`"del"`, `"publish"`, `"spublish"`}; del < 0 || !slices.Equal(commands[del:], want) {
+			freed := slices.Index(commands, `"hdel"`)
+			if want := []string{`"hdel"`, `"publish"`, `"spublish"`}; freed < 0 || !slices.Equal(commands[freed:], want) {
 				t.Errorf("the script ran %v, want it to end with %v", commands, want)
 			}
 		})

@@ -29,7 +29,7 @@ func (o odd) Batch(_ context.Context, calls []driver.Call) []driver.Result {
 
 var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 	"LockAcquire": func(ctx context.Context, d driver.Driver) error {
-		ok, by, err := script.LockAcquire(ctx, d, job, me, lease)
+		ok, by, err := acquire(ctx, d, job, me, lease)
 		return unless(ok || by != (script.Holder{}), err)
 	},
 	"LockReenter": func(ctx context.Context, d driver.Driver) error {
@@ -41,15 +41,15 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"LockRelease": func(ctx context.Context, d driver.Driver) error {
-		ok, err := script.LockRelease(ctx, d, job, me, channel, script.Classic)
+		ok, err := script.LockRelease(ctx, d, job, me, channel, script.Classic, script.Turns{})
 		return unless(ok, err)
 	},
 	"MultiAcquire": func(ctx context.Context, d driver.Driver) error {
-		ok, _, by, err := script.MultiAcquire(ctx, d, several, me, lease)
+		ok, _, by, err := script.MultiAcquire(ctx, d, several, me, lease, 0, "")
 		return unless(ok || by != (script.Holder{}), err)
 	},
 	"MultiRelease": func(ctx context.Context, d driver.Driver) error {
-		released, err := script.MultiRelease(ctx, d, releases(me, me, me), script.Classic)
+		released, err := script.MultiRelease(ctx, d, releases(me, me, me), script.Classic, script.Turns{})
 		return unless(released != nil, err)
 	},
 	"NumberRead": func(ctx context.Context, d driver.Driver) error {
@@ -98,7 +98,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(r.States != nil, r.Err)
 	},
 	"FencedAcquire": func(ctx context.Context, d driver.Driver) error {
-		token, by, err := script.FencedAcquire(ctx, d, job, me, lease)
+		token, by, _, err := script.FencedAcquire(ctx, d, job, me, lease, "")
 		return unless(token != 0 || by != (script.Holder{}), err)
 	},
 	"FencedReenter": func(ctx context.Context, d driver.Driver) error {

@@ -26,12 +26,12 @@ func TestEachMissingRightHasNoEffect(t *testing.T) {
 	}{
 		"acquire": {[]string{"hlen", "hset", "pexpire"}, nothing, "nothing", absent,
 			func(ctx context.Context, d driver.Driver) (bool, error) {
-				ok, _, err := script.LockAcquire(ctx, d, job, me, lease)
+				ok, _, err := acquire(ctx, d, job, me, lease)
 				return ok, err
 			}},
 		"acquire once more": {[]string{"hlen", "pttl", "hgetall", "pexpire"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {
-				ok, _, err := script.LockAcquire(ctx, d, job, me, lease)
+				ok, _, err := acquire(ctx, d, job, me, lease)
 				return ok, err
 			}},
 		"reenter": {[]string{"hexists", "pttl", "pexpire"}, held, mine, time.Minute,
@@ -42,9 +42,9 @@ func TestEachMissingRightHasNoEffect(t *testing.T) {
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				return script.LockLeave(ctx, d, job, me, 1)
 			}},
-		"release": {[]string{"hexists", "del"}, held, mine, time.Minute,
+		"release": {[]string{"hdel"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {
-				return script.LockRelease(ctx, d, job, me, channel, script.Both)
+				return script.LockRelease(ctx, d, job, me, channel, script.Both, script.Turns{})
 			}},
 		"inspect": {[]string{"type", "pttl", "hlen", "hgetall"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {
@@ -88,14 +88,14 @@ func TestEachMissingRightHasNoEffect(t *testing.T) {
 // A lease that Redis cannot count in milliseconds must leave nothing behind.
 func TestAcquireForAnImpossibleLease(t *testing.T) {
 	server := redistest.Single(t)
-	acquire := driver.NewScript("", "") // replaced by what LockAcquire runs
+	acquired := driver.NewScript("", "") // replaced by what LockAcquire runs
 	w := realWorld(t, server)
-	seen := spy{w, func(c driver.Call) { acquire = c.Script }}
-	if _, _, err := script.LockAcquire(t.Context(), seen, job, me, lease); err != nil {
+	seen := spy{w, func(c driver.Call) { acquired = c.Script }}
+	if _, _, err := acquire(t.Context(), seen, job, me, lease); err != nil {
 		t.Fatal(err)
 	}
 	w.must(t, "DEL", job)
-	_, err := w.Eval(t.Context(), driver.Call{Script: acquire, Keys: []string{job}, Args: []string{me, "9223372036854775807"}})
+	_, err := w.Eval(t.Context(), driver.Call{Script: acquired, Keys: []string{job}, Args: []string{me, "9223372036854775807"}})
 	if err == nil || driver.ClassOf(err) != driver.Other {
 		t.Errorf("%v, want an error of class other", err)
 	}

@@ -19,7 +19,7 @@ type steps struct {
 
 func (s steps) acquire(owner string, ttl time.Duration, want answer) {
 	s.t.Helper()
-	s.wantAnswer(s.t, answered(script.LockAcquire(s.t.Context(), s, job, owner, ttl)), want)
+	s.wantAnswer(s.t, answered(acquire(s.t.Context(), s, job, owner, ttl)), want)
 }
 
 func (s steps) reenter(owner string, count int, ttl time.Duration, want bool) {
@@ -36,7 +36,7 @@ func (s steps) leave(owner string, count int, want bool) {
 
 func (s steps) release(owner string, want bool) {
 	s.t.Helper()
-	ok, err := script.LockRelease(s.t.Context(), s, job, owner, channel, script.Classic)
+	ok, err := script.LockRelease(s.t.Context(), s, job, owner, channel, script.Classic, script.Turns{})
 	s.flag("LockRelease", ok, err, want)
 }
 
@@ -193,7 +193,7 @@ func TestForeignersBetweenTwoCalls(t *testing.T) {
 		"put a string there": func(t *testing.T, s steps) {
 			s.must(t, "SET", job, "5")
 			s.renew(me, lease, script.Taken)
-			_, err := script.LockRelease(t.Context(), s, job, me, channel, script.Classic)
+			_, err := script.LockRelease(t.Context(), s, job, me, channel, script.Classic, script.Turns{})
 			if err == nil || driver.ClassOf(err) != driver.WrongType {
 				t.Errorf("LockRelease: %v, want class wrong type", err)
 			}
@@ -255,7 +255,7 @@ func TestScriptsExclude(t *testing.T) {
 				defer func() { done <- struct{}{} }()
 				for range rounds {
 					for {
-						ok, _, err := script.LockAcquire(context.Background(), d, job, owner, lease)
+						ok, _, err := acquire(context.Background(), d, job, owner, lease)
 						if err != nil {
 							t.Error(err)
 							return
@@ -269,7 +269,7 @@ func TestScriptsExclude(t *testing.T) {
 						t.Errorf("%d owners hold the lock", n)
 					}
 					<-inside
-					if ok, err := script.LockRelease(context.Background(), d, job, owner, channel, script.Classic); err != nil || !ok {
+					if ok, err := script.LockRelease(context.Background(), d, job, owner, channel, script.Classic, script.Turns{}); err != nil || !ok {
 						t.Errorf("LockRelease: %v, %v, want true", ok, err)
 						return
 					}

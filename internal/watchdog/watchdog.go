@@ -107,6 +107,9 @@ func (w *Watchdog) Add(l *Lease, start time.Time, trust time.Duration, renew boo
 	began := w.at(start)
 	l.until, l.renew = began.add(trust), renew
 	l.next = began.mono + w.pause(l, len(w.events)) // which depends on renew
+	if renew && l.next >= l.until.mono {
+		l.next = began.mono + trust/3 // Redis has it for a shorter time than renewals give it
+	}
 	if w.closed {
 		return
 	}

@@ -7,6 +7,7 @@
 -- KEYS[5]  signs of life: hash
 --            client        -> alive until
 --            '?' .. waiter -> seen without a subscriber since
+--            '-' .. waiter -> the lock cannot be given to it; it asks for more
 --            'noted'       -> when the latter were last looked at
 --            'told'        -> who was last told that the lock is free, when, and
 --                             with '!' that its deadline had passed by then
@@ -15,6 +16,11 @@
 --          where the answer would not cover all servers
 -- ARGV[3]  how to publish: publish, spublish, or both
 -- ARGV[4]  by how much a deadline lies behind that of the one before, in ms
+-- ARGV[5]  what the channels of mortise's clients begin with; a client follows.
+--          They hear '<waiter> 1', the lock is the waiter's now, and '?<waiter>',
+--          it is to look
+-- ARGV[6]  how to publish there; nothing where each of mortise's waiters has a
+--          channel of its own, too
 --
 -- Times are the server's. Redisson drops a head whose deadline has passed, and
 -- nothing else. Here a head whose deadline has passed stays as long as it shows
@@ -32,10 +38,27 @@ local KEPT = 60000   -- how long the keys that are mortise's own outlast their l
 local DAY = 86400000 -- how long a queue that everybody forgot stays; Redisson keeps it for ever
 local FRONT = 64     -- how many waiters are looked at before it is their turn
 
+local GIVEN = 3000   -- for how long a lock is given; who gets it makes it last
+
 local function client(waiter) return string.match(waiter, '^[^:]*') end
+
+-- Whether a waiter is mortise's, and is told by its client's channel.
+local function directed(waiter) return ARGV[6] ~= '' and redis.call('sismember', ours, waiter) == 1 end
+
+-- Whether Redisson's threads have, or wait for, the lock: they tell each waiter by
+-- its own channel.
+local function mixed(holder)
+  return holder and string.sub(holder, 15, 15) ~= '8' or redis.call('llen', queue) > redis.call('scard', ours)
+end
 
 -- Whether somebody is subscribed for a waiter; nil if that cannot be known.
 local function listens(waiter)
+  if directed(waiter) then
+    local probe = ARGV[6] == 'spublish' and 'shardnumsub' or 'numsub'
+    local n = redis.pcall('pubsub', probe, ARGV[5] .. client(waiter))
+    if n.err then return nil end
+    return n[2] > 0
+  end
   local answer
   for probe in string.gmatch(ARGV[2], '%a+') do
     local n = redis.pcall('pubsub', probe, ARGV[1] .. waiter)
@@ -60,7 +83,7 @@ end
 local function drop(waiter)
   redis.call('lrem', queue, 1, waiter)
   redis.call('zrem', deadlines, waiter)
-  redis.call('hdel', signs, '?' .. waiter)
+  redis.call('hdel', signs, '?' .. waiter, '-' .. waiter)
   if redis.call('srem', ours, waiter) == 1 then redis.call('hdel', signs, client(waiter)) end
 end
 
@@ -108,6 +131,11 @@ end
 -- Tells a waiter to look again. Redis may object.
 local objection
 local function wake(waiter)
+  if directed(waiter) then
+    local sent = redis.pcall(ARGV[6], ARGV[5] .. client(waiter), '?' .. waiter)
+    if type(sent) == 'table' then objection = sent.err end
+    return
+  end
   for command in string.gmatch(ARGV[3], '%a+') do
     local sent = redis.pcall(command, ARGV[1] .. waiter, '0')
     if type(sent) == 'table' then objection = sent.err end
@@ -167,11 +195,20 @@ local function head(asking, free)
   end
 end
 
--- Moves up the deadlines of waiters, as Redisson expects it when one before
--- them has left the queue. Where all are ours there is nobody to expect it.
+-- Moves up the deadlines of waiters, or of all, as Redisson expects it when one
+-- before them has left the queue. Where all are ours there is nobody to expect it.
 local function advance(waiters)
   if redis.call('llen', queue) <= redis.call('scard', ours) then return end
-  for _, waiter in ipairs(waiters) do
+  for _, waiter in ipairs(waiters or redis.call('zrange', deadlines, 0, -1)) do
     if redis.call('zscore', deadlines, waiter) then redis.call('zincrby', deadlines, -step, waiter) end
   end
+end
+
+-- The waiters behind one of them, if it is in the queue.
+local function behind(waiter)
+  local all, after = redis.call('lrange', queue, 0, -1), nil
+  for _, other in ipairs(all) do
+    if after then after[#after + 1] = other elseif other == waiter then after = {} end
+  end
+  return after or {}
 end

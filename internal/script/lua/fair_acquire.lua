@@ -1,25 +1,27 @@
 -- Acquires a fair lock for an owner that acquires it only once, or takes a
 -- place in the queue for it.
 --
--- KEYS, ARGV[1..4]  as in fair.lua
--- ARGV[5]  owner
--- ARGV[6]  lease in ms
--- ARGV[7]  'once' if it does not queue, 'queue' if it does, 'again' if it has
+-- KEYS, ARGV[1..6]  as in fair.lua
+-- ARGV[7]  owner
+-- ARGV[8]  lease in ms
+-- ARGV[9]  'once' if it does not queue, 'queue' if it does, 'again' if it has
+-- ARGV[10] 'tell' if the lock cannot be given to it
 --
--- {1}    acquired, or acquired by an earlier copy of this call
--- {0, ttl, owner, count, again, waiting, since}
+-- {1}    acquired, given before, or acquired by an earlier copy of this call
+-- {0, ttl, owner, count, again, waiting, since, mixed}
 --        held by owner, or free for owner with count 0
 --          ttl      of the lock in ms, -1 if it has none
 --          again    in so many ms there may be news that nobody publishes; or 0
 --          waiting  how many are in the queue
 --          since    in microseconds since the epoch, if this call queued it; else 0
+--          mixed    1 if a thread of Redisson's has, or waits for, the lock
 -- {-1}   the key is a hash, but not that of a plain lock
 --
 -- The queue is left last: without the lock, the place in it must not be lost.
-local owner, lease, mode = ARGV[5], tonumber(ARGV[6]), ARGV[7]
+local owner, lease, mode = ARGV[7], tonumber(ARGV[8]), ARGV[9]
 local holders = redis.call('hlen', lock)
 if holders > 1 then return {-1} end
-local reply = {0, redis.call('pttl', lock), '', 0, 0, 0, 0}
+local reply = {0, redis.call('pttl', lock), '', 0, 0, 0, 0, 0}
 if holders == 1 then
   local holder = redis.call('hgetall', lock)
   if holder[1] == owner then
@@ -44,7 +46,8 @@ else
       end
       redis.call('srem', ours, owner)
       redis.call('zrem', deadlines, owner)
-      if redis.call('exists', queue) == 1 then advance(redis.call('zrange', deadlines, 0, -1)) end
+      if ARGV[10] then redis.call('hdel', signs, '-' .. owner) end
+      advance()
     end
     return {1}
   end
@@ -60,6 +63,7 @@ if not redis.call('zscore', deadlines, owner) then
   redis.call('sadd', ours, owner)
   redis.call('pexpire', ours, KEPT)
   redis.call('hset', signs, client(owner), now + ALIVE)
+  if ARGV[10] then redis.call('hset', signs, '-' .. owner, now) end
   redis.call('pexpire', signs, KEPT)
   redis.call('zadd', deadlines, now + math.max(reply[2], 0) + (waiting + 1) * step, owner)
   local queued = redis.pcall('rpush', queue, owner)
@@ -74,4 +78,5 @@ if not redis.call('zscore', deadlines, owner) then
   reply[7] = clock[1] * 1000000 + clock[2]
 end
 reply[6] = redis.call('llen', queue)
+if mixed(reply[4] > 0 and reply[3]) then reply[8] = 1 end
 return reply

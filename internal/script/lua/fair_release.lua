@@ -1,30 +1,46 @@
--- Releases a fair lock entirely, whatever its count, and wakes the next. An
--- owner that does not hold the lock leaves the queue, if it is in there.
+-- Releases a fair lock entirely, whatever its count, and gives it to the next or
+-- wakes that one. An owner that does not hold the lock leaves the queue, if it is
+-- in there.
 --
--- KEYS, ARGV[1..4]  as in fair.lua
--- ARGV[5]  owner
+-- KEYS, ARGV[1..6]  as in fair.lua
+-- ARGV[7]  owner
 --
 -- {1}          released
 -- {1, reason}  released, but Redis refused to publish
 -- {0}          the owner did not hold the lock, and does not wait for it
-local owner = ARGV[5]
+local owner = ARGV[7]
+
+-- Gives the lock, which is free, to the head of the queue, if that is one of ours
+-- that lives and listens. Returns whether it did.
+local function give()
+  local first = redis.call('lindex', queue, 0)
+  if not first or not directed(first) or redis.call('hexists', signs, '-' .. first) == 1 then return false end
+  if not lives(first) or not listens(first) or redis.pcall('hset', lock, first, 1) ~= 1 then return false end
+  if redis.pcall('pexpire', lock, GIVEN) ~= 1 or type(redis.pcall('lpop', queue)) == 'table' then
+    redis.call('del', lock)
+    return false
+  end
+  redis.call('srem', ours, first)
+  redis.call('zrem', deadlines, first)
+  advance()
+  local heard = redis.pcall(ARGV[6], ARGV[5] .. client(first), first .. ' 1')
+  if type(heard) == 'table' then objection = heard.err end -- it finds out when it looks
+  return true
+end
+
 local reply = {redis.call('hexists', lock, owner)}
 if reply[1] == 1 then
   redis.call('del', lock)
 elseif redis.call('zscore', deadlines, owner) or redis.call('sismember', ours, owner) == 1 then
-  local waiters, behind = redis.call('lrange', queue, 0, -1), nil
-  for i, waiter in ipairs(waiters) do
-    if behind then behind[#behind + 1] = waiter elseif waiter == owner then behind = {} end
-  end
-  if behind then advance(behind) end
+  if redis.call('llen', queue) > redis.call('scard', ours) then advance(behind(owner)) end
   redis.call('lrem', queue, 0, owner)
   redis.call('zrem', deadlines, owner)
   redis.call('srem', ours, owner)
-  redis.call('hdel', signs, '?' .. owner)
+  redis.call('hdel', signs, '?' .. owner, '-' .. owner)
 end
-if redis.call('exists', lock) == 0 then
+if redis.call('exists', lock) == 0 and not give() then
   if reply[1] == 1 then redis.call('hdel', signs, 'told') end -- that was of another time
   head('', true)
-  if reply[1] == 1 then reply[2] = objection end
 end
+if reply[1] == 1 then reply[2] = objection end
 return reply

@@ -1,13 +1,18 @@
--- Acquires a lock for an owner that acquires it only once, and draws a token.
+-- Acquires a lock for an owner that acquires it only once, and draws a token, or
+-- has its client take a turn.
 --
 -- KEYS[1]  the lock: hash {owner -> count}
 -- KEYS[2]  the token drawn last, a number; it must never go, or tokens would
 --          start again from 1
+-- KEYS[3]  the turns, see turns.lua; only with ARGV[3]
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
+-- ARGV[3]  its entry in the turns, if it is to have one
 --
 -- {1, token}             acquired, or acquired by an earlier copy of this call
--- {0, ttl, owner, count} held by another; ttl in ms, -1 if the key has none
+-- {0, ttl, owner, count, before}
+--                        held by another; ttl in ms, -1 if the key has none;
+--                        before is how many come first, -1 without ARGV[3]
 -- {-1}                   the lock's key is a hash, but not that of a plain lock
 -- {-2}                   what lies at KEYS[2] counts no tokens; nothing was
 --                        acquired
@@ -19,7 +24,7 @@ local holders = redis.call('hlen', KEYS[1])
 if holders > 1 then return {-1} end
 local holder = redis.call('hgetall', KEYS[1])
 if holders == 1 and holder[1] ~= ARGV[1] then
-  return {0, redis.call('pttl', KEYS[1]), holder[1], holder[2]}
+  return {0, redis.call('pttl', KEYS[1]), holder[1], holder[2], ARGV[3] and stand(KEYS[3], ARGV[3]) or -1}
 end
 local token, failure = draw()
 if not token then return failure end
@@ -33,4 +38,5 @@ if limited ~= 1 then
   redis.call('del', KEYS[1])
   return limited
 end
+if ARGV[3] then redis.pcall('zrem', KEYS[3], ARGV[3]) end
 return {1, token}

@@ -1,11 +1,17 @@
--- Acquires a lock for an owner that acquires it only once.
+-- Acquires a lock for an owner that acquires it only once, or has its client
+-- take a turn.
 --
 -- KEYS[1]  the lock: hash {owner -> count}
+-- KEYS[2]  the turns, see turns.lua; only with ARGV[3]
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
+-- ARGV[3]  its entry in the turns, if it is to have one
 --
--- {1}                    acquired, or acquired by an earlier copy of this call
--- {0, ttl, owner, count} held by another; ttl in ms, -1 if the key has none
+-- {1}                    acquired, given before, or acquired by an earlier copy
+--                        of this call
+-- {0, ttl, owner, count, before}
+--                        held by another; ttl in ms, -1 if the key has none;
+--                        before is how many come first, -1 without ARGV[3]
 -- {-1}                   the key is a hash, but not that of a plain lock
 --
 -- A repeat must not set the count back: a re-entry may have raised it since.
@@ -20,6 +26,7 @@ if holders == 0 then
     redis.call('del', KEYS[1])
     return limited
   end
+  if ARGV[3] then redis.pcall('zrem', KEYS[2], ARGV[3]) end
   return {1}
 end
 if holders > 1 then return {-1} end
@@ -29,4 +36,4 @@ if holder[1] == ARGV[1] then
   if ttl < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
   return {1}
 end
-return {0, ttl, holder[1], holder[2]}
+return {0, ttl, holder[1], holder[2], ARGV[3] and stand(KEYS[2], ARGV[3]) or -1}

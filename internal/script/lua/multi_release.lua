@@ -1,13 +1,15 @@
--- Releases several locks entirely, whatever their counts, and wakes those who
--- wait for each. All keys lie in one slot.
+-- Releases several locks entirely, whatever their counts, and lets the next one
+-- have each or wakes those who wait. All keys lie in one slot.
 --
--- KEYS[i]        a lock: hash {owner -> count}
--- ARGV[2*i - 1]  its owner
--- ARGV[2*i]      its channel
--- ARGV[2*n + 1..] after those of the n keys, how to publish: publish, spublish,
---                or both
+-- KEYS[2*i - 1]  a lock: hash {owner -> count}
+-- KEYS[2*i]      its turns, see turns.lua; any key without ARGV[1]
+-- ARGV[1]        how to publish to those who take turns; nothing if nobody does
+-- ARGV[2]        how to publish otherwise: publish, spublish, or both
+-- ARGV[3*i]      the owner of lock i
+-- ARGV[3*i + 1]  its channel
+-- ARGV[3*i + 2]  what the channels of those who take turns begin with
 --
--- {s1, s2, ...}          for each key
+-- {s1, s2, ...}          for each lock
 --   1   released
 --   0   the owner does not hold the lock; nothing was changed
 -- {s1, s2, ..., reason}  idem, but Redis refused to publish
@@ -15,26 +17,27 @@
 -- A key of another type is not the owner's. The messages are last and protected:
 -- were they to fail the script, the caller would be told that nothing was
 -- released.
-local states = {}
-for i = 1, #KEYS do
-  local mine = redis.pcall('hexists', KEYS[i], ARGV[2 * i - 1])
+local states, n = {}, #KEYS / 2
+for i = 1, n do
+  local mine = redis.pcall('hexists', KEYS[2 * i - 1], ARGV[3 * i])
   if type(mine) == 'table' then
     if not string.find(mine.err, 'WRONGTYPE') then return mine end
     mine = 0
   end
   states[i] = mine
 end
-for i = 1, #KEYS do
-  if states[i] == 1 then redis.call('del', KEYS[i]) end
+for i = 1, n do
+  if states[i] == 1 then redis.call('del', KEYS[2 * i - 1]) end
 end
 local reason
-for i = 1, #KEYS do
-  if states[i] == 1 then
-    for j = 2 * #KEYS + 1, #ARGV do
-      local sent = redis.pcall(ARGV[j], ARGV[2 * i], '0')
+for i = 1, n do
+  local lock, turns, channel, mine = KEYS[2 * i - 1], KEYS[2 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  if states[i] == 1 and pass(lock, turns, channel, mine, ARGV[1], 0) then
+    for command in string.gmatch(ARGV[2], '%a+') do
+      local sent = redis.pcall(command, channel, '0')
       if type(sent) == 'table' and sent.err then reason = sent.err end
     end
   end
 end
-if reason then states[#KEYS + 1] = reason end
+if reason then states[n + 1] = reason end
 return states

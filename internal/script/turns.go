@@ -1,0 +1,37 @@
+package script
+
+import (
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+)
+
+// GivenLease is the lease of a lock that was given to one who waited.
+const GivenLease = 3 * time.Second
+
+// Entry is that of a client in the turns of a lock. Without one it takes no turn.
+type Entry string
+
+// ToGive is the entry of one to whom the lock is given when its turn comes, for
+// [GivenLease].
+func ToGive(owner string) Entry { return Entry(owner) }
+
+// ToTell is the entry of one who is told then that the lock is free. The id is
+// not that of an owner.
+func ToTell(id string) Entry { return Entry("?" + id) }
+
+// add makes the entry in the turns of the lock key part of a call.
+func (e Entry) add(call *driver.Call, key string) {
+	if e != "" {
+		call.Keys = append(call.Keys, keyspace.Turns(key))
+		call.Args = append(call.Args, string(e))
+	}
+}
+
+// Turns says how whoever releases a lock lets the next one have it. Without a
+// command nobody takes turns.
+type Turns struct {
+	Command string // that publishes on the channels of clients
+	Row     int    // how often in a row the lock was given
+}

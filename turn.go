@@ -1,0 +1,373 @@
+package mortise
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/hub"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// Clients that wait for a plain lock take turns. The head of the queue in each
+// process stands for all that wait there; in Redis its client has an entry, and
+// a channel of its own. Whoever releases the lock gives it to the first of these
+// clients by the same script, and tells that one alone. A client that does not
+// listen is passed over; one that is frozen has the lock for [script.GivenLease]
+// and no longer.
+//
+// Redisson's threads, and mortise's own where messages of one server do not
+// reach another, wait as ever: for the announcement of a release. Of a few
+// releases in a row one is theirs.
+
+// turnTaker is a primitive whose waiters take turns.
+type turnTaker interface {
+	// await acquires like acquire; if refused, the client has a turn from then
+	// on. Before is how many come first.
+	await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, before int, err error)
+	// yield releases like release, a lock that was given so often in a row.
+	yield(ctx context.Context, id string, row int) (bool, error)
+}
+
+// turn is a client's turn at one lock, in the name of its queue. It is guarded
+// by Client.mu.
+type turn struct {
+	ear    *hub.Listener // for the client's channel
+	id     string        // to have the lock with; empty if none is drawn
+	stands bool          // it may have an entry in Redis
+	seen   time.Time     // when an attempt began that showed that id did not have the lock
+	given  bool          // Redis has given the lock to id
+	row    int           // so often in a row
+	told   bool          // the lock is free, and nobody here has looked since
+	behind bool          // others have the first chance to take it
+	mixed  bool          // of a fair lock: threads of Redisson's have it or wait for it
+}
+
+const (
+	// earKept is how long a client goes on listening after the last of its
+	// goroutines has stopped to wait for a lock: likely another will.
+	earKept = time.Second
+	// afterOthers is when a client looks for a lock that others had the first
+	// chance to take.
+	afterOthers = 5 * time.Millisecond
+	// nearTurn is how many clients listen for the release by a holder that
+	// tells nobody in particular. The rest have it from them.
+	nearTurn = 2
+)
+
+// turns returns how the release of a lock tells the next client, and nothing
+// where that is not possible: in a cluster only sharded messages are known to
+// reach those who listen on the lock's own server.
+func (o *object) turns(row int) script.Turns {
+	return script.Turns{Command: o.client.turnCommand(), Row: row}
+}
+
+func (c *Client) turnCommand() string {
+	switch {
+	case !c.cluster.Load():
+		return "publish"
+	case *c.announce.Load() != script.Classic:
+		return "spublish"
+	}
+	return ""
+}
+
+// taker returns the primitive of a lock whose waiters take turns, or nil.
+func (k *locker) taker() turnTaker {
+	t, ok := k.kind.(turnTaker)
+	if !ok || k.client.turnCommand() == "" {
+		return nil
+	}
+	return t
+}
+
+// takesGiven reports whether the lock can be given to one who waits with k: only a
+// usual lease can.
+func (k *locker) takesGiven() bool {
+	switch k.kind.(type) {
+	case *Lock, *FairLock:
+		return k.options.usual() && k.ttl() >= script.GivenLease
+	}
+	return false
+}
+
+// ours reports whether a holder is a mortise client, who tells the next one when
+// he releases: our UUIDs have a version that Redisson's have not.
+func ours(owner string) bool { return len(owner) > versionAt && owner[versionAt] == version }
+
+// stand prepares r, of the head of its queue, for an attempt in the name of the
+// client. Redis is not asked for a turn before the client listens.
+func (r *request) stand() error {
+	k := r.lock
+	c := k.client
+	r.entry = ""
+	if k.taker() == nil {
+		return nil
+	}
+	c.mu.Lock()
+	q := c.queues[k.place]
+	if q == nil {
+		c.mu.Unlock()
+		return nil
+	}
+	t := &q.turn
+	if t.ear == nil {
+		t.ear = c.ear(k.place)
+	}
+	gives := k.takesGiven()
+	if t.id == "" {
+		if t.id, t.seen = r.id, (time.Time{}); t.id == "" || !gives {
+			t.id = c.newID()
+		}
+	}
+	ear, id := t.ear, t.id
+	if t.told, t.behind = false, false; ear.Confirmed() {
+		t.stands = true
+		if r.entry = script.ToGive(id); !gives {
+			r.entry = script.ToTell(id)
+		}
+	}
+	c.mu.Unlock()
+	if gives {
+		r.become(id)
+	}
+	return ear.Refused()
+}
+
+// become makes id the one with which r asks. It may have asked with another one.
+func (r *request) become(id string) {
+	if id != r.id && r.doubt {
+		r.lock.client.abandon(r.lock.kind, r.id, r.lock.ttl())
+		r.doubt = false
+	}
+	r.id = id
+}
+
+// stood notes what came of an attempt by the head of the queue.
+func (r *request) stood(refused bool) {
+	c := r.lock.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queues[r.lock.place]
+	if q == nil || q.turn.id != r.id {
+		return
+	}
+	if refused {
+		q.turn.seen = r.start
+	} else {
+		q.turn.over()
+	}
+}
+
+// over makes the next attempt one with another id.
+func (t *turn) over() { t.id, t.stands, t.given = "", false, false }
+
+// come makes a hold of the lock that was given to the client. If it cannot be
+// trusted without asking Redis, it does that, and returns nil and no error if
+// the lock is somebody else's again.
+func (r *request) come(ctx context.Context) (*Hold, error) {
+	k := r.lock
+	c := k.client
+	c.mu.Lock()
+	q := c.queues[k.place]
+	if q == nil || !q.turn.given {
+		c.mu.Unlock()
+		return nil, nil
+	}
+	t := &q.turn
+	id, seen := t.id, t.seen
+	r.row = t.row
+	t.over()
+	c.mu.Unlock()
+	switch k.kind.(type) {
+	case *Lock, *FencedLock:
+	default: // it asks for more than this lock, or in another way
+		c.decline(k.place, id)
+		return nil, nil
+	}
+	r.become(id)
+	r.entry = ""
+	return r.given(ctx, seen)
+}
+
+// given makes a hold of the lock that Redis has given to r, which did not have it
+// when it was seen last. If that is too long ago for trust, it asks.
+func (r *request) given(ctx context.Context, seen time.Time) (*Hold, error) {
+	if r.lock.takesGiven() && time.Until(seen.Add(script.GivenLease)) > script.GivenLease/3 {
+		r.start = seen
+		return r.granted(ctx, 0, script.GivenLease)
+	}
+	hold, err := r.attempt(ctx)
+	if err != nil {
+		r.doubt = true // it was ours, and may be still
+	}
+	return hold, err
+}
+
+// hear returns where the head of a queue has its hints from: the client's own
+// channel, and that of all. To the latter it listens where nobody takes turns,
+// and for a holder that tells nobody in particular, if few come first.
+func (r *request) hear() (own, all <-chan struct{}, err error) {
+	k := r.lock
+	c := k.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queues[k.place]
+	if q == nil {
+		return nil, nil, nil // it was handed a lease in this moment
+	}
+	takes := k.taker() != nil && q.turn.ear != nil
+	if takes {
+		own, err = q.turn.ear.Hints(), q.turn.ear.Refused()
+	}
+	by, held := r.held.(*HeldError)
+	if q.listener == nil && (!takes || held && !ours(by.Owner) && r.before < nearTurn) {
+		q.listener = c.hub.Listen(k.kind.channel(), k.hearing())
+	}
+	if q.listener != nil && err == nil {
+		all, err = q.listener.Hints(), q.listener.Refused()
+	}
+	return own, all, err
+}
+
+// ear opens the client's channel for p, unless it is open still. It must be
+// called with c.mu held.
+func (c *Client) ear(p place) *hub.Listener {
+	if e, ok := c.ears[p]; ok {
+		delete(c.ears, p)
+		return e.listener
+	}
+	kind := hub.Kind{Classic: !c.cluster.Load(), Sharded: c.cluster.Load()}
+	if p.use == useFair {
+		return c.hub.ListenFor(keyspace.FairTurnChannel(p.name, c.id), kind, func(message string) bool { return c.calledOut(p, message) })
+	}
+	return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), kind, func(message string) bool { return c.called(p, message) })
+}
+
+// idleEar is the client's channel for a lock for which nobody waits here.
+type idleEar struct {
+	listener *hub.Listener
+	since    time.Time
+}
+
+// listens reports whether the client listens to its channel for p though nobody
+// here waits for it.
+func (c *Client) listens(p place) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.ears[p]
+	return ok && c.queues[p] == nil && e.listener.Confirmed()
+}
+
+// rest keeps the ear of a queue that has ended for a while. It must be called
+// with c.mu held.
+func (c *Client) rest(p place, ear *hub.Listener) {
+	if c.closed {
+		ear.Close()
+		return
+	}
+	c.ears[p] = idleEar{ear, time.Now()}
+	if c.sweeper == nil {
+		c.sweeper = time.AfterFunc(earKept, c.sweep)
+	} else if len(c.ears) == 1 {
+		c.sweeper.Reset(earKept)
+	}
+}
+
+// sweep closes the ears that have been idle for long enough.
+func (c *Client) sweep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, next := time.Now(), time.Duration(-1)
+	for p, e := range c.ears {
+		left := earKept - now.Sub(e.since)
+		switch {
+		case left <= 0:
+			delete(c.ears, p)
+			e.listener.Close()
+		case next < 0 || left < next:
+			next = left
+		}
+	}
+	if next >= 0 && !c.closed {
+		c.sweeper.Reset(next)
+	}
+}
+
+// called takes a message to this client about p. It reports whether the head of
+// the queue is to look for itself.
+func (c *Client) called(p place, message string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queues[p]
+	id, row, given := strings.Cut(message, " ")
+	switch {
+	case given && q != nil && q.turn.id == id:
+		q.turn.given = true
+		q.turn.row, _ = strconv.Atoi(row)
+		q.head.signal()
+		return false
+	case given && strings.HasPrefix(id, c.id):
+		c.spawn(func(context.Context) { c.decline(p, id) })
+		return false
+	case given:
+		return false // forged
+	case q == nil:
+		c.spawn(func(context.Context) { c.handOver(p) })
+		return false
+	}
+	q.turn.told = true
+	if message == "~" {
+		q.turn.behind = true
+		q.head.signal()
+		return false
+	}
+	return true
+}
+
+// decline gives back the turn of id, for which nobody here has use, or the lock
+// if it was given already.
+func (c *Client) decline(p place, id string) {
+	k := primitive(c.Lock(p.name))
+	if p.use == useFair {
+		k = c.FairLock(p.name)
+	}
+	give := func(ctx context.Context) error {
+		_, err := k.release(ctx, id)
+		return err
+	}
+	_, _ = c.call(c.lingerer, c.options.RetryFor, give)
+}
+
+// handOver wakes the next client though nobody here has looked whether the lock
+// is free: it takes it if it is, and gives it back.
+func (c *Client) handOver(p place) {
+	k, id := c.Lock(p.name), c.newID()
+	doubt, err := c.call(c.lingerer, c.options.RetryFor, func(ctx context.Context) error {
+		got, err := k.acquire(ctx, id, script.GivenLease)
+		if err == nil && got.ok {
+			_, err = k.release(ctx, id)
+		}
+		return err
+	})
+	if doubt || err != nil {
+		c.abandon(k, id, script.GivenLease)
+	}
+}
+
+// dismissed does for a queue that has ended what its clients elsewhere wait for.
+// It must be called with c.mu held.
+func (c *Client) dismissed(p place, t *turn) {
+	if t.ear != nil {
+		c.rest(p, t.ear)
+	}
+	switch {
+	case t.stands || t.given:
+		id := t.id
+		c.spawn(func(context.Context) { c.decline(p, id) })
+	case t.told:
+		c.spawn(func(context.Context) { c.handOver(p) })
+	}
+}
