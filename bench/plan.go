@@ -25,10 +25,11 @@ type load struct {
 // Systems by what they are good for, as their names begin.
 var (
 	raws      = []string{"raw/rueidis", "raw/go-redis"}
-	peers     = []string{"redsync", "redislock", "redislock-5ms", "rueidislock", "etcd", "Redisson"}
+	waiting   = []string{"redsync", "redislock", "redislock-5ms", "rueidislock"} // peers that can have 10 000 waiters here
+	peers     = join(waiting, []string{"etcd", "etcd, unsafe", "Redisson"})
 	plain     = []string{"mortise/rueidis", "mortise/go-redis"}
 	fair      = []string{"mortise fair"}
-	contended = join(peers, plain, fair)
+	contended = join(peers, plain, fair, []string{"Redisson fair"})
 )
 
 func join(lists ...[]string) (all []string) {
@@ -137,7 +138,7 @@ func (w *windows) held() []*load {
 				Name: "W6", Workload: "W6", Main: true, Size: w.waiters,
 				Title: fmt.Sprintf("%d goroutines of one process wait for a lock that another process holds", w.waiters),
 			},
-			systems: join(peers, plain, fair), rounds: 2,
+			systems: join(waiting, plain, fair), rounds: 2,
 			beside: 1, warmup: 2 * time.Second, window: 4 * time.Second, grace: 30 * time.Second,
 			specs: []workload.Spec{
 				{Kind: workload.Keep, N: 1, Key: oneKey, Shared: true},
@@ -190,7 +191,7 @@ func (w *windows) growth(short bool) []*load {
 		add(w.among(report.Case{
 			Name: fmt.Sprintf("fair/%d", n), Workload: "fair", Size: n, Limit: "limit: granted",
 			Title: fmt.Sprintf("a queue of %d waiters from two processes", n),
-		}, 2, n/2, []string{"limit: granted", "mortise fair", "Redisson"}), "queue")
+		}, 2, n/2, []string{"limit: granted", "mortise fair", "Redisson fair"}), "queue")
 	}
 	if !short {
 		for _, n := range []int{1_000, 10_000} {

@@ -61,6 +61,9 @@ func (r *rounds) load(ctx context.Context, l *load, round int) error {
 		if s.Available != nil && s.Available() != nil {
 			continue // the record says so
 		}
+		if s.Rounds > 0 && round >= s.Rounds {
+			continue
+		}
 		sample := report.Sample{Case: l.Name, System: s.Name, Round: round}
 		outcome, err := trial(l, s).Run(ctx)
 		if ctx.Err() != nil {
@@ -85,8 +88,9 @@ func trial(l *load, s *peer.System) *rig.Trial {
 	t := &rig.Trial{
 		System: s.Name, Server: s.Server, Worker: s.Worker,
 		Specs: l.specs, Beside: l.beside, Pin: l.Pinned,
-		Warmup: l.warmup, Window: l.window, Limit: l.warmup + l.window + l.grace,
+		Warmup: max(l.warmup, s.Warmup), Window: l.window,
 	}
+	t.Limit = s.Ready + t.Warmup + t.Window + l.grace
 	if t.Server == nil {
 		t.Server = rig.StartRedis
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os/exec"
+	"time"
 
 	"github.com/mortise-go/mortise/bench/rig"
 	"github.com/mortise-go/mortise/internal/workload"
@@ -29,6 +30,14 @@ type System struct {
 	Open rig.Open
 	// Worker runs a worker of another program, instead of Open.
 	Worker func() *exec.Cmd
+	// Ready is how much longer its workers may take to open than those of this
+	// program.
+	Ready time.Duration
+	// Warmup is how long a load lasts before it is measured, if that is longer
+	// than the load's own.
+	Warmup time.Duration
+	// Rounds is in how many rounds it takes part, 0: in all.
+	Rounds int
 	// Available tells what is missing for it to run here; nil if it always can.
 	Available func() error
 }
@@ -49,6 +58,7 @@ func Systems() []*System {
 		rawRueidis, rawGoredis, rawRedisson,
 		inProcess, ownerChanged, queueGranted, passingGranted,
 		redsyncSystem, redislockSystem, redislockFast, rueidislockSystem,
+		redissonLock, redissonFair,
 		mortiseRueidis, mortiseGoredis, fairRueidis,
 	}
 }
