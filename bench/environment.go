@@ -55,19 +55,27 @@ func environment() report.Environment {
 
 // version returns the version of what a system is made of.
 func version(s *peer.System) string {
+	var parts []string
+	if s.Module != "" {
+		parts = append(parts, moduleVersion(s.Module))
+	}
 	if s.Version != nil {
-		return s.Version()
+		parts = append(parts, s.Version())
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, m := range info.Deps {
-		if m.Path == s.Module && m.Version != "(devel)" {
-			return m.Path + " " + m.Version
+	return strings.Join(parts, ", ")
+}
+
+// moduleVersion returns a module with its version, if it is not of this
+// revision.
+func moduleVersion(path string) string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == path && m.Version != "(devel)" {
+				return m.Path + " " + m.Version
+			}
 		}
 	}
-	return s.Module // of this revision
+	return path
 }
 
 // memory returns that of the machine.

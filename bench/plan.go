@@ -26,10 +26,11 @@ type load struct {
 var (
 	raws      = []string{"raw/rueidis", "raw/go-redis"}
 	waiting   = []string{"redsync", "redislock", "redislock-5ms", "rueidislock"} // peers that can have 10 000 waiters here
-	peers     = join(waiting, []string{"etcd", "etcd, unsafe", "Redisson"})
+	peers     = join(waiting, []string{"etcd", "etcd in memory", "Redisson"})
 	plain     = []string{"mortise/rueidis", "mortise/go-redis"}
 	fair      = []string{"mortise fair"}
 	contended = join(peers, plain, fair, []string{"Redisson fair"})
+	growing   = join(waiting, plain, fair) // those that start in a moment
 )
 
 func join(lists ...[]string) (all []string) {
@@ -179,13 +180,13 @@ func (w *windows) growth(short bool) []*load {
 		add(w.among(report.Case{
 			Name: fmt.Sprintf("W3/%d", n), Workload: "W3", Size: n, Limit: "limit: in the process",
 			Title: fmt.Sprintf("%d goroutines of one process contend for one lock", n),
-		}, 1, n, append([]string{"limit: in the process"}, contended...)), "waiters")
+		}, 1, n, append([]string{"limit: in the process"}, growing...)), "waiters")
 	}
 	for _, n := range processes {
 		add(w.among(report.Case{
 			Name: fmt.Sprintf("W4/%d×8", n), Workload: "W4", Size: n, Limit: "limit: granted",
 			Title: fmt.Sprintf("%d processes with 8 goroutines each contend for one lock", n),
-		}, n, 8, append([]string{"limit: granted"}, contended...)), "processes")
+		}, n, 8, append([]string{"limit: granted"}, growing...)), "processes")
 	}
 	for _, n := range queues {
 		add(w.among(report.Case{

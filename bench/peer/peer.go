@@ -16,7 +16,7 @@ import (
 type System struct {
 	Name     string        // as it is shown and asked for
 	Module   string        // the Go module that it comes from, for its version
-	Version  func() string // instead, where it is no module
+	Version  func() string // of what is no Go module in it
 	Settings string        // with which it is used, for the report
 	Limit    bool          // it is no lock that anybody could use, but what one could reach
 
@@ -58,6 +58,7 @@ func Systems() []*System {
 		rawRueidis, rawGoredis, rawRedisson,
 		inProcess, ownerChanged, queueGranted, passingGranted,
 		redsyncSystem, redislockSystem, redislockFast, rueidislockSystem,
+		etcdSystem, etcdInMemory,
 		redissonLock, redissonFair,
 		mortiseRueidis, mortiseGoredis, fairRueidis,
 	}

@@ -70,6 +70,41 @@ func TestSystems(t *testing.T) {
 	}
 }
 
+// The metrics of etcd say what its clients send. Where there is none, the
+// report says so; there is nothing to test then.
+func TestEtcd(t *testing.T) {
+	for _, s := range []*System{etcdSystem, etcdInMemory} {
+		t.Run(s.Name, func(t *testing.T) {
+			if why := s.Available(); why != nil {
+				t.Logf("not run: %v", why)
+				return
+			}
+			server, err := s.Server(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Stop()
+			before, err := server.Usage()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := drive(t, s, server.Addr(), workload.Spec{Kind: workload.Cycle, N: 3, Key: "k", Shared: true})
+			usage, err := server.Usage()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Acquisitions() < 2 || r.HandOvers == 0 || r.Overlaps != 0 || r.Failures != 0 || r.Hung != 0 {
+				t.Errorf("%d acquisitions, %d hand-overs, %d overlaps, %d failures (%s), %d hung",
+					r.Acquisitions(), r.HandOvers, r.Overlaps, r.Failures, r.Failure, r.Hung)
+			}
+			commands := usage.Since(before).Commands
+			if sent, inner := report.Split(commands, s.Sends); sent < 2*r.Acquisitions() || inner != 0 {
+				t.Errorf("%v for %d acquisitions, want two commands at least for each, and none that is not sent", commands, r.Acquisitions())
+			}
+		})
+	}
+}
+
 // drive runs a load through s in this process.
 func drive(t *testing.T, s *System, addr string, spec workload.Spec) *workload.Result {
 	t.Helper()

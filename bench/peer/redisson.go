@@ -17,7 +17,6 @@ func inJava(name, lock string) *System {
 		Version: redisson.Version,
 		Settings: lock + "; its defaults: 30 s, renewed every 10 s; a JVM for each process (" + redisson.Flags() +
 			"), warmed up with 12 000 locks or for 15 s, and with 3 s of each load",
-		Renews:    true,
 		Rounds:    2, // a JVM takes long to warm up
 		Ready:     60 * time.Second,
 		Warmup:    3 * time.Second,

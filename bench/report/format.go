@@ -26,8 +26,10 @@ func Brief(s *Sample) string {
 			say("%d of %d starved", f.Starved, f.Goroutines)
 		}
 		say("worst wait %s", span(f.WaitMax))
-		say("%s+%s commands", ratio(f.Sent), ratio(f.Inner))
-		say("%.1f allocs", f.Allocs)
+		say("%s+%s commands", told(f.Sent), told(f.Inner))
+		if f.Allocs > 0 {
+			say("%.1f allocs", f.Allocs)
+		}
 	} else {
 		say("%s commands/s", count(f.SentRate))
 		say("%s bytes, %.2f goroutines each", count(f.BytesEach), f.RoutinesPer)
