@@ -156,7 +156,7 @@ func (w *windows) keep(name string, n int, growth bool, systems ...string) *load
 			Name: name, Workload: "W5", Size: n, Main: !growth, Growth: "held",
 			Title: fmt.Sprintf("one process holds %d locks, which are renewed", n),
 		},
-		systems: systems, rounds: 2, warmup: w.warmup, window: w.period, grace: 90 * time.Second,
+		systems: systems, rounds: 2, warmup: w.warmup, window: w.period, grace: 45 * time.Second,
 		specs: []workload.Spec{{Kind: workload.Keep, N: n, Key: ownKeys}},
 	}
 	if growth {
@@ -169,7 +169,10 @@ func (w *windows) keep(name string, n int, growth bool, systems ...string) *load
 func (w *windows) growth(short bool) []*load {
 	var all []*load
 	add := func(l *load, growth string) {
-		l.Growth, l.rounds, l.window = growth, 1, w.window/2
+		l.Growth, l.rounds = growth, 1
+		if growth != "queue" { // where all in a long queue are to have their turns
+			l.window = w.window / 2
+		}
 		all = append(all, l)
 	}
 	waiters, processes, queues := []int{8, 512}, []int{2, 4, 8}, []int{10, 100, 1000}

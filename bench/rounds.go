@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -71,9 +70,6 @@ func (r *rounds) load(ctx context.Context, l *load, round int) error {
 		}
 		if err != nil {
 			sample.Error = err.Error()
-			if errors.Is(err, rig.ErrHung) {
-				sample.Error = "hung: " + sample.Error
-			}
 		} else {
 			sample.Figures = report.NewFigures(outcome, s.Sends)
 		}

@@ -20,6 +20,8 @@ func inner(f *Figures) float64       { return f.Inner }
 func sentRate(f *Figures) float64    { return f.SentRate }
 func allocs(f *Figures) float64      { return f.Allocs }
 func jain(f *Figures) float64        { return f.Jain }
+func jainAcross(f *Figures) float64  { return f.JainAcross }
+func across(f *Figures) float64      { return f.Across }
 func starved(f *Figures) float64     { return float64(f.Starved) }
 func waitMax(f *Figures) float64     { return float64(f.WaitMax) }
 func bytesEach(f *Figures) float64   { return f.BytesEach }
@@ -89,8 +91,11 @@ var columns = map[string][]column{
 		{title: "client CPU per pair", of: clientEach, show: micros},
 		{title: "server CPU", of: serverEach, show: micros},
 	},
-	"W3":   contention(gapP50),
-	"W4":   contention(acrossP50),
+	"W3": contention(gapP50),
+	"W4": contention(acrossP50,
+		column{title: "to other processes/s", of: across, show: count},
+		column{title: "Jain over processes", of: jainAcross, show: index},
+	),
 	"fair": contention(acrossP50),
 	"W5": {
 		{title: "commands/s", of: sentRate, show: count, spread: true},
@@ -122,8 +127,8 @@ var columns = map[string][]column{
 }
 
 // contention returns the columns of a workload in which goroutines contend.
-func contention(gap figure) []column {
-	return []column{
+func contention(gap figure, more ...column) []column {
+	return append([]column{
 		{title: "hand-overs to others/s", of: handOvers, show: count, spread: true},
 		{title: "× limit", of: handOvers, show: ratio, ratio: true, spread: true},
 		{title: "acquisitions/s", of: perSecond, show: count},
@@ -137,7 +142,7 @@ func contention(gap figure) []column {
 		{title: "client CPU", of: clientEach, show: micros},
 		{title: "server CPU", of: serverEach, show: micros},
 		{title: "overlaps", of: overlaps, show: trim},
-	}
+	}, more...)
 }
 
 // about says, for each workload, what its limit is and how to read its table.

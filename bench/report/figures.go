@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/bench/rig"
+	"github.com/mortise-go/mortise/internal/workload"
 )
 
 // Figures are what one trial comes to.
@@ -15,6 +16,7 @@ type Figures struct {
 	HandOvers    float64 `json:"hand_overs"` // to others, per second
 	Across       float64 `json:"across"`     // to other processes, per second
 	Jain         float64 `json:"jain"`
+	JainAcross   float64 `json:"jain_across"` // over processes
 	Goroutines   int     `json:"goroutines"`
 	Starved      int     `json:"starved"`
 	Utilisation  float64 `json:"utilisation"`
@@ -79,6 +81,7 @@ func NewFigures(o *rig.Outcome, sends []string) *Figures {
 		HandOvers:    r.PerSecond(r.HandOvers),
 		Across:       r.PerSecond(r.Across),
 		Jain:         r.Jain(),
+		JainAcross:   workload.Jain(r.Processes),
 		Goroutines:   len(r.Counts),
 		Starved:      r.Starved(),
 		Utilisation:  r.Utilisation(),

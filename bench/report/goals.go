@@ -107,6 +107,7 @@ func (j *judge) manyProcesses(load string) {
 		j.ratio(load, s, "hand-overs to others of the best peer ("+peer+")", handOvers, peer, 5)
 		j.most(load, s, "commands per acquisition", sent, commands[s], trim)
 		j.least(load, s, "Jain", jain, fair, index)
+		j.least(load, s, "Jain over processes", jainAcross, 0.95, index)
 		j.most(load, s, "starved goroutines", starved, 0, trim)
 	}
 }

@@ -4,11 +4,12 @@ package workload
 type Result struct {
 	Seconds float64 `json:"seconds"` // length of the window
 
-	Counts    []int64 `json:"counts,omitempty"` // acquisitions of each goroutine
-	HandOvers int64   `json:"hand_overs"`       // acquisitions by another goroutine than the last holder
-	Across    int64   `json:"across"`           // those among them by another process
-	Overlaps  int64   `json:"overlaps"`         // acquisitions while another was inside, outside the window as well
-	Failures  int64   `json:"failures"`         // errors of Lock and Unlock
+	Counts    []int64 `json:"counts,omitempty"`    // acquisitions of each goroutine
+	Processes []int64 `json:"processes,omitempty"` // of each process, if there are several
+	HandOvers int64   `json:"hand_overs"`          // acquisitions by another goroutine than the last holder
+	Across    int64   `json:"across"`              // those among them by another process
+	Overlaps  int64   `json:"overlaps"`            // acquisitions while another was inside, outside the window as well
+	Failures  int64   `json:"failures"`            // errors of Lock and Unlock
 	Failure   string  `json:"failure,omitempty"`
 	Hung      int     `json:"hung"`   // goroutines that did not end when they should
 	Inside    float64 `json:"inside"` // seconds that goroutines held the lock, together
@@ -39,6 +40,10 @@ func Merge(results ...*Result) *Result {
 	for _, r := range results {
 		sum.Seconds = max(sum.Seconds, r.Seconds)
 		sum.Counts = append(sum.Counts, r.Counts...)
+		if r.Processes == nil {
+			sum.Processes = append(sum.Processes, r.Acquisitions())
+		}
+		sum.Processes = append(sum.Processes, r.Processes...)
 		sum.HandOvers += r.HandOvers
 		sum.Across += r.Across
 		sum.Overlaps += r.Overlaps

@@ -214,6 +214,9 @@ func TestProcessesShareAGate(t *testing.T) {
 	if len(r.Counts) != 4 || r.Starved() != 0 {
 		t.Fatalf("counts %v, want those of 4 goroutines", r.Counts)
 	}
+	if r := Merge(r, &Result{Counts: []int64{5, 6}}); len(r.Processes) != 3 || r.Processes[2] != 11 {
+		t.Errorf("processes %v, want two and one with 11", r.Processes)
+	}
 	if r.Overlaps != 0 || r.Across == 0 || r.Across > r.HandOvers {
 		t.Errorf("%d overlaps, %d hand-overs, %d across", r.Overlaps, r.HandOvers, r.Across)
 	}
