@@ -306,8 +306,9 @@ func TestALoopAllocatesNothingItself(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if per := r.Per(float64(r.Mallocs)); per > 0.01 {
-			t.Errorf("shared %v: %.3f allocations per pair over %d pairs, want none", shared, per, r.Acquisitions())
+		// The window itself needs a few.
+		if n := r.Acquisitions(); r.Mallocs > 50+uint64(n)/100 {
+			t.Errorf("shared %v: %d allocations over %d pairs, want none for a pair", shared, r.Mallocs, n)
 		}
 	}
 }
