@@ -174,65 +174,102 @@ func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (
 // message can be lost; this is what that costs.
 const poll = time.Second
 
-// wait stands in the queue as w until there is a hold to have. The head of
-// the queue asks Redis again whenever something hints that it may succeed.
+// wait stands in the queue as w until there is a hold to have. What makes the
+// wait long is as small as can be: many may wait at once.
 func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 	k := r.lock
 	c := k.client
-	defer func() {
-		if l := c.leave(k.place, w); l != nil {
-			c.giveBack(l)
-		}
-	}()
-
-	var hints, others <-chan struct{} // of one's own channel, and of that of all
-	var pace pacer
-	refusals := 0
-	timer := time.NewTimer(poll)
-	timer.Stop() // only the head looks for itself
-	defer timer.Stop()
-	look := false          // even if a lease of this process is in the way
+	defer r.leave(w)
 	asked := r.held != nil // a moment ago, before queueing
 	for {
-		if l := c.given(w); l != nil {
-			if hold, err := r.receive(ctx, l); hold != nil || err != nil {
+		if !r.alone {
+			if hold, err := r.reenter(ctx); hold != nil || err != nil {
 				return hold, err
 			}
-			c.rejoin(k.place, w)
-		}
-		if hold, err := r.reenter(ctx); hold != nil || err != nil {
-			return hold, err
 		}
 		_, past, err := r.beside()
 		if err != nil {
 			return nil, err
 		}
 		at := c.turnOf(k.place, w)
-		if !at.head && (past || c.asks(w)) && c.setBusy(w, true) {
-			if hold, err := r.attempt(ctx); hold != nil || err != nil {
-				return hold, err
-			}
-			c.setBusy(w, false)
-		}
+		var hold *Hold
 		switch {
-		case at.head && at.given:
+		case at.handed:
+			if hold, err = r.receive(ctx, c.given(w)); hold == nil && err == nil {
+				c.rejoin(k.place, w)
+			}
+		case at.head:
+			hold, err = r.lead(ctx, w, asked)
+		case (past || c.asks(w)) && c.setBusy(w, true):
+			if hold, err = r.attempt(ctx); hold == nil && err == nil {
+				c.setBusy(w, false)
+				err = r.park(ctx, w)
+			}
+		default:
+			err = r.park(ctx, w)
+		}
+		if hold != nil || err != nil {
+			return hold, err
+		}
+		asked = false
+	}
+}
+
+// leave takes w out of the queue, and gives back what it was handed in vain.
+func (r *request) leave(w *waiter) {
+	c := r.lock.client
+	if l := c.leave(r.lock.place, w); l != nil {
+		c.giveBack(l)
+	}
+}
+
+// park waits until w has reason to look where it stands.
+func (r *request) park(ctx context.Context, w *waiter) error {
+	select {
+	case <-w.wake:
+		return nil
+	case <-ctx.Done():
+	case <-r.lock.client.done:
+	}
+	return r.ended(ctx)
+}
+
+// lead asks Redis as the head of the queue, at once unless it asked just now, and
+// again whenever something hints that it may succeed. It returns nothing when w
+// is not the head any more, or is handed a lease, or somebody who acts for the
+// same owner may have one.
+func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error) {
+	k := r.lock
+	c := k.client
+	var hints, others <-chan struct{} // of one's own channel, and of that of all
+	var pace pacer
+	refusals := 0
+	timer := time.NewTimer(poll)
+	defer timer.Stop()
+	look := false // even if a lease of this process is in the way
+	for {
+		at := c.turnOf(k.place, w)
+		switch {
+		case !at.head:
+			return nil, nil
+		case at.given:
 			if !c.setBusy(w, true) {
-				continue
+				return nil, nil
 			}
 			if hold, err := r.come(ctx); hold != nil || err != nil {
 				return hold, err
 			}
 			c.setBusy(w, false)
 			continue
-		case at.head && at.behind && !look:
+		case at.behind && !look:
 			timer.Reset(afterOthers)
-		case at.head && (look || !at.local):
+		case look || !at.local:
 			if err := r.stand(); err != nil {
 				return nil, err
 			}
 			if !asked {
 				if !c.setBusy(w, true) {
-					continue
+					return nil, nil
 				}
 				hold, err := r.attempt(ctx)
 				if err == nil {
@@ -252,19 +289,25 @@ func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 				refusals++
 				break
 			}
+			var err error
 			if hints, others, err = r.hear(); err != nil {
 				return nil, err
 			}
 			timer.Reset(r.patience())
-		case at.head:
-			timer.Reset(jitter(poll))
 		default:
-			hints, others = nil, nil // they are for the head
-			timer.Stop()
+			timer.Reset(jitter(poll))
 		}
 		look = false
 		select {
 		case <-w.wake:
+			if !r.alone {
+				if hold, err := r.reenter(ctx); hold != nil || err != nil {
+					return hold, err
+				}
+				if _, _, err := r.beside(); err != nil {
+					return nil, err
+				}
+			}
 		case <-hints:
 			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
 				return nil, r.ended(ctx)

@@ -230,6 +230,7 @@ func (c *Client) dequeue(p place, q *queue, w *waiter) {
 
 // standing is what a waiter is told of its place.
 type standing struct {
+	handed bool // it was handed a lease, and is not in the queue any more
 	head   bool // it may ask Redis
 	local  bool // but there is no sense in that: somebody in this process holds the lock or is about to
 	given  bool // Redis has given the lock to the client
@@ -239,6 +240,9 @@ type standing struct {
 func (c *Client) turnOf(p place, w *waiter) (s standing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if s.handed = w.given != nil; s.handed {
+		return s
+	}
 	q := c.queues[p]
 	s.local = c.taken(p)
 	if s.head = q != nil && q.head == w; s.head {
