@@ -73,6 +73,18 @@ func Turns(name string) string { return prefixed("mortise:turns", name) }
 // have the lock name.
 func TurnChannel(name, client string) string { return prefixed("mortise:turn", name) + ":" + client }
 
+// TurnNames returns Turns(name) and TurnChannel(name, "") as parts of one
+// string, for every release needs both.
+func TurnNames(name string) (turns, channels string) {
+	const key, channel = "mortise:turns:", "mortise:turn:"
+	if strings.Contains(name, "{") {
+		both, end := key+name+channel+name+":", len(key)+len(name)
+		return both[:end], both[end:]
+	}
+	both, end := key+"{"+name+"}"+channel+"{"+name+"}:", len(key)+len("{}")+len(name)
+	return both[:end], both[end:]
+}
+
 // BarrierOutcomes is what the names of the keys begin with that say what has
 // become of the parties of the barrier name.
 func BarrierOutcomes(name string) string { return prefixed("mortise:barrier", name) }

@@ -149,3 +149,15 @@ func FuzzAdmittedNamesShareASlotWithTheirKeys(f *testing.F) {
 		}
 	})
 }
+
+func TestTurnNames(t *testing.T) {
+	for _, name := range []string{"a", "{a}", "a:{b}:c", "größe"} {
+		turns, channels := TurnNames(name)
+		if want := Turns(name); turns != want {
+			t.Errorf("the turns of %q are %q, want %q", name, turns, want)
+		}
+		if want := TurnChannel(name, ""); channels != want {
+			t.Errorf("the channels of %q begin with %q, want %q", name, channels, want)
+		}
+	}
+}

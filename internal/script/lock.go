@@ -33,16 +33,17 @@ type Holder struct {
 // before. It reports who has it otherwise; with an entry owner then has a turn,
 // and before is how many come first.
 func LockAcquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration, entry Entry) (ok bool, by Holder, before int, err error) {
-	call := driver.Call{Script: lockAcquire, Keys: []string{key}, Args: []string{owner, millis(lease)}}
+	words := []string{key, owner, millis(lease)}
+	call := driver.Call{Script: lockAcquire, Keys: words[:1:1], Args: words[1:]}
 	entry.add(&call, key)
 	v, err := d.Eval(ctx, call)
 	if err != nil {
 		return false, Holder{}, 0, err
 	}
 	switch {
-	case v.At(0).Int() == 1:
+	case v.Int() == 11:
 		return true, Holder{}, 0, nil
-	case v.At(0).Int() == -1:
+	case v.Int() == -11:
 		return false, Holder{}, 0, ErrKind
 	case v.Len() == 5:
 		return false, holder(v.At(1), v.At(2), v.At(3)), int(v.At(4).Int()), nil
@@ -73,19 +74,27 @@ func LockLeave(ctx context.Context, d driver.Driver, key, owner string, count in
 // With released true, err may still say, with class Denied, that waiters could
 // not be told.
 func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (released bool, err error) {
-	call := driver.Call{Script: lockRelease, Keys: []string{key}}
+	words := append(make([]string, 0, 9), key)
+	turns, clients := "", ""
 	if t.Command != "" {
-		call.Keys = append(call.Keys, keyspace.Turns(key))
+		turns, clients = keyspace.TurnNames(key)
+		words = append(words, turns)
 	}
-	call.Args = append([]string{owner, channel, keyspace.TurnChannel(key, ""), t.Command, strconv.Itoa(t.Row)}, p.commands()...)
-	v, err := d.Eval(ctx, call)
+	keys := len(words)
+	words = append(append(words, owner, channel, clients, t.Command, strconv.Itoa(t.Row)), p.commands()...)
+	v, err := d.Eval(ctx, driver.Call{Script: lockRelease, Keys: words[:keys:keys], Args: words[keys:]})
 	if err != nil {
 		return false, err
 	}
-	if v.Kind() != driver.Array || v.Len() == 0 {
-		return false, unexpected(lockRelease, v)
+	switch {
+	case v.Int() == 21:
+		return true, nil
+	case v.Int() == 20:
+		return false, nil
+	case v.At(0).Int() == 21:
+		return true, unheard(v.At(1).Str())
 	}
-	return v.At(0).Int() == 1, unheard(v.At(1).Str())
+	return false, unexpected(lockRelease, v)
 }
 
 // LockRenewal extends the lease of a lock, of any kind that is a hash with a

@@ -48,18 +48,14 @@ const (
 	Silent // not at all
 )
 
-// commands is the tail of a publishing script's arguments.
-func (p Publish) commands() []string {
-	switch p {
-	case Sharded:
-		return []string{"spublish"}
-	case Both:
-		return []string{"publish", "spublish"}
-	case Silent:
-		return nil
-	default:
-		return []string{"publish"}
-	}
+// commands is the tail of a publishing script's arguments. Nobody writes to it.
+func (p Publish) commands() []string { return publishing[p] }
+
+var publishing = [...][]string{
+	Classic: {"publish"},
+	Sharded: {"spublish"},
+	Both:    {"publish", "spublish"},
+	Silent:  nil,
 }
 
 // millis formats a lease for Redis. A part of a millisecond is dropped, never

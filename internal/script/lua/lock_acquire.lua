@@ -7,12 +7,15 @@
 -- ARGV[2]  lease in ms
 -- ARGV[3]  its entry in the turns, if it is to have one
 --
--- {1}                    acquired, given before, or acquired by an earlier copy
+-- 11                     acquired, given before, or acquired by an earlier copy
 --                        of this call
 -- {0, ttl, owner, count, before}
 --                        held by another; ttl in ms, -1 if the key has none;
 --                        before is how many come first, -1 without ARGV[3]
--- {-1}                   the key is a hash, but not that of a plain lock
+-- -11                    the key is a hash, but not that of a plain lock
+--
+-- A number costs a client less than an array does, and these two are no other
+-- script's.
 --
 -- A repeat must not set the count back: a re-entry may have raised it since.
 --
@@ -27,13 +30,13 @@ if holders == 0 then
     return limited
   end
   if ARGV[3] then redis.pcall('zrem', KEYS[2], ARGV[3]) end
-  return {1}
+  return 11
 end
-if holders > 1 then return {-1} end
+if holders > 1 then return -11 end
 local ttl = redis.call('pttl', KEYS[1])
 local holder = redis.call('hgetall', KEYS[1])
 if holder[1] == ARGV[1] then
   if ttl < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
-  return {1}
+  return 11
 end
 return {0, ttl, holder[1], holder[2], ARGV[3] and stand(KEYS[2], ARGV[3]) or -1}

@@ -20,55 +20,42 @@ local function stand(turns, entry)
   return redis.call('zrank', turns, entry)
 end
 
--- Gives the lock, which is free, to an id. Returns whether that is possible.
-local function give(lock, id)
-  if redis.pcall('hset', lock, id, 1) ~= 1 then return false end
-  if redis.pcall('pexpire', lock, GIVEN) == 1 then return true end
-  redis.call('del', lock)
-  return false
-end
-
--- Lets the next one have the lock, which is free. Returns whether it has it;
--- otherwise the lock is still free. Nothing here may fail the script.
---   channel  what the channels of clients begin with; a client follows
---   command  how to publish there: publish or spublish
-local function hand(lock, turns, channel, command, row)
-  while true do
-    local first = redis.pcall('zpopmin', turns)
-    if first.err or not first[1] then return false end
-    local told, id = string.match(first[1], '^(%??)(.*)$')
-    local to = channel .. string.match(id, '^[^:]*')
-    if told == '?' then
-      local heard = redis.pcall(command, to, '?')
-      if heard ~= 0 then return false end
-    else
-      if not give(lock, id) then return false end
-      local heard = redis.pcall(command, to, id .. ' ' .. row + 1)
-      if type(heard) == 'number' and heard > 0 then return true end
-      redis.call('del', lock)
-      if heard ~= 0 then return false end
-    end
-  end
-end
-
--- Whether somebody listens for the release of the lock who takes no turns. If
--- that cannot be known, somebody may.
-local function others(channel, command)
-  local probe = command == 'spublish' and 'shardnumsub' or 'numsub'
-  local n = redis.pcall('pubsub', probe, channel)
-  return n.err ~= nil or n[2] > 0
-end
-
--- Lets somebody have the lock, which is free: the next one, but not too often
--- in a row while others wait, too. Returns whether it is to be announced to those.
+-- Lets the next one have the lock, which is free, but not too often in a row
+-- while others wait, too. Returns whether it is still free, and to be announced
+-- to those who take no turns. Nothing here may fail the script. It is one function
+-- because each is made anew in every run, and most runs find no turns.
+--   channel  where releases are announced
+--   mine     what the channels of clients begin with; a client follows
+--   command  how to publish there: publish or spublish; nothing if nobody takes
+--            turns
 local function pass(lock, turns, channel, mine, command, row)
   if command == '' then return true end
-  if row > 0 and row % ROW == 0 and others(channel, command) then
-    local first = redis.pcall('zrange', turns, 0, 0)
-    if not first.err and first[1] then
-      redis.pcall(command, mine .. string.match(first[1], '^%??([^:]*)'), '~')
+  if row > 0 and row % ROW == 0 then
+    -- If it cannot be known whether somebody listens to the channel, somebody may.
+    local listen = redis.pcall('pubsub', command == 'spublish' and 'shardnumsub' or 'numsub', channel)
+    if listen.err or listen[2] > 0 then
+      local first = redis.pcall('zrange', turns, 0, 0)
+      if not first.err and first[1] then
+        redis.pcall(command, mine .. string.match(first[1], '^%??([^:]*)'), '~')
+      end
+      return true
     end
-    return true
   end
-  return not hand(lock, turns, mine, command, row)
+  while true do
+    local first = redis.pcall('zpopmin', turns)
+    if first.err or not first[1] then return true end
+    local told, id = string.match(first[1], '^(%??)(.*)$')
+    local to, heard = mine .. string.match(id, '^[^:]*'), nil
+    if told == '?' then
+      heard = redis.pcall(command, to, '?')
+    else
+      if redis.pcall('hset', lock, id, 1) ~= 1 then return true end
+      if redis.pcall('pexpire', lock, GIVEN) == 1 then
+        heard = redis.pcall(command, to, id .. ' ' .. row + 1)
+        if type(heard) == 'number' and heard > 0 then return false end
+      end
+      redis.call('del', lock)
+    end
+    if heard ~= 0 then return true end
+  end
 end

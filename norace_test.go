@@ -1,0 +1,5 @@
+//go:build !race
+
+package mortise_test
+
+const raceDetector = false

@@ -1,0 +1,87 @@
+package mortise_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// TestPairCost: what a Lock and an Unlock cost that nobody else has a part in,
+// through all of the library and the client below it: two scripts, and a bounded
+// number of allocations.
+func TestPairCost(t *testing.T) {
+	cancellable, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, test := range []struct {
+		library string
+		ctx     context.Context
+		// What was measured, and two more: something in the background may
+		// allocate as well. Six of go-redis are its own.
+		most float64
+		// The same under the race detector, where pools forget a part of what
+		// they hold, at random.
+		race float64
+	}{
+		{"rueidis", context.Background(), 11 + 2, 14 + 2 + 2},
+		{"rueidis", cancellable, 11 + 2, 14 + 2 + 2},
+		{"go-redis", context.Background(), 17 + 2, 24 + 2 + 2},
+		{"go-redis", cancellable, 18 + 2, 24 + 2 + 2},
+	} {
+		kind := "a context without an end"
+		if test.ctx == cancellable {
+			kind = "one that can end"
+		}
+		t.Run(test.library+" with "+kind, func(t *testing.T) {
+			server := redistest.Single(t)
+			d, _ := libraries[test.library](t, server.Addr())
+			client := mortise.New(d, nil)
+			defer client.Close()
+			lock := client.Lock("pair")
+			pair := func() {
+				hold, _, err := lock.Lock(test.ctx)
+				if err == nil {
+					err = hold.Unlock()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			pair() // so that the server knows the scripts
+			const pairs = 500
+			server.Must(t, "CONFIG", "RESETSTAT")
+			got := testing.AllocsPerRun(pairs, pair) // and one more, before it counts
+			most := test.most
+			if raceDetector {
+				most = test.race
+			}
+			if got > most {
+				t.Errorf("%v allocations, want %v at most", got, most)
+			}
+			for name, want := range map[string]int64{"evalsha": 2 * (pairs + 1), "eval": 0, "script|load": 0} {
+				if calls := callsOf(t, server, name); calls != want {
+					t.Errorf("%d calls of %s for %d pairs, want %d", calls, name, pairs+1, want)
+				}
+			}
+		})
+	}
+}
+
+// callsOf returns how often a command was called since CONFIG RESETSTAT.
+func callsOf(t *testing.T, server *redistest.Server, command string) (calls int64) {
+	t.Helper()
+	line, err := server.Info("commandstats", "cmdstat_"+command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line == "" {
+		return 0
+	}
+	if _, err := fmt.Sscanf(strings.TrimSpace(line), "calls=%d,", &calls); err != nil {
+		t.Fatalf("%s: %q: %v", command, line, err)
+	}
+	return calls
+}
