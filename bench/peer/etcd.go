@@ -59,7 +59,7 @@ func openEtcd(ctx context.Context, addr string) (workload.Locker, func(), error)
 	if err != nil {
 		return nil, nil, err
 	}
-	return etcdLocker{client}, func() { client.Close() }, nil
+	return etcdLocker{client}, func() { _ = client.Close() }, nil // its process ends
 }
 
 // etcdLocker makes owners of locks.

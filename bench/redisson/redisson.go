@@ -116,7 +116,7 @@ func build() error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }() // it lies in a cache
 	if err := compile(work); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func compile(dir string) error {
 	mvn := exec.Command("mvn", "-q", "-B", "compile", "dependency:copy-dependencies")
 	mvn.Dir = dir
 	if text, err := mvn.CombinedOutput(); err != nil {
-		return fmt.Errorf("Maven cannot build the worker (%w); it needs the network for the first time; it says: %s", err, strings.TrimSpace(string(text)))
+		return fmt.Errorf("build the worker with Maven, which needs the network for the first time: %w: %s", err, strings.TrimSpace(string(text)))
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func (b *bench) held(ctx context.Context, _ *benchClient) error {
 	l := b.cycle("held", 1, false)
 	l.window, l.warmup = l.window+l.warmup, 0
 	l.spec.Kind, l.spec.Takers = workload.Keep, b.concurrency
-	l.spec.N = int(max(100, min(benchHeld, b.seen.Own.Rate*l.window.Seconds()/2)))
+	l.spec.N = int(max(100, min(benchHeld, b.seen.Own.Rate*l.window.Seconds())))
 	lease := max(benchLease/2, 20*fromMillis(b.seen.RoundTrip.Most))
 	l.window = max(l.window, lease/2) // a renewal and a half
 	c, err := b.connect(ctx, mortise.Options{Lease: lease})
@@ -158,11 +158,10 @@ func (b *bench) held(ctx context.Context, _ *benchClient) error {
 	if err != nil {
 		return err
 	}
-	b.seen.Held = heldView{
-		Locks: l.spec.N, Lease: lease.Milliseconds(),
-		Rate: o.PerSecond(o.sent), Renewed: ratio(float64(o.batched), float64(o.sent)), Bytes: o.Each.Bytes,
-	}
-	b.print("%-34s %s commands a second renew them, with a lease of %v", count(float64(l.spec.N))+" locks held", count(b.seen.Held.Rate), rounded(lease))
+	v := heldView{Locks: l.spec.N, Lease: lease.Milliseconds(), Renewed: ratio(float64(o.batched), float64(o.sent))}
+	v.Rate = ratio(float64(v.Locks)/(lease.Seconds()/3), v.Renewed) // the window is no whole number of renewals
+	b.seen.Held = v
+	b.print("%-34s %s commands a second renew them, with a lease of %v", count(float64(l.spec.N))+" locks held", figure(v.Rate), rounded(lease))
 	return nil
 }
 
@@ -184,7 +183,7 @@ func (b *bench) waiting(ctx context.Context, c *benchClient) (err error) {
 	if err != nil {
 		return err
 	}
-	b.seen.Waiting = waitingView{Waiters: benchWaiters, Rate: o.PerSecond(o.sent), Bytes: o.Each.Bytes}
+	b.seen.Waiting = waitingView{Waiters: benchWaiters, Rate: o.PerSecond(o.sent)}
 	b.print("%-34s %s commands a second, by all of them together", count(benchWaiters)+" wait for a held lock", figure(b.seen.Waiting.Rate))
 	return nil
 }

@@ -65,22 +65,38 @@ func TestBenchCountsWhatTheServerCounts(t *testing.T) {
 	t.Parallel()
 	server := redistest.Single(t)
 	v := benchmark(t, "redis://"+server.Addr())
-	for what, got := range map[string]float64{"alone": v.Alone.Commands, "own keys": v.Own.Commands} {
-		if math.Abs(got-2) > 0.05 {
-			t.Errorf("%s: %.3f commands for a lock and its unlock, want 2", what, got)
+	for what, c := range map[string]cycleView{"alone": v.Alone, "own keys": v.Own} {
+		// A pair can begin before what is counted, or end after it.
+		cut := 2 * float64(c.Goroutines) / (c.Rate * shareLoad * (1 - warmupPart) * 5)
+		if math.Abs(c.Commands-2) > 0.01+cut {
+			t.Errorf("%s: %.3f commands for a lock and its unlock, want 2 ± %.3f", what, c.Commands, cut)
 		}
 	}
 	if n := v.One.Overlaps + v.Between.Overlaps; n != 0 {
 		t.Errorf("%d overlaps, want none", n)
 	}
-	if v.Held.Locks < 100 || v.Held.Locks > benchHeld || v.Held.Renewed < 5 || v.Held.Renewed > 100 {
-		t.Errorf("%+v, want 100 to %d locks, of which 5 to 100 are renewed by one command", v.Held, benchHeld)
+	if v.Held.Locks < 100 || v.Held.Locks > benchHeld || v.Held.Renewed < 1 || v.Held.Renewed > 100 {
+		t.Errorf("%+v, want 100 to %d locks, of which 1 to 100 are renewed by one command", v.Held, benchHeld)
 	}
 	if v.Waiting.Waiters != benchWaiters || v.Waiting.Rate > 20 {
 		t.Errorf("%+v, want %d waiters who ask hardly ever", v.Waiting, benchWaiters)
 	}
 	if v.Cost == nil || v.NoCost != "" || !strings.HasPrefix(server.Must(t, "INFO", "server").(string), "# Server\r\nredis_version:"+v.Cost.Version) || v.Cost.Script <= 0 {
 		t.Errorf("cost %+v (%s), want what the server tells", v.Cost, v.NoCost)
+	}
+}
+
+func TestBenchOnACluster(t *testing.T) {
+	t.Parallel()
+	set := redistest.Cluster(t, 0)
+	v := benchmark(t, "redis+cluster://"+strings.Join(set.Addrs(), ","))
+	if n := v.One.Overlaps + v.Between.Overlaps; n != 0 || v.Between.Across == 0 || v.Held.Rate == 0 || v.Cost == nil {
+		t.Errorf("%+v, want hand-overs between clients, renewals, no overlap, and what one server tells", v)
+	}
+	for _, master := range set.Masters {
+		if n := master.Int(t, "DBSIZE"); n != 0 {
+			t.Errorf("%d keys stay behind on %s", n, master.Addr())
+		}
 	}
 }
 
@@ -112,5 +128,28 @@ func TestFiguresAreReadable(t *testing.T) {
 		if got := figure(v); got != want {
 			t.Errorf("figure(%v) = %q, want %q", v, got, want)
 		}
+	}
+}
+
+// What is said depends on what was seen.
+func TestMeaning(t *testing.T) {
+	seen := benchView{
+		Held: heldView{Locks: benchHeld, Renewed: 100}, Between: contendedView{Clients: 4, Gap: spreadView{Half: 10}}, NoCost: "it is secret",
+	}
+	want := []string{
+		"One command renews 100 locks. At leases of 30s, 100 000 held locks would cost this server about 100 commands a second.",
+		"So 10 ms of work under one lock can be done 50 times a second at most,",
+		"What a lock costs the server itself is not known: it is secret.",
+	}
+	for range 2 {
+		text := strings.Join(seen.meaning(), "\n")
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s\ndoes not say %q", text, w)
+			}
+		}
+		seen.Held = heldView{Locks: 120, Renewed: 3}
+		seen.Own.Commands, seen.Cost = 2, &costView{Version: "7.4.1", Script: 10}
+		want = []string{"only 120 locks could be held", "The server (7.4.1) spends 10 µs of processor time on a command", "at 50 000 locks a second one server"}
 	}
 }
