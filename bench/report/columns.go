@@ -86,6 +86,7 @@ var columns = map[string][]column{
 		{title: "× limit", of: perSecond, show: ratio, ratio: true, spread: true},
 		{title: "wait p50", of: waitP50, show: duration},
 		{title: "p99", of: waitP99, show: duration},
+		{title: "starved", of: starved, show: trim},
 		{title: "commands per pair", of: sent, show: told},
 		{title: "allocations", of: allocs, show: told},
 		{title: "client CPU per pair", of: clientEach, show: micros},

@@ -16,7 +16,7 @@ func Brief(s *Sample) string {
 	f := s.Figures
 	parts := []string{}
 	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	if f.Acquisitions > 0 {
+	if f.Goroutines > 0 {
 		say("%s/s", count(f.PerSecond))
 		if f.HandOvers > 0 {
 			say("%s hand-overs/s", count(f.HandOvers))

@@ -180,13 +180,16 @@ func (r *Record) cell(c Case, system string, col column) string {
 // remarks tells what went wrong under a load.
 func (r *Record) remarks(load string) (remarks []string) {
 	for _, name := range r.measured(load) {
-		failed, hung, broken := int64(0), 0, 0
+		failed, hung, broken, idle := int64(0), 0, 0, 0
 		failure, breakage := "", ""
 		for _, s := range r.samples(load, name) {
 			if s.Figures == nil {
 				broken++
 				breakage = s.Error
 				continue
+			}
+			if s.Goroutines > 0 && s.Acquisitions == 0 {
+				idle++
 			}
 			failed += s.Failures
 			hung += s.Hung
@@ -197,6 +200,10 @@ func (r *Record) remarks(load string) (remarks []string) {
 		if broken > 0 {
 			remarks = append(remarks, fmt.Sprintf("%s: %d of %d rounds gave no figures: %s",
 				name, broken, len(r.samples(load, name)), line(breakage)))
+		}
+		if idle > 0 {
+			remarks = append(remarks, fmt.Sprintf("%s: in %d of %d rounds nobody had a lock in the whole window",
+				name, idle, len(r.samples(load, name))))
 		}
 		if failed > 0 {
 			remarks = append(remarks, fmt.Sprintf("%s: %d attempts failed, and were repeated: %s", name, failed, line(failure)))
