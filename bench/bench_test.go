@@ -34,7 +34,7 @@ func TestPlansMakeSense(t *testing.T) {
 				t.Errorf("there are two loads %s", l.Name)
 			}
 			seen[l.Name] = true
-			if l.Title == "" || l.window <= 0 || len(l.specs) <= l.beside || l.Main == (l.Growth != "" && l.rounds == 1) {
+			if l.Title == "" || l.window <= 0 || len(l.specs) <= l.beside || (!l.Main && l.Growth == "") {
 				t.Errorf("load %+v", l)
 			}
 			for _, name := range l.systems {

@@ -77,7 +77,7 @@ type windows struct {
 func (w *windows) own() []*load {
 	own := func(c report.Case, systems ...string) *load {
 		return &load{
-			Case: c, systems: systems, warmup: w.warmup, window: w.window,
+			Case: c, systems: systems, warmup: w.warmup, window: w.window * 3 / 4,
 			specs: []workload.Spec{{Kind: workload.Cycle, N: c.Size, Key: ownKeys}},
 		}
 	}
@@ -95,7 +95,7 @@ func (w *windows) own() []*load {
 		own(report.Case{
 			Name: "W2/512", Workload: "W2", Main: true, Size: 512, Limit: "raw/rueidis",
 			Title: "512 goroutines of one process, each with its own lock",
-		}, many...),
+		}, join(raws, waiting, []string{"etcd"}, plain)...),
 	}
 }
 
@@ -139,7 +139,7 @@ func (w *windows) held() []*load {
 				Name: "W6", Workload: "W6", Main: true, Size: w.waiters,
 				Title: fmt.Sprintf("%d goroutines of one process wait for a lock that another process holds", w.waiters),
 			},
-			systems: join(waiting, plain, fair), rounds: 2,
+			systems: join(waiting, plain, fair), rounds: 1,
 			beside: 1, warmup: 2 * time.Second, window: 4 * time.Second, grace: 30 * time.Second,
 			specs: []workload.Spec{
 				{Kind: workload.Keep, N: 1, Key: oneKey, Shared: true},
@@ -151,18 +151,14 @@ func (w *windows) held() []*load {
 
 // keep returns a load of locks that are held and renewed.
 func (w *windows) keep(name string, n int, growth bool, systems ...string) *load {
-	l := &load{
+	return &load{
 		Case: report.Case{
 			Name: name, Workload: "W5", Size: n, Main: !growth, Growth: "held",
 			Title: fmt.Sprintf("one process holds %d locks, which are renewed", n),
 		},
-		systems: systems, rounds: 2, warmup: w.warmup, window: w.period, grace: 45 * time.Second,
+		systems: systems, rounds: 1, warmup: w.warmup, window: w.period, grace: 45 * time.Second,
 		specs: []workload.Spec{{Kind: workload.Keep, N: n, Key: ownKeys}},
 	}
-	if growth {
-		l.rounds = 1
-	}
-	return l
 }
 
 // growth returns the series that show how cost grows.

@@ -23,46 +23,61 @@ type rounds struct {
 	most   int // rounds
 	record *report.Record
 	say    func(format string, args ...any)
+	took   map[string]time.Duration // what a system needed under a load, by both names
 }
 
 // run fills the record. The first round is run in any case, unless ctx ends.
 func (r *rounds) run(ctx context.Context) error {
 	began := time.Now()
 	defer func() { r.record.Took = time.Since(began).Seconds() }()
-	var longest time.Duration // of the loads that are in all rounds
+	r.took = make(map[string]time.Duration)
 	for round := range r.most {
-		if round > 0 && time.Since(began)+longest > r.budget {
+		if round > 0 && time.Since(began)+r.expected(round) > r.budget {
 			return nil
 		}
-		start, once := time.Now(), time.Duration(0)
 		for _, l := range r.loads {
-			if l.rounds > 0 && round >= l.rounds {
-				continue
-			}
-			t := time.Now()
 			if err := r.load(ctx, l, round); err != nil {
 				return err
 			}
-			if l.rounds == round+1 {
-				once += time.Since(t)
-			}
 		}
-		longest = time.Since(start) - once
 	}
 	return nil
 }
 
-// load runs all systems under one load.
-func (r *rounds) load(ctx context.Context, l *load, round int) error {
-	r.say("round %d, %s: %s", round+1, l.Name, l.Title)
+// expected is how long a round will take, by what the last one took.
+func (r *rounds) expected(round int) (all time.Duration) {
+	for _, l := range r.loads {
+		for _, s := range l.in(round) {
+			all += r.took[l.Name+" "+s.Name]
+		}
+	}
+	return all
+}
+
+// in returns the systems that a load is run with in a round, in their order.
+func (l *load) in(round int) (systems []*peer.System) {
+	if l.rounds > 0 && round >= l.rounds {
+		return nil
+	}
 	for i := range l.systems {
 		s := peer.Find(l.systems[(i+round)%len(l.systems)])
 		if s.Available != nil && s.Available() != nil {
 			continue // the record says so
 		}
-		if s.Rounds > 0 && round >= s.Rounds {
-			continue
+		if s.Rounds == 0 || round < s.Rounds {
+			systems = append(systems, s)
 		}
+	}
+	return systems
+}
+
+// load runs all systems under one load.
+func (r *rounds) load(ctx context.Context, l *load, round int) error {
+	for i, s := range l.in(round) {
+		if i == 0 {
+			r.say("round %d, %s: %s", round+1, l.Name, l.Title)
+		}
+		start := time.Now()
 		sample := report.Sample{Case: l.Name, System: s.Name, Round: round}
 		outcome, err := trial(l, s).Run(ctx)
 		if ctx.Err() != nil {
@@ -73,6 +88,7 @@ func (r *rounds) load(ctx context.Context, l *load, round int) error {
 		} else {
 			sample.Figures = report.NewFigures(outcome, s.Sends)
 		}
+		r.took[l.Name+" "+s.Name] = time.Since(start)
 		r.record.Samples = append(r.record.Samples, sample)
 		r.say("  %-36s %s", s.Name, report.Brief(&sample))
 	}
