@@ -126,6 +126,17 @@ func TestAWorkerThatDoesNotAnswerIsKilled(t *testing.T) {
 	}
 }
 
+func TestATrialHasALimit(t *testing.T) {
+	trial, stopped := trialOf("works", spec(0))
+	trial.Window, trial.Limit = time.Hour, time.Second
+	if _, err := trial.Run(t.Context()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not done within 1s") {
+		t.Errorf("error %v, want that it took too long", err)
+	}
+	if !*stopped {
+		t.Error("the server was not stopped")
+	}
+}
+
 func TestAWorkerThatEndsIsNamedWithWhatItSaid(t *testing.T) {
 	trial, _ := trialOf("broken", spec(0))
 	_, err := trial.Run(t.Context())

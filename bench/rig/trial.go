@@ -40,6 +40,14 @@ const stopGrace = 3 * time.Second
 
 // Run runs the trial. Whatever happens, nothing that it started is left.
 func (t *Trial) Run(ctx context.Context) (*Outcome, error) {
+	o, err := t.run(ctx)
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("not done within %v: %w", t.Limit, err)
+	}
+	return o, err
+}
+
+func (t *Trial) run(ctx context.Context) (*Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Limit)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "mortise-bench")
