@@ -30,12 +30,15 @@ import (
 // five minutes for each place in the queue by default, and count with their own
 // clocks. A fair lock should not be used as a plain one under the same name:
 // plain lockers do not queue, and neither kind wakes the other.
-type FairLock struct{ locker }
+type FairLock struct {
+	locker
+	keys script.FairKeys
+}
 
 // FairLock returns the fair lock called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) FairLock(name string) *FairLock {
-	k := &FairLock{newLocker(object{c, name}, useFair)}
+	k := &FairLock{newLocker(object{c, name}, useFair), script.NewFairKeys(name)}
 	k.kind = k
 	return k
 }
@@ -72,7 +75,7 @@ func (k *FairLock) Queue(ctx context.Context) (queue []Waiter, err error) {
 }
 
 func (k *FairLock) script() script.Fair {
-	return script.Fair{Name: k.name, Publish: k.speaking(), Cluster: k.client.cluster.Load(), Turns: k.client.turnCommand()}
+	return script.Fair{FairKeys: k.keys, Publish: k.speaking(), Cluster: k.client.cluster.Load(), Turns: k.client.turnCommand()}
 }
 
 // What follows makes FairLock a primitive.
@@ -175,48 +178,50 @@ func (k *FairLock) ask(ctx context.Context, r *request, w *waiter, ask *fairWait
 	c := k.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	q := c.queues[k.place]
 	w.seen = r.start
-	c.mix(k.place, ask.mixed)
+	q.mix(ask.mixed)
+	c.tickWithin(k.place, q, nextTick(ask.again))
 	return nil, nil
 }
 
 // stand waits in the queue as w until there is a hold to have.
 func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
 	c := k.client
-	var own *hub.Listener             // of the first waiters, where Redisson's threads are
-	var hints, others <-chan struct{} // of own, and of the client's channel
+	var own *hub.Listener // of the first waiters, where Redisson's threads are
+	var hints <-chan struct{}
 	defer func() {
 		if own != nil {
 			own.Close()
 		}
 	}()
 	var pace pacer
-	timer := time.NewTimer(fairTick)
-	timer.Stop() // only the first one looks
-	defer timer.Stop()
-	var tick time.Time // the next one, of the first waiter
-	look, turn := false, 0
+	look := false
 	for {
-		if hold, err := r.reenter(ctx); hold != nil || err != nil {
-			return hold, err
+		if !r.alone {
+			if hold, err := r.reenter(ctx); hold != nil || err != nil {
+				return hold, err
+			}
 		}
 		if seen, called := c.isCalled(w); called {
 			if hold, err := r.given(ctx, seen); hold != nil || err != nil {
 				return hold, err
 			}
-		} else if look || c.asks(w) {
+		} else if c.asks(w) || look {
+			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
+				return nil, r.ended(ctx)
+			}
 			if hold, err := k.ask(ctx, r, w, ask); hold != nil || err != nil {
 				return hold, err
 			}
 		}
-		place, ear, mixed := c.standing(k.place, w, ask.since)
-		if ear == nil || mixed { // there is somebody who tells each waiter by its own channel
-			if place < fairNear && own == nil {
-				own = c.hub.Listen(keyspace.FairChannel(k.name, r.id), k.hearing())
-				hints = own.Hints()
-			}
+		at := c.standing(k.place, w, ask.since)
+		// Where there are others, each waiter is told by a channel of its own.
+		if (at.ear == nil || at.mixed) && at.before < fairNear && own == nil {
+			own = c.hub.Listen(keyspace.FairChannel(k.name, r.id), k.hearing())
+			hints = own.Hints()
 		}
-		for _, l := range []*hub.Listener{own, ear} {
+		for _, l := range [...]*hub.Listener{own, at.ear} {
 			if l == nil {
 				continue
 			}
@@ -224,40 +229,21 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 				return nil, err
 			}
 		}
-		others = nil
-		if place == 0 {
-			if ear != nil {
-				others = ear.Hints()
+		if at.due {
+			if err := k.tend(ctx); err != nil {
+				return nil, err
 			}
-			if next := time.Now().Add(nextTick(ask.again)); tick.IsZero() || next.Before(tick) {
-				tick = next
-				timer.Reset(time.Until(tick))
-			}
-			ask.again = 0
+			continue
 		}
 		look = false
 		select {
 		case <-w.wake:
-			continue
 		case <-hints:
 			look = true
-		case <-others:
-			look = true
-		case <-timer.C:
-			tick = time.Time{}
-			turn++
-			if err := k.tend(ctx, w, ask, turn); err != nil {
-				return nil, err
-			}
 		case <-ctx.Done():
 			return nil, r.ended(ctx)
 		case <-c.done:
 			return nil, r.ended(ctx)
-		}
-		if look {
-			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
-				return nil, r.ended(ctx)
-			}
 		}
 	}
 }
@@ -270,26 +256,59 @@ func nextTick(again time.Duration) time.Duration {
 	return jitter(fairTick)
 }
 
+// tickWithin makes the next tick due after d at the latest. It must be called
+// with c.mu held.
+func (c *Client) tickWithin(p place, q *queue, d time.Duration) {
+	t := &q.turn
+	next := time.Now().Add(d)
+	switch {
+	case t.due:
+	case t.tick == nil:
+		t.next = next
+		t.tick = time.AfterFunc(d, func() { c.tick(p, q) })
+	case t.next.IsZero() || next.Before(t.next):
+		t.next = next
+		t.tick.Reset(d)
+	}
+}
+
+// tick has the head of q do what is due.
+func (c *Client) tick(p place, q *queue) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queues[p] == q {
+		q.turn.due = true
+		q.head.signal()
+	}
+}
+
 // tend looks after the waiters of this client, and has those ask for the lock
 // that should.
-func (k *FairLock) tend(ctx context.Context, w *waiter, ask *fairWaiter, turn int) error {
+func (k *FairLock) tend(ctx context.Context) error {
 	c := k.client
-	ids := c.tended(k.place, turn)
+	ids := c.tended(k.place)
 	var called []string
 	var start time.Time
+	var again time.Duration
+	var mixed bool
 	_, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
 		start = time.Now()
-		called, ask.again, ask.mixed, err = script.FairTend(ctx, c.driver, k.script(), c.id, ids)
+		called, again, mixed, err = script.FairTend(ctx, c.driver, k.script(), c.id, ids)
 		return err
 	})
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil // the wait is over; it says so itself
-		}
-		return err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queues[k.place]
+	q.turn.due, q.turn.next = false, time.Time{}
+	c.tickWithin(k.place, q, nextTick(again))
+	switch {
+	case err == nil:
+		q.mix(mixed)
+		q.summon(ids, called, start)
+	case ctx.Err() != nil:
+		return nil // the wait is over; it says so itself
 	}
-	c.summon(k.place, ids, called, start, ask.mixed)
-	return nil
+	return err
 }
 
 // quit takes a waiter that gave up out of the queue in Redis, in the background
@@ -314,42 +333,63 @@ func (c *Client) await(p place, o *owner, id string) *waiter {
 	return w
 }
 
-// standing returns how many of this client's waiters for p stand before w,
-// after it has put w where it stands in Redis, the client's channel if it has
-// one, and whether threads of Redisson's take part. The number is right for the
-// first ones, and high enough for others.
-func (c *Client) standing(p place, w *waiter, since queueing) (n int, ear *hub.Listener, mixed bool) {
+// fairStanding is what a waiter is told of its place.
+type fairStanding struct {
+	before int           // so many waiters of this client; right for the first ones, and high enough for others
+	ear    *hub.Listener // for the client's channel, if it has one
+	mixed  bool          // threads of Redisson's take part
+	due    bool          // it is to do what a tick does
+}
+
+// standing puts w where it stands in Redis.
+func (c *Client) standing(p place, w *waiter, since queueing) (s fairStanding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[p]
 	if q.turn.ear == nil && c.turnCommand() != "" {
 		q.turn.ear = c.ear(p)
 	}
-	ear, mixed = q.turn.ear, q.turn.mixed
 	if w.since != since {
 		w.since = since
 		q.arrange(w)
-		q.head.signal() // it may be another one
-	}
-	for v := q.head; v != w; v = v.next {
-		n++
-		if n == fairNear {
-			break // far enough
+		if q.turn.due {
+			q.head.signal() // it may be another one
 		}
 	}
-	return n, ear, mixed
+	for v := q.head; v != w && s.before < fairNear; v = v.next {
+		s.before++
+	}
+	s.ear, s.mixed, s.due = q.turn.ear, q.turn.mixed, q.turn.due && s.before == 0
+	return s
 }
 
-// mix notes whether threads of Redisson's take part. It must be called with c.mu
-// held.
-func (c *Client) mix(p place, mixed bool) {
-	q := c.queues[p]
+// mix notes whether threads of Redisson's take part. It must be called with
+// Client.mu held.
+func (q *queue) mix(mixed bool) {
 	if q.turn.mixed == mixed {
 		return
 	}
 	q.turn.mixed = mixed
 	for w, n := q.head, 0; w != nil && n < fairNear; w, n = w.next, n+1 {
 		w.signal() // it may have to listen to a channel of its own
+	}
+}
+
+// earChanged has the head of the queue look: what was published before the
+// client listened is lost. If it cannot listen, all are to know.
+func (c *Client) earChanged(p place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queues[p]
+	if q == nil {
+		return
+	}
+	q.head.asked = true
+	q.head.signal()
+	if q.turn.ear != nil && q.turn.ear.Refused() != nil {
+		for w := q.head; w != nil; w = w.next {
+			w.signal()
+		}
 	}
 }
 
@@ -389,7 +429,7 @@ func (c *Client) approach(p place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[p]
-	if q == nil {
+	if q == nil || q.turn.ear != nil && !q.turn.mixed {
 		return
 	}
 	n := 1
@@ -403,17 +443,15 @@ func (c *Client) approach(p place) {
 }
 
 // tended returns the waiters for p that a tick looks after.
-func (c *Client) tended(p place, turn int) (ids []string) {
+func (c *Client) tended(p place) (ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waiting := 0
-	for w := c.queues[p].head; w != nil; w = w.next {
-		waiting++
-	}
-	pages := (waiting + fairTended - 1) / fairTended
+	q := c.queues[p]
+	q.turn.ticks++
+	pages := (q.length + fairTended - 1) / fairTended
 	n := 0
-	for w := c.queues[p].head; w != nil; w = w.next {
-		if page := n / fairTended; page == 0 || page == turn%pages {
+	for w := q.head; w != nil; w = w.next {
+		if page := n / fairTended; page == 0 || page == q.turn.ticks%pages {
 			ids = append(ids, w.id)
 		}
 		n++
@@ -421,22 +459,20 @@ func (c *Client) tended(p place, turn int) (ids []string) {
 	return ids
 }
 
-// summon has those of the waiters for p ask for the lock that were called. The
-// others did not have it at the start of the tick.
-func (c *Client) summon(p place, ids, called []string, start time.Time, mixed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mix(p, mixed)
-	asked := make(map[string]bool, len(ids))
+// summon has those waiters ask for the lock that were called. The others of those
+// that were looked after did not have it at the start of that. It must be called
+// with Client.mu held.
+func (q *queue) summon(ids, called []string, start time.Time) {
+	tended := make(map[string]bool, len(ids))
 	for _, id := range ids {
-		asked[id] = true
+		tended[id] = true
 	}
-	for w := c.queues[p].head; w != nil; w = w.next {
+	for w := q.head; w != nil; w = w.next {
 		switch {
 		case slices.Contains(called, w.id):
 			w.asked = true
 			w.signal()
-		case asked[w.id]:
+		case tended[w.id]:
 			w.seen = start
 		}
 	}

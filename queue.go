@@ -207,7 +207,7 @@ func (c *Client) leave(p place, w *waiter) (given *lease) {
 	}
 	q := c.queues[p]
 	wasHead := q.head == w
-	if c.dequeue(p, q, w); wasHead && q.head != nil && (!c.taken(p) || p.use == useFair) {
+	if c.dequeue(p, q, w); wasHead && q.head != nil && (!c.taken(p) || q.turn.due) {
 		q.head.signal()
 	}
 	return nil

@@ -42,7 +42,13 @@ type turn struct {
 	row    int           // so often in a row
 	told   bool          // the lock is free, and nobody here has looked since
 	behind bool          // others have the first chance to take it
-	mixed  bool          // of a fair lock: threads of Redisson's have it or wait for it
+
+	// Of a fair lock:
+	mixed bool        // threads of Redisson's have it or wait for it
+	tick  *time.Timer // makes a tick due
+	next  time.Time   // when that is
+	due   bool        // the head of the queue is to do what a tick does
+	ticks int
 }
 
 const (
@@ -241,9 +247,9 @@ func (c *Client) ear(p place) *hub.Listener {
 	}
 	kind := hub.Kind{Classic: !c.cluster.Load(), Sharded: c.cluster.Load()}
 	if p.use == useFair {
-		return c.hub.ListenFor(keyspace.FairTurnChannel(p.name, c.id), kind, func(message string) bool { return c.calledOut(p, message) })
+		return c.hub.ListenFor(keyspace.FairTurnChannel(p.name, c.id), kind, func(message string) bool { return c.calledOut(p, message) }, func() { c.earChanged(p) })
 	}
-	return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), kind, func(message string) bool { return c.called(p, message) })
+	return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), kind, func(message string) bool { return c.called(p, message) }, nil)
 }
 
 // idleEar is the client's channel for a lock for which nobody waits here.
@@ -362,6 +368,9 @@ func (c *Client) handOver(p place) {
 func (c *Client) dismissed(p place, t *turn) {
 	if t.ear != nil {
 		c.rest(p, t.ear)
+	}
+	if t.tick != nil {
+		t.tick.Stop()
 	}
 	switch {
 	case t.stands || t.given:

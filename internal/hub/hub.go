@@ -36,6 +36,8 @@ type Listener struct {
 	hint chan struct{}
 	// heard, if set, takes the messages, and tells which of them are hints.
 	heard func(payload string) bool
+	// changed, if set, is called when the subscription is confirmed or refused.
+	changed func()
 }
 
 // Kind says how a channel is subscribed.
@@ -50,13 +52,14 @@ func New(d driver.Driver) *Hub {
 
 // Listen starts to listen to a channel. A first hint comes as soon as the
 // subscription is confirmed: only from then on is no message missed.
-func (h *Hub) Listen(name string, kind Kind) *Listener { return h.ListenFor(name, kind, nil) }
+func (h *Hub) Listen(name string, kind Kind) *Listener { return h.ListenFor(name, kind, nil, nil) }
 
 // ListenFor is Listen for who wants the messages themselves: heard is called with
-// each, and reports whether it is a hint. It must not block, and may still be
-// called once after the listener was closed.
-func (h *Hub) ListenFor(name string, kind Kind, heard func(payload string) bool) *Listener {
-	l := &Listener{hub: h, name: name, kind: kind, hint: make(chan struct{}, 1), heard: heard}
+// each, and reports whether it is a hint. Changed, which may be nil, is called
+// when the subscription is confirmed or refused. Neither may block, and both may
+// still be called once after the listener was closed.
+func (h *Hub) ListenFor(name string, kind Kind, heard func(payload string) bool, changed func()) *Listener {
+	l := &Listener{hub: h, name: name, kind: kind, hint: make(chan struct{}, 1), heard: heard, changed: changed}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.channels[name]
@@ -159,15 +162,20 @@ func (h *Hub) Refused(name string, err error) {
 }
 
 func (h *Hub) hint(name string, note func(*channel)) {
+	var changed []func()
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := h.channels[name]
-	if c == nil {
-		return
+	if c := h.channels[name]; c != nil {
+		note(c)
+		for l := range c.listeners {
+			l.wake()
+			if l.changed != nil {
+				changed = append(changed, l.changed)
+			}
+		}
 	}
-	note(c)
-	for l := range c.listeners {
-		l.wake()
+	h.mu.Unlock()
+	for _, f := range changed {
+		f()
 	}
 }
 

@@ -22,7 +22,7 @@ const fairStep = 300 * time.Second
 
 // Fair is a fair lock and how its messages travel.
 type Fair struct {
-	Name    string
+	FairKeys
 	Publish Publish
 	// Cluster tells that subscribers may be on other servers than the lock.
 	Cluster bool
@@ -31,17 +31,28 @@ type Fair struct {
 	Turns string
 }
 
-func (f Fair) call(s *driver.Script, args ...string) driver.Call {
-	return driver.Call{
-		Script: s,
-		Keys: []string{
-			f.Name, keyspace.FairQueue(f.Name), keyspace.FairDeadlines(f.Name),
-			keyspace.FairOurs(f.Name), keyspace.FairSigns(f.Name),
+// FairKeys are the keys of a fair lock, and what its channels begin with.
+type FairKeys struct {
+	keys             []string
+	waiters, clients string
+}
+
+// NewFairKeys returns those of the fair lock name.
+func NewFairKeys(name string) FairKeys {
+	return FairKeys{
+		keys: []string{
+			name, keyspace.FairQueue(name), keyspace.FairDeadlines(name), keyspace.FairOurs(name), keyspace.FairSigns(name),
 		},
-		Args: append([]string{
-			keyspace.FairChannel(f.Name, ""), f.probes(), f.speech(), millis(fairStep), keyspace.FairTurnChannel(f.Name, ""), f.Turns,
-		}, args...),
+		waiters: keyspace.FairChannel(name, ""), clients: keyspace.FairTurnChannel(name, ""),
 	}
+}
+
+var fairStepText = millis(fairStep)
+
+func (f Fair) call(s *driver.Script, args ...string) driver.Call {
+	all := make([]string, 0, 6+len(args))
+	all = append(all, f.waiters, f.probes(), f.speech(), fairStepText, f.clients, f.Turns)
+	return driver.Call{Script: s, Keys: f.keys, Args: append(all, args...)}
 }
 
 // probes is how the number of subscribers is asked for. On a cluster only

@@ -33,7 +33,7 @@ func fairly(t *testing.T, f func(f fair)) {
 	t.Helper()
 	server := redistest.Single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
-		f(fair{w, t, script.Fair{Name: job}})
+		f(fair{w, t, script.Fair{FairKeys: script.NewFairKeys(job)}})
 	})
 }
 
@@ -529,10 +529,10 @@ func TestFairForeignQueue(t *testing.T) {
 func TestFairWithoutRights(t *testing.T) {
 	server := redistest.Single(t)
 	for right, after := range map[string]string{
-		"hlen": "nothing", "time": "nothing", "lindex": "nothing", "hset": "nothing", "pexpire": "nothing", "lpop": "nothing",
+		"hgetall": "nothing", "time": "nothing", "lindex": "nothing", "hset": "nothing", "pexpire": "nothing", "lpop": "nothing",
 	} {
 		t.Run(right, func(t *testing.T) {
-			f := fair{realWorld(t, server), t, script.Fair{Name: job}}
+			f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job)}}
 			f.enqueue(me, step)
 			f.enqueue(java, 2*step)
 			d := f.login(t, "+@all", "~*", "&*", "-"+right)
@@ -546,7 +546,7 @@ func TestFairWithoutRights(t *testing.T) {
 	}
 	for _, right := range []string{"rpush", "zadd", "sadd"} {
 		t.Run("queueing/"+right, func(t *testing.T) {
-			f := fair{realWorld(t, server), t, script.Fair{Name: job}}
+			f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job)}}
 			f.hold(t, job, lease, java, "1")
 			d := f.login(t, "+@all", "~*", "&*", "-"+right)
 			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, me, lease, script.FairQueue, false)
@@ -557,7 +557,7 @@ func TestFairWithoutRights(t *testing.T) {
 		})
 	}
 	// It can do without knowing who is subscribed.
-	f := fair{realWorld(t, server), t, script.Fair{Name: job}}
+	f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job)}}
 	d := f.login(t, "+@all", "~*", "&*", "-pubsub")
 	f.enqueue(java, step)
 	if ok, why := f.acquire(d, me, script.FairQueue); ok || why.Owner != java {
@@ -571,7 +571,7 @@ func TestFairWithoutRights(t *testing.T) {
 
 func TestFairReleaseThatIsNotHeard(t *testing.T) {
 	server := redistest.Single(t)
-	f := fair{realWorld(t, server), t, script.Fair{Name: job}}
+	f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job)}}
 	f.hold(t, job, lease, me, "1")
 	f.enqueue(java, step)
 	d := f.login(t, "+@all", "~*", "resetchannels")
@@ -584,7 +584,7 @@ func TestFairReleaseThatIsNotHeard(t *testing.T) {
 
 func TestFairOnACluster(t *testing.T) {
 	server := redistest.Single(t)
-	f := fair{realWorld(t, server), t, script.Fair{Name: job, Publish: script.Sharded, Cluster: true}}
+	f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job), Publish: script.Sharded, Cluster: true}}
 	f.hold(t, job, lease, me, "1")
 	f.enqueue(java, step)
 	ear := f.listen(t, keyspace.FairChannel(job, java), true)
@@ -597,15 +597,15 @@ func TestFairOnACluster(t *testing.T) {
 
 var fairCalls = map[string]func(ctx context.Context, d driver.Driver) error{
 	"FairAcquire": func(ctx context.Context, d driver.Driver) error {
-		ok, why, err := script.FairAcquire(ctx, d, script.Fair{Name: job}, me, lease, script.FairQueue, false)
+		ok, why, err := script.FairAcquire(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, me, lease, script.FairQueue, false)
 		return unless(ok || why != (script.FairRefusal{}), err)
 	},
 	"FairRelease": func(ctx context.Context, d driver.Driver) error {
-		ok, err := script.FairRelease(ctx, d, script.Fair{Name: job}, me)
+		ok, err := script.FairRelease(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, me)
 		return unless(ok, err)
 	},
 	"FairTend": func(ctx context.Context, d driver.Driver) error {
-		ask, again, _, err := script.FairTend(ctx, d, script.Fair{Name: job}, client, []string{me})
+		ask, again, _, err := script.FairTend(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, client, []string{me})
 		return unless(ask != nil || again != 0, err)
 	},
 	"FairInspect": func(ctx context.Context, d driver.Driver) error {

@@ -59,7 +59,7 @@ func TestInspect(t *testing.T) {
 func TestInspectBesideTheName(t *testing.T) {
 	server := redistest.Single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
-		f := fair{w, t, script.Fair{Name: job}}
+		f := fair{w, t, script.Fair{FairKeys: script.NewFairKeys(job)}}
 		f.hold(t, job, lease, java, "1")
 		f.enqueue(me, step)
 		f.enqueue(mine2, 2*step)

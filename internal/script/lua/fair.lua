@@ -45,11 +45,9 @@ local function client(waiter) return string.match(waiter, '^[^:]*') end
 -- Whether a waiter is mortise's, and is told by its client's channel.
 local function directed(waiter) return ARGV[6] ~= '' and redis.call('sismember', ours, waiter) == 1 end
 
--- Whether Redisson's threads have, or wait for, the lock: they tell each waiter by
--- its own channel.
-local function mixed(holder)
-  return holder and string.sub(holder, 15, 15) ~= '8' or redis.call('llen', queue) > redis.call('scard', ours)
-end
+-- Whether a holder is a thread of Redisson's: it tells each waiter by a channel of
+-- the waiter's own.
+local function foreign(holder) return string.sub(holder, 15, 15) ~= '8' end
 
 -- Whether somebody is subscribed for a waiter; nil if that cannot be known.
 local function listens(waiter)

@@ -19,11 +19,11 @@
 --
 -- The queue is left last: without the lock, the place in it must not be lost.
 local owner, lease, mode = ARGV[7], tonumber(ARGV[8]), ARGV[9]
-local holders = redis.call('hlen', lock)
-if holders > 1 then return {-1} end
-local reply = {0, redis.call('pttl', lock), '', 0, 0, 0, 0, 0}
-if holders == 1 then
-  local holder = redis.call('hgetall', lock)
+local holder = redis.call('hgetall', lock)
+if #holder > 2 then return {-1} end
+local reply = {0, 0, '', 0, 0, 0, 0, 0}
+if holder[1] then
+  reply[2] = redis.call('pttl', lock)
   if holder[1] == owner then
     if reply[2] < lease then redis.call('pexpire', lock, lease) end
     return {1}
@@ -51,32 +51,40 @@ else
     end
     return {1}
   end
-  reply[2], reply[3], reply[5] = 0, first, again
+  reply[3], reply[5] = first, again
 end
 if mode == 'once' then
   reply[6] = redis.call('llen', queue)
   return reply
 end
-if not redis.call('zscore', deadlines, owner) then
-  if mode == 'again' then redis.call('lrem', queue, 0, owner) end
-  local waiting = redis.call('llen', queue)
+local fresh = false -- not in the queue yet
+if mode == 'queue' then
+  fresh = redis.call('sadd', ours, owner) == 1
+elseif not redis.call('zscore', deadlines, owner) then
+  fresh = true
+  redis.call('lrem', queue, 0, owner)
   redis.call('sadd', ours, owner)
-  redis.call('pexpire', ours, KEPT)
-  redis.call('hset', signs, client(owner), now + ALIVE)
+end
+local waiting = redis.call('llen', queue)
+if fresh then
+  local known = redis.call('hset', signs, client(owner), now + ALIVE)
   if ARGV[10] then redis.call('hset', signs, '-' .. owner, now) end
-  redis.call('pexpire', signs, KEPT)
   redis.call('zadd', deadlines, now + math.max(reply[2], 0) + (waiting + 1) * step, owner)
   local queued = redis.pcall('rpush', queue, owner)
   if type(queued) == 'table' then
     redis.call('zrem', deadlines, owner)
     return queued
   end
+  if known == 1 then redis.call('pexpire', signs, KEPT) end
   if waiting == 0 then
     redis.call('pexpire', queue, DAY)
     redis.call('pexpire', deadlines, DAY)
   end
+  waiting = queued
   reply[7] = clock[1] * 1000000 + clock[2]
 end
-reply[6] = redis.call('llen', queue)
-if mixed(reply[4] > 0 and reply[3]) then reply[8] = 1 end
+reply[6] = waiting
+local own = redis.call('scard', ours)
+if own <= 1 then redis.call('pexpire', ours, KEPT) end
+if waiting > own or reply[4] > 0 and foreign(reply[3]) then reply[8] = 1 end
 return reply

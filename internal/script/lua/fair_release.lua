@@ -14,33 +14,38 @@ local owner = ARGV[7]
 -- that lives and listens. Returns whether it did.
 local function give()
   local first = redis.call('lindex', queue, 0)
-  if not first or not directed(first) or redis.call('hexists', signs, '-' .. first) == 1 then return false end
-  if not lives(first) or not listens(first) or redis.pcall('hset', lock, first, 1) ~= 1 then return false end
+  if not first or not directed(first) then return false end
+  local told = redis.call('hmget', signs, client(first), '-' .. first)
+  local till = tonumber(told[1] or '')
+  if told[2] or not till or till <= now then return false end
+  if redis.pcall('hset', lock, first, 1) ~= 1 then return false end
   if redis.pcall('pexpire', lock, GIVEN) ~= 1 or type(redis.pcall('lpop', queue)) == 'table' then
+    redis.call('del', lock)
+    return false
+  end
+  local heard = redis.pcall(ARGV[6], ARGV[5] .. client(first), first .. ' 1')
+  if type(heard) == 'table' or heard == 0 then
+    redis.call('lpush', queue, first)
     redis.call('del', lock)
     return false
   end
   redis.call('srem', ours, first)
   redis.call('zrem', deadlines, first)
   advance()
-  local heard = redis.pcall(ARGV[6], ARGV[5] .. client(first), first .. ' 1')
-  if type(heard) == 'table' then objection = heard.err end -- it finds out when it looks
   return true
 end
 
-local reply = {redis.call('hexists', lock, owner)}
-if reply[1] == 1 then
-  redis.call('del', lock)
-elseif redis.call('zscore', deadlines, owner) or redis.call('sismember', ours, owner) == 1 then
+local reply = {redis.call('hdel', lock, owner)}
+if reply[1] == 0 and (redis.call('zscore', deadlines, owner) or redis.call('sismember', ours, owner) == 1) then
   if redis.call('llen', queue) > redis.call('scard', ours) then advance(behind(owner)) end
   redis.call('lrem', queue, 0, owner)
   redis.call('zrem', deadlines, owner)
   redis.call('srem', ours, owner)
   redis.call('hdel', signs, '?' .. owner, '-' .. owner)
 end
-if redis.call('exists', lock) == 0 and not give() then
+if (reply[1] == 1 or redis.call('exists', lock) == 0) and not give() then
   if reply[1] == 1 then redis.call('hdel', signs, 'told') end -- that was of another time
   head('', true)
+  if reply[1] == 1 then reply[2] = objection end
 end
-if reply[1] == 1 then reply[2] = objection end
 return reply

@@ -34,6 +34,7 @@ if now - (tonumber(redis.call('hget', signs, 'noted') or '') or 0) >= GRACE / 2 
 local free = redis.call('exists', lock) == 0
 local first, again = head(ARGV[8], free)
 reply[1] = again
-if mixed(not free and redis.call('hkeys', lock)[1]) then reply[2] = 1 end
+local holder = redis.call('hkeys', lock)[1]
+if holder and foreign(holder) or redis.call('llen', queue) > redis.call('scard', ours) then reply[2] = 1 end
 if free and first and first == ARGV[8] then reply[#reply + 1] = first end
 return reply
