@@ -140,7 +140,7 @@ func (w *windows) held() []*load {
 				Title: fmt.Sprintf("%d goroutines of one process wait for a lock that another process holds", w.waiters),
 			},
 			systems: join(waiting, plain, fair), rounds: 1,
-			beside: 1, warmup: 2 * time.Second, window: 4 * time.Second, grace: 30 * time.Second,
+			beside: 1, warmup: 1500 * time.Millisecond, window: 3 * time.Second, grace: 30 * time.Second,
 			specs: []workload.Spec{
 				{Kind: workload.Keep, N: 1, Key: oneKey, Shared: true},
 				{Kind: workload.Queued, N: w.waiters, Key: oneKey, Shared: true, Process: 1},
