@@ -27,8 +27,13 @@
 //     server that is down takes half a second to fail, and a batch a second.
 //     Callers of locks try again by themselves: one is better.
 //   - PoolSize: calls share the pool with the rest of the application. Whoever
-//     waits for a lock holds no connection. Subscriptions have connections of
-//     their own: one, and in a cluster one for each master with channels.
+//     waits for a lock holds no connection. Scripts of several callers go in one
+//     pipeline, and at most five scripts or pipelines for each node, apart from
+//     renewals, are under way at a time. Subscriptions have connections of their
+//     own: one, and in a cluster one for each master with channels.
+//   - Hooks see the values of the caller's context, such as spans, of a script
+//     that goes alone, and none of a pipeline. They must not keep commands, which
+//     are used again.
 //   - Durable locks: a pipeline with WAIT keeps its connection for as long as
 //     replicas need. If ReadTimeout is too short for that, it goes through such
 //     a copy, too.
