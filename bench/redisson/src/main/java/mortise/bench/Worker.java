@@ -24,9 +24,9 @@ import org.redisson.config.Config;
  */
 public final class Worker {
     /** So often it takes a lock alone, and again with others if there will be others, but no longer than that. */
-    private static final int WARM_PAIRS = 6_000;
+    private static final int WARM_PAIRS = 3_000;
     private static final int WARM_THREADS = 4;
-    private static final long WARM_NANOS = 15_000_000_000L;
+    private static final long WARM_NANOS = 10_000_000_000L;
 
     /** What locks here: the name under which the benchmark asks for it. */
     private interface Kind {
