@@ -18,6 +18,7 @@ type request struct {
 	start  time.Time    // of the last attempt
 	doubt  bool         // an attempt's outcome is not known
 	used   bool         // there is a lease with that id
+	stood  bool         // it has asked with the id of a turn
 	alone  bool         // nobody else can act for the owner yet
 	row    int          // how often in a row the lock was given, if it was
 	entry  script.Entry // what becomes of the client's turn if the attempt is refused
@@ -261,8 +262,9 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 			}
 			c.setBusy(w, false)
 			continue
-		case at.behind && !look:
-			timer.Reset(afterOthers)
+		case !look && !at.after.IsZero() && time.Now().Before(at.after):
+			asked = false
+			timer.Reset(time.Until(at.after))
 		case look || !at.local:
 			if err := r.stand(); err != nil {
 				return nil, err
@@ -273,7 +275,7 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				}
 				hold, err := r.attempt(ctx)
 				if err == nil {
-					r.stood(hold == nil)
+					r.answered(hold == nil)
 				}
 				if hold != nil {
 					c.admit(k.place)
@@ -313,6 +315,9 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				return nil, r.ended(ctx)
 			}
 		case <-others:
+			if by, held := r.held.(*HeldError); held && ours(by.Owner) && k.taker() != nil {
+				c.giveWay(k.place) // who announces that has left it to others
+			}
 			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
 				return nil, r.ended(ctx)
 			}

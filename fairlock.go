@@ -420,6 +420,9 @@ func (c *Client) calledOut(p place, message string) bool {
 			}
 		}
 	}
+	if given && c.has(p, id) {
+		return false // it asked before it heard of that
+	}
 	c.spawn(func(context.Context) { c.decline(p, id) }) // it gave up; the next one shall know
 	return false
 }

@@ -84,7 +84,11 @@ func (k *FencedLock) release(ctx context.Context, id string) (bool, error) {
 }
 
 func (k *FencedLock) yield(ctx context.Context, id string, row int) (bool, error) {
-	return script.LockRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking(), k.turns(row))
+	released, left, err := script.LockYield(ctx, k.client.driver, k.name, id, k.channel(), k.speaking(), k.turns(row))
+	if left {
+		k.client.giveWay(k.place)
+	}
+	return released, err
 }
 
 func (k *FencedLock) renewal(id string, ttl time.Duration) script.Renewal {

@@ -230,11 +230,11 @@ func (c *Client) dequeue(p place, q *queue, w *waiter) {
 
 // standing is what a waiter is told of its place.
 type standing struct {
-	handed bool // it was handed a lease, and is not in the queue any more
-	head   bool // it may ask Redis
-	local  bool // but there is no sense in that: somebody in this process holds the lock or is about to
-	given  bool // Redis has given the lock to the client
-	behind bool // others have the first chance to take it
+	handed bool      // it was handed a lease, and is not in the queue any more
+	head   bool      // it may ask Redis
+	local  bool      // but there is no sense in that: somebody in this process holds the lock or is about to
+	given  bool      // Redis has given the lock to the client
+	after  time.Time // until then others have the first chance to take it
 }
 
 func (c *Client) turnOf(p place, w *waiter) (s standing) {
@@ -246,8 +246,7 @@ func (c *Client) turnOf(p place, w *waiter) (s standing) {
 	q := c.queues[p]
 	s.local = c.taken(p)
 	if s.head = q != nil && q.head == w; s.head {
-		s.given, s.behind = q.turn.given, q.turn.behind
-		q.turn.behind = false
+		s.given, s.after = q.turn.given, q.turn.after
 	}
 	return s
 }

@@ -41,7 +41,7 @@ type turn struct {
 	given  bool          // Redis has given the lock to id
 	row    int           // so often in a row
 	told   bool          // the lock is free, and nobody here has looked since
-	behind bool          // others have the first chance to take it
+	after  time.Time     // until then others have the first chance to take it
 
 	// Of a fair lock:
 	mixed bool        // threads of Redisson's have it or wait for it
@@ -124,12 +124,12 @@ func (r *request) stand() error {
 	}
 	gives := k.takesGiven()
 	if t.id == "" {
-		if t.id, t.seen = r.id, (time.Time{}); t.id == "" || !gives {
-			t.id = c.newID()
+		if t.id, t.seen = r.id, (time.Time{}); t.id == "" || !gives || r.stood {
+			t.id = c.newID() // another waiter may have had the lock with r.id
 		}
 	}
 	ear, id := t.ear, t.id
-	if t.told, t.behind = false, false; ear.Confirmed() {
+	if t.told = false; ear.Confirmed() {
 		t.stands = true
 		if r.entry = script.ToGive(id); !gives {
 			r.entry = script.ToTell(id)
@@ -138,6 +138,7 @@ func (r *request) stand() error {
 	c.mu.Unlock()
 	if gives {
 		r.become(id)
+		r.stood = true
 	}
 	return ear.Refused()
 }
@@ -151,8 +152,8 @@ func (r *request) become(id string) {
 	r.id = id
 }
 
-// stood notes what came of an attempt by the head of the queue.
-func (r *request) stood(refused bool) {
+// answered notes what came of an attempt by the head of the queue.
+func (r *request) answered(refused bool) {
 	c := r.lock.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -315,6 +316,8 @@ func (c *Client) called(p place, message string) bool {
 		q.turn.row, _ = strconv.Atoi(row)
 		q.head.signal()
 		return false
+	case given && c.has(p, id):
+		return false // it asked before it heard of that
 	case given && strings.HasPrefix(id, c.id):
 		c.spawn(func(context.Context) { c.decline(p, id) })
 		return false
@@ -326,11 +329,28 @@ func (c *Client) called(p place, message string) bool {
 	}
 	q.turn.told = true
 	if message == "~" {
-		q.turn.behind = true
+		q.turn.after = time.Now().Add(afterOthers)
 		q.head.signal()
 		return false
 	}
 	return true
+}
+
+// has reports whether the client holds p with a lease that has this id. It must
+// be called with c.mu held.
+func (c *Client) has(p place, id string) bool {
+	l := c.held[p.under(id)]
+	return l != nil && l.id == id
+}
+
+// giveWay leaves a lock that is free to others for a moment: to those who take no
+// turns, and need longer to ask for it than a goroutine of this process.
+func (c *Client) giveWay(p place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := c.queues[p]; q != nil {
+		q.turn.after = time.Now().Add(afterOthers)
+	}
 }
 
 // decline gives back the turn of id, for which nobody here has use, or the lock

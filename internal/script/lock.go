@@ -74,6 +74,13 @@ func LockLeave(ctx context.Context, d driver.Driver, key, owner string, count in
 // With released true, err may still say, with class Denied, that waiters could
 // not be told.
 func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (released bool, err error) {
+	released, _, err = LockYield(ctx, d, key, owner, channel, p, t)
+	return released, err
+}
+
+// LockYield is LockRelease that also tells whether the lock was left to those who
+// take no turns, though somebody does.
+func LockYield(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (released, left bool, err error) {
 	words := append(make([]string, 0, 9), key)
 	turns, clients := "", ""
 	if t.Command != "" {
@@ -84,17 +91,19 @@ func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel strin
 	words = append(append(words, owner, channel, clients, t.Command, strconv.Itoa(t.Row)), p.commands()...)
 	v, err := d.Eval(ctx, driver.Call{Script: lockRelease, Keys: words[:keys:keys], Args: words[keys:]})
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	switch {
 	case v.Int() == 21:
-		return true, nil
+		return true, false, nil
+	case v.Int() == 22:
+		return true, true, nil
 	case v.Int() == 20:
-		return false, nil
+		return false, false, nil
 	case v.At(0).Int() == 21:
-		return true, unheard(v.At(1).Str())
+		return true, false, unheard(v.At(1).Str())
 	}
-	return false, unexpected(lockRelease, v)
+	return false, false, unexpected(lockRelease, v)
 }
 
 // LockRenewal extends the lease of a lock, of any kind that is a hash with a

@@ -11,10 +11,11 @@
 -- ARGV[6..] how to publish otherwise: publish, spublish, or both
 --
 -- 21            released
+-- 22            released, and left to those who take no turns
 -- {21, reason}  released, but Redis refused to publish
 -- 20            the owner does not hold the lock
 --
--- A number costs a client less than an array does, and these two are no other
+-- A number costs a client less than an array does, and these are no other
 -- script's.
 --
 -- The messages are last and protected: were they to fail the script, the caller
@@ -23,8 +24,9 @@ if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then
   if ARGV[4] ~= '' then redis.pcall('zrem', KEYS[2], ARGV[1], '?' .. ARGV[1]) end
   return 20
 end
-local reply = 21
-if pass(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])) then
+local announced, left = pass(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6])
+local reply = left and 22 or 21
+if announced then
   for i = 6, #ARGV do
     local sent = redis.pcall(ARGV[i], ARGV[2], '0')
     if type(sent) == 'table' and sent.err then reply = {21, sent.err} end

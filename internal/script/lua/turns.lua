@@ -22,23 +22,26 @@ end
 
 -- Lets the next one have the lock, which is free, but not too often in a row
 -- while others wait, too. Returns whether it is still free, and to be announced
--- to those who take no turns. Nothing here may fail the script. It is one function
--- because each is made anew in every run, and most runs find no turns.
+-- to those who take no turns, and whether it was left to them. Nothing here may
+-- fail the script. It is one function because each is made anew in every run, and
+-- most runs find no turns.
 --   channel  where releases are announced
 --   mine     what the channels of clients begin with; a client follows
 --   command  how to publish there: publish or spublish; nothing if nobody takes
 --            turns
-local function pass(lock, turns, channel, mine, command, row)
+--   way      the first one in which releases are announced
+local function pass(lock, turns, channel, mine, command, row, way)
   if command == '' then return true end
   if row > 0 and row % ROW == 0 then
-    -- If it cannot be known whether somebody listens to the channel, somebody may.
+    -- If it cannot be known whether somebody listens to the channel, somebody may:
+    -- on a cluster the classic listeners may be those of other servers.
     local listen = redis.pcall('pubsub', command == 'spublish' and 'shardnumsub' or 'numsub', channel)
-    if listen.err or listen[2] > 0 then
+    if listen.err or listen[2] > 0 or command == 'spublish' and way == 'publish' then
       local first = redis.pcall('zrange', turns, 0, 0)
       if not first.err and first[1] then
         redis.pcall(command, mine .. string.match(first[1], '^%??([^:]*)'), '~')
       end
-      return true
+      return true, true
     end
   end
   while true do
