@@ -86,6 +86,7 @@ type Job[T any] struct {
 	Weight int           // of the load
 	state  state         // guarded by Lane.mu
 	done   chan struct{} // has room for one
+	timer  *time.Timer   // for a caller that leaves at a certain instant
 }
 
 // NewJob returns a job, for one Run after the other that gives no error.
@@ -109,22 +110,42 @@ func (l *Lane[T]) Run(ctx context.Context, j *Job[T]) error {
 	}
 	l.mu.Unlock()
 
+	var end <-chan struct{}
+	var late <-chan time.Time
+	if d, ok := ctx.(*driver.Deadline); ok { // its own timer would be garbage soon
+		late = j.late(d)
+		defer j.timer.Stop()
+	} else {
+		end = ctx.Done()
+	}
+	closed := false
 	select {
 	case <-j.done:
 		return nil
-	case <-ctx.Done():
-		sent, done := l.leave(j)
-		if done {
-			return nil
-		}
-		return driver.ContextError(ctx, sent)
+	case <-end:
+	case <-late:
 	case <-l.config.Closing:
-		sent, done := l.leave(j)
-		if done {
-			return nil
-		}
+		closed = true
+	}
+	sent, done := l.leave(j)
+	if done {
+		return nil
+	}
+	if closed {
 		return &driver.Error{Class: sent, Err: l.config.Closed}
 	}
+	return driver.ContextError(ctx, sent)
+}
+
+// late returns a channel on which something comes when d ends.
+func (j *Job[T]) late(d *driver.Deadline) <-chan time.Time {
+	at, _ := d.Deadline()
+	if j.timer == nil {
+		j.timer = time.NewTimer(time.Until(at))
+	} else {
+		j.timer.Reset(time.Until(at))
+	}
+	return j.timer.C
 }
 
 // leave gives up a job and tells whether it may have been sent, or is done.
