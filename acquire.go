@@ -11,19 +11,19 @@ import (
 
 // request is one call of Lock or TryLock.
 type request struct {
-	lock   *locker
-	seek   primitive // what asks in place of the lock's kind, where it has a queue in Redis
-	owner  *owner
-	id     string       // the lease's, drawn before the first attempt
-	start  time.Time    // of the last attempt
-	doubt  bool         // an attempt's outcome is not known
-	used   bool         // there is a lease with that id
-	stood  bool         // it has asked with the id of a turn
-	alone  bool         // nobody else can act for the owner yet
-	row    int          // how often in a row the lock was given, if it was
-	entry  script.Entry // what becomes of the client's turn if the attempt is refused
-	before int          // how many turns come first
-	held   refusal      // what was in the way at the last attempt
+	lock  *locker
+	seek  primitive // what asks in place of the lock's kind, where it has a queue in Redis
+	owner *owner
+	id    string          // the lease's, drawn before the first attempt
+	start time.Time       // of the last attempt
+	doubt bool            // an attempt's outcome is not known
+	used  bool            // there is a lease with that id
+	stood bool            // it has asked with the id of a turn
+	alone bool            // nobody else can act for the owner yet
+	row   int             // how often in a row the lock was given, if it was
+	entry script.Entry    // what becomes of the client's turn if the attempt is refused
+	at    script.Standing // of that turn, after the last refusal
+	held  refusal         // what was in the way at the last attempt
 }
 
 // run returns a hold as soon as there is one to have.
@@ -124,7 +124,7 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	doubt, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
 		r.start = time.Now()
 		if r.entry != "" {
-			got, r.before, err = ask.(turnTaker).await(ctx, r.id, k.ttl(), r.entry)
+			got, r.at, err = ask.(turnTaker).await(ctx, r.id, k.ttl(), r.entry)
 		} else {
 			got, err = ask.acquire(ctx, r.id, k.ttl())
 		}

@@ -107,11 +107,12 @@ func (k *FairLock) renewal(id string, ttl time.Duration) script.Renewal {
 // fairWaiter is a fair lock as one waiter asks for it: it queues if refused.
 type fairWaiter struct {
 	*FairLock
-	mode  script.FairMode
-	tell  bool          // the lock cannot be given to it
-	again time.Duration // as in the last refusal
-	mixed bool          // idem
-	since queueing      // of the last refusal that queued it
+	mode     script.FairMode
+	tell     bool          // the lock cannot be given to it
+	again    time.Duration // as in the last refusal
+	mixed    bool          // idem
+	since    queueing      // of the last refusal that queued it
+	requeued bool          // by the last refusal
 }
 
 func (f *fairWaiter) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
@@ -119,7 +120,7 @@ func (f *fairWaiter) acquire(ctx context.Context, id string, lease time.Duration
 	f.mode = script.FairAgain // even if the reply is lost
 	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), id, lease, mode, f.tell)
 	f.again, f.mixed = why.Again, why.Mixed
-	if why.Since != 0 {
+	if f.requeued = why.Since != 0; f.requeued {
 		f.since = queueing{why.Since, why.Queued}
 	}
 	return grant{ok: ok, by: why.Holder}, err
@@ -179,6 +180,9 @@ func (k *FairLock) ask(ctx context.Context, r *request, w *waiter, ask *fairWait
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[k.place]
+	if !w.seen.IsZero() && ask.requeued {
+		w.unsure = true
+	}
 	w.seen = r.start
 	q.mix(ask.mixed)
 	c.tickWithin(k.place, q, nextTick(ask.again))
@@ -399,6 +403,9 @@ func (c *Client) isCalled(w *waiter) (seen time.Time, called bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	called, w.called = w.called, false
+	if w.unsure {
+		return time.Time{}, called
+	}
 	return w.seen, called
 }
 

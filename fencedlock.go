@@ -65,9 +65,9 @@ func (k *FencedLock) acquire(ctx context.Context, id string, lease time.Duration
 	return got, err
 }
 
-func (k *FencedLock) await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, before int, err error) {
-	token, by, before, err := script.FencedAcquire(ctx, k.client.driver, k.name, id, lease, entry)
-	return grant{ok: token > 0, by: by, token: token}, before, err
+func (k *FencedLock) await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, at script.Standing, err error) {
+	token, by, at, err := script.FencedAcquire(ctx, k.client.driver, k.name, id, lease, entry)
+	return grant{ok: token > 0, by: by, token: token}, at, err
 }
 
 func (k *FencedLock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {

@@ -47,9 +47,9 @@ func (k *Lock) acquire(ctx context.Context, id string, lease time.Duration) (gra
 	return got, err
 }
 
-func (k *Lock) await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, before int, err error) {
-	ok, by, before, err := script.LockAcquire(ctx, k.client.driver, k.name, id, lease, entry)
-	return grant{ok: ok, by: by}, before, err
+func (k *Lock) await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, at script.Standing, err error) {
+	ok, by, at, err := script.LockAcquire(ctx, k.client.driver, k.name, id, lease, entry)
+	return grant{ok: ok, by: by}, at, err
 }
 
 func (k *Lock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {

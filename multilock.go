@@ -404,7 +404,7 @@ func (t *together) acquire(ctx context.Context, id string, lease time.Duration) 
 	return got, err
 }
 
-func (t *together) await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, before int, err error) {
+func (t *together) await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, _ script.Standing, err error) {
 	var keys []string
 	for _, m := range t.lot {
 		keys = append(keys, m.of.name)
@@ -412,17 +412,17 @@ func (t *together) await(ctx context.Context, id string, lease time.Duration, en
 	ok, at, by, err := script.MultiAcquire(ctx, t.client.driver, keys, id, lease, t.at, entry)
 	switch {
 	case err != nil && errors.Is(err, script.ErrKind):
-		return grant{}, 0, fmt.Errorf("%q: %w", t.lot[at].of.name, err)
+		return grant{}, script.Standing{}, fmt.Errorf("%q: %w", t.lot[at].of.name, err)
 	case err != nil:
-		return grant{}, 0, err
+		return grant{}, script.Standing{}, err
 	case ok:
 		t.granted = true
 		t.asking.kind = t.Lock // from now on it is a lock like any other
 	case at != t.at:
 		held := &HeldError{Holder: Holder{Owner: by.Owner, Count: by.Count}, TTL: by.TTL}
-		return grant{}, 0, &driver.Error{Class: driver.Other, Err: &inTheWay{at, held}}
+		return grant{}, script.Standing{}, &driver.Error{Class: driver.Other, Err: &inTheWay{at, held}}
 	}
-	return grant{ok: ok, by: by}, 0, nil
+	return grant{ok: ok, by: by}, script.Standing{}, nil
 }
 
 // release is for what was asked for in vain: all of the lot.

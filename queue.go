@@ -61,6 +61,7 @@ type waiter struct {
 	id         string        // in a queue in Redis
 	since      queueing      // when it took its place there; guarded by Client.mu
 	seen       time.Time     // when it was asked there last, and did not have the lock; idem
+	unsure     bool          // it may have had the lock before that, and lost it; idem
 	called     bool          // it has the lock there now; idem
 	asked      bool          // to ask for the lock; idem
 	there      bool          // it waited when the head began to look at the latch; idem

@@ -25,8 +25,8 @@ import (
 // turnTaker is a primitive whose waiters take turns.
 type turnTaker interface {
 	// await acquires like acquire; if refused, the client has a turn from then
-	// on. Before is how many come first.
-	await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, before int, err error)
+	// on.
+	await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, at script.Standing, err error)
 	// yield releases like release, a lock that was given so often in a row.
 	yield(ctx context.Context, id string, row int) (bool, error)
 }
@@ -38,6 +38,7 @@ type turn struct {
 	id     string        // to have the lock with; empty if none is drawn
 	stands bool          // it may have an entry in Redis
 	seen   time.Time     // when an attempt began that showed that id did not have the lock
+	unsure bool          // id may have been given the lock before that; nothing it hears is certain
 	given  bool          // Redis has given the lock to id
 	row    int           // so often in a row
 	told   bool          // the lock is free, and nobody here has looked since
@@ -158,18 +159,20 @@ func (r *request) answered(refused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[r.lock.place]
-	if q == nil || q.turn.id != r.id {
-		return
-	}
-	if refused {
-		q.turn.seen = r.start
-	} else {
+	switch {
+	case q == nil || q.turn.id != r.id:
+	case !refused:
 		q.turn.over()
+	case r.entry != "":
+		if !q.turn.seen.IsZero() && r.at.New {
+			q.turn.unsure = true
+		}
+		q.turn.seen = r.start
 	}
 }
 
 // over makes the next attempt one with another id.
-func (t *turn) over() { t.id, t.stands, t.given = "", false, false }
+func (t *turn) over() { t.id, t.stands, t.given, t.unsure = "", false, false, false }
 
 // come makes a hold of the lock that was given to the client. If it cannot be
 // trusted without asking Redis, it does that, and returns nil and no error if
@@ -185,6 +188,9 @@ func (r *request) come(ctx context.Context) (*Hold, error) {
 	}
 	t := &q.turn
 	id, seen := t.id, t.seen
+	if t.unsure {
+		seen = time.Time{}
+	}
 	r.row = t.row
 	t.over()
 	c.mu.Unlock()
@@ -200,9 +206,10 @@ func (r *request) come(ctx context.Context) (*Hold, error) {
 }
 
 // given makes a hold of the lock that Redis has given to r, which did not have it
-// when it was seen last. If that is too long ago for trust, it asks.
+// when it was seen last. If that is too long ago for trust, or not certain, it
+// asks.
 func (r *request) given(ctx context.Context, seen time.Time) (*Hold, error) {
-	if r.lock.takesGiven() && time.Until(seen.Add(script.GivenLease)) > script.GivenLease/3 {
+	if r.lock.takesGiven() && !r.doubt && time.Until(seen.Add(script.GivenLease)) > script.GivenLease/3 {
 		r.start = seen
 		return r.granted(ctx, 0, script.GivenLease)
 	}
@@ -230,7 +237,7 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 		own, err = q.turn.ear.Hints(), q.turn.ear.Refused()
 	}
 	by, held := r.held.(*HeldError)
-	if q.listener == nil && (!takes || held && !ours(by.Owner) && r.before < nearTurn) {
+	if q.listener == nil && (!takes || held && !ours(by.Owner) && r.at.Before < nearTurn) {
 		q.listener = c.hub.Listen(k.kind.channel(), k.hearing())
 	}
 	if q.listener != nil && err == nil {

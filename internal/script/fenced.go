@@ -22,24 +22,24 @@ var ErrToken = &driver.Error{Class: driver.WrongType, Err: errors.New("the key o
 
 // FencedAcquire acquires the lock name for owner, who must not have held it
 // before, and draws a token. Otherwise it does as [LockAcquire].
-func FencedAcquire(ctx context.Context, d driver.Driver, name, owner string, lease time.Duration, entry Entry) (token int64, by Holder, before int, err error) {
+func FencedAcquire(ctx context.Context, d driver.Driver, name, owner string, lease time.Duration, entry Entry) (token int64, by Holder, at Standing, err error) {
 	call := driver.Call{Script: fencedAcquire, Keys: fencedKeys(name), Args: []string{owner, millis(lease)}}
 	entry.add(&call, name)
 	v, err := d.Eval(ctx, call)
 	if err != nil {
-		return 0, Holder{}, 0, err
+		return 0, Holder{}, at, err
 	}
 	switch n := v.At(0).Int(); {
 	case n == 1 && v.At(1).Int() > 0:
-		return v.At(1).Int(), Holder{}, 0, nil
+		return v.At(1).Int(), Holder{}, at, nil
 	case n == -1:
-		return 0, Holder{}, 0, ErrKind
+		return 0, Holder{}, at, ErrKind
 	case n == -2:
-		return 0, Holder{}, 0, ErrToken
-	case v.Len() == 5:
-		return 0, holder(v.At(1), v.At(2), v.At(3)), int(v.At(4).Int()), nil
+		return 0, Holder{}, at, ErrToken
+	case v.Len() == 4 || v.Len() == 6:
+		return 0, holder(v.At(1), v.At(2), v.At(3)), standing(v), nil
 	}
-	return 0, Holder{}, 0, unexpected(fencedAcquire, v)
+	return 0, Holder{}, at, unexpected(fencedAcquire, v)
 }
 
 // FencedReenter sets the count of a lock that owner holds, extends its lease

@@ -30,25 +30,24 @@ type Holder struct {
 }
 
 // LockAcquire acquires the lock key for owner, who must not have held it
-// before. It reports who has it otherwise; with an entry owner then has a turn,
-// and before is how many come first.
-func LockAcquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration, entry Entry) (ok bool, by Holder, before int, err error) {
+// before. It reports who has it otherwise; with an entry owner then has a turn.
+func LockAcquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration, entry Entry) (ok bool, by Holder, at Standing, err error) {
 	words := []string{key, owner, millis(lease)}
 	call := driver.Call{Script: lockAcquire, Keys: words[:1:1], Args: words[1:]}
 	entry.add(&call, key)
 	v, err := d.Eval(ctx, call)
 	if err != nil {
-		return false, Holder{}, 0, err
+		return false, Holder{}, at, err
 	}
 	switch {
 	case v.Int() == 11:
-		return true, Holder{}, 0, nil
+		return true, Holder{}, at, nil
 	case v.Int() == -11:
-		return false, Holder{}, 0, ErrKind
-	case v.Len() == 5:
-		return false, holder(v.At(1), v.At(2), v.At(3)), int(v.At(4).Int()), nil
+		return false, Holder{}, at, ErrKind
+	case v.Len() == 4 || v.Len() == 6:
+		return false, holder(v.At(1), v.At(2), v.At(3)), standing(v), nil
 	}
-	return false, Holder{}, 0, unexpected(lockAcquire, v)
+	return false, Holder{}, at, unexpected(lockAcquire, v)
 }
 
 // LockReenter sets the count of a lock that owner holds and extends its lease.

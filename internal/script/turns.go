@@ -21,6 +21,17 @@ func ToGive(owner string) Entry { return Entry(owner) }
 // not that of an owner.
 func ToTell(id string) Entry { return Entry("?" + id) }
 
+// Standing is what one who was refused is told of its entry.
+type Standing struct {
+	Before int  // so many come first
+	New    bool // it was not there: it may have been given the lock since it asked before
+}
+
+// standing reads it from the end of a refusal.
+func standing(v driver.Value) Standing {
+	return Standing{Before: int(v.At(4).Int()), New: v.At(5).Int() == 1}
+}
+
 // add makes the entry in the turns of the lock key part of a call.
 func (e Entry) add(call *driver.Call, key string) {
 	if e != "" {

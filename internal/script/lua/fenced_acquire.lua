@@ -10,9 +10,10 @@
 -- ARGV[3]  its entry in the turns, if it is to have one
 --
 -- {1, token}             acquired, or acquired by an earlier copy of this call
--- {0, ttl, owner, count, before}
---                        held by another; ttl in ms, -1 if the key has none;
---                        before is how many come first, -1 without ARGV[3]
+-- {0, ttl, owner, count, before, new}
+--                        held by another; ttl in ms, -1 if the key has none.
+--                        With ARGV[3] also how many come first, and 1 if the
+--                        entry was not there before
 -- {-1}                   the lock's key is a hash, but not that of a plain lock
 -- {-2}                   what lies at KEYS[2] counts no tokens; nothing was
 --                        acquired
@@ -24,7 +25,9 @@ local holders = redis.call('hlen', KEYS[1])
 if holders > 1 then return {-1} end
 local holder = redis.call('hgetall', KEYS[1])
 if holders == 1 and holder[1] ~= ARGV[1] then
-  return {0, redis.call('pttl', KEYS[1]), holder[1], holder[2], ARGV[3] and stand(KEYS[3], ARGV[3]) or -1}
+  local reply = {0, redis.call('pttl', KEYS[1]), holder[1], holder[2]}
+  if ARGV[3] then reply[5], reply[6] = stand(KEYS[3], ARGV[3]) end
+  return reply
 end
 local token, failure = draw()
 if not token then return failure end

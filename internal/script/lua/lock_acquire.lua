@@ -9,9 +9,10 @@
 --
 -- 11                     acquired, given before, or acquired by an earlier copy
 --                        of this call
--- {0, ttl, owner, count, before}
---                        held by another; ttl in ms, -1 if the key has none;
---                        before is how many come first, -1 without ARGV[3]
+-- {0, ttl, owner, count, before, new}
+--                        held by another; ttl in ms, -1 if the key has none.
+--                        With ARGV[3] also how many come first, and 1 if the
+--                        entry was not there before
 -- -11                    the key is a hash, but not that of a plain lock
 --
 -- A number costs a client less than an array does, and these two are no other
@@ -39,4 +40,6 @@ if holder[1] == ARGV[1] then
   if ttl < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
   return 11
 end
-return {0, ttl, holder[1], holder[2], ARGV[3] and stand(KEYS[2], ARGV[3]) or -1}
+local reply = {0, ttl, holder[1], holder[2]}
+if ARGV[3] then reply[5], reply[6] = stand(KEYS[2], ARGV[3]) end
+return reply

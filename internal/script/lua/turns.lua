@@ -12,12 +12,14 @@ local GIVEN = 3000 -- for how many ms a lock is given; who gets it makes it last
 local KEPT = 10000 -- how long the turns outlast the last who looked at them
 local ROW = 4      -- how often in a row a lock is given while others wait, too
 
--- Puts a client into the turns, and returns how many are before it.
+-- Puts a client into the turns. Returns how many are before it, and 1 if it was
+-- not there: then it may have been given the lock since it asked before, and the
+-- news of that be still on its way.
 local function stand(turns, entry)
   local clock = redis.call('time')
-  redis.call('zadd', turns, 'nx', string.format('%.0f', clock[1] * 1000000 + clock[2]), entry)
+  local new = redis.call('zadd', turns, 'nx', string.format('%.0f', clock[1] * 1000000 + clock[2]), entry)
   redis.call('pexpire', turns, KEPT)
-  return redis.call('zrank', turns, entry)
+  return redis.call('zrank', turns, entry), new
 end
 
 -- Lets the next one have the lock, which is free, but not too often in a row
