@@ -267,8 +267,12 @@ func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Renewal, mem
 		}
 		g, ok := last[t]
 		if !ok || len(groups[g]) == script.RenewBatch || words[g]+len(r.Args) > renewWords {
+			room := 1
+			if !cluster { // else each of thousands of slots may have a lease or two
+				room = min(len(leases)-i, script.RenewBatch)
+			}
 			g = len(groups)
-			groups, members, words = append(groups, nil), append(members, nil), append(words, 0)
+			groups, members, words = append(groups, make([]script.Renewal, 0, room)), append(members, make([]int, 0, room)), append(words, 0)
 			last[t] = g
 		}
 		groups[g] = append(groups[g], r)

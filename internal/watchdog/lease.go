@@ -110,8 +110,9 @@ func (i instant) add(d time.Duration) instant { return instant{i.mono + d, i.wal
 // past reports whether either clock says that end has come.
 func (i instant) past(end instant) bool { return i.mono >= end.mono || i.wall >= end.wall }
 
-// schedule is a heap of leases, the earliest event first. Each event's time lies
-// beside its lease, because to look into many leases would be slow.
+// schedule is a heap of leases with four branches at each node, the earliest
+// event first. The time of an event lies beside its lease, because to look into
+// dozens of leases would be slow where there are very many.
 type schedule []event
 
 type event struct {
@@ -119,25 +120,51 @@ type event struct {
 	lease *Lease
 }
 
-func (s schedule) Len() int           { return len(s) }
-func (s schedule) Less(i, j int) bool { return s[i].at < s[j].at }
+const branches = 4
 
-func (s schedule) Swap(i, j int) {
-	s[i], s[j] = s[j], s[i]
-	s[i].lease.index, s[j].lease.index = int32(i), int32(j)
+func (s *schedule) add(l *Lease) {
+	l.watched = true
+	*s = append(*s, event{})
+	s.put(len(*s)-1, event{l.at(), l})
 }
 
-func (s *schedule) Push(x any) {
-	l := x.(*Lease)
-	l.index, l.watched = int32(len(*s)), true
-	*s = append(*s, event{l.at(), l})
-}
-
-func (s *schedule) Pop() any {
-	old := *s
-	l := old[len(old)-1].lease
-	old[len(old)-1] = event{}
-	*s = old[:len(old)-1]
+func (s *schedule) remove(l *Lease) {
 	l.watched = false
-	return l
+	end := len(*s) - 1
+	last := (*s)[end]
+	(*s)[end] = event{}
+	*s = (*s)[:end]
+	if last.lease != l {
+		s.put(int(l.index), last)
+	}
+}
+
+// fix restores the order after a change to l.
+func (s schedule) fix(l *Lease) { s.put(int(l.index), event{l.at(), l}) }
+
+// put finds the place for e, from i on, where nothing stands.
+func (s schedule) put(i int, e event) {
+	for i > 0 && e.at < s[(i-1)/branches].at {
+		s.set(i, s[(i-1)/branches])
+		i = (i - 1) / branches
+	}
+	for first := branches*i + 1; first < len(s); first = branches*i + 1 {
+		next := first // the earliest one below
+		for j := first + 1; j < min(first+branches, len(s)); j++ {
+			if s[j].at < s[next].at {
+				next = j
+			}
+		}
+		if e.at <= s[next].at {
+			break
+		}
+		s.set(i, s[next])
+		i = next
+	}
+	s.set(i, e)
+}
+
+func (s schedule) set(i int, e event) {
+	s[i] = e
+	e.lease.index = int32(i)
 }

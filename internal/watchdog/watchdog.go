@@ -10,7 +10,6 @@
 package watchdog
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -113,7 +112,7 @@ func (w *Watchdog) Add(l *Lease, start time.Time, trust time.Duration, renew boo
 	if w.closed {
 		return
 	}
-	heap.Push(&w.events, l)
+	w.events.add(l)
 	if !w.started {
 		w.started = true
 		w.wg.Go(w.run)
@@ -198,7 +197,7 @@ func (w *Watchdog) remove(l *Lease) bool {
 	if !l.watched {
 		return false
 	}
-	heap.Remove(&w.events, int(l.index))
+	w.events.remove(l)
 	return true
 }
 
@@ -235,7 +234,7 @@ func (w *Watchdog) Close() {
 	w.mu.Lock()
 	w.closed = true
 	for len(w.events) > 0 {
-		heap.Pop(&w.events)
+		w.events.remove(w.events[len(w.events)-1].lease)
 	}
 	w.mu.Unlock()
 	w.cancel()
@@ -244,8 +243,7 @@ func (w *Watchdog) Close() {
 
 // fix restores the order after a change to l, with w.mu held.
 func (w *Watchdog) fix(l *Lease) {
-	w.events[l.index].at = l.at()
-	heap.Fix(&w.events, int(l.index))
+	w.events.fix(l)
 	w.moved(l)
 }
 
@@ -290,14 +288,13 @@ func (w *Watchdog) step() (next time.Duration) {
 			break
 		}
 		if l.over(now) {
-			heap.Pop(&w.events)
+			w.events.remove(l)
 			lost = append(lost, l.overdue())
 			continue
 		}
 		renewing = true
 		enough = w.enqueue(l) >= company || enough
-		w.events[0].at = l.at()
-		heap.Fix(&w.events, 0)
+		w.events.fix(l)
 	}
 	w.asleep = next
 	w.mu.Unlock()
@@ -372,6 +369,7 @@ func (w *Watchdog) work(shard string) {
 // be renewed, with w.mu held. While they waited behind a slow attempt, some may
 // have been removed or lost; to renew those would only keep others waiting.
 func (w *Watchdog) due(shard string) (errands []*errand, leases []*Lease) {
+	leases = make([]*Lease, 0, len(w.queues[shard]))
 	errands = slices.DeleteFunc(w.queues[shard], func(e *errand) bool {
 		l := e.lease
 		if l.watched && l.wanted() {
