@@ -3,6 +3,7 @@ package mortise
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -150,7 +151,7 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (*Hold, error) {
 	k := r.lock
 	l := newLease(r)
-	l.token, l.row, l.expiry = token, r.row, k.client.time(r.start.Add(ttl))
+	l.token, l.row, l.expiry = token, uint16(min(r.row, math.MaxUint16)), k.client.time(r.start.Add(ttl))
 	trust := k.options.trust(ttl)
 	if time.Since(r.start) >= trust {
 		r.doubt = true // it may still stand in Redis

@@ -2,6 +2,8 @@ package mortise
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -38,7 +40,7 @@ type Client struct {
 	mu      sync.Mutex // guards what follows, and every queue
 	closed  bool
 	queues  map[place]*queue
-	held    map[place]*lease   // leases of this client that are trusted, see place.under
+	held    table
 	asking  map[place]struct{} // what somebody asks for without queueing
 	ears    map[place]idleEar  // channels of locks that were waited for a moment ago
 	sweeper *time.Timer        // closes them
@@ -57,7 +59,7 @@ func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
 		driver: d, options: options.withDefaults(), id: newClientID(), born: time.Now(),
 		hub: hub.New(d), done: make(chan struct{}),
-		queues: make(map[place]*queue), held: make(map[place]*lease), asking: make(map[place]struct{}), ears: make(map[place]idleEar), able: make(map[ability]int),
+		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), able: make(map[ability]int),
 	}
 	c.invalid = c.options.validate()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())
@@ -91,8 +93,8 @@ func (c *Client) Close() error {
 		c.sweeper.Stop()
 	}
 	var held []*lease
-	for _, l := range c.held {
-		held = append(held, l)
+	for _, leases := range c.held {
+		held = slices.AppendSeq(held, maps.Values(leases))
 	}
 	c.mu.Unlock()
 

@@ -228,8 +228,8 @@ func (k *GroupLock) robbed(h groupHolder) {
 	c := k.client
 	c.mu.Lock()
 	var robbed *lease
-	for p, l := range c.held {
-		if p.use == useGroup && l.id == h.owner {
+	for _, l := range c.held[useGroup] {
+		if l.id == h.owner {
 			robbed = l
 		}
 	}

@@ -8,14 +8,14 @@ import (
 // Hold is a lock that was acquired, and the only thing that can be released.
 // Its methods are safe for concurrent use.
 type Hold struct {
-	of      holding
-	renewed bool            // the watchdog renews the lease as long as this hold lasts
-	base    context.Context // what the hold's context makes more of; ends with cancel
-	cancel  context.CancelCauseFunc
+	of     holding
+	base   context.Context // what the hold's context makes more of; ends with cancel
+	cancel context.CancelCauseFunc
 
-	released bool            // guarded by lease.mu
-	fell     func(why error) // idem; see lease.watchFor
+	fell     func(why error) // guarded by lease.mu; see lease.watchFor
 	next     *Hold           // idem; another one of the lease
+	released bool            // idem
+	renewed  bool            // the watchdog renews the lease as long as this hold lasts
 }
 
 // context returns the context of the hold.

@@ -11,34 +11,36 @@ import (
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
-// lease is the record in Redis under one or more holds of one owner.
+// lease is the record in Redis under one or more holds of one owner. A client may
+// have very many, so it is packed.
 type lease struct {
 	*locker // by which it was taken
 	owner   *owner
 	id      string
 	watch   watchdog.Lease
-	doubt   bool // a copy of the acquisition may still be on its way
-
-	busy    bool          // somebody has the turn: a script that changes the count is under way; guarded by mu
-	mu      sync.Mutex    // guards what follows
-	turn    chan struct{} // closed when the turn is passed; nil if nobody waits for it
-	first   Hold          // the one that most leases have
-	holds   *Hold         // those not yet released, linked; the newest first
-	ended   error         // why it is over; nil while it is trusted
-	longest time.Duration // the longest TTL that Redis was asked for
-	expiry  time.Duration // in the client's time: the key lasts until then at least, by fixed leases
-	token   int64         // the newest fencing token, of a kind that has them
-
 	relay   *relay // since it was first; guarded by Client.mu
-	row     int    // how often in a row the lock was given to who waited for it
 	sibling *lease // the next one of the same owner; guarded by owner.mu
+
+	doubt bool   // a copy of the acquisition may still be on its way
+	busy  bool   // somebody has the turn: a script that changes the count is under way; guarded by mu
+	row   uint16 // how often in a row the lock was given to who waited for it
+
+	longer uint32        // the longest TTL that Redis was asked for, if longer than the watchdog's, in seconds; guarded by mu
+	mu     sync.Mutex    // guards what follows
+	turn   chan struct{} // closed when the turn is passed; nil if nobody waits for it
+	first  Hold          // the one that most leases have
+	holds  *Hold         // those not yet released, linked; the newest first
+	ended  error         // why it is over; nil while it is trusted
+	expiry time.Duration // in the client's time: the key lasts until then at least, by fixed leases
+	token  int64         // the newest fencing token, of a kind that has them
 }
 
 // newLease returns the lease that a successful request made.
 func newLease(r *request) *lease {
 	k := r.lock
-	l := &lease{locker: k, owner: r.owner, id: r.id, doubt: r.doubt, longest: k.ttl()}
+	l := &lease{locker: k, owner: r.owner, id: r.id, doubt: r.doubt}
 	l.watch = watchdog.Lease{Of: l, Terms: k.terms()}
+	l.asked(k.ttl())
 	return l
 }
 
@@ -46,7 +48,7 @@ func newLease(r *request) *lease {
 func (l *lease) successor(r *request) *lease {
 	n := &lease{
 		locker: r.lock, owner: r.owner, id: l.id, doubt: l.doubt,
-		longest: l.longest, expiry: l.expiry, relay: l.relay, row: l.row,
+		longer: l.longer, expiry: l.expiry, relay: l.relay, row: l.row,
 	}
 	n.watch = watchdog.Lease{Of: n, Terms: l.watch.Terms}
 	return n
@@ -250,7 +252,7 @@ func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 	}
 	l.mu.Lock()
 	count, ttl := l.count()+1, k.ttl()
-	l.longest = max(l.longest, ttl)
+	l.asked(ttl)
 	l.mu.Unlock()
 	start := time.Now()
 	got, err := k.kind.reenter(ctx, l.id, count, ttl)
@@ -397,7 +399,14 @@ func (l *lease) bury(why error) {
 func (l *lease) reach() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(l.longest, l.watch.Terms.TTL)
+	return max(time.Duration(l.longer)*time.Second, l.watch.Terms.TTL)
+}
+
+// asked notes a TTL that Redis is asked for. It must be called with l.mu held.
+func (l *lease) asked(ttl time.Duration) {
+	if ttl > l.watch.Terms.TTL {
+		l.longer = max(l.longer, uint32((ttl+time.Second-1)/time.Second)) // a year at most
+	}
 }
 
 // rest is how long the key is to last from now on if it is not renewed.
@@ -457,7 +466,7 @@ func (l *lease) release() error {
 	released := false
 	doubt, err := l.client.call(ctx, -1, func(ctx context.Context) (err error) {
 		if k, ok := l.kind.(turnTaker); ok {
-			released, err = k.yield(ctx, l.id, l.row)
+			released, err = k.yield(ctx, l.id, int(l.row))
 		} else {
 			released, err = l.kind.release(ctx, l.id)
 		}

@@ -289,8 +289,8 @@ func (s *PermitSemaphore) forced(concerns func(*lease) bool) {
 	c := s.client
 	var lost []*lease
 	c.mu.Lock()
-	for _, l := range c.held {
-		if l.place == s.place() && concerns(l) {
+	for _, l := range c.held[usePermit] {
+		if l.name == s.name && concerns(l) {
 			lost = append(lost, l)
 		}
 	}

@@ -28,6 +28,8 @@ const (
 	useSemaphore
 	useLatch
 	useBarrier // a place in a DoubleBarrier, which nobody else contends for
+	useRedlock // a Redlock, on all its servers: only a queue, nothing in Redis is called so
+	uses
 )
 
 // shared reports whether several owners may hold a place at the same time.
@@ -144,7 +146,7 @@ func (c *Client) taken(p place) bool {
 		return false
 	}
 	_, asking := c.asking[p]
-	return asking || c.held[p] != nil
+	return asking || c.held.at(p) != nil
 }
 
 func (c *Client) unclaim(p place) {
@@ -290,10 +292,10 @@ func (c *Client) granted(l *lease, alone bool) bool {
 		return false
 	}
 	at := l.place.under(l.id)
-	former := c.held[at]
+	former := c.held.at(at)
 	l.mu.Lock()
 	if l.ended == nil { // else it was lost meanwhile, and would never be removed
-		c.held[at] = l
+		c.held.put(at, l)
 	}
 	l.mu.Unlock()
 	if !alone {
@@ -335,6 +337,19 @@ func (c *Client) admit(p place) {
 	}
 }
 
+// table has the leases of a client that are trusted, by use and name; see
+// [place.under]. It is as small as can be, because there may be very many.
+type table [uses]map[string]*lease
+
+func (t *table) at(p place) *lease { return t[p.use][p.name] }
+
+func (t *table) put(p place, l *lease) {
+	if t[p.use] == nil {
+		t[p.use] = make(map[string]*lease)
+	}
+	t[p.use][p.name] = l
+}
+
 // under returns what a lease on p is kept under: where several may hold p, each
 // lease under its own id.
 func (p place) under(id string) place {
@@ -347,8 +362,8 @@ func (p place) under(id string) place {
 // forget takes l out of the table of leases, if it is there. It must be called
 // with c.mu held.
 func (c *Client) forget(l *lease) {
-	if at := l.place.under(l.id); c.held[at] == l {
-		delete(c.held, at)
+	if at := l.place.under(l.id); c.held.at(at) == l {
+		delete(c.held[at.use], at.name)
 	}
 }
 
@@ -356,7 +371,7 @@ func (c *Client) forget(l *lease) {
 func (c *Client) leaseOf(p place, id string) *lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l := c.held[p.under(id)]; l != nil && l.place == p && l.id == id {
+	if l := c.held.at(p.under(id)); l != nil && l.place == p && l.id == id {
 		return l
 	}
 	return nil

@@ -446,10 +446,6 @@ func (v *canvass) tell() {
 	c.tell(v.k.place(), v.owner)
 }
 
-// useRedlock is what a queue of those who wait for a Redlock is for. Nothing in
-// Redis has it.
-const useRedlock use = 255
-
 // place is where the goroutines of a process queue that wait for the lock. Only
 // the first one asks; they would split the votes among themselves.
 func (k *Redlock) place() place { return place{useRedlock, k.name} }

@@ -39,7 +39,7 @@ func (c *Client) relay(l *lease) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[l.place]
-	if c.closed || q == nil || c.held[l.place] != l {
+	if c.closed || q == nil || c.held.at(l.place) != l {
 		return false
 	}
 	w := q.head
@@ -62,7 +62,7 @@ func (c *Client) relay(l *lease) bool {
 	l.mu.Lock()
 	l.ended = ErrReleased
 	l.mu.Unlock()
-	c.held[l.place] = next
+	c.held.put(l.place, next)
 	w.given = next
 	c.dequeue(l.place, q, w)
 	w.signal()

@@ -346,7 +346,7 @@ func (c *Client) called(p place, message string) bool {
 // has reports whether the client holds p with a lease that has this id. It must
 // be called with c.mu held.
 func (c *Client) has(p place, id string) bool {
-	l := c.held[p.under(id)]
+	l := c.held.at(p.under(id))
 	return l != nil && l.id == id
 }
 

@@ -1,6 +1,9 @@
 package watchdog
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // Lease is one record in Redis that a watchdog keeps. The exported fields are
 // set before Add and not changed afterwards. A client may have very many
@@ -44,6 +47,16 @@ func (l *Lease) period() time.Duration {
 	default:
 		return min(period, l.Terms.Guard)
 	}
+}
+
+// pause is the time until the next renewal. Where that is one of a crowd, it is
+// anywhere in the period, once: from then on the lease keeps its time.
+func (l *Lease) pause(spread bool) time.Duration {
+	period := l.period()
+	if spread {
+		return period/10 + rand.N(period-period/10)
+	}
+	return period
 }
 
 // soon reports whether the lease is to be renewed so soon that it can go along

@@ -105,7 +105,7 @@ func (w *Watchdog) Add(l *Lease, start time.Time, trust time.Duration, renew boo
 	defer w.mu.Unlock()
 	began := w.at(start)
 	l.until, l.renew = began.add(trust), renew
-	l.next = began.mono + w.pause(l, len(w.events)) // which depends on renew
+	l.next = began.mono + l.pause(len(w.events) > crowd) // which depends on renew
 	if renew && l.next >= l.until.mono {
 		l.next = began.mono + trust/3 // Redis has it for a shorter time than renewals give it
 	}
@@ -314,19 +314,8 @@ const (
 	// before they are due: that would not save requests any more.
 	company = 1000
 	// crowd is the number of leases that should not be renewed all at once.
-	crowd = 5 * company
+	crowd = 2 * company
 )
-
-// pause is the time until the next renewal of l, one of n that are renewed at a
-// time, or may come to be. A crowd is spread over the period, once: from then on
-// every lease keeps its time.
-func (w *Watchdog) pause(l *Lease, n int) time.Duration {
-	period := l.period()
-	if n <= crowd {
-		return period
-	}
-	return period/10 + rand.N(period-period/10)
-}
 
 // enqueue hands l to its shard's worker, and returns how many leases wait for
 // that, with w.mu held.
@@ -407,6 +396,7 @@ func (w *Watchdog) settle(errands []*errand, answers []Answer, start instant) {
 	var lost []loss
 	w.mu.Lock()
 	now := w.now()
+	together := len(errands) > max(crowd, len(w.events)/10)
 	for i, e := range errands {
 		l := e.lease
 		e.busy = false
@@ -418,11 +408,8 @@ func (w *Watchdog) settle(errands []*errand, answers []Answer, start instant) {
 			if l.extend {
 				w.trust(l, start.add(l.Terms.Trust))
 			}
-			together := len(errands)
-			if e.failures > 0 {
-				together = len(w.events) // others may have failed as well
-			}
-			l.next, l.errand = start.mono+w.pause(l, together), nil
+			failed := e.failures > 0 && len(w.events) > crowd // others may have, as well
+			l.next, l.errand = start.mono+l.pause(together || failed), nil
 			w.fix(l)
 		case Failed:
 			e.failures++
