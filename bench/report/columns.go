@@ -53,8 +53,8 @@ func duration(ns float64) string { return span(time.Duration(ns)) }
 
 // index shows Jain's.
 func index(x float64) string {
-	if x > 0.9995 {
-		return "1.000"
+	if x > 0.99 {
+		return fixed(x, 4) // between almost fair and fair there is much
 	}
 	return fixed(x, 3)
 }
@@ -112,7 +112,7 @@ var columns = map[string][]column{
 		{title: "goroutines per waiter", of: routinesPer, show: trim},
 		{title: "client CPU, cores", of: clientCPU, show: trim},
 		{title: "server CPU", of: serverCPU, show: trim},
-		{title: "let in wrongly", of: acquired, show: trim},
+		{title: "let in", of: acquired, show: trim},
 	},
 	"W7": {
 		{title: "utilisation", of: utilisation, show: trim, spread: true},
@@ -163,7 +163,8 @@ var about = map[string]string{
 		"Libraries without renewal are left out. Bytes are of heap and stacks in the client, without the names of the locks.",
 	"W6": "What it costs to wait. Bytes are of heap and stacks, that of the goroutine that waits included; nobody can wait in Go for less " +
 		"than a goroutine, about 2.5 kB. Commands are those of waiters and holder together; rueidis sends " +
-		"a PING per second and connection, which is in them.",
+		"a PING per second and connection, which is in them. " +
+		"Let in are waiters that had the lock after all: where nobody renews it, its lease may end.",
 	"W7": "A lock that is always wanted, and held for 1 ms (a sleep, which takes as long as the system makes it). Utilisation is " +
 		"the part of the time in which somebody held it. The limit is that of W4.",
 	"fair": "The cost of a fair lock must not depend on how many wait for it.",

@@ -42,7 +42,7 @@ func Brief(s *Sample) string {
 		say("%d failures: %s", f.Failures, f.Failure)
 	}
 	if f.Hung+f.Lost+f.Acquired > 0 {
-		say("%d hung, %d lost, %d wrongly acquired", f.Hung, f.Lost, f.Acquired)
+		say("%d hung, %d lost, %d waiters let in", f.Hung, f.Lost, f.Acquired)
 	}
 	return strings.Join(parts, ", ")
 }

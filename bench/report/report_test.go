@@ -283,7 +283,7 @@ func TestEveryWorkloadHasColumnsAndAnExplanation(t *testing.T) {
 func TestNumbersAreShownWithWhatMatters(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{count(0), "0"}, {count(2), "2"}, {count(9324.4), "9324"}, {count(36125), "36.1 k"}, {count(1234567), "1.23 M"}, {count(0.0312), "0.031"},
-		{trim(1.999), "2.00"}, {trim(99.96), "100"}, {trim(12.34), "12.3"}, {index(0.99981), "1.000"}, {index(0.9991), "0.999"},
+		{trim(1.999), "2.00"}, {trim(99.96), "100"}, {trim(12.34), "12.3"}, {index(0.99981), "0.9998"}, {index(1), "1.0000"}, {index(0.8512), "0.851"},
 		{span(0), "0 ns"}, {span(999), "999 ns"}, {span(12345), "12.3 µs"}, {span(62 * time.Millisecond), "62 ms"}, {span(1500 * time.Millisecond), "1.50 s"},
 		{micros(3.5), "3.50 µs"}, {times(0.95), "0.95 ×"},
 	} {
