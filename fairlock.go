@@ -427,7 +427,7 @@ func (c *Client) calledOut(p place, message string) bool {
 			}
 		}
 	}
-	if given && c.has(p, id) {
+	if c.has(p, id) {
 		return false // it asked before it heard of that
 	}
 	c.spawn(func(context.Context) { c.decline(p, id) }) // it gave up; the next one shall know
