@@ -42,6 +42,8 @@ var lockCommands = []said{
 	{"%[1]stryLock %[2]s 1000 60000", "true", "HVALS %[2]s", "[1]", ""},
 	{"%[1]sdelete %[2]s", "true", "EXISTS %[2]s", "0", ""},
 	{"%[1]scontend %[2]s counter:%[2]s 5", "", "GET counter:%[2]s", "5", ""},
+	{"%[1]srace %[2]s counter:%[2]s 3 9", "", "GET counter:%[2]s", "8", ""},
+	{"%[1]srace %[2]s counter:%[2]s 0 9", "", "GET counter:%[2]s", "9", ""},
 }
 
 // lockKindsSince are the prefixes of the kinds of lock that lockCommands are

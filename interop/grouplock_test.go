@@ -146,7 +146,7 @@ func (f forceless) ForceUnlock(ctx context.Context) (*mortise.Holder, error) {
 func (w *world) awaitListeners(t testing.TB, name string, n int64) {
 	t.Helper()
 	kind := w.kind
-	w.kind = lockKind{channels: lockChannel}
+	w.kind = lockKind{channels: lockChannels}
 	defer func() { w.kind = kind }()
 	w.awaitWaiters(t, name, n)
 }

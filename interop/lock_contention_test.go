@@ -108,16 +108,22 @@ func contend(ctx context.Context, lock waiter, addr, counter string, n int, tall
 }
 
 func addOne(conn *redistest.Conn, counter string) (int, error) {
-	reply, err := conn.Do("GET", counter)
+	value, err := read(conn, counter)
 	if err != nil {
 		return 0, err
 	}
-	value := 0
-	if reply != nil {
-		if value, err = strconv.Atoi(reply.(string)); err != nil {
-			return 0, err
-		}
-	}
 	_, err = conn.Do("SET", counter, strconv.Itoa(value+1))
 	return value, err
+}
+
+// read returns the value of a counter, which is 0 if there is none.
+func read(conn *redistest.Conn, counter string) (int, error) {
+	switch reply, err := conn.Do("GET", counter); {
+	case err != nil:
+		return 0, err
+	case reply == nil:
+		return 0, nil
+	default:
+		return strconv.Atoi(reply.(string))
+	}
 }

@@ -4,6 +4,7 @@ package interop
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -58,11 +59,25 @@ type lockKind struct {
 // verb returns the agent's command for a verb of the kind.
 func (k lockKind) verb(verb string) string { return (&thread{kind: k.java}).verb(verb) }
 
-func lockChannel(_ testing.TB, _ *world, name string) []string { return []string{channelOf(name)} }
+// lockChannels: all listen to one channel, but for the mortise clients that wait
+// for a lock of mortise's. Of those each has a turn, and a channel of its own.
+func lockChannels(t testing.TB, w *world, name string) []string {
+	t.Helper()
+	channels := []string{channelOf(name)}
+	holders := w.serverOf(t, name).Must(t, "HKEYS", name).([]any)
+	if len(holders) != 1 || !mortiseOwner.MatchString(holders[0].(string)) {
+		return channels
+	}
+	return append(channels, w.turns(t, name)...)
+}
+
+// mortiseOwner matches a holder or waiter that is mortise's: the UUID has version
+// 8. Redisson's has 4.
+var mortiseOwner = regexp.MustCompile(`^.{14}8.{21}:`)
 
 var lockKinds = map[string]lockKind{
 	"Lock": {
-		object: "Lock", channels: lockChannel,
+		object: "Lock", channels: lockChannels,
 		open: func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.Lock(name).With(o) },
 	},
 	"FairLock": {
@@ -70,7 +85,7 @@ var lockKinds = map[string]lockKind{
 		open: func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.FairLock(name).With(o) },
 	},
 	"FencedLock": {
-		object: "FencedLock", java: "fenced", since: "3.19.0", channels: lockChannel,
+		object: "FencedLock", java: "fenced", since: "3.19.0", channels: lockChannels,
 		open: func(c *mortise.Client, name string, o mortise.LockOptions) taker { return c.FencedLock(name).With(o) },
 	},
 }

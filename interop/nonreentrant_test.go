@@ -13,7 +13,7 @@ import (
 // above 1: nobody can take one twice.
 var nonReentrantKinds = []lockKind{
 	{
-		object: "Lock, NonReentrant", java: "nonreentrant", since: "4.4.0", channels: lockChannel,
+		object: "Lock, NonReentrant", java: "nonreentrant", since: "4.4.0", channels: lockChannels,
 		open: func(c *mortise.Client, name string, o mortise.LockOptions) taker {
 			o.NonReentrant = true
 			return c.Lock(name).With(o)

@@ -37,14 +37,48 @@ final class Contention {
             }
             try {
                 longestWait = Math.max(longestWait, System.nanoTime() - asked);
-                String value = counter.read();
-                long count = value == null || value.isBlank() ? 0 : Long.parseLong(value.strip());
-                counter.write(Long.toString(count + 1));
+                counter.write(Long.toString(parse(counter.read()) + 1));
             } finally {
                 lock.unlock();
             }
         }
         return Map.of("iterations", iterations, "longestWaitMs", Nanos.toMillis(longestWait));
+    }
+
+    /**
+     * {@code race LOCK TARGET TIMES TOTAL}: as contend, until the thread has had the lock TIMES times, 0 for as often as
+     * it can, or it finds that the counter has come to TOTAL. The answer says how often it had the lock, and what was the
+     * most that others added while it waited.
+     */
+    static Object race(RLock lock, Call call) throws IOException {
+        Counter counter = counter(call, call.text(0));
+        long limit = call.number(1) == 0 ? Long.MAX_VALUE : call.number(1);
+        long total = call.number(2);
+        long times = 0;
+        long passed = 0;
+        long longestWait = 0;
+        while (times < limit) {
+            long before = parse(counter.read());
+            long asked = System.nanoTime();
+            lock.lock();
+            try {
+                long count = parse(counter.read());
+                if (count >= total) {
+                    break;
+                }
+                longestWait = Math.max(longestWait, System.nanoTime() - asked);
+                passed = Math.max(passed, count - before);
+                counter.write(Long.toString(count + 1));
+                times++;
+            } finally {
+                lock.unlock();
+            }
+        }
+        return Map.of("times", times, "passed", passed, "longestWaitMs", Nanos.toMillis(longestWait));
+    }
+
+    private static long parse(String value) {
+        return value == null || value.isBlank() ? 0 : Long.parseLong(value.strip());
     }
 
     private static Counter counter(Call call, String target) {

@@ -40,6 +40,7 @@ final class Locks {
         verbs.put("state", Locks::state);
         verbs.put("delete", (lock, call) -> ((RObject) lock).delete());
         verbs.put("contend", Contention::run);
+        verbs.put("race", Contention::race);
         return verbs;
     }
 
