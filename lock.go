@@ -10,8 +10,10 @@ import (
 
 // Lock is a mutual exclusion lock across processes, the counterpart of
 // Redisson's RLock: both can hold, and wait for, the same one. It is held by
-// an owner, who may take it again; it is not fair between processes, but
-// goroutines of one client get it in the order in which they asked.
+// an owner, who may take it again. Goroutines of one client get it in the order
+// in which they asked, and mortise's clients take turns; only a [FairLock] keeps
+// the order over all. A release hands it to another goroutine of the client that
+// waits, without asking Redis, or has Redis give it to the next client.
 //
 // A Lock holds no resources. Its methods are safe for concurrent use.
 //

@@ -123,13 +123,13 @@ func (r *request) receive(ctx context.Context, l *lease) (hold *Hold, err error)
 // Nobody waits for that.
 func (c *Client) giveBack(l *lease) {
 	give := func(ctx context.Context) {
-		switch why := l.state(); {
-		case why == nil:
+		switch why := l.state(); why {
+		case nil:
 			if l.take(ctx) == nil {
 				_ = l.release()
 				l.pass()
 			}
-		case why == ErrClosed: // there is no work that may go on
+		case ErrClosed: // there is no work that may go on
 			_, _ = l.kind.release(c.lingerer, l.id)
 		default:
 			l.bury(why)

