@@ -266,7 +266,7 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 		case !look && !at.after.IsZero() && time.Now().Before(at.after):
 			asked = false
 			timer.Reset(time.Until(at.after))
-		case look || !at.local:
+		case look && !at.asking || !at.local:
 			if err := r.stand(); err != nil {
 				return nil, err
 			}

@@ -184,6 +184,7 @@ func (c *Client) enqueue(p place, w *waiter, front bool) {
 		c.queues[p] = q
 	}
 	if front {
+		q.turn.over() // it is that of the one who was first; if it comes, it is declined
 		q.insert(w, nil)
 	} else {
 		q.insert(w, q.tail)
@@ -236,6 +237,7 @@ type standing struct {
 	handed bool      // it was handed a lease, and is not in the queue any more
 	head   bool      // it may ask Redis
 	local  bool      // but there is no sense in that: somebody in this process holds the lock or is about to
+	asking bool      // the latter: it goes first if it is refused
 	given  bool      // Redis has given the lock to the client
 	after  time.Time // until then others have the first chance to take it
 }
@@ -248,6 +250,7 @@ func (c *Client) turnOf(p place, w *waiter) (s standing) {
 	}
 	q := c.queues[p]
 	s.local = c.taken(p)
+	_, s.asking = c.asking[p]
 	if s.head = q != nil && q.head == w; s.head {
 		s.given, s.after = q.turn.given, q.turn.after
 	}

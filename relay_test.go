@@ -169,7 +169,7 @@ func TestLeaseWithoutMuchTrustIsNotHandedOn(t *testing.T) {
 		time.Sleep(8 * time.Second) // of 8.9
 		mustUnlock(t, first)
 		all.Wait()
-		if left := time.Until(until); left < 2*time.Second {
+		if left := time.Until(until); left < time.Second { // what was left has 0.9s; what Redis gives has a third of 3s at least
 			t.Errorf("the next hold is trusted for %v, want it to have the lock from Redis", left)
 		}
 	})

@@ -191,18 +191,27 @@ func (r *request) come(ctx context.Context) (*Hold, error) {
 	if t.unsure {
 		seen = time.Time{}
 	}
-	r.row = t.row
-	t.over()
-	c.mu.Unlock()
+	row := t.row
 	switch k.kind.(type) {
 	case *Lock, *FencedLock:
+		t.given = false // what is heard of id meanwhile is not declined
+		c.mu.Unlock()
 	default: // it asks for more than this lock, or in another way
-		c.decline(k.place, id)
+		t.over()
+		c.mu.Unlock()
+		c.spawn(func(context.Context) { c.decline(k.place, id) })
 		return nil, nil
 	}
 	r.become(id)
-	r.entry = ""
-	return r.given(ctx, seen)
+	r.stood, r.entry, r.row = true, "", row
+	hold, err := r.given(ctx, seen)
+	if err == nil {
+		r.answered(hold == nil)
+	}
+	if hold == nil {
+		r.row = 0
+	}
+	return hold, err
 }
 
 // given makes a hold of the lock that Redis has given to r, which did not have it
