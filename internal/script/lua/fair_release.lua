@@ -20,13 +20,13 @@ local function give()
   if told[2] or not till or till <= now then return false end
   if redis.pcall('hset', lock, first, 1) ~= 1 then return false end
   if redis.pcall('pexpire', lock, GIVEN) ~= 1 or type(redis.pcall('lpop', queue)) == 'table' then
-    redis.call('del', lock)
+    redis.call('hdel', lock, first)
     return false
   end
   local heard = redis.pcall(ARGV[6], ARGV[5] .. client(first), first .. ' 1')
   if type(heard) == 'table' or heard == 0 then
     redis.call('lpush', queue, first)
-    redis.call('del', lock)
+    redis.call('hdel', lock, first)
     return false
   end
   redis.call('srem', ours, first)

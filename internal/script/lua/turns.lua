@@ -59,7 +59,7 @@ local function pass(lock, turns, channel, mine, command, row, way)
         heard = redis.pcall(command, to, id .. ' ' .. row + 1)
         if type(heard) == 'number' and heard > 0 then return false end
       end
-      redis.call('del', lock)
+      redis.call('hdel', lock, id) -- who releases may do that
     end
     if heard ~= 0 then return true end
   end

@@ -1,0 +1,372 @@
+package script_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// Three mortise clients, each of which waits with one id.
+const (
+	ann = "a1000000-0000-8000-8000-000000000001"
+	bob = "b2000000-0000-8000-8000-000000000002"
+	eve = "e3000000-0000-8000-8000-000000000003"
+
+	anns, bobs, eves = ann + ":1", bob + ":1", eve + ":1"
+)
+
+// queueUp puts entries into the turns of the lock job, in this order.
+func (w *world) queueUp(t *testing.T, entries ...string) {
+	t.Helper()
+	w.must(t, "DEL", keyspace.Turns(job))
+	for i, entry := range entries {
+		w.must(t, "ZADD", keyspace.Turns(job), fmt.Sprint(1000+i), entry)
+	}
+}
+
+func (w *world) wantTurns(t *testing.T, want ...string) {
+	t.Helper()
+	got := []string{}
+	v := w.must(t, "ZRANGE", keyspace.Turns(job), "0", "-1")
+	for i := range v.Len() {
+		got = append(got, v.At(i).Str())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the turns are %q, want %q", got, want)
+	}
+}
+
+// A refused acquirer that takes turns has one, keeps its place, and is told so.
+func TestAcquireTakesATurn(t *testing.T) {
+	type answer struct {
+		ok  bool
+		at  script.Standing
+		err error
+	}
+	plain := func(d driver.Driver, id string, e script.Entry) (a answer) {
+		a.ok, _, a.at, a.err = script.LockAcquire(t.Context(), d, job, id, lease, e)
+		return a
+	}
+	fenced := func(d driver.Driver, id string, e script.Entry) (a answer) {
+		token, _, at, err := script.FencedAcquire(t.Context(), d, job, id, lease, e)
+		return answer{token > 0, at, err}
+	}
+	server := redistest.Single(t)
+	for name, acquire := range map[string]func(driver.Driver, string, script.Entry) answer{"lock": plain, "fenced": fenced} {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				want := func(got answer, before int, fresh bool) {
+					t.Helper()
+					if got != (answer{at: script.Standing{Before: before, New: fresh}}) {
+						t.Errorf("the answer is %+v, want to be refused with %d before, new: %v", got, before, fresh)
+					}
+				}
+				w.hold(t, job, lease, java, "1")
+				want(acquire(w, anns, ""), 0, false)
+				w.wantTurns(t)
+				want(acquire(w, anns, script.ToGive(anns)), 0, true)
+				w.pass(t)
+				if got := acquire(deaf{w}, bobs, script.ToTell(bobs)); driver.ClassOf(got.err) != driver.Unknown {
+					t.Errorf("with a lost reply: %v, want class unknown", got.err)
+				}
+				w.pass(t)
+				want(acquire(w, bobs, script.ToTell(bobs)), 1, false)
+				want(acquire(w, anns, script.ToGive(anns)), 0, false)
+				w.wantTurns(t, anns, "?"+bobs)
+				w.wantTTL(t, keyspace.Turns(job), 10*time.Second)
+
+				w.must(t, "DEL", job)
+				if got := acquire(w, bobs, script.ToTell(bobs)); !got.ok || got.err != nil {
+					t.Errorf("of a free lock the answer is %+v, want it", got)
+				}
+				w.wantTurns(t, anns)
+				want(acquire(w, eves, script.ToGive(eves)), 1, true)
+
+				w.must(t, "SET", keyspace.Turns(job), "no turns")
+				if got := acquire(w, eves, script.ToGive(eves)); got.ok || driver.ClassOf(got.err) != driver.WrongType {
+					t.Errorf("with a text for turns the answer is %+v, want an error of class wrong type", got)
+				}
+				w.wantDump(t, job, "hash "+bobs+"=1")
+				w.must(t, "DEL", job)
+				if got := acquire(w, eves, script.ToGive(eves)); !got.ok || got.err != nil {
+					t.Errorf("of a free lock with a text for turns the answer is %+v, want it", got)
+				}
+			})
+		})
+	}
+}
+
+// pass lets the server's clock move on.
+func (w *world) pass(t *testing.T) {
+	t.Helper()
+	if !w.real {
+		time.Sleep(time.Millisecond)
+		return
+	}
+	before := w.must(t, "TIME").String()
+	for w.must(t, "TIME").String() == before { //nolint:revive // each look takes time
+	}
+}
+
+// givers are the scripts that free the lock of me and let the next one have it.
+var givers = map[string]func(ctx context.Context, d driver.Driver, p script.Publish, row script.Turns) (bool, error){
+	"lock": func(ctx context.Context, d driver.Driver, p script.Publish, row script.Turns) (bool, error) {
+		return script.LockRelease(ctx, d, job, me, channel, p, row)
+	},
+	"multi": func(ctx context.Context, d driver.Driver, p script.Publish, row script.Turns) (bool, error) {
+		released, err := script.MultiRelease(ctx, d, []script.Release{{Key: job, Owner: me, Channel: channel}}, p, row)
+		return len(released) == 1 && released[0], err
+	},
+}
+
+// Who has the lock after a release, and who hears of it.
+func TestReleaseLetsTheNextHaveIt(t *testing.T) {
+	free, given := "nothing", func(id string) string { return "hash " + id + "=1" }
+	tests := []struct {
+		name    string
+		turns   []string
+		listen  []string // the clients that listen
+		others  bool     // somebody listens to Redisson's channel from the beginning
+		row     int
+		after   string
+		left    []string // the turns
+		heard   map[string][]string
+		nothing bool // on Redisson's channel
+	}{
+		{name: "nobody", after: free},
+		{name: "given", turns: []string{anns, bobs}, listen: []string{ann, bob}, after: given(anns), left: []string{bobs},
+			heard: map[string][]string{ann: {anns + " 1"}}, nothing: true},
+		{name: "given in a row", turns: []string{anns}, listen: []string{ann}, row: 2, after: given(anns),
+			heard: map[string][]string{ann: {anns + " 3"}}, nothing: true},
+		{name: "told", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, after: free, left: []string{bobs},
+			heard: map[string][]string{ann: {"?"}}},
+		{name: "passed over", turns: []string{anns, "?" + anns, bobs, eves}, listen: []string{bob, eve}, after: given(bobs), left: []string{eves},
+			heard: map[string][]string{bob: {bobs + " 1"}}, nothing: true},
+		{name: "all gone", turns: []string{anns, "?" + bobs, eves}, after: free},
+		{name: "fourth in a row, nobody else", turns: []string{anns}, listen: []string{ann}, row: 4, after: given(anns),
+			heard: map[string][]string{ann: {anns + " 5"}}, nothing: true},
+		{name: "fourth in a row, others", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, others: true, row: 4, after: free,
+			left: []string{"?" + anns, bobs}, heard: map[string][]string{ann: {"~"}}},
+		{name: "fourth in a row, only others", others: true, row: 4, after: free},
+		{name: "third in a row, others", turns: []string{anns}, listen: []string{ann}, others: true, row: 3, after: given(anns),
+			heard: map[string][]string{ann: {anns + " 4"}}, nothing: true},
+	}
+	server := redistest.Single(t)
+	for name, release := range givers {
+		for _, command := range []string{"publish", "spublish"} {
+			for _, test := range tests {
+				if name == "multi" && test.row > 0 {
+					continue // what is held together is not given in a row
+				}
+				t.Run(name+"/"+command+"/"+test.name, func(t *testing.T) {
+					check := func(t *testing.T, w *world) {
+						sharded, way := command == "spublish", script.Classic
+						if sharded {
+							way = script.Sharded
+						}
+						var all *ear
+						if test.others {
+							all = w.listen(t, channel, sharded)
+						}
+						ears := map[string]*ear{}
+						for _, client := range test.listen {
+							ears[client] = w.listen(t, keyspace.TurnChannel(job, client), sharded)
+						}
+						for _, lost := range []bool{false, true} {
+							w.must(t, "DEL", job)
+							w.hold(t, job, lease, me, "3")
+							w.queueUp(t, test.turns...)
+							turns := script.Turns{Command: command, Row: test.row}
+							if lost {
+								if _, err := release(t.Context(), deaf{w}, way, turns); driver.ClassOf(err) != driver.Unknown {
+									t.Errorf("with a lost reply: %v, want class unknown", err)
+								}
+							} else if ok, err := release(t.Context(), w, way, turns); !ok || err != nil {
+								t.Errorf("release: %v, %v, want true", ok, err)
+							}
+							// Once more, it changes nothing.
+							if ok, err := release(t.Context(), w, way, turns); ok || err != nil {
+								t.Errorf("a second release: %v, %v, want false", ok, err)
+							}
+							w.wantDump(t, job, test.after)
+							if ttl := absent; test.after != free {
+								w.wantTTL(t, job, script.GivenLease)
+							} else {
+								w.wantTTL(t, job, ttl)
+							}
+							w.wantTurns(t, test.left...)
+							for client, ear := range ears {
+								ear.want(t, test.heard[client]...)
+							}
+							if all != nil && test.nothing {
+								all.want(t)
+							} else if all != nil {
+								all.want(t, "0")
+							}
+						}
+					}
+					if command == "spublish" { // the embedded Redis has no sharded messages
+						check(t, realWorld(t, server))
+						return
+					}
+					everywhere(t, server, check)
+				})
+			}
+		}
+	}
+}
+
+// A release is told to nobody in particular where nobody takes turns, whatever
+// stands there.
+func TestReleaseWithoutTurns(t *testing.T) {
+	server := redistest.Single(t)
+	for name, release := range givers {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				all, ear := w.listen(t, channel, false), w.listen(t, keyspace.TurnChannel(job, ann), false)
+				w.hold(t, job, lease, me, "1")
+				w.queueUp(t, anns)
+				if ok, err := release(t.Context(), w, script.Classic, script.Turns{}); !ok || err != nil {
+					t.Errorf("release: %v, %v, want true", ok, err)
+				}
+				w.wantDump(t, job, "nothing")
+				w.wantTurns(t, anns)
+				ear.want(t)
+				all.want(t, "0")
+			})
+		})
+	}
+}
+
+// Who gives up leaves the turns, with either entry; who had them given gives
+// the lock to the next.
+func TestReleaseByOneWhoWaits(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		leave := func(id string, want bool) {
+			t.Helper()
+			turns := script.Turns{Command: "publish"}
+			if ok, err := script.LockRelease(t.Context(), w, job, id, channel, script.Classic, turns); ok != want || err != nil {
+				t.Errorf("release of %s: %v, %v, want %v", id, ok, err, want)
+			}
+		}
+		ear := w.listen(t, keyspace.TurnChannel(job, eve), false)
+		w.hold(t, job, lease, java, "1")
+		w.queueUp(t, anns, "?"+bobs, "?"+anns, eves)
+		leave(anns, false)
+		w.wantTurns(t, "?"+bobs, eves)
+		leave(bobs, false)
+		w.wantTurns(t, eves)
+		w.wantDump(t, job, "hash "+java+"=1")
+		ear.want(t)
+		w.must(t, "DEL", job)
+		w.hold(t, job, script.GivenLease, anns, "1")
+		leave(anns, true)
+		w.wantDump(t, job, "hash "+eves+"=1")
+		ear.want(t, eves+" 1")
+		w.must(t, "SET", keyspace.Turns(job), "no turns")
+		leave(anns, false)
+		leave(eves, true)
+		w.wantDump(t, job, "nothing")
+		ear.want(t)
+	})
+}
+
+// Whatever Redis refuses of a turn, the lock is released, and nobody has it who
+// does not know.
+func TestReleaseWhereTurnsAreRefused(t *testing.T) {
+	server := redistest.Single(t)
+	everything := []string{"+@all", "~*", "&*"}
+	for name, test := range map[string]struct {
+		rules  []string
+		turns  string
+		row    int
+		after  string
+		others []string // heard on Redisson's channel
+		ear    []string // on the channel of ann
+	}{
+		"no ZPOPMIN":                       {rules: []string{"-zpopmin"}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no HSET":                          {rules: []string{"-hset"}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no PEXPIRE":                       {rules: []string{"-pexpire"}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no PEXPIRE and no DEL":            {rules: []string{"-pexpire", "-del"}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no channel of the client's":       {rules: []string{"resetchannels", "&" + channel}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no channel and no DEL":            {rules: []string{"resetchannels", "&" + channel, "-del"}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no channel to tell":               {rules: []string{"resetchannels", "&" + channel}, turns: "?" + anns, after: "nothing", others: []string{"0"}},
+		"nobody listens, and no DEL":       {rules: []string{"-del"}, turns: bobs, after: "nothing", others: []string{"0"}},
+		"no PUBSUB, fourth in a row":       {rules: []string{"-pubsub"}, turns: anns, row: 4, after: "nothing", others: []string{"0"}, ear: []string{"~"}},
+		"no ZRANGE, fourth in a row":       {rules: []string{"-zrange"}, turns: anns, row: 4, after: "nothing", others: []string{"0"}},
+		"no channel, fourth in a row":      {rules: []string{"resetchannels", "&" + channel}, turns: anns, row: 4, after: "nothing", others: []string{"0"}},
+		"no right to Redisson's channel":   {rules: []string{"resetchannels", "&" + keyspace.TurnChannel(job, "") + "*"}, turns: anns, after: "hash " + anns + "=1", ear: []string{anns + " 1"}},
+		"no DEL, and somebody who listens": {rules: []string{"-del"}, turns: anns, after: "hash " + anns + "=1", ear: []string{anns + " 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := realWorld(t, server)
+			all, ear := w.listen(t, channel, false), w.listen(t, keyspace.TurnChannel(job, ann), false)
+			w.hold(t, job, lease, me, "1")
+			w.queueUp(t, test.turns)
+			d := w.login(t, append(slices.Clone(everything), test.rules...)...)
+			ok, err := script.LockRelease(t.Context(), d, job, me, channel, script.Classic, script.Turns{Command: "publish", Row: test.row})
+			if !ok || err != nil {
+				t.Errorf("release: %v, %v, want true", ok, err)
+			}
+			w.wantDump(t, job, test.after)
+			ear.want(t, test.ear...)
+			all.want(t, test.others...)
+		})
+	}
+}
+
+// Several locks at once: of one of them the client has a turn.
+func TestMultiAcquireTakesATurn(t *testing.T) {
+	const second = "{" + job + "}2"
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		ask := func(first, at int, ok bool) {
+			t.Helper()
+			got, in, _, err := script.MultiAcquire(t.Context(), w, []string{second, job}, anns, lease, first, script.ToTell(anns))
+			if err != nil || got != ok || in != at {
+				t.Errorf("acquire: %v, %d, %v, want %v, %d", got, in, err, ok, at)
+			}
+		}
+		w.hold(t, job, lease, java, "1")
+		ask(0, 1, false) // another one than it waits for is in the way
+		w.wantTurns(t)
+		ask(1, 1, false)
+		w.wantTurns(t, "?"+anns)
+		w.wantTTL(t, keyspace.Turns(job), 10*time.Second)
+		w.must(t, "DEL", job)
+		ask(1, 0, true)
+		w.wantTurns(t)
+		w.wantDump(t, job, "hash "+anns+"=1")
+		w.wantDump(t, second, "hash "+anns+"=1")
+	})
+}
+
+// Each of several locks goes to its own next one.
+func TestMultiReleaseLetsTheNextHaveEach(t *testing.T) {
+	const second = "{" + job + "}2"
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		ear, other := w.listen(t, keyspace.TurnChannel(job, ann), false), w.listen(t, keyspace.TurnChannel(second, bob), false)
+		w.hold(t, job, lease, me, "1")
+		w.hold(t, second, lease, me, "1")
+		w.queueUp(t, anns)
+		w.must(t, "ZADD", keyspace.Turns(second), "1", bobs)
+		locks := []script.Release{{Key: job, Owner: me, Channel: channel}, {Key: second, Owner: me, Channel: keyspace.LockChannel(second)}}
+		released, err := script.MultiRelease(t.Context(), w, locks, script.Classic, script.Turns{Command: "publish"})
+		if err != nil || !slices.Equal(released, []bool{true, true}) {
+			t.Errorf("release: %v, %v, want both", released, err)
+		}
+		w.wantDump(t, job, "hash "+anns+"=1")
+		w.wantDump(t, second, "hash "+bobs+"=1")
+		ear.want(t, anns+" 1")
+		other.want(t, bobs+" 1")
+	})
+}
