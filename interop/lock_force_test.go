@@ -8,8 +8,9 @@ import (
 )
 
 // forcedLease is the lease of Go holders whose lock is freed by force. They
-// notice at their next renewal, a third of it later; a waiter that was not
-// woken would sleep for at least two thirds, which is not prompt.
+// notice at their next renewal, a third of it later; a Java waiter that was not
+// woken would sleep for at least two thirds, which is not prompt. A Go waiter
+// looks each second: if Java forces Go, nothing else tells it.
 const forcedLease = 3 * prompt
 
 func goForcesGo(t *testing.T, w *world) {
