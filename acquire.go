@@ -29,45 +29,54 @@ type request struct {
 
 // run returns a hold as soon as there is one to have.
 func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
-	if hold, err := r.reenter(ctx); hold != nil || err != nil {
-		return hold, err
-	}
-	if !wait {
-		if hold, err := r.attempt(ctx); hold != nil || err != nil {
-			return hold, err
-		}
-		// A sibling that acts for the same owner may have been faster.
+	if !r.alone {
 		if hold, err := r.reenter(ctx); hold != nil || err != nil {
 			return hold, err
 		}
-		return nil, r.held
 	}
-	if q, ok := r.lock.kind.(queuer); ok {
+	if q, ok := r.lock.kind.(queuer); ok && wait {
 		return q.wait(ctx, r)
+	}
+	hold, w, err := r.ask(ctx, wait)
+	if w != nil {
+		return r.wait(ctx, w)
+	}
+	return hold, err
+}
+
+// ask takes the lock if it is free. Otherwise it puts the request into the queue,
+// if it is to wait.
+func (r *request) ask(ctx context.Context, wait bool) (hold *Hold, w *waiter, err error) {
+	if !wait {
+		if hold, err = r.attempt(ctx); hold != nil || err != nil {
+			return hold, nil, err
+		}
+		// A sibling that acts for the same owner may have been faster.
+		if hold, err = r.reenter(ctx); hold != nil || err != nil {
+			return hold, nil, err
+		}
+		return nil, nil, r.held
 	}
 	c, p := r.lock.client, r.lock.place
 	if c.listens(p) { // it is busy, and a turn costs no more than an attempt
-		return r.wait(ctx, c.join(p, r.owner, r, false))
+		return nil, c.join(p, r.owner, r, false), nil
 	}
 	if _, past, err := r.beside(); err != nil {
-		return nil, err
+		return nil, nil, err
 	} else if past {
 		if hold, err := r.attempt(ctx); hold != nil || err != nil {
-			return hold, err
+			return hold, nil, err
 		}
 	}
 	if !c.claim(p) {
-		return r.wait(ctx, c.join(p, r.owner, r, false))
+		return nil, c.join(p, r.owner, r, false), nil
 	}
-	hold, err := r.attempt(ctx)
-	if hold != nil || err != nil {
-		c.unclaim(p)
-		return hold, err
+	defer c.unclaim(p)
+	if hold, err = r.attempt(ctx); hold == nil && err == nil {
+		// Where several may ask at once, none is first: whoever listens stays so.
+		w = c.join(p, r.owner, r, !p.shared())
 	}
-	// Where several may ask at once, none is first: whoever listens stays so.
-	w := c.join(p, r.owner, r, !p.shared())
-	c.unclaim(p)
-	return r.wait(ctx, w)
+	return hold, w, err
 }
 
 // reenter adds to a lease that the owner has already. Without one it returns
@@ -176,45 +185,52 @@ func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (
 // message can be lost; this is what that costs.
 const poll = time.Second
 
-// wait stands in the queue as w until there is a hold to have. What makes the
-// wait long is as small as can be: many may wait at once.
+// wait stands in the queue as w until there is a hold to have. What it has on its
+// stack while it waits is as little as can be: many may wait at once.
 func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
-	k := r.lock
-	c := k.client
 	defer r.leave(w)
-	asked := r.held != nil // a moment ago, before queueing
-	for {
-		if !r.alone {
-			if hold, err := r.reenter(ctx); hold != nil || err != nil {
-				return hold, err
-			}
-		}
-		_, past, err := r.beside()
-		if err != nil {
-			return nil, err
-		}
-		at := c.turnOf(k.place, w)
-		var hold *Hold
-		switch {
-		case at.handed:
-			if hold, err = r.receive(ctx, c.given(w)); hold == nil && err == nil {
-				c.rejoin(k.place, w)
-			}
-		case at.head:
-			hold, err = r.lead(ctx, w, asked)
-		case (past || c.asks(w)) && c.setBusy(w, true):
-			if hold, err = r.attempt(ctx); hold == nil && err == nil {
-				c.setBusy(w, false)
-				err = r.park(ctx, w)
-			}
-		default:
+	defer context.AfterFunc(ctx, w.signal)()
+	for asked := r.held != nil; ; asked = false { // a moment ago, before queueing
+		hold, rest, err := r.look(ctx, w, asked)
+		if rest {
 			err = r.park(ctx, w)
 		}
 		if hold != nil || err != nil {
 			return hold, err
 		}
-		asked = false
 	}
+}
+
+// look does what w can do where it stands. It reports true if that is to rest.
+func (r *request) look(ctx context.Context, w *waiter, asked bool) (hold *Hold, rest bool, err error) {
+	k := r.lock
+	c := k.client
+	if !r.alone {
+		if hold, err = r.reenter(ctx); hold != nil || err != nil {
+			return hold, false, err
+		}
+	}
+	_, past, err := r.beside()
+	if err != nil {
+		return nil, false, err
+	}
+	at := c.turnOf(k.place, w)
+	switch {
+	case at.handed:
+		if hold, err = r.receive(ctx, c.given(w)); hold == nil && err == nil {
+			c.rejoin(k.place, w)
+		}
+		return hold, false, err
+	case at.head:
+		hold, err = r.lead(ctx, w, asked)
+		return hold, false, err
+	case (past || c.asks(w)) && c.setBusy(w, true):
+		if hold, err = r.attempt(ctx); hold != nil || err != nil {
+			return hold, false, err
+		}
+		c.setBusy(w, false)
+	}
+	return nil, true, nil
 }
 
 // leave takes w out of the queue, and gives back what it was handed in vain.
@@ -227,13 +243,23 @@ func (r *request) leave(w *waiter) {
 
 // park waits until w has reason to look where it stands.
 func (r *request) park(ctx context.Context, w *waiter) error {
-	select {
-	case <-w.wake:
-		return nil
-	case <-ctx.Done():
-	case <-r.lock.client.done:
+	if !r.over(ctx) {
+		<-w.wake
 	}
-	return r.ended(ctx)
+	if r.over(ctx) {
+		return r.ended(ctx)
+	}
+	return nil
+}
+
+// over reports whether the wait is.
+func (r *request) over(ctx context.Context) bool {
+	select {
+	case <-r.lock.client.done:
+		return true
+	default:
+		return ctx.Err() != nil
+	}
 }
 
 // lead asks Redis as the head of the queue, at once unless it asked just now, and

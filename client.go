@@ -93,12 +93,21 @@ func (c *Client) Close() error {
 		c.sweeper.Stop()
 	}
 	var held []*lease
+	var waiting []*waiter
 	for _, leases := range c.held {
 		held = slices.AppendSeq(held, maps.Values(leases))
+	}
+	for _, q := range c.queues {
+		for w := q.head; w != nil; w = w.next {
+			waiting = append(waiting, w)
+		}
 	}
 	c.mu.Unlock()
 
 	close(c.done)
+	for _, w := range waiting {
+		w.signal()
+	}
 	for _, l := range held {
 		l.end(ErrClosed)
 	}

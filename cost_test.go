@@ -5,6 +5,7 @@ package mortise_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -207,5 +208,40 @@ func TestRealRenewalsWhileCPUsAreBusy(t *testing.T) {
 			}
 		}
 		return nil
+	})
+}
+
+// Who waits without being the first of the process costs a goroutine with the
+// smallest stack there is, and little else.
+func TestBytesOfAWaiter(t *testing.T) {
+	const waiters = 2000
+	synctest.Test(t, func(t *testing.T) {
+		c := mortise.New(newParrot(t), nil)
+		defer c.Close()
+		k := c.Lock("job")
+		hold, _ := mustLock(t, k, t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		heap, stacks := used()
+		for range waiters {
+			all.Go(func() {
+				if _, _, err := k.Lock(ctx); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // one after the other: to contend for a mutex takes stack
+		}
+		heapAfter, stacksAfter := used()
+		heap, stacks = (heapAfter-heap)/waiters, (stacksAfter-stacks)/waiters
+		most := 3800
+		if raceDetector {
+			most += 2048 // it needs the next larger stack
+		}
+		if heap+stacks > most {
+			t.Errorf("a waiter takes %d bytes, and %d of stack, want %d at most", heap, stacks, most)
+		}
+		cancel()
+		all.Wait()
+		mustUnlock(t, hold)
 	})
 }

@@ -195,6 +195,17 @@ func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
 		return nil, err
 	}
 	defer c.running.Done()
+	r, err := k.request(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hold, err := r.run(ctx, wait)
+	r.tidy(wait)
+	return hold, err
+}
+
+// request checks the arguments.
+func (k *locker) request(ctx context.Context) (*request, error) {
 	if err := k.sound(); err != nil {
 		return nil, err
 	}
@@ -208,14 +219,18 @@ func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
 	if _, unowned := k.kind.(drawer); unowned || r.owner == nil {
 		r.owner, r.alone = new(owner), true
 	}
-	hold, err := r.run(ctx, wait)
-	if k, ok := k.kind.(claimant); ok && wait && r.held != nil && !r.doubt && !r.used {
-		c.withdraw(k, r.id)
+	return r, nil
+}
+
+// tidy takes back what a request in vain may have left in Redis.
+func (r *request) tidy(waited bool) {
+	k := r.lock
+	if kind, ok := k.kind.(claimant); ok && waited && r.held != nil && !r.doubt && !r.used {
+		k.client.withdraw(kind, r.id)
 	}
 	if r.doubt && !r.used {
-		c.abandon(k.kind, r.id, k.ttl())
+		k.client.abandon(k.kind, r.id, k.ttl())
 	}
-	return hold, err
 }
 
 // withdraw takes back what a waiter in vain has claimed. It is tried once: if it
