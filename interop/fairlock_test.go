@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,11 +33,23 @@ func (w *world) fairQueue(t testing.TB, name string) (waiters []string) {
 	return waiters
 }
 
-// fairChannels: each waiter has a channel of its own.
+// fairChannels: each waiter has a channel of its own. Where nobody is Redisson's,
+// each client has one for all its waiters.
 func fairChannels(t testing.TB, w *world, name string) (channels []string) {
 	t.Helper()
-	for _, waiter := range w.fairQueue(t, name) {
-		channels = append(channels, channelOf(name)+":"+waiter)
+	waiters, mixed := w.fairQueue(t, name), false
+	for _, owner := range append(w.holders(t, name), waiters...) {
+		mixed = mixed || !mortiseOwner.MatchString(owner)
+	}
+	for _, waiter := range waiters {
+		channel := channelOf(name) + ":" + waiter
+		if !mixed {
+			client, _, _ := strings.Cut(waiter, ":")
+			channel = "mortise:fair_turn:" + braced(name) + ":" + client
+		}
+		if !slices.Contains(channels, channel) {
+			channels = append(channels, channel)
+		}
 	}
 	return channels
 }

@@ -64,11 +64,20 @@ func (k lockKind) verb(verb string) string { return (&thread{kind: k.java}).verb
 func lockChannels(t testing.TB, w *world, name string) []string {
 	t.Helper()
 	channels := []string{channelOf(name)}
-	holders := w.serverOf(t, name).Must(t, "HKEYS", name).([]any)
-	if len(holders) != 1 || !mortiseOwner.MatchString(holders[0].(string)) {
+	holders := w.holders(t, name)
+	if len(holders) != 1 || !mortiseOwner.MatchString(holders[0]) {
 		return channels
 	}
 	return append(channels, w.turns(t, name)...)
+}
+
+// holders returns the fields of a lock's hash: who holds it.
+func (w *world) holders(t testing.TB, name string) (holders []string) {
+	t.Helper()
+	for _, holder := range w.serverOf(t, name).Must(t, "HKEYS", name).([]any) {
+		holders = append(holders, holder.(string))
+	}
+	return holders
 }
 
 // mortiseOwner matches a holder or waiter that is mortise's: the UUID has version
