@@ -408,11 +408,11 @@ func (c *Client) dismissed(p place, t *turn) {
 	if t.tick != nil {
 		t.tick.Stop()
 	}
-	switch {
-	case t.stands || t.given:
-		id := t.id
+	id := t.id
+	if t.stands || t.given {
 		c.spawn(func(context.Context) { c.decline(p, id) })
-	case t.told:
+	}
+	if t.told { // its entry is gone, but who is next has not heard of that
 		c.spawn(func(context.Context) { c.handOver(p) })
 	}
 }
