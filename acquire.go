@@ -20,6 +20,7 @@ type request struct {
 	doubt bool            // an attempt's outcome is not known
 	used  bool            // there is a lease with that id
 	stood bool            // it has asked with the id of a turn
+	told  bool            // it asks because the client was told that the lock is free
 	alone bool            // nobody else can act for the owner yet
 	row   int             // how often in a row the lock was given, if it was
 	entry script.Entry    // what becomes of the client's turn if the attempt is refused
@@ -303,6 +304,8 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				hold, err := r.attempt(ctx)
 				if err == nil {
 					r.answered(hold == nil)
+				} else {
+					r.unanswered()
 				}
 				if hold != nil {
 					c.admit(k.place)

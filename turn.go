@@ -130,7 +130,7 @@ func (r *request) stand() error {
 		}
 	}
 	ear, id := t.ear, t.id
-	if t.told = false; ear.Confirmed() {
+	if r.told, t.told = t.told, false; ear.Confirmed() {
 		t.stands = true
 		if r.entry = script.ToGive(id); !gives {
 			r.entry = script.ToTell(id)
@@ -168,6 +168,17 @@ func (r *request) answered(refused bool) {
 			q.turn.unsure = true
 		}
 		q.turn.seen = r.start
+	}
+}
+
+// unanswered notes that an attempt by the head of the queue has failed: whoever is
+// next has to look, or else the next client.
+func (r *request) unanswered() {
+	c := r.lock.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := c.queues[r.lock.place]; q != nil && r.told {
+		q.turn.told = true
 	}
 }
 
