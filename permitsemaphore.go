@@ -300,8 +300,6 @@ func (s *PermitSemaphore) forced(concerns func(*lease) bool) {
 	}
 }
 
-func (s *PermitSemaphore) place() place { return place{use: usePermit, name: s.name} }
-
 // locker returns what a request for permits needs to know.
 func (s *PermitSemaphore) locker(waits bool) *locker {
 	o := s.options
