@@ -39,10 +39,11 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 		return q.wait(ctx, r)
 	}
 	hold, w, err := r.ask(ctx, wait)
-	if w != nil {
-		return r.wait(ctx, w)
+	if w == nil {
+		return hold, err
 	}
-	return hold, err
+	defer context.AfterFunc(ctx, w.signal)()
+	return r.wait(ctx, w)
 }
 
 // ask takes the lock if it is free. Otherwise it puts the request into the queue,
@@ -186,11 +187,11 @@ func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (
 // message can be lost; this is what that costs.
 const poll = time.Second
 
-// wait stands in the queue as w until there is a hold to have. What it has on its
-// stack while it waits is as little as can be: many may wait at once.
+// wait stands in the queue as w until there is a hold to have. The end of ctx must
+// wake w. What is on the stack meanwhile is as little as can be: many may wait at
+// once.
 func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
 	defer r.leave(w)
-	defer context.AfterFunc(ctx, w.signal)()
 	for asked := r.held != nil; ; asked = false { // a moment ago, before queueing
 		hold, rest, err := r.look(ctx, w, asked)
 		if rest {

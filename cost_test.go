@@ -225,7 +225,7 @@ func TestBytesOfAWaiter(t *testing.T) {
 		heap, stacks := used()
 		for range waiters {
 			all.Go(func() {
-				if _, _, err := k.Lock(ctx); !errors.Is(err, context.Canceled) {
+				if _, _, err := c.Lock("job").Lock(ctx); !errors.Is(err, context.Canceled) {
 					t.Error(err)
 				}
 			})

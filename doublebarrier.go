@@ -74,7 +74,8 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, er
 	}
 	s := &seat{meeting: &b.meeting}
 	// Nobody else has this place in the process, so nobody re-enters it.
-	k := newLocker(b.object, useBarrier)
+	k := new(locker)
+	k.init(b.object, useBarrier)
 	k.kind, k.place.name = s, c.newID()
 	hold, held, err := k.enter(ctx, op, true)
 	if err != nil {

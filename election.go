@@ -30,7 +30,8 @@ type Election struct{ lock locker }
 // Election returns the election called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) Election(name string) *Election {
-	e := &Election{newLocker(object{c, name}, useElection)}
+	e := new(Election)
+	e.lock.init(object{c, name}, useElection)
 	e.lock.kind = &candidate{Election: e}
 	e.lock.options = &LockOptions{NonReentrant: true}
 	return e

@@ -38,7 +38,8 @@ type FairLock struct {
 // FairLock returns the fair lock called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) FairLock(name string) *FairLock {
-	k := &FairLock{newLocker(object{c, name}, useFair), script.NewFairKeys(name)}
+	k := &FairLock{keys: script.NewFairKeys(name)}
+	k.init(object{c, name}, useFair)
 	k.kind = k
 	return k
 }

@@ -30,7 +30,8 @@ type FencedLock struct{ locker }
 // FencedLock returns the fenced lock called name; see [Client.Lock] for names.
 // It does no I/O.
 func (c *Client) FencedLock(name string) *FencedLock {
-	k := &FencedLock{newLocker(object{c, name}, usePlain)}
+	k := new(FencedLock)
+	k.init(object{c, name}, usePlain)
 	k.kind = k
 	return k
 }

@@ -46,7 +46,8 @@ const MaxValues = 1000
 // counts once. There must be one at least, and [MaxValues] at most. It does no
 // I/O.
 func (c *Client) GroupLock(group string, values ...string) *GroupLock {
-	k := &GroupLock{locker: newLocker(object{c, group}, useGroup)}
+	k := new(GroupLock)
+	k.init(object{c, group}, useGroup)
 	switch {
 	case len(values) == 0:
 		k.special = &special{flaw: invalid("no values are given; a GroupLock needs one at least")}
@@ -219,7 +220,8 @@ func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, er
 		return false, nil
 	}
 	slices.Sort(fields)
-	k := &GroupLock{locker: newLocker(o, useGroup)}
+	k := new(GroupLock)
+	k.init(o, useGroup)
 	return k.only(fields).UnlockOwner(ctx, owner)
 }
 

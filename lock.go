@@ -28,7 +28,8 @@ type Lock struct{ locker }
 // of UTF-8 without control characters; see [Options.AllowAnyName] for what
 // else is refused. What is wrong with a name is reported when it is used.
 func (c *Client) Lock(name string) *Lock {
-	k := &Lock{newLocker(object{c, name}, usePlain)}
+	k := new(Lock)
+	k.init(object{c, name}, usePlain)
 	k.kind = k
 	return k
 }

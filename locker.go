@@ -37,10 +37,11 @@ var (
 	nothingSpecial special
 )
 
-// newLocker returns what all kinds of lock have in common, but for the kind.
-// Every lease keeps that of the lock by which it was taken, so it is small.
-func newLocker(o object, u use) locker {
-	return locker{object: o, place: place{use: u, name: o.name}, options: &defaultOptions, special: &nothingSpecial}
+// init sets what all kinds of lock have in common, but for the kind. Every lease
+// keeps the locker by which it was taken, so it is small. It is made in place:
+// goroutines that make one and then wait are to have little on their stacks.
+func (k *locker) init(o object, u use) {
+	k.object, k.place, k.options, k.special = o, place{use: u, name: o.name}, &defaultOptions, &nothingSpecial
 }
 
 // primitive is what the scripts of one kind of lock do. What is around them is

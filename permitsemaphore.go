@@ -303,7 +303,8 @@ func (s *PermitSemaphore) forced(concerns func(*lease) bool) {
 // locker returns what a request for permits needs to know.
 func (s *PermitSemaphore) locker(waits bool) *locker {
 	o := s.options
-	k := newLocker(s.object, usePermit)
+	k := new(locker)
+	k.init(s.object, usePermit)
 	if o.Lease != 0 || o.Margin != 0 || o.Durability != (Durability{}) {
 		k.options = &LockOptions{Lease: o.Lease, Margin: o.Margin, Durability: o.Durability}
 	}
@@ -315,7 +316,7 @@ func (s *PermitSemaphore) locker(waits bool) *locker {
 		number = 1
 	}
 	k.kind = &permitTaker{s.object, number, waits}
-	return &k
+	return k
 }
 
 // permitTaker is what the scripts of a permit semaphore do, as a primitive. The id

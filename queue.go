@@ -57,7 +57,7 @@ type queue struct {
 type waiter struct {
 	owner      *owner
 	request    *request      // to whom a lease can be handed on; nil if none can
-	queued     bool          // guarded by Client.mu
+	in         *queue        // nil if it is in none; guarded by Client.mu
 	busy       bool          // it asks Redis, so that nothing can be handed to it; idem
 	given      *lease        // which was handed on, so that w is not in the queue any more; idem
 	id         string        // in a queue in Redis
@@ -93,7 +93,7 @@ func (q *queue) arrange(w *waiter) {
 // insert puts w behind before, or first if that is nil.
 func (q *queue) insert(w, before *waiter) {
 	q.length++
-	w.queued = true
+	w.in = q
 	w.prev, w.next = before, q.head
 	if before != nil {
 		w.next = before.next
@@ -110,7 +110,7 @@ func (q *queue) insert(w, before *waiter) {
 
 func (q *queue) remove(w *waiter) {
 	q.length--
-	w.queued = false
+	w.in = nil
 	if w.prev == nil {
 		q.head = w.next
 	} else {
@@ -205,7 +205,7 @@ func (c *Client) given(w *waiter) (l *lease) {
 func (c *Client) leave(p place, w *waiter) (given *lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !w.queued {
+	if w.in == nil {
 		given, w.given = w.given, nil
 		return given
 	}
@@ -248,11 +248,9 @@ func (c *Client) turnOf(p place, w *waiter) (s standing) {
 	if s.handed = w.given != nil; s.handed {
 		return s
 	}
-	q := c.queues[p]
-	s.local = c.taken(p)
-	_, s.asking = c.asking[p]
-	if s.head = q != nil && q.head == w; s.head {
-		s.given, s.after = q.turn.given, q.turn.after
+	if q := w.in; q != nil && q.head == w {
+		_, asking := c.asking[p]
+		return standing{head: true, local: c.taken(p), asking: asking, given: q.turn.given, after: q.turn.after}
 	}
 	return s
 }
@@ -263,7 +261,7 @@ func (c *Client) setBusy(w *waiter, busy bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.busy = busy
-	return w.queued
+	return w.in != nil
 }
 
 // listen opens the subscription of the queue for p, unless it is open. It

@@ -37,14 +37,16 @@ func (c *Client) RWLock(name string) *RWLock { return &RWLock{object{c, name}} }
 
 // Read returns the side for those who only look. It does no I/O.
 func (k *RWLock) Read() *ReadLock {
-	r := &ReadLock{rwSide{newLocker(k.object, useRead)}}
+	r := new(ReadLock)
+	r.init(k.object, useRead)
 	r.kind, r.special = r, &readerSpecial
 	return r
 }
 
 // Write returns the side for those who change something. It does no I/O.
 func (k *RWLock) Write() *WriteLock {
-	w := &WriteLock{rwSide{newLocker(k.object, useWrite)}}
+	w := new(WriteLock)
+	w.init(k.object, useWrite)
 	w.kind, w.special = w, &writerSpecial
 	return w
 }

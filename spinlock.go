@@ -63,7 +63,8 @@ func ConstantBackoff(d time.Duration) Backoff { return func(int) time.Duration {
 // SpinLock returns the spin lock called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) SpinLock(name string) *SpinLock {
-	k := &SpinLock{newLocker(object{c, name}, usePlain)}
+	k := new(SpinLock)
+	k.init(object{c, name}, usePlain)
 	k.kind = k
 	k.special = &special{pause: ExponentialBackoff(spinFirst, spinMost)}
 	return k
