@@ -55,8 +55,7 @@ func newComposite(parent context.Context, name string, total, need int) *composi
 	if c.owner == nil {
 		c.owner = new(owner)
 	}
-	ctx, cancel := context.WithCancelCause(parent)
-	c.hold = &Hold{of: c, base: ctx, cancel: cancel}
+	c.hold = &Hold{of: c, parent: parent}
 	return c
 }
 

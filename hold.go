@@ -2,6 +2,7 @@ package mortise
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -9,8 +10,11 @@ import (
 // Its methods are safe for concurrent use.
 type Hold struct {
 	of     holding
-	base   context.Context // what the hold's context makes more of; ends with cancel
-	cancel context.CancelCauseFunc
+	parent context.Context // that of the hold's context
+
+	mu      sync.Mutex // guards what follows
+	derived *derived   // nil until it is needed
+	why     error      // why the hold's context ended, if that was before derived was needed
 
 	fell     func(why error) // guarded by lease.mu; see lease.watchFor
 	next     *Hold           // idem; another one of the lease
@@ -98,26 +102,92 @@ func (h *Hold) Unlock() error {
 // told that the lease is over even if it runs before the watchdog does.
 type holdContext Hold
 
-func (c *holdContext) Deadline() (time.Time, bool) { return c.base.Deadline() }
+// derived is what the hold's context is to whoever waits for its end or derives
+// another one from it. Much work under a lock does neither, and a context that
+// can be cancelled costs its parent a place in a table.
+type derived struct {
+	context.Context
+	cancel context.CancelCauseFunc
+}
+
+// derive returns the derived context, which is made when it is first needed.
+func (h *Hold) derive() context.Context {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.derived == nil {
+		parent := h.parent
+		if h.why != nil { // it ended before its parent, if that has
+			parent = context.WithoutCancel(parent)
+		}
+		ctx, cancel := context.WithCancelCause(parent)
+		if h.why != nil {
+			cancel(h.why)
+		}
+		h.derived = &derived{ctx, cancel}
+	}
+	return h.derived
+}
+
+// cancel ends the hold's context, unless it has ended.
+func (h *Hold) cancel(why error) {
+	if h.parent.Err() != nil {
+		h.derive() // which ends as the parent did
+	}
+	h.mu.Lock()
+	d := h.derived
+	if d == nil && h.why == nil {
+		h.why = why
+	}
+	h.mu.Unlock()
+	if d != nil {
+		d.cancel(why)
+	}
+}
+
+// over is the error of the hold's context, the clock aside.
+func (h *Hold) over() error {
+	h.mu.Lock()
+	d, why := h.derived, h.why
+	h.mu.Unlock()
+	switch {
+	case d != nil:
+		return d.Err()
+	case why != nil:
+		return context.Canceled
+	}
+	return h.parent.Err()
+}
+
+func (c *holdContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
 
 func (c *holdContext) Err() error {
-	if err := c.base.Err(); err != nil {
+	h := (*Hold)(c)
+	if err := h.over(); err != nil {
 		return err
 	}
-	c.of.expire()
-	return c.base.Err()
+	h.of.expire()
+	return h.over()
 }
 
 func (c *holdContext) Done() <-chan struct{} {
 	c.of.expire()
-	return c.base.Done()
+	return (*Hold)(c).derive().Done()
 }
 
+// Value is asked by package context for more than values: what ended the context,
+// and to which one others can be tied. Before either is the case there is nothing
+// that the parent does not know.
 func (c *holdContext) Value(key any) any {
 	if key == (ownerKey{}) {
 		if o := c.of.actor(); o != nil {
 			return o
 		}
 	}
-	return c.base.Value(key)
+	c.mu.Lock()
+	plain := c.derived == nil && c.why == nil
+	c.mu.Unlock()
+	if plain {
+		return c.parent.Value(key)
+	}
+	return (*Hold)(c).derive().Value(key)
 }

@@ -153,18 +153,17 @@ func (l *lease) valid(h *Hold) bool {
 
 // hold adds a hold whose context descends from parent.
 func (l *lease) hold(parent context.Context, renewed bool) *Hold {
-	ctx, cancel := context.WithCancelCause(parent)
 	l.mu.Lock()
 	h := &l.first
 	if h.of != nil {
 		h = new(Hold)
 	}
-	*h = Hold{of: l, renewed: renewed, base: ctx, cancel: cancel, next: l.holds}
+	h.of, h.renewed, h.parent, h.next = l, renewed, parent, l.holds
 	l.holds = h
 	ended := l.ended
 	l.mu.Unlock()
 	if ended != nil {
-		cancel(ended) // lost in the very moment
+		h.cancel(ended) // lost in the very moment
 	}
 	return h
 }
