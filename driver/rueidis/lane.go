@@ -100,27 +100,27 @@ func (d *Driver) run(ctx context.Context, l *nodeLane, cmd redis.Completed) (red
 	return result, nil
 }
 
-// carried are slices of commands, for send to use again.
-var carried = sync.Pool{New: func() any { return new([]redis.Completed) }}
-
 // send has the client send jobs, as one pipeline.
 func (d *Driver) send(batch []*job) {
-	cmds := carried.Get().(*[]redis.Completed)
-	for _, j := range batch {
-		*cmds = append(*cmds, j.Load.cmds...)
-	}
 	ctx := sending{d.over}
-	if len(*cmds) == 1 {
-		batch[0].Load.results[0] = d.client.Do(ctx, (*cmds)[0])
-	} else {
-		results := d.client.DoMulti(ctx, *cmds...)
-		for _, j := range batch {
-			results = results[copy(j.Load.results, results):]
-		}
+	if len(batch) == 1 && len(batch[0].Load.cmds) == 1 {
+		batch[0].Load.results[0] = d.client.Do(ctx, batch[0].Load.cmds[0])
+		return
 	}
-	clear(*cmds)
-	*cmds = (*cmds)[:0]
-	carried.Put(cmds)
+	n := 0
+	for _, j := range batch {
+		n += len(j.Load.cmds)
+	}
+	// The client may still read the slice after it has returned, when the
+	// connection broke or the reply was late: it is never used again.
+	cmds := make([]redis.Completed, 0, n)
+	for _, j := range batch {
+		cmds = append(cmds, j.Load.cmds...)
+	}
+	results := d.client.DoMulti(ctx, cmds...)
+	for _, j := range batch {
+		results = results[copy(j.Load.results, results):]
+	}
 }
 
 // lane returns the lane to a node.
