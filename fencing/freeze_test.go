@@ -94,7 +94,6 @@ func TestHelperFrozenWriter(t *testing.T) {
 	c := mortise.New(realDriver(t, addr), &mortise.Options{Lease: 500 * time.Millisecond})
 	defer c.Close()
 	plain := realDriver(t, addr)
-	defer plain.Close()
 	hold, _, err := c.FencedLock("job").Lock(t.Context())
 	must(t, err)
 	token := fmt.Sprint(hold.Token())

@@ -39,7 +39,9 @@ func everywhere(t *testing.T, f func(t *testing.T, d driver.Driver)) {
 func realDriver(t *testing.T, addr string) driver.Driver {
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { rdb.Close() })
-	return goredis.Wrap(rdb)
+	d := goredis.Wrap(rdb)
+	t.Cleanup(func() { _ = d.Close() }) // may be closed by who uses it
+	return d
 }
 
 // do runs Lua without a guard.
