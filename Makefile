@@ -13,7 +13,7 @@ demo: ## Run the demonstration: processes that contend, and one that is killed
 
 test: ## Run all tests under the race detector; installs redis-server if it is missing
 	@scripts/need.sh redis cc
-	@scripts/gotest.sh -race -timeout 10m $(ARGS) $(PACKAGES)
+	@scripts/gotest.sh -race -timeout 20m $(ARGS) $(PACKAGES)
 
 cover: ## Run all tests and show how much of each package they cover
 	@scripts/need.sh redis cc
