@@ -98,7 +98,7 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, name string) {
 	wantState(t, k, hold.Owner(), 2)
 	mustUnlock(t, inner)
 	mustUnlock(t, hold)
-	wakes(t, other.Lock(name), k, asked)
+	wakes(t, other.Lock(name), k, asked, true)
 	hold, _ = mustLock(t, k, t.Context())
 	if by, err := k.ForceUnlock(t.Context()); err != nil || by == nil || by.Owner != hold.Owner() {
 		t.Errorf("ForceUnlock = %v, %v", by, err)
