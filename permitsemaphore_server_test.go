@@ -179,11 +179,11 @@ func permitsUseTheirRights(t *testing.T, c, other *mortise.Client, name string) 
 	if err := lost.Unlock(); !errors.Is(err, mortise.ErrLost) {
 		t.Errorf("Unlock of what was released: %v", err)
 	}
-	late, _, err := s.With(mortise.PermitOptions{Lease: 5 * time.Millisecond}).Acquire(ctx)
+	late, _, err := s.With(mortise.PermitOptions{Lease: 200 * time.Millisecond}).Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(10 * time.Millisecond)
+	time.Sleep(210 * time.Millisecond)
 	mustUnlock(t, takeAll(t, o, 3)) // takes back what is over
 	_ = late.Unlock()
 	if ok, err := o.Delete(ctx); !ok || err != nil {
