@@ -13,6 +13,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/memredis"
 )
@@ -490,7 +491,7 @@ func TestRealClusterOfNumbers(t *testing.T) {
 				latch := closedLatch(t, giver, key, 1)
 				done := waitLater(t.Context(), taker.CountDownLatch(key))
 				redistest.Eventually(t, "both wait", func() error {
-					if master.Int(t, "EXISTS", "mortise:claim:"+sem.Name()) == 0 {
+					if master.Int(t, "EXISTS", keyspace.Claims(sem.Name())) == 0 {
 						return errors.New("no claim yet")
 					}
 					return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -45,7 +46,7 @@ func fairChannels(t testing.TB, w *world, name string) (channels []string) {
 		channel := channelOf(name) + ":" + waiter
 		if !mixed {
 			client, _, _ := strings.Cut(waiter, ":")
-			channel = "mortise:fair_turn:" + braced(name) + ":" + client
+			channel = keyspace.FairTurnChannel(name, client)
 		}
 		if !slices.Contains(channels, channel) {
 			channels = append(channels, channel)

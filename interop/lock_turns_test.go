@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -104,9 +105,9 @@ func killedClientInTurns(t *testing.T, w *world) {
 // turns returns the channels of the clients that have a turn, the next one first.
 func (w *world) turns(t testing.TB, name string) (channels []string) {
 	t.Helper()
-	for _, entry := range w.serverOf(t, name).Must(t, "ZRANGE", "mortise:turns:"+braced(name), "0", "-1").([]any) {
+	for _, entry := range w.serverOf(t, name).Must(t, "ZRANGE", keyspace.Turns(name), "0", "-1").([]any) {
 		client, _, _ := strings.Cut(strings.TrimPrefix(entry.(string), "?"), ":")
-		channels = append(channels, "mortise:turn:"+braced(name)+":"+client)
+		channels = append(channels, keyspace.TurnChannel(name, client))
 	}
 	return channels
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -97,7 +98,7 @@ func (w *world) goAcquires(t testing.TB, s *mortise.Semaphore, n int) <-chan tim
 		if len(waiting) > 0 {
 			t.Fatalf("Go does not wait for %s: %v", s.Name(), (<-waiting).err)
 		}
-		if w.serverOf(t, s.Name()).Int(t, "EXISTS", "mortise:claim:"+braced(s.Name())) == 0 {
+		if w.serverOf(t, s.Name()).Int(t, "EXISTS", keyspace.Claims(s.Name())) == 0 {
 			return errors.New("it claims nothing yet")
 		}
 		return nil

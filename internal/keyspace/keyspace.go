@@ -1,14 +1,16 @@
 // Package keyspace holds the name of every key and channel that mortise
 // touches, and the rules for the names that users may choose.
 //
-// All names follow Redisson: a derived key is its prefix, a colon, and the
-// lock's name in braces, so that the cluster puts both into one slot. A name
-// that already contains an opening brace is not wrapped again
-// (org.redisson.RedissonObject, prefixName).
+// A derived key is its prefix, a colon, and the lock's name in braces, so that
+// the cluster puts both into one slot. A name that already contains an opening
+// brace is not wrapped again (org.redisson.RedissonObject, prefixName). So the
+// names job and {job} share what Redisson derives from them. What mortise derives
+// for itself no two names share.
 package keyspace
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -31,10 +33,10 @@ func FairDeadlines(name string) string { return prefixed("redisson_lock_timeout"
 
 // FairOurs is the set of those who wait for the fair lock name and are
 // mortise's.
-func FairOurs(name string) string { return prefixed("mortise:fair_queue", name) }
+func FairOurs(name string) string { return own("mortise:fair_queue", name) }
 
 // FairSigns is the hash of signs of life around the fair lock name.
-func FairSigns(name string) string { return prefixed("mortise:fair", name) }
+func FairSigns(name string) string { return own("mortise:fair", name) }
 
 // FairChannel is the channel on which a waiter for the fair lock name is told
 // that it is its turn.
@@ -43,8 +45,15 @@ func FairChannel(name, waiter string) string { return LockChannel(name) + ":" + 
 // FairTurnChannel is the channel on which a client hears that the turn of one of
 // its waiters for the fair lock name has come.
 func FairTurnChannel(name, client string) string {
-	return prefixed("mortise:fair_turn", name) + ":" + client
+	return own("mortise:fair_turn", name) + ":" + client
 }
+
+// Heeds is the channel to which a mortise client listens besides a channel of
+// Redisson's, for others to count whom they have before them: the rest of those
+// who listen to the latter are Redisson's.
+func Heeds(channel string) string { return heeds + channel }
+
+const heeds = "mortise:heeds:"
 
 // Token is the number of the last acquisition of the fenced lock name.
 func Token(name string) string { return prefixed("redisson_lock_token", name) }
@@ -59,39 +68,39 @@ func RWHolds(name string) string { return braced(name) }
 
 // ElectionChannel is the channel on which those who campaign in the election
 // name are told that nobody leads.
-func ElectionChannel(name string) string { return prefixed("mortise:election", name) }
+func ElectionChannel(name string) string { return own("mortise:election", name) }
 
 // ElectionNews is the channel on which every change of the election name is
 // announced to those who observe it.
-func ElectionNews(name string) string { return prefixed("mortise:election_news", name) }
+func ElectionNews(name string) string { return own("mortise:election_news", name) }
 
 // Turns is the sorted set of the mortise clients that wait for the plain lock
 // name.
-func Turns(name string) string { return prefixed("mortise:turns", name) }
+func Turns(name string) string { return own("mortise:turns", name) }
 
 // TurnChannel is the channel on which a client hears that its turn has come to
 // have the lock name.
-func TurnChannel(name, client string) string { return prefixed("mortise:turn", name) + ":" + client }
+func TurnChannel(name, client string) string { return own("mortise:turn", name) + ":" + client }
 
 // TurnNames returns Turns(name) and TurnChannel(name, "") as parts of one
 // string, for every release needs both.
 func TurnNames(name string) (turns, channels string) {
 	const key, channel = "mortise:turns:", "mortise:turn:"
+	before, after := "{", "}"
 	if strings.Contains(name, "{") {
-		both, end := key+name+channel+name+":", len(key)+len(name)
-		return both[:end], both[end:]
+		before, after = ":", ""
 	}
-	both, end := key+"{"+name+"}"+channel+"{"+name+"}:", len(key)+len("{}")+len(name)
+	both, end := key+before+name+after+channel+before+name+after+":", len(key)+len(before)+len(name)+len(after)
 	return both[:end], both[end:]
 }
 
 // BarrierOutcomes is what the names of the keys begin with that say what has
 // become of the parties of the barrier name.
-func BarrierOutcomes(name string) string { return prefixed("mortise:barrier", name) }
+func BarrierOutcomes(name string) string { return own("mortise:barrier", name) }
 
 // BarrierChannel is the channel on which the parties of the barrier name are
 // told that something has become of them.
-func BarrierChannel(name string) string { return prefixed("mortise:barrier_channel", name) }
+func BarrierChannel(name string) string { return own("mortise:barrier_channel", name) }
 
 // PermitExpiries is the sorted set of the permits of the semaphore name that are
 // out, and of the instants at which they expire.
@@ -103,7 +112,7 @@ func SemaphoreChannel(name string) string { return prefixed("redisson_sc", name)
 
 // Claims is the hash of those who wait for permits of the semaphore name, of
 // either kind, and of how many mortise clients leave to each.
-func Claims(name string) string { return prefixed("mortise:claim", name) }
+func Claims(name string) string { return own("mortise:claim", name) }
 
 // LatchChannel is the channel on which the opening of the latch name is
 // announced. Redisson puts the name in braces even if it has some, so that on a
@@ -111,12 +120,23 @@ func Claims(name string) string { return prefixed("mortise:claim", name) }
 func LatchChannel(name string) string { return "redisson_countdownlatch__channel__{" + name + "}" }
 
 // Fence is the newest token that a resource called name has seen.
-func Fence(name string) string { return prefixed("mortise:fence", name) }
+func Fence(name string) string { return own("mortise:fence", name) }
 
 // Operation is the key that remembers for a while what an operation on name did,
 // so that a repeat changes nothing.
-func Operation(name, id string) string { return prefixed("mortise:op", name) + ":" + id }
+func Operation(name, id string) string { return own("mortise:op", name) + ":" + id }
 
+// own is a key or channel of mortise's own beside name. No two names share one:
+// a name with an opening brace, which is not wrapped, stands behind two colons.
+func own(prefix, name string) string {
+	if strings.Contains(name, "{") {
+		return prefix + "::" + name
+	}
+	return prefix + ":{" + name + "}"
+}
+
+// prefixed is a key or channel of Redisson's beside name. Those of job and of
+// {job} are the same.
 func prefixed(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name
@@ -155,7 +175,23 @@ func Check(name string, any bool) error {
 	if strings.HasPrefix(name, "redisson_") || strings.HasPrefix(name, "mortise:") {
 		return fmt.Errorf("the prefixes %q and %q are reserved for the keys beside a lock", "redisson_", "mortise:")
 	}
+	if readHold.MatchString(name) {
+		return fmt.Errorf("names that end with %q and a number are reserved for the holds of readers", ":rwlock_timeout:")
+	}
 	return CheckSlot(name)
+}
+
+// readHold matches the keys of the holds of readers, whose names begin with that
+// of their lock.
+var readHold = regexp.MustCompile(`:rwlock_timeout:[0-9]+$`)
+
+// CheckPermits returns an error for a name in braces, whose permits Redisson keeps
+// under the same key as those of the name without them.
+func CheckPermits(name string) error {
+	if inner, ok := strings.CutPrefix(name, "{"); ok && strings.Index(inner, "}") == len(inner)-1 && !strings.Contains(inner, "{") {
+		return fmt.Errorf("the permits of %q would lie under the same key as those of %q; use a name that is more than a pair of braces", name, inner[:len(inner)-1])
+	}
+	return nil
 }
 
 // CheckSlot returns an error if the keys derived from name would not lie in

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -34,8 +35,8 @@ func TestRWNamesFollowRedissonsBraceRule(t *testing.T) {
 func TestBarrierNamesFollowTheBraceRule(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"job":      {"mortise:barrier:{job}", "mortise:barrier_channel:{job}"},
-		"{t}:x":    {"mortise:barrier:{t}:x", "mortise:barrier_channel:{t}:x"},
-		"a{b}c{d}": {"mortise:barrier:a{b}c{d}", "mortise:barrier_channel:a{b}c{d}"},
+		"{t}:x":    {"mortise:barrier::{t}:x", "mortise:barrier_channel::{t}:x"},
+		"a{b}c{d}": {"mortise:barrier::a{b}c{d}", "mortise:barrier_channel::a{b}c{d}"},
 	} {
 		if got := [2]string{BarrierOutcomes(name), BarrierChannel(name)}; got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
@@ -46,8 +47,8 @@ func TestBarrierNamesFollowTheBraceRule(t *testing.T) {
 func TestElectionNamesFollowTheBraceRule(t *testing.T) {
 	for name, want := range map[string][3]string{
 		"job":      {"redisson_lock_token:{job}", "mortise:election:{job}", "mortise:election_news:{job}"},
-		"{t}:x":    {"redisson_lock_token:{t}:x", "mortise:election:{t}:x", "mortise:election_news:{t}:x"},
-		"a{b}c{d}": {"redisson_lock_token:a{b}c{d}", "mortise:election:a{b}c{d}", "mortise:election_news:a{b}c{d}"},
+		"{t}:x":    {"redisson_lock_token:{t}:x", "mortise:election::{t}:x", "mortise:election_news::{t}:x"},
+		"a{b}c{d}": {"redisson_lock_token:a{b}c{d}", "mortise:election::a{b}c{d}", "mortise:election_news::a{b}c{d}"},
 	} {
 		if got := [3]string{Token(name), ElectionChannel(name), ElectionNews(name)}; got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
@@ -58,8 +59,8 @@ func TestElectionNamesFollowTheBraceRule(t *testing.T) {
 func TestSemaphoreNamesFollowTheBraceRule(t *testing.T) {
 	for name, want := range map[string][3]string{
 		"job":      {"redisson_sc:{job}", "mortise:claim:{job}", "mortise:op:{job}:1f"},
-		"{t}:x":    {"redisson_sc:{t}:x", "mortise:claim:{t}:x", "mortise:op:{t}:x:1f"},
-		"a{b}c{d}": {"redisson_sc:a{b}c{d}", "mortise:claim:a{b}c{d}", "mortise:op:a{b}c{d}:1f"},
+		"{t}:x":    {"redisson_sc:{t}:x", "mortise:claim::{t}:x", "mortise:op::{t}:x:1f"},
+		"a{b}c{d}": {"redisson_sc:a{b}c{d}", "mortise:claim::a{b}c{d}", "mortise:op::a{b}c{d}:1f"},
 	} {
 		if got := [3]string{SemaphoreChannel(name), Claims(name), Operation(name, "1f")}; got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
@@ -100,6 +101,8 @@ func TestCheck(t *testing.T) {
 		{"\xff\xfe", false, false},
 		{"redisson_lock_queue:{job}", false, true},
 		{"mortise:x", false, true},
+		{"{job}:a:1:rwlock_timeout:1", false, true},
+		{"rwlock_timeout:1", true, true},
 		{"a{b", false, true},
 		{"{}x", false, true},
 		{"x{}y", false, true},
@@ -159,5 +162,82 @@ func TestTurnNames(t *testing.T) {
 		if want := TurnChannel(name, ""); channels != want {
 			t.Errorf("the channels of %q begin with %q, want %q", name, channels, want)
 		}
+	}
+}
+
+// ownNames are all keys and channels of mortise's own beside a name.
+func ownNames(name string) []string {
+	const client, lease, permit = "a1000000-0000-8000-8000-000000000001", ":7", "00112233445566778899aabbccddeeff"
+	turns, channels := TurnNames(name)
+	return []string{
+		turns, channels + client, FairOurs(name), FairSigns(name), FairTurnChannel(name, client),
+		ElectionChannel(name), ElectionNews(name), BarrierOutcomes(name) + ":" + client + lease, BarrierChannel(name),
+		Claims(name), Fence(name), Operation(name, client+lease), Operation(name, permit),
+	}
+}
+
+// redissonsNames are all that Redisson derives from a name, but for channels, on
+// which nothing but a wake-up depends.
+func redissonsNames(name string) []string {
+	const reader = "b2000000-0000-4000-8000-000000000002:1"
+	return []string{FairQueue(name), FairDeadlines(name), Token(name), RWHolds(name) + ":" + reader + ":rwlock_timeout:1", PermitExpiries(name)}
+}
+
+// No two names share a key or channel of mortise's, and none of them is the name
+// of something else. Of Redisson's keys a name and the same one in braces share
+// all, and no other two.
+func TestNoTwoNamesShareAKey(t *testing.T) {
+	pieces := []string{
+		"a", "b", "job", ":", "{", "}", "{a}", "{job}", "::", ":timeout", "timeout", ":rwlock_timeout:1", "mortise:", "mortise:turns:",
+		"redisson_lock_queue:", "a1000000-0000-8000-8000-000000000001", ":7", "00112233445566778899aabbccddeeff", "b2000000-0000-4000-8000-000000000002:1",
+	}
+	const names = 300_000
+	draw := rand.New(rand.NewPCG(1, 2))
+	of := make(map[string]string) // each of mortise's keys, by whose it is
+	shared := make(map[string]string)
+	seen := make(map[string]bool)
+	admitted, pairs := 0, 0
+	for range names {
+		var b strings.Builder
+		for range 1 + draw.IntN(5) {
+			b.WriteString(pieces[draw.IntN(len(pieces))])
+		}
+		name := b.String()
+		if seen[name] || Check(name, false) != nil {
+			continue
+		}
+		seen[name] = true
+		admitted++
+		for _, key := range ownNames(name) {
+			if other, ok := of[key]; ok {
+				t.Fatalf("%q and %q share %q", name, other, key)
+			}
+			if of[key] = name; Slot(key) != Slot(name) {
+				t.Fatalf("%q of %q lies in another slot", key, name)
+			}
+		}
+		for _, key := range redissonsNames(name) {
+			if other, ok := shared[key]; ok {
+				if name != "{"+other+"}" && other != "{"+name+"}" {
+					t.Fatalf("%q and %q share %q", name, other, key)
+				}
+				if pairs++; CheckPermits(name) == nil && CheckPermits(other) == nil {
+					t.Fatalf("%q and %q may both have permits", name, other)
+				}
+			}
+			shared[key] = name
+		}
+	}
+	for name := range seen {
+		if other, ok := of[name]; ok {
+			t.Fatalf("%q is a key of %q", name, other)
+		}
+		// The ends of permits are a sorted set, which no object of another kind is.
+		if other, ok := shared[name]; ok && name != PermitExpiries(other) {
+			t.Fatalf("%q is a key of %q", name, other)
+		}
+	}
+	if admitted < names/20 || pairs < 100 {
+		t.Errorf("%d names were admitted, and %d keys shared, want more of both", admitted, pairs)
 	}
 }
