@@ -113,7 +113,6 @@ func (o *object) attend(ctx context.Context, p place, w *waiter, channel string,
 					return err
 				}
 			}
-			asked = false
 			listener := c.listen(p, channel, o.hearing())
 			hints = listener.Hints()
 			if err := listener.Refused(); err != nil {
@@ -121,6 +120,7 @@ func (o *object) attend(ctx context.Context, p place, w *waiter, channel string,
 			}
 			timer.Reset(jitter(poll))
 		}
+		asked = false // also for one that becomes the head only later
 		select {
 		case <-w.wake:
 		case <-hints:
