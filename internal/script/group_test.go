@@ -65,6 +65,11 @@ func set(field, value string) given {
 	return func(t *testing.T, w *world) { w.must(t, "HSET", job, field, value) }
 }
 
+// gone takes a field away.
+func gone(field string) given {
+	return func(t *testing.T, w *world) { w.must(t, "HDEL", job, field) }
+}
+
 // groupDump shows what lies under the key, with times in minutes from now.
 func (w *world) groupDump(t *testing.T) string {
 	t.Helper()
@@ -76,7 +81,7 @@ func (w *world) groupDump(t *testing.T) string {
 		field, value := v.At(i).Str(), v.At(i+1).Str()
 		if strings.HasSuffix(field, ":expire_time") {
 			if at, err := strconv.ParseInt(value, 10, 64); err == nil {
-				if minutes := math.Round(float64(at-now) / 60_000); minutes < 1e6 {
+				if minutes := math.Round(float64(at-now)/60_000) + 0; minutes < 1e6 {
 					value = fmt.Sprintf("%+.0fm", minutes)
 				}
 			}
@@ -132,6 +137,9 @@ func groupTable(t *testing.T, call func(ctx context.Context, d driver.Driver) an
 
 var ab = script.Group{Name: job, Fields: []string{"a", "b"}}
 
+// linger is for how long the key of a group outlasts its longest lease.
+const linger = 100 * time.Millisecond
+
 // lease is two minutes.
 const mineAB = "hash a=ME a:ME:e=+2m a:ME:n=1 b=ME b:ME:e=+2m b:ME:n=1"
 
@@ -149,28 +157,35 @@ func TestGroupAcquire(t *testing.T) {
 	groupTable(t, func(ctx context.Context, d driver.Driver) answer {
 		return answered(script.GroupAcquire(ctx, d, ab, me, lease))
 	}, append(foreignGroup(refused("kind")), []row{
-		{name: "free", given: nothing, want: yes, after: mineAB, ttl: lease},
+		{name: "free", given: nothing, want: yes, after: mineAB, ttl: lease + linger},
 		{name: "beside others", given: group(10*time.Minute, has{"c", java, 10, "1"}), want: yes,
 			after: mineAB + " c=JAVA c:JAVA:e=+10m c:JAVA:n=1", ttl: 10 * time.Minute},
 		{name: "beside others with less time", given: group(time.Minute, has{"c", java, 1, "1"}), want: yes,
-			after: mineAB + " c=JAVA c:JAVA:e=+1m c:JAVA:n=1", ttl: lease},
-		{name: "mine", given: group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes, after: mineAB, ttl: lease},
+			after: mineAB + " c=JAVA c:JAVA:e=+1m c:JAVA:n=1", ttl: lease + linger},
+		{name: "mine", given: group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes, after: mineAB, ttl: lease + linger},
 		{name: "mine, re-entered since", given: group(10*time.Minute, has{"a", me, 10, "3"}, has{"b", me, 1, "3"}), want: yes,
 			after: "hash a=ME a:ME:e=+10m a:ME:n=3 b=ME b:ME:e=+2m b:ME:n=3", ttl: 10 * time.Minute},
 		{name: "one of them is Java's", given: group(lease, has{"b", java, 2, "17"}), want: heldBy(java, 17, lease),
-			after: "hash b=JAVA b:JAVA:e=+2m b:JAVA:n=17", ttl: lease},
+			after: "hash b=JAVA b:JAVA:e=+2m b:JAVA:n=17", ttl: lease + linger},
+		{name: "Java's, of a clock that is ahead", given: group(lease, has{"b", java, 10, "1"}), want: heldBy(java, 1, 10*time.Minute),
+			after: "hash b=JAVA b:JAVA:e=+10m b:JAVA:n=1", ttl: lease},
 		{name: "both, one for longer", given: group(10*time.Minute, has{"a", mine2, 10, "1"}, has{"b", java, 2, "1"}), want: heldBy(mine2, 1, 10*time.Minute),
-			after: "hash a=" + mine2 + " a:" + mine2 + ":e=+10m a:" + mine2 + ":n=1 b=JAVA b:JAVA:e=+2m b:JAVA:n=1", ttl: 10 * time.Minute},
-		{name: "Java's time is over", given: group(10*time.Minute, has{"a", java, -1, "4"}, has{"c", java, -1, "4"}), want: yes,
-			after: mineAB + " c=JAVA c:JAVA:e=-1m c:JAVA:n=4", ttl: 10 * time.Minute},
+			after: "hash a=" + mine2 + " a:" + mine2 + ":e=+10m a:" + mine2 + ":n=1 b=JAVA b:JAVA:e=+2m b:JAVA:n=1", ttl: 10*time.Minute + linger},
+		{name: "Java's time is over", given: group(10*time.Minute, has{"a", java, 0, "4"}, has{"c", java, 0, "4"}), want: yes,
+			after: mineAB + " c=JAVA c:JAVA:e=+0m c:JAVA:n=4", ttl: 10 * time.Minute},
+		{name: "beside the dead", given: group(10*time.Minute, has{"c", java, -2, "4"}, has{"d", java, 0, "4"}, has{"f", java, 10, "4"}), want: yes,
+			after: mineAB + " d=JAVA d:JAVA:e=+0m d:JAVA:n=4 f=JAVA f:JAVA:e=+10m f:JAVA:n=4", ttl: 10 * time.Minute},
+		{name: "beside what the dead left when others came", given: with(group(10*time.Minute, has{"c", mine2, 0, "1"}, has{"d", mine2, 0, "1"}, has{"e", mine2, 5, "1"}),
+			group(10*time.Minute, has{"c", java, 5, "1"}, has{"e", java, 5, "1"}), gone("d")), want: yes,
+			after: mineAB + " c=JAVA c:JAVA:e=+5m c:JAVA:n=1 e=JAVA e:" + mine2 + ":e=+5m e:" + mine2 + ":n=1 e:JAVA:e=+5m e:JAVA:n=1", ttl: 10 * time.Minute},
 		{name: "Java's, its time unreadable", given: with(group(10*time.Minute, has{"a", java, 5, "4"}), set("a:"+java+":expire_time", "x")), want: yes,
 			after: mineAB, ttl: 10 * time.Minute},
 		{name: "Java's, its count unreadable", given: with(group(10*time.Minute, has{"a", java, 2, "x"})), want: heldBy(java, 0, lease),
 			after: "hash a=JAVA a:JAVA:e=+2m a:JAVA:n=x", ttl: 10 * time.Minute},
 		{name: "without TTL", given: group(none, has{"c", java, 10, "1"}), want: yes,
-			after: mineAB + " c=JAVA c:JAVA:e=+10m c:JAVA:n=1", ttl: 10 * time.Minute},
+			after: mineAB + " c=JAVA c:JAVA:e=+10m c:JAVA:n=1", ttl: 10*time.Minute + linger},
 		{name: "without TTL, and little in it", given: group(none, has{"c", java, 1, "1"}), want: yes,
-			after: mineAB + " c=JAVA c:JAVA:e=+1m c:JAVA:n=1", ttl: lease},
+			after: mineAB + " c=JAVA c:JAVA:e=+1m c:JAVA:n=1", ttl: lease + linger},
 	}...))
 }
 
@@ -193,11 +208,11 @@ func TestGroupReenter(t *testing.T) {
 		return answered(ok, script.Holder{}, err)
 	}, append(foreignGroup(no), []row{
 		{name: "mine", given: group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes,
-			after: "hash a=ME a:ME:e=+2m a:ME:n=2 b=ME b:ME:e=+2m b:ME:n=2", ttl: lease},
+			after: "hash a=ME a:ME:e=+2m a:ME:n=2 b=ME b:ME:e=+2m b:ME:n=2", ttl: lease + linger},
 		{name: "mine, for longer, counted too high", given: group(10*time.Minute, has{"a", me, 10, "9"}, has{"b", me, 1, "1"}), want: yes,
 			after: "hash a=ME a:ME:e=+10m a:ME:n=2 b=ME b:ME:e=+2m b:ME:n=2", ttl: 10 * time.Minute},
 		{name: "mine, without TTL", given: group(none, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes,
-			after: "hash a=ME a:ME:e=+2m a:ME:n=2 b=ME b:ME:e=+2m b:ME:n=2", ttl: lease},
+			after: "hash a=ME a:ME:e=+2m a:ME:n=2 b=ME b:ME:e=+2m b:ME:n=2", ttl: lease + linger},
 		{name: "one of them was taken", given: group(lease, has{"a", me, 1, "1"}, has{"b", java, 1, "1"}), want: no,
 			after: "hash a=ME a:ME:e=+1m a:ME:n=1 b=JAVA b:JAVA:e=+1m b:JAVA:n=1", ttl: lease},
 		{name: "one of them is gone", given: group(lease, has{"b", me, 1, "1"}), want: no,
@@ -232,6 +247,8 @@ func TestGroupRelease(t *testing.T) {
 		{name: "one of them was taken", given: with(group(lease, has{"a", me, 1, "1"}, has{"b", me, -1, "1"}), group(lease, has{"b", java, 1, "1"})), want: no,
 			after: "hash b=JAVA b:JAVA:e=+1m b:JAVA:n=1", ttl: lease, messages: zero},
 		{name: "one of them is gone", given: group(lease, has{"b", me, 1, "1"}), want: no, after: "nothing", ttl: absent, messages: zero},
+		{name: "one of them is gone, but for its entries", given: with(group(lease, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), gone("a")), want: no,
+			after: "nothing", ttl: absent, messages: zero},
 		{name: "another's", given: group(lease, has{"a", java, 1, "1"}, has{"b", mine2, 1, "1"}), want: no,
 			after: "hash a=JAVA a:JAVA:e=+1m a:JAVA:n=1 b=" + mine2 + " b:" + mine2 + ":e=+1m b:" + mine2 + ":n=1", ttl: lease},
 		{name: "free", given: nothing, want: no, after: "nothing", ttl: absent},
@@ -247,10 +264,10 @@ func TestGroupRenewIsOneByOne(t *testing.T) {
 		after string
 		ttl   time.Duration
 	}{
-		{"mine", group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), script.Renewed, mineAB, lease},
+		{"mine", group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), script.Renewed, mineAB, lease + linger},
 		{"mine, for longer", group(10*time.Minute, has{"a", me, 10, "1"}, has{"b", me, 1, "1"}), script.Renewed,
 			"hash a=ME a:ME:e=+10m a:ME:n=1 b=ME b:ME:e=+2m b:ME:n=1", 10 * time.Minute},
-		{"mine, the time is over, but nobody came", group(time.Minute, has{"a", me, -1, "1"}, has{"b", me, -1, "1"}), script.Renewed, mineAB, lease},
+		{"mine, the time is over, but nobody came", group(time.Minute, has{"a", me, -1, "1"}, has{"b", me, -1, "1"}), script.Renewed, mineAB, lease + linger},
 		{"one of them was taken", group(lease, has{"a", me, 1, "1"}, has{"b", java, 1, "1"}), script.Taken,
 			"hash a=ME a:ME:e=+1m a:ME:n=1 b=JAVA b:JAVA:e=+1m b:JAVA:n=1", lease},
 		{"one is gone, one taken", group(lease, has{"a", java, 1, "1"}), script.Taken, "hash a=JAVA a:JAVA:e=+1m a:JAVA:n=1", lease},
@@ -347,12 +364,12 @@ func TestGroupWithoutARight(t *testing.T) {
 		after  string
 		call   func(ctx context.Context, d driver.Driver) (bool, error)
 	}{
-		"acquire": {[]string{"exists", "time", "hmget", "hset", "pexpire"}, nothing, "nothing",
+		"acquire": {[]string{"hlen", "time", "hmget", "hset", "pexpire"}, nothing, "nothing",
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				ok, _, err := script.GroupAcquire(ctx, d, ab, me, lease)
 				return ok, err
 			}},
-		"acquire beside others": {[]string{"exists", "hexists", "hlen", "time", "hmget", "hset", "pttl", "pexpire"},
+		"acquire beside others": {[]string{"hlen", "hexists", "time", "hmget", "hset", "pttl", "pexpire"},
 			group(time.Minute, has{"c", java, 1, "1"}), "hash c=JAVA c:JAVA:e=+1m c:JAVA:n=1",
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				ok, _, err := script.GroupAcquire(ctx, d, ab, me, lease)
@@ -364,11 +381,11 @@ func TestGroupWithoutARight(t *testing.T) {
 				ok, _, err := script.GroupAcquire(ctx, d, ab, me, lease)
 				return ok, err
 			}},
-		"reenter": {[]string{"time", "hmget", "hget", "pttl", "pexpire", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
+		"reenter": {[]string{"time", "hmget", "hget", "hdel", "pttl", "pexpire", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				return script.GroupReenter(ctx, d, ab, me, 2, lease)
 			}},
-		"leave": {[]string{"hmget", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
+		"leave": {[]string{"hmget", "hdel", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				return script.GroupLeave(ctx, d, ab, me, 1)
 			}},
@@ -376,12 +393,12 @@ func TestGroupWithoutARight(t *testing.T) {
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				return script.GroupRelease(ctx, d, ab, me, channel, script.Both)
 			}},
-		"renew": {[]string{"time", "hmget", "hget", "pttl", "pexpire", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
+		"renew": {[]string{"time", "hmget", "hget", "hdel", "pttl", "pexpire", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				r := script.Renew(ctx, d, [][]script.Renewal{{script.GroupRenewal(ab, me, lease)}})[0]
 				return r.States != nil, r.Err
 			}},
-		"inspect": {[]string{"exists", "hexists", "hlen", "time", "hmget", "hget"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
+		"inspect": {[]string{"hlen", "hexists", "time", "hmget", "hget"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				h, err := script.GroupInspect(ctx, d, ab)
 				return h != nil, err
@@ -412,4 +429,87 @@ func TestGroupWithoutARight(t *testing.T) {
 			t.Errorf("%v, %v, want true with an error of class denied", ok, err)
 		}
 	})
+}
+
+// redissonGroupAcquire does to a field what Redisson's acquisition does to it: it
+// sets no TTL on a key whose TTL is 0 ms, but not over.
+const redissonGroupAcquire = `
+local t = redis.call('time')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local exists = redis.call('exists', KEYS[1]) == 1
+local by = redis.call('hget', KEYS[1], ARGV[1])
+if by and by ~= ARGV[2] and tonumber(redis.call('hget', KEYS[1], ARGV[1] .. ':' .. by .. ':expire_time')) > now then return 0 end
+redis.call('hset', KEYS[1], ARGV[1], ARGV[2], ARGV[1] .. ':' .. ARGV[2] .. ':expire_time', string.format('%.0f', now + ARGV[3]))
+redis.call('hincrby', KEYS[1], ARGV[1] .. ':' .. ARGV[2] .. ':lock_count', 1)
+local left = redis.call('pttl', KEYS[1])
+if not exists or left > 0 and left < tonumber(ARGV[3]) then redis.call('pexpire', KEYS[1], ARGV[3]) end
+return 1`
+
+// At the instant at which a dead holder's lease ends, Redisson takes the fields.
+// The key must not go with it in there: the next one would come in beside it.
+func TestGroupOfADeadHolderPassesOn(t *testing.T) {
+	server := redistest.Single(t)
+	const short = 150 * time.Millisecond
+	g := script.Group{Name: job, Fields: []string{"a"}}
+	for name, holder := range map[string]struct {
+		owner string
+		hold  func(t *testing.T, w *world) // is the last that the holder does
+	}{
+		"mortise": {mine2, func(t *testing.T, w *world) {
+			if ok, _, err := script.GroupAcquire(t.Context(), w, g, mine2, short); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}},
+		"mortise, renewed": {mine2, func(t *testing.T, w *world) {
+			if ok, _, err := script.GroupAcquire(t.Context(), w, g, mine2, short/2); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			if r := script.Renew(t.Context(), w, [][]script.Renewal{{script.GroupRenewal(g, mine2, short)}})[0]; r.Err != nil || r.States[0] != script.Renewed {
+				t.Fatal(r)
+			}
+		}},
+		"mortise, re-entered": {mine2, func(t *testing.T, w *world) {
+			if ok, _, err := script.GroupAcquire(t.Context(), w, g, mine2, short/2); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			if ok, err := script.GroupReenter(t.Context(), w, g, mine2, 2, short); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}},
+		"Redisson, mortise waits": {javaN, func(t *testing.T, w *world) {
+			if w.must(t, "EVAL", redissonGroupAcquire, "1", job, "a", javaN, fmt.Sprint(short.Milliseconds())).Int() != 1 {
+				t.Fatal("Redisson does not get what nobody has")
+			}
+			if ok, by, err := script.GroupAcquire(t.Context(), w, g, me, lease); ok || err != nil || by.Owner != javaN {
+				t.Fatal(ok, by, err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				if !w.real {
+					time.Sleep(700 * time.Microsecond) // what the millisecond of a lease's end has before it
+				}
+				holder.hold(t, w)
+				ends, err := strconv.ParseInt(w.must(t, "HGET", job, "a:"+holder.owner+":expire_time").Str(), 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for w.now(t) < ends {
+					if w.real {
+						time.Sleep(200 * time.Microsecond)
+					} else {
+						time.Sleep(500 * time.Microsecond)
+					}
+				}
+				if w.must(t, "EVAL", redissonGroupAcquire, "1", job, "a", java, "60000").Int() != 1 {
+					t.Fatal("Redisson does not get it at the end of the lease")
+				}
+				time.Sleep(3 * time.Millisecond) // the key would have ended
+				if ok, by, err := script.GroupAcquire(t.Context(), w, g, me, lease); ok || err != nil || by.Owner != java {
+					t.Errorf("%v, %+v, %v, want Redisson's thread as the holder", ok, by, err)
+				}
+			})
+		})
+	}
 }

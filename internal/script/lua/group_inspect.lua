@@ -7,8 +7,9 @@
 -- {-1}                       the key is a hash, but not that of a group
 -- {1, owner, left, count...} for each field its owner, for how many ms more, and
 --                            the count; '', 0, '' if nobody has it
-if redis.call('exists', KEYS[1]) == 0 then return {0} end
-if other(KEYS[1]) then return {-1} end
+local size = redis.call('hlen', KEYS[1])
+if size == 0 then return {0} end
+if other(KEYS[1], size) then return {-1} end
 local now = clock()
 local holders = redis.call('hmget', KEYS[1], unpack(ARGV))
 local reply = {1}

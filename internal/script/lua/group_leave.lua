@@ -9,6 +9,7 @@
 -- {0}  the owner does not have all of them; nothing was changed
 local fields = {unpack(ARGV, 3)}
 if not mine(KEYS[1], ARGV[1], fields) then return {0} end
+unbound(KEYS[1])
 for _, field in ipairs(fields) do
   redis.call('hset', KEYS[1], entry(field, ARGV[1], 'lock_count'), ARGV[2])
 end

@@ -12,6 +12,7 @@ local key, owner, lease = KEYS[1], ARGV[1], tonumber(ARGV[3])
 local fields = {unpack(ARGV, 4)}
 if not mine(key, owner, fields) then return {0} end
 local now = clock()
+unbound(key)
 last(key, lease, now)
 for _, field in ipairs(fields) do
   redis.call('hset', key,

@@ -21,7 +21,7 @@ for i, field in ipairs(fields) do
   if holders[i] == owner then
     redis.call('hdel', key, field, entry(field, owner, 'expire_time'), entry(field, owner, 'lock_count'))
     had = had + 1
-  elseif holders[i] then
+  else
     redis.call('hdel', key, entry(field, owner, 'expire_time'), entry(field, owner, 'lock_count'))
   end
 end

@@ -32,6 +32,7 @@ for i, key in ipairs(KEYS) do
     end
   end
   if state == 1 then
+    unbound(key)
     last(key, lease, now)
     for _, field in ipairs(fields) do
       if ends(key, field, owner) < now + lease then
