@@ -302,6 +302,9 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				if !c.setBusy(w, true) {
 					return nil, nil
 				}
+				if kind, ok := k.kind.(claimant); ok {
+					kind.lead()
+				}
 				hold, err := r.attempt(ctx)
 				if err == nil {
 					r.answered(hold == nil)

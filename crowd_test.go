@@ -228,3 +228,63 @@ func (kind crowdKind) trial(t *testing.T, s *memredis.Server, serve func(t *test
 		}
 	}
 }
+
+// One asks first, but has its answer last: another one is before it in the queue
+// of the client, which Redis does not know.
+func TestCrowdWhoseAnswersCrossIsServedAtOnce(t *testing.T) {
+	for name, kind := range map[string]struct {
+		wait func(ctx context.Context, c *mortise.Client) error
+		shut func(t *testing.T, c *mortise.Client) (serve func()) // there are two permits, and both are out
+	}{
+		"Semaphore": {
+			func(ctx context.Context, c *mortise.Client) error { return c.Semaphore("job").Acquire(ctx, 1) },
+			func(t *testing.T, c *mortise.Client) func() {
+				mustAcquire(t, permitted(t, c, "job", 2), 2)
+				return func() { mustRelease(t, c.Semaphore("job"), 1) }
+			},
+		},
+		"PermitSemaphore": {
+			func(ctx context.Context, c *mortise.Client) error {
+				_, _, err := c.PermitSemaphore("job").Acquire(ctx) //nolint:dogsled // held until the client is closed
+				return err
+			},
+			func(t *testing.T, c *mortise.Client) func() {
+				sem := permitsOf(t, c, 2)
+				one, _ := mustTakePermits(t, sem)
+				two, _ := mustTakePermits(t, sem)
+				return func() {
+					mustUnlock(t, one)
+					one = two
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, f := open(t, s, nil)
+				other, _ := open(t, s, nil)
+				serve := kind.shut(t, other)
+				if _, err := c.Semaphore("job").Available(t.Context()); err != nil { // it knows all else that it asks
+					t.Fatal(err)
+				}
+				f.set(nil, func(context.Context, string) error { time.Sleep(20 * time.Millisecond); return nil })
+				served := make(chan error, 2)
+				go func() { served <- kind.wait(t.Context(), c) }()
+				time.Sleep(10 * time.Millisecond)
+				f.set(nil, nil)
+				go func() { served <- kind.wait(t.Context(), c) }()
+				for range 2 {
+					time.Sleep(100 * time.Millisecond)
+					start := time.Now()
+					serve()
+					if err := <-served; err != nil {
+						t.Fatal(err)
+					}
+					if d := time.Since(start); d != 0 {
+						t.Errorf("served after %v, want at once", d)
+					}
+				}
+			})
+		})
+	}
+}

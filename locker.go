@@ -79,8 +79,11 @@ type drawer interface {
 	draw() string
 }
 
-// claimant is a primitive whose waiters leave something in Redis.
+// claimant is a primitive whose waiters leave something in Redis: the first of
+// each process, since the others do not ask, and nobody should wait for them.
 type claimant interface {
+	// lead has the attempts to come leave it.
+	lead()
 	// withdraw takes back what a waiter who gave up has left.
 	withdraw(ctx context.Context, id string)
 }

@@ -87,7 +87,7 @@ func (s *PermitSemaphore) With(options PermitOptions) *PermitSemaphore {
 // to be too few; [ErrNotDurable], [ErrWrongKind], [ErrUnreachable], [ErrDenied],
 // [ErrInvalid], [ErrClosed].
 func (s *PermitSemaphore) Acquire(ctx context.Context) (*Hold, context.Context, error) {
-	return s.locker(true).enter(ctx, "acquire", true)
+	return s.locker().enter(ctx, "acquire", true)
 }
 
 // TryAcquire takes permits if enough are available and not left to others who
@@ -96,7 +96,7 @@ func (s *PermitSemaphore) Acquire(ctx context.Context) (*Hold, context.Context, 
 // Redis cannot serve, see [Options.RetryFor]. Everything else is as with
 // [PermitSemaphore.Acquire].
 func (s *PermitSemaphore) TryAcquire(ctx context.Context) (*Hold, context.Context, error) {
-	return s.locker(false).enter(ctx, "try acquire", false)
+	return s.locker().enter(ctx, "try acquire", false)
 }
 
 // Do takes permits, calls f, and gives the permits back, also if f panics. It
@@ -301,7 +301,7 @@ func (s *PermitSemaphore) forced(concerns func(*lease) bool) {
 }
 
 // locker returns what a request for permits needs to know.
-func (s *PermitSemaphore) locker(waits bool) *locker {
+func (s *PermitSemaphore) locker() *locker {
 	o := s.options
 	k := new(locker)
 	k.init(s.object, usePermit)
@@ -315,7 +315,7 @@ func (s *PermitSemaphore) locker(waits bool) *locker {
 	case number == 0:
 		number = 1
 	}
-	k.kind = &permitTaker{s.object, number, waits}
+	k.kind = &permitTaker{object: s.object, number: number}
 	return k
 }
 
@@ -324,7 +324,7 @@ func (s *PermitSemaphore) locker(waits bool) *locker {
 type permitTaker struct {
 	object
 	number int
-	waits  bool
+	claims bool // what it does not get is left to it by others
 }
 
 // draw returns the id of a new lease.
@@ -343,7 +343,7 @@ func (k *permitTaker) wire() script.Permits {
 func (k *permitTaker) channel() string { return keyspace.SemaphoreChannel(k.name) }
 
 func (k *permitTaker) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, why, err := script.PermitAcquire(ctx, k.client.driver, k.wire(), splitPermits(id), lease, k.waits)
+	ok, why, err := script.PermitAcquire(ctx, k.client.driver, k.wire(), splitPermits(id), lease, k.claims)
 	lack := &PermitsError{Wanted: k.number, Available: why.Available, Next: why.Next}
 	return grant{ok: ok, lack: lack}, err
 }
@@ -360,6 +360,8 @@ func (k *permitTaker) release(ctx context.Context, id string) (bool, error) {
 	n, err := script.PermitRelease(ctx, k.client.driver, k.wire(), "", ids)
 	return n == len(ids), err
 }
+
+func (k *permitTaker) lead() { k.claims = true }
 
 func (k *permitTaker) withdraw(ctx context.Context, id string) { _, _ = k.release(ctx, id) }
 
