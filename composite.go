@@ -273,8 +273,10 @@ func giveBack(members []*member) <-chan given {
 	return results
 }
 
-// groups puts together what one script can release.
+// groups puts together what one script can release, in the order in which locks
+// are taken.
 func groups(members []*member) (groups [][]*member) {
+	members = slices.SortedStableFunc(slices.Values(members), func(a, b *member) int { return order(a.of, b.of) })
 	for _, m := range members {
 		i := slices.IndexFunc(groups, func(g []*member) bool { return atOnce(g[0].of, m.of) })
 		if i < 0 {
@@ -296,6 +298,9 @@ func atOnce(a, b *locker) bool {
 }
 
 // releaseAtOnce releases the members of one group, with one script where it can.
+// It has the turns of all leases until Redis has answered, and takes them in the
+// order of the group: two holds of one owner stand on the same leases, and each of
+// them would wait for a turn that the other has.
 func releaseAtOnce(group []*member) []error {
 	errs := make([]error, len(group))
 	if len(group) == 1 {
