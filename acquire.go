@@ -19,7 +19,7 @@ type request struct {
 	start time.Time       // of the last attempt
 	doubt bool            // an attempt's outcome is not known
 	used  bool            // there is a lease with that id
-	stood bool            // it has asked with the id of a turn
+	turn  string          // the id of the client's turn, if it asks as the head of its queue
 	told  bool            // it asks because the client was told that the lock is free
 	alone bool            // nobody else can act for the owner yet
 	row   int             // how often in a row the lock was given, if it was
@@ -60,7 +60,7 @@ func (r *request) ask(ctx context.Context, wait bool) (hold *Hold, w *waiter, er
 		return nil, nil, r.held
 	}
 	c, p := r.lock.client, r.lock.place
-	if c.listens(p) { // it is busy, and a turn costs no more than an attempt
+	if c.listens(r.lock) { // it is busy, and a turn costs no more than an attempt
 		return nil, c.join(p, r.owner, r, false), nil
 	}
 	if _, past, err := r.beside(); err != nil {
@@ -283,10 +283,7 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 		case !at.head:
 			return nil, nil
 		case at.given:
-			if !c.setBusy(w, true) {
-				return nil, nil
-			}
-			if hold, err := r.come(ctx); hold != nil || err != nil {
+			if hold, err := r.come(ctx, w); hold != nil || err != nil {
 				return hold, err
 			}
 			c.setBusy(w, false)
@@ -295,13 +292,12 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 			asked = false
 			timer.Reset(time.Until(at.after))
 		case look && !at.asking || !at.local:
-			if err := r.stand(); err != nil {
+			if first, err := r.stand(w); err != nil {
 				return nil, err
+			} else if !first {
+				continue
 			}
 			if !asked {
-				if !c.setBusy(w, true) {
-					return nil, nil
-				}
 				if kind, ok := k.kind.(claimant); ok {
 					kind.lead()
 				}
@@ -317,11 +313,11 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				if hold != nil || err != nil {
 					return hold, err
 				}
-				c.setBusy(w, false)
 			}
+			c.setBusy(w, false)
 			asked = false
 			if k.special.pause != nil {
-				timer.Reset(k.special.pause(refusals))
+				timer.Reset(c.spinPause(w, k.special.pause(refusals)))
 				refusals++
 				break
 			}
@@ -349,8 +345,10 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				return nil, r.ended(ctx)
 			}
 		case <-others:
-			if by, held := r.held.(*HeldError); held && ours(by.Owner) && k.taker() != nil {
-				c.giveWay(k.place) // who announces that has left it to others
+			if by, held := r.held.(*HeldError); held && ours(by.Owner) {
+				c.mu.Lock()
+				c.announced(k.sharedAs(), k.taker() != nil)
+				c.mu.Unlock()
 			}
 			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
 				return nil, r.ended(ctx)

@@ -2,6 +2,8 @@ package mortise
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"strconv"
@@ -41,12 +43,14 @@ type Client struct {
 	closed  bool
 	queues  map[place]*queue
 	held    table
-	asking  map[place]struct{} // what somebody asks for without queueing
-	ears    map[place]idleEar  // channels of locks that were waited for a moment ago
-	sweeper *time.Timer        // closes them
-	lanes   int                // of operations on numbers
-	idle    []string           // those that no operation uses
-	able    map[ability]int    // what masters were seen to be able to, and their replicas then
+	asking  map[place]struct{}  // what somebody asks for without queueing
+	ears    map[place]idleEar   // channels of locks that were waited for a moment ago
+	sharing map[string]*sharing // what is known of Redisson's part in locks
+	sweeper *time.Timer         // closes the former, and forgets the latter
+	swept   time.Time           // when that is; zero if it is not to be
+	lanes   int                 // of operations on numbers
+	idle    []string            // those that no operation uses
+	able    map[ability]int     // what masters were seen to be able to, and their replicas then
 }
 
 // New returns a client that works through d, which it owns from then on. It
@@ -59,7 +63,7 @@ func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
 		driver: d, options: options.withDefaults(), id: newClientID(), born: time.Now(),
 		hub: hub.New(d), done: make(chan struct{}),
-		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), able: make(map[ability]int),
+		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), sharing: make(map[string]*sharing), able: make(map[ability]int),
 	}
 	c.invalid = c.options.validate()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())
@@ -184,6 +188,14 @@ func (c *Client) newID() string {
 	var text [64]byte
 	id := append(append(text[:0], c.id...), ':')
 	return string(strconv.AppendUint(id, c.serial.Add(1), 10))
+}
+
+// newTurnID returns the id of a lease that Redis may give to the client. Nobody
+// can guess it, so that a message which names it is Redis'.
+func (c *Client) newTurnID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return c.id + ":" + strconv.FormatUint(binary.BigEndian.Uint64(b[:])>>1, 10)
 }
 
 // publish tells how releases are announced. The first call may ask Redis. On a

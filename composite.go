@@ -335,13 +335,17 @@ func releaseAtOnce(group []*member) []error {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
-	var released []bool
+	var released []script.Released
 	doubt, err := c.call(ctx, -1, func(ctx context.Context) (err error) {
 		released, err = script.MultiRelease(ctx, c.driver, locks, *c.announce.Load(), script.Turns{Command: c.turnCommand()})
 		return err
 	})
 	for j, i := range last {
-		errs[i] = group[i].lease().settle(released != nil && released[j], doubt, err)
+		l, became := group[i].lease(), script.NotHeld
+		if released != nil {
+			became = released[j]
+		}
+		errs[i] = l.settle(l.released(became), doubt, err)
 	}
 	return errs
 }

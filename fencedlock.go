@@ -85,11 +85,8 @@ func (k *FencedLock) release(ctx context.Context, id string) (bool, error) {
 }
 
 func (k *FencedLock) yield(ctx context.Context, id string, row int) (bool, error) {
-	released, left, err := script.LockYield(ctx, k.client.driver, k.name, id, k.channel(), k.speaking(), k.turns(row))
-	if left {
-		k.client.giveWay(k.place)
-	}
-	return released, err
+	became, err := script.LockRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking(), k.turns(row))
+	return k.released(became), err
 }
 
 func (k *FencedLock) renewal(id string, ttl time.Duration) script.Renewal {

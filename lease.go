@@ -32,6 +32,7 @@ type lease struct {
 	holds  *Hold         // those not yet released, linked; the newest first
 	ended  error         // why it is over; nil while it is trusted
 	expiry time.Duration // in the client's time: the key lasts until then at least, by fixed leases
+	since  time.Duration // idem: taken then, if the lock is shared; guarded by Client.mu
 	token  int64         // the newest fencing token, of a kind that has them
 }
 
@@ -48,7 +49,7 @@ func newLease(r *request) *lease {
 func (l *lease) successor(r *request) *lease {
 	n := &lease{
 		locker: r.lock, owner: r.owner, id: l.id, doubt: l.doubt,
-		longer: l.longer, expiry: l.expiry, relay: l.relay, row: l.row,
+		longer: l.longer, expiry: l.expiry, relay: l.relay, row: l.row, since: l.since,
 	}
 	n.watch = watchdog.Lease{Of: n, Terms: l.watch.Terms}
 	return n

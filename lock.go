@@ -69,11 +69,8 @@ func (k *Lock) release(ctx context.Context, id string) (bool, error) {
 }
 
 func (k *Lock) yield(ctx context.Context, id string, row int) (bool, error) {
-	released, left, err := script.LockYield(ctx, k.client.driver, k.name, id, k.channel(), k.speaking(), k.turns(row))
-	if left {
-		k.client.giveWay(k.place)
-	}
-	return released, err
+	became, err := script.LockRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking(), k.turns(row))
+	return k.released(became), err
 }
 
 func (k *Lock) renewal(id string, ttl time.Duration) script.Renewal {

@@ -432,7 +432,7 @@ func (t *together) release(ctx context.Context, id string) (bool, error) {
 		locks = append(locks, script.Release{Key: m.of.name, Owner: id, Channel: m.of.kind.channel()})
 	}
 	released, err := script.MultiRelease(ctx, t.client.driver, locks, t.speaking(), t.turns(0))
-	return slices.Contains(released, true), err
+	return slices.ContainsFunc(released, func(r script.Released) bool { return r != script.NotHeld }), err
 }
 
 // abandon makes sure that nothing of the lot stays behind in Redis.

@@ -49,8 +49,10 @@ func (p place) shared() bool {
 type queue struct {
 	head, tail *waiter
 	length     int
+	spinning   int // of these, so many pause instead of listening
 	turn       turn
 	listener   *hub.Listener // opened by the first head that was refused
+	heeds      *hub.Listener // of a lock, so that others know who it is that listens
 }
 
 // waiter is one goroutine in a queue.
@@ -71,6 +73,9 @@ type waiter struct {
 	wake       chan struct{} // capacity 1: look again
 	prev, next *waiter
 }
+
+// spins reports whether w pauses instead of listening.
+func (w *waiter) spins() bool { return w.request != nil && w.request.lock.special.pause != nil }
 
 func (w *waiter) signal() {
 	select {
@@ -93,6 +98,11 @@ func (q *queue) arrange(w *waiter) {
 // insert puts w behind before, or first if that is nil.
 func (q *queue) insert(w, before *waiter) {
 	q.length++
+	if w.spins() {
+		q.spinning++
+	} else if q.spinning > 0 {
+		q.head.signal() // it may be one that pauses for long
+	}
 	w.in = q
 	w.prev, w.next = before, q.head
 	if before != nil {
@@ -110,6 +120,9 @@ func (q *queue) insert(w, before *waiter) {
 
 func (q *queue) remove(w *waiter) {
 	q.length--
+	if w.spins() {
+		q.spinning--
+	}
 	w.in = nil
 	if w.prev == nil {
 		q.head = w.next
@@ -130,7 +143,7 @@ func (q *queue) remove(w *waiter) {
 func (c *Client) claim(p place) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.queues[p] != nil || c.taken(p) {
+	if c.queues[p] != nil || c.takenHere(p) {
 		return false
 	}
 	if !p.shared() {
@@ -139,9 +152,9 @@ func (c *Client) claim(p place) bool {
 	return true
 }
 
-// taken reports whether there is no sense in asking Redis, because somebody in
+// takenHere reports whether there is no sense in asking Redis, because somebody in
 // this process holds p or is about to. It must be called with c.mu held.
-func (c *Client) taken(p place) bool {
+func (c *Client) takenHere(p place) bool {
 	if p.shared() {
 		return false
 	}
@@ -184,7 +197,9 @@ func (c *Client) enqueue(p place, w *waiter, front bool) {
 		c.queues[p] = q
 	}
 	if front {
-		q.turn.over() // it is that of the one who was first; if it comes, it is declined
+		if q.head != nil && q.head.busy {
+			q.turn.over() // the attempt that is under way has the id, and looks after it
+		}
 		q.insert(w, nil)
 	} else {
 		q.insert(w, q.tail)
@@ -211,7 +226,7 @@ func (c *Client) leave(p place, w *waiter) (given *lease) {
 	}
 	q := c.queues[p]
 	wasHead := q.head == w
-	if c.dequeue(p, q, w); wasHead && q.head != nil && (!c.taken(p) || q.turn.due) {
+	if c.dequeue(p, q, w); wasHead && q.head != nil && (!c.takenHere(p) || q.turn.due) {
 		q.head.signal()
 	}
 	return nil
@@ -225,8 +240,10 @@ func (c *Client) dequeue(p place, q *queue, w *waiter) {
 	q.remove(w)
 	if q.head == nil {
 		delete(c.queues, p)
-		if q.listener != nil {
-			q.listener.Close()
+		for _, l := range [...]*hub.Listener{q.listener, q.heeds} {
+			if l != nil {
+				l.Close()
+			}
 		}
 		c.dismissed(p, &q.turn)
 	}
@@ -250,7 +267,11 @@ func (c *Client) turnOf(p place, w *waiter) (s standing) {
 	}
 	if q := w.in; q != nil && q.head == w {
 		_, asking := c.asking[p]
-		return standing{head: true, local: c.taken(p), asking: asking, given: q.turn.given, after: q.turn.after}
+		s = standing{head: true, local: c.takenHere(p), asking: asking, given: q.turn.given}
+		if w.request != nil {
+			s.after = c.after(w.request.lock)
+		}
+		return s
 	}
 	return s
 }
@@ -299,6 +320,7 @@ func (c *Client) granted(l *lease, alone bool) bool {
 		c.held.put(at, l)
 	}
 	l.mu.Unlock()
+	c.had(l)
 	if !alone {
 		c.tell(l.place, l.owner)
 		if k, ok := l.kind.(sided); ok {

@@ -39,7 +39,7 @@ func (c *Client) relay(l *lease) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[l.place]
-	if c.closed || q == nil || c.held.at(l.place) != l {
+	if c.closed || q == nil || c.held.at(l.place) != l || !c.inTurn(l) {
 		return false
 	}
 	w := q.head

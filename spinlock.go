@@ -107,7 +107,9 @@ func (k *SpinLock) leave(ctx context.Context, id string, count int) (bool, error
 }
 
 func (k *SpinLock) release(ctx context.Context, id string) (bool, error) {
-	return script.LockRelease(ctx, k.client.driver, k.name, id, "", script.Silent, script.Turns{})
+	became, err := script.LockRelease(ctx, k.client.driver, k.name, id, "", script.Silent, script.Turns{})
+	k.client.spinOn(&k.locker)
+	return became != script.NotHeld, err
 }
 
 func (k *SpinLock) renewal(id string, ttl time.Duration) script.Renewal {

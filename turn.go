@@ -19,8 +19,8 @@ import (
 // and no longer.
 //
 // Redisson's threads, and mortise's own where messages of one server do not
-// reach another, wait as ever: for the announcement of a release. Of a few
-// releases in a row one is theirs.
+// reach another, wait as ever: for the announcement of a release. While threads
+// listen, a lock is not given to a client but left to them; see sharing.
 
 // turnTaker is a primitive whose waiters take turns.
 type turnTaker interface {
@@ -35,14 +35,13 @@ type turnTaker interface {
 // by Client.mu.
 type turn struct {
 	ear    *hub.Listener // for the client's channel
-	id     string        // to have the lock with; empty if none is drawn
+	id     string        // to have the lock with, drawn at random; empty if none is
 	stands bool          // it may have an entry in Redis
 	seen   time.Time     // when an attempt began that showed that id did not have the lock
 	unsure bool          // id may have been given the lock before that; nothing it hears is certain
 	given  bool          // Redis has given the lock to id
 	row    int           // so often in a row
 	told   bool          // the lock is free, and nobody here has looked since
-	after  time.Time     // until then others have the first chance to take it
 
 	// Of a fair lock:
 	mixed bool        // threads of Redisson's have it or wait for it
@@ -56,9 +55,6 @@ const (
 	// earKept is how long a client goes on listening after the last of its
 	// goroutines has stopped to wait for a lock: likely another will.
 	earKept = time.Second
-	// afterOthers is when a client looks for a lock that others had the first
-	// chance to take.
-	afterOthers = 5 * time.Millisecond
 	// nearTurn is how many clients listen for the release by a holder that
 	// tells nobody in particular. The rest have it from them.
 	nearTurn = 2
@@ -67,9 +63,12 @@ const (
 // turns returns how the release of a lock tells the next client, and nothing
 // where that is not possible: in a cluster only sharded messages are known to
 // reach those who listen on the lock's own server.
-func (o *object) turns(row int) script.Turns {
-	return script.Turns{Command: o.client.turnCommand(), Row: row}
+func (k *locker) turns(row int) script.Turns {
+	return script.Turns{Command: k.client.turnCommand(), Row: row, Keep: k.client.keeps(k.sharedAs())}
 }
+
+// unheeded hears what nothing follows from.
+func unheeded(string) bool { return false }
 
 func (c *Client) turnCommand() string {
 	switch {
@@ -105,62 +104,72 @@ func (k *locker) takesGiven() bool {
 func ours(owner string) bool { return len(owner) > versionAt && owner[versionAt] == version }
 
 // stand prepares r, of the head of its queue, for an attempt in the name of the
-// client. Redis is not asked for a turn before the client listens.
-func (r *request) stand() error {
+// client: w is busy from here on. It reports false if w is not the head any more.
+// Redis is not asked for a turn before the client listens.
+//
+// Only one request at a time asks with the id of a turn, and no message but that
+// of Redis knows it: whoever hears it named has the lock.
+func (r *request) stand(w *waiter) (ok bool, err error) {
 	k := r.lock
 	c := k.client
-	r.entry = ""
-	if k.taker() == nil {
-		return nil
-	}
 	c.mu.Lock()
-	q := c.queues[k.place]
-	if q == nil {
-		c.mu.Unlock()
-		return nil
+	defer c.mu.Unlock()
+	q := w.in
+	if q == nil || q.head != w {
+		return false, nil
+	}
+	w.busy = true
+	r.entry, r.turn = "", ""
+	if k.taker() == nil {
+		return true, nil
 	}
 	t := &q.turn
 	if t.ear == nil {
 		t.ear = c.ear(k.place)
 	}
-	gives := k.takesGiven()
 	if t.id == "" {
-		if t.id, t.seen = r.id, (time.Time{}); t.id == "" || !gives || r.stood {
-			t.id = c.newID() // another waiter may have had the lock with r.id
-		}
+		t.id, t.seen = c.newTurnID(), time.Time{}
 	}
-	ear, id := t.ear, t.id
-	if r.told, t.told = t.told, false; ear.Confirmed() {
+	gives := k.takesGiven()
+	if r.told, t.told = t.told, false; t.ear.Confirmed() {
 		t.stands = true
-		if r.entry = script.ToGive(id); !gives {
-			r.entry = script.ToTell(id)
+		if r.entry = script.ToGive(t.id); !gives {
+			r.entry = script.ToTell(t.id)
 		}
 	}
-	c.mu.Unlock()
-	if gives {
-		r.become(id)
-		r.stood = true
+	if r.turn = t.id; gives {
+		r.become(t.id)
 	}
-	return ear.Refused()
+	return true, t.ear.Refused()
 }
 
 // become makes id the one with which r asks. It may have asked with another one.
+// It must be called with Client.mu held.
 func (r *request) become(id string) {
-	if id != r.id && r.doubt {
-		r.lock.client.abandon(r.lock.kind, r.id, r.lock.ttl())
+	if former, k := r.id, r.lock; id != former && r.doubt {
+		k.client.spawn(func(context.Context) { k.client.abandon(k.kind, former, k.ttl()) })
 		r.doubt = false
 	}
 	r.id = id
 }
 
-// answered notes what came of an attempt by the head of the queue.
+// answered notes what came of an attempt by the head of the queue. Somebody may
+// have been put in front meanwhile, and the turn be that one's: then the entry
+// that was made for this attempt goes.
 func (r *request) answered(refused bool) {
-	c := r.lock.client
+	c, p, id := r.lock.client, r.lock.place, r.turn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q := c.queues[r.lock.place]
+	if by, held := r.held.(*HeldError); refused && held {
+		c.heldBy(r.lock.sharedAs(), by.Owner)
+	}
+	q := c.queues[p]
 	switch {
-	case q == nil || q.turn.id != r.id:
+	case id == "":
+	case q == nil || q.turn.id != id:
+		if refused && r.entry != "" {
+			c.forgo(p, id)
+		}
 	case !refused:
 		q.turn.over()
 	case r.entry != "":
@@ -185,41 +194,37 @@ func (r *request) unanswered() {
 // over makes the next attempt one with another id.
 func (t *turn) over() { t.id, t.stands, t.given, t.unsure = "", false, false, false }
 
-// come makes a hold of the lock that was given to the client. If it cannot be
-// trusted without asking Redis, it does that, and returns nil and no error if
-// the lock is somebody else's again.
-func (r *request) come(ctx context.Context) (*Hold, error) {
+// come makes a hold of the lock that was given to the client, for which w is busy
+// from here on. If it cannot be trusted without asking Redis, it does that, and
+// returns nil and no error if the lock is somebody else's again. The id is r's
+// then: others know it now, so that nothing more is to be believed of it.
+func (r *request) come(ctx context.Context, w *waiter) (hold *Hold, err error) {
 	k := r.lock
 	c := k.client
 	c.mu.Lock()
-	q := c.queues[k.place]
-	if q == nil || !q.turn.given {
+	q := w.in
+	if q == nil || q.head != w || !q.turn.given {
 		c.mu.Unlock()
 		return nil, nil
 	}
 	t := &q.turn
-	id, seen := t.id, t.seen
+	id, seen, row := t.id, t.seen, t.row
 	if t.unsure {
 		seen = time.Time{}
 	}
-	row := t.row
+	t.over()
 	switch k.kind.(type) {
 	case *Lock, *FencedLock:
-		t.given = false // what is heard of id meanwhile is not declined
+		w.busy = true
+		r.become(id)
 		c.mu.Unlock()
 	default: // it asks for more than this lock, or in another way
-		t.over()
+		c.forgo(k.place, id)
 		c.mu.Unlock()
-		c.spawn(func(context.Context) { c.decline(k.place, id) })
 		return nil, nil
 	}
-	r.become(id)
-	r.stood, r.entry, r.row = true, "", row
-	hold, err := r.given(ctx, seen)
-	if err == nil {
-		r.answered(hold == nil)
-	}
-	if hold == nil {
+	r.entry, r.turn, r.row = "", "", row
+	if hold, err = r.given(ctx, seen); hold == nil {
 		r.row = 0
 	}
 	return hold, err
@@ -258,6 +263,7 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 	}
 	by, held := r.held.(*HeldError)
 	if q.listener == nil && (!takes || held && !ours(by.Owner) && r.at.Before < nearTurn) {
+		q.heeds = c.hub.ListenFor(keyspace.Heeds(k.kind.channel()), k.hearing(), unheeded, nil)
 		q.listener = c.hub.Listen(k.kind.channel(), k.hearing())
 	}
 	if q.listener != nil && err == nil {
@@ -284,79 +290,100 @@ func (c *Client) ear(p place) *hub.Listener {
 type idleEar struct {
 	listener *hub.Listener
 	since    time.Time
+	owed     bool // the client may be told that the lock is free, in place of the next one
 }
 
-// listens reports whether the client listens to its channel for p though nobody
-// here waits for it.
-func (c *Client) listens(p place) bool {
+// listens reports whether the client listens to its channel for a lock though
+// nobody here waits for it, or others have the first chance to take it.
+func (c *Client) listens(k *locker) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, ok := c.ears[p]
-	return ok && c.queues[p] == nil && e.listener.Confirmed()
+	if e, ok := c.ears[k.place]; ok && c.queues[k.place] == nil && e.listener.Confirmed() {
+		return true
+	}
+	return len(c.sharing) > 0 && time.Now().Before(c.after(k))
 }
 
 // rest keeps the ear of a queue that has ended for a while. It must be called
 // with c.mu held.
-func (c *Client) rest(p place, ear *hub.Listener) {
+func (c *Client) rest(p place, ear *hub.Listener, owed bool) {
 	if c.closed {
 		ear.Close()
 		return
 	}
-	c.ears[p] = idleEar{ear, time.Now()}
-	if c.sweeper == nil {
-		c.sweeper = time.AfterFunc(earKept, c.sweep)
-	} else if len(c.ears) == 1 {
-		c.sweeper.Reset(earKept)
+	c.ears[p] = idleEar{ear, time.Now(), owed}
+	c.sweepWithin(earKept)
+}
+
+// sweepWithin has what is idle forgotten after d at the latest. It must be called
+// with c.mu held.
+func (c *Client) sweepWithin(d time.Duration) {
+	at := time.Now().Add(d)
+	switch {
+	case c.closed:
+	case c.sweeper == nil:
+		c.sweeper = time.AfterFunc(d, c.sweep)
+		c.swept = at
+	case c.swept.IsZero() || at.Before(c.swept):
+		c.sweeper.Reset(d)
+		c.swept = at
 	}
 }
 
-// sweep closes the ears that have been idle for long enough.
+// sweep closes the ears that have been idle for long enough, and forgets with
+// whom locks were shared.
 func (c *Client) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, next := time.Now(), time.Duration(-1)
+	c.swept = time.Time{}
+	now := time.Now()
 	for p, e := range c.ears {
-		left := earKept - now.Sub(e.since)
-		switch {
-		case left <= 0:
-			delete(c.ears, p)
-			e.listener.Close()
-		case next < 0 || left < next:
-			next = left
+		if left := earKept - now.Sub(e.since); left > 0 {
+			c.sweepWithin(left)
+			continue
 		}
+		delete(c.ears, p)
+		e.listener.Close()
 	}
-	if next >= 0 && !c.closed {
-		c.sweeper.Reset(next)
+	for as, s := range c.sharing {
+		if left := sharedFor - now.Sub(s.seen); left >= 0 {
+			c.sweepWithin(left + 1)
+			continue
+		}
+		delete(c.sharing, as)
 	}
 }
 
 // called takes a message to this client about p. It reports whether the head of
 // the queue is to look for itself.
+//
+// Anybody who may publish can send one. A message that names an id is believed if
+// it is that of the turn, which nobody can guess. No message makes the client give
+// anything back: an id that it has no use for any more it declines by itself.
 func (c *Client) called(p place, message string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[p]
 	id, row, given := strings.Cut(message, " ")
 	switch {
-	case given && q != nil && q.turn.id == id:
-		q.turn.given = true
-		q.turn.row, _ = strconv.Atoi(row)
-		q.head.signal()
-		return false
-	case given && c.has(p, id):
-		return false // it asked before it heard of that
-	case given && strings.HasPrefix(id, c.id):
-		c.spawn(func(context.Context) { c.decline(p, id) })
-		return false
 	case given:
-		return false // forged
+		if q != nil && q.turn.id == id {
+			q.turn.given = true
+			q.turn.row, _ = strconv.Atoi(row)
+			q.head.signal()
+		}
+		return false
 	case q == nil:
-		c.spawn(func(context.Context) { c.handOver(p) })
+		if e, ok := c.ears[p]; ok && e.owed { // the entry was there when the queue ended, and is gone
+			e.owed = false
+			c.ears[p] = e
+			c.spawn(func(context.Context) { c.handOver(p) })
+		}
 		return false
 	}
 	q.turn.told = true
 	if message == "~" {
-		q.turn.after = time.Now().Add(afterOthers)
+		c.leaveOpen(keyspace.LockChannel(p.name), false)
 		q.head.signal()
 		return false
 	}
@@ -370,14 +397,10 @@ func (c *Client) has(p place, id string) bool {
 	return l != nil && l.id == id
 }
 
-// giveWay leaves a lock that is free to others for a moment: to those who take no
-// turns, and need longer to ask for it than a goroutine of this process.
-func (c *Client) giveWay(p place) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if q := c.queues[p]; q != nil {
-		q.turn.after = time.Now().Add(afterOthers)
-	}
+// forgo declines the turn of id in the background. It must be called with c.mu
+// held.
+func (c *Client) forgo(p place, id string) {
+	c.spawn(func(context.Context) { c.decline(p, id) })
 }
 
 // decline gives back the turn of id, for which nobody here has use, or the lock
@@ -414,14 +437,13 @@ func (c *Client) handOver(p place) {
 // It must be called with c.mu held.
 func (c *Client) dismissed(p place, t *turn) {
 	if t.ear != nil {
-		c.rest(p, t.ear)
+		c.rest(p, t.ear, t.stands)
 	}
 	if t.tick != nil {
 		t.tick.Stop()
 	}
-	id := t.id
 	if t.stands || t.given {
-		c.spawn(func(context.Context) { c.decline(p, id) })
+		c.forgo(p, t.id)
 	}
 	if t.told { // its entry is gone, but who is next has not heard of that
 		c.spawn(func(context.Context) { c.handOver(p) })

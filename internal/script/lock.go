@@ -14,7 +14,7 @@ var (
 	lockAcquire = load("lock_acquire", "turns")
 	lockReenter = load("lock_reenter")
 	lockLeave   = load("lock_leave")
-	lockRelease = load("lock_release", "turns")
+	lockRelease = load("lock_release", "redissons", "turns", "pass")
 	lockRenew   = load("lock_renew")
 )
 
@@ -68,41 +68,43 @@ func LockLeave(ctx context.Context, d driver.Driver, key, owner string, count in
 	})
 }
 
-// LockRelease releases the lock key entirely, and lets the next one have it, or
-// takes owner out of the turns. It reports false if owner does not hold the lock.
-// With released true, err may still say, with class Denied, that waiters could
-// not be told.
-func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (released bool, err error) {
-	released, _, err = LockYield(ctx, d, key, owner, channel, p, t)
-	return released, err
-}
+// Released is what became of a lock that was to be released.
+type Released int
 
-// LockYield is LockRelease that also tells whether the lock was left to those who
-// take no turns, though somebody does.
-func LockYield(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (released, left bool, err error) {
-	words := append(make([]string, 0, 9), key)
+// What became of it.
+const (
+	NotHeld      Released = iota // its owner did not hold it
+	ReleasedNow                  // its owner held it until now
+	ReleasedLeft                 // the same, and it was left to threads of Redisson's, which listen
+)
+
+// LockRelease releases the lock key entirely, and lets the next one have it, or
+// takes owner out of the turns. Of a lock that was released, err may still say,
+// with class Denied, that waiters could not be told.
+func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (Released, error) {
+	words := append(make([]string, 0, 10), key)
 	turns, clients := "", ""
 	if t.Command != "" {
 		turns, clients = keyspace.TurnNames(key)
 		words = append(words, turns)
 	}
 	keys := len(words)
-	words = append(append(words, owner, channel, clients, t.Command, strconv.Itoa(t.Row)), p.commands()...)
+	words = append(append(words, owner, channel, clients, t.Command, strconv.Itoa(t.Row), t.keep()), p.commands()...)
 	v, err := d.Eval(ctx, driver.Call{Script: lockRelease, Keys: words[:keys:keys], Args: words[keys:]})
 	if err != nil {
-		return false, false, err
+		return NotHeld, err
 	}
 	switch {
 	case v.Int() == 21:
-		return true, false, nil
+		return ReleasedNow, nil
 	case v.Int() == 22:
-		return true, true, nil
+		return ReleasedLeft, nil
 	case v.Int() == 20:
-		return false, false, nil
+		return NotHeld, nil
 	case v.At(0).Int() == 21:
-		return true, false, unheard(v.At(1).Str())
+		return ReleasedNow, unheard(v.At(1).Str())
 	}
-	return false, false, unexpected(lockRelease, v)
+	return NotHeld, unexpected(lockRelease, v)
 }
 
 // LockRenewal extends the lease of a lock, of any kind that is a hash with a

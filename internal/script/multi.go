@@ -13,7 +13,7 @@ import (
 
 var (
 	multiAcquire = load("multi_acquire", "turns")
-	multiRelease = load("multi_release", "turns")
+	multiRelease = load("multi_release", "redissons", "turns", "pass")
 )
 
 // MultiAcquire acquires all of the locks, or none, for owner, who must not have
@@ -49,7 +49,7 @@ type Release struct{ Key, Owner, Channel string }
 // MultiRelease releases all of the locks entirely. It reports for each whether
 // its owner held it. The keys share a slot. If all went well but that waiters
 // could not be told, err says so, with class Denied, beside the answers.
-func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publish, t Turns) (released []bool, err error) {
+func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publish, t Turns) (released []Released, err error) {
 	call := driver.Call{Script: multiRelease, Args: []string{t.Command, strings.Join(p.commands(), " ")}}
 	for _, l := range locks {
 		turns := l.Key // not looked at
@@ -67,9 +67,9 @@ func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publi
 	if v.Kind() != driver.Array || v.Len() < n {
 		return nil, unexpected(multiRelease, v)
 	}
-	released = make([]bool, n)
+	released = make([]Released, n)
 	for i := range released {
-		released[i] = v.At(i).Int() == 1
+		released[i] = Released(v.At(i).Int())
 	}
 	return released, unheard(v.At(n).Str())
 }

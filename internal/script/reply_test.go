@@ -41,7 +41,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"LockRelease": func(ctx context.Context, d driver.Driver) error {
-		ok, err := script.LockRelease(ctx, d, job, me, channel, script.Classic, script.Turns{})
+		ok, err := released(script.LockRelease(ctx, d, job, me, channel, script.Classic, script.Turns{}))
 		return unless(ok, err)
 	},
 	"MultiAcquire": func(ctx context.Context, d driver.Driver) error {

@@ -44,7 +44,7 @@ func TestEachMissingRightHasNoEffect(t *testing.T) {
 			}},
 		"release": {[]string{"hdel"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {
-				return script.LockRelease(ctx, d, job, me, channel, script.Both, script.Turns{})
+				return released(script.LockRelease(ctx, d, job, me, channel, script.Both, script.Turns{}))
 			}},
 		"inspect": {[]string{"type", "pttl", "hlen", "hgetall"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {

@@ -36,7 +36,7 @@ func (s steps) leave(owner string, count int, want bool) {
 
 func (s steps) release(owner string, want bool) {
 	s.t.Helper()
-	ok, err := script.LockRelease(s.t.Context(), s, job, owner, channel, script.Classic, script.Turns{})
+	ok, err := released(script.LockRelease(s.t.Context(), s, job, owner, channel, script.Classic, script.Turns{}))
 	s.flag("LockRelease", ok, err, want)
 }
 
@@ -193,7 +193,7 @@ func TestForeignersBetweenTwoCalls(t *testing.T) {
 		"put a string there": func(t *testing.T, s steps) {
 			s.must(t, "SET", job, "5")
 			s.renew(me, lease, script.Taken)
-			_, err := script.LockRelease(t.Context(), s, job, me, channel, script.Classic, script.Turns{})
+			_, err := released(script.LockRelease(t.Context(), s, job, me, channel, script.Classic, script.Turns{}))
 			if err == nil || driver.ClassOf(err) != driver.WrongType {
 				t.Errorf("LockRelease: %v, want class wrong type", err)
 			}
@@ -269,7 +269,7 @@ func TestScriptsExclude(t *testing.T) {
 						t.Errorf("%d owners hold the lock", n)
 					}
 					<-inside
-					if ok, err := script.LockRelease(context.Background(), d, job, owner, channel, script.Classic, script.Turns{}); err != nil || !ok {
+					if ok, err := released(script.LockRelease(context.Background(), d, job, owner, channel, script.Classic, script.Turns{})); err != nil || !ok {
 						t.Errorf("LockRelease: %v, %v, want true", ok, err)
 						return
 					}

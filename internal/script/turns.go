@@ -45,4 +45,12 @@ func (e Entry) add(call *driver.Call, key string) {
 type Turns struct {
 	Command string // that publishes on the channels of clients
 	Row     int    // how often in a row the lock was given
+	Keep    bool   // it is not to be left to Redisson's threads
+}
+
+func (t Turns) keep() string {
+	if t.Keep {
+		return "keep"
+	}
+	return ""
 }

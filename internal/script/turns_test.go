@@ -116,13 +116,16 @@ func (w *world) pass(t *testing.T) {
 }
 
 // givers are the scripts that free the lock of me and let the next one have it.
-var givers = map[string]func(ctx context.Context, d driver.Driver, p script.Publish, row script.Turns) (bool, error){
-	"lock": func(ctx context.Context, d driver.Driver, p script.Publish, row script.Turns) (bool, error) {
-		return script.LockRelease(ctx, d, job, me, channel, p, row)
+var givers = map[string]func(ctx context.Context, d driver.Driver, p script.Publish, t script.Turns) (script.Released, error){
+	"lock": func(ctx context.Context, d driver.Driver, p script.Publish, t script.Turns) (script.Released, error) {
+		return script.LockRelease(ctx, d, job, me, channel, p, t)
 	},
-	"multi": func(ctx context.Context, d driver.Driver, p script.Publish, row script.Turns) (bool, error) {
-		released, err := script.MultiRelease(ctx, d, []script.Release{{Key: job, Owner: me, Channel: channel}}, p, row)
-		return len(released) == 1 && released[0], err
+	"multi": func(ctx context.Context, d driver.Driver, p script.Publish, t script.Turns) (script.Released, error) {
+		released, err := script.MultiRelease(ctx, d, []script.Release{{Key: job, Owner: me, Channel: channel}}, p, t)
+		if len(released) != 1 {
+			return script.NotHeld, err
+		}
+		return released[0], err
 	},
 }
 
@@ -133,10 +136,13 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 		name    string
 		turns   []string
 		listen  []string // the clients that listen
-		others  bool     // somebody listens to Redisson's channel from the beginning
+		others  bool     // threads of Redisson's listen to their channel from the beginning
+		ours    bool     // who listens there is a client of mortise's
 		row     int
+		keep    bool
 		after   string
 		left    []string // the turns
+		isLeft  bool     // the answer says that the lock is left to Redisson's threads
 		heard   map[string][]string
 		nothing bool // on Redisson's channel
 	}{
@@ -150,19 +156,25 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 		{name: "passed over", turns: []string{anns, "?" + anns, bobs, eves}, listen: []string{bob, eve}, after: given(bobs), left: []string{eves},
 			heard: map[string][]string{bob: {bobs + " 1"}}, nothing: true},
 		{name: "all gone", turns: []string{anns, "?" + bobs, eves}, after: free},
-		{name: "fourth in a row, nobody else", turns: []string{anns}, listen: []string{ann}, row: 4, after: given(anns),
+		{name: "fourth in a row", turns: []string{anns}, listen: []string{ann}, row: 4, after: given(anns),
 			heard: map[string][]string{ann: {anns + " 5"}}, nothing: true},
-		{name: "fourth in a row, others", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, others: true, row: 4, after: free,
+		{name: "others", turns: []string{anns, bobs}, listen: []string{ann, bob}, others: true, after: free, isLeft: true,
+			left: []string{anns, bobs}, heard: map[string][]string{ann: {"~"}}},
+		{name: "others, and one that is told", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, others: true, row: 3, after: free, isLeft: true,
 			left: []string{"?" + anns, bobs}, heard: map[string][]string{ann: {"~"}}},
-		{name: "fourth in a row, only others", others: true, row: 4, after: free},
-		{name: "third in a row, others", turns: []string{anns}, listen: []string{ann}, others: true, row: 3, after: given(anns),
-			heard: map[string][]string{ann: {anns + " 4"}}, nothing: true},
+		{name: "others, one of ours", turns: []string{anns}, listen: []string{ann}, others: true, ours: true, after: given(anns),
+			heard: map[string][]string{ann: {anns + " 1"}}, nothing: true},
+		{name: "only others", others: true, after: free, isLeft: true},
+		{name: "only others, ours", others: true, ours: true, after: free},
+		{name: "others, kept", turns: []string{anns}, listen: []string{ann}, others: true, row: 3, keep: true, after: given(anns),
+			heard: map[string][]string{ann: {anns + " 4"}}},
+		{name: "only others, kept", others: true, keep: true, after: free},
 	}
 	server := redistest.Single(t)
 	for name, release := range givers {
 		for _, command := range []string{"publish", "spublish"} {
 			for _, test := range tests {
-				if name == "multi" && test.row > 0 {
+				if name == "multi" && (test.row > 0 || test.keep) {
 					continue // what is held together is not given in a row
 				}
 				t.Run(name+"/"+command+"/"+test.name, func(t *testing.T) {
@@ -175,6 +187,9 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 						if test.others {
 							all = w.listen(t, channel, sharded)
 						}
+						if test.ours {
+							w.listen(t, keyspace.Heeds(channel), sharded)
+						}
 						ears := map[string]*ear{}
 						for _, client := range test.listen {
 							ears[client] = w.listen(t, keyspace.TurnChannel(job, client), sharded)
@@ -183,17 +198,17 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 							w.must(t, "DEL", job)
 							w.hold(t, job, lease, me, "3")
 							w.queueUp(t, test.turns...)
-							turns := script.Turns{Command: command, Row: test.row}
+							turns := script.Turns{Command: command, Row: test.row, Keep: test.keep}
 							if lost {
 								if _, err := release(t.Context(), deaf{w}, way, turns); driver.ClassOf(err) != driver.Unknown {
 									t.Errorf("with a lost reply: %v, want class unknown", err)
 								}
-							} else if ok, err := release(t.Context(), w, way, turns); !ok || err != nil {
-								t.Errorf("release: %v, %v, want true", ok, err)
+							} else if became, err := release(t.Context(), w, way, turns); became == script.NotHeld || err != nil || (became == script.ReleasedLeft) != test.isLeft {
+								t.Errorf("release: %v, %v, want it to be left: %v", became, err, test.isLeft)
 							}
 							// Once more, it changes nothing.
-							if ok, err := release(t.Context(), w, way, turns); ok || err != nil {
-								t.Errorf("a second release: %v, %v, want false", ok, err)
+							if became, err := release(t.Context(), w, way, turns); became != script.NotHeld || err != nil {
+								t.Errorf("a second release: %v, %v, want nothing", became, err)
 							}
 							w.wantDump(t, job, test.after)
 							if ttl := absent; test.after != free {
@@ -233,8 +248,8 @@ func TestReleaseWithoutTurns(t *testing.T) {
 				all, ear := w.listen(t, channel, false), w.listen(t, keyspace.TurnChannel(job, ann), false)
 				w.hold(t, job, lease, me, "1")
 				w.queueUp(t, anns)
-				if ok, err := release(t.Context(), w, script.Classic, script.Turns{}); !ok || err != nil {
-					t.Errorf("release: %v, %v, want true", ok, err)
+				if became, err := release(t.Context(), w, script.Classic, script.Turns{}); became != script.ReleasedNow || err != nil {
+					t.Errorf("release: %v, %v, want it to be released", became, err)
 				}
 				w.wantDump(t, job, "nothing")
 				w.wantTurns(t, anns)
@@ -253,7 +268,7 @@ func TestReleaseByOneWhoWaits(t *testing.T) {
 		leave := func(id string, want bool) {
 			t.Helper()
 			turns := script.Turns{Command: "publish"}
-			if ok, err := script.LockRelease(t.Context(), w, job, id, channel, script.Classic, turns); ok != want || err != nil {
+			if ok, err := released(script.LockRelease(t.Context(), w, job, id, channel, script.Classic, turns)); ok != want || err != nil {
 				t.Errorf("release of %s: %v, %v, want %v", id, ok, err, want)
 			}
 		}
@@ -300,19 +315,21 @@ func TestReleaseWhereTurnsAreRefused(t *testing.T) {
 		"no channel and no DEL":            {rules: []string{"resetchannels", "&" + channel, "-del"}, turns: anns, after: "nothing", others: []string{"0"}},
 		"no channel to tell":               {rules: []string{"resetchannels", "&" + channel}, turns: "?" + anns, after: "nothing", others: []string{"0"}},
 		"nobody listens, and no DEL":       {rules: []string{"-del"}, turns: bobs, after: "nothing", others: []string{"0"}},
+		"no PUBSUB":                        {rules: []string{"-pubsub"}, turns: anns, row: 3, after: "hash " + anns + "=1", others: []string{"0"}, ear: []string{anns + " 4"}},
 		"no PUBSUB, fourth in a row":       {rules: []string{"-pubsub"}, turns: anns, row: 4, after: "nothing", others: []string{"0"}, ear: []string{"~"}},
-		"no ZRANGE, fourth in a row":       {rules: []string{"-zrange"}, turns: anns, row: 4, after: "nothing", others: []string{"0"}},
-		"no channel, fourth in a row":      {rules: []string{"resetchannels", "&" + channel}, turns: anns, row: 4, after: "nothing", others: []string{"0"}},
+		"no PUBSUB and ZADD, fourth":       {rules: []string{"-pubsub", "-zadd"}, turns: anns, row: 4, after: "nothing", others: []string{"0"}, ear: []string{"~"}},
+		"no PUBSUB, no channel, fourth":    {rules: []string{"-pubsub", "resetchannels", "&" + channel}, turns: anns, row: 4, after: "nothing", others: []string{"0"}},
 		"no right to Redisson's channel":   {rules: []string{"resetchannels", "&" + keyspace.TurnChannel(job, "") + "*"}, turns: anns, after: "hash " + anns + "=1", ear: []string{anns + " 1"}},
 		"no DEL, and somebody who listens": {rules: []string{"-del"}, turns: anns, after: "hash " + anns + "=1", ear: []string{anns + " 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := realWorld(t, server)
 			all, ear := w.listen(t, channel, false), w.listen(t, keyspace.TurnChannel(job, ann), false)
+			w.listen(t, keyspace.Heeds(channel), false)
 			w.hold(t, job, lease, me, "1")
 			w.queueUp(t, test.turns)
 			d := w.login(t, append(slices.Clone(everything), test.rules...)...)
-			ok, err := script.LockRelease(t.Context(), d, job, me, channel, script.Classic, script.Turns{Command: "publish", Row: test.row})
+			ok, err := released(script.LockRelease(t.Context(), d, job, me, channel, script.Classic, script.Turns{Command: "publish", Row: test.row}))
 			if !ok || err != nil {
 				t.Errorf("release: %v, %v, want true", ok, err)
 			}
@@ -361,7 +378,7 @@ func TestMultiReleaseLetsTheNextHaveEach(t *testing.T) {
 		w.must(t, "ZADD", keyspace.Turns(second), "1", bobs)
 		locks := []script.Release{{Key: job, Owner: me, Channel: channel}, {Key: second, Owner: me, Channel: keyspace.LockChannel(second)}}
 		released, err := script.MultiRelease(t.Context(), w, locks, script.Classic, script.Turns{Command: "publish"})
-		if err != nil || !slices.Equal(released, []bool{true, true}) {
+		if err != nil || !slices.Equal(freed(released), []bool{true, true}) {
 			t.Errorf("release: %v, %v, want both", released, err)
 		}
 		w.wantDump(t, job, "hash "+anns+"=1")

@@ -8,10 +8,11 @@
 -- ARGV[3]   what the channels of those who take turns begin with
 -- ARGV[4]   how to publish there; nothing if nobody takes turns
 -- ARGV[5]   how often in a row the lock was given
--- ARGV[6..] how to publish otherwise: publish, spublish, or both
+-- ARGV[6]   'keep' if it is not to be left to Redisson's threads
+-- ARGV[7..] how to publish otherwise: publish, spublish, or both
 --
 -- 21            released
--- 22            released, and left to those who take no turns
+-- 22            released, and left to Redisson's threads
 -- {21, reason}  released, but Redis refused to publish
 -- 20            the owner does not hold the lock
 --
@@ -24,12 +25,16 @@ if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then
   if ARGV[4] ~= '' then redis.pcall('zrem', KEYS[2], ARGV[1], '?' .. ARGV[1]) end
   return 20
 end
-local announced, left = pass(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6])
-local reply = left and 22 or 21
+local announced, became, theirs = pass(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7])
+local reply, heard = became == 'left' and 22 or 21, false
 if announced then
-  for i = 6, #ARGV do
+  for i = 7, #ARGV do
     local sent = redis.pcall(ARGV[i], ARGV[2], '0')
-    if type(sent) == 'table' and sent.err then reply = {21, sent.err} end
+    if type(sent) == 'number' then heard = heard or sent > 0 else reply = {21, sent.err} end
+  end
+  if heard and not became and reply == 21 and ARGV[6] ~= 'keep' then
+    if theirs == nil then theirs = redissons(ARGV[2], ARGV[4], ARGV[7]) end
+    if theirs then reply = 22 end
   end
 end
 return reply

@@ -11,6 +11,7 @@
 --
 -- {s1, s2, ...}          for each lock
 --   1   released
+--   2   released, and left to Redisson's threads
 --   0   the owner does not hold the lock; nothing was changed
 -- {s1, s2, ..., reason}  idem, but Redis refused to publish
 --
@@ -30,13 +31,18 @@ for i = 1, n do
   if states[i] == 1 then redis.call('del', KEYS[2 * i - 1]) end
 end
 local reason
+local way = string.match(ARGV[2], '%a+')
 for i = 1, n do
   local lock, turns, channel, mine = KEYS[2 * i - 1], KEYS[2 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
-  if states[i] == 1 and pass(lock, turns, channel, mine, ARGV[1], 0) then
-    for command in string.gmatch(ARGV[2], '%a+') do
+  if states[i] == 1 then
+    local announced, became, theirs = pass(lock, turns, channel, mine, ARGV[1], 0, '', way)
+    local heard = false
+    for command in string.gmatch(announced and ARGV[2] or '', '%a+') do
       local sent = redis.pcall(command, channel, '0')
-      if type(sent) == 'table' and sent.err then reason = sent.err end
+      if type(sent) == 'number' then heard = heard or sent > 0 else reason = sent.err end
     end
+    if heard and not became and theirs == nil then theirs = redissons(channel, ARGV[1], way) end
+    if became == 'left' or heard and not became and theirs then states[i] = 2 end
   end
 end
 if reason then states[n + 1] = reason end

@@ -1,0 +1,211 @@
+package mortise
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// Threads of Redisson's wait for the announcement of a release. Before they have
+// heard it and asked for the lock, some milliseconds later, a goroutine here has
+// long had it. So where they take part in a lock, a client leaves it to them for a
+// moment after each of its turns: both sides have it by turns, whatever their
+// numbers.
+//
+// What a client knows of them it learns from Redis, by what it asks anyway: a
+// release tells whether they listen, and a refusal whether one of them has the
+// lock. Where there are none, nobody pays for them.
+
+// sharing is what a client knows of Redisson's part in one lock. It is guarded by
+// Client.mu.
+type sharing struct {
+	seen  time.Time // one of them was last known to listen, or to have the lock
+	after time.Time // until then they have the first chance to take it
+	open  bool      // what came of that is not known yet
+	echo  bool      // this client's own announcement may still be on its way to it
+	vain  int       // so often in a row none of them took it
+	keep  time.Time // until then it is not left to them, since they do not take it
+}
+
+const (
+	// sharedFor is how long threads that were not seen again are believed to take
+	// part.
+	sharedFor = 5 * time.Second
+	// turnTime is how long a client has a shared lock in one turn, if one hold
+	// does not last longer.
+	turnTime = time.Millisecond
+	// chance is how long a lock is left to them. It is doubled when they did not
+	// take it, twice.
+	chance = 5 * time.Millisecond
+	// keepLeast and keepMost bound how long a lock is not left to them after they
+	// did not take it for the third time in a row, and more: a process of theirs
+	// may be frozen.
+	keepLeast = 40 * time.Millisecond
+	keepMost  = time.Second
+)
+
+// sharedAs is under which name a client keeps what it knows of a lock's sharing.
+func (k *locker) sharedAs() string { return cmp.Or(k.kind.channel(), k.name) }
+
+// shared returns what is known of a lock, or nil if nobody of Redisson's takes
+// part as far as is known. It must be called with c.mu held.
+func (c *Client) shared(as string) *sharing {
+	s := c.sharing[as]
+	if s == nil || time.Since(s.seen) > sharedFor {
+		return nil
+	}
+	return s
+}
+
+// met notes that threads of Redisson's take part in a lock. It must be called with
+// c.mu held.
+func (c *Client) met(as string) *sharing {
+	s := c.sharing[as]
+	if s == nil {
+		s = new(sharing)
+		c.sharing[as] = s
+		c.sweepWithin(sharedFor)
+	}
+	s.seen = time.Now()
+	return s
+}
+
+// taken notes that one of Redisson's threads has the lock. It must be called with
+// c.mu held.
+func (c *Client) taken(as string) {
+	s := c.met(as)
+	s.after, s.open, s.vain, s.keep = time.Time{}, false, 0, time.Time{}
+}
+
+// leaveOpen leaves a lock that is free to Redisson's threads for a moment. Echo tells
+// that this client will hear that it is free. It must be called with c.mu held.
+func (c *Client) leaveOpen(as string, echo bool) {
+	s := c.met(as)
+	if now := time.Now(); !now.Before(s.after) {
+		s.after, s.open, s.echo = now.Add(chance<<min(s.vain, 2)), true, echo
+	}
+}
+
+// announced notes that a lock was announced to be free, after one of mortise's
+// clients was known to have had it: if that has left it to Redisson's threads, it
+// is theirs for a moment, and if it was left to them before, one of them has had it
+// since. Left tells that only such a release is announced. It must be called with
+// c.mu held.
+func (c *Client) announced(as string, left bool) {
+	s := c.shared(as)
+	switch {
+	case s == nil && !left:
+	case s == nil || !time.Now().Before(s.after):
+		if left || !time.Now().Before(s.keep) {
+			c.leaveOpen(as, false)
+		}
+	case s.echo:
+		s.echo = false
+	default:
+		s.after, s.open, s.vain = time.Time{}, false, 0
+	}
+}
+
+// heldBy notes whose owner was seen to have a lock. It must be called with c.mu
+// held.
+func (c *Client) heldBy(as, owner string) {
+	if !ours(owner) {
+		c.taken(as)
+	} else if s := c.shared(as); s != nil {
+		s.open = false // what came of the chance, another client knows
+	}
+}
+
+// had notes that this client has a lock now. It must be called with c.mu held.
+func (c *Client) had(l *lease) {
+	if len(c.sharing) == 0 {
+		return
+	}
+	now := time.Now()
+	l.since = c.time(now)
+	if s := c.shared(l.sharedAs()); s != nil && s.open {
+		s.open = false
+		if s.vain++; s.vain > 2 {
+			s.keep = now.Add(min(keepLeast<<min(s.vain-3, 10), keepMost))
+		}
+	}
+}
+
+// after returns until when others have the first chance to take a lock. It must be
+// called with c.mu held.
+func (c *Client) after(k *locker) (t time.Time) {
+	if len(c.sharing) == 0 {
+		return t
+	}
+	if s := c.shared(k.sharedAs()); s != nil {
+		return s.after
+	}
+	return t
+}
+
+// keeps reports whether a lock is not to be left to Redisson's threads when it is
+// released.
+func (c *Client) keeps(as string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.shared(as)
+	return s != nil && time.Now().Before(s.keep)
+}
+
+// released notes what became of a lock that was to be released, and reports
+// whether it was.
+func (k *locker) released(became script.Released) bool {
+	if became == script.ReleasedLeft {
+		k.client.left(k)
+	}
+	return became != script.NotHeld
+}
+
+// left notes that a release of this client has left the lock to Redisson's
+// threads.
+func (c *Client) left(k *locker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queues[k.place]
+	c.leaveOpen(k.sharedAs(), q != nil && q.listener != nil)
+}
+
+// inTurn reports whether l may be handed on inside the process, as far as others
+// that take part in the lock are concerned. It must be called with c.mu held.
+func (c *Client) inTurn(l *lease) bool {
+	if len(c.sharing) == 0 {
+		return true
+	}
+	as := l.sharedAs()
+	s := c.shared(as)
+	return s == nil || time.Now().Before(s.keep) || c.time(time.Now())-l.since < turnTime
+}
+
+// spinOn leaves a spin lock that is free to others for a moment where Redisson's
+// threads take part: they look once in a while, and no message brings them. All who
+// wait here look as often together as they would in processes of their own.
+func (c *Client) spinOn(k *locker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, waiting := c.shared(k.sharedAs()), 1
+	if s == nil {
+		return
+	}
+	if q := c.queues[k.place]; q != nil {
+		waiting = q.length
+	}
+	s.after = time.Now().Add(rand.N(2 * spinMost / time.Duration(waiting)))
+}
+
+// spinPause bounds the pause of w, the head of its queue, where somebody behind it
+// listens for the release: one who is not the head hears nothing.
+func (c *Client) spinPause(w *waiter, d time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := w.in; q != nil && q.spinning < q.length {
+		return min(d, poll)
+	}
+	return d
+}
