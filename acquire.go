@@ -292,9 +292,7 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 			asked = false
 			timer.Reset(time.Until(at.after))
 		case look && !at.asking || !at.local:
-			if first, err := r.stand(w); err != nil {
-				return nil, err
-			} else if !first {
+			if !r.stand(w) {
 				continue
 			}
 			if !asked {

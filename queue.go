@@ -196,6 +196,7 @@ func (c *Client) enqueue(p place, w *waiter, front bool) {
 		q = &queue{}
 		c.queues[p] = q
 	}
+	q.retry()
 	if front {
 		if q.head != nil && q.head.busy {
 			q.turn.over() // the attempt that is under way has the id, and looks after it
@@ -203,6 +204,19 @@ func (c *Client) enqueue(p place, w *waiter, front bool) {
 		q.insert(w, nil)
 	} else {
 		q.insert(w, q.tail)
+	}
+}
+
+// retry has Redis asked again for channels that it refused to those who were in
+// the queue before: the right to them may be back. It must be called with
+// Client.mu held.
+func (q *queue) retry() {
+	for _, l := range [...]**hub.Listener{&q.listener, &q.turn.ear} {
+		if *l != nil && (*l).Refused() != nil {
+			(*l).Close()
+			*l = nil
+			q.head.signal() // it opens another one
+		}
 	}
 }
 

@@ -109,19 +109,19 @@ func ours(owner string) bool { return len(owner) > versionAt && owner[versionAt]
 //
 // Only one request at a time asks with the id of a turn, and no message but that
 // of Redis knows it: whoever hears it named has the lock.
-func (r *request) stand(w *waiter) (ok bool, err error) {
+func (r *request) stand(w *waiter) bool {
 	k := r.lock
 	c := k.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := w.in
 	if q == nil || q.head != w {
-		return false, nil
+		return false
 	}
 	w.busy = true
 	r.entry, r.turn = "", ""
 	if k.taker() == nil {
-		return true, nil
+		return true
 	}
 	t := &q.turn
 	if t.ear == nil {
@@ -140,7 +140,7 @@ func (r *request) stand(w *waiter) (ok bool, err error) {
 	if r.turn = t.id; gives {
 		r.become(t.id)
 	}
-	return true, t.ear.Refused()
+	return true
 }
 
 // become makes id the one with which r asks. It may have asked with another one.
@@ -277,7 +277,10 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 func (c *Client) ear(p place) *hub.Listener {
 	if e, ok := c.ears[p]; ok {
 		delete(c.ears, p)
-		return e.listener
+		if e.listener.Refused() == nil {
+			return e.listener
+		}
+		e.listener.Close()
 	}
 	kind := hub.Kind{Classic: !c.cluster.Load(), Sharded: c.cluster.Load()}
 	if p.use == useFair {
@@ -304,10 +307,10 @@ func (c *Client) listens(k *locker) bool {
 	return len(c.sharing) > 0 && time.Now().Before(c.after(k))
 }
 
-// rest keeps the ear of a queue that has ended for a while. It must be called
-// with c.mu held.
+// rest keeps the ear of a queue that has ended for a while, unless it is one that
+// Redis refuses. It must be called with c.mu held.
 func (c *Client) rest(p place, ear *hub.Listener, owed bool) {
-	if c.closed {
+	if c.closed || ear.Refused() != nil {
 		ear.Close()
 		return
 	}

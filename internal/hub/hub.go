@@ -25,7 +25,7 @@ type Hub struct {
 type channel struct {
 	listeners map[*Listener]struct{}
 	confirmed bool
-	refused   error
+	refused   bool // Redis was not asked again since it refused the subscription
 }
 
 // Listener waits for hints from one channel.
@@ -38,6 +38,7 @@ type Listener struct {
 	heard func(payload string) bool
 	// changed, if set, is called when the subscription is confirmed or refused.
 	changed func()
+	refused error // guarded by Hub.mu
 }
 
 // Kind says how a channel is subscribed.
@@ -51,7 +52,9 @@ func New(d driver.Driver) *Hub {
 }
 
 // Listen starts to listen to a channel. A first hint comes as soon as the
-// subscription is confirmed: only from then on is no message missed.
+// subscription is confirmed: only from then on is no message missed. A channel
+// that Redis refused to earlier listeners is asked for again, because the right
+// to it may have been given since.
 func (h *Hub) Listen(name string, kind Kind) *Listener { return h.ListenFor(name, kind, nil, nil) }
 
 // ListenFor is Listen for who wants the messages themselves: heard is called with
@@ -63,15 +66,17 @@ func (h *Hub) ListenFor(name string, kind Kind, heard func(payload string) bool,
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.channels[name]
-	if c == nil {
+	known := c != nil
+	if !known {
 		c = &channel{listeners: make(map[*Listener]struct{})}
 		h.channels[name] = c
-		if !h.closed {
-			h.want(l, h.subscriber.Subscribe)
-		}
+	}
+	if (!known || c.refused) && !h.closed {
+		c.refused = false
+		h.want(l, h.subscriber.Subscribe)
 	}
 	c.listeners[l] = struct{}{}
-	if c.confirmed || c.refused != nil {
+	if c.confirmed {
 		l.wake()
 	}
 	return l
@@ -89,7 +94,8 @@ func (h *Hub) want(l *Listener, change func(channel string, sharded bool)) {
 // Hints returns the channel on which hints arrive.
 func (l *Listener) Hints() <-chan struct{} { return l.hint }
 
-// Confirmed reports whether Redis has confirmed the subscription, at least once.
+// Confirmed reports whether Redis has confirmed the subscription, at least once,
+// and not refused it since.
 func (l *Listener) Confirmed() bool {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
@@ -97,14 +103,12 @@ func (l *Listener) Confirmed() bool {
 	return c != nil && c.confirmed
 }
 
-// Refused returns the reason for which Redis refuses the subscription, or nil.
+// Refused returns the reason for which Redis refused the subscription while l
+// listened, or nil.
 func (l *Listener) Refused() error {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
-	if c := l.hub.channels[l.name]; c != nil {
-		return c.refused
-	}
-	return nil
+	return l.refused
 }
 
 // Close stops listening. It must be called once.
@@ -153,20 +157,21 @@ func (h *Hub) Message(name, payload string) {
 
 // Subscribed implements driver.Sink.
 func (h *Hub) Subscribed(name string) {
-	h.hint(name, func(c *channel) { c.confirmed, c.refused = true, nil })
+	h.hint(name, true, nil)
 }
 
 // Refused implements driver.Sink.
 func (h *Hub) Refused(name string, err error) {
-	h.hint(name, func(c *channel) { c.refused = err })
+	h.hint(name, false, err)
 }
 
-func (h *Hub) hint(name string, note func(*channel)) {
+func (h *Hub) hint(name string, confirmed bool, refused error) {
 	var changed []func()
 	h.mu.Lock()
 	if c := h.channels[name]; c != nil {
-		note(c)
+		c.confirmed, c.refused = confirmed, refused != nil
 		for l := range c.listeners {
+			l.refused = refused
 			l.wake()
 			if l.changed != nil {
 				changed = append(changed, l.changed)

@@ -196,12 +196,13 @@ func TestAConfirmationEndsWithTheSubscription(t *testing.T) {
 func TestRefused(t *testing.T) {
 	h, r := open()
 	l1, l2, other := h.Listen("a", classic), h.Listen("a", classic), h.Listen("b", classic)
-	r.sink.Refused("a", errRefused)
-	late := h.Listen("a", classic)
-	wantHints(t, "after the refusal", true, l1, l2, late)
-	for i, l := range []*hub.Listener{l1, l2, late} {
-		if err := l.Refused(); !errors.Is(err, errRefused) {
-			t.Errorf("listener %d: refused: %v, want %v", i, err, errRefused)
+	r.sink.Subscribed("a")
+	wantHints(t, "after the confirmation", true, l1, l2)
+	r.sink.Refused("a", errRefused) // a right was withdrawn
+	wantHints(t, "after the refusal", true, l1, l2)
+	for i, l := range []*hub.Listener{l1, l2} {
+		if err := l.Refused(); !errors.Is(err, errRefused) || l.Confirmed() {
+			t.Errorf("listener %d: refused: %v, want %v; confirmed: %v", i, err, errRefused, l.Confirmed())
 		}
 	}
 	if err := other.Refused(); err != nil {
@@ -210,17 +211,14 @@ func TestRefused(t *testing.T) {
 	r.want(t, "+a", "+b") // and not again
 
 	r.sink.Subscribed("a")
-	wantHints(t, "after the confirmation", true, l1, l2, late)
-	if err := l1.Refused(); err != nil {
-		t.Errorf("after the confirmation: refused: %v", err)
+	wantHints(t, "after the confirmation", true, l1, l2)
+	if err := l1.Refused(); err != nil || !l1.Confirmed() {
+		t.Errorf("after the confirmation: refused: %v; confirmed: %v", err, l1.Confirmed())
 	}
 
-	r.sink.Refused("a", errRefused) // a right was withdrawn
-	for _, l := range []*hub.Listener{l1, l2, late} {
+	r.sink.Refused("a", errRefused)
+	for _, l := range []*hub.Listener{l1, l2} {
 		l.Close()
-	}
-	if err := l1.Refused(); err != nil {
-		t.Errorf("a listener that has left: refused: %v", err)
 	}
 	anew := h.Listen("a", classic)
 	r.want(t, "-a", "+a")
@@ -228,6 +226,30 @@ func TestRefused(t *testing.T) {
 		t.Errorf("wanted anew: refused: %v", err)
 	}
 	wantHints(t, "wanted anew", false, anew)
+}
+
+// The right may be back: whoever comes has Redis asked, even while those who
+// were refused have not left. It is asked once for each refusal.
+func TestARefusalIsOfThoseWhoListened(t *testing.T) {
+	h, r := open()
+	old := h.Listen("a", both)
+	r.sink.Refused("a", errRefused)
+	r.want(t, "+a", "+a sharded")
+	late, later := h.Listen("a", both), h.Listen("a", both)
+	r.want(t, "+a", "+a sharded")
+	wantHints(t, "before the second answer", false, late, later)
+	if err := errors.Join(late.Refused(), later.Refused()); err != nil || late.Confirmed() {
+		t.Errorf("before the second answer: refused: %v; confirmed: %v", err, late.Confirmed())
+	}
+	if err := old.Refused(); !errors.Is(err, errRefused) {
+		t.Errorf("the first one was refused: %v, want %v", err, errRefused)
+	}
+	r.sink.Subscribed("a")
+	wantHints(t, "after it", true, old, late, later)
+	if err := old.Refused(); err != nil {
+		t.Errorf("after it: refused: %v", err)
+	}
+	r.want(t)
 }
 
 func TestClose(t *testing.T) {
