@@ -15,6 +15,33 @@ func (s suite) topologyWithFewRights(t *testing.T, c *redistest.ClusterSet) {
 	wantTopology(t, s.driver(t, target), driver.Topology{Cluster: true, Sharded: true})
 }
 
+// topologyBehindAWrongPassword: that a server refuses the password says nothing
+// of the topology, and is not remembered.
+func (s suite) topologyBehindAWrongPassword(t *testing.T, c *redistest.ClusterSet) {
+	target := withUser(t, Target{Mode: Cluster, Addrs: c.Addrs()}, "rotated", "~* &* +@all", c.Nodes()...)
+	d := s.driver(t, target)
+	set := func(rules ...string) {
+		for _, n := range c.Nodes() {
+			n.Must(t, append([]string{"ACL", "SETUSER", "rotated"}, rules...)...)
+			n.Must(t, "CLIENT", "KILL", "USER", "rotated")
+		}
+	}
+	set("resetpass", ">other")
+	redistest.Eventually(t, "every connection is known to be gone", func() error {
+		_, err := d.Topology(t.Context())
+		if err == nil {
+			t.Fatal("the topology is known to a client that no server lets in")
+		}
+		if class := driver.ClassOf(err); class != driver.Denied {
+			return fmt.Errorf("%q has class %v, want %v", err, class, driver.Denied)
+		}
+		return nil
+	})
+	set("resetpass", ">"+target.Password)
+	redistest.Eventually(t, "the servers let the client in", func() error { _, err := d.Topology(t.Context()); return err })
+	wantTopology(t, d, driver.Topology{Cluster: true, Sharded: true})
+}
+
 func crossSlot(t *testing.T, d driver.Driver) {
 	both := driver.Call{Script: driver.NewScript("both", `return redis.call('EXISTS', KEYS[1], KEYS[2])`), Keys: []string{"cross:1", "cross:2"}}
 	_, err := d.Eval(t.Context(), both)

@@ -146,6 +146,7 @@ func (s suite) cluster(t *testing.T) {
 	t.Run("scan", func(t *testing.T) { scan(t, d) })
 	t.Run("topology", func(t *testing.T) { wantTopology(t, d, driver.Topology{Cluster: true, Sharded: true}) })
 	t.Run("topology with few rights", func(t *testing.T) { s.topologyWithFewRights(t, c) })
+	t.Run("topology behind a wrong password", func(t *testing.T) { s.topologyBehindAWrongPassword(t, c) })
 	t.Run("cross slot", func(t *testing.T) { crossSlot(t, d) })
 	t.Run("one connection per node", func(t *testing.T) { s.onePerNode(t, c) })
 	t.Run("kinds of channel", func(t *testing.T) { s.kindsOfChannel(t, c) })

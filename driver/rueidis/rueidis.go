@@ -172,11 +172,10 @@ func (d *Driver) knowsSharded(ctx context.Context) (bool, error) {
 		switch {
 		case err == nil:
 			return true, nil
-		case driver.ClassOf(err) == driver.Denied && strings.Contains(err.Error(), "shardnumsub"):
-			// The server names the subcommand that the user may not use, so it
-			// knows it.
-			return true, nil
-		case driver.ClassOf(err) == driver.Other || driver.ClassOf(err) == driver.Denied:
+		case driver.ClassOf(err) == driver.Denied && strings.HasPrefix(err.Error(), "NOPERM "):
+			// A server that denies a subcommand that it knows names it.
+			return strings.Contains(strings.ToLower(err.Error()), "|shardnumsub'"), nil
+		case driver.ClassOf(err) == driver.Other:
 			return false, nil
 		case ctx.Err() != nil:
 			return false, err
