@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/doubt"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -61,16 +62,16 @@ func (b *Barrier) Await(ctx context.Context) (int, error) {
 	}
 	party := c.newID()
 	var fate script.Fate
-	var sent time.Time
-	known := false
+	var d doubt.Doubt
+	known, sent := false, false
 	err := b.follow(ctx, op, b.channel(), func() (time.Duration, error) {
 		err := b.operate(ctx, op, func(ctx context.Context, p script.Publish) (err error) {
-			if sent.IsZero() {
-				sent = time.Now()
-			}
-			known = known || time.Since(sent) > remembered
-			fate, err = script.BarrierAwait(ctx, c.driver, b.script(p), party, known)
-			return err
+			sent = true
+			known = known || d.Longer(remembered)
+			return d.Try(func() error {
+				fate, err = script.BarrierAwait(ctx, c.driver, b.script(p), party, known)
+				return err
+			})
 		})
 		known = known || err == nil
 		if fate.Over {
@@ -79,7 +80,7 @@ func (b *Barrier) Await(ctx context.Context) (int, error) {
 		return b.tick(), err
 	})
 	if err != nil {
-		if !sent.IsZero() && !errors.Is(err, ErrWrongKind) { // else it has not arrived
+		if sent && !errors.Is(err, ErrWrongKind) { // else it has not arrived
 			b.depart(func(ctx context.Context) error {
 				return script.BarrierLeave(ctx, c.driver, b.script(b.speaking()), party)
 			})

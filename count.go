@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/doubt"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -44,19 +44,13 @@ func (c *Client) drop(op script.Operation) {
 const unsure = script.Remembered / 2
 
 // once is call for an operation that Redis remembers.
-func (c *Client) once(ctx context.Context, patience time.Duration, op func(context.Context) error) (doubt bool, err error) {
-	start := time.Now()
-	var lost error // the last time that a reply was
+func (c *Client) once(ctx context.Context, patience time.Duration, op func(context.Context) error) (unknown bool, err error) {
+	var d doubt.Doubt
 	return c.call(ctx, patience, func(ctx context.Context) error {
-		// A machine that was suspended shows it by its wall clock only.
-		if lost != nil && max(time.Since(start), time.Now().Round(0).Sub(start.Round(0))) > unsure {
-			return final(fmt.Errorf("%w: Redis may have forgotten by now whether it did it: %w", ErrUnreachable, lost))
+		if d.Longer(unsure) {
+			return final(fmt.Errorf("%w: Redis may have forgotten by now whether it did it: %w", ErrUnreachable, d.Err()))
 		}
-		err := op(ctx)
-		if err != nil && driver.ClassOf(err) == driver.Unknown {
-			lost = err
-		}
-		return err
+		return d.Try(func() error { return op(ctx) })
 	})
 }
 
@@ -66,8 +60,8 @@ func (o *object) change(ctx context.Context, op string, f func(ctx context.Conte
 	return o.perform(ctx, op, func(p script.Publish) error {
 		n := o.client.draw()
 		defer o.client.drop(n)
-		doubt, err := o.client.once(ctx, o.client.options.RetryFor, func(ctx context.Context) error { return f(ctx, n, p) })
-		if err == nil || !doubt || errors.Is(err, script.ErrUnheard) {
+		unknown, err := o.client.once(ctx, o.client.options.RetryFor, func(ctx context.Context) error { return f(ctx, n, p) })
+		if err == nil || !unknown || errors.Is(err, script.ErrUnheard) {
 			return err
 		}
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)

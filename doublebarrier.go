@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/doubt"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -178,18 +179,19 @@ func (m *Member) Leave(ctx context.Context) error {
 // seat is a party's place in a double barrier: the primitive behind its lease.
 type seat struct {
 	*meeting
-	open bool      // the last time it asked, all were inside
-	sent time.Time // when it asked first, since it was refused the last time
+	open  bool        // the last time it asked, all were inside
+	doubt doubt.Doubt // since it had an answer the last time
 }
 
 func (s *seat) acquire(ctx context.Context, id string, _ time.Duration) (grant, error) {
-	if s.sent.IsZero() {
-		s.sent = time.Now()
-	}
-	inside, open, by, err := script.DoubleEnter(ctx, s.client.driver, s.script(s.speaking()), id, time.Since(s.sent) > remembered)
-	s.open = open
+	var inside bool
+	var by script.Holder
+	err := s.doubt.Try(func() (err error) {
+		inside, s.open, by, err = script.DoubleEnter(ctx, s.client.driver, s.script(s.speaking()), id, s.doubt.Longer(remembered))
+		return err
+	})
 	if err == nil {
-		s.sent = time.Time{}
+		s.doubt = doubt.Doubt{}
 		if !inside && by.Owner == "" {
 			// An earlier copy let it in, and it was taken for dead since.
 			err = final(&LostError{Reason: LostExpired})

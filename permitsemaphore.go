@@ -5,10 +5,12 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/doubt"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -273,14 +275,12 @@ func (s *PermitSemaphore) Delete(ctx context.Context) (deleted bool, err error) 
 // copies.
 func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx context.Context, p script.Permits, id string) error) error {
 	id := newPermitID()
-	var first time.Time
+	var d doubt.Doubt
 	return s.operate(ctx, op, func(ctx context.Context, p script.Publish) error {
-		if first.IsZero() {
-			first = time.Now()
-		} else if time.Since(first) > script.Remembered*3/4 { // a copy now would be taken for another operation
-			return final(ErrUnknownOutcome)
+		if d.Longer(unsure) { // a copy now would be taken for another operation
+			return final(fmt.Errorf("%w: %w", ErrUnknownOutcome, d.Err()))
 		}
-		return f(ctx, script.Permits{Name: s.name, Publish: p}, id)
+		return d.Try(func() error { return f(ctx, script.Permits{Name: s.name, Publish: p}, id) })
 	})
 }
 
