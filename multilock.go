@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -32,15 +31,16 @@ func (k *locker) lockers() []*locker { return []*locker{k} }
 // and servers. There is nothing in Redis but the locks themselves; who holds or
 // waits for one of them by itself contends with the MultiLock.
 //
-// The locks are taken in one order, which all processes share, in whatever
-// order they are named: two MultiLocks never wait for each other. While it waits
-// for one, those before it are held and renewed, so that it has all of them at
-// last. There are two exceptions. Plain locks of one client, on a Redis Cluster
-// of one slot, are taken at once, with one round trip: nobody sees only some of
-// them held, and while it waits for one it does not hold the others, unless it
-// was refused several times. And with a fixed lease, or where locks of one name
-// are on several servers, it holds nothing while it waits, so that no lease is
-// used up before the last lock is there.
+// It waits for the lock that is in the way, and holds none of the others while it
+// does. When it has that one it tries the others; if another is in the way then,
+// it gives back what it has and waits for that. Plain locks of one client, on a
+// Redis Cluster of one slot, are tried with one round trip. So that it has all of
+// them at last where others come and go, after several refusals it takes the locks
+// in one order, which all processes share, in whatever order they are named, and
+// keeps those that it has while it waits for the next: for a tenth of a second at
+// first, for twice as long each time, and then starts over. With a fixed lease, or
+// where locks of one name are on several servers, it does not do that, so that no
+// lease is used up before the last lock is there.
 //
 // The hold lasts as long as all of the locks do. If one of them is lost, its
 // context ends with a cause that names it, an [*Error] that matches [ErrLost];
@@ -197,73 +197,142 @@ func (m *MultiLock) take(c *composite, wait bool) (at *locker, err error) {
 			return k, err
 		}
 	}
-	lots, keep := m.lots(c.owner)
-	if wait && !keep {
-		return m.takeTurns(c, lots)
+	nth := 0
+	if wait {
+		nth, err = m.wait(c)
+	} else {
+		nth, err = m.try(c, nobody)
 	}
-	for _, l := range lots {
-		if at, err := l.take(c, wait, true); err != nil {
-			return at, err
-		}
-	}
-	return m.all[0], nil
+	return m.all[max(nth, 0)], err
 }
 
-// lots divides the locks into lots that are taken one after the other, and says
-// whether to keep those that were taken while waiting for the next.
-func (m *MultiLock) lots(o *owner) (lots []lot, keep bool) {
-	keep = true
+const (
+	// nobody is not the number of a lock.
+	nobody = -1
+	// fewRounds is how often it waits for one lock and is refused another before
+	// it keeps what it has.
+	fewRounds = 5
+	// patience is how long it keeps locks at first while it waits for another.
+	// Redisson's threads, which have an order of their own, may have that one and
+	// wait for what is kept, for three seconds and more.
+	patience = 100 * time.Millisecond
+)
+
+// wait takes all locks as soon as they are there to have. It waits for the one
+// that is in the way, as anybody does who wants only that, and tries the others
+// then: so it holds nothing while it waits. That may take for ever while others
+// come and go, so after some rounds it takes them in their order, and keeps those
+// that it has, for longer each time. If it fails it says because of which lock.
+func (m *MultiLock) wait(c *composite) (nth int, err error) {
+	ctx := c.hold.context()
+	var held *HeldError // what was in the way
+	ended := func(err error) error {
+		if held == nil || ctx.Err() == nil || errors.Is(err, ErrLocked) {
+			return err
+		}
+		return &waitError{err, held}
+	}
+	nth = m.wanted(c.owner)
+	kept := 0 // how often it kept what it had, in vain
+	for round := 1; ; round++ {
+		if nth != nobody {
+			hold, err := m.all[nth].take(ctx, true)
+			if err == nil {
+				err = c.add(m.nth(nth), hold)
+			}
+			if err != nil {
+				return nth, ended(err)
+			}
+		}
+		if nth, err = m.try(c, nth); err == nil || !errors.Is(err, ErrLocked) {
+			return nth, ended(err)
+		}
+		_ = errors.As(err, &held)
+		c.yield()
+		if round%fewRounds == 0 && m.keeps() {
+			nth, err = m.takeInOrder(c, jitter(patience<<min(kept, 16)))
+			if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+				return nth, ended(err)
+			}
+			c.yield()
+			kept++
+		}
+		// Two that are in each other's way must not go on in step.
+		if !m.all[nth].client.pause(ctx, rand.N(time.Millisecond<<min(round, 8))) {
+			return nth, (&request{held: held}).ended(ctx)
+		}
+	}
+}
+
+// wanted returns a lock that somebody in this process has or waits for, so that
+// there is no sense in asking Redis for it.
+func (m *MultiLock) wanted(o *owner) int {
+	return slices.IndexFunc(m.all, func(k *locker) bool {
+		k.client.mu.Lock()
+		defer k.client.mu.Unlock()
+		return (k.client.queues[k.place] != nil || k.client.takenHere(k.place)) && !o.has(k)
+	})
+}
+
+// keeps reports whether locks may be kept while it waits for another: a lease
+// that is renewed, if all processes take these locks in the same order.
+func (m *MultiLock) keeps() bool {
 	for i, k := range m.all {
-		keep = keep && k.options.Lease == 0
+		if k.options.Lease != 0 || i > 0 && order(m.all[i-1], k) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// takeInOrder takes one lock after the other, waiting for each, but only for so
+// long once it has one.
+func (m *MultiLock) takeInOrder(c *composite, limit time.Duration) (nth int, err error) {
+	for i, k := range m.all {
+		ctx, cancel := c.hold.context(), context.CancelFunc(func() {})
 		if i > 0 {
-			before := m.all[i-1]
-			keep = keep && order(before, k) != 0 // else the order says nothing about these two
-			if last := &lots[len(lots)-1]; atOnce(before, k) && *before.options == *k.options && !o.has(before) && !o.has(k) {
-				*last = append(*last, m.nth(i))
+			ctx, cancel = context.WithTimeout(ctx, limit)
+		}
+		hold, err := k.take(ctx, true)
+		cancel()
+		if err == nil {
+			err = c.add(m.nth(i), hold)
+		}
+		if err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
+}
+
+// try takes all locks but one, without waiting.
+func (m *MultiLock) try(c *composite, except int) (nth int, err error) {
+	for _, l := range m.lots(c.owner, except) {
+		if nth, err = l.take(c); err != nil {
+			return nth, err
+		}
+	}
+	return 0, nil
+}
+
+// lots divides all locks but one into lots that are taken one after the other.
+func (m *MultiLock) lots(o *owner, except int) (lots []lot) {
+	for i, k := range m.all {
+		if i == except {
+			continue
+		}
+		if n := len(lots); n > 0 {
+			if before := lots[n-1][0].of; atOnce(before, k) && *before.options == *k.options && !o.has(before) && !o.has(k) {
+				lots[n-1] = append(lots[n-1], m.nth(i))
 				continue
 			}
 		}
 		lots = append(lots, lot{m.nth(i)})
 	}
-	return lots, keep
+	return lots
 }
 
 func (m *MultiLock) nth(i int) *member { return &member{of: m.all[i], nth: i} }
-
-// takeTurns takes all lots, without holding any while it waits for another: it
-// waits for the one that was in the way, and tries the others then.
-func (m *MultiLock) takeTurns(c *composite, lots []lot) (at *locker, err error) {
-	first := 0
-	for round := 0; ; round++ {
-		if at, err = lots[first].take(c, true, false); err != nil {
-			return at, err
-		}
-		refused := -1
-		for i, l := range lots {
-			if i == first {
-				continue
-			}
-			if at, err = l.take(c, false, false); err != nil {
-				refused = i
-				break
-			}
-		}
-		switch {
-		case refused < 0:
-			return m.all[0], nil
-		case !errors.Is(err, ErrLocked):
-			return at, err
-		}
-		c.yield()
-		// Two that are in each other's way must not go on in step.
-		if !at.client.pause(c.hold.context(), rand.N(time.Millisecond<<min(round, 8))) {
-			r := &request{}
-			_ = errors.As(err, &r.held)
-			return at, r.ended(c.hold.context())
-		}
-		first = refused
-	}
-}
 
 // yield gives back all members.
 func (c *composite) yield() {
@@ -273,33 +342,35 @@ func (c *composite) yield() {
 	c.mu.Unlock()
 	results := giveBack(members)
 	for range members {
-		<-results
+		select {
+		case <-results:
+		case <-c.hold.context().Done(): // it goes on in the background
+		}
 	}
 }
 
 // lot is one lock, or several that one script can take.
 type lot []*member
 
-// take takes the locks of a lot. To wait without holding some of several may
-// take for ever while others come and go, so if told to keep, it takes them one
-// after the other in the end.
-func (l lot) take(c *composite, wait, keep bool) (at *locker, err error) {
+// take takes the locks of a lot without waiting.
+func (l lot) take(c *composite) (nth int, err error) {
 	if len(l) > 1 {
-		at, err = l.takeAtOnce(c, wait, keep)
-		if !errors.Is(err, errOneByOne) {
-			return at, err
+		nth, err = l.takeAtOnce(c)
+		if !errors.Is(err, ErrLocked) || !slices.ContainsFunc(l, func(m *member) bool { return c.owner.has(m.of) }) {
+			return nth, err
 		}
+		// Somebody who acts for the same owner was faster with that one.
 	}
 	for _, m := range l {
-		hold, err := m.of.take(c.hold.context(), wait)
+		hold, err := m.of.take(c.hold.context(), false)
 		if err == nil {
 			err = c.add(m, hold)
 		}
 		if err != nil {
-			return m.of, err
+			return m.nth, err
 		}
 	}
-	return nil, nil
+	return 0, nil
 }
 
 // add makes hold, of the lock that m stands for, a member of c.
@@ -311,128 +382,61 @@ func (c *composite) add(m *member, hold *Hold) error {
 	return ErrLost // c says which was
 }
 
-// fewRounds is how often a lot may be refused by one lock after another.
-const fewRounds = 5
-
-// errOneByOne says that a lot is better taken one by one.
-var errOneByOne = errors.New("one by one")
-
-// takeAtOnce takes the locks of a lot with one script. It waits for the one that
-// is in the way.
-func (l lot) takeAtOnce(c *composite, wait, keep bool) (at *locker, err error) {
+// takeAtOnce takes the locks of a lot with one script.
+func (l lot) takeAtOnce(c *composite) (nth int, err error) {
 	ctx, client := c.hold.context(), l[0].of.client
 	if err := client.begin(); err != nil {
-		return l[0].of, err
+		return l[0].nth, err
 	}
 	defer client.running.Done()
-	r := &request{owner: c.owner, id: client.newID()}
-	var ask *together
-	defer func() {
-		if !r.used && (r.doubt || ask != nil && ask.granted) {
-			l.abandon(r.id)
-		}
-	}()
-	next := 0
-	for round := 0; ; round++ {
-		if ctx.Err() != nil {
-			return l[next].of, r.ended(ctx)
-		}
-		if (keep && round == fewRounds) || slices.ContainsFunc(l, func(m *member) bool { return c.owner.has(m.of) }) {
-			return l[next].of, errOneByOne
-		}
-		asking := *l[next].of
-		ask = &together{Lock: asking.kind.(*Lock), lot: l, at: next, asking: &asking}
-		asking.kind, r.lock = ask, &asking
-		hold, err := r.run(ctx, wait)
-		if ask.granted && err == nil {
-			return l.granted(c, r, next, hold)
-		}
-		if err == nil { // somebody who acts for the same owner was faster with this one
-			_ = hold.of.unlock(hold)
-			return l[next].of, errOneByOne
-		}
-		var other *inTheWay
-		if !errors.As(err, &other) {
-			return l[next].of, err
-		}
-		next, r.held = other.at, other.held
-		if !wait {
-			return l[next].of, other.held
-		}
+	if ctx.Err() != nil {
+		return l[0].nth, contextError(ctx)
 	}
-}
-
-// granted makes holds of all locks of a lot, which Redis has given to r. There
-// is one for lock first already.
-func (l lot) granted(c *composite, r *request, first int, hold *Hold) (at *locker, err error) {
-	rest := slices.Concat(l[:first], l[first+1:])
-	at, err = l[first].of, c.add(l[first], hold)
-	for err == nil && len(rest) > 0 {
-		m := rest[0]
-		at = m.of
-		other := &request{lock: m.of, owner: r.owner, id: r.id, start: r.start, doubt: r.doubt}
-		if hold, err = other.granted(c.hold.context(), 0, m.of.ttl()); err == nil {
-			err, rest = c.add(m, hold), rest[1:]
-		}
-	}
-	if err != nil && len(rest) > 0 {
-		lot(rest).abandon(r.id)
-	}
-	return at, err
-}
-
-// together is a plain lock as a MultiLock asks for it: along with others.
-type together struct {
-	*Lock   // the one to wait for
-	at      int
-	lot     lot
-	asking  *locker
-	granted bool
-}
-
-// inTheWay says that another one of the lot is held.
-type inTheWay struct {
-	at   int
-	held *HeldError
-}
-
-func (e *inTheWay) Error() string { return e.held.Error() }
-func (e *inTheWay) Unwrap() error { return e.held }
-
-func (t *together) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	got, _, err := t.await(ctx, id, lease, "")
-	return got, err
-}
-
-func (t *together) await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, _ script.Standing, err error) {
 	var keys []string
-	for _, m := range t.lot {
+	for _, m := range l {
 		keys = append(keys, m.of.name)
 	}
-	ok, at, by, err := script.MultiAcquire(ctx, t.client.driver, keys, id, lease, t.at, entry)
-	switch {
-	case err != nil && errors.Is(err, script.ErrKind):
-		return grant{}, script.Standing{}, fmt.Errorf("%q: %w", t.lot[at].of.name, err)
-	case err != nil:
-		return grant{}, script.Standing{}, err
-	case ok:
-		t.granted = true
-		t.asking.kind = t.Lock // from now on it is a lock like any other
-	case at != t.at:
-		held := &HeldError{Holder: Holder{Owner: by.Owner, Count: by.Count}, TTL: by.TTL}
-		return grant{}, script.Standing{}, &driver.Error{Class: driver.Other, Err: &inTheWay{at, held}}
+	r := &request{owner: c.owner, id: client.newID()}
+	var got bool
+	var at int
+	var by script.Holder
+	r.doubt, err = client.call(ctx, client.options.RetryFor, func(ctx context.Context) (err error) {
+		r.start = time.Now()
+		got, at, by, err = script.MultiAcquire(ctx, client.driver, keys, r.id, l[0].of.ttl())
+		return err
+	})
+	if got && err == nil {
+		return l.granted(c, r)
 	}
-	return grant{ok: ok, by: by}, script.Standing{}, nil
+	if r.doubt {
+		l.abandon(r.id)
+	}
+	switch {
+	case errors.Is(err, script.ErrKind):
+		return l[at].nth, fmt.Errorf("%q: %w", l[at].of.name, err)
+	case err != nil:
+		return l[0].nth, err
+	}
+	return l[at].nth, &HeldError{Holder: Holder{Owner: by.Owner, Count: by.Count}, TTL: by.TTL}
 }
 
-// release is for what was asked for in vain: all of the lot.
-func (t *together) release(ctx context.Context, id string) (bool, error) {
-	var locks []script.Release
-	for _, m := range t.lot {
-		locks = append(locks, script.Release{Key: m.of.name, Owner: id, Channel: m.of.kind.channel()})
+// granted makes holds of all locks of a lot, which Redis has given to r.
+func (l lot) granted(c *composite, r *request) (nth int, err error) {
+	for i, m := range l {
+		one := &request{lock: m.of, owner: r.owner, id: r.id, start: r.start, doubt: r.doubt}
+		hold, err := one.granted(c.hold.context(), 0, m.of.ttl())
+		if err != nil {
+			l[i:].abandon(r.id)
+			return m.nth, err
+		}
+		if err := c.add(m, hold); err != nil {
+			if i+1 < len(l) {
+				l[i+1:].abandon(r.id)
+			}
+			return m.nth, err
+		}
 	}
-	released, err := script.MultiRelease(ctx, t.client.driver, locks, t.speaking(), t.turns(0))
-	return slices.ContainsFunc(released, func(r script.Released) bool { return r != script.NotHeld }), err
+	return 0, nil
 }
 
 // abandon makes sure that nothing of the lot stays behind in Redis.
@@ -444,6 +448,21 @@ func (l lot) abandon(id string) {
 	default:
 		t.client.abandon(t, id, l[0].of.ttl())
 	}
+}
+
+// together is a lot as something that can be abandoned.
+type together struct {
+	*Lock
+	lot lot
+}
+
+func (t *together) release(ctx context.Context, id string) (bool, error) {
+	var locks []script.Release
+	for _, m := range t.lot {
+		locks = append(locks, script.Release{Key: m.of.name, Owner: id, Channel: m.of.kind.channel()})
+	}
+	released, err := script.MultiRelease(ctx, t.client.driver, locks, t.speaking(), t.turns(0))
+	return slices.ContainsFunc(released, func(r script.Released) bool { return r != script.NotHeld }), err
 }
 
 // has reports whether o has a lease on k.

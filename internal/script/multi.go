@@ -2,8 +2,6 @@ package script
 
 import (
 	"context"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,21 +10,16 @@ import (
 )
 
 var (
-	multiAcquire = load("multi_acquire", "turns")
+	multiAcquire = load("multi_acquire")
 	multiRelease = load("multi_release", "redissons", "turns", "pass")
 )
 
 // MultiAcquire acquires all of the locks, or none, for owner, who must not have
 // held any of them before. Otherwise it reports which one is in the way, and
-// who has it; if that is the lock first, owner then has a turn as entry says. The
-// keys share a slot. With [ErrKind], at is the key of another kind.
-func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner string, lease time.Duration, first int, entry Entry) (ok bool, at int, by Holder, err error) {
-	call := driver.Call{Script: multiAcquire, Keys: slices.Clone(keys), Args: []string{owner, millis(lease)}}
-	if entry != "" {
-		entry.add(&call, keys[first])
-		call.Args = append(call.Args, strconv.Itoa(first+1))
-	}
-	v, err := d.Eval(ctx, call)
+// who has it. The keys share a slot. With [ErrKind], at is the key of another
+// kind.
+func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner string, lease time.Duration) (ok bool, at int, by Holder, err error) {
+	v, err := d.Eval(ctx, driver.Call{Script: multiAcquire, Keys: keys, Args: []string{owner, millis(lease)}})
 	if err != nil {
 		return false, 0, Holder{}, err
 	}

@@ -68,7 +68,7 @@ type multiAnswer struct {
 }
 
 func acquireSeveral(ctx context.Context, d driver.Driver) multiAnswer {
-	ok, at, by, err := script.MultiAcquire(ctx, d, several, me, lease, 0, "")
+	ok, at, by, err := script.MultiAcquire(ctx, d, several, me, lease)
 	return multiAnswer{answered(ok, by, err), at}
 }
 
@@ -207,11 +207,11 @@ func TestMultiWithEachMissingRight(t *testing.T) {
 		call   func(ctx context.Context, d driver.Driver) (bool, error)
 	}{
 		"acquire": {[]string{"hlen", "hset", "pexpire"}, lot{}, func(ctx context.Context, d driver.Driver) (bool, error) {
-			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease, 0, "")
+			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease)
 			return ok, err
 		}},
 		"acquire once more": {[]string{"hlen", "pttl", "hgetall", "pexpire"}, lot{mine, mine, mine}, func(ctx context.Context, d driver.Driver) (bool, error) {
-			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease, 0, "")
+			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease)
 			return ok, err
 		}},
 		"release": {[]string{"hexists", "del"}, lot{mine, mine, mine}, func(ctx context.Context, d driver.Driver) (bool, error) {
@@ -251,14 +251,14 @@ func TestMultiAcquireIsAllOrNothing(t *testing.T) {
 	w := realWorld(t, server)
 	lot{}.put(t, w)
 	d := w.login(t, "+@all", "&*", "~{job}:a", "~{job}:b", "%R~{job}:c")
-	if ok, _, _, err := script.MultiAcquire(t.Context(), d, several, me, lease, 0, ""); ok || err == nil || driver.ClassOf(err) != driver.Denied {
+	if ok, _, _, err := script.MultiAcquire(t.Context(), d, several, me, lease); ok || err == nil || driver.ClassOf(err) != driver.Denied {
 		t.Errorf("%v, %v, want an error of class denied", ok, err)
 	}
 	lot{}.want(t, w)
 
 	var acquire driver.Call
 	seen := spy{w, func(c driver.Call) { acquire = c }}
-	if ok, _, _, err := script.MultiAcquire(t.Context(), seen, several, me, lease, 0, ""); !ok || err != nil {
+	if ok, _, _, err := script.MultiAcquire(t.Context(), seen, several, me, lease); !ok || err != nil {
 		t.Fatal(err)
 	}
 	w.must(t, append([]string{"DEL"}, several...)...)
@@ -291,7 +291,7 @@ func TestMultiAcquireOverlapping(t *testing.T) {
 	everywhere(t, server, func(t *testing.T, w *world) {
 		got := 0
 		for i := range 3 {
-			ok, _, _, err := script.MultiAcquire(t.Context(), w, []string{several[i], several[(i+1)%3]}, fmt.Sprintf("%s%d", me, i), lease, 0, "")
+			ok, _, _, err := script.MultiAcquire(t.Context(), w, []string{several[i], several[(i+1)%3]}, fmt.Sprintf("%s%d", me, i), lease)
 			if err != nil {
 				t.Fatal(err)
 			}

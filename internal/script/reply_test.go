@@ -45,7 +45,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"MultiAcquire": func(ctx context.Context, d driver.Driver) error {
-		ok, _, by, err := script.MultiAcquire(ctx, d, several, me, lease, 0, "")
+		ok, _, by, err := script.MultiAcquire(ctx, d, several, me, lease)
 		return unless(ok || by != (script.Holder{}), err)
 	},
 	"MultiRelease": func(ctx context.Context, d driver.Driver) error {

@@ -340,32 +340,6 @@ func TestReleaseWhereTurnsAreRefused(t *testing.T) {
 	}
 }
 
-// Several locks at once: of one of them the client has a turn.
-func TestMultiAcquireTakesATurn(t *testing.T) {
-	const second = "{" + job + "}2"
-	server := redistest.Single(t)
-	everywhere(t, server, func(t *testing.T, w *world) {
-		ask := func(first, at int, ok bool) {
-			t.Helper()
-			got, in, _, err := script.MultiAcquire(t.Context(), w, []string{second, job}, anns, lease, first, script.ToTell(anns))
-			if err != nil || got != ok || in != at {
-				t.Errorf("acquire: %v, %d, %v, want %v, %d", got, in, err, ok, at)
-			}
-		}
-		w.hold(t, job, lease, java, "1")
-		ask(0, 1, false) // another one than it waits for is in the way
-		w.wantTurns(t)
-		ask(1, 1, false)
-		w.wantTurns(t, "?"+anns)
-		w.wantTTL(t, keyspace.Turns(job), 10*time.Second)
-		w.must(t, "DEL", job)
-		ask(1, 0, true)
-		w.wantTurns(t)
-		w.wantDump(t, job, "hash "+anns+"=1")
-		w.wantDump(t, second, "hash "+anns+"=1")
-	})
-}
-
 // Each of several locks goes to its own next one.
 func TestMultiReleaseLetsTheNextHaveEach(t *testing.T) {
 	const second = "{" + job + "}2"

@@ -2,11 +2,8 @@
 -- none of them. All keys lie in one slot.
 --
 -- KEYS[i]  a lock: hash {owner -> count}
--- KEYS[n]  the turns of one of them, see turns.lua; only with ARGV[3]
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
--- ARGV[3]  its entry in these turns, if it is to have one
--- ARGV[4]  which lock that is
 --
 -- {1}                       acquired, or acquired by an earlier copy of this call
 -- {0, i, ttl, owner, count} KEYS[i] is held by another; ttl in ms, -1 if none
@@ -17,8 +14,8 @@
 --
 -- A key without TTL would stay for ever. So if Redis refuses any of the changes,
 -- all that was acquired here goes again.
-local free, n = {}, ARGV[3] and #KEYS - 1 or #KEYS
-for i = 1, n do
+local free = {}
+for i = 1, #KEYS do
   local holders = redis.pcall('hlen', KEYS[i])
   if type(holders) == 'table' then
     if string.find(holders.err, 'WRONGTYPE') then return {-1, i} end
@@ -30,13 +27,11 @@ for i = 1, n do
   else
     local holder = redis.call('hgetall', KEYS[i])
     if holder[1] ~= ARGV[1] then
-      local left = redis.call('pttl', KEYS[i])
-      if i == tonumber(ARGV[4]) then stand(KEYS[n + 1], ARGV[3]) end
-      return {0, i, left, holder[1], holder[2]}
+      return {0, i, redis.call('pttl', KEYS[i]), holder[1], holder[2]}
     end
   end
 end
-for i = 1, n do
+for i = 1, #KEYS do
   local done = 1
   if free[i] then done = redis.pcall('hset', KEYS[i], ARGV[1], 1) end
   if done == 1 and (free[i] or redis.call('pttl', KEYS[i]) < tonumber(ARGV[2])) then
@@ -49,5 +44,4 @@ for i = 1, n do
     return done
   end
 end
-if ARGV[3] then redis.pcall('zrem', KEYS[n + 1], ARGV[3]) end
 return {1}
