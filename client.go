@@ -48,6 +48,7 @@ type Client struct {
 	sharing map[string]*sharing // what is known of Redisson's part in locks
 	sweeper *time.Timer         // closes the former, and forgets the latter
 	swept   time.Time           // when that is; zero if it is not to be
+	looks   map[place]time.Time // when a fair lock that was released is looked at again
 	lanes   int                 // of operations on numbers
 	idle    []string            // those that no operation uses
 	able    map[ability]int     // what masters were seen to be able to, and their replicas then
@@ -63,7 +64,8 @@ func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
 		driver: d, options: options.withDefaults(), id: newClientID(), born: time.Now(),
 		hub: hub.New(d), done: make(chan struct{}),
-		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), sharing: make(map[string]*sharing), able: make(map[ability]int),
+		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), sharing: make(map[string]*sharing),
+		looks: make(map[place]time.Time), able: make(map[ability]int),
 	}
 	c.invalid = c.options.validate()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())

@@ -2,6 +2,7 @@ package mortise
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +85,7 @@ func (k *FairLock) script() script.Fair {
 func (k *FairLock) channel() string { return "" } // every waiter has its own
 
 func (k *FairLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, why, err := script.FairAcquire(ctx, k.client.driver, k.script(), id, lease, script.FairOnce, true)
+	ok, why, err := script.FairAcquire(ctx, k.client.driver, k.script(), script.FairPlace{Owner: id}, lease, script.FairOnce)
 	return grant{ok: ok, by: why.Holder}, err
 }
 
@@ -98,7 +99,38 @@ func (k *FairLock) leave(ctx context.Context, id string, count int) (bool, error
 }
 
 func (k *FairLock) release(ctx context.Context, id string) (bool, error) {
-	return script.FairRelease(ctx, k.client.driver, k.script(), id)
+	released, again, err := script.FairRelease(ctx, k.client.driver, k.script(), id)
+	if again > 0 {
+		k.lookIn(again)
+	}
+	return released, err
+}
+
+// lookIn has the lock looked at again, which was released just now: whoever is
+// next may be gone, and threads of Redisson's that wait behind do not look for
+// themselves.
+func (k *FairLock) lookIn(d time.Duration) {
+	c, due := k.client, time.Now().Add(d)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at, soon := c.looks[k.place]; c.closed || soon && !due.Before(at) {
+		return
+	}
+	c.looks[k.place] = due
+	c.spawn(func(ctx context.Context) {
+		if !c.pause(ctx, d) {
+			return
+		}
+		c.mu.Lock()
+		mine := c.looks[k.place] == due
+		if mine {
+			delete(c.looks, k.place)
+		}
+		c.mu.Unlock()
+		if mine {
+			_, _ = k.release(ctx, c.id) // which holds nothing
+		}
+	})
 }
 
 func (k *FairLock) renewal(id string, ttl time.Duration) script.Renewal {
@@ -108,6 +140,7 @@ func (k *FairLock) renewal(id string, ttl time.Duration) script.Renewal {
 // fairWaiter is a fair lock as one waiter asks for it: it queues if refused.
 type fairWaiter struct {
 	*FairLock
+	waiter   *waiter
 	mode     script.FairMode
 	tell     bool          // the lock cannot be given to it
 	again    time.Duration // as in the last refusal
@@ -119,7 +152,7 @@ type fairWaiter struct {
 func (f *fairWaiter) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
 	mode := f.mode
 	f.mode = script.FairAgain // even if the reply is lost
-	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), id, lease, mode, f.tell)
+	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), f.client.drawNonce(f.place, f.waiter, f.tell), lease, mode)
 	f.again, f.mixed = why.Again, why.Mixed
 	if f.requeued = why.Since != 0; f.requeued {
 		f.since = queueing{why.Since, why.Queued}
@@ -148,7 +181,36 @@ const (
 	// fairTended is how many of a client's waiters are looked after with each
 	// tick: the first ones, and as many others in turn.
 	fairTended = 50
+	// fairAhead is how long Redisson's threads wait for one of mortise's waiters
+	// that is dead, and at most fairAheadMost.
+	fairAhead     = 10 * time.Second
+	fairAheadMost = 5 * time.Minute
 )
+
+// drawNonce returns what w says of its place with its next attempt. A message that was
+// sent before that attempt, or that anybody makes up, does not name the nonce that
+// is drawn here, so what w hears of it is true from the attempt on.
+func (c *Client) drawNonce(p place, w *waiter, tell bool) script.FairPlace {
+	nonce := ""
+	if !tell {
+		nonce = rand.Text()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.nonce = nonce
+	return w.place((c.queues[p].length-1)/fairTended, time.Now())
+}
+
+// place is what a waiter says of its place. So many pages of others are looked
+// after in turn with it. It must be called with Client.mu held.
+func (w *waiter) place(pages int, now time.Time) script.FairPlace {
+	// Whoever loses its place though it lives stands beside clocks that are ahead.
+	ahead := min(fairAhead<<min(w.dropped, 10), fairAheadMost) + time.Duration(2*pages)*fairTick
+	if !w.until.IsZero() {
+		ahead = max(min(ahead, w.until.Sub(now)), 0)
+	}
+	return script.FairPlace{Owner: w.id, Nonce: w.nonce, Ahead: ahead}
+}
 
 // wait makes FairLock a queuer. Every waiter stands in the queue in Redis; the
 // first one of this client looks after the places of all of them.
@@ -158,15 +220,17 @@ func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
 	r.seek, r.id = ask, c.newID()
 	ask.tell = !r.lock.takesGiven()
 
-	w := c.await(k.place, r.owner, r.id) // before it can be called
+	w := c.await(ctx, k.place, r.owner, r.id) // before it can be called
+	ask.waiter = w
 	hold, err := k.ask(ctx, r, w, ask)
 	if hold == nil && err == nil {
 		hold, err = k.stand(ctx, r, w, ask)
 	}
+	c.unwait(k.place, w)
 	c.leave(k.place, w)
 	c.approach(k.place)
 	if !r.used {
-		k.quit(r.id)
+		k.quit(r.id, r.doubt)
 	}
 	return hold, err
 }
@@ -182,7 +246,7 @@ func (k *FairLock) ask(ctx context.Context, r *request, w *waiter, ask *fairWait
 	defer c.mu.Unlock()
 	q := c.queues[k.place]
 	if !w.seen.IsZero() && ask.requeued {
-		w.unsure = true
+		w.dropped++
 	}
 	w.seen = r.start
 	q.mix(ask.mixed)
@@ -200,7 +264,6 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 			own.Close()
 		}
 	}()
-	var pace pacer
 	look := false
 	for {
 		if !r.alone {
@@ -213,7 +276,7 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 				return hold, err
 			}
 		} else if c.asks(w) || look {
-			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
+			if d := c.paceOf(k.place); d > 0 && !c.pause(ctx, d) {
 				return nil, r.ended(ctx)
 			}
 			if hold, err := k.ask(ctx, r, w, ask); hold != nil || err != nil {
@@ -291,14 +354,14 @@ func (c *Client) tick(p place, q *queue) {
 // that should.
 func (k *FairLock) tend(ctx context.Context) error {
 	c := k.client
-	ids := c.tended(k.place)
+	places := c.tended(k.place)
 	var called []string
 	var start time.Time
 	var again time.Duration
 	var mixed bool
 	_, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
 		start = time.Now()
-		called, again, mixed, err = script.FairTend(ctx, c.driver, k.script(), c.id, ids)
+		called, again, mixed, err = script.FairTend(ctx, c.driver, k.script(), c.id, places)
 		return err
 	})
 	c.mu.Lock()
@@ -309,7 +372,7 @@ func (k *FairLock) tend(ctx context.Context) error {
 	switch {
 	case err == nil:
 		q.mix(mixed)
-		q.summon(ids, called, start)
+		q.summon(places, called, start)
 	case ctx.Err() != nil:
 		return nil // the wait is over; it says so itself
 	}
@@ -317,25 +380,44 @@ func (k *FairLock) tend(ctx context.Context) error {
 }
 
 // quit takes a waiter that gave up out of the queue in Redis, in the background
-// so that nobody has to wait for that.
-func (k *FairLock) quit(id string) {
+// so that nobody has to wait for that. If a copy of an attempt may still be on its
+// way, or Redis does not answer, it goes on to do so: nobody else would notice
+// that the lock is given to one who is not there.
+func (k *FairLock) quit(id string, doubt bool) {
 	c := k.client
 	leave := func(ctx context.Context) error {
 		_, err := k.release(ctx, id)
 		return err
 	}
-	if !c.background(func(ctx context.Context) { _, _ = c.call(ctx, c.options.RetryFor, leave) }) {
+	if !c.background(func(ctx context.Context) {
+		if _, err := c.call(ctx, c.options.RetryFor, leave); err != nil || doubt {
+			c.abandon(k, id, k.ttl())
+		}
+	}) {
 		_ = leave(c.lingerer) // closed, but there is a moment left
 	}
 }
 
-// await puts a waiter that asks with id into the queue for p.
-func (c *Client) await(p place, o *owner, id string) *waiter {
+// await puts a waiter that asks with id, and waits for ctx, into the queue for p.
+func (c *Client) await(ctx context.Context, p place, o *owner, id string) *waiter {
 	w := &waiter{owner: o, id: id, wake: make(chan struct{}, 1)}
+	w.until, _ = ctx.Deadline()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.enqueue(p, w, false)
+	t := &c.queues[p].turn
+	if t.waits == nil {
+		t.waits = make(map[string]*waiter)
+	}
+	t.waits[id] = w
 	return w
+}
+
+// unwait has w hear nothing any more.
+func (c *Client) unwait(p place, w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.queues[p].turn.waits, w.id)
 }
 
 // fairStanding is what a waiter is told of its place.
@@ -404,34 +486,54 @@ func (c *Client) isCalled(w *waiter) (seen time.Time, called bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	called, w.called = w.called, false
-	if w.unsure {
-		return time.Time{}, called
-	}
 	return w.seen, called
 }
 
-// calledOut takes a message to this client about its waiters for p. It reports
-// false: each is for one of them.
-func (c *Client) calledOut(p place, message string) bool {
-	id, _, given := strings.Cut(strings.TrimPrefix(message, "?"), " ")
-	if !strings.HasPrefix(id, c.id) {
-		return false // forged
-	}
+// paceOf returns how long to wait before an attempt by one of the queue for p that
+// a message may have asked for: anybody may publish.
+func (c *Client) paceOf(p place) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if q := c.queues[p]; q != nil {
-		for w := q.head; w != nil; w = w.next {
-			if w.id == id {
-				w.called, w.asked = w.called || given, !given
-				w.signal()
-				return false
-			}
+	return c.queues[p].turn.pace.next(time.Now())
+}
+
+// calledOut takes a message to this client about its waiters for p. It reports
+// false: each is for one of them. Anybody may have sent it: that a waiter has the
+// lock is believed only with the nonce that the waiter drew, and whoever may be
+// next looks, at the pace of all. What is for nobody here has no consequence: one
+// that gave up leaves by itself.
+func (c *Client) calledOut(p place, message string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queues[p]
+	if q == nil {
+		return false
+	}
+	if id, told := strings.CutPrefix(message, "?"); told {
+		if w := q.turn.waits[id]; w != nil && q.near(w) {
+			w.asked = true
+			w.signal()
 		}
+		return false
 	}
-	if c.has(p, id) {
-		return false // it asked before it heard of that
+	id, nonce, _ := strings.Cut(message, " ")
+	if w := q.turn.waits[id]; w != nil && nonce != "" && nonce == w.nonce {
+		w.called, w.nonce = true, ""
+		w.signal()
 	}
-	c.spawn(func(context.Context) { c.decline(p, id) }) // it gave up; the next one shall know
+	return false
+}
+
+// near reports whether w is one of the first in q. It must be called with Client.mu
+// held.
+func (q *queue) near(w *waiter) bool {
+	n := 0
+	for v := q.head; v != nil && n < fairNear; v = v.next {
+		if v == w {
+			return true
+		}
+		n++
+	}
 	return false
 }
 
@@ -454,36 +556,37 @@ func (c *Client) approach(p place) {
 }
 
 // tended returns the waiters for p that a tick looks after.
-func (c *Client) tended(p place) (ids []string) {
+func (c *Client) tended(p place) (places []script.FairPlace) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[p]
 	q.turn.ticks++
 	pages := (q.length + fairTended - 1) / fairTended
-	n := 0
+	now, n := time.Now(), 0
 	for w := q.head; w != nil; w = w.next {
-		if page := n / fairTended; page == 0 || page == q.turn.ticks%pages {
-			ids = append(ids, w.id)
+		switch page := n / fairTended; page {
+		case 0:
+			places = append(places, w.place(0, now))
+		case q.turn.ticks % pages:
+			places = append(places, w.place(pages, now))
 		}
 		n++
 	}
-	return ids
+	return places
 }
 
 // summon has those waiters ask for the lock that were called. The others of those
 // that were looked after did not have it at the start of that. It must be called
 // with Client.mu held.
-func (q *queue) summon(ids, called []string, start time.Time) {
-	tended := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		tended[id] = true
-	}
-	for w := q.head; w != nil; w = w.next {
-		switch {
-		case slices.Contains(called, w.id):
+func (q *queue) summon(places []script.FairPlace, called []string, start time.Time) {
+	for _, id := range called {
+		if w := q.turn.waits[id]; w != nil {
 			w.asked = true
 			w.signal()
-		case tended[w.id]:
+		}
+	}
+	for _, p := range places {
+		if w := q.turn.waits[p.Owner]; w != nil && !slices.Contains(called, p.Owner) {
 			w.seen = start
 		}
 	}

@@ -64,8 +64,10 @@ type waiter struct {
 	given      *lease        // which was handed on, so that w is not in the queue any more; idem
 	id         string        // in a queue in Redis
 	since      queueing      // when it took its place there; guarded by Client.mu
+	nonce      string        // with which alone it can be told that it has the lock there; idem
+	until      time.Time     // when it gives up; zero if never
+	dropped    int           // so often it lost its place there though it lives; guarded by Client.mu
 	seen       time.Time     // when it was asked there last, and did not have the lock; idem
-	unsure     bool          // it may have had the lock before that, and lost it; idem
 	called     bool          // it has the lock there now; idem
 	asked      bool          // to ask for the lock; idem
 	there      bool          // it waited when the head began to look at the latch; idem

@@ -44,10 +44,12 @@ type turn struct {
 	told   bool          // the lock is free, and nobody here has looked since
 
 	// Of a fair lock:
-	mixed bool        // threads of Redisson's have it or wait for it
-	tick  *time.Timer // makes a tick due
-	next  time.Time   // when that is
-	due   bool        // the head of the queue is to do what a tick does
+	waits map[string]*waiter // the queue, by id
+	pace  pacer              // of the attempts of all of it
+	mixed bool               // threads of Redisson's have it or wait for it
+	tick  *time.Timer        // makes a tick due
+	next  time.Time          // when that is
+	due   bool               // the head of the queue is to do what a tick does
 	ticks int
 }
 

@@ -154,8 +154,9 @@ func fairOrder(t *testing.T, w *world) {
 	w.awaitQueue(t, name, 0)
 }
 
-// fairQueueIsRead: each side's waiters stand where the other expects them, in
-// Redisson's arithmetic: one fairLockWaitTimeout apart.
+// fairQueueIsRead: each side's waiters stand where the other expects them. A
+// waiter of Redisson's stands one fairLockWaitTimeout behind the one before it,
+// and Go's, which show life, a few seconds.
 func fairQueueIsRead(t *testing.T, w *world) {
 	const name, step = "queue", 5 * time.Minute
 	client := w.client(t, longLease)
@@ -178,7 +179,8 @@ func fairQueueIsRead(t *testing.T, w *world) {
 		t.Fatalf("Queue = %+v, want Java's two threads at places 0 and 2", queue)
 	}
 	for i, waiter := range queue {
-		if most := longLease + time.Duration(i+1)*step; waiter.Left > most || waiter.Left < most-time.Minute {
+		// The first one reckons with the lease, and Go's may have moved.
+		if most := longLease + time.Duration((i+2)/2)*step + time.Minute; waiter.Left > most || waiter.Left < most-2*time.Minute {
 			t.Errorf("the waiter at place %d has %v left, want about %v", i, waiter.Left, most)
 		}
 	}
@@ -194,14 +196,14 @@ func goGivesUpFairly(t *testing.T, w *world) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, waiting := w.joinGo(t, ctx, w.lock(client, name), 1)
 	third := w.joinJava(t, w.java, "third", name, 2)
-	before := w.deadline(t, name, 2)
+	last := w.deadline(t, name, 0) // which would take away at most that
 	cancel()
 	if got := receive(t, waiting, "the end of the wait"); !errors.Is(got.err, context.Canceled) {
 		t.Fatalf("a cancelled wait: %v", got.err)
 	}
 	w.awaitQueue(t, name, 2)
-	if moved := before - w.deadline(t, name, 1); moved != (5 * time.Minute).Milliseconds() {
-		t.Errorf("the deadline behind moved up by %d ms, want 5 minutes", moved)
+	if apart := time.Duration(w.deadline(t, name, 1)-last) * time.Millisecond; apart < 5*time.Minute || apart > 5*time.Minute+30*time.Second {
+		t.Errorf("the one behind stands %v behind the first, want 5 minutes and what Go's needed to show life", apart)
 	}
 	mustUnlock(t, gate)
 	inTurn(t, []fairWaiter{first, third})

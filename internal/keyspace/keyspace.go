@@ -31,9 +31,9 @@ func FairQueue(name string) string { return prefixed("redisson_lock_queue", name
 // each of those who wait for the fair lock name.
 func FairDeadlines(name string) string { return prefixed("redisson_lock_timeout", name) }
 
-// FairOurs is the set of those who wait for the fair lock name and are
+// FairOurs is the hash of those who wait for the fair lock name and are
 // mortise's.
-func FairOurs(name string) string { return own("mortise:fair_queue", name) }
+func FairOurs(name string) string { return own("mortise:fair_waiters", name) }
 
 // FairSigns is the hash of signs of life around the fair lock name.
 func FairSigns(name string) string { return own("mortise:fair", name) }

@@ -16,8 +16,8 @@ var (
 	fairInspect = load("fair_inspect")
 )
 
-// fairStep is by how much the deadline of a waiter lies behind that of the one
-// before: Redisson's fairLockWaitTimeout.
+// fairStep is by how much the deadline of a waiter of Redisson's lies behind that
+// of the one before: its fairLockWaitTimeout.
 const fairStep = 300 * time.Second
 
 // Fair is a fair lock and how its messages travel.
@@ -101,14 +101,21 @@ type FairRefusal struct {
 	Mixed bool
 }
 
-// FairAcquire acquires the lock for owner, who must not have held it before, or
-// takes a place in the queue. Tell says that the lock cannot be given to it there.
-func FairAcquire(ctx context.Context, d driver.Driver, f Fair, owner string, lease time.Duration, mode FairMode, tell bool) (ok bool, why FairRefusal, err error) {
-	args := []string{owner, millis(lease), string(mode)}
-	if tell {
-		args = append(args, "tell")
-	}
-	v, err := d.Eval(ctx, f.call(fairAcquire, args...))
+// FairPlace is what a waiter says of its place in the queue.
+type FairPlace struct {
+	Owner string
+	// Nonce comes with the message that the lock is the owner's; nobody else
+	// knows it before. Without one the lock cannot be given to the owner.
+	Nonce string
+	// Ahead is how long Redisson waits for the owner, unless it shows life
+	// again, from when it is the first.
+	Ahead time.Duration
+}
+
+// FairAcquire acquires the lock for the owner of a place, who must not have held
+// it before, or takes the place in the queue.
+func FairAcquire(ctx context.Context, d driver.Driver, f Fair, p FairPlace, lease time.Duration, mode FairMode) (ok bool, why FairRefusal, err error) {
+	v, err := d.Eval(ctx, f.call(fairAcquire, p.Owner, millis(lease), string(mode), p.Nonce, p.ahead()))
 	if err != nil {
 		return false, FairRefusal{}, err
 	}
@@ -125,24 +132,33 @@ func FairAcquire(ctx context.Context, d driver.Driver, f Fair, owner string, lea
 	return false, FairRefusal{}, unexpected(fairAcquire, v)
 }
 
+func (p FairPlace) ahead() string { return strconv.FormatInt(p.Ahead.Milliseconds(), 10) }
+
 // FairRelease releases the lock entirely, or takes owner out of the queue. It
 // reports whether owner held the lock; as with [LockRelease] it may do so with
-// an error.
-func FairRelease(ctx context.Context, d driver.Driver, f Fair, owner string) (released bool, err error) {
+// an error. After again, if that is not 0, somebody should release the lock for an
+// owner that does not hold it: that wakes the next one of those who do not look
+// for themselves, if this one is gone.
+func FairRelease(ctx context.Context, d driver.Driver, f Fair, owner string) (released bool, again time.Duration, err error) {
 	v, err := d.Eval(ctx, f.call(fairRelease, owner))
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
-	if v.Kind() != driver.Array || v.Len() == 0 {
-		return false, unexpected(fairRelease, v)
+	if v.Kind() != driver.Array || v.Len() < 2 {
+		return false, 0, unexpected(fairRelease, v)
 	}
-	return v.At(0).Int() == 1, unheard(v.At(1).Str())
+	return v.At(0).Int() == 1, time.Duration(v.At(1).Int()) * time.Millisecond, unheard(v.At(2).Str())
 }
 
 // FairTend keeps waiters of one client in the queue. Those that it returns
 // should ask for the lock. Again and mixed are as in [FairRefusal].
-func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waiters []string) (ask []string, again time.Duration, mixed bool, err error) {
-	v, err := d.Eval(ctx, f.call(fairTend, append([]string{client}, waiters...)...))
+func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waiters []FairPlace) (ask []string, again time.Duration, mixed bool, err error) {
+	args := make([]string, 0, 1+3*len(waiters))
+	args = append(args, client)
+	for _, w := range waiters {
+		args = append(args, w.Owner, w.Nonce, w.ahead())
+	}
+	v, err := d.Eval(ctx, f.call(fairTend, args...))
 	if err != nil {
 		return nil, 0, false, err
 	}

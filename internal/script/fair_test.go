@@ -26,6 +26,7 @@ const (
 	client = "0b5f3d1c-7c0e-4d2e-9a57-1f0e6a0c9b11"
 	other  = "5a0d3c62-93a4-4c39-8d0e-5c7d8d6a1b22:7" // of another mortise client
 	step   = 5 * time.Minute
+	ahead  = 10 * time.Second
 )
 
 // fairly runs f as two tests, as everywhere does.
@@ -37,9 +38,23 @@ func fairly(t *testing.T, f func(f fair)) {
 	})
 }
 
+// place is a place whose nonce tells whose it is, so that tests can expect it.
+func place(owner string) script.FairPlace {
+	return script.FairPlace{Owner: owner, Nonce: nonce(owner), Ahead: ahead}
+}
+
+func nonce(owner string) string { return "NONCE-" + owner }
+
+func places(owners ...string) (all []script.FairPlace) {
+	for _, owner := range owners {
+		all = append(all, place(owner))
+	}
+	return all
+}
+
 func (f fair) acquire(d driver.Driver, owner string, mode script.FairMode) (bool, script.FairRefusal) {
 	f.t.Helper()
-	ok, why, err := script.FairAcquire(f.t.Context(), d, f.Fair, owner, lease, mode, false)
+	ok, why, err := script.FairAcquire(f.t.Context(), d, f.Fair, place(owner), lease, mode)
 	if err != nil {
 		f.t.Fatalf("%s: %v", owner, err)
 	}
@@ -50,7 +65,7 @@ func (f fair) acquire(d driver.Driver, owner string, mode script.FairMode) (bool
 // if the reply to the first one is lost.
 func (f fair) gets(owner string, mode script.FairMode) {
 	f.t.Helper()
-	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, owner, lease, mode, false); driver.ClassOf(err) != driver.Unknown {
+	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, place(owner), lease, mode); driver.ClassOf(err) != driver.Unknown {
 		f.t.Errorf("with a lost reply: %v, want class unknown", err)
 	}
 	for range 2 {
@@ -65,7 +80,7 @@ func (f fair) gets(owner string, mode script.FairMode) {
 // refused has owner ask for the lock in vain, twice and more.
 func (f fair) refused(owner string, mode script.FairMode, by string, count int) (why script.FairRefusal) {
 	f.t.Helper()
-	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, owner, lease, mode, false); driver.ClassOf(err) != driver.Unknown {
+	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, place(owner), lease, mode); driver.ClassOf(err) != driver.Unknown {
 		f.t.Errorf("with a lost reply: %v, want class unknown", err)
 	}
 	for range 2 {
@@ -80,7 +95,7 @@ func (f fair) refused(owner string, mode script.FairMode, by string, count int) 
 
 func (f fair) release(owner string, want bool) {
 	f.t.Helper()
-	if ok, err := script.FairRelease(f.t.Context(), f, f.Fair, owner); ok != want || err != nil {
+	if ok, _, err := script.FairRelease(f.t.Context(), f, f.Fair, owner); ok != want || err != nil {
 		f.t.Errorf("release of %s: %v, %v, want %v", owner, ok, err, want)
 	}
 }
@@ -112,18 +127,19 @@ func (f fair) silentFor(waiter string, d time.Duration) {
 	if f.must(f.t, "HEXISTS", keyspace.FairSigns(job), "?"+waiter).Int() != 1 {
 		f.t.Fatalf("there is no note that %s is silent", waiter)
 	}
-	f.must(f.t, "HSET", keyspace.FairSigns(job), "?"+waiter, fmt.Sprint(f.now()-d.Milliseconds()))
+	f.must(f.t, "HSET", keyspace.FairSigns(job), "?"+waiter, fmt.Sprint(f.now()-d.Milliseconds(), " ", f.now()))
 }
 
 // toldBefore makes the note that a waiter was told older.
 func (f fair) toldBefore(waiter string, d time.Duration) {
 	f.t.Helper()
 	told := f.must(f.t, "HGET", keyspace.FairSigns(job), "told").Str()
-	i := strings.IndexAny(told, " !")
-	if i < 0 || told[i+1:] != waiter {
+	since, rest, _ := strings.Cut(told, " ")
+	i := strings.IndexAny(rest, " !")
+	if i < 0 || rest[i+1:] != waiter {
 		f.t.Fatalf("the note says %q, want that %s was told", told, waiter)
 	}
-	f.must(f.t, "HSET", keyspace.FairSigns(job), "told", fmt.Sprint(f.now()-d.Milliseconds())+told[i:])
+	f.must(f.t, "HSET", keyspace.FairSigns(job), "told", since+" "+fmt.Sprint(f.now()-d.Milliseconds())+rest[i:])
 }
 
 // wantQueue checks who stands in the queue: pairs of waiter and time until the
@@ -178,7 +194,8 @@ func TestFairAcquireFree(t *testing.T) {
 	}
 }
 
-// Redisson's figures: waiters stand one fairLockWaitTimeout apart.
+// Waiters of ours add nothing to the deadlines, those of Redisson's before them
+// one fairLockWaitTimeout each.
 func TestFairQueueBesideRedissonsNumbers(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.gets(java, script.FairOnce)
@@ -190,7 +207,10 @@ func TestFairQueueBesideRedissonsNumbers(t *testing.T) {
 		f.refused(mine2, script.FairAgain, java, 1)
 		f.refused(other, script.FairQueue, java, 1)
 		f.refused(me, script.FairAgain, java, 1) // it keeps its place
-		f.wantQueue(me, lease+step, mine2, lease+2*step, other, lease+3*step)
+		f.wantQueue(me, ahead, mine2, ahead, other, ahead)
+		f.enqueue(javaN, 2*step)
+		f.refused(eves, script.FairQueue, java, 1)
+		f.wantQueue(me, ahead, mine2, ahead, other, ahead, javaN, 2*step, eves, 2*step+ahead)
 		f.wantDump(f.t, job, "hash "+java+"=1")
 		for _, key := range []string{keyspace.FairOurs(job), keyspace.FairSigns(job)} {
 			f.wantTTL(f.t, key, time.Minute)
@@ -203,34 +223,16 @@ func TestFairQueueBesideRedissonsNumbers(t *testing.T) {
 
 func TestFairAcquireAtTheHead(t *testing.T) {
 	fairly(t, func(f fair) {
-		f.enqueue(me, step)
-		f.enqueue(java, 2*step)
-		f.enqueue(javaN, 3*step)
+		f.enqueue(me, ahead)
+		f.enqueue(java, ahead+step)
+		f.enqueue(javaN, ahead+2*step)
 		f.gets(me, script.FairAgain)
-		f.wantQueue(java, step, javaN, 2*step) // as Redisson does when one leaves
+		f.wantQueue(java, ahead+step, javaN, ahead+2*step) // ours has added nothing
 		ear := f.ear(java)
 		f.release(me, true)
 		ear.want(f.t, "0")
 		f.release(me, false)
 		ear.want(f.t) // it was told a moment ago
-	})
-}
-
-// Where nobody of Redisson's waits, nobody's deadline has to be moved: the cost
-// does not grow with the queue.
-func TestFairAcquireMovesNoDeadlinesOfOurs(t *testing.T) {
-	fairly(t, func(f fair) {
-		f.gets(java, script.FairOnce)
-		for _, owner := range []string{me, mine2, other} {
-			f.refused(owner, script.FairQueue, java, 1)
-		}
-		f.release(java, true)
-		f.gets(me, script.FairAgain)
-		f.wantQueue(mine2, lease+2*step, other, lease+3*step)
-		f.enqueue(javaN, 4*step)
-		f.release(me, true)
-		f.gets(mine2, script.FairAgain)
-		f.wantQueue(other, lease+2*step, javaN, 3*step)
 	})
 }
 
@@ -246,7 +248,7 @@ func TestFairHeadThatListens(t *testing.T) {
 		f.toldBefore(java, time.Second)
 		f.refused(me, script.FairAgain, java, 0)
 		ear.want(f.t, "0")
-		f.wantQueue(java, step, me, 2*step)
+		f.wantQueue(java, step, me, step+ahead)
 	})
 }
 
@@ -275,12 +277,11 @@ func TestFairHeadThatWasSilentLongAgo(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.enqueue(java, step)
 		f.refused(me, script.FairQueue, java, 0)
-		f.silentFor(java, 5100*time.Millisecond)
+		f.must(f.t, "HSET", keyspace.FairSigns(job), "?"+java, fmt.Sprint(f.now()-9000, " ", f.now()-5100))
 		f.refused(me, script.FairAgain, java, 0)
-		f.wantQueue(java, step, me, 2*step)
+		f.wantQueue(java, step, me, step+ahead)
 		// Unless it was seen to be silent all the time.
-		f.silentFor(java, 5100*time.Millisecond)
-		f.must(f.t, "HSET", keyspace.FairSigns(job), "noted", fmt.Sprint(f.now()-1000))
+		f.must(f.t, "HSET", keyspace.FairSigns(job), "?"+java, fmt.Sprint(f.now()-9000, " ", f.now()-1000))
 		f.gets(me, script.FairAgain)
 	})
 }
@@ -295,14 +296,14 @@ func TestFairManyThatDied(t *testing.T) {
 		}
 		f.hold(f.t, job, lease, mine2, "1")
 		f.refused(me, script.FairQueue, mine2, 1)
-		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, []string{me}); err != nil {
+		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me)); err != nil {
 			f.t.Fatal(err)
 		}
 		for _, waiter := range dead {
 			f.silentFor(waiter, time.Second)
 		}
 		f.release(mine2, true)
-		f.wantQueue(me, lease+11*step)
+		f.wantQueue(me, ahead+10*step)
 		f.gets(me, script.FairAgain)
 	})
 }
@@ -413,19 +414,21 @@ func TestFairSubscribersUnknown(t *testing.T) {
 	})
 }
 
-// Who gives up leaves at once, and the deadlines of those behind move up.
+// Who gives up leaves at once. It has added nothing to the deadlines of those
+// behind.
 func TestFairGiveUp(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.hold(f.t, job, lease, mine2, "1")
 		f.enqueue(javaT, step)
 		f.refused(me, script.FairQueue, mine2, 1)
-		f.enqueue(java, 3*step)
-		f.enqueue(javaN, 4*step)
+		f.wantQueue(javaT, step, me, step+ahead)
+		f.enqueue(java, 2*step+ahead)
+		f.enqueue(javaN, 3*step+ahead)
 		ear := f.ear(javaT)
 		f.release(me, false)
-		f.wantQueue(javaT, step, java, 2*step, javaN, 3*step)
+		f.wantQueue(javaT, step, java, 2*step+ahead, javaN, 3*step+ahead)
 		f.release(me, false)
-		f.wantQueue(javaT, step, java, 2*step, javaN, 3*step)
+		f.wantQueue(javaT, step, java, 2*step+ahead, javaN, 3*step+ahead)
 		ear.want(f.t) // the lock is not free
 		f.wantDump(f.t, job, "hash "+mine2+"=1")
 	})
@@ -449,7 +452,7 @@ func TestFairTend(t *testing.T) {
 	fairly(t, func(f fair) {
 		tend := func(ask ...string) time.Duration {
 			f.t.Helper()
-			got, again, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, []string{me, mine2})
+			got, again, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me, mine2))
 			if err != nil || !slices.Equal(got, ask) {
 				f.t.Fatalf("tend: %q, %v, want %q", got, err, ask)
 			}
@@ -466,7 +469,7 @@ func TestFairTend(t *testing.T) {
 			f.must(f.t, "ZINCRBY", keyspace.FairDeadlines(job), "-900000", owner)
 		}
 		tend()
-		f.wantQueue(me, 2*step, mine2, 3*step)
+		f.wantQueue(me, ahead, mine2, ahead)
 		// Redisson dropped one.
 		f.must(f.t, "LREM", keyspace.FairQueue(job), "1", me)
 		f.must(f.t, "ZREM", keyspace.FairDeadlines(job), me)
@@ -475,7 +478,7 @@ func TestFairTend(t *testing.T) {
 		f.must(f.t, "DEL", keyspace.FairQueue(job))
 		tend(me, mine2)
 		f.refused(me, script.FairAgain, java, 1)
-		f.wantQueue(me, lease+step)
+		f.wantQueue(me, ahead)
 		f.refused(mine2, script.FairAgain, java, 1)
 		// The lock is free without a message.
 		f.must(f.t, "DEL", job)
@@ -487,13 +490,14 @@ func TestFairTend(t *testing.T) {
 		f.must(f.t, "DEL", keyspace.FairQueue(job), keyspace.FairDeadlines(job), job)
 		f.enqueue(java, step)
 		f.enqueue(me, 2*step)
-		f.enqueue(mine2, 3*step)
+		f.enqueue(mine2, 2*step)
 		if again := tend(); again <= 0 || again > time.Second {
 			f.t.Errorf("look again in %v, want within a second", again)
 		}
 		f.silentFor(java, time.Second)
 		tend(me)
-		f.wantQueue(me, 2*step, mine2, 3*step)
+		tend(me)
+		f.wantQueue(me, ahead, mine2, ahead)
 	})
 }
 
@@ -503,7 +507,7 @@ func TestFairForeignData(t *testing.T) {
 			fairly(t, func(f fair) {
 				r.given(f.t, f.world)
 				for _, mode := range []script.FairMode{script.FairOnce, script.FairQueue} {
-					ok, why, err := script.FairAcquire(f.t.Context(), f, f.Fair, me, lease, mode, false)
+					ok, why, err := script.FairAcquire(f.t.Context(), f, f.Fair, place(me), lease, mode)
 					f.wantAnswer(f.t, answered(ok, why.Holder, err), r.want)
 				}
 				r.check(f.t, f.world)
@@ -518,7 +522,7 @@ func TestFairForeignData(t *testing.T) {
 func TestFairForeignQueue(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.must(f.t, "SET", keyspace.FairQueue(job), "x")
-		_, _, err := script.FairAcquire(f.t.Context(), f, f.Fair, me, lease, script.FairQueue, false)
+		_, _, err := script.FairAcquire(f.t.Context(), f, f.Fair, place(me), lease, script.FairQueue)
 		if driver.ClassOf(err) != driver.WrongType {
 			f.t.Errorf("%v, want class wrong type", err)
 		}
@@ -529,14 +533,14 @@ func TestFairForeignQueue(t *testing.T) {
 func TestFairWithoutRights(t *testing.T) {
 	server := redistest.Single(t)
 	for right, after := range map[string]string{
-		"hgetall": "nothing", "time": "nothing", "lindex": "nothing", "hset": "nothing", "pexpire": "nothing", "lpop": "nothing",
+		"hlen": "nothing", "time": "nothing", "lindex": "nothing", "hset": "nothing", "pexpire": "nothing", "lpop": "nothing",
 	} {
 		t.Run(right, func(t *testing.T) {
 			f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job)}}
 			f.enqueue(me, step)
 			f.enqueue(java, 2*step)
 			d := f.login(t, "+@all", "~*", "&*", "-"+right)
-			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, me, lease, script.FairQueue, false)
+			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, place(me), lease, script.FairQueue)
 			if ok || driver.ClassOf(err) != driver.Denied {
 				t.Errorf("%v, %v, want class denied", ok, err)
 			}
@@ -544,12 +548,12 @@ func TestFairWithoutRights(t *testing.T) {
 			f.wantQueue(me, step, java, 2*step)
 		})
 	}
-	for _, right := range []string{"rpush", "zadd", "sadd"} {
+	for _, right := range []string{"rpush", "zadd", "hgetall"} {
 		t.Run("queueing/"+right, func(t *testing.T) {
 			f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job)}}
 			f.hold(t, job, lease, java, "1")
 			d := f.login(t, "+@all", "~*", "&*", "-"+right)
-			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, me, lease, script.FairQueue, false)
+			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, place(me), lease, script.FairQueue)
 			if ok || driver.ClassOf(err) != driver.Denied {
 				t.Errorf("%v, %v, want class denied", ok, err)
 			}
@@ -575,7 +579,7 @@ func TestFairReleaseThatIsNotHeard(t *testing.T) {
 	f.hold(t, job, lease, me, "1")
 	f.enqueue(java, step)
 	d := f.login(t, "+@all", "~*", "resetchannels")
-	ok, err := script.FairRelease(t.Context(), d, f.Fair, me)
+	ok, _, err := script.FairRelease(t.Context(), d, f.Fair, me)
 	if !ok || driver.ClassOf(err) != driver.Denied {
 		t.Errorf("%v, %v, want released, with class denied", ok, err)
 	}
@@ -597,15 +601,15 @@ func TestFairOnACluster(t *testing.T) {
 
 var fairCalls = map[string]func(ctx context.Context, d driver.Driver) error{
 	"FairAcquire": func(ctx context.Context, d driver.Driver) error {
-		ok, why, err := script.FairAcquire(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, me, lease, script.FairQueue, false)
+		ok, why, err := script.FairAcquire(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, place(me), lease, script.FairQueue)
 		return unless(ok || why != (script.FairRefusal{}), err)
 	},
 	"FairRelease": func(ctx context.Context, d driver.Driver) error {
-		ok, err := script.FairRelease(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, me)
-		return unless(ok, err)
+		ok, again, err := script.FairRelease(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, me)
+		return unless(ok || again != 0, err)
 	},
 	"FairTend": func(ctx context.Context, d driver.Driver) error {
-		ask, again, _, err := script.FairTend(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, client, []string{me})
+		ask, again, _, err := script.FairTend(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, client, places(me))
 		return unless(ask != nil || again != 0, err)
 	},
 	"FairInspect": func(ctx context.Context, d driver.Driver) error {

@@ -30,7 +30,11 @@ func directly(t *testing.T, f func(f fair, ear func(client string) *ear)) {
 // waits has owner queue.
 func (f fair) waits(owner string, tell bool) (mixed bool) {
 	f.t.Helper()
-	ok, why, err := script.FairAcquire(f.t.Context(), f, f.Fair, owner, lease, script.FairQueue, tell)
+	p := place(owner)
+	if tell {
+		p.Nonce = ""
+	}
+	ok, why, err := script.FairAcquire(f.t.Context(), f, f.Fair, p, lease, script.FairQueue)
 	if ok || err != nil {
 		f.t.Fatalf("%s: %v, %v, want to be refused", owner, ok, err)
 	}
@@ -43,7 +47,7 @@ func (f fair) wantGiven(owner string) {
 	f.t.Helper()
 	f.wantDump(f.t, job, "hash "+owner+"=1")
 	f.wantTTL(f.t, job, script.GivenLease)
-	if n := f.must(f.t, "SISMEMBER", keyspace.FairOurs(job), owner).Int(); n != 0 {
+	if n := f.must(f.t, "HEXISTS", keyspace.FairOurs(job), owner).Int(); n != 0 {
 		f.t.Errorf("%s has the lock, and is among those who wait", owner)
 	}
 }
@@ -56,7 +60,7 @@ func TestFairReleaseGivesTheLockToTheHead(t *testing.T) {
 		f.waits(bobs, false)
 		f.release(me, true)
 		f.wantGiven(anns)
-		first.want(f.t, anns+" 1")
+		first.want(f.t, anns+" "+nonce(anns))
 		second.want(f.t)
 		f.release(me, false) // its reply was lost, say
 		f.wantGiven(anns)
@@ -64,7 +68,7 @@ func TestFairReleaseGivesTheLockToTheHead(t *testing.T) {
 		f.gets(anns, script.FairAgain)
 		f.release(anns, true)
 		f.wantGiven(bobs)
-		second.want(f.t, bobs+" 1")
+		second.want(f.t, bobs+" "+nonce(bobs))
 		f.wantQueue()
 		f.release(bobs, true) // it did not want it any more
 		f.wantDump(f.t, job, "nothing")
@@ -84,16 +88,13 @@ func TestFairReleaseTellsAHeadThatCannotBeGivenTheLock(t *testing.T) {
 		f.wantDump(f.t, job, "nothing")
 		first.want(f.t, "?"+anns)
 		f.refused(bobs, script.FairAgain, anns, 0)
-		ok, _, err := script.FairAcquire(f.t.Context(), f, f.Fair, anns, lease, script.FairAgain, true)
+		ok, _, err := script.FairAcquire(f.t.Context(), f, f.Fair, script.FairPlace{Owner: anns, Ahead: ahead}, lease, script.FairAgain)
 		if !ok || err != nil {
 			f.t.Fatalf("the head does not get the lock: %v, %v", ok, err)
 		}
 		f.release(anns, true)
 		f.wantGiven(bobs)
-		second.want(f.t, bobs+" 1")
-		if n := f.must(f.t, "HEXISTS", keyspace.FairSigns(job), "-"+anns).Int(); n != 0 {
-			f.t.Error("there is a note left on one that has had the lock")
-		}
+		second.want(f.t, bobs+" "+nonce(bobs))
 	})
 }
 
@@ -106,7 +107,7 @@ func TestFairReleaseWhereTheHeadDoesNotListen(t *testing.T) {
 		f.waits(bobs, false)
 		f.release(me, true)
 		f.wantDump(f.t, job, "nothing")
-		f.wantQueue(anns, lease+step, bobs, lease+2*step)
+		f.wantQueue(anns, ahead, bobs, ahead)
 		second.want(f.t)
 		f.refused(bobs, script.FairAgain, anns, 0)
 		f.silentFor(anns, 900*time.Millisecond)
@@ -128,7 +129,7 @@ func TestFairReleaseWhereTheHeadIsFrozen(t *testing.T) {
 		f.release(me, true)
 		first.want(f.t)
 		// It is dropped; the next one is told, and asks.
-		f.wantQueue(bobs, lease+2*step)
+		f.wantQueue(bobs, ahead)
 		second.want(f.t, "?"+bobs)
 		f.gets(bobs, script.FairAgain)
 	})
@@ -149,7 +150,7 @@ func TestFairReleaseAmongRedissonsThreads(t *testing.T) {
 		if !f.waits(anns, false) {
 			f.t.Error("one who waits behind a thread of Redisson's is not told of it")
 		}
-		_, _, mixed, err := script.FairTend(f.t.Context(), f, f.Fair, ann, []string{anns})
+		_, _, mixed, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
 		if err != nil || !mixed {
 			f.t.Errorf("tend: mixed is %v, %v, want true", mixed, err)
 		}
@@ -158,13 +159,13 @@ func TestFairReleaseAmongRedissonsThreads(t *testing.T) {
 		theirs.want(f.t, "0")
 		first.want(f.t)
 		f.gets(java, script.FairQueue)
-		_, _, mixed, err = script.FairTend(f.t.Context(), f, f.Fair, ann, []string{anns})
+		_, _, mixed, err = script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
 		if err != nil || !mixed {
 			f.t.Errorf("tend, where a thread of Redisson's has the lock: mixed is %v, %v, want true", mixed, err)
 		}
 		f.release(java, true)
 		f.wantGiven(anns)
-		first.want(f.t, anns+" 1")
+		first.want(f.t, anns+" "+nonce(anns))
 	})
 }
 
@@ -181,12 +182,12 @@ func TestFairReleaseWhereTheMessageIsRefused(t *testing.T) {
 			f.waits(anns, false)
 			f.waits(bobs, false)
 			d := f.login(t, append([]string{"+@all", "~*", "&*"}, rules...)...)
-			released, err := script.FairRelease(t.Context(), d, f.Fair, me)
+			released, _, err := script.FairRelease(t.Context(), d, f.Fair, me)
 			if name != "no PEXPIRE" && (!released || err == nil) {
 				t.Errorf("release: %v, %v, want true and the refusal", released, err)
 			}
 			f.wantDump(t, job, "nothing")
-			f.wantQueue(anns, lease+step, bobs, lease+2*step)
+			f.wantQueue(anns, ahead, bobs, ahead)
 			if name != "no PEXPIRE" {
 				ear.want(t)
 			}

@@ -3,22 +3,25 @@
 -- KEYS[1]  the lock: hash {owner -> count}
 -- KEYS[2]  the queue: list of waiters, the next one first       (Redisson's)
 -- KEYS[3]  their deadlines: zset {waiter -> ms since the epoch}  (Redisson's)
--- KEYS[4]  those of them that are mortise's: set
+-- KEYS[4]  those of them that are mortise's: hash {waiter -> when it queued or
+--          asked last, in ms, and behind a space its nonce}. Without a nonce
+--          the lock cannot be given to it: it asks for more
 -- KEYS[5]  signs of life: hash
 --            client        -> alive until
---            '?' .. waiter -> seen without a subscriber since
---            '-' .. waiter -> the lock cannot be given to it; it asks for more
---            'noted'       -> when the latter were last looked at
---            'told'        -> who was last told that the lock is free, when, and
---                             with '!' that its deadline had passed by then
+--            '?' .. waiter -> seen without a subscriber since, and last
+--            'noted'       -> when the front of the queue was last looked at
+--            'told'        -> since when somebody is told that the lock is free,
+--                             when it was last told, with '!' that its deadline
+--                             had passed by then, and who it is
+--            'scan4' ..    -> how far these keys were searched for what the dead left
 -- ARGV[1]  what the channel of a waiter begins with; the waiter follows
 -- ARGV[2]  how to ask for subscribers: numsub, shardnumsub, both, or nothing
 --          where the answer would not cover all servers
 -- ARGV[3]  how to publish: publish, spublish, or both
--- ARGV[4]  by how much a deadline lies behind that of the one before, in ms
+-- ARGV[4]  by how much the deadlines of Redisson's waiters lie apart, in ms
 -- ARGV[5]  what the channels of mortise's clients begin with; a client follows.
---          They hear '<waiter> 1', the lock is the waiter's now, and '?<waiter>',
---          it is to look
+--          They hear '<waiter> <nonce>', the lock is the waiter's now, and
+--          '?<waiter>', it is to look
 -- ARGV[6]  how to publish there; nothing where each of mortise's waiters has a
 --          channel of its own, too
 --
@@ -26,6 +29,18 @@
 -- nothing else. Here a head whose deadline has passed stays as long as it shows
 -- life, and one that shows none while the lock is free for it goes after a
 -- moment, whatever its deadline.
+--
+-- Redisson's waiters reckon with the deadlines of those before them, and one that
+-- takes the lock moves up all behind it by what it waits at most. The deadlines
+-- of mortise's waiters are a few seconds ahead, are put off while they live, and
+-- leave that much more room as Redisson's waiters before them may take away; but
+-- they add nothing for those behind, so that mortise's may come and go without
+-- moving anybody.
+--
+-- The queue may be that of two locks: Redisson's keys of job and {job} are the
+-- same. A waiter that is mortise's, and not of this lock, is not its head.
+--
+-- However much lies in the keys, a script looks at so much of it and no more.
 local lock, queue, deadlines, ours, signs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local step = tonumber(ARGV[4])
 local clock = redis.call('time')
@@ -33,25 +48,38 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local GRACE = 1000   -- how long a head may be silent, or hesitate to take a lock that is free
 local STALE = 5000   -- what was seen so long ago, and not since, counts no more
-local ALIVE = 10000  -- how long a client's sign of life counts
+local ALIVE = 10000  -- how long a client's sign of life counts, and a head may hesitate that is told again and again
 local KEPT = 60000   -- how long the keys that are mortise's own outlast their last use
 local DAY = 86400000 -- how long a queue that everybody forgot stays; Redisson keeps it for ever
 local FRONT = 64     -- how many waiters are looked at before it is their turn
+local SLICE = 200    -- how many waiters one script drops or passes over at most
+local LONG = 50000   -- how long a queue is searched from end to end
 
 local GIVEN = 3000   -- for how long a lock is given; who gets it makes it last
 
 local function client(waiter) return string.match(waiter, '^[^:]*') end
 
--- Whether a waiter is mortise's, and is told by its client's channel.
-local function directed(waiter) return ARGV[6] ~= '' and redis.call('sismember', ours, waiter) == 1 end
-
--- Whether a holder is a thread of Redisson's: it tells each waiter by a channel of
--- the waiter's own.
+-- Whether a holder or waiter is a thread of Redisson's: it is told by a channel of
+-- its own.
 local function foreign(holder) return string.sub(holder, 15, 15) ~= '8' end
 
+local function mine(waiter) return redis.call('hexists', ours, waiter) == 1 end
+
+-- How many are in the queue, and how many of those are not of mortise's.
+local function count()
+  local waiting = redis.call('llen', queue)
+  return waiting, waiting - redis.call('hlen', ours)
+end
+
+-- When a waiter of mortise's asked last, and its nonce; nil if it has none.
+local function entry(waiter)
+  local at, nonce = string.match(redis.call('hget', ours, waiter) or '', '^(%d+) (.*)$')
+  return tonumber(at), nonce ~= '' and nonce or nil
+end
+
 -- Whether somebody is subscribed for a waiter; nil if that cannot be known.
-local function listens(waiter)
-  if directed(waiter) then
+local function listens(waiter, own)
+  if own and ARGV[6] ~= '' then
     local probe = ARGV[6] == 'spublish' and 'shardnumsub' or 'numsub'
     local n = redis.pcall('pubsub', probe, ARGV[5] .. client(waiter))
     if n.err then return nil end
@@ -68,68 +96,47 @@ local function listens(waiter)
 end
 
 -- Whether a waiter shows life; nil if that cannot be known.
-local function lives(waiter)
-  if redis.call('sismember', ours, waiter) == 1 then
-    local till = tonumber(redis.call('hget', signs, client(waiter)) or '')
-    return till ~= nil and till > now
-  end
-  return listens(waiter)
+local function lives(waiter, own)
+  if not own then return listens(waiter) end
+  local till = tonumber(redis.call('hget', signs, client(waiter)) or '')
+  return till ~= nil and till > now
 end
 
--- Takes a waiter out of the queue. A client of ours that let the lock go by has
--- to show anew that it lives before others of its waiters are waited for.
-local function drop(waiter)
+-- Takes a waiter out of the queue, from near its head. A client of ours that let
+-- the lock go by has to show anew that it lives before others of its waiters are
+-- waited for.
+local function drop(waiter, own)
   redis.call('lrem', queue, 1, waiter)
   redis.call('zrem', deadlines, waiter)
-  redis.call('hdel', signs, '?' .. waiter, '-' .. waiter)
-  if redis.call('srem', ours, waiter) == 1 then redis.call('hdel', signs, client(waiter)) end
+  redis.call('hdel', signs, '?' .. waiter)
+  if own then
+    redis.call('hdel', ours, waiter)
+    redis.call('hdel', signs, client(waiter))
+  end
 end
 
--- Since when a waiter has been silent; nil if it was not seen so.
+-- Since when a waiter has been silent; nil if it was not seen so of late.
 local function silence(waiter)
-  local since = tonumber(redis.call('hget', signs, '?' .. waiter) or '')
-  if not since or now - since <= STALE then return since end
-  local noted = tonumber(redis.call('hget', signs, 'noted') or '')
-  return noted and now - noted <= STALE and since or nil
+  local since, last = string.match(redis.call('hget', signs, '?' .. waiter) or '', '^(%d+) (%d+)$')
+  return since and now - tonumber(last) <= STALE and tonumber(since) or nil
 end
 
 -- Notes that a waiter does not listen.
 local function suspect(waiter)
-  if silence(waiter) then return end
-  redis.call('hset', signs, '?' .. waiter, now)
+  redis.call('hset', signs, '?' .. waiter, string.format('%.0f %.0f', silence(waiter) or now, now))
   redis.call('pexpire', signs, KEPT)
 end
 
--- Looks which of the first waiters listen, so that the dead are known when
--- their turn comes. Of a client of ours only the first waiter has to.
-local function note()
-  local silent, seen = {}, {}
-  for _, waiter in ipairs(redis.call('lrange', queue, 0, FRONT - 1)) do
-    local excused = false
-    if redis.call('sismember', ours, waiter) == 1 then
-      excused = seen[client(waiter)]
-      seen[client(waiter)] = true
-    end
-    if not excused and listens(waiter) == false then
-      suspect(waiter)
-      silent['?' .. waiter] = true
-    end
-  end
-  local all = redis.call('hgetall', signs)
-  for i = 1, #all, 2 do
-    local name, at = all[i], tonumber(all[i + 1])
-    local suspicion = string.sub(name, 1, 1) == '?'
-    if suspicion and not silent[name] or #name == 36 and not suspicion and at and at < now then
-      redis.call('hdel', signs, name)
-    end
-  end
-  redis.call('hset', signs, 'noted', now)
+-- Sets a waiter's deadline. The last one may have gone with its key.
+local function postpone(waiter, deadline)
+  redis.call('zadd', deadlines, string.format('%.0f', deadline), waiter)
+  redis.call('pexpire', deadlines, DAY)
 end
 
 -- Tells a waiter to look again. Redis may object.
 local objection
-local function wake(waiter)
-  if directed(waiter) then
+local function wake(waiter, own)
+  if own and ARGV[6] ~= '' then
     local sent = redis.pcall(ARGV[6], ARGV[5] .. client(waiter), '?' .. waiter)
     if type(sent) == 'table' then objection = sent.err end
     return
@@ -141,72 +148,91 @@ local function wake(waiter)
 end
 
 -- How long to wait for the head, the lock being free for it; 0 if it is gone.
-local function patience(head, over)
-  local mine = redis.call('sismember', ours, head) == 1
-  if mine and not lives(head) then return 0 end
+-- Where threads of Redisson's wait, too, one of mortise's that does not listen is
+-- not waited for: there may be nobody who looks later.
+local function patience(head, own, over)
+  if own and not lives(head, own) then return 0 end
   local since = silence(head)
-  if listens(head) == false then
-    if over and not mine or since and now - since >= GRACE then return 0 end
+  if listens(head, own) == false then
+    if over and not own or since and now - since >= GRACE then return 0 end
+    if own then
+      local asked, _, others = entry(head), count()
+      if asked and now - asked >= GRACE and others > 0 then return 0 end
+    end
     suspect(head)
   else
     since = nil
   end
-  local at, late, who = string.match(redis.call('hget', signs, 'told') or '', '^(%d+)([ !])(.*)$')
-  at = who == head and tonumber(at) or nil
+  local from, at, late, who = string.match(redis.call('hget', signs, 'told') or '', '^(%d+) (%d+)([ !])(.*)$')
+  from, at = tonumber(from), tonumber(at)
+  if who ~= head or now - at > STALE then from, at = now, nil end
+  if now - from >= ALIVE then return 0 end
   if not at or now - at >= GRACE then
-    if at and late == '!' and now - at <= STALE then return 0 end
-    late = over and not mine and '!' or ' '
+    if at and late == '!' then return 0 end
+    late = over and not own and '!' or ' '
     -- Redisson's waiters drop even themselves when their deadline has passed.
-    if late == '!' then redis.call('zadd', deadlines, now + ALIVE, head) end
-    redis.call('hset', signs, 'told', string.format('%.0f', now) .. late .. head)
+    if late == '!' then postpone(head, now + ALIVE) end
+    redis.call('hset', signs, 'told', string.format('%.0f %.0f', from, now) .. late .. head)
     redis.call('pexpire', signs, KEPT)
-    wake(head)
+    wake(head, own)
     at = now
   end
   return (since or at) + GRACE - now
 end
 
--- The head of the queue, after those who are gone were dropped, and how long to
--- wait until it is worth looking again (0: not known). The one who asks is
--- alive.
+-- The head of the queue, after those who are gone were dropped; how long to wait
+-- until it is worth looking again (0: not known); and how many waiters of another
+-- lock stand before it. The one who asks is alive.
 local function head(asking, free)
-  while true do
-    local first = redis.call('lindex', queue, 0)
-    if not first or first == asking then return first, 0 end
+  local at, gone = 0, 0
+  while at < SLICE and gone < SLICE do
+    local first = redis.call('lindex', queue, at)
+    if not first or first == asking then return first, 0, at end
+    local own = mine(first)
     local deadline = tonumber(redis.call('zscore', deadlines, first) or '')
     local over = deadline and deadline <= now
-    if free then
-      local left = patience(first, over)
-      if left > 0 then return first, left end
-      drop(first)
+    local dead
+    if not own and not foreign(first) then
+      -- Its own client puts off its deadline while it lives.
+      dead = over
+      if not deadline then postpone(first, now + ALIVE) end
+      if not dead then at = at + 1 end
+    elseif free then
+      local left = patience(first, own, over)
+      if left > 0 then return first, left, at end
+      dead = true
     elseif deadline and not over then
-      return first, 0
+      return first, 0, at
     else
-      local alive = lives(first)
+      local alive = lives(first, own)
       if alive or not deadline then
         -- Without a deadline, Redisson would wait for it for ever.
-        redis.call('zadd', deadlines, now + (alive and step or ALIVE), first)
-        return first, 0
+        postpone(first, now + (alive and not own and step or ALIVE))
+        return first, 0, at
       end
-      drop(first)
+      dead = true
+    end
+    if dead then
+      drop(first, own)
+      gone = gone + 1
     end
   end
+  return redis.call('lindex', queue, at), gone == SLICE and 1 or GRACE, at
 end
 
--- Moves up the deadlines of waiters, or of all, as Redisson expects it when one
--- before them has left the queue. Where all are ours there is nobody to expect it.
-local function advance(waiters)
-  if redis.call('llen', queue) <= redis.call('scard', ours) then return end
-  for _, waiter in ipairs(waiters or redis.call('zrange', deadlines, 0, -1)) do
-    if redis.call('zscore', deadlines, waiter) then redis.call('zincrby', deadlines, -step, waiter) end
-  end
+-- Takes a waiter out of the queue that stands behind so many. Redis may object.
+local function take(waiter, at)
+  local left = at == 0 and redis.pcall('lpop', queue) or redis.pcall('lrem', queue, 1, waiter)
+  return type(left) == 'table' and left or nil
 end
 
--- The waiters behind one of them, if it is in the queue.
-local function behind(waiter)
-  local all, after = redis.call('lrange', queue, 0, -1), nil
-  for _, other in ipairs(all) do
-    if after then after[#after + 1] = other elseif other == waiter then after = {} end
+-- Takes a waiter out of the queue, wherever it stands. In one that is too long to
+-- be searched it goes when it comes to the head: its time is over.
+local function leave(waiter)
+  if redis.call('llen', queue) <= LONG then
+    redis.call('lrem', queue, 0, waiter)
+    redis.call('zrem', deadlines, waiter)
+  else
+    redis.call('zadd', deadlines, 'xx', string.format('%.0f', now), waiter)
   end
-  return after or {}
 end

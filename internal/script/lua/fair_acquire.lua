@@ -5,7 +5,8 @@
 -- ARGV[7]  owner
 -- ARGV[8]  lease in ms
 -- ARGV[9]  'once' if it does not queue, 'queue' if it does, 'again' if it has
--- ARGV[10] 'tell' if the lock cannot be given to it
+-- ARGV[10] its nonce from now on; nothing if the lock cannot be given to it
+-- ARGV[11] how far ahead its deadline is to be, in ms
 --
 -- {1}    acquired, given before, or acquired by an earlier copy of this call
 -- {0, ttl, owner, count, again, waiting, since, mixed}
@@ -19,10 +20,11 @@
 --
 -- The queue is left last: without the lock, the place in it must not be lost.
 local owner, lease, mode = ARGV[7], tonumber(ARGV[8]), ARGV[9]
-local holder = redis.call('hgetall', lock)
-if #holder > 2 then return {-1} end
+local fields = redis.call('hlen', lock)
+if fields > 1 then return {-1} end
 local reply = {0, 0, '', 0, 0, 0, 0, 0}
-if holder[1] then
+if fields == 1 then
+  local holder = redis.call('hgetall', lock)
   reply[2] = redis.call('pttl', lock)
   if holder[1] == owner then
     if reply[2] < lease then redis.call('pexpire', lock, lease) end
@@ -30,7 +32,7 @@ if holder[1] then
   end
   reply[3], reply[4] = holder[1], tonumber(holder[2]) or 0
 else
-  local first, again = head(owner, true)
+  local first, again, at = head(owner, true)
   if not first or first == owner then
     redis.call('hset', lock, owner, 1)
     local limited = redis.pcall('pexpire', lock, lease)
@@ -39,15 +41,13 @@ else
       return limited
     end
     if first then
-      local left = redis.pcall('lpop', queue)
-      if type(left) == 'table' then
+      local objects = take(owner, at)
+      if objects then
         redis.call('del', lock)
-        return left
+        return objects
       end
-      redis.call('srem', ours, owner)
+      redis.call('hdel', ours, owner)
       redis.call('zrem', deadlines, owner)
-      if ARGV[10] then redis.call('hdel', signs, '-' .. owner) end
-      advance()
     end
     return {1}
   end
@@ -57,19 +57,21 @@ if mode == 'once' then
   reply[6] = redis.call('llen', queue)
   return reply
 end
-local fresh = false -- not in the queue yet
-if mode == 'queue' then
-  fresh = redis.call('sadd', ours, owner) == 1
-elseif not redis.call('zscore', deadlines, owner) then
-  fresh = true
-  redis.call('lrem', queue, 0, owner)
-  redis.call('sadd', ours, owner)
-end
-local waiting = redis.call('llen', queue)
+local fresh = mode == 'again' and not redis.call('zscore', deadlines, owner) -- not in the queue any more
+if fresh then leave(owner) end
+local new = redis.call('hset', ours, owner, string.format('%.0f ', now) .. ARGV[10]) == 1
+fresh = fresh or mode == 'queue' and new
+local waiting, others = count()
 if fresh then
+  others = others + 1 -- it is counted among ours already
+  local deadline = now + ARGV[11] + math.max(others, 0) * step
+  if others > 0 then
+    local last = redis.call('lindex', queue, -1)
+    local before = math.min(tonumber(redis.call('zscore', deadlines, last) or '') or 0, now + DAY)
+    deadline = math.max(deadline, before + (foreign(last) and ARGV[11] or 0))
+  end
   local known = redis.call('hset', signs, client(owner), now + ALIVE)
-  if ARGV[10] then redis.call('hset', signs, '-' .. owner, now) end
-  redis.call('zadd', deadlines, now + math.max(reply[2], 0) + (waiting + 1) * step, owner)
+  redis.call('zadd', deadlines, string.format('%.0f', deadline), owner)
   local queued = redis.pcall('rpush', queue, owner)
   if type(queued) == 'table' then
     redis.call('zrem', deadlines, owner)
@@ -84,7 +86,6 @@ if fresh then
   reply[7] = clock[1] * 1000000 + clock[2]
 end
 reply[6] = waiting
-local own = redis.call('scard', ours)
-if own <= 1 then redis.call('pexpire', ours, KEPT) end
-if waiting > own or reply[4] > 0 and foreign(reply[3]) then reply[8] = 1 end
+if waiting - others <= 1 then redis.call('pexpire', ours, KEPT) end
+if others > 0 or reply[4] > 0 and foreign(reply[3]) then reply[8] = 1 end
 return reply

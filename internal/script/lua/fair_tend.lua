@@ -3,38 +3,120 @@
 --
 -- KEYS, ARGV[1..6]  as in fair.lua
 -- ARGV[7]   client
--- ARGV[8..] some of its waiters, in the order of the queue, the first one first
+-- ARGV[8..] some of its waiters, in the order of the queue, the first one first;
+--           behind each its nonce, and how far ahead its deadline is to be in ms
 --
 -- {again, mixed, waiter, ...}
 --   again  in so many ms there may be news that nobody publishes; or 0
 --   mixed  1 if a thread of Redisson's has, or waits for, the lock
 --   then those of the waiters that should ask for the lock: it is free for
 --   them, or they are not in the queue any more
+local READ = 100 -- how much of the queue is read
+
+-- Looks which of the first waiters listen, so that the dead are known when their
+-- turn comes. Of a client of ours only the first waiter has to.
+local function note(front)
+  local seen = {}
+  for i = 1, math.min(#front, FRONT) do
+    local waiter = front[i]
+    local own = mine(waiter)
+    local excused = own and seen[client(waiter)] or not own and not foreign(waiter)
+    if own then seen[client(waiter)] = true end
+    if not excused then
+      local heard = listens(waiter, own)
+      if heard then redis.call('hdel', signs, '?' .. waiter) elseif heard == false then suspect(waiter) end
+    end
+  end
+  redis.call('hset', signs, 'noted', now)
+end
+
+-- Goes on to search a key for what the dead have left there, a page at a time.
+local function sweep(key, mark, left)
+  local at = redis.call('hget', signs, mark) or '0'
+  local page = redis.pcall('hscan', key, at, 'count', READ)
+  if page.err then return end
+  if page[1] ~= at then redis.call('hset', signs, mark, page[1]) end
+  for i = 1, math.min(#page[2], 4 * READ), 2 do
+    if left(page[2][i], page[2][i + 1]) then redis.call('hdel', key, page[2][i]) end
+  end
+end
+
 redis.call('hset', signs, ARGV[7], now + ALIVE)
 redis.call('pexpire', signs, KEPT)
 redis.call('pexpire', ours, KEPT)
 redis.call('pexpire', queue, DAY)
 redis.call('pexpire', deadlines, DAY)
 local reply = {0, 0}
-local short = redis.call('llen', queue) <= 100 and redis.call('lrange', queue, 0, -1)
+local front = redis.call('lrange', queue, 0, READ - 1)
+local waiting, others = count()
+local place = {} -- in the arguments, of those whose deadline is still to be set
+for i = 8, #ARGV, 3 do place[ARGV[i]] = i end
+
+-- Sets the deadline of a waiter of this client behind so many of Redisson's, the
+-- last of whose deadlines is given. Returns by how much it has moved.
+local function advance(waiter, deadline, before, last)
+  local ahead = now + ARGV[place[waiter] + 2]
+  local want = ahead + before * step
+  if before > 0 then want = math.max(want, math.min(last, now + DAY) + ahead - now) end
+  if deadline <= want and deadline > want - ALIVE / 4 then return 0 end
+  redis.call('zadd', deadlines, string.format('%.0f', want), waiter)
+  return want - deadline
+end
+
 local present = {}
-for _, waiter in ipairs(short or {}) do present[waiter] = true end
-for i = 8, #ARGV do
-  local deadline = tonumber(redis.call('zscore', deadlines, ARGV[i]) or '')
-  if not deadline or (short and not present[ARGV[i]]) then
-    if deadline and redis.call('hexists', lock, ARGV[i]) == 0 then redis.call('zrem', deadlines, ARGV[i]) end
-    reply[#reply + 1] = ARGV[i]
-  else
-    local least = now + (i - 6) * step
-    if deadline < least then redis.call('zadd', deadlines, least, ARGV[i]) end
-    redis.call('sadd', ours, ARGV[i])
+local before, last, moved = 0, 0, 0
+for _, waiter in ipairs(front) do
+  present[waiter] = true
+  if others > 0 then
+    local deadline = tonumber(redis.call('zscore', deadlines, waiter) or '')
+    if foreign(waiter) then
+      -- It reckons with the deadline of the one before it.
+      if deadline and moved ~= 0 then
+        deadline = deadline + moved
+        redis.call('zincrby', deadlines, string.format('%.0f', moved), waiter)
+      end
+      before, last = before + 1, math.max(last, deadline or 0)
+    elseif deadline and place[waiter] then
+      moved = advance(waiter, deadline, before, last)
+      redis.call('hsetnx', ours, waiter, string.format('%.0f ', now) .. ARGV[place[waiter] + 1])
+      place[waiter] = nil
+    else
+      moved = 0
+    end
   end
 end
-if now - (tonumber(redis.call('hget', signs, 'noted') or '') or 0) >= GRACE / 2 then note() end
+for i = 8, #ARGV, 3 do
+  local waiter = ARGV[i]
+  if place[waiter] then
+    local deadline = tonumber(redis.call('zscore', deadlines, waiter) or '')
+    if not deadline or waiting <= READ and not present[waiter] then
+      if deadline and redis.call('hexists', lock, waiter) == 0 then redis.call('zrem', deadlines, waiter) end
+      reply[#reply + 1] = waiter
+    else
+      advance(waiter, deadline, math.max(others, 0), 0)
+      redis.call('hsetnx', ours, waiter, string.format('%.0f ', now) .. ARGV[i + 1])
+    end
+  end
+end
+if now - (tonumber(redis.call('hget', signs, 'noted') or '') or 0) >= GRACE / 2 then
+  note(front)
+  sweep(signs, 'scan5', function(name, value)
+    if string.sub(name, 1, 1) == '?' then return now - (tonumber(string.match(value, '%d+$')) or 0) > STALE end
+    return #name == 36 and (tonumber(value) or 0) < now
+  end)
+  sweep(ours, 'scan4', function(waiter) return not redis.call('zscore', deadlines, waiter) end)
+end
 local free = redis.call('exists', lock) == 0
-local first, again = head(ARGV[8], free)
+local first, again = head(ARGV[8] or '', free)
 reply[1] = again
-local holder = redis.call('hkeys', lock)[1]
-if holder and foreign(holder) or redis.call('llen', queue) > redis.call('scard', ours) then reply[2] = 1 end
-if free and first and first == ARGV[8] then reply[#reply + 1] = first end
+if free then
+  if first and first == ARGV[8] then reply[#reply + 1] = first end
+else
+  redis.call('hdel', signs, 'told') -- that was of another time
+  local left = redis.call('pttl', lock)
+  if left >= 0 and again == 0 then reply[1] = left + 1 end
+  local holder = redis.call('hlen', lock) == 1 and redis.call('hkeys', lock)[1]
+  if holder and foreign(holder) then reply[2] = 1 end
+end
+if others > 0 then reply[2] = 1 end
 return reply
