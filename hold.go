@@ -111,21 +111,35 @@ type derived struct {
 }
 
 // derive returns the derived context, which is made when it is first needed.
+// It is made without h.mu, because its parent is asked for that, which may be
+// the context of another hold: that looks at the clock, and may end this one.
 func (h *Hold) derive() context.Context {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.derived == nil {
+	for {
+		h.mu.Lock()
+		d, why := h.derived, h.why
+		h.mu.Unlock()
+		if d != nil {
+			return d
+		}
 		parent := h.parent
-		if h.why != nil { // it ended before its parent, if that has
+		if why != nil { // it ended before its parent, if that has
 			parent = context.WithoutCancel(parent)
 		}
 		ctx, cancel := context.WithCancelCause(parent)
-		if h.why != nil {
-			cancel(h.why)
+		if why != nil {
+			cancel(why)
 		}
-		h.derived = &derived{ctx, cancel}
+		h.mu.Lock()
+		made := h.derived == nil && (h.why == nil) == (why == nil)
+		if made {
+			h.derived = &derived{ctx, cancel}
+		}
+		h.mu.Unlock()
+		if made {
+			return ctx
+		}
+		cancel(nil)
 	}
-	return h.derived
 }
 
 // cancel ends the hold's context, unless it has ended.
@@ -144,7 +158,9 @@ func (h *Hold) cancel(why error) {
 	}
 }
 
-// over is the error of the hold's context, the clock aside.
+// over is the error of the hold's context, the clock aside. What it says once it
+// says for ever: the end of the parent is told by the derived context only, so
+// that nothing else can end the hold's context any more.
 func (h *Hold) over() error {
 	h.mu.Lock()
 	d, why := h.derived, h.why
@@ -154,8 +170,10 @@ func (h *Hold) over() error {
 		return d.Err()
 	case why != nil:
 		return context.Canceled
+	case h.parent.Err() != nil:
+		return h.derive().Err()
 	}
-	return h.parent.Err()
+	return nil
 }
 
 func (c *holdContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }

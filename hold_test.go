@@ -101,3 +101,73 @@ func TestChildrenOfAHoldsContext(t *testing.T) {
 		}
 	})
 }
+
+// hookContext is a parent that ends, by its deadline, in the middle of whatever
+// asks it next.
+type hookContext struct {
+	context.Context
+	onErr, onDone atomic.Pointer[func()]
+}
+
+func (c *hookContext) Err() error {
+	err := c.Context.Err() // what it was when it was asked
+	if f := c.onErr.Swap(nil); f != nil {
+		(*f)()
+	}
+	return err
+}
+
+func (c *hookContext) Done() <-chan struct{} {
+	if f := c.onDone.Swap(nil); f != nil {
+		(*f)()
+	}
+	return c.Context.Done()
+}
+
+// Whatever ends first, and whoever sees that, the error of a context stays.
+func TestErrorOfAHoldsContextStays(t *testing.T) {
+	for name, end := range map[string]func(h *mortise.Hold, k *mortise.Lock){
+		"released": func(h *mortise.Hold, _ *mortise.Lock) { _ = h.Unlock() },
+		"lost":     func(_ *mortise.Hold, k *mortise.Lock) { _, _ = k.ForceUnlock(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, _ := open(t, s, nil)
+				limited, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				parent := &hookContext{Context: limited}
+				hold, ctx := mustLock(t, c.Lock("job"), parent)
+				var seen error
+				look := func() {
+					time.Sleep(2 * time.Second) // the deadline passes
+					seen = ctx.Err()
+				}
+				parent.onErr.Store(&look)
+				end(hold, c.Lock("job"))
+				if seen == nil {
+					t.Fatal("the parent was not asked")
+				}
+				if err := ctx.Err(); err != seen {
+					t.Errorf("the error was %v, and is %v now", seen, err)
+				}
+				_ = hold.Unlock()
+			})
+		})
+	}
+}
+
+// The parent may be the context of another hold, which looks at the clock when it
+// is asked, and so may end this one.
+func TestHoldEndsWhileItsParentIsAsked(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		parent := &hookContext{Context: t.Context()}
+		hold, ctx := mustLock(t, c.Lock("job"), parent)
+		unlock := func() { mustUnlock(t, hold) }
+		parent.onDone.Store(&unlock)
+		<-ctx.Done()
+		if cause := context.Cause(ctx); !errors.Is(cause, mortise.ErrReleased) {
+			t.Errorf("the cause is %v, want ErrReleased", cause)
+		}
+	})
+}
