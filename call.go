@@ -61,25 +61,3 @@ func (c *Client) pause(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
-
-// abandon makes sure that the lease id on p does not stay behind in Redis,
-// although an attempt to acquire it may have succeeded, or may yet succeed: a
-// copy of the script can still lie in some buffer on the way. It asks at
-// growing intervals, in the background, for as long as a lease lasts: what
-// comes later than that is beyond what can be looked for.
-func (c *Client) abandon(p primitive, id string, lease time.Duration) {
-	c.background(func(ctx context.Context) {
-		start := time.Now()
-		pause := 25 * time.Millisecond
-		for last := false; ; {
-			// There may be several copies: finding one is no end.
-			_, _ = p.release(ctx, id)
-			if last || time.Since(start) > lease {
-				return
-			}
-			// Woken by Close, it tries once more and leaves.
-			last = !c.pause(ctx, pause)
-			pause = min(4*pause, max(lease/4, time.Millisecond))
-		}
-	})
-}

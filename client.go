@@ -51,6 +51,7 @@ type Client struct {
 	looks   map[place]time.Time // when a fair lock that was released is looked at again
 	lanes   int                 // of operations on numbers
 	idle    []string            // those that no operation uses
+	janitor janitor             // looks after what nobody wants
 	able    map[ability]int     // what masters were seen to be able to, and their replicas then
 }
 

@@ -125,20 +125,21 @@ func (h *Hold) derive() context.Context {
 		if why != nil { // it ended before its parent, if that has
 			parent = context.WithoutCancel(parent)
 		}
-		ctx, cancel := context.WithCancelCause(parent)
+		made := new(derived)
+		made.Context, made.cancel = context.WithCancelCause(parent)
 		if why != nil {
-			cancel(why)
+			made.cancel(why)
 		}
 		h.mu.Lock()
-		made := h.derived == nil && (h.why == nil) == (why == nil)
-		if made {
-			h.derived = &derived{ctx, cancel}
+		fits := h.derived == nil && (h.why == nil) == (why == nil)
+		if fits {
+			h.derived = made
 		}
 		h.mu.Unlock()
-		if made {
-			return ctx
+		if fits {
+			return made
 		}
-		cancel(nil)
+		made.cancel(nil)
 	}
 }
 

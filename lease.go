@@ -22,6 +22,7 @@ type lease struct {
 	sibling *lease // the next one of the same owner; guarded by owner.mu
 
 	doubt bool   // a copy of the acquisition may still be on its way
+	late  bool   // a copy of a script that sets the count may; guarded by mu
 	busy  bool   // somebody has the turn: a script that changes the count is under way; guarded by mu
 	row   uint16 // how often in a row the lock was given to who waited for it
 
@@ -111,6 +112,16 @@ func (l *lease) end(why error) {
 		fell(why)
 	}
 	l.client.freed(l)
+	if l.doubt && absent(why) {
+		l.client.abandon(l.kind, l.id, l.reach())
+	}
+}
+
+// absent reports whether a lease ended because Redis does not have it any more.
+// A copy of its acquisition that comes later would hold the lock for nobody.
+func absent(why error) bool {
+	lost, ok := why.(*LostError)
+	return ok && (lost.Reason == LostForced || lost.Reason == LostTaken)
 }
 
 // state returns why the lease is over, or nil. It looks at the clock, so that
@@ -231,10 +242,22 @@ func (l *lease) reenter(ctx context.Context, k *locker) (h *Hold, err error) {
 		h, err = l.attempt(ctx, k)
 		return err
 	})
+	if doubt {
+		l.unsettle()
+	}
 	if err != nil && doubt {
 		l.client.background(l.recount)
 	}
 	return h, err
+}
+
+// unsettle notes that a copy of a script that sets the count may still come. It
+// may also make the key last longer than the next one wants, so the lease is not
+// handed on any more.
+func (l *lease) unsettle() {
+	l.mu.Lock()
+	l.late = true
+	l.mu.Unlock()
 }
 
 // attempt re-enters once. It has the turn no longer than that, so that others
@@ -294,10 +317,12 @@ func (l *lease) recount(ctx context.Context) {
 	count, ended := l.count(), l.ended
 	l.mu.Unlock()
 	if count > 0 && ended == nil {
-		_, _ = l.client.call(ctx, l.client.options.RetryFor, func(ctx context.Context) error {
+		if doubt, _ := l.client.call(ctx, l.client.options.RetryFor, func(ctx context.Context) error {
 			_, err := l.kind.leave(ctx, l.id, count)
 			return err
-		})
+		}); doubt {
+			l.unsettle()
+		}
 	}
 }
 
@@ -390,7 +415,13 @@ func (l *lease) drop(h *Hold) int {
 // released there, now that the work it protected is known to have stopped.
 func (l *lease) bury(why error) {
 	l.owner.remove(l)
-	if lost, ok := why.(*LostError); ok && (lost.Reason == LostUnreachable || lost.Reason == LostExpired || l.place.use == useGroup || l.place.use == usePermit) {
+	if absent(why) {
+		if l.place.use == useGroup || l.place.use == usePermit {
+			l.client.abandon(l.kind, l.id, l.reach())
+		}
+		return // its copies are looked for since it ended
+	}
+	if _, lost := why.(*LostError); lost || l.doubt && why != ErrReleased { // which goes on, if it was handed on
 		l.client.abandon(l.kind, l.id, l.reach())
 	}
 }
@@ -428,10 +459,13 @@ func (l *lease) over() error {
 // leave writes the count of the holds that are left.
 func (l *lease) leave(ctx context.Context, count int) error {
 	ok := false
-	_, err := l.client.call(ctx, -1, func(ctx context.Context) (err error) {
+	doubt, err := l.client.call(ctx, -1, func(ctx context.Context) (err error) {
 		ok, err = l.kind.leave(ctx, l.id, count)
 		return err
 	})
+	if doubt {
+		l.unsettle()
+	}
 	if err != nil {
 		return unreleased(err)
 	}

@@ -33,7 +33,7 @@ type relay struct {
 // relay hands l on to the next goroutine in its queue, and reports whether it
 // did: then l is released.
 func (c *Client) relay(l *lease) bool {
-	if !l.options.usual() || !relays(l.kind) {
+	if !l.options.usual() || !relays(l.kind) || !l.settled() {
 		return false
 	}
 	c.mu.Lock()
@@ -67,6 +67,15 @@ func (c *Client) relay(l *lease) bool {
 	c.dequeue(l.place, q, w)
 	w.signal()
 	return true
+}
+
+// settled reports whether nothing of what l was can change it for the next one:
+// a re-entry with a longer lease has made the key last longer, and a copy of one
+// that is late would do so yet.
+func (l *lease) settled() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.late && l.longer == 0
 }
 
 // relays reports whether leases of a kind can be handed on.

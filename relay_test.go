@@ -348,3 +348,43 @@ func TestFencedLeaseHandedToOneThatGetsNoToken(t *testing.T) {
 		wantState(t, c.Lock("job"), "", 0)
 	})
 }
+
+// What is still on its way for the one before, or was asked of Redis for it, is
+// not true for the next one: such a lease goes back to Redis.
+func TestLeaseWithAReentryOfItsOwnIsNotHandedOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		script string // whose first copy is late
+		lease  time.Duration
+	}{
+		"a late re-entry":                     {"lock_reenter", 0},
+		"a late re-entry with a long lease":   {"lock_reenter", time.Hour},
+		"a late half of an unlock":            {"lock_leave", 0},
+		"a re-entry with a long lease before": {"", time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				d := &lateCopy{Driver: s.Driver(), script: test.script}
+				c := mortise.New(d, nil)
+				defer c.Close()
+				k := c.Lock("job")
+				first, ctx := mustLock(t, k, t.Context())
+				var all sync.WaitGroup
+				inLine(t, &all, 1, k, func(_ int, h *mortise.Hold) {
+					if test.script != "" {
+						d.deliver(t)
+					}
+					st, err := k.Inspect(t.Context())
+					if err != nil || st.TTL > 30*time.Second || len(st.Holders) != 1 || st.Holders[0] != (mortise.Holder{Owner: h.Owner(), Count: 1}) {
+						t.Errorf("the next one has %+v, %v; want a count of 1 and 30s", st, err)
+					}
+					mustUnlock(t, h)
+				})
+				inner, _ := mustLock(t, k.With(mortise.LockOptions{Lease: test.lease}), ctx)
+				mustUnlock(t, inner)
+				mustUnlock(t, first)
+				all.Wait()
+				wantState(t, k, "", 0)
+			})
+		})
+	}
+}

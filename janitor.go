@@ -1,0 +1,160 @@
+package mortise
+
+import (
+	"container/heap"
+	"context"
+	"time"
+)
+
+// janitor looks after what may come to hold something in Redis for nobody: a
+// copy of a script that acquires can still lie in some buffer on the way. One
+// goroutine serves all of a client, and some more only while Redis is asked, so
+// that a crowd that is cancelled costs a few words for each attempt in doubt.
+//
+// Everything here is guarded by Client.mu.
+type janitor struct {
+	due     strays
+	hands   int           // goroutines that ask Redis
+	running bool          // its goroutine does
+	wake    chan struct{} // capacity 1: the earliest has changed, or a hand is free
+}
+
+// janitorHands bounds how many releases are under way at once, and janitorTry
+// how long one is: a server that is silent must not keep them from the others.
+const (
+	janitorHands = 32
+	janitorTry   = 2 * time.Second
+)
+
+// stray is a lease that nobody wants, and that may be in Redis or get there.
+type stray struct {
+	of    primitive
+	id    string
+	start time.Time
+	lease time.Duration // for so long after start it is looked for
+	next  time.Time
+	pause time.Duration // after that look
+}
+
+// strays is a heap, the earliest first.
+type strays []*stray
+
+func (s strays) Len() int           { return len(s) }
+func (s strays) Less(i, j int) bool { return s[i].next.Before(s[j].next) }
+func (s strays) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *strays) Push(x any)        { *s = append(*s, x.(*stray)) }
+
+func (s *strays) Pop() any {
+	last := len(*s) - 1
+	x := (*s)[last]
+	(*s)[last] = nil
+	*s = (*s)[:last]
+	return x
+}
+
+// abandon makes sure that the lease id on p does not stay behind in Redis,
+// although an attempt to acquire it may have succeeded, or may yet succeed. It
+// asks at growing intervals, in the background, for as long as a lease lasts:
+// what comes later than that is beyond what can be looked for. When the client
+// is closed it asks once more.
+func (c *Client) abandon(p primitive, id string, lease time.Duration) {
+	now := time.Now()
+	x := &stray{of: p, id: id, start: now, lease: lease, next: now, pause: 25 * time.Millisecond}
+	c.mu.Lock()
+	j := &c.janitor
+	switch {
+	case j.running:
+		heap.Push(&j.due, x)
+		j.signal()
+	case !c.closed:
+		heap.Push(&j.due, x)
+		if j.wake == nil {
+			j.wake = make(chan struct{}, 1)
+		}
+		j.running = true
+		c.spawn(func(context.Context) { c.clean() })
+	default:
+		c.mu.Unlock()
+		_, _ = p.release(c.lingerer, id) // there is a moment left
+		return
+	}
+	c.mu.Unlock()
+}
+
+func (j *janitor) signal() {
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+}
+
+// clean is the janitor's goroutine. It ends when there is nothing left to do.
+func (c *Client) clean() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	done := c.done
+	for {
+		next, more := c.handOut()
+		if !more {
+			return
+		}
+		timer.Reset(time.Until(next))
+		select {
+		case <-timer.C:
+		case <-c.janitor.wake:
+		case <-done:
+			done = nil // everything is due now
+		}
+	}
+}
+
+// handOut has hands look for the strays that are due, and tells when the next ones
+// are. It reports false if there are none any more.
+func (c *Client) handOut() (next time.Time, more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j, now := &c.janitor, time.Now()
+	next = now.Add(time.Hour)
+	for len(j.due) > 0 && (j.hands < janitorHands || c.closed) { // in its last moment none waits for another
+		if !c.closed && j.due[0].next.After(now) {
+			return j.due[0].next, true
+		}
+		x := heap.Pop(&j.due).(*stray)
+		j.hands++
+		c.spawn(func(ctx context.Context) { c.look(ctx, x) })
+	}
+	j.running = len(j.due) > 0 || j.hands > 0
+	return next, j.running
+}
+
+// look releases x, and the strays that are due when it has.
+func (c *Client) look(ctx context.Context, x *stray) {
+	for x != nil {
+		c.mu.Lock()
+		last := c.closed || time.Since(x.start) > x.lease
+		c.mu.Unlock()
+		try, cancel := context.WithTimeout(ctx, janitorTry)
+		_, _ = x.of.release(try, x.id) // there may be several copies: finding one is no end
+		cancel()
+		x = c.looked(x, last)
+	}
+}
+
+// looked puts x back, unless that was the last look for it, and returns what is
+// due next, if anything is.
+func (c *Client) looked(x *stray, last bool) *stray {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j, now := &c.janitor, time.Now()
+	if !last {
+		x.next = now.Add(x.pause)
+		x.pause = min(4*x.pause, max(x.lease/4, time.Millisecond))
+		heap.Push(&j.due, x)
+	}
+	if len(j.due) > 0 && (c.closed || !j.due[0].next.After(now)) {
+		return heap.Pop(&j.due).(*stray)
+	}
+	j.hands--
+	j.signal()
+	return nil
+}
