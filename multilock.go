@@ -32,8 +32,8 @@ func (k *locker) lockers() []*locker { return []*locker{k} }
 // waits for one of them by itself contends with the MultiLock.
 //
 // It waits for the lock that is in the way, and holds none of the others while it
-// does. When it has that one it tries the others; if another is in the way then,
-// it gives back what it has and waits for that. Plain locks of one client, on a
+// does. When it has that one it takes the others; if another is in the way for
+// more than a few milliseconds, it gives back what it has and waits for that. Plain locks of one client, on a
 // Redis Cluster of one slot, are tried with one round trip. So that it has all of
 // them at last where others come and go, after several refusals it takes the locks
 // in one order, which all processes share, in whatever order they are named, and
@@ -201,7 +201,7 @@ func (m *MultiLock) take(c *composite, wait bool) (at *locker, err error) {
 	if wait {
 		nth, err = m.wait(c)
 	} else {
-		nth, err = m.try(c, nobody)
+		nth, err = m.try(c)
 	}
 	return m.all[max(nth, 0)], err
 }
@@ -216,13 +216,16 @@ const (
 	// Redisson's threads, which have an order of their own, may have that one and
 	// wait for what is kept, for three seconds and more.
 	patience = 100 * time.Millisecond
+	// moment is how long it waits for another lock with the one in its hands that
+	// it has waited for: whoever had both is about to release that, too.
+	moment = 10 * time.Millisecond
 )
 
-// wait takes all locks as soon as they are there to have. It waits for the one
-// that is in the way, as anybody does who wants only that, and tries the others
-// then: so it holds nothing while it waits. That may take for ever while others
-// come and go, so after some rounds it takes them in their order, and keeps those
-// that it has, for longer each time. If it fails it says because of which lock.
+// wait takes all locks as soon as they are free. It waits for the one that is in
+// the way, like a waiter that wants only that, and takes the others then: so it
+// holds nothing while it waits. That may take for ever while others come and go,
+// so after some rounds it takes them in their order, and keeps those that it has,
+// for longer each time. If it fails it says because of which lock.
 func (m *MultiLock) wait(c *composite) (nth int, err error) {
 	ctx := c.hold.context()
 	var held *HeldError // what was in the way
@@ -244,7 +247,11 @@ func (m *MultiLock) wait(c *composite) (nth int, err error) {
 				return nth, ended(err)
 			}
 		}
-		if nth, err = m.try(c, nth); err == nil || !errors.Is(err, ErrLocked) {
+		nth, err = m.try(c)
+		if errors.Is(err, ErrLocked) {
+			nth, err = m.linger(c, nth, err)
+		}
+		if err == nil || !errors.Is(err, ErrLocked) {
 			return nth, ended(err)
 		}
 		_ = errors.As(err, &held)
@@ -262,6 +269,24 @@ func (m *MultiLock) wait(c *composite) (nth int, err error) {
 			return nth, (&request{held: held}).ended(ctx)
 		}
 	}
+}
+
+// linger waits for what is in the way of the rest, for a moment in all.
+func (m *MultiLock) linger(c *composite, nth int, refused error) (at int, err error) {
+	ctx, cancel := context.WithTimeout(c.hold.context(), jitter(moment))
+	defer cancel()
+	for err = refused; errors.Is(err, ErrLocked) && ctx.Err() == nil && len(c.held()) > 0; {
+		hold, terr := m.all[nth].take(ctx, true)
+		if terr == nil {
+			terr = c.add(m.nth(nth), hold)
+		} else if ctx.Err() != nil && c.hold.context().Err() == nil {
+			return nth, refused
+		}
+		if err = terr; err == nil {
+			nth, err = m.try(c)
+		}
+	}
+	return nth, err
 }
 
 // wanted returns a lock that somebody in this process has or waits for, so that
@@ -305,9 +330,9 @@ func (m *MultiLock) takeInOrder(c *composite, limit time.Duration) (nth int, err
 	return 0, nil
 }
 
-// try takes all locks but one, without waiting.
-func (m *MultiLock) try(c *composite, except int) (nth int, err error) {
-	for _, l := range m.lots(c.owner, except) {
+// try takes all locks that c does not have, without waiting.
+func (m *MultiLock) try(c *composite) (nth int, err error) {
+	for _, l := range m.lots(c) {
 		if nth, err = l.take(c); err != nil {
 			return nth, err
 		}
@@ -315,10 +340,12 @@ func (m *MultiLock) try(c *composite, except int) (nth int, err error) {
 	return 0, nil
 }
 
-// lots divides all locks but one into lots that are taken one after the other.
-func (m *MultiLock) lots(o *owner, except int) (lots []lot) {
+// lots divides the locks that c does not have into lots that are taken one after
+// the other.
+func (m *MultiLock) lots(c *composite) (lots []lot) {
+	o, have := c.owner, c.held()
 	for i, k := range m.all {
-		if i == except {
+		if slices.ContainsFunc(have, func(h *member) bool { return h.nth == i }) {
 			continue
 		}
 		if n := len(lots); n > 0 {

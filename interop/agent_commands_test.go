@@ -44,6 +44,7 @@ var lockCommands = []said{
 	{"%[1]scontend %[2]s counter:%[2]s 5", "", "GET counter:%[2]s", "5", ""},
 	{"%[1]srace %[2]s counter:%[2]s 3 9", "", "GET counter:%[2]s", "8", ""},
 	{"%[1]srace %[2]s counter:%[2]s 0 9", "", "GET counter:%[2]s", "9", ""},
+	{"%[1]shold %[2]s counter:%[2]s 3 1", "", "GET counter:%[2]s", "12", ""},
 }
 
 // lockKindsSince are the prefixes of the kinds of lock that lockCommands are

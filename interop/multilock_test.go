@@ -4,6 +4,8 @@ package interop
 
 import (
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
 )
 
 var multiTrials = []trial{
@@ -20,6 +23,7 @@ var multiTrials = []trial{
 	{claim{"MultiLock", "release wakes the waiter", "Go -> Java"}, goMultiReleaseWakesJava},
 	{claim{"MultiLock", "release wakes the waiter", "Java -> Go"}, javaMultiReleaseWakesGo},
 	{claim{"MultiLock", "opposite order is no dead-lock", "Go <-> Java"}, multiContention},
+	{claim{"MultiLock", "several locks in opposite orders: nobody waits for long", "Go <-> Java"}, oppositeOrders},
 }
 
 func TestMultiLock(t *testing.T)          { everywhere(t, multiTrials) }
@@ -186,4 +190,70 @@ func multiContention(t *testing.T, w *world) {
 		t.Errorf("counter = %d, want %d: two held the lock at once", got, want)
 	}
 	w.wantKeys(t, 0, multiNames...)
+}
+
+// oppositeOrders has two clients and two Java threads take the same two locks,
+// which the sides name in opposite orders, and hold them for up to 20 ms. A Java
+// thread keeps the lock that it has for three seconds while it waits for the other.
+func oppositeOrders(t *testing.T, w *world) {
+	const (
+		each    = 60
+		longest = 3 * time.Second
+		counter = "{m}:counter"
+	)
+	server := w.serverOf(t, counter)
+	server.Must(t, "DEL", counter)
+	a, b := multiNames[0], multiNames[1]
+	if first, _, _ := strings.Cut(goMulti(w.client(t, shortLease), a, b).Name(), ", "); first != a {
+		a, b = b, a
+	}
+	var javas []*reply
+	for i := range 2 {
+		java := w.java.thread("opposite" + strconv.Itoa(i))
+		javas = append(javas, java.send("multi.hold", javaMulti(b, a), counter, strconv.Itoa(each), "20"))
+	}
+	var waited [2]time.Duration
+	var gos sync.WaitGroup
+	for i := range waited {
+		lock := goMulti(w.client(t, shortLease), a, b)
+		gos.Go(func() {
+			conn, err := redistest.Dial(server.Addr(), "", "")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			for range each {
+				asked := time.Now()
+				hold, _, err := lock.Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				waited[i] = max(waited[i], time.Since(asked))
+				if _, err := addOne(conn, counter); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(rand.N(20 * time.Millisecond))
+				if err := hold.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	gos.Wait()
+	inGo := slices.Max(waited[:])
+	var inJava time.Duration
+	for _, r := range javas {
+		got := result[raced](t, r)
+		inJava = max(inJava, time.Duration(got.LongestWaitMs*float64(time.Millisecond)))
+	}
+	t.Logf("the longest wait was %v in Go, and %v in Java", inGo.Round(time.Millisecond), inJava.Round(time.Millisecond))
+	if inGo > longest || inJava > longest {
+		t.Errorf("want waits of %v at most", longest)
+	}
+	if got, want := server.Int(t, "GET", counter), int64(4*each); got != want {
+		t.Errorf("counter = %d, want %d: two held the locks at once", got, want)
+	}
+	w.wantKeys(t, 0, a, b)
 }

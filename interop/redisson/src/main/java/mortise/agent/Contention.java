@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import org.redisson.api.RBucket;
 import org.redisson.api.RLock;
@@ -75,6 +76,25 @@ final class Contention {
             }
         }
         return Map.of("times", times, "passed", passed, "longestWaitMs", Nanos.toMillis(longestWait));
+    }
+
+    /** {@code hold LOCK TARGET N MS}: as contend, and holds the lock for up to MS milliseconds each time. */
+    static Object hold(RLock lock, Call call) throws IOException, InterruptedException {
+        Counter counter = counter(call, call.text(0));
+        long iterations = call.number(1);
+        long longestWait = 0;
+        for (long i = 0; i < iterations; i++) {
+            long asked = System.nanoTime();
+            lock.lock();
+            try {
+                longestWait = Math.max(longestWait, System.nanoTime() - asked);
+                counter.write(Long.toString(parse(counter.read()) + 1));
+                Thread.sleep(ThreadLocalRandom.current().nextLong(call.number(2)));
+            } finally {
+                lock.unlock();
+            }
+        }
+        return Map.of("times", iterations, "longestWaitMs", Nanos.toMillis(longestWait));
     }
 
     private static long parse(String value) {

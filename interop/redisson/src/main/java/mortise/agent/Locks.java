@@ -41,6 +41,7 @@ final class Locks {
         verbs.put("delete", (lock, call) -> ((RObject) lock).delete());
         verbs.put("contend", Contention::run);
         verbs.put("race", Contention::race);
+        verbs.put("hold", Contention::hold);
         return verbs;
     }
 
