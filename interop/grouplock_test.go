@@ -28,6 +28,8 @@ var groupTrials = []trial{
 	{claim{"GroupLock", "watchdog outlasts the lease", "Java -> Go"}, javaGroupOutlasts},
 	{claim{"GroupLock", "dead holder: free at the lease's end", "Go -> Java"}, deadGoGroup},
 	{claim{"GroupLock", "dead holder: free at the lease's end", "Java -> Go"}, deadJavaGroup},
+	{claim{"GroupLock", "after a dead holder one has it at a time", "Go -> both"}, func(t *testing.T, w *world) { deadThenOne(t, w, false) }},
+	{claim{"GroupLock", "after a dead holder one has it at a time", "Java -> both"}, func(t *testing.T, w *world) { deadThenOne(t, w, true) }},
 	{claim{"GroupLock", "forced: waiter wakes, holder notices", "Go forces Java"}, goForcesJavaGroup},
 	{claim{"GroupLock", "forced: waiter wakes, holder notices", "Java forces Go"}, javaForcesGoGroup},
 	{claim{"GroupLock", "count of an expired holder is not inherited", "Java -> Go -> Java"}, expiredJavaGroup},
@@ -326,6 +328,59 @@ func deadJavaGroup(t *testing.T, w *world) {
 	wantAfterLease(t, "Go", died, got.at)
 	mustUnlock(t, got.hold)
 	mustUnlock(t, keeper)
+}
+
+// deadThenOne has a holder die of each of many groups, for which both sides wait.
+// Whoever gets it at the end of the dead one's lease must have it alone: Redisson
+// takes values in a key that is about to go.
+func deadThenOne(t *testing.T, w *world, javaDies bool) {
+	const groups, lease = 20, 500 * time.Millisecond
+	dead, waiter, third := w.client(t, longLease), w.client(t, longLease), w.client(t, longLease)
+	var rounds sync.WaitGroup
+	for i := range groups {
+		name := fmt.Sprintf("group:dead:%v:%d", javaDies, i)
+		value, lock := groupOf(name, "a"), waiter.GroupLock(name, "a")
+		java := w.groupThread(fmt.Sprint("heir", i))
+		if javaDies {
+			w.groupThread("dead").lock(t, value, lease)
+		} else {
+			mustGroup(t, dead.GroupLock(name, "a").With(mortise.LockOptions{Lease: lease}))
+		}
+		inJava, inGo := java.lockLater(value, 0), groupLater(t, lock)
+		rounds.Go(func() {
+			for len(inGo) == 0 && !inJava.answered() {
+				time.Sleep(100 * time.Microsecond)
+			}
+			goFirst := len(inGo) > 0
+			if hold, _, err := third.GroupLock(name, "a").TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+				t.Errorf("%s: TryLock of what another took from a dead holder: %v, want ErrLocked", name, err)
+				if err == nil {
+					_ = hold.Unlock() // the trial has failed
+				}
+			}
+			time.Sleep(20 * time.Millisecond) // in which the other would come in
+			if goFirst {
+				if inJava.answered() {
+					t.Errorf("%s: Java has what Go holds", name)
+				}
+				if got := <-inGo; got.err != nil || got.hold.Unlock() != nil {
+					t.Errorf("%s: Go got what was not free: %v", name, got.err)
+				}
+				inJava.wait(t.Context())
+			} else if len(inGo) > 0 {
+				t.Errorf("%s: Go has what Java holds", name)
+			}
+			if err := java.send("group.unlock", name, "a").wait(t.Context()).err; err != nil {
+				t.Errorf("%s: Java's unlock: %v", name, err)
+			}
+			if !goFirst {
+				if got := <-inGo; got.err != nil || got.hold.Unlock() != nil {
+					t.Errorf("%s: Go got what was not free: %v", name, got.err)
+				}
+			}
+		})
+	}
+	rounds.Wait()
 }
 
 // wantAfterLease checks that what a dead holder had was free when the lease that
