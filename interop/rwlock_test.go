@@ -84,6 +84,7 @@ var rwTrials = []trial{
 	{claim{"RWLock", "writer's release wakes a writer", "Java -> Go"}, on(writes, javaReleaseWakesGo)},
 	{claim{"RWLock", "writer's release wakes all readers", "Go -> both"}, goWriterWakesReaders},
 	{claim{"RWLock", "writer's release wakes all readers", "Java -> both"}, javaWriterWakesReaders},
+	{claim{"RWLock", "writer's release reaches readers that arrive", "Go -> Java"}, goWriterWakesArrivals},
 	{claim{"RWLock", "last reader's release wakes a writer", "Go -> Java"}, goReaderWakesJavaWriter},
 	{claim{"RWLock", "last reader's release wakes a writer", "Java -> Go"}, javaReaderWakesGoWriter},
 	{claim{"RWLock", "downgrade wakes readers, keeps reading", "Go -> Java"}, goDowngrades},
@@ -141,6 +142,37 @@ func TestRWLockInCluster(t *testing.T) {
 				{claim{object, "downgrade wakes readers, keeps reading", "Go -> Java"}, goDowngrades},
 			})
 		}
+	}
+}
+
+// goWriterWakesArrivals has readers arrive while the writer releases. Redisson's
+// message 1 passes over a thread that was refused and is not asleep yet.
+func goWriterWakesArrivals(t *testing.T, w *world) {
+	const rounds, readers, late = 80, 2, 2500 * time.Millisecond
+	read, write := w.side(reads), w.side(writes)
+	client, missed, longest := w.client(t, longLease), 0, time.Duration(0)
+	for i := range rounds {
+		name := fmt.Sprint("rw-arrivals:", i)
+		hold, _ := mustLock(t, write.lock(client, name, mortise.LockOptions{Lease: 3 * time.Second}))
+		var waiting []*reply
+		for j := range readers {
+			waiting = append(waiting, read.thread(fmt.Sprint("reader", j)).lockLater(name, longLease))
+		}
+		time.Sleep(time.Duration(i%40) * 100 * time.Microsecond)
+		released := time.Now()
+		mustUnlock(t, hold)
+		for j, r := range waiting {
+			took := r.must(t).received.Sub(released)
+			longest = max(longest, took)
+			if took > late {
+				missed++
+			}
+			read.thread(fmt.Sprint("reader", j)).unlock(t, name)
+		}
+	}
+	t.Logf("of %d readers %d missed the release; the longest wait was %v", rounds*readers, missed, longest)
+	if missed > 0 {
+		t.Errorf("%d of %d readers missed the writer's release", missed, rounds*readers)
 	}
 }
 

@@ -44,6 +44,10 @@ type Listener struct {
 // Kind says how a channel is subscribed.
 type Kind struct{ Classic, Sharded bool }
 
+// Echo is a message that follows another for Redisson's threads alone, which read
+// it as a number. It is no hint.
+const Echo = "00"
+
 // New returns a hub on the driver's subscriber.
 func New(d driver.Driver) *Hub {
 	h := &Hub{channels: make(map[string]*channel)}
@@ -136,6 +140,9 @@ func (l *Listener) wake() {
 
 // Message implements driver.Sink.
 func (h *Hub) Message(name, payload string) {
+	if payload == Echo {
+		return
+	}
 	var hearers []*Listener
 	h.mu.Lock()
 	if c := h.channels[name]; c != nil {

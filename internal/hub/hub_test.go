@@ -345,3 +345,19 @@ func TestManyListeners(t *testing.T) {
 		t.Errorf("%d subscriptions ended, want %d", n, channels)
 	}
 }
+
+func TestEchoIsNoHint(t *testing.T) {
+	h, r := open()
+	heard := 0
+	plain, hearer := h.Listen("c", classic), h.ListenFor("c", classic, func(string) bool { heard++; return true }, nil)
+	r.sink.Message("c", hub.Echo)
+	if hinted(plain) || hinted(hearer) || heard > 0 {
+		t.Error("a message for Redisson's threads alone is taken for a hint")
+	}
+	r.sink.Message("c", "0")
+	if !hinted(plain) || !hinted(hearer) {
+		t.Error("a message after it is not heard")
+	}
+	plain.Close()
+	hearer.Close()
+}

@@ -410,7 +410,7 @@ func TestRWWriteAcquire(t *testing.T) {
 }
 
 func TestRWWriteRelease(t *testing.T) {
-	told := []string{"1"}
+	told := []string{"1", "00", "00", "00"}
 	rwForeign(t, no, writeRelease)
 	rwTable(t, writeRelease, []rwRow{
 		{name: "mine", given: writing(lease, by(meW, "1")), want: yes, after: unlocked, messages: told, repeat: &no},
@@ -641,9 +641,9 @@ func TestRWReleaseHalfWay(t *testing.T) {
 	}{
 		"reader among others": {"-hdel", reading(long, by(me, "1", long), by(java, "1", minute)), reading(minute, by(java, "1", minute)), nil, readRelease},
 		"reader, no TTL":      {"-pexpire", reading(long, by(me, "1", long), by(java, "1", minute)), reading(minute, by(java, "1", minute)), nil, readRelease},
-		"downgrade, no mode":  {"-hset", writing(long, by(meW, "1"), by(me, "1", minute)), reading(minute, by(me, "1", minute)), []string{"1"}, writeRelease},
-		"downgrade, no TTL":   {"-pexpire", writing(long, by(meW, "1"), by(me, "1", minute)), reading(minute, by(me, "1", minute)), []string{"1"}, writeRelease},
-		"downgrade, no field": {"-hdel", writing(long, by(meW, "1"), by(me, "1", minute)), reading(minute, by(me, "1", minute)), []string{"1"}, writeRelease},
+		"downgrade, no mode":  {"-hset", writing(long, by(meW, "1"), by(me, "1", minute)), reading(minute, by(me, "1", minute)), []string{"1", "00", "00", "00"}, writeRelease},
+		"downgrade, no TTL":   {"-pexpire", writing(long, by(meW, "1"), by(me, "1", minute)), reading(minute, by(me, "1", minute)), []string{"1", "00", "00", "00"}, writeRelease},
+		"downgrade, no field": {"-hdel", writing(long, by(meW, "1"), by(me, "1", minute)), reading(minute, by(me, "1", minute)), []string{"1", "00", "00", "00"}, writeRelease},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := realWorld(t, server)

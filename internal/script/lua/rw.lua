@@ -8,10 +8,12 @@
 -- of its own, <ARGV[2]>:<reader>:rwlock_timeout:<i> with i from 1 to its count,
 -- whose TTL is the lease of that hold. A reader without such a key has no lease
 -- any more: Redisson sets the TTL of the lock to the longest of them whenever a
--- reader unlocks, and deletes the lock if there is none.
+-- reader unlocks, and deletes the lock if there is none. These scripts do so as
+-- well, unless there are too many to look at: then the TTL stays as it is.
 local lock, owner, base = KEYS[1], ARGV[1], ARGV[2]
 
-local MANY = 1000 -- a higher count is not believed, and its holds not counted
+local MANY = 1000 -- a higher count is not believed; so many fields and holds are looked at
+local HOLDS = 100 -- so many holds of a reader have keys; whoever has more has them as long as these
 
 local function hold(reader, i) return base .. ':' .. reader .. ':rwlock_timeout:' .. i end
 
@@ -24,12 +26,22 @@ local function mode()
   if not how and redis.call('exists', lock) == 0 then return 'free' end
 end
 
+-- The fields of the lock with their values, and whether these are all. Of too
+-- many it is some.
+local function entries()
+  if redis.call('hlen', lock) <= MANY then return redis.call('hgetall', lock), true end
+  return redis.call('hscan', lock, '0', 'count', MANY)[2], false
+end
+
 -- How long the longest hold of a reader lasts in ms; 0 if all its holds are
--- over, -1 if that cannot be told.
+-- over, -1 if that cannot be told. Nil if there was too much to look at.
+local budget = MANY
 local function rest(reader, count)
   local holds, longest = tonumber(count), 0
   if not holds or holds > MANY then return -1 end
   for i = 1, holds do
+    if budget == 0 then return nil end
+    budget = budget - 1
     local left = redis.call('pttl', hold(reader, i))
     if left == -1 then return -1 end
     longest = math.max(longest, left)
@@ -45,19 +57,22 @@ local function writer(fields)
 end
 
 -- The reader that lasts longest among the fields of the lock, leaving one out:
--- its name, its count, and how long as rest says. Nil and 0 if none has a lease
--- left.
+-- its name, its count, and how long as rest says; nil and 0 if none has a lease
+-- left. Then whether there was too much to look at all, and who was seen to have
+-- no lease.
 local function reader(fields, but)
-  local name, count, longest = nil, nil, 0
+  local name, count, longest, dead = nil, nil, 0, {}
   for i = 1, #fields, 2 do
     local field = fields[i]
     if field ~= 'mode' and field ~= but and not writes(field) then
       local left = rest(field, fields[i + 1])
-      if left == -1 then return field, fields[i + 1], -1 end
+      if not left then return name, count, longest, true, dead end
+      if left == -1 then return field, fields[i + 1], -1, false, dead end
       if left > longest then name, count, longest = field, fields[i + 1], left end
+      if left == 0 then dead[#dead + 1] = field end
     end
   end
-  return name, count, longest
+  return name, count, longest, false, dead
 end
 
 -- Makes a key last at least so many ms.
@@ -65,10 +80,17 @@ local function prolong(key, lease)
   if redis.call('pttl', key) < lease then redis.call('pexpire', key, lease) end
 end
 
--- Takes away the holds of a reader from the n-th on.
+-- Takes away the holds of a reader from the n-th on. What lies beyond the most
+-- that there are, ends by itself.
 local function discard(name, n)
-  while redis.call('del', hold(name, n)) == 1 do n = n + 1 end
+  local last = n + MANY
+  while n < last and redis.call('del', hold(name, n)) == 1 do n = n + 1 end
 end
+
+-- Lets what follows be written without free memory. Redis refuses that to a
+-- script only as its first writing, and a command that takes away is never
+-- refused. This one takes nothing away.
+local function unbound() redis.call('hdel', lock, '') end
 
 -- Announces, by the commands that ARGV has from the n-th on. Returns what Redis
 -- objected. It is the last thing that a script does, and protected: were it to

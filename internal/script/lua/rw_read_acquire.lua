@@ -16,7 +16,9 @@ local lease, mine = tonumber(ARGV[3]), redis.call('hexists', lock, owner) == 1
 local how = mode()
 if not how then return {-1} end
 if how == 'write' and not mine and (ARGV[4] == '' or redis.call('hexists', lock, ARGV[4]) == 0) then
-  local by, count = writer(redis.call('hgetall', lock))
+  local fields, all = entries()
+  local by, count = writer(fields)
+  if not (by or all) then by, count = '', '0' end
   if by then return {0, redis.call('pttl', lock), by, count} end
 end
 local first = hold(owner, 1)

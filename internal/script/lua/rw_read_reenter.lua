@@ -12,7 +12,7 @@
 -- must not stay raised by a re-entry that failed.
 if redis.call('hexists', lock, owner) == 0 or redis.call('exists', hold(owner, 1)) == 0 then return {0} end
 local count, lease = tonumber(ARGV[3]), tonumber(ARGV[4])
-for i = 1, count do
+for i = 1, math.min(count, HOLDS) do
   if redis.call('pttl', hold(owner, i)) < lease then redis.call('set', hold(owner, i), 1, 'px', ARGV[4]) end
 end
 prolong(lock, lease)

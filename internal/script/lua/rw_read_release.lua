@@ -12,19 +12,23 @@
 -- The lock then lasts as long as the longest hold of another reader: whoever of
 -- them dies keeps writers out for its own lease and not for that of others. A
 -- writer's lease is nowhere but in the TTL of the lock, so beside a writer that
--- stays as it is.
+-- stays as it is. Where there are too many readers to know that none is left, it
+-- is announced as well: whoever waits looks.
 if redis.call('hexists', lock, owner) == 0 then return {0} end
-local fields, how = redis.call('hgetall', lock), mode()
+local fields, all = entries()
+local how = mode()
 discard(owner, 1)
-if how == 'write' and writer(fields) then
+if how == 'write' and (writer(fields) or not all) then
   redis.call('hdel', lock, owner)
   return {1}
 end
-local other, _, left = reader(fields, owner)
-if other then
-  if left > 0 then redis.call('pexpire', lock, left) end
+local other, _, left, more = reader(fields, owner)
+all = all and not more
+if other or not all then
+  if left > 0 and all then redis.call('pexpire', lock, left) end
   redis.call('hdel', lock, owner)
-  return {1}
+  if other then return {1} end
+else
+  redis.call('del', lock)
 end
-redis.call('del', lock)
 return {1, announce('0', ARGV[3], 4)}

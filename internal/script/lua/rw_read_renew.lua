@@ -16,6 +16,7 @@
 --
 -- A key of another type must not fail the whole batch, hence the pcall. Any
 -- other failure is none of the key's: it says nothing about who has the lock.
+local HOLDS = 100 -- as in rw.lua
 local states = {}
 for i = 1, #KEYS do
   local lock, owner, base, lease = KEYS[i], ARGV[3 * i - 2], ARGV[3 * i - 1], tonumber(ARGV[3 * i])
@@ -29,7 +30,7 @@ for i = 1, #KEYS do
     local longest, n = lease, 1
     local left = redis.call('pttl', base .. ':' .. owner .. ':rwlock_timeout:1')
     states[i] = left == -2 and 0 or 1
-    while left ~= -2 do
+    while left ~= -2 and n <= HOLDS do
       if left < lease then redis.call('pexpire', base .. ':' .. owner .. ':rwlock_timeout:' .. n, ARGV[3 * i]) end
       longest, n = math.max(longest, left), n + 1
       left = redis.call('pttl', base .. ':' .. owner .. ':rwlock_timeout:' .. n)

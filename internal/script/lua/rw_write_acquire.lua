@@ -9,7 +9,9 @@
 -- {-1}                   the key is a hash, but not that of a read/write lock
 --
 -- A lock whose readers have no lease left is free, even if somebody else makes
--- it last: Redisson would delete it as soon as any reader unlocks.
+-- it last: Redisson would delete it as soon as any reader unlocks. Where there
+-- are too many readers to look at, those of a part that have no lease are taken
+-- out, and the next attempt finds others.
 local lease = tonumber(ARGV[3])
 local how = mode()
 if not how then return {-1} end
@@ -18,12 +20,17 @@ if how == 'write' and redis.call('hexists', lock, owner) == 1 then
   return {1}
 end
 if how ~= 'free' then
-  local fields, by, count = redis.call('hgetall', lock), nil, nil
+  local fields, all = entries()
+  local by, count, left
   if how == 'write' then by, count = writer(fields) end
   if by then return {0, redis.call('pttl', lock), by, count} end
-  local left
-  by, count, left = reader(fields, '')
+  local more, dead
+  by, count, left, more, dead = reader(fields, '')
   if by then return {0, left > 0 and left or redis.call('pttl', lock), by, count} end
+  if more or not all then
+    for _, name in ipairs(dead) do redis.call('hdel', lock, name) end
+    return {0, dead[1] and 1 or redis.call('pttl', lock), dead[1] or '', '0'}
+  end
   redis.call('del', lock)
 end
 redis.call('hset', lock, 'mode', 'write', owner, 1)
