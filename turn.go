@@ -388,7 +388,7 @@ func (c *Client) called(p place, message string) bool {
 	}
 	q.turn.told = true
 	if message == "~" {
-		c.leaveOpen(keyspace.LockChannel(p.name), false)
+		c.leaveOpen(keyspace.LockChannel(p.name), q.listener != nil)
 		q.head.signal()
 		return false
 	}
