@@ -290,6 +290,12 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 			continue
 		case !look && !at.after.IsZero() && time.Now().Before(at.after):
 			asked = false
+			if k.special.pause == nil {
+				var err error
+				if hints, others, err = r.hear(); err != nil {
+					return nil, err
+				}
+			}
 			timer.Reset(time.Until(at.after))
 		case look && !at.asking || !at.local:
 			if !r.stand(w) {
@@ -343,11 +349,7 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				return nil, r.ended(ctx)
 			}
 		case <-others:
-			if by, held := r.held.(*HeldError); held && ours(by.Owner) {
-				c.mu.Lock()
-				c.announced(k.sharedAs(), k.taker() != nil)
-				c.mu.Unlock()
-			}
+			c.heardOf(r)
 			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
 				return nil, r.ended(ctx)
 			}

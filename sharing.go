@@ -11,8 +11,8 @@ import (
 // Threads of Redisson's wait for the announcement of a release. Before they have
 // heard it and asked for the lock, some milliseconds later, a goroutine here has
 // long had it. So where they take part in a lock, a client leaves it to them for a
-// moment after each of its turns: both sides have it by turns, whatever their
-// numbers.
+// moment after each of its turns, unless they have had it more often than it has
+// since its last one.
 //
 // What a client knows of them it learns from Redis, by what it asks anyway: a
 // release tells whether they listen, and a refusal whether one of them has the
@@ -21,12 +21,14 @@ import (
 // sharing is what a client knows of Redisson's part in one lock. It is guarded by
 // Client.mu.
 type sharing struct {
-	seen  time.Time // one of them was last known to listen, or to have the lock
-	after time.Time // until then they have the first chance to take it
-	open  bool      // what came of that is not known yet
-	echo  bool      // this client's own announcement may still be on its way to it
-	vain  int       // so often in a row none of them took it
-	keep  time.Time // until then it is not left to them, since they do not take it
+	seen   time.Time // one of them was last known to listen, or to have the lock
+	after  time.Time // until then they have the first chance to take it
+	open   bool      // what came of that is not known yet
+	echo   bool      // this client's own announcement may still be on its way to it
+	theirs int       // so often they have had it, as far as was heard, since it was left to them
+	vain   int       // so often in a row none of them took it
+	keep   time.Time // until then it is not left to them, since they do not take it
+	began  time.Time // of a spin lock: the client's turn; zero if it has none
 }
 
 const (
@@ -36,14 +38,20 @@ const (
 	// turnTime is how long a client has a shared lock in one turn, if one hold
 	// does not last longer.
 	turnTime = time.Millisecond
-	// chance is how long a lock is left to them. It is doubled when they did not
-	// take it, twice.
-	chance = 5 * time.Millisecond
+	// chance is for how long a lock is left to them: some milliseconds more than
+	// they need where CPUs are busy. As soon as one of them has taken it, that is
+	// over.
+	chance = 20 * time.Millisecond
 	// keepLeast and keepMost bound how long a lock is not left to them after they
 	// did not take it for the third time in a row, and more: a process of theirs
 	// may be frozen.
 	keepLeast = 40 * time.Millisecond
 	keepMost  = time.Second
+	// mostTheirs bounds how many turns of theirs are made up for.
+	mostTheirs = 8
+	// spinTurn is how long a side has a shared spin lock in one turn. For as long
+	// again it is left to the other side, whose threads look at such intervals.
+	spinTurn = 50 * time.Millisecond
 )
 
 // sharedAs is under which name a client keeps what it knows of a lock's sharing.
@@ -79,39 +87,56 @@ func (c *Client) taken(as string) {
 	s.after, s.open, s.vain, s.keep = time.Time{}, false, 0, time.Time{}
 }
 
+// freedByThem notes that one of Redisson's threads has released a lock. It must be called
+// with c.mu held.
+func (c *Client) freedByThem(as string) {
+	c.taken(as)
+	if s := c.sharing[as]; s.theirs < mostTheirs {
+		s.theirs++
+	}
+}
+
 // leaveOpen leaves a lock that is free to Redisson's threads for a moment. Echo tells
 // that this client will hear that it is free. It must be called with c.mu held.
 func (c *Client) leaveOpen(as string, echo bool) {
 	s := c.met(as)
 	if now := time.Now(); !now.Before(s.after) {
-		s.after, s.open, s.echo = now.Add(chance<<min(s.vain, 2)), true, echo
+		s.after, s.open, s.echo, s.theirs = now.Add(chance), true, echo, 0
 	}
 }
 
-// announced notes that a lock was announced to be free, after one of mortise's
-// clients was known to have had it: if that has left it to Redisson's threads, it
-// is theirs for a moment, and if it was left to them before, one of them has had it
-// since. Left tells that only such a release is announced. It must be called with
-// c.mu held.
-func (c *Client) announced(as string, left bool) {
+// heardOf notes that the lock was announced to be free for which r waits. After one
+// of mortise's clients was known to have had it: if that has left it to Redisson's
+// threads, it is theirs for a moment, and if it was left to them before, one of
+// them has had it since.
+func (c *Client) heardOf(r *request) {
+	by, held := r.held.(*HeldError)
+	if !held {
+		return
+	}
+	k := r.lock
+	as, turns := k.sharedAs(), k.taker() != nil // where there are turns, only such a release is announced
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	s := c.shared(as)
+	left := s != nil && time.Now().Before(s.after)
 	switch {
-	case s == nil && !left:
-	case s == nil || !time.Now().Before(s.after):
-		if left || !time.Now().Before(s.keep) {
-			c.leaveOpen(as, false)
-		}
-	case s.echo:
+	case left && s.echo:
 		s.echo = false
-	default:
-		s.after, s.open, s.vain = time.Time{}, false, 0
+	case left || !ours(by.Owner):
+		c.freedByThem(as)
+	case s == nil && turns, s != nil && !time.Now().Before(s.keep):
+		c.leaveOpen(as, false)
 	}
 }
 
 // heldBy notes whose owner was seen to have a lock. It must be called with c.mu
 // held.
-func (c *Client) heldBy(as, owner string) {
-	if !ours(owner) {
+func (c *Client) heldBy(k *locker, owner string) {
+	as := k.sharedAs()
+	if !ours(owner) && k.special.pause != nil {
+		c.spun(as)
+	} else if !ours(owner) {
 		c.taken(as)
 	} else if s := c.shared(as); s != nil {
 		s.open = false // what came of the chance, another client knows
@@ -151,7 +176,17 @@ func (c *Client) keeps(as string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.shared(as)
-	return s != nil && time.Now().Before(s.keep)
+	return s != nil && s.goesOn()
+}
+
+// goesOn reports whether the client need not leave the lock to others now. It must
+// be called with Client.mu held.
+func (s *sharing) goesOn() bool {
+	if s.theirs > 1 {
+		s.theirs--
+		return true
+	}
+	return time.Now().Before(s.keep)
 }
 
 // released notes what became of a lock that was to be released, and reports
@@ -180,23 +215,34 @@ func (c *Client) inTurn(l *lease) bool {
 	}
 	as := l.sharedAs()
 	s := c.shared(as)
-	return s == nil || time.Now().Before(s.keep) || c.time(time.Now())-l.since < turnTime
+	return s == nil || c.time(time.Now())-l.since < turnTime || s.goesOn()
 }
 
-// spinOn leaves a spin lock that is free to others for a moment where Redisson's
-// threads take part: they look once in a while, and no message brings them. All who
-// wait here look as often together as they would in processes of their own.
+// spinOn is for a spin lock that was released. Where Redisson's threads take part
+// it is left to them at the end of a turn: they look once in a while, and no
+// message brings them.
 func (c *Client) spinOn(k *locker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, waiting := c.shared(k.sharedAs()), 1
-	if s == nil {
-		return
+	s, now := c.shared(k.sharedAs()), time.Now()
+	switch {
+	case s == nil || now.Before(s.keep):
+	case s.began.IsZero():
+		s.began = now
+	case now.Sub(s.began) >= spinTurn:
+		s.began, s.open = time.Time{}, true
+		s.after = now.Add(spinTurn/2 + rand.N(spinTurn))
 	}
-	if q := c.queues[k.place]; q != nil {
-		waiting = q.length
+}
+
+// spun notes that one of Redisson's threads has a spin lock. If it was left to them,
+// they have their turn. It must be called with c.mu held.
+func (c *Client) spun(as string) {
+	open := c.sharing[as] != nil && c.sharing[as].open
+	c.taken(as)
+	if s := c.sharing[as]; open {
+		s.after = time.Now().Add(spinTurn)
 	}
-	s.after = time.Now().Add(rand.N(2 * spinMost / time.Duration(waiting)))
 }
 
 // spinPause bounds the pause of w, the head of its queue, where somebody behind it

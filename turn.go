@@ -163,7 +163,7 @@ func (r *request) answered(refused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if by, held := r.held.(*HeldError); refused && held {
-		c.heldBy(r.lock.sharedAs(), by.Owner)
+		c.heldBy(r.lock, by.Owner)
 	}
 	q := c.queues[p]
 	switch {
@@ -264,7 +264,8 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 		own, err = q.turn.ear.Hints(), q.turn.ear.Refused()
 	}
 	by, held := r.held.(*HeldError)
-	if q.listener == nil && (!takes || held && !ours(by.Owner) && r.at.Before < nearTurn) {
+	theirs := held && !ours(by.Owner) || c.shared(k.sharedAs()) != nil
+	if q.listener == nil && (!takes || theirs && r.at.Before < nearTurn) {
 		q.heeds = c.hub.ListenFor(keyspace.Heeds(k.kind.channel()), k.hearing(), unheeded, nil)
 		q.listener = c.hub.Listen(k.kind.channel(), k.hearing())
 	}
