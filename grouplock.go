@@ -300,7 +300,8 @@ func (k *GroupLock) leave(ctx context.Context, id string, count int) (bool, erro
 }
 
 func (k *GroupLock) release(ctx context.Context, id string) (bool, error) {
-	return script.GroupRelease(ctx, k.client.driver, k.group(), id, k.channel(), k.speaking())
+	became, err := script.GroupRelease(ctx, k.client.driver, k.group(), id, k.channel(), k.speaking())
+	return k.released(became), err
 }
 
 func (k *GroupLock) renewal(id string, ttl time.Duration) script.Renewal {

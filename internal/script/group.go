@@ -13,7 +13,7 @@ var (
 	groupAcquire = load("group_acquire", "group")
 	groupReenter = load("group_reenter", "group")
 	groupLeave   = load("group_leave", "group")
-	groupRelease = load("group_release", "group")
+	groupRelease = load("group_release", "redissons", "group")
 	groupRenew   = load("group_renew", "group")
 	groupInspect = load("group_inspect", "group")
 )
@@ -58,18 +58,11 @@ func GroupLeave(ctx context.Context, d driver.Driver, g Group, owner string, cou
 	return flag(ctx, d, g.call(groupLeave, owner, strconv.Itoa(count)))
 }
 
-// GroupRelease releases the fields entirely. It reports whether owner had all
-// of them, and releases those that it had in any case. As with [LockRelease] an
+// GroupRelease releases the fields entirely. It reports [NotHeld] unless owner had
+// all of them, and releases those that it had in any case. As with [LockRelease] an
 // error may come with a result.
-func GroupRelease(ctx context.Context, d driver.Driver, g Group, owner, channel string, p Publish) (released bool, err error) {
-	v, err := d.Eval(ctx, g.call(groupRelease, owner, channel, strings.Join(p.commands(), " ")))
-	if err != nil {
-		return false, err
-	}
-	if v.Kind() != driver.Array || v.Len() == 0 {
-		return false, unexpected(groupRelease, v)
-	}
-	return v.At(0).Int() == 1, unheard(v.At(1).Str())
+func GroupRelease(ctx context.Context, d driver.Driver, g Group, owner, channel string, p Publish) (Released, error) {
+	return became(ctx, d, g.call(groupRelease, owner, channel, strings.Join(p.commands(), " ")))
 }
 
 // GroupRenewal extends the leases on fields of a group.

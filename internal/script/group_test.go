@@ -236,7 +236,7 @@ func TestGroupLeave(t *testing.T) {
 func TestGroupRelease(t *testing.T) {
 	zero := []string{"0"}
 	groupTable(t, func(ctx context.Context, d driver.Driver) answer {
-		ok, err := script.GroupRelease(ctx, d, ab, me, channel, script.Classic)
+		ok, err := released(script.GroupRelease(ctx, d, ab, me, channel, script.Classic))
 		return answered(ok, script.Holder{}, err)
 	}, append(foreignGroup(no), []row{
 		{name: "mine", given: group(lease, has{"a", me, 2, "7"}, has{"b", me, 2, "1"}), want: yes, after: "nothing", ttl: absent, messages: zero, repeat: &no},
@@ -349,7 +349,7 @@ func TestGroupOfManyFields(t *testing.T) {
 		wantYes("renew", slices.Equal(r.States, []int{script.Renewed}), r.Err)
 		holders, err := script.GroupInspect(t.Context(), w, g)
 		wantYes("inspect", len(holders) == 1000 && holders[999].Owner == me, err)
-		ok, err = script.GroupRelease(t.Context(), w, g, me, channel, script.Classic)
+		ok, err = released(script.GroupRelease(t.Context(), w, g, me, channel, script.Classic))
 		wantYes("release", ok, err)
 		w.wantDump(t, job, "nothing")
 	})
@@ -391,7 +391,7 @@ func TestGroupWithoutARight(t *testing.T) {
 			}},
 		"release": {[]string{"hmget", "hdel"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
 			func(ctx context.Context, d driver.Driver) (bool, error) {
-				return script.GroupRelease(ctx, d, ab, me, channel, script.Both)
+				return released(script.GroupRelease(ctx, d, ab, me, channel, script.Both))
 			}},
 		"renew": {[]string{"time", "hmget", "hget", "hdel", "pttl", "pexpire", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
 			func(ctx context.Context, d driver.Driver) (bool, error) {
@@ -424,7 +424,7 @@ func TestGroupWithoutARight(t *testing.T) {
 	t.Run("release/publish", func(t *testing.T) {
 		w := realWorld(t, server)
 		two(t, w)
-		ok, err := script.GroupRelease(t.Context(), w.login(t, "+@all", "~*", "&*", "-publish"), ab, me, channel, script.Both)
+		ok, err := released(script.GroupRelease(t.Context(), w.login(t, "+@all", "~*", "&*", "-publish"), ab, me, channel, script.Both))
 		if !ok || driver.ClassOf(err) != driver.Denied {
 			t.Errorf("%v, %v, want true with an error of class denied", ok, err)
 		}

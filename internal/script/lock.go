@@ -107,6 +107,18 @@ func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel strin
 	return NotHeld, unexpected(lockRelease, v)
 }
 
+// became runs a script that releases, and answers {status} or {status, reason}.
+func became(ctx context.Context, d driver.Driver, call driver.Call) (Released, error) {
+	v, err := d.Eval(ctx, call)
+	if err != nil {
+		return NotHeld, err
+	}
+	if v.At(0).Kind() != driver.Int {
+		return NotHeld, unexpected(call.Script, v)
+	}
+	return Released(v.At(0).Int()), unheard(v.At(1).Str())
+}
+
 // LockRenewal extends the lease of a lock, of any kind that is a hash with a
 // field for its owner.
 func LockRenewal(key, owner string, lease time.Duration) Renewal {

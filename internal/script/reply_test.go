@@ -122,7 +122,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"GroupRelease": func(ctx context.Context, d driver.Driver) error {
-		ok, err := script.GroupRelease(ctx, d, ab, me, channel, script.Classic)
+		ok, err := released(script.GroupRelease(ctx, d, ab, me, channel, script.Classic))
 		return unless(ok, err)
 	},
 	"GroupRenew": func(ctx context.Context, d driver.Driver) error {

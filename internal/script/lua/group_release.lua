@@ -7,6 +7,7 @@
 -- ARGV[4..]   fields
 --
 -- {1}          released
+-- {2}          released, and threads of Redisson's listen
 -- {1, reason}  released, but Redis refused to publish
 -- {0}          the owner did not have all of them; it has none of them any more
 -- {0, reason}  the same, but Redis refused to publish that
@@ -28,9 +29,12 @@ end
 local reply = {0}
 if had == #fields then reply[1] = 1 end
 if had > 0 then
+  local heard, way = false, nil
   for command in string.gmatch(ARGV[3], '%S+') do
+    way = command
     local sent = redis.pcall(command, ARGV[2], '0')
-    if type(sent) == 'table' and sent.err then reply[2] = sent.err end
+    if type(sent) == 'number' then heard = heard or sent > 0 else reply[2] = sent.err end
   end
+  if heard and reply[1] == 1 and not reply[2] and redissons(ARGV[2], way, way) then reply[1] = 2 end
 end
 return reply
