@@ -33,9 +33,13 @@ type Operation struct {
 // MaxNumber is the highest number that Redisson can count to.
 const MaxNumber = 1<<31 - 1
 
-// ErrNumber is returned where a name holds a string that is no number, or none
-// that can be counted with.
-var ErrNumber = &driver.Error{Class: driver.WrongType, Err: errors.New("the key is a string, but no number that can be counted with")}
+// ErrNumber is returned where a name holds what is no number, or none that can be
+// counted with.
+var ErrNumber = &driver.Error{Class: driver.WrongType, Err: errors.New("the key holds no number that can be counted with")}
+
+// errLate is returned for a copy that came when its operation was over. It is
+// nobody's answer.
+var errLate = &driver.Error{Class: driver.Other, Err: errors.New("the operation was over")}
 
 // ErrUnheard is matched by the error of a change that was made, but that Redis
 // did not let us announce.
@@ -59,6 +63,8 @@ func counted(ctx context.Context, d driver.Driver, call driver.Call, numbers int
 		return v, false, unexpected(call.Script, v)
 	case v.At(0).Int() == -1:
 		return v, false, ErrNumber
+	case v.At(0).Int() == -2:
+		return v, false, errLate
 	case v.At(0).Int() != 1:
 		return v, false, nil
 	case v.Len() <= numbers:

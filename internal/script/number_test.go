@@ -112,7 +112,7 @@ type numberRow struct {
 }
 
 // numbers runs every row as [table] does. The same operation once more must
-// give the same answer and change nothing, unless the first did nothing.
+// give the same answer and change nothing.
 func numbers(t *testing.T, channel string, call func(ctx context.Context, d driver.Driver) string, rows []numberRow) {
 	t.Helper()
 	server := redistest.Single(t)
@@ -153,8 +153,8 @@ func numbers(t *testing.T, channel string, call func(ctx context.Context, d driv
 // notNumbers are what no script of a number may change.
 func notNumbers() []numberRow {
 	rows := []numberRow{
-		{name: "lock", given: held(lease, java, "1"), want: "wrong type", after: "hash " + java + "=1", ttl: lease},
-		{name: "list", given: list, want: "wrong type", after: `list ["a"]`, ttl: none},
+		{name: "lock", given: held(lease, java, "1"), want: "no number", after: "hash " + java + "=1", ttl: lease},
+		{name: "list", given: list, want: "no number", after: `list ["a"]`, ttl: none},
 	}
 	for _, text := range []string{"", "x", "5x", "1.5", "1e3", "0x10", " 5", "5 ", "+5", "05", "-0", "-", "--1", "nan", "inf", "5\n",
 		"9007199254740992", "9007199254740993", "9223372036854775808", "-99999999999999999999"} {

@@ -19,10 +19,19 @@ local barrier, party, lease = KEYS[1], ARGV[1], tonumber(ARGV[3])
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
+local MOST = 1010 -- fields, for a thousand parties: nothing with more of them is a barrier
+
 -- Whether the barrier is there: true, false, or nil if the key is another kind.
 local function stands(kind)
-  local mode = redis.call('hget', barrier, 'mode')
-  if mode == kind then return true end
+  local mode = redis.pcall('hget', barrier, 'mode')
+  if type(mode) == 'table' then
+    if string.find(mode.err, 'WRONGTYPE') then return end
+    redis.call('hget', barrier, 'mode') -- the error again, to end with
+  end
+  if mode == kind then
+    if redis.call('hlen', barrier) <= MOST then return true end
+    return
+  end
   if not mode and redis.call('exists', barrier) == 0 then return false end
 end
 

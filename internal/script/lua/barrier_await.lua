@@ -10,7 +10,7 @@
 -- {2, 'passed i'} all have arrived; i of them before this one
 -- {2, 'broken why who'}
 -- {0}             it had arrived, but Redis does not know of it any more
--- {-1}            the key is a hash, but not that of a barrier
+-- {-1}            the key is not that of a barrier
 -- {-2, parties}   the barrier is for so many parties
 local told = redis.call('get', KEYS[2])
 if told then return {2, told} end

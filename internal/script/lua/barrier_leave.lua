@@ -4,7 +4,7 @@
 -- KEYS, ARGV[1..5]  as in barrier.lua
 --
 -- {1}   done, or it was over for the party before
--- {-1}  the key is a hash, but not that of a barrier; nothing was changed
+-- {-1}  the key is not that of a barrier; nothing was changed
 if redis.call('exists', KEYS[2]) == 1 then return {1} end
 local up = stands('barrier')
 if up == nil then return {-1} end

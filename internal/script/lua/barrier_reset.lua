@@ -4,10 +4,14 @@
 --          call, so that a copy of it resets nothing else
 --
 -- {1}   done, by this copy of the call or an earlier one
--- {-1}  the key is a hash, but not that of a barrier; nothing was changed
-if redis.call('exists', KEYS[2]) == 1 then return {1} end
+-- {-1}  the key is not that of a barrier; nothing was changed, nor will it be
+local told = redis.call('get', KEYS[2])
+if told then return {told == 'refused' and -1 or 1} end
 local up = stands('barrier')
-if up == nil then return {-1} end
+if up == nil then
+  tell(party, 'refused')
+  return {-1}
+end
 local there = everybody()
 if up then redis.call('del', barrier) end
 for i = 1, #there, 2 do tell(there[i], 'broken reset ' .. party) end

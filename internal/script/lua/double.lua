@@ -20,17 +20,20 @@ local function finish()
   announce()
 end
 
--- Notes that a party is not inside any more. Of a round that is not open nobody
--- has been let in, so it gives its place to another one.
-local function out(who, why, open)
-  if open or not why then
-    if why then redis.call('hsetnx', barrier, 'broken', 'broken ' .. why .. ' ' .. who) end
-    redis.call('hset', barrier, who, 'left')
-    if inside() == 0 then finish() end
-  else
-    redis.call('hdel', barrier, who)
-    if inside() == 0 then redis.call('del', barrier) end
+-- Notes that parties are not inside any more. Of a round that is not open nobody
+-- has been let in, so they give their places to others.
+local function out(parties, why, open)
+  local over = open or not why
+  for _, who in ipairs(parties) do
+    if over then
+      if why then redis.call('hsetnx', barrier, 'broken', 'broken ' .. why .. ' ' .. who) end
+      redis.call('hset', barrier, who, 'left')
+    else
+      redis.call('hdel', barrier, who)
+    end
   end
+  if inside() > 0 then return end
+  if over then finish() else redis.call('del', barrier) end
 end
 
 -- Takes out the dead.
@@ -47,5 +50,5 @@ local function bury()
     end
   end
   if first then redis.call('hset', barrier, 'next', first) end
-  for _, who in ipairs(dead) do out(who, 'died', open) end
+  if #dead > 0 then out(dead, 'died', open) end
 end

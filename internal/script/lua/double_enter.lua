@@ -9,7 +9,7 @@
 -- {0, ttl, who}  all places are taken, by who and others; ttl in ms, -1 if the key
 --                has none
 -- {2}            it had entered, but is not inside any more
--- {-1}           the key is a hash, but not that of a double barrier
+-- {-1}           the key is not that of a double barrier
 -- {-2, parties}  the barrier is for so many parties
 if redis.call('exists', KEYS[2]) == 1 then return {2} end
 local up = stands('doublebarrier')

@@ -7,14 +7,14 @@
 -- {2, 'over'}       all have left
 -- {2, 'broken why who'}  the same, but one of them not by itself
 -- {0}               Redis does not know of it any more
--- {-1}              the key is a hash, but not that of a double barrier
+-- {-1}              the key is not that of a double barrier
 local told = redis.call('get', KEYS[2])
 if told then return {2, told} end
 local up = stands('doublebarrier')
 if up == nil then return {-1} end
 if up then bury() end
 local entry = redis.call('hget', barrier, party)
-if entry and entry ~= 'left' then out(party) end
+if entry and entry ~= 'left' then out({party}) end
 told = redis.call('get', KEYS[2])
 if told then return {2, told} end
 if not entry then return {0} end

@@ -9,13 +9,13 @@
 -- {-1}           what lies there is no number
 --
 -- One that is open stays so, and nobody is told: as with Redisson.
-local outcome = earlier()
-if outcome then return {1, tonumber(outcome)} end
+local told = earlier()
+if told then return told end
 local n, exists = read()
-if not n then return {-1} end
-if not exists then return {1, 0} end
+if not n then return remember(-1) end
+if not exists then return remember(1, 0) end
 local left = math.max(n - 1, 0)
-remember(string.format('%d', left))
+remember(1, left, true)
 local done
 if left > 0 then done = change('decr', number) else done = change('del', number) end
 if type(done) == 'table' then return done end

@@ -2,43 +2,66 @@
 -- a semaphore or a latch.
 --
 -- KEYS[1]  the number: string, in decimal
--- KEYS[2]  the record of a lane: string 'serial outcome', what the last operation
---          of the lane did, for a while, so that a repeat changes nothing and gets
---          the same answer; mortise's own
+-- KEYS[2]  the record of a lane: string 'serial answer', what the last operation
+--          of the lane answered, for a while, so that a repeat changes nothing and
+--          gets the same answer; mortise's own
 -- ARGV[1]  for how long the record is kept, in ms
 -- ARGV[2]  the operation's serial number; those of a lane rise
 --
 -- A lane is used for one operation after the other, each of them over before the
 -- next begins. So there are no more records than operations at a time, and a copy
--- that arrives after its operation was over is known to be late.
+-- that arrives after its operation was over is known to be late: {-2}.
+--
+-- What changed nothing is recorded as well: a copy that comes later might find
+-- something to change.
 local number, record = KEYS[1], KEYS[2]
 
 -- The number, and whether there is one: 0 and false if not. Nothing at all if
 -- what lies there is none, or none that Lua can count with.
 local function read()
-  local text = redis.call('get', number)
+  local text = redis.pcall('get', number)
+  if type(text) == 'table' then
+    if string.find(text.err, 'WRONGTYPE') then return end
+    redis.call('get', number) -- the error again, to end with
+  end
   if not text then return 0, false end
   if text ~= '0' and not string.match(text, '^%-?[1-9]%d*$') or #text > 17 then return end
   local n = tonumber(text)
   if math.abs(n) <= 9007199254740991 then return n, true end
 end
 
--- What an earlier copy of this operation did; 'late' if the lane has gone on to
--- another one since, and nothing if this is the first copy.
+-- What an earlier copy of this operation answered; {-2} if the lane has gone on
+-- to another one since, and nothing if this is the first copy.
+local before
 local function earlier()
-  local serial, outcome = string.match(redis.call('get', record) or '', '^(%d+) (.*)$')
+  before = redis.call('get', record)
+  local serial, status, n = string.match(before or '', '^(%d+) (%-?%d+) ?(%-?%d*)$')
   local mine = tonumber(ARGV[2])
   serial = tonumber(serial) or 0
-  if serial == mine then return outcome end
-  if serial > mine then return 'late' end
+  if serial == mine then return {tonumber(status), tonumber(n)} end
+  if serial > mine then return {-2} end
 end
 
-local function remember(outcome) redis.call('set', record, ARGV[2] .. ' ' .. outcome, 'px', ARGV[1]) end
+-- Records an answer, and returns it. What gives something back must do so even if
+-- Redis has no memory left: then it refuses what needs some, but only as the first
+-- write of a script.
+local function remember(status, n, must)
+  local answer = string.format(n and '%s %d %d' or '%s %d', ARGV[2], status, n)
+  local done = redis.pcall('set', record, answer, 'px', ARGV[1])
+  if done.err then
+    if must and string.find(done.err, 'OOM') then redis.call('pexpire', record, ARGV[1]) end
+    redis.call('set', record, answer, 'px', ARGV[1])
+  end
+  return {status, n}
+end
 
--- Makes the change of the number. Where Redis refuses it, the record goes again.
+-- Makes the change of the number. Where Redis refuses it, the record is again
+-- what it was.
 local function change(...)
   local result = redis.pcall(...)
-  if type(result) == 'table' and result.err then redis.pcall('del', record) end
+  if type(result) == 'table' and result.err then
+    if before then redis.pcall('set', record, before, 'px', ARGV[1]) else redis.pcall('del', record) end
+  end
   return result
 end
 

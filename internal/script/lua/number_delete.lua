@@ -9,11 +9,12 @@
 -- {1, reason} deleted, but Redis refused to publish
 -- {0}         there is none
 -- {-1}        what lies there is no number
-if earlier() then return {1} end
+local told = earlier()
+if told then return told end
 local n, exists = read()
-if not n then return {-1} end
-if not exists then return {0} end
-remember('deleted')
+if not n then return remember(-1) end
+if not exists then return remember(0) end
+remember(1, nil, true)
 local done = change('del', number)
 if done ~= 1 then return done end
 return {1, announce(5, ARGV[3], ARGV[4])}

@@ -10,11 +10,12 @@
 -- {1, reason} set, but Redis refused to publish
 -- {0}         there is one already
 -- {-1}        what lies there is no number
-if earlier() then return {1} end
+local told = earlier()
+if told then return told end
 local n, exists = read()
-if not n then return {-1} end
-if exists then return {0} end
-remember(ARGV[3])
+if not n then return remember(-1) end
+if exists then return remember(0) end
+remember(1)
 local done = change('set', number, ARGV[3])
 if done.err then return done end
 return {1, announce(6, ARGV[4], ARGV[5])}

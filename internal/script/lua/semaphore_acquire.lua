@@ -8,18 +8,21 @@
 -- {1}                  taken, or taken by an earlier copy of this call
 -- {0, available, left} there are not enough; so many have to be left to others
 -- {-1}                 what lies there is no number
-local outcome, waiter, n = earlier(), ARGV[4], tonumber(ARGV[3])
-if outcome == 'taken' then return {1} end
+--
+-- A refusal is not recorded, for who waits asks again with the same serial. Who
+-- gives up in doubt has semaphore_undo.lua record that.
+local told, waiter, n = earlier(), ARGV[4], tonumber(ARGV[3])
+if told and told[1] == 1 then return {1} end
 local available = read()
 if not available then return {-1} end
 local left, order, _, ended = claimed(KEYS[3], waiter)
-if outcome or available - n < left then -- an outcome is that of semaphore_undo.lua
+if told or available - n < left then -- undone, or late
   local objection
-  if waiter ~= '' and not outcome then objection = claim(KEYS[3], waiter, order, n, ended) end
+  if waiter ~= '' and not told then objection = claim(KEYS[3], waiter, order, n, ended) end
   return objection or {0, available, left}
 end
 if waiter ~= '' then redis.call('hdel', KEYS[3], waiter) end
-remember('taken')
+remember(1)
 local rest = change('decrby', number, n)
 if type(rest) == 'table' then return rest end
 return {1}

@@ -11,14 +11,14 @@
 -- {1, total, reason} added, but Redis refused to publish
 -- {0, total}         there would be too many, or too few
 -- {-1}               what lies there is no number
-local outcome = earlier()
-if outcome then return {1, tonumber(outcome)} end
+local told = earlier()
+if told then return told end
 local available = read()
-if not available then return {-1} end
+if not available then return remember(-1) end
 local total = available + tonumber(ARGV[3])
-if math.abs(total) > tonumber(ARGV[4]) then return {0, total} end
+if math.abs(total) > tonumber(ARGV[4]) then return remember(0, total) end
 local text = string.format('%d', total)
-remember(text)
+remember(1, total)
 local done = change('set', number, text)
 if done.err then return done end
 return {1, total, announce(6, ARGV[5], text)}

@@ -5,12 +5,12 @@
 --
 -- {1, n} so many were taken, or were taken by an earlier copy of this call
 -- {-1}   what lies there is no number
-local outcome = earlier()
-if outcome then return {1, tonumber(outcome)} end
+local told = earlier()
+if told then return told end
 local available, exists = read()
-if not available then return {-1} end
-if not exists then return {1, 0} end
-remember(string.format('%d', available))
+if not available then return remember(-1) end
+if not exists then return remember(1, 0) end
+remember(1, available)
 local done = change('set', number, '0')
 if done.err then return done end
 return {1, available}

@@ -10,14 +10,14 @@
 -- {1, total, reason} given, but Redis refused to publish
 -- {0, total}         there would be too many
 -- {-1}               what lies there is no number
-local outcome = earlier()
-if outcome then return {1, tonumber(outcome)} end
+local told = earlier()
+if told then return told end
 local available = read()
-if not available then return {-1} end
+if not available then return remember(-1) end
 local total = available + tonumber(ARGV[3])
-if total > tonumber(ARGV[4]) then return {0, total} end
+if total > tonumber(ARGV[4]) then return remember(0, total) end
 local text = string.format('%d', total)
-remember(text)
+remember(1, total, true)
 local done = change('incrby', number, ARGV[3])
 if type(done) == 'table' then return done end
 return {1, total, announce(6, ARGV[5], text)}

@@ -12,15 +12,17 @@
 -- Permits of a semaphore that was deleted since are not given back: that would
 -- make it anew. Those who claimed behind it are told that they may have more.
 local available, exists = read()
-local outcome = earlier()
-local taken = outcome == 'taken'
+local told = earlier()
+if told and told[1] == 0 then return told[2] == 1 and {1} or {0} end
+local taken = told and told[1] == 1
+local back = taken and exists
 local _, _, others = claimed(KEYS[3], ARGV[4])
-local claimant = redis.call('hdel', KEYS[3], ARGV[4]) == 1
-if ARGV[5] == '1' and outcome ~= 'late' then remember('undone') end
-if taken and exists then
+local claimant = redis.call('hdel', KEYS[3], ARGV[4]) == 1 -- also a first write that needs no memory
+if ARGV[5] == '1' and (taken or not told) then remember(0, back and 1 or 0) end
+if back then
   local total = redis.pcall('incrby', number, ARGV[3])
   if type(total) == 'table' then
-    remember('taken') -- to be given back by a repeat
+    remember(1) -- to be given back by a repeat
     return total
   end
   return {1, announce(7, ARGV[6], string.format('%d', total))}
