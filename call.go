@@ -42,9 +42,10 @@ func (c *Client) call(ctx context.Context, patience time.Duration, op func(conte
 }
 
 // pauseAfter is the pause after the n-th failed attempt: a hundredth of a
-// second at first, half a second at last.
+// second at first, a fifth of a second at last: a new master serves at once, and
+// nobody says so.
 func pauseAfter(n int) time.Duration {
-	d := min(500*time.Millisecond, 10*time.Millisecond<<min(n, 10))
+	d := min(200*time.Millisecond, 10*time.Millisecond<<min(n, 10))
 	return d/2 + rand.N(d/2)
 }
 
