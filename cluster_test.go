@@ -18,7 +18,7 @@ import (
 // clusterDialers opens a driver of each kind for a cluster.
 var clusterDialers = map[string]func(t *testing.T, addrs []string) driver.Driver{
 	"goredis": func(t *testing.T, addrs []string) driver.Driver {
-		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second})
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second, DialerRetries: 1})
 		t.Cleanup(func() { rdb.Close() })
 		return goredis.Wrap(rdb)
 	},

@@ -237,6 +237,8 @@ func meaning(err error) error {
 	switch e.Class {
 	case driver.NotSent, driver.Unknown, driver.Passing:
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case driver.Closed:
+		return fmt.Errorf("%w: %w", ErrClosed, err)
 	case driver.Denied:
 		return fmt.Errorf("%w: %w", ErrDenied, err)
 	case driver.WrongType:

@@ -56,7 +56,8 @@ type Driver interface {
 
 	// Close ends the goroutines the driver started, and waits for them. It
 	// closes the underlying client only if the driver created it. Calls
-	// under way fail; calls after Close fail with class NotSent.
+	// under way fail; calls after Close, and after the application has closed
+	// the underlying client, fail with class Closed.
 	Close() error
 }
 

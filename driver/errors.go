@@ -33,10 +33,13 @@ const (
 	// NoScript: the server does not know the script. Drivers answer it
 	// themselves, with EVAL; it never reaches their callers.
 	NoScript
+	// Closed: the driver, or the client that it works through, is closed.
+	// Nothing reached Redis, and nothing ever will.
+	Closed
 )
 
 var classNames = [...]string{
-	"other", "not sent", "unknown", "passing", "denied", "wrong type", "cross slot", "no script",
+	"other", "not sent", "unknown", "passing", "denied", "wrong type", "cross slot", "no script", "closed",
 }
 
 // String returns the class's name, in words.

@@ -72,7 +72,7 @@ func (d *embedded) run(ctx context.Context, calls []driver.Call, results []drive
 	}
 	c, err := d.borrow()
 	if err != nil {
-		fail(pending, &driver.Error{Class: driver.NotSent, Err: err})
+		fail(pending, unsent(err))
 		return nil
 	}
 	stop := interrupt(ctx, c)
@@ -133,6 +133,14 @@ func (d *embedded) broken(ctx context.Context, err error) error {
 	return &driver.Error{Class: driver.Unknown, Err: err}
 }
 
+// unsent is the error for a call for which there was no connection.
+func unsent(err error) error {
+	if errors.Is(err, errClosed) {
+		return &driver.Error{Class: driver.Closed, Err: err}
+	}
+	return &driver.Error{Class: driver.NotSent, Err: err}
+}
+
 func (d *embedded) borrow() (*conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -184,7 +192,7 @@ func (d *embedded) Scan(ctx context.Context, match string, fn func(keys []string
 func (d *embedded) keys(ctx context.Context, match string) ([]string, error) {
 	c, err := d.borrow()
 	if err != nil {
-		return nil, &driver.Error{Class: driver.NotSent, Err: err}
+		return nil, unsent(err)
 	}
 	stop := interrupt(ctx, c)
 	keys, cursor := []string(nil), "0"

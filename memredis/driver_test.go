@@ -307,9 +307,9 @@ func TestDriverClose(t *testing.T) {
 		}
 		wantClass(t, <-underWay, driver.Unknown)
 		_, err := d.Eval(t.Context(), call(incr, "k"))
-		wantClass(t, err, driver.NotSent)
-		wantClass(t, d.Batch(t.Context(), []driver.Call{call(incr, "k")})[0].Err, driver.NotSent)
-		wantClass(t, d.(driver.Scanner).Scan(t.Context(), "*", nil), driver.NotSent)
+		wantClass(t, err, driver.Closed)
+		wantClass(t, d.Batch(t.Context(), []driver.Call{call(incr, "k")})[0].Err, driver.Closed)
+		wantClass(t, d.(driver.Scanner).Scan(t.Context(), "*", nil), driver.Closed)
 		if err := d.Close(); err != nil {
 			t.Errorf("a second Close: %v", err)
 		}

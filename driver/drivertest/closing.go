@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,8 +65,9 @@ func (s suite) closing(t *testing.T) {
 		})
 		closeAndCount(t, d, generous)
 		// It may have been stopped before it sent anything.
-		wantClass(t, <-failed, driver.Unknown, driver.NotSent)
+		wantClass(t, <-failed, driver.Unknown, driver.NotSent, driver.Closed)
 	})
+	t.Run("under way", s.underWay)
 	t.Run("connecting", func(t *testing.T) {
 		p := redistest.NewProxy(t, server.Addr())
 		d := s.open(t, Target{Mode: Single, Addrs: []string{p.Addr()}})
@@ -89,6 +91,61 @@ func (s suite) closing(t *testing.T) {
 	})
 }
 
+// underWay: of scripts that have run, whose replies are still to come, Close does
+// not say that they were not sent.
+func (s suite) underWay(t *testing.T) {
+	server := redistest.Single(t)
+	for round := range 2 {
+		p := redistest.NewProxy(t, server.Addr())
+		d := s.open(t, Target{Mode: Single, Addrs: []string{p.Addr()}, Timeout: patient})
+		var crowd sync.WaitGroup // after it the client has all connections that it wants
+		for range 100 {
+			crowd.Go(func() { eval(t, d, incr, []string{"close"}) })
+		}
+		crowd.Wait()
+		p.Stall(redistest.Replies)
+		ctx, cancel := context.WithCancel(t.Context())
+		const calls = 40
+		type outcome struct {
+			key string
+			err error
+		}
+		done := make(chan outcome, 2*calls)
+		for i := range calls {
+			for _, kind := range []string{"eval", "batch"} {
+				key := fmt.Sprint("underway:", round, ":", kind, ":", i)
+				go func() {
+					var err error
+					if kind == "eval" {
+						_, err = d.Eval(ctx, callIncr(key))
+					} else {
+						err = d.Batch(ctx, []driver.Call{callIncr(key)})[0].Err
+					}
+					done <- outcome{key, err}
+				}()
+			}
+		}
+		redistest.Eventually(t, "scripts that have run", func() error {
+			if n := len(server.Must(t, "KEYS", fmt.Sprint("underway:", round, ":*")).([]any)); n == 0 {
+				return fmt.Errorf("%d have", n)
+			}
+			return nil
+		})
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		p.Flow()
+		for range 2 * calls {
+			o := <-done
+			wantClass(t, o.err, driver.Unknown, driver.Closed, driver.NotSent)
+			if server.Int(t, "EXISTS", o.key) == 1 {
+				wantClass(t, o.err, driver.Unknown)
+			}
+		}
+		cancel()
+	}
+}
+
 // closeAndCount closes d within limit, and counts the goroutines that its code
 // began.
 func closeAndCount(t *testing.T, d driver.Driver, limit time.Duration) {
@@ -101,8 +158,8 @@ func closeAndCount(t *testing.T, d driver.Driver, limit time.Duration) {
 		t.Errorf("Close took %v, want %v at most", took, limit)
 	}
 	_, err := d.Eval(t.Context(), callIncr("closed"))
-	wantClass(t, err, driver.NotSent)
-	wantClass(t, d.Batch(t.Context(), []driver.Call{callIncr("closed")})[0].Err, driver.NotSent)
+	wantClass(t, err, driver.Closed)
+	wantClass(t, d.Batch(t.Context(), []driver.Call{callIncr("closed")})[0].Err, driver.Closed)
 	// A goroutine whose last act woke Close may take a moment to vanish.
 	end := time.After(500 * time.Millisecond)
 	for stacks := driverGoroutines(); len(stacks) > 0; stacks = driverGoroutines() {

@@ -46,7 +46,7 @@ func (s suite) wait(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
-		wantClass(t, wait1(t, d, callIncr("wait:closed"), 1, time.Second).Err, driver.NotSent)
+		wantClass(t, wait1(t, d, callIncr("wait:closed"), 1, time.Second).Err, driver.Closed)
 		wantAbsent(t, master, "wait:closed")
 	})
 }

@@ -31,8 +31,8 @@ func (c callContext) Err() error {
 	}
 }
 
-// begin returns why a call may not be made, an error of class NotSent or
-// Denied. If it returns nil, Close waits until attend has had its function run.
+// begin returns why a call may not be made, an error of class NotSent, Closed
+// or Denied. If it returns nil, Close waits until attend has had its function run.
 func (d *Driver) begin(ctx context.Context) error {
 	if d.refused != nil {
 		return d.refused
@@ -43,7 +43,7 @@ func (d *Driver) begin(ctx context.Context) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if d.closed {
-		return &driver.Error{Class: driver.NotSent, Err: errClosed}
+		return &driver.Error{Class: driver.Closed, Err: errClosed}
 	}
 	d.running.Add(1)
 	return nil
@@ -83,6 +83,9 @@ func (d *Driver) attend(ctx context.Context, f func(context.Context)) bool {
 func (d *Driver) left(ctx context.Context, class driver.Class) error {
 	if ctx.Err() != nil {
 		return driver.ContextError(ctx, class)
+	}
+	if class == driver.NotSent {
+		class = driver.Closed
 	}
 	return &driver.Error{Class: class, Err: errClosed}
 }

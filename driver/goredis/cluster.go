@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -65,12 +66,37 @@ func (d *Driver) masters(ctx context.Context) ([]*redis.Client, error) {
 	case !returned:
 		return nil, d.left(ctx, driver.NotSent)
 	case err != nil:
-		return nil, d.failure(err, false)
+		return nil, d.classify(err, false)
 	case len(nodes) == 0:
 		return nil, &driver.Error{Class: driver.Passing, Err: errors.New("goredis: the cluster has no master with slots")}
 	}
 	d.located.Store(true)
 	return nodes, nil
+}
+
+// doubtPause is how long the map of slots is left alone after it was doubted.
+const doubtPause = 100 * time.Millisecond
+
+var started = time.Now()
+
+// doubt has a cluster client read its map of slots anew, in the background. By
+// itself it does that once in ten seconds, and when a server answers with MOVED;
+// of a master that cannot be reached it learns nothing.
+func (d *Driver) doubt() {
+	if d.cluster == nil {
+		return
+	}
+	now, last := int64(time.Since(started)), d.doubted.Load()
+	if last != 0 && time.Duration(now-last) < doubtPause || !d.doubted.CompareAndSwap(last, now) {
+		return
+	}
+	if d.begin(context.Background()) != nil {
+		return
+	}
+	go func() {
+		defer d.running.Done()
+		_, _ = d.masters(context.Background())
+	}()
 }
 
 // Topology implements driver.Driver.

@@ -85,7 +85,8 @@ type Driver struct {
 	only   *nodeLane  // without a cluster, and of scripts without keys
 	over   *lane.Over // ends with closing
 
-	located  atomic.Bool // the cluster client has its map of slots
+	located  atomic.Bool  // the cluster client has its map of slots
+	doubted  atomic.Int64 // when it was last told to read that anew, as nanoseconds since started
 	topology atomic.Pointer[driver.Topology]
 
 	closing chan struct{} // closed when Close begins

@@ -35,12 +35,24 @@ func (d *Driver) outcome(cmd *command, err error) (any, error) {
 // failure classifies an error of the client. Sent tells whether anything may
 // have been written before.
 func (d *Driver) failure(err error, sent bool) error {
+	err = d.classify(err, sent)
+	switch driver.ClassOf(err) {
+	case driver.NotSent, driver.Unknown, driver.Passing:
+		d.doubt() // often the first sign of a new topology
+	}
+	return err
+}
+
+func (d *Driver) classify(err error, sent bool) error {
 	var reply redis.Error
 	if errors.As(err, &reply) {
 		return driver.ReplyError(err, reply.Error())
 	}
 	class := driver.Unknown
-	if !sent || notSent(err) {
+	switch {
+	case errors.Is(err, redis.ErrClosed): // the application has closed the client
+		class = driver.Closed
+	case !sent || notSent(err):
 		class = driver.NotSent
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -49,6 +61,9 @@ func (d *Driver) failure(err error, sent bool) error {
 		select {
 		case <-d.closing:
 			err = errClosed
+			if class == driver.NotSent {
+				class = driver.Closed
+			}
 		default:
 			err = fmt.Errorf("no connection: %v", err)
 		}
@@ -64,7 +79,7 @@ func notSent(err error) bool {
 	if errors.As(err, &op) && op.Op == "dial" {
 		return true
 	}
-	return errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
+	return errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }
 
 // value converts a reply of a script.

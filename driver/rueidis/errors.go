@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"time"
 
 	redis "github.com/redis/rueidis"
 
@@ -17,7 +19,7 @@ func (d *Driver) do(ctx context.Context, client redis.Client, cmd redis.Complete
 		return redis.RedisMessage{}, driver.ContextError(ctx, driver.NotSent)
 	}
 	if !d.enter() {
-		return redis.RedisMessage{}, &driver.Error{Class: driver.NotSent, Err: errClosed}
+		return redis.RedisMessage{}, &driver.Error{Class: driver.Closed, Err: errClosed}
 	}
 	// The client must not see a deadline, so this one only follows ctx's end.
 	unlimited, cancel := context.WithCancel(d.life)
@@ -48,9 +50,19 @@ func isForeign(err error) bool { return errors.Is(err, context.Canceled) }
 // and for a nil reply.
 func (d *Driver) failure(err error) error {
 	if err == nil || redis.IsRedisNil(err) {
+		d.refusing.Store(0)
 		return nil
 	}
 	classified := classify(err)
+	switch {
+	case errors.Is(err, context.Canceled) && d.life.Err() != nil:
+		// By Close: it may have been sent.
+		return &driver.Error{Class: driver.Unknown, Err: errClosed}
+	case errors.Is(err, redis.ErrClosing):
+		classified = d.ended(err)
+	default:
+		d.refusing.Store(0)
+	}
 	if d.cluster {
 		switch driver.ClassOf(classified) {
 		case driver.NotSent, driver.Unknown, driver.Passing:
@@ -58,6 +70,22 @@ func (d *Driver) failure(err error) error {
 		}
 	}
 	return classified
+}
+
+// swapped is how long a client of sentinels or of a cluster may answer that it is
+// closed while it only replaces connections.
+const swapped = 500 * time.Millisecond
+
+// ended returns the classified form of an error that says that the client is
+// closed, or one of its connections. On the latter the command may have been sent.
+func (d *Driver) ended(err error) error {
+	if d.client.Mode() != redis.ClientModeStandalone {
+		now := int64(time.Since(started))
+		if d.refusing.CompareAndSwap(0, now) || time.Duration(now-d.refusing.Load()) < swapped {
+			return &driver.Error{Class: driver.Unknown, Err: err}
+		}
+	}
+	return &driver.Error{Class: driver.Closed, Err: err}
 }
 
 func classify(err error) error {
@@ -80,4 +108,21 @@ func classify(err error) error {
 		class = driver.NotSent
 	}
 	return &driver.Error{Class: class, Err: err}
+}
+
+// successor returns the client of the node that serves the slot of key now, if
+// err says that the one which the client takes for its master cannot be reached.
+// The client itself looks once a second. It is nil if there is no such node.
+func (d *Driver) successor(ctx context.Context, key string, err error) redis.Client {
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "dial" || op.Addr == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, slotsPause)
+	defer cancel()
+	d.slots.renew(ctx)
+	if addr := d.slots.owner(slotOf(key)); addr != op.Addr.String() {
+		return d.client.Nodes()[addr]
+	}
+	return nil
 }

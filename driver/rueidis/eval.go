@@ -41,6 +41,12 @@ func (d *Driver) script(ctx context.Context, call *driver.Call, name, text strin
 			continue
 		}
 		msg, err := result.ToMessage()
+		if failed := d.failure(err); failed == nil || !d.cluster || len(call.Keys) == 0 || driver.ClassOf(failed) != driver.NotSent {
+			return msg, failed
+		}
+		if node := d.successor(ctx, call.Keys[0], err); node != nil {
+			return d.do(ctx, node, d.command(name, text, call))
+		}
 		return msg, d.failure(err)
 	}
 }

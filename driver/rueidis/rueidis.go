@@ -57,6 +57,7 @@ type Driver struct {
 	config   lane.Config[load]
 	only     *nodeLane // without a cluster
 	topology atomic.Pointer[driver.Topology]
+	refusing atomic.Int64 // since when the client says that it is closed, in ns since started; 0: it does not
 
 	life    context.Context // ends when Close begins
 	end     context.CancelFunc

@@ -22,6 +22,8 @@ const (
 	slotsAge   = 5 * time.Second
 	slotsPause = 200 * time.Millisecond
 	slotsWait  = 2 * time.Second // for the answer of one node
+	// slotsMoment is the same as slotsPause when a master cannot be reached.
+	slotsMoment = 50 * time.Millisecond
 )
 
 // slots is which master serves which slot. The client knows it too, but does
@@ -80,6 +82,15 @@ func (s *slots) touch() {
 		defer s.reading.Store(false)
 		_ = s.refresh(context.Background()) // the next touch tries again
 	}()
+}
+
+// renew reads the map again, unless that is being done, or was a moment ago.
+func (s *slots) renew(ctx context.Context) {
+	if time.Since(started)-time.Duration(s.read.Load()) < slotsMoment || !s.reading.CompareAndSwap(false, true) {
+		return
+	}
+	defer s.reading.Store(false)
+	_ = s.refresh(ctx) // if nobody answers, the old map has to do
 }
 
 // refresh reads the map from the first node that answers.

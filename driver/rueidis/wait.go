@@ -45,7 +45,7 @@ func (d *Driver) waitReplies(ctx context.Context, calls []driver.Call, todo []in
 		cmds = append(cmds, d.client.B().Arbitrary(c...).Blocking())
 	}
 	if !d.enter() {
-		return nil, &driver.Error{Class: driver.NotSent, Err: errClosed}
+		return nil, &driver.Error{Class: driver.Closed, Err: errClosed}
 	}
 	// The client puts no limit on a pipeline with WAIT. It must not see a
 	// deadline either: while it heeds that, it does not heed a cancellation.

@@ -98,7 +98,7 @@ func (l *Lane[T]) Run(ctx context.Context, j *Job[T]) error {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
-		return &driver.Error{Class: driver.NotSent, Err: l.config.Closed}
+		return &driver.Error{Class: driver.Closed, Err: l.config.Closed}
 	}
 	j.state = queued
 	l.queue = append(l.queue, j)
@@ -132,6 +132,9 @@ func (l *Lane[T]) Run(ctx context.Context, j *Job[T]) error {
 		return nil
 	}
 	if closed {
+		if sent == driver.NotSent {
+			sent = driver.Closed
+		}
 		return &driver.Error{Class: sent, Err: l.config.Closed}
 	}
 	return driver.ContextError(ctx, sent)
