@@ -267,6 +267,9 @@ type server struct {
 	failures int         // in a row
 	again    time.Time   // when it is asked again after a failure
 	err      error       // the last failure, if it did not answer since
+	by       string      // who was in the way when it answered last; empty if nobody
+	refused  bool        // it did so in the last round
+	same     bool        // and for the same one as the time before
 }
 
 // ready reports whether the server can be asked.
@@ -281,7 +284,11 @@ func (s *server) failed(err error) {
 	s.failures++
 }
 
-func (s *server) answered() { s.failures, s.err = 0, nil }
+// answered notes an answer, and who was in the way.
+func (s *server) answered(by string) {
+	s.failures, s.err = 0, nil
+	s.refused, s.same, s.by = by != "", by != "" && by == s.by, by
+}
 
 // vote is a server's answer.
 type vote struct {
@@ -296,7 +303,8 @@ func (v *canvass) once(ctx context.Context) (*Hold, error) {
 }
 
 // round asks all servers at the same time. If that was in vain, split tells that
-// some had granted the lock.
+// some had granted the lock, and more than half are not seen to be another's: whoever
+// asks like us has given back what it got in vain, and asks with another id.
 func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error) {
 	k := v.k
 	c := newComposite(ctx, k.name, len(k.nodes), k.need)
@@ -315,6 +323,7 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 	suspect := make(map[int]bool) // asked, though it failed the last time
 	for i, node := range k.nodes {
 		s := &v.servers[i]
+		s.refused, s.same = false, false
 		if !s.ready() {
 			failed++
 			skipped = append(skipped, i)
@@ -361,11 +370,11 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 			switch {
 			case got.err == nil:
 				granted++
-				s.answered()
+				s.answered("")
 			case errors.As(got.err, &held):
 				refused++
 				v.held, refusal = held, k.about(got.nth, held)
-				s.answered()
+				s.answered(held.Owner)
 			case errors.Is(got.err, ErrReentry):
 				err = ErrReentry
 			default:
@@ -392,7 +401,19 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 	}
 	members, _, _ := c.finish(err)
 	v.wind(ctx, giveBack(members), len(members))
-	return nil, granted > 0, err
+	return nil, granted > 0 && !v.taken(), err
+}
+
+// taken reports whether one other holder, or several who stay, have the lock on so
+// many servers that nobody else can.
+func (v *canvass) taken() bool {
+	n := 0
+	for i := range v.servers {
+		if v.servers[i].same {
+			n++
+		}
+	}
+	return n > v.k.spare()
 }
 
 // wind waits until what was granted in vain is given back, but not for a server
@@ -502,7 +523,11 @@ func (v *canvass) wait(ctx context.Context) (*Hold, error) {
 		} else {
 			timer.Reset(time.Hour) // whoever leaves the queue wakes the next
 		}
-		switch ears.listen(ctx, w.wake, timer.C, deaf) {
+		switch ears.listen(ctx, w.wake, timer.C, deaf, func(nth int) bool {
+			// What is heard of a server that has not refused may be the release of
+			// what it has granted to us in vain.
+			return !at.head || v.servers[nth].refused
+		}) {
 		case heardEnd:
 			return nil, (&request{held: v.held}).ended(ctx)
 		case heardHint:
@@ -594,8 +619,8 @@ func (e *ears) close() {
 }
 
 // listen waits until there is something to hear, and says what. Deaf, it hears
-// no hints; those that come are forgotten.
-func (e *ears) listen(ctx context.Context, wake <-chan struct{}, timer <-chan time.Time, deaf bool) int {
+// no hints, and otherwise those of the servers that matter; the rest are forgotten.
+func (e *ears) listen(ctx context.Context, wake <-chan struct{}, timer <-chan time.Time, deaf bool, matters func(nth int) bool) int {
 	e.cases[heardTime].Chan = reflect.ValueOf(timer)
 	e.cases[heardWake].Chan = reflect.ValueOf(wake)
 	e.cases[heardEnd].Chan = reflect.ValueOf(ctx.Done())
@@ -603,7 +628,7 @@ func (e *ears) listen(ctx context.Context, wake <-chan struct{}, timer <-chan ti
 		chosen, _, _ := reflect.Select(e.cases)
 		switch {
 		case chosen >= heardClients+len(e.k.nodes):
-			if !deaf {
+			if !deaf && matters(chosen-heardClients-len(e.k.nodes)) {
 				return heardHint
 			}
 		case chosen >= heardClients:

@@ -182,6 +182,39 @@ func TestRedlockWaiterIsWoken(t *testing.T) {
 	})
 }
 
+// A holder may lack one of the servers, for ever if its lease is fixed. Whoever
+// waits is granted that one in vain each time, and must not take that for a vote
+// that others split with it, nor its own release of it for the holder's.
+func TestRedlockWaitsForAHolderThatLacksAServer(t *testing.T) {
+	several(t, 3, func(t *testing.T, servers []*memredis.Server) {
+		p, other := newProcess(t, servers, nil), newProcess(t, servers, nil)
+		p.faults[2].set(refuse, nil)
+		hold, _, err := p.redlock().With(mortise.LockOptions{Lease: 20 * time.Second}).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan *mortise.Hold)
+		go func() {
+			hold, _, err := other.redlock().Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- hold
+		}()
+		time.Sleep(10*time.Second + 50*time.Millisecond)
+		if n := other.faults[0].count("lock_acquire"); n > 17 {
+			t.Errorf("it asked %d times in 10s, want about once a second", n)
+		}
+		start := time.Now()
+		mustUnlock(t, hold)
+		hold = <-got
+		if d := time.Since(start); d > 20*time.Millisecond {
+			t.Errorf("it got the lock %v after the release", d)
+		}
+		mustUnlock(t, hold)
+	})
+}
+
 // With one server of three away, in each way, nothing is to be noticed.
 func TestRedlockWithoutOneServer(t *testing.T) {
 	for what, fault := range map[string]func(context.Context, string) error{"stalled": hang, "refusing": refuse} {
