@@ -557,6 +557,7 @@ func (v *canvass) untilReady() time.Duration {
 type ears struct {
 	k         *Redlock
 	listeners []*hub.Listener // nil where it does not listen yet
+	heeds     []*hub.Listener // beside them
 	cases     []reflect.SelectCase
 }
 
@@ -573,7 +574,7 @@ const (
 const heardHint = -1
 
 func newEars(k *Redlock) *ears {
-	e := &ears{k: k, listeners: make([]*hub.Listener, len(k.nodes))}
+	e := &ears{k: k, listeners: make([]*hub.Listener, len(k.nodes)), heeds: make([]*hub.Listener, len(k.nodes))}
 	e.cases = make([]reflect.SelectCase, heardClients+2*len(k.nodes))
 	for i := range e.cases {
 		e.cases[i].Dir = reflect.SelectRecv
@@ -595,7 +596,7 @@ func (e *ears) open() error {
 		}
 		l := e.listeners[i]
 		if l == nil {
-			l = node.client.hub.Listen(node.kind.channel(), node.hearing())
+			l, e.heeds[i] = node.overhear()
 			e.listeners[i] = l
 			e.cases[heardClients+len(e.k.nodes)+i].Chan = reflect.ValueOf(l.Hints())
 		}
@@ -611,9 +612,10 @@ func (e *ears) open() error {
 }
 
 func (e *ears) close() {
-	for _, l := range e.listeners {
+	for i, l := range e.listeners {
 		if l != nil {
 			l.Close()
+			e.heeds[i].Close()
 		}
 	}
 }

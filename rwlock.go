@@ -229,7 +229,8 @@ func (k *ReadLock) leave(ctx context.Context, id string, count int) (bool, error
 }
 
 func (k *ReadLock) release(ctx context.Context, id string) (bool, error) {
-	return script.RWReadRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking())
+	became, err := script.RWReadRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking())
+	return k.released(became), err
 }
 
 func (k *ReadLock) renewal(id string, ttl time.Duration) script.Renewal {
@@ -260,7 +261,8 @@ func (k *WriteLock) leave(ctx context.Context, id string, count int) (bool, erro
 }
 
 func (k *WriteLock) release(ctx context.Context, id string) (bool, error) {
-	return script.RWWriteRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking())
+	became, err := script.RWWriteRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking())
+	return k.released(became), err
 }
 
 func (k *WriteLock) renewal(id string, ttl time.Duration) script.Renewal {

@@ -24,7 +24,7 @@ type sharing struct {
 	seen   time.Time // one of them was last known to listen, or to have the lock
 	after  time.Time // until then they have the first chance to take it
 	open   bool      // what came of that is not known yet
-	echo   bool      // this client's own announcement may still be on its way to it
+	echo   int       // so many waiters here may still hear of the release by which it was left
 	theirs int       // so often they have had it, as far as was heard, since it was left to them
 	vain   int       // so often in a row none of them took it
 	keep   time.Time // until then it is not left to them, since they do not take it
@@ -96,12 +96,12 @@ func (c *Client) freedByThem(as string) {
 	}
 }
 
-// leaveOpen leaves a lock that is free to Redisson's threads for a moment. Echo tells
-// that this client will hear that it is free. It must be called with c.mu held.
-func (c *Client) leaveOpen(as string, echo bool) {
+// leaveOpen leaves a lock that is free to Redisson's threads for a moment. Heard is
+// how many waiters here have heard of the release. It must be called with c.mu held.
+func (c *Client) leaveOpen(as string, heard int) {
 	s := c.met(as)
 	if now := time.Now(); !now.Before(s.after) {
-		s.after, s.open, s.echo, s.theirs = now.Add(chance), true, echo, 0
+		s.after, s.open, s.echo, s.theirs = now.Add(chance), true, c.hub.Listeners(as)-heard, 0
 	}
 }
 
@@ -121,12 +121,12 @@ func (c *Client) heardOf(r *request) {
 	s := c.shared(as)
 	left := s != nil && time.Now().Before(s.after)
 	switch {
-	case left && s.echo:
-		s.echo = false
+	case left && s.echo > 0:
+		s.echo--
 	case left || !ours(by.Owner):
 		c.freedByThem(as)
 	case s == nil && turns, s != nil && !time.Now().Before(s.keep):
-		c.leaveOpen(as, false)
+		c.leaveOpen(as, 1)
 	}
 }
 
@@ -203,8 +203,7 @@ func (k *locker) released(became script.Released) bool {
 func (c *Client) left(k *locker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q := c.queues[k.place]
-	c.leaveOpen(k.sharedAs(), q != nil && q.listener != nil)
+	c.leaveOpen(k.sharedAs(), 0)
 }
 
 // inTurn reports whether l may be handed on inside the process, as far as others

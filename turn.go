@@ -69,9 +69,6 @@ func (k *locker) turns(row int) script.Turns {
 	return script.Turns{Command: k.client.turnCommand(), Row: row, Keep: k.client.keeps(k.sharedAs())}
 }
 
-// unheeded hears what nothing follows from.
-func unheeded(string) bool { return false }
-
 func (c *Client) turnCommand() string {
 	switch {
 	case !c.cluster.Load():
@@ -266,13 +263,20 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 	by, held := r.held.(*HeldError)
 	theirs := held && !ours(by.Owner) || c.shared(k.sharedAs()) != nil
 	if q.listener == nil && (!takes || theirs && r.at.Before < nearTurn) {
-		q.heeds = c.hub.ListenFor(keyspace.Heeds(k.kind.channel()), k.hearing(), unheeded, nil)
-		q.listener = c.hub.Listen(k.kind.channel(), k.hearing())
+		q.listener, q.heeds = k.overhear()
 	}
 	if q.listener != nil && err == nil {
 		all, err = q.listener.Hints(), q.listener.Refused()
 	}
 	return own, all, err
+}
+
+// overhear listens to the channel on which Redisson announces releases of the
+// lock. Heeds is for others to know who it is that listens.
+func (k *locker) overhear() (all, heeds *hub.Listener) {
+	c, channel, kind := k.client, k.kind.channel(), k.hearing()
+	heeds = c.hub.ListenFor(keyspace.Heeds(channel), kind, func(string) bool { return false }, nil)
+	return c.hub.Listen(channel, kind), heeds
 }
 
 // ear opens the client's channel for p, unless it is open still. It must be
@@ -389,7 +393,7 @@ func (c *Client) called(p place, message string) bool {
 	}
 	q.turn.told = true
 	if message == "~" {
-		c.leaveOpen(keyspace.LockChannel(p.name), q.listener != nil)
+		c.leaveOpen(keyspace.LockChannel(p.name), 0)
 		q.head.signal()
 		return false
 	}

@@ -95,6 +95,16 @@ func (h *Hub) want(l *Listener, change func(channel string, sharded bool)) {
 	}
 }
 
+// Listeners returns how many listen to a channel.
+func (h *Hub) Listeners(name string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.channels[name]; c != nil {
+		return len(c.listeners)
+	}
+	return 0
+}
+
 // Hints returns the channel on which hints arrive.
 func (l *Listener) Hints() <-chan struct{} { return l.hint }
 

@@ -13,10 +13,10 @@ var (
 	rwReadAcquire  = load("rw_read_acquire", "rw")
 	rwReadReenter  = load("rw_read_reenter", "rw")
 	rwReadLeave    = load("rw_read_leave", "rw")
-	rwReadRelease  = load("rw_read_release", "rw")
+	rwReadRelease  = load("rw_read_release", "redissons", "rw")
 	rwReadRenew    = load("rw_read_renew")
 	rwWriteAcquire = load("rw_write_acquire", "rw")
-	rwWriteRelease = load("rw_write_release", "rw")
+	rwWriteRelease = load("rw_write_release", "redissons", "rw")
 )
 
 // RWWriter is how the owner of a write lock ends.
@@ -51,16 +51,16 @@ func RWReadLeave(ctx context.Context, d driver.Driver, key, owner string, count 
 	return flag(ctx, d, rwCall(rwReadLeave, key, owner, strconv.Itoa(count)))
 }
 
-// RWReadRelease takes a reader out of the lock. It reports false if it is not in
-// there; as with [LockRelease] it may report true with an error.
-func RWReadRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish) (released bool, err error) {
-	return rwRelease(ctx, d, rwCall(rwReadRelease, key, owner, append([]string{channel}, p.commands()...)...))
+// RWReadRelease takes a reader out of the lock. As with [LockRelease] an error may
+// come with a result.
+func RWReadRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish) (Released, error) {
+	return became(ctx, d, rwCall(rwReadRelease, key, owner, append([]string{channel}, p.commands()...)...))
 }
 
-// RWWriteRelease takes a writer out of the lock. It reports false if it is not
-// in there; as with [LockRelease] it may report true with an error.
-func RWWriteRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish) (released bool, err error) {
-	return rwRelease(ctx, d, rwCall(rwWriteRelease, key, owner, append([]string{channel}, p.commands()...)...))
+// RWWriteRelease takes a writer out of the lock. As with [LockRelease] an error may
+// come with a result.
+func RWWriteRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish) (Released, error) {
+	return became(ctx, d, rwCall(rwWriteRelease, key, owner, append([]string{channel}, p.commands()...)...))
 }
 
 // RWReadRenewal extends the lease of a reader.
@@ -86,15 +86,4 @@ func rwAcquire(ctx context.Context, d driver.Driver, call driver.Call) (ok bool,
 		return false, holder(v.At(1), v.At(2), v.At(3)), nil
 	}
 	return false, Holder{}, unexpected(call.Script, v)
-}
-
-func rwRelease(ctx context.Context, d driver.Driver, call driver.Call) (released bool, err error) {
-	v, err := d.Eval(ctx, call)
-	if err != nil {
-		return false, err
-	}
-	if v.Kind() != driver.Array || v.Len() == 0 {
-		return false, unexpected(call.Script, v)
-	}
-	return v.At(0).Int() == 1, unheard(v.At(1).Str())
 }

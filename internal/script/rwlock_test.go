@@ -229,12 +229,12 @@ func readLeave(ctx context.Context, d driver.Driver) answer {
 }
 
 func readRelease(ctx context.Context, d driver.Driver) answer {
-	ok, err := script.RWReadRelease(ctx, d, job, me, rwChannel, script.Classic)
+	ok, err := released(script.RWReadRelease(ctx, d, job, me, rwChannel, script.Classic))
 	return answered(ok, script.Holder{}, err)
 }
 
 func writeRelease(ctx context.Context, d driver.Driver) answer {
-	ok, err := script.RWWriteRelease(ctx, d, job, meW, rwChannel, script.Classic)
+	ok, err := released(script.RWWriteRelease(ctx, d, job, meW, rwChannel, script.Classic))
 	return answered(ok, script.Holder{}, err)
 }
 
@@ -567,11 +567,11 @@ func init() {
 			return unless(ok, err)
 		},
 		"RWReadRelease": func(ctx context.Context, d driver.Driver) error {
-			ok, err := script.RWReadRelease(ctx, d, job, me, rwChannel, script.Classic)
+			ok, err := released(script.RWReadRelease(ctx, d, job, me, rwChannel, script.Classic))
 			return unless(ok, err)
 		},
 		"RWWriteRelease": func(ctx context.Context, d driver.Driver) error {
-			ok, err := script.RWWriteRelease(ctx, d, job, meW, rwChannel, script.Classic)
+			ok, err := released(script.RWWriteRelease(ctx, d, job, meW, rwChannel, script.Classic))
 			return unless(ok, err)
 		},
 		"RWReadRenewal": func(ctx context.Context, d driver.Driver) error {
@@ -687,11 +687,11 @@ func TestRWReleaseThatIsNotHeard(t *testing.T) {
 	for name, release := range map[string]func() (bool, error){
 		"read": func() (bool, error) {
 			reading(lease, by(me, "1", lease)).put(t, w)
-			return script.RWReadRelease(t.Context(), d, job, me, rwChannel, script.Both)
+			return released(script.RWReadRelease(t.Context(), d, job, me, rwChannel, script.Both))
 		},
 		"write": func() (bool, error) {
 			writing(lease, by(meW, "1")).put(t, w)
-			return script.RWWriteRelease(t.Context(), d, job, meW, rwChannel, script.Both)
+			return released(script.RWWriteRelease(t.Context(), d, job, meW, rwChannel, script.Both))
 		},
 	} {
 		if ok, err := release(); !ok || err == nil || driver.ClassOf(err) != driver.Denied {

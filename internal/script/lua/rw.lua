@@ -95,11 +95,12 @@ local function unbound() redis.call('hdel', lock, '') end
 -- Announces, by the commands that ARGV has from the n-th on. Returns what Redis
 -- objected. It is the last thing that a script does, and protected: were it to
 -- fail the script, the caller would be told that nothing was released.
+-- Also whether threads of Redisson's listen.
 local function announce(message, channel, n)
-  local objection
+  local objection, heard = nil, false
   for i = n, #ARGV do
     local sent = redis.pcall(ARGV[i], channel, message)
-    if type(sent) == 'table' and sent.err then objection = sent.err end
+    if type(sent) == 'number' then heard = heard or sent > 0 else objection = sent.err end
   end
-  return objection
+  return objection, heard and redissons(channel, ARGV[#ARGV], ARGV[#ARGV])
 end

@@ -6,6 +6,7 @@
 -- ARGV[4..] how to publish: publish, spublish, or both
 --
 -- {1}          released
+-- {2}          released, and threads of Redisson's listen
 -- {1, reason}  released, but Redis refused to publish
 -- {0}          the reader is not in the lock; nothing was changed
 --
@@ -31,4 +32,5 @@ if other or not all then
 else
   redis.call('del', lock)
 end
-return {1, announce('0', ARGV[3], 4)}
+local objection, theirs = announce('0', ARGV[3], 4)
+return {theirs and not objection and 2 or 1, objection}

@@ -6,6 +6,7 @@
 -- ARGV[4..] how to publish: publish, spublish, or both
 --
 -- {1}          released
+-- {2}          released, and threads of Redisson's listen
 -- {1, reason}  released, but Redis refused to publish
 -- {0}          the writer is not in the lock; nothing was changed
 --
@@ -28,6 +29,6 @@ if by or not all then
 else
   redis.call('del', lock)
 end
-local objection = announce('1', ARGV[3], 4)
+local objection, theirs = announce('1', ARGV[3], 4)
 for _ = 1, ECHOES do objection = announce('00', ARGV[3], 4) or objection end
-return {1, objection}
+return {theirs and not objection and 2 or 1, objection}
