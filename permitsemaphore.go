@@ -206,7 +206,7 @@ func (s *PermitSemaphore) look(ctx context.Context, op string, limit int) (state
 // it, on that of [Options.Lease] again after the next renewal, within a third of
 // it. If the permit is over by then, the hold is lost.
 //
-// Errors are those of [PermitSemaphore.Available].
+// Errors are those of [PermitSemaphore.TrySetPermits].
 func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, lease time.Duration) (done bool, err error) {
 	const op = "update lease"
 	ids, err := permitIDs(id)
@@ -216,8 +216,8 @@ func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, lease time
 	if err != nil {
 		return false, &Error{Op: op, Name: s.name, Err: err}
 	}
-	err = s.operate(ctx, op, func(ctx context.Context, p script.Publish) (err error) {
-		done, err = script.PermitExtend(ctx, s.client.driver, script.Permits{Name: s.name, Publish: p}, ids[0], lease)
+	err = s.once(ctx, op, func(ctx context.Context, p script.Permits, id string) (err error) {
+		done, err = script.PermitExtend(ctx, s.client.driver, p, id, ids[0], lease)
 		return err
 	})
 	return done, err

@@ -127,12 +127,12 @@ func PermitSet(ctx context.Context, d driver.Driver, p Permits, operation string
 
 // PermitExtend sets when a permit ends: after lease, or never if that is below
 // 0. It reports false if the permit is not there, or over.
-func PermitExtend(ctx context.Context, d driver.Driver, p Permits, id string, lease time.Duration) (bool, error) {
+func PermitExtend(ctx context.Context, d driver.Driver, p Permits, operation, id string, lease time.Duration) (bool, error) {
 	left := millis(lease)
 	if lease < 0 {
 		left = "-1"
 	}
-	v, err := p.call(ctx, d, permitExtend, "", id, left)
+	v, err := p.call(ctx, d, permitExtend, operation, id, left)
 	return v.At(0).Int() == 1, err
 }
 

@@ -404,7 +404,7 @@ func TestPermitExtend(t *testing.T) {
 	}{"longer": {10 * time.Minute, "10m0s"}, "shorter": {time.Minute, "1m0s"}, "for ever": {-1, "forever"}} {
 		t.Run(name, func(t *testing.T) {
 			shelfTable(t, func(s shelf, ctx context.Context, d driver.Driver) string {
-				ok, err := script.PermitExtend(ctx, d, permits, one, test.lease)
+				ok, err := script.PermitExtend(ctx, d, permits, op, one, test.lease)
 				return permitAnswer(s, ok, script.PermitRefusal{}, err)
 			}, append(alienShelves(), []shelfRow{
 				{name: "nothing there", given: func(s shelf) {}, want: "false", after: "nothing"},
@@ -625,7 +625,7 @@ func TestPermitsWithoutRights(t *testing.T) {
 		"add":             {[]string{"incrby"}, func(s shelf) { s.set("3") }, set(script.PermitAdd)},
 		"extend": {[]string{"get", "zscore", "zadd"}, func(s shelf) { s.set("3").give(time.Minute, one) },
 			func(ctx context.Context, d driver.Driver) (any, error) {
-				ok, err := script.PermitExtend(ctx, d, permits, one, time.Hour)
+				ok, err := script.PermitExtend(ctx, d, permits, op, one, time.Hour)
 				return ok, err
 			}},
 		"inspect": {[]string{"get", "zcount", "zrangebyscore"}, func(s shelf) { s.set("3").give(time.Minute, one) },
@@ -701,7 +701,7 @@ func init() {
 			return unless(ok, err)
 		},
 		"PermitExtend": func(ctx context.Context, d driver.Driver) error {
-			ok, err := script.PermitExtend(ctx, d, permits, one, lease)
+			ok, err := script.PermitExtend(ctx, d, permits, op, one, lease)
 			return unless(ok, err)
 		},
 		"PermitInspect": func(ctx context.Context, d driver.Driver) error {

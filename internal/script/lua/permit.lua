@@ -4,7 +4,7 @@
 -- KEYS[1]  how many permits are available: string, an integer  (Redisson's)
 -- KEYS[2]  those that are given out: zset {id -> end in ms since the epoch}  (Redisson's)
 -- KEYS[3]  the claims, see claims.lua; a waiter's name is its first permit's id
--- KEYS[4]  what this operation did, if it ran before: string; not in all scripts
+-- KEYS[4]  what this operation answered, if it ran before: string; not in all scripts
 -- ARGV[1]  channel
 -- ARGV[2]  how to publish: publish, spublish, or both
 -- ARGV[3]  for how long KEYS[4] is kept, in ms
@@ -68,14 +68,41 @@ local function remove(permits, but)
   end
 end
 
--- What this operation did, if it ran before.
+-- What an earlier copy of this operation answered. Nothing if this is the first.
 local function noted()
   local outcome = redis.call('get', record)
-  return outcome ~= '' and outcome or nil
+  if not outcome or outcome == '' then return nil end
+  return tonumber(outcome) and {tonumber(outcome)} or {err = outcome}
 end
 
--- Notes what this operation did, so that a repeat does nothing.
+-- Notes what this operation answers, so that a repeat, or a copy that comes late,
+-- answers the same and does nothing.
 local function note(outcome) will({'set', record, outcome, 'px', ARGV[3]}, {'set', record, '', 'px', 1}) end
+
+-- Lets what follows be written without free memory. Redis refuses that to a
+-- script only as its first writing, and a command that takes away is never
+-- refused. This one takes nothing away.
+local function unbound() redis.pcall('zrem', out, '') end
+
+-- The answer of an operation that changes nothing. It is noted as any other: a
+-- copy that comes late might find something to change.
+local function settle(outcome)
+  note(outcome)
+  return change() or {tonumber(outcome)}
+end
+
+-- The answer of an operation if there is no semaphore that it could change.
+local function unfit()
+  for _, look in ipairs({{'get', value}, {'zcard', out}}) do
+    local found = redis.pcall(unpack(look))
+    if type(found) == 'table' and found.err then
+      if not string.find(found.err, 'WRONGTYPE') then return found end
+      note(found.err)
+      return change() or found
+    end
+  end
+  if not available() then return settle(-1) end
+end
 
 -- Announces permits. Returns what Redis objected. It is the last thing that a
 -- script does, and protected: were it to fail the script, the caller would be

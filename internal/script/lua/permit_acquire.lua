@@ -57,14 +57,15 @@ if free < wanted + leave then
   return {0, free, leave, head[2] and head[2] ~= ENDLESS and tonumber(head[2]) - now or -1}
 end
 
--- The permits of a semaphore that ends must not come back after it.
+-- The permits of a semaphore that ends must not come back after it; it may have
+-- less than a millisecond.
 local life = redis.call('pttl', value)
 add(back - wanted)
 will({'zrem', out, ''}) -- not there: without the right, what follows could not be undone
 for _, permit in ipairs(permits) do
   will({'zadd', out, till, permit}, mine[permit] and {'zadd', out, mine[permit], permit} or {'zrem', out, permit})
 end
-if life > 0 then will({'pexpire', out, life}) end
+if life >= 0 then will({'pexpire', out, math.max(life, 1)}) end
 if ARGV[5] == 'claim' then will({'hdel', claims, first}) end
 remove(over, mine)
 local objection = change()

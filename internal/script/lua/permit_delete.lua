@@ -2,12 +2,21 @@
 --
 -- KEYS, ARGV[1..3]  as in permit.lua
 --
--- {1}   deleted, or deleted by an earlier copy of this call
+-- {1}   deleted
 -- {0}   there was nothing
 -- {-1}  the key is not that of a semaphore; nothing was changed
-if noted() then return {1} end
-if not available() then return {-1} end
-if redis.call('zcard', out) == 0 and not exists then return {0} end
+--
+-- A copy of a call that was answered changes nothing and gets the same answer,
+-- whatever that was. So many permits that freeing them takes long are freed
+-- beside other work.
+local MANY = 10000
+
+unbound()
+local answer = noted() or unfit()
+if answer then return answer end
+available()
+local given = redis.call('zcard', out)
+if given == 0 and not exists then return settle(0) end
 note(1)
-will({'del', value, out, claims})
+will({given > MANY and 'unlink' or 'del', value, out, claims})
 return change() or {1}

@@ -8,9 +8,14 @@
 -- {n, reason}  the same, but Redis refused to publish
 -- {-1}         the key is not that of a semaphore; nothing was changed
 --
--- A permit that was over already comes back too, but does not count.
-local done = record and noted()
-if done then return {tonumber(done)} end
+-- A permit that was over already comes back too, but does not count. With KEYS[4],
+-- a copy of a call that was answered changes nothing and gets the same answer,
+-- whatever that was.
+if record then
+  unbound()
+  local answer = noted() or unfit()
+  if answer then return answer end
+end
 local free = available()
 if not free then return {-1} end
 
@@ -33,8 +38,8 @@ local back = #found / 2
 local waited = redis.call('hexists', claims, ARGV[4]) == 1
 
 if record then note(count) end
+remove(found) -- first: it needs no free memory, and what follows a writing is not refused for lack of it
 add(back)
-remove(found)
 if waited then will({'hdel', claims, ARGV[4]}) end
 local objection = change()
 if objection then return objection end

@@ -7,6 +7,9 @@
 --   1  all were renewed; a later end that is already set stays
 --   0  one of them is gone, or over; nothing was renewed
 --
+-- What is written first takes nothing away: but after it, Redis does not refuse to
+-- write for lack of memory.
+--
 -- A key of another type must not fail the whole batch, hence the pcall. Any
 -- other failure is none of the key's: it says nothing about the permits.
 local clock = redis.call('time')
@@ -36,6 +39,7 @@ for i, out in ipairs(KEYS) do
     end
   end
   if states[i] == 1 then
+    if late[1] then redis.call('zrem', out, '') end
     for _, permit in ipairs(late) do redis.call('zadd', out, till, permit) end
   end
   at = at + 2 + number

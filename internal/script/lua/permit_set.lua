@@ -8,19 +8,22 @@
 -- ARGV[5]  how many
 -- ARGV[6]  the most that there may be, above and below zero
 --
--- {1}          done, or done by an earlier copy of this call
+-- {1}          done
 -- {1, reason}  the same, but Redis refused to publish
 -- {0}          it was a semaphore already; nothing was changed
 -- {-1}         the key is not that of a semaphore; nothing was changed
 -- {-2}         there would be more than Java can count; nothing was changed
 --
+-- A copy of a call that was answered changes nothing and gets the same answer,
+-- whatever that was.
+--
 -- There may be fewer available than none, until enough have come back. A TTL
 -- that is set stays.
-if noted() then return {1} end
+local answer = noted() or unfit()
+if answer then return answer end
 local free, n = available(), tonumber(ARGV[5])
-if not free then return {-1} end
 local given = redis.call('zcount', out, 0, '+inf')
-if ARGV[4] == 'try' and exists then return {0} end
+if ARGV[4] == 'try' and exists then return settle(0) end
 local message, delta = n, n
 if ARGV[4] == 'set' and exists then
   delta = n - free - given
@@ -28,7 +31,7 @@ if ARGV[4] == 'set' and exists then
 elseif ARGV[4] == 'add' and n <= 0 then
   message = nil
 end
-if math.abs(free + delta) > tonumber(ARGV[6]) then return {-2} end
+if math.abs(free + delta) > tonumber(ARGV[6]) then return settle(-2) end
 note(1)
 if exists then add(delta) else will({'set', value, ARGV[5]}) end
 local objection = change()
