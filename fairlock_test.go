@@ -265,6 +265,7 @@ func TestFairDeadWaiters(t *testing.T) {
 						t.Error(err)
 					}
 				}
+				synctest.Wait() // until Redis knows that their connections have ended: else it gives them the lock
 				var want []int
 				for i := range dead {
 					want = append(want, i)
@@ -314,6 +315,76 @@ func TestFairFrozenWaiter(t *testing.T) {
 		l.want(1)
 		wantEmpty(t, s)
 	})
+}
+
+// Several are frozen, one behind the other. Each is given the lock for three
+// seconds until its silence tells, and that is so for all at the same time.
+func TestFairFrozenWaitersInARow(t *testing.T) {
+	for _, frozen := range []int{3, 5} {
+		t.Run(fmt.Sprint(frozen), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, _ := open(t, s, nil)
+				block := fairly(t, c)
+				l := &line{t: t}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var drivers []*faults
+				for range frozen {
+					other, f := open(t, s, nil)
+					l.all.Go(func() {
+						if hold, _, err := other.FairLock("job").Lock(ctx); err == nil {
+							_ = hold.Unlock() // it cannot, while it is frozen
+						}
+					})
+					synctest.Wait()
+					drivers = append(drivers, f)
+				}
+				got := make(chan time.Time, 1)
+				go func() {
+					hold := fairly(t, c)
+					got <- time.Now()
+					mustUnlock(t, hold)
+				}()
+				synctest.Wait()
+				for _, f := range drivers {
+					f.set(hang, nil)
+				}
+				start := time.Now()
+				mustUnlock(t, block)
+				d := (<-got).Sub(start)
+				if d > 11*time.Second {
+					t.Errorf("%d frozen waiters delayed the next by %v, want 11s at most", frozen, d)
+				}
+				t.Logf("%d frozen waiters delayed the next by %v", frozen, d)
+				for _, f := range drivers {
+					f.set(nil, nil)
+				}
+				cancel()
+				l.all.Wait()
+			})
+		})
+	}
+}
+
+// A lease that ends without being released, as that of a holder that died: nobody
+// publishes that, and yet it is noticed at once.
+func TestFairLeaseThatEnds(t *testing.T) {
+	for seed := range 20 {
+		bubble(t, func(t *testing.T, s *memredis.Server) {
+			c, _ := open(t, s, nil)
+			other, _ := open(t, s, nil)
+			lease := 3*time.Second + time.Duration(seed)*37*time.Millisecond
+			start := time.Now()
+			if _, _, err := c.FairLock("job").With(mortise.LockOptions{Lease: lease}).Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			hold := fairly(t, other)
+			if late := time.Since(start) - lease; late < 0 || late > 10*time.Millisecond {
+				t.Errorf("the next one had the lock %v after the end of a lease of %v", late, lease)
+			}
+			mustUnlock(t, hold)
+		})
+	}
 }
 
 // A Redisson waiter that died (no subscriber), and one that queues and

@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -194,4 +195,200 @@ func TestFairReleaseWhereTheMessageIsRefused(t *testing.T) {
 			f.gets(anns, script.FairAgain)
 		})
 	}
+}
+
+// wantLifetimes checks that everything there ends by itself.
+func (f fair) wantLifetimes() {
+	f.t.Helper()
+	for _, key := range []string{
+		job, keyspace.FairQueue(job), keyspace.FairDeadlines(job), keyspace.FairOurs(job), keyspace.FairSigns(job),
+	} {
+		if f.ttl(f.t, key) == none {
+			f.t.Errorf("the key %s has no TTL", key)
+		}
+	}
+}
+
+// Whatever is done to a queue, and whoever it is taken out of it and put back,
+// it goes when everybody has forgotten it.
+func TestFairKeysHaveTTLs(t *testing.T) {
+	for name, test := range map[string]func(f fair){
+		"the only waiter does not hear that it has the lock": func(f fair) {
+			f.gets(me, script.FairOnce)
+			f.waits(anns, false)
+			f.release(me, true)
+			f.wantQueue(anns, ahead)
+		},
+		"nor do two": func(f fair) {
+			f.gets(me, script.FairOnce)
+			f.waits(anns, false)
+			f.waits(bobs, false)
+			f.release(me, true)
+			f.wantQueue(anns, ahead, bobs, ahead)
+		},
+		"one that can only be told": func(f fair) {
+			f.gets(me, script.FairOnce)
+			f.waits(anns, true)
+			f.release(me, true)
+			f.wantQueue(anns, ahead)
+		},
+		"the deadlines are gone": func(f fair) {
+			f.gets(me, script.FairOnce)
+			f.waits(anns, false)
+			f.must(f.t, "DEL", keyspace.FairDeadlines(job))
+			f.release(me, true)
+		},
+		"the deadlines are gone, and it asks": func(f fair) {
+			f.gets(me, script.FairOnce)
+			f.waits(anns, false)
+			f.must(f.t, "DEL", keyspace.FairDeadlines(job))
+			f.refused(anns, script.FairAgain, me, 1)
+		},
+		"the queue is gone": func(f fair) {
+			f.gets(me, script.FairOnce)
+			f.waits(anns, false)
+			f.must(f.t, "DEL", keyspace.FairQueue(job))
+			f.release(me, true)
+			f.refusedOrNot(anns)
+		},
+		"mortise's keys are gone": func(f fair) {
+			f.gets(me, script.FairOnce)
+			f.waits(anns, false)
+			f.must(f.t, "DEL", keyspace.FairOurs(job), keyspace.FairSigns(job))
+			f.refused(bobs, script.FairQueue, me, 1)
+			_, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
+			if err != nil {
+				f.t.Error(err)
+			}
+			f.release(me, true)
+		},
+		"a copy comes late": func(f fair) {
+			f.gets(me, script.FairOnce)
+			f.waits(anns, false)
+			f.release(anns, false)
+			f.refused(anns, script.FairAgain, me, 1)
+			f.release(anns, false)
+			if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns)); err != nil {
+				f.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			directly(t, func(f fair, ear func(string) *ear) {
+				test(f)
+				f.wantLifetimes()
+			})
+		})
+	}
+}
+
+func (f fair) refusedOrNot(owner string) {
+	f.t.Helper()
+	f.acquire(f, owner, script.FairAgain)
+}
+
+// Where threads of Redisson's wait, there may be nobody of mortise's that looks
+// later: a head that has waited for a while and does not listen is passed over at
+// once, and the releaser is asked to look again.
+func TestFairReleasePastTheDeadToRedissonsThreads(t *testing.T) {
+	directly(t, func(f fair, ear func(string) *ear) {
+		theirs := f.listen(f.t, keyspace.FairChannel(job, java), f.Turns == "spublish")
+		f.gets(eves, script.FairOnce)
+		f.waits(anns, false)
+		f.enqueue(java, step)
+		for _, test := range []struct {
+			asked time.Duration
+			queue []any
+		}{
+			{900 * time.Millisecond, []any{anns, ahead, java, step}},
+			{time.Second, []any{java, step}},
+		} {
+			f.must(f.t, "HSET", keyspace.FairOurs(job), anns, fmt.Sprint(f.now()-test.asked.Milliseconds(), " ", nonce(anns)))
+			f.must(f.t, "HDEL", keyspace.FairSigns(job), "?"+anns)
+			f.hold(f.t, job, lease, eves, "1")
+			released, again, err := script.FairRelease(f.t.Context(), f, f.Fair, eves)
+			if !released || err != nil || again <= 0 || again > time.Second {
+				f.t.Errorf("release: %v, %v, look again in %v, want within a second", released, err, again)
+			}
+			if f.real && test.asked < time.Second {
+				continue // it takes its time
+			}
+			f.wantQueue(test.queue...)
+		}
+		theirs.want(f.t, "0")
+		f.must(f.t, "DEL", keyspace.FairQueue(job), keyspace.FairDeadlines(job), keyspace.FairSigns(job), keyspace.FairOurs(job))
+		// One that listens is given the lock for three seconds, and then others may have it.
+		ear(ann)
+		f.gets(eves, script.FairOnce)
+		f.waits(anns, false)
+		f.enqueue(java, step)
+		if _, again, err := script.FairRelease(f.t.Context(), f, f.Fair, eves); again != script.GivenLease || err != nil {
+			f.t.Errorf("look again in %v, %v, want in %v", again, err, script.GivenLease)
+		}
+		f.wantGiven(anns)
+		// Without them nobody has to look.
+		f.release(anns, true)
+		f.must(f.t, "DEL", keyspace.FairQueue(job), keyspace.FairDeadlines(job))
+		f.gets(eves, script.FairOnce)
+		f.waits(anns, false)
+		f.waits(bobs, false)
+		if _, again, err := script.FairRelease(f.t.Context(), f, f.Fair, eves); again != 0 || err != nil {
+			f.t.Errorf("look again in %v, %v, want not", again, err)
+		}
+	})
+}
+
+// A thread of Redisson's that listens, and does not take the lock though it is told
+// again and again, is frozen.
+func TestFairHeadThatIsToldAndDoesNotTakeIt(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.enqueue(java, step)
+		f.ear(java)
+		f.refused(me, script.FairQueue, java, 0)
+		told := func(since time.Duration) {
+			f.must(f.t, "HSET", keyspace.FairSigns(job), "told", fmt.Sprint(f.now()-since.Milliseconds(), " ", f.now()-900, " ", java))
+		}
+		told(9 * time.Second)
+		f.refused(me, script.FairAgain, java, 0)
+		// The lock was taken meanwhile, and the note is of another time.
+		told(10 * time.Second)
+		f.hold(f.t, job, lease, other, "1")
+		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me)); err != nil {
+			f.t.Fatal(err)
+		}
+		f.must(f.t, "DEL", job)
+		f.refused(me, script.FairAgain, java, 0)
+		told(10 * time.Second)
+		f.gets(me, script.FairAgain)
+		f.wantQueue()
+	})
+}
+
+// Those who wait for another lock in the same queue.
+func TestFairStrangers(t *testing.T) {
+	directly(t, func(f fair, ear func(string) *ear) {
+		first := ear(ann)
+		stranger := f.listen(f.t, keyspace.FairChannel(job, eves), f.Turns == "spublish")
+		f.enqueue(eves, ahead)
+		f.gets(me, script.FairOnce) // it is not in the way
+		f.waits(anns, false)
+		f.release(me, true)
+		f.wantGiven(anns)
+		first.want(f.t, anns+" "+nonce(anns))
+		f.wantQueue(eves, ahead)
+		f.release(anns, true)
+		f.wantDump(f.t, job, "nothing")
+		stranger.want(f.t) // it was not told either
+		// Nor is one of ours that has to ask.
+		f.hold(f.t, job, lease, me, "1")
+		f.waits(bobs, true)
+		f.must(f.t, "DEL", job)
+		f.gets(bobs, script.FairAgain)
+		f.wantQueue(eves, ahead)
+		f.release(bobs, true)
+		// Dead ones go when their time is over.
+		f.must(f.t, "ZADD", keyspace.FairDeadlines(job), "1", eves)
+		f.gets(me, script.FairOnce)
+		f.wantQueue()
+	})
 }
