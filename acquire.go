@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -17,6 +18,7 @@ type request struct {
 	owner *owner
 	id    string          // the lease's, drawn before the first attempt
 	start time.Time       // of the last attempt
+	seen  int64           // the highest token that the client had seen then
 	doubt bool            // an attempt's outcome is not known
 	used  bool            // there is a lease with that id
 	turn  string          // the id of the client's turn, if it asks as the head of its queue
@@ -134,7 +136,7 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	}
 	var got grant
 	doubt, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
-		r.start = time.Now()
+		r.start, r.seen = time.Now(), k.seen()
 		if r.entry != "" {
 			got, r.at, err = ask.(turnTaker).await(ctx, r.id, k.ttl(), r.entry)
 		} else {
@@ -158,15 +160,25 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	return r.granted(ctx, got.token, k.ttl())
 }
 
+// errLate says that a lock was acquired, and given back, because the answer came
+// when its time was over.
+var errLate = &driver.Error{Class: driver.Passing, Err: errors.New("the lock was acquired, but the answer came after the time of its lease was over")}
+
 // granted makes a hold of a lease that Redis has given, for that time.
 func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (*Hold, error) {
 	k := r.lock
 	l := newLease(r)
 	l.token, l.row, l.expiry = token, uint16(min(r.row, math.MaxUint16)), k.client.time(r.start.Add(ttl))
 	trust := k.options.trust(ttl)
+	err := k.regressed(r.seen, token)
 	if time.Since(r.start) >= trust {
-		r.doubt = true // it may still stand in Redis
-		return nil, &LostError{Reason: LostExpired, Err: errors.New("the answer of Redis came after the time was over")}
+		err = errLate
+	}
+	if err != nil {
+		if _, rerr := k.kind.release(ctx, r.id); rerr != nil {
+			r.doubt = true // it may still stand in Redis
+		}
+		return nil, err
 	}
 	if err := r.secure(ctx); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/hub"
 	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/newest"
 	"github.com/mortise-go/mortise/internal/script"
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
@@ -33,6 +34,7 @@ type Client struct {
 	watchdog *watchdog.Watchdog
 	terms    watchdog.Terms // of leases without anything special
 	hub      *hub.Hub
+	tokens   newest.Table // by the keys that count them
 
 	done     chan struct{}      // closed by Close
 	lingerer context.Context    // for background work; ends a moment after done

@@ -73,7 +73,9 @@ func checkValue(value string) error {
 // Errors: the error of ctx, which also matches [ErrLocked] if somebody was seen
 // to lead, and then [HeldError] says who; [ErrReentry] if the owner that ctx
 // carries leads already; [ErrLost] if it has led, was deposed and has not
-// resigned; [ErrNotDurable] if it was elected and too few replicas knew in time;
+// resigned; [ErrFenceRegressed] if the number of the term is not above that of an
+// earlier one this client knows of; [ErrNotDurable] if it was elected and too few
+// replicas knew in time;
 // [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed].
 func (e *Election) Campaign(ctx context.Context, value string) (*Term, context.Context, error) {
 	const op = "campaign"
@@ -208,6 +210,8 @@ type candidate struct {
 	*Election
 	value string
 }
+
+func (e *candidate) counter() string { return keyspace.Token(e.lock.name) }
 
 func (e *candidate) channel() string { return keyspace.ElectionChannel(e.lock.name) }
 

@@ -26,6 +26,12 @@ var (
 	// of the hold's context then, and what Unlock returns. errors.As finds a
 	// *LostError that says why.
 	ErrLost = errors.New("the lease was lost")
+	// ErrFenceRegressed: the fencing tokens of a lock, or the numbers of an
+	// election's terms, went back: Redis has lost them, or somebody deleted
+	// them. What was acquired was released; a resource would have refused its
+	// token, or admitted one that is stale. errors.As finds a *FenceError that
+	// says how far they must be raised.
+	ErrFenceRegressed = errors.New("the fencing tokens went back")
 	// ErrReleased: the hold was released before.
 	ErrReleased = errors.New("released already")
 	// ErrReentry: the owner holds this lock already, and it was to be taken
@@ -179,6 +185,26 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 // Unwrap returns the last error of renewing.
 func (e *LostError) Unwrap() error { return e.Err }
+
+// FenceError says how far the fencing tokens of a lock went back. It matches
+// [ErrFenceRegressed].
+//
+// The remedy is to raise Key above every token that any resource may have seen,
+// Seen at least. Until then, or until the tokens have risen above Seen by
+// themselves, every acquisition by this client fails so.
+type FenceError struct {
+	Key   string // counts the tokens in Redis
+	Seen  int64  // the highest token that this client has seen
+	Drawn int64  // the one that was drawn, or found, later
+}
+
+// Error says how far the tokens went back, and what to do.
+func (e *FenceError) Error() string {
+	return fmt.Sprintf("%v: %d came after %d; Redis has lost them; set %q to %d or more", ErrFenceRegressed, e.Drawn, e.Seen, e.Key, e.Seen)
+}
+
+// Is makes a FenceError match ErrFenceRegressed.
+func (e *FenceError) Is(target error) bool { return target == ErrFenceRegressed }
 
 // waitError is the error for a wait that ended because its context did.
 type waitError struct {

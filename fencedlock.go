@@ -23,8 +23,11 @@ import (
 //
 // What it does not guarantee: that tokens go on rising after Redis has lost
 // them, by a restart or failover without the newest writes, by eviction, or by
-// Redisson's delete(). Acquisitions of the same name as a plain Lock draw no
-// token.
+// Redisson's delete(). A client notices if a token is not above the highest that
+// it has seen of the lock, and fails with [ErrFenceRegressed] instead of giving
+// it to anybody; it remembers the tokens of the ten thousand fenced locks that
+// it used last. A client that has seen none of those that were lost cannot know.
+// Acquisitions of the same name as a plain Lock draw no token.
 type FencedLock struct{ locker }
 
 // FencedLock returns the fenced lock called name; see [Client.Lock] for names.
@@ -54,10 +57,39 @@ func (k *FencedLock) CurrentToken(ctx context.Context) (token int64, err error) 
 		token, err = script.FencedToken(ctx, k.client.driver, k.name)
 		return err
 	})
+	if err == nil {
+		k.client.tokens.Note(k.counter(), token)
+	}
 	return token, err
 }
 
+// seen returns the highest token that the client has seen of the lock, 0 of a
+// kind that has none. It is asked before a token is drawn: of several that are
+// drawn at once, the answers may come in any order.
+func (k *locker) seen() int64 {
+	if n, ok := k.kind.(numberer); ok {
+		return k.client.tokens.Seen(n.counter())
+	}
+	return 0
+}
+
+// regressed notes a token, and returns an error if it is not above the one that
+// was the highest before it was drawn.
+func (k *locker) regressed(seen, token int64) error {
+	n, ok := k.kind.(numberer)
+	if !ok {
+		return nil
+	}
+	if token <= seen {
+		return &FenceError{Key: n.counter(), Seen: seen, Drawn: token}
+	}
+	k.client.tokens.Note(n.counter(), token)
+	return nil
+}
+
 // What follows makes FencedLock a primitive. All but the token is as in Lock.
+
+func (k *FencedLock) counter() string { return keyspace.Token(k.name) }
 
 func (k *FencedLock) channel() string { return keyspace.LockChannel(k.name) }
 

@@ -277,10 +277,16 @@ func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 	count, ttl := l.count()+1, k.ttl()
 	l.asked(ttl)
 	l.mu.Unlock()
-	start := time.Now()
+	start, seen := time.Now(), l.seen()
 	got, err := k.kind.reenter(ctx, l.id, count, ttl)
 	if err != nil {
 		return nil, err
+	}
+	if got.ok {
+		if err := l.regressed(seen, got.token); err != nil {
+			l.client.background(l.recount)
+			return nil, final(err)
+		}
 	}
 	l.mu.Lock()
 	l.token = max(l.token, got.token)

@@ -88,6 +88,12 @@ type claimant interface {
 	withdraw(ctx context.Context, id string)
 }
 
+// numberer is a primitive that numbers its holders.
+type numberer interface {
+	// counter is the key that counts the tokens.
+	counter() string
+}
+
 // queuer is a primitive whose waiters stand in a queue that is kept in Redis.
 type queuer interface {
 	// wait returns a hold as soon as it is r's turn.
@@ -136,7 +142,7 @@ func under(ctx context.Context, lock func(context.Context) (*Hold, context.Conte
 // The end of ctx does not release the lock; only [Hold.Unlock] does.
 //
 // Errors: the error of ctx, which also matches [ErrLocked] if the lock was
-// seen to be held; [ErrReentry]; [ErrLost] if ctx carries an owner whose
+// seen to be held; [ErrReentry]; [ErrFenceRegressed] of a [FencedLock]; [ErrLost] if ctx carries an owner whose
 // lease on this lock was lost and not yet unlocked; [ErrNotDurable] if it was
 // taken, but too few replicas know; [ErrWrongKind],
 // [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed].
@@ -199,14 +205,23 @@ func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
 		return nil, err
 	}
 	defer c.running.Done()
-	r, err := k.request(ctx)
-	if err != nil {
-		return nil, err
+	for late := 1; ; late++ {
+		r, err := k.request(ctx)
+		if err != nil {
+			return nil, err
+		}
+		hold, err := r.run(ctx, wait)
+		r.tidy(wait)
+		if !errors.Is(err, errLate) || late == lateMost {
+			return hold, err
+		}
 	}
-	hold, err := r.run(ctx, wait)
-	r.tidy(wait)
-	return hold, err
 }
+
+// lateMost is how often a lock may be acquired so late that its lease cannot be
+// trusted any more. A process that was frozen meanwhile asks again; where Redis'
+// answers take longer than the lease, asking does not help.
+const lateMost = 5
 
 // request checks the arguments.
 func (k *locker) request(ctx context.Context) (*request, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/newest"
 )
 
 //go:embed guard.lua
@@ -27,10 +28,19 @@ var guardLua string
 // repeat changes nothing: Redis remembers each write for a minute, under
 // mortise:op:{resource}:<id>.
 //
-// What it does not guarantee: anything if Redis loses the fence (a restart or
-// failover without the newest writes, eviction); and that a write which fails in
-// the middle is rolled back, for Redis does not do that.
-type Guard struct{ driver driver.Driver }
+// If Redis loses the fence (a restart or failover without the newest writes,
+// eviction), a guard that has seen a newer token there notices, and refuses
+// every write with mortise.ErrFenceRegressed until somebody has set the fence
+// right: writes of holders that it knows nothing of may have been forgotten with
+// it. A guard remembers the ten thousand resources that it used last.
+//
+// What it does not guarantee: anything if the fence is lost and no guard has
+// seen it; and that a write which fails in the middle is rolled back, for Redis
+// does not do that.
+type Guard struct {
+	driver driver.Driver
+	tokens newest.Table // by the fences that hold them
+}
 
 // NewGuard returns a guard that works through d, which it owns from then on. It
 // does no I/O. The driver may stand on the same Redis client as that of a
@@ -38,7 +48,7 @@ type Guard struct{ driver driver.Driver }
 //
 //	guard := fencing.NewGuard(goredis.Wrap(rdb))
 //	defer guard.Close()
-func NewGuard(d driver.Driver) *Guard { return &Guard{d} }
+func NewGuard(d driver.Driver) *Guard { return &Guard{driver: d} }
 
 // Close closes the driver. Calls under way fail.
 func (g *Guard) Close() error { return g.driver.Close() }
@@ -70,7 +80,8 @@ var (
 // It blocks for one round trip; while Redis does not answer it tries again for
 // ten seconds, or until ctx ends.
 //
-// Errors: [ErrStale]; of package mortise, ErrInvalid for a token below 1, as of a
+// Errors: [ErrStale]; of package mortise, ErrFenceRegressed if Redis has lost
+// the newest token, with a *FenceError that says which it was; ErrInvalid for a token below 1, as of a
 // hold that has none, or a name that a lock could not have; ErrWrongKind if the
 // key or the fence holds something else; ErrUnreachable; ErrDenied;
 // ErrUnknownOutcome if a copy of the write may have run or may yet run; the error
@@ -126,10 +137,12 @@ func (g *Guard) run(ctx context.Context, resource string, token int64, remember 
 	if err := check(resource, token); err != nil {
 		return "", fail(resource, err)
 	}
+	fence := keyspace.Fence(resource)
+	seen := g.tokens.Seen(fence)
 	call := driver.Call{
 		Script: s.script,
-		Keys:   append([]string{keyspace.Fence(resource), keyspace.Operation(resource, rand.Text())}, keys...),
-		Args:   append([]string{strconv.FormatInt(token, 10), strconv.FormatInt(remember.Milliseconds(), 10)}, args...),
+		Keys:   append([]string{fence, keyspace.Operation(resource, rand.Text())}, keys...),
+		Args:   append([]string{strconv.FormatInt(token, 10), strconv.FormatInt(remember.Milliseconds(), 10), strconv.FormatInt(seen, 10)}, args...),
 	}
 	v, err := g.eval(ctx, call)
 	if err != nil {
@@ -137,12 +150,19 @@ func (g *Guard) run(ctx context.Context, resource string, token int64, remember 
 	}
 	switch status := v.At(0); {
 	case status.Kind() == driver.Int && status.Int() == 1 && v.Len() == 2:
+		g.tokens.Note(fence, token)
 		return v.At(1).Str(), nil
 	case status.Kind() == driver.Int && status.Int() == 0 && v.Len() == 2:
-		newest, _ := strconv.ParseInt(v.At(1).Str(), 10, 64)
+		newest, err := strconv.ParseInt(v.At(1).Str(), 10, 64)
+		if err == nil {
+			g.tokens.Note(fence, newest)
+		}
 		return "", fmt.Errorf("fencing: %w", &StaleError{Resource: resource, Token: token, Newest: newest})
+	case status.Int() == -2 && v.Len() == 2:
+		found, _ := strconv.ParseInt(v.At(1).Str(), 10, 64)
+		return "", fail(resource, &mortise.FenceError{Key: fence, Seen: seen, Drawn: found})
 	case status.Int() == -1:
-		return "", fail(resource, fmt.Errorf("%w: %s holds no token", mortise.ErrWrongKind, keyspace.Fence(resource)))
+		return "", fail(resource, fmt.Errorf("%w: %s holds no token", mortise.ErrWrongKind, fence))
 	}
 	return "", fail(resource, fmt.Errorf("unexpected reply %v", v))
 }

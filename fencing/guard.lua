@@ -6,10 +6,12 @@
 -- KEYS[3..] those of the write
 -- ARGV[1]   token, in decimal
 -- ARGV[2]   how long the receipt lasts, in ms; 0 for none
--- ARGV[3..] those of the write
+-- ARGV[3]   the newest token that the caller has seen at the fence, in decimal
+-- ARGV[4..] those of the write
 --
 -- {1, result} written, now or by an earlier copy of this call
 -- {0, newest} refused
+-- {-2, newest} the fence has lost what the caller has seen there; refused
 -- {-1}        what lies at the fence is no token; nothing was written
 --
 -- The function write is put before this text. Tokens are compared as text, which
@@ -18,10 +20,12 @@ local receipt = redis.call('get', KEYS[2])
 if receipt then return {1, receipt} end
 local newest = redis.call('get', KEYS[1]) or '0'
 if not string.find(newest, '^%d+$') then return {-1} end
+local function older(a, b) return #a < #b or #a == #b and a < b end
 local token = ARGV[1]
-if #token < #newest or #token == #newest and token < newest then return {0, newest} end
+if older(newest, ARGV[3]) then return {-2, newest} end
+if older(token, newest) then return {0, newest} end
 
-local keys, args = {unpack(KEYS, 3)}, {unpack(ARGV, 3)}
+local keys, args = {unpack(KEYS, 3)}, {unpack(ARGV, 4)}
 if token ~= newest then redis.call('set', KEYS[1], token) end
 local result = write(keys, args)
 if type(result) == 'table' then

@@ -363,3 +363,43 @@ func TestRealGuardOnACluster(t *testing.T) {
 		t.Error("a key in another slot was written")
 	}
 }
+
+// A fence that Redis has lost admits nothing through a guard that has seen it,
+// not even the newest token: there may have been newer ones.
+func TestGuardNoticesThatTheFenceWentBack(t *testing.T) {
+	everywhere(t, func(t *testing.T, d driver.Driver) {
+		g := fencing.NewGuard(d)
+		must(t, g.Set(t.Context(), "account", "x", 7))
+		wantStale(t, g.Set(t.Context(), "account", "late", 3), 3, 7)
+		const fence = "mortise:fence:{account}"
+		for _, lose := range []string{`return redis.call('del', KEYS[1])`, `return redis.call('set', KEYS[1], 6)`} {
+			do(t, d, lose, fence)
+			for _, token := range []int64{3, 6, 7, 8} {
+				for _, err := range []error{g.Set(t.Context(), "account", "late", token), g.Admit(t.Context(), "account", token)} {
+					var e *mortise.FenceError
+					if !errors.Is(err, mortise.ErrFenceRegressed) || !errors.As(err, &e) || e.Seen != 7 || e.Key != fence {
+						t.Errorf("token %d after the fence was lost: %v, want ErrFenceRegressed, and that 7 was seen", token, err)
+					}
+				}
+			}
+			wantText(t, d, "account", "x")
+		}
+		do(t, d, `return redis.call('set', KEYS[1], 7)`, fence) // as the text says
+		wantStale(t, g.Set(t.Context(), "account", "late", 6), 6, 7)
+		must(t, g.Set(t.Context(), "account", "y", 8))
+		wantText(t, d, "account", "y")
+	})
+}
+
+// What a guard has only been told by a refusal counts as well.
+func TestGuardNoticesByWhatOthersHaveWritten(t *testing.T) {
+	everywhere(t, func(t *testing.T, d driver.Driver) {
+		g := fencing.NewGuard(d)
+		do(t, d, `return redis.call('set', KEYS[1], 9)`, "mortise:fence:{account}")
+		wantStale(t, g.Set(t.Context(), "account", "late", 3), 3, 9)
+		do(t, d, `return redis.call('del', KEYS[1])`, "mortise:fence:{account}")
+		if err := g.Set(t.Context(), "account", "late", 3); !errors.Is(err, mortise.ErrFenceRegressed) {
+			t.Errorf("%v, want ErrFenceRegressed", err)
+		}
+	})
+}

@@ -52,8 +52,9 @@ func Refused(r *http.Response) error {
 //   - 409 Conflict: the token is stale. NewestHeader has the newest.
 //   - 428 Precondition Required: there is no token.
 //   - 400 Bad Request: it is no number above 0.
-//   - 503 Service Unavailable: the store failed, or the request ended while it
-//     waited for older ones to return.
+//   - 503 Service Unavailable: the store failed, as a [Guard] does that sees that
+//     Redis has lost the newest token, or the request ended while it waited for
+//     older ones to return.
 //
 // What it does not guarantee: the order of requests that different processes
 // handle, even if they share a store. An older one that was admitted by one

@@ -1,0 +1,36 @@
+// Package newest remembers the highest numbers that were seen, to notice where
+// what counts them goes back.
+package newest
+
+import "sync"
+
+// Most is how many names a [Table] remembers at least; twice as many at most.
+const Most = 10000
+
+// Table has the highest number seen for each of the names that were used last.
+// Its zero value is ready, and it is safe for concurrent use.
+type Table struct {
+	mu         sync.Mutex
+	young, old map[string]int64 // guarded by mu; a name that is used is in young
+}
+
+// Seen returns the highest number seen for name, 0 if none is remembered.
+func (t *Table) Seen(name string) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n, ok := t.young[name]; ok {
+		return n
+	}
+	return t.old[name]
+}
+
+// Note remembers n for name, unless a higher number was seen.
+func (t *Table) Note(name string, n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n = max(n, t.young[name], t.old[name])
+	if t.young == nil || len(t.young) == Most {
+		t.young, t.old = make(map[string]int64), t.young
+	}
+	t.young[name] = n
+}
