@@ -408,12 +408,18 @@ const (
 )
 
 // next returns how long to wait before the attempt that a hint asks for.
-func (p *pacer) next(now time.Time) time.Duration {
-	if now.Sub(p.since) >= paceWindow {
+func (p *pacer) next(now time.Time) time.Duration { return p.share(now, 1) }
+
+// share is next for one of n who hear the same hints, for whom the bound is one:
+// but each may ask as often as it does without hints.
+func (p *pacer) share(now time.Time, n int) time.Duration {
+	window := min(max(paceWindow, paceWindow*time.Duration(n)/paceCount), poll)
+	if now.Sub(p.since) >= window {
 		p.since, p.count = now, 0
 	}
-	if p.count++; p.count <= paceCount {
+	if p.count++; p.count <= max(paceCount/n, 1) {
 		return 0
 	}
-	return p.since.Add(paceWindow).Sub(now)
+	p.since, p.count = p.since.Add(window), 1 // it is made then
+	return p.since.Sub(now)
 }

@@ -288,3 +288,45 @@ func TestCrowdWhoseAnswersCrossIsServedAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// Many of one client hear what is forged: together they ask no more often than
+// one may.
+func TestCrowdIsCalmUnderForgery(t *testing.T) {
+	for name, kind := range map[string]struct {
+		wait    func(ctx context.Context, c *mortise.Client) error
+		channel string
+	}{
+		"Semaphore": {func(ctx context.Context, c *mortise.Client) error { return c.Semaphore("job").Acquire(ctx, 1) }, "redisson_sc:{job}"},
+		"CountDownLatch": {func(ctx context.Context, c *mortise.Client) error {
+			if _, err := c.CountDownLatch("job").TrySetCount(ctx, 1); err != nil {
+				return err
+			}
+			return c.CountDownLatch("job").Wait(ctx)
+		}, "redisson_countdownlatch__channel__{job}"},
+		"Barrier": {func(ctx context.Context, c *mortise.Client) error {
+			_, err := c.Barrier("job", 100).Await(ctx)
+			return err
+		}, "mortise:barrier_channel:{job}"},
+		"DoubleBarrier": {func(ctx context.Context, c *mortise.Client) error {
+			_, _, err := c.DoubleBarrier("job", 100).Enter(ctx) //nolint:dogsled // nobody is let in
+			return err
+		}, "mortise:barrier_channel:{job}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, f := open(t, s, nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, crowd)
+				for range crowd {
+					go func() { ended <- kind.wait(ctx, c) }()
+				}
+				time.Sleep(10 * time.Second)
+				wantCalmUnderForgery(t, s, f, kind.channel, "0", "1", "", "two")
+				cancel()
+				for range crowd {
+					<-ended
+				}
+			})
+		})
+	}
+}

@@ -16,6 +16,7 @@ import (
 func (o *object) follow(ctx context.Context, op, channel string, look func() (again time.Duration, err error)) error {
 	var listener *hub.Listener
 	var pace pacer
+	heard := false
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
 	for {
@@ -33,9 +34,14 @@ func (o *object) follow(ctx context.Context, op, channel string, look func() (ag
 		timer.Reset(again)
 		select {
 		case <-listener.Hints():
-			if d := pace.next(time.Now()); d > 0 {
-				o.client.pause(ctx, d)
+			// The first is that it listens. Several of one client may follow the
+			// same channel, and whoever may publish makes all of them look.
+			if heard {
+				if d := pace.share(time.Now(), listener.Company()); d > 0 {
+					o.client.pause(ctx, d)
+				}
 			}
+			heard = true
 		case <-timer.C:
 		case <-ctx.Done():
 			return &Error{Op: op, Name: o.name, Err: contextError(ctx)}

@@ -125,6 +125,13 @@ func (l *Listener) Refused() error {
 	return l.refused
 }
 
+// Company returns how many listen to the channel, l among them.
+func (l *Listener) Company() int {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	return len(l.hub.channels[l.name].listeners)
+}
+
 // Close stops listening. It must be called once.
 func (l *Listener) Close() {
 	h := l.hub
