@@ -38,7 +38,7 @@ func TestEachMissingRightHasNoEffect(t *testing.T) {
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				return script.LockReenter(ctx, d, job, me, 3, lease)
 			}},
-		"leave": {[]string{"hexists", "hset"}, held, mine, time.Minute,
+		"leave": {[]string{"hexists", "hdel", "hset"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				return script.LockLeave(ctx, d, job, me, 1)
 			}},

