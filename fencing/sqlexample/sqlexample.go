@@ -8,7 +8,8 @@
 //	UPDATE account SET balance = ?, token = ? WHERE id = ? AND token <= ?
 //
 // No transaction is needed for a single statement. If no row was changed, the
-// token is stale, or there is no such row.
+// token is stale, or there is no such row, or the database is MySQL and the row
+// was so already; the row's token tells which.
 package sqlexample
 
 import (
@@ -40,9 +41,12 @@ func SetBalance(ctx context.Context, db *sql.DB, id, balance, token int64) error
 	if err != nil || changed == 1 {
 		return err
 	}
-	var newest int64 // for the message; the decision has been made
+	var newest int64
 	if err := db.QueryRowContext(ctx, `SELECT token FROM account WHERE id = ?`, id).Scan(&newest); err != nil {
 		return fmt.Errorf("account %d: %w", id, err) // sql.ErrNoRows
+	}
+	if newest == token {
+		return nil // MySQL counts the rows that it changed: this one was so already
 	}
 	return &fencing.StaleError{Resource: fmt.Sprintf("account %d", id), Token: token, Newest: newest}
 }

@@ -3,10 +3,12 @@ package sqlexample_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -128,5 +130,55 @@ func TestAnAccountThatIsNotThere(t *testing.T) {
 	}
 	if err := sqlexample.SetBalance(t.Context(), db, 7, 1, 1); !errors.Is(err, sql.ErrNoRows) || errors.Is(err, fencing.ErrStale) {
 		t.Errorf("%v, want sql.ErrNoRows", err)
+	}
+}
+
+// changedOnly is a connection that counts rows as MySQL does: those that changed.
+type changedOnly struct{ driver.Conn }
+
+func (c changedOnly) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c changedOnly) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if strings.HasPrefix(query, "UPDATE") { // balance, token, id, token
+		query += " AND NOT (balance = ? AND token = ?)"
+		args = append(args, driver.NamedValue{Ordinal: 5, Value: args[0].Value}, driver.NamedValue{Ordinal: 6, Value: args[1].Value})
+	}
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+type mysqlLike struct{ driver.Driver }
+
+func (d mysqlLike) Open(name string) (driver.Conn, error) {
+	c, err := d.Driver.Open(name)
+	return changedOnly{c}, err
+}
+
+// A write that is repeated with the current token is none of a former holder,
+// though a database that counts changed rows counts none.
+func TestAnIdenticalWriteIsNotStale(t *testing.T) {
+	plain, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	sql.Register("changed-only", mysqlLike{plain.Driver()})
+	db, err := sql.Open("changed-only", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(t.Context(), sqlexample.Schema+`; INSERT INTO account VALUES (7, 100, 0)`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := sqlexample.SetBalance(t.Context(), db, 7, 90, 2); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := sqlexample.SetBalance(t.Context(), db, 7, 90, 1); !errors.Is(err, fencing.ErrStale) {
+		t.Errorf("a former holder's write: %v, want ErrStale", err)
 	}
 }
