@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/dice"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -393,7 +393,7 @@ func (r *request) ended(ctx context.Context) error {
 }
 
 // jitter spreads the looks of many waiters.
-func jitter(d time.Duration) time.Duration { return d*9/10 + rand.N(d/5) }
+func jitter(d time.Duration) time.Duration { return d*9/10 + dice.N(d/5) }
 
 // pacer bounds the attempts that hints can cause: anybody may publish.
 type pacer struct {

@@ -38,6 +38,7 @@ func eachSeed(t *testing.T, f func(w *simulation), least map[string]int) {
 	var sum tally
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			draws(t, seed)
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				w := &simulation{t: t, server: s, seed: seed}
 				f(w)

@@ -2,10 +2,10 @@ package mortise
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/dice"
 )
 
 // call runs op until Redis has given a definite answer, and for at most
@@ -46,7 +46,7 @@ func (c *Client) call(ctx context.Context, patience time.Duration, op func(conte
 // nobody says so.
 func pauseAfter(n int) time.Duration {
 	d := min(200*time.Millisecond, 10*time.Millisecond<<min(n, 10))
-	return d/2 + rand.N(d/2)
+	return d/2 + dice.N(d/2)
 }
 
 // pause waits, and reports false if ctx or the client ended meanwhile.

@@ -27,6 +27,7 @@ func TestElectionHistories(t *testing.T) {
 	var sum tally
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			draws(t, seed)
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				h := newElectionHistory(t, s, seed)
 				h.run()

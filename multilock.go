@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/dice"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -265,7 +265,7 @@ func (m *MultiLock) wait(c *composite) (nth int, err error) {
 			kept++
 		}
 		// Two that are in each other's way must not go on in step.
-		if !m.all[nth].client.pause(ctx, rand.N(time.Millisecond<<min(round, 8))) {
+		if !m.all[nth].client.pause(ctx, dice.N(time.Millisecond<<min(round, 8))) {
 			return nth, (&request{held: held}).ended(ctx)
 		}
 	}

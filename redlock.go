@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/dice"
 	"github.com/mortise-go/mortise/internal/hub"
 )
 
@@ -511,7 +511,7 @@ func (v *canvass) wait(ctx context.Context) (*Hold, error) {
 				// they must not come back together. What is heard meanwhile may
 				// be one's own release.
 				failing, deaf = time.Time{}, true
-				timer.Reset(rand.N(10 * time.Millisecond << min(splits, 5)))
+				timer.Reset(dice.N(10 * time.Millisecond << min(splits, 5)))
 				splits++
 			default:
 				failing, splits = time.Time{}, 0

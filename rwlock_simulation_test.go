@@ -21,6 +21,7 @@ func TestRWLockSimulation(t *testing.T) {
 	var sum tally
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			draws(t, seed)
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				w := &rwSimulation{simulation: simulation{t: t, server: s, seed: seed}, inside: make(map[string][]*rwVisit)}
 				w.work = w.visit

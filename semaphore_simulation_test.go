@@ -22,6 +22,7 @@ func TestSemaphoreSimulation(t *testing.T) {
 	var sum tally
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			draws(t, seed)
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				w := &permitSimulation{simulation: simulation{t: t, server: s, seed: seed}}
 				w.run()

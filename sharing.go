@@ -2,9 +2,9 @@ package mortise
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/dice"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -230,7 +230,7 @@ func (c *Client) spinOn(k *locker) {
 		s.began = now
 	case now.Sub(s.began) >= spinTurn:
 		s.began, s.open = time.Time{}, true
-		s.after = now.Add(spinTurn/2 + rand.N(spinTurn))
+		s.after = now.Add(spinTurn/2 + dice.N(spinTurn))
 	}
 }
 

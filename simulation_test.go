@@ -29,6 +29,7 @@ func simulate(t *testing.T, k kind) {
 	var sum tally
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			draws(t, seed)
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				w := &simulation{t: t, kind: k, server: s, seed: seed, active: make(map[string]*mortise.Hold)}
 				w.work = w.round

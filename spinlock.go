@@ -2,9 +2,9 @@ package mortise
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/dice"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -53,7 +53,7 @@ func ExponentialBackoff(first, most time.Duration) Backoff {
 		if d = min(d, most); d < 2 {
 			return d
 		}
-		return d - rand.N(d/2)
+		return d - dice.N(d/2)
 	}
 }
 

@@ -1,8 +1,9 @@
 package watchdog
 
 import (
-	"math/rand/v2"
 	"time"
+
+	"github.com/mortise-go/mortise/internal/dice"
 )
 
 // Lease is one record in Redis that a watchdog keeps. The exported fields are
@@ -54,7 +55,7 @@ func (l *Lease) period() time.Duration {
 func (l *Lease) pause(spread bool) time.Duration {
 	period := l.period()
 	if spread {
-		return period/10 + rand.N(period-period/10)
+		return period/10 + dice.N(period-period/10)
 	}
 	return period
 }

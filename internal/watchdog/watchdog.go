@@ -12,10 +12,11 @@ package watchdog
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/mortise-go/mortise/internal/dice"
 )
 
 // State is Redis' answer about one lease.
@@ -432,5 +433,5 @@ func (w *Watchdog) settle(errands []*errand, answers []Answer, start instant) {
 // because most troubles are short, and about a second at last.
 func backoff(n int) time.Duration {
 	d := min(time.Second, 25*time.Millisecond<<min(n, 10))
-	return d/2 + rand.N(d/2)
+	return d/2 + dice.N(d/2)
 }
