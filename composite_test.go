@@ -2,8 +2,11 @@ package mortise_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,5 +135,44 @@ func TestCompositesAreReleasedCrosswiseOnARealServer(t *testing.T) {
 				})
 			})
 		}
+	})
+}
+
+// A crowd that gives up leaves nothing behind, nor many goroutines for long.
+func TestMultiLockCrowdThatGivesUp(t *testing.T) {
+	const crowd, most = 1000, 50
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, nil)
+		other, _ := open(t, s, nil)
+		block, _ := mustLock(t, other.Lock("b"), t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range crowd {
+			all.Go(func() {
+				if _, _, err := multi(c, "a", "b", "c").Lock(ctx); !errors.Is(err, context.Canceled) {
+					t.Errorf("%v, want the context's error", err)
+				}
+			})
+		}
+		time.Sleep(3 * time.Second)
+		f.set(hang, nil) // the answers of those that ask are never known
+		time.Sleep(3 * time.Second)
+		cancel()
+		all.Wait()
+		synctest.Wait()
+		stacks := make([]byte, 8<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		n := 0
+		for _, of := range strings.Split(string(stacks), "\n\n") {
+			if strings.Contains(of, "mortise-go/mortise.") { // not of the embedded Redis alone
+				n++
+			}
+		}
+		if n > most {
+			t.Errorf("%d goroutines are left of %d that gave up, want %d at most", n, crowd, most)
+		}
+		f.set(nil, nil)
+		mustUnlock(t, block)
+		wantEmpty(t, s)
 	})
 }
