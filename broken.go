@@ -39,15 +39,15 @@ type BrokenError struct {
 func (e *BrokenError) Error() string {
 	switch e.Reason {
 	case BrokenLeft:
-		return "the barrier is broken: the party " + e.By + " gave up"
+		return "the barrier is broken: the party " + readable(e.By) + " gave up"
 	case BrokenDied:
-		return "the barrier is broken: the party " + e.By + " died, or was cut off"
+		return "the barrier is broken: the party " + readable(e.By) + " died, or was cut off"
 	case BrokenReset:
-		return "the barrier is broken: " + e.By + " has reset it"
+		return "the barrier is broken: " + readable(e.By) + " has reset it"
 	case BrokenLost:
 		return "the barrier is broken: Redis knows nothing of this party any more"
 	}
-	return "the barrier is broken: " + string(e.Reason) + " " + e.By
+	return "the barrier is broken: " + string(e.Reason) + " " + readable(e.By)
 }
 
 // Is makes a BrokenError match ErrBroken.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -98,12 +99,26 @@ type HeldError struct {
 // Error says who holds the lock, and until when at least.
 func (e *HeldError) Error() string {
 	if e.Count == 0 {
-		return fmt.Sprintf("free, but %s is the next to have it", e.Owner)
+		return fmt.Sprintf("free, but %s is the next to have it", readable(e.Owner))
 	}
 	if e.TTL < 0 {
-		return fmt.Sprintf("held by %s, without a time limit", e.Owner)
+		return fmt.Sprintf("held by %s, without a time limit", readable(e.Owner))
 	}
-	return fmt.Sprintf("held by %s for another %v unless renewed or released", e.Owner, e.TTL)
+	return fmt.Sprintf("held by %s for another %v unless renewed or released", readable(e.Owner), e.TTL)
+}
+
+// readable is a text that others have written, fit for a line of a log: not too
+// long, and quoted if it could be taken for anything else.
+func readable(text string) string {
+	const most = 200
+	more := ""
+	if len(text) > most {
+		text, more = text[:most], "..."
+	}
+	if quoted := strconv.Quote(text); text == "" || strings.ContainsRune(text, ' ') || quoted != `"`+text+`"` {
+		text = quoted
+	}
+	return text + more
 }
 
 // Is makes a HeldError match ErrLocked.

@@ -54,7 +54,7 @@ type State struct {
 // lock has ":write" at the end of its name.
 type Holder struct {
 	Owner string // the client's UUID, a colon, and a number (Redisson: the thread's)
-	Count int    // how many times it was taken and not given back; of a group, how many values
+	Count int    // how many times it was taken and not given back; of a group, how many values; -1 if what stands there is no number
 }
 
 // Permit is a permit of a [PermitSemaphore] that is out.
@@ -147,14 +147,23 @@ func state(name string, k script.Key) State {
 		}
 		s.Kind = KindNumber
 		if len(k.Permits) > 0 {
-			s.Kind, s.Locked = KindPermits, true
+			s.Kind = KindPermits
 		}
 		for _, p := range k.Permits {
+			if !p.Ever && p.Left <= 0 { // whoever asks next takes it back
+				s.Number++
+				continue
+			}
 			permit := Permit{ID: permitText(p.ID), Left: p.Left}
 			if p.Ever {
 				permit.Left = -1
 			}
-			s.TTL = max(s.TTL, permit.Left)
+			if p.Ever || s.TTL < 0 {
+				s.TTL = -1
+			} else {
+				s.TTL = max(s.TTL, permit.Left)
+			}
+			s.Locked = true
 			s.Permits = append(s.Permits, permit)
 		}
 	}
@@ -169,11 +178,9 @@ func (s *State) add(k script.Key) {
 	slices.SortFunc(s.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
 }
 
-// holder makes a holder of a hash's field. A foreign count that is no number
-// reads as 0.
+// holder makes a holder of a hash's field.
 func holder(owner, count string) Holder {
-	n, _ := strconv.Atoi(count)
-	return Holder{Owner: owner, Count: n}
+	return Holder{Owner: owner, Count: script.Count(count)}
 }
 
 // plainHolder returns the holder of a plain lock, of whatever form its owner
@@ -298,18 +305,37 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 		return errors.New("this driver cannot list keys")
 	}
 	seen := make(map[string]bool) // a key may come twice
-	return scanner.Scan(ctx, pattern, func(keys []string) error {
-		for i, result := range script.Inspect(ctx, c.driver, keys...) {
-			if result.Err != nil {
-				return result.Err
-			}
-			if s := state(keys[i], result.Key); s.Locked && !seen[s.Name] {
-				seen[s.Name] = true
-				if !yield(s, nil) {
-					return errStop
+	return scanner.Scan(ctx, pattern, func(page []string) error {
+		for keys := range slices.Chunk(page, script.InspectBatch) {
+			for i, result := range script.Inspect(ctx, c.driver, keys...) {
+				if result.Err != nil {
+					result = c.inspectAgain(ctx, keys[i], result)
+				}
+				if result.Err != nil {
+					return result.Err
+				}
+				if s := state(keys[i], result.Key); s.Locked && !seen[s.Name] {
+					seen[s.Name] = true
+					if !yield(s, nil) {
+						return errStop
+					}
 				}
 			}
 		}
 		return nil
 	})
+}
+
+// inspectAgain reads a key once more that could not be read among others, and
+// again while Redis cannot serve it, as when its slot is on the move.
+func (c *Client) inspectAgain(ctx context.Context, key string, result script.InspectResult) script.InspectResult {
+	first := true
+	_, _ = c.call(ctx, c.options.RetryFor, func(ctx context.Context) error {
+		if !first {
+			result = script.Inspect(ctx, c.driver, key)[0]
+		}
+		first = false
+		return result.Err
+	})
+	return result
 }

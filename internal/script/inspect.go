@@ -11,8 +11,13 @@ import (
 
 var inspect = load("inspect")
 
-// maxListed bounds what Inspect reads of data that may be anybody's.
-const maxListed = 1000
+// What bounds what Inspect reads of data that may be anybody's: so many fields,
+// waiters or permits, so many bytes of a hash, and so many names in a batch.
+const (
+	maxListed    = 1000
+	maxBytes     = 256 << 10 // the value of an election has up to 64 KiB
+	InspectBatch = 50
+)
 
 // Key is what lies under a name, and beside it.
 type Key struct {
@@ -37,7 +42,8 @@ type Due struct {
 // Inspect reads what lies under each of names, in one batch, or in two: what the
 // user has no right to read beside a name is left out. Result i belongs to name
 // i. Of more than a thousand fields, waiters or permits the rest is left out;
-// of a hash with more fields all of them.
+// of a hash with more fields, or more than 256 KiB, all of them. There should be
+// at most [InspectBatch] names.
 func Inspect(ctx context.Context, d driver.Driver, names ...string) []InspectResult {
 	calls := make([]driver.Call, len(names))
 	for i, name := range names {
@@ -45,7 +51,7 @@ func Inspect(ctx context.Context, d driver.Driver, names ...string) []InspectRes
 		if keyspace.CheckSlot(name) == nil { // else they may lie on another server
 			keys = append(keys, keyspace.FairQueue(name), keyspace.FairDeadlines(name), keyspace.Token(name), keyspace.PermitExpiries(name))
 		}
-		calls[i] = driver.Call{Script: inspect, Keys: keys, Args: []string{strconv.Itoa(maxListed)}}
+		calls[i] = driver.Call{Script: inspect, Keys: keys, Args: []string{strconv.Itoa(maxListed), strconv.Itoa(maxBytes)}}
 	}
 	replies := d.Batch(ctx, calls)
 	var alone []driver.Call

@@ -3,6 +3,7 @@ package script_test
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +120,21 @@ func TestInspectHugeHash(t *testing.T) {
 		k = script.Inspect(t.Context(), w, job)[0].Key
 		if k.Size != 1001 || len(k.Fields) != 0 {
 			t.Errorf("of a hash of 1001 fields came size %d and %d fields, want the size only", k.Size, len(k.Fields))
+		}
+	})
+}
+
+// Nor are its fields read if they are long.
+func TestInspectLongHash(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		w.must(t, "HSET", job, "a", strings.Repeat("x", 64<<10), "b", strings.Repeat("x", 64<<10))
+		if k := script.Inspect(t.Context(), w, job)[0].Key; len(k.Fields) != 2 {
+			t.Errorf("of a hash of 128 KiB came %d fields, want both", len(k.Fields))
+		}
+		w.must(t, "HSET", job, "c", strings.Repeat("x", 1<<20))
+		if k := script.Inspect(t.Context(), w, job)[0].Key; k.Size != 3 || len(k.Fields) != 0 {
+			t.Errorf("of a hash with a megabyte came size %d and %d fields, want the size only", k.Size, len(k.Fields))
 		}
 	})
 }

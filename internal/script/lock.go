@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -25,7 +26,7 @@ var ErrKind = &driver.Error{Class: driver.WrongType, Err: errors.New("the key is
 // Holder is somebody's entry in a lock.
 type Holder struct {
 	Owner string
-	Count int
+	Count int           // -1 if what stands there is no count
 	TTL   time.Duration // -1 if the key has none
 }
 
@@ -135,8 +136,30 @@ func unheard(reason string) error {
 }
 
 func holder(left, owner, count driver.Value) Holder {
-	n, _ := strconv.Atoi(count.Str()) // a foreign value that is no number reads as 0
-	return Holder{Owner: owner.Str(), Count: n, TTL: ttl(left)}
+	h := Holder{Owner: brief(owner.Str()), TTL: ttl(left)}
+	if h.Owner != "" || count.Str() != "" {
+		h.Count = Count(count.Str())
+	}
+	return h
+}
+
+// brief is the beginning of a holder's name, longer than any that a client
+// writes. The rest is freed with the reply.
+func brief(owner string) string {
+	const most = 200
+	if len(owner) > most {
+		owner = strings.Clone(owner[:most])
+	}
+	return owner
+}
+
+// Count reads how often a lock is held. What is no such number, as only others
+// write it, reads as -1: somebody has the lock nevertheless.
+func Count(text string) int {
+	if n, err := strconv.Atoi(text); err == nil && n > 0 {
+		return n
+	}
+	return -1
 }
 
 // flag runs a script that answers {1} or {0}.

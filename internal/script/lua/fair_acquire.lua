@@ -30,7 +30,8 @@ if fields == 1 then
     if reply[2] < lease then redis.call('pexpire', lock, lease) end
     return {1}
   end
-  reply[3], reply[4] = holder[1], tonumber(holder[2]) or 0
+  reply[3], reply[4] = holder[1], math.max(tonumber(holder[2]) or 0, 0)
+  if reply[4] == 0 then reply[4] = -1 end -- it is held nevertheless
 else
   local first, again, at = head(owner, true)
   if not first or first == owner then
@@ -87,5 +88,5 @@ if fresh then
 end
 reply[6] = waiting
 if waiting - others <= 1 then redis.call('pexpire', ours, KEPT) end
-if others > 0 or reply[4] > 0 and foreign(reply[3]) then reply[8] = 1 end
+if others > 0 or reply[4] ~= 0 and foreign(reply[3]) then reply[8] = 1 end
 return reply

@@ -6,22 +6,39 @@
 -- KEYS[4]  the counter of fencing tokens of that name   }
 -- KEYS[5]  the expiries of the permits of that name     }
 -- ARGV[1]  how many fields, waiters or permits to list at most
+-- ARGV[2]  how many bytes the fields and values of a hash may have to be listed;
+--          without the right to ask for their sizes all are
 --
 -- {type, ttl, size, field or text list, token, queue, permits}
 --   type     as TYPE says, 'none' if there is no such key
 --   ttl      in ms, -1 if the key has none, -2 if there is no such key
 --   size     the number of a hash's fields, 0 for other types
---   list     a hash's fields and values, if there are not too many; of a short
---            string only its text
+--   list     a hash's fields and values, if there are not too many and they are not
+--            too long; of a string only its beginning
 --   token    the newest fencing token; '' if there is none
 --   queue    waiter, ms until its deadline ('' if it has none), ...
 --   permits  id, ms until it expires, ...
 local limit = tonumber(ARGV[1])
 local kind = redis.call('type', KEYS[1]).ok
 local reply = {kind, redis.call('pttl', KEYS[1]), 0, {}, '', {}, {}}
+
+-- Whether the fields and values of the hash are not too long to be listed.
+local function short()
+  local fields = redis.pcall('hkeys', KEYS[1])
+  if fields.err then return true end
+  local rest = tonumber(ARGV[2])
+  for _, field in ipairs(fields) do
+    local size = redis.pcall('hstrlen', KEYS[1], field)
+    if type(size) == 'table' then return true end
+    rest = rest - #field - size
+    if rest < 0 then return false end
+  end
+  return true
+end
+
 if kind == 'hash' then
   reply[3] = redis.call('hlen', KEYS[1])
-  if reply[3] <= limit then reply[4] = redis.call('hgetall', KEYS[1]) end
+  if reply[3] <= limit and short() then reply[4] = redis.call('hgetall', KEYS[1]) end
 elseif kind == 'string' then
   reply[4] = {redis.call('getrange', KEYS[1], 0, 31)}
 end
