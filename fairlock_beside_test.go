@@ -276,4 +276,3 @@ type sinkFunc func()
 func (f sinkFunc) Message(string, string) { f() }
 func (f sinkFunc) Subscribed(string)      {}
 func (f sinkFunc) Refused(string, error)  {}
-
