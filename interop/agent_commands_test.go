@@ -44,6 +44,7 @@ var lockCommands = []said{
 	{"%[1]scontend %[2]s counter:%[2]s 5", "", "GET counter:%[2]s", "5", ""},
 	{"%[1]srace %[2]s counter:%[2]s 3 9", "", "GET counter:%[2]s", "8", ""},
 	{"%[1]srace %[2]s counter:%[2]s 0 9", "", "GET counter:%[2]s", "9", ""},
+	{"%[1]sfleet %[2]s 1 2 0 0 1", "", "EXISTS %[2]s", "0", ""}, // all is over
 	{"%[1]shold %[2]s counter:%[2]s 3 1", "", "GET counter:%[2]s", "12", ""},
 }
 

@@ -204,17 +204,17 @@ func crowds(t *testing.T, w *world) {
 	if f.inGo.least == 0 || f.inJava.least == 0 {
 		t.Error("somebody never had the lock")
 	}
-	if f.inJava.Times*100 < total {
-		t.Errorf("Java had the lock %d times of %d, want 1 %% at least", f.inJava.Times, total)
+	if f.inJava.Times*8 < total { // a quarter were even; TestFleets has more of that
+		t.Errorf("Java had the lock %d times of %d, want 12.5 %% at least", f.inJava.Times, total)
 	}
 	if f.inGo.Times*20 < total {
 		t.Errorf("Go had the lock %d times of %d, want 5 %% at least", f.inGo.Times, total)
 	}
 }
 
-// javaAmongGo: each of three clients hands the lock on to all its goroutines, and
-// four times in a row they give it to each other, before others have a chance.
-// Then there are a few milliseconds, which a Java thread may miss now and then.
+// javaAmongGo: each of three clients hands the lock on to all its goroutines for a
+// millisecond, and leaves it to Java then for longer than a thread needs, unless
+// the machine has much else to do.
 func javaAmongGo(t *testing.T, w *world) {
 	f := w.newField(t, "java-among-go")
 	f.startJava(t, 1, 20, endless)
@@ -222,14 +222,14 @@ func javaAmongGo(t *testing.T, w *world) {
 	mustUnlock(t, f.gate)
 	f.awaitJava(t)
 	f.finish(t, f.end(t))
-	if most := 3 * longestGap; f.inJava.Passed > most {
-		t.Errorf("Go had the lock %d times while a Java thread waited, want %d at most", f.inJava.Passed, most)
+	if f.inJava.Passed > longestGap {
+		t.Errorf("Go had the lock %d times while a Java thread waited, want %d at most", f.inJava.Passed, longestGap)
 	}
 }
 
-// longestGap is the most that Go was seen to have a lock in these trials while a
-// Java thread waited, on a machine that had much else to do.
-const longestGap = 1500
+// longestGap is what three clients with 16 goroutines each may have a lock while a
+// Java thread waits: three times it misses all their chances.
+const longestGap = 3 * 3 * 16
 
 // goAmongJava: it is one of those who are woken at each release, and was passed 73
 // times at most.

@@ -20,6 +20,7 @@ final class Locks {
             String prefix = kind.isEmpty() ? "" : kind + ".";
             verbs().forEach((verb, run) ->
                     commands.put(prefix + verb, call -> run.on(k.open(call), call.after(k.words()))));
+            commands.put(prefix + "fleet", call -> Fleet.run(k, call));
         });
         commands.put("rw.delete", call -> ((RObject) call.redisson().getReadWriteLock(call.text(0))).delete());
     }

@@ -1,0 +1,78 @@
+package mortise.agent;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+
+/**
+ * {@code fleet LOCK CLIENTS THREADS HOLDUS FROM UNTIL}: so many threads of each of so many Redisson clients, the agent's
+ * own and the next of {@code --redlock}, lock, hold for HOLDUS microseconds and unlock over and over. FROM and UNTIL are
+ * milliseconds since 1970, so that several processes run at the same time. A wait that lasts beyond UNTIL counts up to
+ * then, and does not count as an acquisition.
+ */
+final class Fleet {
+    /** What one thread has to say: how often it had the lock, and its waits. */
+    private record Member(long times, long longestWait) {
+    }
+
+    private Fleet() {
+    }
+
+    static Object run(LockKinds.Kind kind, Call call) throws Exception {
+        Call load = call.after(kind.words());
+        long hold = TimeUnit.MICROSECONDS.toNanos(load.number(2));
+        long lead = TimeUnit.MILLISECONDS.toNanos(load.number(3) - System.currentTimeMillis());
+        long from = System.nanoTime() + lead;
+        long until = from + TimeUnit.MILLISECONDS.toNanos(load.number(4) - load.number(3));
+
+        List<Callable<Member>> members = new ArrayList<>();
+        for (int client = 0; client < load.count(0); client++) {
+            RedissonClient redisson = client == 0 ? call.redisson() : call.servers().get(client - 1);
+            RLock lock = kind.open(new Call(redisson, call.servers(), call.command(), call.arguments()));
+            members.addAll(Collections.nCopies(load.count(1), () -> member(lock, hold, from, until)));
+        }
+        ExecutorService threads = Executors.newFixedThreadPool(members.size());
+        try {
+            long times = 0;
+            long least = Long.MAX_VALUE;
+            long longest = 0;
+            for (Future<Member> done : threads.invokeAll(members)) {
+                Member member = done.get();
+                times += member.times();
+                least = Math.min(least, member.times());
+                longest = Math.max(longest, member.longestWait());
+            }
+            return Map.of("times", times, "least", least, "longestWaitMs", Nanos.toMillis(longest));
+        } finally {
+            threads.shutdown();
+        }
+    }
+
+    private static Member member(RLock lock, long hold, long from, long until) throws InterruptedException {
+        TimeUnit.NANOSECONDS.sleep(from - System.nanoTime());
+        long times = 0;
+        long longest = 0;
+        for (long asked = System.nanoTime(); asked - until < 0; asked = System.nanoTime()) {
+            lock.lock();
+            try {
+                long had = System.nanoTime();
+                longest = Math.max(longest, Math.min(had, until) - asked);
+                if (had - until < 0) {
+                    times++;
+                    TimeUnit.NANOSECONDS.sleep(hold);
+                }
+            } finally {
+                lock.unlock();
+            }
+        }
+        return new Member(times, longest);
+    }
+}
