@@ -391,3 +391,42 @@ func TestLeaseWithAReentryOfItsOwnIsNotHandedOn(t *testing.T) {
 		})
 	}
 }
+
+// A waiter that is just asking Redis is handed nothing: it may be let in there,
+// and then the lease of the holder is not what Redis has any more.
+func TestLeaseIsNotHandedToOneThatAsksRedis(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, nil)
+		k := c.Lock("job")
+		first, _ := mustLock(t, k, t.Context())
+		got := make(chan *mortise.Hold, 1)
+		go func() {
+			hold, _, err := k.Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- hold
+		}()
+		synctest.Wait()
+		asking := make(chan struct{}, 100)
+		f.set(nil, func(_ context.Context, name string) error {
+			if name == "lock_acquire" {
+				asking <- struct{}{}
+				time.Sleep(100 * time.Millisecond) // the answer is under way
+			}
+			return nil
+		})
+		runScript(t, s, "return redis.call('del', KEYS[1])", "job")
+		<-asking
+		if err := first.Unlock(); !errors.Is(err, mortise.ErrLost) {
+			t.Errorf("Unlock of a lock that somebody deleted: %v, want ErrLost", err)
+		}
+		hold := <-got
+		if hold.Owner() == first.Owner() || !hold.Valid() {
+			t.Errorf("the waiter has the lease %s, valid: %v; want the one that Redis gave it", hold.Owner(), hold.Valid())
+		}
+		wantState(t, k, hold.Owner(), 1)
+		mustUnlock(t, hold)
+		wantEmpty(t, s)
+	})
+}
