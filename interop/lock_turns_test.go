@@ -3,13 +3,16 @@
 package interop
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
 )
 
 // turnTrials are what becomes of the turns that mortise's clients take for a lock
@@ -17,7 +20,10 @@ import (
 var turnTrials = []trial{
 	{claim{"Lock", "killed holder: all clients come in, one by one", "Java -> Go"}, killedJavaHolderOfMany},
 	{claim{"Lock", "given to a frozen client: free 3 s later", "Go -> Java"}, givenToFrozenClient},
-	{claim{"Lock", "killed client is passed over", "Go -> Java, Go"}, killedClientInTurns},
+	{claim{"Lock", "frozen waiter holds up the next one 3 s at most", "Go"}, frozenGoWaiter},
+	{claim{"Lock", "frozen waiter holds up the next one 3 s at most", "Java"}, frozenJavaWaiter},
+	{claim{"Lock", "half-open waiter, again and again: 3 s at most each time", "Go -> Java"}, halfOpenWaiter},
+	{claim{"Lock", "killed client is passed over", "Go -> Go, Java"}, killedClientInTurns},
 }
 
 func TestLockTurns(t *testing.T) { everywhere(t, turnTrials) }
@@ -57,20 +63,23 @@ func killedJavaHolderOfMany(t *testing.T, w *world) {
 	}
 }
 
-// givenToFrozenClient: the server takes a frozen client for one that listens.
+// givenToFrozenClient: the server takes a frozen client for one that listens, and
+// Java comes when the lock was given to it.
 func givenToFrozenClient(t *testing.T, w *world) {
 	const name = "given:frozen"
-	hold, _ := mustLock(t, w.lock(w.client(t, shortLease), name)) // for Java sleeps as long as it lasts
+	hold, _ := mustLock(t, w.lock(w.client(t, longLease), name))
 	frozen := w.startWaitingPeer(t, name)
 	w.awaitTurns(t, name, 1)
 	if err := frozen.pause(); err != nil {
 		t.Fatal(err)
 	}
-	java := w.thread("waiter")
-	waiting := java.waitFor(t, name, 0)
 	mustUnlock(t, hold)
 	given := w.expiry(t, name)
-	wantAtExpiry(t, "Java", waiting.must(t).received, given)
+	if left := time.Until(given); left > script.GivenLease {
+		t.Errorf("the lock was given for another %v, want %v at most", left, script.GivenLease)
+	}
+	java := w.thread("waiter")
+	wantAtExpiry(t, "Java", java.lockLater(name, 0).must(t).received, given)
 	if err := frozen.resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +90,180 @@ func givenToFrozenClient(t *testing.T, w *world) {
 	frozen.says(t, peerHolds) // it waited all the time, and knows that it had nothing
 }
 
+// grantLost is what a grant costs that nobody takes, and a machine that has much
+// else to do.
+const grantLost = script.GivenLease + time.Second
+
+// frozenGoWaiter: where Java listens nothing is given, so it need not wait even as
+// long as a grant lasts.
+func frozenGoWaiter(t *testing.T, w *world) {
+	for _, f := range []frozenWaiter{
+		{holder: "Go", next: "Java", most: prompt},
+		{holder: "Go", next: "Java", most: prompt, last: true},
+		{holder: "Java", next: "Java", most: prompt},
+		{holder: "Java", next: "Go", most: grantLost},
+		{holder: "Go", next: "Go", most: grantLost},
+	} {
+		name := fmt.Sprintf("frozen:Go:%s:%s:%t", f.holder, f.next, f.last)
+		var frozen *peer
+		f.waits = func() {
+			frozen = w.startWaitingPeer(t, name)
+			redistest.Eventually(t, "the turn of the other process", func() error {
+				if len(w.turns(t, name)) == 0 {
+					return errors.New("it is on its way")
+				}
+				return nil
+			})
+		}
+		f.freeze = func() error { return frozen.pause() }
+		f.prove(t, w, name)
+		if err := frozen.resume(); err != nil {
+			t.Fatal(err)
+		}
+		frozen.says(t, peerHolds)
+		frozen.kill()
+	}
+}
+
+func frozenJavaWaiter(t *testing.T, w *world) {
+	frozen := w.startAgent(t)
+	waiter := frozen.thread("frozen")
+	for _, f := range []frozenWaiter{
+		{holder: "Go", next: "Java", most: prompt},
+		{holder: "Go", next: "Go", most: prompt},
+		{holder: "Java", next: "Java", most: prompt},
+		{holder: "Java", next: "Go", most: prompt},
+	} {
+		name := fmt.Sprintf("frozen:Java:%s:%s", f.holder, f.next)
+		var waiting *reply
+		f.waits = func() { waiting = waiter.waitFor(t, name, 0) }
+		f.freeze = frozen.pause
+		f.prove(t, w, name)
+		if err := frozen.resume(); err != nil {
+			t.Fatal(err)
+		}
+		waiting.must(t)
+		waiter.unlock(t, name)
+	}
+}
+
+// frozenWaiter is a trial with a waiter that is frozen before the lock is
+// released.
+type frozenWaiter struct {
+	holder, next string
+	last         bool // the next one came before it
+	most         time.Duration
+	waits        func()
+	freeze       func() error
+}
+
+func (f frozenWaiter) prove(t *testing.T, w *world, name string) {
+	t.Helper()
+	release := w.holdBy(t, f.holder, name)
+	if !f.last {
+		f.waits()
+	}
+	next := w.nextIs(t, f.next, name)
+	if f.last {
+		f.waits()
+	}
+	if err := f.freeze(); err != nil {
+		t.Fatal(err)
+	}
+	released := time.Now()
+	release()
+	took := next().Sub(released)
+	t.Logf("%s: %v after the release", name, took.Round(time.Millisecond))
+	if took > f.most {
+		t.Errorf("%s: the next one had the lock %v after the release, want %v at most", name, took, f.most)
+	}
+}
+
+// holdBy has one of a side take the lock, and returns what releases it.
+func (w *world) holdBy(t *testing.T, side, name string) (release func()) {
+	t.Helper()
+	if side == "Java" {
+		holder := w.thread("holder")
+		holder.lock(t, name, longLease)
+		return func() { holder.unlock(t, name) }
+	}
+	hold, _ := mustLock(t, w.lock(w.client(t, longLease), name))
+	return func() { mustUnlock(t, hold) }
+}
+
+// nextIs has one of a side wait for the lock, and returns what waits until it has
+// had it, and tells since when.
+func (w *world) nextIs(t *testing.T, side, name string) (had func() time.Time) {
+	t.Helper()
+	if side == "Java" {
+		java := w.thread("next")
+		waiting := java.waitFor(t, name, longLease)
+		return func() time.Time {
+			at := waiting.must(t).received
+			java.unlock(t, name)
+			return at
+		}
+	}
+	before := len(w.turns(t, name))
+	waiting := lockLater(t.Context(), w.lock(w.client(t, longLease), name))
+	w.awaitTurns(t, name, before+1)
+	return func() time.Time {
+		got := mustGain(t, waiting)
+		mustUnlock(t, got.hold)
+		return got.at
+	}
+}
+
+// halfOpenWaiter: nothing gets through to a client that waits, and the server does
+// not notice.
+func halfOpenWaiter(t *testing.T, w *world) {
+	const name = "half-open"
+	proxy := redistest.NewProxy(t, w.redis().Addr())
+	far, closeFar, err := openClient(w.transport, proxy.Addr(), false, mortise.Options{Lease: longLease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := closeFar(); err != nil {
+			t.Errorf("close client: %v", err)
+		}
+	})
+	for _, early := range []bool{true, false, true, false} { // whether Java waits when the lock is released
+		release := w.holdBy(t, "Go", name)
+		waiting := lockLater(t.Context(), w.lock(far, name))
+		w.awaitTurns(t, name, 1)
+		var next func() time.Time
+		if early {
+			next = w.nextIs(t, "Java", name)
+		}
+		proxy.Stall(redistest.Requests, redistest.Replies)
+		released, most := time.Now(), prompt
+		release()
+		if !early {
+			next, most = w.comes(t, name), grantLost
+		}
+		took := next().Sub(released)
+		t.Logf("Java, waiting before: %t, had the lock %v after the release", early, took.Round(time.Millisecond))
+		if took > most {
+			t.Errorf("Java, waiting before: %t, had the lock %v after the release, want %v at most", early, took, most)
+		}
+		proxy.Flow()
+		mustUnlock(t, mustGain(t, waiting).hold)
+	}
+}
+
+// comes has Java ask for a lock that may be free or not.
+func (w *world) comes(t *testing.T, name string) (had func() time.Time) {
+	t.Helper()
+	java := w.thread("next")
+	asked := java.lockLater(name, longLease)
+	return func() time.Time {
+		at := asked.must(t).received
+		java.unlock(t, name)
+		return at
+	}
+}
+
 func killedClientInTurns(t *testing.T, w *world) {
 	const name = "turns:killed"
 	hold, _ := mustLock(t, w.lock(w.client(t, longLease), name))
@@ -88,14 +271,14 @@ func killedClientInTurns(t *testing.T, w *world) {
 	w.awaitTurns(t, name, 1)
 	second := lockLater(t.Context(), w.lock(w.client(t, longLease), name))
 	w.awaitTurns(t, name, 2)
-	java := w.thread("waiter")
-	waiting := java.waitFor(t, name, 0)
 	dead.kill()
 	w.awaitDeaf(t, name)
 	released := time.Now()
 	mustUnlock(t, hold)
 	got := mustGain(t, second)
 	failIfLate(t, name, got.at.Sub(released))
+	java := w.thread("waiter")
+	waiting := java.waitFor(t, name, 0)
 	released = time.Now()
 	mustUnlock(t, got.hold)
 	failIfLate(t, name, waiting.must(t).received.Sub(released))
