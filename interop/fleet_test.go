@@ -159,11 +159,11 @@ func (size fleetSize) String() string {
 func (size fleetSize) window() time.Duration {
 	switch {
 	case size.hold > time.Millisecond:
-		return 3 * time.Second
+		return 2500 * time.Millisecond
 	case size.hold > 0:
-		return time.Second
+		return 800 * time.Millisecond
 	default:
-		return 700 * time.Millisecond
+		return 500 * time.Millisecond
 	}
 }
 
@@ -228,8 +228,11 @@ func (s *sea) compare(t *testing.T, kind string, size fleetSize) {
 		t.Logf("Java had it %.0f times of %.0f: %.1f %%, even were %.1f %%; its longest wait was %.0f ms, in a fleet of Java alone %.0f ms; Go's was %.0f ms, alone %.0f ms",
 			float64(java.Times), all, 100*share, 100*even, java.LongestWaitMs, javas.LongestWaitMs, gos.LongestWaitMs, alone.LongestWaitMs)
 		perSecond := func(times int, window time.Duration) float64 { return float64(times) / window.Seconds() }
-		t.Logf("Go had it %.0f times a second, alone %.0f; both %.0f, Java alone %.0f; for each time they ran %.1f scripts, Go alone %.1f, Java alone %.1f",
-			perSecond(gos.Times, window), perSecond(alone.Times, window/4), perSecond(java.Times+gos.Times, window), perSecond(javas.Times, window), scripts, aloneScripts, javaScripts)
+		t.Logf("Go had it %.0f times a second, alone %.0f; both %.0f, Java alone %.0f",
+			perSecond(gos.Times, window), perSecond(alone.Times, window/4), perSecond(java.Times+gos.Times, window), perSecond(javas.Times, window))
+		if size.hold <= time.Millisecond { // no others run scripts meanwhile
+			t.Logf("for each time they ran %.1f scripts, Go alone %.1f, Java alone %.1f", scripts, aloneScripts, javaScripts)
+		}
 		limit := 3*javas.LongestWaitMs + stallMs
 		if java.LongestWaitMs > limit {
 			t.Errorf("a Java thread waited %.0f ms, want %.0f ms at most: three times as long as in a fleet of Java alone", java.LongestWaitMs, limit)
@@ -240,7 +243,7 @@ func (s *sea) compare(t *testing.T, kind string, size fleetSize) {
 		if size.hold > 0 && share < even/2 {
 			t.Errorf("Java's share is %.1f %%, want %.1f %% at least: half of an even one", 100*share, 100*even/2)
 		}
-		if least := (1 - even) / 10; size.hold > 0 && 1-share < least {
+		if least := (1 - even) / 10; size.hold > 0 && kind != "SpinLock" && 1-share < least { // those who spin come by chance
 			t.Errorf("Go's share is %.1f %%, want %.1f %% at least: a tenth of an even one", 100*(1-share), 100*least)
 		}
 		s.mu.Lock()
