@@ -361,7 +361,6 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				return nil, r.ended(ctx)
 			}
 		case <-others:
-			c.heardOf(r)
 			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
 				return nil, r.ended(ctx)
 			}

@@ -596,7 +596,7 @@ func (e *ears) open() error {
 		}
 		l := e.listeners[i]
 		if l == nil {
-			l, e.heeds[i] = node.overhear()
+			l, e.heeds[i] = node.overhear(nil)
 			e.listeners[i] = l
 			e.cases[heardClients+len(e.k.nodes)+i].Chan = reflect.ValueOf(l.Hints())
 		}

@@ -105,27 +105,26 @@ func (c *Client) leaveOpen(as string, heard int) {
 	}
 }
 
-// heardOf notes that the lock was announced to be free for which r waits. After one
-// of mortise's clients was known to have had it: if that has left it to Redisson's
-// threads, it is theirs for a moment, and if it was left to them before, one of
-// them has had it since.
-func (c *Client) heardOf(r *request) {
-	by, held := r.held.(*HeldError)
-	if !held {
-		return
-	}
-	k := r.lock
+// announced notes that a lock was announced to be free, which the queue for it has
+// heard. After one of mortise's clients was known to have had it: if that has left
+// it to Redisson's threads, it is theirs for a moment, and if it was left to them
+// before, one of them has had it since.
+func (c *Client) announced(k *locker) {
 	as, turns := k.sharedAs(), k.taker() != nil // where there are turns, only such a release is announced
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	q := c.queues[k.place]
+	if q == nil {
+		return
+	}
 	s := c.shared(as)
 	left := s != nil && time.Now().Before(s.after)
 	switch {
 	case left && s.echo > 0:
 		s.echo--
-	case left || !ours(by.Owner):
+	case left || q.by != "" && !ours(q.by):
 		c.freedByThem(as)
-	case s == nil && turns, s != nil && !time.Now().Before(s.keep):
+	case q.by != "" && (s == nil && turns || s != nil && !time.Now().Before(s.keep)):
 		c.leaveOpen(as, 1)
 	}
 }
@@ -134,6 +133,9 @@ func (c *Client) heardOf(r *request) {
 // held.
 func (c *Client) heldBy(k *locker, owner string) {
 	as := k.sharedAs()
+	if q := c.queues[k.place]; q != nil {
+		q.by = owner
+	}
 	if !ours(owner) && k.special.pause != nil {
 		c.spun(as)
 	} else if !ours(owner) {
