@@ -288,9 +288,13 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 	refusals := 0
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
-	look := false // even if a lease of this process is in the way
+	look := false       // even if a lease of this process is in the way
+	var until time.Time // before that no hint makes it ask
 	for {
 		at := c.turnOf(k.place, w)
+		if until.After(at.after) {
+			at.after = until
+		}
 		switch {
 		case !at.head:
 			return nil, nil
@@ -317,6 +321,7 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				if kind, ok := k.kind.(claimant); ok {
 					kind.lead()
 				}
+				former := r.held
 				hold, err := r.attempt(ctx)
 				if err == nil {
 					r.answered(hold == nil)
@@ -328,6 +333,9 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				}
 				if hold != nil || err != nil {
 					return hold, err
+				}
+				if changedHands(former, r.held) {
+					pace.genuine()
 				}
 			}
 			c.setBusy(w, false)
@@ -357,13 +365,9 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				}
 			}
 		case <-hints:
-			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
-				return nil, r.ended(ctx)
-			}
+			until = pace.until(until)
 		case <-others:
-			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
-				return nil, r.ended(ctx)
-			}
+			until = pace.until(until)
 		case <-timer.C:
 			look = true
 		case <-ctx.Done():
@@ -408,6 +412,28 @@ const (
 
 // next returns how long to wait before the attempt that a hint asks for.
 func (p *pacer) next(now time.Time) time.Duration { return p.share(now, 1) }
+
+// until is the instant before which a hint makes nobody ask; what that is so far
+// stays until then.
+func (p *pacer) until(so time.Time) time.Time {
+	now := time.Now()
+	if now.Before(so) {
+		return so
+	}
+	return now.Add(p.next(now))
+}
+
+// genuine takes an attempt off the count that has shown that the hint told the
+// truth.
+func (p *pacer) genuine() { p.count = max(p.count-1, 0) }
+
+// changedHands reports whether a lock was released between two refusals: it has
+// another holder, or a lease that nobody has renewed.
+func changedHands(former, now refusal) bool {
+	was, _ := former.(*HeldError)
+	is, _ := now.(*HeldError)
+	return was != nil && is != nil && (was.Owner != is.Owner || is.TTL > was.TTL)
+}
 
 // share is next for one of n who hear the same hints, for whom the bound is one:
 // but each may ask as often as it does without hints.
