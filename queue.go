@@ -53,7 +53,6 @@ type queue struct {
 	turn       turn
 	listener   *hub.Listener // opened by the first head that was refused
 	heeds      *hub.Listener // of a lock, so that others know who it is that listens
-	by         string        // who had the lock when it was last refused
 }
 
 // waiter is one goroutine in a queue.

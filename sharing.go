@@ -2,9 +2,11 @@ package mortise
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
+	"github.com/mortise-go/mortise/internal/hub"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -24,7 +26,6 @@ type sharing struct {
 	seen   time.Time // one of them was last known to listen, or to have the lock
 	after  time.Time // until then they have the first chance to take it
 	open   bool      // what came of that is not known yet
-	echo   int       // so many waiters here may still hear of the release by which it was left
 	theirs int       // so often they have had it, as far as was heard, since it was left to them
 	vain   int       // so often in a row none of them took it
 	keep   time.Time // until then it is not left to them, since they do not take it
@@ -96,36 +97,28 @@ func (c *Client) freedByThem(as string) {
 	}
 }
 
-// leaveOpen leaves a lock that is free to Redisson's threads for a moment. Heard is
-// how many waiters here have heard of the release. It must be called with c.mu held.
-func (c *Client) leaveOpen(as string, heard int) {
+// leaveOpen leaves a lock that is free to Redisson's threads for a moment. It must
+// be called with c.mu held.
+func (c *Client) leaveOpen(as string) {
 	s := c.met(as)
-	if now := time.Now(); !now.Before(s.after) {
-		s.after, s.open, s.echo, s.theirs = now.Add(chance), true, c.hub.Listeners(as)-heard, 0
+	if now := time.Now(); !now.Before(s.after) && !now.Before(s.keep) {
+		s.after, s.open, s.theirs = now.Add(chance), true, 0
 	}
 }
 
-// announced notes that a lock was announced to be free, which the queue for it has
-// heard. After one of mortise's clients was known to have had it: if that has left
-// it to Redisson's threads, it is theirs for a moment, and if it was left to them
-// before, one of them has had it since.
-func (c *Client) announced(k *locker) {
-	as, turns := k.sharedAs(), k.taker() != nil // where there are turns, only such a release is announced
+// announced takes a message on the channel on which Redisson announces releases.
+// mortise's releases say in it whether they have left the lock to Redisson's
+// threads; any other is by one of these threads, where they take part.
+func (c *Client) announced(as, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q := c.queues[k.place]
-	if q == nil {
-		return
-	}
-	s := c.shared(as)
-	left := s != nil && time.Now().Before(s.after)
 	switch {
-	case left && s.echo > 0:
-		s.echo--
-	case left || q.by != "" && !ours(q.by):
+	case strings.HasPrefix(message, hub.Echo):
+		if len(message) == len(hub.Echo)+1 {
+			c.leaveOpen(as)
+		}
+	case c.shared(as) != nil:
 		c.freedByThem(as)
-	case q.by != "" && (s == nil && turns || s != nil && !time.Now().Before(s.keep)):
-		c.leaveOpen(as, 1)
 	}
 }
 
@@ -133,9 +126,6 @@ func (c *Client) announced(k *locker) {
 // held.
 func (c *Client) heldBy(k *locker, owner string) {
 	as := k.sharedAs()
-	if q := c.queues[k.place]; q != nil {
-		q.by = owner
-	}
 	if !ours(owner) && k.special.pause != nil {
 		c.spun(as)
 	} else if !ours(owner) {
@@ -172,13 +162,16 @@ func (c *Client) after(k *locker) (t time.Time) {
 	return t
 }
 
-// keeps reports whether a lock is not to be left to Redisson's threads when it is
-// released.
-func (c *Client) keeps(as string) bool {
+// shares reports whether Redisson's threads take part in a lock that is about to be
+// released, and whether it is not to be left to them even so.
+func (c *Client) shares(k *locker) (shared, keep bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.shared(as)
-	return s != nil && s.goesOn()
+	if len(c.sharing) == 0 {
+		return false, false
+	}
+	s := c.shared(k.sharedAs())
+	return s != nil, s != nil && s.goesOn()
 }
 
 // goesOn reports whether the client need not leave the lock to others now. It must
@@ -205,7 +198,7 @@ func (k *locker) released(became script.Released) bool {
 func (c *Client) left(k *locker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.leaveOpen(k.sharedAs(), 0)
+	c.leaveOpen(k.sharedAs())
 }
 
 // inTurn reports whether l may be handed on inside the process, as far as others

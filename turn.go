@@ -66,7 +66,9 @@ const (
 // where that is not possible: in a cluster only sharded messages are known to
 // reach those who listen on the lock's own server.
 func (k *locker) turns(row int) script.Turns {
-	return script.Turns{Command: k.client.turnCommand(), Row: row, Keep: k.client.keeps(k.sharedAs())}
+	t := script.Turns{Command: k.client.turnCommand(), Row: row}
+	t.Shared, t.Keep = k.client.shares(k)
+	return t
 }
 
 func (c *Client) turnCommand() string {
@@ -263,7 +265,7 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 	by, held := r.held.(*HeldError)
 	theirs := held && !ours(by.Owner) || c.shared(k.sharedAs()) != nil
 	if q.listener == nil && (!takes || theirs && r.at.Before < nearTurn) {
-		q.listener, q.heeds = k.overhear(func(string) bool { c.announced(k); return true })
+		q.listener, q.heeds = k.overhear(func(message string) bool { c.announced(k.sharedAs(), message); return true })
 	}
 	if q.listener != nil && err == nil {
 		all, err = q.listener.Hints(), q.listener.Refused()
@@ -394,7 +396,7 @@ func (c *Client) called(p place, message string) bool {
 	}
 	q.turn.told = true
 	if message == "~" {
-		c.leaveOpen(keyspace.LockChannel(p.name), 0)
+		c.leaveOpen(keyspace.LockChannel(p.name))
 		q.head.signal()
 		return false
 	}

@@ -44,8 +44,9 @@ type Listener struct {
 // Kind says how a channel is subscribed.
 type Kind struct{ Classic, Sharded bool }
 
-// Echo is a message that follows another for Redisson's threads alone, which read
-// it as a number. It is no hint.
+// Echo is a message for Redisson's threads alone, which read it as a number. It is
+// no hint. With a digit behind it, it is what they read as that digit, and says
+// besides that a lock was left to them.
 const Echo = "00"
 
 // New returns a hub on the driver's subscriber.
@@ -93,16 +94,6 @@ func (h *Hub) want(l *Listener, change func(channel string, sharded bool)) {
 	if l.kind.Sharded {
 		change(l.name, true)
 	}
-}
-
-// Listeners returns how many listen to a channel.
-func (h *Hub) Listeners(name string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if c := h.channels[name]; c != nil {
-		return len(c.listeners)
-	}
-	return 0
 }
 
 // Hints returns the channel on which hints arrive.

@@ -180,7 +180,7 @@ func TestGroupAcquire(t *testing.T) {
 			after: mineAB + " c=JAVA c:JAVA:e=+5m c:JAVA:n=1 e=JAVA e:" + mine2 + ":e=+5m e:" + mine2 + ":n=1 e:JAVA:e=+5m e:JAVA:n=1", ttl: 10 * time.Minute},
 		{name: "Java's, its time unreadable", given: with(group(10*time.Minute, has{"a", java, 5, "4"}), set("a:"+java+":expire_time", "x")), want: yes,
 			after: mineAB, ttl: 10 * time.Minute},
-		{name: "Java's, its count unreadable", given: with(group(10*time.Minute, has{"a", java, 2, "x"})), want: heldBy(java, 0, lease),
+		{name: "Java's, its count unreadable", given: with(group(10*time.Minute, has{"a", java, 2, "x"})), want: heldBy(java, -1, lease),
 			after: "hash a=JAVA a:JAVA:e=+2m a:JAVA:n=x", ttl: 10 * time.Minute},
 		{name: "without TTL", given: group(none, has{"c", java, 10, "1"}), want: yes,
 			after: mineAB + " c=JAVA c:JAVA:e=+10m c:JAVA:n=1", ttl: 10*time.Minute + linger},

@@ -90,7 +90,7 @@ func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel strin
 		words = append(words, turns)
 	}
 	keys := len(words)
-	words = append(append(words, owner, channel, clients, t.Command, strconv.Itoa(t.Row), t.keep()), p.commands()...)
+	words = append(append(words, owner, channel, clients, t.Command, strconv.Itoa(t.Row), t.with()), p.commands()...)
 	v, err := d.Eval(ctx, driver.Call{Script: lockRelease, Keys: words[:keys:keys], Args: words[keys:]})
 	if err != nil {
 		return NotHeld, err

@@ -42,7 +42,7 @@ func TestLockAcquire(t *testing.T) {
 		{name: "negative thread", given: held(lease, javaN, "1"), want: heldBy(javaN, 1, lease), after: "hash " + javaN + "=1", ttl: lease},
 		{name: "transaction", given: held(lease, javaT, "1"), want: heldBy(javaT, 1, lease), after: "hash " + javaT + "=1", ttl: lease},
 		{name: "without TTL", given: held(none, java, "1"), want: heldBy(java, 1, -1), after: "hash " + java + "=1", ttl: none},
-		{name: "count that is no number", given: held(lease, java, "many"), want: heldBy(java, 0, lease), after: "hash " + java + "=many", ttl: lease},
+		{name: "count that is no number", given: held(lease, java, "many"), want: heldBy(java, -1, lease), after: "hash " + java + "=many", ttl: lease},
 		{name: "read lock with me in it", given: held(lease, "mode", "read", me, "1"), want: refused("kind"), after: "hash " + me + "=1 mode=read", ttl: lease},
 	}...))
 }

@@ -90,7 +90,7 @@ func TestMultiAcquire(t *testing.T) {
 		{"the last is held", lot{empty, empty, of(10*time.Minute, java, "17")}, multiAnswer{heldBy(java, 17, 10*time.Minute), 2}, lot{empty, empty, of(10*time.Minute, java, "17")}},
 		{"two are held", lot{empty, of(none, javaN, "1"), of(lease, java, "1")}, multiAnswer{heldBy(javaN, 1, -1), 1}, lot{empty, of(none, javaN, "1"), of(lease, java, "1")}},
 		{"mine and held", lot{of(time.Minute, me, "2"), empty, of(lease, mine2, "1")}, multiAnswer{heldBy(mine2, 1, lease), 2}, lot{of(time.Minute, me, "2"), empty, of(lease, mine2, "1")}},
-		{"count that is no number", lot{empty, of(lease, java, "many")}, multiAnswer{heldBy(java, 0, lease), 1}, lot{empty, of(lease, java, "many")}},
+		{"count that is no number", lot{empty, of(lease, java, "many")}, multiAnswer{heldBy(java, -1, lease), 1}, lot{empty, of(lease, java, "many")}},
 		{"read lock", lot{empty, of(lease, java, "1", "mode", "read")}, multiAnswer{refused("kind"), 1}, lot{empty, of(lease, java, "1", "mode", "read")}},
 		{"string", lot{empty, empty, number}, multiAnswer{refused("kind"), 2}, lot{empty, empty, number}},
 	} {

@@ -395,7 +395,7 @@ func TestRWWriteAcquire(t *testing.T) {
 		{name: "I read", given: reading(lease, by(me, "1", lease)), want: heldBy(me, 1, lease), after: reading(lease, by(me, "1", lease))},
 		{name: "a hold without TTL", given: reading(long, by(java, "1", none)), want: heldBy(java, 1, long), after: reading(long, by(java, "1", none))},
 		{name: "a count beyond belief", given: reading(long, by(java, "1001")), want: heldBy(java, 1001, long), after: reading(long, by(java, "1001"))},
-		{name: "a count that is no number", given: reading(none, by(java, "x")), want: heldBy(java, 0, -1), after: reading(none, by(java, "x"))},
+		{name: "a count that is no number", given: reading(none, by(java, "x")), want: heldBy(java, -1, -1), after: reading(none, by(java, "x"))},
 		// Nobody has a lease.
 		{name: "dead readers", given: reading(long, by(java, "1"), by(mine2, "2")), want: yes, after: mine},
 		{name: "dead readers, without TTL", given: reading(none, by(java, "1")), want: yes, after: mine},

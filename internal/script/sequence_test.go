@@ -150,7 +150,7 @@ func TestForeignersBetweenTwoCalls(t *testing.T) {
 		},
 		"set the count to nonsense": func(t *testing.T, s steps) {
 			s.must(t, "HSET", job, me, "x")
-			s.acquire(mine2, lease, heldBy(me, 0, lease))
+			s.acquire(mine2, lease, heldBy(me, -1, lease))
 			s.renew(me, 10*time.Minute, script.Renewed)
 			s.find("hash "+me+"=x", 10*time.Minute)
 			s.reenter(me, 2, lease, true)

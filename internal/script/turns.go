@@ -45,12 +45,16 @@ func (e Entry) add(call *driver.Call, key string) {
 type Turns struct {
 	Command string // that publishes on the channels of clients
 	Row     int    // how often in a row the lock was given
-	Keep    bool   // it is not to be left to Redisson's threads
+	Shared  bool   // threads of Redisson's are known to take part
+	Keep    bool   // the lock is not to be left to them even so
 }
 
-func (t Turns) keep() string {
-	if t.Keep {
+func (t Turns) with() string {
+	switch {
+	case t.Keep:
 		return "keep"
+	case t.Shared:
+		return "shared"
 	}
 	return ""
 }

@@ -140,6 +140,7 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 		ours    bool     // who listens there is a client of mortise's
 		row     int
 		keep    bool
+		shared  bool
 		after   string
 		left    []string // the turns
 		isLeft  bool     // the answer says that the lock is left to Redisson's threads
@@ -165,6 +166,8 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 		{name: "others, one of ours", turns: []string{anns}, listen: []string{ann}, others: true, ours: true, after: given(anns),
 			heard: map[string][]string{ann: {anns + " 1"}}, nothing: true},
 		{name: "only others", others: true, after: free, isLeft: true},
+		{name: "only others, known", others: true, shared: true, after: free, isLeft: true},
+		{name: "only others, ours, shared", others: true, ours: true, shared: true, after: free},
 		{name: "only others, ours", others: true, ours: true, after: free},
 		{name: "others, kept", turns: []string{anns}, listen: []string{ann}, others: true, row: 3, keep: true, after: given(anns),
 			heard: map[string][]string{ann: {anns + " 4"}}},
@@ -174,7 +177,7 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 	for name, release := range givers {
 		for _, command := range []string{"publish", "spublish"} {
 			for _, test := range tests {
-				if name == "multi" && (test.row > 0 || test.keep) {
+				if name == "multi" && (test.row > 0 || test.keep || test.shared) {
 					continue // what is held together is not given in a row
 				}
 				t.Run(name+"/"+command+"/"+test.name, func(t *testing.T) {
@@ -184,11 +187,10 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 							way = script.Sharded
 						}
 						var all *ear
-						if test.others {
+						if test.others && test.ours {
 							all = w.listen(t, channel, sharded)
-						}
-						if test.ours {
-							w.listen(t, keyspace.Heeds(channel), sharded)
+						} else if test.others {
+							all = w.listenAsRedisson(t, channel, sharded)
 						}
 						ears := map[string]*ear{}
 						for _, client := range test.listen {
@@ -198,7 +200,7 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 							w.must(t, "DEL", job)
 							w.hold(t, job, lease, me, "3")
 							w.queueUp(t, test.turns...)
-							turns := script.Turns{Command: command, Row: test.row, Keep: test.keep}
+							turns := script.Turns{Command: command, Row: test.row, Keep: test.keep, Shared: test.shared}
 							if lost {
 								if _, err := release(t.Context(), deaf{w}, way, turns); driver.ClassOf(err) != driver.Unknown {
 									t.Errorf("with a lost reply: %v, want class unknown", err)
@@ -222,6 +224,12 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 							}
 							if all != nil && test.nothing {
 								all.want(t)
+							} else if all != nil && test.isLeft && (len(test.turns) > 0 || test.shared || name == "multi") {
+								all.want(t, "000")
+							} else if all != nil && test.after != free {
+								all.want(t, "00") // to learn for how long it is given
+							} else if all != nil && (test.keep || test.shared) {
+								all.want(t, "0000")
 							} else if all != nil {
 								all.want(t, "0")
 							}
@@ -315,17 +323,16 @@ func TestReleaseWhereTurnsAreRefused(t *testing.T) {
 		"no channel and no DEL":            {rules: []string{"resetchannels", "&" + channel, "-del"}, turns: anns, after: "nothing", others: []string{"0"}},
 		"no channel to tell":               {rules: []string{"resetchannels", "&" + channel}, turns: "?" + anns, after: "nothing", others: []string{"0"}},
 		"nobody listens, and no DEL":       {rules: []string{"-del"}, turns: bobs, after: "nothing", others: []string{"0"}},
-		"no PUBSUB":                        {rules: []string{"-pubsub"}, turns: anns, row: 3, after: "hash " + anns + "=1", others: []string{"0"}, ear: []string{anns + " 4"}},
-		"no PUBSUB, fourth in a row":       {rules: []string{"-pubsub"}, turns: anns, row: 4, after: "nothing", others: []string{"0"}, ear: []string{"~"}},
-		"no PUBSUB and ZADD, fourth":       {rules: []string{"-pubsub", "-zadd"}, turns: anns, row: 4, after: "nothing", others: []string{"0"}, ear: []string{"~"}},
-		"no PUBSUB, no channel, fourth":    {rules: []string{"-pubsub", "resetchannels", "&" + channel}, turns: anns, row: 4, after: "nothing", others: []string{"0"}},
+		"no PUBSUB":                        {rules: []string{"-pubsub"}, turns: anns, row: 3, after: "hash " + anns + "=1", others: []string{"00"}, ear: []string{anns + " 4"}},
+		"no PUBSUB, fourth in a row":       {rules: []string{"-pubsub"}, turns: anns, row: 4, after: "nothing", others: []string{"000"}, ear: []string{"~"}},
+		"no PUBSUB and ZADD, fourth":       {rules: []string{"-pubsub", "-zadd"}, turns: anns, row: 4, after: "nothing", others: []string{"000"}, ear: []string{"~"}},
+		"no PUBSUB, no channel, fourth":    {rules: []string{"-pubsub", "resetchannels", "&" + channel}, turns: anns, row: 4, after: "nothing", others: []string{"000"}},
 		"no right to Redisson's channel":   {rules: []string{"resetchannels", "&" + keyspace.TurnChannel(job, "") + "*"}, turns: anns, after: "hash " + anns + "=1", ear: []string{anns + " 1"}},
 		"no DEL, and somebody who listens": {rules: []string{"-del"}, turns: anns, after: "hash " + anns + "=1", ear: []string{anns + " 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := realWorld(t, server)
 			all, ear := w.listen(t, channel, false), w.listen(t, keyspace.TurnChannel(job, ann), false)
-			w.listen(t, keyspace.Heeds(channel), false)
 			w.hold(t, job, lease, me, "1")
 			w.queueUp(t, test.turns)
 			d := w.login(t, append(slices.Clone(everything), test.rules...)...)

@@ -198,9 +198,24 @@ const last = "the last one"
 
 func (w *world) listen(t *testing.T, channel string, sharded bool) *ear {
 	t.Helper()
+	return w.subscribe(t, channel, sharded, keyspace.Heeds(channel))
+}
+
+// listenAsRedisson is listen for one who is a thread of Redisson's to others.
+func (w *world) listenAsRedisson(t *testing.T, channel string, sharded bool) *ear {
+	t.Helper()
+	return w.subscribe(t, channel, sharded)
+}
+
+// subscribe listens to a channel, and subscribes to others from which nothing
+// comes.
+func (w *world) subscribe(t *testing.T, channel string, sharded bool, silent ...string) *ear {
+	t.Helper()
 	e := &ear{world: w, channel: channel, sharded: sharded, messages: make(chan string, 1000)}
 	c := newWire(w.dial())
-	c.must(t, e.command("SUBSCRIBE"), channel)
+	for _, channel := range append(silent, channel) {
+		c.must(t, e.command("SUBSCRIBE"), channel)
+	}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(e.messages)

@@ -29,12 +29,12 @@ end
 local reply = {0}
 if had == #fields then reply[1] = 1 end
 if had > 0 then
-  local heard, way = false, nil
+  local way = string.match(ARGV[3], '%S+$')
+  local theirs = way and redissons(ARGV[2], way, way)
   for command in string.gmatch(ARGV[3], '%S+') do
-    way = command
-    local sent = redis.pcall(command, ARGV[2], '0')
-    if type(sent) == 'number' then heard = heard or sent > 0 else reply[2] = sent.err end
+    local sent = redis.pcall(command, ARGV[2], theirs and LEFT or FREE)
+    if type(sent) == 'table' then reply[2] = sent.err end
   end
-  if heard and reply[1] == 1 and not reply[2] and redissons(ARGV[2], way, way) then reply[1] = 2 end
+  if theirs and reply[1] == 1 and not reply[2] then reply[1] = 2 end
 end
 return reply

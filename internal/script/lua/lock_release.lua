@@ -8,7 +8,8 @@
 -- ARGV[3]   what the channels of those who take turns begin with
 -- ARGV[4]   how to publish there; nothing if nobody takes turns
 -- ARGV[5]   how often in a row the lock was given
--- ARGV[6]   'keep' if it is not to be left to Redisson's threads
+-- ARGV[6]   'shared' if threads of Redisson's are known to take part, 'keep' if the
+--           lock is not to be left to them even so
 -- ARGV[7..] how to publish otherwise: publish, spublish, or both
 --
 -- 21            released
@@ -26,13 +27,24 @@ if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then
   return 20
 end
 local announced, became, theirs = pass(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7])
-local reply, heard = became == 'left' and 22 or 21, false
+local reply, heard, message = 21, false, FREE
+if ARGV[6] == 'shared' and announced and not became then
+  if theirs == nil then theirs = redissons(ARGV[2], ARGV[4], ARGV[7]) end
+  if theirs then became = 'left' end
+end
+if became == 'given' then
+  message = ELSEWHERE
+elseif became == 'left' then
+  reply, message = 22, LEFT
+elseif ARGV[6] ~= '' then
+  message = OURS
+end
 if announced then
   for i = 7, #ARGV do
-    local sent = redis.pcall(ARGV[i], ARGV[2], '0')
+    local sent = redis.pcall(ARGV[i], ARGV[2], message)
     if type(sent) == 'number' then heard = heard or sent > 0 else reply = {21, sent.err} end
   end
-  if heard and not became and reply == 21 and ARGV[6] ~= 'keep' then
+  if heard and message == FREE and reply == 21 then
     if theirs == nil then theirs = redissons(ARGV[2], ARGV[4], ARGV[7]) end
     if theirs then reply = 22 end
   end

@@ -36,13 +36,16 @@ for i = 1, n do
   local lock, turns, channel, mine = KEYS[2 * i - 1], KEYS[2 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
   if states[i] == 1 then
     local announced, became, theirs = pass(lock, turns, channel, mine, ARGV[1], 0, '', way)
-    local heard = false
-    for command in string.gmatch(announced and ARGV[2] or '', '%a+') do
-      local sent = redis.pcall(command, channel, '0')
-      if type(sent) == 'number' then heard = heard or sent > 0 else reason = sent.err end
+    if announced and not became then
+      if theirs == nil then theirs = redissons(channel, ARGV[1], way) end
+      if theirs then became = 'left' end
     end
-    if heard and not became and theirs == nil then theirs = redissons(channel, ARGV[1], way) end
-    if became == 'left' or heard and not became and theirs then states[i] = 2 end
+    local message = became == 'left' and LEFT or became == 'given' and ELSEWHERE or FREE
+    for command in string.gmatch(announced and ARGV[2] or '', '%a+') do
+      local sent = redis.pcall(command, channel, message)
+      if type(sent) == 'table' then reason = sent.err end
+    end
+    if became == 'left' then states[i] = 2 end
   end
 end
 if reason then states[n + 1] = reason end

@@ -95,12 +95,13 @@ local function unbound() redis.call('hdel', lock, '') end
 -- Announces, by the commands that ARGV has from the n-th on. Returns what Redis
 -- objected. It is the last thing that a script does, and protected: were it to
 -- fail the script, the caller would be told that nothing was released.
--- Also whether threads of Redisson's listen.
+-- Also whether threads of Redisson's listen: then they have the first chance.
 local function announce(message, channel, n)
-  local objection, heard = nil, false
+  local objection
+  local theirs = redissons(channel, ARGV[#ARGV], ARGV[#ARGV])
   for i = n, #ARGV do
-    local sent = redis.pcall(ARGV[i], channel, message)
-    if type(sent) == 'number' then heard = heard or sent > 0 else objection = sent.err end
+    local sent = redis.pcall(ARGV[i], channel, theirs and '00' .. message or message)
+    if type(sent) == 'table' then objection = sent.err end
   end
-  return objection, heard and redissons(channel, ARGV[#ARGV], ARGV[#ARGV])
+  return objection, theirs
 end

@@ -30,5 +30,7 @@ else
   redis.call('del', lock)
 end
 local objection, theirs = announce('1', ARGV[3], 4)
-for _ = 1, ECHOES do objection = announce('00', ARGV[3], 4) or objection end
+for _ = 1, ECHOES do
+  for i = 4, #ARGV do redis.pcall(ARGV[i], ARGV[3], '00') end
+end
 return {theirs and not objection and 2 or 1, objection}
