@@ -66,7 +66,9 @@ type PermitOptions struct {
 const mostPermits = 1000
 
 // PermitSemaphore returns the permit semaphore called name; see [Client.Lock]
-// for names. It does no I/O.
+// for names. A name that is nothing but a pair of braces around another one, such
+// as {job}, is refused unless [Options.AllowAnyName] admits it: Redisson keeps its
+// permits under the same key as those of job. It does no I/O.
 func (c *Client) PermitSemaphore(name string) *PermitSemaphore {
 	return &PermitSemaphore{object: object{c, name}}
 }
@@ -271,6 +273,26 @@ func (s *PermitSemaphore) Delete(ctx context.Context) (deleted bool, err error) 
 	return deleted, err
 }
 
+// apart refuses a name whose permits Redisson keeps under the same key as those of
+// another: each would take back those of the other that are over.
+func (s *PermitSemaphore) apart() error {
+	if s.client.options.AllowAnyName {
+		return nil
+	}
+	if err := keyspace.CheckPermits(s.name); err != nil {
+		return invalid("%v", err)
+	}
+	return nil
+}
+
+// operate is that of all objects, for names that may be used.
+func (s *PermitSemaphore) operate(ctx context.Context, op string, f func(context.Context, script.Publish) error) error {
+	if err := s.apart(); err != nil {
+		return &Error{Op: op, Name: s.name, Err: err}
+	}
+	return s.object.operate(ctx, op, f)
+}
+
 // once runs a script that counts, as one operation, whatever the number of
 // copies.
 func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx context.Context, p script.Permits, id string) error) error {
@@ -314,6 +336,9 @@ func (s *PermitSemaphore) locker() *locker {
 		k.special = &special{flaw: invalid("PermitOptions.Permits is %d; it must be from 1 to %d", number, mostPermits)}
 	case number == 0:
 		number = 1
+	}
+	if err := s.apart(); err != nil {
+		k.special = &special{flaw: err}
 	}
 	k.kind = &permitTaker{object: s.object, number: number}
 	return k

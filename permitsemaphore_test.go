@@ -873,6 +873,9 @@ func TestPermitSemaphoreBadInput(t *testing.T) {
 			"lease of no id":             func() error { _, err := sem.UpdateLease(ctx, id+"0", time.Second); return err },
 			"no lease at all":            func() error { _, err := sem.UpdateLease(ctx, id, 0); return err },
 			"lease beyond a year":        func() error { _, err := sem.UpdateLease(ctx, id, 1<<62); return err },
+			"a name in braces":           func() error { _, err := c.PermitSemaphore("{job}").Available(ctx); return err },
+			"a permit of such a name":    func() error { _, _, err := c.PermitSemaphore("{job}").TryAcquire(ctx); return err },
+			"a lease of such a name":     func() error { _, err := c.PermitSemaphore("{job}").UpdateLease(ctx, id, time.Second); return err },
 			"reserved name":              func() error { _, err := c.PermitSemaphore("redisson_x").Available(ctx); return err },
 		} {
 			if err := call(); !errors.Is(err, mortise.ErrInvalid) {

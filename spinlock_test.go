@@ -118,3 +118,31 @@ func TestLockBesideASpinLock(t *testing.T) {
 		mustUnlock(t, next)
 	})
 }
+
+// A spin lock's waiter that pauses for long does not keep one of the same client
+// that listens from the lock.
+func TestLockBehindASpinLockThatPausesForLong(t *testing.T) {
+	for _, order := range []string{"before", "after"} {
+		t.Run("the other one comes "+order+" the pause", func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				holder, _ := open(t, s, nil)
+				c, _ := open(t, s, nil)
+				block, _ := mustLock(t, holder.Lock("job"), t.Context())
+				spin := later(t, t.Context(), c.SpinLock("job").WithBackoff(mortise.ConstantBackoff(15*time.Second)))
+				if order == "after" {
+					time.Sleep(3 * time.Second)
+				}
+				lock := later(t, t.Context(), c.Lock("job"))
+				time.Sleep(2 * time.Second)
+				start := time.Now()
+				mustUnlock(t, block)
+				mustUnlock(t, <-spin)
+				hold := <-lock
+				if d := time.Since(start); d > 1100*time.Millisecond {
+					t.Errorf("the lock came %v after the release, want within about a second", d)
+				}
+				mustUnlock(t, hold)
+			})
+		})
+	}
+}

@@ -403,13 +403,6 @@ func (c *Client) called(p place, message string) bool {
 	return true
 }
 
-// has reports whether the client holds p with a lease that has this id. It must
-// be called with c.mu held.
-func (c *Client) has(p place, id string) bool {
-	l := c.held.at(p.under(id))
-	return l != nil && l.id == id
-}
-
 // forgo declines the turn of id in the background. It must be called with c.mu
 // held.
 func (c *Client) forgo(p place, id string) {
@@ -419,15 +412,11 @@ func (c *Client) forgo(p place, id string) {
 // decline gives back the turn of id, for which nobody here has use, or the lock
 // if it was given already.
 func (c *Client) decline(p place, id string) {
-	k := primitive(c.Lock(p.name))
-	if p.use == useFair {
-		k = c.FairLock(p.name)
-	}
-	give := func(ctx context.Context) error {
+	k := c.Lock(p.name)
+	_, _ = c.call(c.lingerer, c.options.RetryFor, func(ctx context.Context) error {
 		_, err := k.release(ctx, id)
 		return err
-	}
-	_, _ = c.call(c.lingerer, c.options.RetryFor, give)
+	})
 }
 
 // handOver wakes the next client though nobody here has looked whether the lock
