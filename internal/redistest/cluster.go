@@ -54,7 +54,7 @@ func Cluster(t testing.TB, replicas int, args ...string) *ClusterSet {
 
 func clusterNode(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return launch(t, func(_, busPort int) []string {
+	return launch(t, nil, func(_, busPort int) []string {
 		return append([]string{
 			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(busPort),
 			"--cluster-node-timeout", "1000", "--save", "", "--appendonly", "no",

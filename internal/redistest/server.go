@@ -22,6 +22,7 @@ type Server struct {
 	port, busPort int
 	dir           string
 	args          []string
+	env           []string // besides that of the test
 	password      string
 	log           lockedBuffer
 
@@ -35,11 +36,17 @@ type Server struct {
 // such as "--requirepass", "secret", and override those that Single sets.
 func Single(t testing.TB, args ...string) *Server {
 	t.Helper()
+	return single(t, nil, args)
+}
+
+// single is Single with additions to the environment.
+func single(t testing.TB, env, args []string) *Server {
+	t.Helper()
 	defaults := []string{
 		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
 		"--repl-diskless-sync-delay", "0", "--loglevel", "notice",
 	}
-	return launch(t, func(int, int) []string { return append(defaults, args...) })
+	return launch(t, env, func(int, int) []string { return append(defaults, args...) })
 }
 
 // Replica starts a replica of master and waits until it is in sync.
@@ -58,12 +65,12 @@ func Replica(t testing.TB, master *Server, args ...string) *Server {
 
 // launch starts a server with the options that args gives for its port and
 // cluster bus port. A port that was taken meanwhile is replaced.
-func launch(t testing.TB, args func(port, busPort int) []string) *Server {
+func launch(t testing.TB, env []string, args func(port, busPort int) []string) *Server {
 	t.Helper()
 	dir := t.TempDir()
 	var err error
 	for range 10 {
-		s := &Server{port: FreePort(t), busPort: FreePort(t), dir: dir}
+		s := &Server{port: FreePort(t), busPort: FreePort(t), dir: dir, env: env}
 		s.args = append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", dir},
 			args(s.port, s.busPort)...)
 		for i, a := range s.args[:len(s.args)-1] {
@@ -100,6 +107,7 @@ func (s *Server) start() error {
 	}
 	cmd := exec.Command(path, s.args...)
 	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), s.env...)
 	cmd.Stdout, cmd.Stderr = &s.log, &s.log
 	cmd.SysProcAttr = dieWithParent()
 	if err := cmd.Start(); err != nil {
