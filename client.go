@@ -48,6 +48,7 @@ type Client struct {
 	asking  map[place]struct{}  // what somebody asks for without queueing
 	ears    map[place]idleEar   // channels of locks that were waited for a moment ago
 	sharing map[string]*sharing // what is known of Redisson's part in locks
+	clocks  map[string]*reading // of the servers that renew leases
 	sweeper *time.Timer         // closes the former, and forgets the latter
 	swept   time.Time           // when that is; zero if it is not to be
 	looks   map[place]time.Time // when a fair lock that was released is looked at again
@@ -68,7 +69,8 @@ func New(d driver.Driver, options *Options) *Client {
 		driver: d, options: options.withDefaults(), id: newClientID(), born: time.Now(),
 		hub: hub.New(d), done: make(chan struct{}),
 		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), sharing: make(map[string]*sharing),
-		looks: make(map[place]time.Time), able: make(map[ability]int),
+		clocks: make(map[string]*reading),
+		looks:  make(map[place]time.Time), able: make(map[ability]int),
 	}
 	c.invalid = c.options.validate()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())
@@ -246,12 +248,18 @@ func (c *Client) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog
 	groups, members := c.group(leases)
 	answers := make([]watchdog.Answer, len(leases))
 	results := []script.RenewResult(nil)
+	server := c.driver.Shard(leases[0].Of.(*lease).name)
+	start := time.Now()
 	if d := leases[0].Of.(*lease).options.Durability; d.none() { // a shard has one
 		results = script.Renew(ctx, c.driver, groups)
 	} else {
 		results = c.renewAndWait(ctx, d, groups)
 	}
+	end := time.Now()
 	for g, result := range results {
+		if result.Err == nil {
+			c.clocked(server, result.Clock, start, end)
+		}
 		for j, i := range members[g] {
 			switch {
 			case result.Err != nil:
@@ -259,9 +267,9 @@ func (c *Client) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog
 			case result.States[j] == script.Renewed:
 				answers[i] = watchdog.Answer{State: watchdog.Renewed}
 			case result.States[j] == script.Taken:
-				answers[i] = watchdog.Answer{State: watchdog.Taken}
+				answers[i] = watchdog.Answer{State: watchdog.Taken, Err: c.ahead(server, leases[i])}
 			default:
-				answers[i] = watchdog.Answer{State: watchdog.Gone}
+				answers[i] = watchdog.Answer{State: watchdog.Gone, Err: c.ahead(server, leases[i])}
 			}
 		}
 	}
@@ -289,6 +297,7 @@ func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Renewal, mem
 			ttl = l.rest()
 		}
 		r := l.kind.renewal(l.id, ttl)
+		r.Most, r.Count = l.asking()
 		t := together{script: r.Script}
 		if cluster {
 			t.slot = keyspace.Slot(r.Key)

@@ -50,10 +50,11 @@ func (d *parrot) Eval(ctx context.Context, call driver.Call) (v driver.Value, er
 	name := call.Script.Name()
 	if name == "lock_renew" {
 		d.renewals = append(d.renewals, renewal{time.Now(), len(call.Keys)})
-		yes := make([]driver.Value, len(call.Keys))
-		for i := range yes {
+		yes := make([]driver.Value, len(call.Keys)+1)
+		for i := range call.Keys {
 			yes[i] = driver.IntValue(1)
 		}
+		yes[len(call.Keys)] = driver.IntValue(time.Now().UnixMilli())
 		return driver.ArrayValue(yes), nil
 	}
 	v, known := d.said[name]

@@ -63,6 +63,9 @@ var (
 	// ErrNoQuorum: too few of a Redlock's servers answered to tell who can have
 	// it. errors.Is finds what was wrong with each of the others, too.
 	ErrNoQuorum = errors.New("too few servers answered")
+	// ErrClockJump: the clock of a Redis server was set. errors.As finds a
+	// *ClockError that says by how much.
+	ErrClockJump = errors.New("the clock of Redis jumped")
 	// ErrUnknownOutcome: Redis did the thing or did not; its reply was lost,
 	// and asking again could not tell. Unlock returns it if the lock is
 	// certainly free of the hold, but nobody can say whether it was still
@@ -176,7 +179,9 @@ const (
 type LostError struct {
 	Reason LostReason
 	// Err is the last error of renewing, for LostUnreachable. It may be nil:
-	// a process that was suspended has made no attempt.
+	// a process that was suspended has made no attempt. For LostTaken and
+	// LostForced it is a *ClockError if the clock of Redis was set forward
+	// meanwhile, which ended the lease too early.
 	Err error
 }
 
@@ -198,8 +203,36 @@ func (e *LostError) Error() string {
 // Is makes a LostError match ErrLost.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
-// Unwrap returns the last error of renewing.
+// Unwrap returns Err.
 func (e *LostError) Unwrap() error { return e.Err }
+
+// ClockError says that the clock of a Redis server jumped: leases end by it. It
+// matches [ErrClockJump].
+//
+// A clock that is set forward ends leases early: another may have had the lock
+// before its holder was told. One that is set back makes leases last longer,
+// until they are renewed: the locks of a process that died stay locked for so
+// much longer. A failover to a server whose clock shows another time is a jump,
+// too.
+type ClockError struct {
+	Server string        // whose clock it is, as the driver names servers; empty if there is only one
+	Jump   time.Duration // by how much it was set forward; below 0 if back
+}
+
+// Error says which clock jumped, and by how much.
+func (e *ClockError) Error() string {
+	server := ""
+	if e.Server != "" {
+		server = " " + readable(e.Server)
+	}
+	if e.Jump < 0 {
+		return fmt.Sprintf("the clock of Redis%s was set back by %v", server, -e.Jump)
+	}
+	return fmt.Sprintf("the clock of Redis%s was set forward by %v", server, e.Jump)
+}
+
+// Is makes a ClockError match ErrClockJump.
+func (e *ClockError) Is(target error) bool { return target == ErrClockJump }
 
 // FenceError says how far the fencing tokens of a lock went back. It matches
 // [ErrFenceRegressed].

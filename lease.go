@@ -436,7 +436,20 @@ func (l *lease) bury(why error) {
 func (l *lease) reach() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.most()
+}
+
+// most is the longest TTL that was asked for. It must be called with l.mu held.
+func (l *lease) most() time.Duration {
 	return max(time.Duration(l.longer)*time.Second, l.watch.Terms.TTL)
+}
+
+// asking returns the longest TTL that was asked for, and how many holds there
+// are: a re-entry that asks for a longer one meanwhile makes that another number.
+func (l *lease) asking() (most time.Duration, count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.most(), l.count()
 }
 
 // asked notes a TTL that Redis is asked for. It must be called with l.mu held.

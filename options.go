@@ -31,6 +31,15 @@ type Options struct {
 	// with a reserved prefix. On a cluster the former are refused even so,
 	// because a lock of such a name could never be released.
 	AllowAnyName bool
+
+	// OnClockJump, if set, is called when renewals show that the clock of a
+	// Redis server was set, once for each time: forward, so that leases ended
+	// early, or back, so that they would last too long. It is called in a
+	// goroutine of its own, for which Close waits: it must not close the
+	// client. A jump shows against an earlier renewal; so one that comes before
+	// the client has renewed anything goes unseen, and so does one of less than
+	// a twentieth of the lease or a second.
+	OnClockJump func(*ClockError)
 }
 
 // PubSub says how messages travel on a Redis Cluster. All clients that contend

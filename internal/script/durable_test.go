@@ -59,7 +59,7 @@ func TestRenewAndWaitRenews(t *testing.T) {
 }
 
 // quiet is a renewal that writes nothing, as of a kind whose keys have no TTL.
-var quiet = driver.NewScript("quiet", "return {1}")
+var quiet = driver.NewScript("quiet", "return {1, 0}")
 
 // A server since Redis 7.2 counts the replicas that have what this connection
 // wrote last. If a renewal wrote nothing, it would count those of long ago.

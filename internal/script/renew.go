@@ -2,6 +2,8 @@ package script
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"github.com/mortise-go/mortise/driver"
 )
@@ -13,11 +15,18 @@ const RenewBatch = 100
 
 // Renewal is one lease to renew. Those with the same script can be renewed
 // together: each script walks over its keys, takes from the arguments what
-// each needs, and answers with one state per key.
+// each needs, then Most and Count, and answers with one state per key and with the
+// server's time.
 type Renewal struct {
 	Script *driver.Script
 	Key    string
 	Args   []string
+	// Most is the longest lease that was ever asked for, and Count how often
+	// the owner has it, as it believes. A lease that is longer still, as a
+	// clock that was set back leaves it, is cut to Most, where nobody else can
+	// have asked for more. Without Most none is.
+	Most  time.Duration
+	Count int
 }
 
 // The answers of [Renew].
@@ -44,10 +53,10 @@ func Renew(ctx context.Context, d driver.Driver, groups [][]Renewal) []RenewResu
 func renewals(groups [][]Renewal) []driver.Call {
 	calls := make([]driver.Call, len(groups))
 	for i, group := range groups {
-		call := driver.Call{Script: group[0].Script, Keys: make([]string, 0, len(group)), Args: make([]string, 0, len(group)*len(group[0].Args))}
+		call := driver.Call{Script: group[0].Script, Keys: make([]string, 0, len(group)), Args: make([]string, 0, len(group)*(len(group[0].Args)+2))}
 		for _, l := range group {
 			call.Keys = append(call.Keys, l.Key)
-			call.Args = append(call.Args, l.Args...)
+			call.Args = append(append(call.Args, l.Args...), millis(l.Most), strconv.Itoa(l.Count))
 		}
 		calls[i] = call
 	}
@@ -59,18 +68,19 @@ func renewed(call driver.Call, r driver.Result) RenewResult {
 	if r.Err != nil {
 		return RenewResult{Err: r.Err}
 	}
-	if r.Value.Len() != len(call.Keys) {
+	if r.Value.Len() != len(call.Keys)+1 {
 		return RenewResult{Err: unexpected(call.Script, r.Value)}
 	}
-	states := make([]int, r.Value.Len())
+	states := make([]int, len(call.Keys))
 	for j := range states {
 		states[j] = int(r.Value.At(j).Int())
 	}
-	return RenewResult{States: states}
+	return RenewResult{States: states, Clock: time.Duration(r.Value.At(len(states)).Int()) * time.Millisecond}
 }
 
 // RenewResult is the outcome for one group of [Renew].
 type RenewResult struct {
-	States []int // Renewed, Gone or Taken
+	States []int         // Renewed, Gone or Taken
+	Clock  time.Duration // the server's time, since the epoch, in whole milliseconds; 0 if it did not tell
 	Err    error
 }

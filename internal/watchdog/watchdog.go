@@ -33,7 +33,7 @@ const (
 // Answer is the outcome of renewing one lease.
 type Answer struct {
 	State State
-	Err   error // for Failed
+	Err   error // for Failed; otherwise why it is so, if that is known
 }
 
 // Reason says why a lease was lost.
@@ -419,10 +419,10 @@ func (w *Watchdog) settle(errands []*errand, answers []Answer, start instant) {
 			w.fix(l)
 		case Gone:
 			w.remove(l)
-			lost = append(lost, loss{l, LostGone, nil})
+			lost = append(lost, loss{l, LostGone, answers[i].Err})
 		case Taken:
 			w.remove(l)
-			lost = append(lost, loss{l, LostTaken, nil})
+			lost = append(lost, loss{l, LostTaken, answers[i].Err})
 		}
 	}
 	w.mu.Unlock()

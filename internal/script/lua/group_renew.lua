@@ -2,21 +2,30 @@
 --
 -- KEYS[i]  a group, see group.lua; it may come several times
 -- ARGV     for each key: its owner, its lease in ms, the number of its fields,
---          and these; a longer lease that is already set stays
+--          and these; a longer lease that is already set stays; then the longest
+--          that was asked for, 0 if not known, and the count that the owner
+--          believes to have
 --
--- {s1, s2, ...}  for each key
+-- {s1, s2, ..., now}  for each key
 --   1   renewed
 --   0   nobody has some field
 --   -1  somebody else has some field
+-- now  in ms since the epoch
+--
+-- A lease that lasts longer than anybody asked is what a clock that was set back
+-- leaves behind: it is cut to the longest. Not if the count is another: a
+-- re-entry may have asked for more.
 --
 -- A key of another type must not fail the whole batch, hence the pcall. Any
 -- other failure is none of the key's: it says nothing about who has the lock.
+local SLACK = 1000 -- ms
 local states, at = {}, 1
 local now = clock()
 for i, key in ipairs(KEYS) do
   local owner, lease, n = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local fields = {unpack(ARGV, at + 3, at + 2 + n)}
-  at = at + 3 + n
+  local most, count = tonumber(ARGV[at + 3 + n]), ARGV[at + 4 + n]
+  at = at + 5 + n
   local holders = redis.pcall('hmget', key, unpack(fields))
   local state = 1
   if holders.err then
@@ -35,11 +44,16 @@ for i, key in ipairs(KEYS) do
     unbound(key)
     last(key, lease, now)
     for _, field in ipairs(fields) do
-      if ends(key, field, owner) < now + lease then
-        redis.call('hset', key, entry(field, owner, 'expire_time'), ms(now + lease))
+      local over, till = ends(key, field, owner)
+      if over < now + lease then
+        till = lease
+      elseif most > 0 and over > now + most + SLACK and redis.call('hget', key, entry(field, owner, 'lock_count')) == count then
+        till = most
       end
+      if till then redis.call('hset', key, entry(field, owner, 'expire_time'), ms(now + till)) end
     end
   end
   states[i] = state
 end
+states[#KEYS + 1] = now
 return states

@@ -1,22 +1,44 @@
 -- Renews leases in a batch. All keys lie in one slot.
 --
 -- KEYS[i]        a lock: hash {owner -> count}
--- ARGV[2*i - 1]  its owner
--- ARGV[2*i]      its lease in ms; a longer one that is already set stays
+-- ARGV[4*i - 3]  its owner
+-- ARGV[4*i - 2]  its lease in ms; a longer one that is already set stays
+-- ARGV[4*i - 1]  the longest lease that was asked for, in ms; 0 if not known
+-- ARGV[4*i]      the count that the owner believes to have
 --
--- {s1, s2, ...}  for each key
+-- {s1, s2, ..., now}  for each key
 --   1   renewed
 --   0   the key is gone
 --   -1  somebody else has it
+-- now  in ms since the epoch; 0 without the right to ask
+--
+-- A key that lasts longer than anybody asked is what a clock that was set back
+-- leaves behind: it is cut to the longest lease. Not if the count is another: a
+-- re-entry may have asked for more. Not if there are others in the hash.
 --
 -- A key of another type must not fail the whole batch, hence the pcall. Any
 -- other failure is none of the key's: it says nothing about who has the lock.
+local SLACK = 1000 -- ms
+
+local function alone(key, owner, count)
+  if redis.pcall('hget', key, owner) ~= count then return false end
+  local size = redis.pcall('hlen', key)
+  if size == 1 then return true end
+  local mode = redis.pcall('hget', key, 'mode')
+  return size == 2 and mode == 'write' or size == 5 and mode == 'election'
+end
+
 local states = {}
 for i = 1, #KEYS do
-  local mine = redis.pcall('hexists', KEYS[i], ARGV[2 * i - 1])
+  local owner, most = ARGV[4 * i - 3], tonumber(ARGV[4 * i - 1])
+  local mine = redis.pcall('hexists', KEYS[i], owner)
   if mine == 1 then
-    local lease = tonumber(ARGV[2 * i])
-    if redis.call('pttl', KEYS[i]) < lease then redis.call('pexpire', KEYS[i], lease) end
+    local lease, left = tonumber(ARGV[4 * i - 2]), redis.call('pttl', KEYS[i])
+    if left < lease then
+      redis.call('pexpire', KEYS[i], lease)
+    elseif most > 0 and left > most + SLACK and alone(KEYS[i], owner, ARGV[4 * i]) then
+      redis.call('pexpire', KEYS[i], most)
+    end
     states[i] = 1
   elseif type(mine) == 'table' and not string.find(mine.err, 'WRONGTYPE') then
     return mine
@@ -24,4 +46,6 @@ for i = 1, #KEYS do
     states[i] = -redis.call('exists', KEYS[i])
   end
 end
+local clock = redis.pcall('time')
+states[#KEYS + 1] = clock[1] and clock[1] * 1000 + math.floor(clock[2] / 1000) or 0
 return states

@@ -1,11 +1,14 @@
 -- Renews leases of permits in a batch. All keys lie in one slot.
 --
 -- KEYS[i]  the permits given out, of one semaphore: zset {id -> end in ms}
--- ARGV     for each key: how many ids, the lease in ms, and the ids in hex
+-- ARGV     for each key: how many ids, the lease in ms, the ids in hex, and two
+--          words that are not used
 --
--- {s1, s2, ...}  for each key
---   1  all were renewed; a later end that is already set stays
+-- {s1, s2, ..., now}  for each key
+--   1  all were renewed; a later end that is already set stays: an operator may
+--      have set it
 --   0  one of them is gone, or over; nothing was renewed
+-- now  in ms since the epoch
 --
 -- What is written first takes nothing away: but after it, Redis does not refuse to
 -- write for lack of memory.
@@ -42,6 +45,7 @@ for i, out in ipairs(KEYS) do
     if late[1] then redis.call('zrem', out, '') end
     for _, permit in ipairs(late) do redis.call('zadd', out, till, permit) end
   end
-  at = at + 2 + number
+  at = at + 4 + number
 end
+states[#KEYS + 1] = now
 return states
