@@ -438,13 +438,13 @@ func changedHands(former, now refusal) bool {
 // share is next for one of n who hear the same hints, for whom the bound is one:
 // but each may ask as often as it does without hints.
 func (p *pacer) share(now time.Time, n int) time.Duration {
-	window := min(max(paceWindow, paceWindow*time.Duration(n)/paceCount), poll)
+	window, most := min(max(paceWindow, paceWindow*time.Duration(n)/paceCount), poll), max(paceCount/n, 1)
 	if now.Sub(p.since) >= window {
 		p.since, p.count = now, 0
 	}
-	if p.count++; p.count <= max(paceCount/n, 1) {
-		return 0
+	if p.count >= most {
+		p.since, p.count = p.since.Add(window), 0 // it is made then
 	}
-	p.since, p.count = p.since.Add(window), 1 // it is made then
-	return p.since.Sub(now)
+	p.count++
+	return max(p.since.Sub(now), 0)
 }

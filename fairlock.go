@@ -279,7 +279,12 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 			if d := c.paceOf(k.place); d > 0 && !c.pause(ctx, d) {
 				return nil, r.ended(ctx)
 			}
-			if hold, err := k.ask(ctx, r, w, ask); hold != nil || err != nil {
+			former := r.held
+			hold, err := k.ask(ctx, r, w, ask)
+			if hold != nil || changedHands(former, r.held) {
+				c.genuine(k.place)
+			}
+			if hold != nil || err != nil {
 				return hold, err
 			}
 		}
@@ -495,6 +500,13 @@ func (c *Client) paceOf(p place) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queues[p].turn.pace.next(time.Now())
+}
+
+// genuine notes that the message which asked for the last attempt told the truth.
+func (c *Client) genuine(p place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queues[p].turn.pace.genuine()
 }
 
 // calledOut takes a message to this client about its waiters for p. It reports
