@@ -125,7 +125,7 @@ func FairAcquire(ctx context.Context, d driver.Driver, f Fair, p FairPlace, leas
 	case v.At(0).Int() == -1:
 		return false, FairRefusal{}, ErrKind
 	case v.Len() == 8:
-		by := Holder{Owner: brief(v.At(2).Str()), Count: int(v.At(3).Int()), TTL: ttl(v.At(1))}
+		by := Holder{Owner: v.At(2).Str(), Count: int(v.At(3).Int()), TTL: ttl(v.At(1))}
 		again := time.Duration(v.At(4).Int()) * time.Millisecond
 		return false, FairRefusal{Holder: by, Again: again, Queued: int(v.At(5).Int()), Since: v.At(6).Int(), Mixed: v.At(7).Int() == 1}, nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -136,21 +135,11 @@ func unheard(reason string) error {
 }
 
 func holder(left, owner, count driver.Value) Holder {
-	h := Holder{Owner: brief(owner.Str()), TTL: ttl(left)}
+	h := Holder{Owner: owner.Str(), TTL: ttl(left)}
 	if h.Owner != "" || count.Str() != "" {
 		h.Count = Count(count.Str())
 	}
 	return h
-}
-
-// brief is the beginning of a holder's name, longer than any that a client
-// writes. The rest is freed with the reply.
-func brief(owner string) string {
-	const most = 200
-	if len(owner) > most {
-		owner = strings.Clone(owner[:most])
-	}
-	return owner
 }
 
 // Count reads how often a lock is held. What is no such number, as only others

@@ -8,18 +8,18 @@
 --
 -- {1}             it waits
 -- {2, 'passed i'} all have arrived; i of them before this one
--- {2, 'broken why who'}
+-- {2, 'broken why who'}  no more than 300 bytes of it
 -- {0}             it had arrived, but Redis does not know of it any more
 -- {-1}            the key is not that of a barrier
 -- {-2, parties}   the barrier is for so many parties
 local told = redis.call('get', KEYS[2])
-if told then return {2, told} end
+if told then return {2, string.sub(told, 1, 300)} end
 local up = stands('barrier')
 if up == nil then return {-1} end
 if up then
   local size, broken = redis.call('hget', barrier, 'parties'), redis.call('hget', barrier, 'broken')
   if size ~= ARGV[6] then return {-2, size or ''} end
-  if broken then return {2, broken} end
+  if broken then return {2, string.sub(broken, 1, 300)} end
   if due() then
     local first
     local there = everybody()

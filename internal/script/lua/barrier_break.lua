@@ -10,7 +10,7 @@ local function index(entry) return string.match(entry, ' (%d+)$') or '0' end
 -- Breaks the barrier. The parties go first: were the rest to fail, they would
 -- be lost, and nobody would pass. It stays broken for a lease.
 local function shatter(why, who)
-  local size, there, what = redis.call('hget', barrier, 'parties') or '', everybody(), 'broken ' .. why .. ' ' .. who
+  local size, there, what = redis.call('hget', barrier, 'parties') or '', everybody(), 'broken ' .. why .. ' ' .. string.sub(who, 1, 200)
   redis.call('del', barrier)
   for i = 1, #there, 2 do tell(there[i], what) end
   redis.call('hset', barrier, 'mode', 'barrier', 'parties', size, 'broken', what)

@@ -26,7 +26,7 @@ local function out(parties, why, open)
   local over = open or not why
   for _, who in ipairs(parties) do
     if over then
-      if why then redis.call('hsetnx', barrier, 'broken', 'broken ' .. why .. ' ' .. who) end
+      if why then redis.call('hsetnx', barrier, 'broken', 'broken ' .. why .. ' ' .. string.sub(who, 1, 200)) end
       redis.call('hset', barrier, who, 'left')
     else
       redis.call('hdel', barrier, who)

@@ -7,7 +7,7 @@
 --
 -- {1, open}      it is inside; open is 1 once all are, else 0
 -- {0, ttl, who}  all places are taken, by who and others; ttl in ms, -1 if the key
---                has none
+--                has none; no more than 200 bytes of who are told
 -- {2}            it had entered, but is not inside any more
 -- {-1}           the key is not that of a double barrier
 -- {-2, parties}  the barrier is for so many parties
@@ -24,7 +24,7 @@ if entry == 'left' or not entry and ARGV[7] == '1' then return {2} end
 if entry then
   redis.call('hset', barrier, party, now + lease)
 elseif open then
-  return {0, redis.call('pttl', barrier), everybody()[1] or ''}
+  return {0, redis.call('pttl', barrier), string.sub(everybody()[1] or '', 1, 200)}
 else
   local till = math.min(now + lease, tonumber(redis.call('hget', barrier, 'next') or '') or now + lease)
   redis.call('hset', barrier, 'mode', 'doublebarrier', 'parties', ARGV[6], 'next', till, party, now + lease)

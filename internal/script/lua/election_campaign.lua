@@ -11,6 +11,8 @@
 -- {0, ttl, owner} somebody else leads; ttl in ms, -1 if the key has none
 -- {-1}            the key is a hash, but not that of an election
 --
+-- No more than 200 bytes of an owner are told.
+--
 -- A repeat must not set the value back: it may have been changed since.
 --
 -- The number comes first: where the rest fails, one is left out. A key without
@@ -30,6 +32,6 @@ if not taken then
   return {1, term}
 end
 local ttl, by = redis.call('pttl', key), leader()
-if by ~= owner then return {0, ttl, by} end
+if by ~= owner then return {0, ttl, string.sub(by or '', 1, 200)} end
 if ttl < tonumber(ARGV[2]) then redis.call('pexpire', key, ARGV[2]) end
 return {1, tonumber(redis.call('hget', key, 'term')) or 0}

@@ -4,9 +4,10 @@
 --
 -- {0}                           nobody leads
 -- {1, owner, term, value, edition, ttl}  ttl in ms, -1 if the key has none
+-- value  as far as a value can be long
 -- {-1}                          the key is a hash, but not that of an election
 local taken = led()
 if taken == nil then return {-1} end
 if not taken then return {0} end
 local now = redis.call('hmget', key, 'term', 'value', 'edition')
-return {1, leader(), tonumber(now[1]) or 0, now[2] or '', tonumber(now[3]) or 0, redis.call('pttl', key)}
+return {1, leader(), tonumber(now[1]) or 0, string.sub(now[2] or '', 1, 65536), tonumber(now[3]) or 0, redis.call('pttl', key)}

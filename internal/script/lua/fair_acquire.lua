@@ -10,7 +10,8 @@
 --
 -- {1}    acquired, given before, or acquired by an earlier copy of this call
 -- {0, ttl, owner, count, again, waiting, since, mixed}
---        held by owner, or free for owner with count 0
+--        held by owner, or free for owner with count 0; no more than 200 bytes of
+--        its name are told
 --          ttl      of the lock in ms, -1 if it has none
 --          again    in so many ms there may be news that nobody publishes; or 0
 --          waiting  how many are in the queue
@@ -30,7 +31,7 @@ if fields == 1 then
     if reply[2] < lease then redis.call('pexpire', lock, lease) end
     return {1}
   end
-  reply[3], reply[4] = holder[1], math.max(tonumber(holder[2]) or 0, 0)
+  reply[3], reply[4] = string.sub(holder[1], 1, 200), math.max(tonumber(holder[2]) or 0, 0)
   if reply[4] == 0 then reply[4] = -1 end -- it is held nevertheless
 else
   local first, again, at = head(owner, true)
@@ -52,7 +53,7 @@ else
     end
     return {1}
   end
-  reply[3], reply[5] = first, again
+  reply[3], reply[5] = string.sub(first, 1, 200), again
 end
 if mode == 'once' then
   reply[6] = redis.call('llen', queue)

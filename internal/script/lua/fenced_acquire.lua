@@ -18,6 +18,8 @@
 -- {-2}                   what lies at KEYS[2] counts no tokens; nothing was
 --                        acquired
 --
+-- No more than 200 bytes of an owner and a count are told.
+--
 -- Every run draws a token, so a repeat wastes one: tokens rise, with gaps. The
 -- TTL that Redisson's expire() may have set on the token is taken off. The token
 -- comes before the lock: a script that fails in between has wasted one, too.
@@ -25,7 +27,7 @@ local holders = redis.call('hlen', KEYS[1])
 if holders > 1 then return {-1} end
 local holder = redis.call('hgetall', KEYS[1])
 if holders == 1 and holder[1] ~= ARGV[1] then
-  local reply = {0, redis.call('pttl', KEYS[1]), holder[1], holder[2]}
+  local reply = {0, redis.call('pttl', KEYS[1]), string.sub(holder[1], 1, 200), string.sub(holder[2], 1, 200)}
   if ARGV[3] then reply[5], reply[6] = stand(KEYS[3], ARGV[3]) end
   return reply
 end

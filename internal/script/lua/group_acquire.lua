@@ -11,6 +11,8 @@
 --                         its field longest, and for how many ms
 -- {-1}                    the key is a hash, but not that of a group
 --
+-- No more than 200 bytes of an owner and a count are told.
+--
 -- A repeat must not set counts back: a re-entry may have raised them since.
 --
 -- The entries that an owner left behind whose time is over are removed; with
@@ -40,7 +42,7 @@ end
 if by then
   local ttl = redis.call('pttl', key)
   if ttl > left - LINGER and ttl < left + LINGER then redis.pcall('pexpire', key, ms(left + LINGER)) end
-  return {0, left, by, count}
+  return {0, left, string.sub(by, 1, 200), string.sub(count, 1, 200)}
 end
 
 if exists then last(key, lease, now) end

@@ -18,6 +18,8 @@
 --   token    the newest fencing token; '' if there is none
 --   queue    waiter, ms until its deadline ('' if it has none), ...
 --   permits  id, ms until it expires, ...
+-- Of a waiter and an id no more than 200 bytes. The fields of a hash are whole:
+-- whoever frees a lock by force has to name the holder.
 local limit = tonumber(ARGV[1])
 local kind = redis.call('type', KEYS[1]).ok
 local reply = {kind, redis.call('pttl', KEYS[1]), 0, {}, '', {}, {}}
@@ -56,14 +58,14 @@ if is(KEYS[4], 'string') then reply[5] = redis.call('getrange', KEYS[4], 0, 31) 
 if kind ~= 'string' and is(KEYS[2], 'list') then
   local timed = is(KEYS[3], 'zset')
   for _, waiter in ipairs(redis.call('lrange', KEYS[2], 0, limit - 1)) do
-    table.insert(reply[6], waiter)
+    table.insert(reply[6], string.sub(waiter, 1, 200))
     table.insert(reply[6], left(timed and redis.call('zscore', KEYS[3], waiter)))
   end
 end
 if kind == 'string' and is(KEYS[5], 'zset') then
   local permits = redis.call('zrange', KEYS[5], 0, limit - 1, 'withscores')
   for i = 1, #permits, 2 do
-    table.insert(reply[7], permits[i])
+    table.insert(reply[7], string.sub(permits[i], 1, 200))
     table.insert(reply[7], left(permits[i + 1]))
   end
 end

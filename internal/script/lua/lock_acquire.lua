@@ -15,6 +15,9 @@
 --                        entry was not there before
 -- -11                    the key is a hash, but not that of a plain lock
 --
+-- No more than 200 bytes of an owner and a count are told: others may have
+-- written what they like.
+--
 -- A number costs a client less than an array does, and these two are no other
 -- script's.
 --
@@ -40,6 +43,6 @@ if holder[1] == ARGV[1] then
   if ttl < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
   return 11
 end
-local reply = {0, ttl, holder[1], holder[2]}
+local reply = {0, ttl, string.sub(holder[1], 1, 200), string.sub(holder[2], 1, 200)}
 if ARGV[3] then reply[5], reply[6] = stand(KEYS[2], ARGV[3]) end
 return reply

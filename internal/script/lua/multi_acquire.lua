@@ -9,6 +9,8 @@
 -- {0, i, ttl, owner, count} KEYS[i] is held by another; ttl in ms, -1 if none
 -- {-1, i}                   KEYS[i] is in use, but not by a plain lock
 --
+-- No more than 200 bytes of an owner and a count are told.
+--
 -- In the last two cases nothing was changed. A repeat must not set a count back:
 -- a re-entry may have raised it since.
 --
@@ -27,7 +29,7 @@ for i = 1, #KEYS do
   else
     local holder = redis.call('hgetall', KEYS[i])
     if holder[1] ~= ARGV[1] then
-      return {0, i, redis.call('pttl', KEYS[i]), holder[1], holder[2]}
+      return {0, i, redis.call('pttl', KEYS[i]), string.sub(holder[1], 1, 200), string.sub(holder[2], 1, 200)}
     end
   end
 end

@@ -8,6 +8,8 @@
 -- {0, ttl, owner, count} held by a writer; ttl in ms, -1 if the key has none
 -- {-1}                   the key is a hash, but not that of a read/write lock
 --
+-- No more than 200 bytes of an owner and a count are told.
+--
 -- A repeat must not set the count back: a re-entry may have raised it since.
 --
 -- The hold's key comes first: where the rest fails, it ends by itself. A lock
@@ -19,7 +21,7 @@ if how == 'write' and not mine and (ARGV[4] == '' or redis.call('hexists', lock,
   local fields, all = entries()
   local by, count = writer(fields)
   if not (by or all) then by, count = '', '0' end
-  if by then return {0, redis.call('pttl', lock), by, count} end
+  if by then return {0, redis.call('pttl', lock), string.sub(by, 1, 200), string.sub(count, 1, 200)} end
 end
 local first = hold(owner, 1)
 if redis.call('pttl', first) < lease then redis.call('set', first, 1, 'px', ARGV[3]) end

@@ -8,6 +8,8 @@
 --                        ttl in ms of the one named, -1 if it has none
 -- {-1}                   the key is a hash, but not that of a read/write lock
 --
+-- No more than 200 bytes of an owner and a count are told.
+--
 -- A lock whose readers have no lease left is free, even if somebody else makes
 -- it last: Redisson would delete it as soon as any reader unlocks. Where there
 -- are too many readers to look at, those of a part that have no lease are taken
@@ -23,13 +25,13 @@ if how ~= 'free' then
   local fields, all = entries()
   local by, count, left
   if how == 'write' then by, count = writer(fields) end
-  if by then return {0, redis.call('pttl', lock), by, count} end
+  if by then return {0, redis.call('pttl', lock), string.sub(by, 1, 200), string.sub(count, 1, 200)} end
   local more, dead
   by, count, left, more, dead = reader(fields, '')
-  if by then return {0, left > 0 and left or redis.call('pttl', lock), by, count} end
+  if by then return {0, left > 0 and left or redis.call('pttl', lock), string.sub(by, 1, 200), string.sub(count, 1, 200)} end
   if more or not all then
     for _, name in ipairs(dead) do redis.call('hdel', lock, name) end
-    return {0, dead[1] and 1 or redis.call('pttl', lock), dead[1] or '', '0'}
+    return {0, dead[1] and 1 or redis.call('pttl', lock), string.sub(dead[1] or '', 1, 200), '0'}
   end
   redis.call('del', lock)
 end

@@ -1,0 +1,90 @@
+package script_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// What others have written does not come back whole with every refusal: an owner
+// of megabytes would be sent to each who asks.
+func TestLongOwnersAreCut(t *testing.T) {
+	const most = 200
+	// N stands for the name, and in a field for what it begins with.
+	lie := func(commands ...[]string) given {
+		return func(t *testing.T, w *world) {
+			t.Helper()
+			for _, c := range commands {
+				args := []string{"EVAL", "for i = 1, #ARGV do ARGV[i] = string.gsub(ARGV[i], 'N', function() return string.rep('x', 5000000) end) end return redis.call(unpack(ARGV))", "0"}
+				w.must(t, append(args, c...)...)
+			}
+		}
+	}
+	hash := func(fields ...string) []string { return append([]string{"HSET", job}, fields...) }
+	acquired := func(_ bool, by script.Holder, err error) ([]string, error) { return []string{by.Owner}, err }
+	server := redistest.Single(t)
+	for name, test := range map[string]struct {
+		given given
+		call  func(ctx context.Context, d driver.Driver) (texts []string, err error)
+	}{
+		"lock": {lie(hash("N", "1")), func(ctx context.Context, d driver.Driver) ([]string, error) {
+			return acquired(acquire(ctx, d, job, me, lease))
+		}},
+		"fenced lock": {lie(hash("N", "1")), func(ctx context.Context, d driver.Driver) ([]string, error) {
+			_, by, _, err := script.FencedAcquire(ctx, d, job, me, lease, "")
+			return []string{by.Owner}, err
+		}},
+		"several locks": {lie(hash("N", "1")), func(ctx context.Context, d driver.Driver) ([]string, error) {
+			_, _, by, err := script.MultiAcquire(ctx, d, []string{job}, me, lease)
+			return []string{by.Owner}, err
+		}},
+		"write lock": {lie(hash("mode", "write", "N:write", "1")), func(ctx context.Context, d driver.Driver) ([]string, error) {
+			return acquired(script.RWWriteAcquire(ctx, d, job, meW, lease))
+		}},
+		"read lock": {lie(hash("mode", "write", "N:write", "1")), func(ctx context.Context, d driver.Driver) ([]string, error) {
+			return acquired(script.RWReadAcquire(ctx, d, job, me, "", lease))
+		}},
+		"readers": {lie(hash("mode", "read", "N", "x")), func(ctx context.Context, d driver.Driver) ([]string, error) {
+			return acquired(script.RWWriteAcquire(ctx, d, job, meW, lease))
+		}},
+		"group": {lie(hash("a", "N", "a:N:expire_time", "8999999999999", "a:N:lock_count", "1")), func(ctx context.Context, d driver.Driver) ([]string, error) {
+			return acquired(script.GroupAcquire(ctx, d, ab, me, lease))
+		}},
+		"election": {lie(hash("mode", "election", "term", "1", "value", "", "edition", "0", "N", "1")), func(ctx context.Context, d driver.Driver) ([]string, error) {
+			_, by, err := script.ElectionCampaign(ctx, d, job, me, "", lease, script.Classic)
+			return []string{by.Owner}, err
+		}},
+		"waiters": {lie([]string{"RPUSH", keyspace.FairQueue(job), "N"}), func(ctx context.Context, d driver.Driver) ([]string, error) {
+			waiters, err := script.FairInspect(ctx, d, job, 10)
+			if err != nil {
+				return nil, err
+			}
+			r := script.Inspect(ctx, d, job)[0]
+			return []string{waiters[0].Owner, r.Key.Queue[0].ID}, r.Err
+		}},
+		"permits": {lie([]string{"SET", job, "1"}, []string{"ZADD", keyspace.PermitExpiries(job), "8999999999999", "N"}), func(ctx context.Context, d driver.Driver) ([]string, error) {
+			r := script.Inspect(ctx, d, job)[0]
+			return []string{r.Key.Permits[0].ID}, r.Err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				test.given(t, w)
+				texts, err := test.call(t.Context(), w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, text := range texts {
+					if len(text) != most || strings.Trim(text, "x") != "" {
+						t.Errorf("%d bytes came back, want the first %d", len(text), most)
+					}
+				}
+			})
+		})
+	}
+}
