@@ -44,6 +44,19 @@ func (c *clocked) renewed(t *testing.T, script string, times int) {
 	})
 }
 
+// wait waits for the first jump to be told, which is in a goroutine of its own.
+func (j *jumps) wait(t *testing.T) {
+	t.Helper()
+	redistest.Eventually(t, "the jump is told", func() error {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if len(j.all) == 0 {
+			return errors.New("it was not")
+		}
+		return nil
+	})
+}
+
 // clockKinds are the kinds of lock whose lease is cut when it is too long, with
 // the scripts that renew them.
 var clockKinds = map[string]struct {
@@ -79,14 +92,7 @@ func TestClockSetBack(t *testing.T) {
 			if left := time.Duration(s.Int(t, "PTTL", "job")) * time.Millisecond; name != "GroupLock" && (left <= 0 || left > clockLease) {
 				t.Errorf("after the next renewals the key lasts for %v, want %v", left, clockLease)
 			}
-			redistest.Eventually(t, "the jump is told", func() error {
-				holder.told.mu.Lock()
-				defer holder.told.mu.Unlock()
-				if len(holder.told.all) == 0 {
-					return errors.New("it was not")
-				}
-				return nil
-			})
+			holder.told.wait(t)
 			if held.Err() != nil {
 				t.Fatalf("the lease ended: %v", context.Cause(held))
 			}
@@ -149,6 +155,7 @@ func TestClockSetForward(t *testing.T) {
 			if err := hold.Unlock(); err != nil {
 				t.Error(err)
 			}
+			first.told.wait(t)
 			first.told.want(t, time.Second, time.Minute)
 		})
 	}
