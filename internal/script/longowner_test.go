@@ -88,3 +88,12 @@ func TestLongOwnersAreCut(t *testing.T) {
 		})
 	}
 }
+
+func TestLongOwnersOfAFairLockAreCut(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.must(f.t, "EVAL", "return redis.call('hset', KEYS[1], string.rep('x', 5000000), 1)", "1", job)
+		if ok, why := f.acquire(f, me, script.FairOnce); ok || why.Owner != strings.Repeat("x", 200) {
+			f.t.Errorf("%v, and %d bytes came back, want 200", ok, len(why.Owner))
+		}
+	})
+}
