@@ -340,11 +340,11 @@ func TestFairFrozenWaitersInARow(t *testing.T) {
 					drivers = append(drivers, f)
 				}
 				got := make(chan time.Time, 1)
-				go func() {
+				l.all.Go(func() {
 					hold := fairly(t, c)
 					got <- time.Now()
 					mustUnlock(t, hold)
-				}()
+				})
 				synctest.Wait()
 				for _, f := range drivers {
 					f.set(hang, nil)
