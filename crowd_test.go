@@ -324,7 +324,9 @@ func TestCrowdIsCalmUnderForgery(t *testing.T) {
 				wantCalmUnderForgery(t, s, f, kind.channel, "0", "1", "", "two")
 				cancel()
 				for range crowd {
-					<-ended
+					if err := <-ended; err == nil {
+						t.Error("a waiter has what it waited for by a forged message")
+					}
 				}
 			})
 		})

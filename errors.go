@@ -248,7 +248,7 @@ type FenceError struct {
 
 // Error says how far the tokens went back, and what to do.
 func (e *FenceError) Error() string {
-	return fmt.Sprintf("%v: %d came after %d; Redis has lost them; set %q to %d or more", ErrFenceRegressed, e.Drawn, e.Seen, e.Key, e.Seen)
+	return fmt.Sprintf("%v: %d came after %d, so Redis has lost them; set the key %q to the highest token that any resource may have seen, at least %d", ErrFenceRegressed, e.Drawn, e.Seen, e.Key, e.Seen)
 }
 
 // Is makes a FenceError match ErrFenceRegressed.

@@ -122,7 +122,7 @@ func (k *FairLock) lookIn(d time.Duration) {
 			return
 		}
 		c.mu.Lock()
-		mine := c.looks[k.place] == due
+		mine := c.looks[k.place].Equal(due)
 		if mine {
 			delete(c.looks, k.place)
 		}

@@ -30,7 +30,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # The tests wait more than they compute: six worlds at a time fill two cores.
 status=0
-go test -tags interop -race -count=1 -timeout 10m -parallel 6 -v "$@" ./... ../bench/redisson 2>&1 |
+go test -tags interop -race -count=1 -timeout 30m -parallel 6 -v "$@" ./... ../bench/redisson 2>&1 |
   tee "$log" | grep --line-buffered -v '^=== ' || status=1
 # A test that was skipped has proved nothing, so a skip is a failure.
 if grep -E '^ *--- SKIP' "$log" >&2; then
