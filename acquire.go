@@ -292,7 +292,8 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 	var until time.Time // before that no hint makes it ask
 	for {
 		at := c.turnOf(k.place, w)
-		if until.After(at.after) {
+		left := at.after.After(until) // to others, as a message has told
+		if !left {
 			at.after = until
 		}
 		switch {
@@ -365,11 +366,19 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				}
 			}
 		case <-hints:
-			until = pace.until(until)
+			if !left || time.Now().After(at.after) {
+				until = pace.until(until)
+			}
 		case <-others:
-			until = pace.until(until)
+			if !left || time.Now().After(at.after) {
+				until = pace.until(until)
+			}
 		case <-timer.C:
-			look = true
+			if look = true; left && !at.local {
+				if until = pace.until(until); time.Now().Before(until) {
+					look = false
+				}
+			}
 		case <-ctx.Done():
 			return nil, r.ended(ctx)
 		case <-c.done:

@@ -24,6 +24,8 @@ import (
 // Client.mu.
 type sharing struct {
 	seen   time.Time // one of them was last known to listen, or to have the lock
+	held   time.Time // one of them was last seen in Redis to have the lock
+	from   time.Time // the lock was last left to them
 	after  time.Time // until then they have the first chance to take it
 	open   bool      // what came of that is not known yet
 	theirs int       // so often they have had it, as far as was heard, since it was left to them
@@ -43,6 +45,12 @@ const (
 	// they need where CPUs are busy. As soon as one of them has taken it, that is
 	// over.
 	chance = 20 * time.Millisecond
+	// leastChance is for how long it is left to them whatever is heard meanwhile, if
+	// none of them was seen to have the lock for proofFor: what is heard may be the
+	// release of another lock whose name has the same channel, or of one in another
+	// database.
+	leastChance = 5 * time.Millisecond
+	proofFor    = 100 * time.Millisecond
 	// keepLeast and keepMost bound how long a lock is not left to them after they
 	// did not take it for the third time in a row, and more: a process of theirs
 	// may be frozen.
@@ -85,15 +93,21 @@ func (c *Client) met(as string) *sharing {
 // c.mu held.
 func (c *Client) taken(as string) {
 	s := c.met(as)
-	s.after, s.open, s.vain, s.keep = time.Time{}, false, 0, time.Time{}
+	s.after, s.open, s.vain, s.keep, s.held = time.Time{}, false, 0, time.Time{}, s.seen
 }
 
-// freedByThem notes that one of Redisson's threads has released a lock. It must be called
-// with c.mu held.
-func (c *Client) freedByThem(as string) {
-	c.taken(as)
-	if s := c.sharing[as]; s.theirs < mostTheirs {
+// freedByThem notes that one of Redisson's threads has released a lock, as far as was
+// heard. It must be called with c.mu held.
+func (s *sharing) freedByThem() {
+	s.seen = time.Now()
+	switch proved := s.seen.Sub(s.held) < proofFor; {
+	case proved && s.theirs < mostTheirs:
 		s.theirs++
+		fallthrough
+	case proved:
+		s.after, s.open, s.vain = time.Time{}, false, 0
+	case s.open:
+		s.after, s.open = s.from.Add(leastChance), false
 	}
 }
 
@@ -102,7 +116,7 @@ func (c *Client) freedByThem(as string) {
 func (c *Client) leaveOpen(as string) {
 	s := c.met(as)
 	if now := time.Now(); !now.Before(s.after) && !now.Before(s.keep) {
-		s.after, s.open, s.theirs = now.Add(chance), true, 0
+		s.from, s.after, s.open, s.theirs = now, now.Add(chance), true, 0
 	}
 }
 
@@ -117,8 +131,10 @@ func (c *Client) announced(as, message string) {
 		if len(message) == len(hub.Echo)+1 {
 			c.leaveOpen(as)
 		}
-	case c.shared(as) != nil:
-		c.freedByThem(as)
+	default:
+		if s := c.shared(as); s != nil {
+			s.freedByThem()
+		}
 	}
 }
 

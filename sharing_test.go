@@ -139,7 +139,8 @@ func TestLockIsSharedWithRedisson(t *testing.T) {
 						if hold >= time.Millisecond && share < even/2 {
 							t.Errorf("Redisson's share is %.2f of an even one, want half at least", share/even)
 						}
-						if others := 1 - share; others < (1-even)/4 {
+						// One hold of nothing is over before others have heard of it.
+						if others := 1 - share; hold >= time.Millisecond && others < (1-even)/4 {
 							t.Errorf("mortise's share is %.2f of an even one, want a quarter at least", others/(1-even))
 						}
 						// In turn each would wait for all others, and for the pause in between.

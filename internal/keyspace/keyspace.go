@@ -88,7 +88,7 @@ func TurnNames(name string) (turns, channels string) {
 	const key, channel = "mortise:turns:", "mortise:turn:"
 	before, after := "{", "}"
 	if strings.Contains(name, "{") {
-		before, after = ":", ""
+		before, after = "", "::"
 	}
 	both, end := key+before+name+after+channel+before+name+after+":", len(key)+len(before)+len(name)+len(after)
 	return both[:end], both[end:]
@@ -126,11 +126,12 @@ func Fence(name string) string { return own("mortise:fence", name) }
 // so that a repeat changes nothing.
 func Operation(name, id string) string { return own("mortise:op", name) + ":" + id }
 
-// own is a key or channel of mortise's own beside name. No two names share one:
-// a name with an opening brace, which is not wrapped, stands behind two colons.
+// own is a key or channel of mortise's own beside name. No two names share one: a
+// name with an opening brace, which is not wrapped, is followed by two colons. They
+// come last so that the same access rules hold for both.
 func own(prefix, name string) string {
 	if strings.Contains(name, "{") {
-		return prefix + "::" + name
+		return prefix + ":" + name + "::"
 	}
 	return prefix + ":{" + name + "}"
 }

@@ -35,8 +35,8 @@ func TestRWNamesFollowRedissonsBraceRule(t *testing.T) {
 func TestBarrierNamesFollowTheBraceRule(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"job":      {"mortise:barrier:{job}", "mortise:barrier_channel:{job}"},
-		"{t}:x":    {"mortise:barrier::{t}:x", "mortise:barrier_channel::{t}:x"},
-		"a{b}c{d}": {"mortise:barrier::a{b}c{d}", "mortise:barrier_channel::a{b}c{d}"},
+		"{t}:x":    {"mortise:barrier:{t}:x::", "mortise:barrier_channel:{t}:x::"},
+		"a{b}c{d}": {"mortise:barrier:a{b}c{d}::", "mortise:barrier_channel:a{b}c{d}::"},
 	} {
 		if got := [2]string{BarrierOutcomes(name), BarrierChannel(name)}; got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
@@ -47,8 +47,8 @@ func TestBarrierNamesFollowTheBraceRule(t *testing.T) {
 func TestElectionNamesFollowTheBraceRule(t *testing.T) {
 	for name, want := range map[string][3]string{
 		"job":      {"redisson_lock_token:{job}", "mortise:election:{job}", "mortise:election_news:{job}"},
-		"{t}:x":    {"redisson_lock_token:{t}:x", "mortise:election::{t}:x", "mortise:election_news::{t}:x"},
-		"a{b}c{d}": {"redisson_lock_token:a{b}c{d}", "mortise:election::a{b}c{d}", "mortise:election_news::a{b}c{d}"},
+		"{t}:x":    {"redisson_lock_token:{t}:x", "mortise:election:{t}:x::", "mortise:election_news:{t}:x::"},
+		"a{b}c{d}": {"redisson_lock_token:a{b}c{d}", "mortise:election:a{b}c{d}::", "mortise:election_news:a{b}c{d}::"},
 	} {
 		if got := [3]string{Token(name), ElectionChannel(name), ElectionNews(name)}; got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
@@ -59,8 +59,8 @@ func TestElectionNamesFollowTheBraceRule(t *testing.T) {
 func TestSemaphoreNamesFollowTheBraceRule(t *testing.T) {
 	for name, want := range map[string][3]string{
 		"job":      {"redisson_sc:{job}", "mortise:claim:{job}", "mortise:op:{job}:1f"},
-		"{t}:x":    {"redisson_sc:{t}:x", "mortise:claim::{t}:x", "mortise:op::{t}:x:1f"},
-		"a{b}c{d}": {"redisson_sc:a{b}c{d}", "mortise:claim::a{b}c{d}", "mortise:op::a{b}c{d}:1f"},
+		"{t}:x":    {"redisson_sc:{t}:x", "mortise:claim:{t}:x::", "mortise:op:{t}:x:::1f"},
+		"a{b}c{d}": {"redisson_sc:a{b}c{d}", "mortise:claim:a{b}c{d}::", "mortise:op:a{b}c{d}:::1f"},
 	} {
 		if got := [3]string{SemaphoreChannel(name), Claims(name), Operation(name, "1f")}; got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)

@@ -1,6 +1,7 @@
 -- The part of the scripts that release plain locks, after redissons.lua and
 -- turns.lua.
 local GIVEN = 3000 -- for how many ms a lock is given; who gets it makes it last
+local MANY = 100   -- how many clients that do not listen are passed over at most
 local ROW = 4      -- how often in a row a lock is given where it cannot be known who waits
 
 -- Lets the next one have the lock, which is free, unless threads of Redisson's
@@ -19,7 +20,7 @@ local ROW = 4      -- how often in a row a lock is given where it cannot be know
 local function pass(lock, turns, channel, mine, command, row, keep, way)
   if command == '' then return true end
   local asked, theirs = false, nil
-  while true do
+  for _ = 1, MANY do
     local first = redis.pcall('zpopmin', turns)
     if first.err or not first[1] then return true, nil, theirs end
     local told, id = string.match(first[1], '^(%??)(.*)$')
@@ -45,4 +46,5 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
     end
     if heard ~= 0 then return true, nil, theirs end
   end
+  return true, nil, theirs
 end
