@@ -285,6 +285,7 @@ func lateJavaWaiterKeepsItsPlace(t *testing.T, w *world) {
 	java := w.thread("late")
 	waiting := java.send("fair.tryLock", name, millis(25*time.Second))
 	w.awaitQueue(t, name, 1)
+	java.awaitParked(t, waiting, name) // one that is late and does not listen is taken for dead
 	second, _ := w.joinGo(t, t.Context(), w.lock(client, name), 1)
 	// Its time is over now, by whatever clock.
 	w.redis().Must(t, "ZADD", "redisson_lock_timeout:"+braced(name), "XX", "1000", w.fairQueue(t, name)[0])
