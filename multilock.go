@@ -93,6 +93,10 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 
 func (m *MultiLock) add(k *locker) {
 	for _, have := range m.all {
+		if have.client == k.client && have.name == k.name && have.fair() != k.fair() {
+			m.invalid = invalid("the lock %q is named twice, as a FairLock and as another kind; in Redis they are one lock, which would wait for itself", k.name)
+			return
+		}
 		if have.client == k.client && have.place == k.place {
 			if *have.options != *k.options {
 				m.invalid = invalid("the lock %q is named twice, with different options", k.name)
@@ -102,6 +106,8 @@ func (m *MultiLock) add(k *locker) {
 	}
 	m.all = append(m.all, k)
 }
+
+func (k *locker) fair() bool { return k.place.use == useFair }
 
 // order is the one in which all processes take several locks. It depends on
 // nothing but what they are called and for. Those of one slot stand together,

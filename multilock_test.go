@@ -632,6 +632,7 @@ func TestMultiLockRefusesBadInput(t *testing.T) {
 			"a lease":      mortise.NewMultiLock(a, c.Lock("b").With(mortise.LockOptions{Lease: -1})),
 			"a margin":     multi(c, "a", "b").With(mortise.LockOptions{Margin: time.Hour}),
 			"a client":     mortise.NewMultiLock(a, bad.Lock("b")),
+			"two kinds":    mortise.NewMultiLock(a, c.FairLock("a")),
 			"twice":        mortise.NewMultiLock(a, c.Lock("b"), a.With(mortise.LockOptions{Lease: time.Minute})),
 		} {
 			_, _, err := m.Lock(t.Context())

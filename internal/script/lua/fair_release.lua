@@ -39,8 +39,8 @@ local function give()
     redis.call('hdel', lock, first)
     return false
   end
-  redis.call('hdel', ours, first)
-  redis.call('zrem', deadlines, first)
+  redis.pcall('hdel', ours, first) -- it has the lock, whatever lies there
+  redis.pcall('zrem', deadlines, first)
   return true
 end
 
