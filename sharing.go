@@ -24,7 +24,7 @@ import (
 // Client.mu.
 type sharing struct {
 	seen   time.Time // one of them was last known to listen, or to have the lock
-	held   time.Time // one of them was last seen in Redis to have the lock
+	heard  int       // so often they were heard since one of them was seen in Redis to have the lock
 	from   time.Time // the lock was last left to them
 	after  time.Time // until then they have the first chance to take it
 	open   bool      // what came of that is not known yet
@@ -46,11 +46,11 @@ const (
 	// over.
 	chance = 20 * time.Millisecond
 	// leastChance is for how long it is left to them whatever is heard meanwhile, if
-	// none of them was seen to have the lock for proofFor: what is heard may be the
-	// release of another lock whose name has the same channel, or of one in another
-	// database.
+	// they were heard more often than hearsay tells without any of them having been
+	// seen to have the lock: it may be the release of another lock whose name has the
+	// same channel, or of one in another database.
 	leastChance = 5 * time.Millisecond
-	proofFor    = 100 * time.Millisecond
+	hearsay     = 2
 	// keepLeast and keepMost bound how long a lock is not left to them after they
 	// did not take it for the third time in a row, and more: a process of theirs
 	// may be frozen.
@@ -93,19 +93,18 @@ func (c *Client) met(as string) *sharing {
 // c.mu held.
 func (c *Client) taken(as string) {
 	s := c.met(as)
-	s.after, s.open, s.vain, s.keep, s.held = time.Time{}, false, 0, time.Time{}, s.seen
+	s.after, s.open, s.vain, s.keep, s.heard = time.Time{}, false, 0, time.Time{}, 0
 }
 
 // freedByThem notes that one of Redisson's threads has released a lock, as far as was
 // heard. It must be called with c.mu held.
 func (s *sharing) freedByThem() {
 	s.seen = time.Now()
-	switch proved := s.seen.Sub(s.held) < proofFor; {
-	case proved && s.theirs < mostTheirs:
-		s.theirs++
-		fallthrough
-	case proved:
+	s.heard++
+	switch {
+	case s.heard <= hearsay:
 		s.after, s.open, s.vain = time.Time{}, false, 0
+		s.theirs = min(s.theirs+1, mostTheirs)
 	case s.open:
 		s.after, s.open = s.from.Add(leastChance), false
 	}

@@ -242,3 +242,62 @@ func TestFrozenClientDoesNotKeepRedissonWaiting(t *testing.T) {
 		})
 	}
 }
+
+// What is said on Redisson's channel may be of another lock, whose name has the same
+// channel, or of another database. Threads that want this one have their share all
+// the same.
+func TestNoiseTakesNoLockFromRedisson(t *testing.T) {
+	for _, every := range []time.Duration{time.Millisecond, 10 * time.Millisecond} {
+		for _, hold := range []time.Duration{time.Millisecond, 20 * time.Millisecond} {
+			t.Run(fmt.Sprintf("a message every %v, held for %v", every, hold), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) {
+					const threads, each, n, total = 4, 4, 2, 300
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					java := newJavaProcess(t, s, "job")
+					java.sub.Subscribe(keyspace.LockChannel("job"), false)
+					synctest.Wait()
+					javas, gos := 0, 0 // guarded by the lock
+					have := func() {
+						time.Sleep(hold)
+						if javas+gos >= total {
+							cancel()
+						}
+					}
+					var all sync.WaitGroup
+					all.Go(func() {
+						for ctx.Err() == nil {
+							do(t, s, "PUBLISH", keyspace.LockChannel("job"), "0")
+							time.Sleep(every)
+						}
+					})
+					for i := range threads {
+						all.Go(func() { java.run(ctx, t, i, func(time.Duration) { javas++; have() }) })
+					}
+					for _, c := range clients(t, s, n, nil) {
+						for range each {
+							all.Go(func() {
+								for {
+									h, _, err := c.Lock("job").Lock(ctx)
+									if err != nil {
+										return
+									}
+									gos++
+									have()
+									mustUnlock(t, h)
+									time.Sleep(200 * time.Microsecond)
+								}
+							})
+						}
+					}
+					all.Wait()
+					share, even := float64(javas)/float64(javas+gos), float64(threads)/float64(threads+n*each)
+					t.Logf("Redisson's %d threads had it %d times, %d goroutines %d times", threads, javas, n*each, gos)
+					if share < even/2 {
+						t.Errorf("Redisson's share is %.2f of an even one, want half at least", share/even)
+					}
+				})
+			})
+		}
+	}
+}
