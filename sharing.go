@@ -121,7 +121,7 @@ func (c *Client) leaveOpen(as string) {
 
 // announced takes a message on the channel on which Redisson announces releases.
 // mortise's releases say in it whether they have left the lock to Redisson's
-// threads; any other is by one of these threads, where they take part.
+// threads; any other may be by one of these threads, where they take part.
 func (c *Client) announced(as, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
