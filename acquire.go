@@ -355,6 +355,7 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 			timer.Reset(jitter(poll))
 		}
 		look = false
+		hinted := false
 		select {
 		case <-w.wake:
 			if !r.alone {
@@ -366,13 +367,9 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 				}
 			}
 		case <-hints:
-			if !left || time.Now().After(at.after) {
-				until = pace.until(until)
-			}
+			hinted = true
 		case <-others:
-			if !left || time.Now().After(at.after) {
-				until = pace.until(until)
-			}
+			hinted = true
 		case <-timer.C:
 			if look = true; left && !at.local {
 				if until = pace.until(until); time.Now().Before(until) {
@@ -383,6 +380,9 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 			return nil, r.ended(ctx)
 		case <-c.done:
 			return nil, r.ended(ctx)
+		}
+		if hinted && (!left || time.Now().After(at.after)) {
+			until = pace.until(until)
 		}
 	}
 }
