@@ -57,7 +57,11 @@ func TestRealDocumentedRightsSuffice(t *testing.T) {
 		"goredis": func() driver.Driver { return goredis.Wrap(rdb) },
 		"rueidis": func() driver.Driver { return rueidis.Wrap(rc) },
 	} {
-		t.Run(name, func(t *testing.T) { usesItsRights(t, wrap, "app:job") })
+		t.Run(name, func(t *testing.T) {
+			for _, name := range []string{"app:job", "{app:1}:job"} {
+				usesItsRights(t, wrap, name)
+			}
+		})
 	}
 }
 
