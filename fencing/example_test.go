@@ -45,7 +45,7 @@ func Example() {
 	// Output:
 	// next: <nil>
 	// slow: true
-	// fencing: token 1 for "balance:7" is stale: 2 has been seen, another one has had the lock since
+	// fencing: token 1 for "balance:7" is stale: 2 has been seen, so another one has had the lock since, or the counter of its tokens was lost
 }
 
 // A write of one's own, to several keys, under the fence of the lock.

@@ -36,7 +36,7 @@ type StaleError struct {
 
 // Error says which token is stale, for what, and why.
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("token %d for %q is stale: %d has been seen, another one has had the lock since", e.Token, e.Resource, e.Newest)
+	return fmt.Sprintf("token %d for %q is stale: %d has been seen, so another one has had the lock since, or the counter of its tokens was lost", e.Token, e.Resource, e.Newest)
 }
 
 // Is makes a StaleError match ErrStale.

@@ -65,7 +65,7 @@ func Example() {
 	// Output:
 	// next: <nil>
 	// next: <nil>
-	// slow: token 1 for "account 7" is stale: 2 has been seen, another one has had the lock since
+	// slow: token 1 for "account 7" is stale: 2 has been seen, so another one has had the lock since, or the counter of its tokens was lost
 	// true
 }
 
