@@ -441,12 +441,17 @@ func (c *Client) standing(p place, w *waiter, since queueing) (s fairStanding) {
 	if q.turn.ear == nil && c.turnCommand() != "" {
 		q.turn.ear = c.ear(p)
 	}
-	if w.since != since {
-		w.since = since
+	if w.since != since || !w.placed {
+		w.since, w.placed = since, true
 		q.arrange(w)
 		if q.turn.due {
 			q.head.signal() // it may be another one
 		}
+		if w.unheard && q.head == w {
+			w.asked = true
+			w.signal()
+		}
+		w.unheard = false
 	}
 	for v := q.head; v != w && s.before < fairNear; v = v.next {
 		s.before++
@@ -467,8 +472,9 @@ func (q *queue) mix(mixed bool) {
 	}
 }
 
-// earChanged has the head of the queue look: what was published before the
-// client listened is lost. If it cannot listen, all are to know.
+// earChanged has the first waiter look: what was published before the client
+// listened is lost. One whose place is not known yet looks when it turns out to
+// be the first. If the client cannot listen, all are to know.
 func (c *Client) earChanged(p place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -476,8 +482,16 @@ func (c *Client) earChanged(p place) {
 	if q == nil {
 		return
 	}
-	q.head.asked = true
-	q.head.signal()
+	for w := q.head; w != nil && w.placed; w = w.next {
+		w.asked = true
+		w.signal()
+		if w.since.at != 0 { // else the answer that told its place was lost
+			break
+		}
+	}
+	for w := q.tail; w != nil && !w.placed; w = w.prev {
+		w.unheard = true
+	}
 	if q.turn.ear != nil && q.turn.ear.Refused() != nil {
 		for w := q.head; w != nil; w = w.next {
 			w.signal()
@@ -522,7 +536,7 @@ func (c *Client) calledOut(p place, message string) bool {
 		return false
 	}
 	if id, told := strings.CutPrefix(message, "?"); told {
-		if w := q.turn.waits[id]; w != nil && q.near(w) {
+		if w := q.turn.waits[id]; w != nil && (!w.placed || q.near(w)) {
 			w.asked = true
 			w.signal()
 		}

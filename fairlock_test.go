@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -449,5 +450,46 @@ func TestFairForgedMessages(t *testing.T) {
 		}
 		mustUnlock(t, block)
 		l.want(1)
+	})
+}
+
+// A client that begins to listen asks for the waiter that stands first in Redis,
+// not for one whose place there it does not know yet.
+func TestFairFirstAsksWhenTheClientListens(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		other, _ := open(t, s, nil)
+		c, f := open(t, s, nil)
+		held := fairly(t, other)
+		first := make(chan struct{})
+		var calls atomic.Int32
+		f.set(func(_ context.Context, name string) error { // the first request takes the longer way
+			if name == "fair_acquire" && calls.Add(1) == 1 {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return nil
+		}, func(_ context.Context, name string) error { // the lock becomes free before the client listens
+			if name == "fair_acquire" && calls.Load() == 2 {
+				mustUnlock(t, held)
+				calls.Add(1)
+			}
+			return nil
+		})
+		l := line{t: t}
+		l.join(t.Context(), c, 2, time.Millisecond)
+		from := time.Now()
+		l.all.Go(func() {
+			hold, _, err := c.FairLock("job").Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if took := time.Since(from); took > time.Millisecond {
+				t.Errorf("the first waiter had the lock after %v, want at once", took)
+			}
+			close(first)
+			mustUnlock(t, hold)
+		})
+		<-first
+		l.want(2)
 	})
 }

@@ -64,6 +64,8 @@ type waiter struct {
 	given      *lease        // which was handed on, so that w is not in the queue any more; idem
 	id         string        // in a queue in Redis
 	since      queueing      // when it took its place there; guarded by Client.mu
+	placed     bool          // its place there is known, as far as it can be; idem
+	unheard    bool          // the client began to listen before it was; idem
 	nonce      string        // with which alone it can be told that it has the lock there; idem
 	until      time.Time     // when it gives up; zero if never
 	dropped    int           // so often it lost its place there though it lives; guarded by Client.mu
@@ -87,11 +89,11 @@ func (w *waiter) signal() {
 }
 
 // arrange puts w, which is in q, behind those who have waited longer, by the
-// order in Redis.
+// order in Redis. Waiters whose place there is not known yet stand last.
 func (q *queue) arrange(w *waiter) {
 	q.remove(w)
 	before := q.tail
-	for before != nil && w.since.before(before.since) {
+	for before != nil && (!before.placed || w.since.before(before.since)) {
 		before = before.prev
 	}
 	q.insert(w, before)
