@@ -742,17 +742,17 @@ func TestMultiLockWaitsWithoutMessages(t *testing.T) {
 // All that can go wrong at once: clients that die, callers that give up, replies
 // that are lost. No lock has two valid holds, and nothing stays.
 func TestMultiLockSimulation(t *testing.T) {
-	for seed := range 3 {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			draws(t, seed)
 			bubble(t, func(t *testing.T, s *memredis.Server) {
-				random := rand.New(rand.NewPCG(uint64(seed), 1))
-				var mu sync.Mutex // guards random and holders
+				var mu sync.Mutex // guards holders
 				holders := map[string]*mortise.Hold{}
-				pick := func(n int) int { mu.Lock(); defer mu.Unlock(); return random.IntN(n) }
 				names := []string{"a", "b", "c", "d"}
 				var all sync.WaitGroup
-				for range 6 {
+				for i := range uint64(6) {
 					all.Go(func() {
+						pick := rand.New(rand.NewPCG(seed, i)).IntN
 						for range 12 {
 							f := &faults{Driver: s.Driver()}
 							c := mortise.New(f, &mortise.Options{Lease: 2 * time.Second})

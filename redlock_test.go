@@ -753,17 +753,17 @@ func TestRedlockRefusesBadInput(t *testing.T) {
 // All that can go wrong at once, but that fewer than half of the servers forget:
 // no two holds are valid at the same time, and nothing stays.
 func TestRedlockSimulation(t *testing.T) {
-	for seed := range 2 {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			several(t, 3+2*(seed%2), func(t *testing.T, servers []*memredis.Server) {
-				random := rand.New(rand.NewPCG(uint64(seed), 2))
-				var mu sync.Mutex // guards random and holder
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			draws(t, seed)
+			several(t, 3+2*int(seed%2), func(t *testing.T, servers []*memredis.Server) {
+				var mu sync.Mutex // guards holder and got
 				var holder *mortise.Hold
-				pick := func(n int) int { mu.Lock(); defer mu.Unlock(); return random.IntN(n) }
 				got := 0
 				var all sync.WaitGroup
-				for range 4 {
+				for i := range uint64(4) {
 					all.Go(func() {
+						pick := rand.New(rand.NewPCG(seed, i)).IntN
 						for range 6 {
 							var clients []*mortise.Client
 							for _, s := range servers {
