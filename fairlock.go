@@ -30,7 +30,8 @@ import (
 // keeps its place. Redisson's own clients drop one whose deadline has passed,
 // five minutes for each place in the queue by default, and count with their own
 // clocks. A fair lock should not be used as a plain one under the same name:
-// plain lockers do not queue, and neither kind wakes the other.
+// plain lockers do not queue, and neither kind wakes the other. The owner of the
+// one re-enters it as the other all the same, see [FairLock.Lock].
 type FairLock struct {
 	locker
 	keys script.FairKeys

@@ -277,13 +277,13 @@ func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 	count, ttl := l.count()+1, k.ttl()
 	l.asked(ttl)
 	l.mu.Unlock()
-	start, seen := time.Now(), l.seen()
+	start, seen := time.Now(), k.seen()
 	got, err := k.kind.reenter(ctx, l.id, count, ttl)
 	if err != nil {
 		return nil, err
 	}
 	if got.ok {
-		if err := l.regressed(seen, got.token); err != nil {
+		if err := k.regressed(seen, got.token); err != nil {
 			l.client.background(l.recount)
 			return nil, final(err)
 		}

@@ -141,6 +141,13 @@ func under(ctx context.Context, lock func(context.Context) (*Hold, context.Conte
 //
 // The end of ctx does not release the lock; only [Hold.Unlock] does.
 //
+// Lock, [FencedLock], [SpinLock] and [FairLock] of one name are one lock, and
+// their owner re-enters it as any of them, like Redisson's threads. The release
+// of the last hold wakes the waiters of the kind that the owner took first. What
+// is neither re-entered nor to be had beside it, such as a [GroupLock] with some
+// of its values or another kind of object of that name, is an error at once:
+// nobody waits for itself.
+//
 // Errors: the error of ctx, which also matches [ErrLocked] if the lock was
 // seen to be held; [ErrReentry]; [ErrFenceRegressed] of a [FencedLock]; [ErrLost] if ctx carries an owner whose
 // lease on this lock was lost and not yet unlocked; [ErrNotDurable] if it was
@@ -348,7 +355,10 @@ func (k *locker) free(ctx context.Context, op, owner string) (freed bool, err er
 
 // forced tells the holder at once if it is in this process.
 func (k *locker) forced(id string) {
-	if l := k.client.leaseOf(k.place, id); l != nil {
-		l.end(&LostError{Reason: LostForced})
+	for _, at := range [...]place{k.place, k.place.twin()} {
+		if l := k.client.leaseOf(at, id); l != nil {
+			l.end(&LostError{Reason: LostForced})
+			return
+		}
 	}
 }

@@ -94,7 +94,7 @@ func NewMultiLock(locks ...Locker) *MultiLock {
 func (m *MultiLock) add(k *locker) {
 	for _, have := range m.all {
 		if have.client == k.client && have.name == k.name && have.fair() != k.fair() {
-			m.invalid = invalid("the lock %q is named twice, as a FairLock and as another kind; in Redis they are one lock, which would wait for itself", k.name)
+			m.invalid = invalid("the lock %q is named twice, as a FairLock and as another kind; in Redis they are one lock", k.name)
 			return
 		}
 		if have.client == k.client && have.place == k.place {

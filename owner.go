@@ -40,12 +40,13 @@ func ownerOf(ctx context.Context) *owner {
 	return o
 }
 
-// lease returns the owner's lease on p, or nil.
+// lease returns the owner's lease on p or its twin, or nil.
 func (o *owner) lease(c *Client, p place) *lease {
+	twin := p.twin()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for l := o.leases; l != nil; l = l.sibling {
-		if l.client == c && l.place == p {
+		if l.client == c && (l.place == p || l.place == twin) {
 			return l
 		}
 	}

@@ -41,6 +41,19 @@ func (p place) shared() bool {
 	return false
 }
 
+// twin is the place of those locks that lie in the same hash in Redis, and are
+// contended for in another way: there p's owner has the lock as well. Of most
+// there are none, and it is p itself.
+func (p place) twin() place {
+	switch p.use {
+	case usePlain:
+		p.use = useFair
+	case useFair:
+		p.use = usePlain
+	}
+	return p
+}
+
 // queue is the line of goroutines of one client that wait for one place. Only
 // its head asks Redis; the others cost Redis nothing. It exists while somebody
 // waits.
@@ -352,13 +365,15 @@ func (c *Client) granted(l *lease, alone bool) bool {
 	return true
 }
 
-// tell wakes those who wait for p on behalf of o. It must be called with c.mu
-// held.
+// tell wakes those who wait for p, or its twin, on behalf of o. It must be called
+// with c.mu held.
 func (c *Client) tell(p place, o *owner) {
-	if q := c.queues[p]; q != nil {
-		for w := q.head; w != nil; w = w.next {
-			if w.owner == o {
-				w.signal()
+	for _, at := range [...]place{p, p.twin()} {
+		if q := c.queues[at]; q != nil {
+			for w := q.head; w != nil; w = w.next {
+				if w.owner == o {
+					w.signal()
+				}
 			}
 		}
 	}
