@@ -390,10 +390,11 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 // patience is how long to wait for a hint after an attempt that was refused:
 // until the lease in the way ends, if that is near.
 func (r *request) patience() time.Duration {
+	d := jitter(r.lock.client.pollOf(r.lock.place))
 	if ttl := r.held.left(); ttl >= 0 {
-		return min(jitter(poll), ttl+time.Millisecond)
+		return min(d, ttl+time.Millisecond)
 	}
-	return jitter(poll)
+	return d
 }
 
 // ended is the error of a wait that is over.

@@ -51,6 +51,7 @@ type Client struct {
 	clocks  map[string]*reading // of the servers that renew leases
 	sweeper *time.Timer         // closes the former, and forgets the latter
 	swept   time.Time           // when that is; zero if it is not to be
+	deaf    map[place]deafness  // of channels of this client on which messages were lost
 	looks   map[place]time.Time // when a fair lock that was released is looked at again
 	lanes   int                 // of operations on numbers
 	idle    []string            // those that no operation uses
@@ -68,7 +69,7 @@ func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
 		driver: d, options: options.withDefaults(), id: newClientID(), born: time.Now(),
 		hub: hub.New(d), done: make(chan struct{}),
-		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), sharing: make(map[string]*sharing),
+		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), deaf: make(map[place]deafness), sharing: make(map[string]*sharing),
 		clocks: make(map[string]*reading),
 		looks:  make(map[place]time.Time), able: make(map[ability]int),
 	}

@@ -148,13 +148,14 @@ type fairWaiter struct {
 	mixed    bool          // idem
 	since    queueing      // of the last refusal that queued it
 	requeued bool          // by the last refusal
+	came     bool          // its turn had come before the attempt that acquired the lock
 }
 
 func (f *fairWaiter) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
 	mode := f.mode
 	f.mode = script.FairAgain // even if the reply is lost
 	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), f.client.drawNonce(f.place, f.waiter, f.tell), lease, mode)
-	f.again, f.mixed = why.Again, why.Mixed
+	f.again, f.mixed, f.came = why.Again, why.Mixed, why.Came
 	if f.requeued = why.Since != 0; f.requeued {
 		f.since = queueing{why.Since, why.Queued}
 	}
@@ -239,19 +240,25 @@ func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
 // ask asks Redis for w, and notes what is to be known of a refusal.
 func (k *FairLock) ask(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
 	hold, err := r.attempt(ctx)
-	if hold != nil || err != nil {
-		return hold, err
+	if err != nil {
+		return nil, err
 	}
 	c := k.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[k.place]
+	if hold != nil {
+		if ask.came && !r.doubt && w.placed {
+			c.missed(k.place, &q.turn)
+		}
+		return hold, nil
+	}
 	if !w.seen.IsZero() && ask.requeued {
 		w.dropped++
 	}
 	w.seen = r.start
 	q.mix(ask.mixed)
-	c.tickWithin(k.place, q, nextTick(ask.again))
+	c.tickWithin(k.place, q, c.nextTick(k.place, ask.again))
 	return nil, nil
 }
 
@@ -322,12 +329,17 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 	}
 }
 
-// nextTick is how long to wait before the next tick.
-func nextTick(again time.Duration) time.Duration {
-	if again > 0 && again < fairTick {
+// nextTick is how long to wait before the next tick. It must be called with c.mu
+// held.
+func (c *Client) nextTick(p place, again time.Duration) time.Duration {
+	d := fairTick
+	if c.isDeaf(p) {
+		d = deafPoll
+	}
+	if again > 0 && again < d {
 		return again + time.Millisecond
 	}
-	return jitter(fairTick)
+	return jitter(d)
 }
 
 // tickWithin makes the next tick due after d at the latest. It must be called
@@ -374,7 +386,7 @@ func (k *FairLock) tend(ctx context.Context) error {
 	defer c.mu.Unlock()
 	q := c.queues[k.place]
 	q.turn.due, q.turn.next = false, time.Time{}
-	c.tickWithin(k.place, q, nextTick(again))
+	c.tickWithin(k.place, q, c.nextTick(k.place, again))
 	switch {
 	case err == nil:
 		q.mix(mixed)
@@ -483,6 +495,7 @@ func (c *Client) earChanged(p place) {
 	if q == nil {
 		return
 	}
+	q.turn.heard = time.Now()
 	for w := q.head; w != nil && w.placed; w = w.next {
 		w.asked = true
 		w.signal()
@@ -533,6 +546,7 @@ func (c *Client) calledOut(p place, message string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[p]
+	c.hears(p, q)
 	if q == nil {
 		return false
 	}

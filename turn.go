@@ -41,6 +41,7 @@ type turn struct {
 	unsure bool          // id may have been given the lock before that; nothing it hears is certain
 	given  bool          // Redis has given the lock to id
 	row    int           // so often in a row
+	heard  time.Time     // when the ear was last known to hear
 	told   bool          // the lock is free, and nobody here has looked since
 
 	// Of a fair lock:
@@ -172,10 +173,14 @@ func (r *request) answered(refused bool) {
 			c.forgo(p, id)
 		}
 	case !refused:
+		if r.at.Came && !r.doubt && !q.turn.seen.IsZero() {
+			c.missed(p, &q.turn)
+		}
 		q.turn.over()
 	case r.entry != "":
 		if !q.turn.seen.IsZero() && r.at.New {
 			q.turn.unsure = true
+			c.missed(p, &q.turn)
 		}
 		q.turn.seen = r.start
 	}
@@ -296,7 +301,7 @@ func (c *Client) ear(p place) *hub.Listener {
 	if p.use == useFair {
 		return c.hub.ListenFor(keyspace.FairTurnChannel(p.name, c.id), kind, func(message string) bool { return c.calledOut(p, message) }, func() { c.earChanged(p) })
 	}
-	return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), kind, func(message string) bool { return c.called(p, message) }, nil)
+	return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), kind, func(message string) bool { return c.called(p, message) }, func() { c.opened(p) })
 }
 
 // idleEar is the client's channel for a lock for which nobody waits here.
@@ -365,6 +370,13 @@ func (c *Client) sweep() {
 		}
 		delete(c.sharing, as)
 	}
+	for p, d := range c.deaf {
+		if left := deafFor - now.Sub(d.missed); left >= 0 {
+			c.sweepWithin(left + 1)
+			continue
+		}
+		delete(c.deaf, p)
+	}
 }
 
 // called takes a message to this client about p. It reports whether the head of
@@ -377,6 +389,7 @@ func (c *Client) called(p place, message string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[p]
+	c.hears(p, q)
 	id, row, given := strings.Cut(message, " ")
 	switch {
 	case given:

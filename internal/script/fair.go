@@ -99,6 +99,9 @@ type FairRefusal struct {
 	Since int64
 	// Mixed tells that a thread of Redisson's has, or waits for, the lock.
 	Mixed bool
+	// Came tells of an owner that has the lock that it was given it, or told that it
+	// is free, before it asked; unless an earlier copy of the call had acquired it.
+	Came bool
 }
 
 // FairPlace is what a waiter says of its place in the queue.
@@ -120,8 +123,8 @@ func FairAcquire(ctx context.Context, d driver.Driver, f Fair, p FairPlace, leas
 		return false, FairRefusal{}, err
 	}
 	switch {
-	case v.At(0).Int() == 1:
-		return true, FairRefusal{}, nil
+	case v.At(0).Int() == 1 || v.At(0).Int() == 2:
+		return true, FairRefusal{Came: v.At(0).Int() == 2}, nil
 	case v.At(0).Int() == -1:
 		return false, FairRefusal{}, ErrKind
 	case v.Len() == 8:

@@ -392,3 +392,28 @@ func TestFairStrangers(t *testing.T) {
 		f.wantQueue()
 	})
 }
+
+// Who acquires the lock is told if it was given it, or told that it is free, before
+// it asked.
+func TestFairAcquireAfterItsTurnHasCome(t *testing.T) {
+	for name, test := range map[string]struct{ tell, wait, came bool }{
+		"given": {wait: true, came: true}, "told": {tell: true, wait: true, came: true}, "not waiting": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			directly(t, func(f fair, ear func(string) *ear) {
+				ear(ann)
+				f.gets(me, script.FairOnce)
+				mode := script.FairOnce
+				if test.wait {
+					f.waits(anns, test.tell)
+					mode = script.FairAgain
+				}
+				f.release(me, true)
+				ok, why, err := script.FairAcquire(t.Context(), f, f.Fair, place(anns), lease, mode)
+				if !ok || err != nil || why.Came != test.came {
+					t.Errorf("%v, %+v, %v, want the lock, and that its turn had come: %v", ok, why, err, test.came)
+				}
+			})
+		})
+	}
+}

@@ -30,8 +30,8 @@ func FencedAcquire(ctx context.Context, d driver.Driver, name, owner string, lea
 		return 0, Holder{}, at, err
 	}
 	switch n := v.At(0).Int(); {
-	case n == 1 && v.At(1).Int() > 0:
-		return v.At(1).Int(), Holder{}, at, nil
+	case (n == 1 || n == 2) && v.At(1).Int() > 0:
+		return v.At(1).Int(), Holder{}, Standing{Came: n == 2}, nil
 	case n == -1:
 		return 0, Holder{}, at, ErrKind
 	case n == -2:

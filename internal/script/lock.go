@@ -40,8 +40,8 @@ func LockAcquire(ctx context.Context, d driver.Driver, key, owner string, lease 
 		return false, Holder{}, at, err
 	}
 	switch {
-	case v.Int() == 11:
-		return true, Holder{}, at, nil
+	case v.Int() == 11 || v.Int() == 12:
+		return true, Holder{}, Standing{Came: v.Int() == 12}, nil
 	case v.Int() == -11:
 		return false, Holder{}, at, ErrKind
 	case v.Len() == 4 || v.Len() == 6:

@@ -21,10 +21,11 @@ func ToGive(owner string) Entry { return Entry(owner) }
 // not that of an owner.
 func ToTell(id string) Entry { return Entry("?" + id) }
 
-// Standing is what one who was refused is told of its entry.
+// Standing is what one who asks with an entry is told of it.
 type Standing struct {
 	Before int  // so many come first
 	New    bool // it was not there: it may have been given the lock since it asked before
+	Came   bool // it has the lock, and its turn had come before: if it had an entry, it was told so
 }
 
 // standing reads it from the end of a refusal.

@@ -368,3 +368,45 @@ func TestMultiReleaseLetsTheNextHaveEach(t *testing.T) {
 		other.want(t, bobs+" 1")
 	})
 }
+
+// Who acquires a lock with an entry is told if its turn had come before that.
+func TestAcquireAfterItsTurnHasCome(t *testing.T) {
+	server := redistest.Single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		for name, acquire := range map[string]func(e script.Entry) (bool, script.Standing, error){
+			"lock": func(e script.Entry) (bool, script.Standing, error) {
+				ok, _, at, err := script.LockAcquire(t.Context(), w, job, anns, lease, e)
+				return ok, at, err
+			},
+			"fenced": func(e script.Entry) (bool, script.Standing, error) {
+				token, _, at, err := script.FencedAcquire(t.Context(), w, job, anns, lease, e)
+				return token > 0, at, err
+			},
+		} {
+			for _, test := range []struct {
+				given bool     // the lock, to the one who asks
+				turns []string // that there are
+				entry script.Entry
+				came  bool
+			}{
+				{false, []string{bobs, anns}, script.ToGive(anns), false},
+				{false, []string{"?" + anns}, script.ToTell(anns), false},
+				{false, []string{bobs}, script.ToGive(anns), true},
+				{false, []string{bobs}, script.ToTell(anns), true},
+				{true, []string{bobs}, script.ToGive(anns), name == "lock"}, // a fenced one is never given
+				{false, []string{bobs}, "", false},
+				{true, []string{bobs}, "", false},
+			} {
+				w.must(t, "DEL", job)
+				w.queueUp(t, test.turns...)
+				if test.given {
+					w.hold(t, job, lease, anns, "1")
+				}
+				ok, at, err := acquire(test.entry)
+				if !ok || err != nil || at != (script.Standing{Came: test.came}) {
+					t.Errorf("%s, %+v: %v, %+v, %v", name, test, ok, at, err)
+				}
+			}
+		}
+	})
+}

@@ -8,7 +8,9 @@
 -- ARGV[10] its nonce from now on; nothing if the lock cannot be given to it
 -- ARGV[11] how far ahead its deadline is to be, in ms
 --
--- {1}    acquired, given before, or acquired by an earlier copy of this call
+-- {1}    acquired, or acquired by an earlier copy of this call
+-- {2}    acquired, and its turn had come before: it was given the lock, or told that
+--        it is free; or acquired by an earlier copy
 -- {0, ttl, owner, count, again, waiting, since, mixed}
 --        held by owner, or free for owner with count 0; no more than 200 bytes of
 --        its name are told
@@ -29,7 +31,7 @@ if fields == 1 then
   reply[2] = redis.call('pttl', lock)
   if holder[1] == owner then
     if reply[2] < lease then redis.call('pexpire', lock, lease) end
-    return {1}
+    return {2}
   end
   reply[3], reply[4] = string.sub(holder[1], 1, 200), math.max(tonumber(holder[2]) or 0, 0)
   if reply[4] == 0 then reply[4] = -1 end -- it is held nevertheless
@@ -50,6 +52,8 @@ else
       end
       redis.call('hdel', ours, owner)
       redis.call('zrem', deadlines, owner)
+      local told = string.match(redis.call('hget', signs, 'told') or '', '[ !](%S+)$')
+      if told == owner then return {2} end
     end
     return {1}
   end

@@ -10,6 +10,8 @@
 -- ARGV[3]  its entry in the turns, if it is to have one
 --
 -- {1, token}             acquired, or acquired by an earlier copy of this call
+-- {2, token}             the same with ARGV[3], and its turn had come before: if it
+--                        had one, it was told so
 -- {0, ttl, owner, count, before, new}
 --                        held by another; ttl in ms, -1 if the key has none.
 --                        With ARGV[3] also how many come first, and 1 if the
@@ -43,5 +45,4 @@ if limited ~= 1 then
   redis.call('del', KEYS[1])
   return limited
 end
-if ARGV[3] then redis.pcall('zrem', KEYS[3], ARGV[3]) end
-return {1, token}
+return {ARGV[3] and redis.pcall('zrem', KEYS[3], ARGV[3]) == 0 and 2 or 1, token}

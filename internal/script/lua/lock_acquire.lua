@@ -9,6 +9,8 @@
 --
 -- 11                     acquired, given before, or acquired by an earlier copy
 --                        of this call
+-- 12                     the same with ARGV[3], and its turn had come before: if it
+--                        had one, it was told so
 -- {0, ttl, owner, count, before, new}
 --                        held by another; ttl in ms, -1 if the key has none.
 --                        With ARGV[3] also how many come first, and 1 if the
@@ -18,7 +20,7 @@
 -- No more than 200 bytes of an owner and a count are told: others may have
 -- written what they like.
 --
--- A number costs a client less than an array does, and these two are no other
+-- A number costs a client less than an array does, and these are no other
 -- script's.
 --
 -- A repeat must not set the count back: a re-entry may have raised it since.
@@ -33,15 +35,14 @@ if holders == 0 then
     redis.call('del', KEYS[1])
     return limited
   end
-  if ARGV[3] then redis.pcall('zrem', KEYS[2], ARGV[3]) end
-  return 11
+  return ARGV[3] and redis.pcall('zrem', KEYS[2], ARGV[3]) == 0 and 12 or 11
 end
 if holders > 1 then return -11 end
 local ttl = redis.call('pttl', KEYS[1])
 local holder = redis.call('hgetall', KEYS[1])
 if holder[1] == ARGV[1] then
   if ttl < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
-  return 11
+  return ARGV[3] and 12 or 11
 end
 local reply = {0, ttl, string.sub(holder[1], 1, 200), string.sub(holder[2], 1, 200)}
 if ARGV[3] then reply[5], reply[6] = stand(KEYS[2], ARGV[3]) end
