@@ -26,6 +26,7 @@ type child struct {
 	died    chan os.Signal // SIGCHLD
 	stopped chan os.Signal // SIGTSTP
 	asked   bool           // by SIGTSTP, to stop
+	freed   bool           // a child of the command was continued so that the command can stop
 	exited  bool
 	status  int   // its exit code, if exited
 	lost    error // why the lock was lost, if it was
@@ -67,8 +68,12 @@ func (a *app) start(hold grip, held context.Context, p *plan) (*child, error) {
 // warn. It returns the command's exit code.
 func (c *child) supervise(signals <-chan os.Signal) int {
 	lost := c.held.Done()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
 	for !c.exited {
 		select {
+		case <-look.C:
+			c.letStop()
 		case <-c.died:
 			c.reap()
 		case s := <-signals:

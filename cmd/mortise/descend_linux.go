@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"iter"
 	"os"
 	"strconv"
 	"syscall"
@@ -23,20 +24,9 @@ func adopt() {
 // with its process group, without those in except and their descendants.
 // Without /proc it returns none.
 func descendants(except map[int]bool) map[int]int {
-	type process struct{ pid, group int }
 	children := map[int][]process{}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if parent, group, ok := readStat(pid); ok {
-			children[parent] = append(children[parent], process{pid, group})
-		}
+	for p := range processes() {
+		children[p.parent] = append(children[p.parent], p)
 	}
 	found := map[int]int{}
 	next := []int{os.Getpid()}
@@ -53,19 +43,59 @@ func descendants(except map[int]bool) map[int]int {
 	return found
 }
 
-// readStat returns the parent and the process group of a process that is
-// neither gone nor a zombie, from /proc/pid/stat: pid (name) state ppid pgrp …
-// The name can contain anything.
-func readStat(pid int) (parent, group int, ok bool) {
+// process is a process that is neither gone nor a zombie.
+type process struct {
+	pid, parent, group int
+	state              byte
+	forked             bool // and has begun no program of its own since
+}
+
+// processes returns all of them. Without /proc there are none.
+func processes() iter.Seq[process] {
+	return func(yield func(process) bool) {
+		entries, _ := os.ReadDir("/proc")
+		for _, e := range entries {
+			pid, err := strconv.Atoi(e.Name())
+			if err != nil {
+				continue
+			}
+			if p, ok := readStat(pid); ok && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// readStat reads /proc/pid/stat: pid (name) state ppid pgrp session tty tpgid
+// flags … The name can contain anything.
+func readStat(pid int) (process, bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, 0, false
+		return process{}, false
 	}
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	if len(fields) < 3 || string(fields[0]) == "Z" || string(fields[0]) == "X" {
-		return 0, 0, false
+	if len(fields) < 7 || string(fields[0]) == "Z" || string(fields[0]) == "X" {
+		return process{}, false
 	}
 	parent, err1 := strconv.Atoi(string(fields[1]))
 	group, err2 := strconv.Atoi(string(fields[2]))
-	return parent, group, err1 == nil && err2 == nil
+	flags, err3 := strconv.ParseUint(string(fields[6]), 10, 64)
+	const noExec = 0x40 // PF_FORKNOEXEC
+	return process{pid, parent, group, fields[0][0], flags&noExec != 0}, err1 == nil && err2 == nil && err3 == nil
+}
+
+// stoppedInVfork returns the child that a process waits for in vfork(2), if
+// that child was stopped before it has begun its program, and 0 otherwise. The
+// parent cannot stop then, and nobody is told: the kernel has it wait for the
+// child, and holds its own signal back until that comes.
+func stoppedInVfork(parent int) int {
+	if p, ok := readStat(parent); !ok || p.state != 'D' {
+		return 0
+	}
+	for p := range processes() {
+		if p.parent == parent && p.state == 'T' && p.forked {
+			return p.pid
+		}
+	}
+	return 0
 }

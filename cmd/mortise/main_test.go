@@ -9,13 +9,16 @@ import (
 	"go.uber.org/goleak"
 )
 
+// programs are those that the tests run.
+var programs = map[string]func(){"mortise": main}
+
 func TestMain(m *testing.M) {
 	// Under the race detector a program sleeps a second when it ends, lest it
 	// miss something. The tests run hundreds.
 	if err := os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=20"); err != nil {
 		panic(err)
 	}
-	testscript.Main(leakChecked{m}, map[string]func(){"mortise": main})
+	testscript.Main(leakChecked{m}, programs)
 }
 
 // leakChecked runs the tests and fails if they leave goroutines behind.

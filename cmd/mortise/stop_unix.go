@@ -17,6 +17,17 @@ func (c *child) catchStops() {
 	}
 }
 
+// letStop helps a command that is half stopped, which no signal tells us: it
+// waits in vfork(2) for a child that was stopped. Nothing but SIGCONT moves
+// either, and meanwhile the command has the lock, the terminal hangs, and
+// Ctrl-C does nothing.
+func (c *child) letStop() {
+	if pid := stoppedInVfork(c.family.leader); pid != 0 {
+		c.freed = true
+		_ = syscall.Kill(pid, syscall.SIGCONT) // it cannot have ended: nobody has waited for it
+	}
+}
+
 // resumeLimit is how long to wait, after stopping, for being continued. It
 // passes while this process is stopped, or else nobody has stopped it.
 const resumeLimit = 200 * time.Millisecond
@@ -26,6 +37,10 @@ const resumeLimit = 200 * time.Millisecond
 // a shell's job that has one more process; the command does not go on before
 // it. An operator's SIGSTOP to the command alone is left alone.
 func (c *child) pause(by syscall.Signal) {
+	if c.freed {
+		c.freed = false
+		c.family.signal(by) // what letStop has continued stops as well
+	}
 	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
 	switch {
 	case c.lost != nil && !c.plan.warn:

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/creack/pty"
@@ -38,11 +39,25 @@ func onTerminal(t *testing.T, addr string, args ...string) (*session, *os.File) 
 		}
 	}()
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill()
+		for p := range processes() { // they would keep the terminal open
+			if within(s.cmd.Process.Pid, p) {
+				_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			}
+		}
 		master.Close()
 		<-read
 	})
 	return s, master
+}
+
+// within reports whether p descends from a process, or is it.
+func within(ancestor int, p process) bool {
+	for ok := true; ok && p.pid != ancestor; p, ok = readStat(p.parent) {
+		if p.parent <= 1 {
+			return false
+		}
+	}
+	return p.pid == ancestor
 }
 
 func typeIn(t *testing.T, terminal *os.File, text string) {

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+func init() {
+	programs["vforker"] = vforker
+	if len(os.Args) > 0 && filepath.Base(os.Args[0]) == "vforker" {
+		runtime.LockOSThread() // main runs on the main thread, whose state is the process's
+	}
+}
+
+// vforker does what shells do for each command, and stays long where they are
+// for a moment: between vfork and exec. Its child goes from there when it was
+// stopped and continued.
+func vforker() {
+	epoll, err1 := unix.EpollCreate1(0)
+	path, err2 := syscall.BytePtrFromString("/bin/sleep")
+	argv, err3 := syscall.SlicePtrFromStrings([]string{"sleep", "1000"})
+	envv, err4 := syscall.SlicePtrFromStrings(os.Environ())
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		panic(err)
+	}
+	ready := []byte("ready\n")
+	var event unix.EpollEvent
+	// Not CLONE_VM: what the child does to Go's memory is its own.
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, unix.CLONE_VFORK|uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	if pid == 0 && errno == 0 {
+		syscall.RawSyscall(syscall.SYS_WRITE, 1, uintptr(unsafe.Pointer(&ready[0])), uintptr(len(ready)))
+		// It ends by SIGCONT, which few calls do; see signal(7).
+		syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&event)), 1, ^uintptr(0), 0, 0)
+		syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&envv[0])))
+		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 1, 0, 0)
+	}
+	fmt.Println("goes on", errno == 0)
+	if err := syscall.Kill(int(pid), syscall.SIGKILL); err != nil {
+		panic(err)
+	}
+	os.Exit(7)
+}
+
+// A command stops although Ctrl-Z comes while it waits in vfork for a child,
+// which is stopped first; and the child stops with it.
+func TestTerminalStopInVfork(t *testing.T) {
+	for _, test := range []struct{ name, pipe, status string }{
+		{"in the foreground", "", "107"}, {"in a pipeline", " | cat", "100"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := redistest.Single(t)
+			s, terminal := onTerminal(t, server.Addr(), "sh", "-i")
+			typeIn(t, terminal, "mortise run job -- vforker"+test.pipe+"\n")
+			s.await(t, "ready\r\n")
+			typeIn(t, terminal, "\x1a")
+			s.await(t, `stopped; the lock "job"`)
+			typeIn(t, terminal, "echo the shell $((40 + 2))\n")
+			s.await(t, "the shell 42\r\n")
+			redistest.Eventually(t, "all that the shell has started is stopped", func() error {
+				shell := s.cmd.Process.Pid
+				for p := range processes() {
+					if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid)); within(shell, p) && p.pid != shell && p.state != 'T' {
+						return fmt.Errorf("%q is in state %c", line, p.state)
+					}
+				}
+				return nil
+			})
+			if strings.Contains(s.out.text(), "goes on") {
+				t.Error("the command went on")
+			}
+			awaitHeld(t, server, "job")
+			typeIn(t, terminal, "fg\n")
+			s.await(t, "goes on true\r\n")
+			typeIn(t, terminal, "echo status $((100 + $?)); exit\n")
+			s.await(t, "status "+test.status+"\r\n")
+			s.wantStatus(t, 0)
+			wantFree(t, server, "job")
+		})
+	}
+}
