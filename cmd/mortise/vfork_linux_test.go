@@ -27,7 +27,10 @@ func init() {
 // for a moment: between vfork and exec. Its child goes from there when it was
 // stopped and continued.
 func vforker() {
-	epoll, err1 := unix.EpollCreate1(0)
+	// It continues the child though it is blocked, and can be waited for after
+	// that as well.
+	set := unix.Sigset_t{Val: [16]uint64{1 << (unix.SIGCONT - 1)}}
+	err1 := unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil)
 	path, err2 := syscall.BytePtrFromString("/bin/sleep")
 	argv, err3 := syscall.SlicePtrFromStrings([]string{"sleep", "1000"})
 	envv, err4 := syscall.SlicePtrFromStrings(os.Environ())
@@ -35,13 +38,11 @@ func vforker() {
 		panic(err)
 	}
 	ready := []byte("ready\n")
-	var event unix.EpollEvent
 	// Not CLONE_VM: what the child does to Go's memory is its own.
 	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, unix.CLONE_VFORK|uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if pid == 0 && errno == 0 {
 		syscall.RawSyscall(syscall.SYS_WRITE, 1, uintptr(unsafe.Pointer(&ready[0])), uintptr(len(ready)))
-		// It ends by SIGCONT, which few calls do; see signal(7).
-		syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(&event)), 1, ^uintptr(0), 0, 0)
+		syscall.RawSyscall6(syscall.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&set)), 0, 0, 8, 0, 0)
 		syscall.RawSyscall(syscall.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&envv[0])))
 		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 1, 0, 0)
 	}
