@@ -16,6 +16,7 @@ type request struct {
 	lock  *locker
 	seek  primitive // what asks in place of the lock's kind, where it has a queue in Redis
 	owner *owner
+	as    *waiter         // that asks, if it may hear meanwhile that it has the lock
 	id    string          // the lease's, drawn before the first attempt
 	start time.Time       // of the last attempt
 	seen  int64           // the highest token that the client had seen then
@@ -118,8 +119,12 @@ func (r *request) beside() (ask primitive, past bool, err error) {
 	return r.lock.kind, false, nil
 }
 
+// errCome ends what a waiter asks of Redis that has heard that it has the lock.
+var errCome = final(errors.New("the lock was given to this waiter"))
+
 // attempt asks Redis once. If somebody else has the lock it returns nil and no
-// error, and r.held says who.
+// error, and r.held says who. For a waiter that has heard that it has the lock it
+// returns errCome.
 func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	k := r.lock
 	c := k.client
@@ -135,7 +140,10 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 		return nil, err
 	}
 	var got grant
-	doubt, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
+	doubt, err := c.callFor(ctx, r.as, c.options.RetryFor, func(ctx context.Context) (err error) {
+		if c.hasCome(r.as) {
+			return errCome
+		}
 		r.start, r.seen = time.Now(), k.seen()
 		if r.entry != "" {
 			got, r.at, err = ask.(turnTaker).await(ctx, r.id, k.ttl(), r.entry)
@@ -239,6 +247,7 @@ func (r *request) look(ctx context.Context, w *waiter, asked bool) (hold *Hold, 
 		hold, err = r.lead(ctx, w, asked)
 		return hold, false, err
 	case (past || c.asks(w)) && c.setBusy(w, true):
+		r.as = nil // nothing is given to one that is not the head
 		if hold, err = r.attempt(ctx); hold != nil || err != nil {
 			return hold, false, err
 		}
@@ -328,6 +337,11 @@ func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error
 					r.answered(hold == nil)
 				} else {
 					r.unanswered()
+				}
+				if errors.Is(err, errCome) {
+					c.setBusy(w, false)
+					asked = false
+					continue
 				}
 				if hold != nil {
 					c.admit(k.place)

@@ -16,6 +16,12 @@ import (
 // Doubt tells that the outcome of some copy is not known: it may have run, and
 // may still run later.
 func (c *Client) call(ctx context.Context, patience time.Duration, op func(context.Context) error) (doubt bool, err error) {
+	return c.callFor(ctx, nil, patience, op)
+}
+
+// callFor is call for a waiter: if it hears meanwhile that it has the lock, that
+// ends a pause, once.
+func (c *Client) callFor(ctx context.Context, w *waiter, patience time.Duration, op func(context.Context) error) (doubt bool, err error) {
 	var failing time.Time // since when
 	for attempt := 0; ; attempt++ {
 		if err = op(ctx); err == nil {
@@ -35,9 +41,42 @@ func (c *Client) call(ctx context.Context, patience time.Duration, op func(conte
 		if patience >= 0 && now.Sub(failing) >= patience {
 			return doubt, err
 		}
-		if !c.pause(ctx, pauseAfter(attempt)) {
+		came, ok := c.pauseFor(ctx, w, pauseAfter(attempt))
+		if !ok {
 			return doubt, err
 		}
+		if came {
+			w = nil
+		}
+	}
+}
+
+// pauseFor is pause for a waiter, if w is one. It reports that w has heard that it
+// has the lock, which ends the pause. Whatever else wakes w it leaves for later:
+// anybody may publish.
+func (c *Client) pauseFor(ctx context.Context, w *waiter, d time.Duration) (came, ok bool) {
+	if w == nil {
+		return false, c.pause(ctx, d)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for woken := false; ; woken = true {
+		select {
+		case <-w.wake:
+			if c.hasCome(w) {
+				w.signal()
+				return true, true
+			}
+			continue
+		case <-timer.C:
+			ok = true
+		case <-ctx.Done():
+		case <-c.done:
+		}
+		if woken {
+			w.signal()
+		}
+		return false, ok
 	}
 }
 

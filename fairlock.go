@@ -3,6 +3,7 @@ package mortise
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -143,6 +144,7 @@ type fairWaiter struct {
 	*FairLock
 	waiter   *waiter
 	mode     script.FairMode
+	pending  bool          // Redis has not answered the attempt that brings the nonce
 	tell     bool          // the lock cannot be given to it
 	again    time.Duration // as in the last refusal
 	mixed    bool          // idem
@@ -154,7 +156,11 @@ type fairWaiter struct {
 func (f *fairWaiter) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
 	mode := f.mode
 	f.mode = script.FairAgain // even if the reply is lost
-	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), f.client.drawNonce(f.place, f.waiter, f.tell), lease, mode)
+	place := f.client.drawNonce(f.place, f.waiter, f.tell, f.pending)
+	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), place, lease, mode)
+	if f.pending = err != nil; !f.pending {
+		f.client.brought(f.waiter)
+	}
 	f.again, f.mixed, f.came = why.Again, why.Mixed, why.Came
 	if f.requeued = why.Since != 0; f.requeued {
 		f.since = queueing{why.Since, why.Queued}
@@ -191,16 +197,32 @@ const (
 
 // drawNonce returns what w says of its place with its next attempt. A message that was
 // sent before that attempt, or that anybody makes up, does not name the nonce that
-// is drawn here, so what w hears of it is true from the attempt on.
-func (c *Client) drawNonce(p place, w *waiter, tell bool) script.FairPlace {
+// is drawn here, so what w hears of it is true from the attempt on. An attempt that
+// is made again keeps it. Until Redis answers, what lies there may be the former one.
+func (c *Client) drawNonce(p place, w *waiter, tell, again bool) script.FairPlace {
 	nonce := ""
 	if !tell {
 		nonce = rand.Text()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w.nonce = nonce
+	if !again {
+		w.former, w.nonce = w.nonce, nonce
+	} else if w.nonce == "" {
+		w.nonce = nonce
+	}
 	return w.place((c.queues[p].length-1)/fairTended, time.Now())
+}
+
+// brought notes that Redis has answered the attempt that brought w's nonce. What w
+// has heard with the former one was sent before that, and the answer is newer.
+func (c *Client) brought(w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.early {
+		w.called = false
+	}
+	w.former, w.early = "", false
 }
 
 // place is what a waiter says of its place. So many pages of others are looked
@@ -223,9 +245,9 @@ func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
 	ask.tell = !r.lock.takesGiven()
 
 	w := c.await(ctx, k.place, r.owner, r.id) // before it can be called
-	ask.waiter = w
+	ask.waiter, r.as = w, w
 	hold, err := k.ask(ctx, r, w, ask)
-	if hold == nil && err == nil {
+	if hold == nil && err == nil || errors.Is(err, errCome) {
 		hold, err = k.stand(ctx, r, w, ask)
 	}
 	c.unwait(k.place, w)
@@ -280,7 +302,7 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 			}
 		}
 		if seen, called := c.isCalled(w); called {
-			if hold, err := r.given(ctx, seen); hold != nil || err != nil {
+			if hold, err := r.given(ctx, seen); hold != nil || err != nil && !errors.Is(err, errCome) {
 				return hold, err
 			}
 		} else if c.asks(w) || look {
@@ -291,6 +313,9 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 			hold, err := k.ask(ctx, r, w, ask)
 			if hold != nil || changedHands(former, r.held) {
 				c.genuine(k.place)
+			}
+			if errors.Is(err, errCome) {
+				continue
 			}
 			if hold != nil || err != nil {
 				return hold, err
@@ -311,7 +336,7 @@ func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWa
 			}
 		}
 		if at.due {
-			if err := k.tend(ctx); err != nil {
+			if err := k.tend(ctx, w); err != nil {
 				return nil, err
 			}
 			continue
@@ -370,14 +395,17 @@ func (c *Client) tick(p place, q *queue) {
 
 // tend looks after the waiters of this client, and has those ask for the lock
 // that should.
-func (k *FairLock) tend(ctx context.Context) error {
+func (k *FairLock) tend(ctx context.Context, w *waiter) error {
 	c := k.client
 	places := c.tended(k.place)
 	var called []string
 	var start time.Time
 	var again time.Duration
 	var mixed bool
-	_, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
+	_, err := c.callFor(ctx, w, c.options.RetryFor, func(ctx context.Context) (err error) {
+		if c.hasCome(w) {
+			return errCome
+		}
 		start = time.Now()
 		called, again, mixed, err = script.FairTend(ctx, c.driver, k.script(), c.id, places)
 		return err
@@ -391,7 +419,7 @@ func (k *FairLock) tend(ctx context.Context) error {
 	case err == nil:
 		q.mix(mixed)
 		q.summon(places, called, start)
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, errCome):
 		return nil // the wait is over; it says so itself
 	}
 	return err
@@ -558,8 +586,14 @@ func (c *Client) calledOut(p place, message string) bool {
 		return false
 	}
 	id, nonce, _ := strings.Cut(message, " ")
-	if w := q.turn.waits[id]; w != nil && nonce != "" && nonce == w.nonce {
-		w.called, w.nonce = true, ""
+	w := q.turn.waits[id]
+	switch {
+	case w == nil || nonce == "":
+	case nonce == w.nonce:
+		w.called, w.early, w.nonce, w.former = true, false, "", ""
+		w.signal()
+	case nonce == w.former:
+		w.called, w.early, w.former = true, true, ""
 		w.signal()
 	}
 	return false

@@ -80,6 +80,8 @@ type waiter struct {
 	placed     bool          // its place there is known, as far as it can be; idem
 	unheard    bool          // the client began to listen before it was; idem
 	nonce      string        // with which alone it can be told that it has the lock there; idem
+	former     string        // or with this one, until Redis has answered the attempt that brings that one; idem
+	early      bool          // it was told so with the latter; idem
 	until      time.Time     // when it gives up; zero if never
 	dropped    int           // so often it lost its place there though it lives; guarded by Client.mu
 	seen       time.Time     // when it was asked there last, and did not have the lock; idem
@@ -305,6 +307,17 @@ func (c *Client) turnOf(p place, w *waiter) (s standing) {
 		return s
 	}
 	return s
+}
+
+// hasCome reports whether w, if it is a waiter, has heard that Redis has given it
+// the lock.
+func (c *Client) hasCome(w *waiter) bool {
+	if w == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return w.called || w.in != nil && w.in.head == w && w.in.turn.given
 }
 
 // setBusy notes that w asks Redis, or has done so. It fails if w was handed a

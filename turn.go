@@ -121,7 +121,7 @@ func (r *request) stand(w *waiter) bool {
 		return false
 	}
 	w.busy = true
-	r.entry, r.turn = "", ""
+	r.as, r.entry, r.turn = w, "", ""
 	if k.taker() == nil {
 		return true
 	}
@@ -393,7 +393,7 @@ func (c *Client) called(p place, message string) bool {
 	id, row, given := strings.Cut(message, " ")
 	switch {
 	case given:
-		if q != nil && q.turn.id == id {
+		if q != nil && id != "" && q.turn.id == id {
 			q.turn.given = true
 			q.turn.row, _ = strconv.Atoi(row)
 			q.head.signal()
