@@ -53,6 +53,7 @@ type Client struct {
 	swept   time.Time           // when that is; zero if it is not to be
 	deaf    map[place]deafness  // of channels of this client on which messages were lost
 	looks   map[place]time.Time // when a fair lock that was released is looked at again
+	leaving map[place]*leavers  // of the queue of a fair lock in Redis; a goroutine takes them out
 	lanes   int                 // of operations on numbers
 	idle    []string            // those that no operation uses
 	janitor janitor             // looks after what nobody wants
@@ -71,7 +72,7 @@ func New(d driver.Driver, options *Options) *Client {
 		hub: hub.New(d), done: make(chan struct{}),
 		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), deaf: make(map[place]deafness), sharing: make(map[string]*sharing),
 		clocks: make(map[string]*reading),
-		looks:  make(map[place]time.Time), able: make(map[ability]int),
+		looks:  make(map[place]time.Time), leaving: make(map[place]*leavers), able: make(map[ability]int),
 	}
 	c.invalid = c.options.validate()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())

@@ -1,13 +1,16 @@
 package mortise
 
 import (
+	"container/heap"
 	"context"
 	"crypto/rand"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/hub"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/script"
@@ -146,6 +149,7 @@ type fairWaiter struct {
 	mode     script.FairMode
 	pending  bool          // Redis has not answered the attempt that brings the nonce
 	tell     bool          // the lock cannot be given to it
+	sent     bool          // an attempt may have reached Redis
 	again    time.Duration // as in the last refusal
 	mixed    bool          // idem
 	since    queueing      // of the last refusal that queued it
@@ -161,6 +165,7 @@ func (f *fairWaiter) acquire(ctx context.Context, id string, lease time.Duration
 	if f.pending = err != nil; !f.pending {
 		f.client.brought(f.waiter)
 	}
+	f.sent = f.sent || err == nil || driver.ClassOf(err) != driver.NotSent
 	f.again, f.mixed, f.came = why.Again, why.Mixed, why.Came
 	if f.requeued = why.Since != 0; f.requeued {
 		f.since = queueing{why.Since, why.Queued}
@@ -189,6 +194,10 @@ const (
 	// fairTended is how many of a client's waiters are looked after with each
 	// tick: the first ones, and as many others in turn.
 	fairTended = 50
+	// fairAtOnce is how many of a client's waiters ask for the first time at once.
+	// Of a crowd that is cancelled, no more than these have sent something that
+	// may still come to queue them.
+	fairAtOnce = 64
 	// fairAhead is how long Redisson's threads wait for one of mortise's waiters
 	// that is dead, and at most fairAheadMost.
 	fairAhead     = 10 * time.Second
@@ -246,17 +255,51 @@ func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
 
 	w := c.await(ctx, k.place, r.owner, r.id) // before it can be called
 	ask.waiter, r.as = w, w
-	hold, err := k.ask(ctx, r, w, ask)
+	hold, err := k.begin(ctx, r, w, ask)
+	c.passNext(k.place, w)
 	if hold == nil && err == nil || errors.Is(err, errCome) {
 		hold, err = k.stand(ctx, r, w, ask)
 	}
 	c.unwait(k.place, w)
 	c.leave(k.place, w)
 	c.approach(k.place)
-	if !r.used {
-		k.quit(r.id, r.doubt)
+	if !r.used && ask.sent {
+		k.quit(w, r.doubt)
+		r.doubt = false // it is looked after
 	}
 	return hold, err
+}
+
+// begin asks for w for the first time, when no more than some others do. Where
+// those have no answer for long, it asks beside them: else it would only know
+// after them that Redis is away.
+func (k *FairLock) begin(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
+	c := k.client
+	if c.passed(w) {
+		return k.ask(ctx, r, w, ask)
+	}
+	timer := time.NewTimer(poll)
+	defer timer.Stop()
+	for !c.passed(w) {
+		select {
+		case <-timer.C:
+			c.passBeside(k.place, w)
+		case <-w.wake:
+			if !r.alone {
+				if hold, err := r.reenter(ctx); hold != nil || err != nil {
+					return hold, err
+				}
+			}
+		case <-ctx.Done():
+			return nil, r.ended(ctx)
+		case <-c.done:
+			return nil, r.ended(ctx)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, r.ended(ctx)
+	}
+	return k.ask(ctx, r, w, ask)
 }
 
 // ask asks Redis for w, and notes what is to be known of a refusal.
@@ -425,23 +468,107 @@ func (k *FairLock) tend(ctx context.Context, w *waiter) error {
 	return err
 }
 
+// leaver is a waiter that gave up.
+type leaver struct {
+	id    string
+	since queueing
+	doubt bool          // a copy of an attempt may still be on its way
+	lease time.Duration // of that
+}
+
+// leavers is a heap, the first in the queue first.
+type leavers []leaver
+
+func (s leavers) Len() int           { return len(s) }
+func (s leavers) Less(i, j int) bool { return s[i].since.before(s[j].since) }
+func (s leavers) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *leavers) Push(x any)        { *s = append(*s, x.(leaver)) }
+
+func (s *leavers) Pop() any {
+	last := len(*s) - 1
+	x := (*s)[last]
+	*s = (*s)[:last]
+	return x
+}
+
 // quit takes a waiter that gave up out of the queue in Redis, in the background
-// so that nobody has to wait for that. If a copy of an attempt may still be on its
-// way, or Redis does not answer, it goes on to do so: nobody else would notice
-// that the lock is given to one who is not there.
-func (k *FairLock) quit(id string, doubt bool) {
+// so that nobody has to wait for that. All of a lock that give up meanwhile leave
+// together: one by one, a crowd would have the next one wait until Redis has
+// searched its queue for each of them.
+//
+// If a copy of an attempt may still be on its way, or Redis does not answer, it
+// goes on to do so: nobody else would notice that the lock is given to one who is
+// not there.
+func (k *FairLock) quit(w *waiter, doubt bool) {
 	c := k.client
-	leave := func(ctx context.Context) error {
-		_, err := k.release(ctx, id)
-		return err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since := w.since
+	if since.at == 0 {
+		since.at = math.MaxInt64 // not known; it came last
 	}
-	if !c.background(func(ctx context.Context) {
-		if _, err := c.call(ctx, c.options.RetryFor, leave); err != nil || doubt {
-			c.abandon(k, id, k.ttl())
+	all := c.leaving[k.place]
+	if all == nil {
+		all = new(leavers)
+		c.leaving[k.place] = all
+		c.spawn(k.leaveAll) // Close waits for the operation that is here
+	}
+	heap.Push(all, leaver{w.id, since, doubt, k.ttl()})
+}
+
+// leaveAll takes those who are to leave out of the queue in Redis, the first ones
+// first, until there are none.
+func (k *FairLock) leaveAll(ctx context.Context) {
+	c := k.client
+	for {
+		c.mu.Lock()
+		all := c.leaving[k.place]
+		some := make([]leaver, min(all.Len(), script.FairLeaveMost))
+		for i := range some {
+			some[i] = heap.Pop(all).(leaver)
 		}
-	}) {
-		_ = leave(c.lingerer) // closed, but there is a moment left
+		if len(some) == 0 {
+			delete(c.leaving, k.place)
+		}
+		c.mu.Unlock()
+		if len(some) == 0 {
+			return
+		}
+		for len(some) > 0 {
+			some = some[k.leaveSome(ctx, some):]
+		}
 	}
+}
+
+// leaveSome takes the first ones out of the queue in Redis, and returns how many.
+// Those that it cannot take out, or that may come to be there yet, are left to the
+// janitor.
+func (k *FairLock) leaveSome(ctx context.Context, all []leaver) (done int) {
+	c := k.client
+	ids := make([]string, len(all))
+	for i, l := range all {
+		ids[i] = l.id
+	}
+	var again time.Duration
+	_, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
+		done, again, err = script.FairLeave(ctx, c.driver, k.script(), ids)
+		return err
+	})
+	if again > 0 {
+		k.lookIn(again)
+	}
+	if done == 0 {
+		done = len(all)
+	}
+	for _, l := range all[:done] {
+		switch {
+		case err != nil:
+			c.abandon(k, l.id, l.lease)
+		case l.doubt:
+			c.lookFor(k, l.id, l.lease, strayPause)
+		}
+	}
+	return done
 }
 
 // await puts a waiter that asks with id, and waits for ctx, into the queue for p.
@@ -451,11 +578,18 @@ func (c *Client) await(ctx context.Context, p place, o *owner, id string) *waite
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.enqueue(p, w, false)
-	t := &c.queues[p].turn
+	q := c.queues[p]
+	t := &q.turn
 	if t.waits == nil {
 		t.waits = make(map[string]*waiter)
 	}
 	t.waits[id] = w
+	switch {
+	case t.first < fairAtOnce:
+		q.pass(w)
+	case q.gated == nil:
+		q.gated = w
+	}
 	return w
 }
 
@@ -464,6 +598,56 @@ func (c *Client) unwait(p place, w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.queues[p].turn.waits, w.id)
+}
+
+// passed reports whether w is to ask for the first time.
+func (c *Client) passed(w *waiter) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return w.busy
+}
+
+// passNext notes that w, if it was to ask for the first time, has done so or gives
+// up: the next one may.
+func (c *Client) passNext(p place, w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !w.busy {
+		return
+	}
+	w.busy = false
+	q := c.queues[p]
+	q.turn.first--
+	if next := q.gated; next != nil {
+		q.pass(next)
+		next.signal()
+	}
+}
+
+// passBeside lets w ask for the first time, however many do.
+func (c *Client) passBeside(p place, w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.busy {
+		return
+	}
+	q := c.queues[p]
+	q.remove(w)
+	before := q.tail
+	if q.gated != nil {
+		before = q.gated.prev
+	}
+	q.insert(w, before)
+	w.busy = true
+	q.turn.first++
+}
+
+// pass lets w, the first of those that have not asked yet, do so. It must be
+// called with Client.mu held.
+func (q *queue) pass(w *waiter) {
+	q.gated = w.next
+	w.busy = true
+	q.turn.first++
 }
 
 // fairStanding is what a waiter is told of its place.

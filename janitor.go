@@ -58,8 +58,16 @@ func (s *strays) Pop() any {
 // what comes later than that is beyond what can be looked for. When the client
 // is closed it asks once more.
 func (c *Client) abandon(p primitive, id string, lease time.Duration) {
+	c.lookFor(p, id, lease, 0)
+}
+
+// strayPause is how long after the first look for a stray the second one is.
+const strayPause = 25 * time.Millisecond
+
+// lookFor is abandon with the first look after so long.
+func (c *Client) lookFor(p primitive, id string, lease, after time.Duration) {
 	now := time.Now()
-	x := &stray{of: p, id: id, start: now, lease: lease, next: now, pause: 25 * time.Millisecond}
+	x := &stray{of: p, id: id, start: now, lease: lease, next: now.Add(after), pause: max(4*after, strayPause)}
 	c.mu.Lock()
 	j := &c.janitor
 	switch {

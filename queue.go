@@ -61,6 +61,8 @@ func (p place) twin() place {
 // Everything here is guarded by Client.mu.
 type queue struct {
 	head, tail *waiter
+	placed     *waiter // the last of those whose place in Redis is known, which stand first
+	gated      *waiter // the first of those that have not asked yet, which stand last
 	length     int
 	spinning   int // of these, so many pause instead of listening
 	turn       turn
@@ -107,11 +109,13 @@ func (w *waiter) signal() {
 // order in Redis. Waiters whose place there is not known yet stand last.
 func (q *queue) arrange(w *waiter) {
 	q.remove(w)
-	before := q.tail
-	for before != nil && (!before.placed || w.since.before(before.since)) {
+	before := q.placed
+	for before != nil && w.since.before(before.since) {
 		before = before.prev
 	}
-	q.insert(w, before)
+	if q.insert(w, before); before == q.placed {
+		q.placed = w
+	}
 }
 
 // insert puts w behind before, or first if that is nil.
@@ -143,6 +147,12 @@ func (q *queue) remove(w *waiter) {
 		q.spinning--
 	}
 	w.in = nil
+	if q.placed == w {
+		q.placed = w.prev
+	}
+	if q.gated == w {
+		q.gated = w.next
+	}
 	if w.prev == nil {
 		q.head = w.next
 	} else {

@@ -46,6 +46,7 @@ type turn struct {
 
 	// Of a fair lock:
 	waits map[string]*waiter // the queue, by id
+	first int                // so many ask for the first time
 	pace  pacer              // of the attempts of all of it
 	mixed bool               // threads of Redisson's have it or wait for it
 	tick  *time.Timer        // makes a tick due

@@ -143,14 +143,32 @@ func (p FairPlace) ahead() string { return strconv.FormatInt(p.Ahead.Millisecond
 // owner that does not hold it: that wakes the next one of those who do not look
 // for themselves, if this one is gone.
 func FairRelease(ctx context.Context, d driver.Driver, f Fair, owner string) (released bool, again time.Duration, err error) {
-	v, err := d.Eval(ctx, f.call(fairRelease, owner))
+	released, again, _, err = fairReleaseAll(ctx, d, f, owner)
+	return released, again, err
+}
+
+// FairLeaveMost is how many owners [FairLeave] takes at most.
+const FairLeaveMost = 100
+
+// FairLeave releases the lock for whichever of the owners holds it, and takes the
+// others out of the queue. They are to be in the order of the queue: then the
+// next one is found at its head. It does so for the first ones, and returns how
+// many. Again is as with [FairRelease].
+func FairLeave(ctx context.Context, d driver.Driver, f Fair, owners []string) (done int, again time.Duration, err error) {
+	_, again, done, err = fairReleaseAll(ctx, d, f, owners...)
+	return done, again, err
+}
+
+func fairReleaseAll(ctx context.Context, d driver.Driver, f Fair, owners ...string) (released bool, again time.Duration, done int, err error) {
+	v, err := d.Eval(ctx, f.call(fairRelease, owners...))
 	if err != nil {
-		return false, 0, err
+		return false, 0, 0, err
 	}
-	if v.Kind() != driver.Array || v.Len() < 2 {
-		return false, 0, unexpected(fairRelease, v)
+	done = int(v.At(2).Int())
+	if v.Kind() != driver.Array || v.Len() < 3 || done < 1 || done > len(owners) {
+		return false, 0, 0, unexpected(fairRelease, v)
 	}
-	return v.At(0).Int() == 1, time.Duration(v.At(1).Int()) * time.Millisecond, unheard(v.At(2).Str())
+	return v.At(0).Int() == 1, time.Duration(v.At(1).Int()) * time.Millisecond, done, unheard(v.At(3).Str())
 }
 
 // FairTend keeps waiters of one client in the queue. Those that it returns

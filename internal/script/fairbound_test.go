@@ -82,6 +82,18 @@ func TestFairWorkIsBounded(t *testing.T) {
 					_, _, err := script.FairRelease(t.Context(), f, f.Fair, me)
 					return err
 				},
+				"leave together": func() error {
+					var owners []string
+					for _, p := range all {
+						if _, _, err := script.FairAcquire(t.Context(), f, f.Fair, p, lease, script.FairQueue); err != nil {
+							return nil // a hash of another kind
+						}
+						owners = append(owners, p.Owner)
+					}
+					server.Must(t, "CONFIG", "RESETSTAT")
+					_, _, err := script.FairLeave(t.Context(), f, f.Fair, owners)
+					return err
+				},
 				"tend": func() error {
 					for _, p := range all[:50] {
 						if _, _, err := script.FairAcquire(t.Context(), f, f.Fair, p, lease, script.FairQueue); err != nil {

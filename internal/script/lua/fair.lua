@@ -227,12 +227,20 @@ local function take(waiter, at)
 end
 
 -- Takes a waiter out of the queue, wherever it stands. In one that is too long to
--- be searched it goes when it comes to the head: its time is over.
+-- be searched it goes when it comes to the head: its time is over. Returns how
+-- many were searched at most.
 local function leave(waiter)
-  if redis.call('llen', queue) <= LONG then
-    redis.call('lrem', queue, 0, waiter)
-    redis.call('zrem', deadlines, waiter)
+  local searched = 0
+  if redis.call('lindex', queue, 0) == waiter then
+    redis.call('lpop', queue)
   else
-    redis.call('zadd', deadlines, 'xx', string.format('%.0f', now), waiter)
+    searched = redis.call('llen', queue)
+    if searched > LONG then
+      redis.call('zadd', deadlines, 'xx', string.format('%.0f', now), waiter)
+      return 0
+    end
+    redis.call('lrem', queue, 1, waiter)
   end
+  redis.call('zrem', deadlines, waiter)
+  return searched
 end

@@ -3,15 +3,17 @@
 -- in there.
 --
 -- KEYS, ARGV[1..6]  as in fair.lua
--- ARGV[7]  owner
+-- ARGV[7..]  owners, in the order of the queue
 --
--- {1, again}          released
--- {1, again, reason}  released, but Redis refused to publish
--- {0, again}          the owner did not hold the lock, and does not wait for it
+-- {1, again, done}          released
+-- {1, again, done, reason}  released, but Redis refused to publish
+-- {0, again, done}          none of the owners held the lock, and they do not wait
+--                           for it
 --
 -- again  in so many ms somebody is to look whether the next one has taken the
 --        lock: threads of Redisson's wait, and do not look by themselves; or 0
-local owner = ARGV[7]
+-- done   so many of the owners, from the first one on; the others would take too
+--        long
 
 -- Gives the lock, which is free, to the head of the queue, if that is one of ours
 -- that lives and listens. Returns whether it did.
@@ -44,18 +46,26 @@ local function give()
   return true
 end
 
-local reply = {redis.call('hdel', lock, owner), 0}
-if reply[1] == 0 and (redis.call('zscore', deadlines, owner) or mine(owner)) then
-  leave(owner)
-  redis.call('hdel', ours, owner)
-  redis.call('hdel', signs, '?' .. owner)
+local reply = {0, 0, 0}
+local searched = 0
+for i = 7, #ARGV do
+  local owner = ARGV[i]
+  if redis.call('hdel', lock, owner) == 1 then
+    reply[1] = 1
+  elseif redis.call('zscore', deadlines, owner) or mine(owner) then
+    if searched >= LONG then break end
+    searched = searched + leave(owner)
+    redis.call('hdel', ours, owner)
+    redis.call('hdel', signs, '?' .. owner)
+  end
+  reply[3] = reply[3] + 1
 end
 if reply[1] == 1 or redis.call('exists', lock) == 0 then
   local again = GIVEN
   if not give() then
     if reply[1] == 1 then redis.call('hdel', signs, 'told') end -- that was of another time
     again = select(2, head('', true))
-    if reply[1] == 1 then reply[3] = objection end
+    if reply[1] == 1 then reply[4] = objection end
   end
   local _, others = count()
   if others > 0 then reply[2] = again end
