@@ -1,6 +1,7 @@
 package mortise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -31,66 +32,89 @@ type request struct {
 	held  refusal         // what was in the way at the last attempt
 }
 
-// run returns a hold as soon as there is one to have.
+// errNoHold says that there is no hold yet: Redis has refused the lock, a grant or
+// a hand-off was lost again, or the owner has no lease to re-enter. The request
+// goes on to the next way in, or waits.
+var errNoHold = errors.New("no hold yet")
+
+// run returns a hold as soon as there is one, or if it may not wait, the refusal.
 func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
-	if !r.alone {
-		if hold, err := r.reenter(ctx); hold != nil || err != nil {
-			return hold, err
-		}
-	}
-	if q, ok := r.lock.kind.(queuer); ok && wait {
-		return q.wait(ctx, r)
-	}
-	hold, w, err := r.ask(ctx, wait)
-	if w == nil {
+	hold, err := r.reenter(ctx)
+	if err != errNoHold {
 		return hold, err
 	}
-	defer context.AfterFunc(ctx, w.signal)()
-	return r.wait(ctx, w)
+	if !wait {
+		return r.try(ctx)
+	}
+	if q, ok := r.lock.kind.(queuer); ok {
+		return q.wait(ctx, r)
+	}
+	hold, w, err := r.enqueue(ctx)
+	if err != errNoHold {
+		return hold, err
+	}
+	stop := context.AfterFunc(ctx, w.signal)
+	hold, err = r.wait(ctx, w)
+	stop()
+	return hold, err
 }
 
-// ask takes the lock if it is free. Otherwise it puts the request into the queue,
-// if it is to wait.
-func (r *request) ask(ctx context.Context, wait bool) (hold *Hold, w *waiter, err error) {
-	if !wait {
-		if hold, err = r.attempt(ctx); hold != nil || err != nil {
-			return hold, nil, err
-		}
-		// A sibling that acts for the same owner may have been faster.
-		if hold, err = r.reenter(ctx); hold != nil || err != nil {
-			return hold, nil, err
-		}
-		return nil, nil, r.held
+// try asks once.
+func (r *request) try(ctx context.Context) (*Hold, error) {
+	hold, err := r.attempt(ctx)
+	if err == errNoHold { // a sibling that acts for the same owner may have been faster
+		hold, err = r.reenter(ctx)
 	}
+	if err == errNoHold {
+		err = r.held
+	}
+	return hold, err
+}
+
+// enqueue acquires the lock if it is free and nobody of this client waits for it.
+// Otherwise it returns errNoHold, and the request's waiter in the queue.
+func (r *request) enqueue(ctx context.Context) (hold *Hold, w *waiter, err error) {
 	c, p := r.lock.client, r.lock.place
-	if c.listens(r.lock) { // it is busy, and a turn costs no more than an attempt
-		return nil, c.join(p, r.owner, r, false), nil
-	}
-	if _, past, err := r.beside(); err != nil {
-		return nil, nil, err
-	} else if past {
-		if hold, err := r.attempt(ctx); hold != nil || err != nil {
+	if !c.listens(r.lock) { // else it is busy, and a turn costs no more than an attempt
+		if hold, err = r.bypass(ctx); err != errNoHold {
 			return hold, nil, err
 		}
+		if c.claim(p) {
+			return r.claimed(ctx)
+		}
 	}
-	if !c.claim(p) {
-		return nil, c.join(p, r.owner, r, false), nil
+	return nil, c.join(p, r.owner, r, false), errNoHold
+}
+
+// bypass asks at once where the owner need not queue.
+func (r *request) bypass(ctx context.Context) (*Hold, error) {
+	if _, past, err := r.beside(); err != nil || !past {
+		return nil, cmp.Or(err, errNoHold)
 	}
+	return r.attempt(ctx)
+}
+
+// claimed asks without a queue, for which the place was claimed.
+func (r *request) claimed(ctx context.Context) (hold *Hold, w *waiter, err error) {
+	c, p := r.lock.client, r.lock.place
 	defer c.unclaim(p)
-	if hold, err = r.attempt(ctx); hold == nil && err == nil {
-		// Where several may ask at once, none is first: whoever listens stays so.
+	if hold, err = r.attempt(ctx); err == errNoHold {
+		// Where several may ask at once, none is first: the waiter that listens
+		// stays in front.
 		w = c.join(p, r.owner, r, !p.shared())
 	}
 	return hold, w, err
 }
 
-// reenter adds to a lease that the owner has already. Without one it returns
-// nil and no error.
+// reenter adds to a lease that the owner has already.
 func (r *request) reenter(ctx context.Context) (*Hold, error) {
 	for {
-		l := r.owner.lease(r.lock.client, r.lock.place)
+		var l *lease
+		if !r.alone {
+			l = r.owner.lease(r.lock.client, r.lock.place)
+		}
 		if l == nil {
-			return nil, nil
+			return nil, errNoHold
 		}
 		if r.lock.options.NonReentrant {
 			if err := l.state(); err != nil && err != ErrReleased {
@@ -120,11 +144,10 @@ func (r *request) beside() (ask primitive, past bool, err error) {
 }
 
 // errCome ends what a waiter asks of Redis that has heard that it has the lock.
-var errCome = final(errors.New("the lock was given to this waiter"))
+var errCome = final(errors.New("the lock was granted to this waiter"))
 
-// attempt asks Redis once. If somebody else has the lock it returns nil and no
-// error, and r.held says who. For a waiter that has heard that it has the lock it
-// returns errCome.
+// attempt asks Redis once. If it is refused, r.held says what is in the way. For a
+// waiter that has heard that it has the lock it returns errCome.
 func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	k := r.lock
 	c := k.client
@@ -163,7 +186,7 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 		if r.held = got.lack; got.lack == nil {
 			r.held = &HeldError{Holder: Holder{Owner: got.by.Owner, Count: got.by.Count}, TTL: got.by.TTL}
 		}
-		return nil, nil
+		return nil, errNoHold
 	}
 	return r.granted(ctx, got.token, k.ttl())
 }
@@ -203,57 +226,151 @@ func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (
 	return hold, nil
 }
 
-// poll is how long a waiter relies on messages before it looks for itself. A
-// message can be lost; this is what that costs.
-const poll = time.Second
 
-// wait stands in the queue as w until there is a hold to have. The end of ctx must
-// wake w. What is on the stack meanwhile is as little as can be: many may wait at
-// once.
+// contest is a request that waits: one waiter in the queue of its client. It is on
+// the heap, because there may be many whose stacks are to stay small.
+type contest struct {
+	sleeper
+	*request
+	w        *waiter
+	view     view
+	refusals int // of one that pauses instead of listening
+	hold     *Hold
+}
+
+// wait returns when w has the lock or its wait is over. The end of ctx must signal w.
 func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
-	defer r.leave(w)
-	for asked := r.held != nil; ; asked = false { // a moment ago, before queueing
-		hold, rest, err := r.look(ctx, w, asked)
-		if rest {
-			err = r.park(ctx, w)
+	s := &contest{sleeper: sleeper{client: r.lock.client, wake: w.wake, tied: true}, request: r, w: w}
+	err := s.sleeper.run(ctx, s)
+	r.leave(w)
+	return s.hold, r.unlessOver(ctx, err)
+}
+
+// unlessOver returns err, or if that is errEnded, what the wait has ended with.
+func (r *request) unlessOver(ctx context.Context, err error) error {
+	if err == errEnded {
+		return r.ended(ctx)
+	}
+	return err
+}
+
+// step does all that the waiter can do now, and returns for how long it may sleep
+// then.
+func (s *contest) step(ctx context.Context, why cause) (d time.Duration, err error) {
+	if why == started && s.held != nil { // it asked a moment ago, before it queued
+		why = asked
+	}
+	for {
+		if s.hold, err = s.reenter(ctx); err != errNoHold {
+			return 0, err
 		}
-		if hold != nil || err != nil {
-			return hold, err
+		if err = s.look(why); err != nil {
+			return 0, err
+		}
+		do := decide(&s.view, time.Now())
+		if do < askFirst {
+			return s.rest(do)
+		}
+		if why, err = s.act(ctx, do); err != errNoHold {
+			return 0, err
 		}
 	}
 }
 
-// look does what w can do where it stands. It reports true if that is to rest.
-func (r *request) look(ctx context.Context, w *waiter, asked bool) (hold *Hold, rest bool, err error) {
-	k := r.lock
-	c := k.client
-	if !r.alone {
-		if hold, err = r.reenter(ctx); hold != nil || err != nil {
-			return hold, false, err
+// look notes what the waiter sees.
+func (s *contest) look(why cause) (err error) {
+	v := &s.view
+	s.client.see(s.w, v)
+	v.cause = s.paced(why, v.occupancy != unoccupied)
+	s.leaves = time.Time{}
+	if v.notBefore.After(s.until) {
+		s.leaves = v.notBefore
+	} else {
+		v.notBefore = s.until
+	}
+	_, v.bypass, err = s.beside()
+	return err
+}
+
+// act does what may lead to a hold. If it did not, it returns whether there is
+// reason to ask Redis.
+func (s *contest) act(ctx context.Context, do action) (why cause, err error) {
+	c, w := s.client, s.w
+	switch why = woken; do {
+	case acceptHandoff:
+		if s.hold, err = s.receive(ctx, c.given(w)); err == errNoHold {
+			c.rejoin(s.lock.place, w)
+		}
+		return why, err
+	case acceptGrant:
+		s.hold, err = s.come(ctx, w)
+	case askFirst:
+		if !s.stand(w) {
+			return why, errNoHold // another one is the first now
+		}
+		s.hold, err = s.lead(ctx, &s.pace)
+		why = asked
+	case askBypassing:
+		if !c.setBusy(w, true) {
+			return why, errNoHold // it was handed a lease
+		}
+		c.asks(w)
+		s.as = nil // nothing is granted to one that is not the first
+		s.hold, err = s.attempt(ctx)
+		why = asked
+	}
+	c.setBusy(w, false)
+	return why, err
+}
+
+// rest prepares for a sleep, and returns how long it is to be.
+func (s *contest) rest(do action) (d time.Duration, err error) {
+	k := s.lock
+	spins := k.special.pause != nil
+	switch do {
+	case sleepBehind:
+		s.own, s.all = nil, nil
+		return untilWoken, errNoHold
+	case sleepOccupied:
+		return jitter(poll), errNoHold
+	case sleepYielding:
+		d = max(time.Until(s.view.notBefore), 0)
+	case sleepRefused:
+		if d = s.patience(); spins {
+			d = k.client.spinPause(s.w, k.special.pause(s.refusals))
+			s.refusals++
 		}
 	}
-	_, past, err := r.beside()
-	if err != nil {
-		return nil, false, err
+	if !spins {
+		if s.own, s.all, err = s.hear(); err != nil {
+			return 0, err
+		}
 	}
-	at := c.turnOf(k.place, w)
+	return d, errNoHold
+}
+
+// lead asks Redis as the first of its client.
+func (r *request) lead(ctx context.Context, pace *pacer) (*Hold, error) {
+	if kind, ok := r.lock.kind.(claimant); ok {
+		kind.lead()
+	}
+	former := r.held
+	hold, err := r.attempt(ctx)
 	switch {
-	case at.handed:
-		if hold, err = r.receive(ctx, c.given(w)); hold == nil && err == nil {
-			c.rejoin(k.place, w)
+	case err == nil:
+		r.answered(false)
+		r.lock.client.admit(r.lock.place)
+	case err == errNoHold:
+		r.answered(true)
+		if changedHands(former, r.held) {
+			pace.genuine()
 		}
-		return hold, false, err
-	case at.head:
-		hold, err = r.lead(ctx, w, asked)
-		return hold, false, err
-	case (past || c.asks(w)) && c.setBusy(w, true):
-		r.as = nil // nothing is given to one that is not the head
-		if hold, err = r.attempt(ctx); hold != nil || err != nil {
-			return hold, false, err
+	default:
+		if r.unanswered(); errors.Is(err, errCome) {
+			err = errNoHold
 		}
-		c.setBusy(w, false)
 	}
-	return nil, true, nil
+	return hold, err
 }
 
 // leave takes w out of the queue, and gives back what it was handed in vain.
@@ -261,143 +378,6 @@ func (r *request) leave(w *waiter) {
 	c := r.lock.client
 	if l := c.leave(r.lock.place, w); l != nil {
 		c.giveBack(l)
-	}
-}
-
-// park waits until w has reason to look where it stands.
-func (r *request) park(ctx context.Context, w *waiter) error {
-	if !r.over(ctx) {
-		<-w.wake
-	}
-	if r.over(ctx) {
-		return r.ended(ctx)
-	}
-	return nil
-}
-
-// over reports whether the wait is.
-func (r *request) over(ctx context.Context) bool {
-	select {
-	case <-r.lock.client.done:
-		return true
-	default:
-		return ctx.Err() != nil
-	}
-}
-
-// lead asks Redis as the head of the queue, at once unless it asked just now, and
-// again whenever something hints that it may succeed. It returns nothing when w
-// is not the head any more, or is handed a lease, or somebody who acts for the
-// same owner may have one.
-func (r *request) lead(ctx context.Context, w *waiter, asked bool) (*Hold, error) {
-	k := r.lock
-	c := k.client
-	var hints, others <-chan struct{} // of one's own channel, and of that of all
-	var pace pacer
-	refusals := 0
-	timer := time.NewTimer(poll)
-	defer timer.Stop()
-	look := false       // even if a lease of this process is in the way
-	var until time.Time // before that no hint makes it ask
-	for {
-		at := c.turnOf(k.place, w)
-		left := at.after.After(until) // to others, as a message has told
-		if !left {
-			at.after = until
-		}
-		switch {
-		case !at.head:
-			return nil, nil
-		case at.given:
-			if hold, err := r.come(ctx, w); hold != nil || err != nil {
-				return hold, err
-			}
-			c.setBusy(w, false)
-			continue
-		case !look && !at.after.IsZero() && time.Now().Before(at.after):
-			asked = false
-			if k.special.pause == nil {
-				var err error
-				if hints, others, err = r.hear(); err != nil {
-					return nil, err
-				}
-			}
-			timer.Reset(time.Until(at.after))
-		case look && !at.asking || !at.local:
-			if !r.stand(w) {
-				continue
-			}
-			if !asked {
-				if kind, ok := k.kind.(claimant); ok {
-					kind.lead()
-				}
-				former := r.held
-				hold, err := r.attempt(ctx)
-				if err == nil {
-					r.answered(hold == nil)
-				} else {
-					r.unanswered()
-				}
-				if errors.Is(err, errCome) {
-					c.setBusy(w, false)
-					asked = false
-					continue
-				}
-				if hold != nil {
-					c.admit(k.place)
-				}
-				if hold != nil || err != nil {
-					return hold, err
-				}
-				if changedHands(former, r.held) {
-					pace.genuine()
-				}
-			}
-			c.setBusy(w, false)
-			asked = false
-			if k.special.pause != nil {
-				timer.Reset(c.spinPause(w, k.special.pause(refusals)))
-				refusals++
-				break
-			}
-			var err error
-			if hints, others, err = r.hear(); err != nil {
-				return nil, err
-			}
-			timer.Reset(r.patience())
-		default:
-			timer.Reset(jitter(poll))
-		}
-		look = false
-		hinted := false
-		select {
-		case <-w.wake:
-			if !r.alone {
-				if hold, err := r.reenter(ctx); hold != nil || err != nil {
-					return hold, err
-				}
-				if _, _, err := r.beside(); err != nil {
-					return nil, err
-				}
-			}
-		case <-hints:
-			hinted = true
-		case <-others:
-			hinted = true
-		case <-timer.C:
-			if look = true; left && !at.local {
-				if until = pace.until(until); time.Now().Before(until) {
-					look = false
-				}
-			}
-		case <-ctx.Done():
-			return nil, r.ended(ctx)
-		case <-c.done:
-			return nil, r.ended(ctx)
-		}
-		if hinted && (!left || time.Now().After(at.after)) {
-			until = pace.until(until)
-		}
 	}
 }
 

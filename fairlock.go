@@ -255,11 +255,12 @@ func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
 
 	w := c.await(ctx, k.place, r.owner, r.id) // before it can be called
 	ask.waiter, r.as = w, w
-	hold, err := k.begin(ctx, r, w, ask)
-	c.passNext(k.place, w)
-	if hold == nil && err == nil || errors.Is(err, errCome) {
-		hold, err = k.stand(ctx, r, w, ask)
+	s := &fairContest{sleeper: sleeper{client: k.client, wake: w.wake}, request: r, lock: k, w: w, ask: ask}
+	err := s.sleeper.run(ctx, s)
+	if s.listen != nil {
+		s.listen.Close()
 	}
+	c.passNext(k.place, w)
 	c.unwait(k.place, w)
 	c.leave(k.place, w)
 	c.approach(k.place)
@@ -267,52 +268,20 @@ func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
 		k.quit(w, r.doubt)
 		r.doubt = false // it is looked after
 	}
-	return hold, err
-}
-
-// begin asks for w for the first time, when no more than some others do. Where
-// those have no answer for long, it asks beside them: else it would only know
-// after them that Redis is away.
-func (k *FairLock) begin(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
-	c := k.client
-	if c.passed(w) {
-		return k.ask(ctx, r, w, ask)
-	}
-	timer := time.NewTimer(poll)
-	defer timer.Stop()
-	for !c.passed(w) {
-		select {
-		case <-timer.C:
-			c.passBeside(k.place, w)
-		case <-w.wake:
-			if !r.alone {
-				if hold, err := r.reenter(ctx); hold != nil || err != nil {
-					return hold, err
-				}
-			}
-		case <-ctx.Done():
-			return nil, r.ended(ctx)
-		case <-c.done:
-			return nil, r.ended(ctx)
-		}
-	}
-	if ctx.Err() != nil {
-		return nil, r.ended(ctx)
-	}
-	return k.ask(ctx, r, w, ask)
+	return s.hold, r.unlessOver(ctx, err)
 }
 
 // ask asks Redis for w, and notes what is to be known of a refusal.
 func (k *FairLock) ask(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
 	hold, err := r.attempt(ctx)
-	if err != nil {
+	if err != nil && err != errNoHold {
 		return nil, err
 	}
 	c := k.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[k.place]
-	if hold != nil {
+	if err == nil {
 		if ask.came && !r.doubt && w.placed {
 			c.missed(k.place, &q.turn)
 		}
@@ -324,77 +293,111 @@ func (k *FairLock) ask(ctx context.Context, r *request, w *waiter, ask *fairWait
 	w.seen = r.start
 	q.mix(ask.mixed)
 	c.tickWithin(k.place, q, c.nextTick(k.place, ask.again))
-	return nil, nil
+	return nil, errNoHold
 }
 
-// stand waits in the queue as w until there is a hold to have.
-func (k *FairLock) stand(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
-	c := k.client
-	var own *hub.Listener // of the first waiters, where Redisson's threads are
-	var hints <-chan struct{}
-	defer func() {
-		if own != nil {
-			own.Close()
+// fairContest is a request that waits in a queue in Redis.
+type fairContest struct {
+	sleeper
+	*request
+	lock   *FairLock
+	w      *waiter
+	ask    *fairWaiter
+	begun  bool          // it has asked for the first time
+	listen *hub.Listener // of the first waiters, where Redisson's threads are
+	hold   *Hold
+}
+
+// step does all that the waiter can do now.
+func (s *fairContest) step(ctx context.Context, why cause) (time.Duration, error) {
+	if !s.begun {
+		if err := s.begin(ctx, why); err != errNoHold || !s.begun {
+			return poll, err
 		}
-	}()
-	look := false
+		why = asked
+	}
 	for {
-		if !r.alone {
-			if hold, err := r.reenter(ctx); hold != nil || err != nil {
-				return hold, err
-			}
+		if err := s.try(ctx, why); err != errNoHold {
+			return 0, err
 		}
-		if seen, called := c.isCalled(w); called {
-			if hold, err := r.given(ctx, seen); hold != nil || err != nil && !errors.Is(err, errCome) {
-				return hold, err
-			}
-		} else if c.asks(w) || look {
-			if d := c.paceOf(k.place); d > 0 && !c.pause(ctx, d) {
-				return nil, r.ended(ctx)
-			}
-			former := r.held
-			hold, err := k.ask(ctx, r, w, ask)
-			if hold != nil || changedHands(former, r.held) {
-				c.genuine(k.place)
-			}
-			if errors.Is(err, errCome) {
-				continue
-			}
-			if hold != nil || err != nil {
-				return hold, err
-			}
+		due, err := s.hear()
+		if err != nil {
+			return 0, err
 		}
-		at := c.standing(k.place, w, ask.since)
-		// Where there are others, each waiter is told by a channel of its own.
-		if (at.ear == nil || at.mixed) && at.before < fairNear && own == nil {
-			own = c.hub.Listen(keyspace.FairChannel(k.name, r.id), k.hearing())
-			hints = own.Hints()
+		if !due {
+			return untilWoken, errNoHold
 		}
-		for _, l := range [...]*hub.Listener{own, at.ear} {
-			if l == nil {
-				continue
-			}
-			if err := l.Refused(); err != nil {
-				return nil, err
-			}
+		if err := s.lock.tend(ctx, s.w); err != nil {
+			return 0, err
 		}
-		if at.due {
-			if err := k.tend(ctx, w); err != nil {
-				return nil, err
-			}
-			continue
+		why = woken
+	}
+}
+
+// begin asks for the first time, when no more than some others of the client do.
+// Where those have no answer for long, it asks beside them: else it would only know
+// after them that Redis is away.
+func (s *fairContest) begin(ctx context.Context, why cause) (err error) {
+	c, p := s.client, s.lock.place
+	if why == elapsed {
+		c.passBeside(p, s.w)
+	}
+	if !c.passed(s.w) {
+		s.hold, err = s.reenter(ctx)
+		return err
+	}
+	s.begun = true
+	s.hold, err = s.lock.ask(ctx, s.request, s.w, s.ask)
+	c.passNext(p, s.w)
+	if errors.Is(err, errCome) {
+		err = errNoHold
+	}
+	return err
+}
+
+// try asks for the lock if there is reason to.
+func (s *fairContest) try(ctx context.Context, why cause) (err error) {
+	c, p := s.client, s.lock.place
+	if s.hold, err = s.reenter(ctx); err != errNoHold {
+		return err
+	}
+	if seen, called := c.isCalled(s.w); called {
+		s.hold, err = s.given(ctx, seen)
+	} else if c.asks(s.w) || why == notified {
+		if d := c.paceOf(p); d > 0 && !c.pause(ctx, d) {
+			return errEnded
 		}
-		look = false
-		select {
-		case <-w.wake:
-		case <-hints:
-			look = true
-		case <-ctx.Done():
-			return nil, r.ended(ctx)
-		case <-c.done:
-			return nil, r.ended(ctx)
+		former := s.held
+		s.hold, err = s.lock.ask(ctx, s.request, s.w, s.ask)
+		if err == nil || changedHands(former, s.held) {
+			c.genuine(p)
 		}
 	}
+	if errors.Is(err, errCome) { // it looks again
+		s.w.signal()
+		err = errNoHold
+	}
+	return err
+}
+
+// hear listens where the waiter's place calls for it, and reports whether the waiter
+// is to look after its client's places.
+func (s *fairContest) hear() (due bool, err error) {
+	at := s.client.standing(s.lock.place, s.w, s.ask.since)
+	// Where there are others, each waiter is told by a channel of its own.
+	if (at.ear == nil || at.mixed) && at.before < fairNear && s.listen == nil {
+		s.listen = s.client.hub.Listen(keyspace.FairChannel(s.lock.name, s.id), s.lock.hearing())
+		s.own = s.listen.Hints()
+	}
+	for _, l := range [...]*hub.Listener{s.listen, at.ear} {
+		if l == nil {
+			continue
+		}
+		if err := l.Refused(); err != nil {
+			return false, err
+		}
+	}
+	return at.due, nil
 }
 
 // nextTick is how long to wait before the next tick. It must be called with c.mu
@@ -573,7 +576,7 @@ func (k *FairLock) leaveSome(ctx context.Context, all []leaver) (done int) {
 
 // await puts a waiter that asks with id, and waits for ctx, into the queue for p.
 func (c *Client) await(ctx context.Context, p place, o *owner, id string) *waiter {
-	w := &waiter{owner: o, id: id, wake: make(chan struct{}, 1)}
+	w := &waiter{owner: o, wake: make(chan struct{}, 1), fairPlace: &fairPlace{id: id}}
 	w.until, _ = ctx.Deadline()
 	c.mu.Lock()
 	defer c.mu.Unlock()

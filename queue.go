@@ -70,29 +70,35 @@ type queue struct {
 	heeds      *hub.Listener // of a lock, so that others know who it is that listens
 }
 
-// waiter is one goroutine in a queue.
+// waiter is one goroutine in a queue. There may be very many, so it is packed.
 type waiter struct {
 	owner      *owner
 	request    *request      // to whom a lease can be handed on; nil if none can
-	in         *queue        // nil if it is in none; guarded by Client.mu
-	busy       bool          // it asks Redis, so that nothing can be handed to it; idem
-	given      *lease        // which was handed on, so that w is not in the queue any more; idem
-	id         string        // in a queue in Redis
-	since      queueing      // when it took its place there; guarded by Client.mu
-	placed     bool          // its place there is known, as far as it can be; idem
-	unheard    bool          // the client began to listen before it was; idem
-	nonce      string        // with which alone it can be told that it has the lock there; idem
-	former     string        // or with this one, until Redis has answered the attempt that brings that one; idem
-	early      bool          // it was told so with the latter; idem
-	until      time.Time     // when it gives up; zero if never
-	dropped    int           // so often it lost its place there though it lives; guarded by Client.mu
-	seen       time.Time     // when it was asked there last, and did not have the lock; idem
-	called     bool          // it has the lock there now; idem
-	asked      bool          // to ask for the lock; idem
-	there      bool          // it waited when the head began to look at the latch; idem
-	through    bool          // which was open then; idem
 	wake       chan struct{} // capacity 1: look again
+	in         *queue        // nil if it is in none; this and what follows is guarded by Client.mu
 	prev, next *waiter
+	given      *lease // which was handed on, so that w is not in the queue any more
+	busy       bool   // it asks Redis, so that nothing can be handed to it
+	asked      bool   // to ask for the lock
+	there      bool   // it waited when the head began to look at the latch
+	through    bool   // which was open then
+	*fairPlace        // of a waiter in a queue in Redis
+}
+
+// fairPlace is what a waiter knows of its place in a queue in Redis.
+type fairPlace struct {
+	id    string    // its name there
+	until time.Time // when it gives up; zero if never
+
+	since   queueing  // when it took its place; this and what follows is guarded by Client.mu
+	placed  bool      // its place is known, as far as it can be
+	unheard bool      // the client began to listen before it was
+	nonce   string    // with which alone it can be told that it has the lock
+	former  string    // or with this one, until Redis has answered the attempt that brings that one
+	early   bool      // it was told so with the latter
+	dropped int       // so often it lost its place though it lives
+	seen    time.Time // when it was asked last, and did not have the lock
+	called  bool      // it has the lock now
 }
 
 // spins reports whether w pauses instead of listening.
@@ -184,11 +190,7 @@ func (c *Client) claim(p place) bool {
 // takenHere reports whether there is no sense in asking Redis, because somebody in
 // this process holds p or is about to. It must be called with c.mu held.
 func (c *Client) takenHere(p place) bool {
-	if p.shared() {
-		return false
-	}
-	_, asking := c.asking[p]
-	return asking || c.held.at(p) != nil
+	return c.occupied(p) != unoccupied
 }
 
 func (c *Client) unclaim(p place) {
@@ -292,31 +294,38 @@ func (c *Client) dequeue(p place, q *queue, w *waiter) {
 	}
 }
 
-// standing is what a waiter is told of its place.
-type standing struct {
-	handed bool      // it was handed a lease, and is not in the queue any more
-	head   bool      // it may ask Redis
-	local  bool      // but there is no sense in that: somebody in this process holds the lock or is about to
-	asking bool      // the latter: it goes first if it is refused
-	given  bool      // Redis has given the lock to the client
-	after  time.Time // until then others have the first chance to take it
-}
-
-func (c *Client) turnOf(p place, w *waiter) (s standing) {
+// see notes what w sees of its place.
+func (c *Client) see(w *waiter, v *view) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.handed = w.given != nil; s.handed {
-		return s
+	*v = view{}
+	q := w.in
+	switch {
+	case w.given != nil:
+		v.position = handed
+	case q == nil || q.head != w:
+		v.called = w.asked
+	case q.turn.given:
+		v.position = granted
+	default:
+		k := w.request.lock
+		v.position, v.occupancy, v.notBefore = first, c.occupied(k.place), c.after(k)
 	}
-	if q := w.in; q != nil && q.head == w {
-		_, asking := c.asking[p]
-		s = standing{head: true, local: c.takenHere(p), asking: asking, given: q.turn.given}
-		if w.request != nil {
-			s.after = c.after(w.request.lock)
-		}
-		return s
+}
+
+// occupied returns what is in the way at p inside this process. It must be called
+// with c.mu held.
+func (c *Client) occupied(p place) occupancy {
+	_, asks := c.asking[p]
+	switch {
+	case p.shared():
+		return unoccupied
+	case asks:
+		return asking
+	case c.held.at(p) != nil:
+		return occupied
 	}
-	return s
+	return unoccupied
 }
 
 // hasCome reports whether w, if it is a waiter, has heard that Redis has given it
@@ -327,7 +336,7 @@ func (c *Client) hasCome(w *waiter) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return w.called || w.in != nil && w.in.head == w && w.in.turn.given
+	return w.fairPlace != nil && w.called || w.in != nil && w.in.head == w && w.in.turn.given
 }
 
 // setBusy notes that w asks Redis, or has done so. It fails if w was handed a

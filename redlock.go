@@ -488,9 +488,9 @@ func (v *canvass) wait(ctx context.Context) (*Hold, error) {
 		if k.closed() > k.spare() {
 			return nil, ErrClosed
 		}
-		at := c.turnOf(k.place(), w)
+		head, _ := c.position(k.place(), w)
 		deaf := false // nothing but time helps
-		if at.head || v.entered() {
+		if head || v.entered() {
 			hold, split, err := v.round(ctx)
 			switch now := time.Now(); {
 			case err == nil:
@@ -526,7 +526,7 @@ func (v *canvass) wait(ctx context.Context) (*Hold, error) {
 		switch ears.listen(ctx, w.wake, timer.C, deaf, func(nth int) bool {
 			// What is heard of a server that has not refused may be the release of
 			// what it has granted to us in vain.
-			return !at.head || v.servers[nth].refused
+			return !head || v.servers[nth].refused
 		}) {
 		case heardEnd:
 			return nil, (&request{held: v.held}).ended(ctx)

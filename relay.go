@@ -103,12 +103,12 @@ func (r *request) takes(l *lease) bool {
 	return false
 }
 
-// receive makes a hold of a lease that was handed to r. It returns nil and no
-// error if the lease was lost meanwhile.
+// receive makes a hold of a lease that was handed to r, unless the lease was lost
+// meanwhile.
 func (r *request) receive(ctx context.Context, l *lease) (hold *Hold, err error) {
 	if l.state() != nil {
 		r.lock.client.giveBack(l)
-		return nil, nil
+		return nil, errNoHold
 	}
 	if _, numbered := l.kind.(*FencedLock); numbered { // whose every holder draws a token
 		if hold, err = l.reenter(ctx, r.lock); err != nil {

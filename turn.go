@@ -202,9 +202,9 @@ func (r *request) unanswered() {
 func (t *turn) over() { t.id, t.stands, t.given, t.unsure = "", false, false, false }
 
 // come makes a hold of the lock that was given to the client, for which w is busy
-// from here on. If it cannot be trusted without asking Redis, it does that, and
-// returns nil and no error if the lock is somebody else's again. The id is r's
-// then: others know it now, so that nothing more is to be believed of it.
+// from here on. If it cannot be trusted without asking Redis, it does that. If the
+// lock is somebody else's again, the id is r's: others know it now, so that nothing
+// more is to be believed of it.
 func (r *request) come(ctx context.Context, w *waiter) (hold *Hold, err error) {
 	k := r.lock
 	c := k.client
@@ -212,7 +212,7 @@ func (r *request) come(ctx context.Context, w *waiter) (hold *Hold, err error) {
 	q := w.in
 	if q == nil || q.head != w || !q.turn.given {
 		c.mu.Unlock()
-		return nil, nil
+		return nil, errNoHold
 	}
 	t := &q.turn
 	id, seen, row := t.id, t.seen, t.row
@@ -228,7 +228,7 @@ func (r *request) come(ctx context.Context, w *waiter) (hold *Hold, err error) {
 	default: // it asks for more than this lock, or in another way
 		c.forgo(k.place, id)
 		c.mu.Unlock()
-		return nil, nil
+		return nil, errNoHold
 	}
 	r.entry, r.turn, r.row = "", "", row
 	if hold, err = r.given(ctx, seen); hold == nil {
@@ -246,7 +246,7 @@ func (r *request) given(ctx context.Context, seen time.Time) (*Hold, error) {
 		return r.granted(ctx, 0, script.GivenLease)
 	}
 	hold, err := r.attempt(ctx)
-	if err != nil {
+	if err != nil && err != errNoHold {
 		r.doubt = true // it was ours, and may be still
 	}
 	return hold, err
@@ -264,8 +264,11 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 	if q == nil {
 		return nil, nil, nil // it was handed a lease in this moment
 	}
-	takes := k.taker() != nil && q.turn.ear != nil
+	takes := k.taker() != nil
 	if takes {
+		if q.turn.ear == nil {
+			q.turn.ear = c.ear(k.place)
+		}
 		own, err = q.turn.ear.Hints(), q.turn.ear.Refused()
 	}
 	by, held := r.held.(*HeldError)

@@ -51,7 +51,7 @@ func TestTurnOfADisplacedHead(t *testing.T) {
 		if !first.stand(w) {
 			t.Fatal("the only waiter is not the head")
 		}
-		if got, err := first.attempt(t.Context()); got != nil || err != nil {
+		if got, err := first.attempt(t.Context()); err != errNoHold {
 			t.Fatalf("the attempt gave %v, %v, want a refusal", got, err)
 		}
 		if got := turns(); len(got) != 1 || got[0] != first.turn {
@@ -64,7 +64,8 @@ func TestTurnOfADisplacedHead(t *testing.T) {
 			t.Errorf("the one in front asks with the id %q, and the one behind with %q; want others", second.turn, first.turn)
 		}
 		c.called(k.place, first.turn+" 1") // late, as it was given meanwhile
-		if c.turnOf(k.place, front).given {
+		var seen view
+		if c.see(front, &seen); seen.position == granted {
 			t.Error("the one in front has what was given to the one behind")
 		}
 		first.answered(true)
