@@ -226,7 +226,6 @@ func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (
 	return hold, nil
 }
 
-
 // contest is a request that waits: one waiter in the queue of its client. It is on
 // the heap, because there may be many whose stacks are to stay small.
 type contest struct {
@@ -240,7 +239,7 @@ type contest struct {
 
 // wait returns when w has the lock or its wait is over. The end of ctx must signal w.
 func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
-	s := &contest{sleeper: sleeper{client: r.lock.client, wake: w.wake, tied: true}, request: r, w: w}
+	s := &contest{sleeper: sleeper{done: r.lock.client.done, wake: w.wake, tied: true}, request: r, w: w}
 	err := s.sleeper.run(ctx, s)
 	r.leave(w)
 	return s.hold, r.unlessOver(ctx, err)
@@ -280,7 +279,7 @@ func (s *contest) step(ctx context.Context, why cause) (d time.Duration, err err
 // look notes what the waiter sees.
 func (s *contest) look(why cause) (err error) {
 	v := &s.view
-	s.client.see(s.w, v)
+	s.lock.client.see(s.w, v)
 	v.cause = s.paced(why, v.occupancy != unoccupied)
 	s.leaves = time.Time{}
 	if v.notBefore.After(s.until) {
@@ -295,7 +294,7 @@ func (s *contest) look(why cause) (err error) {
 // act does what may lead to a hold. If it did not, it returns whether there is
 // reason to ask Redis.
 func (s *contest) act(ctx context.Context, do action) (why cause, err error) {
-	c, w := s.client, s.w
+	c, w := s.lock.client, s.w
 	switch why = woken; do {
 	case acceptHandoff:
 		if s.hold, err = s.receive(ctx, c.given(w)); err == errNoHold {

@@ -36,7 +36,9 @@ type Client struct {
 	hub      *hub.Hub
 	tokens   newest.Table // by the keys that count them
 
-	done     chan struct{}      // closed by Close
+	life     context.Context    // ends with Close
+	done     <-chan struct{}    // its end
+	end      context.CancelFunc // ends it
 	lingerer context.Context    // for background work; ends a moment after done
 	dismiss  context.CancelFunc // ends lingerer
 	running  sync.WaitGroup     // operations and background work
@@ -69,12 +71,14 @@ type Client struct {
 func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
 		driver: d, options: options.withDefaults(), id: newClientID(), born: time.Now(),
-		hub: hub.New(d), done: make(chan struct{}),
+		hub:    hub.New(d),
 		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), deaf: make(map[place]deafness), sharing: make(map[string]*sharing),
 		clocks: make(map[string]*reading),
 		looks:  make(map[place]time.Time), leaving: make(map[place]*leavers), able: make(map[ability]int),
 	}
 	c.invalid = c.options.validate()
+	c.life, c.end = context.WithCancel(context.Background())
+	c.done = c.life.Done()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())
 	c.terms = watchdog.Terms{TTL: c.options.Lease, Trust: LockOptions{}.trust(c.options.Lease)}
 	c.watchdog = watchdog.New(watchdog.Config{Renew: c.renew, Shard: c.shard, Lost: c.lost})
@@ -117,7 +121,7 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 
-	close(c.done)
+	c.end()
 	for _, w := range waiting {
 		w.signal()
 	}

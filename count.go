@@ -1,6 +1,7 @@
 package mortise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,55 +86,48 @@ func (o *object) number(ctx context.Context, op string) (n int64, err error) {
 	return n, err
 }
 
-// attend stands in the queue for p as w, until ask reports that there is nothing
-// more to wait for, or another one has let w through. Only the head of the queue
-// asks: at once unless it asked just now, whenever a message on the channel hints
-// that it may succeed, and about once a second.
-func (o *object) attend(ctx context.Context, p place, w *waiter, channel string, asked bool, ask func() (done bool, err error)) error {
-	c := o.client
-	var pace pacer
-	var hints <-chan struct{}
-	timer := time.NewTimer(poll)
-	timer.Stop() // only the head looks for itself
-	defer timer.Stop()
-	for {
-		head, through := c.position(p, w)
-		if through {
-			return nil
-		}
-		if head {
-			if !asked {
-				if done, err := ask(); done || err != nil {
-					return err
-				}
-			}
-			listener := c.listen(p, channel, o.hearing())
-			hints = listener.Hints()
-			if err := listener.Refused(); err != nil {
-				return err
-			}
-			timer.Reset(jitter(poll))
-		}
-		asked = false // also for one that becomes the head only later
-		select {
-		case <-w.wake:
-		case <-hints:
-			if d := pace.next(time.Now()); d > 0 {
-				c.pause(ctx, d)
-			}
-		case <-timer.C:
-		case <-ctx.Done():
-		case <-c.done:
-		}
-		if ctx.Err() != nil {
-			return contextError(ctx)
-		}
-		select {
-		case <-c.done:
-			return ErrClosed
-		default:
+// attendance is the wait of one goroutine for a number in Redis.
+type attendance struct {
+	sleeper
+	of      *object
+	place   place
+	w       *waiter
+	channel string
+	asked   bool                          // it asked just now
+	ask     func() (done bool, err error) // whether there is nothing more to wait for
+}
+
+// attend waits in the queue for its place until ask reports that it is done, or
+// another waiter has let this one through. Only the first in the queue asks: at once
+// unless it asked just now, whenever a message on the channel hints that it may
+// succeed, and about once a second.
+func (a *attendance) attend(ctx context.Context) error {
+	a.sleeper = sleeper{done: a.of.client.done, wake: a.w.wake}
+	return a.of.client.unlessOver(ctx, a.sleeper.run(ctx, a))
+}
+
+func (a *attendance) step(ctx context.Context, why cause) (time.Duration, error) {
+	c := a.of.client
+	head, through := c.position(a.place, a.w)
+	if through {
+		return 0, nil
+	}
+	if !head {
+		return untilWoken, errNoHold
+	}
+	if why == notified {
+		if d := a.pace.next(time.Now()); d > 0 && !c.pause(ctx, d) {
+			return 0, errEnded
 		}
 	}
+	if why != started || !a.asked {
+		if done, err := a.ask(); done || err != nil {
+			return 0, err
+		}
+	}
+	listener := c.listen(a.place, a.channel, a.of.hearing())
+	a.own = listener.Hints()
+	return jitter(poll), cmp.Or(listener.Refused(), errNoHold)
 }
 
 // position reports whether w is the head of its queue, and whether it was let

@@ -255,7 +255,7 @@ func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
 
 	w := c.await(ctx, k.place, r.owner, r.id) // before it can be called
 	ask.waiter, r.as = w, w
-	s := &fairContest{sleeper: sleeper{client: k.client, wake: w.wake}, request: r, lock: k, w: w, ask: ask}
+	s := &fairContest{sleeper: sleeper{done: k.client.done, wake: w.wake}, request: r, lock: k, w: w, ask: ask}
 	err := s.sleeper.run(ctx, s)
 	if s.listen != nil {
 		s.listen.Close()
@@ -338,7 +338,7 @@ func (s *fairContest) step(ctx context.Context, why cause) (time.Duration, error
 // Where those have no answer for long, it asks beside them: else it would only know
 // after them that Redis is away.
 func (s *fairContest) begin(ctx context.Context, why cause) (err error) {
-	c, p := s.client, s.lock.place
+	c, p := s.lock.client, s.lock.place
 	if why == elapsed {
 		c.passBeside(p, s.w)
 	}
@@ -357,7 +357,7 @@ func (s *fairContest) begin(ctx context.Context, why cause) (err error) {
 
 // try asks for the lock if there is reason to.
 func (s *fairContest) try(ctx context.Context, why cause) (err error) {
-	c, p := s.client, s.lock.place
+	c, p := s.lock.client, s.lock.place
 	if s.hold, err = s.reenter(ctx); err != errNoHold {
 		return err
 	}
@@ -383,10 +383,10 @@ func (s *fairContest) try(ctx context.Context, why cause) (err error) {
 // hear listens where the waiter's place calls for it, and reports whether the waiter
 // is to look after its client's places.
 func (s *fairContest) hear() (due bool, err error) {
-	at := s.client.standing(s.lock.place, s.w, s.ask.since)
+	at := s.lock.client.standing(s.lock.place, s.w, s.ask.since)
 	// Where there are others, each waiter is told by a channel of its own.
 	if (at.ear == nil || at.mixed) && at.before < fairNear && s.listen == nil {
-		s.listen = s.client.hub.Listen(keyspace.FairChannel(s.lock.name, s.id), s.lock.hearing())
+		s.listen = s.lock.client.hub.Listen(keyspace.FairChannel(s.lock.name, s.id), s.lock.hearing())
 		s.own = s.listen.Hints()
 	}
 	for _, l := range [...]*hub.Listener{s.listen, at.ear} {

@@ -103,7 +103,8 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 		c, p := l.client, place{use: useLatch, name: l.name}
 		w := c.join(p, nil, nil, false)
 		defer c.leave(p, w)
-		return l.attend(ctx, p, w, keyspace.LatchChannel(l.name), false, func() (open bool, err error) {
+		a := &attendance{of: &l.object, place: p, w: w, channel: keyspace.LatchChannel(l.name)}
+		a.ask = func() (open bool, err error) {
 			c.beholding(p)
 			var n int64
 			_, err = c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
@@ -115,7 +116,8 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 			}
 			c.letThrough(p)
 			return true, nil
-		})
+		}
+		return a.attend(ctx)
 	})
 }
 

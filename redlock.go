@@ -1,10 +1,10 @@
 package mortise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -259,6 +259,15 @@ type canvass struct {
 	owner   *owner
 	servers []server
 	held    *HeldError // who was in the way at last
+
+	sleeper // of one that waits, as what follows
+	w       *waiter
+	ears    *ears
+	hold    *Hold
+	deaf    bool      // nothing but time helps
+	next    time.Time // until then
+	failing time.Time // since when too few answer
+	splits  int       // in a row
 }
 
 // server is what a canvass knows of one server.
@@ -471,71 +480,94 @@ func (v *canvass) tell() {
 // the first one asks; they would split the votes among themselves.
 func (k *Redlock) place() place { return place{useRedlock, k.name} }
 
-// wait asks until there is a hold to have.
+// wait asks until the lock is acquired.
 func (v *canvass) wait(ctx context.Context) (*Hold, error) {
+	c, p := v.k.nodes[0].client, v.k.place()
+	w := c.join(p, v.owner, nil, false)
+	defer c.leave(p, w)
+	for _, node := range v.k.nodes {
+		defer context.AfterFunc(node.client.life, w.signal)()
+	}
+	v.ears = newEars(v.k)
+	defer v.ears.close()
+	v.w, v.sleeper = w, sleeper{wake: w.wake, own: v.ears.hints}
+	if err := v.sleeper.run(ctx, v); err != nil {
+		if err == errEnded {
+			err = (&request{held: v.held}).ended(ctx)
+		}
+		return nil, err
+	}
+	return v.hold, nil
+}
+
+// step asks, if there is reason to.
+func (v *canvass) step(ctx context.Context, why cause) (d time.Duration, err error) {
 	k := v.k
-	c := k.nodes[0].client
-	w := c.join(k.place(), v.owner, nil, false)
-	defer c.leave(k.place(), w)
-	ears := newEars(k)
-	defer ears.close()
-	timer := time.NewTimer(poll)
-	defer timer.Stop()
-	var pace pacer
-	var failing time.Time // since when too few answer
-	splits := 0
-	for {
-		if k.closed() > k.spare() {
-			return nil, ErrClosed
+	if k.closed() > k.spare() {
+		return 0, ErrClosed
+	}
+	head, _ := k.nodes[0].client.position(k.place(), v.w)
+	if why == notified {
+		// What is heard of a server that has not refused may be the release of
+		// what it has granted to us in vain.
+		if nth := v.ears.heard(); v.deaf || head && !v.refusedBy(nth) {
+			return v.rest()
 		}
-		head, _ := c.position(k.place(), w)
-		deaf := false // nothing but time helps
-		if head || v.entered() {
-			hold, split, err := v.round(ctx)
-			switch now := time.Now(); {
-			case err == nil:
-				return hold, nil
-			case errors.Is(err, ErrNoQuorum):
-				if failing.IsZero() {
-					failing = now
-				}
-				if v.hopeless() || (k.retryFor() >= 0 && now.Sub(failing) >= k.retryFor()) {
-					return nil, err
-				}
-				deaf = true
-				timer.Reset(v.untilReady())
-			case ctx.Err() != nil || !errors.Is(err, ErrLocked):
-				return nil, err
-			case split:
-				// Others asked at the same time. Who comes back first gets it, so
-				// they must not come back together. What is heard meanwhile may
-				// be one's own release.
-				failing, deaf = time.Time{}, true
-				timer.Reset(dice.N(10 * time.Millisecond << min(splits, 5)))
-				splits++
-			default:
-				failing, splits = time.Time{}, 0
-				if err := ears.open(); err != nil {
-					return nil, err
-				}
-				timer.Reset(jitter(poll))
-			}
-		} else {
-			timer.Reset(time.Hour) // whoever leaves the queue wakes the next
-		}
-		switch ears.listen(ctx, w.wake, timer.C, deaf, func(nth int) bool {
-			// What is heard of a server that has not refused may be the release of
-			// what it has granted to us in vain.
-			return !head || v.servers[nth].refused
-		}) {
-		case heardEnd:
-			return nil, (&request{held: v.held}).ended(ctx)
-		case heardHint:
-			if d := pace.next(time.Now()); d > 0 && !c.pause(ctx, d) && ctx.Err() != nil {
-				return nil, (&request{held: v.held}).ended(ctx)
-			}
+		if d := v.pace.next(time.Now()); d > 0 && !k.nodes[0].client.pause(ctx, d) && ctx.Err() != nil {
+			return 0, errEnded
 		}
 	}
+	if !head && !v.entered() {
+		v.deaf = false
+		return untilWoken, errNoHold // the one that leaves the queue wakes the next
+	}
+	if v.deaf && why == woken {
+		return v.rest()
+	}
+	hold, split, err := v.round(ctx)
+	if d, err = v.again(ctx, split, err); err == nil {
+		v.hold = hold
+	}
+	v.next = time.Now().Add(d)
+	return d, err
+}
+
+// rest returns for how long to go on with a sleep.
+func (v *canvass) rest() (time.Duration, error) { return max(time.Until(v.next), 0), errNoHold }
+
+// again returns what came of a round, and if the lock is to be asked for again, when.
+func (v *canvass) again(ctx context.Context, split bool, err error) (time.Duration, error) {
+	v.deaf = false // else nothing but time helps
+	switch now := time.Now(); {
+	case err == nil:
+		return 0, nil
+	case errors.Is(err, ErrNoQuorum):
+		if v.failing.IsZero() {
+			v.failing = now
+		}
+		if v.hopeless() || (v.k.retryFor() >= 0 && now.Sub(v.failing) >= v.k.retryFor()) {
+			return 0, err
+		}
+		v.deaf = true
+		return v.untilReady(), errNoHold
+	case ctx.Err() != nil || !errors.Is(err, ErrLocked):
+		return 0, err
+	case split:
+		// Others asked at the same time. The first to come back gets it, so they
+		// must not come back together. What is heard meanwhile may be one's own
+		// release.
+		v.failing, v.deaf = time.Time{}, true
+		v.splits++
+		return dice.N(10 * time.Millisecond << min(v.splits-1, 5)), errNoHold
+	default:
+		v.failing, v.splits = time.Time{}, 0
+		return jitter(poll), cmp.Or(v.ears.open(), errNoHold)
+	}
+}
+
+// refusedBy reports whether one of some servers has refused in the last round.
+func (v *canvass) refusedBy(servers []int) bool {
+	return slices.ContainsFunc(servers, func(nth int) bool { return v.servers[nth].refused })
 }
 
 // untilReady is how long to wait until enough servers can be asked again.
@@ -553,36 +585,21 @@ func (v *canvass) untilReady() time.Duration {
 	return max(waits[v.k.need-1], time.Millisecond)
 }
 
-// ears listen to the releases on all servers, and to the end of the clients.
+// ears listen to the releases on all servers.
 type ears struct {
 	k         *Redlock
 	listeners []*hub.Listener // nil where it does not listen yet
 	heeds     []*hub.Listener // beside them
-	cases     []reflect.SelectCase
+	told      []atomic.Bool   // which of them have heard something
+	hints     chan struct{}
 }
 
-// What ears hear.
-const (
-	heardTime = iota
-	heardWake
-	heardEnd // of the context
-	heardClients
-)
-
-// heardHint is any other: the first ones are followed by the clients', and
-// those by the listeners'.
-const heardHint = -1
-
 func newEars(k *Redlock) *ears {
-	e := &ears{k: k, listeners: make([]*hub.Listener, len(k.nodes)), heeds: make([]*hub.Listener, len(k.nodes))}
-	e.cases = make([]reflect.SelectCase, heardClients+2*len(k.nodes))
-	for i := range e.cases {
-		e.cases[i].Dir = reflect.SelectRecv
+	n := len(k.nodes)
+	return &ears{
+		k: k, listeners: make([]*hub.Listener, n), heeds: make([]*hub.Listener, n),
+		told: make([]atomic.Bool, n), hints: make(chan struct{}, 1),
 	}
-	for i, node := range k.nodes {
-		e.cases[heardClients+i].Chan = reflect.ValueOf(node.client.done)
-	}
-	return e
 }
 
 // open starts to listen where it does not yet. It fails if too many servers
@@ -594,13 +611,17 @@ func (e *ears) open() error {
 		if node.client.announce.Load() == nil {
 			continue // it was never reached
 		}
-		l := e.listeners[i]
-		if l == nil {
-			l, e.heeds[i] = node.overhear(nil)
-			e.listeners[i] = l
-			e.cases[heardClients+len(e.k.nodes)+i].Chan = reflect.ValueOf(l.Hints())
+		if e.listeners[i] == nil {
+			tell := func() {
+				e.told[i].Store(true)
+				select {
+				case e.hints <- struct{}{}:
+				default:
+				}
+			}
+			e.listeners[i], e.heeds[i] = node.overhear(func(string) bool { tell(); return false }, tell)
 		}
-		if err := l.Refused(); err != nil {
+		if err := e.listeners[i].Refused(); err != nil {
 			refused++
 			reason = e.k.about(i, meaning(err))
 		}
@@ -611,35 +632,21 @@ func (e *ears) open() error {
 	return nil
 }
 
+// heard returns the servers of which something was heard, once.
+func (e *ears) heard() (servers []int) {
+	for i := range e.told {
+		if e.told[i].Swap(false) {
+			servers = append(servers, i)
+		}
+	}
+	return servers
+}
+
 func (e *ears) close() {
 	for i, l := range e.listeners {
 		if l != nil {
 			l.Close()
 			e.heeds[i].Close()
-		}
-	}
-}
-
-// listen waits until there is something to hear, and says what. Deaf, it hears
-// no hints, and otherwise those of the servers that matter; the rest are forgotten.
-func (e *ears) listen(ctx context.Context, wake <-chan struct{}, timer <-chan time.Time, deaf bool, matters func(nth int) bool) int {
-	e.cases[heardTime].Chan = reflect.ValueOf(timer)
-	e.cases[heardWake].Chan = reflect.ValueOf(wake)
-	e.cases[heardEnd].Chan = reflect.ValueOf(ctx.Done())
-	for {
-		chosen, _, _ := reflect.Select(e.cases)
-		switch {
-		case chosen >= heardClients+len(e.k.nodes):
-			if !deaf && matters(chosen-heardClients-len(e.k.nodes)) {
-				return heardHint
-			}
-		case chosen >= heardClients:
-			e.cases[chosen].Chan = reflect.Value{} // it would be heard for ever
-			return heardClients
-		default:
-			if chosen != heardWake || !deaf {
-				return chosen
-			}
 		}
 	}
 }

@@ -234,10 +234,12 @@ func (a *acquisition) run(ctx context.Context, wait bool) error {
 	}
 	w := c.join(p, nil, nil, false)
 	defer c.leave(p, w)
-	return a.attend(ctx, p, w, keyspace.SemaphoreChannel(a.name), asked, func() (bool, error) {
+	queued := &attendance{of: &a.object, place: p, w: w, channel: keyspace.SemaphoreChannel(a.name), asked: asked}
+	queued.ask = func() (bool, error) {
 		a.waiter = cmp.Or(a.waiter, c.newID())
 		return a.attempt(ctx)
-	})
+	}
+	return queued.attend(ctx)
 }
 
 // attempt asks Redis once.

@@ -274,7 +274,7 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 	by, held := r.held.(*HeldError)
 	theirs := held && !ours(by.Owner) || c.shared(k.sharedAs()) != nil
 	if q.listener == nil && (!takes || theirs && r.at.Before < nearTurn) {
-		q.listener, q.heeds = k.overhear(func(message string) bool { c.announced(k.sharedAs(), message); return true })
+		q.listener, q.heeds = k.overhear(func(message string) bool { c.announced(k.sharedAs(), message); return true }, nil)
 	}
 	if q.listener != nil && err == nil {
 		all, err = q.listener.Hints(), q.listener.Refused()
@@ -285,10 +285,10 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 // overhear listens to the channel on which Redisson announces releases of the
 // lock, with heard as in [hub.Hub.ListenFor]. Heeds is for others to know who it is
 // that listens.
-func (k *locker) overhear(heard func(string) bool) (all, heeds *hub.Listener) {
+func (k *locker) overhear(heard func(string) bool, changed func()) (all, heeds *hub.Listener) {
 	c, channel, kind := k.client, k.kind.channel(), k.hearing()
 	heeds = c.hub.ListenFor(keyspace.Heeds(channel), kind, func(string) bool { return false }, nil)
-	return c.hub.ListenFor(channel, kind, heard, nil), heeds
+	return c.hub.ListenFor(channel, kind, heard, changed), heeds
 }
 
 // ear opens the client's channel for p, unless it is open still. It must be

@@ -17,7 +17,7 @@ const untilWoken time.Duration = -1
 // A sleep ends with a wake-up from inside the process, with a message that hints
 // at news in Redis, when its time is over, or with the wait itself.
 type sleeper struct {
-	client   *Client
+	done     <-chan struct{} // closed when nobody waits any more; nil if the context tells it
 	wake     <-chan struct{} // nil for a goroutine in no queue
 	tied     bool            // the end of the wait wakes it
 	own, all <-chan struct{} // hints: of a channel of its own, and of one for all
@@ -55,14 +55,14 @@ func (s *sleeper) run(ctx context.Context, k stepper) error {
 // sleep returns what ended it, or errEnded.
 func (s *sleeper) sleep(ctx context.Context, d time.Duration) (why cause, err error) {
 	switch {
-	case s.client.over(ctx):
+	case s.over(ctx):
 	case s.tied && d == untilWoken && s.own == nil && s.all == nil:
 		<-s.wake // to be one of many takes little stack
 		why = woken
 	default:
 		why = s.listen(ctx, d)
 	}
-	if s.client.over(ctx) { // of several causes any may be told
+	if s.over(ctx) { // of several causes any may be told
 		return 0, errEnded
 	}
 	return why, nil
@@ -84,7 +84,7 @@ func (s *sleeper) listen(ctx context.Context, d time.Duration) cause {
 	case <-over:
 		return elapsed
 	case <-ctx.Done():
-	case <-s.client.done:
+	case <-s.done:
 	}
 	return woken
 }
@@ -116,11 +116,22 @@ func (s *sleeper) paced(why cause, occupied bool) cause {
 }
 
 // over reports whether a wait for ctx is.
-func (c *Client) over(ctx context.Context) bool {
+func (s *sleeper) over(ctx context.Context) bool {
 	select {
-	case <-c.done:
+	case <-s.done:
 		return true
 	default:
 		return ctx.Err() != nil
 	}
+}
+
+// unlessOver returns err, or if that is errEnded, what the wait has ended with.
+func (c *Client) unlessOver(ctx context.Context, err error) error {
+	switch {
+	case err != errEnded:
+		return err
+	case ctx.Err() != nil:
+		return contextError(ctx)
+	}
+	return ErrClosed
 }

@@ -1,0 +1,93 @@
+package mortise
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// What a waiter does next, for everything that it may see.
+func TestDecide(t *testing.T) {
+	now := time.Now()
+	soon, before := now.Add(time.Millisecond), now.Add(-time.Millisecond)
+	for _, test := range []struct {
+		name string
+		view view
+		want action
+	}{
+		{"a lease was handed to it", view{position: handed}, acceptHandoff},
+		{"a lease was handed to it, though it has asked just now", view{position: handed, cause: asked}, acceptHandoff},
+		{"its client was granted the lock", view{position: granted}, acceptGrant},
+		{"its client was granted the lock, which others would have had first", view{position: granted, notBefore: soon}, acceptGrant},
+		{"its client was granted the lock after a refusal", view{position: granted, cause: asked}, acceptGrant},
+
+		{"others of its client are before it", view{position: behind}, sleepBehind},
+		{"a message woke it behind others", view{position: behind, cause: notified}, sleepBehind},
+		{"the poll of the first is not its own", view{position: behind, cause: elapsed}, sleepBehind},
+		{"its owner holds the other side", view{position: behind, bypass: true}, askBypassing},
+		{"its owner holds the other side, and it was refused", view{position: behind, bypass: true, cause: asked}, sleepBehind},
+		{"it was told to ask", view{position: behind, called: true}, askBypassing},
+		{"it was told to ask while it was refused", view{position: behind, called: true, cause: asked}, askBypassing},
+
+		{"it has just become the first", view{position: first, cause: woken}, askFirst},
+		{"it is the first from the start", view{position: first, cause: started}, askFirst},
+		{"a message says that the lock may be free", view{position: first, cause: notified}, askFirst},
+		{"no message came for long", view{position: first, cause: elapsed}, askFirst},
+		{"it was refused", view{position: first, cause: asked}, sleepRefused},
+		{"it was refused, and others have the next chance", view{position: first, cause: asked, notBefore: soon}, sleepRefused},
+
+		{"the lock is left to others", view{position: first, cause: notified, notBefore: soon}, sleepYielding},
+		{"it is woken while the lock is left to others", view{position: first, cause: woken, notBefore: soon}, sleepYielding},
+		{"the lock was left to others", view{position: first, cause: notified, notBefore: before}, askFirst},
+		{"its sleep is over before the others' chance", view{position: first, cause: elapsed, notBefore: soon}, askFirst},
+
+		{"a goroutine of its client holds the lock", view{position: first, cause: woken, occupancy: occupied}, sleepOccupied},
+		{"a message comes while one of its client holds the lock", view{position: first, cause: notified, occupancy: occupied}, sleepOccupied},
+		{"one of its client holds the lock, and nothing happens for long", view{position: first, cause: elapsed, occupancy: occupied}, askFirst},
+		{"another goroutine asks without a queue", view{position: first, cause: woken, occupancy: asking}, sleepOccupied},
+		{"another goroutine asks without a queue for long", view{position: first, cause: elapsed, occupancy: asking}, sleepOccupied},
+		{"the lock is left to others, and one of its client holds it", view{position: first, cause: woken, occupancy: occupied, notBefore: soon}, sleepYielding},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := decide(&test.view, now); got != test.want {
+				t.Errorf("decided on action %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// Whatever a waiter sees: one that sleeps until it is woken is behind others, who
+// wake it; only the first asks without being told to, and not right after a refusal.
+func TestDecideNeverSleepsForEver(t *testing.T) {
+	now := time.Now()
+	for position := behind; position <= handed; position++ {
+		for occupancy := unoccupied; occupancy <= occupied; occupancy++ {
+			for cause := started; cause <= asked; cause++ {
+				for flags := range 4 {
+					for _, notBefore := range []time.Time{{}, now.Add(time.Second)} {
+						v := view{position, occupancy, flags&1 != 0, flags&2 != 0, notBefore, cause}
+						do := decide(&v, now)
+						wrong := ""
+						switch {
+						case do == sleepBehind && position != behind:
+							wrong = "sleeps though nobody is there to wake it"
+						case do == askFirst && (position != first || cause == asked):
+							wrong = "asks as the first"
+						case do == askBypassing && !v.bypass && !v.called:
+							wrong = "asks though it is not its turn"
+						case do == acceptGrant != (position == granted), do == acceptHandoff != (position == handed):
+							wrong = "takes what it was not given, or not what it was given"
+						case do == sleepYielding && !now.Before(notBefore):
+							wrong = "waits for others whose chance is over"
+						case do == sleepOccupied && occupancy == unoccupied:
+							wrong = "waits for nobody"
+						}
+						if wrong != "" {
+							t.Error(fmt.Sprintf("%+v: action %d: it %s", v, do, wrong))
+						}
+					}
+				}
+			}
+		}
+	}
+}
