@@ -70,8 +70,8 @@ type Client struct {
 // Close the client at the end.
 func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
-		driver: d, options: options.withDefaults(), id: newClientID(), born: time.Now(),
-		hub:    hub.New(d),
+		driver: d, options: options.withDefaults(), id: script.NewClientID(), born: time.Now(),
+		hub:    hub.New(d, script.Echo),
 		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), deaf: make(map[place]deafness), sharing: make(map[string]*sharing),
 		clocks: make(map[string]*reading),
 		looks:  make(map[place]time.Time), leaving: make(map[place]*leavers), able: make(map[ability]int),

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -765,21 +764,17 @@ func (c *Client) calledOut(p place, message string) bool {
 	if q == nil {
 		return false
 	}
-	if id, told := strings.CutPrefix(message, "?"); told {
-		if w := q.turn.waits[id]; w != nil && (!w.placed || q.near(w)) {
-			w.asked = true
-			w.signal()
-		}
-		return false
-	}
-	id, nonce, _ := strings.Cut(message, " ")
-	w := q.turn.waits[id]
-	switch {
-	case w == nil || nonce == "":
-	case nonce == w.nonce:
+	m := script.ParseFair(message)
+	switch w := q.turn.waits[m.Waiter]; {
+	case w == nil:
+	case m.Look && (!w.placed || q.near(w)):
+		w.asked = true
+		w.signal()
+	case m.Nonce == "":
+	case m.Nonce == w.nonce:
 		w.called, w.early, w.nonce, w.former = true, false, "", ""
 		w.signal()
-	case nonce == w.former:
+	case m.Nonce == w.former:
 		w.called, w.early, w.former = true, true, ""
 		w.signal()
 	}

@@ -2,8 +2,6 @@ package mortise
 
 import (
 	"context"
-	"crypto/rand"
-	"fmt"
 	"sync"
 )
 
@@ -78,20 +76,4 @@ func (o *owner) remove(l *lease) {
 			return
 		}
 	}
-}
-
-// version is that of the UUIDs of mortise's clients: 8, which leaves the rest to
-// who makes them. Redisson's clients, whose form they have otherwise, have 4.
-const (
-	version   = '8'
-	versionAt = 14
-)
-
-// newClientID returns a random UUID.
-func newClientID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6] = b[6]&0x0f | (version-'0')<<4
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }

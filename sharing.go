@@ -2,11 +2,9 @@ package mortise
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
-	"github.com/mortise-go/mortise/internal/hub"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -125,12 +123,10 @@ func (c *Client) leaveOpen(as string) {
 func (c *Client) announced(as, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case strings.HasPrefix(message, hub.Echo):
-		if len(message) == len(hub.Echo)+1 {
-			c.leaveOpen(as)
-		}
-	default:
+	switch m := script.ParseRelease(message); {
+	case m.Left:
+		c.leaveOpen(as)
+	case !m.Ours:
 		if s := c.shared(as); s != nil {
 			s.freedByThem()
 		}
@@ -141,9 +137,9 @@ func (c *Client) announced(as, message string) {
 // held.
 func (c *Client) heldBy(k *locker, owner string) {
 	as := k.sharedAs()
-	if !ours(owner) && k.special.pause != nil {
+	if !script.IsMortise(owner) && k.special.pause != nil {
 		c.spun(as)
-	} else if !ours(owner) {
+	} else if !script.IsMortise(owner) {
 		c.taken(as)
 	} else if s := c.shared(as); s != nil {
 		s.open = false // what came of the chance, another client knows

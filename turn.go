@@ -2,8 +2,6 @@ package mortise
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/hub"
@@ -101,10 +99,6 @@ func (k *locker) takesGiven() bool {
 	}
 	return false
 }
-
-// ours reports whether a holder is a mortise client, who tells the next one when
-// he releases: our UUIDs have a version that Redisson's have not.
-func ours(owner string) bool { return len(owner) > versionAt && owner[versionAt] == version }
 
 // stand prepares r, of the head of its queue, for an attempt in the name of the
 // client: w is busy from here on. It reports false if w is not the head any more.
@@ -272,7 +266,7 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 		own, err = q.turn.ear.Hints(), q.turn.ear.Refused()
 	}
 	by, held := r.held.(*HeldError)
-	theirs := held && !ours(by.Owner) || c.shared(k.sharedAs()) != nil
+	theirs := held && !script.IsMortise(by.Owner) || c.shared(k.sharedAs()) != nil
 	if q.listener == nil && (!takes || theirs && r.at.Before < nearTurn) {
 		q.listener, q.heeds = k.overhear(func(message string) bool { c.announced(k.sharedAs(), message); return true }, nil)
 	}
@@ -394,12 +388,11 @@ func (c *Client) called(p place, message string) bool {
 	defer c.mu.Unlock()
 	q := c.queues[p]
 	c.hears(p, q)
-	id, row, given := strings.Cut(message, " ")
+	m := script.ParseTurn(message)
 	switch {
-	case given:
-		if q != nil && id != "" && q.turn.id == id {
-			q.turn.given = true
-			q.turn.row, _ = strconv.Atoi(row)
+	case m.Granted != "":
+		if q != nil && q.turn.id == m.Granted {
+			q.turn.given, q.turn.row = true, m.Row
 			q.head.signal()
 		}
 		return false
@@ -412,7 +405,7 @@ func (c *Client) called(p place, message string) bool {
 		return false
 	}
 	q.turn.told = true
-	if message == "~" {
+	if m.Left {
 		c.leaveOpen(keyspace.LockChannel(p.name))
 		q.head.signal()
 		return false

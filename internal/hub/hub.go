@@ -16,6 +16,7 @@ import (
 // and never block, except Close.
 type Hub struct {
 	subscriber driver.Subscriber
+	noise      string
 
 	mu       sync.Mutex // guards what follows; the subscriber is told of changes under it, to keep their order
 	channels map[string]*channel
@@ -44,14 +45,10 @@ type Listener struct {
 // Kind says how a channel is subscribed.
 type Kind struct{ Classic, Sharded bool }
 
-// Echo is a message for Redisson's threads alone, which read it as a number. It is
-// no hint. With a digit behind it, it is what they read as that digit, and says
-// besides that a lock was left to them.
-const Echo = "00"
-
-// New returns a hub on the driver's subscriber.
-func New(d driver.Driver) *Hub {
-	h := &Hub{channels: make(map[string]*channel)}
+// New returns a hub on the driver's subscriber. A message that is equal to noise,
+// unless that is empty, is no hint: it is for others.
+func New(d driver.Driver, noise string) *Hub {
+	h := &Hub{noise: noise, channels: make(map[string]*channel)}
 	h.subscriber = d.Subscriber(h)
 	return h
 }
@@ -148,7 +145,7 @@ func (l *Listener) wake() {
 
 // Message implements driver.Sink.
 func (h *Hub) Message(name, payload string) {
-	if payload == Echo {
+	if payload == h.noise && h.noise != "" {
 		return
 	}
 	var hearers []*Listener

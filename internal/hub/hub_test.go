@@ -73,7 +73,7 @@ func (r *recorder) want(t *testing.T, want ...string) {
 
 func open() (*hub.Hub, *recorder) {
 	r := &recorder{}
-	return hub.New(r), r
+	return hub.New(r, "00"), r
 }
 
 // hinted takes a hint, if there is one.
@@ -350,7 +350,7 @@ func TestEchoIsNoHint(t *testing.T) {
 	h, r := open()
 	heard := 0
 	plain, hearer := h.Listen("c", classic), h.ListenFor("c", classic, func(string) bool { heard++; return true }, nil)
-	r.sink.Message("c", hub.Echo)
+	r.sink.Message("c", "00")
 	if hinted(plain) || hinted(hearer) || heard > 0 {
 		t.Error("a message for Redisson's threads alone is taken for a hint")
 	}

@@ -1,0 +1,58 @@
+package script_test
+
+import (
+	"testing"
+
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// What messages say, those that nobody of ours has sent included.
+func TestMessages(t *testing.T) {
+	for message, want := range map[string]script.ReleaseMessage{
+		"0": {}, "1": {}, "": {}, "text": {},
+		"00":   {Ours: true},
+		"000":  {Ours: true, Left: true},
+		"001":  {Ours: true, Left: true},
+		"0000": {Ours: true},
+	} {
+		if got := script.ParseRelease(message); got != want {
+			t.Errorf("the release message %q says %+v, want %+v", message, got, want)
+		}
+	}
+	for message, want := range map[string]script.TurnMessage{
+		"": {}, "0": {}, "anything": {},
+		"~":            {Left: true},
+		"client:17 3":  {Granted: "client:17", Row: 3},
+		"client:17 ":   {Granted: "client:17"},
+		"client:17 -x": {Granted: "client:17"},
+		" 1":           {Row: 1},
+	} {
+		if got := script.ParseTurn(message); got != want {
+			t.Errorf("the turn message %q says %+v, want %+v", message, got, want)
+		}
+	}
+	for message, want := range map[string]script.FairMessage{
+		"":                {},
+		"?client:1":       {Waiter: "client:1", Look: true},
+		"client:1 NONCE":  {Waiter: "client:1", Nonce: "NONCE"},
+		"client:1":        {Waiter: "client:1"},
+		"client:1 A B":    {Waiter: "client:1", Nonce: "A B"},
+		"?client:1 NONCE": {Waiter: "client:1 NONCE", Look: true},
+	} {
+		if got := script.ParseFair(message); got != want {
+			t.Errorf("the fair message %q says %+v, want %+v", message, got, want)
+		}
+	}
+}
+
+// A client's UUID is told from Redisson's by its version.
+func TestClientIDsAreTold(t *testing.T) {
+	if id := script.NewClientID(); len(id) != 36 || !script.IsMortise(id+":1") || id == script.NewClientID() {
+		t.Errorf("the id %q is not that of a mortise client, or not random", id)
+	}
+	for _, owner := range []string{"", "short", "285475da-9152-4c83-822a-67ee2f116a79:52"} {
+		if script.IsMortise(owner) {
+			t.Errorf("%q is taken for a mortise client", owner)
+		}
+	}
+}
