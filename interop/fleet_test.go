@@ -259,4 +259,4 @@ var fleetClients = []int{1, 2, mostClients}
 // stallMs is for how long a busy machine may stop everybody, whatever the lock
 // does. Where the lock is held for less than a millisecond, that is more than all
 // waits.
-const stallMs = 100
+const stallMs = 200
