@@ -406,10 +406,10 @@ func (c *Client) nextTick(p place, again time.Duration) time.Duration {
 	if c.isDeaf(p) {
 		d = deafPoll
 	}
-	if again > 0 && again < d {
-		return again + time.Millisecond
+	if d = jitter(d); again > 0 {
+		d = min(d, again+time.Millisecond)
 	}
-	return jitter(d)
+	return d
 }
 
 // tickWithin makes the next tick due after d at the latest. It must be called
