@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,13 +133,21 @@ func (w *demoWorker) turn(ctx context.Context) error {
 		return err
 	}
 	err = w.inside(ctx)
-	if uerr := hold.Unlock(); err == nil {
-		err = uerr
+	uerr := hold.Unlock()
+	switch {
+	case err != nil && !errors.Is(err, mortise.ErrLost):
+		return err
+	case err == nil && !outlasted(uerr):
+		return uerr
 	}
-	if errors.Is(err, mortise.ErrLost) || errors.Is(err, mortise.ErrUnknownOutcome) {
-		return w.say(workerLost, 0, err.Error())
-	}
-	return err
+	return w.say(workerLost, 0, cmp.Or(err, uerr).Error())
+}
+
+// outlasted reports whether an error of Unlock says no more than that the lease ended,
+// or may have. That Redis has not answered until then is no reason to give up:
+// whether it serves, the next Lock tells, which waits longer.
+func outlasted(err error) bool {
+	return errors.Is(err, mortise.ErrLost) || errors.Is(err, mortise.ErrUnknownOutcome) || errors.Is(err, mortise.ErrUnreachable)
 }
 
 // inside is what the lock protects.

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// silent is a driver that fails from some script on.
+type silent struct {
+	driver.Driver
+	from   string // the name of that script
+	fails  func(ctx context.Context) error
+	broken atomic.Bool
+}
+
+func (d *silent) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	if call.Script.Name() == d.from {
+		d.broken.Store(true)
+	}
+	if d.broken.Load() {
+		return driver.Value{}, d.fails(ctx)
+	}
+	return d.Driver.Eval(ctx, call)
+}
+
+// No reply to a release until the lease is over is a lost lease, and the turn is
+// over: whether Redis serves is for the next Lock to say. What Redis refuses ends
+// the worker.
+func TestDemoTurnOutlastsRelease(t *testing.T) {
+	hang := func(ctx context.Context) error {
+		<-ctx.Done()
+		return driver.ContextError(ctx, driver.Unknown)
+	}
+	unreachable := func(context.Context) error {
+		return &driver.Error{Class: driver.NotSent, Err: errors.New("connection refused")}
+	}
+	deny := func(context.Context) error {
+		return &driver.Error{Class: driver.Denied, Err: errors.New("NOPERM")}
+	}
+	for _, test := range []struct {
+		name    string
+		from    string
+		fails   func(ctx context.Context) error
+		want    error // of the turn
+		entered int
+		lost    int
+	}{
+		{"all is well", "", nil, nil, 1, 0},
+		{"no reply to the release", "lock_release", hang, nil, 1, 1},
+		{"no connection for the release", "lock_release", unreachable, nil, 1, 1},
+		{"the release is refused", "lock_release", deny, mortise.ErrDenied, 1, 0},
+		{"no connection for Lock", "lock_acquire", unreachable, mortise.ErrUnreachable, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := &demo{}
+			if err := d.createCounter(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = os.RemoveAll(d.dir) }()
+			synctest.Test(t, func(t *testing.T) {
+				s := memredis.New()
+				defer s.Close()
+				client := mortise.New(&silent{Driver: s.Driver(), from: test.from, fails: test.fails}, &mortise.Options{Lease: time.Second, RetryFor: time.Second})
+				defer client.Close()
+				var out bytes.Buffer
+				w := &demoWorker{number: 1, file: d.file, lease: time.Second, out: &out, lock: client.Lock(demoLock)}
+				if err := w.turn(t.Context()); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+					t.Errorf("turn: %v, want %v", err, test.want)
+				}
+				events := make(chan demoEvent, 64)
+				if err := readEvents(&out, events, nil); err != nil {
+					t.Fatal(err)
+				}
+				close(events)
+				var log []demoEvent
+				for e := range events {
+					log = append(log, e)
+				}
+				got := tally(log)
+				if got.entered != test.entered || len(got.lost) != test.lost {
+					t.Errorf("entered %d times, lost %q; want %d and %d", got.entered, got.lost, test.entered, test.lost)
+				}
+				final, err := d.counter()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := got.verdict(final); final != test.entered || (err == nil) != (final > 0) {
+					t.Errorf("the file says %d, want %d; verdict: %v", final, test.entered, err)
+				}
+			})
+		})
+	}
+}
