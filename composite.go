@@ -72,6 +72,14 @@ func (c *composite) join(m *member) bool {
 	return true
 }
 
+// over reports whether the hold was released or lost, so that it takes no more
+// members.
+func (c *composite) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.released || c.end != nil
+}
+
 // form is the end of taking members. It fails if too few of them are left.
 func (c *composite) form() error {
 	c.expire()

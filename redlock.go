@@ -209,12 +209,21 @@ func (k *Redlock) closed() (n int) {
 	return n
 }
 
-// ask asks one server, and makes what it grants a member of c.
+// ask asks one server, and makes what it grants a member of c. A server that is
+// reached when c is over is not asked any more: what it granted would be in the
+// way of the next until it is given back.
 func (k *Redlock) ask(c *composite, nth int) error {
 	node, patience := k.nodes[nth], k.patience()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.hold.context()), patience)
 	defer cancel()
-	hold, err := node.take(ctx, false)
+	err := node.ready(ctx)
+	if c.over() {
+		return ErrReleased
+	}
+	var hold *Hold
+	if err == nil {
+		hold, err = node.take(ctx, false)
+	}
 	switch {
 	case err == nil:
 		return c.add(&member{of: node, nth: nth}, hold)

@@ -127,17 +127,22 @@ func TestRealRedlockWithFrozenServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustUnlock(t, warm)
-			// Unlock is done when others can have the majority: one server may
-			// still be on its way, and would refuse.
-			redistest.Eventually(t, "all servers have let go", func() error {
-				for i, s := range servers {
-					if s.Int(t, "EXISTS", "job") != 0 {
-						return fmt.Errorf("server %d has not", i)
+			// A majority is a lock, and free is what others can have the majority
+			// of: one server may still be on its way in either direction, and
+			// would refuse. So all have it before it is released, and none after.
+			for _, want := range []int64{1, 0} {
+				redistest.Eventually(t, fmt.Sprintf("EXISTS is %d on all servers", want), func() error {
+					for i, s := range servers {
+						if got := s.Int(t, "EXISTS", "job"); got != want {
+							return fmt.Errorf("on server %d it is %d", i, got)
+						}
 					}
+					return nil
+				})
+				if want == 1 {
+					mustUnlock(t, warm)
 				}
-				return nil
-			})
+			}
 
 			servers[0].Pause(t)
 			start := time.Now()

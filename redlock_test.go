@@ -840,3 +840,43 @@ func TestRedlockAnswersComeTooLate(t *testing.T) {
 		}
 	})
 }
+
+// slow is a driver that says what it talks to only when it is told to.
+type slow struct {
+	driver.Driver
+	told chan struct{}
+}
+
+func (d *slow) Topology(ctx context.Context) (driver.Topology, error) {
+	select {
+	case <-d.told:
+		return d.Driver.Topology(ctx)
+	case <-ctx.Done():
+		return driver.Topology{}, driver.ContextError(ctx, driver.NotSent)
+	}
+}
+
+// A server that is reached only after the lock was released is not asked for it:
+// it would refuse the next who asks, for whom a frozen server then counts.
+func TestRedlockAsksNobodyAfterUnlock(t *testing.T) {
+	several(t, 3, func(t *testing.T, servers []*memredis.Server) {
+		p := newProcess(t, servers, nil)
+		told := make(chan struct{})
+		late := &faults{Driver: &slow{servers[2].Driver(), told}}
+		p.clients[2] = mortise.New(late, nil)
+		defer p.clients[2].Close()
+		hold, _ := mustRedlock(t, p.redlock(), t.Context())
+		mustUnlock(t, hold)
+		close(told)
+		synctest.Wait()
+		if n := late.total(); n != 0 {
+			t.Errorf("%d commands to the server that was late, want none", n)
+		}
+		hold, _ = mustRedlock(t, p.redlock(), t.Context())
+		synctest.Wait()
+		if n := on(t, servers); n != 3 {
+			t.Errorf("the next is on %d servers, want 3", n)
+		}
+		mustUnlock(t, hold)
+	})
+}
