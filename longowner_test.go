@@ -15,6 +15,22 @@ import (
 // An owner that is too long to be told with a refusal can be freed all the same:
 // what lists owners tells them whole.
 func TestLongOwnersAreFreedByForce(t *testing.T) {
+	freesLongOwners(t, func(t *testing.T, try func(t *testing.T, d driver.Driver)) {
+		bubble(t, func(t *testing.T, s *memredis.Server) { try(t, s.Driver()) })
+	})
+}
+
+func TestRealLongOwnersAreFreedByForce(t *testing.T) {
+	server := redistest.Single(t)
+	freesLongOwners(t, func(t *testing.T, try func(t *testing.T, d driver.Driver)) {
+		try(t, dialers["goredis"](t, server.Addr(), ""))
+	})
+}
+
+// freesLongOwners frees an owner with a long name of each kind. Each has run
+// call its function with a driver.
+func freesLongOwners(t *testing.T, run func(t *testing.T, try func(t *testing.T, d driver.Driver))) {
+	t.Helper()
 	owner, field := strings.Repeat("x", 300), fieldhash.Of("a")
 	one := func(h *mortise.Holder, err error) ([]mortise.Holder, error) {
 		if h == nil {
@@ -22,7 +38,6 @@ func TestLongOwnersAreFreedByForce(t *testing.T) {
 		}
 		return []mortise.Holder{*h}, err
 	}
-	real := redistest.Single(t)
 	for name, test := range map[string]struct {
 		fields []string
 		force  func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error)
@@ -101,9 +116,6 @@ func TestLongOwnersAreFreedByForce(t *testing.T) {
 				}
 			}
 		}
-		t.Run(name+"/memredis", func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *memredis.Server) { try(t, s.Driver()) })
-		})
-		t.Run(name+"/redis-server", func(t *testing.T) { try(t, dialers["goredis"](t, real.Addr(), "")) })
+		t.Run(name, func(t *testing.T) { run(t, try) })
 	}
 }
