@@ -1,0 +1,65 @@
+package locktest
+
+import (
+	"bufio"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/resp"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// Bubble runs f in virtual time, with an embedded Redis inside. The bubble
+// itself fails the test if a goroutine is left when f returns.
+func Bubble(t *testing.T, f func(t *testing.T, s *memredis.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := memredis.New()
+		defer s.Close()
+		f(t, s)
+	})
+}
+
+// Open returns a client on s that is closed when the test ends, and its
+// driver, with which faults can be injected.
+func Open(t *testing.T, s *memredis.Server, options *mortise.Options) (*mortise.Client, *Faults) {
+	t.Helper()
+	f := &Faults{Driver: s.Driver()}
+	c := mortise.New(f, options)
+	t.Cleanup(func() { _ = c.Close() }) // may be closed by the test itself
+	return c, f
+}
+
+// Do sends one command to the embedded server.
+func Do(t *testing.T, s *memredis.Server, args ...string) driver.Value {
+	t.Helper()
+	conn, err := s.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write(resp.Append(nil, args...)); err != nil {
+		t.Fatal(err)
+	}
+	v, err := resp.Read(bufio.NewReader(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// Several runs f in virtual time with n servers that know nothing of each other.
+func Several(t *testing.T, n int, f func(t *testing.T, servers []*memredis.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var servers []*memredis.Server
+		for range n {
+			s := memredis.New()
+			defer s.Close()
+			servers = append(servers, s)
+		}
+		f(t, servers)
+	})
+}

@@ -1,0 +1,125 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// Faults is a driver that can be told to misbehave, and that counts.
+type Faults struct {
+	driver.Driver
+
+	mu     sync.Mutex // guards what follows
+	calls  map[string]int
+	ended  map[string]int
+	before func(ctx context.Context, name string) error // the script does not run if it fails
+	after  func(ctx context.Context, name string) error // the script has run, but its reply is replaced
+
+	late     time.Duration // an acquisition gets no reply, and runs only after this time
+	InFlight sync.WaitGroup
+}
+
+var ErrCut = &driver.Error{Class: driver.Unknown, Err: errors.New("connection cut by the test")}
+
+func (f *Faults) Set(before, after func(ctx context.Context, name string) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before, f.after = before, after
+}
+
+func (f *Faults) DeliverLate(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.late = d
+}
+
+func (f *Faults) Count(name string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[name]
+}
+
+// Answered counts the calls of a script that Redis has answered.
+func (f *Faults) Answered(name string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ended[name]
+}
+
+func (f *Faults) Total() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.calls {
+		n += c
+	}
+	return n
+}
+
+func (f *Faults) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	r := f.Batch(ctx, []driver.Call{call})[0]
+	return r.Value, r.Err
+}
+
+func (f *Faults) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+	name := calls[0].Script.Name()
+	f.mu.Lock()
+	if f.calls == nil {
+		f.calls, f.ended = make(map[string]int), make(map[string]int)
+	}
+	f.calls[name] += len(calls)
+	before, after, late := f.before, f.after, f.late
+	f.mu.Unlock()
+	if late > 0 && strings.HasSuffix(name, "_acquire") {
+		f.InFlight.Go(func() {
+			time.Sleep(late)
+			f.Driver.Batch(context.Background(), calls)
+		})
+		before = Hang
+	}
+	fail := func(results []driver.Result, err error) []driver.Result {
+		for i := range results {
+			results[i] = driver.Result{Err: err}
+		}
+		return results
+	}
+	if before != nil {
+		if err := before(ctx, name); err != nil {
+			return fail(make([]driver.Result, len(calls)), err)
+		}
+	}
+	results := f.Driver.Batch(ctx, calls)
+	f.mu.Lock()
+	f.ended[name] += len(calls)
+	f.mu.Unlock()
+	if after != nil {
+		if err := after(ctx, name); err != nil {
+			return fail(results, err)
+		}
+	}
+	return results
+}
+
+// LoseReplies returns a fault that loses the next n replies of a script.
+func LoseReplies(script string, n int) func(context.Context, string) error {
+	var mu sync.Mutex
+	return func(_ context.Context, name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if name != script || n == 0 {
+			return nil
+		}
+		n--
+		return ErrCut
+	}
+}
+
+// Hang is a fault: no answer until ctx ends.
+func Hang(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return driver.ContextError(ctx, driver.Unknown)
+}

@@ -1,0 +1,104 @@
+package locktest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/fieldhash"
+)
+
+// FreesLongOwners frees an owner with a long name of each kind. Each has run
+// call its function with a driver.
+func FreesLongOwners(t *testing.T, run func(t *testing.T, try func(t *testing.T, d driver.Driver))) {
+	t.Helper()
+	owner, field := strings.Repeat("x", 300), fieldhash.Of("a")
+	one := func(h *mortise.Holder, err error) ([]mortise.Holder, error) {
+		if h == nil {
+			return nil, err
+		}
+		return []mortise.Holder{*h}, err
+	}
+	for name, test := range map[string]struct {
+		fields []string
+		force  func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error)
+		only   func(ctx context.Context, c *mortise.Client, owner string) (bool, error)
+		owner  string
+	}{
+		"Lock": {[]string{owner, "1"},
+			func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error) {
+				return one(c.Lock("job").ForceUnlock(ctx))
+			},
+			func(ctx context.Context, c *mortise.Client, by string) (bool, error) {
+				return c.Lock("job").UnlockOwner(ctx, by)
+			}, owner},
+		"FencedLock": {[]string{owner, "1"},
+			func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error) {
+				return one(c.FencedLock("job").ForceUnlock(ctx))
+			},
+			func(ctx context.Context, c *mortise.Client, by string) (bool, error) {
+				return c.FencedLock("job").UnlockOwner(ctx, by)
+			}, owner},
+		"FairLock": {[]string{owner, "1"},
+			func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error) {
+				return one(c.FairLock("job").ForceUnlock(ctx))
+			},
+			func(ctx context.Context, c *mortise.Client, by string) (bool, error) {
+				return c.FairLock("job").UnlockOwner(ctx, by)
+			}, owner},
+		"RWLock.Write": {[]string{"mode", "write", owner + ":write", "1"},
+			func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error) {
+				return one(c.RWLock("job").Write().ForceUnlock(ctx))
+			},
+			func(ctx context.Context, c *mortise.Client, by string) (bool, error) {
+				return c.RWLock("job").Write().UnlockOwner(ctx, by)
+			}, owner + ":write"},
+		"RWLock.Read": {[]string{"mode", "read", owner, "1"},
+			func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error) {
+				return c.RWLock("job").Read().ForceUnlock(ctx)
+			},
+			func(ctx context.Context, c *mortise.Client, by string) (bool, error) {
+				return c.RWLock("job").Read().UnlockOwner(ctx, by)
+			}, owner},
+		"GroupLock": {[]string{field, owner, field + ":" + owner + ":expire_time", "8999999999999", field + ":" + owner + ":lock_count", "1"},
+			func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error) {
+				return c.GroupLock("job", "a").ForceUnlock(ctx)
+			},
+			func(ctx context.Context, c *mortise.Client, by string) (bool, error) {
+				return c.GroupLock("job", "a").UnlockOwner(ctx, by)
+			}, owner},
+		"Election": {[]string{"mode", "election", "term", "1", "value", "", "edition", "0", owner, "1"},
+			func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error) {
+				l, err := c.Election("job").Depose(ctx)
+				return []mortise.Holder{{Owner: l.Owner}}, err
+			},
+			func(ctx context.Context, c *mortise.Client, by string) (bool, error) {
+				return c.Election("job").DeposeOwner(ctx, by)
+			}, owner},
+	} {
+		try := func(t *testing.T, d driver.Driver) {
+			t.Helper()
+			c := mortise.New(d, nil)
+			defer c.Close()
+			put := driver.NewScript("put", "redis.call('del', KEYS[1]) redis.call('hset', KEYS[1], unpack(ARGV)) return redis.call('pexpire', KEYS[1], 600000)")
+			for _, how := range []string{"force", "owner"} {
+				if _, err := d.Eval(t.Context(), driver.Call{Script: put, Keys: []string{"job"}, Args: test.fields}); err != nil {
+					t.Fatal(err)
+				}
+				if how == "force" {
+					if freed, err := test.force(t.Context(), c); err != nil || len(freed) != 1 || freed[0].Owner != test.owner {
+						t.Errorf("%v, %v were freed, want the owner with the long name", freed, err)
+					}
+				} else if ok, err := test.only(t.Context(), c, test.owner); !ok || err != nil {
+					t.Errorf("to free the owner gave %v, %v", ok, err)
+				}
+				if state, err := c.Inspect(t.Context(), "job"); err != nil || state.Locked {
+					t.Errorf("then there is %+v, %v, want nothing", state, err)
+				}
+			}
+		}
+		t.Run(name, func(t *testing.T) { run(t, try) })
+	}
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package mortise_test
-
-const raceDetector = false

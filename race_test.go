@@ -1,7 +1,0 @@
-//go:build race
-
-package mortise_test
-
-// raceDetector tells that the race detector is on: it has pools forget a part
-// of what they hold.
-const raceDetector = true

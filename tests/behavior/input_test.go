@@ -1,0 +1,158 @@
+package behavior
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+func TestBadInputIsRefusedAndNothingIsSent(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, nil)
+		refused := func(what string, k *mortise.Lock) {
+			t.Helper()
+			_, _, err := k.Lock(t.Context())
+			_, _, terr := k.TryLock(t.Context())
+			derr := k.Do(t.Context(), func(context.Context) error { t.Errorf("%s: Do ran", what); return nil })
+			for op, err := range map[string]error{"Lock": err, "TryLock": terr, "Do": derr} {
+				if !errors.Is(err, mortise.ErrInvalid) {
+					t.Errorf("%s of %s: %v, want ErrInvalid", op, what, err)
+				}
+			}
+		}
+		for _, name := range []string{
+			"", strings.Repeat("x", 513), "a\x00b", "\xff\xfe\xfd", "line\nbreak",
+			"a}b", "x{}y", "{}z", "{open", "redisson_lock_queue:{job}", "mortise:x",
+		} {
+			refused("the name "+name, c.Lock(name))
+			if _, err := c.Lock(name).ForceUnlock(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
+				t.Errorf("ForceUnlock of %q: %v, want ErrInvalid", name, err)
+			}
+			if _, err := c.Lock(name).Inspect(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
+				t.Errorf("Inspect of %q: %v, want ErrInvalid", name, err)
+			}
+		}
+		for _, o := range []mortise.LockOptions{
+			{Lease: -1}, {Lease: -time.Second}, {Lease: math.MinInt64}, {Lease: 999 * time.Microsecond}, {Lease: 1},
+			{Lease: math.MaxInt64}, {Lease: 367 * 24 * time.Hour},
+			{Margin: -1}, {Margin: 30 * time.Second}, {Lease: time.Second, Margin: time.Second},
+		} {
+			refused("a lock with odd options", c.Lock("job").With(o))
+		}
+		for _, o := range []mortise.Options{
+			{Lease: -1}, {Lease: 99 * time.Millisecond}, {Lease: math.MaxInt64}, {PubSub: 4}, {PubSub: -1},
+		} {
+			bad, badf := open(t, s, &o)
+			refused("a client with odd options", bad.Lock("job"))
+			if n := badf.Total(); n != 0 {
+				t.Errorf("options %+v: %d scripts were sent", o, n)
+			}
+		}
+		if n := f.Total(); n != 0 {
+			t.Errorf("%d scripts were sent for bad input", n)
+		}
+	})
+}
+
+func TestShortestLeaseWorks(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		hold, _ := mustLock(t, c.Lock("job").With(mortise.LockOptions{Lease: time.Millisecond}), t.Context())
+		mustUnlock(t, hold)
+	})
+}
+
+// clusterDriver says that it is a cluster.
+type clusterDriver struct{ driver.Driver }
+
+func (clusterDriver) Topology(context.Context) (driver.Topology, error) {
+	return driver.Topology{Cluster: true}, nil
+}
+
+func TestAnyNameIsAdmittedWhereItCanWork(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		single, _ := open(t, s, &mortise.Options{AllowAnyName: true})
+		cluster := mortise.New(clusterDriver{s.Driver()}, &mortise.Options{AllowAnyName: true})
+		defer cluster.Close()
+		for _, name := range []string{"a}b", "x{}y", "{}z", "{open"} {
+			hold, _ := mustLock(t, single.Lock(name), t.Context())
+			mustUnlock(t, hold)
+			if _, _, err := cluster.Lock(name).Lock(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
+				t.Errorf("Lock of %q on a cluster: %v, want ErrInvalid", name, err)
+			}
+		}
+		hold, _ := mustLock(t, single.Lock("redisson_x"), t.Context())
+		mustUnlock(t, hold)
+		if _, _, err := single.Lock("").Lock(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
+			t.Errorf("Lock of the empty name: %v, want ErrInvalid", err)
+		}
+	})
+}
+
+func TestForeignDataIsRefusedAndLeftAlone(t *testing.T) {
+	write := func(t *testing.T, s *memredis.Server, lua string) {
+		t.Helper()
+		d := s.Driver()
+		defer d.Close()
+		if _, err := d.Eval(t.Context(), driver.Call{Script: driver.NewScript("test", lua), Keys: []string{"job"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, lua := range map[string]string{
+		"a string":          `return redis.call('set', KEYS[1], '5')`,
+		"a list":            `return redis.call('rpush', KEYS[1], 'x')`,
+		"a read/write lock": `return redis.call('hset', KEYS[1], 'mode', 'write', 'u:1:write', '1')`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, _ := open(t, s, nil)
+				write(t, s, lua)
+				k := c.Lock("job")
+				_, _, err := k.Lock(t.Context())
+				_, _, terr := k.TryLock(t.Context())
+				_, ferr := k.ForceUnlock(t.Context())
+				for op, err := range map[string]error{"Lock": err, "TryLock": terr, "ForceUnlock": ferr} {
+					if !errors.Is(err, mortise.ErrWrongKind) {
+						t.Errorf("%s: %v, want ErrWrongKind", op, err)
+					}
+				}
+				state, err := k.Inspect(t.Context())
+				if err != nil || state.Kind == mortise.KindNone || state.Kind == mortise.KindLock {
+					t.Errorf("Inspect = %+v, %v, want another kind", state, err)
+				}
+			})
+		})
+	}
+	t.Run("a lock that turns into something else", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *memredis.Server) {
+			c, _ := open(t, s, nil)
+			healthy, _ := mustLock(t, c.Lock("other"), t.Context())
+			hold, ctx := mustLock(t, c.Lock("job"), t.Context())
+			write(t, s, `redis.call('del', KEYS[1]) return redis.call('set', KEYS[1], 'x')`)
+			wantLost(t, ctx, hold, mortise.LostTaken, 0, 10*time.Second)
+			time.Sleep(time.Minute)
+			mustUnlock(t, healthy) // the batch it shared went on
+		})
+	})
+	t.Run("a lock without TTL", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *memredis.Server) {
+			c, _ := open(t, s, nil)
+			write(t, s, `return redis.call('hset', KEYS[1], '11111111-2222-4333-8444-555555555555:1', '3')`)
+			_, _, err := c.Lock("job").TryLock(t.Context())
+			var held *mortise.HeldError
+			if !errors.As(err, &held) || held.TTL != -1 || held.Count != 3 {
+				t.Errorf("TryLock: %v, want a HeldError without TTL and with count 3", err)
+			}
+			time.AfterFunc(time.Hour, func() { write(t, s, `return redis.call('del', KEYS[1])`) })
+			hold, _ := mustLock(t, c.Lock("job"), t.Context()) // survives the wait
+			mustUnlock(t, hold)
+		})
+	})
+}

@@ -1,0 +1,305 @@
+package behavior
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// javaProcess is a process with threads that wait for a plain lock as Redisson's do:
+// for the announcement, of which each wakes one of them, or for the TTL that they
+// were told. A thread needs some milliseconds from a message to the attempt.
+type javaProcess struct {
+	d       driver.Driver
+	sub     driver.Subscriber
+	lock    string
+	permits chan struct{}
+	react   func() time.Duration
+}
+
+func newJavaProcess(t *testing.T, s *memredis.Server, lock string) *javaProcess {
+	t.Helper()
+	r := &javaProcess{
+		d: s.Driver(), lock: lock, permits: make(chan struct{}, 1000),
+		react: func() time.Duration { return time.Millisecond + rand.N(3*time.Millisecond) },
+	}
+	r.sub = r.d.Subscriber(r)
+	t.Cleanup(func() { _ = r.sub.Close(); _ = r.d.Close() })
+	return r
+}
+
+func (r *javaProcess) Message(string, string) { r.permits <- struct{}{} }
+
+func (r *javaProcess) Subscribed(string) {}
+
+func (r *javaProcess) Refused(string, error) {}
+
+var (
+	javaTake = driver.NewScript("java_take", `
+		if redis.call('exists', KEYS[1]) == 1 then return redis.call('pttl', KEYS[1]) end
+		redis.call('hset', KEYS[1], ARGV[1], 1)
+		redis.call('pexpire', KEYS[1], 30000)
+		return -1`)
+	javaFree = driver.NewScript("java_free", `
+		redis.call('del', KEYS[1])
+		redis.call('publish', ARGV[1], '0')
+		return 1`)
+)
+
+// run has a thread take the lock and release it until ctx ends, and calls f while
+// it has the lock.
+func (r *javaProcess) run(ctx context.Context, t *testing.T, thread int, f func(waited time.Duration)) {
+	owner := fmt.Sprintf("b2000000-0000-4000-8000-000000000002:%d", thread)
+	for ctx.Err() == nil {
+		start := time.Now()
+		for {
+			v, err := r.d.Eval(ctx, driver.Call{Script: javaTake, Keys: []string{r.lock}, Args: []string{owner}})
+			if err != nil {
+				return
+			}
+			if v.Int() == -1 {
+				break
+			}
+			select {
+			case <-r.permits:
+			case <-time.After(time.Duration(v.Int()) * time.Millisecond):
+			case <-ctx.Done():
+				return
+			}
+			time.Sleep(r.react())
+		}
+		f(time.Since(start))
+		if _, err := r.d.Eval(context.Background(), driver.Call{Script: javaFree, Keys: []string{r.lock}, Args: []string{keyspace.LockChannel(r.lock)}}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(200 * time.Microsecond) // the answer comes, and it asks again
+	}
+}
+
+// A lock for which threads of Redisson's wait as well is theirs as often as they
+// need it to be, and ours as often as we do, whatever the numbers.
+func TestLockIsSharedWithRedisson(t *testing.T) {
+	const threads, each, total = 4, 4, 300
+	for name, k := range map[string]kind{"Lock": kinds["Lock"], "FencedLock": kinds["FencedLock"]} {
+		for _, n := range []int{1, 2, 4} {
+			for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
+				t.Run(fmt.Sprintf("%s, %d clients, held for %v", name, n, hold), func(t *testing.T) {
+					bubble(t, func(t *testing.T, s *memredis.Server) {
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						java := newJavaProcess(t, s, "job")
+						java.sub.Subscribe(keyspace.LockChannel("job"), false)
+						synctest.Wait()
+						javas, gos, longest, inside := 0, 0, time.Duration(0), 0 // guarded by the lock
+						have := func() {
+							if inside++; inside != 1 {
+								t.Errorf("%d are inside", inside)
+							}
+							time.Sleep(hold)
+							if inside--; javas+gos >= total {
+								cancel()
+							}
+						}
+						var all sync.WaitGroup
+						for i := range threads {
+							all.Go(func() {
+								java.run(ctx, t, i, func(waited time.Duration) {
+									javas++
+									longest = max(longest, waited)
+									have()
+								})
+							})
+						}
+						for _, c := range clients(t, s, n, nil) {
+							for range each {
+								all.Go(func() {
+									for {
+										h, _, err := k.Open(c, "job", mortise.LockOptions{}).Lock(ctx)
+										if err != nil {
+											return
+										}
+										gos++
+										have()
+										mustUnlock(t, h)
+										time.Sleep(200 * time.Microsecond)
+									}
+								})
+							}
+						}
+						all.Wait()
+						share, even := float64(javas)/float64(javas+gos), float64(threads)/float64(threads+n*each)
+						t.Logf("Redisson's %d threads had it %d times, %d goroutines %d times; the longest wait of a thread was %v", threads, javas, n*each, gos, longest)
+						if hold >= time.Millisecond && share < even/2 {
+							t.Errorf("Redisson's share is %.2f of an even one, want half at least", share/even)
+						}
+						// One hold of nothing is over before others have heard of it.
+						if others := 1 - share; hold >= time.Millisecond && others < (1-even)/4 {
+							t.Errorf("mortise's share is %.2f of an even one, want a quarter at least", others/(1-even))
+						}
+						// In turn each would wait for all others, and for the pause in between.
+						if most := 3 * (threads + time.Duration(n*each)) * (hold + 5*time.Millisecond); longest > most {
+							t.Errorf("a thread waited for %v, want %v at most", longest, most)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// Threads that listen, and do not come, cost a bounded part of the time: their
+// process may be frozen.
+func TestLockIsNotKeptForThoseWhoDoNotCome(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		java := newJavaProcess(t, s, "job")
+		java.sub.Subscribe(keyspace.LockChannel("job"), false)
+		synctest.Wait()
+		cs := clients(t, s, 2, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var busy time.Duration // guarded by the lock
+		var all sync.WaitGroup
+		for _, c := range cs {
+			for range 3 {
+				all.Go(func() {
+					for {
+						h, _, err := c.Lock("job").Lock(ctx)
+						if err != nil {
+							return
+						}
+						time.Sleep(5 * time.Millisecond)
+						busy += 5 * time.Millisecond
+						mustUnlock(t, h)
+					}
+				})
+			}
+		}
+		const long = 10 * time.Second
+		time.Sleep(long)
+		cancel()
+		all.Wait()
+		if busy < long*8/10 {
+			t.Errorf("the lock was in use for %v of %v, want 80 %% at least", busy, long)
+		}
+		time.Sleep(10 * time.Second)
+		wantEmpty(t, s)
+	})
+}
+
+// While Redisson's threads listen, a client that is frozen is not given the lock,
+// and what it was given before they came they are told the end of.
+func TestFrozenClientDoesNotKeepRedissonWaiting(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		t.Run(fmt.Sprintf("waits before the release: %v", early), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				java := newJavaProcess(t, s, "job")
+				holder, _ := open(t, s, nil)
+				c, f, p := openPost(t, s)
+				block, _ := mustLock(t, holder.Lock("job"), t.Context())
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				got := later(t, ctx, c.Lock("job"))
+				time.Sleep(1500 * time.Millisecond)
+				f.Set(hang, nil) // frozen, as far as others can see
+				p.set(func(string, string) (time.Duration, bool) { return 0, true })
+				wait, end := context.WithCancel(t.Context())
+				defer end()
+				var all sync.WaitGroup
+				var waited time.Duration
+				start := func() {
+					java.sub.Subscribe(keyspace.LockChannel("job"), false)
+					synctest.Wait()
+					all.Go(func() {
+						java.run(wait, t, 1, func(d time.Duration) { waited = d; end() })
+					})
+					synctest.Wait()
+				}
+				released := time.Now()
+				if early {
+					start()
+					time.Sleep(time.Second)
+					released = time.Now()
+					mustUnlock(t, block)
+				} else {
+					mustUnlock(t, block)
+					time.Sleep(time.Second)
+					start()
+				}
+				all.Wait()
+				if d := time.Since(released); waited == 0 || d > 3100*time.Millisecond || early && d > 50*time.Millisecond {
+					t.Errorf("a thread had the lock %v after the release, want it at once if it listened before, and else within three seconds", d)
+				}
+				cancel()
+				<-got
+			})
+		})
+	}
+}
+
+// What is said on Redisson's channel may be of another lock, whose name has the same
+// channel, or of another database. Threads that want this one have their share all
+// the same.
+func TestNoiseTakesNoLockFromRedisson(t *testing.T) {
+	for _, every := range []time.Duration{time.Millisecond, 10 * time.Millisecond} {
+		for _, hold := range []time.Duration{time.Millisecond, 20 * time.Millisecond} {
+			t.Run(fmt.Sprintf("a message every %v, held for %v", every, hold), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) {
+					const threads, each, n, total = 4, 4, 2, 300
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					java := newJavaProcess(t, s, "job")
+					java.sub.Subscribe(keyspace.LockChannel("job"), false)
+					synctest.Wait()
+					javas, gos := 0, 0 // guarded by the lock
+					have := func() {
+						time.Sleep(hold)
+						if javas+gos >= total {
+							cancel()
+						}
+					}
+					var all sync.WaitGroup
+					all.Go(func() {
+						for ctx.Err() == nil {
+							do(t, s, "PUBLISH", keyspace.LockChannel("job"), "0")
+							time.Sleep(every)
+						}
+					})
+					for i := range threads {
+						all.Go(func() { java.run(ctx, t, i, func(time.Duration) { javas++; have() }) })
+					}
+					for _, c := range clients(t, s, n, nil) {
+						for range each {
+							all.Go(func() {
+								for {
+									h, _, err := c.Lock("job").Lock(ctx)
+									if err != nil {
+										return
+									}
+									gos++
+									have()
+									mustUnlock(t, h)
+									time.Sleep(200 * time.Microsecond)
+								}
+							})
+						}
+					}
+					all.Wait()
+					share, even := float64(javas)/float64(javas+gos), float64(threads)/float64(threads+n*each)
+					t.Logf("Redisson's %d threads had it %d times, %d goroutines %d times", threads, javas, n*each, gos)
+					if share < even/2 {
+						t.Errorf("Redisson's share is %.2f of an even one, want half at least", share/even)
+					}
+				})
+			})
+		}
+	}
+}

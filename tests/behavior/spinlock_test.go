@@ -1,0 +1,148 @@
+package behavior
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+func TestSpinLockUsesNoMessages(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a := mortise.New(deafDriver{s.Driver()}, nil) // hears nothing
+		defer a.Close()
+		b, f := open(t, s, nil)
+		hold, _ := mustFence(t, b.SpinLock("job"), t.Context())
+		start, got := time.Now(), make(chan *mortise.Hold)
+		go func() {
+			h, _, err := a.SpinLock("job").Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- h
+		}()
+		time.Sleep(9 * time.Second) // nothing is renewed just then
+		before := f.Total()
+		mustUnlock(t, hold)
+		h := <-got
+		if d := time.Since(start) - 9*time.Second; d > 128*time.Millisecond {
+			t.Errorf("the release was noticed after %v, want 128ms at most", d)
+		}
+		mustUnlock(t, h)
+		if n := f.Total() - before; n != 1 {
+			t.Errorf("a release took %d scripts", n)
+		}
+	})
+}
+
+func TestSpinLockPausesAsItsBackoffSays(t *testing.T) {
+	for name, test := range map[string]struct {
+		change      func(k *mortise.SpinLock) *mortise.SpinLock
+		least, most int // tries in ten seconds
+	}{
+		"default": {func(k *mortise.SpinLock) *mortise.SpinLock { return k }, 10_000 / 128, 10_000/64 + 10},
+		"nil":     {func(k *mortise.SpinLock) *mortise.SpinLock { return k.WithBackoff(nil) }, 10_000 / 128, 10_000/64 + 10},
+		"constant": {func(k *mortise.SpinLock) *mortise.SpinLock {
+			return k.WithBackoff(mortise.ConstantBackoff(64 * time.Millisecond))
+		}, 156, 160},
+		"exponential": {func(k *mortise.SpinLock) *mortise.SpinLock {
+			return k.WithBackoff(mortise.ExponentialBackoff(time.Second, 2*time.Second))
+		}, 5, 12},
+		"none": {func(k *mortise.SpinLock) *mortise.SpinLock { return k.WithBackoff(mortise.ConstantBackoff(-1)) }, 9_900, 10_010},
+		"kept by With": {func(k *mortise.SpinLock) *mortise.SpinLock {
+			return k.WithBackoff(mortise.ConstantBackoff(time.Second)).With(mortise.LockOptions{NonReentrant: true})
+		}, 10, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				a, _ := open(t, s, nil)
+				b, f := open(t, s, nil)
+				hold, _ := mustFence(t, a.SpinLock("job"), t.Context())
+				var waiting sync.WaitGroup
+				for range 3 { // of which one spins
+					waiting.Go(func() {
+						h, _, err := test.change(b.SpinLock("job")).Lock(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						mustUnlock(t, h)
+					})
+				}
+				time.Sleep(10 * time.Second)
+				if n := f.Count("lock_acquire"); n < test.least || n > test.most {
+					t.Errorf("%d tries in 10s, want %d to %d", n, test.least, test.most)
+				}
+				mustUnlock(t, hold)
+				waiting.Wait()
+			})
+		})
+	}
+}
+
+func TestExponentialBackoffStaysInItsBounds(t *testing.T) {
+	for _, test := range []struct{ first, most time.Duration }{
+		{time.Millisecond, 128 * time.Millisecond}, {1, 1}, {0, time.Second}, {time.Hour, time.Second},
+		{1 << 62, 1<<63 - 1}, {3, 1 << 62}, {-5, -1},
+	} {
+		b := mortise.ExponentialBackoff(test.first, test.most)
+		for n := range 100 {
+			if d := b(n); d > test.most {
+				t.Errorf("ExponentialBackoff(%v, %v)(%d) = %v", test.first, test.most, n, d)
+			}
+		}
+		if d := b(99); test.most > 2 && d < test.most/2 {
+			t.Errorf("ExponentialBackoff(%v, %v) ends at %v", test.first, test.most, d)
+		}
+	}
+}
+
+// The holder of a SpinLock wakes nobody; a Lock of the same name is not stuck.
+func TestLockBesideASpinLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a, _ := open(t, s, nil)
+		b, _ := open(t, s, nil)
+		hold, _ := mustFence(t, a.SpinLock("job"), t.Context())
+		if _, _, err := b.Lock("job").TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+			t.Errorf("TryLock: %v, want ErrLocked", err)
+		}
+		released := make(chan time.Time, 1)
+		time.AfterFunc(5*time.Second, func() { released <- time.Now(); mustUnlock(t, hold) })
+		next, _ := mustLock(t, b.Lock("job"), t.Context())
+		if d := time.Since(<-released); d > 1100*time.Millisecond {
+			t.Errorf("the Lock was had %v after the release, want about a second at most", d)
+		}
+		mustUnlock(t, next)
+	})
+}
+
+// A spin lock's waiter that pauses for long does not keep one of the same client
+// that listens from the lock.
+func TestLockBehindASpinLockThatPausesForLong(t *testing.T) {
+	for _, order := range []string{"before", "after"} {
+		t.Run("the other one comes "+order+" the pause", func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				holder, _ := open(t, s, nil)
+				c, _ := open(t, s, nil)
+				block, _ := mustLock(t, holder.Lock("job"), t.Context())
+				spin := later(t, t.Context(), c.SpinLock("job").WithBackoff(mortise.ConstantBackoff(15*time.Second)))
+				if order == "after" {
+					time.Sleep(3 * time.Second)
+				}
+				lock := later(t, t.Context(), c.Lock("job"))
+				time.Sleep(2 * time.Second)
+				start := time.Now()
+				mustUnlock(t, block)
+				mustUnlock(t, <-spin)
+				hold := <-lock
+				if d := time.Since(start); d > 1100*time.Millisecond {
+					t.Errorf("the lock came %v after the release, want within about a second", d)
+				}
+				mustUnlock(t, hold)
+			})
+		})
+	}
+}

@@ -1,0 +1,28 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+func TestCompositesAreReleasedCrosswiseOnARealServer(t *testing.T) {
+	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
+		for what, k := range composites {
+			t.Run(what, func(t *testing.T) {
+				c, d, other := dial(s.Addr(), nil), dial(s.Addr(), nil), dial(s.Addr(), nil)
+				crosswise(t, k.Open(c, d), strings.Fields(k.Names), blocker(t, func(name string) taker { return k.One(other, name) }), func(name string) {
+					redistest.Eventually(t, "somebody listens for the release of "+name, func() error {
+						if channels, err := s.Do("PUBSUB", "CHANNELS", "*"+name+"*"); err != nil || len(channels.([]any)) == 0 {
+							return fmt.Errorf("the channels are %v, %v", channels, err)
+						}
+						return nil
+					})
+				})
+			})
+		}
+	})
+}

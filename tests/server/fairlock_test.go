@@ -1,0 +1,207 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+func TestRealFairLocksThatShareAQueue(t *testing.T) {
+	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
+		for _, names := range [][2]string{{"job", "{job}"}, {"{job}", "job"}} {
+			a, b, c := dial(s.Addr(), nil), dial(s.Addr(), nil), dial(s.Addr(), nil)
+			mine, theirs := names[0], names[1]
+			hold, _, err := a.FairLock(mine).Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, _, err := b.FairLock(theirs).Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			stranger := queueUp(t, c, theirs, 0)
+			next := queueUp(t, c, mine, 1)
+			start := time.Now()
+			mustUnlock(t, hold)
+			select {
+			case hold := <-next:
+				t.Logf("%s had the lock %v after its release, past one who waits for %s", mine, time.Since(start), theirs)
+				mustUnlock(t, hold)
+			case <-stranger:
+				t.Fatalf("a waiter for %s has it, while another has it", theirs)
+			case <-time.After(3 * time.Second):
+				t.Fatal("the next one does not get the lock")
+			}
+			time.Sleep(time.Second)
+			if len(stranger) != 0 || !other.Valid() {
+				t.Fatalf("a waiter for %s has it, while another has it", theirs)
+			}
+			mustUnlock(t, other)
+			select {
+			case hold := <-stranger:
+				mustUnlock(t, hold)
+			case <-time.After(3 * time.Second):
+				t.Fatal("the waiter at the head does not get its lock")
+			}
+		}
+	})
+}
+
+// queueUp has a waiter of c stand at a place in the queue of the lock job, and
+// returns where its hold comes.
+func queueUp(t *testing.T, c *mortise.Client, name string, place int) <-chan *mortise.Hold {
+	t.Helper()
+	got := make(chan *mortise.Hold, 1)
+	go func() {
+		hold, _, err := c.FairLock(name).Lock(t.Context())
+		if err != nil {
+			if !errors.Is(err, mortise.ErrClosed) && t.Context().Err() == nil {
+				t.Error(err)
+			}
+			return
+		}
+		got <- hold
+	}()
+	redistest.Eventually(t, fmt.Sprintf("%d in the queue", place+1), func() error {
+		queue, err := c.FairLock(name).Queue(t.Context())
+		if err == nil && len(queue) != place+1 {
+			err = fmt.Errorf("%d are in it", len(queue))
+		}
+		return err
+	})
+	return got
+}
+
+// Order, and a waiter that dies, with the messages and subscriptions of real
+// servers.
+func TestRealFairLock(t *testing.T) {
+	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
+		proxy := redistest.NewProxy(t, s.Addr())
+		cut := func() {
+			proxy.Refuse()
+			proxy.CutAll()
+		}
+		fairOnServers(t, "job", cut, dial(proxy.Addr(), nil), dial(s.Addr(), nil), dial(s.Addr(), nil))
+		if n := len(s.Must(t, "KEYS", "redisson*").([]any)); n != 0 {
+			t.Errorf("%d keys of the queue are left", n)
+		}
+	})
+}
+
+// fairOnServers has three clients wait in turn, the first of which dies: cut
+// takes it from the net.
+func fairOnServers(t *testing.T, name string, cut func(), victim, a, b *mortise.Client) {
+	t.Helper()
+	gate, _, err := a.FairLock(name).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	queueUp(t, victim, name, 0)
+	var line []<-chan *mortise.Hold
+	for i := range 20 {
+		line = append(line, queueUp(t, []*mortise.Client{a, b}[i%2], name, 1+i))
+	}
+	cut()
+	start := time.Now()
+	mustUnlock(t, gate)
+	for i, got := range line {
+		select {
+		case hold := <-got:
+			if d := time.Since(start); i == 0 && d > 2*time.Second {
+				t.Errorf("the dead waiter delayed the next by %v, want 2s at most", d)
+			}
+			for j, later := range line[i+1:] {
+				if len(later) > 0 {
+					t.Fatalf("waiter %d had the lock before waiter %d", i+1+j, i)
+				}
+			}
+			mustUnlock(t, hold)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("waiter %d does not get the lock", i)
+		}
+	}
+	t.Logf("20 turns behind a dead waiter took %v", time.Since(start).Round(time.Millisecond))
+}
+
+func TestRealFairLockOnACluster(t *testing.T) {
+	set := redistest.Cluster(t, 0)
+	for name, open := range clusterDialers {
+		t.Run(name, func(t *testing.T) {
+			var clients []*mortise.Client
+			for range 2 {
+				c := mortise.New(open(t, set.Addrs()), nil)
+				t.Cleanup(func() { _ = c.Close() }) // may be closed by the test itself
+				clients = append(clients, c)
+			}
+			for i, master := range set.Masters {
+				key := set.KeyOn(t, master, fmt.Sprint(name, i))
+				f := &faults{Driver: open(t, set.Addrs())}
+				victim := mortise.New(f, nil)
+				// It cannot say that it leaves, but its connections end.
+				die := func() {
+					f.Set(func(context.Context, string) error { return errCut }, nil)
+					if err := victim.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				fairOnServers(t, key, die, victim, clients[0], clients[1])
+			}
+		})
+	}
+}
+
+// fairUsesItsRights does all that a fair lock can do; asked is the driver of
+// other.
+func fairUsesItsRights(t *testing.T, c, other *mortise.Client, asked *faults, name string) {
+	t.Helper()
+	k := c.FairLock(name)
+	hold, ctx, err := k.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, _, err := k.Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, inner)
+	// One who gives up, and one who is woken.
+	waiting, cancel := context.WithCancel(t.Context())
+	gaveUp := make(chan error)
+	go func() {
+		_, _, err := other.FairLock(name).Lock(waiting)
+		gaveUp <- err
+	}()
+	redistest.Eventually(t, "the other one looks after its place", func() error {
+		queue, err := k.Queue(t.Context())
+		if err == nil && (len(queue) != 1 || asked.Answered("fair_tend") == 0) {
+			err = fmt.Errorf("%d are in the queue", len(queue))
+		}
+		return err
+	})
+	cancel()
+	if err := <-gaveUp; !errors.Is(err, context.Canceled) || errors.Is(err, mortise.ErrDenied) {
+		t.Errorf("a wait that was cancelled: %v", err)
+	}
+	redistest.Eventually(t, "the other one has left", func() error {
+		queue, err := k.Queue(t.Context())
+		if err == nil && len(queue) != 0 {
+			err = fmt.Errorf("%d are in the queue", len(queue))
+		}
+		return err
+	})
+	got := queueUp(t, other, name, 0)
+	mustUnlock(t, hold)
+	select {
+	case hold = <-got:
+	case <-time.After(700 * time.Millisecond): // sooner than by looking
+		t.Fatal("the waiter was not woken")
+	}
+	if by, err := k.ForceUnlock(t.Context()); err != nil || by == nil || by.Owner != hold.Owner() {
+		t.Errorf("ForceUnlock = %v, %v", by, err)
+	}
+}

@@ -1,0 +1,316 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// workers runs the same work in n goroutines, each with a client of its own on a
+// bad network, and checks that nothing stays.
+func (w *simulation) workers(n int, options mortise.Options, work func(i int, c *mortise.Client, link *cutLink, r *rand.Rand)) {
+	var all, copies sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(w.seed, uint64(i)))
+			link := &cutLink{Driver: w.server.Driver()}
+			c := mortise.New(&badNetwork{Driver: link, sim: w, copies: &copies, random: rand.New(rand.NewPCG(r.Uint64(), 0))}, &options)
+			work(i, c, link, r)
+			w.check(c.Close())
+		})
+	}
+	all.Wait()
+	copies.Wait()
+}
+
+// eachSeed runs f for many schedules, and checks that enough happened.
+func eachSeed(t *testing.T, f func(w *simulation), least map[string]int) {
+	t.Helper()
+	seeds := histories(t)
+	var sum tally
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			draws(t, seed)
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				w := &simulation{t: t, server: s, seed: seed}
+				f(w)
+				wantEmpty(t, s)
+				sum.add(&w.tally)
+			})
+		})
+	}
+	t.Logf("%+v", sum.counts)
+	for what, each := range least {
+		if sum.counts[what] < each*seeds/2 {
+			t.Errorf("%d %s in all, want %d at least", sum.counts[what], what, each*seeds/2)
+		}
+	}
+}
+
+// patient are options with which no fault of the network lasts for a lease.
+var patient = mortise.Options{Lease: 5 * time.Minute, RetryFor: -1}
+
+// However bad the network, as long as nobody gives up every round of a barrier
+// ends with all passing, each with another number, and none before the last has
+// come.
+func TestBarrierHistoriesOfThePatient(t *testing.T) {
+	const parties, rounds = 4, 6
+	eachSeed(t, func(w *simulation) {
+		var mu sync.Mutex
+		come, numbers := make([]int, rounds), make([][]int, rounds)
+		w.workers(parties, patient, func(_ int, c *mortise.Client, _ *cutLink, r *rand.Rand) {
+			for round := range rounds {
+				time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+				mu.Lock()
+				come[round]++
+				mu.Unlock()
+				number, err := c.Barrier("job", parties).Await(w.t.Context())
+				if err != nil {
+					w.t.Errorf("round %d: %v", round, err)
+					return
+				}
+				w.count("passed")
+				mu.Lock()
+				numbers[round] = append(numbers[round], number)
+				if come[round] != parties {
+					w.t.Errorf("round %d: one passed when %d had come", round, come[round])
+				}
+				mu.Unlock()
+			}
+		})
+		for round, got := range numbers {
+			slices.Sort(got)
+			if !slices.Equal(got, []int{0, 1, 2, 3}) {
+				w.t.Errorf("round %d: passed as %v", round, got)
+			}
+		}
+	}, map[string]int{"passed": 2 * parties * rounds, "lost replies": 10, "late copies": 10, "silences": 10, "slow answers": 10})
+}
+
+// The same for those who begin and end together.
+func TestDoubleBarrierHistoriesOfThePatient(t *testing.T) {
+	const parties, rounds = 3, 5
+	eachSeed(t, func(w *simulation) {
+		var mu sync.Mutex
+		come, gone := make([]int, rounds), make([]int, rounds)
+		note := func(n *int) {
+			mu.Lock()
+			defer mu.Unlock()
+			*n++
+		}
+		all := func(what string, round int, n *int) {
+			mu.Lock()
+			defer mu.Unlock()
+			if *n != parties {
+				w.t.Errorf("round %d: one went on when %d had %s", round, *n, what)
+			}
+		}
+		w.workers(parties, patient, func(_ int, c *mortise.Client, _ *cutLink, r *rand.Rand) {
+			for round := range rounds {
+				time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+				note(&come[round])
+				m, ctx, err := c.DoubleBarrier("job", parties).Enter(w.t.Context())
+				if err != nil {
+					w.t.Errorf("round %d: Enter: %v", round, err)
+					return
+				}
+				all("come", round, &come[round])
+				time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+				if ctx.Err() != nil {
+					w.t.Errorf("round %d: %v", round, context.Cause(ctx))
+				}
+				note(&gone[round])
+				if err := m.Leave(w.t.Context()); err != nil {
+					w.t.Errorf("round %d: Leave: %v", round, err)
+					return
+				}
+				all("left", round, &gone[round])
+				w.count("rounds")
+			}
+		})
+	}, map[string]int{"rounds": 2 * parties * rounds, "lost replies": 10, "late copies": 10, "silences": 10, "slow answers": 10})
+}
+
+// call is one call of Await in a history.
+type call struct {
+	start, end time.Time
+	number     int // if it passed, else -1
+	broken     bool
+}
+
+// Parties that give up, are cut off, die and come again, and somebody who resets:
+// whoever passes does so with enough others, no number is given more often than
+// there were rounds, every call ends, and afterwards the barrier works.
+func TestBarrierHistoriesOfTheImpatient(t *testing.T) {
+	const parties = 3
+	lease := 4 * time.Second
+	eachSeed(t, func(w *simulation) {
+		var mu sync.Mutex
+		var calls []*call
+		w.workers(5, mortise.Options{Lease: lease, RetryFor: 2 * time.Second}, func(_ int, c *mortise.Client, link *cutLink, r *rand.Rand) {
+			for n := range 12 {
+				ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(500+r.IntN(12_000))*time.Millisecond)
+				me := &call{start: time.Now(), number: -1}
+				mu.Lock()
+				calls = append(calls, me)
+				mu.Unlock()
+				switch r.IntN(10) {
+				case 0:
+					w.count("cuts")
+					link.cut(time.Duration(r.IntN(9000)) * time.Millisecond)
+				case 1:
+					w.count("resets")
+					w.check(c.Barrier("job", parties).Reset(ctx))
+				case 2:
+					if n > 8 {
+						w.count("deaths")
+						go func() { time.Sleep(100 * time.Millisecond); _ = c.Close() }()
+					}
+				}
+				number, err := c.Barrier("job", parties).Await(ctx)
+				cancel()
+				mu.Lock()
+				me.end = time.Now()
+				switch {
+				case err == nil:
+					me.number = number
+					w.count("passed")
+				case errors.Is(err, mortise.ErrBroken):
+					me.broken = true
+					w.count("broken")
+				default:
+					w.count("given up")
+					w.check(err)
+				}
+				mu.Unlock()
+				time.Sleep(time.Duration(r.IntN(500)) * time.Millisecond)
+			}
+		})
+		// One that gave up counts as long as Redis may not know it: until its
+		// departure, which is tried again and again, has come through.
+		late := lease + 4*time.Second
+		given := map[int]int{}
+		for _, c := range calls {
+			if c.number < 0 {
+				continue
+			}
+			given[c.number]++
+			there := 0
+			for _, o := range calls {
+				end := o.end
+				if o.number < 0 && !o.broken {
+					end = end.Add(late)
+				}
+				if !o.start.After(c.end) && !end.Before(c.start) {
+					there++
+				}
+			}
+			if there < parties {
+				w.t.Errorf("one passed while %d were there", there)
+			}
+		}
+		for number, n := range given {
+			if number >= parties || n*parties > len(calls) {
+				w.t.Errorf("%d passed with the number %d in %d calls for %d parties", n, number, len(calls), parties)
+			}
+		}
+		// Afterwards.
+		time.Sleep(2 * lease)
+		c, _ := open(w.t, w.server, nil)
+		var after []<-chan arrival
+		for range parties {
+			after = append(after, arrive(w.t.Context(), c.Barrier("job", parties)))
+		}
+		for _, p := range after {
+			if got := <-p; got.Err != nil || got.After != 0 {
+				w.t.Errorf("afterwards: %+v, want to pass at once", got)
+			}
+		}
+	}, map[string]int{"passed": 6, "broken": 10, "given up": 10, "cuts": 4, "resets": 4, "deaths": 1, "lost replies": 10, "late copies": 10, "silences": 10})
+}
+
+// seatInHistory is one who was inside a double barrier.
+type seatInHistory struct {
+	entered time.Time
+	ctx     context.Context
+	leaving bool
+}
+
+// Members that give up, are cut off, die inside and stay too long: whoever is
+// told that all have left by themselves can rely on it, whoever is told that one
+// did not can rely on it that its context has ended, and every call ends.
+func TestDoubleBarrierHistoriesOfTheImpatient(t *testing.T) {
+	const parties = 3
+	lease := 4 * time.Second
+	eachSeed(t, func(w *simulation) {
+		var mu sync.Mutex
+		var inside []*seatInHistory
+		w.workers(5, mortise.Options{Lease: lease, RetryFor: 2 * time.Second}, func(_ int, c *mortise.Client, link *cutLink, r *rand.Rand) {
+			for n := range 10 {
+				ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(500+r.IntN(15_000))*time.Millisecond)
+				m, held, err := c.DoubleBarrier("job", parties).Enter(ctx)
+				if err != nil {
+					cancel()
+					w.count("given up")
+					w.check(err)
+					continue
+				}
+				w.count("entered")
+				me := &seatInHistory{entered: time.Now(), ctx: held}
+				mu.Lock()
+				inside = append(inside, me)
+				mu.Unlock()
+				switch r.IntN(8) {
+				case 0:
+					w.count("cuts")
+					link.cut(time.Duration(r.IntN(9000)) * time.Millisecond)
+				case 1:
+					if n > 5 {
+						w.count("deaths")
+						cancel()
+						_ = c.Close()
+						return
+					}
+				}
+				time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+				mu.Lock()
+				me.leaving = true
+				mu.Unlock()
+				began := time.Now()
+				cancel()
+				long, done := context.WithTimeout(w.t.Context(), time.Minute)
+				err = m.Leave(long)
+				done()
+				switch {
+				case err == nil:
+					w.count("left")
+				case errors.Is(err, mortise.ErrBroken):
+					w.count("broken")
+				default:
+					w.count("lost")
+					w.check(err)
+					continue // it was not told that all are out
+				}
+				var broken *mortise.BrokenError
+				if errors.As(err, &broken) && broken.Reason == mortise.BrokenLost {
+					continue
+				}
+				mu.Lock()
+				for _, o := range inside {
+					if o.entered.Before(began) && !o.leaving && o.ctx.Err() == nil {
+						w.t.Errorf("Leave: %v, while another one is inside", err)
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}, map[string]int{"entered": 10, "left": 2, "broken": 2, "given up": 5, "cuts": 1, "lost replies": 10, "late copies": 10, "silences": 10})
+}

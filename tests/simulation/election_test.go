@@ -1,0 +1,348 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// Elections on a bad network, at random: candidates that give up, leaders whose
+// link is cut, who are deposed, die, or stay too long; and others who observe.
+// The history must be one of a correct election: no two terms are valid at once,
+// numbers rise, a resource that refuses old numbers refuses no valid leader, and
+// those who observe see only what was, in its order, and the end of it.
+func TestElectionHistories(t *testing.T) {
+	seeds := histories(t)
+	var sum tally
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			draws(t, seed)
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				h := newElectionHistory(t, s, seed)
+				h.run()
+				sum.add(&h.tally)
+			})
+		})
+	}
+	t.Logf("%+v", sum.counts)
+	for what, least := range map[string]int{
+		"terms": 10 * seeds, "lost": seeds / 2, "given up": seeds, "proclaimed": 5 * seeds, "deposed": seeds / 4, "deaths": seeds / 4,
+		"cuts": seeds, "writes": 20 * seeds, "seen": 20 * seeds, "compared": 5 * seeds,
+		"lost replies": 10 * seeds, "late copies": seeds, "silences": seeds, "slow answers": seeds,
+	} {
+		if sum.counts[what] < least {
+			t.Errorf("%d %s in all, want %d at least", sum.counts[what], what, least)
+		}
+	}
+}
+
+// histories is how many schedules a test tries: few, or as many as
+// MORTISE_SEEDS says.
+func histories(t *testing.T) int {
+	text := os.Getenv("MORTISE_SEEDS")
+	if text == "" {
+		return 12
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+type electionHistory struct {
+	*simulation
+	force bool // leaders are deposed, so that two may believe that they lead
+
+	mu      sync.Mutex // guards what follows
+	active  *mortise.Term
+	last    int64                       // the highest number so far
+	values  map[int64][]string          // of each term, in the order in which they were proclaimed
+	highest int64                       // that the resource was shown
+	seen    map[string][]mortise.Leader // by each who observes
+	now     map[string]mortise.Leader   // the same, the last one
+	serial  int                         // makes values unique
+}
+
+func newElectionHistory(t *testing.T, s *memredis.Server, seed uint64) *electionHistory {
+	return &electionHistory{
+		simulation: &simulation{t: t, server: s, seed: seed}, force: seed%4 == 0,
+		values: make(map[int64][]string), seen: make(map[string][]mortise.Leader), now: make(map[string]mortise.Leader),
+	}
+}
+
+func (h *electionHistory) run() {
+	ctx, cancel := context.WithCancel(h.t.Context())
+	defer cancel()
+	var observers, clients, copies, observed sync.WaitGroup
+	good := mortise.New(h.server.Driver(), nil)
+	observers.Go(func() { h.observe(ctx, good, "good") })
+	bad := mortise.New(&badNetwork{Driver: h.server.Driver(), sim: h.simulation, copies: &observed, random: rand.New(rand.NewPCG(h.seed, 99))},
+		&mortise.Options{RetryFor: 2 * time.Second})
+	observers.Go(func() { h.observe(ctx, bad, "bad") })
+	observers.Go(func() { h.compare(ctx, good) })
+
+	for i := range uint64(3) {
+		clients.Go(func() {
+			random := rand.New(rand.NewPCG(h.seed, i))
+			for range 2 { // lives
+				link := &cutLink{Driver: h.server.Driver()}
+				d := &badNetwork{Driver: link, sim: h.simulation, copies: &copies, random: rand.New(rand.NewPCG(random.Uint64(), 0))}
+				c := mortise.New(d, &mortise.Options{Lease: simLease, RetryFor: 8 * time.Second})
+				h.live(c, link, random)
+				h.check(c.Close())
+			}
+		})
+	}
+	clients.Wait()
+	copies.Wait()
+	time.Sleep(simLease + 4*time.Second) // what was abandoned is over, and has been seen
+	h.mu.Lock()
+	if l := h.now["good"]; l != (mortise.Leader{}) {
+		h.t.Errorf("%+v is seen at the end, want nobody", l)
+	}
+	h.mu.Unlock()
+	cancel()
+	observers.Wait()
+	observed.Wait()
+	h.check(good.Close())
+	h.check(bad.Close())
+	for who, leaders := range h.seen {
+		h.checkSeen(who, leaders)
+	}
+	wantEmpty(h.t, h.server)
+}
+
+func (h *electionHistory) live(c *mortise.Client, link *cutLink, random *rand.Rand) {
+	var workers sync.WaitGroup
+	for range 2 {
+		r := rand.New(rand.NewPCG(random.Uint64(), 0))
+		workers.Go(func() {
+			for range 4 {
+				h.round(c, link, r)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); workers.Wait() }()
+	if random.IntN(3) == 0 {
+		select {
+		case <-time.After(time.Duration(random.IntN(20_000)) * time.Millisecond):
+			h.count("deaths")
+			h.check(c.Close())
+		case <-done:
+		}
+	}
+	<-done
+}
+
+func (h *electionHistory) value() string {
+	h.serial++
+	return fmt.Sprint("v", h.serial)
+}
+
+// round campaigns, leads for a while and resigns.
+func (h *electionHistory) round(c *mortise.Client, link *cutLink, r *rand.Rand) {
+	e := c.Election("job")
+	if r.IntN(4) == 0 {
+		e = e.With(mortise.LockOptions{Lease: time.Duration(200+r.IntN(4000)) * time.Millisecond})
+	}
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Duration(r.IntN(30_000))*time.Millisecond)
+	defer cancel()
+	h.mu.Lock()
+	value := h.value()
+	h.mu.Unlock()
+	term, held, err := e.Campaign(ctx, value)
+	if err != nil {
+		h.count("given up")
+		h.check(err)
+		return
+	}
+	h.enter(term, value)
+	for range 1 + r.IntN(4) {
+		time.Sleep(time.Duration(r.IntN(800)) * time.Millisecond)
+		h.write(term)
+		switch r.IntN(6) {
+		case 0:
+			h.count("cuts")
+			link.cut(time.Duration(r.IntN(8000)) * time.Millisecond)
+		case 1, 2:
+			h.proclaim(term)
+		case 3:
+			if h.force {
+				if _, err := c.Election("job").Depose(ctx); err == nil {
+					h.count("deposed")
+				} else if !errors.Is(err, mortise.ErrNoLeader) {
+					h.check(err)
+				}
+			}
+		}
+	}
+	if held.Err() != nil && ctx.Err() == nil {
+		h.count("lost")
+	}
+	h.check(term.Resign())
+}
+
+// enter notes a term.
+func (h *electionHistory) enter(term *mortise.Term, value string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.count("terms")
+	if _, twice := h.values[term.Token()]; twice {
+		h.t.Errorf("two terms have the number %d", term.Token())
+	}
+	h.values[term.Token()] = []string{value}
+	if term.Valid() && !h.force {
+		if h.active != nil && h.active.Valid() {
+			h.t.Errorf("the terms %d and %d are valid at once", h.active.Token(), term.Token())
+		}
+		if term.Token() <= h.last {
+			h.t.Errorf("the term %d comes after the term %d", term.Token(), h.last)
+		}
+	}
+	h.active, h.last = term, max(h.last, term.Token())
+}
+
+// write uses a resource that refuses numbers lower than one that it was shown.
+func (h *electionHistory) write(term *mortise.Term) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.count("writes")
+	if h.highest > term.Token() && term.Valid() && !h.force {
+		h.t.Errorf("the resource refuses the valid term %d: it has seen %d", term.Token(), h.highest)
+	}
+	h.highest = max(h.highest, term.Token())
+}
+
+// proclaim changes the value. It is noted before, for others may see it before
+// the answer comes.
+func (h *electionHistory) proclaim(term *mortise.Term) {
+	h.mu.Lock()
+	value := h.value()
+	h.values[term.Token()] = append(h.values[term.Token()], value)
+	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(h.t.Context(), 2*time.Second)
+	defer cancel()
+	err := term.Proclaim(ctx, value)
+	if err == nil {
+		h.count("proclaimed")
+	}
+	h.check(err)
+}
+
+// observe notes what it sees, and begins again where the network was too bad.
+func (h *electionHistory) observe(ctx context.Context, c *mortise.Client, who string) {
+	for ctx.Err() == nil {
+		for l, err := range c.Election("job").Observe(ctx) {
+			if err != nil {
+				if who == "good" && ctx.Err() == nil {
+					h.t.Errorf("who observes over a good network ends with %v", err)
+				}
+				break
+			}
+			l.TTL = 0
+			h.mu.Lock()
+			h.count("seen")
+			h.seen[who] = append(h.seen[who], l)
+			h.now[who] = l
+			h.mu.Unlock()
+		}
+	}
+}
+
+// compare looks now and then whether a state that lasts is seen.
+func (h *electionHistory) compare(ctx context.Context, c *mortise.Client) {
+	read := func() mortise.Leader {
+		l, err := c.Election("job").Leader(ctx)
+		if err != nil && !errors.Is(err, mortise.ErrNoLeader) && ctx.Err() == nil {
+			h.t.Error(err)
+		}
+		l.TTL = 0
+		return l
+	}
+	for ctx.Err() == nil {
+		before := read()
+		time.Sleep(1200 * time.Millisecond) // longer than the poll
+		h.mu.Lock()
+		seen := h.now["good"]
+		h.mu.Unlock()
+		if after := read(); ctx.Err() == nil && before == after {
+			h.count("compared")
+			if seen != after {
+				h.t.Errorf("for more than a second the leader was %+v, and %+v was seen", after, seen)
+			}
+		}
+	}
+}
+
+// checkSeen checks that what was seen has been, in its order.
+func (h *electionHistory) checkSeen(who string, leaders []mortise.Leader) {
+	term, edition := int64(0), -1
+	for _, l := range leaders {
+		if l == (mortise.Leader{}) {
+			continue
+		}
+		values, known := h.values[l.Term]
+		if l.Term < term {
+			h.t.Errorf("%s saw the term %d after %d", who, l.Term, term)
+		}
+		if l.Term > term {
+			edition = -1
+		}
+		term = l.Term
+		if !known {
+			continue // one whose candidate had given up when it was elected
+		}
+		i := slices.Index(values, l.Value)
+		if i < 0 || i < edition {
+			h.t.Errorf("%s saw %q in the term %d, whose values were %q, after the one at %d", who, l.Value, l.Term, values, edition)
+		}
+		edition = i
+	}
+}
+
+// cutLink is a driver whose link can be cut for a time: nothing gets through, and
+// nobody says so.
+type cutLink struct {
+	driver.Driver
+	mu    sync.Mutex // guards until
+	until time.Time
+}
+
+func (l *cutLink) cut(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = time.Now().Add(d)
+}
+
+func (l *cutLink) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+	l.mu.Lock()
+	left := time.Until(l.until)
+	l.mu.Unlock()
+	if left <= 0 {
+		return l.Driver.Batch(ctx, calls)
+	}
+	err := &driver.Error{Class: driver.Unknown, Err: errors.New("i/o timeout")}
+	select {
+	case <-time.After(min(left, 3*time.Second)):
+	case <-ctx.Done():
+		err.Err = ctx.Err()
+	}
+	results := make([]driver.Result, len(calls))
+	for i := range results {
+		results[i].Err = err
+	}
+	return results
+}
