@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -18,7 +16,7 @@ import (
 // the renewal: what is its owner's alone, and of a count that it knows.
 func TestRenewCutsWhatIsTooLong(t *testing.T) {
 	const five = 5 * time.Minute
-	server := redistest.Single(t)
+	server := single(t)
 	lock := func(owner string) script.Renewal { return script.LockRenewal(job, owner, lease) }
 	reader, double := script.RWReadRenewal(job, me, lease), script.DoubleRenewal(job, me, lease)
 	groups := script.GroupRenewal(ab, me, lease)
@@ -111,45 +109,4 @@ func (w *world) rest(t *testing.T, key string) time.Duration {
 		t.Fatal(err)
 	}
 	return time.Duration(end-w.now(t)) * time.Millisecond
-}
-
-// A user without the right to ask for the time, or to look closer, renews all the
-// same.
-func TestRenewWithoutTheRightToTheTime(t *testing.T) {
-	server := redistest.Single(t)
-	for name, rule := range map[string]string{"time": "-time", "hget": "-hget", "hlen": "-hlen"} {
-		t.Run(name, func(t *testing.T) {
-			w := realWorld(t, server)
-			w.hold(t, job, long, me, "1")
-			d := w.login(t, "+@all", "~*", "&*", rule)
-			renewal := script.LockRenewal(job, me, lease)
-			renewal.Most, renewal.Count = lease, 1
-			r := script.Renew(t.Context(), d, [][]script.Renewal{{renewal}})[0]
-			if r.Err != nil || !slices.Equal(r.States, []int{script.Renewed}) || (r.Clock == 0) != (name == "time") {
-				t.Errorf("Renew: %+v, want it renewed", r)
-			}
-		})
-	}
-}
-
-// On the ordinary path a renewal asks for nothing more than it did, and once for
-// the time.
-func TestRenewCallsNoMoreThanItMust(t *testing.T) {
-	server := redistest.Single(t)
-	w := realWorld(t, server)
-	var renewals []script.Renewal
-	for i := range script.RenewBatch {
-		key := fmt.Sprint("job:", i)
-		w.hold(t, key, time.Minute, me, "1")
-		renewal := script.LockRenewal(key, me, lease)
-		renewal.Most, renewal.Count = lease, 1
-		renewals = append(renewals, renewal)
-	}
-	w.must(t, "CONFIG", "RESETSTAT")
-	if r := script.Renew(t.Context(), driver.Driver(w), [][]script.Renewal{renewals})[0]; r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	if calls, _ := w.work(t); calls != 3*script.RenewBatch+1 {
-		t.Errorf("%d inner calls, want three for each lease and one", calls)
-	}
 }

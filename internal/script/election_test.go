@@ -9,7 +9,6 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -58,7 +57,7 @@ type electionRow struct {
 // elections runs every row as [table] does.
 func elections(t *testing.T, call func(ctx context.Context, d driver.Driver) termAnswer, rows []electionRow) {
 	t.Helper()
-	server := redistest.Single(t)
+	server := single(t)
 	for _, r := range rows {
 		repeat := r.want
 		if r.repeat != nil {
@@ -114,9 +113,11 @@ func elections(t *testing.T, call func(ctx context.Context, d driver.Driver) ter
 }
 
 func isTerm(n int64) termAnswer { return termAnswer{answer: yes, term: n} }
+
 func isRefused(class string) termAnswer {
 	return termAnswer{answer: refused(class)}
 }
+
 func isHeld(owner string, ttl time.Duration) termAnswer {
 	return termAnswer{answer: heldBy(owner, 1, ttl)}
 }
@@ -210,7 +211,7 @@ func TestElectionRead(t *testing.T) {
 // A term is renewed by the script of all locks, and neither other kinds of lock
 // nor an election touch what is the other's.
 func TestElectionBesideLocks(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		if got := campaign(t.Context(), w); got.term != 1 {
 			t.Fatalf("%+v", got)
@@ -234,7 +235,7 @@ func TestElectionBesideLocks(t *testing.T) {
 
 // The numbers of terms rise, however a term ended.
 func TestElectionTermsRise(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		for n, end := range []func(){
 			func() { _, _ = script.ElectionResign(t.Context(), w, job, me, script.Classic) },
@@ -249,81 +250,6 @@ func TestElectionTermsRise(t *testing.T) {
 		}
 		w.wantTTL(t, terms, none)
 	})
-}
-
-func TestElectionWithoutRights(t *testing.T) {
-	server := redistest.Single(t)
-	mine := leads(time.Minute, me, "here", "7", "1")
-	stays := leading(me, "here", "7", "1")
-	resign := func(ctx context.Context, d driver.Driver) (bool, error) {
-		return script.ElectionResign(ctx, d, job, me, script.Both)
-	}
-	run := func(ctx context.Context, d driver.Driver) (bool, error) {
-		term, _, err := script.ElectionCampaign(ctx, d, job, me, "here", lease, script.Both)
-		return term > 0, err
-	}
-	for name, test := range map[string]struct {
-		rights []string
-		given  given
-		after  string
-		call   func(ctx context.Context, d driver.Driver) (bool, error)
-	}{
-		"campaign":       {[]string{"hget", "exists", "incr", "hset", "pexpire"}, nothing, "nothing", run},
-		"campaign again": {[]string{"hget", "hlen", "pttl", "hkeys", "pexpire"}, mine, stays, run},
-		"resign":         {[]string{"hexists", "del"}, mine, stays, resign},
-		"proclaim": {[]string{"hexists", "hget", "hset"}, mine, stays, func(ctx context.Context, d driver.Driver) (bool, error) {
-			return script.ElectionProclaim(ctx, d, job, me, "there", 2, script.Both)
-		}},
-		"read": {[]string{"hget", "hlen", "hkeys", "hmget", "pttl"}, mine, stays, func(ctx context.Context, d driver.Driver) (bool, error) {
-			_, ok, err := script.ElectionRead(ctx, d, job)
-			return ok, err
-		}},
-	} {
-		for _, right := range test.rights {
-			t.Run(name+"/"+right, func(t *testing.T) {
-				w := realWorld(t, server)
-				ear := w.listen(t, election, false)
-				test.given(t, w)
-				ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
-				if ok || driver.ClassOf(err) != driver.Denied {
-					t.Errorf("%v, %v, want an error of class denied", ok, err)
-				}
-				w.wantDump(t, job, test.after)
-				if ttl := w.ttl(t, job); ttl == none {
-					t.Error("the key has no TTL")
-				}
-				ear.want(t)
-			})
-		}
-		t.Run(name+"/all", func(t *testing.T) {
-			w := realWorld(t, server)
-			test.given(t, w)
-			rules := []string{"~" + job, "~" + terms, "&" + election, "&" + vacancy, "+eval", "+evalsha", "+publish", "+spublish"}
-			for _, right := range test.rights {
-				rules = append(rules, "+"+right)
-			}
-			if ok, err := test.call(t.Context(), w.login(t, rules...)); !ok || err != nil {
-				t.Errorf("with the rights %v: %v, %v", rules, ok, err)
-			}
-		})
-	}
-	for name, test := range map[string]struct {
-		given given
-		call  func(ctx context.Context, d driver.Driver) (bool, error)
-		tells bool // that nobody heard it
-	}{
-		"campaign": {nothing, run, false}, // those who observe look for themselves
-		"resign":   {mine, resign, true},
-	} {
-		t.Run(name+"/channel", func(t *testing.T) {
-			w := realWorld(t, server)
-			test.given(t, w)
-			ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "resetchannels"))
-			if !ok || (err != nil) != test.tells || (err != nil && driver.ClassOf(err) != driver.Denied) {
-				t.Errorf("%v, %v; want it done, and said that nobody was told: %v", ok, err, test.tells)
-			}
-		})
-	}
 }
 
 func init() {

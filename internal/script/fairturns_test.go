@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -14,7 +13,7 @@ import (
 // of their client; and on a real server with sharded messages, as on a cluster.
 func directly(t *testing.T, f func(f fair, ear func(client string) *ear)) {
 	t.Helper()
-	server := redistest.Single(t)
+	server := single(t)
 	run := func(t *testing.T, w *world, k script.Fair) {
 		k.FairKeys = script.NewFairKeys(job)
 		f(fair{w, t, k}, func(client string) *ear {
@@ -23,8 +22,8 @@ func directly(t *testing.T, f func(f fair, ear func(client string) *ear)) {
 		})
 	}
 	everywhere(t, server, func(t *testing.T, w *world) { run(t, w, script.Fair{Turns: "publish"}) })
-	t.Run("sharded", func(t *testing.T) {
-		run(t, realWorld(t, server), script.Fair{Publish: script.Sharded, Cluster: true, Turns: "spublish"})
+	onServer(t, "sharded", server, func(t *testing.T, w *world) {
+		run(t, w, script.Fair{Publish: script.Sharded, Cluster: true, Turns: "spublish"})
 	})
 }
 
@@ -168,33 +167,6 @@ func TestFairReleaseAmongRedissonsThreads(t *testing.T) {
 		f.wantGiven(anns)
 		first.want(f.t, anns+" "+nonce(anns))
 	})
-}
-
-// Redis may refuse to publish. Then nobody has the lock, and the head is not lost.
-func TestFairReleaseWhereTheMessageIsRefused(t *testing.T) {
-	server := redistest.Single(t)
-	for name, rules := range map[string][]string{
-		"no channel": {"resetchannels"}, "no PUBLISH": {"-publish"}, "no PUBLISH and no DEL": {"-publish", "-del"}, "no PEXPIRE": {"-pexpire"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job), Turns: "publish"}}
-			ear := f.listen(t, keyspace.FairTurnChannel(job, ann), false)
-			f.gets(me, script.FairOnce)
-			f.waits(anns, false)
-			f.waits(bobs, false)
-			d := f.login(t, append([]string{"+@all", "~*", "&*"}, rules...)...)
-			released, _, err := script.FairRelease(t.Context(), d, f.Fair, me)
-			if name != "no PEXPIRE" && (!released || err == nil) {
-				t.Errorf("release: %v, %v, want true and the refusal", released, err)
-			}
-			f.wantDump(t, job, "nothing")
-			f.wantQueue(anns, ahead, bobs, ahead)
-			if name != "no PEXPIRE" {
-				ear.want(t)
-			}
-			f.gets(anns, script.FairAgain)
-		})
-	}
 }
 
 // wantLifetimes checks that everything there ends by itself.

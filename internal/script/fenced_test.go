@@ -8,7 +8,6 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -29,7 +28,7 @@ type fencedRow struct {
 
 func fencedTable(t *testing.T, call func(ctx context.Context, d driver.Driver) (int64, answer), rows []fencedRow) {
 	t.Helper()
-	server := redistest.Single(t)
+	server := single(t)
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
@@ -124,7 +123,7 @@ func TestFencedReenter(t *testing.T) {
 }
 
 func TestFencedToken(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		want := func(want int64, class string) {
 			t.Helper()
@@ -146,7 +145,7 @@ func TestFencedToken(t *testing.T) {
 
 // A list where the token is to be: nothing is acquired.
 func TestFencedAcquireBesideAForeignToken(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		w.must(t, "RPUSH", tokenKey, "x")
 		_, _, _, err := script.FencedAcquire(t.Context(), w, job, me, lease, "")
@@ -156,48 +155,4 @@ func TestFencedAcquireBesideAForeignToken(t *testing.T) {
 		w.wantDump(t, job, "nothing")
 		w.wantDump(t, tokenKey, `list ["x"]`)
 	})
-}
-
-// A missing right may waste a token, and must leave no lock behind.
-func TestFencedWithoutARight(t *testing.T) {
-	server := redistest.Single(t)
-	for name, test := range map[string]struct {
-		rights []string
-		given  given
-		after  string
-		ttl    time.Duration
-		call   func(ctx context.Context, d driver.Driver) (int64, error)
-	}{
-		"acquire": {[]string{"hlen", "hgetall", "incr", "persist", "hset", "pexpire"}, nothing, "nothing", absent,
-			func(ctx context.Context, d driver.Driver) (int64, error) {
-				token, _, _, err := script.FencedAcquire(ctx, d, job, me, lease, "")
-				return token, err
-			}},
-		"acquire once more": {[]string{"hlen", "hgetall", "incr", "persist", "pttl", "pexpire"}, held(time.Minute, me, "2"), "hash " + me + "=2", time.Minute,
-			func(ctx context.Context, d driver.Driver) (int64, error) {
-				token, _, _, err := script.FencedAcquire(ctx, d, job, me, lease, "")
-				return token, err
-			}},
-		"reenter": {[]string{"hexists", "incr", "persist", "pttl", "pexpire"}, held(time.Minute, me, "1"), "hash " + me + "=1", time.Minute,
-			func(ctx context.Context, d driver.Driver) (int64, error) {
-				return script.FencedReenter(ctx, d, job, me, 2, lease)
-			}},
-		"token": {[]string{"get"}, nothing, "nothing", absent,
-			func(ctx context.Context, d driver.Driver) (int64, error) { return script.FencedToken(ctx, d, job) }},
-	} {
-		for _, right := range test.rights {
-			t.Run(name+"/"+right, func(t *testing.T) {
-				w := realWorld(t, server)
-				test.given(t, w)
-				token, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
-				if token != 0 || driver.ClassOf(err) != driver.Denied {
-					t.Errorf("%d, %v, want an error of class denied", token, err)
-				}
-				w.wantDump(t, job, test.after)
-				if got := w.ttl(t, job); got > test.ttl || got == none {
-					t.Errorf("the TTL is %v, want %v", got, test.ttl)
-				}
-			})
-		}
-	}
 }

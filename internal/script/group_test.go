@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -100,7 +99,7 @@ func (w *world) groupDump(t *testing.T) string {
 // they have their own.
 func groupTable(t *testing.T, call func(ctx context.Context, d driver.Driver) answer, rows []row) {
 	t.Helper()
-	server := redistest.Single(t)
+	server := single(t)
 	for _, r := range rows {
 		repeat := r.want
 		if r.repeat != nil {
@@ -191,7 +190,7 @@ func TestGroupAcquire(t *testing.T) {
 
 // A time beyond what Go counts in nanoseconds.
 func TestGroupAcquireAgainstAnAbsurdTime(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		group(lease, has{"a", java, 5, "4"})(t, w)
 		w.must(t, "HSET", job, "a:"+java+":expire_time", "99999999999999999")
@@ -256,7 +255,7 @@ func TestGroupRelease(t *testing.T) {
 }
 
 func TestGroupRenewIsOneByOne(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	for _, r := range []struct {
 		name  string
 		given given
@@ -299,7 +298,7 @@ func TestGroupRenewIsOneByOne(t *testing.T) {
 }
 
 func TestGroupInspect(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		inspect := func() ([]script.Holder, error) {
 			return script.GroupInspect(t.Context(), w, script.Group{Name: job, Fields: []string{"a", "b", "c"}})
@@ -327,7 +326,7 @@ func TestGroupInspect(t *testing.T) {
 
 // The most values that the library admits.
 func TestGroupOfManyFields(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		g := script.Group{Name: job}
 		for i := range 1000 {
@@ -355,82 +354,6 @@ func TestGroupOfManyFields(t *testing.T) {
 	})
 }
 
-func TestGroupWithoutARight(t *testing.T) {
-	server := redistest.Single(t)
-	two := group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"})
-	for name, test := range map[string]struct {
-		rights []string
-		given  given
-		after  string
-		call   func(ctx context.Context, d driver.Driver) (bool, error)
-	}{
-		"acquire": {[]string{"hlen", "time", "hmget", "hset", "pexpire"}, nothing, "nothing",
-			func(ctx context.Context, d driver.Driver) (bool, error) {
-				ok, _, err := script.GroupAcquire(ctx, d, ab, me, lease)
-				return ok, err
-			}},
-		"acquire beside others": {[]string{"hlen", "hexists", "time", "hmget", "hset", "pttl", "pexpire"},
-			group(time.Minute, has{"c", java, 1, "1"}), "hash c=JAVA c:JAVA:e=+1m c:JAVA:n=1",
-			func(ctx context.Context, d driver.Driver) (bool, error) {
-				ok, _, err := script.GroupAcquire(ctx, d, ab, me, lease)
-				return ok, err
-			}},
-		"acquire after others": {[]string{"hget", "hdel"},
-			group(10*time.Minute, has{"a", java, -1, "1"}), "hash a=JAVA a:JAVA:e=-1m a:JAVA:n=1",
-			func(ctx context.Context, d driver.Driver) (bool, error) {
-				ok, _, err := script.GroupAcquire(ctx, d, ab, me, lease)
-				return ok, err
-			}},
-		"reenter": {[]string{"time", "hmget", "hget", "hdel", "pttl", "pexpire", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
-			func(ctx context.Context, d driver.Driver) (bool, error) {
-				return script.GroupReenter(ctx, d, ab, me, 2, lease)
-			}},
-		"leave": {[]string{"hmget", "hdel", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
-			func(ctx context.Context, d driver.Driver) (bool, error) {
-				return script.GroupLeave(ctx, d, ab, me, 1)
-			}},
-		"release": {[]string{"hmget", "hdel"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
-			func(ctx context.Context, d driver.Driver) (bool, error) {
-				return released(script.GroupRelease(ctx, d, ab, me, channel, script.Both))
-			}},
-		"renew": {[]string{"time", "hmget", "hget", "hdel", "pttl", "pexpire", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
-			func(ctx context.Context, d driver.Driver) (bool, error) {
-				r := script.Renew(ctx, d, [][]script.Renewal{{script.GroupRenewal(ab, me, lease)}})[0]
-				return r.States != nil, r.Err
-			}},
-		"inspect": {[]string{"hlen", "hexists", "time", "hmget", "hget"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
-			func(ctx context.Context, d driver.Driver) (bool, error) {
-				h, err := script.GroupInspect(ctx, d, ab)
-				return h != nil, err
-			}},
-	} {
-		for _, right := range test.rights {
-			t.Run(name+"/"+right, func(t *testing.T) {
-				w := realWorld(t, server)
-				test.given(t, w)
-				ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
-				if ok || driver.ClassOf(err) != driver.Denied {
-					t.Errorf("%v, %v, want an error of class denied", ok, err)
-				}
-				if got := w.groupDump(t); got != test.after {
-					t.Errorf("under the key lies\n%s, want\n%s", got, test.after)
-				}
-				if w.ttl(t, job) == none {
-					t.Error("the key has no TTL")
-				}
-			})
-		}
-	}
-	t.Run("release/publish", func(t *testing.T) {
-		w := realWorld(t, server)
-		two(t, w)
-		ok, err := released(script.GroupRelease(t.Context(), w.login(t, "+@all", "~*", "&*", "-publish"), ab, me, channel, script.Both))
-		if !ok || driver.ClassOf(err) != driver.Denied {
-			t.Errorf("%v, %v, want true with an error of class denied", ok, err)
-		}
-	})
-}
-
 // redissonGroupAcquire does to a field what Redisson's acquisition does to it: it
 // sets no TTL on a key whose TTL is 0 ms, but not over.
 const redissonGroupAcquire = `
@@ -448,7 +371,7 @@ return 1`
 // At the instant at which a dead holder's lease ends, Redisson takes the fields.
 // The key must not go with it in there: the next one would come in beside it.
 func TestGroupOfADeadHolderPassesOn(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	const short = 150 * time.Millisecond
 	g := script.Group{Name: job, Fields: []string{"a"}}
 	for name, holder := range map[string]struct {

@@ -1,28 +1,12 @@
 package script_test
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/redistest"
-	"github.com/mortise-go/mortise/internal/script"
 )
-
-// huge puts a hash there that is not ours, beside some fields.
-func huge(key string, fields ...string) given {
-	return func(t *testing.T, w *world) {
-		const fill = "for i = 1, 100000 do redis.call('hset', KEYS[1], 'a:' .. i, '1 1 9999999999999') end"
-		w.must(t, "EVAL", fill, "1", key)
-		if len(fields) > 0 {
-			w.must(t, append([]string{"HSET", key}, fields...)...)
-		}
-	}
-}
 
 var spent = regexp.MustCompile(`(?m)^cmdstat_(\S+?):calls=(\d+),usec=(\d+),`)
 
@@ -43,92 +27,10 @@ func (w *world) work(t *testing.T) (calls, micros int) {
 	return calls, micros
 }
 
-// Whatever lies there, a script takes no longer than for what is ours.
-func TestHostileDataCostsNothing(t *testing.T) {
-	server := redistest.Single(t)
-	b := script.Barrier{Name: job, Parties: 3, Lease: lease, Publish: script.Classic}
-	cyclicHuge := huge(job, "mode", "barrier", "parties", "3", "next", "1")
-	doubleHuge := huge(job, "mode", "doublebarrier", "parties", "3", "next", "1")
-	for name, test := range map[string]struct {
-		given given
-		call  func(ctx context.Context, d driver.Driver) string
-		want  string
-	}{
-		"claims of a semaphore, taking": {huge(claims).then(counts("5")), func(ctx context.Context, d driver.Driver) string {
-			ok, available, left, err := script.SemaphoreAcquire(ctx, d, job, trial, 5, "me")
-			return said(err, ok, available, left)
-		}, "true 0 0"},
-		"claims of a semaphore, waiting": {huge(claims).then(counts("5")), func(ctx context.Context, d driver.Driver) string {
-			ok, available, left, err := script.SemaphoreAcquire(ctx, d, job, trial, 6, "me")
-			return said(err, ok, available, left)
-		}, "false 5 0"},
-		"claims of a semaphore, giving up": {huge(claims).then(counts("5")), func(ctx context.Context, d driver.Driver) string {
-			undone, err := script.SemaphoreUndo(ctx, d, job, trial, 6, "me", true, script.Classic)
-			return said(err, undone)
-		}, "false"},
-		"claims of a permit semaphore": {huge(claims).then(counts("5")), func(ctx context.Context, d driver.Driver) string {
-			ok, why, err := script.PermitAcquire(ctx, d, permits, []string{one}, lease, true)
-			return said(err, ok, why.Left)
-		}, "true 0"},
-		"await": {cyclicHuge, func(ctx context.Context, d driver.Driver) string {
-			return saidFate(script.BarrierAwait(ctx, d, b, me, false))
-		}, "kind"},
-		"give up": {cyclicHuge, func(ctx context.Context, d driver.Driver) string {
-			return saidFate(script.Fate{}, script.BarrierLeave(ctx, d, b, "a:1"))
-		}, "kind"},
-		"reset": {cyclicHuge, func(ctx context.Context, d driver.Driver) string {
-			return saidFate(script.Fate{}, script.BarrierReset(ctx, d, b, me))
-		}, "kind"},
-		"enter": {doubleHuge, func(ctx context.Context, d driver.Driver) string {
-			_, _, _, err := script.DoubleEnter(ctx, d, b, me, false)
-			return saidFate(script.Fate{}, err)
-		}, "kind"},
-		"leave": {doubleHuge, func(ctx context.Context, d driver.Driver) string {
-			return saidFate(script.DoubleLeave(ctx, d, b, "a:1"))
-		}, "kind"},
-		"quit": {doubleHuge, func(ctx context.Context, d driver.Driver) string {
-			_, err := script.DoubleQuit(ctx, d, b, "a:1")
-			return saidFate(script.Fate{}, err)
-		}, "kind"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := realWorld(t, server)
-			test.given(t, w)
-			w.must(t, "CONFIG", "RESETSTAT")
-			if got := test.call(t.Context(), w); got != test.want {
-				t.Errorf("the answer is %q, want %q", got, test.want)
-			}
-			if calls, micros := w.work(t); calls > 15 || micros > 20_000 {
-				t.Errorf("%d inner calls, %d µs", calls, micros)
-			}
-		})
-	}
-}
-
-// A barrier of all the parties that there can be, all of whom died: whoever
-// comes next takes them out at once.
-func TestManyDeadPartiesAreTakenOutInOneGo(t *testing.T) {
-	w := realWorld(t, redistest.Single(t))
-	parties := make([]string, 0, 2006)
-	parties = append(parties, "mode", "doublebarrier", "parties", "1000", "next", "1", "open", "1")
-	for i := range 1000 {
-		parties = append(parties, fmt.Sprint("a:", i), "1")
-	}
-	w.hold(t, job, lease, parties...)
-	w.must(t, "CONFIG", "RESETSTAT")
-	fate, err := script.DoubleLeave(t.Context(), w, script.Barrier{Name: job, Parties: 1000, Lease: lease}, "a:7")
-	if err != nil || !fate.Over || fate.Why != "died" {
-		t.Errorf("%+v, %v, want that somebody died", fate, err)
-	}
-	if calls, micros := w.work(t); calls > 3100 || micros > 100_000 {
-		t.Errorf("%d inner calls, %d µs, want three for each party", calls, micros)
-	}
-}
-
 // There are so many claims and no more: who comes later waits behind all of them,
 // and claims nothing.
 func TestSemaphoreClaimsAreBounded(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		s := tries{w, t}
 		counts("5")(t, w)

@@ -9,12 +9,11 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
 func TestInspect(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		w.hold(t, "lock", lease, java, "3")
 		w.hold(t, "for ever", none, javaN, "many")
@@ -58,7 +57,7 @@ func TestInspect(t *testing.T) {
 
 // What lies beside a name belongs to it.
 func TestInspectBesideTheName(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		f := fair{w, t, script.Fair{FairKeys: script.NewFairKeys(job)}}
 		f.hold(t, job, lease, java, "1")
@@ -105,7 +104,7 @@ func TestInspectBesideTheName(t *testing.T) {
 
 // A name may hold anybody's hash, of any size.
 func TestInspectHugeHash(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		command := []string{"HSET", job}
 		for i := range 1000 {
@@ -126,7 +125,7 @@ func TestInspectHugeHash(t *testing.T) {
 
 // Nor are its fields read if they are long.
 func TestInspectLongHash(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		w.must(t, "HSET", job, "a", strings.Repeat("x", 64<<10), "b", strings.Repeat("x", 64<<10))
 		if k := script.Inspect(t.Context(), w, job)[0].Key; len(k.Fields) != 2 {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -175,7 +174,7 @@ func (w *world) everything(t *testing.T) string {
 }
 
 func TestLateCopies(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	for name, trials := range whole {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {

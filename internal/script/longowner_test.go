@@ -7,7 +7,6 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -27,7 +26,7 @@ func TestLongOwnersAreCut(t *testing.T) {
 	}
 	hash := func(fields ...string) []string { return append([]string{"HSET", job}, fields...) }
 	acquired := func(_ bool, by script.Holder, err error) ([]string, error) { return []string{by.Owner}, err }
-	server := redistest.Single(t)
+	server := single(t)
 	for name, test := range map[string]struct {
 		given given
 		call  func(ctx context.Context, d driver.Driver) (texts []string, err error)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -115,7 +114,7 @@ type numberRow struct {
 // give the same answer and change nothing.
 func numbers(t *testing.T, channel string, call func(ctx context.Context, d driver.Driver) string, rows []numberRow) {
 	t.Helper()
-	server := redistest.Single(t)
+	server := single(t)
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -42,7 +41,7 @@ func permitSetting(how script.PermitChange, n int) func(s shelf, ctx context.Con
 // is lost, it is repeated, others change the semaphore, and then another copy of
 // it arrives.
 func TestPermitOperationsCountOnce(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	clear := func(s shelf) { s.must(s.t, "DEL", job, keyspace.PermitExpiries(job), keyspace.Claims(job)) }
 	states := map[string]func(s shelf){
 		"nothing":          func(s shelf) {},

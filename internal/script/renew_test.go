@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -44,7 +43,7 @@ var leases = []leased{
 // A full batch, in which every kind of key comes several times: one that is
 // lost or broken must not harm its neighbours.
 func TestRenewFullBatches(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		groups := make([][]script.Renewal, 3)
 		which := func(g, i int) leased { return leases[(g*script.RenewBatch+i)%len(leases)] }
@@ -81,7 +80,7 @@ func TestRenewFullBatches(t *testing.T) {
 }
 
 func TestRenewEachWithItsOwnLease(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		w.hold(t, "a", time.Minute, me, "1")
 		w.hold(t, "b", time.Minute, mine2, "1")
@@ -99,30 +98,10 @@ func TestRenewEachWithItsOwnLease(t *testing.T) {
 }
 
 func TestRenewNothing(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		if r := script.Renew(t.Context(), w, nil); len(r) != 0 {
 			t.Errorf("no groups gave %v", r)
 		}
 	})
-}
-
-// A right that was withdrawn is no loss of the lock, and must not be reported
-// as one.
-func TestRenewWithoutRights(t *testing.T) {
-	server := redistest.Single(t)
-	for name, rule := range map[string]string{
-		"hexists": "-hexists", "pttl": "-pttl", "pexpire": "-pexpire", "keys": "resetkeys",
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := realWorld(t, server)
-			w.hold(t, job, time.Minute, me, "1")
-			d := w.login(t, "+@all", "~*", "&*", rule)
-			r := script.Renew(t.Context(), d, [][]script.Renewal{{script.LockRenewal(job, me, lease)}})[0]
-			if r.Err == nil || driver.ClassOf(r.Err) != driver.Denied {
-				t.Errorf("Renew: %v, %v, want class denied", r.States, r.Err)
-			}
-			w.wantDump(t, job, "hash "+me+"=1")
-		})
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -64,7 +63,7 @@ func (s steps) find(want string, ttl time.Duration) {
 // Redisson's figures for its RLock, and where a mortise lock stands beside
 // them: it never shortens a lease that somebody was promised.
 func TestLockBesideRedissonsNumbers(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		s, ear := steps{w, t}, w.listen(t, channel, false)
 		s.acquire(me, 10*time.Minute, yes)
@@ -85,7 +84,7 @@ func TestLockBesideRedissonsNumbers(t *testing.T) {
 
 // An owner whose lock is gone, for whatever reason, must not change anything.
 func TestLateCallsChangeNothing(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	for name, end := range map[string]struct {
 		how   func(s steps)
 		after string
@@ -135,7 +134,7 @@ func TestLateCallsChangeNothing(t *testing.T) {
 
 // A Java peer, or somebody with redis-cli, does something between two calls.
 func TestForeignersBetweenTwoCalls(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	for name, test := range map[string]func(t *testing.T, s steps){
 		"raise the count": func(t *testing.T, s steps) {
 			s.must(t, "HINCRBY", job, me, "5")
@@ -227,7 +226,7 @@ func TestForeignersBetweenTwoCalls(t *testing.T) {
 // A copy of the acquisition that was held up on the way arrives only after the
 // lock was re-entered, left or released by its owner.
 func TestLateCopyOfAnAcquisition(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		s := steps{w, t}
 		s.acquire(me, lease, yes)
@@ -245,7 +244,7 @@ func TestLateCopyOfAnAcquisition(t *testing.T) {
 // no other, and none is lost.
 func TestScriptsExclude(t *testing.T) {
 	const owners, rounds = 4, 25
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		inside := make(chan string, owners)
 		done := make(chan struct{}, owners)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -81,7 +80,7 @@ func heldBy(owner string, count int, ttl time.Duration) answer {
 // reply lost, after which the repeat must lead to the same end.
 func table(t *testing.T, call func(ctx context.Context, d driver.Driver) answer, rows []row) {
 	t.Helper()
-	server := redistest.Single(t)
+	server := single(t)
 	for _, r := range rows {
 		repeat := r.want
 		if r.repeat != nil {

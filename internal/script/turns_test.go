@@ -9,7 +9,6 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -58,7 +57,7 @@ func TestAcquireTakesATurn(t *testing.T) {
 		token, _, at, err := script.FencedAcquire(t.Context(), d, job, id, lease, e)
 		return answer{token > 0, at, err}
 	}
-	server := redistest.Single(t)
+	server := single(t)
 	for name, acquire := range map[string]func(driver.Driver, string, script.Entry) answer{"lock": plain, "fenced": fenced} {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
@@ -173,9 +172,9 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 			heard: map[string][]string{ann: {anns + " 4"}}},
 		{name: "only others, kept", others: true, keep: true, after: free},
 	}
-	server := redistest.Single(t)
+	server := single(t)
 	for name, release := range givers {
-		for _, command := range []string{"publish", "spublish"} {
+		for _, command := range publishers {
 			for _, test := range tests {
 				if name == "multi" && (test.row > 0 || test.keep || test.shared) {
 					continue // what is held together is not given in a row
@@ -236,7 +235,7 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 						}
 					}
 					if command == "spublish" { // the embedded Redis has no sharded messages
-						check(t, realWorld(t, server))
+						onServer(t, "redis-server", server, check)
 						return
 					}
 					everywhere(t, server, check)
@@ -249,7 +248,7 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 // A release is told to nobody in particular where nobody takes turns, whatever
 // stands there.
 func TestReleaseWithoutTurns(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	for name, release := range givers {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
@@ -271,7 +270,7 @@ func TestReleaseWithoutTurns(t *testing.T) {
 // Who gives up leaves the turns, with either entry; who had them given gives
 // the lock to the next.
 func TestReleaseByOneWhoWaits(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		leave := func(id string, want bool) {
 			t.Helper()
@@ -302,55 +301,10 @@ func TestReleaseByOneWhoWaits(t *testing.T) {
 	})
 }
 
-// Whatever Redis refuses of a turn, the lock is released, and nobody has it who
-// does not know.
-func TestReleaseWhereTurnsAreRefused(t *testing.T) {
-	server := redistest.Single(t)
-	everything := []string{"+@all", "~*", "&*"}
-	for name, test := range map[string]struct {
-		rules  []string
-		turns  string
-		row    int
-		after  string
-		others []string // heard on Redisson's channel
-		ear    []string // on the channel of ann
-	}{
-		"no ZPOPMIN":                       {rules: []string{"-zpopmin"}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no HSET":                          {rules: []string{"-hset"}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no PEXPIRE":                       {rules: []string{"-pexpire"}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no PEXPIRE and no DEL":            {rules: []string{"-pexpire", "-del"}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no channel of the client's":       {rules: []string{"resetchannels", "&" + channel}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no channel and no DEL":            {rules: []string{"resetchannels", "&" + channel, "-del"}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no channel to tell":               {rules: []string{"resetchannels", "&" + channel}, turns: "?" + anns, after: "nothing", others: []string{"0"}},
-		"nobody listens, and no DEL":       {rules: []string{"-del"}, turns: bobs, after: "nothing", others: []string{"0"}},
-		"no PUBSUB":                        {rules: []string{"-pubsub"}, turns: anns, row: 3, after: "hash " + anns + "=1", others: []string{"00"}, ear: []string{anns + " 4"}},
-		"no PUBSUB, fourth in a row":       {rules: []string{"-pubsub"}, turns: anns, row: 4, after: "nothing", others: []string{"000"}, ear: []string{"~"}},
-		"no PUBSUB and ZADD, fourth":       {rules: []string{"-pubsub", "-zadd"}, turns: anns, row: 4, after: "nothing", others: []string{"000"}, ear: []string{"~"}},
-		"no PUBSUB, no channel, fourth":    {rules: []string{"-pubsub", "resetchannels", "&" + channel}, turns: anns, row: 4, after: "nothing", others: []string{"000"}},
-		"no right to Redisson's channel":   {rules: []string{"resetchannels", "&" + keyspace.TurnChannel(job, "") + "*"}, turns: anns, after: "hash " + anns + "=1", ear: []string{anns + " 1"}},
-		"no DEL, and somebody who listens": {rules: []string{"-del"}, turns: anns, after: "hash " + anns + "=1", ear: []string{anns + " 1"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := realWorld(t, server)
-			all, ear := w.listen(t, channel, false), w.listen(t, keyspace.TurnChannel(job, ann), false)
-			w.hold(t, job, lease, me, "1")
-			w.queueUp(t, test.turns)
-			d := w.login(t, append(slices.Clone(everything), test.rules...)...)
-			ok, err := released(script.LockRelease(t.Context(), d, job, me, channel, script.Classic, script.Turns{Command: "publish", Row: test.row}))
-			if !ok || err != nil {
-				t.Errorf("release: %v, %v, want true", ok, err)
-			}
-			w.wantDump(t, job, test.after)
-			ear.want(t, test.ear...)
-			all.want(t, test.others...)
-		})
-	}
-}
-
 // Each of several locks goes to its own next one.
 func TestMultiReleaseLetsTheNextHaveEach(t *testing.T) {
 	const second = "{" + job + "}2"
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		ear, other := w.listen(t, keyspace.TurnChannel(job, ann), false), w.listen(t, keyspace.TurnChannel(second, bob), false)
 		w.hold(t, job, lease, me, "1")
@@ -371,7 +325,7 @@ func TestMultiReleaseLetsTheNextHaveEach(t *testing.T) {
 
 // Who acquires a lock with an entry is told if its turn had come before that.
 func TestAcquireAfterItsTurnHasCome(t *testing.T) {
-	server := redistest.Single(t)
+	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		for name, acquire := range map[string]func(e script.Entry) (bool, script.Standing, error){
 			"lock": func(e script.Entry) (bool, script.Standing, error) {

@@ -43,11 +43,11 @@ type world struct {
 }
 
 // everywhere runs f as two tests: with the embedded Redis in a bubble, and
-// with server.
+// with server. The latter takes the build tag server.
 func everywhere(t *testing.T, server *redistest.Server, f func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Run("memredis", func(t *testing.T) { virtually(t, f) })
-	t.Run("redis-server", func(t *testing.T) { f(t, realWorld(t, server)) })
+	onServer(t, "redis-server", server, f)
 }
 
 // virtually runs f with the embedded Redis in a bubble.
@@ -64,20 +64,6 @@ func virtually(t *testing.T, f func(t *testing.T, w *world)) {
 			return c
 		}))
 	})
-}
-
-// realWorld empties server.
-func realWorld(t *testing.T, server *redistest.Server) *world {
-	t.Helper()
-	w := newWorld(t, true, func() net.Conn {
-		c, err := net.Dial("tcp", server.Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	})
-	w.must(t, "FLUSHALL")
-	return w
 }
 
 func newWorld(t *testing.T, isReal bool, dial func() net.Conn) *world {

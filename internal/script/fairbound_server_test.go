@@ -1,0 +1,182 @@
+//go:build server
+
+package script_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// What others may leave in the keys around a fair lock, each of which they may
+// have made as large as they like.
+var crowds = map[string]string{
+	"dead waiters whose time is over": `redis.call('rpush', KEYS[2], java .. n) redis.call('zadd', KEYS[3], n, java .. n)`,
+	"dead waiters whose time is not":  `redis.call('rpush', KEYS[2], java .. n) redis.call('zadd', KEYS[3], 9e12, java .. n)`,
+	"waiters without a deadline":      `redis.call('rpush', KEYS[2], java .. n)`,
+	"deadlines without waiters":       `redis.call('zadd', KEYS[3], n, java .. n)`,
+	"waiters for another lock":        `redis.call('rpush', KEYS[2], ours .. n) redis.call('zadd', KEYS[3], 9e12, ours .. n)`,
+	"dead waiters for another lock":   `redis.call('rpush', KEYS[2], ours .. n) redis.call('zadd', KEYS[3], n, ours .. n)`,
+	"dead waiters of ours": `redis.call('rpush', KEYS[2], ours .. n) redis.call('zadd', KEYS[3], n, ours .. n)
+		redis.call('hset', KEYS[4], ours .. n, '1 x')`,
+	"waiters of ours that are not there": `redis.call('hset', KEYS[4], ours .. n, '1 x')`,
+	"signs of life":                      `redis.call('hset', KEYS[5], '?' .. java .. n, '1 1', string.format('8d4f8a6e-2d1c-8f39-8f0b-%012d', n), 1)`,
+	"holders":                            `redis.call('hset', KEYS[1], java .. n, 1)`,
+	"the same waiter":                    `redis.call('rpush', KEYS[2], java) redis.call('zadd', KEYS[3], 9e12, java)`,
+}
+
+// Whatever lies in the keys, a script runs so many commands and no more.
+func TestFairWorkIsBounded(t *testing.T) {
+	const many, most = 20_000, 4000
+	server := redistest.Single(t)
+	called := regexp.MustCompile(`cmdstat_[^:]+:calls=(\d+)`)
+	for name, body := range crowds {
+		t.Run(name, func(t *testing.T) {
+			f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job), Turns: "publish"}}
+			var all []script.FairPlace
+			for i := range 100 {
+				all = append(all, place(fmt.Sprint(client, ":", 1000+i)))
+			}
+			for what, call := range map[string]func() error{
+				"acquire once": func() error {
+					_, _, err := script.FairAcquire(t.Context(), f, f.Fair, place(me), lease, script.FairOnce)
+					return err
+				},
+				"queue": func() error {
+					_, _, err := script.FairAcquire(t.Context(), f, f.Fair, place(me), lease, script.FairQueue)
+					return err
+				},
+				"ask again": func() error {
+					_, _, err := script.FairAcquire(t.Context(), f, f.Fair, place(mine2), lease, script.FairAgain)
+					return err
+				},
+				"release": func() error {
+					f.hold(t, job, lease, other, "1")
+					_, _, err := script.FairRelease(t.Context(), f, f.Fair, other)
+					return err
+				},
+				"leave": func() error {
+					f.acquire(f, me, script.FairQueue)
+					_, _, err := script.FairRelease(t.Context(), f, f.Fair, me)
+					return err
+				},
+				"leave together": func() error {
+					var owners []string
+					for _, p := range all {
+						if _, _, err := script.FairAcquire(t.Context(), f, f.Fair, p, lease, script.FairQueue); err != nil {
+							return nil // a hash of another kind
+						}
+						owners = append(owners, p.Owner)
+					}
+					server.Must(t, "CONFIG", "RESETSTAT")
+					_, _, err := script.FairLeave(t.Context(), f, f.Fair, owners)
+					return err
+				},
+				"tend": func() error {
+					for _, p := range all[:50] {
+						if _, _, err := script.FairAcquire(t.Context(), f, f.Fair, p, lease, script.FairQueue); err != nil {
+							return nil // a hash of another kind
+						}
+					}
+					server.Must(t, "CONFIG", "RESETSTAT")
+					_, _, _, err := script.FairTend(t.Context(), f, f.Fair, client, all)
+					return err
+				},
+				"tend, where the lock is held": func() error {
+					f.hold(t, job, lease, other, "1")
+					_, _, _, err := script.FairTend(t.Context(), f, f.Fair, client, all)
+					return err
+				},
+			} {
+				f.must(t, "FLUSHALL")
+				f.fill(many, body)
+				if what == "leave" && name == "holders" {
+					continue
+				}
+				server.Must(t, "CONFIG", "RESETSTAT")
+				if err := call(); err != nil && driver.ClassOf(err) != driver.WrongType {
+					t.Errorf("%s: %v", what, err)
+				}
+				calls := 0
+				for _, found := range called.FindAllStringSubmatch(server.Must(t, "INFO", "commandstats").(string), -1) {
+					n, err := strconv.Atoi(found[1])
+					if err != nil {
+						t.Fatal(err)
+					}
+					calls += n
+				}
+				if calls > most {
+					t.Errorf("%s: %d commands, want %d at most", what, calls, most)
+				}
+				t.Logf("%s: %d commands", what, calls)
+			}
+		})
+	}
+}
+
+// The crowd goes nevertheless, and nobody else waits meanwhile.
+func TestFairCrowdOfTheDeadHoldsUpNobody(t *testing.T) {
+	server := redistest.Single(t)
+	const many = 100_000
+	for name, most := range map[string]time.Duration{
+		"dead waiters whose time is over": 30 * time.Second, "dead waiters for another lock": 30 * time.Second, "dead waiters of ours": 30 * time.Second,
+		"holders": 0, "signs of life": 30 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job), Turns: "publish"}}
+			f.fill(many, crowds[name])
+			server.Must(t, "CONFIG", "SET", "slowlog-log-slower-than", "100000")
+			server.Must(t, "SLOWLOG", "RESET")
+			stop, done := make(chan struct{}), make(chan time.Duration)
+			bystander := f.connect(t)
+			go func() {
+				var longest time.Duration
+				for {
+					select {
+					case <-stop:
+						done <- longest
+						return
+					default:
+					}
+					start := time.Now()
+					bystander.must(t, "PING")
+					longest = max(longest, time.Since(start))
+				}
+			}()
+			start := time.Now()
+			got, runs := false, 0
+			for !got && (runs < 20 || most > 0) && time.Since(start) < 2*time.Minute {
+				ok, _, err := script.FairAcquire(t.Context(), f, f.Fair, place(me), lease, script.FairQueue)
+				if err != nil && driver.ClassOf(err) != driver.WrongType {
+					t.Error(err)
+					break
+				}
+				if got = ok; !got {
+					_, _, _, _ = script.FairTend(t.Context(), f, f.Fair, client, places(me))
+				}
+				runs++
+			}
+			took := time.Since(start)
+			close(stop)
+			longest := <-done
+			t.Logf("%d runs took %v; the longest PING of another client meanwhile %v", runs, took.Round(time.Millisecond), longest.Round(10*time.Microsecond))
+			if got != (most > 0) || most > 0 && took > most {
+				t.Errorf("acquired: %v after %v, want %v at most", got, took, most)
+			}
+			// In one script, it would be more than a second. A busy machine takes its time, too.
+			if longest > 500*time.Millisecond {
+				t.Errorf("another client's PING took %v", longest)
+			}
+			// What Redis itself counts is without the time of the test.
+			if n := server.Must(t, "SLOWLOG", "LEN"); n != int64(0) {
+				t.Errorf("%v commands took Redis more than 100ms", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,117 @@
+//go:build server
+
+package script_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+func TestPublishClassicShardedOrBoth(t *testing.T) {
+	server := redistest.Single(t)
+	for name, free := range announcers {
+		t.Run(name, func(t *testing.T) {
+			w := realWorld(t, server)
+			classic, sharded := w.listen(t, channel, false), w.listen(t, channel, true)
+			for _, test := range []struct {
+				p                script.Publish
+				classic, sharded []string
+			}{
+				{script.Classic, []string{"0"}, nil},
+				{script.Sharded, nil, []string{"0"}},
+				{script.Both, []string{"0"}, []string{"0"}},
+			} {
+				w.hold(t, job, lease, me, "1")
+				if ok, err := free(t.Context(), w, test.p); !ok || err != nil {
+					t.Errorf("%v: %v, %v, want true", test.p, ok, err)
+				}
+				w.wantDump(t, job, "nothing")
+				classic.want(t, test.classic...)
+				sharded.want(t, test.sharded...)
+			}
+		})
+	}
+}
+
+// What Redis may refuse of a message, and whom the rest of it must reach.
+func TestPublishRefused(t *testing.T) {
+	server := redistest.Single(t)
+	for what, free := range announcers {
+		for _, test := range []struct {
+			name             string
+			rules            []string
+			p                script.Publish
+			classic, sharded []string
+			reason           string
+		}{
+			{"no channel", []string{"resetchannels"}, script.Classic, nil, nil, "publish to the channel"},
+			{"no channel, both", []string{"resetchannels"}, script.Both, nil, nil, "publish to the channel"},
+			{"other channel", []string{"resetchannels", "&other"}, script.Classic, nil, nil, "publish to the channel"},
+			{"no PUBLISH", []string{"-publish"}, script.Classic, nil, nil, "can't run this command"},
+			{"no SPUBLISH", []string{"-spublish"}, script.Sharded, nil, nil, "can't run this command"},
+			{"no PUBLISH, both", []string{"-publish"}, script.Both, nil, []string{"0"}, "can't run this command"},
+			{"no SPUBLISH, both", []string{"-spublish"}, script.Both, []string{"0"}, nil, "can't run this command"},
+		} {
+			t.Run(what+"/"+test.name, func(t *testing.T) {
+				w := realWorld(t, server)
+				classic, sharded := w.listen(t, channel, false), w.listen(t, channel, true)
+				w.hold(t, job, lease, me, "1")
+				d := w.login(t, append([]string{"+@all", "~*", "&*"}, test.rules...)...)
+				ok, err := free(t.Context(), d, test.p)
+				if !ok || err == nil || driver.ClassOf(err) != driver.Denied {
+					t.Fatalf("%v, %v, want true and an error of class denied", ok, err)
+				}
+				if !strings.Contains(err.Error(), test.reason) {
+					t.Errorf("the error is %q, want it to contain %q", err, test.reason)
+				}
+				w.wantDump(t, job, "nothing")
+				classic.want(t, test.classic...)
+				sharded.want(t, test.sharded...)
+				if ok, err := free(t.Context(), d, test.p); ok || err != nil {
+					t.Errorf("once more: %v, %v, want false", ok, err)
+				}
+			})
+		}
+	}
+}
+
+// The state changes before the message goes out, and nothing comes after it:
+// whoever is woken finds the lock free, and a message that fails has nothing
+// to undo.
+func TestPublishIsLast(t *testing.T) {
+	server := redistest.Single(t)
+	for name, free := range announcers {
+		t.Run(name, func(t *testing.T) {
+			w := realWorld(t, server)
+			w.hold(t, job, lease, me, "1")
+			monitor := w.connect(t)
+			monitor.must(t, "MONITOR")
+			if ok, err := free(t.Context(), w, script.Both); !ok || err != nil {
+				t.Fatalf("%v, %v, want true", ok, err)
+			}
+			w.must(t, "ECHO", last)
+			var commands []string
+			for {
+				v, err := monitor.receive()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(v.Str(), last) {
+					break
+				}
+				if _, command, ok := strings.Cut(v.Str(), " lua] "); ok {
+					commands = append(commands, strings.Fields(command)[0])
+				}
+			}
+			freed := slices.Index(commands, `"hdel"`)
+			if want := []string{`"hdel"`, `"publish"`, `"spublish"`}; freed < 0 || !slices.Equal(commands[freed:], want) {
+				t.Errorf("the script ran %v, want it to end with %v", commands, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,39 @@
+//go:build server
+
+package script_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// single starts a server for everywhere.
+func single(t *testing.T, args ...string) *redistest.Server {
+	t.Helper()
+	return redistest.Single(t, args...)
+}
+
+// onServer runs f as a test with server.
+func onServer(t *testing.T, name string, server *redistest.Server, f func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { f(t, realWorld(t, server)) })
+}
+
+// publishers are the commands with which messages are sent.
+var publishers = []string{"publish", "spublish"}
+
+// realWorld empties server.
+func realWorld(t *testing.T, server *redistest.Server) *world {
+	t.Helper()
+	w := newWorld(t, true, func() net.Conn {
+		c, err := net.Dial("tcp", server.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	})
+	w.must(t, "FLUSHALL")
+	return w
+}
