@@ -1,4 +1,4 @@
-//go:build unix
+//go:build server && unix
 
 package fencing_test
 

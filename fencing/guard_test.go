@@ -14,17 +14,15 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/driver/goredis"
 	"github.com/mortise-go/mortise/fencing"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/memredis"
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // everywhere runs f with the embedded Redis in virtual time, and with a real one.
+// The latter takes the build tag server.
 func everywhere(t *testing.T, f func(t *testing.T, d driver.Driver)) {
 	t.Run("memredis", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -33,15 +31,7 @@ func everywhere(t *testing.T, f func(t *testing.T, d driver.Driver)) {
 			f(t, s.Driver())
 		})
 	})
-	t.Run("redis-server", func(t *testing.T) { f(t, realDriver(t, redistest.Single(t).Addr())) })
-}
-
-func realDriver(t *testing.T, addr string) driver.Driver {
-	rdb := redis.NewClient(&redis.Options{Addr: addr})
-	t.Cleanup(func() { rdb.Close() })
-	d := goredis.Wrap(rdb)
-	t.Cleanup(func() { _ = d.Close() }) // may be closed by who uses it
-	return d
+	onServer(t, f)
 }
 
 // do runs Lua without a guard.
@@ -331,37 +321,6 @@ func readLog(t *testing.T, d driver.Driver, key string) (log []int64) {
 		log = append(log, n)
 	}
 	return log
-}
-
-func TestRealGuardWithoutARight(t *testing.T) {
-	s := redistest.Single(t)
-	s.Must(t, "ACL", "SETUSER", "u", "on", ">p", "~*", "+@all", "-set")
-	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "u", Password: "p"})
-	defer rdb.Close()
-	g := fencing.NewGuard(goredis.Wrap(rdb))
-	defer g.Close()
-	if err := g.HSet(t.Context(), "h", "f", "v", 1); !errors.Is(err, mortise.ErrDenied) {
-		t.Errorf("%v, want ErrDenied", err)
-	}
-	if n := s.Int(t, "EXISTS", "h"); n != 0 {
-		t.Error("it was written without a fence")
-	}
-}
-
-func TestRealGuardOnACluster(t *testing.T) {
-	set := redistest.Cluster(t, 0)
-	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: set.Addrs()})
-	defer rdb.Close()
-	g := fencing.NewGuard(goredis.Wrap(rdb))
-	defer g.Close()
-	for i := range int64(20) {
-		key := fmt.Sprint("key", i)
-		must(t, g.Set(t.Context(), key, "v", 2))
-		wantStale(t, g.Set(t.Context(), key, "late", 1), 1, 2)
-	}
-	if _, err := g.Run(t.Context(), "{a}", 1, appendLog, []string{"{b}"}, "x"); err == nil {
-		t.Error("a key in another slot was written")
-	}
 }
 
 // A fence that Redis has lost admits nothing through a guard that has seen it,

@@ -1,49 +1,72 @@
 package goredis_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/driver/drivertest"
 	"github.com/mortise-go/mortise/driver/goredis"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// A cluster client that was told to read the topology waits for a
-		// moment before it does so again, also when it has been closed.
-		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9.(*clusterStateHolder).LazyReload.func1"),
-	)
+// The tests that need a server are in tests/server/goredis.
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// refusals is a driver.Sink that hears of refused subscriptions.
+type refusals chan string
+
+func (r refusals) Subscribed(channel string)         { r <- channel + " was subscribed" }
+func (r refusals) Refused(channel string, err error) { r <- channel + ": " + err.Error() }
+func (r refusals) Message(channel, payload string)   { r <- channel + ": " + payload }
+
+func incr(key string) driver.Call {
+	return driver.Call{Script: driver.NewScript("incr", `return redis.call('INCR', KEYS[1])`), Keys: []string{key}}
 }
 
-func TestDriver(t *testing.T) {
-	drivertest.Run(t, func(t *testing.T, target drivertest.Target) driver.Driver {
-		return goredis.Wrap(dial(t, target))
-	})
-}
-
-// dial opens a client as its users do, with the defaults but for what target
-// says: it sends again what has no reply, and does not heed contexts.
-func dial(t *testing.T, target drivertest.Target) redis.UniversalClient {
-	t.Helper()
-	option := &redis.UniversalOptions{
-		Addrs:         target.Addrs,
-		Username:      target.Username,
-		Password:      target.Password,
-		MasterName:    target.Master,
-		ReadTimeout:   target.Timeout,
-		WriteTimeout:  target.Timeout,
-		IsClusterMode: target.Mode == drivertest.Cluster,
-		DialerRetries: 1, // as the package documentation recommends
+// TestRefusedClients: a client that locks cannot work with fails every call,
+// with an error that says why and that nobody takes for one that passes.
+func TestRefusedClients(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
+	t.Cleanup(func() { _ = ring.Close() }) // it has never been used
+	tests := []struct {
+		name   string
+		client goredis.Client
+		want   string
+	}{
+		{"ring", ring, "*redis.Ring"},
+		{"ring in another type", struct{ *redis.Ring }{ring}, "redis.Ring"},
+		{"nil", nil, "nil"},
 	}
-	client := redis.NewUniversalClient(option)
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Errorf("close the client: %v", err)
-		}
-	})
-	return client
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := goredis.Wrap(tt.client)
+			sink := refusals(make(chan string, 1))
+			sub := d.Subscriber(sink)
+			_, evalErr := d.Eval(t.Context(), incr("k"))
+			_, topologyErr := d.Topology(t.Context())
+			scanErr := d.Scan(t.Context(), "*", func([]string) error { return nil })
+			batch := d.Batch(t.Context(), []driver.Call{incr("k"), incr("l")})
+			for _, err := range []error{evalErr, topologyErr, scanErr, batch[0].Err, batch[1].Err} {
+				if driver.ClassOf(err) != driver.Denied {
+					t.Errorf("%v has class %v, want %v", err, driver.ClassOf(err), driver.Denied)
+				}
+				if err != nil && !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%q does not mention %q", err, tt.want)
+				}
+			}
+			if got := d.Shard("k"); got != "" {
+				t.Errorf("Shard = %q, want none", got)
+			}
+			sub.Subscribe("ch", false)
+			if got := <-sink; !strings.Contains(got, tt.want) {
+				t.Errorf("the subscription was refused with %q, which does not mention %q", got, tt.want)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/driver/goredis"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -36,49 +35,6 @@ func next(t *testing.T, what string, from <-chan string) string {
 	case <-time.After(30 * time.Second):
 		t.Fatalf("no %s within 30 s", what)
 		return ""
-	}
-}
-
-// TestRefusedClients: a client that locks cannot work with fails every call,
-// with an error that says why and that nobody takes for one that passes.
-func TestRefusedClients(t *testing.T) {
-	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
-	t.Cleanup(func() { _ = ring.Close() }) // it has never been used
-	tests := []struct {
-		name   string
-		client goredis.Client
-		want   string
-	}{
-		{"ring", ring, "*redis.Ring"},
-		{"ring in another type", struct{ *redis.Ring }{ring}, "redis.Ring"},
-		{"nil", nil, "nil"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			d := goredis.Wrap(tt.client)
-			sink := newEvents()
-			sub := d.Subscriber(sink)
-			_, evalErr := d.Eval(t.Context(), callIncr("k"))
-			_, topologyErr := d.Topology(t.Context())
-			scanErr := d.Scan(t.Context(), "*", func([]string) error { return nil })
-			batch := d.Batch(t.Context(), []driver.Call{callIncr("k"), callIncr("l")})
-			for _, err := range []error{evalErr, topologyErr, scanErr, batch[0].Err, batch[1].Err} {
-				wantClass(t, err, driver.Denied)
-				if err != nil && !strings.Contains(err.Error(), tt.want) {
-					t.Errorf("%q does not mention %q", err, tt.want)
-				}
-			}
-			if got := d.Shard("k"); got != "" {
-				t.Errorf("Shard = %q, want none", got)
-			}
-			sub.Subscribe("ch", false)
-			if got := next(t, "refusal", sink.refused); !strings.Contains(got, tt.want) {
-				t.Errorf("the subscription was refused with %q, which does not mention %q", got, tt.want)
-			}
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
-		})
 	}
 }
 
