@@ -12,8 +12,17 @@ import (
 )
 
 // Bubble runs f in virtual time, with an embedded Redis inside. The bubble
-// itself fails the test if a goroutine is left when f returns.
+// itself fails the test if a goroutine is left when f returns. It runs in
+// parallel with other tests.
 func Bubble(t *testing.T, f func(t *testing.T, s *memredis.Server)) {
+	t.Helper()
+	t.Parallel()
+	Alone(t, f)
+}
+
+// Alone is Bubble for a test that must not run beside others: it changes or
+// looks at something that all of the program has.
+func Alone(t *testing.T, f func(t *testing.T, s *memredis.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := memredis.New()
@@ -53,6 +62,7 @@ func Do(t *testing.T, s *memredis.Server, args ...string) driver.Value {
 // Several runs f in virtual time with n servers that know nothing of each other.
 func Several(t *testing.T, n int, f func(t *testing.T, servers []*memredis.Server)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var servers []*memredis.Server
 		for range n {

@@ -46,6 +46,7 @@ var Kinds = map[string]Kind{
 // EachKind runs f in virtual time for every kind of lock.
 func EachKind(t *testing.T, f func(t *testing.T, s *memredis.Server, k Kind)) {
 	t.Helper()
+	t.Parallel()
 	for name, k := range Kinds {
 		t.Run(name, func(t *testing.T) {
 			Bubble(t, func(t *testing.T, s *memredis.Server) { f(t, s, k) })

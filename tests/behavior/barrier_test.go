@@ -63,6 +63,7 @@ func TestBarrierLetsAllPassTogether(t *testing.T) {
 // What a party may do that makes the others wait in vain, and what they and who
 // comes later are told.
 func TestBarrierBreaks(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		how    func(t *testing.T, ctx context.CancelFunc, c *mortise.Client, f *faults, other *mortise.Client)
 		party  error // what itself is told
@@ -270,20 +271,23 @@ func TestBarrierLateArrivalLetsNobodyPass(t *testing.T) {
 
 // Whatever happens to the keys, nobody waits for ever, and nobody passes alone.
 func TestBarrierWhoseKeysAreLost(t *testing.T) {
+	t.Parallel()
 	for _, delete := range [][]string{{"DEL", "job"}, {"FLUSHALL"}} {
-		bubble(t, func(t *testing.T, s *memredis.Server) {
-			c, _ := open(t, s, nil)
-			a, b := arrive(t.Context(), c.Barrier("job", 3)), arrive(t.Context(), c.Barrier("job", 3))
-			time.Sleep(10 * time.Second)
-			do(t, s, delete...)
-			for _, p := range []<-chan arrival{a, b} {
-				got := <-p
-				wantBroken(t, got.Err, mortise.BrokenLost)
-				if got.After > 11100*time.Millisecond {
-					t.Errorf("told after %v, want about a second", got.After-10*time.Second)
+		t.Run(delete[0], func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, _ := open(t, s, nil)
+				a, b := arrive(t.Context(), c.Barrier("job", 3)), arrive(t.Context(), c.Barrier("job", 3))
+				time.Sleep(10 * time.Second)
+				do(t, s, delete...)
+				for _, p := range []<-chan arrival{a, b} {
+					got := <-p
+					wantBroken(t, got.Err, mortise.BrokenLost)
+					if got.After > 11100*time.Millisecond {
+						t.Errorf("told after %v, want about a second", got.After-10*time.Second)
+					}
 				}
-			}
-			wantEmpty(t, s)
+				wantEmpty(t, s)
+			})
 		})
 	}
 }
@@ -452,39 +456,42 @@ func TestBarrierForManyParties(t *testing.T) {
 // lease, or for so long that Redis has forgotten. Who asks again passes with the
 // others, or is told that nobody knows; it is not taken for a new party.
 func TestBarrierWhoseAnswerComesLate(t *testing.T) {
+	t.Parallel()
 	for outage, passes := range map[time.Duration]bool{5 * time.Second: true, 29 * time.Second: true, 2 * time.Minute: false} {
-		bubble(t, func(t *testing.T, s *memredis.Server) {
-			options := &mortise.Options{Lease: time.Second, RetryFor: -1}
-			c, f := open(t, s, options)
-			other, _ := open(t, s, options)
-			start := time.Now()
-			f.Set(func(context.Context, string) error {
-				if d := time.Since(start); d > 0 && d < outage {
-					return errCut
+		t.Run(outage.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				options := &mortise.Options{Lease: time.Second, RetryFor: -1}
+				c, f := open(t, s, options)
+				other, _ := open(t, s, options)
+				start := time.Now()
+				f.Set(func(context.Context, string) error {
+					if d := time.Since(start); d > 0 && d < outage {
+						return errCut
+					}
+					return nil
+				}, func(context.Context, string) error {
+					if time.Since(start) < outage {
+						return errCut
+					}
+					return nil
+				})
+				first := arrive(t.Context(), c.Barrier("job", 2))
+				synctest.Wait()
+				if got := <-arrive(t.Context(), other.Barrier("job", 2)); got.Err != nil {
+					t.Fatal(got.Err)
 				}
-				return nil
-			}, func(context.Context, string) error {
-				if time.Since(start) < outage {
-					return errCut
+				time.Sleep(outage + time.Second)
+				if len(first) == 0 {
+					t.Fatalf("after %v without answers it still waits", outage)
 				}
-				return nil
+				got := <-first
+				if passes && (got.Err != nil || got.Index != 0) {
+					t.Errorf("after %v without answers: %+v, want to pass as the others did", outage, got)
+				}
+				if !passes {
+					wantBroken(t, got.Err, mortise.BrokenLost)
+				}
 			})
-			first := arrive(t.Context(), c.Barrier("job", 2))
-			synctest.Wait()
-			if got := <-arrive(t.Context(), other.Barrier("job", 2)); got.Err != nil {
-				t.Fatal(got.Err)
-			}
-			time.Sleep(outage + time.Second)
-			if len(first) == 0 {
-				t.Fatalf("after %v without answers it still waits", outage)
-			}
-			got := <-first
-			if passes && (got.Err != nil || got.Index != 0) {
-				t.Errorf("after %v without answers: %+v, want to pass as the others did", outage, got)
-			}
-			if !passes {
-				wantBroken(t, got.Err, mortise.BrokenLost)
-			}
 		})
 	}
 }

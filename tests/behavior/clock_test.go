@@ -99,6 +99,7 @@ func TestClockJumpsAreTold(t *testing.T) {
 // Who loses the lock because the clock was set forward is told that it was so.
 // Who loses it in another way is not.
 func TestForwardJumpIsTheCauseOfTheLoss(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		jump time.Duration
 		want bool
@@ -154,6 +155,7 @@ func TestForwardJumpIsTheCauseOfTheLoss(t *testing.T) {
 // A re-entry may make the key last longer than the first hold did. No renewal cuts
 // that, not even one that was on its way before.
 func TestRenewalDoesNotCutALongReentry(t *testing.T) {
+	t.Parallel()
 	for name, k := range kinds {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestCompositesAreReleasedCrosswise(t *testing.T) {
+	t.Parallel()
 	for what, k := range composites {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -42,7 +43,7 @@ func TestCompositesAreReleasedCrosswise(t *testing.T) {
 // A crowd that gives up leaves nothing behind, nor many goroutines for long.
 func TestMultiLockCrowdThatGivesUp(t *testing.T) {
 	const crowd, most = 1000, 50
-	bubble(t, func(t *testing.T, s *memredis.Server) {
+	alone(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, nil)
 		other, _ := open(t, s, nil)
 		block, _ := mustLock(t, other.Lock("b"), t.Context())

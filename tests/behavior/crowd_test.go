@@ -169,10 +169,10 @@ func TestCrowdIsServedAtOnce(t *testing.T) {
 								continue
 							}
 							t.Run(fmt.Sprintf("%s serves %d after %v", how, k, after), func(t *testing.T) {
-								bubble(t, func(t *testing.T, s *memredis.Server) { kind.trial(t, s, serve, k, after, 0) })
+								alone(t, func(t *testing.T, s *memredis.Server) { kind.trial(t, s, serve, k, after, 0) })
 							})
 							t.Run(fmt.Sprintf("%s serves %d after %v, slowly", how, k, after), func(t *testing.T) {
-								bubble(t, func(t *testing.T, s *memredis.Server) { kind.trial(t, s, serve, k, after, 3*time.Millisecond) })
+								alone(t, func(t *testing.T, s *memredis.Server) { kind.trial(t, s, serve, k, after, 3*time.Millisecond) })
 							})
 						}
 					}
@@ -232,6 +232,7 @@ func (kind crowdKind) trial(t *testing.T, s *memredis.Server, serve func(t *test
 // One asks first, but has its answer last: another one is before it in the queue
 // of the client, which Redis does not know.
 func TestCrowdWhoseAnswersCrossIsServedAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, kind := range map[string]struct {
 		wait func(ctx context.Context, c *mortise.Client) error
 		shut func(t *testing.T, c *mortise.Client) (serve func()) // there are two permits, and both are out
@@ -292,6 +293,7 @@ func TestCrowdWhoseAnswersCrossIsServedAtOnce(t *testing.T) {
 // Many of one client hear what is forged: together they ask no more often than
 // one may.
 func TestCrowdIsCalmUnderForgery(t *testing.T) {
+	t.Parallel()
 	for name, kind := range map[string]struct {
 		wait    func(ctx context.Context, c *mortise.Client) error
 		channel string

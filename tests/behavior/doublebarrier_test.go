@@ -115,6 +115,7 @@ func TestDoubleBarrierBeginsAndEndsTogether(t *testing.T) {
 // One that waits for the others and gives up, or dies, gives its place to another
 // one; those who wait go on waiting.
 func TestDoubleBarrierFreesThePlaceOfWhoNeverWasInside(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		how    func(cancel func(), c *mortise.Client, f *faults)
 		want   error // or ErrLost, if that comes first

@@ -15,6 +15,7 @@ import (
 // Redis is away for longer than it remembers what an operation did, but nothing
 // was sent meanwhile: there is no doubt, and the operation goes on.
 func TestOutageInWhichNothingWasSentLeavesNoDoubt(t *testing.T) {
+	t.Parallel()
 	for name, operate := range map[string]func(ctx context.Context, c, other *mortise.Client) error{
 		"Semaphore.AddPermits": func(ctx context.Context, c, _ *mortise.Client) error { return c.Semaphore("job").AddPermits(ctx, 1) },
 		"Semaphore.Acquire": func(ctx context.Context, c, other *mortise.Client) error {

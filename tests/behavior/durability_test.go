@@ -97,6 +97,7 @@ func durably(acks mortise.Acks) mortise.LockOptions {
 
 // How many replicas each policy demands, of those that there are.
 func TestDurabilityCounts(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		acks   mortise.Acks
 		wanted []int // of 0, 1, 2 … replicas
@@ -107,21 +108,23 @@ func TestDurabilityCounts(t *testing.T) {
 		{3, []int{3, 3, 3, 3, 3, 3}},
 	} {
 		for connected, wanted := range tt.wanted {
-			bubble(t, func(t *testing.T, s *memredis.Server) {
-				c, r := openReplicated(t, s, connected, wanted, nil)
-				k := c.Lock("job").With(durably(tt.acks))
-				hold, _ := mustLock(t, k, t.Context())
-				mustUnlock(t, hold)
-				if wanted == 0 {
-					return
-				}
-				r.become(connected, wanted-1)
-				start := time.Now()
-				_, _, err := k.Lock(t.Context())
-				wantNotDurable(t, err, wanted-1, wanted)
-				if d := time.Since(start); d != time.Second {
-					t.Errorf("%d of %d: it took %v, want the default of a second", tt.acks, connected, d)
-				}
+			t.Run(fmt.Sprintf("%d of %d", tt.acks, connected), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) {
+					c, r := openReplicated(t, s, connected, wanted, nil)
+					k := c.Lock("job").With(durably(tt.acks))
+					hold, _ := mustLock(t, k, t.Context())
+					mustUnlock(t, hold)
+					if wanted == 0 {
+						return
+					}
+					r.become(connected, wanted-1)
+					start := time.Now()
+					_, _, err := k.Lock(t.Context())
+					wantNotDurable(t, err, wanted-1, wanted)
+					if d := time.Since(start); d != time.Second {
+						t.Errorf("%d of %d: it took %v, want the default of a second", tt.acks, connected, d)
+					}
+				})
 			})
 		}
 	}
@@ -341,33 +344,37 @@ func TestRenewalsOfOthersAreNotHeldUp(t *testing.T) {
 // The lease is not trusted longer for having waited.
 func TestWaitingForReplicasIsBoundedByTheLease(t *testing.T) {
 	for _, lease := range []time.Duration{4 * time.Millisecond, 40 * time.Millisecond, 400 * time.Millisecond} {
-		bubble(t, func(t *testing.T, s *memredis.Server) {
-			c, _ := openReplicated(t, s, 1, 0, nil)
-			o := durably(1)
-			o.Lease = lease
-			start := time.Now()
-			_, _, err := c.Lock("job").With(o).Lock(t.Context())
-			wantNotDurable(t, err, 0, 1)
-			if d := time.Since(start); d >= lease || d < lease/4 {
-				t.Errorf("with a lease of %v it took %v", lease, d)
-			}
-			wantEmpty(t, s)
+		t.Run(lease.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, _ := openReplicated(t, s, 1, 0, nil)
+				o := durably(1)
+				o.Lease = lease
+				start := time.Now()
+				_, _, err := c.Lock("job").With(o).Lock(t.Context())
+				wantNotDurable(t, err, 0, 1)
+				if d := time.Since(start); d >= lease || d < lease/4 {
+					t.Errorf("with a lease of %v it took %v", lease, d)
+				}
+				wantEmpty(t, s)
+			})
 		})
 	}
-	bubble(t, func(t *testing.T, s *memredis.Server) {
-		c, r := openReplicated(t, s, 1, 0, nil)
-		time.AfterFunc(500*time.Millisecond, func() { r.become(1, 1) })
-		o := durably(1)
-		o.Lease = 10 * time.Second
-		start := time.Now()
-		hold, _ := mustLock(t, c.Lock("job").With(o), t.Context()) // after a second
-		if left := hold.Until().Sub(start); left >= 10*time.Second || time.Since(start) != time.Second {
-			t.Errorf("trusted for %v from the start, after %v", left, time.Since(start))
-		}
-		if ttl := do(t, s, "PTTL", "job").Int(); ttl != 9000 {
-			t.Errorf("a second later the fixed lease lasts another %dms, want 9000", ttl)
-		}
-		mustUnlock(t, hold)
+	t.Run("acknowledged late", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *memredis.Server) {
+			c, r := openReplicated(t, s, 1, 0, nil)
+			time.AfterFunc(500*time.Millisecond, func() { r.become(1, 1) })
+			o := durably(1)
+			o.Lease = 10 * time.Second
+			start := time.Now()
+			hold, _ := mustLock(t, c.Lock("job").With(o), t.Context()) // after a second
+			if left := hold.Until().Sub(start); left >= 10*time.Second || time.Since(start) != time.Second {
+				t.Errorf("trusted for %v from the start, after %v", left, time.Since(start))
+			}
+			if ttl := do(t, s, "PTTL", "job").Int(); ttl != 9000 {
+				t.Errorf("a second later the fixed lease lasts another %dms, want 9000", ttl)
+			}
+			mustUnlock(t, hold)
+		})
 	})
 }
 
@@ -503,6 +510,7 @@ func TestSyncedToTheAppendOnlyFile(t *testing.T) {
 
 // What Redis cannot do is said before anything is written.
 func TestImpossibleDurabilityIsRefused(t *testing.T) {
+	t.Parallel()
 	other := func(text string) error { return driver.ReplyError(errors.New(text), text) }
 	for name, tt := range map[string]struct {
 		refuses error

@@ -339,6 +339,7 @@ func TestElectionGivesUpWithoutLeavingATerm(t *testing.T) {
 }
 
 func TestElectionEndsItsWaits(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(c *mortise.Client, cancel func()) error{
 		"with the context": func(_ *mortise.Client, cancel func()) error { cancel(); return context.Canceled },
 		"with the client":  func(c *mortise.Client, _ func()) error { _ = c.Close(); return mortise.ErrClosed },

@@ -159,6 +159,7 @@ func TestFairPlacesAmongRedissonsThreads(t *testing.T) {
 // A waiter that died is in the way of Redisson's threads for ten seconds at most,
 // where nobody of mortise's lives; and no longer than it would have waited.
 func TestFairDeadWaiterBeforeRedissonsThreads(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ limit, most time.Duration }{
 		"without a limit": {0, 10 * time.Second}, "with one": {6 * time.Second, 5 * time.Second},
 	} {

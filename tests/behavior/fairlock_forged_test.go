@@ -163,7 +163,7 @@ func TestFairForgedGrantOfWhatIsBeingAcquired(t *testing.T) {
 func TestFairForgedFlood(t *testing.T) {
 	for _, waiters := range []int{1, 40} {
 		t.Run(fmt.Sprint(waiters), func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *memredis.Server) {
+			alone(t, func(t *testing.T, s *memredis.Server) {
 				c, _ := open(t, s, nil)
 				other, f := open(t, s, nil)
 				forge := publisher(t, s)
@@ -216,6 +216,7 @@ func TestFairForgedFlood(t *testing.T) {
 // the reply to the one that queued it; or that one arrives only then. Nobody would
 // tell it that it stands there.
 func TestFairWaiterThatGaveUpIsGoneWhateverIsLost(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		before func(f *faults)
 		after  func(f *faults)

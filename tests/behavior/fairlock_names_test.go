@@ -14,6 +14,7 @@ import (
 // The names job and {job} are two locks, for which Redisson has one queue. Its
 // waiters stand in it together, and each lock goes to its own.
 func TestFairLocksThatShareAQueue(t *testing.T) {
+	t.Parallel()
 	for _, names := range [][2]string{{"job", "{job}"}, {"{job}", "job"}} {
 		t.Run(names[0], func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {

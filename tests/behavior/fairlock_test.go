@@ -244,6 +244,7 @@ func TestFairWaiterThatGivesUpLeavesAtOnce(t *testing.T) {
 // A process dies while it waits. Those behind are delayed by two seconds at
 // most, however many died, and keep their order.
 func TestFairDeadWaiters(t *testing.T) {
+	t.Parallel()
 	for _, dead := range []int{1, 8} {
 		t.Run(fmt.Sprint(dead), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -321,6 +322,7 @@ func TestFairFrozenWaiter(t *testing.T) {
 // Several are frozen, one behind the other. Each is given the lock for three
 // seconds until its silence tells, and that is so for all at the same time.
 func TestFairFrozenWaitersInARow(t *testing.T) {
+	t.Parallel()
 	for _, frozen := range []int{3, 5} {
 		t.Run(fmt.Sprint(frozen), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -370,20 +372,23 @@ func TestFairFrozenWaitersInARow(t *testing.T) {
 // A lease that ends without being released, as that of a holder that died: nobody
 // publishes that, and yet it is noticed sooner than by the next tick.
 func TestFairLeaseThatEnds(t *testing.T) {
+	t.Parallel()
 	for seed := range 100 {
-		bubble(t, func(t *testing.T, s *memredis.Server) {
-			c, _ := open(t, s, nil)
-			other, _ := open(t, s, nil)
-			lease := 3*time.Second + time.Duration(seed)*37*time.Millisecond
-			start := time.Now()
-			if _, _, err := c.FairLock("job").With(mortise.LockOptions{Lease: lease}).Lock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			hold := fairly(t, other)
-			if late := time.Since(start) - lease; late < 0 || late > 3*time.Millisecond {
-				t.Errorf("the next one had the lock %v after the end of a lease of %v", late, lease)
-			}
-			mustUnlock(t, hold)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, _ := open(t, s, nil)
+				other, _ := open(t, s, nil)
+				lease := 3*time.Second + time.Duration(seed)*37*time.Millisecond
+				start := time.Now()
+				if _, _, err := c.FairLock("job").With(mortise.LockOptions{Lease: lease}).Lock(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				hold := fairly(t, other)
+				if late := time.Since(start) - lease; late < 0 || late > 3*time.Millisecond {
+					t.Errorf("the next one had the lock %v after the end of a lease of %v", late, lease)
+				}
+				mustUnlock(t, hold)
+			})
 		})
 	}
 }

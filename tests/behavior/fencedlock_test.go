@@ -152,6 +152,7 @@ func TestFencedTokenLosesAForeignTTL(t *testing.T) {
 }
 
 func TestFencedLockBesideWhatIsNoToken(t *testing.T) {
+	t.Parallel()
 	for what, lua := range map[string]string{
 		"text":     `return redis.call('set', KEYS[2], 'x')`,
 		"a list":   `return redis.call('rpush', KEYS[2], 'x')`,

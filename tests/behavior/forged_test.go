@@ -33,6 +33,7 @@ func turnChannels(t *testing.T, s *memredis.Server) map[string]string {
 // A message that names an id makes no hold, whatever the id: one that a forger can
 // guess, that of an earlier lease, or that of the holder.
 func TestForgedGrantIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"Lock", "FencedLock"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -129,6 +130,7 @@ func TestForgedGrantReleasesNothing(t *testing.T) {
 // However many messages come, and whatever they say, a client asks Redis at a
 // bounded rate, whether somebody waits there or has just stopped to.
 func TestFloodOfForgedMessages(t *testing.T) {
+	t.Parallel()
 	for _, waits := range []bool{true, false} {
 		for _, message := range []string{"?", "~", "x", "x 1", "%s:7 1", "0"} {
 			t.Run(fmt.Sprintf("%q, waits: %v", message, waits), func(t *testing.T) {
@@ -185,31 +187,34 @@ func TestFloodOfForgedMessages(t *testing.T) {
 // The names job and {job} are two locks, although Redisson derives the same names
 // from both.
 func TestNamesInBracesAreOtherLocks(t *testing.T) {
+	t.Parallel()
 	for name, k := range kinds {
 		if name == "FairLock" {
 			continue // they share Redisson's queue
 		}
 		t.Run(name, func(t *testing.T) {
 			for _, names := range [][2]string{{"job", "{job}"}, {"{job}", "job"}} {
-				bubble(t, func(t *testing.T, s *memredis.Server) {
-					a, _ := open(t, s, nil)
-					b, _ := open(t, s, nil)
-					c, _ := open(t, s, nil)
-					one := mustTake(t, k.Open(a, names[0], mortise.LockOptions{}))
-					two := mustTake(t, k.Open(b, names[1], mortise.LockOptions{}))
-					got := later(t, t.Context(), k.Open(c, names[1], mortise.LockOptions{}))
-					time.Sleep(1500 * time.Millisecond)
-					mustUnlock(t, one)
-					time.Sleep(5 * time.Second)
-					select {
-					case hold := <-got:
-						t.Fatalf("%s has %q beside %s, by a release of %q", hold.Owner(), names[1], two.Owner(), names[0])
-					default:
-					}
-					mustUnlock(t, two)
-					hold := <-got
-					wantState(t, a.Lock(names[0]), "", 0)
-					mustUnlock(t, hold)
+				t.Run(names[0], func(t *testing.T) {
+					bubble(t, func(t *testing.T, s *memredis.Server) {
+						a, _ := open(t, s, nil)
+						b, _ := open(t, s, nil)
+						c, _ := open(t, s, nil)
+						one := mustTake(t, k.Open(a, names[0], mortise.LockOptions{}))
+						two := mustTake(t, k.Open(b, names[1], mortise.LockOptions{}))
+						got := later(t, t.Context(), k.Open(c, names[1], mortise.LockOptions{}))
+						time.Sleep(1500 * time.Millisecond)
+						mustUnlock(t, one)
+						time.Sleep(5 * time.Second)
+						select {
+						case hold := <-got:
+							t.Fatalf("%s has %q beside %s, by a release of %q", hold.Owner(), names[1], two.Owner(), names[0])
+						default:
+						}
+						mustUnlock(t, two)
+						hold := <-got
+						wantState(t, a.Lock(names[0]), "", 0)
+						mustUnlock(t, hold)
+					})
 				})
 			}
 		})

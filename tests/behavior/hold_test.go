@@ -16,6 +16,7 @@ import (
 // The context of a hold is made into one that can be cancelled when that is first
 // needed. Whenever that is, it tells the same: what ended first.
 func TestContextOfAHoldTellsWhatEndedIt(t *testing.T) {
+	t.Parallel()
 	own := errors.New("the caller's")
 	looks := map[string]func(ctx context.Context){
 		"never looked at": func(context.Context) {},
@@ -74,7 +75,7 @@ func TestContextOfAHoldTellsWhatEndedIt(t *testing.T) {
 // Contexts that are derived from that of a hold end with it, and cost no
 // goroutine each.
 func TestChildrenOfAHoldsContext(t *testing.T) {
-	bubble(t, func(t *testing.T, s *memredis.Server) {
+	alone(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		hold, ctx := mustLock(t, c.Lock("job"), t.Context())
 		before := runtime.NumGoroutine()
@@ -126,6 +127,7 @@ func (c *hookContext) Done() <-chan struct{} {
 
 // Whatever ends first, and whoever sees that, the error of a context stays.
 func TestErrorOfAHoldsContextStays(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(h *mortise.Hold, k *mortise.Lock){
 		"released": func(h *mortise.Hold, _ *mortise.Lock) { _ = h.Unlock() },
 		"lost":     func(_ *mortise.Hold, k *mortise.Lock) { _, _ = k.ForceUnlock(context.Background()) },

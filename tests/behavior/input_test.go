@@ -97,6 +97,7 @@ func TestAnyNameIsAdmittedWhereItCanWork(t *testing.T) {
 }
 
 func TestForeignDataIsRefusedAndLeftAlone(t *testing.T) {
+	t.Parallel()
 	write := func(t *testing.T, s *memredis.Server, lua string) {
 		t.Helper()
 		d := s.Driver()

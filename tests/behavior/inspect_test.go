@@ -15,6 +15,7 @@ import (
 
 // What Redisson leaves behind is known by its form.
 func TestInspectKnowsKinds(t *testing.T) {
+	t.Parallel()
 	const owner, writer = "8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:57", "8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:57:write"
 	for name, test := range map[string]struct {
 		put  string // a script on the key job
@@ -87,6 +88,7 @@ func TestInspectKnowsKinds(t *testing.T) {
 
 // What others have written is told in a line, and never as a free lock.
 func TestHeldByWhatOthersWrote(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ put, want string }{
 		"five megabytes":     {`redis.call('hset', KEYS[1], string.rep('x', 5000000), 1)`, "held by " + strings.Repeat("x", 200)},
 		"control characters": {`redis.call('hset', KEYS[1], 'a\27[2Jb\n', 1)`, `held by "a\x1b[2Jb\n", without`},

@@ -29,7 +29,7 @@ func backgroundWork() int {
 // They cost one goroutine, not one each, and none is forgotten: whatever copy
 // comes later, its lock is free again in a moment.
 func TestCancelledCrowdLeavesOneGoroutine(t *testing.T) {
-	bubble(t, func(t *testing.T, s *memredis.Server) {
+	alone(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, nil)
 		const crowd = 300
 		f.DeliverLate(2 * time.Second) // after the crowd has gone
@@ -165,6 +165,7 @@ func (d *lateCopy) deliver(t *testing.T) {
 // A lease whose acquisition has a copy on its way is over, however that came: the
 // copy does not hold the lock for nobody.
 func TestLateCopyAfterALeaseEnded(t *testing.T) {
+	t.Parallel()
 	lost := func(t *testing.T, h *mortise.Hold) {
 		t.Helper()
 		if err := h.Unlock(); !errors.Is(err, mortise.ErrLost) {

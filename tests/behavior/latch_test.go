@@ -66,6 +66,7 @@ func TestLatchOperations(t *testing.T) {
 
 // Whatever opens a latch wakes all who wait, at once.
 func TestLatchWakesAll(t *testing.T) {
+	t.Parallel()
 	for name, free := range map[string]func(ctx context.Context, l *mortise.CountDownLatch) error{
 		"CountDown": func(ctx context.Context, l *mortise.CountDownLatch) error { return l.CountDown(ctx) },
 		"Delete": func(ctx context.Context, l *mortise.CountDownLatch) error {
@@ -147,6 +148,7 @@ func TestLatchLooksAgainForThoseWhoComeLater(t *testing.T) {
 
 // Redis tells nobody that a key has expired, was evicted or deleted by hand.
 func TestLatchThatVanishesOpens(t *testing.T) {
+	t.Parallel()
 	for name, vanish := range map[string][]string{
 		"expires": {"PEXPIRE", "job", "5000"}, "deleted by hand": {"DEL", "job"}, "flushed": {"FLUSHALL"},
 	} {
@@ -235,6 +237,7 @@ func TestLatchWaitEndsWithItsContext(t *testing.T) {
 
 // Each operation counts once, whatever is lost, and even if its context has ended.
 func TestLatchSurvivesLostRepliesAndRequests(t *testing.T) {
+	t.Parallel()
 	for _, lost := range losses {
 		t.Run(lost.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {

@@ -35,6 +35,7 @@ func wantLost(t *testing.T, ctx context.Context, h *mortise.Hold, reason mortise
 }
 
 func TestLossIsNoticedAtTheNextRenewal(t *testing.T) {
+	t.Parallel()
 	lose := map[string]struct {
 		how    func(t *testing.T, other *mortise.Client)
 		reason mortise.LostReason
@@ -134,23 +135,26 @@ func TestMarginMovesTheEndOfTheContext(t *testing.T) {
 // A link can stall at any moment of a lease. Wherever it does, the context
 // must end before the key can expire.
 func TestContextEndsBeforeTheKeyWhereverTheLinkStalls(t *testing.T) {
+	t.Parallel()
 	for stall := time.Duration(0); stall < 31*time.Second; stall += 500 * time.Millisecond {
-		bubble(t, func(t *testing.T, s *memredis.Server) {
-			c, f := open(t, s, nil)
-			reader, _ := open(t, s, nil)
-			hold, ctx := mustLock(t, c.Lock("job"), t.Context())
-			time.Sleep(stall)
-			f.Set(hang, nil)
-			<-ctx.Done()
-			state, err := reader.Lock("job").Inspect(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !state.Locked || state.TTL < 200*time.Millisecond {
-				t.Errorf("stalled after %v: when the context ended the key had %v left, want some time", stall, state.TTL)
-			}
-			f.Set(nil, nil)
-			wantLost(t, ctx, hold, mortise.LostUnreachable, 0, 0)
+		t.Run(stall.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, f := open(t, s, nil)
+				reader, _ := open(t, s, nil)
+				hold, ctx := mustLock(t, c.Lock("job"), t.Context())
+				time.Sleep(stall)
+				f.Set(hang, nil)
+				<-ctx.Done()
+				state, err := reader.Lock("job").Inspect(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !state.Locked || state.TTL < 200*time.Millisecond {
+					t.Errorf("stalled after %v: when the context ended the key had %v left, want some time", stall, state.TTL)
+				}
+				f.Set(nil, nil)
+				wantLost(t, ctx, hold, mortise.LostUnreachable, 0, 0)
+			})
 		})
 	}
 }

@@ -131,6 +131,7 @@ func TestMultiLockIsAllOrNothing(t *testing.T) {
 // The sets overlap in rings, each names its locks in another order, and some ask
 // through two clients: nobody waits for ever, and each lock has one holder.
 func TestMultiLocksNeverDeadlock(t *testing.T) {
+	t.Parallel()
 	for what, options := range map[string]mortise.LockOptions{"renewed": {}, "fixed lease": {Lease: time.Hour}} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {

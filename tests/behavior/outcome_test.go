@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,53 +18,56 @@ import (
 // A reply can be lost after the script ran. Whatever it was, counts stay exact
 // and nothing stays behind.
 func TestLostReplies(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []int{1, 2, 3} {
-		bubble(t, func(t *testing.T, s *memredis.Server) {
-			c, f := open(t, s, nil)
-			other, _ := open(t, s, nil)
-			k, reader := c.Lock("job"), other.Lock("job")
+		t.Run(fmt.Sprint(lost), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, f := open(t, s, nil)
+				other, _ := open(t, s, nil)
+				k, reader := c.Lock("job"), other.Lock("job")
 
-			start := time.Now()
-			f.Set(nil, loseReplies("lock_acquire", lost))
-			outer, ctx := mustLock(t, k, t.Context())
-			wantState(t, reader, outer.Owner(), 1)
+				start := time.Now()
+				f.Set(nil, loseReplies("lock_acquire", lost))
+				outer, ctx := mustLock(t, k, t.Context())
+				wantState(t, reader, outer.Owner(), 1)
 
-			f.Set(nil, loseReplies("lock_reenter", lost))
-			inner, _ := mustLock(t, k, ctx)
-			wantState(t, reader, outer.Owner(), 2)
+				f.Set(nil, loseReplies("lock_reenter", lost))
+				inner, _ := mustLock(t, k, ctx)
+				wantState(t, reader, outer.Owner(), 2)
 
-			f.Set(nil, loseReplies("lock_leave", lost))
-			mustUnlock(t, inner)
-			wantState(t, reader, outer.Owner(), 1)
+				f.Set(nil, loseReplies("lock_leave", lost))
+				mustUnlock(t, inner)
+				wantState(t, reader, outer.Owner(), 1)
 
-			// Nobody had to wait for a lease of his own to end.
-			if d := time.Since(start); d > time.Second {
-				t.Errorf("lost replies took %v to be made good", d)
-			}
+				// Nobody had to wait for a lease of his own to end.
+				if d := time.Since(start); d > time.Second {
+					t.Errorf("lost replies took %v to be made good", d)
+				}
 
-			f.Set(nil, loseReplies("lock_renew", lost))
-			time.Sleep(5 * time.Minute)
-			if ctx.Err() != nil {
-				t.Fatalf("lost by lost replies of renewals: %v", context.Cause(ctx))
-			}
+				f.Set(nil, loseReplies("lock_renew", lost))
+				time.Sleep(5 * time.Minute)
+				if ctx.Err() != nil {
+					t.Fatalf("lost by lost replies of renewals: %v", context.Cause(ctx))
+				}
 
-			// The first copy has released the lock. Asked again, Redis can only
-			// say that it is not held.
-			f.Set(nil, loseReplies("lock_release", lost))
-			if err := outer.Unlock(); !errors.Is(err, mortise.ErrUnknownOutcome) {
-				t.Errorf("Unlock with a lost reply: %v, want ErrUnknownOutcome", err)
-			}
-			wantState(t, reader, "", 0)
+				// The first copy has released the lock. Asked again, Redis can only
+				// say that it is not held.
+				f.Set(nil, loseReplies("lock_release", lost))
+				if err := outer.Unlock(); !errors.Is(err, mortise.ErrUnknownOutcome) {
+					t.Errorf("Unlock with a lost reply: %v, want ErrUnknownOutcome", err)
+				}
+				wantState(t, reader, "", 0)
 
-			hold, _ := mustLock(t, reader, t.Context())
-			f.Set(nil, loseReplies("lock_release", lost))
-			if _, err := k.ForceUnlock(t.Context()); !errors.Is(err, mortise.ErrUnknownOutcome) {
-				t.Errorf("ForceUnlock with a lost reply: %v, want ErrUnknownOutcome", err)
-			}
-			wantState(t, k, "", 0)
-			if err := hold.Unlock(); !errors.Is(err, mortise.ErrLost) {
-				t.Errorf("Unlock of a freed lock: %v, want ErrLost", err)
-			}
+				hold, _ := mustLock(t, reader, t.Context())
+				f.Set(nil, loseReplies("lock_release", lost))
+				if _, err := k.ForceUnlock(t.Context()); !errors.Is(err, mortise.ErrUnknownOutcome) {
+					t.Errorf("ForceUnlock with a lost reply: %v, want ErrUnknownOutcome", err)
+				}
+				wantState(t, k, "", 0)
+				if err := hold.Unlock(); !errors.Is(err, mortise.ErrLost) {
+					t.Errorf("Unlock of a freed lock: %v, want ErrLost", err)
+				}
+			})
 		})
 	}
 }
@@ -85,6 +89,7 @@ func TestLostReplyOfABusyLockIsNoHold(t *testing.T) {
 // A caller that gives up while its attempt is under way must not leave a lock
 // behind, whether the script runs before or after.
 func TestCancelledInFlightLeavesNoGhost(t *testing.T) {
+	t.Parallel()
 	for _, try := range []bool{false, true} {
 		for name, late := range map[string]time.Duration{"ran before": 0, "runs late": 700 * time.Millisecond} {
 			t.Run(name, func(t *testing.T) {
@@ -166,19 +171,22 @@ func TestReplyThatComesTooLateIsNoHold(t *testing.T) {
 }
 
 func TestSlowRepliesAreNoObstacle(t *testing.T) {
+	t.Parallel()
 	for _, delay := range []time.Duration{20, 60, 200, 500} {
-		bubble(t, func(t *testing.T, s *memredis.Server) {
-			c, f := open(t, s, nil)
-			f.Set(nil, func(context.Context, string) error {
-				time.Sleep(delay * time.Millisecond)
-				return nil
+		t.Run(fmt.Sprint(int(delay)), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, f := open(t, s, nil)
+				f.Set(nil, func(context.Context, string) error {
+					time.Sleep(delay * time.Millisecond)
+					return nil
+				})
+				hold, ctx := mustLock(t, c.Lock("job"), t.Context())
+				time.Sleep(time.Minute)
+				if ctx.Err() != nil {
+					t.Errorf("lost with replies taking %v: %v", delay*time.Millisecond, context.Cause(ctx))
+				}
+				mustUnlock(t, hold)
 			})
-			hold, ctx := mustLock(t, c.Lock("job"), t.Context())
-			time.Sleep(time.Minute)
-			if ctx.Err() != nil {
-				t.Errorf("lost with replies taking %v: %v", delay*time.Millisecond, context.Cause(ctx))
-			}
-			mustUnlock(t, hold)
 		})
 	}
 }

@@ -404,6 +404,7 @@ func TestPermitWaiterThatDied(t *testing.T) {
 // Who gives up, or is closed, leaves nothing behind: what it claimed is others'
 // at once.
 func TestPermitWaiterThatGivesUp(t *testing.T) {
+	t.Parallel()
 	bored := errors.New("bored")
 	for name, test := range map[string]struct {
 		end  func(c *mortise.Client, cancel context.CancelCauseFunc)
@@ -548,6 +549,7 @@ func TestPermitOperationInDoubtForLong(t *testing.T) {
 
 // A caller gives up while Redis has not answered; copies run then, or late.
 func TestPermitsAreNotLeftBehind(t *testing.T) {
+	t.Parallel()
 	for name, late := range map[string]time.Duration{"it runs": 0, "it runs later": 3 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -586,6 +588,7 @@ func TestPermitsAreNotLeftBehind(t *testing.T) {
 // In every way in which a hold can be lost, its context ends and says so, and
 // what is left of it comes back.
 func TestPermitsAreLost(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		options mortise.PermitOptions
 		lose    func(t *testing.T, s *memredis.Server, f *faults, sem *mortise.PermitSemaphore, ids []string)
@@ -675,6 +678,7 @@ func TestPermitsAreLost(t *testing.T) {
 
 // Of what this client does itself, its holders learn at once.
 func TestPermitsLostByTheSameClient(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(sem *mortise.PermitSemaphore, ids []string) error{
 		"Release": func(sem *mortise.PermitSemaphore, ids []string) error {
 			_, err := sem.Release(context.Background(), ids[0])

@@ -3,6 +3,7 @@ package behavior
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -48,40 +49,43 @@ func refuse(context.Context, string) error {
 }
 
 func TestRedlockExcludes(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1, 2, 3, 4, 5} {
-		several(t, n, func(t *testing.T, servers []*memredis.Server) {
-			inside, got := 0, 0
-			var all sync.WaitGroup
-			start := time.Now()
-			for range 4 {
-				p := newProcess(t, servers, nil)
-				for range 3 {
-					all.Go(func() {
-						for range 3 {
-							err := p.redlock().Do(t.Context(), func(ctx context.Context) error {
-								if inside++; inside != 1 { // unprotected but for the lock
-									t.Errorf("%d are inside", inside)
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			several(t, n, func(t *testing.T, servers []*memredis.Server) {
+				inside, got := 0, 0
+				var all sync.WaitGroup
+				start := time.Now()
+				for range 4 {
+					p := newProcess(t, servers, nil)
+					for range 3 {
+						all.Go(func() {
+							for range 3 {
+								err := p.redlock().Do(t.Context(), func(ctx context.Context) error {
+									if inside++; inside != 1 { // unprotected but for the lock
+										t.Errorf("%d are inside", inside)
+									}
+									time.Sleep(10 * time.Millisecond)
+									inside--
+									got++
+									return ctx.Err()
+								})
+								if err != nil {
+									t.Error(err)
 								}
-								time.Sleep(10 * time.Millisecond)
-								inside--
-								got++
-								return ctx.Err()
-							})
-							if err != nil {
-								t.Error(err)
 							}
-						}
-					})
+						})
+					}
 				}
-			}
-			all.Wait()
-			if d := time.Since(start); got != 36 || d > 20*time.Second {
-				t.Errorf("%d servers: %d turns in %v, want 36 of 10ms", n, got, d)
-			}
-			time.Sleep(time.Second)
-			if left := on(t, servers); left != 0 {
-				t.Errorf("%d servers: %d still have the lock", n, left)
-			}
+				all.Wait()
+				if d := time.Since(start); got != 36 || d > 20*time.Second {
+					t.Errorf("%d servers: %d turns in %v, want 36 of 10ms", n, got, d)
+				}
+				time.Sleep(time.Second)
+				if left := on(t, servers); left != 0 {
+					t.Errorf("%d servers: %d still have the lock", n, left)
+				}
+			})
 		})
 	}
 }
@@ -192,29 +196,32 @@ func TestRedlockWaitsForAHolderThatLacksAServer(t *testing.T) {
 
 // With one server of three away, in each way, nothing is to be noticed.
 func TestRedlockWithoutOneServer(t *testing.T) {
+	t.Parallel()
 	for what, fault := range map[string]func(context.Context, string) error{"stalled": hang, "refusing": refuse} {
-		several(t, 3, func(t *testing.T, servers []*memredis.Server) {
-			p, other := newProcess(t, servers, nil), newProcess(t, servers, nil)
-			p.faults[1].Set(fault, nil)
-			start := time.Now()
-			hold, ctx := mustRedlock(t, p.redlock(), t.Context())
-			if d := time.Since(start); d != 0 {
-				t.Errorf("%s: it took %v, want no time: the others decide", what, d)
-			}
-			if _, _, err := other.redlock().TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
-				t.Errorf("%s: TryLock of another: %v, want ErrLocked", what, err)
-			}
-			time.Sleep(time.Minute)
-			if ctx.Err() != nil || !hold.Valid() {
-				t.Errorf("%s: lost: %v", what, context.Cause(ctx))
-			}
-			start = time.Now()
-			mustUnlock(t, hold)
-			if d := time.Since(start); d > 10*time.Millisecond {
-				t.Errorf("%s: Unlock took %v", what, d)
-			}
-			again, _ := mustRedlock(t, other.redlock(), t.Context())
-			mustUnlock(t, again)
+		t.Run(what, func(t *testing.T) {
+			several(t, 3, func(t *testing.T, servers []*memredis.Server) {
+				p, other := newProcess(t, servers, nil), newProcess(t, servers, nil)
+				p.faults[1].Set(fault, nil)
+				start := time.Now()
+				hold, ctx := mustRedlock(t, p.redlock(), t.Context())
+				if d := time.Since(start); d != 0 {
+					t.Errorf("%s: it took %v, want no time: the others decide", what, d)
+				}
+				if _, _, err := other.redlock().TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+					t.Errorf("%s: TryLock of another: %v, want ErrLocked", what, err)
+				}
+				time.Sleep(time.Minute)
+				if ctx.Err() != nil || !hold.Valid() {
+					t.Errorf("%s: lost: %v", what, context.Cause(ctx))
+				}
+				start = time.Now()
+				mustUnlock(t, hold)
+				if d := time.Since(start); d > 10*time.Millisecond {
+					t.Errorf("%s: Unlock took %v", what, d)
+				}
+				again, _ := mustRedlock(t, other.redlock(), t.Context())
+				mustUnlock(t, again)
+			})
 		})
 	}
 }
@@ -293,41 +300,44 @@ func TestRedlockTellsLockedFromNoQuorum(t *testing.T) {
 
 // Too few servers answer: ErrNoQuorum, and nothing is left on those that did.
 func TestRedlockWithoutAQuorum(t *testing.T) {
+	t.Parallel()
 	for what, fault := range map[string]func(context.Context, string) error{"stalled": hang, "refusing": refuse} {
-		several(t, 3, func(t *testing.T, servers []*memredis.Server) {
-			p := newProcess(t, servers, &mortise.Options{RetryFor: 5 * time.Second})
-			p.faults[0].Set(fault, nil)
-			p.faults[2].Set(fault, nil)
-			start := time.Now()
-			_, _, err := p.redlock().TryLock(t.Context())
-			if d := time.Since(start); d > 1600*time.Millisecond {
-				t.Errorf("%s: TryLock took %v, want 1.5s", what, d)
-			}
-			if !errors.Is(err, mortise.ErrNoQuorum) || errors.Is(err, mortise.ErrLocked) || !errors.Is(err, mortise.ErrUnreachable) ||
-				errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 of 3 did, and 2 are needed; server 1 of 3") {
-				t.Errorf("%s: TryLock: %v, want ErrNoQuorum", what, err)
-			}
-			if n := on(t, servers[1:2]); n != 0 {
-				t.Errorf("%s: the lock is left on the server that answers", what)
-			}
-			start = time.Now()
-			_, _, err = p.redlock().Lock(t.Context())
-			if d := time.Since(start); !errors.Is(err, mortise.ErrNoQuorum) || d < 5*time.Second || d > 10*time.Second {
-				t.Errorf("%s: Lock: %v after %v, want ErrNoQuorum after 5s", what, err, d)
-			}
-			// One comes back while it waits.
-			time.AfterFunc(3*time.Second, func() { p.faults[0].Set(nil, nil) })
-			start = time.Now()
-			hold, _ := mustRedlock(t, p.redlock(), t.Context())
-			if d := time.Since(start); d > 7*time.Second {
-				t.Errorf("%s: it had the lock after %v, want soon after 3s", what, d)
-			}
-			mustUnlock(t, hold)
-			p.faults[2].Set(nil, nil)
-			time.Sleep(time.Minute)
-			if n := on(t, servers); n != 0 {
-				t.Errorf("%s: it is still on %d servers", what, n)
-			}
+		t.Run(what, func(t *testing.T) {
+			several(t, 3, func(t *testing.T, servers []*memredis.Server) {
+				p := newProcess(t, servers, &mortise.Options{RetryFor: 5 * time.Second})
+				p.faults[0].Set(fault, nil)
+				p.faults[2].Set(fault, nil)
+				start := time.Now()
+				_, _, err := p.redlock().TryLock(t.Context())
+				if d := time.Since(start); d > 1600*time.Millisecond {
+					t.Errorf("%s: TryLock took %v, want 1.5s", what, d)
+				}
+				if !errors.Is(err, mortise.ErrNoQuorum) || errors.Is(err, mortise.ErrLocked) || !errors.Is(err, mortise.ErrUnreachable) ||
+					errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 of 3 did, and 2 are needed; server 1 of 3") {
+					t.Errorf("%s: TryLock: %v, want ErrNoQuorum", what, err)
+				}
+				if n := on(t, servers[1:2]); n != 0 {
+					t.Errorf("%s: the lock is left on the server that answers", what)
+				}
+				start = time.Now()
+				_, _, err = p.redlock().Lock(t.Context())
+				if d := time.Since(start); !errors.Is(err, mortise.ErrNoQuorum) || d < 5*time.Second || d > 10*time.Second {
+					t.Errorf("%s: Lock: %v after %v, want ErrNoQuorum after 5s", what, err, d)
+				}
+				// One comes back while it waits.
+				time.AfterFunc(3*time.Second, func() { p.faults[0].Set(nil, nil) })
+				start = time.Now()
+				hold, _ := mustRedlock(t, p.redlock(), t.Context())
+				if d := time.Since(start); d > 7*time.Second {
+					t.Errorf("%s: it had the lock after %v, want soon after 3s", what, d)
+				}
+				mustUnlock(t, hold)
+				p.faults[2].Set(nil, nil)
+				time.Sleep(time.Minute)
+				if n := on(t, servers); n != 0 {
+					t.Errorf("%s: it is still on %d servers", what, n)
+				}
+			})
 		})
 	}
 }
@@ -583,45 +593,48 @@ func TestRedlockSurvivesLostRepliesAndRequests(t *testing.T) {
 }
 
 func TestRedlockEndsItsWait(t *testing.T) {
+	t.Parallel()
 	bored := errors.New("bored")
 	for _, end := range []string{"context", "majority of clients"} {
-		several(t, 3, func(t *testing.T, servers []*memredis.Server) {
-			p, other := newProcess(t, servers, nil), newProcess(t, servers, nil)
-			block, _ := mustRedlock(t, other.redlock(), t.Context())
-			ctx, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			var all sync.WaitGroup
-			for range 10 {
-				all.Go(func() {
-					_, after, err := p.redlock().Lock(ctx)
-					if after != ctx {
-						t.Error("a failed Lock did not return the caller's context")
-					}
-					if end == "context" && (!errors.Is(err, bored) || !errors.Is(err, context.Canceled)) {
-						t.Errorf("%v, want the cause", err)
-					}
-					if end != "context" && !errors.Is(err, mortise.ErrClosed) {
-						t.Errorf("%v, want ErrClosed", err)
-					}
-				})
-			}
-			time.Sleep(3500 * time.Millisecond)
-			start := time.Now()
-			if end == "context" {
-				cancel(bored)
-			} else {
-				_ = p.clients[0].Close()
-				time.Sleep(2 * time.Second)
-				start = time.Now()
-				_ = p.clients[2].Close()
-			}
-			all.Wait()
-			if d := time.Since(start); d > 10*time.Millisecond {
-				t.Errorf("%s: the waits ended after %v", end, d)
-			}
-			mustUnlock(t, block)
-			again, _ := mustRedlock(t, other.redlock(), t.Context())
-			mustUnlock(t, again)
+		t.Run(end, func(t *testing.T) {
+			several(t, 3, func(t *testing.T, servers []*memredis.Server) {
+				p, other := newProcess(t, servers, nil), newProcess(t, servers, nil)
+				block, _ := mustRedlock(t, other.redlock(), t.Context())
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				var all sync.WaitGroup
+				for range 10 {
+					all.Go(func() {
+						_, after, err := p.redlock().Lock(ctx)
+						if after != ctx {
+							t.Error("a failed Lock did not return the caller's context")
+						}
+						if end == "context" && (!errors.Is(err, bored) || !errors.Is(err, context.Canceled)) {
+							t.Errorf("%v, want the cause", err)
+						}
+						if end != "context" && !errors.Is(err, mortise.ErrClosed) {
+							t.Errorf("%v, want ErrClosed", err)
+						}
+					})
+				}
+				time.Sleep(3500 * time.Millisecond)
+				start := time.Now()
+				if end == "context" {
+					cancel(bored)
+				} else {
+					_ = p.clients[0].Close()
+					time.Sleep(2 * time.Second)
+					start = time.Now()
+					_ = p.clients[2].Close()
+				}
+				all.Wait()
+				if d := time.Since(start); d > 10*time.Millisecond {
+					t.Errorf("%s: the waits ended after %v", end, d)
+				}
+				mustUnlock(t, block)
+				again, _ := mustRedlock(t, other.redlock(), t.Context())
+				mustUnlock(t, again)
+			})
 		})
 	}
 }

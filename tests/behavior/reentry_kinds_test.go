@@ -66,6 +66,7 @@ func entering(first, second string) error {
 // An owner that takes a name again, as the same kind of object or as another one,
 // is let in or refused at once. It never waits for itself.
 func TestNobodyWaitsForItself(t *testing.T) {
+	t.Parallel()
 	for first, a := range everyOwned {
 		for second, b := range everyOwned {
 			t.Run(first+" then "+second, func(t *testing.T) {
@@ -101,6 +102,7 @@ func TestNobodyWaitsForItself(t *testing.T) {
 // Two of one owner wait for one lock, each as another kind. The first to have it
 // brings the other one in.
 func TestSiblingsEnterAsAnotherKind(t *testing.T) {
+	t.Parallel()
 	for _, first := range []string{"Lock", "FencedLock", "SpinLock", "FairLock"} {
 		for _, second := range []string{"Lock", "FencedLock", "SpinLock", "FairLock"} {
 			t.Run(fmt.Sprintf("%s and %s", first, second), func(t *testing.T) {
@@ -144,6 +146,7 @@ func TestSiblingsEnterAsAnotherKind(t *testing.T) {
 
 // What is known of a hold by its kind is known by every kind of that name.
 func TestHoldIsKnownToOtherKinds(t *testing.T) {
+	t.Parallel()
 	type one interface {
 		waiting
 		Inspect(ctx context.Context) (mortise.State, error)

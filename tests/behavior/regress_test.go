@@ -25,6 +25,7 @@ const loseTokens = `return redis.call('del', KEYS[2])`
 // Tokens that Redis has lost start again from 1. Nobody who has seen higher ones
 // gets a lock with them, and nothing stays behind.
 func TestTokensThatGoBackAreNoticed(t *testing.T) {
+	t.Parallel()
 	for name, take := range map[string]func(k *mortise.FencedLock) (*mortise.Hold, error){
 		"Lock": func(k *mortise.FencedLock) (*mortise.Hold, error) {
 			h, _, err := k.Lock(context.Background())
@@ -182,6 +183,7 @@ func TestTermsThatGoBackAreNoticed(t *testing.T) {
 // A process that was frozen while Redis answered asks again: it holds nothing, so
 // it has lost nothing. Where answers always take longer than a lease, it says so.
 func TestAnswerAfterTheTimeOfTheLease(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		late int // how many answers are
 		want error

@@ -182,6 +182,7 @@ func TestLeaseWithoutMuchTrustIsNotHandedOn(t *testing.T) {
 }
 
 func TestLeaseIsNotHandedToOneThatAsksForMore(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]mortise.LockOptions{
 		"a fixed lease": {Lease: 5 * time.Second},
 		"a margin":      {Margin: 10 * time.Second},
@@ -358,6 +359,7 @@ func TestFencedLeaseHandedToOneThatGetsNoToken(t *testing.T) {
 // What is still on its way for the one before, or was asked of Redis for it, is
 // not true for the next one: such a lease goes back to Redis.
 func TestLeaseWithAReentryOfItsOwnIsNotHandedOn(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		script string // whose first copy is late
 		lease  time.Duration

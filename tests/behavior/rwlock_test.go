@@ -405,6 +405,7 @@ func TestRWLockDowngrade(t *testing.T) {
 
 // No unlock shortens what another hold needs.
 func TestRWLockUnlockLeavesOtherLeasesAlone(t *testing.T) {
+	t.Parallel()
 	left := func(t *testing.T, s *memredis.Server) time.Duration {
 		return time.Duration(do(t, s, "PTTL", "doc").Int()) * time.Millisecond
 	}
@@ -506,6 +507,7 @@ func TestRWLockDeadReaderKeepsNobodyOutBeyondItsLease(t *testing.T) {
 // Redisson's readers set the TTL of the lock when they renew, and up to 4.3 that
 // of all holds, to 30 s. Then they die.
 func TestRWLockOutlivesRedissonsRenewals(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]struct {
 		client       mortise.Options
 		outer, inner mortise.LockOptions
@@ -594,6 +596,7 @@ func TestRWLockReaderIsRenewed(t *testing.T) {
 // A reader learns that it was lost, whatever the way, and a late unlock harms
 // nobody.
 func TestRWLockReaderIsLost(t *testing.T) {
+	t.Parallel()
 	const soon = 10*time.Second + time.Millisecond // the next renewal
 	for name, test := range map[string]struct {
 		lose   func(t *testing.T, s *memredis.Server, f *faults, k *mortise.RWLock)
@@ -908,6 +911,7 @@ func TestRWLockReaderSurvivesLostRepliesAndRequests(t *testing.T) {
 // Callers that give up, in the queue and in the middle of an attempt, and a
 // client that is closed, leave nothing behind.
 func TestRWLockReaderGivesUp(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(c *mortise.Client, cancel func()) error{
 		"context": func(_ *mortise.Client, cancel func()) error { cancel(); return context.Canceled },
 		"client":  func(c *mortise.Client, _ func()) error { _ = c.Close(); return mortise.ErrClosed },

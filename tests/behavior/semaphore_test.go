@@ -154,6 +154,7 @@ func TestSemaphoreKeepsItsNumber(t *testing.T) {
 // A release, permits that are added, and a semaphore that is set wake at once
 // whoever can have them.
 func TestSemaphoreWakes(t *testing.T) {
+	t.Parallel()
 	for name, give := range map[string]func(ctx context.Context, s *mortise.Semaphore) error{
 		"Release":    func(ctx context.Context, s *mortise.Semaphore) error { return s.Release(ctx, 3) },
 		"AddPermits": func(ctx context.Context, s *mortise.Semaphore) error { return s.AddPermits(ctx, 3) },
@@ -192,6 +193,7 @@ func TestSemaphoreWakes(t *testing.T) {
 // The deadline is the wait limit. Who gives up leaves no claim, and wakes those
 // it held up.
 func TestSemaphoreWaiterThatGivesUpLetsOthersThrough(t *testing.T) {
+	t.Parallel()
 	for _, sameClient := range []bool{false, true} {
 		t.Run(fmt.Sprint("same client ", sameClient), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -231,6 +233,7 @@ func TestSemaphoreWaiterThatGivesUpLetsOthersThrough(t *testing.T) {
 // One who waits for all permits gets them, however many others come and go with
 // one each, in its process and in others.
 func TestSemaphoreDoesNotStarveWhoWaitsForMany(t *testing.T) {
+	t.Parallel()
 	for _, sameClient := range []bool{false, true} {
 		t.Run(fmt.Sprint("same client ", sameClient), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -383,6 +386,7 @@ func TestSemaphoreForgedMessages(t *testing.T) {
 // Replies and requests are lost, of every script: each operation has its effect
 // once.
 func TestSemaphoreSurvivesLostRepliesAndRequests(t *testing.T) {
+	t.Parallel()
 	for _, lost := range losses {
 		t.Run(lost.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -464,6 +468,7 @@ func (l *lateCopies) Eval(ctx context.Context, call driver.Call) (driver.Value, 
 // A caller gives up while Redis has not answered. Its copy may have run, or may
 // arrive any time later: the permits must not leak, and must not multiply.
 func TestSemaphoreGivesUpWithoutLeakingPermits(t *testing.T) {
+	t.Parallel()
 	for _, late := range []time.Duration{0, 50 * time.Millisecond, 200 * time.Millisecond, 2 * time.Second, time.Minute, 4 * time.Minute} {
 		for _, try := range []bool{false, true} {
 			t.Run(fmt.Sprint(late, " try ", try), func(t *testing.T) {
@@ -532,6 +537,7 @@ func TestSemaphoreReleaseAfterTheContext(t *testing.T) {
 
 // Without a limit of time nobody asks for longer than Redis remembers.
 func TestSemaphoreDoesNotAskForLongerThanRedisRemembers(t *testing.T) {
+	t.Parallel()
 	for name, add := range map[string]func(ctx context.Context, s *mortise.Semaphore) error{
 		"semaphore_release": func(ctx context.Context, s *mortise.Semaphore) error { return s.Release(ctx, 1) },
 		"semaphore_add":     func(ctx context.Context, s *mortise.Semaphore) error { return s.AddPermits(ctx, 1) },

@@ -15,6 +15,7 @@ type (
 )
 
 var (
+	alone           = locktest.Alone
 	acquireLater    = locktest.AcquireLater
 	arrive          = locktest.Arrive
 	atOnce          = locktest.AtOnce

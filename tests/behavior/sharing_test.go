@@ -88,6 +88,7 @@ func (r *javaProcess) run(ctx context.Context, t *testing.T, thread int, f func(
 // A lock for which threads of Redisson's wait as well is theirs as often as they
 // need it to be, and ours as often as we do, whatever the numbers.
 func TestLockIsSharedWithRedisson(t *testing.T) {
+	t.Parallel()
 	const threads, each, total = 4, 4, 300
 	for name, k := range map[string]kind{"Lock": kinds["Lock"], "FencedLock": kinds["FencedLock"]} {
 		for _, n := range []int{1, 2, 4} {
@@ -198,6 +199,7 @@ func TestLockIsNotKeptForThoseWhoDoNotCome(t *testing.T) {
 // While Redisson's threads listen, a client that is frozen is not given the lock,
 // and what it was given before they came they are told the end of.
 func TestFrozenClientDoesNotKeepRedissonWaiting(t *testing.T) {
+	t.Parallel()
 	for _, early := range []bool{true, false} {
 		t.Run(fmt.Sprintf("waits before the release: %v", early), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -249,6 +251,7 @@ func TestFrozenClientDoesNotKeepRedissonWaiting(t *testing.T) {
 // channel, or of another database. Threads that want this one have their share all
 // the same.
 func TestNoiseTakesNoLockFromRedisson(t *testing.T) {
+	t.Parallel()
 	for _, every := range []time.Duration{time.Millisecond, 10 * time.Millisecond} {
 		for _, hold := range []time.Duration{time.Millisecond, 20 * time.Millisecond} {
 			t.Run(fmt.Sprintf("a message every %v, held for %v", every, hold), func(t *testing.T) {

@@ -39,6 +39,7 @@ func TestSpinLockUsesNoMessages(t *testing.T) {
 }
 
 func TestSpinLockPausesAsItsBackoffSays(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		change      func(k *mortise.SpinLock) *mortise.SpinLock
 		least, most int // tries in ten seconds
@@ -122,6 +123,7 @@ func TestLockBesideASpinLock(t *testing.T) {
 // A spin lock's waiter that pauses for long does not keep one of the same client
 // that listens from the lock.
 func TestLockBehindASpinLockThatPausesForLong(t *testing.T) {
+	t.Parallel()
 	for _, order := range []string{"before", "after"} {
 		t.Run("the other one comes "+order+" the pause", func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {

@@ -33,6 +33,7 @@ func (s slowSink) Message(channel, payload string) {
 // attempt has been refused since. It must not be taken for news of what came
 // after that attempt.
 func TestStaleNewsOfALockThatWasGiven(t *testing.T) {
+	t.Parallel()
 	for name, of := range map[string]func(c *mortise.Client) interface {
 		Lock(context.Context) (*mortise.Hold, context.Context, error)
 	}{

@@ -19,6 +19,7 @@ import (
 // asked by itself, and been told that it has it. Then it is no reason to give it
 // back.
 func TestMessageOfALockThatIsHeldAlready(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]struct {
 		open    func(c *mortise.Client) waiting
 		channel func(name, client string) string

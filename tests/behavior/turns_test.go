@@ -18,6 +18,7 @@ import (
 
 // However many wait in one process, those of others have their turns.
 func TestRelayIsBounded(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		work time.Duration
 		most int // acquisitions of one client between two turns of another
@@ -255,6 +256,7 @@ func TestReplyOfAReleaseThatGivesIsLost(t *testing.T) {
 // The one for whom the client has its turn gives up, and another one is first,
 // who wants something else of the lock.
 func TestTurnOfAnother(t *testing.T) {
+	t.Parallel()
 	for name, other := range map[string]func(c *mortise.Client) taker{
 		"fixed lease": func(c *mortise.Client) taker { return c.Lock("job").With(mortise.LockOptions{Lease: time.Minute}) },
 		"margin": func(c *mortise.Client) taker {
@@ -334,46 +336,49 @@ func TestEarIsClosedAfterAMoment(t *testing.T) {
 
 // What a turn costs, whatever the number of clients and of waiters.
 func TestTurnsCostTheSameHoweverManyWait(t *testing.T) {
+	t.Parallel()
 	for name, most := range map[string]float64{"Lock": 3, "FairLock": 2.1} {
 		t.Run(name, func(t *testing.T) {
 			for _, n := range []int{3, 40} {
-				bubble(t, func(t *testing.T, s *memredis.Server) {
-					holder, _ := open(t, s, nil)
-					k := kinds[name]
-					block := mustTake(t, k.Open(holder, "job", mortise.LockOptions{}))
-					var all sync.WaitGroup
-					var drivers []*faults
-					const each = 10
-					for range n {
-						c, f := open(t, s, nil)
-						drivers = append(drivers, f)
-						for range each {
-							all.Go(func() {
-								mustUnlock(t, mustTake(t, k.Open(c, "job", mortise.LockOptions{})))
-							})
-							synctest.Wait()
+				t.Run(fmt.Sprint(n), func(t *testing.T) {
+					bubble(t, func(t *testing.T, s *memredis.Server) {
+						holder, _ := open(t, s, nil)
+						k := kinds[name]
+						block := mustTake(t, k.Open(holder, "job", mortise.LockOptions{}))
+						var all sync.WaitGroup
+						var drivers []*faults
+						const each = 10
+						for range n {
+							c, f := open(t, s, nil)
+							drivers = append(drivers, f)
+							for range each {
+								all.Go(func() {
+									mustUnlock(t, mustTake(t, k.Open(c, "job", mortise.LockOptions{})))
+								})
+								synctest.Wait()
+							}
 						}
-					}
-					channels := runScript(t, s, `return redis.call('pubsub', 'channels', '*')`)
-					for i := range channels.Len() {
-						if channel := channels.At(i).Str(); !strings.HasPrefix(channel, keyspace.TurnChannel("job", "")) &&
-							!strings.HasPrefix(channel, keyspace.FairTurnChannel("job", "")) {
-							t.Errorf("somebody listens to %s", channel)
+						channels := runScript(t, s, `return redis.call('pubsub', 'channels', '*')`)
+						for i := range channels.Len() {
+							if channel := channels.At(i).Str(); !strings.HasPrefix(channel, keyspace.TurnChannel("job", "")) &&
+								!strings.HasPrefix(channel, keyspace.FairTurnChannel("job", "")) {
+								t.Errorf("somebody listens to %s", channel)
+							}
 						}
-					}
-					if channels.Len() != n {
-						t.Errorf("%d clients listen to %d channels, want one each", n, channels.Len())
-					}
-					mustUnlock(t, block)
-					all.Wait()
-					total := 0
-					for _, f := range drivers {
-						total += f.Total()
-					}
-					// A client that begins to wait asks before it listens, and after.
-					if cost := float64(total-2*n) / float64(n*each); cost > most {
-						t.Errorf("%d clients: an acquisition took %.2f scripts, want %.1f at most", n, cost, most)
-					}
+						if channels.Len() != n {
+							t.Errorf("%d clients listen to %d channels, want one each", n, channels.Len())
+						}
+						mustUnlock(t, block)
+						all.Wait()
+						total := 0
+						for _, f := range drivers {
+							total += f.Total()
+						}
+						// A client that begins to wait asks before it listens, and after.
+						if cost := float64(total-2*n) / float64(n*each); cost > most {
+							t.Errorf("%d clients: an acquisition took %.2f scripts, want %.1f at most", n, cost, most)
+						}
+					})
 				})
 			}
 		})

@@ -73,6 +73,7 @@ var users = map[string]user{
 // Two objects of different kinds under one name are refused, whoever was first,
 // wherever the data show it.
 func TestTwoKindsUnderOneNameAreRefused(t *testing.T) {
+	t.Parallel()
 	for first, a := range users {
 		for second, b := range users {
 			if a.form == b.form {

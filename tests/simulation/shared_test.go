@@ -13,9 +13,10 @@ type (
 )
 
 var (
+	// What a seed fixes is all of the program's, so no other test may run.
 	arrive        = locktest.Arrive
 	atOnce        = locktest.AtOnce
-	bubble        = locktest.Bubble
+	bubble        = locktest.Alone
 	closedLatch   = locktest.ClosedLatch
 	errCut        = locktest.ErrCut
 	hang          = locktest.Hang
