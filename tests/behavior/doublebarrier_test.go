@@ -53,7 +53,7 @@ func TestDoubleBarrierBeginsAndEndsTogether(t *testing.T) {
 				}
 				members = append(members, got)
 			}
-			time.Sleep(time.Hour) // renewed
+			time.Sleep(5 * time.Minute) // renewed
 			next := enter(t.Context(), cs[0].DoubleBarrier("job", 6))
 			var leaving []<-chan error
 			for i, m := range members {
@@ -142,7 +142,7 @@ func TestDoubleBarrierFreesThePlaceOfWhoNeverWasInside(t *testing.T) {
 				}
 				time.Sleep(test.within + time.Millisecond)
 				second := enter(t.Context(), cs[1].DoubleBarrier("job", 3))
-				time.Sleep(10 * time.Minute)
+				time.Sleep(2 * time.Minute)
 				if len(first) != 0 || len(second) != 0 {
 					t.Fatal("one went on although two were inside, not three")
 				}

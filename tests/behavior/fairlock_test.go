@@ -154,7 +154,7 @@ func TestFairWaiterKeepsItsPlace(t *testing.T) {
 		}
 		before := queueOf(t, c)
 		start := f.Total()
-		const minutes = 12
+		const minutes = 6 // Redisson's patience is five
 		for range minutes / 2 {
 			time.Sleep(2 * time.Minute)
 			// What every script of Redisson does first.

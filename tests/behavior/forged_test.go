@@ -148,7 +148,7 @@ func TestFloodOfForgedMessages(t *testing.T) {
 						synctest.Wait()
 					}
 					before := f.Total()
-					const seconds, rate = 5, 1000
+					const seconds, rate = 2, 1000
 					for channel, client := range turnChannels(t, s) {
 						text := message
 						if strings.Contains(text, "%s") {

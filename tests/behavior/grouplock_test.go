@@ -217,7 +217,7 @@ func TestGroupLocksAreRenewedInSmallScripts(t *testing.T) {
 			hold, _ := mustFence(t, c.GroupLock("job", values...), t.Context())
 			holds = append(holds, hold)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(25 * time.Second) // two renewals
 		for _, h := range holds {
 			mustUnlock(t, h)
 		}

@@ -90,7 +90,7 @@ func TestTurnOfOneThatGivesUp(t *testing.T) {
 			takesTurns(t, func(t *testing.T, s *memredis.Server, k kind) {
 				cs := clients(t, s, 3, nil)
 				got, gaveUp := 0, 0
-				for range 200 {
+				for range 100 {
 					block := mustTake(t, k.Open(cs[0], "job", mortise.LockOptions{}))
 					ctx, cancel := context.WithCancel(t.Context())
 					first := later(t, ctx, k.Open(cs[1], "job", options))
