@@ -3,12 +3,22 @@
 package script_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
 // Without the build tag server, tests run on the embedded Redis only.
+
+// beside has t run in parallel with other tests, also if it is called again.
+func beside(t *testing.T) {
+	if _, again := parallel.LoadOrStore(t, true); !again {
+		t.Parallel()
+	}
+}
+
+var parallel sync.Map // of *testing.T
 
 func single(*testing.T, ...string) *redistest.Server { return nil }
 

@@ -46,6 +46,7 @@ type world struct {
 // with server. The latter takes the build tag server.
 func everywhere(t *testing.T, server *redistest.Server, f func(t *testing.T, w *world)) {
 	t.Helper()
+	beside(t)
 	t.Run("memredis", func(t *testing.T) { virtually(t, f) })
 	onServer(t, "redis-server", server, f)
 }
