@@ -24,7 +24,7 @@ func WantEmpty(t *testing.T, s *memredis.Server) {
 		end
 		return left`)
 	d := s.Driver()
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	v, err := d.Eval(t.Context(), driver.Call{Script: keys})
 	if err != nil {
 		t.Fatal(err)

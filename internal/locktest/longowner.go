@@ -81,7 +81,7 @@ func FreesLongOwners(t *testing.T, run func(t *testing.T, try func(t *testing.T,
 		try := func(t *testing.T, d driver.Driver) {
 			t.Helper()
 			c := mortise.New(d, nil)
-			defer c.Close()
+			defer func() { _ = c.Close() }()
 			put := driver.NewScript("put", "redis.call('del', KEYS[1]) redis.call('hset', KEYS[1], unpack(ARGV)) return redis.call('pexpire', KEYS[1], 600000)")
 			for _, how := range []string{"force", "owner"} {
 				if _, err := d.Eval(t.Context(), driver.Call{Script: put, Keys: []string{"job"}, Args: test.fields}); err != nil {
