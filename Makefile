@@ -1,9 +1,10 @@
 # The modules of the workspace, as package patterns.
 PACKAGES := ./... ./cmd/mortise/... ./fencing/sqlexample/... ./bench/...
+GOTEST := go run ./scripts/gotest
 GOLANGCI := bin/golangci-lint-2.15.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test cover bench interop lint fmt tidy
+.PHONY: help demo test check cover bench interop lint fmt tidy
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -11,13 +12,25 @@ help: ## Show what can be made
 demo: ## Run the demonstration: processes that contend, and one that is killed
 	go run ./cmd/mortise demo
 
-test: ## Run all tests under the race detector; installs redis-server if it is missing
+test: ## Run the tests that need nothing but Go, in half a minute
+	@GOGC=400 $(GOTEST) $(ARGS) $$(go list ./... | grep -vE '/tests/(server|simulation|cost)')
+
+check: ## Run all tests under the race detector, and the linters, in a quarter of an hour; installs redis-server
 	@scripts/need.sh redis cc
-	@scripts/gotest.sh -race -timeout 20m $(ARGS) $(PACKAGES)
+	@echo "== all but those with servers, under the race detector"
+	@$(GOTEST) -race -tags server -timeout 20m $(ARGS) $$(go list $(PACKAGES) | grep -v /tests/server)
+	@echo "== with servers, under the race detector"
+	@$(GOTEST) -race -timeout 20m $(ARGS) ./tests/server/...
+	@echo "== costs, without the race detector"
+	@$(GOTEST) $(ARGS) ./tests/cost
+	@echo "== behavior on one CPU"
+	@GOMAXPROCS=1 $(GOTEST) -count=1 $(ARGS) ./tests/behavior
+	@echo "== linters"
+	@$(MAKE) --no-print-directory lint
 
 cover: ## Run all tests and show how much of each package they cover
 	@scripts/need.sh redis cc
-	go test -coverpkg=github.com/mortise-go/mortise/... -coverprofile=cover.out $(PACKAGES)
+	go test -tags server -coverpkg=github.com/mortise-go/mortise/... -coverprofile=cover.out $(PACKAGES)
 	go tool cover -func=cover.out | tail -1
 
 bench: ## Compare with other locks on this machine, in about 15 minutes; the report goes to bench/out

@@ -11,7 +11,8 @@ import (
 )
 
 // The README shows what the command really prints: every command in its
-// console blocks is run, but for make test, which is running. Numbers, times
+// console blocks is run, but for make test, which runs what is tested here only
+// in part. Numbers, times
 // and ids differ; nothing else may.
 func TestReadmeShowsWhatTheCommandPrints(t *testing.T) {
 	t.Parallel()
