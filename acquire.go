@@ -355,11 +355,11 @@ func (r *request) lead(ctx context.Context, pace *pacer) (*Hold, error) {
 	}
 	former := r.held
 	hold, err := r.attempt(ctx)
-	switch {
-	case err == nil:
+	switch err {
+	case nil:
 		r.answered(false)
 		r.lock.client.admit(r.lock.place)
-	case err == errNoHold:
+	case errNoHold:
 		r.answered(true)
 		if changedHands(former, r.held) {
 			pace.genuine()

@@ -1,7 +1,6 @@
 package mortise
 
 import (
-	"fmt"
 	"testing"
 	"time"
 )
@@ -83,7 +82,7 @@ func TestDecideNeverSleepsForEver(t *testing.T) {
 							wrong = "waits for nobody"
 						}
 						if wrong != "" {
-							t.Error(fmt.Sprintf("%+v: action %d: it %s", v, do, wrong))
+							t.Errorf("%+v: action %d: it %s", v, do, wrong)
 						}
 					}
 				}
