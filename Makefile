@@ -13,7 +13,7 @@ demo: ## Run the demonstration: processes that contend, and one that is killed
 	go run ./cmd/mortise demo
 
 test: ## Run the tests that need nothing but Go, in half a minute
-	@GOGC=400 $(GOTEST) $(ARGS) $$(go list ./... | grep -vE '/tests/(server|simulation|cost)')
+	@GOGC=1000 $(GOTEST) $(ARGS) $$(go list ./... | grep -vE '/tests/(server|simulation|cost)')
 
 check: ## Run all tests under the race detector, and the linters, in a quarter of an hour; installs redis-server
 	@scripts/need.sh redis cc
@@ -24,7 +24,7 @@ check: ## Run all tests under the race detector, and the linters, in a quarter o
 	@echo "== costs, without the race detector"
 	@$(GOTEST) $(ARGS) ./tests/cost
 	@echo "== behavior on one CPU"
-	@GOMAXPROCS=1 $(GOTEST) -count=1 $(ARGS) ./tests/behavior
+	@GOMAXPROCS=1 GOGC=1000 $(GOTEST) -count=1 $(ARGS) ./tests/behavior
 	@echo "== linters"
 	@$(MAKE) --no-print-directory lint
 

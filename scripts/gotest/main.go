@@ -65,7 +65,8 @@ type report struct {
 	printed map[test][]string   // by tests that have not passed
 	since   map[test]time.Time  // of those that run
 	passed  map[string]int      // by package
-	took    map[test]float64    // seconds, of tests that are no subtests
+	took    map[test]float64    // seconds, of tests without subtests
+	parts   map[test]bool       // whether a test has subtests
 	bad     map[string][]test   // failed and skipped, by package
 	builds  map[string][]string // what the compiler printed
 	count   struct{ passed, failed, skipped int }
@@ -76,7 +77,7 @@ func newReport(out io.Writer, terminal bool) *report {
 	return &report{
 		out: out, terminal: terminal, begin: now, told: now,
 		printed: make(map[test][]string), since: make(map[test]time.Time), passed: make(map[string]int),
-		took: make(map[test]float64), bad: make(map[string][]test), builds: make(map[string][]string),
+		took: make(map[test]float64), parts: make(map[test]bool), bad: make(map[string][]test), builds: make(map[string][]string),
 	}
 }
 
@@ -142,8 +143,15 @@ func (r *report) note(e event) {
 }
 
 func (r *report) testEnded(t test, e event) {
-	if !strings.Contains(t.name, "/") {
-		r.took[t] = e.Elapsed
+	r.took[t] = e.Elapsed
+	for i, c := range t.name { // a test that has parts only waits for them
+		if c == '/' {
+			r.took[test{t.pkg, t.name[:i]}] = 0
+			r.parts[test{t.pkg, t.name[:i]}] = true
+		}
+	}
+	if r.parts[t] {
+		r.took[t] = 0
 	}
 	switch e.Action {
 	case "pass":
