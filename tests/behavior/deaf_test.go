@@ -16,6 +16,7 @@ import (
 // A client that is subscribed, and whose messages are all lost, has its turns, and
 // costs the others a second at first and little from then on.
 func TestDeafClientCostsLittle(t *testing.T) {
+	t.Parallel()
 	lease := mortise.LockOptions{Lease: 20 * time.Second} // which cannot be given
 	for name, test := range map[string]struct {
 		kind    string

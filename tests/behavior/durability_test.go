@@ -343,6 +343,7 @@ func TestRenewalsOfOthersAreNotHeldUp(t *testing.T) {
 
 // The lease is not trusted longer for having waited.
 func TestWaitingForReplicasIsBoundedByTheLease(t *testing.T) {
+	t.Parallel()
 	for _, lease := range []time.Duration{4 * time.Millisecond, 40 * time.Millisecond, 400 * time.Millisecond} {
 		t.Run(lease.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {

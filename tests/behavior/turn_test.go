@@ -190,6 +190,7 @@ func wantTrusted(t *testing.T, s *memredis.Server, h *mortise.Hold) {
 
 // The waiter finds the lock when it looks; the message that gave it comes later.
 func TestMessageOvertakenByALook(t *testing.T) {
+	t.Parallel()
 	for _, delay := range []time.Duration{1200 * time.Millisecond, 1800 * time.Millisecond, 2500 * time.Millisecond} {
 		t.Run(delay.String(), func(t *testing.T) {
 			takesTurns(t, func(t *testing.T, s *memredis.Server, k kind) {
@@ -234,6 +235,7 @@ func wantToKeep(t *testing.T, s *memredis.Server, hold *mortise.Hold, other <-ch
 // A process is frozen while it is given the lock, and goes on when another has
 // it. The message that gave it is read before, or after, it hears of that.
 func TestMessageOfATurnThatIsOver(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ message, answer time.Duration }{
 		"before the answer": {800 * time.Millisecond, time.Second},
 		"after the answer":  {700 * time.Millisecond, 0},

@@ -85,6 +85,7 @@ func TestRelayIsBounded(t *testing.T) {
 // One that gives up in the moment in which it is given the lock, or told of it:
 // the next has it at once.
 func TestTurnOfOneThatGivesUp(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]mortise.LockOptions{"given": {}, "told": {Lease: time.Minute}} {
 		t.Run(name, func(t *testing.T) {
 			takesTurns(t, func(t *testing.T, s *memredis.Server, k kind) {
@@ -125,6 +126,7 @@ func TestTurnOfOneThatGivesUp(t *testing.T) {
 // A client that is closed, or cut off, in the moment in which it is given the
 // lock.
 func TestTurnOfAClientThatEnds(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		cut  bool
 		most time.Duration
@@ -196,6 +198,7 @@ func TestMessageOfATurnIsLost(t *testing.T) {
 // The message comes late, and Redis hears nothing of the client meanwhile. What
 // it has then, it has in Redis, too.
 func TestMessageOfATurnIsLate(t *testing.T) {
+	t.Parallel()
 	for _, delay := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 2900 * time.Millisecond, 3500 * time.Millisecond} {
 		t.Run(delay.String(), func(t *testing.T) {
 			takesTurns(t, func(t *testing.T, s *memredis.Server, k kind) {
@@ -230,6 +233,7 @@ func TestMessageOfATurnIsLate(t *testing.T) {
 
 // The release gives the lock to the next, and its reply is lost.
 func TestReplyOfAReleaseThatGivesIsLost(t *testing.T) {
+	t.Parallel()
 	for _, loss := range losses {
 		t.Run(loss.String(), func(t *testing.T) {
 			takesTurns(t, func(t *testing.T, s *memredis.Server, k kind) {
