@@ -59,10 +59,17 @@ func Do(t *testing.T, s *memredis.Server, args ...string) driver.Value {
 	return v
 }
 
-// Several runs f in virtual time with n servers that know nothing of each other.
+// Several runs f in virtual time with n servers that know nothing of each other,
+// in parallel with other tests.
 func Several(t *testing.T, n int, f func(t *testing.T, servers []*memredis.Server)) {
 	t.Helper()
 	t.Parallel()
+	SeveralAlone(t, n, f)
+}
+
+// SeveralAlone is to Several what Alone is to Bubble.
+func SeveralAlone(t *testing.T, n int, f func(t *testing.T, servers []*memredis.Server)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var servers []*memredis.Server
 		for range n {

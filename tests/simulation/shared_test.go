@@ -5,6 +5,7 @@ import (
 )
 
 // What the tests of this package share with others, under the names that they use.
+// A seed fixes what all of the program draws, so bubbles run alone here.
 type (
 	arrival = locktest.Arrival
 	faults  = locktest.Faults
@@ -13,7 +14,6 @@ type (
 )
 
 var (
-	// What a seed fixes is all of the program's, so no other test may run.
 	arrive        = locktest.Arrive
 	atOnce        = locktest.AtOnce
 	bubble        = locktest.Alone
@@ -28,6 +28,6 @@ var (
 	open          = locktest.Open
 	permitsOf     = locktest.PermitsOf
 	permitted     = locktest.Permitted
-	several       = locktest.Several
+	several       = locktest.SeveralAlone
 	wantEmpty     = locktest.WantEmpty
 )
