@@ -34,7 +34,7 @@ type turnTaker interface {
 type turn struct {
 	ear    *hub.Listener // for the client's channel
 	id     string        // to have the lock with, drawn at random; empty if none is
-	stands bool          // it may have an entry in Redis
+	entry  script.Entry  // that it may have in Redis; empty if none
 	seen   time.Time     // when an attempt began that showed that id did not have the lock
 	unsure bool          // id may have been given the lock before that; nothing it hears is certain
 	given  bool          // Redis has given the lock to id
@@ -124,15 +124,23 @@ func (r *request) stand(w *waiter) bool {
 	if t.ear == nil {
 		t.ear = c.ear(k.place)
 	}
+	gives := k.takesGiven()
+	entry := script.ToTell
+	if gives {
+		entry = script.ToGive
+	}
+	if t.entry != "" && t.entry != entry(t.id) {
+		// The first waiter was another one, that asked in another way. A turn has
+		// one entry: whatever takes it out takes the turn.
+		c.forgo(k.place, t.id)
+		t.over()
+	}
 	if t.id == "" {
 		t.id, t.seen = c.newTurnID(), time.Time{}
 	}
-	gives := k.takesGiven()
 	if r.told, t.told = t.told, false; t.ear.Confirmed() {
-		t.stands = true
-		if r.entry = script.ToGive(t.id); !gives {
-			r.entry = script.ToTell(t.id)
-		}
+		t.entry = entry(t.id)
+		r.entry = t.entry
 	}
 	if r.turn = t.id; gives {
 		r.become(t.id)
@@ -193,7 +201,7 @@ func (r *request) unanswered() {
 }
 
 // over makes the next attempt one with another id.
-func (t *turn) over() { t.id, t.stands, t.given, t.unsure = "", false, false, false }
+func (t *turn) over() { t.id, t.entry, t.given, t.unsure = "", "", false, false }
 
 // come makes a hold of the lock that was given to the client, for which w is busy
 // from here on. If it cannot be trusted without asking Redis, it does that. If the
@@ -449,12 +457,12 @@ func (c *Client) handOver(p place) {
 // It must be called with c.mu held.
 func (c *Client) dismissed(p place, t *turn) {
 	if t.ear != nil {
-		c.rest(p, t.ear, t.stands)
+		c.rest(p, t.ear, t.entry != "")
 	}
 	if t.tick != nil {
 		t.tick.Stop()
 	}
-	if t.stands || t.given {
+	if t.entry != "" || t.given {
 		c.forgo(p, t.id)
 	}
 	if t.told { // its entry is gone, but who is next has not heard of that
