@@ -117,6 +117,19 @@ func (l *lease) end(why error) {
 	}
 }
 
+// superseded ends a lease after which Redis has given the lock to another one of this
+// client. That one may hear of its release before its own caller does.
+func (l *lease) superseded() {
+	l.mu.Lock()
+	released := l.holds == nil
+	l.mu.Unlock()
+	if released {
+		l.end(ErrReleased)
+	} else {
+		l.end(&LostError{Reason: LostTaken})
+	}
+}
+
 // absent reports whether a lease ended because Redis does not have it any more.
 // A copy of its acquisition that comes later would hold the lock for nobody.
 func absent(why error) bool {

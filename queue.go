@@ -392,7 +392,7 @@ func (c *Client) granted(l *lease, alone bool) bool {
 	}
 	c.mu.Unlock()
 	if former != nil {
-		former.end(&LostError{Reason: LostTaken})
+		former.superseded()
 	}
 	return true
 }

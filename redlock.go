@@ -314,6 +314,15 @@ type vote struct {
 	err error
 }
 
+// ended is the error of a canvass that is over.
+func (v *canvass) ended(ctx context.Context) error {
+	r := new(request)
+	if v.held != nil {
+		r.held = v.held
+	}
+	return r.ended(ctx)
+}
+
 // once asks once.
 func (v *canvass) once(ctx context.Context) (*Hold, error) {
 	hold, _, err := v.round(ctx)
@@ -378,7 +387,7 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 	for err == nil && !decided() {
 		select {
 		case <-ctx.Done():
-			err = (&request{held: v.held}).ended(ctx)
+			err = v.ended(ctx)
 		case got := <-votes:
 			s := &v.servers[got.nth]
 			if suspect[got.nth] {
@@ -502,7 +511,7 @@ func (v *canvass) wait(ctx context.Context) (*Hold, error) {
 	v.w, v.sleeper = w, sleeper{wake: w.wake, own: v.ears.hints}
 	if err := v.sleeper.run(ctx, v); err != nil {
 		if err == errEnded {
-			err = (&request{held: v.held}).ended(ctx)
+			err = v.ended(ctx)
 		}
 		return nil, err
 	}
@@ -559,8 +568,10 @@ func (v *canvass) again(ctx context.Context, split bool, err error) (time.Durati
 		}
 		v.deaf = true
 		return v.untilReady(), errNoHold
-	case ctx.Err() != nil || !errors.Is(err, ErrLocked):
+	case !errors.Is(err, ErrLocked):
 		return 0, err
+	case ctx.Err() != nil:
+		return 0, errEnded
 	case split:
 		// Others asked at the same time. The first to come back gets it, so they
 		// must not come back together. What is heard meanwhile may be one's own

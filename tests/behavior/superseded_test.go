@@ -1,0 +1,103 @@
+package behavior
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// Another waiter of the same client may have the lock before the caller of Unlock
+// hears that it was released. For a sibling of that caller nothing was lost: it waits
+// for its turn.
+func TestSiblingOfOneThatReleases(t *testing.T) {
+	t.Parallel()
+	for name, lock := range map[string]func(c *mortise.Client) taker{
+		"FairLock":   func(c *mortise.Client) taker { return c.FairLock("job") },
+		"FencedLock": func(c *mortise.Client) taker { return c.FencedLock("job") },
+		"Lock with a lease": func(c *mortise.Client) taker {
+			return c.Lock("job").With(mortise.LockOptions{Lease: time.Minute})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, f := open(t, s, nil)
+				owner := mortise.WithOwner(t.Context())
+				first, _, err := lock(c).Lock(owner)
+				if err != nil {
+					t.Fatal(err)
+				}
+				next := later(t, t.Context(), lock(c))
+				time.Sleep(time.Second)
+				f.Set(nil, func(_ context.Context, name string) error {
+					if name == "fair_release" || name == "lock_release" {
+						time.Sleep(10 * time.Millisecond) // the reply is on its way
+					}
+					return nil
+				})
+				released := make(chan error, 1)
+				go func() { released <- first.Unlock() }()
+				time.Sleep(time.Millisecond)
+				sibling := later(t, owner, lock(c)) // which fails the test if that is refused
+				if err := <-released; err != nil {
+					t.Errorf("Unlock: %v", err)
+				}
+				mustUnlock(t, <-next)
+				if hold, ok := <-sibling; ok {
+					mustUnlock(t, hold)
+				}
+				f.Set(nil, nil)
+			})
+		})
+	}
+}
+
+// A Redlock whose context ends says so, with what was in the way if anything was.
+func TestRedlockSaysThatItsContextHasEnded(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"no server answers", "it is held", "it is held by several"} {
+		t.Run(way, func(t *testing.T) {
+			several(t, 3, func(t *testing.T, servers []*memredis.Server) {
+				var clients, others []*mortise.Client
+				var drivers []*faults
+				for _, s := range servers {
+					c, f := open(t, s, nil)
+					clients, drivers = append(clients, c), append(drivers, f)
+					other, _ := open(t, s, nil)
+					others = append(others, other)
+				}
+				switch way {
+				case "no server answers":
+					for _, f := range drivers {
+						f.Set(hang, nil)
+					}
+				case "it is held":
+					hold, _, err := mortise.NewRedlock("job", others...).Lock(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer hold.Unlock()
+				case "it is held by several":
+					for _, c := range others {
+						defer mustTake(t, c.Lock("job")).Unlock()
+					}
+				}
+				for micros := range 300 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(micros)*50*time.Microsecond)
+					_, _, err := mortise.NewRedlock("job", clients...).Lock(ctx)
+					cancel()
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Fatalf("after %v: %v, want that the context has ended", time.Duration(micros)*50*time.Microsecond, err)
+					}
+					_ = err.Error() // which looks at all that it says
+				}
+				for _, f := range drivers {
+					f.Set(nil, nil)
+				}
+			})
+		})
+	}
+}
