@@ -398,6 +398,16 @@ func (r *request) ended(ctx context.Context) error {
 	return &waitError{ctx: contextError(ctx), held: r.held}
 }
 
+// endedBy is the error of a wait for several locks that is over. By is nil if nobody
+// was seen to have one of them.
+func endedBy(ctx context.Context, by *HeldError) error {
+	r := new(request)
+	if by != nil {
+		r.held = by
+	}
+	return r.ended(ctx)
+}
+
 // jitter spreads the looks of many waiters.
 func jitter(d time.Duration) time.Duration { return d*9/10 + dice.N(d/5) }
 

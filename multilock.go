@@ -272,7 +272,7 @@ func (m *MultiLock) wait(c *composite) (nth int, err error) {
 		}
 		// Two that are in each other's way must not go on in step.
 		if !m.all[nth].client.pause(ctx, dice.N(time.Millisecond<<min(round, 8))) {
-			return nth, (&request{held: held}).ended(ctx)
+			return nth, endedBy(ctx, held)
 		}
 	}
 }

@@ -314,15 +314,6 @@ type vote struct {
 	err error
 }
 
-// ended is the error of a canvass that is over.
-func (v *canvass) ended(ctx context.Context) error {
-	r := new(request)
-	if v.held != nil {
-		r.held = v.held
-	}
-	return r.ended(ctx)
-}
-
 // once asks once.
 func (v *canvass) once(ctx context.Context) (*Hold, error) {
 	hold, _, err := v.round(ctx)
@@ -387,7 +378,7 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 	for err == nil && !decided() {
 		select {
 		case <-ctx.Done():
-			err = v.ended(ctx)
+			err = endedBy(ctx, v.held)
 		case got := <-votes:
 			s := &v.servers[got.nth]
 			if suspect[got.nth] {
@@ -511,7 +502,7 @@ func (v *canvass) wait(ctx context.Context) (*Hold, error) {
 	v.w, v.sleeper = w, sleeper{wake: w.wake, own: v.ears.hints}
 	if err := v.sleeper.run(ctx, v); err != nil {
 		if err == errEnded {
-			err = v.ended(ctx)
+			err = endedBy(ctx, v.held)
 		}
 		return nil, err
 	}
