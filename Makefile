@@ -17,10 +17,10 @@ test: ## Run the tests that need nothing but Go, in half a minute
 
 check: ## Run all tests under the race detector, and the linters, in a quarter of an hour; installs redis-server
 	@scripts/need.sh redis cc
-	@echo "== all but those with servers, under the race detector"
-	@$(GOTEST) -race -tags server -timeout 20m $(ARGS) $$(go list $(PACKAGES) | grep -v /tests/server)
-	@echo "== with servers, under the race detector"
-	@$(GOTEST) -race -timeout 20m $(ARGS) ./tests/server/...
+	@echo "== what computes, under the race detector"
+	@$(GOTEST) -race -tags server -timeout 20m $(ARGS) $$(go list $(PACKAGES) | grep -vE '/tests/server|/cmd/mortise')
+	@echo "== what waits for servers and processes, under the race detector"
+	@$(GOTEST) -race -timeout 20m $(ARGS) ./tests/server/... ./cmd/mortise/...
 	@echo "== costs, without the race detector"
 	@$(GOTEST) $(ARGS) ./tests/cost
 	@echo "== behavior on one CPU"
