@@ -71,6 +71,11 @@ func (k *locker) terms() *watchdog.Terms {
 
 // lost is the watchdog's word that a lease is over.
 func (c *Client) lost(w *watchdog.Lease, reason watchdog.Reason, err error) {
+	w.Of.(*lease).end(lossFor(reason, err))
+}
+
+// lossFor is the loss of a lease that the watchdog has lost.
+func lossFor(reason watchdog.Reason, err error) *LostError {
 	lost := &LostError{Err: err}
 	switch reason {
 	case watchdog.LostGone:
@@ -82,7 +87,7 @@ func (c *Client) lost(w *watchdog.Lease, reason watchdog.Reason, err error) {
 	default:
 		lost.Reason = LostUnreachable
 	}
-	w.Of.(*lease).end(lost)
+	return lost
 }
 
 // end marks the lease as over, ends the contexts of its holds, and lets the
@@ -140,7 +145,7 @@ func absent(why error) bool {
 // state returns why the lease is over, or nil. It looks at the clock, so that
 // a process that was frozen is told the truth as soon as it asks.
 func (l *lease) state() error {
-	l.client.watchdog.Expire(&l.watch)
+	l.expire()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
@@ -150,7 +155,21 @@ func (l *lease) state() error {
 
 func (l *lease) label() (name, id string) { return l.name, l.id }
 func (l *lease) until() time.Time         { return l.client.watchdog.Until(&l.watch) }
-func (l *lease) expire()                  { l.client.watchdog.Expire(&l.watch) }
+
+// expire ends the lease if trust in it is over, also if the watchdog has noticed
+// that and has not said so yet: it may have many to tell.
+func (l *lease) expire() {
+	over, why := l.client.watchdog.Expire(&l.watch)
+	if !over {
+		return
+	}
+	l.mu.Lock()
+	untold := l.ended == nil && l.holds != nil // without holds it is being released
+	l.mu.Unlock()
+	if untold {
+		l.end(lossFor(why, nil))
+	}
+}
 
 // actor is nil for what has no owner: it does not change whom its holder acts
 // for.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/watchdog"
@@ -27,7 +28,7 @@ func TestRemovedLeasesAreLeftAlone(t *testing.T) {
 		b.at(2 * time.Minute)
 		b.wantTimes("a", period)
 		b.wantKept("a:renewed", "a:fixed", "b")
-		if !b.Expire(renewed) {
+		if over, _ := b.Expire(renewed); !over {
 			t.Error("Expire says that the trust in a removed lease goes on")
 		}
 		b.wantKept("a:renewed") // and it is no loss
@@ -174,10 +175,14 @@ func TestExpire(t *testing.T) {
 		b.Add(renewed, time.Now().Add(-time.Hour), trust, true)
 		b.Add(fixed, time.Now().Add(-time.Hour), trust, false)
 		for range 2 {
-			if !b.Expire(renewed) || !b.Expire(fixed) {
-				t.Error("Expire denies the end of trust")
+			if over, why := b.Expire(renewed); !over || why != watchdog.LostUnconfirmed {
+				t.Errorf("Expire of a renewed lease says %v, %v, want that its trust is over", over, why)
+			}
+			if over, why := b.Expire(fixed); !over || why != watchdog.LostExpired {
+				t.Errorf("Expire of a fixed lease says %v, %v, want that its time is over", over, why)
 			}
 		}
+		synctest.Wait() // the watchdog's own goroutine may be about to say so
 		b.wantLost("a", 0, watchdog.LostUnconfirmed)
 		b.wantLost("b", 0, watchdog.LostExpired)
 		b.at(time.Minute)

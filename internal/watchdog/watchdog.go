@@ -212,13 +212,14 @@ func (w *Watchdog) Until(l *Lease) time.Time {
 }
 
 // Expire loses the lease at once if its trust is over, and reports whether it
-// is. It exists because a process that was frozen asks before the watchdog's
-// own timer has had its turn.
-func (w *Watchdog) Expire(l *Lease) bool {
+// is, and why. It exists because a process that was frozen asks before the watchdog's
+// own timer has had its turn. If the watchdog has just lost the lease, it may still
+// be about to call Lost.
+func (w *Watchdog) Expire(l *Lease) (over bool, why Reason) {
 	w.mu.Lock()
 	if !l.over(w.now()) {
 		w.mu.Unlock()
-		return false
+		return false, 0
 	}
 	was := w.remove(l)
 	lost := l.overdue()
@@ -226,7 +227,7 @@ func (w *Watchdog) Expire(l *Lease) bool {
 	if was {
 		w.report(lost)
 	}
-	return true
+	return true, lost.reason
 }
 
 // Close ends the watchdog and waits for its goroutines. Leases are neither
