@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
 const benchLong = `bench measures what locks cost on the Redis that is given, from this machine, and
@@ -44,7 +46,7 @@ const benchLease = 10 * time.Second
 
 func benchCommand(a *app) *cobra.Command {
 	b := &bench{app: a}
-	given := duration(20 * time.Second)
+	given := duration.Flag(20 * time.Second)
 	cmd := &cobra.Command{
 		Use:     "bench",
 		Short:   "Measure what locks cost on your Redis, and say what it means",

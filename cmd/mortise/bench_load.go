@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/workload"
 )
@@ -111,7 +112,7 @@ func (b *bench) put(ctx context.Context, l load) (outcome, error) {
 		return o, fmt.Errorf("%w: %d goroutines still wait for it after %v", mortise.ErrUnreachable, o.Hung, benchGrace)
 	}
 	if l.spec.Kind == workload.Cycle && o.Acquisitions() == 0 {
-		return o, &exitError{code: exitUnreachable, err: fmt.Errorf("no lock could be taken within %v", rounded(l.window)),
+		return o, &exitError{code: exitUnreachable, err: fmt.Errorf("no lock could be taken within %v", duration.Round(l.window)),
 			hint: "Redis is slow from here. Give it more time: mortise bench --time 2m"}
 	}
 	return o, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 	"github.com/mortise-go/mortise/connect"
 	"github.com/mortise-go/mortise/internal/workload"
 )
@@ -161,7 +162,7 @@ func (b *bench) held(ctx context.Context, _ *benchClient) error {
 	v := heldView{Locks: l.spec.N, Lease: lease.Milliseconds(), Renewed: ratio(float64(o.batched), float64(o.sent))}
 	v.Rate = ratio(float64(v.Locks)/(lease.Seconds()/3), v.Renewed) // the window is no whole number of renewals
 	b.seen.Held = v
-	b.print("%-34s %s commands a second renew them, with a lease of %v", count(float64(l.spec.N))+" locks held", figure(v.Rate), rounded(lease))
+	b.print("%-34s %s commands a second renew them, with a lease of %v", count(float64(l.spec.N))+" locks held", figure(v.Rate), duration.Round(lease))
 	return nil
 }
 

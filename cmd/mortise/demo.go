@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
 const demoLong = `Shows what a lock is good for, and what happens when its holder dies. It needs
@@ -40,7 +42,7 @@ const (
 
 func demoCommand(a *app) *cobra.Command {
 	d := &demo{out: a.stdout, arg0: os.Args[0]}
-	var given duration
+	var given duration.Flag
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show processes that contend for a lock, and one that is killed",

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
 const electLong = `elect campaigns in the election NAME, runs a command while this process leads,
@@ -26,7 +27,7 @@ commands can refuse one that was deposed.
 `
 
 func electCommand(a *app) *cobra.Command {
-	f := runFlags{ttl: duration(defaultTTL), killAfter: duration(defaultKillAfter)}
+	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter)}
 	var value string
 	var keep bool
 	cmd := &cobra.Command{

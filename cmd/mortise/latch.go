@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
 const latchLong = `latch works with the count-down latch NAME: those who wait for it go on when it
@@ -27,7 +28,7 @@ func latchCommand(a *app) *cobra.Command {
 		Example:           "  mortise latch ready set 3\n  mortise latch ready down\n  mortise latch ready wait -w 30s",
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	var wait duration
+	var wait duration.Flag
 	cmd.Flags().VarP(&wait, "wait", "w", "wait for `DUR` at most: 90s, 1m30s, or seconds")
 	a.jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

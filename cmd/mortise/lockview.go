@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
 // lockView is a lock, or another object, as --json shows it. The names are part
@@ -129,7 +130,7 @@ func lasting(ttl time.Duration) string {
 	if ttl < 0 {
 		return "no limit"
 	}
-	return rounded(ttl).String()
+	return duration.Round(ttl).String()
 }
 
 // holding says who holds a lock.
@@ -143,7 +144,7 @@ func holding(s mortise.State) string {
 	}
 	until := "without a time limit"
 	if s.TTL >= 0 {
-		until = fmt.Sprintf("for another %v unless renewed or released", rounded(s.TTL))
+		until = fmt.Sprintf("for another %v unless renewed or released", duration.Round(s.TTL))
 	}
 	return fmt.Sprintf("held by %s %s", strings.Join(names, ", "), until)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
 const runLong = `run waits for the lock NAME, runs a command while it holds the lock, and
@@ -42,12 +44,12 @@ const runExample = `  mortise run nightly-report -- ./report.sh --all
 // runFlags are the flags as they are typed.
 type runFlags struct {
 	nonblock  bool
-	wait      duration
+	wait      duration.Flag
 	conflict  int
-	ttl       duration
-	lease     duration
+	ttl       duration.Flag
+	lease     duration.Flag
 	command   string
-	killAfter duration
+	killAfter duration.Flag
 	onLost    string
 	signal    string
 	verbose   bool
@@ -60,7 +62,7 @@ type runFlags struct {
 }
 
 func runCommand(a *app) *cobra.Command {
-	f := runFlags{ttl: duration(defaultTTL), killAfter: duration(defaultKillAfter)}
+	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter)}
 	cmd := &cobra.Command{
 		Use:               "run NAME [flags] -- CMD [ARG…]",
 		Short:             "Run a command while holding a lock",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 	"github.com/mortise-go/mortise/driver"
 )
 
@@ -67,7 +68,7 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, settl
 		return nil, nil, a.refused(ctx, p, err)
 	}
 	if p.verbose {
-		a.say("got %s after %v, as %s", shown(p.name), rounded(time.Since(start)), hold.Owner())
+		a.say("got %s after %v, as %s", shown(p.name), duration.Round(time.Since(start)), hold.Owner())
 	}
 	return hold, held, nil
 }

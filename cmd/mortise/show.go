@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
 // asking are the options of the commands that ask and are done. They are for
@@ -67,7 +68,7 @@ func (a *app) showState(s mortise.State) error {
 	for i, q := range s.Queue {
 		deadline := "past its deadline"
 		if q.Left >= 0 {
-			deadline = "deadline in " + rounded(q.Left).String()
+			deadline = "deadline in " + duration.Round(q.Left).String()
 		}
 		fmt.Fprintf(w, "waiter %d\t%s  %s\n", i+1, shown(q.Owner), deadline)
 	}

@@ -7,6 +7,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
 // catchStops has requests to stop delivered, so that the command stops first:
@@ -55,7 +57,7 @@ func (c *child) pause(by syscall.Signal) {
 	}
 	c.asked = false
 	c.term.takeBack()
-	c.app.say("stopped; the %s %q is lost if this does not go on within %v", c.plan.what, c.plan.name, rounded(time.Until(c.hold.Until())))
+	c.app.say("stopped; the %s %q is lost if this does not go on within %v", c.plan.what, c.plan.name, duration.Round(time.Until(c.hold.Until())))
 
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)

@@ -1,4 +1,6 @@
-package main
+// Package duration reads durations as people write them, and writes them as
+// people read them. The commands call it for their flags and messages.
+package duration
 
 import (
 	"errors"
@@ -8,20 +10,21 @@ import (
 	"time"
 )
 
-// duration is a flag that takes what time.ParseDuration does, or a plain
+// Flag is a flag that takes what time.ParseDuration does, or a plain
 // number of seconds as in flock(1).
-type duration time.Duration
+type Flag time.Duration
 
 var plainSeconds = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)$`)
 
 // Set implements pflag.Value.
-func (d *duration) Set(s string) error {
-	v, err := parseDuration(s)
-	*d = duration(v)
+func (d *Flag) Set(s string) error {
+	v, err := Parse(s)
+	*d = Flag(v)
 	return err
 }
 
-func parseDuration(s string) (time.Duration, error) {
+// Parse returns the duration that a text says, which is never negative.
+func Parse(s string) (time.Duration, error) {
 	if plainSeconds.MatchString(s) {
 		seconds, err := strconv.ParseFloat(s, 64)
 		if err != nil || seconds >= math.MaxInt64/float64(time.Second) {
@@ -40,7 +43,7 @@ func parseDuration(s string) (time.Duration, error) {
 }
 
 // String implements pflag.Value. The help shows it as the default.
-func (d *duration) String() string {
+func (d *Flag) String() string {
 	if *d == 0 {
 		return ""
 	}
@@ -48,10 +51,10 @@ func (d *duration) String() string {
 }
 
 // Type implements pflag.Value.
-func (d *duration) Type() string { return "duration" }
+func (d *Flag) Type() string { return "duration" }
 
-// rounded is d in a precision that people read.
-func rounded(d time.Duration) time.Duration {
+// Round returns d in a precision that people read.
+func Round(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:
 		return d.Round(time.Second)
