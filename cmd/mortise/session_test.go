@@ -1,5 +1,3 @@
-//go:build unix
-
 package main
 
 import (
@@ -160,6 +158,3 @@ func heldError(t *testing.T, server *redistest.Server, name string) error {
 	}
 	return nil
 }
-
-// sessionLeader puts a process into a session whose terminal its stdin is.
-func sessionLeader() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true, Setctty: true} }

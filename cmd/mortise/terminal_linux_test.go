@@ -9,6 +9,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/mortise-go/mortise/cmd/mortise/internal/procfs"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -39,9 +40,9 @@ func onTerminal(t *testing.T, addr string, args ...string) (*session, *os.File) 
 		}
 	}()
 	t.Cleanup(func() {
-		for p := range processes() { // they would keep the terminal open
+		for p := range procfs.All() { // they would keep the terminal open
 			if within(s.cmd.Process.Pid, p) {
-				_ = syscall.Kill(p.pid, syscall.SIGKILL)
+				_ = syscall.Kill(p.PID, syscall.SIGKILL)
 			}
 		}
 		master.Close()
@@ -50,14 +51,17 @@ func onTerminal(t *testing.T, addr string, args ...string) (*session, *os.File) 
 	return s, master
 }
 
+// sessionLeader puts a process into a session whose terminal its stdin is.
+func sessionLeader() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true, Setctty: true} }
+
 // within reports whether p descends from a process, or is it.
-func within(ancestor int, p process) bool {
-	for ok := true; ok && p.pid != ancestor; p, ok = readStat(p.parent) {
-		if p.parent <= 1 {
+func within(ancestor int, p procfs.Process) bool {
+	for ok := true; ok && p.PID != ancestor; p, ok = procfs.Read(p.Parent) {
+		if p.Parent <= 1 {
 			return false
 		}
 	}
-	return p.pid == ancestor
+	return p.PID == ancestor
 }
 
 func typeIn(t *testing.T, terminal *os.File, text string) {

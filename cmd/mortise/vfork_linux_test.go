@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-go/mortise/cmd/mortise/internal/procfs"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -70,9 +71,9 @@ func TestTerminalStopInVfork(t *testing.T) {
 			s.await(t, "the shell 42\r\n")
 			redistest.Eventually(t, "all that the shell has started is stopped", func() error {
 				shell := s.cmd.Process.Pid
-				for p := range processes() {
-					if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid)); within(shell, p) && p.pid != shell && p.state != 'T' {
-						return fmt.Errorf("%q is in state %c", line, p.state)
+				for p := range procfs.All() {
+					if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)); within(shell, p) && p.PID != shell && p.State != 'T' {
+						return fmt.Errorf("%q is in state %c", line, p.State)
 					}
 				}
 				return nil
