@@ -38,14 +38,14 @@ Exit codes:
 // What is acceptable.
 const (
 	benchLeastTime, benchMostTime               = 5 * time.Second, 10 * time.Minute
-	benchLeastConcurrency, benchMostConcurrency = benchClients, 1024
+	benchLeastConcurrency, benchMostConcurrency = contenders, 1024
 )
 
-// benchLease is how long a lock stays if the benchmark is killed.
-const benchLease = 10 * time.Second
+// lockLease is how long a lock stays if the benchmark is killed.
+const lockLease = 10 * time.Second
 
 func benchCommand(a *app) *cobra.Command {
-	b := &bench{app: a}
+	b := &loadTest{app: a}
 	given := duration.Flag(20 * time.Second)
 	cmd := &cobra.Command{
 		Use:     "bench",
@@ -75,8 +75,8 @@ func benchCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// bench is a benchmark: what it may do, and what it has seen so far.
-type bench struct {
+// loadTest is a load test: what it may do, and what it has seen so far.
+type loadTest struct {
 	*app
 	time        time.Duration
 	concurrency int
@@ -87,18 +87,18 @@ type bench struct {
 	print func(format string, args ...any)
 }
 
-func (b *bench) validate() error {
+func (t *loadTest) validate() error {
 	switch {
-	case b.time < benchLeastTime || b.time > benchMostTime:
-		return usageError("", "--time is %v; it must be between %v and %v", b.time, benchLeastTime, benchMostTime)
-	case b.concurrency < benchLeastConcurrency || b.concurrency > benchMostConcurrency:
-		return usageError("", "--concurrency is %d; it must be between %d and %d", b.concurrency, benchLeastConcurrency, benchMostConcurrency)
-	case b.prefix == "":
+	case t.time < benchLeastTime || t.time > benchMostTime:
+		return usageError("", "--time is %v; it must be between %v and %v", t.time, benchLeastTime, benchMostTime)
+	case t.concurrency < benchLeastConcurrency || t.concurrency > benchMostConcurrency:
+		return usageError("", "--concurrency is %d; it must be between %d and %d", t.concurrency, benchLeastConcurrency, benchMostConcurrency)
+	case t.prefix == "":
 		return usageError("Without one, its keys could be taken for others.", "--prefix is empty")
 	}
-	b.print = func(string, ...any) {}
-	if !b.json {
-		b.print = func(format string, args ...any) { fmt.Fprintf(b.stdout, format+"\n", args...) }
+	t.print = func(string, ...any) {}
+	if !t.json {
+		t.print = func(format string, args ...any) { fmt.Fprintf(t.stdout, format+"\n", args...) }
 	}
 	return nil
 }

@@ -21,28 +21,28 @@ var info = driver.NewScript("info", `return {redis.call('INFO', 'server'), redis
 
 // ask returns what the server tells of itself, or why it does not. On a
 // cluster it asks one server.
-func (b *bench) ask(ctx context.Context, c *benchClient) (t told, why string) {
-	v, err := c.driver.Eval(ctx, driver.Call{Script: info, Keys: []string{b.prefix + "info"}})
+func (t *loadTest) ask(ctx context.Context, c *client) (says told, why string) {
+	v, err := c.driver.Eval(ctx, driver.Call{Script: info, Keys: []string{t.prefix + "info"}})
 	if err != nil {
 		if driver.ClassOf(err) == driver.Denied {
-			return t, "the user has no right to INFO"
+			return says, "the user has no right to INFO"
 		}
-		return t, "the server does not answer INFO"
+		return says, "the server does not answer INFO"
 	}
-	t.version = field(v.At(0).Str(), "redis_version")
+	says.version = field(v.At(0).Str(), "redis_version")
 	for _, part := range []string{"used_cpu_user", "used_cpu_sys"} {
 		seconds, err := strconv.ParseFloat(field(v.At(1).Str(), part), 64)
 		if err != nil {
-			return t, "the server does not tell its processor time"
+			return says, "the server does not tell its processor time"
 		}
-		t.cpu += seconds
+		says.cpu += seconds
 	}
 	stats := field(v.At(2).Str(), "cmdstat_evalsha")
 	calls, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
-	if t.scripts, err = strconv.ParseInt(calls, 10, 64); err != nil {
-		return t, "the server does not tell how many scripts it has run"
+	if says.scripts, err = strconv.ParseInt(calls, 10, 64); err != nil {
+		return says, "the server does not tell how many scripts it has run"
 	}
-	return t, ""
+	return says, ""
 }
 
 // field returns the value of a line of INFO, or "".

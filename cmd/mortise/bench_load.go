@@ -12,31 +12,31 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// benchClient is a client whose commands are counted.
-type benchClient struct {
+// client is a client whose commands are counted.
+type client struct {
 	*mortise.Client
 	driver counted
 }
 
 // connect returns a client whose commands count as the benchmark's.
-func (b *bench) connect(ctx context.Context, options mortise.Options) (*benchClient, error) {
-	d, err := b.open(ctx)
+func (t *loadTest) connect(ctx context.Context, options mortise.Options) (*client, error) {
+	d, err := t.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := counted{Driver: d, sent: &b.sent}
-	return &benchClient{Client: mortise.New(c, &options), driver: c}, nil
+	c := counted{Driver: d, sent: &t.sent}
+	return &client{Client: mortise.New(c, &options), driver: c}, nil
 }
 
-// benchLocker is how a workload uses a client. The first error ends it: what
+// locker is how a workload uses a client. The first error ends it: what
 // came after would say nothing of what locks cost.
-type benchLocker struct {
-	client *benchClient
+type locker struct {
+	client *client
 	fail   context.CancelCauseFunc
 }
 
 // Lock implements workload.Locker.
-func (l benchLocker) Lock(ctx context.Context, key string) (workload.Hold, error) {
+func (l locker) Lock(ctx context.Context, key string) (workload.Hold, error) {
 	hold, _, err := l.client.Lock(key).Lock(ctx) // the workload looks at the hold
 	if err != nil {
 		if ctx.Err() == nil {
@@ -44,16 +44,16 @@ func (l benchLocker) Lock(ctx context.Context, key string) (workload.Hold, error
 		}
 		return nil, err
 	}
-	return benchHold{hold, l.fail}, nil
+	return lockHold{hold, l.fail}, nil
 }
 
-type benchHold struct {
+type lockHold struct {
 	*mortise.Hold
 	fail context.CancelCauseFunc
 }
 
 // Unlock implements workload.Hold.
-func (h benchHold) Unlock() error {
+func (h lockHold) Unlock() error {
 	err := h.Hold.Unlock()
 	if err != nil {
 		h.fail(err)
@@ -64,7 +64,7 @@ func (h benchHold) Unlock() error {
 // load is what one part of the benchmark does.
 type load struct {
 	spec    workload.Spec // of each client
-	clients []*benchClient
+	clients []*client
 	warmup  time.Duration
 	window  time.Duration
 }
@@ -77,14 +77,14 @@ type outcome struct {
 }
 
 // put puts a load on the server, and returns when it is gone.
-func (b *bench) put(ctx context.Context, l load) (outcome, error) {
+func (t *loadTest) put(ctx context.Context, l load) (outcome, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	var gate workload.Gate
 	var running []workload.Running
 	for i, client := range l.clients {
 		l.spec.Process = i
-		run, err := workload.Start(ctx, benchLocker{client, fail}, l.spec, &gate)
+		run, err := workload.Start(ctx, locker{client, fail}, l.spec, &gate)
 		if err != nil {
 			fail(err)
 			break
@@ -95,13 +95,13 @@ func (b *bench) put(ctx context.Context, l load) (outcome, error) {
 	for _, run := range running {
 		run.Begin()
 	}
-	sent, batched := b.sent.commands.Load(), b.sent.batched.Load()
+	sent, batched := t.sent.commands.Load(), t.sent.batched.Load()
 	pause(ctx, l.window)
-	o := outcome{sent: b.sent.commands.Load() - sent, batched: b.sent.batched.Load() - batched}
+	o := outcome{sent: t.sent.commands.Load() - sent, batched: t.sent.batched.Load() - batched}
 	results := make([]*workload.Result, len(running))
 	var ending sync.WaitGroup
 	for i, run := range running { // together: none goes on while others have stopped
-		ending.Go(func() { results[i] = run.End(benchGrace) })
+		ending.Go(func() { results[i] = run.End(grace) })
 	}
 	ending.Wait()
 	if ctx.Err() != nil {
@@ -109,7 +109,7 @@ func (b *bench) put(ctx context.Context, l load) (outcome, error) {
 	}
 	o.Result = workload.Merge(results...)
 	if o.Hung > 0 {
-		return o, fmt.Errorf("%w: %d goroutines still wait for it after %v", mortise.ErrUnreachable, o.Hung, benchGrace)
+		return o, fmt.Errorf("%w: %d goroutines still wait for it after %v", mortise.ErrUnreachable, o.Hung, grace)
 	}
 	if l.spec.Kind == workload.Cycle && o.Acquisitions() == 0 {
 		return o, &exitError{code: exitUnreachable, err: fmt.Errorf("no lock could be taken within %v", duration.Round(l.window)),
@@ -118,8 +118,8 @@ func (b *bench) put(ctx context.Context, l load) (outcome, error) {
 	return o, nil
 }
 
-// benchGrace is how long the goroutines of a load may take to stop.
-const benchGrace = 15 * time.Second
+// grace is how long the goroutines of a load may take to stop.
+const grace = 15 * time.Second
 
 // pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
@@ -136,8 +136,8 @@ var ping = driver.NewScript("ping", "return 1")
 
 // roundTrips measures how long a script takes that does nothing, one after the
 // other.
-func (b *bench) roundTrips(ctx context.Context, c *benchClient, window time.Duration) (*workload.Histogram, error) {
-	call := driver.Call{Script: ping, Keys: []string{b.prefix + "ping"}}
+func (t *loadTest) roundTrips(ctx context.Context, c *client, window time.Duration) (*workload.Histogram, error) {
+	call := driver.Call{Script: ping, Keys: []string{t.prefix + "ping"}}
 	if _, err := c.driver.Eval(ctx, call); err != nil { // it may have to be loaded
 		return nil, connectError(err)
 	}

@@ -22,169 +22,169 @@ const (
 
 // How much there is of what --concurrency does not bound.
 const (
-	benchClients = 4    // that want one lock
+	contenders   = 4    // that want one lock
 	benchHeld    = 1000 // locks held; fewer where taking them would take long
 	benchWaiters = 200  // goroutines that wait for one lock
 )
 
 // run measures everything and says what it means.
-func (b *bench) run(ctx context.Context) error {
-	if strings.HasPrefix(strings.ToLower(b.url()), "mem:") {
+func (t *loadTest) run(ctx context.Context) error {
+	if strings.HasPrefix(strings.ToLower(t.url()), "mem:") {
 		return usageError("Start one to try it on, in another terminal: mortise server", "mem:// is a server that ends with this command; there is nothing to learn from it")
 	}
-	b.prefix += rand.Text()[:8] + ":"
-	client, err := b.connect(ctx, mortise.Options{Lease: benchLease})
+	t.prefix += rand.Text()[:8] + ":"
+	c, err := t.connect(ctx, mortise.Options{Lease: lockLease})
 	if err != nil {
 		return err
 	}
-	defer leave(client.Client)
-	b.seen = benchView{Server: connect.Redact(b.url()), Prefix: b.prefix, Concurrency: b.concurrency}
-	if err := b.greet(ctx, client); err != nil {
+	defer leave(c.Client)
+	t.seen = benchView{Server: connect.Redact(t.url()), Prefix: t.prefix, Concurrency: t.concurrency}
+	if err := t.greet(ctx, c); err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context, *benchClient) error{b.alone, b.manyKeys, b.oneKey, b.between, b.held, b.waiting} {
-		if err := part(ctx, client); err != nil {
+	for _, part := range []func(context.Context, *client) error{t.alone, t.manyKeys, t.oneKey, t.between, t.held, t.waiting} {
+		if err := part(ctx, c); err != nil {
 			return err
 		}
 	}
-	return b.conclude()
+	return t.conclude()
 }
 
 // cycle is a load of goroutines that take and release locks.
-func (b *bench) cycle(name string, goroutines int, shared bool, clients ...*benchClient) load {
-	d := time.Duration(float64(b.time) * shareLoad)
+func (t *loadTest) cycle(name string, goroutines int, shared bool, clients ...*client) load {
+	d := time.Duration(float64(t.time) * shareLoad)
 	warmup := time.Duration(float64(d) * warmupPart)
 	return load{
-		spec:    workload.Spec{Kind: workload.Cycle, N: goroutines, Key: b.prefix + name, Shared: shared},
+		spec:    workload.Spec{Kind: workload.Cycle, N: goroutines, Key: t.prefix + name, Shared: shared},
 		clients: clients, warmup: warmup, window: d - warmup,
 	}
 }
 
 // greet measures a round trip, and says what comes.
-func (b *bench) greet(ctx context.Context, c *benchClient) error {
-	trips, err := b.roundTrips(ctx, c, time.Duration(float64(b.time)*shareRoundTrip))
+func (t *loadTest) greet(ctx context.Context, c *client) error {
+	trips, err := t.roundTrips(ctx, c, time.Duration(float64(t.time)*shareRoundTrip))
 	if err != nil {
 		return err
 	}
-	b.seen.RoundTrip = spread(trips)
-	most := float64(b.concurrency) / trips.Quantile(0.5).Seconds()
-	b.say("this takes about %v on %s. Its keys begin with %s, and are gone at the end.\n"+
+	t.seen.RoundTrip = spread(trips)
+	most := float64(t.concurrency) / trips.Quantile(0.5).Seconds()
+	t.say("this takes about %v on %s. Its keys begin with %s, and are gone at the end.\n"+
 		"At most %d goroutines ask at a time, over %d connections: with a round trip of %s, that is no more\n"+
 		"than %s commands a second. At most %s locks are held. Ctrl-C ends it, and nothing stays behind.",
-		b.time, b.seen.Server, b.prefix, b.concurrency, 2*benchClients, ms(b.seen.RoundTrip.Half), count(most), count(benchHeld))
-	b.print("%-34s %s; 99 %% within %s", "a round trip", ms(b.seen.RoundTrip.Half), ms(b.seen.RoundTrip.Most))
+		t.time, t.seen.Server, t.prefix, t.concurrency, 2*contenders, ms(t.seen.RoundTrip.Half), count(most), count(benchHeld))
+	t.print("%-34s %s; 99 %% within %s", "a round trip", ms(t.seen.RoundTrip.Half), ms(t.seen.RoundTrip.Most))
 	return nil
 }
 
-func (b *bench) alone(ctx context.Context, c *benchClient) error {
-	o, err := b.put(ctx, b.cycle("alone", 1, false, c))
+func (t *loadTest) alone(ctx context.Context, c *client) error {
+	o, err := t.put(ctx, t.cycle("alone", 1, false, c))
 	if err != nil {
 		return err
 	}
-	b.seen.Alone = cycleOf(o)
-	b.print("%-34s %s locked and unlocked a second, %s commands each", "one lock, one goroutine", count(b.seen.Alone.Rate), figure(b.seen.Alone.Commands))
+	t.seen.Alone = cycleOf(o)
+	t.print("%-34s %s locked and unlocked a second, %s commands each", "one lock, one goroutine", count(t.seen.Alone.Rate), figure(t.seen.Alone.Commands))
 	return nil
 }
 
-func (b *bench) manyKeys(ctx context.Context, c *benchClient) error {
-	before, why := b.ask(ctx, c)
+func (t *loadTest) manyKeys(ctx context.Context, c *client) error {
+	before, why := t.ask(ctx, c)
 	start := time.Now()
-	o, err := b.put(ctx, b.cycle("own", b.concurrency, false, c))
+	o, err := t.put(ctx, t.cycle("own", t.concurrency, false, c))
 	if err != nil {
 		return err
 	}
-	b.seen.Own = cycleOf(o)
-	b.print("%-34s %s a second, %s commands each", fmt.Sprintf("%d locks, %d goroutines", b.concurrency, b.concurrency), count(b.seen.Own.Rate), figure(b.seen.Own.Commands))
+	t.seen.Own = cycleOf(o)
+	t.print("%-34s %s a second, %s commands each", fmt.Sprintf("%d locks, %d goroutines", t.concurrency, t.concurrency), count(t.seen.Own.Rate), figure(t.seen.Own.Commands))
 	if why == "" {
 		var after told
-		if after, why = b.ask(ctx, c); why == "" {
-			b.seen.Cost = after.since(before, time.Since(start))
+		if after, why = t.ask(ctx, c); why == "" {
+			t.seen.Cost = after.since(before, time.Since(start))
 		}
 	}
-	b.seen.NoCost = why
+	t.seen.NoCost = why
 	return nil
 }
 
-func (b *bench) oneKey(ctx context.Context, c *benchClient) error {
-	o, err := b.put(ctx, b.cycle("one", b.concurrency, true, c))
+func (t *loadTest) oneKey(ctx context.Context, c *client) error {
+	o, err := t.put(ctx, t.cycle("one", t.concurrency, true, c))
 	if err != nil {
 		return err
 	}
-	b.seen.One = contendedOf(o, 1)
-	b.contended(fmt.Sprintf("one lock, %d goroutines", b.concurrency), b.seen.One)
+	t.seen.One = contendedOf(o, 1)
+	t.contended(fmt.Sprintf("one lock, %d goroutines", t.concurrency), t.seen.One)
 	return nil
 }
 
 // between has several clients contend for one lock, as processes would.
-func (b *bench) between(ctx context.Context, first *benchClient) error {
-	clients := []*benchClient{first}
-	for len(clients) < benchClients {
-		c, err := b.connect(ctx, mortise.Options{Lease: benchLease})
+func (t *loadTest) between(ctx context.Context, first *client) error {
+	clients := []*client{first}
+	for len(clients) < contenders {
+		c, err := t.connect(ctx, mortise.Options{Lease: lockLease})
 		if err != nil {
 			return err
 		}
 		defer leave(c.Client)
 		clients = append(clients, c)
 	}
-	l := b.cycle("between", max(1, b.concurrency/benchClients), true, clients...)
-	o, err := b.put(ctx, l)
+	l := t.cycle("between", max(1, t.concurrency/contenders), true, clients...)
+	o, err := t.put(ctx, l)
 	if err != nil {
 		return err
 	}
-	b.seen.Between = contendedOf(o, len(l.clients))
-	b.contended(fmt.Sprintf("one lock, %d clients × %d goroutines", benchClients, l.spec.N), b.seen.Between)
+	t.seen.Between = contendedOf(o, len(l.clients))
+	t.contended(fmt.Sprintf("one lock, %d clients × %d goroutines", contenders, l.spec.N), t.seen.Between)
 	return nil
 }
 
-func (b *bench) contended(what string, v contendedView) {
-	b.print("%-34s %s hand-overs to another a second, %s commands each;\n%-34s longest wait %s, Jain's index %.2f",
+func (t *loadTest) contended(what string, v contendedView) {
+	t.print("%-34s %s hand-overs to another a second, %s commands each;\n%-34s longest wait %s, Jain's index %.2f",
 		what, count(v.HandOvers), figure(v.Commands), "", ms(v.Lock.Longest), v.Jain)
 }
 
 // held has many locks renewed, with a lease that is short enough to see it.
-func (b *bench) held(ctx context.Context, _ *benchClient) error {
-	l := b.cycle("held", 1, false)
+func (t *loadTest) held(ctx context.Context, _ *client) error {
+	l := t.cycle("held", 1, false)
 	l.window, l.warmup = l.window+l.warmup, 0
-	l.spec.Kind, l.spec.Takers = workload.Keep, b.concurrency
-	l.spec.N = int(max(100, min(benchHeld, b.seen.Own.Rate*l.window.Seconds())))
-	lease := max(benchLease/2, 20*fromMillis(b.seen.RoundTrip.Most))
+	l.spec.Kind, l.spec.Takers = workload.Keep, t.concurrency
+	l.spec.N = int(max(100, min(benchHeld, t.seen.Own.Rate*l.window.Seconds())))
+	lease := max(lockLease/2, 20*fromMillis(t.seen.RoundTrip.Most))
 	l.window = max(l.window, lease/2) // a renewal and a half
-	c, err := b.connect(ctx, mortise.Options{Lease: lease})
+	c, err := t.connect(ctx, mortise.Options{Lease: lease})
 	if err != nil {
 		return err
 	}
 	defer leave(c.Client)
-	l.clients = []*benchClient{c}
-	o, err := b.put(ctx, l)
+	l.clients = []*client{c}
+	o, err := t.put(ctx, l)
 	if err != nil {
 		return err
 	}
 	v := heldView{Locks: l.spec.N, Lease: lease.Milliseconds(), Renewed: ratio(float64(o.batched), float64(o.sent))}
 	v.Rate = ratio(float64(v.Locks)/(lease.Seconds()/3), v.Renewed) // the window is no whole number of renewals
-	b.seen.Held = v
-	b.print("%-34s %s commands a second renew them, with a lease of %v", count(float64(l.spec.N))+" locks held", figure(v.Rate), duration.Round(lease))
+	t.seen.Held = v
+	t.print("%-34s %s commands a second renew them, with a lease of %v", count(float64(l.spec.N))+" locks held", figure(v.Rate), duration.Round(lease))
 	return nil
 }
 
 // waiting has many goroutines wait for a lock that another client holds.
-func (b *bench) waiting(ctx context.Context, c *benchClient) (err error) {
-	other, err := b.client(ctx, mortise.Options{Lease: benchLease}) // whose commands do not count
+func (t *loadTest) waiting(ctx context.Context, c *client) (err error) {
+	other, err := t.client(ctx, mortise.Options{Lease: lockLease}) // whose commands do not count
 	if err != nil {
 		return err
 	}
 	defer leave(other)
-	l := b.cycle("waiting", benchWaiters, true, c)
+	l := t.cycle("waiting", benchWaiters, true, c)
 	l.spec.Kind = workload.Queued
 	hold, _, err := other.Lock(l.spec.Key).Lock(ctx) // what it protects is the benchmark's own
 	if err != nil {
 		return err
 	}
 	defer hold.Unlock()
-	o, err := b.put(ctx, l)
+	o, err := t.put(ctx, l)
 	if err != nil {
 		return err
 	}
-	b.seen.Waiting = waitingView{Waiters: benchWaiters, Rate: o.PerSecond(o.sent)}
-	b.print("%-34s %s commands a second, by all of them together", count(benchWaiters)+" wait for a held lock", figure(b.seen.Waiting.Rate))
+	t.seen.Waiting = waitingView{Waiters: benchWaiters, Rate: o.PerSecond(o.sent)}
+	t.print("%-34s %s commands a second, by all of them together", count(benchWaiters)+" wait for a held lock", figure(t.seen.Waiting.Rate))
 	return nil
 }

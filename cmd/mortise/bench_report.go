@@ -95,18 +95,18 @@ func contendedOf(o outcome, clients int) contendedView {
 }
 
 // conclude says what it means.
-func (b *bench) conclude() error {
-	b.seen.Meaning = b.seen.meaning()
-	if b.json {
-		if err := writeJSON(b.stdout, b.seen); err != nil {
+func (t *loadTest) conclude() error {
+	t.seen.Meaning = t.seen.meaning()
+	if t.json {
+		if err := writeJSON(t.stdout, t.seen); err != nil {
 			return err
 		}
 	}
-	b.print("\nWhat it means:")
-	for _, line := range b.seen.meaning() {
-		b.print("- %s", wrapped(line, 100, "  "))
+	t.print("\nWhat it means:")
+	for _, line := range t.seen.meaning() {
+		t.print("- %s", wrapped(line, 100, "  "))
 	}
-	if n := b.seen.One.Overlaps + b.seen.Between.Overlaps; n > 0 {
+	if n := t.seen.One.Overlaps + t.seen.Between.Overlaps; n > 0 {
 		return &exitError{code: exitOther, err: fmt.Errorf("two had one lock at the same time, %d times", n),
 			hint: "Did somebody delete keys, or did the server lose some (eviction, failover)? If not, please report it."}
 	}
