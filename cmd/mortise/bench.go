@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/loadtest"
+	"github.com/mortise-go/mortise/connect"
 )
 
 const benchLong = `bench measures what locks cost on the Redis that is given, from this machine, and
@@ -35,17 +40,8 @@ Exit codes:
    77  Redis refused the user, the password or a right
   130  interrupted (SIGINT); 143 by SIGTERM`
 
-// What is acceptable.
-const (
-	benchLeastTime, benchMostTime               = 5 * time.Second, 10 * time.Minute
-	benchLeastConcurrency, benchMostConcurrency = contenders, 1024
-)
-
-// lockLease is how long a lock stays if the benchmark is killed.
-const lockLease = 10 * time.Second
-
 func benchCommand(a *app) *cobra.Command {
-	b := &loadTest{app: a}
+	b := loadtest.Config{Open: a.open}
 	given := duration.Flag(20 * time.Second)
 	cmd := &cobra.Command{
 		Use:     "bench",
@@ -59,46 +55,70 @@ func benchCommand(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b.time = time.Duration(given)
-			if err := b.validate(); err != nil {
+			b.Duration = time.Duration(given)
+			if err := validateBench(b, a.url()); err != nil {
 				return err
 			}
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
-			return b.run(ctx)
+			return a.bench(ctx, b)
 		},
 	}
 	cmd.Flags().Var(&given, "time", "how long it takes, more or less, `DUR` from 5s to 10m")
-	cmd.Flags().IntVar(&b.concurrency, "concurrency", 8, "`N` goroutines that use locks at a time, 4 to 1024")
-	cmd.Flags().StringVar(&b.prefix, "prefix", "mortise-bench:", "what all keys begin with, `TEXT`; a random part follows")
+	cmd.Flags().IntVar(&b.Concurrency, "concurrency", 8, "`N` goroutines that use locks at a time, 4 to 1024")
+	cmd.Flags().StringVar(&b.Prefix, "prefix", "mortise-bench:", "what all keys begin with, `TEXT`; a random part follows")
 	a.jsonFlag(cmd)
 	return cmd
 }
 
-// loadTest is a load test: what it may do, and what it has seen so far.
-type loadTest struct {
-	*app
-	time        time.Duration
-	concurrency int
-	prefix      string
-
-	sent  counter
-	seen  benchView
-	print func(format string, args ...any)
-}
-
-func (t *loadTest) validate() error {
+func validateBench(b loadtest.Config, url string) error {
 	switch {
-	case t.time < benchLeastTime || t.time > benchMostTime:
-		return usageError("", "--time is %v; it must be between %v and %v", t.time, benchLeastTime, benchMostTime)
-	case t.concurrency < benchLeastConcurrency || t.concurrency > benchMostConcurrency:
-		return usageError("", "--concurrency is %d; it must be between %d and %d", t.concurrency, benchLeastConcurrency, benchMostConcurrency)
-	case t.prefix == "":
+	case b.Duration < loadtest.MinDuration || b.Duration > loadtest.MaxDuration:
+		return usageError("", "--time is %v; it must be between %v and %v", b.Duration, loadtest.MinDuration, loadtest.MaxDuration)
+	case b.Concurrency < loadtest.MinConcurrency || b.Concurrency > loadtest.MaxConcurrency:
+		return usageError("", "--concurrency is %d; it must be between %d and %d", b.Concurrency, loadtest.MinConcurrency, loadtest.MaxConcurrency)
+	case b.Prefix == "":
 		return usageError("Without one, its keys could be taken for others.", "--prefix is empty")
-	}
-	t.print = func(string, ...any) {}
-	if !t.json {
-		t.print = func(format string, args ...any) { fmt.Fprintf(t.stdout, format+"\n", args...) }
+	case strings.HasPrefix(strings.ToLower(url), "mem:"):
+		return usageError("Start one to try it on, in another terminal: mortise server", "mem:// is a server that ends with this command; there is nothing to learn from it")
 	}
 	return nil
+}
+
+// bench runs a load test, and writes what it sees.
+func (a *app) bench(ctx context.Context, b loadtest.Config) error {
+	b.Server = connect.Redact(a.url())
+	b.Say = a.say
+	b.Print = func(format string, args ...any) {
+		if !a.json {
+			fmt.Fprintf(a.stdout, format+"\n", args...)
+		}
+	}
+	report, err := loadtest.Run(ctx, b)
+	if err != nil {
+		return benchError(err)
+	}
+	if a.json {
+		if err := writeJSON(a.stdout, report); err != nil {
+			return err
+		}
+	}
+	if n := report.Overlaps(); n > 0 {
+		return &exitError{code: exitOther, err: fmt.Errorf("two had one lock at the same time, %d times", n),
+			hint: "Did somebody delete keys, or did the server lose some (eviction, failover)? If not, please report it."}
+	}
+	return nil
+}
+
+// benchError gives an error of a load test its exit code.
+func benchError(err error) error {
+	var trip *loadtest.RoundTripError
+	var none *loadtest.NoLockError
+	switch {
+	case errors.As(err, &trip):
+		return connectError(trip.Err)
+	case errors.As(err, &none):
+		return &exitError{code: exitUnreachable, err: err, hint: "Redis is slow from here. Give it more time: mortise bench --time 2m"}
+	}
+	return err
 }

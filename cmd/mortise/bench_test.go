@@ -12,7 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/mortise-go/mortise/cmd/mortise/internal/loadtest"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -45,7 +47,7 @@ func TestBenchGivesEverythingBackWhenItIsInterrupted(t *testing.T) {
 }
 
 // benchmark runs mortise bench with JSON against a server, as user.
-func benchmark(t *testing.T, url string, args ...string) (v benchView) {
+func benchmark(t *testing.T, url string, args ...string) (v loadtest.Report) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "mortise", append([]string{"bench", "--time", "5s", "--json"}, args...)...)
 	cmd.Env = append(os.Environ(), "MORTISE_REDIS_URL="+url)
@@ -65,9 +67,9 @@ func TestBenchCountsWhatTheServerCounts(t *testing.T) {
 	t.Parallel()
 	server := redistest.Single(t)
 	v := benchmark(t, "redis://"+server.Addr())
-	for what, c := range map[string]cycleView{"alone": v.Alone, "own keys": v.Own} {
+	for what, c := range map[string]loadtest.Cycle{"alone": v.Alone, "own keys": v.Own} {
 		// A pair can begin before what is counted, or end after it.
-		cut := 2 * float64(c.Goroutines) / (c.Rate * shareLoad * (1 - warmupPart) * 5)
+		cut := 2 * float64(c.Goroutines) / (c.Rate * loadtest.Window(5*time.Second).Seconds())
 		if math.Abs(c.Commands-2) > 0.01+cut {
 			t.Errorf("%s: %.3f commands for a lock and its unlock, want 2 ± %.3f", what, c.Commands, cut)
 		}
@@ -75,11 +77,11 @@ func TestBenchCountsWhatTheServerCounts(t *testing.T) {
 	if n := v.One.Overlaps + v.Between.Overlaps; n != 0 {
 		t.Errorf("%d overlaps, want none", n)
 	}
-	if v.Held.Locks < 100 || v.Held.Locks > benchHeld || v.Held.Renewed < 1 || v.Held.Renewed > 100 {
-		t.Errorf("%+v, want 100 to %d locks, of which 1 to 100 are renewed by one command", v.Held, benchHeld)
+	if v.Held.Locks < 100 || v.Held.Locks > loadtest.MaxHeld || v.Held.Renewed < 1 || v.Held.Renewed > 100 {
+		t.Errorf("%+v, want 100 to %d locks, of which 1 to 100 are renewed by one command", v.Held, loadtest.MaxHeld)
 	}
-	if v.Waiting.Waiters != benchWaiters || v.Waiting.Rate > 20 {
-		t.Errorf("%+v, want %d waiters who ask hardly ever", v.Waiting, benchWaiters)
+	if v.Waiting.Waiters != loadtest.Waiters || v.Waiting.Rate > 20 {
+		t.Errorf("%+v, want %d waiters who ask hardly ever", v.Waiting, loadtest.Waiters)
 	}
 	if v.Cost == nil || v.NoCost != "" || !strings.HasPrefix(server.Must(t, "INFO", "server").(string), "# Server\r\nredis_version:"+v.Cost.Version) || v.Cost.Script <= 0 {
 		t.Errorf("cost %+v (%s), want what the server tells", v.Cost, v.NoCost)
@@ -120,36 +122,5 @@ func TestBenchNeedsTheRightsOfLocksOnly(t *testing.T) {
 	}
 	if v.Between.HandOvers == 0 || strings.Contains(v.Server, "SECRET") {
 		t.Errorf("%+v, want hand-overs between clients, and no password", v)
-	}
-}
-
-func TestFiguresAreReadable(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.034: "0.03", 1.26: "1.3", 12.4: "12", 314.2: "314", 21437: "21 400", 1234567: "1 230 000", 999.9: "1 000"} {
-		if got := figure(v); got != want {
-			t.Errorf("figure(%v) = %q, want %q", v, got, want)
-		}
-	}
-}
-
-// What is said depends on what was seen.
-func TestMeaning(t *testing.T) {
-	seen := benchView{
-		Held: heldView{Locks: benchHeld, Renewed: 100}, Between: contendedView{Clients: 4, Gap: spreadView{Half: 10}}, NoCost: "it is secret",
-	}
-	want := []string{
-		"One command renews 100 locks. At leases of 30s, 100 000 held locks would cost this server about 100 commands a second.",
-		"So 10 ms of work under one lock can be done 50 times a second at most,",
-		"What a lock costs the server itself is not known: it is secret.",
-	}
-	for range 2 {
-		text := strings.Join(seen.meaning(), "\n")
-		for _, w := range want {
-			if !strings.Contains(text, w) {
-				t.Errorf("%s\ndoes not say %q", text, w)
-			}
-		}
-		seen.Held = heldView{Locks: 120, Renewed: 3}
-		seen.Own.Commands, seen.Cost = 2, &costView{Version: "7.4.1", Script: 10}
-		want = []string{"only 120 locks could be held", "The server (7.4.1) spends 10 µs of processor time on a command", "at 50 000 locks a second one server"}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package loadtest
 
 import (
 	"context"
@@ -22,7 +22,7 @@ var info = driver.NewScript("info", `return {redis.call('INFO', 'server'), redis
 // ask returns what the server tells of itself, or why it does not. On a
 // cluster it asks one server.
 func (t *loadTest) ask(ctx context.Context, c *client) (says told, why string) {
-	v, err := c.driver.Eval(ctx, driver.Call{Script: info, Keys: []string{t.prefix + "info"}})
+	v, err := c.driver.Eval(ctx, driver.Call{Script: info, Keys: []string{t.Prefix + "info"}})
 	if err != nil {
 		if driver.ClassOf(err) == driver.Denied {
 			return says, "the user has no right to INFO"
@@ -56,8 +56,8 @@ func field(text, name string) string {
 }
 
 // since returns what one script has cost the server, since before.
-func (t told) since(before told, elapsed time.Duration) *costView {
-	return &costView{
+func (t told) since(before told, elapsed time.Duration) *Cost {
+	return &Cost{
 		Version: t.version,
 		Script:  (t.cpu - before.cpu) * 1e6 / float64(max(1, t.scripts-before.scripts)),
 		Busy:    (t.cpu - before.cpu) / elapsed.Seconds(),

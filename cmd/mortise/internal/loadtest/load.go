@@ -1,4 +1,4 @@
-package main
+package loadtest
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
-	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/workload"
 )
@@ -18,15 +17,18 @@ type client struct {
 	driver counted
 }
 
-// connect returns a client whose commands count as the benchmark's.
+// connect returns a client whose commands count as the load test's.
 func (t *loadTest) connect(ctx context.Context, options mortise.Options) (*client, error) {
-	d, err := t.open(ctx)
+	d, err := t.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := counted{Driver: d, sent: &t.sent}
 	return &client{Client: mortise.New(c, &options), driver: c}, nil
 }
+
+// leave closes a client that has done its work: nothing depends on how.
+func (c *client) leave() { _ = c.Close() }
 
 // locker is how a workload uses a client. The first error ends it: what
 // came after would say nothing of what locks cost.
@@ -37,23 +39,23 @@ type locker struct {
 
 // Lock implements workload.Locker.
 func (l locker) Lock(ctx context.Context, key string) (workload.Hold, error) {
-	hold, _, err := l.client.Lock(key).Lock(ctx) // the workload looks at the hold
+	h, _, err := l.client.Lock(key).Lock(ctx) // the workload looks at the hold
 	if err != nil {
 		if ctx.Err() == nil {
 			l.fail(err)
 		}
 		return nil, err
 	}
-	return lockHold{hold, l.fail}, nil
+	return hold{h, l.fail}, nil
 }
 
-type lockHold struct {
+type hold struct {
 	*mortise.Hold
 	fail context.CancelCauseFunc
 }
 
 // Unlock implements workload.Hold.
-func (h lockHold) Unlock() error {
+func (h hold) Unlock() error {
 	err := h.Hold.Unlock()
 	if err != nil {
 		h.fail(err)
@@ -61,7 +63,7 @@ func (h lockHold) Unlock() error {
 	return err
 }
 
-// load is what one part of the benchmark does.
+// load is what one part of the load test does.
 type load struct {
 	spec    workload.Spec // of each client
 	clients []*client
@@ -112,8 +114,7 @@ func (t *loadTest) put(ctx context.Context, l load) (outcome, error) {
 		return o, fmt.Errorf("%w: %d goroutines still wait for it after %v", mortise.ErrUnreachable, o.Hung, grace)
 	}
 	if l.spec.Kind == workload.Cycle && o.Acquisitions() == 0 {
-		return o, &exitError{code: exitUnreachable, err: fmt.Errorf("no lock could be taken within %v", duration.Round(l.window)),
-			hint: "Redis is slow from here. Give it more time: mortise bench --time 2m"}
+		return o, &NoLockError{Within: l.window}
 	}
 	return o, nil
 }
@@ -137,9 +138,9 @@ var ping = driver.NewScript("ping", "return 1")
 // roundTrips measures how long a script takes that does nothing, one after the
 // other.
 func (t *loadTest) roundTrips(ctx context.Context, c *client, window time.Duration) (*workload.Histogram, error) {
-	call := driver.Call{Script: ping, Keys: []string{t.prefix + "ping"}}
+	call := driver.Call{Script: ping, Keys: []string{t.Prefix + "ping"}}
 	if _, err := c.driver.Eval(ctx, call); err != nil { // it may have to be loaded
-		return nil, connectError(err)
+		return nil, &RoundTripError{Err: err}
 	}
 	var seen workload.Histogram
 	for end := time.Now().Add(window); ; {
@@ -151,7 +152,7 @@ func (t *loadTest) roundTrips(ctx context.Context, c *client, window time.Durati
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			return nil, connectError(err)
+			return nil, &RoundTripError{Err: err}
 		}
 		seen.Add(time.Since(start))
 	}

@@ -1,4 +1,4 @@
-package main
+package loadtest
 
 import (
 	"fmt"
@@ -10,143 +10,142 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// benchView is what a benchmark has seen, as --json shows it. The names are
+// Report is what a load test has seen, as --json shows it. The names are
 // part of the command's interface.
-type benchView struct {
-	Server      string        `json:"server"`
-	Prefix      string        `json:"prefix"`
-	Concurrency int           `json:"concurrency"`
-	RoundTrip   spreadView    `json:"round_trip"`
-	Alone       cycleView     `json:"alone"`    // one lock that nobody else wants
-	Own         cycleView     `json:"own_keys"` // as many as the concurrency, at a time
-	One         contendedView `json:"one_key"`  // that goroutines of one client want
-	Between     contendedView `json:"clients"`  // that several clients want
-	Held        heldView      `json:"held"`
-	Waiting     waitingView   `json:"waiting"`
-	Cost        *costView     `json:"server_cost,omitempty"`
-	NoCost      string        `json:"no_server_cost,omitempty"` // why there is none
-	Meaning     []string      `json:"meaning"`
+type Report struct {
+	Server      string    `json:"server"`
+	Prefix      string    `json:"prefix"`
+	Concurrency int       `json:"concurrency"`
+	RoundTrip   Spread    `json:"round_trip"`
+	Alone       Cycle     `json:"alone"`    // one lock that nobody else wants
+	Own         Cycle     `json:"own_keys"` // as many as the concurrency, at a time
+	One         Contended `json:"one_key"`  // that goroutines of one client want
+	Between     Contended `json:"clients"`  // that several clients want
+	Held        Held      `json:"held"`
+	Waiting     Waiting   `json:"waiting"`
+	Cost        *Cost     `json:"server_cost,omitempty"`
+	NoCost      string    `json:"no_server_cost,omitempty"` // why there is none
+	Meaning     []string  `json:"meaning"`
 }
 
-// spreadView is how long something takes: half of the times, nearly always, and
+// Spread is how long something takes: half of the times, nearly always, and
 // once.
-type spreadView struct {
+type Spread struct {
 	Half    float64 `json:"p50_ms"`
 	Most    float64 `json:"p99_ms"`
 	Longest float64 `json:"max_ms"`
 }
 
-type cycleView struct {
-	Goroutines int        `json:"goroutines"`
-	Rate       float64    `json:"pairs_per_second"`
-	Commands   float64    `json:"commands_per_pair"`
-	Lock       spreadView `json:"lock"` // how long it takes to have it
+// Cycle is what goroutines have done that take and release locks.
+type Cycle struct {
+	Goroutines int     `json:"goroutines"`
+	Rate       float64 `json:"pairs_per_second"`
+	Commands   float64 `json:"commands_per_pair"`
+	Lock       Spread  `json:"lock"` // how long it takes to have it
 }
 
-type contendedView struct {
-	cycleView
-	Clients   int        `json:"clients"`
-	HandOvers float64    `json:"hand_overs_per_second"` // to another goroutine than the last holder
-	Across    float64    `json:"across_per_second"`     // those among them to another client
-	Gap       spreadView `json:"hand_over"`             // from one client's unlock to another's lock; of one client, inside it
-	Jain      float64    `json:"jain"`                  // over the goroutines
-	Starved   int        `json:"starved"`               // goroutines that never had it
-	Overlaps  int64      `json:"overlaps"`
+// Contended is what goroutines have done that want one lock.
+type Contended struct {
+	Cycle
+	Clients   int     `json:"clients"`
+	HandOvers float64 `json:"hand_overs_per_second"` // to another goroutine than the last holder
+	Across    float64 `json:"across_per_second"`     // those among them to another client
+	Gap       Spread  `json:"hand_over"`             // from one client's unlock to another's lock; of one client, inside it
+	Jain      float64 `json:"jain"`                  // over the goroutines
+	Starved   int     `json:"starved"`               // goroutines that never had it
+	Overlaps  int64   `json:"overlaps"`
 }
 
-type heldView struct {
+// Held is what it takes to keep locks.
+type Held struct {
 	Locks   int     `json:"locks"`
 	Lease   int64   `json:"lease_ms"`
 	Rate    float64 `json:"commands_per_second"`
 	Renewed float64 `json:"locks_per_command"`
 }
 
-type waitingView struct {
+// Waiting is what it takes to wait for a lock.
+type Waiting struct {
 	Waiters int     `json:"waiters"`
 	Rate    float64 `json:"commands_per_second"`
 }
 
-type costView struct {
+// Cost is what locks take of the server, as it tells.
+type Cost struct {
 	Version string  `json:"version"`
 	Script  float64 `json:"cpu_us_per_script"`
 	Busy    float64 `json:"cpu_busy"` // part of one processor, with as many locks as the concurrency
 }
 
-func spread(h *workload.Histogram) spreadView {
-	return spreadView{Half: toMillis(h.Quantile(0.5)), Most: toMillis(h.Quantile(0.99)), Longest: toMillis(h.Max())}
+func spread(h *workload.Histogram) Spread {
+	return Spread{Half: toMillis(h.Quantile(0.5)), Most: toMillis(h.Quantile(0.99)), Longest: toMillis(h.Max())}
 }
 
-func cycleOf(o outcome) cycleView {
-	return cycleView{
+func cycleOf(o outcome) Cycle {
+	return Cycle{
 		Goroutines: len(o.Counts), Rate: o.PerSecond(o.Acquisitions()), Commands: o.Per(float64(o.sent)), Lock: spread(&o.Waits),
 	}
 }
 
-func contendedOf(o outcome, clients int) contendedView {
+func contendedOf(o outcome, clients int) Contended {
 	gaps := &o.Gaps
 	if clients > 1 {
 		gaps = &o.AcrossGap
 	}
-	return contendedView{
-		cycleView: cycleOf(o), Clients: clients,
+	return Contended{
+		Cycle: cycleOf(o), Clients: clients,
 		HandOvers: o.PerSecond(o.HandOvers), Across: o.PerSecond(o.Across), Gap: spread(gaps),
 		Jain: o.Jain(), Starved: o.Starved(), Overlaps: o.Overlaps,
 	}
 }
 
+// Overlaps returns how many times two had one lock at the same time: any is a
+// failure of mortise or of the server.
+func (r *Report) Overlaps() int64 { return r.One.Overlaps + r.Between.Overlaps }
+
 // conclude says what it means.
-func (t *loadTest) conclude() error {
+func (t *loadTest) conclude() {
 	t.seen.Meaning = t.seen.meaning()
-	if t.json {
-		if err := writeJSON(t.stdout, t.seen); err != nil {
-			return err
-		}
+	t.Print("\nWhat it means:")
+	for _, line := range t.seen.Meaning {
+		t.Print("- %s", wrapped(line, 100, "  "))
 	}
-	t.print("\nWhat it means:")
-	for _, line := range t.seen.meaning() {
-		t.print("- %s", wrapped(line, 100, "  "))
-	}
-	if n := t.seen.One.Overlaps + t.seen.Between.Overlaps; n > 0 {
-		return &exitError{code: exitOther, err: fmt.Errorf("two had one lock at the same time, %d times", n),
-			hint: "Did somebody delete keys, or did the server lose some (eviction, failover)? If not, please report it."}
-	}
-	return nil
 }
 
 // usualLease is what the meaning is told for: that of a lock that was given none.
 const usualLease = 30 * time.Second
 
 // meaning is what the figures say to somebody who wants to use locks.
-func (v *benchView) meaning() []string {
+func (r *Report) meaning() []string {
 	lines := []string{
 		fmt.Sprintf("A lock that nobody else wants costs you %s commands. You have it after %s, half of the times, and to give it back "+
 			"takes about as long; a script that does nothing takes %s.",
-			figure(v.Alone.Commands), ms(v.Alone.Lock.Half), ms(v.RoundTrip.Half)),
+			figure(r.Alone.Commands), ms(r.Alone.Lock.Half), ms(r.RoundTrip.Half)),
 		fmt.Sprintf("%d goroutines that each use a lock of their own share one connection and do %s locks a second together, %s times as many as one.",
-			v.Own.Goroutines, count(v.Own.Rate), figure(ratio(v.Own.Rate, v.Alone.Rate))),
+			r.Own.Goroutines, count(r.Own.Rate), figure(ratio(r.Own.Rate, r.Alone.Rate))),
 	}
-	if v.Cost != nil {
+	if r.Cost != nil {
 		lines = append(lines, fmt.Sprintf("The server (%s) spends %.0f µs of processor time on a command of mortise, with whatever else it did meanwhile. "+
 			"Redis runs scripts on one processor: at %s locks a second one server, or one shard of a cluster, is full.",
-			v.Cost.Version, v.Cost.Script, count(ratio(1e6, v.Cost.Script*v.Own.Commands))))
+			r.Cost.Version, r.Cost.Script, count(ratio(1e6, r.Cost.Script*r.Own.Commands))))
 	} else {
-		lines = append(lines, "What a lock costs the server itself is not known: "+v.NoCost+".")
+		lines = append(lines, "What a lock costs the server itself is not known: "+r.NoCost+".")
 	}
 	lines = append(lines,
 		fmt.Sprintf("Goroutines of one process hand a lock on among each other, %s times a second with %s commands for each; with %d of them nobody waited longer than %s.",
-			count(v.One.HandOvers), figure(v.One.Commands), v.One.Goroutines, ms(v.One.Lock.Longest)),
+			count(r.One.HandOvers), figure(r.One.Commands), r.One.Goroutines, ms(r.One.Lock.Longest)),
 		fmt.Sprintf("Between %d clients it takes %s commands for each time, and %s from one's unlock to another's lock. "+
 			"So 10 ms of work under one lock can be done %s times a second at most, whatever the number of processes.",
-			v.Between.Clients, figure(v.Between.Commands), ms(v.Between.Gap.Half), count(1000/(10+v.Between.Gap.Half))),
+			r.Between.Clients, figure(r.Between.Commands), ms(r.Between.Gap.Half), count(1000/(10+r.Between.Gap.Half))),
 	)
-	if v.Held.Locks < benchHeld/2 {
-		lines = append(lines, fmt.Sprintf("In the time there was, only %d locks could be held. Give it more, to learn what many cost: mortise bench --time 2m", v.Held.Locks))
+	if r.Held.Locks < MaxHeld/2 {
+		lines = append(lines, fmt.Sprintf("In the time there was, only %d locks could be held. Give it more, to learn what many cost: mortise bench --time 2m", r.Held.Locks))
 	} else {
 		lines = append(lines, fmt.Sprintf("One command renews %s locks. At leases of %v, 100 000 held locks would cost this server about %s commands a second.",
-			count(v.Held.Renewed), usualLease, count(ratio(100_000/(usualLease.Seconds()/3), v.Held.Renewed))))
+			count(r.Held.Renewed), usualLease, count(ratio(100_000/(usualLease.Seconds()/3), r.Held.Renewed))))
 	}
 	return append(lines, fmt.Sprintf("%d goroutines of one process that wait for a lock cost the server %s commands a second, all together; more of them cost it no more.",
-		v.Waiting.Waiters, figure(v.Waiting.Rate)))
+		r.Waiting.Waiters, figure(r.Waiting.Rate)))
 }
 
 func toMillis(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e3 }

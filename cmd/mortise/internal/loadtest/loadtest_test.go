@@ -1,0 +1,183 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// config is a short load test of an embedded server, whose lines go to out.
+func config(server *memredis.Server, out *strings.Builder) Config {
+	return Config{
+		Server: "embedded", Duration: time.Second, Concurrency: MinConcurrency, Prefix: "test:",
+		Open:  func(context.Context) (driver.Driver, error) { return server.Driver(), nil },
+		Say:   func(format string, args ...any) { fmt.Fprintf(out, "say "+format+"\n", args...) },
+		Print: func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) },
+	}
+}
+
+// wantEmpty fails the test if a key is on the server.
+func wantEmpty(t *testing.T, server *memredis.Server) {
+	t.Helper()
+	d := server.Driver()
+	defer d.Close()
+	err := d.(driver.Scanner).Scan(t.Context(), "*", func(keys []string) error {
+		if len(keys) > 0 {
+			return fmt.Errorf("%q stay behind", keys)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRun(t *testing.T) {
+	server := memredis.New()
+	defer server.Close()
+	var out strings.Builder
+	r, err := Run(t.Context(), config(server, &out))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	for what, rate := range map[string]float64{"alone": r.Alone.Rate, "own keys": r.Own.Rate, "one key": r.One.Rate, "clients": r.Between.Rate, "held": r.Held.Rate} {
+		if rate <= 0 {
+			t.Errorf("%s: a rate of %v, want more", what, rate)
+		}
+	}
+	if r.Overlaps() != 0 || r.Between.Clients != contenders || r.Waiting.Waiters != Waiters || !strings.HasPrefix(r.Prefix, "test:") || len(r.Prefix) != len("test:12345678:") {
+		t.Errorf("%+v, want all loads without an overlap, and a prefix with a random part", r)
+	}
+	for _, want := range []string{"say this takes about 1s on embedded. Its keys begin with " + r.Prefix, "\n4 locks, 4 goroutines", "\nWhat it means:\n- "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s\nlacks %q", &out, want)
+		}
+	}
+	wantEmpty(t, server)
+}
+
+// When its context ends it returns why, and leaves nothing behind.
+func TestRunIsInterrupted(t *testing.T) {
+	interrupted := errors.New("interrupted")
+	for _, after := range []string{"a round trip", "one lock, one goroutine", "one lock, 4 clients", "locks held"} {
+		t.Run(after, func(t *testing.T) {
+			server := memredis.New()
+			defer server.Close()
+			var out strings.Builder
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			c := config(server, &out)
+			print := c.Print
+			c.Print = func(format string, args ...any) {
+				print(format, args...)
+				if strings.Contains(out.String(), after) {
+					cancel(interrupted)
+				}
+			}
+			if r, err := Run(ctx, c); !errors.Is(err, interrupted) || r != nil {
+				t.Errorf("report %v, error %v; want none, and why the context has ended", r, err)
+			}
+			wantEmpty(t, server)
+		})
+	}
+}
+
+// deaf is a driver that answers no script.
+type deaf struct {
+	driver.Driver
+	err error
+}
+
+func (d deaf) Eval(context.Context, driver.Call) (driver.Value, error) {
+	return driver.Value{}, d.err
+}
+
+func TestRunWithoutReplies(t *testing.T) {
+	server := memredis.New()
+	defer server.Close()
+	denied := &driver.Error{Class: driver.Denied, Err: errors.New("NOPERM")}
+	c := config(server, &strings.Builder{})
+	c.Open = func(context.Context) (driver.Driver, error) { return deaf{server.Driver(), denied}, nil }
+	_, err := Run(t.Context(), c)
+	var trip *RoundTripError
+	if !errors.As(err, &trip) || driver.ClassOf(err) != driver.Denied {
+		t.Errorf("error: %v, want that of the round trip", err)
+	}
+	refused := errors.New("refused")
+	c.Open = func(context.Context) (driver.Driver, error) { return nil, refused }
+	if _, err := Run(t.Context(), c); !errors.Is(err, refused) {
+		t.Errorf("error: %v, want that of opening", err)
+	}
+}
+
+// Two that had one lock are counted wherever it was, and the errors read well.
+func TestWhatIsReported(t *testing.T) {
+	r := Report{One: Contended{Overlaps: 2}, Between: Contended{Overlaps: 3}}
+	if n := r.Overlaps(); n != 5 {
+		t.Errorf("%d overlaps, want 5", n)
+	}
+	if got, want := (&NoLockError{Within: 2437 * time.Millisecond}).Error(), "no lock could be taken within 2.4s"; got != want {
+		t.Errorf("error %q, want %q", got, want)
+	}
+	if got, want := Window(5*time.Second), 600*time.Millisecond; got != want {
+		t.Errorf("of 5s a load is measured for %v, want %v", got, want)
+	}
+}
+
+// quiet is a driver whose subscriber does nothing.
+type quiet struct{ driver.Driver }
+
+func (q quiet) Subscriber(driver.Sink) driver.Subscriber { return quietSubscriber{} }
+
+type quietSubscriber struct{ driver.Subscriber }
+
+func (quietSubscriber) Subscribe(string, bool) {}
+
+func (quietSubscriber) Unsubscribe(string, bool) {}
+
+// Every script counts, and so does every change of a subscription. Of what is
+// sent together each part counts, and each of its keys.
+func TestCounted(t *testing.T) {
+	server := memredis.New()
+	defer server.Close()
+	var sent counter
+	d := counted{Driver: quiet{server.Driver()}, sent: &sent}
+	defer d.Close()
+	call := driver.Call{Script: ping, Keys: []string{"a", "b"}}
+	if _, err := d.Eval(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range d.Batch(t.Context(), []driver.Call{call, call}) {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	if commands, batched := sent.commands.Load(), sent.batched.Load(); commands != 3 || batched != 4 {
+		t.Errorf("%d commands, %d keys of those that were sent together; want 3 and 4", commands, batched)
+	}
+	subscriber := d.Subscriber(nil)
+	subscriber.Subscribe("channel", false)
+	subscriber.Unsubscribe("channel", false)
+	if commands := sent.commands.Load(); commands != 5 {
+		t.Errorf("%d commands after a subscription and its end, want 5", commands)
+	}
+}
+
+func TestField(t *testing.T) {
+	const text = "# Server\r\nredis_version:7.4.1\r\nredis_version_old:6\r\nempty:\r\n"
+	for name, want := range map[string]string{"redis_version": "7.4.1", "empty": "", "version": "", "redis": ""} {
+		if got := field(text, name); got != want {
+			t.Errorf("field %s is %q, want %q", name, got, want)
+		}
+	}
+}
