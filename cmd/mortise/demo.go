@@ -1,17 +1,17 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mortise-go/mortise/cmd/mortise/internal/demo"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
@@ -32,67 +32,97 @@ Exit codes:
    70  the demonstration could not be done
   130  interrupted (SIGINT); 143 by SIGTERM`
 
-// What is acceptable, so that a demonstration is over within 20 seconds.
-const (
-	demoLeastWorkers, demoMostWorkers   = 2, 16
-	demoLeastDuration, demoMostDuration = 2 * time.Second, 15 * time.Second
-	// More time than asked for, to start processes and to end them.
-	demoReserve = 5 * time.Second
-)
-
 func demoCommand(a *app) *cobra.Command {
-	d := &demo{out: a.stdout, arg0: os.Args[0]}
+	d := demo.Config{Out: a.stdout}
 	var given duration.Flag
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show processes that contend for a lock, and one that is killed",
 		Long:  demoLong,
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if d.duration = time.Duration(given); given == 0 {
-				d.duration = d.usualDuration()
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if d.Duration = time.Duration(given); given == 0 {
+				d.Duration = usualDemo(d.NoLock)
 			}
-			if err := d.validate(a); err != nil {
+			if err := validateDemo(a, d); err != nil {
 				return err
 			}
-			if d.exe, err = os.Executable(); err != nil {
+			exe, err := os.Executable()
+			if err != nil {
 				return fmt.Errorf("find the program, to start it again as a worker: %w", err)
 			}
-			d.palette = colours(a.stdout, a.getenv)
+			d.Command = func(w demo.Worker) *exec.Cmd { return workerOf(exe, w) }
+			d.Colour = coloured(a.stdout, a.getenv)
 			ctx, stop := untilSignal(cmd.Context())
 			defer stop()
-			return d.run(ctx)
+			return demoError(demo.Run(ctx, d), d.NoLock)
 		},
 	}
-	cmd.Flags().IntVar(&d.workers, "workers", 4, "`number` of processes, 2 to 16")
+	cmd.Flags().IntVar(&d.Workers, "workers", 4, "`number` of processes, 2 to 16")
 	cmd.Flags().Var(&given, "duration", "how long it takes, more or less, 2s to 15s (default 8s; 3s with --no-lock)")
-	cmd.Flags().BoolVar(&d.noLock, "no-lock", false, "do the same without the lock, and lose updates")
+	cmd.Flags().BoolVar(&d.NoLock, "no-lock", false, "do the same without the lock, and lose updates")
 	cmd.AddCommand(demoWorkerCommand(a))
 	return cmd
 }
 
-func (d *demo) usualDuration() time.Duration {
-	if d.noLock {
+func usualDemo(noLock bool) time.Duration {
+	if noLock {
 		return 3 * time.Second
 	}
 	return 8 * time.Second
 }
 
-func (d *demo) validate(a *app) error {
+func validateDemo(a *app, d demo.Config) error {
 	switch {
 	case a.redis != "":
 		return usageError("Leave --redis out. To try a Redis of your own: mortise --redis URL run NAME -- CMD.", "the demonstration brings a Redis of its own")
-	case d.workers < demoLeastWorkers || d.workers > demoMostWorkers:
-		return usageError("", "--workers is %d; it must be between %d and %d", d.workers, demoLeastWorkers, demoMostWorkers)
-	case d.duration < demoLeastDuration || d.duration > demoMostDuration:
-		return usageError("", "--duration is %v; it must be between %v and %v", d.duration, demoLeastDuration, demoMostDuration)
+	case d.Workers < demo.MinWorkers || d.Workers > demo.MaxWorkers:
+		return usageError("", "--workers is %d; it must be between %d and %d", d.Workers, demo.MinWorkers, demo.MaxWorkers)
+	case d.Duration < demo.MinDuration || d.Duration > demo.MaxDuration:
+		return usageError("", "--duration is %v; it must be between %v and %v", d.Duration, demo.MinDuration, demo.MaxDuration)
 	}
 	return nil
 }
 
+// demoError gives an error of the demonstration its exit code.
+func demoError(err error, noLock bool) error {
+	var verdict *demo.VerdictError
+	if !errors.As(err, &verdict) {
+		return err
+	}
+	hint := ""
+	if noLock {
+		hint = "This is what it was to show. Without --no-lock the same processes lose none."
+	}
+	return &exitError{code: exitOther, hint: hint, err: verdict}
+}
+
+// coloured reports whether out is a terminal, and the environment does not ask
+// for no colour.
+func coloured(out io.Writer, getenv func(string) string) bool {
+	f, ok := out.(*os.File)
+	if !ok || getenv("NO_COLOR") != "" || getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// workerOf returns the command of a worker: this program, with the arguments
+// that demoWorkerCommand reads.
+func workerOf(exe string, w demo.Worker) *exec.Cmd {
+	args := []string{"demo", "worker", "--number", strconv.Itoa(w.Number), "--file", w.File}
+	if w.Lease > 0 {
+		args = append(args, "--server", w.Server, "--lease", w.Lease.String())
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Args[0] = os.Args[0] // by which a program with several names knows its own
+	return cmd
+}
+
 // demoWorkerCommand is what the demonstration runs as its workers.
 func demoWorkerCommand(a *app) *cobra.Command {
-	w := &demoWorker{}
+	w := demo.Worker{}
 	cmd := &cobra.Command{
 		Use:    "worker",
 		Short:  "Be a worker of the demonstration, which starts it",
@@ -102,72 +132,12 @@ func demoWorkerCommand(a *app) *cobra.Command {
 			// An interrupt from the terminal reaches the parent too, which
 			// knows better what to do with its workers.
 			ignoreInterrupt()
-			return w.run(cmd.Context(), os.Stdin, a.stdout)
+			return w.Run(cmd.Context(), os.Stdin, a.stdout)
 		},
 	}
-	cmd.Flags().IntVar(&w.number, "number", 0, "which one")
-	cmd.Flags().StringVar(&w.file, "file", "", "the counter")
-	cmd.Flags().StringVar(&w.server, "server", "", "URL of the embedded Redis")
-	cmd.Flags().DurationVar(&w.lease, "lease", 0, "lease of the lock; 0: no lock")
+	cmd.Flags().IntVar(&w.Number, "number", 0, "which one")
+	cmd.Flags().StringVar(&w.File, "file", "", "the counter")
+	cmd.Flags().StringVar(&w.Server, "server", "", "URL of the embedded Redis")
+	cmd.Flags().DurationVar(&w.Lease, "lease", 0, "lease of the lock; 0: no lock")
 	return cmd
-}
-
-// workerProcess returns the command of a worker that is not yet started.
-func (d *demo) workerProcess(number int) *exec.Cmd {
-	args := []string{"demo", "worker", "--number", strconv.Itoa(number), "--file", d.file}
-	if !d.noLock {
-		args = append(args, "--server", "redis://"+d.server.Addr(), "--lease", d.lease().String())
-	}
-	cmd := exec.Command(d.exe, args...)
-	cmd.Args[0] = d.arg0 // by which a program with several names knows its own
-	cmd.Stdout = d.pipe
-	return cmd
-}
-
-// lease is that of the lock, or 0 without one. The demonstration spends a
-// quarter of its time on contending, a bit more than that on a holder that
-// does nothing but hold, at most that on its lease running out, and the rest
-// on contending again.
-func (d *demo) lease() time.Duration {
-	if d.noLock {
-		return 0
-	}
-	return d.duration / 4
-}
-
-// counter reads the file.
-func (d *demo) counter() (int, error) {
-	f, err := os.Open(d.file)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	return readCounter(f)
-}
-
-// createCounter makes the file, in a directory of its own.
-func (d *demo) createCounter() (err error) {
-	if d.dir, err = os.MkdirTemp("", "mortise-demo-"); err != nil {
-		return err
-	}
-	d.file = filepath.Join(d.dir, "counter")
-	f, err := os.Create(d.file)
-	if err != nil {
-		return err
-	}
-	return errors.Join(writeCounter(f, 0), f.Close())
-}
-
-// run does all of it. It returns nil if the file is exact in the end.
-func (d *demo) run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, d.duration+demoReserve,
-		fmt.Errorf("the demonstration is not over after %v; is the machine very busy?", d.duration+demoReserve))
-	defer cancel()
-	defer func() { _ = os.RemoveAll(d.dir) }() // else it stays in the directory for such files
-	err := d.perform(ctx)
-	d.end()
-	if err != nil {
-		return err
-	}
-	return d.conclude()
 }

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,42 +26,25 @@ func TestServerScripts(t *testing.T) {
 
 // startServer runs mortise server and returns it with the URL that its output
 // tells people to try, once it is said.
-func startServer(t *testing.T, addr string) (p *demoProcess, url string) {
+func startServer(t *testing.T, addr string) (s *session, url string) {
 	t.Helper()
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
+	s = begin(t, "", "server", "--addr", addr)
+	s.await(t, "Ctrl-C ends it")
+	said, rest, _ := strings.Cut(s.out.text(), "  mortise --redis ")
+	url, _, ok := strings.Cut(rest, " run demo -- ")
+	if host := strings.TrimPrefix(url, "redis://"); !ok || !strings.Contains(said, "listens on "+host+"; it is for trying things, not for production.") {
+		t.Fatalf("the server said %q, want that it listens on %s, and not for production", s.out.text(), host)
 	}
-	t.Cleanup(func() { out.Close() })
-	cmd := exec.Command("mortise", "server", "--addr", addr)
-	cmd.Stdout = in
-	p, err = startDemoProcess(1, cmd, make(chan *demoProcess, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.kill)
-	in.Close() // so that the output ends with the child
-	lines := bufio.NewScanner(out)
-	try := regexp.MustCompile(`^  mortise --redis (redis://\S+) run demo -- `)
-	for said := ""; lines.Scan(); said += lines.Text() + "\n" {
-		if m := try.FindStringSubmatch(lines.Text()); m != nil {
-			if host := strings.TrimPrefix(m[1], "redis://"); !strings.Contains(said, "listens on "+host+"; it is for trying things, not for production.") {
-				t.Errorf("the server said %q, want that it listens on %s, and not for production", said, host)
-			}
-			return p, m[1]
-		}
-	}
-	t.Fatalf("the server ended before it said what to try: %s", p.stderr.String())
-	return nil, ""
+	return s, url
 }
 
 // Two clients keep each other out through the server, until a signal ends it
 // without an error.
 func TestServer(t *testing.T) {
-	for addr, s := range map[string]os.Signal{"127.0.0.1:0": syscall.SIGTERM, "localhost:0": os.Interrupt} {
+	for addr, sig := range map[string]syscall.Signal{"127.0.0.1:0": syscall.SIGTERM, "localhost:0": syscall.SIGINT} {
 		t.Run(addr, func(t *testing.T) {
 			t.Parallel()
-			p, url := startServer(t, addr)
+			s, url := startServer(t, addr)
 			one, two := openClient(t, url), openClient(t, url)
 			hold, _, err := one.Lock("job").Lock(t.Context())
 			if err != nil {
@@ -80,13 +59,8 @@ func TestServer(t *testing.T) {
 			if err := two.Lock("job").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
 				t.Errorf("Do after the release: %v", err)
 			}
-			if err := p.cmd.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
-			<-p.gone
-			if p.err != nil {
-				t.Errorf("the server ended with %v, want success: %s", p.err, p.stderr.String())
-			}
+			s.signal(t, sig)
+			s.wantStatus(t, 0)
 		})
 	}
 }

@@ -1,7 +1,6 @@
-package main
+package demo
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,8 +8,8 @@ import (
 	"time"
 )
 
-// demoTally is what the events of a demonstration amount to.
-type demoTally struct {
+// tally is what the events of a demonstration amount to.
+type tally struct {
 	entered  int             // times that somebody got in
 	written  []int           // every value that was written, in the order of the reports
 	handoffs []time.Duration // see hand
@@ -20,13 +19,13 @@ type demoTally struct {
 	takeover time.Duration   // from the kill to the next that got in; -1 if nobody did
 }
 
-// tally counts. The order of the events is that in which they happened; their
+// tallyOf counts. The order of the events is that in which they happened; their
 // times are only used for how long something took.
-func tally(events []demoEvent) demoTally {
-	t := demoTally{takeover: -1}
+func tallyOf(events []event) tally {
+	t := tally{takeover: -1}
 	inside := make(map[int]bool)
 	asked := make(map[int]time.Time) // who waits, and since when
-	var left, kill demoEvent         // the last of their kind
+	var left, kill event             // the last of their kind
 	for _, e := range events {
 		switch e.What {
 		case workerAsks:
@@ -48,7 +47,7 @@ func tally(events []demoEvent) demoTally {
 		case workerLost:
 			t.lost = append(t.lost, fmt.Sprintf("worker-%d: %s", e.Worker, e.Text))
 		case workerKilled:
-			t.killed, kill, left = e.Worker, e, demoEvent{}
+			t.killed, kill, left = e.Worker, e, event{}
 			delete(inside, e.Worker)
 		}
 	}
@@ -57,7 +56,7 @@ func tally(events []demoEvent) demoTally {
 
 // hand notes a hand-off: the time from the call of Unlock of one process to
 // the return of Lock in another that was waiting for it.
-func (t *demoTally) hand(left, entered demoEvent, asked time.Time) {
+func (t *tally) hand(left, entered event, asked time.Time) {
 	if left.Worker != 0 && left.Worker != entered.Worker && asked.Before(left.At) {
 		t.handoffs = append(t.handoffs, entered.At.Sub(left.At))
 	}
@@ -65,15 +64,16 @@ func (t *demoTally) hand(left, entered demoEvent, asked time.Time) {
 
 // lostUpdates is how many of the completed updates the file does not show. It
 // is negative if it shows more.
-func (t *demoTally) lostUpdates(final int) int { return len(t.written) - final }
+func (t *tally) lostUpdates(final int) int { return len(t.written) - final }
 
-// verdict returns nil if the file is exact: it says final, every update that a
-// worker completed is in it, and nothing else; each worker wrote a number that
-// no other did; and no two were inside together.
+// verdict returns nil if the file is exact, and else a [VerdictError]. It is
+// exact if it says final, every update that a worker completed is in it, and
+// nothing else; each worker wrote a number that no other did; and no two were
+// inside together.
 //
 // The update of the killed worker is not complete: it was killed before it
 // wrote.
-func (t *demoTally) verdict(final int) error {
+func (t *tally) verdict(final int) error {
 	var wrong []string
 	lost := t.lostUpdates(final)
 	switch {
@@ -98,12 +98,12 @@ func (t *demoTally) verdict(final int) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return errors.New(strings.Join(wrong, "; "))
+	return &VerdictError{strings.Join(wrong, "; ")}
 }
 
 // summarize writes what happened, as a table. The lease is 0 if the workers
 // did without the lock.
-func (t *demoTally) summarize(out io.Writer, p palette, final int, lease time.Duration) {
+func (t *tally) summarize(out io.Writer, p palette, final int, lease time.Duration) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(out, "%-18s%s\n", name+":", fmt.Sprintf(format, args...))
 	}

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bufio"
@@ -8,30 +8,31 @@ import (
 	"time"
 )
 
-// demoEvent is what happened to one worker of the demonstration. Events are
+// event is what happened to one worker of the demonstration. Events are
 // written as lines of JSON to one pipe that all processes share: the kernel
 // takes a short line as a whole, so the order in the pipe is the order in which
 // things happened, whatever the clocks say.
-type demoEvent struct {
+type event struct {
 	At     time.Time `json:"at"`
 	Worker int       `json:"worker"` // from 1
-	What   demoWhat  `json:"what"`
+	What   action    `json:"what"`
 	Value  int       `json:"value,omitempty"` // of the file, as far as there is one
 	Text   string    `json:"text,omitempty"`  // of a loss
 }
 
-type demoWhat string
+// action is what a worker did, or what was done to it.
+type action string
 
 const (
-	workerReady  demoWhat = "ready"  // is connected, and waits for the start
-	workerAsks   demoWhat = "asks"   // is about to call Lock
-	workerEnters demoWhat = "enters" // Lock has returned
-	workerStalls demoWhat = "stalls" // has read Value, and goes no further
-	workerWrites demoWhat = "writes" // has written Value: an update is complete
-	workerLeaves demoWhat = "leaves" // is about to call Unlock
-	workerLost   demoWhat = "lost"   // its lease was lost, see Text
-	workerEnds   demoWhat = "ends"   // has nothing more to do
-	workerKilled demoWhat = "killed" // is killed in this moment; the parent writes that
+	ready        action = "ready"  // is connected, and waits for the start
+	workerAsks   action = "asks"   // is about to call Lock
+	workerEnters action = "enters" // Lock has returned
+	workerStalls action = "stalls" // has read Value, and goes no further
+	workerWrites action = "writes" // has written Value: an update is complete
+	workerLeaves action = "leaves" // is about to call Unlock
+	workerLost   action = "lost"   // its lease was lost, see Text
+	workerEnds   action = "ends"   // has nothing more to do
+	workerKilled action = "killed" // is killed in this moment; the parent writes that
 )
 
 // maxEventText keeps a line shorter than what a pipe takes as a whole: POSIX
@@ -39,7 +40,7 @@ const (
 const maxEventText = 300
 
 // write writes the event as one line.
-func (e demoEvent) write(out io.Writer) error {
+func (e event) write(out io.Writer) error {
 	if len(e.Text) > maxEventText {
 		e.Text = e.Text[:maxEventText]
 	}
@@ -54,10 +55,10 @@ func (e demoEvent) write(out io.Writer) error {
 // readEvents sends every event that comes out of r, and returns at its end. It
 // stops sending when done is closed, but reads on, so that no worker ever
 // waits for a reader.
-func readEvents(r io.Reader, events chan<- demoEvent, done <-chan struct{}) error {
+func readEvents(r io.Reader, events chan<- event, done <-chan struct{}) error {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
-		var e demoEvent
+		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return fmt.Errorf("a worker said %q: %w", lines.Text(), err)
 		}

@@ -1,17 +1,16 @@
-package main
+package demo
 
 import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"time"
 )
 
-// demoShow tells what happens, in a bounded number of lines: the first turns
+// narrator tells what happens, in a bounded number of lines: the first turns
 // and those around the kill one by one, the others summed up.
-type demoShow struct {
+type narrator struct {
 	out     io.Writer
 	palette palette
 	start   time.Time
@@ -35,8 +34,8 @@ const (
 	asksAtStart   = 4
 )
 
-func newDemoShow(out io.Writer, p palette, workers int, lock bool) *demoShow {
-	s := &demoShow{
+func newNarrator(out io.Writer, p palette, workers int, lock bool) *narrator {
+	s := &narrator{
 		out: out, palette: p, lock: lock, detail: detailAtStart, asks: min(workers, asksAtStart),
 		waiting: make(map[int]bool), detailed: make(map[int]bool), turns: make(map[int]int),
 	}
@@ -47,15 +46,15 @@ func newDemoShow(out io.Writer, p palette, workers int, lock bool) *demoShow {
 }
 
 // line writes what happened to who at a time.
-func (s *demoShow) line(at time.Time, who, format string, args ...any) {
+func (s *narrator) line(at time.Time, who, format string, args ...any) {
 	fmt.Fprintf(s.out, "%6.2fs  %s  %s\n", at.Sub(s.start).Seconds(), s.palette.name(who), fmt.Sprintf(format, args...))
 }
 
 // parent writes what the parent has to say.
-func (s *demoShow) parent(format string, args ...any) { s.line(time.Now(), "demo", format, args...) }
+func (s *narrator) parent(format string, args ...any) { s.line(time.Now(), "demo", format, args...) }
 
-// event shows what a worker said, if it is one of the things to be shown.
-func (s *demoShow) event(e demoEvent) {
+// tell shows what a worker said, if it is one of the things to be shown.
+func (s *narrator) tell(e event) {
 	who := fmt.Sprintf("worker-%d", e.Worker)
 	switch e.What {
 	case workerAsks:
@@ -89,14 +88,14 @@ func (s *demoShow) event(e demoEvent) {
 	}
 }
 
-func (s *demoShow) then() string {
+func (s *narrator) then() string {
 	if s.lock {
 		return ", releases"
 	}
 	return ""
 }
 
-func (s *demoShow) enters(e demoEvent, who string) {
+func (s *narrator) enters(e event, who string) {
 	if s.detail == 0 {
 		return
 	}
@@ -116,24 +115,13 @@ func (s *demoShow) enters(e demoEvent, who string) {
 }
 
 // progress sums up the turns that were not shown.
-func (s *demoShow) progress() {
+func (s *narrator) progress() {
 	turns := slices.Collect(maps.Values(s.turns))
 	s.parent("%3d updates so far, %d to %d by each worker; the file says %d", s.total, slices.Min(turns), slices.Max(turns), s.last)
 }
 
 // palette colours words, or not.
 type palette struct{ on bool }
-
-// colours returns a palette that is on if out is a terminal, unless the
-// environment asks for no colour.
-func colours(out io.Writer, getenv func(string) string) palette {
-	f, ok := out.(*os.File)
-	if !ok || getenv("NO_COLOR") != "" || getenv("TERM") == "dumb" {
-		return palette{}
-	}
-	info, err := f.Stat()
-	return palette{on: err == nil && info.Mode()&os.ModeCharDevice != 0}
-}
 
 func (p palette) paint(code, text string) string {
 	if !p.on {

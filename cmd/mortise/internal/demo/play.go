@@ -1,11 +1,10 @@
-package main
+package demo
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -13,46 +12,42 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// demo is the parent of a demonstration. One goroutine runs it.
-type demo struct {
-	out       io.Writer
-	palette   palette
-	exe, arg0 string // the program that the workers run
-	workers   int
-	duration  time.Duration
-	noLock    bool
+// demonstration is the parent of a demonstration. One goroutine runs it.
+type demonstration struct {
+	Config
+	palette palette
 
-	show      *demoShow
+	show      *narrator
 	server    *memredis.Server
 	dir, file string
-	processes []*demoProcess
+	processes []*process
 	pipe      *os.File // what all write their events to
-	events    chan demoEvent
+	events    chan event
 	garbled   error         // why there are no more events; valid once events is closed
 	done      chan struct{} // closed when nobody receives events any more
-	exits     chan *demoProcess
-	dismissed bool        // the workers were told to end
-	log       []demoEvent // all events, in their order
+	exits     chan *process
+	dismissed bool    // the workers were told to end
+	log       []event // all events, in their order
 }
 
 // perform runs the demonstration up to the orderly end of the workers.
-func (d *demo) perform(ctx context.Context) error {
+func (d *demonstration) perform(ctx context.Context) error {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
 	begun := time.Now()
-	first := d.duration
-	if !d.noLock {
-		first = d.duration / 4
+	first := d.Duration
+	if !d.NoLock {
+		first = d.Duration / 4
 	}
 	if err := d.contend(ctx, first); err != nil {
 		return err
 	}
-	if !d.noLock {
+	if !d.NoLock {
 		if err := d.crash(ctx, d.processes[1]); err != nil {
 			return err
 		}
-		if err := d.contend(ctx, max(d.duration-time.Since(begun), d.duration/8)); err != nil {
+		if err := d.contend(ctx, max(d.Duration-time.Since(begun), d.Duration/8)); err != nil {
 			return err
 		}
 	}
@@ -60,8 +55,8 @@ func (d *demo) perform(ctx context.Context) error {
 }
 
 // prepare starts the server and the workers, and has these begin all at once.
-func (d *demo) prepare(ctx context.Context) (err error) {
-	if !d.noLock {
+func (d *demonstration) prepare(ctx context.Context) (err error) {
+	if !d.NoLock {
 		if d.server, err = memredis.Listen("127.0.0.1:0"); err != nil {
 			return fmt.Errorf("start the embedded Redis: %w", err)
 		}
@@ -74,27 +69,27 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.pipe, d.events, d.done = out, make(chan demoEvent, 64), make(chan struct{})
-	d.exits = make(chan *demoProcess, d.workers)
+	d.pipe, d.events, d.done = out, make(chan event, 64), make(chan struct{})
+	d.exits = make(chan *process, d.Workers)
 	go func() {
 		defer close(d.events)
 		defer in.Close()
 		d.garbled = readEvents(in, d.events, d.done)
 	}()
-	d.show = newDemoShow(d.out, d.palette, d.workers, !d.noLock)
-	for n := range d.workers {
-		p, err := startDemoProcess(n+1, d.workerProcess(n+1), d.exits)
+	d.show = newNarrator(d.Out, d.palette, d.Workers, !d.NoLock)
+	for n := range d.Workers {
+		p, err := startProcess(n+1, d.workerProcess(n+1), d.exits)
 		if err != nil {
 			return err
 		}
 		d.processes = append(d.processes, p)
 	}
 	ready := 0
-	if err := d.await(ctx, func(demoEvent) bool { ready++; return ready == d.workers }); err != nil {
+	if err := d.await(ctx, func(event) bool { ready++; return ready == d.Workers }); err != nil {
 		return err
 	}
 	d.show.start = time.Now()
-	d.show.parent("%d processes are ready; pids %s", d.workers, d.pids())
+	d.show.parent("%d processes are ready; pids %s", d.Workers, d.pids())
 	for _, p := range d.processes {
 		if err := d.order(ctx, p, orderStart); err != nil {
 			return err
@@ -103,20 +98,20 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-func (d *demo) introduce() {
-	if d.noLock {
-		fmt.Fprintf(d.out, "No Redis, no lock: nothing keeps the processes apart.\n")
+func (d *demonstration) introduce() {
+	if d.NoLock {
+		fmt.Fprintf(d.Out, "No Redis, no lock: nothing keeps the processes apart.\n")
 	} else {
-		fmt.Fprintf(d.out, "An embedded Redis listens on %s; it is for trying things, not for production.\n", d.server.Addr())
+		fmt.Fprintf(d.Out, "An embedded Redis listens on %s; it is for trying things, not for production.\n", d.server.Addr())
 	}
-	fmt.Fprintf(d.out, "%d processes add 1 to a number in a file: each reads it, thinks for %v, writes it back.\n", d.workers, demoThinking)
-	if !d.noLock {
-		fmt.Fprintf(d.out, "They do so under the lock %q. When its holder dies, it becomes free within its lease of %v.\n", demoLock, d.lease())
+	fmt.Fprintf(d.Out, "%d processes add 1 to a number in a file: each reads it, thinks for %v, writes it back.\n", d.Workers, thinking)
+	if !d.NoLock {
+		fmt.Fprintf(d.Out, "They do so under the lock %q. When its holder dies, it becomes free within its lease of %v.\n", lockName, d.lease())
 	}
-	fmt.Fprintln(d.out)
+	fmt.Fprintln(d.Out)
 }
 
-func (d *demo) pids() string {
+func (d *demonstration) pids() string {
 	var b strings.Builder
 	for i, p := range d.processes {
 		if i > 0 {
@@ -128,10 +123,10 @@ func (d *demo) pids() string {
 }
 
 // contend lets the workers work for a while.
-func (d *demo) contend(ctx context.Context, while time.Duration) error {
+func (d *demonstration) contend(ctx context.Context, while time.Duration) error {
 	end := time.Now().Add(while)
 	for {
-		step := min(time.Until(end), d.duration/8)
+		step := min(time.Until(end), d.Duration/8)
 		if step <= 0 {
 			return nil
 		}
@@ -144,12 +139,12 @@ func (d *demo) contend(ctx context.Context, while time.Duration) error {
 
 // crash has p stop in the middle of an update, for longer than its lease, to
 // show that it is renewed, and kills it. It returns when another has the lock.
-func (d *demo) crash(ctx context.Context, p *demoProcess) error {
+func (d *demonstration) crash(ctx context.Context, p *process) error {
 	if err := d.order(ctx, p, orderStall); err != nil {
 		return err
 	}
-	says := func(what demoWhat) func(demoEvent) bool {
-		return func(e demoEvent) bool { return e.Worker == p.number && e.What == what }
+	says := func(what action) func(event) bool {
+		return func(e event) bool { return e.Worker == p.number && e.What == what }
 	}
 	if err := d.await(ctx, says(workerStalls)); err != nil {
 		return err
@@ -164,20 +159,20 @@ func (d *demo) crash(ctx context.Context, p *demoProcess) error {
 	d.show.parent("worker-%d still has it after %v: while it lives, its lease is renewed; others wait: %d",
 		p.number, alive, len(d.show.waiting))
 	// Into the pipe, because there it has its place in the order of things.
-	if err := (demoEvent{At: time.Now(), Worker: p.number, What: workerKilled}).write(d.pipe); err != nil {
+	if err := (event{At: time.Now(), Worker: p.number, What: workerKilled}).write(d.pipe); err != nil {
 		return err
 	}
 	p.doomed = true
 	p.kill()
 	killed := false
-	return d.await(ctx, func(e demoEvent) bool {
+	return d.await(ctx, func(e event) bool {
 		killed = killed || e.What == workerKilled
 		return killed && e.What == workerEnters
 	})
 }
 
 // dismiss has the workers finish their turns, and waits for their end.
-func (d *demo) dismiss(ctx context.Context) error {
+func (d *demonstration) dismiss(ctx context.Context) error {
 	d.show.parent("tells the workers to finish\n")
 	d.dismissed = true
 	for _, p := range d.processes {
@@ -197,20 +192,20 @@ func (d *demo) dismiss(ctx context.Context) error {
 }
 
 // nothing is an event that never comes.
-func nothing(demoEvent) bool { return false }
+func nothing(event) bool { return false }
 
 // errNoMoreEvents: all ends of the pipe are closed.
 var errNoMoreEvents = errors.New("all workers have ended too early")
 
 // await takes in events until one is the one waited for.
-func (d *demo) await(ctx context.Context, until func(demoEvent) bool) error {
+func (d *demonstration) await(ctx context.Context, until func(event) bool) error {
 	_, err := d.watch(ctx, time.Hour, until) // ctx ends long before
 	return err
 }
 
 // watch takes in events for a time, or until one is the one waited for, which
 // it reports.
-func (d *demo) watch(ctx context.Context, while time.Duration, until func(demoEvent) bool) (bool, error) {
+func (d *demonstration) watch(ctx context.Context, while time.Duration, until func(event) bool) (bool, error) {
 	timer := time.NewTimer(while)
 	defer timer.Stop()
 	for {
@@ -220,7 +215,7 @@ func (d *demo) watch(ctx context.Context, while time.Duration, until func(demoEv
 				return false, cmp.Or(d.garbled, errNoMoreEvents)
 			}
 			d.log = append(d.log, e)
-			d.show.event(e)
+			d.show.tell(e)
 			if until(e) {
 				return true, nil
 			}
@@ -238,7 +233,7 @@ func (d *demo) watch(ctx context.Context, while time.Duration, until func(demoEv
 
 // order tells a worker to do something. One that cannot hear has ended, and
 // that is what the error is about.
-func (d *demo) order(ctx context.Context, p *demoProcess, what string) error {
+func (d *demonstration) order(ctx context.Context, p *process, what string) error {
 	err := p.order(what)
 	if err == nil {
 		return nil
@@ -252,7 +247,7 @@ func (d *demo) order(ctx context.Context, p *demoProcess, what string) error {
 }
 
 // ended returns an error if a process should not have ended, or not like that.
-func (d *demo) ended(p *demoProcess) error {
+func (d *demonstration) ended(p *process) error {
 	switch {
 	case p.doomed, d.dismissed && p.err == nil:
 		return nil
@@ -263,7 +258,7 @@ func (d *demo) ended(p *demoProcess) error {
 }
 
 // end ends whatever is left: no process outlives it.
-func (d *demo) end() {
+func (d *demonstration) end() {
 	for _, p := range d.processes {
 		p.kill()
 		p.dismiss()
@@ -280,20 +275,12 @@ func (d *demo) end() {
 }
 
 // conclude sums up, and returns nil if the file is exact.
-func (d *demo) conclude() error {
+func (d *demonstration) conclude() error {
 	final, err := d.counter()
 	if err != nil {
 		return err
 	}
-	t := tally(d.log)
-	t.summarize(d.out, d.palette, final, d.lease())
-	err = t.verdict(final)
-	if err == nil {
-		return nil
-	}
-	hint := ""
-	if d.noLock {
-		hint = "This is what it was to show. Without --no-lock the same processes lose none."
-	}
-	return &exitError{code: exitOther, hint: hint, err: err}
+	t := tallyOf(d.log)
+	t.summarize(d.Out, d.palette, final, d.lease())
+	return t.verdict(final)
 }

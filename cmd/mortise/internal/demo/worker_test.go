@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -62,42 +62,53 @@ func TestDemoTurnOutlastsRelease(t *testing.T) {
 		{"no connection for Lock", "lock_acquire", unreachable, mortise.ErrUnreachable, 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d := &demo{}
-			if err := d.createCounter(); err != nil {
-				t.Fatal(err)
+			entered, lost, err := oneTurn(t, test.from, test.fails)
+			if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+				t.Errorf("turn: %v, want %v", err, test.want)
 			}
-			defer func() { _ = os.RemoveAll(d.dir) }()
-			synctest.Test(t, func(t *testing.T) {
-				s := memredis.New()
-				defer s.Close()
-				client := mortise.New(&silent{Driver: s.Driver(), from: test.from, fails: test.fails}, &mortise.Options{Lease: time.Second, RetryFor: time.Second})
-				defer client.Close()
-				var out bytes.Buffer
-				w := &demoWorker{number: 1, file: d.file, lease: time.Second, out: &out, lock: client.Lock(demoLock)}
-				if err := w.turn(t.Context()); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
-					t.Errorf("turn: %v, want %v", err, test.want)
-				}
-				events := make(chan demoEvent, 64)
-				if err := readEvents(&out, events, nil); err != nil {
-					t.Fatal(err)
-				}
-				close(events)
-				var log []demoEvent
-				for e := range events {
-					log = append(log, e)
-				}
-				got := tally(log)
-				if got.entered != test.entered || len(got.lost) != test.lost {
-					t.Errorf("entered %d times, lost %q; want %d and %d", got.entered, got.lost, test.entered, test.lost)
-				}
-				final, err := d.counter()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := got.verdict(final); final != test.entered || (err == nil) != (final > 0) {
-					t.Errorf("the file says %d, want %d; verdict: %v", final, test.entered, err)
-				}
-			})
+			if entered != test.entered || len(lost) != test.lost {
+				t.Errorf("entered %d times, lost %q; want %d and %d", entered, lost, test.entered, test.lost)
+			}
 		})
 	}
+}
+
+// oneTurn has a worker make one turn with a driver that fails from some script
+// on. It returns what the worker has reported, after a look at its file, and how
+// the turn ended.
+func oneTurn(t *testing.T, from string, fails func(ctx context.Context) error) (entered int, lost []string, ended error) {
+	t.Helper()
+	d := &demonstration{}
+	if err := d.createCounter(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(d.dir) }()
+	synctest.Test(t, func(t *testing.T) {
+		s := memredis.New()
+		defer s.Close()
+		client := mortise.New(&silent{Driver: s.Driver(), from: from, fails: fails}, &mortise.Options{Lease: time.Second, RetryFor: time.Second})
+		defer client.Close()
+		var out bytes.Buffer
+		w := &Worker{Number: 1, File: d.file, Lease: time.Second, out: &out, lock: client.Lock(lockName)}
+		ended = w.turn(t.Context())
+		events := make(chan event, 64)
+		if err := readEvents(&out, events, nil); err != nil {
+			t.Fatal(err)
+		}
+		close(events)
+		var log []event
+		for e := range events {
+			log = append(log, e)
+		}
+		got := tallyOf(log)
+		entered, lost = got.entered, got.lost
+		final, err := d.counter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := got.verdict(final); final != entered || (err == nil) != (final > 0) {
+			t.Errorf("the file says %d, want %d; verdict: %v", final, entered, err)
+		}
+	})
+	return entered, lost, ended
 }

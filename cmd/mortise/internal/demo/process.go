@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// demoProcess is a worker's process as the parent sees it.
-type demoProcess struct {
+// process is a worker's process as the parent sees it.
+type process struct {
 	number int
 	cmd    *exec.Cmd
 	orders io.WriteCloser
@@ -20,15 +20,15 @@ type demoProcess struct {
 	doomed bool          // it was killed as part of the show
 }
 
-// startDemoProcess starts cmd, whose standard output must be set. When it has
+// startProcess starts cmd, whose standard output must be set. When it has
 // ended it is sent to exits, which must have room. The process cannot
 // outlive this one: it ends at the end of its input, and on Linux the kernel
 // kills it even if it cannot see that.
 //
 // The kernel's parent-death signal follows the thread that started the child,
 // so a goroutine keeps that thread until the child has ended.
-func startDemoProcess(number int, cmd *exec.Cmd, exits chan<- *demoProcess) (*demoProcess, error) {
-	p := &demoProcess{number: number, cmd: cmd, gone: make(chan struct{})}
+func startProcess(number int, cmd *exec.Cmd, exits chan<- *process) (*process, error) {
+	p := &process{number: number, cmd: cmd, gone: make(chan struct{})}
 	cmd.Stderr = &p.stderr
 	cmd.SysProcAttr = dieWithParent()
 	var err error
@@ -55,10 +55,10 @@ func startDemoProcess(number int, cmd *exec.Cmd, exits chan<- *demoProcess) (*de
 	return p, nil
 }
 
-func (p *demoProcess) pid() int { return p.cmd.Process.Pid }
+func (p *process) pid() int { return p.cmd.Process.Pid }
 
 // order tells the worker to do something.
-func (p *demoProcess) order(what string) error {
+func (p *process) order(what string) error {
 	if _, err := io.WriteString(p.orders, what+"\n"); err != nil {
 		return fmt.Errorf("give worker-%d the order to %s: %w", p.number, what, err)
 	}
@@ -66,10 +66,10 @@ func (p *demoProcess) order(what string) error {
 }
 
 // dismiss tells the worker to end after its turn.
-func (p *demoProcess) dismiss() { _ = p.orders.Close() } // fails only if it is closed
+func (p *process) dismiss() { _ = p.orders.Close() } // fails only if it is closed
 
 // kill ends the process as a crash does, and returns when it has ended.
-func (p *demoProcess) kill() {
+func (p *process) kill() {
 	_ = p.cmd.Process.Signal(os.Kill) // fails only if it has ended already
 	<-p.gone
 }

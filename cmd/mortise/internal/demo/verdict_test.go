@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -11,16 +11,16 @@ import (
 // millisecond apart. Written values follow.
 type recorded struct {
 	worker int
-	what   demoWhat
+	what   action
 	value  int
 }
 
-func events(script ...recorded) []demoEvent {
+func events(script ...recorded) []event {
 	at := time.Unix(1000, 0)
-	var es []demoEvent
+	var es []event
 	for _, r := range script {
 		at = at.Add(time.Millisecond)
-		es = append(es, demoEvent{At: at, Worker: r.worker, What: r.what, Value: r.value})
+		es = append(es, event{At: at, Worker: r.worker, What: r.what, Value: r.value})
 	}
 	return es
 }
@@ -72,7 +72,7 @@ func TestDemoVerdict(t *testing.T) {
 		}, 2, `^2 workers were in the middle of an update at the same time$`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			tally := tally(events(test.script...))
+			tally := tallyOf(events(test.script...))
 			err := tally.verdict(test.final)
 			switch {
 			case test.want == "" && err != nil:
@@ -89,7 +89,7 @@ func TestDemoVerdict(t *testing.T) {
 // Hand-offs count only if another process waited; a take-over counts from the
 // kill.
 func TestDemoTally(t *testing.T) {
-	got := tally(events(join([]recorded{
+	got := tallyOf(events(join([]recorded{
 		{1, workerAsks, 0}, {1, workerEnters, 0}, // waits for nobody
 		{2, workerAsks, 0}, {1, workerWrites, 1}, {1, workerLeaves, 0}, {3, workerEnds, 0},
 		{2, workerEnters, 0}, // 2 ms after worker-1 left
@@ -115,7 +115,7 @@ func TestDemoTally(t *testing.T) {
 
 // The summary shows the numbers of the tally and of the file.
 func TestDemoSummary(t *testing.T) {
-	tally := tally(events(crashed...))
+	tally := tallyOf(events(crashed...))
 	for final, want := range map[int]string{
 		3: `(?m)^lost updates: +0$`,
 		2: `(?m)^lost updates: +1 of 3$`,

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bufio"
@@ -26,23 +26,23 @@ const (
 )
 
 const (
-	demoLock = "demo:counter"
+	lockName = "demo:counter"
 	// An update takes that long. Without the lock, it is the time in which
 	// another's update gets lost.
-	demoThinking = 20 * time.Millisecond
+	thinking = 20 * time.Millisecond
 	// Between two turns a worker stays away for up to twice that.
-	demoPause = 5 * time.Millisecond
+	pause = 5 * time.Millisecond
 	// What a worker that was told to end may need for its turn, which begins
 	// with waiting for the others'.
-	demoLastTurn = 3 * time.Second
+	lastTurn = 3 * time.Second
 )
 
-// demoWorker is one process of the demonstration.
-type demoWorker struct {
-	number int
-	file   string
-	server string        // the URL of the embedded Redis
-	lease  time.Duration // 0: work without the lock
+// Worker is one process of the demonstration.
+type Worker struct {
+	Number int
+	File   string        // with the number
+	Server string        // the URL of the embedded Redis
+	Lease  time.Duration // 0: work without the lock
 
 	out     io.Writer
 	lock    *mortise.Lock
@@ -51,15 +51,15 @@ type demoWorker struct {
 	stop    chan struct{}
 }
 
-// run works until the end of orders, and reports to out.
-func (w *demoWorker) run(ctx context.Context, orders io.Reader, out io.Writer) error {
+// Run works until the end of orders, and reports to out.
+func (w *Worker) Run(ctx context.Context, orders io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w.out = out
 	w.started, w.stall, w.stop = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() { // ends with the input, which is to say with the process
 		w.obey(orders)
-		time.AfterFunc(demoLastTurn, cancel)
+		time.AfterFunc(lastTurn, cancel)
 		close(w.stop)
 	}()
 	if err := w.work(ctx); err != nil {
@@ -69,7 +69,7 @@ func (w *demoWorker) run(ctx context.Context, orders io.Reader, out io.Writer) e
 }
 
 // obey reads orders to their end.
-func (w *demoWorker) obey(orders io.Reader) {
+func (w *Worker) obey(orders io.Reader) {
 	start, stall := sync.OnceFunc(func() { close(w.started) }), sync.OnceFunc(func() { close(w.stall) })
 	lines := bufio.NewScanner(orders)
 	for lines.Scan() {
@@ -82,17 +82,17 @@ func (w *demoWorker) obey(orders io.Reader) {
 	}
 }
 
-func (w *demoWorker) work(ctx context.Context) (failed error) {
-	if w.lease > 0 {
-		d, err := connect.Open(ctx, w.server)
+func (w *Worker) work(ctx context.Context) (failed error) {
+	if w.Lease > 0 {
+		d, err := connect.Open(ctx, w.Server)
 		if err != nil {
 			return err
 		}
-		client := mortise.New(d, &mortise.Options{Lease: w.lease, RetryFor: w.lease})
+		client := mortise.New(d, &mortise.Options{Lease: w.Lease, RetryFor: w.Lease})
 		defer func() { failed = errors.Join(failed, client.Close()) }()
-		w.lock = client.Lock(demoLock)
+		w.lock = client.Lock(lockName)
 	}
-	if err := w.say(workerReady, 0, ""); err != nil {
+	if err := w.say(ready, 0, ""); err != nil {
 		return err
 	}
 	select {
@@ -104,14 +104,14 @@ func (w *demoWorker) work(ctx context.Context) (failed error) {
 		if err := w.turn(ctx); err != nil {
 			return err
 		}
-		if err := sleep(ctx, rand.N(2*demoPause)); err != nil {
+		if err := sleep(ctx, rand.N(2*pause)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *demoWorker) stopped() bool {
+func (w *Worker) stopped() bool {
 	select {
 	case <-w.stop:
 		return true
@@ -121,7 +121,7 @@ func (w *demoWorker) stopped() bool {
 }
 
 // turn takes the lock, makes one update, and releases the lock.
-func (w *demoWorker) turn(ctx context.Context) error {
+func (w *Worker) turn(ctx context.Context) error {
 	if err := w.say(workerAsks, 0, ""); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func outlasted(err error) bool {
 }
 
 // inside is what the lock protects.
-func (w *demoWorker) inside(ctx context.Context) error {
+func (w *Worker) inside(ctx context.Context) error {
 	if err := w.say(workerEnters, 0, ""); err != nil {
 		return err
 	}
@@ -160,8 +160,8 @@ func (w *demoWorker) inside(ctx context.Context) error {
 }
 
 // update adds 1 to the number in the file, as if nobody else did.
-func (w *demoWorker) update(ctx context.Context) error {
-	f, err := os.OpenFile(w.file, os.O_RDWR, 0)
+func (w *Worker) update(ctx context.Context) error {
+	f, err := os.OpenFile(w.File, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (w *demoWorker) update(ctx context.Context) error {
 		}
 	default:
 	}
-	if err := sleep(ctx, demoThinking); err != nil {
+	if err := sleep(ctx, thinking); err != nil {
 		return err
 	}
 	if err := writeCounter(f, n+1); err != nil {
@@ -192,8 +192,8 @@ func (w *demoWorker) update(ctx context.Context) error {
 	return w.say(workerWrites, n+1, "")
 }
 
-func (w *demoWorker) say(what demoWhat, value int, text string) error {
-	return demoEvent{At: time.Now(), Worker: w.number, What: what, Value: value, Text: text}.write(w.out)
+func (w *Worker) say(what action, value int, text string) error {
+	return event{At: time.Now(), Worker: w.Number, What: what, Value: value, Text: text}.write(w.out)
 }
 
 // sleep waits for d. If ctx is over by then, it returns why.
