@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"syscall"
 )
 
 // run needs process groups and signals, which this system does not have: the
@@ -13,9 +12,3 @@ import (
 func (a *app) run(context.Context, *plan) error {
 	return &exitError{code: exitUsage, err: errors.New("run works on Unix systems only"), hint: "In WSL it does."}
 }
-
-func signalNamed(name string) (syscall.Signal, bool) { return syscall.SIGTERM, name == "TERM" }
-
-func signalName(s syscall.Signal) string { return s.String() }
-
-func ends(s syscall.Signal) bool { return s == syscall.SIGINT || s == syscall.SIGTERM }

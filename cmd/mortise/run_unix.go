@@ -9,13 +9,16 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/guard"
 )
 
 // run takes the lock, runs the command and releases the lock.
 func (a *app) run(ctx context.Context, p *plan) error {
-	signals := catchSignals()
+	signals := guard.CatchSignals()
 	for {
 		err := a.runOnce(ctx, p, signals)
 		if !p.keep || exitCode(err) != exitLost {
@@ -63,24 +66,24 @@ func (a *app) become(client *mortise.Client, p *plan) error {
 
 // under runs the command under a lock that is held, and releases the lock.
 func (a *app) under(hold grip, held context.Context, p *plan, signals <-chan os.Signal) error {
-	c, err := a.start(hold, held, p)
+	c, err := guard.Start(held, hold, a.guarded(hold, p), observer{a, p})
 	if err != nil {
 		if uerr := hold.Unlock(); uerr != nil {
 			a.say("%v", plain(uerr))
 		}
 		return startError(p, err)
 	}
-	status := c.supervise(signals)
+	status := c.Wait(signals)
 	err = a.release(hold, p, signals)
-	if c.lost == nil {
-		if n := c.left(); n > 0 {
+	if c.Lost() == nil {
+		if n := c.Left(); n > 0 {
 			a.say("the command has left %d of its processes running; they are not under the lock any more", n)
 		}
 	}
 	switch {
-	case c.lost != nil && !p.warn:
+	case c.Lost() != nil && !p.warn:
 		return &exitError{code: exitLost, err: fmt.Errorf("the command was ended, because the %s %q was lost", p.what, p.name)}
-	case c.lost != nil:
+	case c.Lost() != nil:
 		return childStatus(status) // it was said when it happened
 	case errors.Is(err, mortise.ErrLost) && !p.warn:
 		return &exitError{code: exitLost, err: fmt.Errorf("the %s %q was lost before the command ended (status %d): %w", p.what, p.name, status, plain(err)),
@@ -89,6 +92,43 @@ func (a *app) under(hold grip, held context.Context, p *plan, signals <-chan os.
 		a.say("%v", plain(err))
 	}
 	return childStatus(status)
+}
+
+// guarded is what the plan says of the command, for its guard.
+func (a *app) guarded(hold grip, p *plan) guard.Plan {
+	return guard.Plan{
+		Path: p.path, Argv: p.argv, Env: a.childEnv(p.name, hold),
+		Outlives: p.warn, Signal: p.signal, KillAfter: p.killAfter,
+	}
+}
+
+// observer tells people what its guard sees of a command.
+type observer struct {
+	app  *app
+	plan *plan
+}
+
+// Lost implements guard.Observer.
+func (o observer) Lost(cause error) {
+	then := "ending the command"
+	if o.plan.warn {
+		then = "the command goes on without it"
+	}
+	o.app.say("lost the %s %q: %v; %s", o.plan.what, o.plan.name, cause, then)
+}
+
+// Stopped implements guard.Observer.
+func (o observer) Stopped(left time.Duration) {
+	o.app.say("stopped; the %s %q is lost if this does not go on within %v", o.plan.what, o.plan.name, duration.Round(left))
+}
+
+// Undying implements guard.Observer.
+func (o observer) Undying(err error) {
+	text := "part of the command does not end although it was killed, and runs on without the lock"
+	if err != nil {
+		text += fmt.Sprintf(": %v", err)
+	}
+	o.app.say("%s", text)
 }
 
 // release gives the lock back. That takes long if Redis cannot be reached:
@@ -104,7 +144,7 @@ func (a *app) release(hold grip, p *plan, signals <-chan os.Signal) error {
 			}
 			return err
 		case s := <-signals:
-			if s, ok := s.(syscall.Signal); ok && ends(s) {
+			if guard.Terminates(s) {
 				return fmt.Errorf("the %s %q was not released; it ends by itself within %v", p.what, p.name, p.ttl)
 			}
 		}

@@ -1,19 +1,17 @@
 //go:build unix
 
-package main
+package guard
 
 import (
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
-
-	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
 // catchStops has requests to stop delivered, so that the command stops first:
 // a process that is stopped cannot guard one that is not.
-func (c *child) catchStops() {
+func (c *Child) catchStops() {
 	if !signal.Ignored(syscall.SIGTSTP) {
 		signal.Notify(c.stopped, syscall.SIGTSTP)
 	}
@@ -23,7 +21,7 @@ func (c *child) catchStops() {
 // waits in vfork(2) for a child that was stopped. Nothing but SIGCONT moves
 // either, and meanwhile the command has the lock, the terminal hangs, and
 // Ctrl-C does nothing.
-func (c *child) letStop() {
+func (c *Child) letStop() {
 	if pid := stoppedInVfork(c.family.leader); pid != 0 {
 		c.freed = true
 		_ = syscall.Kill(pid, syscall.SIGCONT) // it cannot have ended: nobody has waited for it
@@ -38,14 +36,14 @@ const resumeLimit = 200 * time.Millisecond
 // terminal's doing, or somebody asked us to stop, this process stops too, like
 // a shell's job that has one more process; the command does not go on before
 // it. An operator's SIGSTOP to the command alone is left alone.
-func (c *child) pause(by syscall.Signal) {
+func (c *Child) pause(by syscall.Signal) {
 	if c.freed {
 		c.freed = false
 		c.family.signal(by) // what letStop has continued stops as well
 	}
 	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
 	switch {
-	case c.lost != nil && !c.plan.warn:
+	case c.lost != nil && !c.plan.Outlives:
 		return // it is being ended
 	case c.term != nil && wants && c.term.ours():
 		c.term.eager = true
@@ -57,8 +55,18 @@ func (c *child) pause(by syscall.Signal) {
 	}
 	c.asked = false
 	c.term.takeBack()
-	c.app.say("stopped; the %s %q is lost if this does not go on within %v", c.plan.what, c.plan.name, duration.Round(time.Until(c.hold.Until())))
+	c.observer.Stopped(time.Until(c.hold.Until()))
+	stopJob()
+	if c.held.Err() != nil && !c.plan.Outlives {
+		return // Wait ends it
+	}
+	c.term.lendAgain(c.family.leader)
+	c.family.signal(syscall.SIGCONT)
+}
 
+// stopJob stops this process with all of its job, and returns when it was
+// continued.
+func stopJob() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	// All of the job. It has no effect on one that no shell controls. SIGTSTP
@@ -71,9 +79,4 @@ func (c *child) pause(by syscall.Signal) {
 	}
 	timer.Stop()
 	signal.Stop(continued)
-	if c.held.Err() != nil && !c.plan.warn {
-		return // supervise ends it
-	}
-	c.term.lendAgain(c.family.leader)
-	c.family.signal(syscall.SIGCONT)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/guard"
 )
 
 const (
@@ -114,7 +115,7 @@ func (p *plan) loss(cmd *cobra.Command, f *runFlags) error {
 		return usageError("", "--on-lost is %q; it must be kill or warn", f.onLost)
 	}
 	var ok bool
-	if p.signal, ok = signalNamed(f.signal); !ok {
+	if p.signal, ok = guard.ParseSignal(f.signal); !ok {
 		return usageError("It takes a name such as TERM or SIGTERM, or a number.", "--signal is %q, which is no signal", f.signal)
 	}
 	p.killAfter = time.Duration(f.killAfter)

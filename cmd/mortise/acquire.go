@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/guard"
 	"github.com/mortise-go/mortise/driver"
 )
 
@@ -24,8 +25,8 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 		for {
 			select {
 			case s := <-signals:
-				if s, ok := s.(syscall.Signal); ok && ends(s) {
-					cancel(&exitError{code: exitSignal + int(s), err: fmt.Errorf("ended by %s before the lock was had", signalName(s))})
+				if s, ok := s.(syscall.Signal); ok && guard.Terminates(s) {
+					cancel(&exitError{code: exitSignal + int(s), err: fmt.Errorf("ended by %s before the lock was had", guard.SignalName(s))})
 				}
 			case <-stop:
 				return

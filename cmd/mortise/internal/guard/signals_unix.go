@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package guard
 
 import (
 	"os"
@@ -18,15 +18,15 @@ var forwarded = []os.Signal{
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// ends reports whether s asks a process to end.
-func ends(s syscall.Signal) bool {
+// Terminates reports whether a signal asks a process to end.
+func Terminates(s os.Signal) bool {
 	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
 
-// catchSignals has the signals that go to the command delivered to a channel.
+// CatchSignals has the signals that go to the command delivered to a channel.
 // Those that are ignored, as nohup and shells do for background jobs, stay
 // ignored, here and in the command.
-func catchSignals() <-chan os.Signal {
+func CatchSignals() <-chan os.Signal {
 	signals := make(chan os.Signal, 64) // more than ever come before they are read
 	for _, s := range forwarded {
 		if !signal.Ignored(s) {
@@ -36,8 +36,8 @@ func catchSignals() <-chan os.Signal {
 	return signals
 }
 
-// signalNamed returns the signal of a name, with or without SIG, or a number.
-func signalNamed(name string) (syscall.Signal, bool) {
+// ParseSignal returns the signal of a name, with or without SIG, or a number.
+func ParseSignal(name string) (syscall.Signal, bool) {
 	if n, err := strconv.Atoi(name); err == nil {
 		return syscall.Signal(n), n > 0 && n <= 64
 	}
@@ -49,7 +49,8 @@ func signalNamed(name string) (syscall.Signal, bool) {
 	return s, s != 0
 }
 
-func signalName(s syscall.Signal) string {
+// SignalName returns the name of a signal, such as SIGTERM.
+func SignalName(s syscall.Signal) string {
 	if name := unix.SignalName(s); name != "" {
 		return name
 	}
