@@ -159,7 +159,7 @@ func (l *lease) until() time.Time         { return l.client.watchdog.Until(&l.wa
 // expire ends the lease if trust in it is over, also if the watchdog has noticed
 // that and has not said so yet: it may have many to tell.
 func (l *lease) expire() {
-	over, why := l.client.watchdog.Expire(&l.watch)
+	over, why, err := l.client.watchdog.Expire(&l.watch)
 	if !over {
 		return
 	}
@@ -167,7 +167,7 @@ func (l *lease) expire() {
 	untold := l.ended == nil && l.holds != nil // without holds it is being released
 	l.mu.Unlock()
 	if untold {
-		l.end(lossFor(why, nil))
+		l.end(lossFor(why, err))
 	}
 }
 

@@ -28,7 +28,7 @@ func TestRemovedLeasesAreLeftAlone(t *testing.T) {
 		b.at(2 * time.Minute)
 		b.wantTimes("a", period)
 		b.wantKept("a:renewed", "a:fixed", "b")
-		if over, _ := b.Expire(renewed); !over {
+		if over, _, _ := b.Expire(renewed); !over {
 			t.Error("Expire says that the trust in a removed lease goes on")
 		}
 		b.wantKept("a:renewed") // and it is no loss
@@ -175,10 +175,10 @@ func TestExpire(t *testing.T) {
 		b.Add(renewed, time.Now().Add(-time.Hour), trust, true)
 		b.Add(fixed, time.Now().Add(-time.Hour), trust, false)
 		for range 2 {
-			if over, why := b.Expire(renewed); !over || why != watchdog.LostUnconfirmed {
+			if over, why, _ := b.Expire(renewed); !over || why != watchdog.LostUnconfirmed {
 				t.Errorf("Expire of a renewed lease says %v, %v, want that its trust is over", over, why)
 			}
-			if over, why := b.Expire(fixed); !over || why != watchdog.LostExpired {
+			if over, why, _ := b.Expire(fixed); !over || why != watchdog.LostExpired {
 				t.Errorf("Expire of a fixed lease says %v, %v, want that its time is over", over, why)
 			}
 		}

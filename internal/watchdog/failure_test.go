@@ -68,7 +68,7 @@ func TestLosesTrustOnTimeBehindADeafAttempt(t *testing.T) {
 		close(free)
 		synctest.Wait()
 		confirmed := b.Confirm(sick, time.Now(), trust)
-		if over, _ := b.Expire(sick); !over || confirmed {
+		if over, _, _ := b.Expire(sick); !over || confirmed {
 			t.Error("a late answer brought the lost lease back")
 		}
 		b.at(5 * time.Minute)

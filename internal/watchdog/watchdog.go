@@ -212,14 +212,14 @@ func (w *Watchdog) Until(l *Lease) time.Time {
 }
 
 // Expire loses the lease at once if its trust is over, and reports whether it
-// is, and why. It exists because a process that was frozen asks before the watchdog's
+// is, and why, as Lost is told. It exists because a process that was frozen asks before the watchdog's
 // own timer has had its turn. If the watchdog has just lost the lease, it may still
 // be about to call Lost.
-func (w *Watchdog) Expire(l *Lease) (over bool, why Reason) {
+func (w *Watchdog) Expire(l *Lease) (over bool, why Reason, err error) {
 	w.mu.Lock()
 	if !l.over(w.now()) {
 		w.mu.Unlock()
-		return false, 0
+		return false, 0, nil
 	}
 	was := w.remove(l)
 	lost := l.overdue()
@@ -227,7 +227,7 @@ func (w *Watchdog) Expire(l *Lease) (over bool, why Reason) {
 	if was {
 		w.report(lost)
 	}
-	return true, lost.reason
+	return true, lost.reason, lost.err
 }
 
 // Close ends the watchdog and waits for its goroutines. Leases are neither

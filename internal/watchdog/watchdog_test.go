@@ -341,7 +341,7 @@ func TestExpiresWhatIsNotRenewed(t *testing.T) {
 		l := b.add("a", false)
 		b.at(trust - 1)
 		b.wantKept("a")
-		if over, _ := b.Expire(l); over {
+		if over, _, _ := b.Expire(l); over {
 			t.Error("Expire reports the end of trust before it")
 		}
 		b.at(time.Minute)
