@@ -1039,11 +1039,11 @@ func TestRWLockCloseAbandonsReaders(t *testing.T) {
 		c, _ := open(t, s, nil)
 		other, _ := open(t, s, nil)
 		var ctxs []context.Context
+		start := time.Now()
 		for range 3 {
 			_, ctx := must(t, c.RWLock("doc").Read(), t.Context())
 			ctxs = append(ctxs, ctx)
 		}
-		start := time.Now()
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
