@@ -359,7 +359,7 @@ func TestConcurrentUse(t *testing.T) {
 					time.Sleep(time.Duration(i*u) * 10 * time.Millisecond)
 					b.Confirm(l, time.Now(), trust)
 					b.SetRenew(l, i%2 == 0)
-					b.Expire(l)
+					_, _, _ = b.Expire(l)
 					b.Until(l)
 					if i%5 != 0 {
 						b.Remove(l)
