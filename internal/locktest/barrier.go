@@ -48,6 +48,7 @@ type Entry struct {
 	After  time.Duration
 }
 
+// Enter has a party enter the barrier in the background, and returns where the outcome comes.
 func Enter(ctx context.Context, b *mortise.DoubleBarrier) <-chan Entry {
 	ended := make(chan Entry, 1)
 	start := time.Now()

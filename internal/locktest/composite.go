@@ -29,6 +29,7 @@ var Composites = map[string]struct {
 	}, func(c *mortise.Client, name string) Taker { return c.RWLock(name).Write() }},
 }
 
+// PlainLock is the plain lock of a name, as what can be taken.
 func PlainLock(c *mortise.Client, name string) Taker { return c.Lock(name) }
 
 // Blocker returns what keeps a lock until it is told to release it.

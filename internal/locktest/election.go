@@ -17,6 +17,7 @@ func MustLead(t *testing.T, e *mortise.Election, ctx context.Context, value stri
 	return term, ctx
 }
 
+// MustResign ends a term that the test expects to be held.
 func MustResign(t *testing.T, term *mortise.Term) {
 	t.Helper()
 	if err := term.Resign(); err != nil {

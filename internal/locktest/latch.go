@@ -17,6 +17,7 @@ func ClosedLatch(t *testing.T, c *mortise.Client, name string, n int) *mortise.C
 	return l
 }
 
+// WantCount checks the count of a latch.
 func WantCount(t *testing.T, l *mortise.CountDownLatch, want int) {
 	t.Helper()
 	if n, err := l.Count(t.Context()); err != nil || n != want {
@@ -24,6 +25,7 @@ func WantCount(t *testing.T, l *mortise.CountDownLatch, want int) {
 	}
 }
 
+// MustCountDown counts a latch down by one.
 func MustCountDown(t *testing.T, l *mortise.CountDownLatch) {
 	t.Helper()
 	if err := l.CountDown(t.Context()); err != nil {

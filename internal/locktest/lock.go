@@ -18,6 +18,7 @@ func MustLock(t *testing.T, k *mortise.Lock, ctx context.Context) (*mortise.Hold
 	return hold, ctx
 }
 
+// MustUnlock releases a hold that the test expects to be valid.
 func MustUnlock(t *testing.T, h *mortise.Hold) {
 	t.Helper()
 	if err := h.Unlock(); err != nil {
@@ -62,6 +63,7 @@ func WantToken(t *testing.T, k *mortise.FencedLock, want int64) {
 	}
 }
 
+// MustFence takes a lock that draws fencing tokens.
 func MustFence(t *testing.T, k Taker, ctx context.Context) (*mortise.Hold, context.Context) {
 	t.Helper()
 	hold, ctx, err := k.Lock(ctx)
@@ -71,6 +73,7 @@ func MustFence(t *testing.T, k Taker, ctx context.Context) (*mortise.Hold, conte
 	return hold, ctx
 }
 
+// Multi is a MultiLock of plain locks of one client.
 func Multi(c *mortise.Client, names ...string) *mortise.MultiLock {
 	var locks []mortise.Locker
 	for _, name := range names {
@@ -79,6 +82,7 @@ func Multi(c *mortise.Client, names ...string) *mortise.MultiLock {
 	return mortise.NewMultiLock(locks...)
 }
 
+// MustMulti takes a MultiLock that the test expects to get.
 func MustMulti(t *testing.T, m *mortise.MultiLock, ctx context.Context) (*mortise.Hold, context.Context) {
 	t.Helper()
 	hold, ctx, err := m.Lock(ctx)

@@ -10,6 +10,7 @@ import (
 // AtOnce is for that many permits at once.
 func AtOnce(n int) mortise.PermitOptions { return mortise.PermitOptions{Permits: n} }
 
+// MustTakePermits takes a permit that the test expects to get.
 func MustTakePermits(t *testing.T, s *mortise.PermitSemaphore) (*mortise.Hold, context.Context) {
 	t.Helper()
 	hold, ctx, err := s.Acquire(t.Context())

@@ -17,6 +17,7 @@ func Permitted(t *testing.T, c *mortise.Client, name string, n int) *mortise.Sem
 	return s
 }
 
+// WantAvailable checks how many permits are free.
 func WantAvailable(t *testing.T, s *mortise.Semaphore, want int) {
 	t.Helper()
 	if n, err := s.Available(t.Context()); err != nil || n != want {
@@ -24,6 +25,7 @@ func WantAvailable(t *testing.T, s *mortise.Semaphore, want int) {
 	}
 }
 
+// MustAcquire takes permits that the test expects to be free.
 func MustAcquire(t *testing.T, s *mortise.Semaphore, n int) {
 	t.Helper()
 	if err := s.Acquire(t.Context(), n); err != nil {
@@ -31,6 +33,7 @@ func MustAcquire(t *testing.T, s *mortise.Semaphore, n int) {
 	}
 }
 
+// MustRelease gives permits back.
 func MustRelease(t *testing.T, s *mortise.Semaphore, n int) {
 	t.Helper()
 	if err := s.Release(t.Context(), n); err != nil {

@@ -187,7 +187,7 @@ func eachProcs(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
-	for _, n := range []int{1, 4} {
+	for _, n := range []int{1, 2, 4} {
 		runtime.GOMAXPROCS(n)
 		t.Run(fmt.Sprintf("GOMAXPROCS=%d", n), f)
 	}

@@ -91,7 +91,7 @@ func TestLockIsSharedWithRedisson(t *testing.T) {
 	t.Parallel()
 	const threads, each, total = 4, 4, 300
 	for name, k := range map[string]kind{"Lock": kinds["Lock"], "FencedLock": kinds["FencedLock"]} {
-		for _, n := range []int{1, 4} {
+		for _, n := range []int{1, 2, 4} {
 			for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
 				t.Run(fmt.Sprintf("%s, %d clients, held for %v", name, n, hold), func(t *testing.T) {
 					bubble(t, func(t *testing.T, s *memredis.Server) {
