@@ -26,15 +26,5 @@ cd redisson
 while read -r version; do build "$version"; done <versions
 cd ..
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
 # The tests wait more than they compute: six worlds at a time fill two cores.
-status=0
-go test -tags interop -race -count=1 -timeout 30m -parallel 6 -v "$@" ./... ../bench/redisson 2>&1 |
-  tee "$log" | grep --line-buffered -v '^=== ' || status=1
-# A test that was skipped has proved nothing, so a skip is a failure.
-if grep -E '^ *--- SKIP' "$log" >&2; then
-  echo "interop: tests were skipped: what they need is missing." >&2
-  status=1
-fi
-exit $status
+exec go run ../scripts/gotest -tags interop -race -count=1 -timeout 30m -parallel 6 "$@" ./... ../bench/redisson

@@ -1,7 +1,8 @@
 // Gotest runs go test with the arguments that it is given, and says what is
 // going on: the package, how many tests have passed, and the test that has run
-// longest. It shows a line for each package that has ended, and all that a failed
-// test printed. A skipped test has tested nothing: it is a failure.
+// longest. It shows a line for each package that has ended, what the package
+// printed outside its tests, and all that a failed test printed. A skipped test
+// has tested nothing: it is a failure.
 package main
 
 import (
@@ -127,7 +128,9 @@ func (r *report) note(e event) {
 		pkg, _, _ := strings.Cut(e.ImportPath, " ")
 		r.builds[pkg] = append(r.builds[pkg], e.Output)
 	case "output":
-		r.printed[t] = append(r.printed[t], e.Output)
+		if t.name != "" || !ofGoTest(e.Output) {
+			r.printed[t] = append(r.printed[t], e.Output)
+		}
 	case "start", "run", "cont":
 		r.since[t] = time.Now()
 	case "pause":
@@ -140,6 +143,16 @@ func (r *report) note(e event) {
 		}
 		r.testEnded(t, e)
 	}
+}
+
+// ofGoTest reports whether go test itself prints the line, to sum a package up.
+func ofGoTest(line string) bool {
+	for _, prefix := range []string{"PASS\n", "FAIL\n", "ok  \t", "FAIL\t", "?   \t", "exit status ", "coverage: ", "\t" + module} {
+		if strings.HasPrefix(line, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *report) testEnded(t test, e event) {
@@ -173,6 +186,7 @@ func (r *report) ended(t test, e event) {
 	case e.Action == "skip":
 		return // it has no tests
 	case e.Action == "pass" && len(bad) == 0:
+		r.println(strings.TrimRight(strings.Join(r.printed[t], ""), "\n"))
 		r.println(fmt.Sprintf("ok    %-34s %6.1fs %5d passed", t, e.Elapsed, r.passed[t.pkg]))
 	default:
 		for pkg, lines := range r.builds {
@@ -187,7 +201,7 @@ func (r *report) ended(t test, e event) {
 			}
 		}
 		slices.SortStableFunc(bad, func(a, b test) int { return strings.Compare(a.name, b.name) })
-		for _, one := range append(bad, t) {
+		for _, one := range append([]test{t}, bad...) {
 			r.println(strings.TrimRight(strings.Join(r.printed[one], ""), "\n"))
 		}
 		r.println(fmt.Sprintf("FAIL  %-34s %6.1fs %5d passed, %d not", t, e.Elapsed, r.passed[t.pkg], len(bad)))
