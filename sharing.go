@@ -29,7 +29,11 @@ type sharing struct {
 	theirs int       // so often they have had it, as far as was heard, since it was left to them
 	vain   int       // so often in a row none of them took it
 	keep   time.Time // until then it is not left to them, since they do not take it
-	began  time.Time // of a spin lock: the client's turn; zero if it has none
+
+	// Of a spin lock alone:
+	began time.Time     // the client's turn; zero if it has none
+	freed time.Time     // the client released it last
+	idle  time.Duration // so long it was free in that turn
 }
 
 const (
@@ -59,6 +63,9 @@ const (
 	// spinTurn is how long a side has a shared spin lock in one turn. For as long
 	// again it is left to the other side, whose threads look at such intervals.
 	spinTurn = 50 * time.Millisecond
+	// spinTurnUnseen is the same while nobody else was seen to have the lock. Those who
+	// look at it in vain leave no trace, so it is left to them unseen, but seldom.
+	spinTurnUnseen = 8 * spinTurn
 )
 
 // sharedAs is under which name a client keeps what it knows of a lock's sharing.
@@ -77,14 +84,26 @@ func (c *Client) shared(as string) *sharing {
 // met notes that threads of Redisson's take part in a lock. It must be called with
 // c.mu held.
 func (c *Client) met(as string) *sharing {
+	s := c.noted(as)
+	s.seen = time.Now()
+	return s
+}
+
+// noted returns the record of a lock. It must be called with c.mu held.
+func (c *Client) noted(as string) *sharing {
 	s := c.sharing[as]
 	if s == nil {
 		s = new(sharing)
 		c.sharing[as] = s
 		c.sweepWithin(sharedFor)
 	}
-	s.seen = time.Now()
 	return s
+}
+
+// lasts returns for how long the record of a lock is still of use. It must be called
+// with Client.mu held.
+func (s *sharing) lasts(now time.Time) time.Duration {
+	return max(sharedFor-now.Sub(s.seen), sharedFor-now.Sub(s.freed))
 }
 
 // taken notes that one of Redisson's threads has the lock. It must be called with
@@ -153,7 +172,11 @@ func (c *Client) had(l *lease) {
 	}
 	now := time.Now()
 	l.since = c.time(now)
-	if s := c.shared(l.sharedAs()); s != nil && s.open {
+	as := l.sharedAs()
+	if s := c.sharing[as]; s != nil && !s.freed.IsZero() {
+		s.spinsOn(now)
+	}
+	if s := c.shared(as); s != nil && s.open {
 		s.open = false
 		if s.vain++; s.vain > 2 {
 			s.keep = now.Add(min(keepLeast<<min(s.vain-3, 10), keepMost))
@@ -167,7 +190,7 @@ func (c *Client) after(k *locker) (t time.Time) {
 	if len(c.sharing) == 0 {
 		return t
 	}
-	if s := c.shared(k.sharedAs()); s != nil {
+	if s := c.sharing[k.sharedAs()]; s != nil {
 		return s.after
 	}
 	return t
@@ -223,20 +246,33 @@ func (c *Client) inTurn(l *lease) bool {
 	return s == nil || c.time(time.Now())-l.since < turnTime || s.goesOn()
 }
 
-// spinOn is for a spin lock that was released. Where Redisson's threads take part
-// it is left to them at the end of a turn: they look once in a while, and no
-// message brings them.
+// spinOn is for a spin lock that was released. Those who wait for it elsewhere look
+// once in a while, and no message brings them. So it is left to them at the end of a
+// turn, unless it was free for as long in the midst of it.
 func (c *Client) spinOn(k *locker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, now := c.shared(k.sharedAs()), time.Now()
+	as, now := k.sharedAs(), time.Now()
+	s, turn := c.shared(as), spinTurn
+	if s == nil {
+		s, turn = c.noted(as), spinTurnUnseen
+	}
+	s.freed = now
 	switch {
-	case s == nil || now.Before(s.keep):
+	case now.Before(s.keep):
 	case s.began.IsZero():
-		s.began = now
-	case now.Sub(s.began) >= spinTurn:
-		s.began, s.open = time.Time{}, true
+		s.began, s.idle = now, 0
+	case now.Sub(s.began) >= turn:
+		s.began, s.open = time.Time{}, turn == spinTurn
 		s.after = now.Add(spinTurn/2 + dice.N(spinTurn))
+	}
+}
+
+// spinsOn notes that the client has a spin lock again. It must be called with
+// Client.mu held.
+func (s *sharing) spinsOn(now time.Time) {
+	if s.idle += now.Sub(s.freed); s.idle >= spinTurn {
+		s.began = time.Time{}
 	}
 }
 

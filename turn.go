@@ -370,7 +370,7 @@ func (c *Client) sweep() {
 		e.listener.Close()
 	}
 	for as, s := range c.sharing {
-		if left := sharedFor - now.Sub(s.seen); left >= 0 {
+		if left := s.lasts(now); left >= 0 {
 			c.sweepWithin(left + 1)
 			continue
 		}

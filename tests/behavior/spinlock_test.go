@@ -84,6 +84,58 @@ func TestSpinLockPausesAsItsBackoffSays(t *testing.T) {
 	}
 }
 
+// Nothing tells a client that others look at its spin lock in vain. It leaves the
+// lock to them once in a while, so that they have their share.
+func TestSpinLockIsLeftToOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		const window = 2 * time.Minute
+		var had [2]int
+		var all sync.WaitGroup
+		for i := range had {
+			c, _ := open(t, s, nil)
+			for range 2 {
+				all.Go(func() {
+					for start := time.Now(); time.Since(start) < window; {
+						h, _, err := c.SpinLock("job").Lock(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						had[i]++ // by one goroutine at a time: it has the lock
+						time.Sleep(20 * time.Millisecond)
+						mustUnlock(t, h)
+					}
+				})
+			}
+		}
+		all.Wait()
+		sum := had[0] + had[1]
+		if least := min(had[0], had[1]); least < sum/4 {
+			t.Errorf("of %d holds one client had %d, want a quarter at least", sum, least)
+		}
+		if most := int(window / (20 * time.Millisecond)); sum < most*8/10 {
+			t.Errorf("%d holds, want eight tenths of %d at least: the lock was left free for too long", sum, most)
+		}
+	})
+}
+
+// A spin lock that others have a chance to take anyway is not left to them.
+func TestSpinLockThatIsOftenFreeIsNotLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		for range 1000 {
+			start := time.Now()
+			hold, _ := mustFence(t, c.SpinLock("job"), t.Context())
+			if d := time.Since(start); d > 0 {
+				t.Fatalf("a lock that was free for a fifth of the time was had after %v", d)
+			}
+			time.Sleep(8 * time.Millisecond)
+			mustUnlock(t, hold)
+			time.Sleep(2 * time.Millisecond)
+		}
+	})
+}
+
 func TestExponentialBackoffStaysInItsBounds(t *testing.T) {
 	for _, test := range []struct{ first, most time.Duration }{
 		{time.Millisecond, 128 * time.Millisecond}, {1, 1}, {0, time.Second}, {time.Hour, time.Second},
