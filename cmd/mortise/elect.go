@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -49,6 +48,7 @@ func electCommand(a *app) *cobra.Command {
 				return usageError("", "--wait is 0, but elect has to wait for the outcome")
 			}
 			p.what, p.keep = "lead", keep
+			p.claims = []claim{{kind: claimLead, name: p.name}}
 			p.open = func(c *mortise.Client, p *plan) subject { return termOf(c, p, value) }
 			return a.run(cmd.Context(), p)
 		},
@@ -69,16 +69,7 @@ func termOf(c *mortise.Client, p *plan, value string) subject {
 		}
 		return lead{t}, held, nil
 	}
-	return subject{
-		lock: campaign,
-		owners: func(ctx context.Context) ([]string, error) {
-			leader, err := c.Election(p.name).Leader(ctx)
-			if errors.Is(err, mortise.ErrNoLeader) {
-				return nil, nil
-			}
-			return []string{leader.Owner}, err
-		},
-	}
+	return subject{lock: campaign}
 }
 
 // lead is a term as a grip.

@@ -119,7 +119,7 @@ func (a *app) hint(err error) string {
 		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +
 			"on the command line, where others can see it; or have the user's rights (ACL) extended."
 	case errors.Is(err, mortise.ErrWrongKind):
-		return "Something that is not a lock has this name in Redis. Choose another name."
+		return "Something of another kind has this name in Redis; mortise show NAME says of which. Choose another name."
 	}
 	return ""
 }

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mortise-go/mortise"
 )
 
 // What a command sees of the lock it runs under.
@@ -14,63 +18,210 @@ const (
 	envOwner = "MORTISE_OWNER"
 	envHeld  = "MORTISE_HELD"
 	envToken = "MORTISE_TOKEN" // the fencing token, if there is one
-	// envHolds has a line for each run around the command, the innermost one
-	// first: owner, space, name. A name has no line breaks.
+	// envHolds has a line for each name that a run around the command has taken,
+	// those of the innermost run first; see outer. A name has no line breaks.
 	envHolds = "MORTISE_HOLDS"
 	// envRedis is passed on, so that a mortise inside asks the same Redis.
 	envRedis = "MORTISE_REDIS_URL"
 )
 
-// childEnv is the environment of a command that runs under a lock.
-func (a *app) childEnv(name string, hold grip) []string {
-	set := map[string]string{
-		envName: name, envOwner: hold.Owner(), envHeld: "1",
-		envHolds: strings.TrimSuffix(hold.Owner()+" "+name+"\n"+a.getenv(envHolds), "\n"),
+// claim is one thing that a run takes.
+type claim struct {
+	kind    claimKind
+	name    string
+	permits int // of a permit: how many
+}
+
+// claimKind is what is taken: what a run around another one has covers what the
+// other one takes, only if it is of the right kind.
+type claimKind string
+
+const (
+	claimLock   claimKind = "lock" // also by a fair lock: they are one lock
+	claimFence  claimKind = "fence"
+	claimRead   claimKind = "read"
+	claimWrite  claimKind = "write"
+	claimPermit claimKind = "permit"
+	claimLead   claimKind = "lead"
+)
+
+// outer is what a run around this process says that it has.
+type outer struct {
+	claim
+	owners []string // one, or those of several locks taken together, or the permits
+	token  string   // "0" if there is none
+}
+
+func (o outer) String() string {
+	return fmt.Sprintf("%s %s %s %s", o.kind, strings.Join(o.owners, ","), o.token, o.name)
+}
+
+// outers returns what the runs around this process say that they have under a
+// name. The environment alone proves nothing; a process may have outlived the run
+// that started it.
+func (a *app) outers(name string) (found []outer) {
+	if a.getenv(envHeld) == "" {
+		return nil
 	}
-	if token := hold.Token(); token != 0 {
-		set[envToken] = strconv.FormatInt(token, 10)
+	for line := range strings.Lines(a.getenv(envHolds)) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 4)
+		if len(f) == 4 && f[3] == name {
+			o := outer{claim{kind: claimKind(f[0]), name: name}, strings.Split(f[1], ","), f[2]}
+			o.permits = len(o.owners)
+			found = append(found, o)
+		}
 	}
+	return found
+}
+
+// covers reports whether a run that has o lets one inside it have c, without taking
+// anything. The error says that it cannot have c at all while the outer run has o:
+// it would wait for itself.
+func (o outer) covers(c claim) (bool, error) {
+	stuck := func(hint, format string, args ...any) (bool, error) {
+		return false, usageError(hint, "the run around this one "+format, args...)
+	}
+	switch {
+	case c.kind == claimLock && o.kind == claimFence, c.kind == claimRead && o.kind == claimWrite:
+		return true, nil
+	case c.kind == claimFence && o.kind == claimLock:
+		return stuck("Give --fence to the outer run.", "has %s without a fencing token", shown(c.name))
+	case c.kind == claimWrite && o.kind == claimRead:
+		return stuck("Give --write to the outer run.", "reads %s; it would have to end before one inside it can write", shown(c.name))
+	case c.kind != o.kind:
+		return false, nil // Redis says what is wrong with that
+	case c.permits > o.permits:
+		return stuck("Have the outer run take them all.", "has %s of %s, and %d are wanted inside it", counted(o.permits, "permit"), shown(c.name), c.permits)
+	}
+	return true, nil
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// has reports whether Redis says that o is held.
+func (o outer) has(ctx context.Context, client *mortise.Client) (bool, error) {
+	var there []string
+	var err error
+	switch o.kind {
+	case claimPermit:
+		var out []mortise.Permit
+		out, err = client.PermitSemaphore(o.name).List(ctx)
+		for _, p := range out {
+			there = append(there, p.ID)
+		}
+	case claimLead:
+		var leader mortise.Leader
+		if leader, err = client.Election(o.name).Leader(ctx); errors.Is(err, mortise.ErrNoLeader) {
+			return false, nil
+		}
+		there = []string{leader.Owner}
+	default:
+		var state mortise.State
+		state, err = client.Inspect(ctx, o.name)
+		for _, h := range state.Holders {
+			there = append(there, h.Owner)
+		}
+	}
+	held := func(owner string) bool { return slices.Contains(there, owner) }
+	if o.kind == claimPermit {
+		return !slices.ContainsFunc(o.owners, func(id string) bool { return !held(id) }), err
+	}
+	return slices.ContainsFunc(o.owners, held), err
+}
+
+// covering returns what a run around this one has that covers c, or nil.
+func (a *app) covering(ctx context.Context, client *mortise.Client, c claim) (*outer, error) {
+	var stuck error
+	for _, o := range a.outers(c.name) {
+		covers, why := o.covers(c)
+		if !covers && why == nil {
+			continue
+		}
+		held, err := o.has(ctx, client)
+		switch {
+		case err != nil:
+			return nil, err
+		case held && covers:
+			return &o, nil
+		case held:
+			stuck = why
+		}
+	}
+	return nil, stuck
+}
+
+// uncovered returns p without what runs around this one have, and the first of
+// that; nil in place of p if nothing is left to take.
+func (a *app) uncovered(ctx context.Context, client *mortise.Client, p *plan) (left *plan, by *outer, err error) {
+	some := *p
+	some.claims = nil
+	for _, c := range p.claims {
+		o, err := a.covering(ctx, client, c)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case o == nil:
+			some.claims = append(some.claims, c)
+			continue
+		case by == nil:
+			by = o
+		}
+		if p.verbose {
+			a.say("%s is held by the run around this one", shown(c.name))
+		}
+	}
+	if len(some.claims) == 0 {
+		return nil, by, nil
+	}
+	return &some, by, nil
+}
+
+// childEnv is the environment of a command that runs under what p takes.
+func (a *app) childEnv(p *plan, hold grip) []string {
+	token := strconv.FormatInt(hold.Token(), 10)
+	var holds strings.Builder
+	for _, c := range p.claims {
+		fmt.Fprintln(&holds, outer{c, strings.Split(strings.ReplaceAll(hold.Owner(), " ", ""), ","), token})
+	}
+	set := env(p.name, hold.Owner(), token)
+	set[envHolds] = strings.TrimSuffix(holds.String()+a.getenv(envHolds), "\n")
 	if a.redis != "" {
 		set[envRedis] = a.redis
 	}
-	var env []string
+	return with(set)
+}
+
+// innerEnv is the environment of a command that runs under what a run around this
+// one has.
+func innerEnv(p *plan, by *outer) []string {
+	return with(env(p.name, strings.Join(by.owners, ","), by.token))
+}
+
+// env is what a command is told of the lock that it runs under.
+func env(name, owner, token string) map[string]string {
+	set := map[string]string{envName: name, envOwner: owner, envHeld: "1"}
+	if token != "0" {
+		set[envToken] = token
+	}
+	return set
+}
+
+// with is this process' environment with some variables set. There is no token but
+// that of the lock in question.
+func with(set map[string]string) (all []string) {
 	for _, entry := range os.Environ() {
 		key, _, _ := strings.Cut(entry, "=")
 		if _, ours := set[key]; !ours && key != envToken {
-			env = append(env, entry)
+			all = append(all, entry)
 		}
 	}
 	for key, value := range set {
-		env = append(env, key+"="+value)
+		all = append(all, key+"="+value)
 	}
-	return env
-}
-
-// outerOwner returns the owner under which a run around this one claims to
-// hold name, or "".
-func (a *app) outerOwner(name string) string {
-	if a.getenv(envHeld) == "" {
-		return ""
-	}
-	if a.getenv(envName) == name {
-		return a.getenv(envOwner)
-	}
-	for line := range strings.Lines(a.getenv(envHolds)) {
-		if owner, held, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " "); held == name {
-			return owner
-		}
-	}
-	return ""
-}
-
-// covered reports whether this process runs under the lock already: a run
-// around it holds the lock, and Redis says so too. The environment alone proves
-// nothing; a process may have outlived the run that started it.
-func (a *app) covered(ctx context.Context, name string, s subject) (bool, error) {
-	owner := a.outerOwner(name)
-	if owner == "" {
-		return false, nil
-	}
-	owners, err := s.owners(ctx)
-	return slices.Contains(owners, owner), err
+	return all
 }

@@ -33,11 +33,12 @@ type plan struct {
 	conflict int           // exit code if the lock was not to be had
 	verbose  bool
 
-	ttl  time.Duration // of the lease, whoever ends it
-	lock mortise.LockOptions
-	what string // is taken: "lock"
-	open func(c *mortise.Client, p *plan) subject
-	keep bool // when it is lost, take it again and begin anew
+	ttl    time.Duration // of the lease, whoever ends it
+	lock   mortise.LockOptions
+	what   string  // is taken: "lock"
+	claims []claim // the same in detail: one, or several with --multi
+	open   func(c *mortise.Client, p *plan) subject
+	keep   bool // when it is lost, take it again and begin anew
 
 	warn      bool // when the lock is lost, only warn
 	signal    syscall.Signal
@@ -64,7 +65,7 @@ func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 	case f.conflict < 0 || f.conflict > 255:
 		return nil, usageError("", "the conflict exit code is %d; it must be from 0 to 255", f.conflict)
 	}
-	if p.open, err = chosen(cmd, f); err != nil {
+	if err = p.choose(cmd, f); err != nil {
 		return nil, err
 	}
 	if err := p.lease(cmd, f); err != nil {

@@ -32,8 +32,9 @@ after --ttl if this process dies; all that is said here of the lock holds for
 the permit.
 
 The command sees MORTISE_NAME, MORTISE_OWNER and MORTISE_HELD=1. Another
-mortise run for the same NAME inside it is under the outer one's lock, and runs
-at once.
+mortise run inside it does not take again what this one has: it runs at once, or
+takes the rest. What it could never have, since this one has too little, such as
+the read side when it wants to write, is an error.
 
 `
 
@@ -57,8 +58,6 @@ type runFlags struct {
 	sem       bool
 	permits   int
 	limit     int
-
-	outer string // the owner around this run, if there is one
 }
 
 func runCommand(a *app) *cobra.Command {
@@ -78,7 +77,7 @@ func runCommand(a *app) *cobra.Command {
 				return err
 			}
 			if f.sem {
-				p.what, f.outer = "permit", a.outerOwner(p.name)
+				p.what = "permit"
 			}
 			return a.run(cmd.Context(), p)
 		},
@@ -91,7 +90,7 @@ func runCommand(a *app) *cobra.Command {
 	for _, k := range kinds {
 		flags.Bool(k.flag, false, k.usage)
 	}
-	flags.BoolVar(&f.sem, "sem", false, "take a permit of the semaphore NAME: so many may run at once as it has permits")
+	flags.BoolVar(&f.sem, "sem", false, "take a permit of the semaphore NAME: as many may run at once as it has permits")
 	flags.IntVar(&f.permits, "permits", 1, "with --sem, take `N` permits, all or none")
 	flags.IntVar(&f.limit, "limit", 0, "with --sem, give the semaphore `N` permits if it has none yet")
 	flags.StringSliceVar(&f.multi, "multi", nil, "take the locks `NAME,NAME…` together with the first one, all or none")
@@ -104,12 +103,12 @@ func runCommand(a *app) *cobra.Command {
 func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags := cmd.Flags()
 	flags.VarP(&f.wait, "wait", "w", "wait for the "+what+" for `DUR` at most: 90s, 1m30s, or seconds")
-	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with `N` if the "+what+" was not to be had; 0 says nothing either")
+	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with `N` if the "+what+" could not be taken; with 0, print nothing either")
 	flags.Var(&f.ttl, "ttl", "keep the "+what+" alive by renewing it, so that it lasts `DUR` if this process dies")
 	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
 	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill `DUR` after the signal; half the lease at most")
-	flags.StringVar(&f.onLost, "on-lost", "kill", "`ACTION` when the "+what+" is lost: kill ends the command; warn lets it go on, and its status counts")
-	flags.StringVar(&f.signal, "signal", "TERM", "the `SIG`nal that asks the command to end when the "+what+" is lost")
+	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and its status counts")
+	flags.StringVar(&f.signal, "signal", "TERM", "ask the command to end with the signal `SIG` when the "+what+" is lost")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say what happens")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		hint := "See " + cmd.CommandPath() + " --help for the flags there are."

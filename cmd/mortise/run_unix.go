@@ -39,29 +39,25 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 		return err
 	}
 	defer leave(client)
-	s := p.open(client, p)
-	covered, err := a.covered(ctx, p.name, s)
+	left, by, err := a.uncovered(ctx, client, p)
 	if err != nil {
 		return a.refused(ctx, p, err)
 	}
-	if covered {
-		if p.verbose {
-			a.say("%s is held by the run around this one", shown(p.name))
-		}
-		return a.become(client, p)
+	if left == nil {
+		return a.become(client, p, by)
 	}
-	hold, held, err := a.acquire(ctx, cancel, settle, s, p)
+	hold, held, err := a.acquire(ctx, cancel, settle, left.open(client, left), left)
 	if err != nil {
 		return err
 	}
-	return a.under(hold, held, p, signals)
+	return a.under(hold, held, left, signals)
 }
 
 // become replaces this process by the command: the run around it holds the
 // lock, and guards the group that both are in.
-func (a *app) become(client *mortise.Client, p *plan) error {
+func (a *app) become(client *mortise.Client, p *plan, by *outer) error {
 	leave(client)
-	return startError(p, syscall.Exec(p.path, p.argv, os.Environ()))
+	return startError(p, syscall.Exec(p.path, p.argv, innerEnv(p, by)))
 }
 
 // under runs the command under a lock that is held, and releases the lock.
@@ -97,7 +93,7 @@ func (a *app) under(hold grip, held context.Context, p *plan, signals <-chan os.
 // guarded is what the plan says of the command, for its guard.
 func (a *app) guarded(hold grip, p *plan) guard.Plan {
 	return guard.Plan{
-		Path: p.path, Argv: p.argv, Env: a.childEnv(p.name, hold),
+		Path: p.path, Argv: p.argv, Env: a.childEnv(p, hold),
 		Outlives: p.warn, Signal: p.signal, KillAfter: p.killAfter,
 	}
 }

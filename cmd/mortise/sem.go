@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -92,31 +90,7 @@ func (f *runFlags) permitsOf(c *mortise.Client, p *plan) subject {
 			return take(ctx)
 		}
 	}
-	return subject{
-		lock: taking(s.Acquire), try: taking(s.TryAcquire),
-		// A run around this one has a permit, or several with commas between.
-		owners: func(ctx context.Context) ([]string, error) {
-			out, err := s.List(ctx)
-			if err != nil {
-				return nil, err
-			}
-			var ids []string
-			for _, p := range out {
-				ids = append(ids, p.ID)
-			}
-			return append(ids, together(f.outer, ids)...), nil
-		},
-	}
-}
-
-// together returns ids if it names several, all of which are among have.
-func together(ids string, have []string) []string {
-	for id := range strings.SplitSeq(ids, ",") {
-		if !slices.Contains(have, id) {
-			return nil
-		}
-	}
-	return []string{ids}
+	return subject{lock: taking(s.Acquire), try: taking(s.TryAcquire)}
 }
 
 // permitFlags checks the flags that go with --sem.

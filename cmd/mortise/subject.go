@@ -14,8 +14,6 @@ import (
 // something else that is held.
 type subject struct {
 	lock, try func(ctx context.Context) (grip, context.Context, error)
-	// owners returns who holds it.
-	owners func(ctx context.Context) ([]string, error)
 }
 
 // grip is what was taken.
@@ -33,18 +31,7 @@ type taker interface {
 }
 
 // subjectOf returns a lock as a subject.
-func subjectOf(client *mortise.Client, name string, k taker) subject {
-	return subject{
-		lock: gripping(k.Lock), try: gripping(k.TryLock),
-		owners: func(ctx context.Context) (owners []string, err error) {
-			state, err := client.Inspect(ctx, name)
-			for _, h := range state.Holders {
-				owners = append(owners, h.Owner)
-			}
-			return owners, err
-		},
-	}
-}
+func subjectOf(k taker) subject { return subject{lock: gripping(k.Lock), try: gripping(k.TryLock)} }
 
 func gripping(take func(context.Context) (*mortise.Hold, context.Context, error)) func(context.Context) (grip, context.Context, error) {
 	return func(ctx context.Context) (grip, context.Context, error) { return take(ctx) }
@@ -53,48 +40,57 @@ func gripping(take func(context.Context) (*mortise.Hold, context.Context, error)
 // kind is a flag of run that chooses what is taken.
 type kind struct {
 	flag, usage string
+	claim       claimKind
 	open        func(c *mortise.Client, p *plan) subject
 }
 
 // kinds are the flags of run of which one may be given.
 var kinds = []kind{
-	{"fair", "take the fair lock NAME: who asked first has it first", func(c *mortise.Client, p *plan) subject {
-		return subjectOf(c, p.name, c.FairLock(p.name).With(p.lock))
+	{"fair", "take the fair lock NAME: the first to ask is the first to have it", claimLock, func(c *mortise.Client, p *plan) subject {
+		return subjectOf(c.FairLock(p.name).With(p.lock))
 	}},
-	{"read", "take the read side of the read/write lock NAME", func(c *mortise.Client, p *plan) subject {
-		return subjectOf(c, p.name, c.RWLock(p.name).Read().With(p.lock))
+	{"read", "take the read side of the read/write lock NAME", claimRead, func(c *mortise.Client, p *plan) subject {
+		return subjectOf(c.RWLock(p.name).Read().With(p.lock))
 	}},
-	{"write", "take the write side of the read/write lock NAME", func(c *mortise.Client, p *plan) subject {
-		return subjectOf(c, p.name, c.RWLock(p.name).Write().With(p.lock))
+	{"write", "take the write side of the read/write lock NAME", claimWrite, func(c *mortise.Client, p *plan) subject {
+		return subjectOf(c.RWLock(p.name).Write().With(p.lock))
 	}},
-	{"fence", "take the fenced lock NAME; the command sees its fencing token as MORTISE_TOKEN", func(c *mortise.Client, p *plan) subject {
-		return subjectOf(c, p.name, c.FencedLock(p.name).With(p.lock))
+	{"fence", "take the fenced lock NAME; the command sees its fencing token as MORTISE_TOKEN", claimFence, func(c *mortise.Client, p *plan) subject {
+		return subjectOf(c.FencedLock(p.name).With(p.lock))
 	}},
 }
 
-// chosen returns what the flags say is to be taken.
-func chosen(cmd *cobra.Command, f *runFlags) (func(c *mortise.Client, p *plan) subject, error) {
-	open := func(c *mortise.Client, p *plan) subject {
-		return subjectOf(c, p.name, c.Lock(p.name).With(p.lock))
-	}
-	first := ""
-	for _, k := range append(slices.Clip(kinds), kind{flag: "multi", open: f.all}, kind{flag: "sem", open: f.permitsOf}) {
+// choose notes what the flags say is to be taken.
+func (p *plan) choose(cmd *cobra.Command, f *runFlags) error {
+	use := kind{claim: claimLock, open: locks}
+	for _, k := range append(slices.Clip(kinds), kind{flag: "multi", claim: claimLock, open: locks}, kind{flag: "sem", claim: claimPermit, open: f.permitsOf}) {
 		if !cmd.Flags().Changed(k.flag) {
 			continue
 		}
-		if first != "" {
-			return nil, usageError("", "--%s and --%s exclude each other", first, k.flag)
+		if use.flag != "" {
+			return usageError("", "--%s and --%s exclude each other", use.flag, k.flag)
 		}
-		first, open = k.flag, k.open
+		use = k
 	}
-	return open, nil
+	p.open = use.open
+	for _, name := range append([]string{p.name}, f.multi...) {
+		c := claim{kind: use.claim, name: name}
+		if c.kind == claimPermit {
+			c.permits = f.permits
+		}
+		p.claims = append(p.claims, c)
+	}
+	return nil
 }
 
-// all takes the lock NAME and those of --multi, together.
-func (f *runFlags) all(c *mortise.Client, p *plan) subject {
-	locks := []mortise.Locker{c.Lock(p.name)}
-	for _, name := range f.multi {
-		locks = append(locks, c.Lock(name))
+// locks takes the locks that are claimed, together.
+func locks(c *mortise.Client, p *plan) subject {
+	var all []mortise.Locker
+	for _, claim := range p.claims {
+		all = append(all, c.Lock(claim.name))
 	}
-	return subjectOf(c, p.name, mortise.NewMultiLock(locks...).With(p.lock))
+	if len(all) == 1 {
+		return subjectOf(c.Lock(p.claims[0].name).With(p.lock))
+	}
+	return subjectOf(mortise.NewMultiLock(all...).With(p.lock))
 }
