@@ -143,7 +143,7 @@ func (e *PermitsError) Error() string {
 	if e.Available >= e.Wanted {
 		return fmt.Sprintf("%d permits are wanted, and the %d that are available are left to others who wait", e.Wanted, e.Available)
 	}
-	return fmt.Sprintf("%d permits are wanted, %d are available", e.Wanted, e.Available)
+	return fmt.Sprintf("permits wanted: %d, available: %d", e.Wanted, e.Available)
 }
 
 // Is makes a PermitsError match ErrNoPermits.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -88,26 +89,32 @@ func ExampleLock_TryLock() {
 	defer server.Close()
 	client := mortise.New(server.Driver(), nil)
 	defer client.Close()
-	ctx := context.Background()
 
-	hold, _, err := client.Lock("nightly").TryLock(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
+	nightly := func(ctx context.Context, work func()) error {
+		hold, ctx, err := client.Lock("nightly").TryLock(ctx)
+		var held *mortise.HeldError
+		if errors.As(err, &held) {
+			log.Printf("%s has it, and keeps it for another %v unless it renews it", held.Owner, held.TTL)
+			return err
+		}
+		if err != nil {
+			return err // Redis was not reached, for example
+		}
+		defer hold.Unlock()
+
+		work()
+		return ctx.Err()
 	}
-
-	_, _, err = client.Lock("nightly").TryLock(ctx)
-	var held *mortise.HeldError
-	if errors.As(err, &held) {
-		fmt.Println("somebody else is at it:", held.Owner == hold.Owner())
-	}
-
-	fmt.Println(hold.Unlock())
-	fmt.Println(errors.Is(hold.Unlock(), mortise.ErrReleased))
+	err := nightly(context.Background(), func() {
+		fmt.Println("the work of the night")
+		err := nightly(context.Background(), func() { fmt.Println("once more") })
+		fmt.Println(errors.Is(err, mortise.ErrLocked))
+	})
+	fmt.Println(err)
 	// Output:
-	// somebody else is at it: true
-	// <nil>
+	// the work of the night
 	// true
+	// <nil>
 }
 
 // Taking a lock with the context that an outer Lock returned re-enters.

@@ -39,6 +39,34 @@ func TestReadmeShowsCodeThatRuns(t *testing.T) {
 	}
 }
 
+// Links between the documents, and to the code, lead to something.
+func TestDocumentsLinkToWhatExists(t *testing.T) {
+	documents, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for _, document := range append(documents, "README.md", "CONTRIBUTING.md", "CHANGELOG.md") {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
+			to, _, _ := strings.Cut(link[1], "#")
+			if to == "" || strings.Contains(to, "://") {
+				continue
+			}
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(document), to)); err != nil {
+				t.Errorf("%s links to %s, which does not exist", document, link[1])
+			}
+		}
+	}
+	if links < 30 {
+		t.Errorf("the documents have %d links, want thirty at least: are they read right?", links)
+	}
+}
+
 // The README and the other documents name tests, and the tests exist.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
 	text, err := os.ReadFile("docs/guarantees.md")

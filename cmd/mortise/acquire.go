@@ -26,7 +26,7 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 			select {
 			case s := <-signals:
 				if s, ok := s.(syscall.Signal); ok && guard.Terminates(s) {
-					cancel(&exitError{code: exitSignal + int(s), err: fmt.Errorf("ended by %s before the lock was had", guard.SignalName(s))})
+					cancel(&exitError{code: exitSignal + int(s), err: fmt.Errorf("ended by %s while waiting for the lock", guard.SignalName(s))})
 				}
 			case <-stop:
 				return

@@ -32,7 +32,7 @@ func electCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "elect NAME [flags] -- CMD [ARG…]",
 		Short: "Run a command while being the leader",
-		Long:  electLong + exitCodes,
+		Long:  electLong + exitCodes("lead", "another led until the time to wait was over (-w)"),
 		Example: `  mortise elect scheduler -- ./scheduler
   mortise elect scheduler --keep --value "$HOSTNAME:8080" -- ./scheduler`,
 		ValidArgsFunction: a.completeRun,

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/connect"
@@ -23,18 +24,21 @@ const (
 	exitSignal      = 128 // plus the signal's number
 )
 
-// exitCodes is the table that the help shows.
-const exitCodes = `Exit codes:
+// exitCodes is the table that the help of a command shows that runs another one
+// while it holds what.
+func exitCodes(what, busy string) string {
+	return strings.NewReplacer("{what}", what, "{busy}", busy).Replace(`Exit codes:
   the command's own, or 128+n if signal n ended it
    64  wrong usage, or a name or duration that is not acceptable
    69  Redis cannot be reached
    70  something that should not happen
-   75  the lock is busy (-n), or was busy until the time was over (-w); see -E
+   75  {busy}; see -E
    77  Redis refused the user, the password or a right
-   79  the lock was lost while the command ran, and the command was ended
+   79  the {what} was lost while the command ran, and the command was ended
   126  the command cannot be executed
   127  the command was not found
-  130  interrupted (SIGINT) before the lock was had; 143 by SIGTERM`
+  130  interrupted (SIGINT) while waiting for the {what}; 143 by SIGTERM`)
+}
 
 // exitError is an error with an exit code of its own and, where the code does
 // not say it already, a hint what to do next.

@@ -63,7 +63,7 @@ func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 	case waits && p.wait == 0:
 		p.nonblock = true
 	case f.conflict < 0 || f.conflict > 255:
-		return nil, usageError("", "the conflict exit code is %d; it must be from 0 to 255", f.conflict)
+		return nil, usageError("", "--conflict-exit-code (-E) is %d; it must be from 0 to 255", f.conflict)
 	}
 	if err = p.choose(cmd, f); err != nil {
 		return nil, err

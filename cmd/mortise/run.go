@@ -65,7 +65,7 @@ func runCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "run NAME [flags] -- CMD [ARG…]",
 		Short:             "Run a command while holding a lock",
-		Long:              runLong + exitCodes,
+		Long:              runLong + exitCodes("lock", "the lock is busy (-n), or was busy until the time to wait was over (-w)"),
 		Example:           runExample,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
