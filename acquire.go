@@ -49,12 +49,15 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 	if q, ok := r.lock.kind.(queuer); ok {
 		return q.wait(ctx, r)
 	}
-	hold, w, err := r.enqueue(ctx)
+	hold, s, err := r.enqueue(ctx)
 	if err != errNoHold {
 		return hold, err
 	}
-	stop := context.AfterFunc(ctx, w.signal)
-	hold, err = r.wait(ctx, w)
+	if ctx.Done() == nil {
+		return s.wait(ctx)
+	}
+	stop := context.AfterFunc(ctx, s.w.signal)
+	hold, err = s.wait(ctx)
 	stop()
 	return hold, err
 }
@@ -72,8 +75,8 @@ func (r *request) try(ctx context.Context) (*Hold, error) {
 }
 
 // enqueue acquires the lock if it is free and nobody of this client waits for it.
-// Otherwise it returns errNoHold, and the request's waiter in the queue.
-func (r *request) enqueue(ctx context.Context) (hold *Hold, w *waiter, err error) {
+// Otherwise it returns errNoHold, and the contest whose waiter is in the queue.
+func (r *request) enqueue(ctx context.Context) (hold *Hold, s *contest, err error) {
 	c, p := r.lock.client, r.lock.place
 	if !c.listens(r.lock) { // else it is busy, and a turn costs no more than an attempt
 		if hold, err = r.bypass(ctx); err != errNoHold {
@@ -83,7 +86,9 @@ func (r *request) enqueue(ctx context.Context) (hold *Hold, w *waiter, err error
 			return r.claimed(ctx)
 		}
 	}
-	return nil, c.join(p, r.owner, r, false), errNoHold
+	s = newContest(r)
+	c.join(p, &s.w, false)
+	return nil, s, errNoHold
 }
 
 // bypass asks at once where the owner need not queue.
@@ -95,15 +100,16 @@ func (r *request) bypass(ctx context.Context) (*Hold, error) {
 }
 
 // claimed asks without a queue, for which the place was claimed.
-func (r *request) claimed(ctx context.Context) (hold *Hold, w *waiter, err error) {
+func (r *request) claimed(ctx context.Context) (hold *Hold, s *contest, err error) {
 	c, p := r.lock.client, r.lock.place
 	defer c.unclaim(p)
 	if hold, err = r.attempt(ctx); err == errNoHold {
 		// Where several may ask at once, none is first: the waiter that listens
 		// stays in front.
-		w = c.join(p, r.owner, r, !p.shared())
+		s = newContest(r)
+		c.join(p, &s.w, !p.shared())
 	}
-	return hold, w, err
+	return hold, s, err
 }
 
 // reenter adds to a lease that the owner has already.
@@ -231,18 +237,24 @@ func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (
 type contest struct {
 	sleeper
 	*request
-	w        *waiter
+	w        waiter
 	view     view
 	refusals int // of one that pauses instead of listening
 	hold     *Hold
 }
 
-// wait returns when w has the lock or its wait is over. The end of ctx must signal w.
-func (r *request) wait(ctx context.Context, w *waiter) (*Hold, error) {
-	s := &contest{sleeper: sleeper{done: r.lock.client.done, wake: w.wake, tied: true}, request: r, w: w}
+func newContest(r *request) *contest {
+	s := &contest{request: r, w: waiter{owner: r.owner, request: r, wake: make(chan struct{}, 1)}}
+	s.sleeper.done, s.sleeper.wake, s.tied = r.lock.client.done, s.w.wake, true
+	return s
+}
+
+// wait returns when the waiter has the lock or its wait is over. The end of ctx must
+// signal the waiter.
+func (s *contest) wait(ctx context.Context) (*Hold, error) {
 	err := s.sleeper.run(ctx, s)
-	r.leave(w)
-	return s.hold, r.unlessOver(ctx, err)
+	s.leave(&s.w)
+	return s.hold, s.request.unlessOver(ctx, err)
 }
 
 // unlessOver returns err, or if that is errEnded, what the wait has ended with.
@@ -266,7 +278,11 @@ func (s *contest) step(ctx context.Context, why cause) (d time.Duration, err err
 		if err = s.look(why); err != nil {
 			return 0, err
 		}
-		do := decide(&s.view, time.Now())
+		var now time.Time
+		if !s.view.notBefore.IsZero() { // else it does not matter
+			now = time.Now()
+		}
+		do := decide(&s.view, now)
 		if do < askFirst {
 			return s.rest(do)
 		}
@@ -279,7 +295,7 @@ func (s *contest) step(ctx context.Context, why cause) (d time.Duration, err err
 // look notes what the waiter sees.
 func (s *contest) look(why cause) (err error) {
 	v := &s.view
-	s.lock.client.see(s.w, v)
+	s.lock.client.see(&s.w, v)
 	v.cause = s.paced(why, v.occupancy != unoccupied)
 	s.leaves = time.Time{}
 	if v.notBefore.After(s.until) {
@@ -294,7 +310,7 @@ func (s *contest) look(why cause) (err error) {
 // act does what may lead to a hold. If it did not, it returns whether there is
 // reason to ask Redis.
 func (s *contest) act(ctx context.Context, do action) (why cause, err error) {
-	c, w := s.lock.client, s.w
+	c, w := s.lock.client, &s.w
 	switch why = woken; do {
 	case acceptHandoff:
 		if s.hold, err = s.receive(ctx, c.given(w)); err == errNoHold {
@@ -336,7 +352,7 @@ func (s *contest) rest(do action) (d time.Duration, err error) {
 		d = max(time.Until(s.view.notBefore), 0)
 	case sleepRefused:
 		if d = s.patience(); spins {
-			d = k.client.spinPause(s.w, k.special.pause(s.refusals))
+			d = k.client.spinPause(&s.w, k.special.pause(s.refusals))
 			s.refusals++
 		}
 	}

@@ -101,7 +101,8 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 			return err
 		}
 		c, p := l.client, place{use: useLatch, name: l.name}
-		w := c.join(p, nil, nil, false)
+		w := newWaiter(nil)
+		c.join(p, w, false)
 		defer c.leave(p, w)
 		a := &attendance{of: &l.object, place: p, w: w, channel: keyspace.LatchChannel(l.name)}
 		a.ask = func() (open bool, err error) {

@@ -202,14 +202,15 @@ func (c *Client) unclaim(p place) {
 	}
 }
 
-// join adds a goroutine to the queue for p: at the end, or in front of all
-// who came while it asked. To r, if not nil, a lease can be handed on.
-func (c *Client) join(p place, o *owner, r *request, front bool) *waiter {
-	w := &waiter{owner: o, request: r, wake: make(chan struct{}, 1)}
+// newWaiter returns a waiter to whom no lease can be handed on.
+func newWaiter(o *owner) *waiter { return &waiter{owner: o, wake: make(chan struct{}, 1)} }
+
+// join adds a goroutine to the queue for p: at the end, or in front of all that
+// came while it asked.
+func (c *Client) join(p place, w *waiter, front bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.enqueue(p, w, front)
-	return w
 }
 
 // rejoin puts w in front again after what it was given was lost.

@@ -492,7 +492,8 @@ func (k *Redlock) place() place { return place{useRedlock, k.name} }
 // wait asks until the lock is acquired.
 func (v *canvass) wait(ctx context.Context) (*Hold, error) {
 	c, p := v.k.nodes[0].client, v.k.place()
-	w := c.join(p, v.owner, nil, false)
+	w := newWaiter(v.owner)
+	c.join(p, w, false)
 	defer c.leave(p, w)
 	for _, node := range v.k.nodes {
 		defer context.AfterFunc(node.client.life, w.signal)()

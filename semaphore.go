@@ -232,7 +232,8 @@ func (a *acquisition) run(ctx context.Context, wait bool) error {
 			return a.short
 		}
 	}
-	w := c.join(p, nil, nil, false)
+	w := newWaiter(nil)
+	c.join(p, w, false)
 	defer c.leave(p, w)
 	queued := &attendance{of: &a.object, place: p, w: w, channel: keyspace.SemaphoreChannel(a.name), asked: asked}
 	queued.ask = func() (bool, error) {

@@ -45,7 +45,8 @@ func TestTurnOfADisplacedHead(t *testing.T) {
 		}
 
 		first := request()
-		w := c.join(k.place, first.owner, first, false)
+		w := &newContest(first).w
+		c.join(k.place, w, false)
 		first.stand(w)
 		synctest.Wait() // until the client listens
 		if !first.stand(w) {
@@ -59,7 +60,8 @@ func TestTurnOfADisplacedHead(t *testing.T) {
 		}
 
 		second := request()
-		front := c.join(k.place, second.owner, second, true)
+		front := &newContest(second).w
+		c.join(k.place, front, true)
 		if !second.stand(front) || second.turn == first.turn {
 			t.Errorf("the one in front asks with the id %q, and the one behind with %q; want others", second.turn, first.turn)
 		}

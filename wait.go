@@ -103,6 +103,9 @@ func (s *sleeper) alarm(d time.Duration) <-chan time.Time {
 // paced bounds the attempts that messages cause: a hint counts unless the lock is
 // left to others then, and so does the end of that time, which a message has set.
 func (s *sleeper) paced(why cause, occupied bool) cause {
+	if why != notified && why != elapsed {
+		return why
+	}
 	now := time.Now()
 	switch {
 	case why == notified && !now.Before(s.leaves):
