@@ -13,12 +13,13 @@ const runLong = `run waits for the lock NAME, runs a command while it holds the 
 releases it when the command has ended. It exits with the command's own status.
 
 While the command runs, the lock is renewed; if this process dies, the lock
-becomes free after --ttl. (On Linux the command is killed at once then.) If Redis
-cannot be reached, so that the lock would be lost, the command is ended first: it
-gets SIGTERM (--signal), and SIGKILL after --kill-after, together with all that it
-has started. That happens early enough for all of it to be dead before anybody
-else can have the lock. If somebody has freed the lock by force, the command is
-ended as soon as that is noticed, a third of --ttl later at most.
+becomes free after --ttl. (On Linux the command is killed at once then, but not
+the processes that it has started.) If Redis cannot be reached, so that the lock
+would be lost, the command is ended first: it gets SIGTERM (--signal), and
+SIGKILL after --kill-after, together with all that it has started. That happens
+early enough for all of it to be dead before anybody else can have the lock. If
+somebody has freed the lock by force, the command is ended as soon as that is
+noticed, a third of --ttl later at most.
 
 The command runs in a process group of its own. SIGINT, SIGTERM, SIGHUP,
 SIGQUIT, SIGUSR1, SIGUSR2 and SIGCONT go to that group. On a terminal it is in

@@ -174,8 +174,9 @@ func (c *Child) end(signals <-chan os.Signal) {
 // ending is how far a command is that must end.
 type ending struct {
 	killAt     time.Time
-	strays     bool // the processes outside the group were asked as well
-	complained bool // processes that were killed are alive, and that was reported
+	killed     time.Time // for the first time: late, if this process was held up
+	strays     bool      // the processes outside the group were asked as well
+	complained bool      // processes that were killed are alive, and that was reported
 }
 
 // press kills the command when it is time to, and until then asks the processes
@@ -184,7 +185,10 @@ func (c *Child) press(e *ending) {
 	switch now := time.Now(); {
 	case passed(e.killAt):
 		err := c.family.kill()
-		if !e.complained && now.Sub(e.killAt) > 2*time.Second {
+		if e.killed.IsZero() {
+			e.killed = now
+		}
+		if !e.complained && now.Sub(e.killed) > 2*time.Second {
 			e.complained = true
 			c.observer.Undying(err)
 		}

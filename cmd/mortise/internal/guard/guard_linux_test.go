@@ -192,10 +192,14 @@ while :; do sleep 0.02; done`, Plan{KillAfter: 100 * time.Millisecond})
 // After a loss that comes too late for a signal, it is killed at once.
 func TestLostTooLateForASignal(t *testing.T) {
 	g := start(t, "trap 'exit 4' TERM; touch $DIR/ready; while :; do sleep 0.02; done", Plan{KillAfter: limit})
-	g.child.hold = lease(time.Now().Add(-limit))
+	// This process stood still for long after the hold was over.
+	g.child.hold = lease(time.Now().Add(-2*limit - time.Minute))
 	done := g.when(t, "ready", func() { g.lose(errFreed) })
 	g.wantStatus(t, 137)
 	<-done
+	if len(g.journal.others) > 0 {
+		t.Errorf("told %q, want nothing but the loss: all processes ended at once", g.journal.others)
+	}
 }
 
 // A command that outlives its hold goes on, and its exit code counts.
