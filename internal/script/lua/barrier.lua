@@ -1,13 +1,13 @@
--- The first part of the scripts of barriers of both kinds.
+-- The first part of the scripts of both kinds of barrier.
 --
--- KEYS[1]  the barrier: hash {'mode' -> its kind, 'parties' -> for how many it
---          is, 'next' -> before which no lease of a party is over, ...,
---          party -> its entry}. The names of parties have a colon in them. It
---          never exists without a TTL, and lasts as long as the longest lease.
--- KEYS[2]  what has become of the party, if it is over for it: a string, kept
---          for a lease and for a minute at least, so that whoever asks again
---          gets the same answer, and a late copy of a call finds that it is
---          late. Those of all parties are <ARGV[2]>:<party>.
+-- KEYS[1]  the barrier: hash {'mode' -> its kind, 'parties' -> its size, 'next' ->
+--          no party's lease ends before this time, ..., party -> its entry}. The
+--          name of a party contains a colon. The hash always has a TTL, and lasts
+--          as long as the longest lease.
+-- KEYS[2]  the party's outcome, once the barrier is over for it: a string, kept for
+--          a lease and for a minute at least, so that a repeat gets the same answer
+--          and a late copy of a call is recognized as late. The outcome of any party
+--          is at <ARGV[2]>:<party>.
 -- ARGV[1]  party
 -- ARGV[2]  see above
 -- ARGV[3]  lease in ms
@@ -19,14 +19,14 @@ local barrier, party, lease = KEYS[1], ARGV[1], tonumber(ARGV[3])
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
-local MOST = 1010 -- fields, for a thousand parties: nothing with more of them is a barrier
+local MOST = 1010 -- fields, for a thousand parties: a hash with more of them is not a barrier
 
--- Whether the barrier is there: true, false, or nil if the key is another kind.
+-- Whether the barrier exists: true, false, or nil if the key is of another kind.
 local function stands(kind)
   local mode = redis.pcall('hget', barrier, 'mode')
   if type(mode) == 'table' then
     if string.find(mode.err, 'WRONGTYPE') then return end
-    redis.call('hget', barrier, 'mode') -- the error again, to end with
+    redis.call('hget', barrier, 'mode') -- fails the script with the same error
   end
   if mode == kind then
     if redis.call('hlen', barrier) <= MOST then return true end
@@ -47,17 +47,17 @@ local function everybody()
   return list
 end
 
--- Whether some lease may be over.
+-- Whether the lease of a party may have ended.
 local function due()
   local till = tonumber(redis.call('hget', barrier, 'next') or '')
   return not till or till <= now
 end
 
--- Notes what has become of a party.
+-- Records a party's outcome.
 local function tell(who, what) redis.call('set', ARGV[2] .. ':' .. who, what, 'px', math.max(lease, 60000)) end
 
--- Makes the barrier last for a lease at least. Returns an error, if Redis does
--- not allow it and there would be no TTL at all: then the barrier is gone.
+-- Extends the barrier's TTL to a lease at least. If Redis refuses and the key has no
+-- TTL at all, the barrier is deleted. Returns the error, if there is one.
 local function prolong()
   local ttl = redis.call('pttl', barrier)
   if ttl >= lease then return end
@@ -67,9 +67,9 @@ local function prolong()
   return limited
 end
 
--- Wakes all parties. It is the last thing that a script does, and protected:
--- were it to fail the script, the change would be hidden. Parties that are not
--- told look for themselves.
+-- Wakes all parties. It comes last in a script and is protected: if it failed the
+-- script, the caller would not learn of the change. A party that misses the
+-- notification polls.
 local function announce()
   for command in string.gmatch(ARGV[5], '%a+') do redis.pcall(command, ARGV[4], '0') end
 end

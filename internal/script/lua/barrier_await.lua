@@ -1,17 +1,17 @@
--- Arrives at the barrier, once, and shows from then on that the party lives and
--- waits. The last one to arrive lets all pass. Whoever calls breaks the barrier
--- if a party has died.
+-- Arrives at the barrier, once. Further calls show that the party is alive and still
+-- waiting. The last arrival lets all parties pass. Every call breaks the barrier if a
+-- party has died.
 --
 -- KEYS, ARGV[1..5]  as in barrier.lua
--- ARGV[6]  for how many parties the barrier is
+-- ARGV[6]  the size of the barrier, in parties
 -- ARGV[7]  1 if the party knows that it has arrived, else 0
 --
--- {1}             it waits
+-- {1}             waiting
 -- {2, 'passed i'} all have arrived; i of them before this one
--- {2, 'broken why who'}  no more than 300 bytes of it
--- {0}             it had arrived, but Redis does not know of it any more
--- {-1}            the key is not that of a barrier
--- {-2, parties}   the barrier is for so many parties
+-- {2, 'broken why who'}  broken; cut to 300 bytes
+-- {0}             it had arrived, but Redis has no record of it any more
+-- {-1}            the key is not a barrier
+-- {-2, parties}   the barrier has this size
 local told = redis.call('get', KEYS[2])
 if told then return {2, string.sub(told, 1, 300)} end
 local up = stands('barrier')
@@ -40,7 +40,7 @@ else
   local arrived = #there / 2
   if arrived + 1 >= tonumber(ARGV[6]) then
     local what = 'passed ' .. arrived
-    redis.call('del', barrier) -- first: were the rest to fail, nobody would pass
+    redis.call('del', barrier) -- first: if a later command failed, no party would pass
     for i = 1, #there, 2 do tell(there[i], 'passed ' .. index(there[i + 1])) end
     tell(party, what)
     announce()

@@ -1,10 +1,10 @@
--- Makes the barrier as new. Those who wait are told that it is broken.
+-- Resets the barrier. Waiting parties learn that it is broken.
 --
--- KEYS, ARGV[1..5]  as in barrier.lua; here the party is a name drawn for this
---          call, so that a copy of it resets nothing else
+-- KEYS, ARGV[1..5]  as in barrier.lua; here the party is a name drawn for this call,
+--          so that a copy of the call resets nothing else
 --
 -- {1}   done, by this copy of the call or an earlier one
--- {-1}  the key is not that of a barrier; nothing was changed, nor will it be
+-- {-1}  the key is not a barrier; nothing was changed, nor will a late copy change it
 local told = redis.call('get', KEYS[2])
 if told then return {told == 'refused' and -1 or 1} end
 local up = stands('barrier')

@@ -1,9 +1,9 @@
 -- The second part of the scripts of the double barrier.
 --
--- KEYS[1], further fields: 'open' -> 1, once all have entered; 'broken' -> why, if
--- one of them did not leave by itself since. A party's entry is the end of its lease, or 'left'.
+-- KEYS[1] has further fields: 'open' -> 1 once all have entered; 'broken' -> why, if a
+-- party has since gone without leaving. A party's entry is the end of its lease, or 'left'.
 
--- How many parties are inside.
+-- The number of parties inside.
 local function inside()
   local there, n = everybody(), 0
   for i = 2, #there, 2 do
@@ -20,8 +20,8 @@ local function finish()
   announce()
 end
 
--- Notes that parties are not inside any more. Of a round that is not open nobody
--- has been let in, so they give their places to others.
+-- Marks parties as no longer inside. As long as the round is not open, no party has been
+-- let in, so their places become free for others.
 local function out(parties, why, open)
   local over = open or not why
   for _, who in ipairs(parties) do
@@ -36,7 +36,7 @@ local function out(parties, why, open)
   if over then finish() else redis.call('del', barrier) end
 end
 
--- Takes out the dead.
+-- Removes the parties whose leases have ended.
 local function bury()
   if not due() then return end
   local open, there, first = redis.call('hexists', barrier, 'open') == 1, everybody(), nil

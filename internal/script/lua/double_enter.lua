@@ -1,16 +1,16 @@
--- Enters a double barrier, once, and shows from then on that the party lives
--- and waits for the others. Takes out those who have died.
+-- Enters a double barrier, once. Further calls show that the party is alive and still
+-- waiting for the others. Removes dead parties.
 --
 -- KEYS, ARGV[1..5]  as in barrier.lua
--- ARGV[6]  for how many parties the barrier is
+-- ARGV[6]  the size of the barrier, in parties
 -- ARGV[7]  1 if the party knows that it has entered, else 0
 --
--- {1, open}      it is inside; open is 1 once all are, else 0
--- {0, ttl, who}  all places are taken, by who and others; ttl in ms, -1 if the key
---                has none; no more than 200 bytes of who are told
--- {2}            it had entered, but is not inside any more
--- {-1}           the key is not that of a double barrier
--- {-2, parties}  the barrier is for so many parties
+-- {1, open}        inside; open is 1 once all parties are, else 0
+-- {0, ttl, party}  all places are taken, one of them by this party; ttl in ms, -1 if the
+--                  key has none; the name is cut to 200 bytes
+-- {2}              it had entered, but is not inside any more
+-- {-1}             the key is not a double barrier
+-- {-2, parties}    the barrier has this size
 if redis.call('exists', KEYS[2]) == 1 then return {2} end
 local up = stands('doublebarrier')
 if up == nil then return {-1} end

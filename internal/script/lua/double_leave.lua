@@ -1,19 +1,19 @@
--- Leaves a double barrier, once, and asks from then on whether all have left.
--- Takes out those who have died.
+-- Leaves a double barrier, once. Further calls ask whether all parties have left. Removes
+-- dead parties.
 --
 -- KEYS, ARGV[1..5]  as in barrier.lua
 --
 -- {1}               it has left, and others are still inside
 -- {2, 'over'}       all have left
--- {2, 'broken why who'}  the same, but one of them not by itself
--- {0}               Redis does not know of it any more
--- {-1}              the key is not that of a double barrier
+-- {2, 'broken why who'}  the same, but one of them went without leaving
+-- {0}               Redis has no record of the party any more
+-- {-1}              the key is not a double barrier
 local told = redis.call('get', KEYS[2])
 if told then return {2, told} end
 local up = stands('doublebarrier')
 if up == nil then return {-1} end
 if up then
-  redis.call('hdel', barrier, '') -- takes nothing away; after it, nothing is refused for lack of memory
+  redis.call('hdel', barrier, '') -- removes nothing; later writes are not refused for lack of memory
   bury()
 end
 local entry = redis.call('hget', barrier, party)

@@ -1,11 +1,11 @@
--- Takes a party out of a double barrier that does not leave as it should.
--- Whatever copy of its entry is still to come is too late.
+-- Removes a party that goes without leaving the double barrier. A copy of its entry that
+-- is still in flight comes too late.
 --
 -- KEYS, ARGV[1..5]  as in barrier.lua
 --
 -- {1}   done
 -- {0}   it is not inside
--- {-1}  the key is not that of a double barrier; nothing was changed
+-- {-1}  the key is not a double barrier; nothing was changed
 if redis.call('exists', KEYS[2]) == 1 then return {0} end
 local up = stands('doublebarrier')
 if up == nil then return {-1} end

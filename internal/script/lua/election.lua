@@ -1,12 +1,12 @@
 -- The first part of the scripts of an election.
 --
 -- KEYS[1]  the term: hash {'mode' -> 'election', 'term' -> its number,
---          'value' -> text, 'edition' -> how often the value was changed,
---          owner -> 1}. It never exists without a TTL, which is the lease.
+--          'value' -> text, 'edition' -> how often the value has changed,
+--          owner -> 1}. It always has a TTL, which is the lease.
 -- ARGV[1]  owner; '' where there is none
 local key, owner = KEYS[1], ARGV[1]
 
--- Whether somebody leads: true, false, or nil if the key is no election.
+-- Whether there is a leader: true, false, or nil if the key is not an election.
 local function led()
   if redis.call('hget', key, 'mode') == 'election' then
     if redis.call('hlen', key) == 5 then return true end
@@ -15,16 +15,16 @@ local function led()
   end
 end
 
--- Who leads.
+-- The leader.
 local function leader()
   for _, field in ipairs(redis.call('hkeys', key)) do
     if field ~= 'mode' and field ~= 'term' and field ~= 'value' and field ~= 'edition' then return field end
   end
 end
 
--- Announces on some channels, by the commands that ARGV has from the n-th on.
--- Returns what Redis objected. It is the last thing that a script does, and
--- protected: were it to fail the script, the change would be hidden.
+-- Announces on some channels, by the commands in ARGV from the n-th on. Returns Redis'
+-- error, if there is one. It comes last in a script and is protected: if it failed the
+-- script, the caller would not learn of the change.
 local function announce(n, ...)
   local objection
   for _, channel in ipairs({...}) do

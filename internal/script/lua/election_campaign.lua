@@ -1,23 +1,23 @@
--- Begins a term, if nobody leads, for an owner that begins only one.
+-- Begins a term, if there is no leader, for an owner that begins only one.
 --
 -- KEYS[1], ARGV[1]  as in election.lua
 -- KEYS[2]   the number of the last term, a string that never expires
 -- ARGV[2]   lease in ms
 -- ARGV[3]   value
--- ARGV[4]   channel for those who observe
+-- ARGV[4]   channel for observers
 -- ARGV[5..] how to publish: publish, spublish, or both
 --
 -- {1, term}       elected, or elected by an earlier copy of this call
--- {0, ttl, owner} somebody else leads; ttl in ms, -1 if the key has none
--- {-1}            the key is a hash, but not that of an election
+-- {0, ttl, owner} another owner leads; ttl in ms, -1 if the key has none
+-- {-1}            the key is a hash, but not an election
 --
--- No more than 200 bytes of an owner are told.
+-- Owners are cut to 200 bytes.
 --
--- A repeat must not set the value back: it may have been changed since.
+-- A repeat must not set the value back: it may have changed since.
 --
--- The number comes first: where the rest fails, one is left out. A key without
--- TTL would stay for ever, so it goes again if Redis does not set one. Those who
--- observe look for themselves if Redis refuses to tell them.
+-- The number comes first: if the rest fails, a number is skipped. A key without TTL would
+-- stay forever, so it is deleted if Redis does not set one. If Redis refuses to notify the
+-- observers, they poll.
 local taken = led()
 if taken == nil then return {-1} end
 if not taken then

@@ -2,8 +2,8 @@
 --
 -- KEYS[1], ARGV[1]  as in election.lua
 -- ARGV[2]   the new value
--- ARGV[3]   the how many-th change of this term it is, from 1
--- ARGV[4]   channel for those who observe
+-- ARGV[3]   the number of this change in the term, from 1
+-- ARGV[4]   channel for observers
 -- ARGV[5..] how to publish: publish, spublish, or both
 --
 -- {1}          done, by this copy of the call or an earlier one

@@ -1,11 +1,11 @@
--- Reads who leads, without changing anything.
+-- Reads the leader, without changing anything.
 --
 -- KEYS[1], ARGV[1]  as in election.lua
 --
--- {0}                           nobody leads
--- {1, owner, term, value, edition, ttl}  ttl in ms, -1 if the key has none
--- value  as far as a value can be long
--- {-1}                          the key is a hash, but not that of an election
+-- {0}                           there is no leader
+-- {1, owner, term, value, edition, ttl}  ttl in ms, -1 if the key has none; the
+--                               value is cut to the longest that is allowed
+-- {-1}                          the key is a hash, but not an election
 local taken = led()
 if taken == nil then return {-1} end
 if not taken then return {0} end

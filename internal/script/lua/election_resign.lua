@@ -1,8 +1,8 @@
--- Ends a term, and wakes those who campaign.
+-- Ends a term and wakes the candidates.
 --
 -- KEYS[1], ARGV[1]  as in election.lua
--- ARGV[2]   channel for those who campaign
--- ARGV[3]   channel for those who observe
+-- ARGV[2]   channel for candidates
+-- ARGV[3]   channel for observers
 -- ARGV[4..] how to publish: publish, spublish, or both
 --
 -- {1}          ended

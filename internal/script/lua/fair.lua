@@ -1,83 +1,82 @@
--- The first part of every script of the fair lock: who is next.
+-- The first part of every script of the fair lock: which waiter is next.
 --
 -- KEYS[1]  the lock: hash {owner -> count}
--- KEYS[2]  the queue: list of waiters, the next one first       (Redisson's)
+-- KEYS[2]  the queue: list of waiters, the next one first        (Redisson's)
 -- KEYS[3]  their deadlines: zset {waiter -> ms since the epoch}  (Redisson's)
--- KEYS[4]  those of them that are mortise's: hash {waiter -> when it queued or
---          asked last, in ms, and behind a space its nonce}. Without a nonce
---          the lock cannot be given to it: it asks for more
+-- KEYS[4]  mortise's waiters among them: hash {waiter -> when it queued or last
+--          asked, in ms, a space, and its nonce}. The lock is not granted to a
+--          waiter without a nonce: its request needs more than a grant gives
 -- KEYS[5]  signs of life: hash
 --            client        -> alive until
 --            '?' .. waiter -> seen without a subscriber since, and last
---            'noted'       -> when the front of the queue was last looked at
---            'told'        -> since when somebody is told that the lock is free,
---                             when it was last told, with '!' that its deadline
---                             had passed by then, and who it is
---            'scan4' ..    -> how far these keys were searched for what the dead left
--- ARGV[1]  what the channel of a waiter begins with; the waiter follows
--- ARGV[2]  how to ask for subscribers: numsub, shardnumsub, both, or nothing
---          where the answer would not cover all servers
+--            'noted'       -> when the front of the queue was last checked
+--            'told'        -> since when the head is notified that the lock is free,
+--                             when it was last notified, '!' if its deadline had
+--                             passed by then (else a space), and the head
+--            'scan4' ..    -> how far these keys were searched for remains of the dead
+-- ARGV[1]  the prefix of a waiter's channel; the waiter follows
+-- ARGV[2]  how to count subscribers: numsub, shardnumsub, both, or nothing where the
+--          answer would not cover all servers
 -- ARGV[3]  how to publish: publish, spublish, or both
--- ARGV[4]  by how much the deadlines of Redisson's waiters lie apart, in ms
--- ARGV[5]  what the channels of mortise's clients begin with; a client follows.
---          They hear '<waiter> <nonce>', the lock is the waiter's now, and
---          '?<waiter>', it is to look
--- ARGV[6]  how to publish there; nothing where each of mortise's waiters has a
---          channel of its own, too
+-- ARGV[4]  the distance between the deadlines of Redisson's waiters, in ms
+-- ARGV[5]  the prefix of the channels of mortise's clients; a client follows. The
+--          messages there: '<waiter> <nonce>' grants the waiter the lock, '?<waiter>'
+--          wakes it
+-- ARGV[6]  how to publish there; nothing where each of mortise's waiters has a channel
+--          of its own as well
 --
--- Times are the server's. Redisson drops a head whose deadline has passed, and
--- nothing else. Here a head whose deadline has passed stays as long as it shows
--- life, and one that shows none while the lock is free for it goes after a
--- moment, whatever its deadline.
+-- Times are the server's. Redisson drops a head whose deadline has passed, and nothing
+-- else. Here such a head stays as long as it shows life; a head that shows none while the
+-- lock is free for it is dropped after a moment, whatever its deadline.
 --
--- Redisson's waiters reckon with the deadlines of those before them, and one that
--- takes the lock moves up all behind it by what it waits at most. The deadlines
--- of mortise's waiters are a few seconds ahead, are put off while they live, and
--- leave that much more room as Redisson's waiters before them may take away; but
--- they add nothing for those behind, so that mortise's may come and go without
--- moving anybody.
+-- The deadline of a Redisson waiter builds on those before it, and a thread that takes
+-- the lock moves all deadlines behind it forward by the longest wait of one. The deadlines
+-- of mortise's waiters are a few seconds ahead, are put off while the waiters live, and
+-- leave as much more room as the Redisson waiters before them may take away. They add
+-- nothing for the waiters behind, so mortise's waiters may come and go without moving
+-- any other deadline.
 --
--- The queue may be that of two locks: Redisson's keys of job and {job} are the
--- same. A waiter that is mortise's, and not of this lock, is not its head.
+-- Two locks may share the queue: Redisson's keys of job and {job} are the same. A waiter
+-- of mortise's that waits for the other lock is not a head here.
 --
--- However much lies in the keys, a script looks at so much of it and no more.
+-- The work of a script is bounded, however much the keys contain.
 local lock, queue, deadlines, ours, signs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local step = tonumber(ARGV[4])
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
-local GRACE = 1000   -- how long a head may be silent, or hesitate to take a lock that is free
-local STALE = 5000   -- what was seen so long ago, and not since, counts no more
-local ALIVE = 10000  -- how long a client's sign of life counts, and a head may hesitate that is told again and again
-local KEPT = 60000   -- how long the keys that are mortise's own outlast their last use
-local DAY = 86400000 -- how long a queue that everybody forgot stays; Redisson keeps it for ever
-local FRONT = 64     -- how many waiters are looked at before it is their turn
-local SLICE = 200    -- how many waiters one script drops or passes over at most
-local LONG = 50000   -- how long a queue is searched from end to end
+local GRACE = 1000   -- how long a head may be silent, or hesitate to take a free lock
+local STALE = 5000   -- an observation older than this is ignored
+local ALIVE = 10000  -- how long a sign of life lasts, and how long a repeatedly notified head may hesitate
+local KEPT = 60000   -- how long mortise's own keys outlast their last use
+local DAY = 86400000 -- how long an abandoned queue stays; Redisson keeps it forever
+local FRONT = 64     -- how many waiters are checked before they are heads
+local SLICE = 200    -- limit of the waiters that one script drops or passes over
+local LONG = 50000   -- the longest queue that is searched from end to end
 
-local GIVEN = 3000   -- for how long a lock is given; who gets it makes it last
+local GIVEN = 3000   -- the lease of a granted lock, in ms; the new holder extends it
 
 local function client(waiter) return string.match(waiter, '^[^:]*') end
 
--- Whether a holder or waiter is a thread of Redisson's: it is told by a channel of
--- its own.
+-- Whether a holder or waiter is a thread of Redisson's: those are notified by channels of
+-- their own.
 local function foreign(holder) return string.sub(holder, 15, 15) ~= '8' end
 
 local function mine(waiter) return redis.call('hexists', ours, waiter) == 1 end
 
--- How many are in the queue, and how many of those are not of mortise's.
+-- The length of the queue, and how many of its waiters are not mortise's.
 local function count()
   local waiting = redis.call('llen', queue)
   return waiting, waiting - redis.call('hlen', ours)
 end
 
--- When a waiter of mortise's asked last, and its nonce; nil if it has none.
+-- When a waiter of mortise's last asked, and its nonce; nil if it has none.
 local function entry(waiter)
   local at, nonce = string.match(redis.call('hget', ours, waiter) or '', '^(%d+) (.*)$')
   return tonumber(at), nonce ~= '' and nonce or nil
 end
 
--- Whether somebody is subscribed for a waiter; nil if that cannot be known.
+-- Whether a waiter has a subscriber; nil if that cannot be known.
 local function listens(waiter, own)
   if own and ARGV[6] ~= '' then
     local probe = ARGV[6] == 'spublish' and 'shardnumsub' or 'numsub'
@@ -102,9 +101,8 @@ local function lives(waiter, own)
   return till ~= nil and till > now
 end
 
--- Takes a waiter out of the queue, from near its head. A client of ours that let
--- the lock go by has to show anew that it lives before others of its waiters are
--- waited for.
+-- Drops a waiter near the head of the queue. A client of ours that let the lock pass has
+-- to show life again before the scripts wait for other waiters of its own.
 local function drop(waiter, own)
   redis.call('lrem', queue, 1, waiter)
   redis.call('zrem', deadlines, waiter)
@@ -115,25 +113,25 @@ local function drop(waiter, own)
   end
 end
 
--- Since when a waiter has been silent; nil if it was not seen so of late.
+-- Since when a waiter has been silent; nil if it was not seen so lately.
 local function silence(waiter)
   local since, last = string.match(redis.call('hget', signs, '?' .. waiter) or '', '^(%d+) (%d+)$')
   return since and now - tonumber(last) <= STALE and tonumber(since) or nil
 end
 
--- Notes that a waiter does not listen.
+-- Records that a waiter does not listen.
 local function suspect(waiter)
   redis.call('hset', signs, '?' .. waiter, string.format('%.0f %.0f', silence(waiter) or now, now))
   redis.call('pexpire', signs, KEPT)
 end
 
--- Sets a waiter's deadline. The last one may have gone with its key.
+-- Sets a waiter's deadline. The key may have gone with its last one.
 local function postpone(waiter, deadline)
   redis.call('zadd', deadlines, string.format('%.0f', deadline), waiter)
   redis.call('pexpire', deadlines, DAY)
 end
 
--- Tells a waiter to look again. Redis may object.
+-- Wakes a waiter. Redis may refuse.
 local objection
 local function wake(waiter, own)
   if own and ARGV[6] ~= '' then
@@ -147,9 +145,9 @@ local function wake(waiter, own)
   end
 end
 
--- How long to wait for the head, the lock being free for it; 0 if it is gone.
--- Where threads of Redisson's wait, too, one of mortise's that does not listen is
--- not waited for: there may be nobody who looks later.
+-- How long to wait for the head while the lock is free for it; 0 if it is gone. If threads
+-- of Redisson's wait as well, a waiter of mortise's that does not listen is not waited for:
+-- perhaps no client would check again later.
 local function patience(head, own, over)
   if own and not lives(head, own) then return 0 end
   local since = silence(head)
@@ -170,7 +168,7 @@ local function patience(head, own, over)
   if not at or now - at >= GRACE then
     if at and late == '!' then return 0 end
     late = over and not own and '!' or ' '
-    -- Redisson's waiters drop even themselves when their deadline has passed.
+    -- A Redisson waiter whose deadline has passed drops even itself.
     if late == '!' then postpone(head, now + ALIVE) end
     redis.call('hset', signs, 'told', string.format('%.0f %.0f', from, now) .. late .. head)
     redis.call('pexpire', signs, KEPT)
@@ -180,9 +178,9 @@ local function patience(head, own, over)
   return (since or at) + GRACE - now
 end
 
--- The head of the queue, after those who are gone were dropped; how long to wait
--- until it is worth looking again (0: not known); and how many waiters of another
--- lock stand before it. The one who asks is alive.
+-- Drops dead heads. Returns the head of the queue, in how many ms another look is worth
+-- while (0: not known), and how many waiters of another lock precede it. The asking waiter
+-- counts as alive.
 local function head(asking, free)
   local at, gone = 0, 0
   while at < SLICE and gone < SLICE do
@@ -206,7 +204,7 @@ local function head(asking, free)
     else
       local alive = lives(first, own)
       if alive or not deadline then
-        -- Without a deadline, Redisson would wait for it for ever.
+        -- Without a deadline, Redisson would wait for it forever.
         postpone(first, now + (alive and not own and step or ALIVE))
         return first, 0, at
       end
@@ -220,15 +218,15 @@ local function head(asking, free)
   return redis.call('lindex', queue, at), gone == SLICE and 1 or GRACE, at
 end
 
--- Takes a waiter out of the queue that stands behind so many. Redis may object.
+-- Removes a waiter from the given index of the queue. Redis may refuse.
 local function take(waiter, at)
   local left = at == 0 and redis.pcall('lpop', queue) or redis.pcall('lrem', queue, 1, waiter)
   return type(left) == 'table' and left or nil
 end
 
--- Takes a waiter out of the queue, wherever it stands. In one that is too long to
--- be searched it goes when it comes to the head: its time is over. Returns how
--- many were searched at most.
+-- Removes a waiter from the queue, wherever it is. A queue that is too long is not
+-- searched: the waiter's deadline is set to now, and it goes when it reaches the head.
+-- Returns how many waiters were searched at most.
 local function leave(waiter)
   local searched = 0
   if redis.call('lindex', queue, 0) == waiter then

@@ -1,27 +1,25 @@
--- Acquires a fair lock for an owner that acquires it only once, or takes a
--- place in the queue for it.
+-- Acquires a fair lock for an owner that acquires it only once, or queues the owner.
 --
 -- KEYS, ARGV[1..6]  as in fair.lua
 -- ARGV[7]  owner
 -- ARGV[8]  lease in ms
--- ARGV[9]  'once' if it does not queue, 'queue' if it does, 'again' if it has
--- ARGV[10] its nonce from now on; nothing if the lock cannot be given to it
+-- ARGV[9]  'once' if it does not queue, 'queue' if it does, 'again' if it has queued
+-- ARGV[10] its nonce from now on; nothing if the lock cannot be granted to it
 -- ARGV[11] how far ahead its deadline is to be, in ms
 --
 -- {1}    acquired, or acquired by an earlier copy of this call
--- {2}    acquired, and its turn had come before: it was given the lock, or told that
---        it is free; or acquired by an earlier copy
+-- {2}    acquired after its turn had come: the lock was granted to it, or it was notified
+--        that the lock is free; or acquired by an earlier copy
 -- {0, ttl, owner, count, again, waiting, since, mixed}
---        held by owner, or free for owner with count 0; no more than 200 bytes of
---        its name are told
+--        held by owner, or free for owner with count 0; owners are cut to 200 bytes
 --          ttl      of the lock in ms, -1 if it has none
---          again    in so many ms there may be news that nobody publishes; or 0
---          waiting  how many are in the queue
+--          again    in how many ms something may change without a message; or 0
+--          waiting  the length of the queue
 --          since    in microseconds since the epoch, if this call queued it; else 0
---          mixed    1 if a thread of Redisson's has, or waits for, the lock
--- {-1}   the key is a hash, but not that of a plain lock
+--          mixed    1 if a thread of Redisson's holds the lock or waits for it
+-- {-1}   the key is a hash, but not a plain lock
 --
--- The queue is left last: without the lock, the place in it must not be lost.
+-- The owner leaves the queue last: if it does not get the lock, it must keep its position.
 local owner, lease, mode = ARGV[7], tonumber(ARGV[8]), ARGV[9]
 local fields = redis.call('hlen', lock)
 if fields > 1 then return {-1} end
@@ -69,7 +67,7 @@ local new = redis.call('hset', ours, owner, string.format('%.0f ', now) .. ARGV[
 fresh = fresh or mode == 'queue' and new
 local waiting, others = count()
 if fresh then
-  others = others + 1 -- it is counted among ours already
+  others = others + 1 -- ours already contains it
   local deadline = now + ARGV[11] + math.max(others, 0) * step
   if others > 0 then
     local last = redis.call('lindex', queue, -1)

@@ -4,9 +4,8 @@
 -- KEYS[2]  the deadlines
 -- ARGV[1]  how many waiters to read at most
 --
--- {now, waiter, deadline, ...}  times in ms since the epoch; a deadline is ''
---                               if there is none; of a waiter no more
---                               than 200 bytes
+-- {now, waiter, deadline, ...}  times in ms since the epoch; a deadline is '' if there
+--                               is none; waiters are cut to 200 bytes
 local clock = redis.call('time')
 local reply = {clock[1] * 1000 + math.floor(clock[2] / 1000)}
 for _, waiter in ipairs(redis.call('lrange', KEYS[1], 0, tonumber(ARGV[1]) - 1)) do

@@ -1,26 +1,25 @@
--- Releases a fair lock entirely, whatever its count, and gives it to the next or
--- wakes that one. An owner that does not hold the lock leaves the queue, if it is
--- in there.
+-- Releases a fair lock entirely, whatever its count, and grants it to the next waiter or
+-- wakes that one. An owner that does not hold the lock leaves the queue, if it is in there.
 --
 -- KEYS, ARGV[1..6]  as in fair.lua
 -- ARGV[7..]  owners, in the order of the queue
 --
 -- {1, again, done}          released
 -- {1, again, done, reason}  released, but Redis refused to publish
--- {0, again, done}          none of the owners held the lock, and they do not wait
---                           for it
+-- {0, again, done}          none of the owners held the lock; they do not wait for it any
+--                           more
 --
--- again  in so many ms somebody is to look whether the next one has taken the
---        lock: threads of Redisson's wait, and do not look by themselves; or 0
--- done   so many of the owners, from the first one on; the others would take too
---        long
+-- again  in how many ms a client has to check whether the next waiter has taken the lock:
+--        threads of Redisson's wait, and do not check themselves; or 0
+-- done   how many of the owners were handled, from the first one on; the others would take
+--        too long
 
--- Gives the lock, which is free, to the head of the queue, if that is one of ours
--- that lives and listens. Returns whether it did.
+-- Grants the free lock to the head of the queue, if that is one of ours, is alive and
+-- listens. Returns whether it did.
 local function give()
   if ARGV[6] == '' then return false end
   local at, first, asked, nonce = 0
-  repeat -- past those who wait for another lock
+  repeat -- skip the waiters for another lock
     first = redis.call('lindex', queue, at)
     if not first or foreign(first) or at == SLICE then return false end
     asked, nonce = entry(first)
@@ -41,7 +40,7 @@ local function give()
     redis.call('hdel', lock, first)
     return false
   end
-  redis.pcall('hdel', ours, first) -- it has the lock, whatever lies there
+  redis.pcall('hdel', ours, first) -- it holds the lock, whatever its entry says
   redis.pcall('zrem', deadlines, first)
   return true
 end
@@ -63,7 +62,7 @@ end
 if reply[1] == 1 or redis.call('exists', lock) == 0 then
   local again = GIVEN
   if not give() then
-    if reply[1] == 1 then redis.call('hdel', signs, 'told') end -- that was of another time
+    if reply[1] == 1 then redis.call('hdel', signs, 'told') end -- belongs to an earlier release
     again = select(2, head('', true))
     if reply[1] == 1 then reply[4] = objection end
   end

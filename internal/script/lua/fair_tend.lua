@@ -1,20 +1,20 @@
--- Shows that a client lives, keeps its waiters in the queue, and looks whether
--- the head of the queue still does.
+-- Shows that a client is alive, keeps its waiters in the queue, and checks whether the
+-- head of the queue is alive.
 --
 -- KEYS, ARGV[1..6]  as in fair.lua
 -- ARGV[7]   client
--- ARGV[8..] some of its waiters, in the order of the queue, the first one first;
---           behind each its nonce, and how far ahead its deadline is to be in ms
+-- ARGV[8..] some of its waiters, in the order of the queue, the first one first; each is
+--           followed by its nonce and by how far ahead its deadline is to be, in ms
 --
 -- {again, mixed, waiter, ...}
---   again  in so many ms there may be news that nobody publishes; or 0
---   mixed  1 if a thread of Redisson's has, or waits for, the lock
---   then those of the waiters that should ask for the lock: it is free for
---   them, or they are not in the queue any more
-local READ = 100 -- how much of the queue is read
+--   again  in how many ms something may change without a message; or 0
+--   mixed  1 if a thread of Redisson's holds the lock or waits for it
+--   then the waiters that should ask for the lock: it is free for them, or they are not in
+--   the queue any more
+local READ = 100 -- how many waiters of the queue are read
 
--- Looks which of the first waiters listen, so that the dead are known when their
--- turn comes. Of a client of ours only the first waiter has to.
+-- Checks which of the first waiters listen, so that the dead are known by the time they are
+-- heads. For a client of ours, its first waiter is enough.
 local function note(front)
   local seen = {}
   for i = 1, math.min(#front, FRONT) do
@@ -30,7 +30,7 @@ local function note(front)
   redis.call('hset', signs, 'noted', now)
 end
 
--- Goes on to search a key for what the dead have left there, a page at a time.
+-- Continues the search of a key for remains of the dead, one page at a time.
 local function sweep(key, mark, left)
   local at = redis.call('hget', signs, mark) or '0'
   local page = redis.pcall('hscan', key, at, 'count', READ)
@@ -49,11 +49,11 @@ redis.call('pexpire', deadlines, DAY)
 local reply = {0, 0}
 local front = redis.call('lrange', queue, 0, READ - 1)
 local waiting, others = count()
-local place = {} -- in the arguments, of those whose deadline is still to be set
+local place = {} -- index in ARGV, if the deadline is still to be set
 for i = 8, #ARGV, 3 do place[ARGV[i]] = i end
 
--- Sets the deadline of a waiter of this client behind so many of Redisson's, the
--- last of whose deadlines is given. Returns by how much it has moved.
+-- Sets the deadline of a waiter of this client. Before is the number of Redisson's waiters
+-- ahead of it, last the last of their deadlines. Returns by how much it has moved.
 local function advance(waiter, deadline, before, last)
   local ahead = now + ARGV[place[waiter] + 2]
   local want = ahead + before * step
@@ -70,7 +70,7 @@ for _, waiter in ipairs(front) do
   if others > 0 then
     local deadline = tonumber(redis.call('zscore', deadlines, waiter) or '')
     if foreign(waiter) then
-      -- It reckons with the deadline of the one before it.
+      -- Its deadline builds on that of the waiter before it.
       if deadline and moved ~= 0 then
         deadline = deadline + moved
         redis.call('zincrby', deadlines, string.format('%.0f', moved), waiter)
@@ -112,7 +112,7 @@ reply[1] = again
 if free then
   if first and first == ARGV[8] then reply[#reply + 1] = first end
 else
-  redis.call('hdel', signs, 'told') -- that was of another time
+  redis.call('hdel', signs, 'told') -- belongs to an earlier release
   local left = redis.call('pttl', lock)
   if left >= 0 and again == 0 then reply[1] = left + 1 end
   local holder = redis.call('hlen', lock) == 1 and redis.call('hkeys', lock)[1]

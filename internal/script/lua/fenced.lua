@@ -1,6 +1,6 @@
--- Draws the next token of KEYS[2], for an acquisition that is about to succeed.
--- It returns the token, or nil and the reply for when there is none. Lua's
--- numbers are exact up to 2^53 only, and a token that is not positive is none.
+-- Draws the next token from KEYS[2], for an acquisition that is about to succeed. It
+-- returns the token, or nil and the reply if there is none. Lua's numbers are exact only
+-- up to 2^53, and a token has to be positive.
 local function draw()
   local token = redis.pcall('incr', KEYS[2])
   if type(token) ~= 'number' then

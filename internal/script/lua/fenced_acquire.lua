@@ -1,30 +1,29 @@
--- Acquires a lock for an owner that acquires it only once, and draws a token, or
--- has its client take a turn.
+-- Acquires a lock for an owner that acquires it only once, and draws a token, or enters the
+-- owner's client into the turns.
 --
 -- KEYS[1]  the lock: hash {owner -> count}
--- KEYS[2]  the token drawn last, a number; it must never go, or tokens would
---          start again from 1
+-- KEYS[2]  the token drawn last, a number; it must never expire, or tokens would start
+--          again from 1
 -- KEYS[3]  the turns, see turns.lua; only with ARGV[3]
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
 -- ARGV[3]  its entry in the turns, if it is to have one
 --
 -- {1, token}             acquired, or acquired by an earlier copy of this call
--- {2, token}             the same with ARGV[3], and its turn had come before: if it
---                        had one, it was told so
+-- {2, token}             the same with ARGV[3], after its turn had come: if it had an
+--                        entry, it was notified
 -- {0, ttl, owner, count, before, new}
---                        held by another; ttl in ms, -1 if the key has none.
---                        With ARGV[3] also how many come first, and 1 if the
---                        entry was not there before
--- {-1}                   the lock's key is a hash, but not that of a plain lock
--- {-2}                   what lies at KEYS[2] counts no tokens; nothing was
---                        acquired
+--                        held by another owner; ttl in ms, -1 if the key has none. With
+--                        ARGV[3] also how many entries come first, and 1 if the entry
+--                        is new
+-- {-1}                   the lock's key is a hash, but not a plain lock
+-- {-2}                   KEYS[2] does not hold a usable token counter; nothing was acquired
 --
--- No more than 200 bytes of an owner and a count are told.
+-- Owners and counts are cut to 200 bytes.
 --
--- Every run draws a token, so a repeat wastes one: tokens rise, with gaps. The
--- TTL that Redisson's expire() may have set on the token is taken off. The token
--- comes before the lock: a script that fails in between has wasted one, too.
+-- Every run draws a token, so a repeat wastes one: tokens rise, with gaps. A TTL that
+-- Redisson's expire() may have set on the token is removed. The token is drawn before the
+-- lock is taken: a script that fails in between has wasted one, too.
 local holders = redis.call('hlen', KEYS[1])
 if holders > 1 then return {-1} end
 local holder = redis.call('hgetall', KEYS[1])

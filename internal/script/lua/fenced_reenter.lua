@@ -1,16 +1,14 @@
--- Sets the count of a lock that the owner holds, makes it last, and draws a
--- token.
+-- Sets the count of a lock that the owner holds, extends its lease, and draws a token.
 --
 -- KEYS[1]  the lock: hash {owner -> count}
 -- KEYS[2]  the token drawn last
 -- ARGV[1]  owner
--- ARGV[2]  the new count, absolute, so that a repeat changes nothing but the
---          token
+-- ARGV[2]  the new count, absolute, so that a repeat changes nothing but the token
 -- ARGV[3]  lease in ms; a longer one that is already set stays
 --
 -- {1, token}  done
 -- {0}         the owner does not hold the lock; nothing was changed
--- {-2}        what lies at KEYS[2] counts no tokens; nothing else was changed
+-- {-2}        KEYS[2] does not hold a usable token counter; nothing else was changed
 --
 -- The count comes last: it must not stay raised by a re-entry that failed.
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return {0} end

@@ -2,5 +2,5 @@
 --
 -- KEYS[1]  the token
 --
--- {token}  in decimal, or whatever else lies there; '0' if none was ever drawn
+-- {token}  in decimal, or whatever else is stored there; '0' if none was ever drawn
 return {redis.call('get', KEYS[1]) or '0'}

@@ -1,5 +1,4 @@
--- Acquires fields of a group, all or none, for an owner that acquires them only
--- once.
+-- Acquires fields of a group, all or none, for an owner that acquires them only once.
 --
 -- KEYS[1]   the group, see group.lua
 -- ARGV[1]   owner
@@ -7,21 +6,21 @@
 -- ARGV[3..] fields
 --
 -- {1}                     acquired, or acquired by an earlier copy of this call
--- {0, left, owner, count} some are held by others; of these, the one that has
---                         its field longest, and for how many ms
--- {-1}                    the key is a hash, but not that of a group
+-- {0, left, owner, count} others hold some fields; the owner whose lease ends last, and
+--                         for how many ms it lasts
+-- {-1}                    the key is a hash, but not a group
 --
--- No more than 200 bytes of an owner and a count are told.
+-- Owners and counts are cut to 200 bytes.
 --
 -- A repeat must not set counts back: a re-entry may have raised them since.
 --
--- The entries that an owner left behind whose time is over are removed; with
--- Redisson they would count when it comes back. A key without TTL would stay for
--- ever, so it goes again if Redis does not set one.
+-- The entries of an owner whose lease has ended are removed; with Redisson they would
+-- count again when it comes back. A key without TTL would stay forever, so it is deleted
+-- if Redis does not set one.
 --
--- Who is refused makes the key outlast its leases, if it would end with them:
--- Redisson's holders do not. A key that ends long before them is left so, as then
--- the clock of whoever wrote them was wrong.
+-- A refusal makes the key outlast its leases, if it would end with them: Redisson's holders
+-- do not do so. A key that ends long before its leases stays as it is: then the clock of
+-- their writer was wrong.
 local key, owner, lease = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local size = redis.call('hlen', key)
 local exists = size > 0

@@ -1,12 +1,12 @@
--- Reads who has fields of a group.
+-- Reads the owners of fields of a group.
 --
 -- KEYS[1]   the group, see group.lua
 -- ARGV[1..] fields
 --
 -- {0}                        there is no such key
--- {-1}                       the key is a hash, but not that of a group
--- {1, owner, left, count...} for each field its owner, for how many ms more, and
---                            the count; '', 0, '' if nobody has it
+-- {-1}                       the key is a hash, but not a group
+-- {1, owner, left, count...} for each field its owner, the rest of its lease in ms, and
+--                            the count; '', 0, '' if the field is free
 local size = redis.call('hlen', KEYS[1])
 if size == 0 then return {0} end
 if other(KEYS[1], size) then return {-1} end

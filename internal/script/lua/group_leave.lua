@@ -1,4 +1,4 @@
--- Gives back one of several holds: sets the counts of fields that stay held.
+-- Gives up one of several holds: sets the counts of fields that stay held.
 --
 -- KEYS[1]   the group, see group.lua
 -- ARGV[1]   owner
@@ -6,7 +6,7 @@
 -- ARGV[3..] fields
 --
 -- {1}  done; the leases are as they were
--- {0}  the owner does not have all of them; nothing was changed
+-- {0}  the owner does not hold all of them; nothing was changed
 local fields = {unpack(ARGV, 3)}
 if not mine(KEYS[1], ARGV[1], fields) then return {0} end
 unbound(KEYS[1])

@@ -1,4 +1,4 @@
--- Sets the counts of fields that the owner has, and makes them last.
+-- Sets the counts of fields that the owner holds, and extends their leases.
 --
 -- KEYS[1]   the group, see group.lua
 -- ARGV[1]   owner
@@ -7,7 +7,7 @@
 -- ARGV[4..] fields
 --
 -- {1}  done
--- {0}  the owner does not have all of them; nothing was changed
+-- {0}  the owner does not hold all of them; nothing was changed
 local key, owner, lease = KEYS[1], ARGV[1], tonumber(ARGV[3])
 local fields = {unpack(ARGV, 4)}
 if not mine(key, owner, fields) then return {0} end

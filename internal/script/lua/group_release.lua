@@ -9,11 +9,11 @@
 -- {1}          released
 -- {2}          released, and threads of Redisson's listen
 -- {1, reason}  released, but Redis refused to publish
--- {0}          the owner did not have all of them; it has none of them any more
--- {0, reason}  the same, but Redis refused to publish that
+-- {0}          the owner did not hold all of them; it holds none of them any more
+-- {0, reason}  the same, but Redis refused to publish
 --
--- It is published if anything was released. What others have stays theirs; what
--- is left of the owner's entries from a time that is over goes.
+-- The release of any field is published. Fields held by others stay theirs; the owner's
+-- entries from ended leases are removed.
 local key, owner = KEYS[1], ARGV[1]
 local fields = {unpack(ARGV, 4)}
 local holders = redis.call('hmget', key, unpack(fields))

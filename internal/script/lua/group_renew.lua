@@ -1,23 +1,22 @@
--- Renews leases on fields of groups in a batch. All keys lie in one slot.
+-- Renews leases on fields of groups in a batch. All keys are in one slot.
 --
 -- KEYS[i]  a group, see group.lua; it may come several times
--- ARGV     for each key: its owner, its lease in ms, the number of its fields,
---          and these; a longer lease that is already set stays; then the longest
---          that was asked for, 0 if not known, and the count that the owner
---          believes to have
+-- ARGV     for each key: its owner, its lease in ms, the number of its fields, and these;
+--          a longer lease that is already set stays; then the longest lease that was
+--          requested, 0 if not known, and the owner's own idea of its hold count
 --
 -- {s1, s2, ..., now}  for each key
 --   1   renewed
---   0   nobody has some field
---   -1  somebody else has some field
+--   0   some field has no owner
+--   -1  some field has another owner
 -- now  in ms since the epoch
 --
--- A lease that lasts longer than anybody asked is what a clock that was set back
--- leaves behind: it is cut to the longest. Not if the count is another: a
--- re-entry may have asked for more.
+-- A lease that lasts longer than any that was requested was left behind by a clock that was
+-- set back: it is cut to the longest. If the count differs, it stays: a re-entry may have
+-- requested more.
 --
--- A key of another type must not fail the whole batch, hence the pcall. Any
--- other failure is none of the key's: it says nothing about who has the lock.
+-- A key of another type must not fail the whole batch, hence the pcall. Any other failure
+-- does not depend on the key: it does not tell which owner holds the lock.
 local SLACK = 1000 -- ms
 local states, at = {}, 1
 local now = clock()

@@ -1,4 +1,4 @@
--- Reads what lies under a name and beside it, without changing it.
+-- Reads what a name and its companion keys contain, without changing it.
 --
 -- KEYS[1]  any key
 -- KEYS[2]  the queue of a fair lock of that name        } these may be left out,
@@ -6,25 +6,25 @@
 -- KEYS[4]  the counter of fencing tokens of that name   }
 -- KEYS[5]  the expiries of the permits of that name     }
 -- ARGV[1]  how many fields, waiters or permits to list at most
--- ARGV[2]  how many bytes the fields and values of a hash may have to be listed;
---          without the right to ask for their sizes all are
+-- ARGV[2]  how many bytes the fields and values of a hash may have in total to be listed;
+--          without the right to read their sizes all are listed
 --
 -- {type, ttl, size, field or text list, token, queue, permits}
---   type     as TYPE says, 'none' if there is no such key
+--   type     as TYPE returns it, 'none' if there is no such key
 --   ttl      in ms, -1 if the key has none, -2 if there is no such key
 --   size     the number of a hash's fields, 0 for other types
---   list     a hash's fields and values, if there are not too many and they are not
---            too long; of a string only its beginning
+--   list     a hash's fields and values, if they are neither too many nor too long; the
+--            beginning of a string
 --   token    the newest fencing token; '' if there is none
 --   queue    waiter, ms until its deadline ('' if it has none), ...
 --   permits  id, ms until it expires, ...
--- Of a waiter and an id no more than 200 bytes. The fields of a hash are whole:
--- whoever frees a lock by force has to name the holder.
+-- Waiters and ids are cut to 200 bytes. The fields of a hash are complete: to release a
+-- lock by force, a caller has to name the holder.
 local limit = tonumber(ARGV[1])
 local kind = redis.call('type', KEYS[1]).ok
 local reply = {kind, redis.call('pttl', KEYS[1]), 0, {}, '', {}, {}}
 
--- Whether the fields and values of the hash are not too long to be listed.
+-- Whether the fields and values of the hash are short enough to be listed.
 local function short()
   local fields = redis.pcall('hkeys', KEYS[1])
   if fields.err then return true end

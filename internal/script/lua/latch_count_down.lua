@@ -1,4 +1,4 @@
--- Counts a latch down by one, and opens it at zero: then there is no key.
+-- Counts a latch down by one, and opens it at zero by deleting its key.
 --
 -- KEYS, ARGV[1], ARGV[2]  as in number.lua
 -- ARGV[3]   channel
@@ -6,9 +6,9 @@
 --
 -- {1, n}         n are left, also if an earlier copy of this call did it
 -- {1, 0, reason} it is open, but Redis refused to publish
--- {-1}           what lies there is no number
+-- {-1}           the key does not hold a number
 --
--- One that is open stays so, and nobody is told: as with Redisson.
+-- An open latch stays open, and nothing is published: as with Redisson.
 local told = earlier()
 if told then return told end
 local n, exists = read()

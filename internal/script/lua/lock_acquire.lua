@@ -1,5 +1,5 @@
--- Acquires a lock for an owner that acquires it only once, or has its client
--- take a turn.
+-- Acquires a lock for an owner that acquires it only once, or enters its client into the
+-- turns.
 --
 -- KEYS[1]  the lock: hash {owner -> count}
 -- KEYS[2]  the turns, see turns.lua; only with ARGV[3]
@@ -7,26 +7,24 @@
 -- ARGV[2]  lease in ms
 -- ARGV[3]  its entry in the turns, if it is to have one
 --
--- 11                     acquired, given before, or acquired by an earlier copy
---                        of this call
--- 12                     the same with ARGV[3], and its turn had come before: if it
---                        had one, it was told so
+-- 11                     acquired, granted before, or acquired by an earlier copy of this
+--                        call
+-- 12                     the same with ARGV[3], after its turn had come: if it had an
+--                        entry, it was notified
 -- {0, ttl, owner, count, before, new}
---                        held by another; ttl in ms, -1 if the key has none.
---                        With ARGV[3] also how many come first, and 1 if the
---                        entry was not there before
--- -11                    the key is a hash, but not that of a plain lock
+--                        held by another owner; ttl in ms, -1 if the key has none. With
+--                        ARGV[3] also how many entries come first, and 1 if the entry
+--                        is new
+-- -11                    the key is a hash, but not a plain lock
 --
--- No more than 200 bytes of an owner and a count are told: others may have
--- written what they like.
+-- Owners and counts are cut to 200 bytes: other writers may store anything.
 --
--- A number costs a client less than an array does, and these are no other
--- script's.
+-- A number costs a client less than an array does. No other script returns these numbers.
 --
 -- A repeat must not set the count back: a re-entry may have raised it since.
 --
--- A key without TTL would stay for ever, so it goes again if Redis does not set
--- one: without the right, or for a lease beyond all bounds.
+-- A key without TTL would stay forever, so it is deleted if Redis does not set one: for
+-- lack of rights, or because the lease is out of range.
 local holders = redis.call('hlen', KEYS[1])
 if holders == 0 then
   redis.call('hset', KEYS[1], ARGV[1], 1)

@@ -1,4 +1,4 @@
--- Gives back one of several holds: sets the count of a lock that stays held.
+-- Gives up one of several holds: sets the count of a lock that stays held.
 --
 -- KEYS[1]  the lock: hash {owner -> count}
 -- ARGV[1]  owner
@@ -7,8 +7,8 @@
 -- {1}  done; the lease is as it was
 -- {0}  the owner does not hold the lock; nothing was changed
 --
--- Redis that is out of memory refuses HSET as the first writing of a script only,
--- and never a command that takes away. The first one here takes nothing away.
+-- Redis that is out of memory refuses HSET only as the first write of a script, and never a
+-- command that removes something. The first one here removes nothing.
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return {0} end
 redis.call('hdel', KEYS[1], '')
 redis.call('hset', KEYS[1], ARGV[1], ARGV[2])

@@ -1,4 +1,4 @@
--- Sets the count of a lock that the owner holds, and makes it last.
+-- Sets the count of a lock that the owner holds, and extends its lease.
 --
 -- KEYS[1]  the lock: hash {owner -> count}
 -- ARGV[1]  owner

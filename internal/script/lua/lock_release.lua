@@ -1,15 +1,15 @@
--- Releases a lock entirely, whatever its count, and lets the next one have it or
--- wakes those who wait. An owner that does not hold the lock leaves the turns.
+-- Releases a lock entirely, whatever its count, and grants it to the next turn or wakes the
+-- waiters. An owner that does not hold the lock leaves the turns.
 --
 -- KEYS[1]   the lock: hash {owner -> count}
 -- KEYS[2]   the turns, see turns.lua; not without ARGV[4]
 -- ARGV[1]   owner
 -- ARGV[2]   channel
--- ARGV[3]   what the channels of those who take turns begin with
--- ARGV[4]   how to publish there; nothing if nobody takes turns
--- ARGV[5]   how often in a row the lock was given
--- ARGV[6]   'shared' if threads of Redisson's are known to take part, 'keep' if the
---           lock is not to be left to them even so
+-- ARGV[3]   the prefix of the channels of clients that take turns
+-- ARGV[4]   how to publish there; nothing if no client takes turns
+-- ARGV[5]   how many grants in a row came before
+-- ARGV[6]   'shared' if threads of Redisson's are known to take part, 'keep' if the lock is
+--           not to be left to them even so
 -- ARGV[7..] how to publish otherwise: publish, spublish, or both
 --
 -- 21            released
@@ -17,11 +17,10 @@
 -- {21, reason}  released, but Redis refused to publish
 -- 20            the owner does not hold the lock
 --
--- A number costs a client less than an array does, and these are no other
--- script's.
+-- A number costs a client less than an array does. No other script returns these numbers.
 --
--- The messages are last and protected: were they to fail the script, the caller
--- would be told that nothing was released.
+-- The messages come last and are protected: if they failed the script, the caller would
+-- not learn that the lock was released.
 if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then
   if ARGV[4] ~= '' then redis.pcall('zrem', KEYS[2], ARGV[1], '?' .. ARGV[1]) end
   return 20

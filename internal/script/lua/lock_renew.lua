@@ -1,23 +1,23 @@
--- Renews leases in a batch. All keys lie in one slot.
+-- Renews leases in a batch. All keys are in one slot.
 --
 -- KEYS[i]        a lock: hash {owner -> count}
 -- ARGV[4*i - 3]  its owner
 -- ARGV[4*i - 2]  its lease in ms; a longer one that is already set stays
--- ARGV[4*i - 1]  the longest lease that was asked for, in ms; 0 if not known
--- ARGV[4*i]      the count that the owner believes to have
+-- ARGV[4*i - 1]  the longest lease that was requested, in ms; 0 if not known
+-- ARGV[4*i]      the owner's own idea of its hold count
 --
 -- {s1, s2, ..., now}  for each key
 --   1   renewed
 --   0   the key is gone
---   -1  somebody else has it
--- now  in ms since the epoch; 0 without the right to ask
+--   -1  another owner holds it
+-- now  in ms since the epoch; 0 without the right to read the time
 --
--- A key that lasts longer than anybody asked is what a clock that was set back
--- leaves behind: it is cut to the longest lease. Not if the count is another: a
--- re-entry may have asked for more. Not if there are others in the hash.
+-- A key that lasts longer than any requested lease was left behind by a clock that was set
+-- back: it is cut to the longest lease. If the count differs, it stays: a re-entry may have
+-- requested more. It also stays if the hash has other owners.
 --
--- A key of another type must not fail the whole batch, hence the pcall. Any
--- other failure is none of the key's: it says nothing about who has the lock.
+-- A key of another type must not fail the whole batch, hence the pcall. Any other failure
+-- does not depend on the key: it does not tell which owner holds the lock.
 local SLACK = 1000 -- ms
 
 local function alone(key, owner, count)

@@ -1,6 +1,6 @@
--- Does nothing. What follows it on its connection is what is wanted.
+-- Does nothing. Its caller wants the commands that follow it on the same connection.
 --
--- KEYS[1]  says on which master
+-- KEYS[1]  selects the master
 --
 -- {}
 return {}

@@ -1,13 +1,12 @@
--- Writes something after a renewal, so that WAIT has something to wait for:
--- since Redis 7.2 it waits for what its own connection wrote last, and a lease
--- that is long enough as it is needs no writing. What is written comes behind
--- all that made the lease, in the order in which replicas get it.
+-- Writes something after a renewal, so that WAIT has something to wait for: since Redis
+-- 7.2 it waits for the last write of its own connection, and a lease that is long enough
+-- is not written again. Replicas get this write after all that made the lease.
 --
--- KEYS    those of the renewal; of what was renewed, the first exists
--- answer  what the renewal answered, and what this script answers
+-- KEYS    those of the renewal; among the renewed ones, the first exists
+-- answer  the reply of the renewal, and of this script
 --
--- The TTL of one key is set to what it is. A key without one has one for no
--- time, which no replica sees; not without the right to take it away again.
+-- The TTL of one key is set to its current value. A key without TTL has one for an instant
+-- that no replica sees, and only if Redis would allow its removal again.
 if answer.err then return answer end
 for i = 1, #KEYS do
   local left = redis.call('pttl', KEYS[i])

@@ -1,21 +1,21 @@
--- Acquires several locks at once for an owner that acquires each only once, or
--- none of them. All keys lie in one slot.
+-- Acquires several locks at once, all or none, for an owner that acquires each only once.
+-- All keys are in one slot.
 --
 -- KEYS[i]  a lock: hash {owner -> count}
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
 --
 -- {1}                       acquired, or acquired by an earlier copy of this call
--- {0, i, ttl, owner, count} KEYS[i] is held by another; ttl in ms, -1 if none
--- {-1, i}                   KEYS[i] is in use, but not by a plain lock
+-- {0, i, ttl, owner, count} another owner holds KEYS[i]; ttl in ms, -1 if none
+-- {-1, i}                   KEYS[i] exists, but is not a plain lock
 --
--- No more than 200 bytes of an owner and a count are told.
+-- Owners and counts are cut to 200 bytes.
 --
--- In the last two cases nothing was changed. A repeat must not set a count back:
--- a re-entry may have raised it since.
+-- In the last two cases nothing was changed. A repeat must not set a count back: a re-entry
+-- may have raised it since.
 --
--- A key without TTL would stay for ever. So if Redis refuses any of the changes,
--- all that was acquired here goes again.
+-- A key without TTL would stay forever. So if Redis refuses any of the changes, all keys
+-- that were acquired here are deleted.
 local free = {}
 for i = 1, #KEYS do
   local holders = redis.pcall('hlen', KEYS[i])

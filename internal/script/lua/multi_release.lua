@@ -1,23 +1,22 @@
--- Releases several locks entirely, whatever their counts, and lets the next one
--- have each or wakes those who wait. All keys lie in one slot.
+-- Releases several locks entirely, whatever their counts, and grants each to its next turn
+-- or wakes the waiters. All keys are in one slot.
 --
 -- KEYS[2*i - 1]  a lock: hash {owner -> count}
 -- KEYS[2*i]      its turns, see turns.lua; any key without ARGV[1]
--- ARGV[1]        how to publish to those who take turns; nothing if nobody does
+-- ARGV[1]        how to publish to clients that take turns; nothing if none does
 -- ARGV[2]        how to publish otherwise: publish, spublish, or both
 -- ARGV[3*i]      the owner of lock i
 -- ARGV[3*i + 1]  its channel
--- ARGV[3*i + 2]  what the channels of those who take turns begin with
+-- ARGV[3*i + 2]  the prefix of the channels of clients that take turns
 --
 -- {s1, s2, ...}          for each lock
 --   1   released
 --   2   released, and left to Redisson's threads
 --   0   the owner does not hold the lock; nothing was changed
--- {s1, s2, ..., reason}  idem, but Redis refused to publish
+-- {s1, s2, ..., reason}  the same, but Redis refused to publish
 --
--- A key of another type is not the owner's. The messages are last and protected:
--- were they to fail the script, the caller would be told that nothing was
--- released.
+-- The owner does not hold a key of another type. The messages come last and are protected:
+-- if they failed the script, the caller would not learn that the locks were released.
 local states, n = {}, #KEYS / 2
 for i = 1, n do
   local mine = redis.pcall('hexists', KEYS[2 * i - 1], ARGV[3 * i])

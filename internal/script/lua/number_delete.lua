@@ -8,7 +8,7 @@
 -- {1}         deleted, or deleted by an earlier copy of this call
 -- {1, reason} deleted, but Redis refused to publish
 -- {0}         there is none
--- {-1}        what lies there is no number
+-- {-1}        the key does not hold a number
 local told = earlier()
 if told then return told end
 local n, exists = read()

@@ -4,7 +4,7 @@
 --
 -- {1, n}  the number
 -- {0}     there is none
--- {-1}    what lies there is no number
+-- {-1}    the key does not hold a number
 local n, exists = read()
 if not n then return {-1} end
 if not exists then return {0} end

@@ -9,7 +9,7 @@
 -- {1}         set, or set by an earlier copy of this call
 -- {1, reason} set, but Redis refused to publish
 -- {0}         there is one already
--- {-1}        what lies there is no number
+-- {-1}        the key does not hold a number
 local told = earlier()
 if told then return told end
 local n, exists = read()

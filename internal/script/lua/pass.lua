@@ -1,22 +1,22 @@
 -- The part of the scripts that release plain locks, after redissons.lua and
 -- turns.lua.
-local GIVEN = 3000 -- for how many ms a lock is given; who gets it makes it last
-local MANY = 100   -- how many clients that do not listen are passed over at most
-local ROW = 4      -- how often in a row a lock is given where it cannot be known who waits
+local GIVEN = 3000 -- the lease of a granted lock, in ms; the new holder extends it
+local MANY = 100   -- limit of the turns passed over because their clients do not listen
+local ROW = 4      -- grants in a row, where it cannot be known whether Redisson's threads listen
 
--- Lets the next one have the lock, which is free, unless threads of Redisson's
--- listen: it is left to them. Returns whether it is to be announced to those who
--- take no turns, what became of it, and whether such threads listen: 'given' to the
--- next one, 'left' to them, or nothing. Nothing here may fail the script. It is one
--- function because each is made anew in every run, and most runs find no turns.
+-- Grants the free lock to the next turn, unless threads of Redisson's listen: then it is left
+-- to them. Returns three values: whether the release is to be announced to waiters without
+-- turns; 'given' if the lock was granted, 'left' if it is left to Redisson's threads, or
+-- nothing; and whether such threads listen. Nothing here may fail the script. It is one
+-- function because every run creates its functions anew, and most runs find no turns.
 --   channel  where releases are announced
---   mine     what the channels of clients begin with; a client follows
---   command  how to publish there: publish or spublish; nothing if nobody takes
---            turns
---   row      how often in a row the lock was given
---   keep     'keep' if it is not to be left to Redisson's threads, who did not take
---            it the last times; they hear then for how long it was given
---   way      the first one in which releases are announced
+--   mine     the prefix of the channels of clients; a client follows
+--   command  how to publish there: publish or spublish; nothing if no client takes turns
+--   row      how many grants in a row came before
+--   keep     'keep' if the lock is not to be left to Redisson's threads because they did not
+--            take it the last times; an announcement then tells them for how long it is
+--            granted
+--   way      the first command by which releases are announced
 local function pass(lock, turns, channel, mine, command, row, keep, way)
   if command == '' then return true end
   local asked, theirs = false, nil
@@ -42,7 +42,7 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
         heard = redis.pcall(command, to, id .. ' ' .. row + 1)
         if type(heard) == 'number' and heard > 0 then return theirs ~= false, 'given', theirs end
       end
-      redis.call('hdel', lock, id) -- who releases may do that
+      redis.call('hdel', lock, id) -- HDEL is allowed: the release has used it
     end
     if heard ~= 0 then return true, nil, theirs end
   end

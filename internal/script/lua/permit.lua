@@ -1,29 +1,27 @@
--- The part of the scripts of the permit semaphore that follows claims.lua: what
--- there is, and how it is changed.
+-- The part of the scripts of the permit semaphore that follows claims.lua: the data, and how
+-- it is changed.
 --
--- KEYS[1]  how many permits are available: string, an integer  (Redisson's)
--- KEYS[2]  those that are given out: zset {id -> end in ms since the epoch}  (Redisson's)
--- KEYS[3]  the claims, see claims.lua; a waiter's name is its first permit's id
--- KEYS[4]  what this operation answered, if it ran before: string; not in all scripts
+-- KEYS[1]  the number of available permits: string, an integer  (Redisson's)
+-- KEYS[2]  the permits given out: zset {id -> end in ms since the epoch}  (Redisson's)
+-- KEYS[3]  the claims, see claims.lua; a waiter's name is the id of its first permit
+-- KEYS[4]  the reply to this operation, if it ran before: string; not in all scripts
 -- ARGV[1]  channel
 -- ARGV[2]  how to publish: publish, spublish, or both
 -- ARGV[3]  for how long KEYS[4] is kept, in ms
 --
--- A permit's id is 16 bytes, here given as 32 hex digits. Redisson up to 3.16
--- stores the digits themselves. Times are the server's. A permit whose end has
--- come is taken back by whoever runs the next script; until then it is still in
--- KEYS[2].
+-- A permit's id is 16 bytes, passed as 32 hex digits. Redisson up to 3.16 stores the digits
+-- themselves. Times are the server's. A permit whose end has passed stays in KEYS[2] until the
+-- next script takes it back.
 local value, out, claims, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 local ENDLESS = '922337203685477' -- Redisson's end of a permit without time limit, compared as text
 
--- A permit's id as it is stored.
+-- A permit's id as stored.
 local function raw(id)
   return (string.gsub(id, '%x%x', function(digits) return string.char(tonumber(digits, 16)) end))
 end
 
--- How many permits are available: 0 if the key is not there, nil if it is not
--- that of a semaphore.
+-- The number of available permits: 0 if the key does not exist, nil if it is not a semaphore.
 local exists
 local function available()
   local text = redis.call('get', value)
@@ -33,15 +31,15 @@ local function available()
   return tonumber(text)
 end
 
--- When a permit that is stored so ends, or nil.
+-- The end of a stored permit, or nil.
 local function ends(permit) return tonumber(redis.call('zscore', out, permit) or '') end
 
--- What is to be changed: commands, each with the one that undoes it.
+-- The planned changes: commands, each with the one that undoes it.
 local plan = {}
 local function will(command, undo) plan[#plan + 1] = {command, undo} end
 
--- Makes the changes. If Redis refuses one, those before it are undone, and the
--- refusal is returned.
+-- Makes the changes. If Redis refuses one, those before it are undone, and the error is
+-- returned.
 local function change()
   for i, step in ipairs(plan) do
     local reply = redis.pcall(unpack(step[1]))
@@ -54,12 +52,12 @@ local function change()
   end
 end
 
--- Changes how many permits are available.
+-- Changes the number of available permits.
 local function add(n)
   if n ~= 0 then will({'incrby', value, n}, exists and {'incrby', value, -n} or {'del', value}) end
 end
 
--- Takes permits out, but for some; they are pairs of what is stored and its end.
+-- Removes permits, except some; they are pairs of the stored id and its end.
 local function remove(permits, but)
   for i = 1, #permits, 2 do
     if not (but and but[permits[i]]) then
@@ -68,30 +66,30 @@ local function remove(permits, but)
   end
 end
 
--- What an earlier copy of this operation answered. Nothing if this is the first.
+-- The reply of an earlier copy of this operation; nil if this is the first.
 local function noted()
   local outcome = redis.call('get', record)
   if not outcome or outcome == '' then return nil end
   return tonumber(outcome) and {tonumber(outcome)} or {err = outcome}
 end
 
--- Notes what this operation answers, so that a repeat, or a copy that comes late,
--- answers the same and does nothing.
+-- Records the reply of this operation: a repeat, or a late copy, replies the same and does
+-- nothing.
 local function note(outcome) will({'set', record, outcome, 'px', ARGV[3]}, {'set', record, '', 'px', 1}) end
 
--- Lets what follows be written without free memory. Redis refuses that to a
--- script only as its first writing, and a command that takes away is never
--- refused. This one takes nothing away.
+-- Lets the following commands write when Redis is out of memory. Redis refuses only the first
+-- write of a script for that, and never a command that removes something. This one removes
+-- nothing.
 local function unbound() redis.pcall('zrem', out, '') end
 
--- The answer of an operation that changes nothing. It is noted as any other: a
--- copy that comes late might find something to change.
+-- The reply of an operation that changes nothing. It is recorded like any other: a late copy
+-- might find something to change.
 local function settle(outcome)
   note(outcome)
   return change() or {tonumber(outcome)}
 end
 
--- The answer of an operation if there is no semaphore that it could change.
+-- The reply of an operation if there is no semaphore for it to change.
 local function unfit()
   for _, look in ipairs({{'get', value}, {'zcard', out}}) do
     local found = redis.pcall(unpack(look))
@@ -104,9 +102,8 @@ local function unfit()
   if not available() then return settle(-1) end
 end
 
--- Announces permits. Returns what Redis objected. It is the last thing that a
--- script does, and protected: were it to fail the script, the caller would be
--- told that nothing was done.
+-- Announces permits. Returns Redis' error, if there is one. It comes last in a script and is
+-- protected: if it failed the script, the caller would not learn of the change.
 local function announce(message)
   local objection
   for command in string.gmatch(ARGV[2], '%a+') do

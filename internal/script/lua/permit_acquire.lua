@@ -2,22 +2,23 @@
 --
 -- KEYS[1..3], ARGV[1..3]  as in permit.lua
 -- ARGV[4]   lease in ms
--- ARGV[5]   'claim' for who waits, else 'once'
--- ARGV[6..] the ids, as many as permits are wanted
+-- ARGV[5]   'claim' for a waiter, else 'once'
+-- ARGV[6..] the ids, one for each permit
 --
 -- {1}                         acquired, or acquired by an earlier copy of this call
--- {0, available, left, next}  refused; left have to be left to others, and in next
---                             ms the first permit ends, -1 if none does
--- {-1}                        the key is not that of a semaphore
+-- {0, available, left, next}  refused; left is the number of permits claimed by others
+--                             before, next the ms until the first permit ends, -1 if none
+--                             does
+-- {-1}                        the key is not a semaphore
 --
--- Who waits claims the permits, unless there are not so many at all.
-local MANY = 1000 -- how many permits that are over are taken back at most
+-- A waiter claims the permits, unless the semaphore does not have as many at all.
+local MANY = 1000 -- limit of the ended permits that one run takes back
 
 local wanted, till, first = #ARGV - 5, now + ARGV[4], ARGV[6]
 local free = available()
 if not free then return {-1} end
 
-local permits, mine, over, again = {}, {}, {}, false -- over: pairs of what is stored and its end
+local permits, mine, over, again = {}, {}, {}, false -- over: pairs of the stored id and its end
 for i = 6, #ARGV do
   local permit = raw(ARGV[i])
   local ending = ends(permit)
@@ -57,11 +58,11 @@ if free < wanted + leave then
   return {0, free, leave, head[2] and head[2] ~= ENDLESS and tonumber(head[2]) - now or -1}
 end
 
--- The permits of a semaphore that ends must not come back after it; it may have
--- less than a millisecond.
+-- The permits of a semaphore with a TTL must not outlive it; it may have less than a
+-- millisecond left.
 local life = redis.call('pttl', value)
 add(back - wanted)
-will({'zrem', out, ''}) -- not there: without the right, what follows could not be undone
+will({'zrem', out, ''}) -- no such member: without the right, what follows could not be undone
 for _, permit in ipairs(permits) do
   will({'zadd', out, till, permit}, mine[permit] and {'zadd', out, mine[permit], permit} or {'zrem', out, permit})
 end

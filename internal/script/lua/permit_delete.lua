@@ -4,11 +4,11 @@
 --
 -- {1}   deleted
 -- {0}   there was nothing
--- {-1}  the key is not that of a semaphore; nothing was changed
+-- {-1}  the key is not a semaphore; nothing was changed
 --
--- A copy of a call that was answered changes nothing and gets the same answer,
--- whatever that was. So many permits that freeing them takes long are freed
--- beside other work.
+-- A copy of a call that was answered changes nothing and gets the same reply, whatever that
+-- was. If there are so many permits that freeing them takes long, Redis frees them in the
+-- background.
 local MANY = 10000
 
 unbound()

@@ -1,15 +1,15 @@
--- Sets when a permit ends.
+-- Sets the end of a permit.
 --
 -- KEYS, ARGV[1..3]  as in permit.lua
 -- ARGV[4]  the id
--- ARGV[5]  in how many ms; below 0 for never
+-- ARGV[5]  in how many ms it ends; below 0 for never
 --
 -- {1}   done
--- {0}   there is no such permit, or it is over; nothing was changed
--- {-1}  the key is not that of a semaphore; nothing was changed
+-- {0}   there is no such permit, or it has ended; nothing was changed
+-- {-1}  the key is not a semaphore; nothing was changed
 --
--- A copy of a call that was answered changes nothing and gets the same answer,
--- whatever that was.
+-- A copy of a call that was answered changes nothing and gets the same reply, whatever that
+-- was.
 unbound()
 local answer = noted() or unfit()
 if answer then return answer end

@@ -1,11 +1,11 @@
--- Reads how many permits there are, without changing anything.
+-- Reads the numbers of permits, without changing anything.
 --
 -- KEYS[1..3], ARGV[1..3]  as in permit.lua
--- ARGV[4]  how many of those that are given out to list at most
+-- ARGV[4]  how many of the permits given out to list at most
 --
--- {available, given, id, left, ...}  those that are over count as available;
---                                    left in ms, -1 for ever, the first to end first
--- {-1}                               the key is not that of a semaphore
+-- {available, given, id, left, ...}  ended permits count as available; left in ms, -1 for
+--                                    no end, the first to end first
+-- {-1}                               the key is not a semaphore
 local free = available()
 if not free then return {-1} end
 free = free + redis.call('zcount', out, 0, now)

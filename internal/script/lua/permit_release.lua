@@ -1,16 +1,15 @@
--- Gives permits back, those that are there, and wakes waiters. It takes back
--- the claim of who waited in vain as well.
+-- Gives permits back, those that exist, and wakes waiters. It also removes the claim of a
+-- waiter that has given up.
 --
--- KEYS, ARGV[1..3]  as in permit.lua; KEYS[4] need not be there
+-- KEYS, ARGV[1..3]  as in permit.lua; KEYS[4] is optional
 -- ARGV[4..] ids
 --
--- {n}          n of them were given out and not over
+-- {n}          n of them were given out and had not ended
 -- {n, reason}  the same, but Redis refused to publish
--- {-1}         the key is not that of a semaphore; nothing was changed
+-- {-1}         the key is not a semaphore; nothing was changed
 --
--- A permit that was over already comes back too, but does not count. With KEYS[4],
--- a copy of a call that was answered changes nothing and gets the same answer,
--- whatever that was.
+-- A permit that had already ended comes back too, but does not count. With KEYS[4], a copy of
+-- a call that was answered changes nothing and gets the same reply, whatever that was.
 if record then
   unbound()
   local answer = noted() or unfit()
@@ -38,14 +37,14 @@ local back = #found / 2
 local waited = redis.call('hexists', claims, ARGV[4]) == 1
 
 if record then note(count) end
-remove(found) -- first: it needs no free memory, and what follows a writing is not refused for lack of it
+remove(found) -- first: it needs no free memory, and later writes are not refused for lack of it
 add(back)
 if waited then will({'hdel', claims, ARGV[4]}) end
 local objection = change()
 if objection then return objection end
 free = free + back
--- As Redisson: the number available after one permit, else how many came back.
--- Nobody can do anything with none, and Java fails on negative numbers.
+-- As Redisson: after one permit the number available, else how many came back. Zero would be
+-- no use to any waiter, and Java fails on negative numbers.
 local message = (#ARGV > 4 and not waited) and back or free
 if (back > 0 or waited) and free > 0 then return {count, announce(message)} end
 return {count}

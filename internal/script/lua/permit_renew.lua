@@ -1,20 +1,18 @@
--- Renews leases of permits in a batch. All keys lie in one slot.
+-- Renews leases of permits in a batch. All keys are in one slot.
 --
 -- KEYS[i]  the permits given out, of one semaphore: zset {id -> end in ms}
--- ARGV     for each key: how many ids, the lease in ms, the ids in hex, and two
---          words that are not used
+-- ARGV     for each key: the number of ids, the lease in ms, the ids in hex, and two words
+--          that are not used
 --
 -- {s1, s2, ..., now}  for each key
---   1  all were renewed; a later end that is already set stays: an operator may
---      have set it
---   0  one of them is gone, or over; nothing was renewed
+--   1  all were renewed; a later end that is already set stays: an operator may have set it
+--   0  one of them is gone, or has ended; nothing was renewed
 -- now  in ms since the epoch
 --
--- What is written first takes nothing away: but after it, Redis does not refuse to
--- write for lack of memory.
+-- The first write removes nothing: after it, Redis does not refuse writes for lack of memory.
 --
--- A key of another type must not fail the whole batch, hence the pcall. Any
--- other failure is none of the key's: it says nothing about the permits.
+-- A key of another type must not fail the whole batch, hence the pcall. Any other failure
+-- does not depend on the key: it does not tell anything about the permits.
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 

@@ -2,23 +2,23 @@
 --
 -- KEYS, ARGV[1..3]  as in permit.lua
 -- ARGV[4]  what to do
---   'try'  make it a semaphore with so many permits, unless it is one
---   'set'  make it so many, those that are given out included
---   'add'  make it so many more, or fewer if negative
--- ARGV[5]  how many
--- ARGV[6]  the most that there may be, above and below zero
+--   'try'  create a semaphore with this number of permits, unless it exists
+--   'set'  set the number of permits, including those given out
+--   'add'  add permits, or remove them if negative
+-- ARGV[5]  the number
+-- ARGV[6]  the largest number allowed, above and below zero
 --
 -- {1}          done
 -- {1, reason}  the same, but Redis refused to publish
 -- {0}          it was a semaphore already; nothing was changed
--- {-1}         the key is not that of a semaphore; nothing was changed
--- {-2}         there would be more than Java can count; nothing was changed
+-- {-1}         the key is not a semaphore; nothing was changed
+-- {-2}         the number would exceed what Java can count; nothing was changed
 --
--- A copy of a call that was answered changes nothing and gets the same answer,
--- whatever that was.
+-- A copy of a call that was answered changes nothing and gets the same reply, whatever that
+-- was.
 --
--- There may be fewer available than none, until enough have come back. A TTL
--- that is set stays.
+-- The number available may be negative, until enough permits have come back. A TTL that is
+-- set stays.
 local answer = noted() or unfit()
 if answer then return answer end
 local free, n = available(), tonumber(ARGV[5])

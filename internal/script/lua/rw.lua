@@ -1,40 +1,39 @@
--- The first part of the scripts of the read/write lock: who has it.
+-- The first part of the scripts of the read/write lock: its data and its holders.
 --
 -- KEYS[1]  the lock: hash {'mode' -> read or write, reader -> count, writer -> count}
 -- ARGV[1]  owner: a reader, or a writer, whose name ends with ':write'
--- ARGV[2]  what the names of the holds' keys begin with
+-- ARGV[2]  the prefix of the names of the holds' keys
 --
--- The lease of a writer is the TTL of the lock. Each hold of a reader has a key
--- of its own, <ARGV[2]>:<reader>:rwlock_timeout:<i> with i from 1 to its count,
--- whose TTL is the lease of that hold. A reader without such a key has no lease
--- any more: Redisson sets the TTL of the lock to the longest of them whenever a
--- reader unlocks, and deletes the lock if there is none. These scripts do so as
--- well, unless there are too many to look at: then the TTL stays as it is.
+-- The lease of a writer is the TTL of the lock. Each hold of a reader has a key of its own,
+-- <ARGV[2]>:<reader>:rwlock_timeout:<i> with i from 1 to its count, whose TTL is the lease of
+-- that hold. A reader without such a key has no lease any more: Redisson sets the TTL of the
+-- lock to the longest of them whenever a reader unlocks, and deletes the lock if there is
+-- none. These scripts do the same, unless there are too many to look at: then the TTL stays.
 local lock, owner, base = KEYS[1], ARGV[1], ARGV[2]
 
-local MANY = 1000 -- a higher count is not believed; so many fields and holds are looked at
-local HOLDS = 100 -- so many holds of a reader have keys; whoever has more has them as long as these
+local MANY = 1000 -- a higher count is not believed; also the limit of fields and holds looked at
+local HOLDS = 100 -- how many holds of a reader have keys; further holds last as long as these
 
 local function hold(reader, i) return base .. ':' .. reader .. ':rwlock_timeout:' .. i end
 
 local function writes(field) return string.sub(field, -6) == ':write' end
 
--- The mode, 'free' if there is no such key, or nil if it is no read/write lock.
+-- The mode, 'free' if there is no such key, or nil if it is not a read/write lock.
 local function mode()
   local how = redis.call('hget', lock, 'mode')
   if how == 'read' or how == 'write' then return how end
   if not how and redis.call('exists', lock) == 0 then return 'free' end
 end
 
--- The fields of the lock with their values, and whether these are all. Of too
--- many it is some.
+-- The fields of the lock with their values, and whether these are all. If there are too many,
+-- it returns some.
 local function entries()
   if redis.call('hlen', lock) <= MANY then return redis.call('hgetall', lock), true end
   return redis.call('hscan', lock, '0', 'count', MANY)[2], false
 end
 
--- How long the longest hold of a reader lasts in ms; 0 if all its holds are
--- over, -1 if that cannot be told. Nil if there was too much to look at.
+-- The lease of a reader's longest hold in ms; 0 if all its holds have ended, -1 if that cannot
+-- be told. Nil if there was too much to look at.
 local budget = MANY
 local function rest(reader, count)
   local holds, longest = tonumber(count), 0
@@ -56,10 +55,9 @@ local function writer(fields)
   end
 end
 
--- The reader that lasts longest among the fields of the lock, leaving one out:
--- its name, its count, and how long as rest says; nil and 0 if none has a lease
--- left. Then whether there was too much to look at all, and who was seen to have
--- no lease.
+-- The reader with the longest lease among the fields of the lock, except one: its name, its
+-- count, and its lease as rest returns it; nil and 0 if none has a lease left. Then whether
+-- there was too much to look at, and the readers that were seen to have no lease.
 local function reader(fields, but)
   local name, count, longest, dead = nil, nil, 0, {}
   for i = 1, #fields, 2 do
@@ -75,27 +73,26 @@ local function reader(fields, but)
   return name, count, longest, false, dead
 end
 
--- Makes a key last at least so many ms.
+-- Extends a key's TTL to at least so many ms.
 local function prolong(key, lease)
   if redis.call('pttl', key) < lease then redis.call('pexpire', key, lease) end
 end
 
--- Takes away the holds of a reader from the n-th on. What lies beyond the most
--- that there are, ends by itself.
+-- Deletes the holds of a reader from the n-th on. Holds beyond the limit end by their TTL.
 local function discard(name, n)
   local last = n + MANY
   while n < last and redis.call('del', hold(name, n)) == 1 do n = n + 1 end
 end
 
--- Lets what follows be written without free memory. Redis refuses that to a
--- script only as its first writing, and a command that takes away is never
--- refused. This one takes nothing away.
+-- Lets the following commands write when Redis is out of memory. Redis refuses only the first
+-- write of a script for that, and never a command that removes something. This one removes
+-- nothing.
 local function unbound() redis.call('hdel', lock, '') end
 
--- Announces, by the commands that ARGV has from the n-th on. Returns what Redis
--- objected. It is the last thing that a script does, and protected: were it to
--- fail the script, the caller would be told that nothing was released.
--- Also whether threads of Redisson's listen: then they have the first chance.
+-- Announces, by the commands in ARGV from the n-th on. Returns Redis' error, if there is one,
+-- and whether threads of Redisson's listen: then they have the first chance. It comes last in
+-- a script and is protected: if it failed the script, the caller would not learn of the
+-- release.
 local function announce(message, channel, n)
   local objection
   local theirs = redissons(channel, ARGV[#ARGV], ARGV[#ARGV])

@@ -2,18 +2,19 @@
 --
 -- KEYS, ARGV[1..2]  as in rw.lua
 -- ARGV[3]  lease in ms
--- ARGV[4]  a writer of the same line of work, behind which it may read; or ''
+-- ARGV[4]  a writer with the same owner in the process, which does not exclude this reader;
+--          or ''
 --
 -- {1}                    acquired, or acquired by an earlier copy of this call
 -- {0, ttl, owner, count} held by a writer; ttl in ms, -1 if the key has none
--- {-1}                   the key is a hash, but not that of a read/write lock
+-- {-1}                   the key is a hash, but not a read/write lock
 --
--- No more than 200 bytes of an owner and a count are told.
+-- Owners and counts are cut to 200 bytes.
 --
 -- A repeat must not set the count back: a re-entry may have raised it since.
 --
--- The hold's key comes first: where the rest fails, it ends by itself. A lock
--- without TTL would stay for ever, so it goes again if Redis does not set one.
+-- The hold's key comes first: if the rest fails, it ends by its TTL. A lock without TTL would
+-- stay forever, so it is deleted if Redis does not set one.
 local lease, mine = tonumber(ARGV[3]), redis.call('hexists', lock, owner) == 1
 local how = mode()
 if not how then return {-1} end

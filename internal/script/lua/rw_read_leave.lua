@@ -1,4 +1,4 @@
--- Gives back one of several holds of a reader: sets its count.
+-- Gives up one of several holds of a reader: sets its count.
 --
 -- KEYS, ARGV[1..2]  as in rw.lua
 -- ARGV[3]  the new count, absolute and at least 1

@@ -1,4 +1,4 @@
--- Sets the count of a reader that has a lease, and makes all its holds last.
+-- Sets the count of a reader that has a lease, and extends all its holds.
 --
 -- KEYS, ARGV[1..2]  as in rw.lua
 -- ARGV[3]  the new count, absolute, so that a repeat changes nothing
@@ -7,9 +7,9 @@
 -- {1}  done
 -- {0}  the reader has no lease any more; nothing was changed
 --
--- All holds of a reader last as long as its longest: Redisson takes away the one
--- with the highest number, whichever was given back. The count comes last: it
--- must not stay raised by a re-entry that failed.
+-- All holds of a reader last as long as its longest: Redisson deletes the one with the
+-- highest number, whichever was released. The count comes last: it must not stay raised by a
+-- re-entry that failed.
 if redis.call('hexists', lock, owner) == 0 or redis.call('exists', hold(owner, 1)) == 0 then return {0} end
 local count, lease = tonumber(ARGV[3]), tonumber(ARGV[4])
 for i = 1, math.min(count, HOLDS) do

@@ -1,5 +1,5 @@
--- Takes a reader out of the lock, whatever its count. The last one of those that
--- have a lease frees it, and wakes waiters.
+-- Removes a reader from the lock, whatever its count. The last reader with a lease frees the
+-- lock and wakes waiters.
 --
 -- KEYS, ARGV[1..2]  as in rw.lua
 -- ARGV[3]   channel
@@ -10,11 +10,10 @@
 -- {1, reason}  released, but Redis refused to publish
 -- {0}          the reader is not in the lock; nothing was changed
 --
--- The lock then lasts as long as the longest hold of another reader: whoever of
--- them dies keeps writers out for its own lease and not for that of others. A
--- writer's lease is nowhere but in the TTL of the lock, so beside a writer that
--- stays as it is. Where there are too many readers to know that none is left, it
--- is announced as well: whoever waits looks.
+-- The lock then lasts as long as the longest hold of another reader: a reader that dies keeps
+-- writers out for its own lease, not for that of others. A writer's lease is only in the TTL
+-- of the lock, so beside a writer the TTL stays as it is. If there are too many readers to
+-- know that none is left, the release is announced as well: a waiter that wakes asks anyway.
 if redis.call('hexists', lock, owner) == 0 then return {0} end
 local fields, all = entries()
 local how = mode()

@@ -1,29 +1,27 @@
--- Renews leases of readers in a batch. All keys lie in one slot.
+-- Renews leases of readers in a batch. All keys are in one slot.
 --
 -- KEYS[i]        a lock, as in rw.lua
 -- ARGV[5*i - 4]  its reader
--- ARGV[5*i - 3]  what the names of the holds' keys begin with
+-- ARGV[5*i - 3]  the prefix of the names of the holds' keys
 -- ARGV[5*i - 2]  the lease in ms; a longer one that is already set stays
--- ARGV[5*i - 1]  the longest lease that was asked for, in ms; 0 if not known
--- ARGV[5*i]      the count that the reader believes to have
+-- ARGV[5*i - 1]  the longest lease that was requested, in ms; 0 if not known
+-- ARGV[5*i]      the reader's own idea of its hold count
 --
 -- {s1, s2, ..., now}  for each key
 --   1   renewed
 --   0   the reader has no lease any more
---   -1  somebody has it who keeps readers out
--- now  in ms since the epoch; 0 without the right to ask
+--   -1  a holder that excludes readers has it
+-- now  in ms since the epoch; 0 without the right to read the time
 --
--- The lock is made to last as long as the longest hold of the reader, even if
--- that is longer than the lease asked for: a renewal by Redisson may have cut
--- it.
+-- The lock's TTL is extended to the reader's longest hold, even if that is longer than the
+-- requested lease: a renewal by Redisson may have cut it.
 --
--- Holds that last longer than anybody asked are what a clock that was set back
--- leaves behind: they are cut to the longest lease, and the lock with them, if
--- nobody else is in it. Not if the count is another: a re-entry may have asked
--- for more.
+-- Holds that last longer than any requested lease were left behind by a clock that was set
+-- back: they are cut to the longest lease, and the lock with them, if it has no other holder.
+-- If the count differs, they stay: a re-entry may have requested more.
 --
--- A key of another type must not fail the whole batch, hence the pcall. Any
--- other failure is none of the key's: it says nothing about who has the lock.
+-- A key of another type must not fail the whole batch, hence the pcall. Any other failure
+-- does not depend on the key: it does not tell which owner holds the lock.
 local HOLDS = 100 -- as in rw.lua
 local SLACK = 1000 -- ms
 local states = {}

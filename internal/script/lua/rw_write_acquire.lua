@@ -4,16 +4,15 @@
 -- ARGV[3]  lease in ms
 --
 -- {1}                    acquired, or acquired by an earlier copy of this call
--- {0, ttl, owner, count} held by a writer, or by a reader and perhaps others;
---                        ttl in ms of the one named, -1 if it has none
--- {-1}                   the key is a hash, but not that of a read/write lock
+-- {0, ttl, owner, count} held by a writer, or by a reader and perhaps others; ttl in ms of
+--                        the one named, -1 if it has none
+-- {-1}                   the key is a hash, but not a read/write lock
 --
--- No more than 200 bytes of an owner and a count are told.
+-- Owners and counts are cut to 200 bytes.
 --
--- A lock whose readers have no lease left is free, even if somebody else makes
--- it last: Redisson would delete it as soon as any reader unlocks. Where there
--- are too many readers to look at, those of a part that have no lease are taken
--- out, and the next attempt finds others.
+-- A lock whose readers have no lease left is free, even if its TTL was extended: Redisson
+-- would delete it as soon as any reader unlocks. If there are too many readers to look at,
+-- those without a lease among some of them are removed, and the next attempt finds others.
 local lease = tonumber(ARGV[3])
 local how = mode()
 if not how then return {-1} end

@@ -1,5 +1,5 @@
--- Takes a writer out of the lock, whatever its count, and wakes waiters. Readers
--- of the same line of work stay: then it is a read lock, which others may join.
+-- Removes a writer from the lock, whatever its count, and wakes waiters. Readers with the same
+-- owner in the process stay: then it is a read lock, which others may join.
 --
 -- KEYS, ARGV[1..2]  as in rw.lua
 -- ARGV[3]   channel
@@ -10,11 +10,11 @@
 -- {1, reason}  released, but Redis refused to publish
 -- {0}          the writer is not in the lock; nothing was changed
 --
--- Message 1 lets all threads of Redisson in that are asleep. Those that have just
--- lost an attempt and are about to sleep miss it. Message 0, which Redisson reads 00
--- as, waits for one of them; Redisson before 3.8.2 knows no other. Several in a
--- client are about to sleep at once, but rarely more than ECHOES. What nobody waits
--- for costs a client an attempt. Mortise's waiters need the first message only.
+-- Message 1 wakes all sleeping threads of Redisson's. Threads that have just lost an attempt
+-- and are about to sleep miss it. Message 0, which Redisson also reads from 00, is kept for
+-- one of them; Redisson before 3.8.2 has no other message. Several threads of a client may be
+-- about to sleep at once, but rarely more than ECHOES. A message that no thread needs costs a
+-- client one attempt. Mortise's waiters need only the first message.
 local ECHOES = 3
 
 if redis.call('hexists', lock, owner) == 0 then return {0} end

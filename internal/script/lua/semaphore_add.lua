@@ -1,16 +1,16 @@
--- Adds permits to a semaphore, or takes some away, whoever has them: the number
--- may become negative. As with Redisson, a TTL does not stay.
+-- Adds permits to a semaphore, or removes some, held or not: the number may become negative.
+-- As with Redisson, a TTL does not stay.
 --
 -- KEYS, ARGV[1], ARGV[2]  as in number.lua
 -- ARGV[3]   how many, may be negative
--- ARGV[4]   the most that there may be, above and below zero
+-- ARGV[4]   the largest number allowed, above and below zero
 -- ARGV[5]   channel
 -- ARGV[6..] how to publish: publish, spublish, or both
 --
 -- {1, total}         added, or added by an earlier copy of this call
 -- {1, total, reason} added, but Redis refused to publish
 -- {0, total}         there would be too many, or too few
--- {-1}               what lies there is no number
+-- {-1}               the key does not hold a number
 local told = earlier()
 if told then return told end
 local available = read()

@@ -1,10 +1,10 @@
--- Takes all permits of a semaphore, also a negative number of them. As with
--- Redisson, a TTL does not stay, and nobody is told.
+-- Takes all permits of a semaphore, also a negative number of them. As with Redisson, a TTL
+-- does not stay, and nothing is published.
 --
 -- KEYS, ARGV[1], ARGV[2]  as in number.lua
 --
--- {1, n} so many were taken, or were taken by an earlier copy of this call
--- {-1}   what lies there is no number
+-- {1, n} n were taken, by this copy of the call or an earlier one
+-- {-1}   the key does not hold a number
 local told = earlier()
 if told then return told end
 local available, exists = read()

@@ -2,14 +2,14 @@
 --
 -- KEYS, ARGV[1], ARGV[2]  as in number.lua
 -- ARGV[3]   how many
--- ARGV[4]   the most that there may be
+-- ARGV[4]   the largest number allowed
 -- ARGV[5]   channel
 -- ARGV[6..] how to publish: publish, spublish, or both
 --
 -- {1, total}         given, or given by an earlier copy of this call
 -- {1, total, reason} given, but Redis refused to publish
 -- {0, total}         there would be too many
--- {-1}               what lies there is no number
+-- {-1}               the key does not hold a number
 local told = earlier()
 if told then return told end
 local available = read()

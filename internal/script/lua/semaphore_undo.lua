@@ -1,5 +1,5 @@
--- Ends an acquisition that nobody wants any more: what it took goes back, a copy
--- that comes later takes nothing, and its claim ends.
+-- Ends an acquisition that is not wanted any more: what it took goes back, a later copy takes
+-- nothing, and its claim ends.
 --
 -- KEYS[1..3], ARGV[1..4]  as in semaphore_acquire.lua
 -- ARGV[5]   '1' if a copy of it may have run, or may yet; '0' if not
@@ -9,8 +9,8 @@
 -- {1} permits went back      {1, reason} but Redis refused to publish
 -- {0} there were none        {0, reason} the same
 --
--- Permits of a semaphore that was deleted since are not given back: that would
--- make it anew. Those who claimed behind it are told that they may have more.
+-- Permits of a semaphore that was deleted since are not given back: that would create it
+-- anew. The waiters that claimed behind it are woken: they may have more.
 local available, exists = read()
 local told = earlier()
 if told and told[1] == 0 then return told[2] == 1 and {1} or {0} end
@@ -22,7 +22,7 @@ if ARGV[5] == '1' and (taken or not told) then remember(0, back and 1 or 0) end
 if back then
   local total = redis.pcall('incrby', number, ARGV[3])
   if type(total) == 'table' then
-    remember(1) -- to be given back by a repeat
+    remember(1) -- for a repeat to give back
     return total
   end
   return {1, announce(7, ARGV[6], string.format('%d', total))}
