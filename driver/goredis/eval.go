@@ -12,7 +12,7 @@ func (d *Driver) Eval(ctx context.Context, call driver.Call) (driver.Value, erro
 	if d.refused != nil {
 		return driver.Value{}, d.refused
 	}
-	l := d.laneOf(&call)
+	l := d.pipelineOf(&call)
 	cmd := d.again(call)
 	reply, err := d.run(ctx, l, cmd)
 	if err != nil {

@@ -61,7 +61,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/lane"
+	"github.com/mortise-go/mortise/internal/pipeline"
 )
 
 // Client is what the driver needs of a go-redis client. *redis.Client,
@@ -81,20 +81,20 @@ type Driver struct {
 	refused error         // why no call is possible, or nil
 	limit   time.Duration // for writing and reading, of the client; 0: not known
 
-	config lane.Config[load]
-	only   *nodeLane  // without a cluster, and of scripts without keys
-	over   *lane.Over // ends with closing
+	config pipeline.Config[load]
+	only   *nodePipeline     // without a cluster, and of scripts without keys
+	over   *pipeline.Context // ends with closing
 
 	located  atomic.Bool  // the cluster client has its map of slots
 	doubted  atomic.Int64 // when it was last told to read that anew, as nanoseconds since started
 	topology atomic.Pointer[driver.Topology]
 
-	closing chan struct{} // closed when Close begins
-	mu      sync.RWMutex  // guards closed, lanes and subs; held while running grows, but for lanes
-	closed  bool
-	lanes   map[string]*nodeLane // of a cluster, by node
-	subs    []*subscriber
-	running sync.WaitGroup // calls, pumps, and the goroutines of calls that were given up
+	closing   chan struct{} // closed when Close begins
+	mu        sync.RWMutex  // guards closed, lanes and subs; held while running grows, but for lanes
+	closed    bool
+	pipelines map[string]*nodePipeline // of a cluster, by node
+	subs      []*subscriber
+	running   sync.WaitGroup // calls, pumps, and the goroutines of calls that were given up
 }
 
 var (
@@ -132,11 +132,11 @@ func Wrap(client Client) *Driver {
 		}
 	}
 	d.cluster, _ = client.(cluster)
-	d.lanes, d.over = map[string]*nodeLane{}, lane.NewOver(d.closing)
-	d.config = lane.Config[load]{
+	d.pipelines, d.over = map[string]*nodePipeline{}, pipeline.NewContext(d.closing)
+	d.config = pipeline.Config[load]{
 		Send: d.send, Left: d.leave, Most: pipelineSize, Closing: d.closing, Closed: errClosed, Running: &d.running,
 	}
-	d.only = lane.New(&d.config)
+	d.only = pipeline.New(&d.config)
 	return d
 }
 
@@ -188,13 +188,13 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.closed = true
-	lanes, subs := maps.Clone(d.lanes), d.subs // what is added later is closed from the start
+	pipelines, subs := maps.Clone(d.pipelines), d.subs // what is added later is closed from the start
 	close(d.closing)
 	d.mu.Unlock()
 	if d.only != nil {
 		d.only.Close()
 	}
-	for _, l := range lanes {
+	for _, l := range pipelines {
 		l.Close()
 	}
 

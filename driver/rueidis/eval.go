@@ -9,7 +9,7 @@ import (
 	redis "github.com/redis/rueidis"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/lane"
+	"github.com/mortise-go/mortise/internal/pipeline"
 )
 
 // Eval implements driver.Driver.
@@ -33,7 +33,7 @@ func (d *Driver) script(ctx context.Context, call *driver.Call, name, text strin
 		if ctx.Err() != nil {
 			return redis.RedisMessage{}, driver.ContextError(ctx, driver.NotSent)
 		}
-		result, err := d.run(ctx, d.laneOf(call), d.command(name, text, call))
+		result, err := d.run(ctx, d.pipelineOf(call), d.command(name, text, call))
 		if err != nil {
 			return redis.RedisMessage{}, err
 		}
@@ -121,22 +121,22 @@ func (d *Driver) round(ctx context.Context, calls []driver.Call, todo []int, res
 
 // part is what goes through one lane.
 type part struct {
-	lane    *nodeLane
-	indexes []int
+	pipeline *nodePipeline
+	indexes  []int
 }
 
 // parts divides calls by the node that is believed to serve them, so that a
 // node that does not answer fails only its own, and into pipelines.
 func (d *Driver) parts(calls []driver.Call, todo []int) []part {
 	var parts []part
-	current := map[*nodeLane]int{}
+	current := map[*nodePipeline]int{}
 	for _, i := range todo {
-		l := d.laneOf(&calls[i])
+		l := d.pipelineOf(&calls[i])
 		p, ok := current[l]
-		if !ok || len(parts[p].indexes) == pipeline {
+		if !ok || len(parts[p].indexes) == maxPipeline {
 			p = len(parts)
 			current[l] = p
-			parts = append(parts, part{lane: l})
+			parts = append(parts, part{pipeline: l})
 		}
 		parts[p].indexes = append(parts[p].indexes, i)
 	}
@@ -144,7 +144,7 @@ func (d *Driver) parts(calls []driver.Call, todo []int) []part {
 }
 
 func (d *Driver) part(ctx context.Context, calls []driver.Call, p part, results []driver.Result, round int) {
-	j := lane.NewJob[load]()
+	j := pipeline.NewJob[load]()
 	j.Weight, j.Load.results = len(p.indexes), make([]redis.RedisResult, len(p.indexes))
 	known := map[*driver.Script]bool{}
 	for _, i := range p.indexes {
@@ -156,7 +156,7 @@ func (d *Driver) part(ctx context.Context, calls []driver.Call, p part, results 
 		}
 		j.Load.cmds = append(j.Load.cmds, d.command(name, text, &calls[i]))
 	}
-	if err := p.lane.Run(ctx, j); err != nil {
+	if err := p.pipeline.Run(ctx, j); err != nil {
 		fail(results, p.indexes, err)
 		return
 	}

@@ -43,7 +43,7 @@ import (
 	redis "github.com/redis/rueidis"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/lane"
+	"github.com/mortise-go/mortise/internal/pipeline"
 )
 
 // Driver is a driver.Driver on a rueidis client. It also is a driver.Scanner
@@ -54,21 +54,21 @@ type Driver struct {
 	cluster bool
 	slots   slots
 
-	config   lane.Config[load]
-	only     *nodeLane // without a cluster
+	config   pipeline.Config[load]
+	only     *nodePipeline // without a cluster
 	topology atomic.Pointer[driver.Topology]
 	refusing atomic.Int64 // since when the client says that it is closed, in ns since started; 0: it does not
 
 	life    context.Context // ends when Close begins
 	end     context.CancelFunc
-	closing chan struct{} // closed when Close begins
-	over    *lane.Over    // ends with closing
+	closing chan struct{}     // closed when Close begins
+	over    *pipeline.Context // ends with closing
 
-	mu      sync.RWMutex // guards closed, lanes and subs; enter holds it
-	closed  bool
-	lanes   map[string]*nodeLane // of a cluster, by node
-	subs    []*subscriber
-	running sync.WaitGroup // grows only while the driver, or a lane, is open
+	mu        sync.RWMutex // guards closed, lanes and subs; enter holds it
+	closed    bool
+	pipelines map[string]*nodePipeline // of a cluster, by node
+	subs      []*subscriber
+	running   sync.WaitGroup // grows only while the driver, or a lane, is open
 }
 
 var (
@@ -85,15 +85,15 @@ var errClosed = errors.New("rueidis: the driver is closed")
 // the driver.
 func Wrap(client redis.Client) *Driver {
 	d := &Driver{
-		client:  client,
-		cluster: client.Mode() == redis.ClientModeCluster,
-		lanes:   map[string]*nodeLane{},
+		client:    client,
+		cluster:   client.Mode() == redis.ClientModeCluster,
+		pipelines: map[string]*nodePipeline{},
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.closing = make(chan struct{})
-	d.over = lane.NewOver(d.closing)
-	d.config = lane.Config[load]{Send: d.send, Most: pipeline, Closing: d.closing, Closed: errClosed, Running: &d.running}
-	d.only = lane.New(&d.config)
+	d.over = pipeline.NewContext(d.closing)
+	d.config = pipeline.Config[load]{Send: d.send, Most: maxPipeline, Closing: d.closing, Closed: errClosed, Running: &d.running}
+	d.only = pipeline.New(&d.config)
 	d.slots.driver = d
 	return d
 }
@@ -116,12 +116,12 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.closed = true
-	lanes, subs := maps.Clone(d.lanes), d.subs // what is added later is closed from the start
+	pipelines, subs := maps.Clone(d.pipelines), d.subs // what is added later is closed from the start
 	d.end()
 	close(d.closing)
 	d.mu.Unlock()
 	d.only.Close()
-	for _, l := range lanes {
+	for _, l := range pipelines {
 		l.Close()
 	}
 

@@ -1,6 +1,5 @@
-// Package dice is where the library draws what need not be secret: how long to
-// pause, so that many do not act in step. A test that is to be repeated draws the
-// same once more.
+// Package dice draws the random numbers of the library that need not be secret, such as pauses
+// that keep clients from acting in step. A test can fix them to repeat a run.
 package dice
 
 import (
@@ -13,7 +12,7 @@ var (
 	fixed *rand.Rand // nil unless a test has set it
 )
 
-// N returns a number from 0 on and less than n, which must be positive.
+// N returns a random number in [0, n). n must be positive.
 func N[Int ~int | ~int64](n Int) Int {
 	mu.Lock()
 	defer mu.Unlock()
@@ -23,8 +22,8 @@ func N[Int ~int | ~int64](n Int) Int {
 	return Int(fixed.Int64N(int64(n)))
 }
 
-// Fix has all draws follow from seed until undo is called. It is for tests that do
-// not run beside others.
+// Fix makes all numbers follow from seed until undo is called. It is for tests that do not run
+// in parallel with others.
 func Fix(seed uint64) (undo func()) {
 	mu.Lock()
 	defer mu.Unlock()

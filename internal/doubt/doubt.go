@@ -1,5 +1,5 @@
-// Package doubt bounds for how long an operation may be repeated whose outcome
-// is not known: only for as long as Redis remembers what its copies did.
+// Package doubt bounds how long an operation in doubt may be repeated: only as long as Redis
+// remembers what its copies did.
 package doubt
 
 import (
@@ -8,12 +8,12 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// Doubt is that of one operation. It begins with the first attempt whose outcome
-// is unknown: what was not sent, or was answered, leaves none. The zero value is
-// that of an operation not attempted yet. It is not safe for concurrent use.
+// Doubt tracks one operation. It begins with the first attempt whose outcome is unknown; an
+// attempt that was not sent, or was answered, leaves no doubt. The zero value is ready for a
+// new operation. It is not safe for concurrent use.
 type Doubt struct {
-	began time.Time // zero without doubt
-	wall  time.Time // the same by the wall clock only, which goes on while a machine is suspended
+	began time.Time // zero: not in doubt
+	wall  time.Time // the same by the wall clock alone, which goes on while the machine is suspended
 	lost  error
 }
 
@@ -30,10 +30,10 @@ func (d *Doubt) Try(attempt func() error) error {
 	return err
 }
 
-// Err returns why the last outcome that is unknown is, or nil without doubt.
+// Err returns the error of the last attempt with an unknown outcome, or nil.
 func (d *Doubt) Err() error { return d.lost }
 
-// Longer reports whether there has been doubt for longer than limit, by either
+// Longer reports whether the operation has been in doubt for longer than limit, by either
 // clock.
 func (d *Doubt) Longer(limit time.Duration) bool {
 	return !d.began.IsZero() && max(time.Since(d.began), time.Since(d.wall)) > limit

@@ -27,7 +27,7 @@ func TestDoubtBeginsWithTheFirstUnknownOutcome(t *testing.T) {
 		if err := d.Try(func() error { return nil }); err != nil || d.Err() != nil || d.Longer(0) {
 			t.Errorf("after attempts that cannot have run: %v, %v, %v, want no doubt", err, d.Err(), d.Longer(0))
 		}
-		_ = d.Try(failed(driver.Unknown)) // which took a second
+		_ = d.Try(failed(driver.Unknown)) // this attempt took a second
 		if d.Err() == nil || !d.Longer(time.Second-1) || d.Longer(time.Second) {
 			t.Errorf("%v, %v, %v, want doubt since the attempt began", d.Err(), d.Longer(time.Second-1), d.Longer(time.Second))
 		}
@@ -39,8 +39,7 @@ func TestDoubtBeginsWithTheFirstUnknownOutcome(t *testing.T) {
 	})
 }
 
-// A machine was suspended: its monotonic clock stood still. Or its wall clock was
-// set back.
+// A machine was suspended: its monotonic clock stood still. Or its wall clock was set back.
 func TestDoubtLooksAtBothClocks(t *testing.T) {
 	lost := func() error { return &driver.Error{Class: driver.Unknown, Err: errors.New("lost")} }
 	var suspended, back Doubt

@@ -1,6 +1,6 @@
-// Package fieldhash makes the names of the fields of a lock group. Redisson
-// hashes each value with HighwayHash, so this needs the one package outside the
-// standard library that the library itself imports.
+// Package fieldhash computes the names of the fields of a lock group. Redisson hashes each
+// value with HighwayHash, so this imports the only package outside the standard library that
+// the library itself needs.
 package fieldhash
 
 import (
@@ -13,7 +13,7 @@ import (
 // Len is the length of every field.
 const Len = 22
 
-// key is the one that Redisson uses (org.redisson.misc.Hash).
+// key is Redisson's key (org.redisson.misc.Hash).
 var key = func() []byte {
 	var k []byte
 	for _, word := range []uint64{0x9e3779b97f4a7c15, 0xf39cc0605cedc834, 0x1082276bf3a27251, 0xf86c6a11d0c18e95} {
@@ -22,8 +22,8 @@ var key = func() []byte {
 	return k
 }()
 
-// Of returns the field of a value: its HighwayHash of 128 bits, the two words
-// in big-endian order as Java writes them, in base64 without padding.
+// Of returns the field of a value: its 128-bit HighwayHash, the two words in big-endian order
+// as Java writes them, in base64 without padding.
 func Of(value string) string {
 	sum := highwayhash.Sum128([]byte(value), key)
 	var b [16]byte

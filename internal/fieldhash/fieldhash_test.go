@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What org.redisson.misc.Hash of Redisson 4.7.0 makes of the UTF-8 text. The
-// interop tests compare many more with a running Redisson.
+// The hashes of the UTF-8 texts by org.redisson.misc.Hash of Redisson 4.7.0. The interop tests
+// compare many more with a running Redisson.
 func TestOfIsRedissonsHash(t *testing.T) {
 	alphabet := strings.Repeat("abcdefghijklmnopqrstuvwxyz", 39)[:1000]
 	for value, want := range map[string]string{

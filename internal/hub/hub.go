@@ -1,9 +1,8 @@
-// Package hub fans the channels of a client in: one subscription for each
-// channel, shared by all who listen to it.
+// Package hub shares the subscriptions of a client: each channel has one subscription for all
+// its listeners.
 //
-// What a listener receives is a hint to look again, never a fact. Hints are
-// coalesced, and every confirmation of a subscription is one, because whatever
-// was published before it may have been missed.
+// A listener receives hints to look again, never facts. Hints are coalesced, and every
+// confirmation of a subscription is one, because earlier messages may have been missed.
 package hub
 
 import (
@@ -12,13 +11,13 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// Hub is the one fan-in of a client. Its methods are safe for concurrent use
-// and never block, except Close.
+// Hub shares the subscriptions of one client. Its methods are safe for concurrent use and
+// never block, except Close.
 type Hub struct {
 	subscriber driver.Subscriber
 	noise      string
 
-	mu       sync.Mutex // guards what follows; the subscriber is told of changes under it, to keep their order
+	mu       sync.Mutex // guards the fields below; held for calls of the subscriber, to keep their order
 	channels map[string]*channel
 	closed   bool
 }
@@ -26,16 +25,16 @@ type Hub struct {
 type channel struct {
 	listeners map[*Listener]struct{}
 	confirmed bool
-	refused   bool // Redis was not asked again since it refused the subscription
+	refused   bool // Redis refused the subscription and was not asked again since
 }
 
-// Listener waits for hints from one channel.
+// Listener receives hints from one channel.
 type Listener struct {
 	hub  *Hub
 	name string
 	kind Kind
 	hint chan struct{}
-	// heard, if set, takes the messages, and tells which of them are hints.
+	// heard, if set, receives the messages and reports which of them are hints.
 	heard func(payload string) bool
 	// changed, if set, is called when the subscription is confirmed or refused.
 	changed func()
@@ -45,24 +44,23 @@ type Listener struct {
 // Kind says how a channel is subscribed.
 type Kind struct{ Classic, Sharded bool }
 
-// New returns a hub on the driver's subscriber. A message that is equal to noise,
-// unless that is empty, is no hint: it is for others.
+// New returns a hub on the driver's subscriber. A message equal to noise, unless that is
+// empty, is not a hint: it is meant for other programs.
 func New(d driver.Driver, noise string) *Hub {
 	h := &Hub{noise: noise, channels: make(map[string]*channel)}
 	h.subscriber = d.Subscriber(h)
 	return h
 }
 
-// Listen starts to listen to a channel. A first hint comes as soon as the
-// subscription is confirmed: only from then on is no message missed. A channel
-// that Redis refused to earlier listeners is asked for again, because the right
-// to it may have been given since.
+// Listen starts to listen to a channel. The first hint comes as soon as the subscription is
+// confirmed: messages before that may be missed. If Redis refused the channel to earlier
+// listeners, it is asked again, because the right may have been granted since.
 func (h *Hub) Listen(name string, kind Kind) *Listener { return h.ListenFor(name, kind, nil, nil) }
 
-// ListenFor is Listen for who wants the messages themselves: heard is called with
-// each, and reports whether it is a hint. Changed, which may be nil, is called
-// when the subscription is confirmed or refused. Neither may block, and both may
-// still be called once after the listener was closed.
+// ListenFor is Listen for a caller that wants the messages themselves: heard is called with
+// each, and reports whether it is a hint. Changed, which may be nil, is called when the
+// subscription is confirmed or refused. Neither may block, and both may still be called once
+// after the listener was closed.
 func (h *Hub) ListenFor(name string, kind Kind, heard func(payload string) bool, changed func()) *Listener {
 	l := &Listener{hub: h, name: name, kind: kind, hint: make(chan struct{}, 1), heard: heard, changed: changed}
 	h.mu.Lock()
@@ -96,8 +94,8 @@ func (h *Hub) want(l *Listener, change func(channel string, sharded bool)) {
 // Hints returns the channel on which hints arrive.
 func (l *Listener) Hints() <-chan struct{} { return l.hint }
 
-// Confirmed reports whether Redis has confirmed the subscription, at least once,
-// and not refused it since.
+// Confirmed reports whether Redis has confirmed the subscription at least once, and has not
+// refused it since.
 func (l *Listener) Confirmed() bool {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
@@ -105,15 +103,14 @@ func (l *Listener) Confirmed() bool {
 	return c != nil && c.confirmed
 }
 
-// Refused returns the reason for which Redis refused the subscription while l
-// listened, or nil.
+// Refused returns why Redis refused the subscription while l listened, or nil.
 func (l *Listener) Refused() error {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
 	return l.refused
 }
 
-// Company returns how many listen to the channel, l among them.
+// Company returns the number of listeners of the channel, including l.
 func (l *Listener) Company() int {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
@@ -159,7 +156,7 @@ func (h *Hub) Message(name, payload string) {
 			}
 		}
 	}
-	h.mu.Unlock() // whoever hears may want to listen, or not any more
+	h.mu.Unlock() // heard may start or end listeners
 	for _, l := range hearers {
 		if l.heard(payload) {
 			l.wake()
@@ -196,8 +193,8 @@ func (h *Hub) hint(name string, confirmed bool, refused error) {
 	}
 }
 
-// Close ends the subscriptions and waits for the subscriber to end. Listeners
-// hear nothing more, and must still be closed.
+// Close ends the subscriptions and waits for the subscriber to end. Listeners receive nothing
+// more, and must still be closed.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.closed = true

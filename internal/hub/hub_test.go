@@ -23,8 +23,8 @@ var (
 	errClosing = errors.New("the connection was gone already")
 )
 
-// recorder is a driver whose subscriber writes down what it is asked for, in
-// order. The test speaks for Redis, through sink.
+// recorder is a driver whose subscriber records the calls it gets, in order. The test plays
+// the part of Redis, through sink.
 type recorder struct {
 	driver.Driver
 	sink driver.Sink
@@ -55,7 +55,7 @@ func (r *recorder) Close() error {
 	return errClosing
 }
 
-// asked returns what the subscriber was asked for since the last call.
+// asked returns the calls that the subscriber got since the last call of asked.
 func (r *recorder) asked() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,8 +140,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Before the confirmation messages may be missed, so that is the first hint;
-// and whatever comes later may be the one.
+// Messages before the confirmation may be missed, so that is the first hint. Any later message
+// may be the one that counts.
 func TestHints(t *testing.T) {
 	h, r := open()
 	l1, l2, other := h.Listen("a", classic), h.Listen("a", classic), h.Listen("b", classic)
@@ -165,7 +165,7 @@ func TestHints(t *testing.T) {
 	wantHints(t, "elsewhere", false, other)
 }
 
-// Redis may still send on a channel that was just left, or on none of ours.
+// Redis may still send on a channel that was just left, or on one that was never wanted.
 func TestNewsForNobody(t *testing.T) {
 	h, r := open()
 	gone, stays := h.Listen("a", classic), h.Listen("b", classic)
@@ -181,7 +181,7 @@ func TestNewsForNobody(t *testing.T) {
 	}
 }
 
-// The channel was left, and is wanted anew: what was known of it is void.
+// The channel was left, and is wanted again: what was known about it is void.
 func TestAConfirmationEndsWithTheSubscription(t *testing.T) {
 	h, r := open()
 	first := h.Listen("a", classic)
@@ -228,8 +228,8 @@ func TestRefused(t *testing.T) {
 	wantHints(t, "wanted anew", false, anew)
 }
 
-// The right may be back: whoever comes has Redis asked, even while those who
-// were refused have not left. It is asked once for each refusal.
+// The right may be back: a new listener makes the hub ask Redis again, even while the refused
+// listeners have not left. Redis is asked once for each refusal.
 func TestARefusalIsOfThoseWhoListened(t *testing.T) {
 	h, r := open()
 	old := h.Listen("a", both)
@@ -270,9 +270,8 @@ func TestClose(t *testing.T) {
 	r.want(t)
 }
 
-// Whatever the order in which listeners come and go, the subscriber is told of
-// the changes in that order: a channel that somebody listens to is never left
-// unsubscribed.
+// In whatever order listeners come and go, the subscriber learns of the changes in that order: a
+// channel with a listener is never left unsubscribed.
 func TestOrderUnderConcurrency(t *testing.T) {
 	const users, rounds = 8, 300
 	h, r := open()

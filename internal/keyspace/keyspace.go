@@ -1,11 +1,10 @@
-// Package keyspace holds the name of every key and channel that mortise
-// touches, and the rules for the names that users may choose.
+// Package keyspace has the name of every key and channel that mortise uses, and the rules for
+// names chosen by users.
 //
-// A derived key is its prefix, a colon, and the lock's name in braces, so that
-// the cluster puts both into one slot. A name that already contains an opening
-// brace is not wrapped again (org.redisson.RedissonObject, prefixName). So the
-// names job and {job} share what Redisson derives from them. What mortise derives
-// for itself no two names share.
+// A derived key is a prefix, a colon, and the lock's name in braces, so that the cluster puts
+// both into one slot. A name that already contains an opening brace is not wrapped again
+// (org.redisson.RedissonObject, prefixName). So the names job and {job} share what Redisson
+// derives from them. No two names share what mortise derives for itself.
 package keyspace
 
 import (
@@ -15,42 +14,40 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is the longest name admitted, in bytes.
+// MaxName is the longest name allowed, in bytes.
 const MaxName = 512
 
 // Slots is the number of slots of a Redis Cluster.
 const Slots = 16384
 
-// LockChannel is the channel on which releases of the lock name are announced.
+// LockChannel is the channel that announces releases of the lock name.
 func LockChannel(name string) string { return prefixed("redisson_lock__channel", name) }
 
-// FairQueue is the list of those who wait for the fair lock name.
+// FairQueue is the list of the waiters for the fair lock name.
 func FairQueue(name string) string { return prefixed("redisson_lock_queue", name) }
 
-// FairDeadlines is the sorted set of the instants at which Redisson gives up on
-// each of those who wait for the fair lock name.
+// FairDeadlines is the sorted set of the instants at which Redisson gives up on each waiter
+// for the fair lock name.
 func FairDeadlines(name string) string { return prefixed("redisson_lock_timeout", name) }
 
-// FairOurs is the hash of those who wait for the fair lock name and are
-// mortise's.
+// FairOurs is the hash of mortise's own waiters for the fair lock name.
 func FairOurs(name string) string { return own("mortise:fair_waiters", name) }
 
 // FairSigns is the hash of signs of life around the fair lock name.
 func FairSigns(name string) string { return own("mortise:fair", name) }
 
-// FairChannel is the channel on which a waiter for the fair lock name is told
-// that it is its turn.
+// FairChannel is the channel on which a waiter for the fair lock name is notified that its turn
+// has come.
 func FairChannel(name, waiter string) string { return LockChannel(name) + ":" + waiter }
 
-// FairTurnChannel is the channel on which a client hears that the turn of one of
-// its waiters for the fair lock name has come.
+// FairTurnChannel is the channel on which a client is notified that the turn of one of its
+// waiters for the fair lock name has come.
 func FairTurnChannel(name, client string) string {
 	return own("mortise:fair_turn", name) + ":" + client
 }
 
-// Heeds is the channel to which a mortise client listens besides a channel of
-// Redisson's, for others to count whom they have before them: the rest of those
-// who listen to the latter are Redisson's.
+// Heeds is the channel to which a mortise client subscribes besides a channel of Redisson's.
+// It lets others count the subscribers of the latter that are Redisson's: the rest.
 func Heeds(channel string) string { return heeds + channel }
 
 const heeds = "mortise:heeds:"
@@ -58,32 +55,30 @@ const heeds = "mortise:heeds:"
 // Token is the number of the last acquisition of the fenced lock name.
 func Token(name string) string { return prefixed("redisson_lock_token", name) }
 
-// RWChannel is the channel on which releases of the read/write lock name are
-// announced.
+// RWChannel is the channel that announces releases of the read/write lock name.
 func RWChannel(name string) string { return prefixed("redisson_rwlock", name) }
 
-// RWHolds is what the names of the keys of the read holds of the read/write lock
-// name begin with (org.redisson.RedissonObject, suffixName).
+// RWHolds is the prefix of the keys of the read holds of the read/write lock name
+// (org.redisson.RedissonObject, suffixName).
 func RWHolds(name string) string { return braced(name) }
 
-// ElectionChannel is the channel on which those who campaign in the election
-// name are told that nobody leads.
+// ElectionChannel is the channel on which the candidates of the election name are notified that
+// there is no leader.
 func ElectionChannel(name string) string { return own("mortise:election", name) }
 
-// ElectionNews is the channel on which every change of the election name is
-// announced to those who observe it.
+// ElectionNews is the channel that announces every change of the election name to its
+// observers.
 func ElectionNews(name string) string { return own("mortise:election_news", name) }
 
-// Turns is the sorted set of the mortise clients that wait for the plain lock
-// name.
+// Turns is the sorted set of the mortise clients that wait for the plain lock name.
 func Turns(name string) string { return own("mortise:turns", name) }
 
-// TurnChannel is the channel on which a client hears that its turn has come to
-// have the lock name.
+// TurnChannel is the channel on which a client is notified that its turn for the lock name has
+// come.
 func TurnChannel(name, client string) string { return own("mortise:turn", name) + ":" + client }
 
-// TurnNames returns Turns(name) and TurnChannel(name, "") as parts of one
-// string, for every release needs both.
+// TurnNames returns Turns(name) and TurnChannel(name, "") as parts of one string, because every
+// release needs both.
 func TurnNames(name string) (turns, channels string) {
 	const key, channel = "mortise:turns:", "mortise:turn:"
 	before, after := "{", "}"
@@ -94,41 +89,40 @@ func TurnNames(name string) (turns, channels string) {
 	return both[:end], both[end:]
 }
 
-// BarrierOutcomes is what the names of the keys begin with that say what has
-// become of the parties of the barrier name.
+// BarrierOutcomes is the prefix of the keys with the outcomes of the parties of the barrier
+// name.
 func BarrierOutcomes(name string) string { return own("mortise:barrier", name) }
 
-// BarrierChannel is the channel on which the parties of the barrier name are
-// told that something has become of them.
+// BarrierChannel is the channel on which the parties of the barrier name are notified of their
+// outcomes.
 func BarrierChannel(name string) string { return own("mortise:barrier_channel", name) }
 
-// PermitExpiries is the sorted set of the permits of the semaphore name that are
-// out, and of the instants at which they expire.
+// PermitExpiries is the sorted set of the permits of the semaphore name that are given out, with
+// the instants at which they expire.
 func PermitExpiries(name string) string { return braced(name) + ":timeout" }
 
-// SemaphoreChannel is the channel on which permits of the semaphore name, of
-// either kind, are announced.
+// SemaphoreChannel is the channel that announces permits of the semaphore name, of either kind.
 func SemaphoreChannel(name string) string { return prefixed("redisson_sc", name) }
 
-// Claims is the hash of those who wait for permits of the semaphore name, of
-// either kind, and of how many mortise clients leave to each.
+// Claims is the hash of the waiters for permits of the semaphore name, of either kind, and of
+// how many permits mortise clients leave to each.
 func Claims(name string) string { return own("mortise:claim", name) }
 
-// LatchChannel is the channel on which the opening of the latch name is
-// announced. Redisson puts the name in braces even if it has some, so that on a
-// cluster the channel of such a name lies elsewhere than its key.
+// LatchChannel is the channel that announces the opening of the latch name. Redisson puts the
+// name in braces even if it contains some, so that on a cluster the channel of such a name is
+// not in the slot of its key.
 func LatchChannel(name string) string { return "redisson_countdownlatch__channel__{" + name + "}" }
 
 // Fence is the newest token that a resource called name has seen.
 func Fence(name string) string { return own("mortise:fence", name) }
 
-// Operation is the key that remembers for a while what an operation on name did,
-// so that a repeat changes nothing.
+// Operation is the key that remembers for a while what an operation on name did, so that a
+// repeat changes nothing.
 func Operation(name, id string) string { return own("mortise:op", name) + ":" + id }
 
-// own is a key or channel of mortise's own beside name. No two names share one: a
-// name with an opening brace, which is not wrapped, is followed by two colons. They
-// come last so that the same access rules hold for both.
+// own is a key or channel of mortise's own for name. No two names share one: a name with an
+// opening brace, which is not wrapped, is followed by two colons. They come last so that the
+// same access rules match both.
 func own(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name + "::"
@@ -136,8 +130,7 @@ func own(prefix, name string) string {
 	return prefix + ":{" + name + "}"
 }
 
-// prefixed is a key or channel of Redisson's beside name. Those of job and of
-// {job} are the same.
+// prefixed is a key or channel of Redisson's for name. Those of job and of {job} are the same.
 func prefixed(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name
@@ -145,7 +138,7 @@ func prefixed(prefix, name string) string {
 	return prefix + ":{" + name + "}"
 }
 
-// braced is name in braces, unless it has some.
+// braced is name in braces, unless it contains some.
 func braced(name string) string {
 	if strings.Contains(name, "{") {
 		return name
@@ -153,9 +146,9 @@ func braced(name string) string {
 	return "{" + name + "}"
 }
 
-// Check returns an error that says what is wrong with name, or nil. With any
-// set, only what no deployment can work with is refused; without it, also a
-// name that could not be unlocked on a cluster and one that is reserved.
+// Check returns an error that says what is wrong with name, or nil. With any set, it refuses
+// only what no deployment can work with; otherwise also reserved names, and names that could
+// not be unlocked on a cluster.
 func Check(name string, any bool) error {
 	switch {
 	case name == "":
@@ -182,12 +175,11 @@ func Check(name string, any bool) error {
 	return CheckSlot(name)
 }
 
-// readHold matches the keys of the holds of readers, whose names begin with that
-// of their lock.
+// readHold matches the keys of the holds of readers, which begin with the name of the lock.
 var readHold = regexp.MustCompile(`:rwlock_timeout:[0-9]+$`)
 
-// CheckPermits returns an error for a name in braces, whose permits Redisson keeps
-// under the same key as those of the name without them.
+// CheckPermits returns an error for a name in braces: Redisson keeps its permits under the same
+// key as those of the name without braces.
 func CheckPermits(name string) error {
 	if inner, ok := strings.CutPrefix(name, "{"); ok && strings.Index(inner, "}") == len(inner)-1 && !strings.Contains(inner, "{") {
 		return fmt.Errorf("the permits of %q would lie under the same key as those of %q; use a name that is more than a pair of braces", name, inner[:len(inner)-1])
@@ -195,9 +187,8 @@ func CheckPermits(name string) error {
 	return nil
 }
 
-// CheckSlot returns an error if the keys derived from name would not lie in
-// the slot of name itself. Such a lock can be acquired on a cluster, but never
-// released.
+// CheckSlot returns an error if the keys derived from name would not be in the slot of name
+// itself. Such a lock could be acquired on a cluster, but never released.
 func CheckSlot(name string) error {
 	if !strings.ContainsAny(name, "{}") || hashed(prefixed("p", name)) == hashed(name) {
 		return nil
@@ -206,8 +197,8 @@ func CheckSlot(name string) error {
 		"use no braces, or one closed pair around the part that decides the slot, as in {order}:42")
 }
 
-// hashed returns the part of key that the cluster hashes: what stands between
-// the first opening brace and the next closing one, if that is not empty.
+// hashed returns the part of key that the cluster hashes: the text between the first opening
+// brace and the next closing one, if that is not empty.
 func hashed(key string) string {
 	_, rest, ok := strings.Cut(key, "{")
 	if !ok {

@@ -123,7 +123,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The slots were asked of redis-server 7.0.15 with CLUSTER KEYSLOT.
+// The slots come from CLUSTER KEYSLOT of redis-server 7.0.15.
 func TestSlot(t *testing.T) {
 	for key, want := range map[string]uint16{
 		"":           0,
@@ -165,7 +165,7 @@ func TestTurnNames(t *testing.T) {
 	}
 }
 
-// ownNames are all keys and channels of mortise's own beside a name.
+// ownNames are all keys and channels of mortise's own for a name.
 func ownNames(name string) []string {
 	const client, lease, permit = "a1000000-0000-8000-8000-000000000001", ":7", "00112233445566778899aabbccddeeff"
 	turns, channels := TurnNames(name)
@@ -176,16 +176,16 @@ func ownNames(name string) []string {
 	}
 }
 
-// redissonsNames are all that Redisson derives from a name, but for channels, on
-// which nothing but a wake-up depends.
+// redissonsNames are all keys that Redisson derives from a name. Channels are left out: nothing
+// but a wake-up depends on them.
 func redissonsNames(name string) []string {
 	const reader = "b2000000-0000-4000-8000-000000000002:1"
 	return []string{FairQueue(name), FairDeadlines(name), Token(name), RWHolds(name) + ":" + reader + ":rwlock_timeout:1", PermitExpiries(name)}
 }
 
-// No two names share a key or channel of mortise's, and none of them is the name
-// of something else. Of Redisson's keys a name and the same one in braces share
-// all, and no other two.
+// No two names share a key or channel of mortise's, and none of these is a name that something
+// else uses. A name and the same name in braces share all keys of Redisson's; no other two names
+// share any.
 func TestNoTwoNamesShareAKey(t *testing.T) {
 	pieces := []string{
 		"a", "b", "job", ":", "{", "}", "{a}", "{job}", "::", ":timeout", "timeout", ":rwlock_timeout:1", "mortise:", "mortise:turns:",
@@ -193,7 +193,7 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 	}
 	const names = 300_000
 	draw := rand.New(rand.NewPCG(1, 2))
-	of := make(map[string]string) // each of mortise's keys, by whose it is
+	of := make(map[string]string) // each of mortise's keys, and the name it belongs to
 	shared := make(map[string]string)
 	seen := make(map[string]bool)
 	admitted, pairs := 0, 0
@@ -232,7 +232,7 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 		if other, ok := of[name]; ok {
 			t.Fatalf("%q is a key of %q", name, other)
 		}
-		// The ends of permits are a sorted set, which no object of another kind is.
+		// The ends of permits are a sorted set, which objects of other kinds never are.
 		if other, ok := shared[name]; ok && name != PermitExpiries(other) {
 			t.Fatalf("%q is a key of %q", name, other)
 		}

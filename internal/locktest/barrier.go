@@ -27,7 +27,7 @@ func Arrive(ctx context.Context, b *mortise.Barrier) <-chan Arrival {
 	return ended
 }
 
-// WantBroken checks why a barrier is broken, and returns by whom.
+// WantBroken checks why a barrier is broken, and returns the party to blame.
 func WantBroken(t *testing.T, err error, reason mortise.BrokenReason) (by string) {
 	t.Helper()
 	var broken *mortise.BrokenError
@@ -48,7 +48,7 @@ type Entry struct {
 	After  time.Duration
 }
 
-// Enter has a party enter the barrier in the background, and returns where the outcome comes.
+// Enter enters the barrier in the background, and returns a channel for the outcome.
 func Enter(ctx context.Context, b *mortise.DoubleBarrier) <-chan Entry {
 	ended := make(chan Entry, 1)
 	start := time.Now()

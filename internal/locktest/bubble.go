@@ -11,17 +11,16 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// Bubble runs f in virtual time, with an embedded Redis inside. The bubble
-// itself fails the test if a goroutine is left when f returns. It runs in
-// parallel with other tests.
+// Bubble runs f in virtual time, with an embedded Redis inside. The bubble itself fails the test
+// if a goroutine is left when f returns. It runs in parallel with other tests.
 func Bubble(t *testing.T, f func(t *testing.T, s *memredis.Server)) {
 	t.Helper()
 	t.Parallel()
 	Alone(t, f)
 }
 
-// Alone is Bubble for a test that must not run beside others: it changes or
-// looks at something that all of the program has.
+// Alone is Bubble for a test that must not run beside others, because it changes or examines
+// something that belongs to the whole process.
 func Alone(t *testing.T, f func(t *testing.T, s *memredis.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,8 +30,8 @@ func Alone(t *testing.T, f func(t *testing.T, s *memredis.Server)) {
 	})
 }
 
-// Open returns a client on s that is closed when the test ends, and its
-// driver, with which faults can be injected.
+// Open returns a client on s that is closed when the test ends, and its driver, which can inject
+// faults.
 func Open(t *testing.T, s *memredis.Server, options *mortise.Options) (*mortise.Client, *Faults) {
 	t.Helper()
 	f := &Faults{Driver: s.Driver()}
@@ -59,8 +58,7 @@ func Do(t *testing.T, s *memredis.Server, args ...string) driver.Value {
 	return v
 }
 
-// Several runs f in virtual time with n servers that know nothing of each other,
-// in parallel with other tests.
+// Several runs f in virtual time with n independent servers, in parallel with other tests.
 func Several(t *testing.T, n int, f func(t *testing.T, servers []*memredis.Server)) {
 	t.Helper()
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// Wait waits for the first jump to be told, which is in a goroutine of its own.
+// Wait waits until the first jump is reported, which another goroutine does.
 func (j *Jumps) Wait(t *testing.T) {
 	t.Helper()
 	redistest.Eventually(t, "the jump is told", func() error {
@@ -24,7 +24,7 @@ func (j *Jumps) Wait(t *testing.T) {
 	})
 }
 
-// Jumps notes what a client tells of jumps.
+// Jumps records the clock jumps that a client reports.
 type Jumps struct {
 	mu  sync.Mutex // guards all
 	all []time.Duration

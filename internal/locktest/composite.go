@@ -8,11 +8,11 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// Composites are locks that consist of others, all of them on one server.
+// Composites are locks that consist of several members, all of them on one server.
 var Composites = map[string]struct {
-	Names string // of the locks, in the order in which they are taken
+	Names string // of the members, in the order in which they are acquired
 	Open  func(c, d *mortise.Client) Taker
-	One   func(c *mortise.Client, name string) Taker // what keeps it out
+	One   func(c *mortise.Client, name string) Taker // a lock that keeps it out
 }{
 	"plain": {"a b c", func(c, _ *mortise.Client) Taker { return Multi(c, "a", "b", "c") }, PlainLock},
 	"plain, of one slot": {"{s}a {s}b {s}c", func(c, _ *mortise.Client) Taker {
@@ -29,10 +29,10 @@ var Composites = map[string]struct {
 	}, func(c *mortise.Client, name string) Taker { return c.RWLock(name).Write() }},
 }
 
-// PlainLock is the plain lock of a name, as what can be taken.
+// PlainLock returns the plain lock of a name as a Taker.
 func PlainLock(c *mortise.Client, name string) Taker { return c.Lock(name) }
 
-// Blocker returns what keeps a lock until it is told to release it.
+// Blocker returns a function that acquires a lock and returns its release.
 func Blocker(t *testing.T, open func(name string) Taker) func(name string) (release func()) {
 	return func(name string) func() {
 		hold, _, err := open(name).Lock(t.Context())
@@ -43,9 +43,9 @@ func Blocker(t *testing.T, open func(name string) Taker) func(name string) (rele
 	}
 }
 
-// Crosswise has two holds of one owner released at the same time, of which the
-// first had to wait for another lock each time: so it has them in another order
-// than the second, which found all of them its own.
+// Crosswise releases two holds of one owner at the same time. The first one had to wait for another
+// lock each time, so it has its members in another order than the second one, which re-entered all of
+// them.
 func Crosswise(t *testing.T, k Taker, names []string, block func(name string) (release func()), waits func(name string)) {
 	const bound = 10 * time.Second
 	for _, name := range names {

@@ -8,12 +8,11 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// WantEmpty checks that nothing is left in Redis that would stay.
+// WantEmpty checks that Redis holds nothing that would stay.
 func WantEmpty(t *testing.T, s *memredis.Server) {
 	t.Helper()
-	time.Sleep(10 * time.Minute) // what has a TTL goes by itself
-	// Fencing tokens must never go, and a fair queue that everybody forgot goes
-	// after a day.
+	time.Sleep(10 * time.Minute) // keys with a TTL end meanwhile
+	// Fencing tokens must never go, and an abandoned fair queue goes after a day.
 	keys := driver.NewScript("keys", `
 		local left = {}
 		for _, key in ipairs(redis.call('keys', '*')) do

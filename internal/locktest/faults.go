@@ -10,14 +10,14 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// Faults is a driver that can be told to misbehave, and that counts.
+// Faults is a driver that counts calls and can be told to misbehave.
 type Faults struct {
 	driver.Driver
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	calls  map[string]int
 	ended  map[string]int
-	before func(ctx context.Context, name string) error // the script does not run if it fails
+	before func(ctx context.Context, name string) error // if it fails, the script does not run
 	after  func(ctx context.Context, name string) error // the script has run, but its reply is replaced
 
 	late     time.Duration // an acquisition gets no reply, and runs only after this time
@@ -118,7 +118,7 @@ func LoseReplies(script string, n int) func(context.Context, string) error {
 	}
 }
 
-// Hang is a fault: no answer until ctx ends.
+// Hang is a fault: no reply until ctx ends.
 func Hang(ctx context.Context, _ string) error {
 	<-ctx.Done()
 	return driver.ContextError(ctx, driver.Unknown)

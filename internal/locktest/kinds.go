@@ -19,8 +19,8 @@ type Taker interface {
 // Kind is one kind of lock, for the tests that all of them must pass.
 type Kind struct {
 	Open func(c *mortise.Client, name string, o mortise.LockOptions) Taker
-	// The scripts that take, re-enter, partly leave and release it. Other
-	// scripts are run for it too, but these change what it holds.
+	// The scripts that acquire, re-enter, partly leave and release it. Other scripts run for it
+	// too, but only these change what it holds.
 	Acquire, Reenter, Leave, Release string
 }
 

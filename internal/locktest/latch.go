@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// ClosedLatch returns a latch of c that is to be counted down n times.
+// ClosedLatch returns a latch of c with count n.
 func ClosedLatch(t *testing.T, c *mortise.Client, name string, n int) *mortise.CountDownLatch {
 	t.Helper()
 	l := c.CountDownLatch(name)
@@ -33,7 +33,7 @@ func MustCountDown(t *testing.T, l *mortise.CountDownLatch) {
 	}
 }
 
-// WaitLater waits for a latch, and returns where the outcome will come.
+// WaitLater waits for a latch in the background, and returns a channel for the outcome.
 func WaitLater(ctx context.Context, l *mortise.CountDownLatch) <-chan error {
 	outcome := make(chan error, 1)
 	go func() { outcome <- l.Wait(ctx) }()

@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// MustLock takes a lock that the test expects to get.
+// MustLock acquires a lock that the test expects to be free.
 func MustLock(t *testing.T, k *mortise.Lock, ctx context.Context) (*mortise.Hold, context.Context) {
 	t.Helper()
 	hold, ctx, err := k.Lock(ctx)
@@ -26,7 +26,7 @@ func MustUnlock(t *testing.T, h *mortise.Hold) {
 	}
 }
 
-// WantState checks what lies in Redis: the owner and its count, or nothing.
+// WantState checks the lock in Redis: the owner and its count, or free.
 func WantState(t *testing.T, k *mortise.Lock, owner string, count int) {
 	t.Helper()
 	s, err := k.Inspect(t.Context())
@@ -63,7 +63,7 @@ func WantToken(t *testing.T, k *mortise.FencedLock, want int64) {
 	}
 }
 
-// MustFence takes a lock that draws fencing tokens.
+// MustFence acquires a lock that draws fencing tokens.
 func MustFence(t *testing.T, k Taker, ctx context.Context) (*mortise.Hold, context.Context) {
 	t.Helper()
 	hold, ctx, err := k.Lock(ctx)
@@ -82,7 +82,7 @@ func Multi(c *mortise.Client, names ...string) *mortise.MultiLock {
 	return mortise.NewMultiLock(locks...)
 }
 
-// MustMulti takes a MultiLock that the test expects to get.
+// MustMulti acquires a MultiLock that the test expects to be free.
 func MustMulti(t *testing.T, m *mortise.MultiLock, ctx context.Context) (*mortise.Hold, context.Context) {
 	t.Helper()
 	hold, ctx, err := m.Lock(ctx)
@@ -92,7 +92,7 @@ func MustMulti(t *testing.T, m *mortise.MultiLock, ctx context.Context) (*mortis
 	return hold, ctx
 }
 
-// Must takes a lock of any kind that the test expects to get.
+// Must acquires a lock of any kind that the test expects to be free.
 func Must(t *testing.T, k Taker, ctx context.Context) (*mortise.Hold, context.Context) {
 	t.Helper()
 	hold, ctx, err := k.Lock(ctx)
@@ -102,7 +102,7 @@ func Must(t *testing.T, k Taker, ctx context.Context) (*mortise.Hold, context.Co
 	return hold, ctx
 }
 
-// WantRefused checks that a lock is not to be had because of who holds it.
+// WantRefused checks that an attempt is refused because of the given holder.
 func WantRefused(t *testing.T, k Taker, by string) {
 	t.Helper()
 	_, _, err := k.TryLock(t.Context())
@@ -112,7 +112,7 @@ func WantRefused(t *testing.T, k Taker, by string) {
 	}
 }
 
-// WantHad checks that a lock is to be had at once, and gives it back.
+// WantHad checks that a lock can be acquired at once, and releases it.
 func WantHad(t *testing.T, k Taker) {
 	t.Helper()
 	hold, _, err := k.TryLock(t.Context())
@@ -123,7 +123,7 @@ func WantHad(t *testing.T, k Taker) {
 	MustUnlock(t, hold)
 }
 
-// WantHolders checks what lies in Redis: pairs of owner and count.
+// WantHolders checks the lock in Redis: pairs of owner and count.
 func WantHolders(t *testing.T, k *mortise.RWLock, mode string, want ...any) {
 	t.Helper()
 	s, err := k.Read().Inspect(t.Context())

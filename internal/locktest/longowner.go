@@ -10,8 +10,8 @@ import (
 	"github.com/mortise-go/mortise/internal/fieldhash"
 )
 
-// FreesLongOwners frees an owner with a long name of each kind. Each has run
-// call its function with a driver.
+// FreesLongOwners releases an owner with a long name by force, for each kind of lock. Run must call
+// its function with a driver.
 func FreesLongOwners(t *testing.T, run func(t *testing.T, try func(t *testing.T, d driver.Driver))) {
 	t.Helper()
 	owner, field := strings.Repeat("x", 300), fieldhash.Of("a")

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Loss is a fault: so many replies to a script, or requests to run it, are lost.
+// Loss is a fault: n replies of a script, or n requests to run it, are lost.
 type Loss struct {
 	n    int
 	What string // "replies" or "requests"
@@ -14,7 +14,7 @@ var Losses = []Loss{{1, "replies"}, {2, "replies"}, {3, "replies"}, {1, "request
 
 func (l Loss) String() string { return fmt.Sprintf("%d lost %s", l.n, l.What) }
 
-// Set has f lose the next replies or requests of the script.
+// Set makes f lose the next replies or requests of the script.
 func (l Loss) Set(f *Faults, script string) {
 	if l.What == "replies" {
 		f.Set(nil, LoseReplies(script, l.n))

@@ -7,10 +7,10 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// AtOnce is for that many permits at once.
+// AtOnce returns the options for n permits in one acquisition.
 func AtOnce(n int) mortise.PermitOptions { return mortise.PermitOptions{Permits: n} }
 
-// MustTakePermits takes a permit that the test expects to get.
+// MustTakePermits acquires a permit that the test expects to be free.
 func MustTakePermits(t *testing.T, s *mortise.PermitSemaphore) (*mortise.Hold, context.Context) {
 	t.Helper()
 	hold, ctx, err := s.Acquire(t.Context())
@@ -20,7 +20,7 @@ func MustTakePermits(t *testing.T, s *mortise.PermitSemaphore) (*mortise.Hold, c
 	return hold, ctx
 }
 
-// PermitsOf returns a semaphore that has been given n permits.
+// PermitsOf returns a semaphore with n permits.
 func PermitsOf(t *testing.T, c *mortise.Client, n int) *mortise.PermitSemaphore {
 	t.Helper()
 	s := c.PermitSemaphore("job")
@@ -30,7 +30,7 @@ func PermitsOf(t *testing.T, c *mortise.Client, n int) *mortise.PermitSemaphore 
 	return s
 }
 
-// WantPermits checks how many permits are available, and how many are out.
+// WantPermits checks how many permits are available, and how many are given out.
 func WantPermits(t *testing.T, s *mortise.PermitSemaphore, available, acquired int) {
 	t.Helper()
 	a, err := s.Available(t.Context())

@@ -6,7 +6,7 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// On counts the servers on which somebody has the lock.
+// On counts the servers on which the lock is held.
 func On(t *testing.T, servers []*memredis.Server) (n int) {
 	t.Helper()
 	for _, s := range servers {

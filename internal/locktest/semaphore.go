@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// Permitted returns a semaphore of c with so many permits.
+// Permitted returns a semaphore of c with n permits.
 func Permitted(t *testing.T, c *mortise.Client, name string, n int) *mortise.Semaphore {
 	t.Helper()
 	s := c.Semaphore(name)
@@ -17,7 +17,7 @@ func Permitted(t *testing.T, c *mortise.Client, name string, n int) *mortise.Sem
 	return s
 }
 
-// WantAvailable checks how many permits are free.
+// WantAvailable checks how many permits are available.
 func WantAvailable(t *testing.T, s *mortise.Semaphore, want int) {
 	t.Helper()
 	if n, err := s.Available(t.Context()); err != nil || n != want {
@@ -25,7 +25,7 @@ func WantAvailable(t *testing.T, s *mortise.Semaphore, want int) {
 	}
 }
 
-// MustAcquire takes permits that the test expects to be free.
+// MustAcquire acquires permits that the test expects to be available.
 func MustAcquire(t *testing.T, s *mortise.Semaphore, n int) {
 	t.Helper()
 	if err := s.Acquire(t.Context(), n); err != nil {
@@ -41,7 +41,7 @@ func MustRelease(t *testing.T, s *mortise.Semaphore, n int) {
 	}
 }
 
-// AcquireLater waits for permits, and returns where the outcome will come.
+// AcquireLater waits for permits in the background, and returns a channel for the outcome.
 func AcquireLater(ctx context.Context, s *mortise.Semaphore, n int) <-chan error {
 	outcome := make(chan error, 1)
 	go func() { outcome <- s.Acquire(ctx, n) }()

@@ -1,17 +1,16 @@
-// Package newest remembers the highest numbers that were seen, to notice where
-// what counts them goes back.
+// Package newest remembers the highest numbers seen, to notice a counter that has gone back.
 package newest
 
 import "sync"
 
-// Most is how many names a [Table] remembers at least; twice as many at most.
+// Most is the number of names that a [Table] remembers at least; the limit is twice as many.
 const Most = 10000
 
-// Table has the highest number seen for each of the names that were used last.
-// Its zero value is ready, and it is safe for concurrent use.
+// Table holds the highest number seen for each of the most recently used names. Its zero value
+// is ready, and it is safe for concurrent use.
 type Table struct {
 	mu         sync.Mutex
-	young, old map[string]int64 // guarded by mu; a name that is used is in young
+	young, old map[string]int64 // guarded by mu; a name that was just used is in young
 }
 
 // Seen returns the highest number seen for name, 0 if none is remembered.
@@ -24,7 +23,7 @@ func (t *Table) Seen(name string) int64 {
 	return t.old[name]
 }
 
-// Note remembers n for name, unless a higher number was seen.
+// Note records n for name, unless a higher number was seen.
 func (t *Table) Note(name string, n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

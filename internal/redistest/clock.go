@@ -13,11 +13,11 @@ import (
 //go:embed shim/clock.c
 var shim []byte
 
-// Clock is the clock of one server, which can be set.
+// Clock is the adjustable clock of one server.
 type Clock struct{ file string }
 
-// Clocked starts a server as [Single] does, whose clock can be set. It needs a C
-// compiler, and a redis-server that takes the time from the C library.
+// Clocked starts a server like [Single] whose clock can be set. It needs a C compiler, and a
+// redis-server that takes the time from the C library.
 func Clocked(t testing.TB, args ...string) (*Server, *Clock) {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,10 +33,10 @@ func Clocked(t testing.TB, args ...string) (*Server, *Clock) {
 	return single(t, []string{"LD_PRELOAD=" + library, "MORTISE_CLOCK=" + file}, args), &Clock{file}
 }
 
-// Set makes the clock show so many whole seconds more than it should, at once.
+// Set makes the clock run ahead by this many whole seconds, at once.
 func (c *Clock) Set(t testing.TB, by time.Duration) {
 	t.Helper()
-	f, err := os.OpenFile(c.file, os.O_WRONLY, 0) // not truncated: the server looks at it all the time
+	f, err := os.OpenFile(c.file, os.O_WRONLY, 0) // not truncated: the server reads it all the time
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func Cluster(t testing.TB, replicas int, args ...string) *ClusterSet {
 	}
 	for j, r := range c.Replicas {
 		id := c.Masters[j%3].nodeID(t)
-		// The new replica may not have heard of its master's role yet.
+		// The new replica may not know its master's role yet.
 		await(t, "replica joined", func() error { _, err := r.Do("CLUSTER", "REPLICATE", id); return err })
 	}
 	for _, r := range c.Replicas {
@@ -77,7 +77,7 @@ func (c *ClusterSet) Addrs() []string {
 	return addrs
 }
 
-// AwaitOK waits until all nodes say that the cluster serves.
+// AwaitOK waits until all nodes report that the cluster serves.
 func (c *ClusterSet) AwaitOK(t testing.TB) {
 	t.Helper()
 	for _, n := range c.Nodes() {
@@ -128,7 +128,7 @@ func (c *ClusterSet) Owner(t testing.TB, key string) *Server {
 	return nil
 }
 
-// KeyOn returns a key that begins with prefix and lies on master.
+// KeyOn returns a key with the given prefix in a slot of master.
 func (c *ClusterSet) KeyOn(t testing.TB, master *Server, prefix string) string {
 	t.Helper()
 	for i := range 1000 {
@@ -141,8 +141,8 @@ func (c *ClusterSet) KeyOn(t testing.TB, master *Server, prefix string) string {
 	return ""
 }
 
-// BeginMove opens the move of a slot: its owner answers ASK for keys that it
-// does not have, and the new one takes them after ASKING.
+// BeginMove starts to move a slot: its owner answers ASK for keys that it does not have, and the
+// new owner accepts them after ASKING.
 func (c *ClusterSet) BeginMove(t testing.TB, slot int, from, to *Server) {
 	t.Helper()
 	n := strconv.Itoa(slot)
@@ -150,7 +150,7 @@ func (c *ClusterSet) BeginMove(t testing.TB, slot int, from, to *Server) {
 	from.Must(t, "CLUSTER", "SETSLOT", n, "MIGRATING", to.nodeID(t))
 }
 
-// MoveKeys moves keys of an open slot, all that are there if none are named.
+// MoveKeys moves keys of an open slot, or all its keys if none are named.
 func (c *ClusterSet) MoveKeys(t testing.TB, slot int, from, to *Server, keys ...string) {
 	t.Helper()
 	if len(keys) == 0 {

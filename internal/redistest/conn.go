@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// ReplyError is an error that Redis answered, as it sent it.
+// ReplyError is an error reply of Redis, as sent.
 type ReplyError string
 
 func (e ReplyError) Error() string { return string(e) }
 
-// Conn is a plain connection to a server, for looking at it and disturbing it
-// without any client library. It is not safe for concurrent use.
+// Conn is a plain connection to a server, to examine or disturb it without a client library. It
+// is not safe for concurrent use.
 type Conn struct {
 	net net.Conn
 	r   *bufio.Reader

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Proxy stands between a client and a server and fails the way networks do.
-// It is safe for concurrent use.
+// Proxy sits between a client and a server and fails the way networks do. It is safe for
+// concurrent use.
 type Proxy struct {
 	addr, upstream string
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	listener net.Listener
 	links    map[*link]struct{}
-	stalled  [2]bool       // by direction: new and present links hold back what they read
+	stalled  [2]bool       // by direction: all links hold back what they read
 	changed  chan struct{} // closed and replaced when links must look again
 	delay    time.Duration
 	lose     []byte // a request that contains it loses its reply
@@ -42,7 +42,7 @@ const (
 // link is one client connection and its connection to the server.
 type link struct {
 	client, server net.Conn
-	stranded       bool // silent for ever; guarded by Proxy.mu
+	stranded       bool // silent forever; guarded by Proxy.mu
 	marked         bool // its next reply is to be lost; guarded by Proxy.mu
 	gone           chan struct{}
 	once           sync.Once
@@ -50,7 +50,7 @@ type link struct {
 
 func (l *link) close() {
 	l.once.Do(func() { close(l.gone) })
-	_, _ = l.client.Close(), l.server.Close() // both are given up
+	_, _ = l.client.Close(), l.server.Close() // their errors do not matter any more
 }
 
 // NewProxy starts a proxy for the server at upstream.
@@ -128,7 +128,7 @@ func (p *Proxy) forward(k *link, d Direction, dst, src net.Conn) {
 			}
 		}
 		if err != nil {
-			// An end in one direction ends the link only when it may pass.
+			// The end of one direction ends the link only when it may pass.
 			if errors.Is(err, io.EOF) {
 				p.pass(k, d)
 			}
@@ -137,8 +137,8 @@ func (p *Proxy) forward(k *link, d Direction, dst, src net.Conn) {
 	}
 }
 
-// pass holds back what was read for as long as the proxy is told to, and tells
-// whether it may go on.
+// pass holds data back for as long as the proxy is stalled, and reports whether the link may go
+// on.
 func (p *Proxy) pass(k *link, d Direction) bool {
 	for {
 		p.mu.Lock()
@@ -167,8 +167,8 @@ func (p *Proxy) pass(k *link, d Direction) bool {
 	}
 }
 
-// mark looks in requests for the one that is to lose its reply, and returns
-// what must be kept for the next look.
+// mark searches requests for the one whose reply is to be lost, and returns the part that must
+// be kept for the next search.
 func (p *Proxy) mark(k *link, requests []byte) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,10 +185,9 @@ func (p *Proxy) mark(k *link, requests []byte) []byte {
 	return nil
 }
 
-// LoseReply makes the n-th request from now on that contains text lose its
-// reply: the request goes to the server, and when the server has answered, the
-// connection is cut. The returned channel is closed then. The client must not
-// have sent other requests on that connection that are still unanswered.
+// LoseReply makes the n-th request from now on that contains text lose its reply: the request
+// goes to the server, and when the server has answered, the connection is cut. The returned
+// channel is closed then. The client must not have other unanswered requests on that connection.
 func (p *Proxy) LoseReply(text string, n int) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,8 +195,8 @@ func (p *Proxy) LoseReply(text string, n int) <-chan struct{} {
 	return p.lost
 }
 
-// Stall makes the proxy hold back what it reads in the given directions, on
-// all connections, present and new. They stay open.
+// Stall makes the proxy hold back what it reads in the given directions, on all connections, old
+// and new. They stay open.
 func (p *Proxy) Stall(directions ...Direction) {
 	p.change(func() {
 		for _, d := range directions {
@@ -209,8 +208,8 @@ func (p *Proxy) Stall(directions ...Direction) {
 // Flow ends Stall. What was held back is forwarded.
 func (p *Proxy) Flow() { p.change(func() { p.stalled = [2]bool{} }) }
 
-// Strand makes the present connections silent for ever, in both directions,
-// without closing them, as when a firewall has forgotten them. New ones work.
+// Strand makes the present connections silent forever, in both directions, without closing them,
+// as when a firewall has forgotten them. New ones work.
 func (p *Proxy) Strand() {
 	p.change(func() {
 		for k := range p.links {
@@ -250,7 +249,7 @@ func (p *Proxy) Refuse() {
 	p.listener = nil
 	p.mu.Unlock()
 	if l != nil {
-		_ = l.Close() // it cannot fail in a way that matters here
+		_ = l.Close() // a failure would not matter here
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 // SentinelName is the name under which the sentinels know the master.
 const SentinelName = "mymaster"
 
-// SentinelSet is a master with replicas, watched by three sentinels that take
-// a master for dead after one second.
+// SentinelSet is a master with replicas, watched by three sentinels that consider a master dead
+// after one second.
 type SentinelSet struct {
 	Servers   []*Server // the first one was master at the beginning
 	Sentinels []*Server
@@ -38,8 +38,8 @@ func Watch(t testing.TB, servers ...*Server) *SentinelSet {
 	await(t, "replicas online", func() error {
 		return master.wantInfo("replication", "connected_slaves", fmt.Sprint(replicas))
 	})
-	// A sentinel asks the master for its replicas every ten seconds only, so
-	// it starts after they are known there.
+	// A sentinel asks the master for its replicas only every ten seconds, so it starts after the
+	// master knows them.
 	for range 3 {
 		set.Sentinels = append(set.Sentinels, startSentinel(t, master))
 	}
@@ -98,7 +98,7 @@ func (set *SentinelSet) Addrs() []string {
 	return addrs
 }
 
-// Master returns the server that the sentinels now name as the master.
+// Master returns the server that the sentinels name as the master.
 func (set *SentinelSet) Master(t testing.TB) *Server {
 	t.Helper()
 	v, _ := set.Sentinels[0].Must(t, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", SentinelName).([]any)

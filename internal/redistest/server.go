@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// startLimit bounds every wait for a server to reach a state. It is far above
-// what a healthy one needs, so that a busy machine does not fail tests.
+// startLimit bounds every wait for a server to reach a state. It is far above what a healthy
+// server needs, so that a busy machine does not fail tests.
 const startLimit = 30 * time.Second
 
 // Server is one running redis-server. It is safe for concurrent use.
@@ -22,11 +22,11 @@ type Server struct {
 	port, busPort int
 	dir           string
 	args          []string
-	env           []string // besides that of the test
+	env           []string // in addition to that of the test
 	password      string
 	log           lockedBuffer
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when cmd has been waited for
 	admin  *Conn
@@ -63,8 +63,8 @@ func Replica(t testing.TB, master *Server, args ...string) *Server {
 	return r
 }
 
-// launch starts a server with the options that args gives for its port and
-// cluster bus port. A port that was taken meanwhile is replaced.
+// launch starts a server with the options that args returns for its port and cluster bus port.
+// If a port was taken meanwhile, it tries another.
 func launch(t testing.TB, env []string, args func(port, busPort int) []string) *Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -115,7 +115,7 @@ func (s *Server) start() error {
 	}
 	exited := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // how it ended is not of interest, only that it did
+		_ = cmd.Wait() // only that it ended matters, not how
 		close(exited)
 	}()
 	s.mu.Lock()
@@ -155,7 +155,7 @@ func (s *Server) Stop() {
 	if cmd == nil {
 		return
 	}
-	_ = cmd.Process.Kill() // it may have ended by itself
+	_ = cmd.Process.Kill() // it may have ended already
 	<-exited
 }
 
@@ -178,8 +178,8 @@ func (s *Server) Start(t testing.TB) {
 	}
 }
 
-// Pause freezes the server with SIGSTOP: it accepts connections, as the kernel
-// does so for it, and answers nothing. Resume ends it; so does the test's end.
+// Pause freezes the server with SIGSTOP: the kernel still accepts connections for it, but it
+// answers nothing. Resume ends the pause; so does the end of the test.
 func (s *Server) Pause(t testing.TB) { t.Helper(); s.signal(t, syscall.SIGSTOP) }
 
 // Resume lets a paused server go on.
@@ -197,10 +197,9 @@ func (s *Server) signal(t testing.TB, sig os.Signal) {
 	}
 }
 
-// FreePort returns a loopback port that nobody listens on. It lies below the
-// range from which systems take the ports of outgoing connections: a client
-// that keeps dialling a stopped server on a port of that range may one day
-// connect to itself.
+// FreePort returns a free loopback port. It is below the range from which systems take the
+// ports of outgoing connections: a client that keeps dialling a stopped server on a port of that
+// range may at some time connect to itself.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {

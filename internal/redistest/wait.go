@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// final is an error that waiting longer does not mend.
+// final is an error that more waiting does not cure.
 type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// poll calls ready until it returns nil, a final error, or the limit passes.
-// A server in another process offers no event to wait for.
+// poll calls ready until it returns nil or a final error, or the limit passes. A server in another
+// process has no event to wait for.
 func poll(ready func() error) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -35,7 +35,7 @@ func poll(ready func() error) error {
 	}
 }
 
-// await is poll for a state that the test cannot do without.
+// await is poll for a state that the test needs.
 func await(t testing.TB, state string, ready func() error) {
 	t.Helper()
 	if err := poll(ready); err != nil {
@@ -43,8 +43,8 @@ func await(t testing.TB, state string, ready func() error) {
 	}
 }
 
-// Eventually waits until ready returns nil, and fails the test if it does not
-// do so within 30 seconds. It is for what only another process knows.
+// Eventually waits until ready returns nil, and fails the test if that takes longer than 30
+// seconds. It is for states that only another process knows.
 func Eventually(t testing.TB, state string, ready func() error) {
 	t.Helper()
 	await(t, state, ready)

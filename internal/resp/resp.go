@@ -1,6 +1,5 @@
-// Package resp speaks just enough of the Redis protocol (RESP2) for the
-// embedded server's own driver. Applications' Redis clients do the real work
-// elsewhere.
+// Package resp implements just enough of the Redis protocol (RESP2) for the driver of the
+// embedded server. With other servers, the applications' client libraries do this.
 package resp
 
 import (
@@ -47,9 +46,8 @@ func AppendEval(b []byte, call driver.Call, source bool) []byte {
 	return Append(b, append(args, call.Args...)...)
 }
 
-// The bounds of a reply. Redis' own are no narrower for what scripts answer. A
-// length is a promise of the other side, and is not believed before its bytes
-// have come.
+// The bounds of a reply. Redis' own bounds allow scripts no more. A length is only announced by
+// the other side, and is not believed before its bytes have come.
 const (
 	maxString = 512 << 20 // bytes
 	maxItems  = 1 << 24
@@ -116,7 +114,7 @@ func readArray(r *bufio.Reader, n int64, depth int) (driver.Value, error) {
 	for range n {
 		v, err := read(r, depth)
 		if _, reply := err.(ReplyError); reply {
-			failed = err // the rest must be read all the same
+			failed = err // the rest must still be read
 		} else if err != nil {
 			return driver.Value{}, err
 		}

@@ -72,7 +72,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What is read of a stream is exactly one reply, errors included.
+// Exactly one reply is read from the stream, errors included.
 func TestReadLeavesTheNextReply(t *testing.T) {
 	for _, in := range []string{
 		"+OK\r\n", "-ERR no\r\n", ":1\r\n", "$3\r\nabc\r\n", "$-1\r\n",
@@ -105,16 +105,16 @@ func TestReadErrorReplies(t *testing.T) {
 	}
 }
 
-// What is no reply leaves the connection unusable, so it must not look like
-// one, nor like an error reply.
+// Anything that is not a reply leaves the connection unusable, so it must not look like one, nor
+// like an error reply.
 func TestReadRefuses(t *testing.T) {
 	for _, in := range []string{
 		"", "\r\n", "+", "+OK", "+OK\n", "OK\r\n", ":\r\n", ":1x\r\n", ": 1\r\n", ":9223372036854775808\r\n",
 		"$\r\n", "$x\r\n", "$3\r\nab", "$3\r\nabc", "$3\r\nabcd\r\n", "$3\r\nabcXY", "$0\r\nxx",
 		"*x\r\n", "*1\r\n", "*2\r\n:1\r\n", "*1\r\n$9\r\nabc\r\n", "*1\r\n?\r\n",
-		"%1\r\n+a\r\n+b\r\n", "_\r\n", "#t\r\n", // RESP3, which nobody asked for
+		"%1\r\n+a\r\n+b\r\n", "_\r\n", "#t\r\n", // RESP3, which was not requested
 		"$-2\r\n", "*-2\r\n",
-		// Lengths beyond reason must not be believed before their bytes come.
+		// Excessive lengths must not be believed before their bytes come.
 		"$9223372036854775807\r\nabc\r\n", "$9223372036854775806\r\nabc\r\n", "$536870912\r\nabc\r\n",
 		"*9223372036854775807\r\n", "*1000000000\r\n:1\r\n", "*4611686018427387904\r\n",
 		strings.Repeat("*1\r\n", 1<<20),
@@ -162,9 +162,9 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in string) {
 		v, err := read(in)
 		if err != nil {
-			return // and did not panic
+			return // it did not panic
 		}
-		// What was understood must mean the same when it is said again.
+		// What was understood must mean the same when it is written again.
 		var b strings.Builder
 		write(&b, v)
 		again, err := read(b.String())

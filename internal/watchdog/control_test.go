@@ -23,7 +23,7 @@ func TestRemovedLeasesAreLeftAlone(t *testing.T) {
 		if b.Remove(renewed) || b.Confirm(renewed, time.Now(), trust) {
 			t.Error("the lease is still watched")
 		}
-		b.SetRenew(renewed, false) // without effect, and without harm
+		b.SetRenew(renewed, false) // without effect or harm
 		b.SetRenew(renewed, true)
 		b.at(2 * time.Minute)
 		b.wantTimes("a", period)
@@ -31,20 +31,19 @@ func TestRemovedLeasesAreLeftAlone(t *testing.T) {
 		if over, _, _ := b.Expire(renewed); !over {
 			t.Error("Expire says that the trust in a removed lease goes on")
 		}
-		b.wantKept("a:renewed") // and it is no loss
+		b.wantKept("a:renewed") // and not reported as lost
 	})
 }
 
-// A lease that is removed, or not to be renewed any more, while it waits
-// behind a slow attempt must not be renewed when its turn comes: nobody would
-// give its key back.
+// A lease that is removed, or not to be renewed any more, while it is queued behind a slow
+// attempt must not be renewed afterwards: nothing would release its key.
 func TestQueuedLeasesMayLeave(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.serve(slow(4*time.Second, watchdog.Renewed))
 		b.add("a:first", true)
-		b.at(2 * time.Second) // too late to go along with the first
+		b.at(2 * time.Second) // too late to join the batch of the first
 		removed, stopped, kept := b.add("a:removed", true), b.add("a:stopped", true), b.add("a:kept", true)
-		b.at(13 * time.Second) // they are due, but the first is under way
+		b.at(13 * time.Second) // they are due, but the first is in flight
 		b.Remove(removed)
 		b.SetRenew(stopped, false)
 		b.at(15 * time.Second)
@@ -102,8 +101,8 @@ func TestSetRenew(t *testing.T) {
 	})
 }
 
-// Off while an attempt is under way: the attempt may still confirm the lease,
-// but none follows.
+// SetRenew turns renewal off while an attempt is in flight: the attempt may still confirm the
+// lease, but none follows.
 func TestSetRenewDuringAnAttempt(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.serve(slow(time.Second, watchdog.Renewed))
@@ -155,7 +154,7 @@ func TestConfirmKeepsAFailingLeaseAlive(t *testing.T) {
 	})
 }
 
-// A longer confirmation is not cut down by the renewals that follow.
+// A longer confirmation is not shortened by later renewals.
 func TestRenewalDoesNotShortenALongConfirmation(t *testing.T) {
 	virtual(t, func(b *bench) {
 		l := b.add("a", true)
@@ -168,7 +167,7 @@ func TestRenewalDoesNotShortenALongConfirmation(t *testing.T) {
 	})
 }
 
-// A process that was frozen asks before the watchdog's timer had its turn.
+// A process that was frozen asks before the watchdog's timer has fired.
 func TestExpire(t *testing.T) {
 	virtual(t, func(b *bench) {
 		renewed, fixed := b.lease("a"), b.lease("b")
@@ -182,7 +181,7 @@ func TestExpire(t *testing.T) {
 				t.Errorf("Expire of a fixed lease says %v, %v, want that its time is over", over, why)
 			}
 		}
-		synctest.Wait() // the watchdog's own goroutine may be about to say so
+		synctest.Wait() // the watchdog's own goroutine may be about to report it
 		b.wantLost("a", 0, watchdog.LostUnconfirmed)
 		b.wantLost("b", 0, watchdog.LostExpired)
 		b.at(time.Minute)
@@ -204,7 +203,7 @@ func TestCloseDuringAHangingAttempt(t *testing.T) {
 		b.at(time.Hour)
 		b.wantKept("a:1", "a:2", "b", "c")
 		b.wantTimes("a", period)
-		b.Close() // once more does no harm
+		b.Close() // a second call does no harm
 		for _, l := range leases {
 			if b.Remove(l) || b.Confirm(l, time.Now(), trust) {
 				t.Errorf("after Close %s is still watched", key(l))
@@ -220,7 +219,7 @@ func TestCloseWaitsForTheAttempt(t *testing.T) {
 		returned := false
 		b.serve(func(ctx context.Context, _ *watchdog.Lease) watchdog.Answer {
 			<-ctx.Done()
-			time.Sleep(time.Second) // it is slow to see that
+			time.Sleep(time.Second) // slow to notice
 			returned = true
 			return watchdog.Answer{State: watchdog.Failed, Err: errDown}
 		})
@@ -256,10 +255,9 @@ func TestUnusedWatchdogHasNoGoroutine(t *testing.T) {
 	w.Close()
 }
 
-// A hundred thousand leases cost a goroutine for the scheduler and one for
-// each shard that is being renewed. They are all renewed in time, in few
-// attempts, and spread over the period, whether they were taken all at once or
-// one after the other.
+// A hundred thousand leases cost one goroutine for the scheduler and one for each shard that is
+// being renewed. All of them are renewed in time, in few attempts, and spread over the period,
+// whether they were acquired all at once or one after another.
 func TestHundredThousandLeases(t *testing.T) {
 	const shards, each, instants, periods, batch = 4, 25_000, 100, 4, 100
 	for _, over := range []time.Duration{0, period} {
@@ -314,8 +312,8 @@ func TestHundredThousandLeases(t *testing.T) {
 	}
 }
 
-// Leases that came to be renewed all at once, because the server did not answer
-// for a while, are spread again.
+// Leases that came to be renewed all at once, because the server did not answer for a while,
+// are spread again.
 func TestRecoveredLeasesAreSpread(t *testing.T) {
 	virtual(t, func(b *bench) {
 		const leases = 20_000

@@ -41,8 +41,7 @@ func TestLosesTrustOnTime(t *testing.T) {
 	}
 }
 
-// A Renew that ignores its context must not hold up the loss of trust, nor
-// other shards.
+// A Renew that ignores its context must not delay the loss of trust, nor other shards.
 func TestLosesTrustOnTimeBehindADeafAttempt(t *testing.T) {
 	virtual(t, func(b *bench) {
 		free := make(chan struct{})
@@ -53,7 +52,7 @@ func TestLosesTrustOnTimeBehindADeafAttempt(t *testing.T) {
 			return watchdog.Answer{State: watchdog.Renewed}
 		})
 		sick := b.add("sick:1", true)
-		b.at(2 * time.Second) // too late to go along with the first
+		b.at(2 * time.Second) // too late to join the batch of the first
 		b.add("sick:2", true)
 		b.add("well:1", true)
 		b.at(2 * time.Minute)
@@ -64,7 +63,7 @@ func TestLosesTrustOnTimeBehindADeafAttempt(t *testing.T) {
 		if n := len(b.times("well")); n != 11 {
 			t.Errorf("%d renewals in the healthy shard, want 11", n)
 		}
-		// The answer comes at last. It must not bring anything back.
+		// The late answer must not bring anything back.
 		close(free)
 		synctest.Wait()
 		confirmed := b.Confirm(sick, time.Now(), trust)
@@ -77,7 +76,7 @@ func TestLosesTrustOnTimeBehindADeafAttempt(t *testing.T) {
 	})
 }
 
-// An attempt that hangs leaves time for several others.
+// A hanging attempt leaves time for several others.
 func TestRecoversFromAHangingAttempt(t *testing.T) {
 	for hangs := 1; hangs <= 3; hangs++ {
 		t.Run(fmt.Sprint(hangs), func(t *testing.T) {
@@ -105,8 +104,7 @@ func TestRecoversFromAHangingAttempt(t *testing.T) {
 	}
 }
 
-// The time for one attempt is bounded by what is left of the trust, and by
-// some seconds.
+// The time for one attempt is bounded by the remaining trust, and by some seconds.
 func TestAttemptLimit(t *testing.T) {
 	for _, test := range []struct{ ttl, want time.Duration }{
 		{30 * time.Second, 5 * time.Second},
@@ -164,7 +162,7 @@ func TestBacksOffAndRecovers(t *testing.T) {
 		if got := all[len(tries)+1:]; len(got) != 3 || got[0] != recovered+period {
 			t.Errorf("after the recovery at %v the renewals are at %v, want every %v", recovered, got, period)
 		}
-		// The next trouble is met with short pauses again.
+		// The next failure is retried with short pauses again.
 		b.serve(failed)
 		b.at(recovered + 4*period + time.Second)
 		again := b.times("a")[len(all):]
@@ -196,7 +194,7 @@ func TestAnswerAfterTheLossChangesNothing(t *testing.T) {
 	}
 }
 
-// A slow receiver of one loss must not make the next one late.
+// A slow receiver of one loss must not delay the next one.
 func TestOneLossDoesNotDelayTheNext(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.receive = func(key string) {

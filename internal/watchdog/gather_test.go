@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Leases that were taken at different times come to share their renewals: what
-// is due within a tenth of a period goes along.
+// Leases that were acquired at different times come to share their renewals: what is due within
+// a tenth of a period joins the batch.
 func TestLeasesSpreadOverAPeriodShareTheirRenewals(t *testing.T) {
 	virtual(t, func(b *bench) {
 		const leases, periods = 5000, 10

@@ -9,15 +9,14 @@ import (
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
-// guarded starts to watch a lease that lasts for two minutes as it is, and is to
-// be looked after every 7 s.
+// guarded starts to watch a lease that is two minutes long, and is to be checked every 7 s.
 func (b *bench) guarded(key string, renew bool) *watchdog.Lease {
 	l := &watchdog.Lease{Of: key, Terms: &watchdog.Terms{TTL: ttl, Trust: trust, Guard: 7 * time.Second}}
 	b.Add(l, time.Now(), 2*time.Minute, renew)
 	return l
 }
 
-// extends records of each attempt whether it was to extend the lease.
+// extends records for each attempt whether it was to extend the lease.
 func (b *bench) extends(state watchdog.State) *[]bool {
 	extended := new([]bool)
 	b.serve(func(_ context.Context, l *watchdog.Lease) watchdog.Answer {
@@ -27,8 +26,7 @@ func (b *bench) extends(state watchdog.State) *[]bool {
 	return extended
 }
 
-// A lease that is guarded and not renewed is looked after until its end, which
-// stays where it is.
+// A lease that is guarded and not renewed is checked until its end, which does not move.
 func TestGuardedLeaseIsNotExtended(t *testing.T) {
 	virtual(t, func(b *bench) {
 		extended := b.extends(watchdog.Renewed)
@@ -45,7 +43,7 @@ func TestGuardedLeaseIsNotExtended(t *testing.T) {
 	})
 }
 
-// A guarded lease that is renewed is renewed so often.
+// A guarded lease that is renewed is renewed as often as it would be checked.
 func TestGuardedLeaseIsRenewed(t *testing.T) {
 	virtual(t, func(b *bench) {
 		extended := b.extends(watchdog.Renewed)
@@ -58,7 +56,7 @@ func TestGuardedLeaseIsRenewed(t *testing.T) {
 	})
 }
 
-// It is renewed every third of its lease if that is more often.
+// It is renewed every third of its lease if that is more frequent.
 func TestGuardedLeaseIsRenewedEveryThird(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.extends(watchdog.Renewed)
@@ -70,7 +68,7 @@ func TestGuardedLeaseIsRenewedEveryThird(t *testing.T) {
 	})
 }
 
-// To be renewed is to be renewed in time, even if the next look was far away.
+// A lease that becomes renewed is renewed in time, even if its next check was far away.
 func TestGuardedLeaseBecomesRenewed(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.extends(watchdog.Renewed)
@@ -86,7 +84,7 @@ func TestGuardedLeaseBecomesRenewed(t *testing.T) {
 	})
 }
 
-// What the look finds is not ignored.
+// A check that finds the lease gone ends it.
 func TestGuardedLeaseIsLost(t *testing.T) {
 	for state, reason := range map[watchdog.State]watchdog.Reason{
 		watchdog.Gone: watchdog.LostGone, watchdog.Taken: watchdog.LostTaken,
@@ -100,8 +98,7 @@ func TestGuardedLeaseIsLost(t *testing.T) {
 	}
 }
 
-// A look that fails is tried again, and is no reason to lose a lease that does
-// not depend on it.
+// A failed check is tried again, and does not end a lease that does not depend on it.
 func TestGuardThatFails(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.serve(failed)

@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
-// hand hands from's record to a new lease, which is known by name.
+// hand passes from's record on to a new lease called name.
 func (b *bench) hand(from *watchdog.Lease, name string) *watchdog.Lease {
 	b.t.Helper()
 	to := b.lease(name)
@@ -20,8 +20,8 @@ func (b *bench) hand(from *watchdog.Lease, name string) *watchdog.Lease {
 	return to
 }
 
-// The lease that was handed over is renewed and lost as if nothing had happened;
-// the one that gave it is left alone.
+// A lease that was handed off is renewed and lost as if nothing had happened; the former holder's
+// lease is left alone.
 func TestHand(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.add("a:before", true)
@@ -35,7 +35,7 @@ func TestHand(t *testing.T) {
 		if b.Remove(from) || b.Confirm(from, time.Now(), time.Hour) {
 			t.Error("the lease that was handed over is still watched")
 		}
-		b.SetRenew(from, false) // without effect, and without harm
+		b.SetRenew(from, false) // without effect or harm
 		b.at(25 * time.Second)
 		b.wantTimes("a", period, 2*period)
 		if got := b.tries("a")[1].keys; len(got) != 3 {
@@ -48,8 +48,8 @@ func TestHand(t *testing.T) {
 	})
 }
 
-// What comes of a renewal that is under way is the heir's, whatever the number of
-// hands, and there is no second renewal beside it.
+// The outcome of a renewal in flight belongs to the new holder, however often the lease was
+// handed off, and there is no second renewal beside it.
 func TestHandDuringAnAttempt(t *testing.T) {
 	for state, want := range map[watchdog.State]struct {
 		lost   bool
@@ -105,13 +105,13 @@ func TestHandDuringAnAttempt(t *testing.T) {
 	}
 }
 
-// A lease that was handed over while it waited behind a slow attempt is renewed
-// in the name of the heir; one that was removed then is not.
+// A lease that was handed off while it was queued behind a slow attempt is renewed for the new
+// holder; one that was removed then is not.
 func TestHandInTheQueue(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.serve(slow(4*time.Second, watchdog.Renewed))
 		b.add("a:first", true)
-		b.at(2 * time.Second) // too late to go along with the first
+		b.at(2 * time.Second) // too late to join the batch of the first
 		kept, removed := b.add("a:kept", true), b.add("a:removed", true)
 		b.at(13 * time.Second)
 		kept, removed = b.hand(kept, "a:kept heir"), b.hand(removed, "a:removed heir")
@@ -130,7 +130,7 @@ func TestHandInTheQueue(t *testing.T) {
 	})
 }
 
-// The heir of a lease whose renewals fail is lost when that would have been.
+// If renewals fail, a lease that was handed off is lost when it would have been otherwise.
 func TestHandOfAFailingLease(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.serve(failed)
@@ -151,8 +151,8 @@ func TestHandOfAFailingLease(t *testing.T) {
 	})
 }
 
-// What is not watched, or not trusted any more, cannot be handed over, and then
-// nothing changes.
+// A lease that is not watched, or not trusted any more, cannot be handed off, and nothing
+// changes.
 func TestHandRefused(t *testing.T) {
 	virtual(t, func(b *bench) {
 		heir := b.lease("a:heir")
@@ -174,7 +174,7 @@ func TestHandRefused(t *testing.T) {
 		refused(lost)
 		late := b.lease("late")
 		b.Add(late, time.Now().Add(-trust), trust, true)
-		refused(late) // before the watchdog's timer had its turn
+		refused(late) // before the watchdog's timer has fired
 		synctest.Wait()
 		b.wantLost("late", time.Minute, watchdog.LostUnconfirmed)
 		handed := b.add("handed", true)

@@ -6,38 +6,38 @@ import (
 	"github.com/mortise-go/mortise/internal/dice"
 )
 
-// Lease is one record in Redis that a watchdog keeps. The exported fields are
-// set before Add and not changed afterwards. A client may have very many
-// leases, so what they have in common lies apart.
+// Lease is a record in Redis that a watchdog renews. The exported fields are set before Add
+// and do not change afterwards. A client may have very many leases, so what they have in
+// common is in Terms.
 type Lease struct {
-	Of    any // whose lease it is
+	Of    any // the holder of the lease
 	Terms *Terms
 
-	// What follows is guarded by the watchdog's mutex.
-	until   instant       // trust ends
-	next    time.Duration // next renewal, in the watchdog's time
-	errand  *errand       // set from the first attempt until one succeeds
+	// The fields below are guarded by the watchdog's mutex.
+	until   instant       // when trust ends
+	next    time.Duration // when the next renewal is due, in the watchdog's time
+	renewal *renewal      // set from the first attempt until one succeeds
 	index   int32         // in the schedule
 	renew   bool
-	extend  bool // what the attempt under way is for: to renew, or to look after
+	extend  bool // whether the attempt in flight renews the lease or only checks it
 	watched bool
 }
 
-// Terms say how long leases last, and how often they are renewed.
+// Terms say how long leases last and how often they are renewed.
 type Terms struct {
-	TTL   time.Duration // what a renewal extends a lease to
-	Trust time.Duration // how long a renewal is trusted: TTL less a margin
-	// Guard, if set, is how often a lease is looked after at least, whether
-	// it is renewed or not: somebody else may have cut its key short.
+	TTL   time.Duration // the TTL that a renewal sets
+	Trust time.Duration // how long a renewal is trusted: TTL minus a margin
+	// Guard, if set, is the longest time between two checks of a lease, renewed or not:
+	// another client may have cut its key's TTL.
 	Guard time.Duration
 }
 
-// Extends tells, while [Config.Renew] runs, whether the lease is renewed. If it
-// is only looked after, its key is to last as long as it was said to already.
+// Extends reports, while [Config.Renew] runs, whether the lease is renewed. If it is only
+// checked, its key must keep the TTL that it was given.
 func (l *Lease) Extends() bool { return l.extend }
 
-// period is the time between two renewals: a third of the lease, or less where
-// a wide margin leaves little trust.
+// period is the time between two renewals: a third of the lease, or less if a wide margin
+// leaves little trust.
 func (l *Lease) period() time.Duration {
 	period := min(l.Terms.TTL/3, l.Terms.Trust/2)
 	switch {
@@ -50,8 +50,8 @@ func (l *Lease) period() time.Duration {
 	}
 }
 
-// pause is the time until the next renewal. Where that is one of a crowd, it is
-// anywhere in the period, once: from then on the lease keeps its time.
+// pause is the time until the next renewal. To spread many leases, it is anywhere in the
+// period; from then on, each lease keeps its own rhythm.
 func (l *Lease) pause(spread bool) time.Duration {
 	period := l.period()
 	if spread {
@@ -60,20 +60,20 @@ func (l *Lease) pause(spread bool) time.Duration {
 	return period
 }
 
-// soon reports whether the lease is to be renewed so soon that it can go along
-// with others that are due: a tenth of its period. So leases that were taken
-// at different times come to share their renewals.
+// soon reports whether the lease is due within a tenth of its period, so that it can join a
+// batch of leases that are due. This way leases that were acquired at different times come to
+// share their renewals.
 func (l *Lease) soon(now instant) bool {
 	return l.waits() && l.next-now.mono <= l.period()/10
 }
 
-// waits reports whether the lease waits for its next renewal.
+// waits reports whether the lease is waiting for its next renewal.
 func (l *Lease) waits() bool { return l.wanted() && !l.busy() && l.next < l.until.mono }
 
 // busy reports whether the lease is queued for renewal, or being renewed.
-func (l *Lease) busy() bool { return l.errand != nil && l.errand.busy }
+func (l *Lease) busy() bool { return l.renewal != nil && l.renewal.busy }
 
-// wanted reports whether anything is to be done for the lease.
+// wanted reports whether the lease is renewed or checked at all.
 func (l *Lease) wanted() bool { return l.renew || l.Terms.Guard > 0 }
 
 // at is when the scheduler must look at the lease next.
@@ -87,46 +87,44 @@ func (l *Lease) at() time.Duration {
 // over reports whether trust has ended.
 func (l *Lease) over(now instant) bool { return now.past(l.until) }
 
-// overdue is the loss of a lease whose trust is over.
+// overdue is the loss of a lease whose trust has ended.
 func (l *Lease) overdue() loss {
 	switch {
 	case !l.renew:
 		return loss{l, LostExpired, nil}
-	case l.errand == nil:
+	case l.renewal == nil:
 		return loss{l, LostUnconfirmed, nil}
 	}
-	return loss{l, LostUnconfirmed, l.errand.err}
+	return loss{l, LostUnconfirmed, l.renewal.err}
 }
 
-// loss is a lost lease that has still to be reported, outside the mutex.
+// loss is a lost lease that is still to be reported, outside the mutex.
 type loss struct {
 	lease  *Lease
 	reason Reason
 	err    error
 }
 
-// errand is a lease on its way through its shard's queue and attempts to renew
-// it. [Watchdog.Hand] may change which lease that is.
-type errand struct {
+// renewal is a lease's way through the queue of its shard and the attempts to renew it.
+// [Watchdog.Hand] may replace the lease.
+type renewal struct {
 	lease    *Lease
 	busy     bool // queued, or in an attempt
-	failures int  // attempts that failed since the last one that did not
+	failures int  // failed attempts since the last success
 	err      error
 }
 
-// instant is a moment, counted from the start of the watchdog on two clocks: the
-// monotonic one, which does not run while the machine is suspended, and the
-// wall clock, which can be set.
+// instant is a time since the start of the watchdog on two clocks: the monotonic clock, which
+// stands still while the machine is suspended, and the wall clock, which can be set.
 type instant struct{ mono, wall time.Duration }
 
 func (i instant) add(d time.Duration) instant { return instant{i.mono + d, i.wall + d} }
 
-// past reports whether either clock says that end has come.
+// past reports whether end has come by either clock.
 func (i instant) past(end instant) bool { return i.mono >= end.mono || i.wall >= end.wall }
 
-// schedule is a heap of leases with four branches at each node, the earliest
-// event first. The time of an event lies beside its lease, because to look into
-// dozens of leases would be slow where there are very many.
+// schedule is a 4-ary heap of leases, the earliest event first. An event's time is stored
+// beside its lease: reading it from dozens of leases would be slow if there are very many.
 type schedule []event
 
 type event struct {
@@ -156,7 +154,7 @@ func (s *schedule) remove(l *Lease) {
 // fix restores the order after a change to l.
 func (s schedule) fix(l *Lease) { s.put(int(l.index), event{l.at(), l}) }
 
-// put finds the place for e, from i on, where nothing stands.
+// put finds the place for e, starting at the empty place i.
 func (s schedule) put(i int, e event) {
 	for i > 0 && e.at < s[(i-1)/branches].at {
 		s.set(i, s[(i-1)/branches])

@@ -1,11 +1,10 @@
-// Package watchdog keeps the leases of a client alive, and says when one can
-// no longer be trusted.
+// Package watchdog keeps the leases of a client alive, and tells when one can no longer be
+// trusted.
 //
-// There is one watchdog per client: one goroutine and one timer for all
-// leases. A lease is trusted from the start of the last attempt that Redis
-// confirmed until its TTL later, less a margin. The clock starts before the
-// request is sent, so that trust ends before the key can expire whatever the
-// network did. Trust ends on time even while a renewal hangs, because renewals
+// Each client has one watchdog: one goroutine and one timer for all leases. A lease is trusted
+// from the start of the last attempt that Redis confirmed until its TTL later, minus a margin.
+// The clock starts before the request is sent, so that trust ends before the key can expire
+// whatever the network did. Trust ends on time even while a renewal hangs, because renewals
 // run beside the scheduler, one at a time for each server.
 package watchdog
 
@@ -26,14 +25,14 @@ type State int
 const (
 	Renewed State = iota
 	Gone          // the key does not exist any more
-	Taken         // somebody else has the key
+	Taken         // the key has another owner
 	Failed        // no answer, or an error
 )
 
 // Answer is the outcome of renewing one lease.
 type Answer struct {
 	State State
-	Err   error // for Failed; otherwise why it is so, if that is known
+	Err   error // for Failed; otherwise the cause of the state, if known
 }
 
 // Reason says why a lease was lost.
@@ -43,25 +42,22 @@ type Reason int
 const (
 	// LostGone: Redis answered that the key does not exist.
 	LostGone Reason = iota
-	// LostTaken: Redis answered that somebody else has the key.
+	// LostTaken: Redis answered that the key has another owner.
 	LostTaken
-	// LostExpired: the lease was not to be renewed, and its time is over.
+	// LostExpired: the lease was not to be renewed, and has ended.
 	LostExpired
-	// LostUnconfirmed: the lease was to be renewed, but no renewal was
-	// confirmed in time.
+	// LostUnconfirmed: the lease was to be renewed, but no renewal was confirmed in time.
 	LostUnconfirmed
 )
 
-// Config is what a watchdog needs to know of the world.
+// Config configures a watchdog.
 type Config struct {
-	// Renew extends the leases, all of one shard. It must return when ctx
-	// ends, with one answer for each lease.
+	// Renew renews leases, all of one shard. It must return when ctx ends, with one answer for
+	// each lease.
 	Renew func(ctx context.Context, leases []*Lease) []Answer
-	// Shard groups leases: those of different shards are renewed
-	// independently.
+	// Shard groups leases: those of different shards are renewed independently.
 	Shard func(l *Lease) string
-	// Lost is called at most once for each lease, when it is lost. It must
-	// not block.
+	// Lost is called at most once for each lease, when it is lost. It must not block.
 	Lost func(l *Lease, reason Reason, err error)
 }
 
@@ -74,10 +70,10 @@ type Watchdog struct {
 	wake   chan struct{} // capacity 1: the earliest event has changed
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows, and the lower part of every Lease
+	mu      sync.Mutex // guards the fields below, and the lower part of every Lease
 	events  schedule
-	queues  map[string][]*errand // due leases per shard; an entry means that its worker runs
-	asleep  time.Duration        // until when the scheduler sleeps, if nobody wakes it
+	queues  map[string][]*renewal // due leases per shard; a shard with an entry has a running worker
+	asleep  time.Duration         // until when the scheduler sleeps, unless it is woken
 	started bool
 	closed  bool
 }
@@ -87,7 +83,7 @@ func New(config Config) *Watchdog {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Watchdog{
 		config: config, base: time.Now(), ctx: ctx, cancel: cancel,
-		wake: make(chan struct{}, 1), queues: make(map[string][]*errand),
+		wake: make(chan struct{}, 1), queues: make(map[string][]*renewal),
 	}
 }
 
@@ -99,16 +95,16 @@ func (w *Watchdog) at(t time.Time) instant {
 // now returns the present.
 func (w *Watchdog) now() instant { return w.at(time.Now()) }
 
-// Add starts to watch a lease that Redis confirmed, to be trusted for trust
-// from start, when that attempt began.
+// Add starts to watch a lease that Redis has confirmed. The lease is trusted for trust from
+// start, the beginning of the confirmed attempt.
 func (w *Watchdog) Add(l *Lease, start time.Time, trust time.Duration, renew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	began := w.at(start)
 	l.until, l.renew = began.add(trust), renew
-	l.next = began.mono + l.pause(len(w.events) > crowd) // which depends on renew
+	l.next = began.mono + l.pause(len(w.events) > spreadAbove) // depends on renew
 	if renew && l.next >= l.until.mono {
-		l.next = began.mono + trust/3 // Redis has it for a shorter time than renewals give it
+		l.next = began.mono + trust/3 // the present lease is shorter than a renewed one
 	}
 	if w.closed {
 		return
@@ -121,9 +117,9 @@ func (w *Watchdog) Add(l *Lease, start time.Time, trust time.Duration, renew boo
 	w.moved(l)
 }
 
-// Confirm notes that Redis confirmed the lease once more, to be trusted for
-// trust from start. It never shortens the trust. It reports false if the lease
-// is not watched any more: it was lost or removed meanwhile.
+// Confirm records that Redis has confirmed the lease again: it is trusted for trust from
+// start. Confirm never shortens the trust. It reports false if the lease is not watched any
+// more: it was lost or removed meanwhile.
 func (w *Watchdog) Confirm(l *Lease, start time.Time, trust time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,8 +132,8 @@ func (w *Watchdog) Confirm(l *Lease, start time.Time, trust time.Duration) bool 
 	return true
 }
 
-// trust moves the end of trust to until and reports true, unless that is
-// earlier, with w.mu held.
+// trust moves the end of trust to until and reports true, unless until is earlier than the
+// present end. The caller holds w.mu.
 func (w *Watchdog) trust(l *Lease, until instant) bool {
 	if until.mono <= l.until.mono {
 		return false
@@ -155,28 +151,27 @@ func (w *Watchdog) SetRenew(l *Lease, renew bool) {
 	}
 	l.renew = renew
 	if now := w.now().mono; renew {
-		// Until now it was looked after at most, which is less often.
+		// Until now it was only checked, which is less frequent, if at all.
 		l.next = min(max(l.next, now), now+l.period())
 	}
 	w.fix(l)
 }
 
-// Remove stops watching a lease: it is renewed no more, and will not be
-// reported as lost. It reports false if the lease was not watched any more.
+// Remove stops watching a lease: it is not renewed any more, and not reported as lost. It
+// reports false if the lease was not watched any more.
 func (w *Watchdog) Remove(l *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.remove(l)
 }
 
-// Hand makes to the lease that is watched instead of from: it has the same
-// record in Redis, and its exported fields say the same except whose it is. To
-// takes over the end of trust, whether it is renewed and when next. The answer
-// to a renewal that is under way counts for it. From is not watched any more,
-// as after [Watchdog.Remove].
+// Hand watches to instead of from. Both are the same record in Redis, and their exported
+// fields are equal except for the holder. The lease to takes over the end of trust, whether
+// it is renewed, and when next; the answer to a renewal in flight counts for it. From is not
+// watched any more, as after [Watchdog.Remove].
 //
-// It reports false, and changes nothing, if from was not watched any more or
-// its trust is over.
+// It reports false, and changes nothing, if from was not watched any more or its trust has
+// ended.
 func (w *Watchdog) Hand(from, to *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,16 +179,16 @@ func (w *Watchdog) Hand(from, to *Lease) bool {
 		return false
 	}
 	to.until, to.next, to.renew, to.extend = from.until, from.next, from.renew, from.extend
-	if to.errand = from.errand; to.errand != nil {
-		to.errand.lease = to
-		from.errand = nil
+	if to.renewal = from.renewal; to.renewal != nil {
+		to.renewal.lease = to
+		from.renewal = nil
 	}
 	to.index, to.watched, from.watched = from.index, true, false
 	w.events[to.index].lease = to
 	return true
 }
 
-// remove must be called with w.mu held.
+// remove stops watching a lease. The caller holds w.mu.
 func (w *Watchdog) remove(l *Lease) bool {
 	if !l.watched {
 		return false
@@ -208,13 +203,13 @@ func (w *Watchdog) Until(l *Lease) time.Time {
 	until := l.until.mono
 	w.mu.Unlock()
 	now := time.Now()
-	return now.Add(until - w.at(now).mono) // as the wall clock goes today
+	return now.Add(until - w.at(now).mono) // by the present wall clock
 }
 
-// Expire loses the lease at once if its trust is over, and reports whether it
-// is, and why, as Lost is told. It exists because a process that was frozen asks before the watchdog's
-// own timer has had its turn. If the watchdog has just lost the lease, it may still
-// be about to call Lost.
+// Expire ends the lease at once if its trust has ended, and reports whether it has, with the
+// reason and error that Lost receives. It is needed because a process that was frozen may ask
+// before the watchdog's own timer has fired. If the watchdog has just ended the lease itself,
+// it may still be about to call Lost.
 func (w *Watchdog) Expire(l *Lease) (over bool, why Reason, err error) {
 	w.mu.Lock()
 	if !l.over(w.now()) {
@@ -230,8 +225,8 @@ func (w *Watchdog) Expire(l *Lease) (over bool, why Reason, err error) {
 	return true, lost.reason, lost.err
 }
 
-// Close ends the watchdog and waits for its goroutines. Leases are neither
-// renewed nor reported from then on.
+// Close ends the watchdog and waits for its goroutines. From then on, leases are neither
+// renewed nor reported.
 func (w *Watchdog) Close() {
 	w.mu.Lock()
 	w.closed = true
@@ -243,14 +238,14 @@ func (w *Watchdog) Close() {
 	w.wg.Wait()
 }
 
-// fix restores the order after a change to l, with w.mu held.
+// fix restores the order after a change to l. The caller holds w.mu.
 func (w *Watchdog) fix(l *Lease) {
 	w.events.fix(l)
 	w.moved(l)
 }
 
-// moved wakes the scheduler if l is its next event, and before it wakes by
-// itself, with w.mu held.
+// moved wakes the scheduler if l is its next event, earlier than the end of its sleep. The
+// caller holds w.mu.
 func (w *Watchdog) moved(l *Lease) {
 	if l.index != 0 || w.events[0].at >= w.asleep {
 		return
@@ -276,8 +271,8 @@ func (w *Watchdog) run() {
 	}
 }
 
-// step handles every event that is due, and returns when the next one is: an
-// instant, because reporting many losses takes time.
+// step handles every event that is due, and returns when the next one is: an instant, because
+// reporting many losses takes time.
 func (w *Watchdog) step() (next time.Duration) {
 	var lost []loss
 	w.mu.Lock()
@@ -295,7 +290,7 @@ func (w *Watchdog) step() (next time.Duration) {
 			continue
 		}
 		renewing = true
-		enough = w.enqueue(l) >= company || enough
+		enough = w.enqueue(l) >= fullBatch || enough
 		w.events.fix(l)
 	}
 	w.asleep = next
@@ -304,7 +299,7 @@ func (w *Watchdog) step() (next time.Duration) {
 	return next
 }
 
-// report tells of losses.
+// report reports losses.
 func (w *Watchdog) report(lost ...loss) {
 	for _, l := range lost {
 		w.config.Lost(l.lease, l.reason, l.err)
@@ -312,23 +307,23 @@ func (w *Watchdog) report(lost ...loss) {
 }
 
 const (
-	// company is the number of leases of a shard with which no others go along
-	// before they are due: that would not save requests any more.
-	company = 1000
-	// crowd is the number of leases that should not be renewed all at once.
-	crowd = 2 * company
+	// fullBatch is the number of due leases of a shard beyond which leases that are not yet
+	// due are not added: it would not save requests any more.
+	fullBatch = 1000
+	// spreadAbove is the number of leases above which renewals are spread over the period.
+	spreadAbove = 2 * fullBatch
 )
 
-// enqueue hands l to its shard's worker, and returns how many leases wait for
-// that, with w.mu held.
+// enqueue passes l to its shard's worker, and returns the length of the worker's queue. The
+// caller holds w.mu.
 func (w *Watchdog) enqueue(l *Lease) int {
 	shard := w.config.Shard(l)
 	queue, running := w.queues[shard]
-	if l.errand == nil {
-		l.errand = &errand{lease: l}
+	if l.renewal == nil {
+		l.renewal = &renewal{lease: l}
 	}
-	l.errand.busy = true
-	w.queues[shard] = append(queue, l.errand)
+	l.renewal.busy = true
+	w.queues[shard] = append(queue, l.renewal)
 	if !running {
 		w.wg.Go(func() { w.work(shard) })
 	}
@@ -339,7 +334,7 @@ func (w *Watchdog) enqueue(l *Lease) int {
 func (w *Watchdog) work(shard string) {
 	for {
 		w.mu.Lock()
-		errands, leases := w.due(shard)
+		renewals, leases := w.due(shard)
 		if len(leases) == 0 || w.closed {
 			delete(w.queues, shard)
 			w.mu.Unlock()
@@ -352,16 +347,16 @@ func (w *Watchdog) work(shard string) {
 		ctx, cancel := context.WithTimeoutCause(w.ctx, limit, errAttempt)
 		answers := w.config.Renew(ctx, leases)
 		cancel()
-		w.settle(errands, answers, start)
+		w.settle(renewals, answers, start)
 	}
 }
 
-// due empties the queue of a shard, and returns the leases that are still to
-// be renewed, with w.mu held. While they waited behind a slow attempt, some may
-// have been removed or lost; to renew those would only keep others waiting.
-func (w *Watchdog) due(shard string) (errands []*errand, leases []*Lease) {
+// due empties the queue of a shard, and returns the leases that still need a renewal. Others
+// were removed or lost while they were queued behind a slow attempt; renewing them would only
+// delay the rest. The caller holds w.mu.
+func (w *Watchdog) due(shard string) (renewals []*renewal, leases []*Lease) {
 	leases = make([]*Lease, 0, len(w.queues[shard]))
-	errands = slices.DeleteFunc(w.queues[shard], func(e *errand) bool {
+	renewals = slices.DeleteFunc(w.queues[shard], func(e *renewal) bool {
 		l := e.lease
 		if l.watched && l.wanted() {
 			l.extend = l.renew
@@ -372,19 +367,19 @@ func (w *Watchdog) due(shard string) (errands []*errand, leases []*Lease) {
 		return true
 	})
 	w.queues[shard] = nil
-	return errands, leases
+	return renewals, leases
 }
 
 var errAttempt = errors.New("the renewal took too long")
 
-// The bounds of one attempt to renew. An attempt that hangs must leave time
-// for another one, on another connection, while the lease is still trusted.
+// The bounds of one attempt to renew. A hanging attempt must leave time for another one, on
+// another connection, while the lease is still trusted.
 const (
 	shortestAttempt = 50 * time.Millisecond
 	longestAttempt  = 5 * time.Second
 )
 
-// attemptLimit is half the trust that the most urgent lease has left.
+// attemptLimit is half of the remaining trust of the most urgent lease.
 func attemptLimit(now instant, leases []*Lease) time.Duration {
 	limit := longestAttempt
 	for _, l := range leases {
@@ -393,13 +388,13 @@ func attemptLimit(now instant, leases []*Lease) time.Duration {
 	return max(limit, shortestAttempt)
 }
 
-// settle takes the answers of one attempt into the table.
-func (w *Watchdog) settle(errands []*errand, answers []Answer, start instant) {
+// settle applies the answers of one attempt.
+func (w *Watchdog) settle(renewals []*renewal, answers []Answer, start instant) {
 	var lost []loss
 	w.mu.Lock()
 	now := w.now()
-	together := len(errands) > max(crowd, len(w.events)/10)
-	for i, e := range errands {
+	together := len(renewals) > max(spreadAbove, len(w.events)/10)
+	for i, e := range renewals {
 		l := e.lease
 		e.busy = false
 		if !l.watched {
@@ -410,8 +405,8 @@ func (w *Watchdog) settle(errands []*errand, answers []Answer, start instant) {
 			if l.extend {
 				w.trust(l, start.add(l.Terms.Trust))
 			}
-			failed := e.failures > 0 && len(w.events) > crowd // others may have, as well
-			l.next, l.errand = start.mono+l.pause(together || failed), nil
+			failed := e.failures > 0 && len(w.events) > spreadAbove // other leases may have failed too
+			l.next, l.renewal = start.mono+l.pause(together || failed), nil
 			w.fix(l)
 		case Failed:
 			e.failures++
@@ -430,8 +425,8 @@ func (w *Watchdog) settle(errands []*errand, answers []Answer, start instant) {
 	w.report(lost...)
 }
 
-// backoff is the pause after the n-th failure in a row: short at first,
-// because most troubles are short, and about a second at last.
+// backoff is the pause after the n-th consecutive failure: short at first, because most
+// failures are brief, and at last about a second.
 func backoff(n int) time.Duration {
 	d := min(time.Second, 25*time.Millisecond<<min(n, 10))
 	return d/2 + dice.N(d/2)

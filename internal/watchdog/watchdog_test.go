@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The lease of most tests, its trust, and a third of it.
+// The lease of most tests, its trust, and a third of the lease.
 const (
 	ttl    = 30 * time.Second
 	trust  = 29 * time.Second
@@ -39,23 +39,22 @@ type loss struct {
 	err    error
 }
 
-// bench is a watchdog in virtual time, and a record of what it did. The server
-// behind it answers as the test says.
+// bench is a watchdog in virtual time, and a record of what it did. The test says what the server
+// behind it answers.
 type bench struct {
 	*watchdog.Watchdog
 	t     *testing.T
 	start time.Time
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	answer   func(ctx context.Context, l *watchdog.Lease) watchdog.Answer
 	attempts map[string][]attempt // by shard
 	losses   map[string][]loss    // by key
 
-	receive func(key string) // what else the receiver of losses does
+	receive func(key string) // called by the receiver of losses
 }
 
-// virtual runs f in a bubble. It fails if the watchdog has left a goroutine
-// behind, because the bubble does.
+// virtual runs f in a bubble, which fails the test if the watchdog leaves a goroutine behind.
 func virtual(t *testing.T, f func(b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +88,7 @@ func hanging(ctx context.Context, _ *watchdog.Lease) watchdog.Answer {
 	return watchdog.Answer{State: watchdog.Failed, Err: context.Cause(ctx)}
 }
 
-// slow answers as then after d, or earlier if ctx ends.
+// slow answers with then after d, or earlier if ctx ends.
 func slow(d time.Duration, then watchdog.State) func(context.Context, *watchdog.Lease) watchdog.Answer {
 	return func(ctx context.Context, _ *watchdog.Lease) watchdog.Answer {
 		select {
@@ -136,7 +135,7 @@ func (b *bench) lease(key string) *watchdog.Lease {
 	return &watchdog.Lease{Of: key, Terms: &terms}
 }
 
-// key is what a lease is on.
+// key is the key of a lease.
 func key(l *watchdog.Lease) string { return l.Of.(string) }
 
 // note records a loss.
@@ -154,8 +153,7 @@ func (b *bench) add(key string, renew bool) *watchdog.Lease {
 	return l
 }
 
-// at sleeps until d after the start of the test, and lets everything due by
-// then happen.
+// at sleeps until d after the start of the test, and lets everything happen that is due by then.
 func (b *bench) at(d time.Duration) {
 	time.Sleep(time.Until(b.start.Add(d)))
 	synctest.Wait()
@@ -221,8 +219,8 @@ func TestRenewsEveryThird(t *testing.T) {
 	})
 }
 
-// The time counts from the start of the attempt, because Redis may have set
-// the TTL at any moment since.
+// Trust counts from the start of the attempt, because Redis may have set the TTL at any moment
+// since.
 func TestTrustCountsFromTheStartOfTheAttempt(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.serve(slow(3*time.Second, watchdog.Renewed))
@@ -245,7 +243,7 @@ func TestTrustCountsFromTheStartOfTheAttempt(t *testing.T) {
 	})
 }
 
-// A wide margin leaves little trust; then renewals come more often.
+// A wide margin leaves little trust, so renewals are more frequent.
 func TestRenewsTwiceInAShortTrust(t *testing.T) {
 	virtual(t, func(b *bench) {
 		l := &watchdog.Lease{Of: "a", Terms: &watchdog.Terms{TTL: ttl, Trust: 4 * time.Second}}
@@ -291,13 +289,13 @@ func TestRenewsInBatches(t *testing.T) {
 	})
 }
 
-// While an attempt is under way, what becomes due waits for the next one: a
-// server is asked one thing at a time.
+// While an attempt is in flight, newly due leases wait for the next one: a server gets one
+// attempt at a time.
 func TestOneAttemptAtATimePerShard(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.serve(slow(3*time.Second, watchdog.Renewed))
 		for i := range 3 {
-			b.at(time.Duration(i) * 1400 * time.Millisecond) // too far apart to go along
+			b.at(time.Duration(i) * 1400 * time.Millisecond) // too far apart to share a batch
 			b.add(fmt.Sprint("a:", i), true)
 		}
 		b.at(18 * time.Second)
@@ -350,7 +348,7 @@ func TestExpiresWhatIsNotRenewed(t *testing.T) {
 	})
 }
 
-// A lease may be over before it is watched at all.
+// A lease may have ended before it is watched at all.
 func TestAddTooLate(t *testing.T) {
 	virtual(t, func(b *bench) {
 		late := b.lease("a")

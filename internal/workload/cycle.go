@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cycle is a run of goroutines that take and release locks.
+// cycle is a run of goroutines that acquire and release locks.
 type cycle struct {
 	spec   Spec
 	gate   *Gate
@@ -29,25 +29,25 @@ const (
 	over
 )
 
-// cyclist is one goroutine. What it counts is its own until it has ended, but
-// a goroutine that hangs never does: mu guards it then.
+// cyclist is one goroutine. Its counts are its own until it has ended; but a goroutine that hangs
+// never ends, so mu guards them.
 type cyclist struct {
 	*cycle
 	id     uint64
 	key    string
 	locker Locker
 
-	waiting atomic.Int64 // since when, by the epoch; 0: it does not wait
+	waiting atomic.Int64 // since when, by the epoch; 0: not waiting
 	done    atomic.Bool
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	count     int64
 	handOvers int64
 	across    int64
 	overlaps  int64
 	failures  int64
 	failure   error
-	since     time.Duration // when it last came in
+	since     time.Duration // when it last acquired
 	inside    time.Duration
 	waits     Histogram
 	gaps      Histogram
@@ -105,7 +105,7 @@ func (a *cyclist) loop() {
 	}
 }
 
-// take asks until it has the lock, or returns nil when the run is over.
+// take retries until it holds the lock; it returns nil when the run is over.
 func (a *cyclist) take() Hold {
 	start := a.now()
 	a.waiting.Store(int64(start))
@@ -190,7 +190,7 @@ func (c *cycle) End(grace time.Duration) *Result {
 	end := c.now()
 	c.before.since(r)
 	for _, a := range c.actors {
-		// Who waits in vain waits as well: at least until now.
+		// A goroutine that is still waiting counts too: it has waited at least until now.
 		if since := time.Duration(a.waiting.Load()); since > 0 && since < end {
 			r.Waits.Add(end - since)
 		}
@@ -206,7 +206,7 @@ func (c *cycle) End(grace time.Duration) *Result {
 	return r
 }
 
-// report adds to r what a has counted.
+// report adds a's counts to r.
 func (a *cyclist) report(r *Result) {
 	if !a.done.Load() {
 		r.Hung++

@@ -6,9 +6,8 @@ import (
 	"unsafe"
 )
 
-// epoch returns the moment from which CLOCK_MONOTONIC counts, so that
-// processes of one machine speak of the same times. Go reads that clock too,
-// but does not show what it says.
+// epoch returns the time from which CLOCK_MONOTONIC counts, so that the processes of a machine
+// have one time scale. Go reads that clock too, but does not expose its value.
 func epoch() time.Time {
 	const clockMonotonic = 1
 	var ts syscall.Timespec

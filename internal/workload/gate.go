@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Gate stands inside a lock and sees who comes in. It finds out whether two
-// were inside at the same time, from whom each took over, and how long that
-// took. It contains no pointers, so that it can lie in memory which several
-// processes share: three little-endian words of 64 bits, zero at the beginning.
+// Gate is inside a lock and sees every acquisition. It finds out whether two goroutines were
+// inside at the same time, from which goroutine each took over, and how long that took. It
+// contains no pointers, so that several processes can share it in memory: three little-endian
+// words of 64 bits, zero at the beginning.
 //
-// Times are nanoseconds since an epoch that all who use a gate have in common.
+// Times are nanoseconds since an epoch that all users of a gate have in common.
 type Gate struct {
-	inside atomic.Uint64 // who is inside; 0: nobody
-	last   atomic.Uint64 // who was inside last
+	inside atomic.Uint64 // the goroutine inside; 0: none
+	last   atomic.Uint64 // the goroutine that was inside last
 	left   atomic.Int64  // when that one began to unlock
 }
 
 // GateSize is the memory that a Gate takes, in bytes.
 const GateSize = 24
 
-// entry is what a gate saw when somebody came in.
+// entry is what a gate saw at an acquisition.
 type entry struct {
-	overlap bool          // somebody was inside
-	from    uint64        // who was inside before; 0: nobody ever
+	overlap bool          // another goroutine was inside
+	from    uint64        // the goroutine that was inside before; 0: none ever was
 	gap     time.Duration // since that one began to unlock
 }
 
@@ -34,15 +34,14 @@ func (g *Gate) enter(id uint64, now time.Duration) entry {
 	return e
 }
 
-// leave must be called before the unlock is asked for.
+// leave must be called before the unlock is sent.
 func (g *Gate) leave(id uint64, now time.Duration) {
 	g.last.Store(id)
 	g.left.Store(int64(now))
-	g.inside.CompareAndSwap(id, 0) // it is another's if there was an overlap
+	g.inside.CompareAndSwap(id, 0) // after an overlap it is another goroutine's
 }
 
-// actor returns the id of a goroutine in a gate: the process, from 1, in the
-// upper half.
+// actor returns the id of a goroutine in a gate: the upper half is the process, from 1.
 func actor(process, goroutine int) uint64 {
 	return uint64(process+1)<<32 | uint64(goroutine+1)
 }

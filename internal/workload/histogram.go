@@ -51,7 +51,7 @@ func (h *Histogram) add(d time.Duration, n int64) {
 	h.max = max(h.max, d)
 }
 
-// Merge adds what other has counted.
+// Merge adds the counts of other.
 func (h *Histogram) Merge(other *Histogram) {
 	for i, n := range other.counts {
 		if n > 0 {

@@ -13,7 +13,7 @@ import (
 
 const usualTakers = 64
 
-// keep is a run in which locks are taken and kept.
+// keep is a run that acquires locks and keeps them.
 type keep struct {
 	holds  []Hold
 	takers int
@@ -22,15 +22,15 @@ type keep struct {
 	before usage
 }
 
-// startKeep takes spec.N locks, and fails if it cannot have them all. If the
-// lock is Shared there is one, and N must be 1.
+// startKeep acquires spec.N locks, and fails if it cannot acquire them all. If the lock is Shared
+// there is one, and N must be 1.
 func startKeep(ctx context.Context, locker Locker, spec Spec) (*keep, error) {
 	k := &keep{holds: make([]Hold, spec.N), takers: cmp.Or(spec.Takers, usualTakers)}
 	keys := make([]string, spec.N)
 	for i := range keys {
 		keys[i] = spec.key(i)
 	}
-	// What the first lock of a client opens is not to be counted.
+	// What a client opens for its first lock must not be counted.
 	first, err := locker.Lock(ctx, spec.Key+":first:"+strconv.Itoa(spec.Process))
 	if err == nil {
 		err = first.Unlock()
@@ -44,16 +44,15 @@ func startKeep(ctx context.Context, locker Locker, spec Spec) (*keep, error) {
 		return err
 	})
 	if err != nil {
-		_ = k.release() // why there are not all of them matters more
+		_ = k.release() // the first error matters more
 		return nil, fmt.Errorf("workload: take %d locks: %w", spec.N, err)
 	}
 	k.each = footing.each(spec.N)
-	keys[0] = "" // they were to live until here
+	keys[0] = "" // keeps the names alive until here
 	return k, nil
 }
 
-// share calls do for all numbers below n, from so many goroutines, until one
-// fails.
+// share calls do for all numbers below n, in several goroutines, until a call fails.
 func share(goroutines, n int, do func(i int) error) error {
 	var (
 		next atomic.Int64
@@ -106,7 +105,7 @@ func (k *keep) End(grace time.Duration) *Result {
 	return r
 }
 
-// release releases what is held, up to the first failure.
+// release releases all holds, up to the first failure.
 func (k *keep) release() error {
 	return share(k.takers, len(k.holds), func(i int) error {
 		if k.holds[i] == nil {

@@ -11,7 +11,7 @@ import (
 type queued struct {
 	cancel  context.CancelFunc
 	ended   chan struct{} // closed when all goroutines have ended
-	left    atomic.Int64  // goroutines that have not
+	left    atomic.Int64  // goroutines that have not ended
 	footing footing
 	n       int
 	each    *Footprint
@@ -24,8 +24,8 @@ type queued struct {
 	failure  atomic.Pointer[string]
 }
 
-// startQueued has spec.N goroutines ask for one lock, which another process or
-// client must hold. Unless the lock is Shared, each asks for its own.
+// startQueued makes spec.N goroutines wait for one lock, which another process or client must
+// hold. Unless the lock is Shared, each waits for its own.
 func startQueued(ctx context.Context, locker Locker, spec Spec) *queued {
 	q := &queued{n: spec.N, ended: make(chan struct{})}
 	ctx, q.cancel = context.WithCancel(ctx)

@@ -1,40 +1,40 @@
 package workload
 
-// Result is what a run, or several processes of one, measured in the window.
+// Result is what one or several processes measured in the window.
 type Result struct {
 	Seconds float64 `json:"seconds"` // length of the window
 
 	Counts    []int64 `json:"counts,omitempty"`    // acquisitions of each goroutine
 	Processes []int64 `json:"processes,omitempty"` // of each process, if there are several
-	HandOvers int64   `json:"hand_overs"`          // acquisitions by another goroutine than the last holder
-	Across    int64   `json:"across"`              // those among them by another process
-	Overlaps  int64   `json:"overlaps"`            // acquisitions while another was inside, outside the window as well
+	HandOvers int64   `json:"hand_overs"`          // acquisitions after another goroutine's hold
+	Across    int64   `json:"across"`              // hand-overs between processes
+	Overlaps  int64   `json:"overlaps"`            // acquisitions while another goroutine was inside, also those outside the window
 	Failures  int64   `json:"failures"`            // errors of Lock and Unlock
 	Failure   string  `json:"failure,omitempty"`
 	Hung      int     `json:"hung"`   // goroutines that did not end when they should
 	Inside    float64 `json:"inside"` // seconds that goroutines held the lock, together
 
-	Waits     Histogram `json:"waits"`      // from asking to having; those that had not ended count as well
-	Gaps      Histogram `json:"gaps"`       // from one's unlock to the next one's lock, in one process
-	AcrossGap Histogram `json:"across_gap"` // the same, to another process
+	Waits     Histogram `json:"waits"`      // from the request to the acquisition; requests that had not ended count as well
+	Gaps      Histogram `json:"gaps"`       // from an unlock to the next acquisition, in one process
+	AcrossGap Histogram `json:"across_gap"` // the same, between processes
 
 	Mallocs    uint64  `json:"mallocs"`     // heap objects allocated
 	AllocBytes uint64  `json:"alloc_bytes"` // and their size
-	CPU        float64 `json:"cpu"`         // seconds of processor time, 0 where the system does not tell
+	CPU        float64 `json:"cpu"`         // seconds of processor time, 0 where the system does not report it
 
 	Each *Footprint `json:"each,omitempty"` // of [Keep] and [Queued]
 }
 
-// Footprint is what a lock that is kept, or a goroutine that waits, takes.
+// Footprint is what a kept lock, or a waiting goroutine, costs.
 type Footprint struct {
 	N          int     `json:"n"`
-	Bytes      float64 `json:"bytes"`      // of heap and stacks for each, its name not included
-	Goroutines float64 `json:"goroutines"` // for each, the one that waits included
+	Bytes      float64 `json:"bytes"`      // of heap and stacks for each, without its name
+	Goroutines float64 `json:"goroutines"` // for each, including the waiting one
 	Lost       int     `json:"lost"`       // locks no longer held at the end of the window
-	Acquired   int     `json:"acquired"`   // waiters that had the lock although it was held
+	Acquired   int     `json:"acquired"`   // waiters that acquired the lock although it was held
 }
 
-// Merge returns what processes measured together in the same window.
+// Merge returns the joint result of processes that measured the same window.
 func Merge(results ...*Result) *Result {
 	sum := &Result{}
 	for _, r := range results {
@@ -80,7 +80,7 @@ func (f *Footprint) plus(other *Footprint) *Footprint {
 	}
 }
 
-// Acquisitions returns how often the locks were taken.
+// Acquisitions returns how often the locks were acquired.
 func (r *Result) Acquisitions() (n int64) {
 	for _, c := range r.Counts {
 		n += c
@@ -88,7 +88,7 @@ func (r *Result) Acquisitions() (n int64) {
 	return n
 }
 
-// Starved returns how many goroutines never had the lock.
+// Starved returns how many goroutines never acquired the lock.
 func (r *Result) Starved() (n int) {
 	for _, c := range r.Counts {
 		if c == 0 {
@@ -98,8 +98,8 @@ func (r *Result) Starved() (n int) {
 	return n
 }
 
-// Jain returns Jain's index of fairness over the goroutines: 1 if all had the
-// lock equally often, 1/n if one of n had it always, 0 if nobody had it.
+// Jain returns Jain's fairness index of the goroutines: 1 if all acquired the lock equally
+// often, 1/n if only one of n did, 0 if none did.
 func (r *Result) Jain() float64 { return Jain(r.Counts) }
 
 // Jain returns Jain's index of counts.
@@ -132,7 +132,7 @@ func (r *Result) PerSecond(n int64) float64 {
 	return float64(n) / r.Seconds
 }
 
-// Utilisation returns the part of the window in which somebody was inside.
+// Utilisation returns the fraction of the window in which the lock was held.
 func (r *Result) Utilisation() float64 {
 	if r.Seconds == 0 {
 		return 0

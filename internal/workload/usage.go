@@ -14,20 +14,20 @@ func used() usage {
 	return usage{mallocs: m.Mallocs, bytes: m.TotalAlloc, cpu: cpu()}
 }
 
-// since notes in r what was used since u.
+// since records in r what was used since u.
 func (u usage) since(r *Result) {
 	now := used()
 	r.Mallocs, r.AllocBytes, r.CPU = now.mallocs-u.mallocs, now.bytes-u.bytes, now.cpu-u.cpu
 }
 
-// footing is what lives in the process.
+// footing is the memory and goroutines alive in the process.
 type footing struct {
 	bytes      int64
 	goroutines int
 }
 
-// standing returns what lives after garbage is gone. Two collections, since
-// the first one shrinks stacks and empties pools only half.
+// standing returns what is alive after garbage collection. It collects twice, because one
+// collection shrinks stacks and empties pools only by half.
 func standing() footing {
 	runtime.GC()
 	runtime.GC()
@@ -36,7 +36,7 @@ func standing() footing {
 	return footing{bytes: int64(m.HeapAlloc + m.StackInuse), goroutines: runtime.NumGoroutine()}
 }
 
-// each returns what each of n takes of what came since f.
+// each returns the share of each of n in what was added since f.
 func (f footing) each(n int) *Footprint {
 	now := standing()
 	return &Footprint{

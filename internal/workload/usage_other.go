@@ -2,5 +2,5 @@
 
 package workload
 
-// cpu returns 0: how to ask differs here, and nothing depends on it.
+// cpu returns 0: the call for it differs here, and nothing depends on the figure.
 func cpu() float64 { return 0 }

@@ -1,11 +1,9 @@
-// Package workload drives a system of locks the way its users do, and measures
-// what they would notice: how often a lock is taken, by whom, after how long,
-// and what that costs.
+// Package workload drives a system of locks as its users do, and measures what they would
+// notice: how often locks are acquired, by which goroutines, after how long, and at what cost.
 //
-// A run has three phases, so that several processes can be measured together
-// and a server be looked at in between: [Start] sets it going without counting
-// anything, Begin opens the window in which it counts, End closes the window
-// and stops it. [Do] goes through them by the clock.
+// A run has three phases, so that several processes can be measured together and a server can
+// be examined in between: [Start] starts the load without counting anything, Begin opens the
+// window in which it counts, End closes the window and stops the load. [Do] times all three.
 package workload
 
 import (
@@ -16,20 +14,20 @@ import (
 
 // Locker is the system under load. Its methods are called by many goroutines.
 type Locker interface {
-	// Lock waits until the lock called key is held, or ctx ends. An error
-	// while ctx lives counts as a failure, and the goroutine asks again.
+	// Lock waits until the lock called key is held, or ctx ends. An error before ctx has ended
+	// counts as a failure, and the goroutine retries.
 	Lock(ctx context.Context, key string) (Hold, error)
 }
 
-// Namer is a Locker whose users keep something for each lock. Goroutines that
-// take the same lock again and again ask for it once.
+// Namer is a Locker that keeps something for each lock name. Goroutines that acquire the same
+// lock again and again call Of once.
 type Namer interface {
-	// Of returns what takes the lock called key.
+	// Of returns the Locker for the lock called key.
 	Of(key string) Locker
 }
 
-// Hold is a lock that is held. If it also has a method Valid() bool, that tells
-// whether it still is.
+// Hold is a held lock. If it also has a method Valid() bool, that reports whether the lock is
+// still held.
 type Hold interface {
 	Unlock() error
 }
@@ -39,44 +37,43 @@ type Kind string
 
 // The kinds of run.
 const (
-	Cycle  Kind = "cycle"  // N goroutines take and release, again and again
-	Keep   Kind = "keep"   // N locks are taken and kept
-	Queued Kind = "queued" // N goroutines wait for a lock that somebody else holds
+	Cycle  Kind = "cycle"  // N goroutines acquire and release, again and again
+	Keep   Kind = "keep"   // N locks are acquired and kept
+	Queued Kind = "queued" // N goroutines wait for a lock that is held elsewhere
 )
 
-// Spec says what to run. It travels to worker processes as JSON.
+// Spec says what to run. It is sent to worker processes as JSON.
 type Spec struct {
 	Kind Kind `json:"kind"`
 	// N is the number of goroutines, or of locks that are kept.
 	N int `json:"n"`
-	// Key is the name of the lock, or what all names begin with.
+	// Key is the name of the lock, or the prefix of all names.
 	Key string `json:"key"`
 	// Shared makes all goroutines, of all processes, contend for one lock.
 	// Otherwise each has its own.
 	Shared bool `json:"shared,omitempty"`
 	// Inside is how long each holds the lock, in ns. It sleeps meanwhile.
 	Inside time.Duration `json:"inside,omitempty"`
-	// Takers is how many goroutines take the locks that are kept, and release
-	// them. Default 64.
+	// Takers is the number of goroutines that acquire and release the locks that are kept.
+	// Default 64.
 	Takers int `json:"takers,omitempty"`
-	// Process tells processes that run the same Spec apart; from 0.
+	// Process distinguishes processes that run the same Spec; from 0.
 	Process int `json:"process,omitempty"`
 }
 
-// Running is a run under way. Its methods are called in this order, once.
+// Running is a load in progress. Its methods are called in this order, once.
 type Running interface {
 	// Begin opens the window.
 	Begin()
-	// End closes the window, stops the run and returns what was measured.
-	// What has not stopped after grace is reported as Hung, and left behind.
+	// End closes the window, stops the load and returns the measurements. Goroutines that
+	// have not stopped after grace are reported as Hung and left behind.
 	End(grace time.Duration) *Result
 }
 
-// Start sets a run going. Ctx ends it early. A nil gate is one that is not
-// shared with other processes.
+// Start starts a load. Ctx ends it early. A nil gate stands for one that is not shared with
+// other processes.
 //
-// It returns when all goroutines are about to ask for their lock, or when all
-// locks are held.
+// It returns when all goroutines are about to acquire their lock, or when all locks are held.
 func Start(ctx context.Context, locker Locker, spec Spec, gate *Gate) (Running, error) {
 	if spec.N < 1 || spec.Key == "" {
 		return nil, fmt.Errorf("workload: %d × %q: it needs a number and a key", spec.N, spec.Key)
@@ -92,7 +89,7 @@ func Start(ctx context.Context, locker Locker, spec Spec, gate *Gate) (Running, 
 	return nil, fmt.Errorf("workload: unknown kind %q", spec.Kind)
 }
 
-// Do runs spec for a time that does not count and then for a window that does.
+// Do runs spec for a warm-up time that does not count and then for a window that does.
 func Do(ctx context.Context, locker Locker, spec Spec, warmup, window time.Duration) (*Result, error) {
 	run, err := Start(ctx, locker, spec, nil)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fair is a system whose locks are granted in the order in which they are asked for.
+// fair is a system that grants its locks in the order of the requests.
 type fair struct {
 	mu   sync.Mutex
 	busy map[string]bool
@@ -62,7 +62,7 @@ func (h *fairHold) Unlock() error {
 	return nil
 }
 
-// lockFunc is a system made of a function.
+// lockFunc is a system that consists of one function.
 type lockFunc func(ctx context.Context, key string) (Hold, error)
 
 func (f lockFunc) Lock(ctx context.Context, key string) (Hold, error) { return f(ctx, key) }
@@ -72,8 +72,8 @@ type free struct{}
 
 func (free) Unlock() error { return nil }
 
-// inBubble runs spec in virtual time, where a lock that is held for a
-// millisecond is taken a thousand times a second, exactly.
+// inBubble runs spec in virtual time. A lock that is held for a millisecond is acquired exactly
+// a thousand times a second there.
 func inBubble(t *testing.T, locker Locker, spec Spec) (r *Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestAStarvingLockShowsIt(t *testing.T) {
 	}
 }
 
-// greedy is a system in which whoever finds the lock busy is forgotten.
+// greedy is a system that forgets goroutines that find the lock busy.
 type greedy struct{ busy atomic.Bool }
 
 func (g *greedy) Lock(ctx context.Context, _ string) (Hold, error) {
@@ -227,7 +227,7 @@ func TestProcessesShareAGate(t *testing.T) {
 }
 
 func TestKeptLocksAreWeighed(t *testing.T) {
-	// Large, for the stacks of goroutines that have ended may go meanwhile.
+	// Large, because the stacks of goroutines that have ended may go meanwhile.
 	const size = 32 << 10
 	heavy := lockFunc(func(context.Context, string) (Hold, error) { return &weight{make([]byte, size)}, nil })
 	r, err := Do(t.Context(), heavy, Spec{Kind: Keep, N: 1000, Key: "k"}, 0, time.Millisecond)

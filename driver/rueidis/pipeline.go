@@ -8,12 +8,12 @@ import (
 	redis "github.com/redis/rueidis"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/lane"
+	"github.com/mortise-go/mortise/internal/pipeline"
 )
 
-// pipeline is how many commands are sent as one. Of many more, the client
+// maxPipeline is how many commands are sent as one. Of many more, the client
 // would open a connection of their own.
-const pipeline = 1000
+const maxPipeline = 1000
 
 // Scripts go through lanes, one for each node, so that a caller can leave at any
 // time. The client alone does not let it: it waits without regard to a context
@@ -24,8 +24,8 @@ const pipeline = 1000
 // half of the speed; this costs none, as the client has less to do for one
 // pipeline than for many single commands.
 type (
-	nodeLane = lane.Lane[load]
-	job      = lane.Job[load]
+	nodePipeline = pipeline.Pipeline[load]
+	job          = pipeline.Job[load]
 )
 
 // load is what a job has to be sent, and what came of it.
@@ -37,7 +37,7 @@ type load struct {
 	oneResult [1]redis.RedisResult
 }
 
-var jobs = sync.Pool{New: func() any { return lane.NewJob[load]() }}
+var jobs = sync.Pool{New: func() any { return pipeline.NewJob[load]() }}
 
 // single returns a job of one command.
 func single(cmd redis.Completed) *job {
@@ -61,7 +61,7 @@ func release(j *job) {
 // not, whoever calls it writes and reads, which spares two changes of goroutine
 // for each command, and nothing but a deadline ends that. So there is one, and it
 // is near: what is a moment for a script is too long for a lock.
-type sending struct{ *lane.Over }
+type sending struct{ *pipeline.Context }
 
 // Deadline implements context.Context.
 func (sending) Deadline() (time.Time, bool) { return time.Now().Add(replyLimit), true }
@@ -77,10 +77,10 @@ func patient(ctx context.Context) (until time.Time, ok bool) {
 }
 
 // run returns the result of one command.
-func (d *Driver) run(ctx context.Context, l *nodeLane, cmd redis.Completed) (redis.RedisResult, error) {
+func (d *Driver) run(ctx context.Context, l *nodePipeline, cmd redis.Completed) (redis.RedisResult, error) {
 	if until, ok := patient(ctx); ok {
-		if over := l.Enter(until); over != nil {
-			defer l.Exit()
+		if over := l.BeginInline(until); over != nil {
+			defer l.EndInline()
 			result := d.client.Do(sending{over}, cmd)
 			if result.NonRedisError() == nil || over.Err() == nil {
 				return result, nil
@@ -124,21 +124,21 @@ func (d *Driver) send(batch []*job) {
 }
 
 // lane returns the lane to a node.
-func (d *Driver) lane(node string) *nodeLane {
+func (d *Driver) pipeline(node string) *nodePipeline {
 	d.mu.RLock()
-	l := d.lanes[node]
+	l := d.pipelines[node]
 	d.mu.RUnlock()
 	if l != nil {
 		return l
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if l = d.lanes[node]; l == nil {
-		l = lane.New(&d.config)
+	if l = d.pipelines[node]; l == nil {
+		l = pipeline.New(&d.config)
 		if d.closed {
 			l.Close()
 		}
-		d.lanes[node] = l
+		d.pipelines[node] = l
 	}
 	return l
 }
@@ -147,14 +147,14 @@ func (d *Driver) lane(node string) *nodeLane {
 // let them share a pipeline with others.
 const noKey = "no key"
 
-// laneOf returns the lane for a call.
-func (d *Driver) laneOf(call *driver.Call) *nodeLane {
+// pipelineOf returns the lane for a call.
+func (d *Driver) pipelineOf(call *driver.Call) *nodePipeline {
 	switch {
 	case !d.cluster:
 		return d.only
 	case len(call.Keys) == 0:
-		return d.lane(noKey)
+		return d.pipeline(noKey)
 	default:
-		return d.lane(d.slots.owner(slotOf(call.Keys[0])))
+		return d.pipeline(d.slots.owner(slotOf(call.Keys[0])))
 	}
 }

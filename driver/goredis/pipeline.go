@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/lane"
+	"github.com/mortise-go/mortise/internal/pipeline"
 )
 
 // Scripts go through lanes, one for each node, because go-redis takes a
@@ -16,8 +16,8 @@ import (
 // in a pipeline. Its own way to gather commands, AutoPipeline, is not for
 // scripts that must be sent once: it may send again what the server has run.
 type (
-	nodeLane = lane.Lane[load]
-	job      = lane.Job[load]
+	nodePipeline = pipeline.Pipeline[load]
+	job          = pipeline.Job[load]
 )
 
 // load is what a job has to be sent, and what came of it.
@@ -29,7 +29,7 @@ type load struct {
 }
 
 var jobs = sync.Pool{New: func() any {
-	j := lane.NewJob[load]()
+	j := pipeline.NewJob[load]()
 	j.Weight, j.Load.gone = 1, make(chan struct{})
 	return j
 }}
@@ -47,13 +47,13 @@ func (d *Driver) patient(ctx context.Context) (until time.Time, ok bool) {
 }
 
 // run runs one script and returns its reply.
-func (d *Driver) run(ctx context.Context, l *nodeLane, cmd *command) (any, error) {
+func (d *Driver) run(ctx context.Context, l *nodePipeline, cmd *command) (any, error) {
 	if ctx.Err() != nil {
 		return nil, driver.ContextError(ctx, driver.NotSent)
 	}
 	if until, ok := d.patient(ctx); ok {
-		if over := l.Enter(until); over != nil {
-			defer l.Exit()
+		if over := l.BeginInline(until); over != nil {
+			defer l.EndInline()
 			return d.outcome(cmd, d.client.Process(seen(ctx, over), cmd))
 		}
 	}
@@ -70,7 +70,7 @@ func (d *Driver) run(ctx context.Context, l *nodeLane, cmd *command) (any, error
 
 // seen is the context that go-redis sees of a caller who carries its script. It
 // is one that nobody changes later, for go-redis may look at it later.
-func seen(ctx context.Context, over *lane.Over) context.Context {
+func seen(ctx context.Context, over *pipeline.Context) context.Context {
 	if _, known := ctx.(*driver.Deadline); known || ctx == context.Background() {
 		return over // there are no values
 	}
@@ -117,26 +117,26 @@ func (d *Driver) leave(j *job) driver.Class {
 	return j.Load.cmd.abandon()
 }
 
-// laneOf returns the lane for a script.
-func (d *Driver) laneOf(call *driver.Call) *nodeLane {
+// pipelineOf returns the lane for a script.
+func (d *Driver) pipelineOf(call *driver.Call) *nodePipeline {
 	if d.cluster == nil || len(call.Keys) == 0 {
 		return d.only
 	}
 	node := d.Shard(call.Keys[0])
 	d.mu.RLock()
-	l := d.lanes[node]
+	l := d.pipelines[node]
 	d.mu.RUnlock()
 	if l != nil {
 		return l
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if l = d.lanes[node]; l == nil {
-		l = lane.New(&d.config)
+	if l = d.pipelines[node]; l == nil {
+		l = pipeline.New(&d.config)
 		if d.closed {
 			l.Close()
 		}
-		d.lanes[node] = l
+		d.pipelines[node] = l
 	}
 	return l
 }
