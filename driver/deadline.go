@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// Deadline is a context that ends at an instant, and for no other reason. It
-// has neither parent nor values.
+// Deadline is a context that ends at an instant, and for no other reason. It has neither parent
+// nor values.
 //
-// Unlike that of context.WithDeadline it starts no timer before somebody asks
-// for Done, and a driver can tell from it that the caller cannot leave earlier.
+// Unlike context.WithDeadline it starts no timer until Done is called, and it tells a driver that
+// the caller cannot leave earlier.
 type Deadline struct {
 	at time.Time
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	done  chan struct{}
 	timer *time.Timer
 }
 
 var _ context.Context = (*Deadline)(nil)
 
-// Until returns a context that ends at at. Stop it when it is not needed any
-// more.
+// Until returns a context that ends at at. Call Stop when it is not needed any more.
 func Until(at time.Time) *Deadline { return &Deadline{at: at} }
 
 // Deadline implements context.Context.
@@ -51,7 +50,7 @@ func (d *Deadline) Done() <-chan struct{} {
 	return d.done
 }
 
-// Stop ends the timer, if there is one: Done may stay open from then on.
+// Stop stops the timer, if there is one: from then on, Done may stay open.
 func (d *Deadline) Stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

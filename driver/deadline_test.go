@@ -39,7 +39,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// A timer that was started does not outlive its use.
+// A started timer does not outlive Stop.
 func TestDeadlineStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := driver.Until(time.Now().Add(time.Minute))

@@ -1,27 +1,25 @@
 // Package driver is the seam between mortise and a Redis client library.
 //
-// Applications do not use it: they hand their own client to driver/goredis or
-// driver/rueidis, or let package connect choose one. It is public because the
-// adapters live beside it; it is not a stable API for third-party adapters,
-// and methods may be added in any minor release.
+// Applications do not use it: they pass their own client to driver/goredis or driver/rueidis, or
+// let package connect choose one. It is public because the adapters are packages of their own; it
+// is not a stable API for third-party adapters, and methods may be added in any minor release.
 //
 // A driver knows scripts and channels. It knows nothing of locks.
 //
 // # What every driver promises
 //
-// The promises are tested for every driver by package drivertest.
+// Package drivertest tests these promises for every driver.
 //
-//   - At most once. A script is sent to Redis once per call. It is sent again
-//     only where the server itself said that it did not run the first copy:
-//     NOSCRIPT (then as EVAL), MOVED and ASK. A timeout, a closed connection
-//     or a lost reply is never answered by sending again: the caller gets
-//     [Unknown] and decides.
-//   - On time. A call returns as soon as its ctx ends, whatever the network
-//     does, and within the client's own I/O timeout if ctx never ends.
+//   - At most once. A script is sent to Redis once per call. It is sent again only where the
+//     server itself replied that it did not run the first copy: NOSCRIPT (then as EVAL), MOVED
+//     and ASK. After a timeout, a closed connection or a lost reply nothing is sent again: the
+//     caller gets [Unknown] and decides.
+//   - On time. A call returns as soon as its ctx ends, whatever the network does, and within the
+//     client's own I/O timeout if ctx never ends.
 //   - Classified. Every error is an [*Error] with a [Class].
-//   - One subscription connection per node carries all channels. A connection
-//     that has gone silent is noticed and replaced within seconds, and a
-//     sharded channel is followed to the node that now serves its slot.
+//   - One subscription connection per node carries all channels. A connection that has gone
+//     silent is noticed and replaced within seconds, and a sharded channel is followed to the
+//     node that now serves its slot.
 package driver
 
 import "context"
@@ -31,42 +29,41 @@ import "context"
 //
 // A Driver belongs to one mortise client, which closes it.
 type Driver interface {
-	// Eval runs one script on the master that serves its keys, and returns
-	// its reply. It is sent at most once, see the package documentation.
+	// Eval runs one script on the master that serves its keys, and returns its reply. The
+	// script is sent at most once, see the package documentation.
 	Eval(ctx context.Context, call Call) (Value, error)
 
-	// Batch runs many scripts with as few round trips as it can: one pipeline
-	// per node. Result i belongs to call i. The calls are independent: one
-	// may fail while the others succeed, and their order is not promised.
-	// Each is sent at most once.
+	// Batch runs many scripts with as few round trips as possible: one pipeline per node.
+	// Result i belongs to call i. The calls are independent: one may fail while the others
+	// succeed, and their order is not guaranteed. Each is sent at most once.
 	Batch(ctx context.Context, calls []Call) []Result
 
-	// Shard names the server that is believed to serve key, for grouping
-	// calls so that a sick server does not hold up the others. It does no
-	// I/O. It may be out of date, and is empty where there is one server.
+	// Shard returns the server that is believed to serve key, for grouping calls so that a
+	// slow server does not delay the others. It does no I/O. It may be out of date, and is
+	// empty if there is only one server.
 	Shard(key string) string
 
-	// Topology tells what kind of deployment is behind the driver. The first
-	// call may ask Redis; a successful answer is kept.
+	// Topology returns the kind of deployment behind the driver. The first call may ask Redis;
+	// a successful answer is kept.
 	Topology(ctx context.Context) (Topology, error)
 
-	// Subscriber opens the one subscriber that the mortise client uses. It
-	// does no I/O: connections are opened by the first Subscribe.
+	// Subscriber opens the one subscriber that the mortise client uses. It does no I/O: the
+	// first Subscribe opens the connections.
 	Subscriber(sink Sink) Subscriber
 
-	// Close ends the goroutines the driver started, and waits for them. It
-	// closes the underlying client only if the driver created it. Calls
-	// under way fail; calls after Close, and after the application has closed
-	// the underlying client, fail with class Closed.
+	// Close ends the goroutines that the driver started, and waits for them. It closes the
+	// underlying client only if the driver created it. Calls in flight fail; calls after
+	// Close, and after the application has closed the underlying client, fail with class
+	// Closed.
 	Close() error
 }
 
-// Scanner is a Driver that can list keys. It is an interface of its own
-// because only inspection needs it.
+// Scanner is a Driver that can list keys. It is a separate interface because only inspection
+// needs it.
 type Scanner interface {
-	// Scan calls fn with pages of the keys that match the glob pattern match,
-	// from every master, using SCAN. A key may appear more than once. It
-	// stops when fn returns an error, and returns that error.
+	// Scan calls fn with pages of the keys that match the glob pattern match, from every
+	// master, using SCAN. A key may appear more than once. Scan stops when fn returns an
+	// error, and returns that error.
 	Scan(ctx context.Context, match string, fn func(keys []string) error) error
 }
 
@@ -93,33 +90,30 @@ type Topology struct {
 	Sharded bool
 }
 
-// Subscriber keeps a set of channels subscribed. Its methods never block: they
-// change the wanted set, and the subscriber makes it true, now or as soon as
-// Redis can be reached, for as long as the channel is wanted.
+// Subscriber keeps a set of channels subscribed. Its methods never block: they change the wanted
+// set, and the subscriber subscribes accordingly, now or as soon as Redis can be reached, for as
+// long as a channel is wanted.
 type Subscriber interface {
-	// Subscribe adds channel to the wanted set. A channel may be wanted as a
-	// classic and as a sharded one at the same time. Each call is answered by
-	// a later Sink.Subscribed or Sink.Refused, also when the channel is
-	// subscribed already or was unsubscribed a moment ago.
+	// Subscribe adds channel to the wanted set. A channel may be wanted as a classic and as a
+	// sharded one at the same time. Each call is answered by a later Sink.Subscribed or
+	// Sink.Refused, even if the channel is already subscribed or was unsubscribed a moment ago.
 	Subscribe(channel string, sharded bool)
 	// Unsubscribe removes channel from the wanted set.
 	Unsubscribe(channel string, sharded bool)
-	// Close ends the subscriber, its connections and its goroutines. After it
-	// returns the sink is not called any more.
+	// Close ends the subscriber, its connections and its goroutines. After it returns, the sink
+	// is not called any more.
 	Close() error
 }
 
-// Sink receives what a [Subscriber] hears. Its methods are called from the
-// subscriber's goroutines, possibly several at once, and must not block.
+// Sink receives the events of a [Subscriber]. Its methods are called from the subscriber's
+// goroutines, possibly several at once, and must not block.
 type Sink interface {
 	// Message is called for each message.
 	Message(channel, payload string)
-	// Subscribed is called each time Redis has confirmed a subscription to
-	// channel: the first time, and again after each interruption. Whatever
-	// was published before may have been missed.
+	// Subscribed is called each time Redis has confirmed a subscription to channel: the first
+	// time, and again after each interruption. Earlier messages may have been missed.
 	Subscribed(channel string)
-	// Refused is called when Redis refuses the subscription for a reason that
-	// does not pass by itself, such as an ACL rule. The subscriber does not
-	// ask again until the channel is wanted anew.
+	// Refused is called when Redis refuses the subscription permanently, for example by an ACL
+	// rule. The subscriber does not ask again until the channel is wanted anew.
 	Refused(channel string, err error)
 }

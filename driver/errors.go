@@ -6,35 +6,34 @@ import (
 	"strings"
 )
 
-// Class says what an error means for the script that was to run.
+// Class says what an error means for the script that was called.
 type Class uint8
 
 const (
-	// Other: Redis answered with an error that no other class covers, or the
-	// reply had an unexpected form. The script's contract says what it did.
+	// Other: Redis replied with an error that no other class covers, or the reply had an
+	// unexpected form. The script's contract says what it did.
 	Other Class = iota
-	// NotSent: nothing reached Redis, because no connection could be had or
-	// ctx ended first. The script did not run.
+	// NotSent: nothing reached Redis, because there was no connection or ctx ended first. The
+	// script did not run.
 	NotSent
 	// Unknown: the script was sent, or may have been, and the reply is
 	// missing. It may have run, may be running, and may still run.
 	Unknown
-	// Passing: Redis answered that it cannot run the script at the moment
-	// (loading, failing over, resharding, out of memory, too few replicas).
-	// The script did not change anything.
+	// Passing: Redis replied that it cannot run the script at the moment (loading, failing
+	// over, resharding, out of memory, too few replicas). The script did not change anything.
 	Passing
-	// Denied: Redis refused the user, the password, or a right that the
-	// script or subscription needs. It does not pass by itself.
+	// Denied: Redis refused the user, the password, or a right that the script or subscription
+	// needs. Retrying does not help.
 	Denied
 	// WrongType: a key holds a type that the script did not expect.
 	WrongType
-	// CrossSlot: the keys do not lie in one slot of the cluster.
+	// CrossSlot: the keys are not all in one slot of the cluster.
 	CrossSlot
-	// NoScript: the server does not know the script. Drivers answer it
-	// themselves, with EVAL; it never reaches their callers.
+	// NoScript: the server does not know the script. Drivers then send EVAL themselves; this
+	// class never reaches their callers.
 	NoScript
-	// Closed: the driver, or the client that it works through, is closed.
-	// Nothing reached Redis, and nothing ever will.
+	// Closed: the driver, or the client that it uses, is closed. Nothing reached Redis, and
+	// nothing will.
 	Closed
 )
 
@@ -62,9 +61,8 @@ func (e *Error) Error() string {
 // Unwrap returns the client library's own error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ClassOf returns the class of err. An error that carries none is taken for
-// [Unknown], the class that promises least; ClassOf must not be asked about a
-// nil error.
+// ClassOf returns the class of err. An error without a class counts as [Unknown], which promises
+// least. Err must not be nil.
 func ClassOf(err error) Class {
 	var e *Error
 	if errors.As(err, &e) {
@@ -73,8 +71,8 @@ func ClassOf(err error) Class {
 	return Unknown
 }
 
-// ReplyError returns the error for an error reply of Redis: err is the client
-// library's error, message its text as Redis sent it.
+// ReplyError returns the error for an error reply of Redis: err is the client library's error,
+// message its text as Redis sent it.
 func ReplyError(err error, message string) error {
 	return &Error{Class: ClassifyReply(message), Err: err}
 }
@@ -107,13 +105,13 @@ var replyClasses = map[string]Class{
 	"TRYAGAIN":    Passing,
 	"CLUSTERDOWN": Passing,
 	"MISCONF":     Passing,
-	"MOVED":       Passing, // a redirection the client gave up on
+	"MOVED":       Passing, // a redirection that the client gave up on
 	"ASK":         Passing,
-	"UNBLOCKED":   Passing, // WAIT was broken off: the master was demoted
+	"UNBLOCKED":   Passing, // WAIT was interrupted: the master was demoted
 }
 
-// errTexts classifies replies whose first word is only ERR. The texts are
-// those of Redis 7.0 to 8.6 and Valkey 8 and 9.
+// errTexts classifies replies that begin with ERR. The texts are those of Redis 7.0 to 8.6 and
+// Valkey 8 and 9.
 var errTexts = []struct {
 	text  string
 	class Class
@@ -124,7 +122,7 @@ var errTexts = []struct {
 	{"is lacking the permissions", Denied},            // ACL inside Lua, Redis 7.0
 	{"ACL failure in script", Denied},                 // ACL inside Lua, Redis 7.2 and later
 	{"invalid password", Denied},
-	{"Client sent AUTH", Denied}, // password given to a server without one
+	{"Client sent AUTH", Denied}, // password sent to a server without one
 	{"AUTH <password> called without any password configured", Denied},
 	{"cannot be used with replica instances", Passing}, // WAIT: the master was demoted
 	{"max number of clients", Passing},                 // "reached", or "+ cluster connections reached"

@@ -14,11 +14,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The tail that Redis 7 and later add to an error that ended a script.
+// The suffix that Redis 7 and later add to an error that ended a script.
 const inScript = " script: 8b5d0e4b0f0bb0cb9ee6e8b8cbf2d3dfb5f02b5c, on @user_script:1."
 
-// The texts were produced on Redis 7.0.15 to 8.6 and Valkey 8.0 to 9.1; those
-// marked so on miniredis.
+// The texts were produced on Redis 7.0.15 to 8.6 and Valkey 8.0 to 9.1; those of miniredis are
+// marked.
 var replies = []struct {
 	text string
 	want driver.Class

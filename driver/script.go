@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// Script is a Lua script and its SHA-1 digest, under which Redis caches it.
+// Script is a Lua script with its SHA-1 digest, under which Redis caches it.
 type Script struct {
 	name, source, sha string
 }

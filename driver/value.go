@@ -13,9 +13,8 @@ const (
 	Array
 )
 
-// Value is a reply of a script: nil, an integer, a string or an array. Scripts
-// of mortise never reply anything else; a driver reports other types as an
-// error of class [Other].
+// Value is a reply of a script: nil, an integer, a string or an array. Scripts of mortise never
+// reply anything else; a driver reports other types as an error of class [Other].
 type Value struct {
 	kind  Kind
 	num   int64
@@ -32,7 +31,7 @@ func StringValue(s string) Value { return Value{kind: String, str: s} }
 // ArrayValue returns an array reply. It keeps items.
 func ArrayValue(items []Value) Value { return Value{kind: Array, items: items} }
 
-// CodeValue returns an array reply of one integer, as most scripts answer.
+// CodeValue returns an array reply of one integer, the most frequent reply of scripts.
 func CodeValue(n int64) Value {
 	if i := n - codes[0].num; i >= 0 && i < int64(len(codes)) {
 		return Value{kind: Array, items: codes[i : i+1 : i+1]}
@@ -40,8 +39,7 @@ func CodeValue(n int64) Value {
 	return Value{kind: Array, items: []Value{IntValue(n)}}
 }
 
-// codes are integers that scripts answer, for values to share: they are never
-// written to.
+// codes are frequent integer replies. Values share them: they are never written to.
 var codes = [...]Value{IntValue(-2), IntValue(-1), IntValue(0), IntValue(1), IntValue(2)}
 
 // Kind returns the value's type.

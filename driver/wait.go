@@ -9,59 +9,56 @@ import (
 	"time"
 )
 
-// Waiter is a Driver that can wait until replicas have what its scripts wrote.
-// It is an interface of its own because only durable locks need it.
+// Waiter is a Driver that can wait until replicas have what its scripts wrote. It is a separate
+// interface because only durable locks need it.
 type Waiter interface {
-	// EvalWait runs scripts as Batch does, but all on one connection, in one
-	// pipeline, with WAIT or WAITAOF behind them. The keys of all scripts must
-	// be served by one master. Result i belongs to call i.
+	// EvalWait runs scripts as Batch does, but all on one connection, in one pipeline, followed
+	// by WAIT or WAITAOF. One master must serve the keys of all scripts. Result i belongs to
+	// call i.
 	//
-	// WAIT counts the replicas that have what this connection wrote last; on
-	// Redis before 7.2, all that the master had written by then. So a script
-	// must write something to be waited for.
+	// WAIT counts the replicas that have the last write of this connection; before Redis 7.2,
+	// all that the master had written by then. So a script must write something for WAIT to
+	// wait for.
 	//
-	// A script that the server did not run, because it did not know it or does
-	// not serve its keys any more, is sent again, with a WAIT of its own. A
-	// cluster that is just moving the slot may answer with class Passing.
+	// A script that the server did not run, because it did not know it or does not serve its
+	// keys any more, is sent again, with a WAIT of its own. While a cluster is moving the slot,
+	// the error may have class Passing.
 	//
-	// It takes as long as wait.Timeout allows, on top of what Eval takes.
+	// It takes up to wait.Timeout longer than Eval.
 	EvalWait(ctx context.Context, calls []Call, wait Wait) []Acknowledged
 }
 
 // Wait says what to wait for.
 type Wait struct {
-	// Replicas is how many to wait for. With 0 there is no waiting, and those
-	// are counted that happen to be as far.
+	// Replicas is the number to wait for. With 0 there is no waiting: the replicas that already
+	// have the writes are counted.
 	Replicas int
-	// Timeout bounds the waiting. What is not a whole number of milliseconds
-	// is rounded up; the least is one, as Redis takes 0 for no limit.
+	// Timeout bounds the waiting. It is rounded up to whole milliseconds, at least one: Redis
+	// takes 0 for no limit.
 	Timeout time.Duration
-	// AOF waits until the replicas, and the master itself, have synced the
-	// writes to their append-only files. It needs Redis 7.2 or Valkey, and a
-	// master that has such a file.
+	// AOF waits until the replicas, and the master itself, have synced the writes to their
+	// append-only files. It needs Redis 7.2 or Valkey, and a master that has such a file.
 	AOF bool
-	// Count asks how many replicas the master has. It needs the right to INFO.
+	// Count asks for the master's number of replicas. It needs the right to INFO.
 	Count bool
 }
 
 // Acknowledged is the outcome of one script, and of waiting for replicas.
 //
-// If Err is that of the script, its class says what it says for Eval. If the
-// script has run, but the answers about replicas are missing, Value is set and
-// Err says why: with class Unknown if the connection broke, and otherwise with
-// that of what Redis replied.
+// If Err is the script's own error, its class means the same as for Eval. If the script has run,
+// but the replies about replicas are missing, Value is set and Err says why: with class Unknown
+// if the connection broke, otherwise with the class of Redis' reply.
 type Acknowledged struct {
 	Result
-	Acks   int  // replicas that have what was written
-	Synced bool // the master has synced it to its file; only with AOF
-	Of     int  // replicas that were connected to the master; only with Count
+	Acks   int  // replicas that have the writes
+	Synced bool // the master has synced them to its file; only with AOF
+	Of     int  // replicas connected to the master; only with Count
 }
 
-// Run is what EvalWait does in any driver. Send is to send the scripts with the
-// indexes todo in one pipeline, those with source[i] as text, and Commands
-// behind them; it returns a reply to each, or why there is none. Relocate is
-// called when keys have moved to another master, and reports whether to try
-// there.
+// Run implements EvalWait for any driver. Send must send the scripts with the indexes todo in one
+// pipeline, those with source[i] as text, followed by Commands; it returns a reply to each, or
+// the reason why there is none. Relocate is called when keys have moved to another master, and
+// reports whether to retry there.
 func (w Wait) Run(calls []Call, send func(todo []int, source []bool) ([]Result, error), relocate func() bool) []Acknowledged {
 	results := make([]Acknowledged, len(calls))
 	source := make([]bool, len(calls))
@@ -69,7 +66,7 @@ func (w Wait) Run(calls []Call, send func(todo []int, source []bool) ([]Result, 
 	for i := range calls {
 		todo[i] = i
 	}
-	// Each script may be unknown once, and have moved once.
+	// Each script may be unknown once, and may have moved once.
 	for round := 0; len(todo) > 0 && round < 3; round++ {
 		replies, err := send(todo, source)
 		var told Acknowledged
@@ -116,7 +113,7 @@ func (w Wait) Commands() [][]string {
 	return append(commands, []string{"WAIT", strconv.Itoa(w.Replicas), ms})
 }
 
-// read returns what the replies to Commands say.
+// read evaluates the replies to Commands.
 func (w Wait) read(replies []Result) (told Acknowledged) {
 	for _, r := range replies {
 		if r.Err != nil {

@@ -16,7 +16,7 @@ func TestWaitCommands(t *testing.T) {
 		"[[WAIT 0 1]]":                             {},
 		"[[WAIT 1 1]] ":                            {Replicas: 1, Timeout: time.Nanosecond},
 		"[[WAIT 1 2]]":                             {Replicas: 1, Timeout: time.Millisecond + 1},
-		"[[WAIT 1 1]]":                             {Replicas: 1, Timeout: -time.Hour}, // 0 would be for ever
+		"[[WAIT 1 1]]":                             {Replicas: 1, Timeout: -time.Hour}, // 0 would mean forever
 		"[[INFO replication] [WAIT 1 5]]":          {Replicas: 1, Timeout: 5 * time.Millisecond, Count: true},
 		"[[WAITAOF 1 3 5]]":                        {Replicas: 3, Timeout: 5 * time.Millisecond, AOF: true},
 		"[[INFO replication] [WAITAOF 1 0 60000]]": {Timeout: time.Minute, Count: true, AOF: true},
@@ -27,7 +27,7 @@ func TestWaitCommands(t *testing.T) {
 	}
 }
 
-// What was not said about replicas must not pass for an acknowledgement.
+// A missing reply about replicas must not count as an acknowledgement.
 func TestWaitReplies(t *testing.T) {
 	num, str, arr := driver.IntValue, driver.StringValue, driver.ArrayValue
 	info := str("txt:# Replication\r\nrole:master\r\nconnected_slaves:2\r\nslave0:ip=127.0.0.1,port=1,state=online\r\n")
@@ -75,8 +75,7 @@ func TestWaitReplies(t *testing.T) {
 	}
 }
 
-// Each script is sent again once for each reason, and only what the server did
-// not run.
+// Each script is sent again once for each reason, and only if the server did not run it.
 func TestWaitRounds(t *testing.T) {
 	fail := func(text string) driver.Result {
 		return driver.Result{Err: driver.ReplyError(errors.New(text), text)}

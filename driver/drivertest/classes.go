@@ -11,8 +11,8 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// classes reproduces the error replies that locks must tell apart. The script
-// must not have run, or not have changed anything, where the class says so.
+// classes reproduces the error replies that locks must distinguish. The script must not have run,
+// or not have changed anything, where the class says so.
 func (s suite) classes(t *testing.T, server *redistest.Server) {
 	t.Run("wrong type", func(t *testing.T) {
 		server.Must(t, "HSET", "class:hash", "f", "v")
@@ -71,7 +71,7 @@ func wantReply(server *redistest.Server, code string, args ...string) error {
 	return fmt.Errorf("%v answers %v, %v, want %s", args, v, err, code)
 }
 
-// denied withholds one right after the other.
+// denied withholds one right after another.
 func (s suite) denied(t *testing.T, server *redistest.Server) {
 	foreign := driver.NewScript("foreign", `return redis.call('GET', 'class:foreign')`)
 	tests := []struct {
@@ -104,7 +104,7 @@ func withUser(t *testing.T, target Target, name, rules string, servers ...*redis
 	return target
 }
 
-// changedPassword covers what a client meets that connects again later.
+// changedPassword covers errors of a client that reconnects after a change.
 func (s suite) changedPassword(t *testing.T) {
 	server := redistest.Single(t)
 	open := s.driver(t, at(server)) // NOAUTH
@@ -125,7 +125,7 @@ func (s suite) changedPassword(t *testing.T) {
 	}
 }
 
-// busy has a script loop until it is killed.
+// busy runs a script in a loop until it is killed.
 func (s suite) busy(t *testing.T) {
 	server := redistest.Single(t, "--lua-time-limit", "10")
 	d := s.driver(t, at(server))
@@ -141,7 +141,7 @@ func (s suite) busy(t *testing.T) {
 	redistest.Eventually(t, "BUSY", func() error { return wantReply(server, "BUSY", "GET", "k") })
 	for range 5 {
 		_, err = d.Eval(t.Context(), callIncr("busy"))
-		// A client that opens a connection just now may fail to do so.
+		// A client that is just opening a connection may fail to do so.
 		wantClass(t, err, driver.Passing, driver.NotSent)
 	}
 	server.Must(t, "SCRIPT", "KILL")
@@ -149,7 +149,7 @@ func (s suite) busy(t *testing.T) {
 	wantAbsent(t, server, "busy")
 }
 
-// loading has the server read back a data set slowly.
+// loading makes the server read back a data set slowly.
 func (s suite) loading(t *testing.T) {
 	server := redistest.Single(t, "--loading-process-events-interval-bytes", "1024", "--key-load-delay", "1000")
 	d := s.driver(t, at(server))
@@ -179,7 +179,7 @@ func (s suite) maxClients(t *testing.T) {
 	server := redistest.Single(t)
 	d := s.driver(t, at(server))
 	eval(t, d, incr, []string{"max:first"})
-	server.Must(t, "CONFIG", "SET", "maxclients", "1") // the administration connection's
+	server.Must(t, "CONFIG", "SET", "maxclients", "1") // taken by the administration connection
 	server.Must(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 	for range 5 {
 		_, err := d.Eval(t.Context(), callIncr("max"))

@@ -64,7 +64,7 @@ func (s suite) closing(t *testing.T) {
 			}
 		})
 		closeAndCount(t, d, generous)
-		// It may have been stopped before it sent anything.
+		// It may have been stopped before it was sent.
 		wantClass(t, <-failed, driver.Unknown, driver.NotSent, driver.Closed)
 	})
 	t.Run("under way", s.underWay)
@@ -75,10 +75,10 @@ func (s suite) closing(t *testing.T) {
 		p.CutAll()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		_, _ = d.Eval(ctx, callIncr("close:old")) // it may meet the old connection
+		_, _ = d.Eval(ctx, callIncr("close:old")) // it may use the old connection
 		_, _ = d.Eval(ctx, callIncr("close:connecting"))
 		d.Subscriber(newRecorder()).Subscribe("connecting", false)
-		// A client that opens a connection may have to come to its end first.
+		// A client that is opening a connection may have to finish that first.
 		closeAndCount(t, d, 15*time.Second)
 	})
 	t.Run("server gone", func(t *testing.T) {
@@ -91,14 +91,14 @@ func (s suite) closing(t *testing.T) {
 	})
 }
 
-// underWay: of scripts that have run, whose replies are still to come, Close does
-// not say that they were not sent.
+// underWay: Close does not report scripts as not sent that have run and whose replies are still to
+// come.
 func (s suite) underWay(t *testing.T) {
 	server := redistest.Single(t)
 	for round := range 2 {
 		p := redistest.NewProxy(t, server.Addr())
 		d := s.open(t, Target{Mode: Single, Addrs: []string{p.Addr()}, Timeout: patient})
-		var crowd sync.WaitGroup // after it the client has all connections that it wants
+		var crowd sync.WaitGroup // after it the client has all the connections that it wants
 		for range 100 {
 			crowd.Go(func() { eval(t, d, incr, []string{"close"}) })
 		}
@@ -146,8 +146,7 @@ func (s suite) underWay(t *testing.T) {
 	}
 }
 
-// closeAndCount closes d within limit, and counts the goroutines that its code
-// began.
+// closeAndCount closes d within limit, and counts the goroutines that d's code started.
 func closeAndCount(t *testing.T, d driver.Driver, limit time.Duration) {
 	t.Helper()
 	start := time.Now()
@@ -160,7 +159,7 @@ func closeAndCount(t *testing.T, d driver.Driver, limit time.Duration) {
 	_, err := d.Eval(t.Context(), callIncr("closed"))
 	wantClass(t, err, driver.Closed)
 	wantClass(t, d.Batch(t.Context(), []driver.Call{callIncr("closed")})[0].Err, driver.Closed)
-	// A goroutine whose last act woke Close may take a moment to vanish.
+	// A goroutine that has just woken Close may take a moment to end.
 	end := time.After(500 * time.Millisecond)
 	for stacks := driverGoroutines(); len(stacks) > 0; stacks = driverGoroutines() {
 		select {
@@ -172,8 +171,8 @@ func closeAndCount(t *testing.T, d driver.Driver, limit time.Duration) {
 	}
 }
 
-// driverGoroutines returns the stacks of goroutines that run or were created
-// by code of a driver, leaving out the suite itself.
+// driverGoroutines returns the stacks of goroutines that run code of a driver or were created by
+// it, leaving out the suite itself.
 func driverGoroutines() []string {
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]

@@ -8,15 +8,15 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// topologyWithFewRights: a user who may not ask PUBSUB still gets an answer.
+// topologyWithFewRights: a user without the right to PUBSUB still gets an answer.
 func (s suite) topologyWithFewRights(t *testing.T, c *redistest.ClusterSet) {
 	target := Target{Mode: Cluster, Addrs: c.Addrs()}
 	target = withUser(t, target, "few", "~* &* +@all -pubsub", c.Nodes()...)
 	wantTopology(t, s.driver(t, target), driver.Topology{Cluster: true, Sharded: true})
 }
 
-// topologyBehindAWrongPassword: that a server refuses the password says nothing
-// of the topology, and is not remembered.
+// topologyBehindAWrongPassword: a server that refuses the password does not tell the topology, and
+// the refusal is not remembered.
 func (s suite) topologyBehindAWrongPassword(t *testing.T, c *redistest.ClusterSet) {
 	target := withUser(t, Target{Mode: Cluster, Addrs: c.Addrs()}, "rotated", "~* &* +@all", c.Nodes()...)
 	d := s.driver(t, target)
@@ -92,7 +92,7 @@ func (s suite) onePerNode(t *testing.T, c *redistest.ClusterSet) {
 	}
 }
 
-// kindsOfChannel: PUBLISH and SPUBLISH are heard by their own kind only.
+// kindsOfChannel: PUBLISH and SPUBLISH reach only subscriptions of their own kind.
 func (s suite) kindsOfChannel(t *testing.T, c *redistest.ClusterSet) {
 	d := s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()})
 	classic, heardClassic := subscriber(t, d)
@@ -120,7 +120,7 @@ func (s suite) kindsOfChannel(t *testing.T, c *redistest.ClusterSet) {
 		t.Error("a classic subscription heard SPUBLISH")
 	}
 
-	// Both at once are two subscriptions, which end one by one.
+	// Both at once are two subscriptions, which end separately.
 	n := heardClassic.confirmations("kind")
 	classic.Subscribe("kind", true)
 	heardClassic.awaitSubscribed(t, "kind", n)
@@ -132,7 +132,7 @@ func (s suite) kindsOfChannel(t *testing.T, c *redistest.ClusterSet) {
 	heardClassic.awaitMessage(t, "kind", "one is left")
 }
 
-// moved: a slot changes its owner, and calls and Shard follow.
+// moved: a slot changes its owner; calls and Shard follow.
 func moved(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	from, to := c.Masters[0], c.Masters[1]
 	key, there := c.KeyOn(t, from, "moved:"), c.KeyOn(t, to, "moved:to:")
@@ -161,7 +161,7 @@ func moved(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	})
 }
 
-// asked: a slot is on its way.
+// asked: a slot is being moved.
 func asked(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	from, to := c.Masters[1], c.Masters[2]
 	tag := "{" + c.KeyOn(t, from, "asked:") + "}"
@@ -193,8 +193,8 @@ func asked(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	}
 }
 
-// movedChannel: a sharded channel is followed to the slot's new owner, there
-// and back, without a hint but from the servers.
+// movedChannel: a sharded channel is followed to the slot's new owner and back, with no hint but
+// those of the servers.
 func (s suite) movedChannel(t *testing.T, c *redistest.ClusterSet) {
 	from, to := c.Masters[2], c.Masters[0]
 	d := s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()})
@@ -217,7 +217,7 @@ func (s suite) movedChannel(t *testing.T, c *redistest.ClusterSet) {
 	}
 }
 
-// slotOfNobody: a slot that no node serves is a matter of waiting.
+// slotOfNobody: a channel in a slot that no node serves waits.
 func (s suite) slotOfNobody(t *testing.T, c *redistest.ClusterSet) {
 	owner := c.Masters[1]
 	key := c.KeyOn(t, owner, "nobody:")

@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// atMostOnce loses replies after the script ran, and counts its runs. Client
-// libraries that send again by default count two.
+// atMostOnce loses replies after the script has run, and counts the runs. Client libraries that
+// resend by default count two.
 func (s suite) atMostOnce(t *testing.T, server *redistest.Server) {
 	tests := []struct {
 		name    string
@@ -100,7 +100,7 @@ func (s suite) onTime(t *testing.T, server *redistest.Server) {
 			"eval":  func(ctx context.Context, call driver.Call) error { _, err := d.Eval(ctx, call); return err },
 			"batch": func(ctx context.Context, call driver.Call) error { return d.Batch(ctx, []driver.Call{call})[0].Err },
 		}
-		for way, call := range ways { // one at a time: a client may have the second wait for the first
+		for way, call := range ways { // one at a time: a client may make the second wait for the first
 			for _, far := range []bool{false, true} { // with a far deadline, and without
 				ctx, cancel := context.WithCancelCause(t.Context())
 				if far {
@@ -132,13 +132,13 @@ func (s suite) onTime(t *testing.T, server *redistest.Server) {
 		eval(t, d, incr, []string{"time:first"})
 		p.Stall(redistest.Requests, redistest.Replies)
 		crowd(t, d, true)
-		p.CutAll() // or Close would wait for the client's timeout
+		p.CutAll() // otherwise Close would wait for the client's timeout
 	})
 	t.Run("cancel while connecting", func(t *testing.T) {
 		p, d := s.through(t, server, patient)
 		eval(t, d, incr, []string{"time:first"})
 		p.Stall(redistest.Requests, redistest.Replies)
-		p.CutAll() // new connections are accepted, and then nothing comes
+		p.CutAll() // new connections are accepted, and then stay silent
 		crowd(t, d, false)
 		p.CutAll()
 	})
@@ -155,8 +155,8 @@ func (s suite) onTime(t *testing.T, server *redistest.Server) {
 	})
 }
 
-// warmUp has a client open the connections that it needs for some calls at
-// once: through a proxy that stalls it can open none.
+// warmUp makes a client open the connections that it needs for several concurrent calls: it cannot
+// open any through a stalled proxy.
 func warmUp(t *testing.T, p *redistest.Proxy, d driver.Driver) {
 	t.Helper()
 	p.Delay(20 * time.Millisecond) // so that the calls overlap
@@ -177,9 +177,8 @@ func warmUp(t *testing.T, p *redistest.Proxy, d driver.Driver) {
 	calls.Wait()
 }
 
-// crowd cancels more calls at once than client libraries keep in flight. If
-// connections are open, they all must end by the context; if they have been
-// cut, some may meet that.
+// crowd cancels more concurrent calls than client libraries keep in flight. If connections are
+// open, the context must end all of them; if they have been cut, some may fail because of that.
 func crowd(t *testing.T, d driver.Driver, open bool) {
 	const calls = 1500
 	ctx, cancel := context.WithCancel(t.Context())
@@ -190,7 +189,7 @@ func crowd(t *testing.T, d driver.Driver, open bool) {
 		ended.Go(func() {
 			started.Done()
 			_, err := d.Eval(ctx, callIncr(fmt.Sprint("crowd:", i)))
-			// Some have not even begun when the context ends.
+			// Some have not even started when the context ends.
 			if err == nil || open && !errors.Is(err, context.Canceled) {
 				t.Errorf("call %d: %v, want the context's error", i, err)
 			} else if c := driver.ClassOf(err); c != driver.Unknown && c != driver.NotSent {

@@ -1,8 +1,8 @@
-// Package drivertest is what every driver must do, as a test suite that runs
-// against real servers: a single one, a sentinel set and a cluster.
+// Package drivertest is the conformance suite of drivers. It runs against real servers: a single
+// one, a sentinel set and a cluster.
 //
-// The semantics of package driver are tested here, for all drivers, or not at
-// all. A driver's own tests only open its client:
+// The semantics of package driver are tested here, for all drivers, or not at all. A driver's own
+// tests only open its client:
 //
 //	func TestDriver(t *testing.T) {
 //		drivertest.Run(t, func(t *testing.T, target drivertest.Target) driver.Driver { … })
@@ -30,33 +30,31 @@ const (
 	Cluster  Mode = "cluster"
 )
 
-// Target is the deployment that a driver is to be opened on.
+// Target is the deployment to open a driver on.
 type Target struct {
 	Mode Mode
 	// Addrs are the addresses of the server, the sentinels, or cluster nodes.
 	Addrs []string
-	// Master is the name of the master that the sentinels know.
+	// Master is the name under which the sentinels know the master.
 	Master string
 	// Username and Password are for the servers. Both may be empty.
 	Username, Password string
-	// Timeout is the client's I/O timeout. Zero means what the adapter
-	// recommends to its users.
+	// Timeout is the client's I/O timeout. Zero stands for the adapter's recommendation.
 	Timeout time.Duration
 }
 
-// Open opens a driver on a client of its own. The client is closed by a
-// cleanup of t, which it registers. The suite closes the driver before that.
+// Open opens a driver on a client of its own. It registers a cleanup of t that closes the client.
+// The suite closes the driver before that.
 type Open func(t *testing.T, target Target) driver.Driver
 
-// generous bounds what must happen at once. It is far above what it takes on
-// an idle machine, and far below any timeout of the clients.
+// generous bounds what must happen at once. It is far longer than needed on an idle machine, and
+// far shorter than any timeout of the clients.
 const generous = 5 * time.Second
 
 // patient is a client timeout that no test waits for.
 const patient = 5 * time.Minute
 
-// Run runs the whole suite. It takes most of its time waiting, so the three
-// deployments run in parallel with each other.
+// Run runs the whole suite. Most of its time is waiting, so the three deployments run in parallel.
 func Run(t *testing.T, open Open) {
 	s := suite{open: open}
 	t.Run("close", s.closing) // counts goroutines, so nothing runs beside it
@@ -67,8 +65,8 @@ func Run(t *testing.T, open Open) {
 	t.Run(string(Cluster), func(t *testing.T) { t.Parallel(); s.cluster(t) })
 	t.Run("cluster failover", func(t *testing.T) {
 		t.Parallel()
-		// Of its own: after slots have been moved by hand as fast as the other
-		// tests do, the nodes may not agree soon enough to survive a death.
+		// A cluster of its own: the other tests move slots so fast that the nodes may not agree
+		// soon enough to survive the death of one.
 		c := redistest.Cluster(t, 1)
 		t.Run("wait", func(t *testing.T) { waitCluster(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}), c) })
 		clusterFailover(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}), c)
@@ -158,7 +156,7 @@ func (s suite) cluster(t *testing.T) {
 
 func wantTopology(t *testing.T, d driver.Driver, want driver.Topology) {
 	t.Helper()
-	for range 2 { // the second answer is the kept one
+	for range 2 { // the second reply is the cached one
 		if got, err := d.Topology(t.Context()); err != nil || got != want {
 			t.Errorf("Topology = %+v, %v, want %+v", got, err, want)
 		}
@@ -189,7 +187,7 @@ func wantClass(t *testing.T, err error, want ...driver.Class) {
 	}
 }
 
-// promptly runs f and fails if it takes longer than what must happen at once.
+// promptly runs f and fails if it takes longer than generous.
 func promptly(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -205,9 +203,9 @@ func promptly(t *testing.T, what string, f func()) {
 	}
 }
 
-// settle makes calls on connections that are gone, which the client may not
-// know yet: as many as there were may end with an unknown outcome, all others
-// must have the class want. The calls use the keys prefix:0 and so on.
+// settle makes calls on connections that are gone, which the client may not know yet: as many calls
+// as there were connections may end with an unknown outcome, all others must have the class want.
+// The calls use the keys prefix:0 and so on.
 func settle(t *testing.T, d driver.Driver, prefix string, connections int, want driver.Class) {
 	t.Helper()
 	unknown := 0

@@ -147,7 +147,7 @@ func endedContext(t *testing.T, d driver.Driver, server *redistest.Server) {
 	why := errors.New("the caller went away")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	for range 200 { // it must not be a matter of luck
+	for range 200 { // not a matter of luck
 		_, err := d.Eval(ctx, callIncr("ended"))
 		results := d.Batch(ctx, []driver.Call{callIncr("ended"), callIncr("ended:2")})
 		for _, err := range []error{err, results[0].Err, results[1].Err} {
@@ -157,7 +157,7 @@ func endedContext(t *testing.T, d driver.Driver, server *redistest.Server) {
 			}
 		}
 	}
-	eval(t, d, incr, []string{"ended:later"}) // whatever was sent has arrived before this
+	eval(t, d, incr, []string{"ended:later"}) // everything sent earlier has arrived before this
 	if got := server.Int(t, "EXISTS", "ended", "ended:2"); got != 0 {
 		t.Errorf("%d scripts ran for a context that had ended", got)
 	}

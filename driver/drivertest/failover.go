@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// failover: the master dies, a replica is promoted, and calls and
-// subscriptions find it by themselves.
+// failover: the master dies, a replica is promoted, and calls and subscriptions follow without
+// help.
 func failover(t *testing.T, d driver.Driver, set *redistest.SentinelSet) {
 	sub, r := subscriber(t, d)
 	sub.Subscribe("failover", false)
@@ -38,7 +38,7 @@ func clusterFailover(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 		channels = append(channels, ch)
 		sub.Subscribe(ch, true)
 	}
-	for i := range 10 { // wherever the node is that carries them
+	for i := range 10 { // whichever node carries them
 		sub.Subscribe(fmt.Sprint("failover:classic:", i), false)
 		channels = append(channels, fmt.Sprint("failover:classic:", i))
 	}
@@ -51,7 +51,7 @@ func clusterFailover(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	dies.Kill()
 
 	recovers(t, d, lost)
-	recovers(t, d, channels[0]) // the others call the cluster down for a moment
+	recovers(t, d, channels[0]) // the others report the cluster down for a moment
 	r.awaitSubscribed(t, lost, n)
 	promoted := c.Owner(t, lost)
 	if promoted == dies {
@@ -64,8 +64,8 @@ func clusterFailover(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 		} else {
 			command = "PUBLISH"
 		}
-		// A classic channel may have been on the node that died, and be on its
-		// way: then the first messages are missed.
+		// A classic channel may have been on the node that died, and may be moving: then the first
+		// messages are missed.
 		redistest.Eventually(t, "message on "+ch, func() error {
 			at.Must(t, command, ch, "after")
 			if r.heard(ch, "after") == 0 {

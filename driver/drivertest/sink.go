@@ -9,12 +9,12 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// message is what a sink was told.
+// message is a message that a sink received.
 type message struct{ channel, payload string }
 
-// recorder is a driver.Sink that keeps what it hears.
+// recorder is a driver.Sink that keeps what it receives.
 type recorder struct {
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	subscribed map[string]int
 	refused    map[string]error
 	messages   []message

@@ -20,7 +20,7 @@ func (s suite) subscribe(t *testing.T, server *redistest.Server) {
 	t.Run("messages", func(t *testing.T) {
 		sub, r := subscriber(t, s.driver(t, at(server)))
 		sub.Subscribe("ch", false)
-		sub.Subscribe("ch", false) // the same as once
+		sub.Subscribe("ch", false) // has no further effect
 		r.awaitSubscribed(t, "ch", 0)
 		payloads := []string{"0", "", "\x00\r\n\xff é", strings.Repeat("long", 30_000)}
 		for _, p := range payloads {
@@ -65,13 +65,13 @@ func (s suite) subscribe(t *testing.T, server *redistest.Server) {
 			}
 		})
 		eventuallySubscribers(t, server, "bye", 0)
-		sub.Subscribe("bye", false) // of no effect, and harmless
+		sub.Subscribe("bye", false) // without effect or harm
 		sub.Unsubscribe("bye", false)
 	})
 	noSubscribers(t, server)
 }
 
-// noSubscribers waits until the server has noticed that all are gone.
+// noSubscribers waits until the server has no subscribers left.
 func noSubscribers(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	redistest.Eventually(t, "no subscriber connection left", func() error {
@@ -128,7 +128,7 @@ func (s suite) manyChannels(t *testing.T, server *redistest.Server) {
 	}
 }
 
-// races: whatever happens at once, the last wish counts.
+// races: after concurrent changes, the last one counts.
 func (s suite) races(t *testing.T, server *redistest.Server) {
 	sub, r := subscriber(t, s.driver(t, at(server)))
 	const channels, rounds = 20, 100
@@ -156,8 +156,7 @@ func (s suite) races(t *testing.T, server *redistest.Server) {
 	}
 }
 
-// refusedChannel: a channel that the user may not hear does not disturb those
-// that it may hear.
+// refusedChannel: a channel that the user may not subscribe to does not disturb the others.
 func (s suite) refusedChannel(t *testing.T, server *redistest.Server) {
 	target := withUser(t, at(server), "listener", "~* resetchannels &app:* +@all", server)
 	sub, r := subscriber(t, s.driver(t, target))
@@ -174,8 +173,8 @@ func (s suite) refusedChannel(t *testing.T, server *redistest.Server) {
 			t.Errorf("%s is refused and confirmed", ch)
 		}
 	}
-	// The right is granted: asked again only when wanted anew. That nothing
-	// happens can only be seen for a while.
+	// The right is granted, but the driver asks again only when the channel is wanted anew. That
+	// nothing happens can only be observed for a while.
 	server.Must(t, "ACL", "SETUSER", target.Username, "&foreign:*")
 	for end := time.After(300 * time.Millisecond); ; {
 		if n := r.confirmations("foreign:1") + r.confirmations("foreign:2"); n != 0 {
@@ -194,7 +193,7 @@ func (s suite) refusedChannel(t *testing.T, server *redistest.Server) {
 	r.awaitSubscribed(t, "foreign:1", 0)
 }
 
-// resubscribe: every way to lose a subscription ends in a new Subscribed.
+// resubscribe: after every way to lose a subscription comes a new Subscribed.
 func (s suite) resubscribe(t *testing.T, server *redistest.Server) {
 	check := func(t *testing.T, server *redistest.Server, r *recorder, n int, payload string) {
 		t.Helper()
@@ -259,8 +258,8 @@ func (s suite) resubscribe(t *testing.T, server *redistest.Server) {
 		defer cancel()
 		<-ctx.Done()
 		p.Flow()
-		// The connection has either been kept, and nothing is lost, or it has
-		// been replaced, and the sink is told so.
+		// The connection has either been kept, and nothing is lost, or it has been replaced, and
+		// the sink was notified.
 		r.await(t, "late message, nor confirmation", patience, func() bool {
 			return r.subscribed["re:1"] > n || slices.Contains(r.messages, message{"re:1", "in the silence"})
 		})

@@ -135,7 +135,7 @@ func waitValues(t *testing.T, d driver.Driver) {
 	}
 }
 
-// waitRefused: what fails of a pipeline is told apart from what does not.
+// waitRefused: in a pipeline, failed calls and successful ones are told apart.
 func (s suite) waitRefused(t *testing.T, server *redistest.Server) {
 	d := s.driver(t, at(server))
 	server.Must(t, "HSET", "wait:hash", "f", "v")
@@ -160,7 +160,7 @@ func (s suite) waitRefused(t *testing.T, server *redistest.Server) {
 	wantAbsent(t, server, "wait:ended")
 }
 
-// waitAOF: a server that has no WAITAOF says so, and one that has it syncs.
+// waitAOF: a server without WAITAOF reports that, and one that has it syncs.
 func waitAOF(t *testing.T, d driver.Driver, server *redistest.Server) {
 	wait := driver.Wait{AOF: true, Timeout: 30 * time.Second}
 	ask := func() driver.Acknowledged {
@@ -182,8 +182,8 @@ func waitAOF(t *testing.T, d driver.Driver, server *redistest.Server) {
 	server.Must(t, "CONFIG", "SET", "appendonly", "no")
 }
 
-// waitStalled: replicas that are frozen do not acknowledge. WAIT on another
-// connection, which has written nothing, would count them.
+// waitStalled: frozen replicas do not acknowledge. WAIT on another connection, which has written
+// nothing, would count them.
 func (s suite) waitStalled(t *testing.T, d driver.Driver, master *redistest.Server, replicas []*redistest.Server) {
 	wantAcks(t, wait1(t, d, callIncr("wait:stalled"), 2, 30*time.Second), 1, 2, 2)
 	replicas[0].Pause(t)

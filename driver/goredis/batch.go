@@ -11,23 +11,21 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// pipelineSize is how many calls share a pipeline. The client gives a whole
-// pipeline the time of one command, and if it breaks, the outcome of all that
-// were in it is unknown.
+// pipelineSize is how many calls share a pipeline. The client allows a whole pipeline the time of
+// one command, and if it breaks, the outcome of all its calls is unknown.
 const pipelineSize = 1000
 
 // Batch implements driver.Driver.
 func (d *Driver) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
 	results := make([]driver.Result, len(calls))
-	todo := make([]int, len(calls)) // indexes of calls that are to be sent
+	todo := make([]int, len(calls)) // indexes of the calls still to be sent
 	for i := range calls {
 		todo[i] = i
 	}
-	// In the first round all are sent by digest, in the second those whose
-	// script was not known. There each pipeline carries the text of a script
-	// once, and the calls behind it rely on that. In the third, which only a
-	// server that forgets scripts at once or a change of the topology makes
-	// necessary, all are sent as text.
+	// In the first round all calls are sent by digest, in the second those whose script was not
+	// known. There each pipeline carries the text of a script once, and the calls behind it rely
+	// on that. In the third all are sent as text; only a server that forgets scripts at once or a
+	// change of the topology makes it necessary.
 	for round := 1; len(todo) > 0 && round <= 3; round++ {
 		d.round(ctx, calls, todo, results, round)
 		todo = slices.DeleteFunc(todo, func(i int) bool {
@@ -37,9 +35,8 @@ func (d *Driver) Batch(ctx context.Context, calls []driver.Call) []driver.Result
 	return results
 }
 
-// round sends the calls with the indexes todo and fills in their results. The
-// cluster client would divide them by node as well, but returns nothing before
-// the last node has answered.
+// round sends the calls with the indexes todo and fills in their results. The cluster client would
+// also divide them by node, but returns nothing before the last node has replied.
 func (d *Driver) round(ctx context.Context, calls []driver.Call, todo []int, results []driver.Result, round int) {
 	byNode := map[string][]int{}
 	for _, i := range todo {
@@ -60,9 +57,8 @@ func (d *Driver) round(ctx context.Context, calls []driver.Call, todo []int, res
 	nodes.Wait()
 }
 
-// node sends the calls of one node in pipelines, one after the other. When one
-// breaks it does not try the next: where a server is down each would take as
-// long as the first.
+// node sends the calls of one node in pipelines, one after another. When one breaks, it does not
+// try the next: if a server is down, each would take as long as the first.
 func (d *Driver) node(ctx context.Context, calls []driver.Call, todo []int, results []driver.Result, round int) {
 	var broken error
 	for part := range slices.Chunk(todo, pipelineSize) {
@@ -80,8 +76,8 @@ func (d *Driver) node(ctx context.Context, calls []driver.Call, todo []int, resu
 	}
 }
 
-// pipeline sends calls in one pipeline and fills in their results. It returns
-// an error if there was no connection, or none until the last reply.
+// pipeline sends calls in one pipeline and fills in their results. It returns an error if there was
+// no connection, or if the connection broke before the last reply.
 func (d *Driver) pipeline(ctx context.Context, calls []driver.Call, todo []int, results []driver.Result, round int) (broken error) {
 	if err := d.begin(ctx); err != nil {
 		for _, i := range todo {

@@ -9,13 +9,12 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// callContext is the context that go-redis sees. It has the values of the
-// caller's, for hooks, but not its deadline, which go-redis would turn into one
-// of the connection: the caller leaves by itself, and the reply that comes
-// later leaves the connection fit for use.
+// callContext is the context that go-redis sees. It has the values of the caller's context, for
+// hooks, but not its deadline, which go-redis would set on the connection: the caller leaves on
+// its own, and the connection stays usable when the late reply comes.
 type callContext struct {
 	values context.Context
-	done   <-chan struct{} // closed when nobody waits for the call any more
+	done   <-chan struct{} // closed when the caller does not wait any more
 }
 
 func (c callContext) Deadline() (time.Time, bool) { return time.Time{}, false }
@@ -31,8 +30,8 @@ func (c callContext) Err() error {
 	}
 }
 
-// begin returns why a call may not be made, an error of class NotSent, Closed
-// or Denied. If it returns nil, Close waits until attend has had its function run.
+// begin returns why a call may not be made, an error of class NotSent, Closed or Denied. If it
+// returns nil, the caller must call attend, and Close waits until attend's function has run.
 func (d *Driver) begin(ctx context.Context) error {
 	if d.refused != nil {
 		return d.refused
@@ -49,9 +48,9 @@ func (d *Driver) begin(ctx context.Context) error {
 	return nil
 }
 
-// attend runs f, which works through the client, and reports whether it has
-// returned. It returns earlier if ctx ends or the driver closes: then f goes on
-// in the background, and what it writes must not be read. It must follow begin.
+// attend runs f, which works through the client, and reports whether f has returned. It returns
+// earlier if ctx ends or the driver closes: then f goes on in the background, and what it writes
+// must not be read. It must follow begin.
 func (d *Driver) attend(ctx context.Context, f func(context.Context)) bool {
 	if ctx.Done() == nil {
 		defer d.running.Done()
@@ -79,7 +78,7 @@ func (d *Driver) attend(ctx context.Context, f func(context.Context)) bool {
 	}
 }
 
-// left returns the error of a call whose end the caller did not wait for.
+// left returns the error of a call that the caller stopped waiting for.
 func (d *Driver) left(ctx context.Context, class driver.Class) error {
 	if ctx.Err() != nil {
 		return driver.ContextError(ctx, class)

@@ -14,11 +14,11 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// cluster is what the driver needs of a cluster client beyond Client.
+// cluster is the part of a cluster client that the driver needs beyond Client.
 type cluster interface {
 	// MasterForKey does I/O only as long as the client knows no topology.
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
-	// ForEachMaster reads the topology anew before it calls fn.
+	// ForEachMaster reads the topology again before it calls fn.
 	ForEachMaster(ctx context.Context, fn func(ctx context.Context, node *redis.Client) error) error
 }
 
@@ -30,8 +30,8 @@ func (d *Driver) Shard(key string) string {
 	return ""
 }
 
-// owner returns the client of the master that is believed to serve key, nil if
-// there is no cluster or its topology is not known yet. It does no I/O.
+// owner returns the client of the master that is believed to serve key, nil if there is no cluster
+// or its topology is not known yet. It does no I/O.
 func (d *Driver) owner(key string) *redis.Client {
 	if d.cluster == nil || !d.located.Load() {
 		return nil
@@ -43,14 +43,13 @@ func (d *Driver) owner(key string) *redis.Client {
 	return node
 }
 
-// masters has the client read the topology and returns a client of each
-// master.
+// masters makes the client read the topology and returns a client of each master.
 func (d *Driver) masters(ctx context.Context) ([]*redis.Client, error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
 	var (
-		mu    sync.Mutex // guards nodes: ForEachMaster calls at once for all
+		mu    sync.Mutex // guards nodes: ForEachMaster calls its function concurrently
 		nodes []*redis.Client
 		err   error
 	)
@@ -74,14 +73,14 @@ func (d *Driver) masters(ctx context.Context) ([]*redis.Client, error) {
 	return nodes, nil
 }
 
-// doubtPause is how long the map of slots is left alone after it was doubted.
+// doubtPause is the least time between two reloads of the map of slots by doubt.
 const doubtPause = 100 * time.Millisecond
 
 var started = time.Now()
 
-// doubt has a cluster client read its map of slots anew, in the background. By
-// itself it does that once in ten seconds, and when a server answers with MOVED;
-// of a master that cannot be reached it learns nothing.
+// doubt makes a cluster client reload its map of slots, in the background. The client itself does
+// so only every ten seconds, and after a reply with MOVED; a master that cannot be reached does
+// not make it reload.
 func (d *Driver) doubt() {
 	if d.cluster == nil {
 		return
@@ -118,7 +117,7 @@ func (d *Driver) Topology(ctx context.Context) (driver.Topology, error) {
 	return t, nil
 }
 
-// probe asks one master after the other until one answers.
+// probe asks one master after another until one replies.
 func (d *Driver) probe(ctx context.Context) (driver.Topology, error) {
 	nodes, err := d.masters(ctx)
 	for _, node := range nodes {
@@ -131,9 +130,8 @@ func (d *Driver) probe(ctx context.Context) (driver.Topology, error) {
 }
 
 func (d *Driver) probeNode(ctx context.Context, node processor) (driver.Topology, error) {
-	// The cluster client of go-redis also serves a master and its replicas that
-	// sentinels watch over. Those may know sharded pub/sub as well, but
-	// Redisson does not use it there.
+	// The cluster client of go-redis can also serve a master and its replicas under sentinels.
+	// These servers may know sharded pub/sub as well, but Redisson does not use it there.
 	text, err := d.probeReply(ctx, node, "cluster", "info")
 	if err != nil {
 		return driver.Topology{}, err
@@ -141,7 +139,7 @@ func (d *Driver) probeNode(ctx context.Context, node processor) (driver.Topology
 	if strings.Contains(text, "cluster support disabled") {
 		return driver.Topology{}, nil
 	}
-	// A server that denies a subcommand that it knows names it.
+	// A server that denies a subcommand that it knows includes its name in the error.
 	text, err = d.probeReply(ctx, node, "pubsub", "shardnumsub")
 	if err != nil {
 		return driver.Topology{}, err
@@ -149,8 +147,8 @@ func (d *Driver) probeNode(ctx context.Context, node processor) (driver.Topology
 	return driver.Topology{Cluster: true, Sharded: text == "" || strings.Contains(strings.ToLower(text), "|shardnumsub'")}, nil
 }
 
-// probeReply runs a command and returns the text of a refusal of this command,
-// "" if there was none, or the error for which there was no answer.
+// probeReply runs a command and returns the text of its refusal, "" if it was not refused, or the
+// error for which there was no reply.
 func (d *Driver) probeReply(ctx context.Context, node processor, name, sub string) (refusal string, err error) {
 	_, err = d.do(ctx, node, newCommand(ctx, name, sub))
 	if err == nil {
@@ -163,7 +161,7 @@ func (d *Driver) probeReply(ctx context.Context, node processor, name, sub strin
 	return "", err
 }
 
-// scanCount is how many keys a server looks at for one page of Scan.
+// scanCount is how many keys a server examines for one page of Scan.
 const scanCount = "500"
 
 // Scan implements driver.Scanner.
@@ -205,7 +203,7 @@ func (d *Driver) scanNode(ctx context.Context, node processor, match string, fn 
 	}
 }
 
-// scanPage takes a reply of SCAN apart.
+// scanPage parses a reply of SCAN.
 func scanPage(reply any) (cursor string, keys []string, err error) {
 	fields, _ := reply.([]any)
 	if len(fields) == 2 {

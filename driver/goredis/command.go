@@ -11,8 +11,7 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// command is a command that go-redis sends at most once, and of which is known
-// whether it did.
+// command is a command that go-redis sends at most once, and that records whether it was sent.
 type command struct {
 	*redis.Cmd
 	state atomic.Uint32
@@ -22,12 +21,12 @@ type command struct {
 // The states of a command.
 const (
 	waiting uint32 = iota // nothing of it has been written
-	joined                // the same, and it is in a pipeline with those of others
+	joined                // the same, in a pipeline with commands of others
 	written               // it has been written to a connection, perhaps in part
 	dropped               // its caller has left, and it must not be written
 )
 
-// errDropped breaks off the writing of a command whose caller has left.
+// errDropped interrupts the write of a command whose caller has left.
 var errDropped = errors.New("goredis: the caller has left")
 
 // newCommand returns the command name with its arguments.
@@ -49,12 +48,12 @@ func blank(ctx context.Context, name string, n int) *command {
 	}
 	c.words[0].command = c
 	c.Cmd = redis.NewCmd(ctx, args...)
-	// Else a cluster client asks a server for its COMMAND table to learn it.
+	// Otherwise a cluster client asks a server for its COMMAND table to find out.
 	c.SetStepCount(1)
 	return c
 }
 
-// used are EVALSHA commands, by the number of their arguments, to be used again.
+// used holds EVALSHA commands for reuse, by the number of their arguments.
 var used [12]sync.Pool
 
 // reused returns an EVALSHA command whose n arguments are still to be set.
@@ -67,7 +66,7 @@ func reused(n int) *command {
 	return blank(context.Background(), "evalsha", n)
 }
 
-// recycle takes back a command that nobody looks at any more.
+// recycle takes back a command that is not referenced any more.
 func recycle(c *command) {
 	n := len(c.words)
 	if n >= len(used) {
@@ -79,22 +78,20 @@ func recycle(c *command) {
 	used[n].Put(c)
 }
 
-// NoRetry keeps go-redis from sending the command again, which it otherwise
-// does up to MaxRetries times when the reply is lost. One such command in a
-// pipeline protects the whole. It remains free to follow MOVED and ASK, and to
-// try again to get a connection.
+// NoRetry keeps go-redis from resending the command, which it otherwise does up to MaxRetries
+// times when the reply is lost. One such command protects a whole pipeline. go-redis may still
+// follow MOVED and ASK, and try again to get a connection.
 func (c *command) NoRetry() bool { return true }
 
-// sent reports whether something of the command may have reached a server.
+// sent reports whether a part of the command may have reached a server.
 func (c *command) sent() bool { return c.state.Load() == written }
 
-// join is called before the command becomes part of a pipeline with others. It
-// reports false if the caller has left.
+// join is called before the command becomes part of a pipeline with others. It reports false if
+// the caller has left.
 func (c *command) join() bool { return c.state.CompareAndSwap(waiting, joined) }
 
-// abandon is called when the caller stops waiting. It returns what the caller
-// can say of the command: if nothing of it is written yet, and it is alone,
-// nothing will be.
+// abandon is called when the caller stops waiting. It returns the class of the caller's error: if
+// nothing of the command is written yet, and it is alone, nothing will be.
 func (c *command) abandon() driver.Class {
 	if c.state.CompareAndSwap(waiting, dropped) {
 		return driver.NotSent
@@ -102,19 +99,18 @@ func (c *command) abandon() driver.Class {
 	return driver.Unknown
 }
 
-// word is an argument that go-redis can only write by asking for its bytes.
-// The first one of a command makes the moment known after which that may have
-// reached a server, which the errors of go-redis do not tell: a timeout may be of
-// the handshake. Unlike a string it is passed on without being copied.
+// word is an argument that go-redis can write only by asking for its bytes. The first word of a
+// command records the moment after which the command may have reached a server. The errors of
+// go-redis do not tell that: a timeout may be of the handshake. Unlike a string it is passed on
+// without a copy.
 type word struct {
 	text    string
 	command *command // of the first one
 	buf     []byte
 }
 
-// MarshalBinary is called when the argument is written to a connection. Its
-// error makes go-redis close the connection, on which a part of a command
-// stands.
+// MarshalBinary is called when the argument is written to a connection. Its error makes go-redis
+// close the connection, which has received a part of a command.
 func (w *word) MarshalBinary() ([]byte, error) {
 	if c := w.command; c != nil {
 		if !c.state.CompareAndSwap(waiting, written) {
@@ -128,5 +124,5 @@ func (w *word) MarshalBinary() ([]byte, error) {
 	return w.buf, nil
 }
 
-// String is how hooks that trace commands see the argument.
+// String is the text of the argument for hooks that trace commands.
 func (w *word) String() string { return w.text }

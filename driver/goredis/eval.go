@@ -30,8 +30,8 @@ func (d *Driver) Eval(ctx context.Context, call driver.Call) (driver.Value, erro
 	return v, err
 }
 
-// again is byDigest with a command that may have been used before. That of a
-// cluster has kept its slot.
+// again is byDigest with a command that may be reused. In a cluster it is not, because a command
+// has kept its slot.
 func (d *Driver) again(call driver.Call) *command {
 	if d.cluster != nil {
 		return byDigest(context.Background(), call)

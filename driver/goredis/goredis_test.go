@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// refusals is a driver.Sink that hears of refused subscriptions.
+// refusals is a driver.Sink that receives refused subscriptions.
 type refusals chan string
 
 func (r refusals) Subscribed(channel string)         { r <- channel + " was subscribed" }
@@ -26,8 +26,8 @@ func incr(key string) driver.Call {
 	return driver.Call{Script: driver.NewScript("incr", `return redis.call('INCR', KEYS[1])`), Keys: []string{key}}
 }
 
-// TestRefusedClients: a client that locks cannot work with fails every call,
-// with an error that says why and that nobody takes for one that passes.
+// TestRefusedClients: a client that locks cannot work with fails every call, with an error that
+// says why and does not look temporary.
 func TestRefusedClients(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
 	t.Cleanup(func() { _ = ring.Close() }) // it has never been used

@@ -11,16 +11,15 @@ import (
 	"github.com/mortise-go/mortise/internal/pipeline"
 )
 
-// Scripts go through lanes, one for each node, because go-redis takes a
-// connection, and writes to it and reads from it, for each command that is not
-// in a pipeline. Its own way to gather commands, AutoPipeline, is not for
-// scripts that must be sent once: it may send again what the server has run.
+// Scripts go through pipelines, one for each node, because go-redis takes a connection, and writes
+// to it and reads from it, for each command that is sent alone. Its own batching, AutoPipeline,
+// is not for scripts that must be sent once: it may resend what the server has run.
 type (
 	nodePipeline = pipeline.Pipeline[load]
 	job          = pipeline.Job[load]
 )
 
-// load is what a job has to be sent, and what came of it.
+// load is the command of a job, and its outcome.
 type load struct {
 	cmd  *command
 	ctx  context.Context // the caller's
@@ -34,9 +33,8 @@ var jobs = sync.Pool{New: func() any {
 	return j
 }}
 
-// patient reports whether the caller of a script need not be able to leave while
-// it is written or read, and when a wait for a connection must be over; zero if
-// the client's own limits do.
+// patient reports whether the caller of a script need not be able to leave while it is written or
+// read, and until when it may wait for a connection; zero if the client's own limits suffice.
 func (d *Driver) patient(ctx context.Context) (until time.Time, ok bool) {
 	if deadline, known := ctx.(*driver.Deadline); known {
 		at, _ := deadline.Deadline()
@@ -68,25 +66,23 @@ func (d *Driver) run(ctx context.Context, l *nodePipeline, cmd *command) (any, e
 	return d.outcome(cmd, err)
 }
 
-// seen is the context that go-redis sees of a caller who carries its script. It
-// is one that nobody changes later, for go-redis may look at it later.
+// seen is the context that go-redis sees for an inline call. It must not change later, because
+// go-redis may look at it after the call.
 func seen(ctx context.Context, over *pipeline.Context) context.Context {
 	if _, known := ctx.(*driver.Deadline); known || ctx == context.Background() {
-		return over // there are no values
+		return over // ctx has no values
 	}
 	return callContext{ctx, over.Done()}
 }
 
-// send has the client send jobs: one alone as it is, with the values of its
-// caller's context, several as a pipeline.
+// send sends jobs: a single one with the values of its caller's context, several as one pipeline.
 func (d *Driver) send(batch []*job) {
 	if len(batch) == 1 {
 		j := batch[0]
 		j.Load.err = d.client.Process(callContext{j.Load.ctx, j.Load.gone}, j.Load.cmd)
 		return
 	}
-	// From here on a caller who leaves must not break off the writing, which
-	// would be that of all.
+	// From here on, a caller that leaves must not interrupt the write, which is that of all.
 	together := batch[:0:0]
 	for _, j := range batch {
 		if j.Load.cmd.join() {
@@ -113,11 +109,11 @@ func (d *Driver) send(batch []*job) {
 
 // leave is called when the caller of a job that may have been sent has left.
 func (d *Driver) leave(j *job) driver.Class {
-	close(j.Load.gone) // or it would go on to wait for a connection
+	close(j.Load.gone) // otherwise it would go on waiting for a connection
 	return j.Load.cmd.abandon()
 }
 
-// pipelineOf returns the lane for a script.
+// pipelineOf returns the pipeline for a script.
 func (d *Driver) pipelineOf(call *driver.Call) *nodePipeline {
 	if d.cluster == nil || len(call.Keys) == 0 {
 		return d.only

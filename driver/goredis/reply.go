@@ -14,17 +14,17 @@ import (
 // errNoReply is for a command that a hook of the client has swallowed.
 var errNoReply = errors.New("goredis: the client returned neither a reply nor an error")
 
-// outcome returns what became of a command that the client has returned: its
-// reply, or the classified form of err.
+// outcome returns the outcome of a command that the client has returned: its reply, or the
+// classified err.
 func (d *Driver) outcome(cmd *command, err error) (any, error) {
-	if err == nil && cmd.Val() == nil { // a nil reply has the error redis.Nil
+	if err == nil && cmd.Val() == nil { // a nil reply comes with the error redis.Nil
 		err = errNoReply
 	}
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, d.failure(err, cmd.sent())
 	}
 	if d.cluster != nil && !d.located.Load() {
-		d.located.Store(true) // it could not have routed the command otherwise
+		d.located.Store(true) // otherwise it could not have routed the command
 	}
 	if err != nil {
 		return nil, nil
@@ -32,8 +32,8 @@ func (d *Driver) outcome(cmd *command, err error) (any, error) {
 	return cmd.Val(), nil
 }
 
-// failure classifies an error of the client. Sent tells whether anything may
-// have been written before.
+// failure classifies an error of the client. Sent tells whether a part of the command may have been
+// written.
 func (d *Driver) failure(err error, sent bool) error {
 	err = d.classify(err, sent)
 	switch driver.ClassOf(err) {
@@ -56,8 +56,8 @@ func (d *Driver) classify(err error, sent bool) error {
 		class = driver.NotSent
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		// The client never sees the caller's context, so this is another one:
-		// that of a dial, or the driver's own. It must not pass for the caller's.
+		// The client never sees the caller's context, so this is another one: of a dial, or the
+		// driver's own. The caller must not mistake it for its own.
 		select {
 		case <-d.closing:
 			err = errClosed
@@ -71,9 +71,9 @@ func (d *Driver) classify(err error, sent bool) error {
 	return &driver.Error{Class: class, Err: err}
 }
 
-// notSent reports whether err says that there was no connection. A command
-// that was written before, to a server that answered with MOVED, did not run
-// there, and any other is not tried again once it was written.
+// notSent reports whether err says that there was no connection. If a command was written before,
+// to a server that replied with MOVED, it did not run there; any other command is not tried again
+// once it was written.
 func notSent(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {

@@ -16,40 +16,40 @@ type channel struct {
 	sharded bool
 }
 
-// wish is a channel that is wanted.
-type wish struct {
-	version uint64 // of the last Subscribe
-	line    *line  // nil as long as it is not known who serves the channel
+// wantedChannel is a channel of the wanted set.
+type wantedChannel struct {
+	version uint64   // of the last Subscribe
+	nodeSub *nodeSub // nil as long as the server of the channel is not known
 }
 
-// subscriber keeps channels subscribed, on one line for each server.
+// subscriber keeps channels subscribed, with one nodeSub for each server.
 //
-// In a cluster a sharded channel belongs to the master of its slot, and a
-// classic one to any: the home node, which changes only when it cannot be
-// reached. A server that loses a slot ends the subscriptions in it, and one
-// that is asked for a channel of another's slot answers with MOVED. Both have
-// the topology read anew, and the channel given to whom it names.
+// In a cluster a sharded channel belongs to the master of its slot. A classic one may be on any
+// master: the preferred one, which changes only when it cannot be reached. A server that loses a
+// slot ends the subscriptions in it, and one that does not serve a channel's slot replies with
+// MOVED. In both cases the topology is read again, and the channel assigned to the master that it
+// names.
 type subscriber struct {
 	driver  *Driver
 	sink    driver.Sink
 	closing chan struct{}
 
-	mu      sync.Mutex // guards what follows, and the lines' fields
-	wanted  map[channel]*wish
-	lines   map[string]*line // by address; "" is the one of a single server or sentinels
-	home    *redis.Client    // serves the classic channels of a cluster
-	version uint64
-	seeking bool // seek is running
-	closed  bool
-	running sync.WaitGroup // lines, and seek
+	mu        sync.Mutex // guards the fields below, and those of the nodeSubs
+	wanted    map[channel]*wantedChannel
+	nodeSubs  map[string]*nodeSub // by address; "" is the single server, or that of sentinels
+	preferred *redis.Client       // serves the classic channels of a cluster
+	version   uint64
+	placing   bool // placeAll is running
+	closed    bool
+	running   sync.WaitGroup // nodeSubs, and placeAll
 }
 
 func newSubscriber(d *Driver, sink driver.Sink) *subscriber {
 	return &subscriber{
 		driver: d, sink: sink,
-		closing: make(chan struct{}),
-		wanted:  map[channel]*wish{},
-		lines:   map[string]*line{},
+		closing:  make(chan struct{}),
+		wanted:   map[channel]*wantedChannel{},
+		nodeSubs: map[string]*nodeSub{},
 	}
 }
 
@@ -61,21 +61,21 @@ func (s *subscriber) Subscribe(name string, sharded bool) {
 		return
 	}
 	if err := s.driver.refused; err != nil {
-		s.running.Go(func() { s.sink.Refused(name, err) }) // not from here: the caller may hold what the sink needs
+		s.running.Go(func() { s.sink.Refused(name, err) }) // in a goroutine: the caller may hold a lock that the sink needs
 		return
 	}
 	ch := channel{name, sharded}
 	w := s.wanted[ch]
 	if w == nil {
-		w = &wish{}
+		w = &wantedChannel{}
 		s.wanted[ch] = w
 	}
 	s.version++
 	w.version = s.version
-	if w.line != nil {
-		w.line.look(ch)
+	if w.nodeSub != nil {
+		w.nodeSub.todo(ch)
 	} else if !s.place(ch, w) {
-		s.startSeek()
+		s.startPlacing()
 	}
 }
 
@@ -86,8 +86,8 @@ func (s *subscriber) Unsubscribe(name string, sharded bool) {
 	ch := channel{name, sharded}
 	w := s.wanted[ch]
 	delete(s.wanted, ch)
-	if w != nil && w.line != nil {
-		w.line.look(ch)
+	if w != nil && w.nodeSub != nil {
+		w.nodeSub.todo(ch)
 	}
 }
 
@@ -97,8 +97,7 @@ func (s *subscriber) Close() error {
 	return nil
 }
 
-// shutdown returns when all goroutines have ended. It is they who call the
-// sink.
+// shutdown returns when all goroutines have ended. Only they call the sink.
 func (s *subscriber) shutdown() {
 	s.mu.Lock()
 	if !s.closed {
@@ -109,7 +108,7 @@ func (s *subscriber) shutdown() {
 	s.running.Wait()
 }
 
-// context returns one that ends when the subscriber closes.
+// context returns a context that ends when the subscriber closes.
 func (s *subscriber) context() context.Context {
 	return callContext{context.Background(), s.closing}
 }
@@ -126,59 +125,58 @@ func (s *subscriber) pause(d time.Duration) bool {
 	}
 }
 
-// confirmed is called when a line has confirmed a subscription.
-func (s *subscriber) confirmed(l *line, ch channel, version uint64) {
+// confirmed is called when a server has confirmed a subscription.
+func (s *subscriber) confirmed(l *nodeSub, ch channel, version uint64) {
 	s.mu.Lock()
 	w := s.wanted[ch]
-	// If the channel was given up and wanted anew since then, it will be
-	// confirmed once more.
-	current := w != nil && w.line == l && w.version == version
+	// If the channel was unsubscribed and wanted again since then, it will be confirmed once more.
+	current := w != nil && w.nodeSub == l && w.version == version
 	s.mu.Unlock()
 	if current {
 		s.sink.Subscribed(ch.name)
 	}
 }
 
-// revoked is called when a server has ended a subscription unasked.
-func (s *subscriber) revoked(l *line, ch channel) {
+// revoked is called when a server has ended a subscription on its own.
+func (s *subscriber) revoked(l *nodeSub, ch channel) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(l.asked, ch)
-	if w := s.wanted[ch]; w != nil && w.line == l {
-		s.stray(ch, w)
+	if w := s.wanted[ch]; w != nil && w.nodeSub == l {
+		s.unplace(ch, w)
 	}
 }
 
-// stray has a new server sought for a channel. The caller holds mu.
-func (s *subscriber) stray(ch channel, w *wish) {
+// unplace makes the subscriber look for a new server for a channel. The caller holds mu.
+func (s *subscriber) unplace(ch channel, w *wantedChannel) {
 	if s.driver.cluster == nil {
-		w.line.look(ch)
+		w.nodeSub.todo(ch)
 		return
 	}
-	w.line = nil
-	s.startSeek()
+	w.nodeSub = nil
+	s.startPlacing()
 }
 
-// rejected decides what becomes of a channel that a server did not take. It
-// reports whether the connection is of any further use.
-func (s *subscriber) rejected(l *line, ch channel, version uint64, reply error) bool {
+// rejected handles the refusal of a channel by a server. It reports whether the connection is still
+// usable.
+func (s *subscriber) rejected(l *nodeSub, ch channel, version uint64, reply error) bool {
 	err := s.driver.failure(reply, true)
 	cluster := s.driver.cluster != nil
 	s.mu.Lock()
 	w := s.wanted[ch]
-	if w == nil || w.line != l || w.version != version {
-		s.mu.Unlock() // the answer to a later request decides
+	if w == nil || w.nodeSub != l || w.version != version {
+		s.mu.Unlock() // the reply to a later request counts
 		return true
 	}
 	delete(l.asked, ch)
 	switch _, moved := redis.IsMovedError(reply); {
 	case driver.ClassOf(err) == driver.Passing && cluster:
-		s.stray(ch, w)
+		s.unplace(ch, w)
 		s.mu.Unlock()
 		return true
 	case driver.ClassOf(err) == driver.Passing && !moved:
 		s.mu.Unlock()
-		return false // a new connection asks again, after a pause
+		return false // a new connection retries, after a pause
 	}
 	delete(s.wanted, ch)
 	s.mu.Unlock()

@@ -9,9 +9,8 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// EvalWait implements driver.Waiter. A pipeline of go-redis has one connection,
-// but to a cluster client it is not told which, so it goes to the client of the
-// master itself.
+// EvalWait implements driver.Waiter. A pipeline of go-redis uses one connection, but on a cluster
+// client the caller cannot choose it, so this uses the client of the master itself.
 func (d *Driver) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
 	return wait.Run(calls, func(todo []int, source []bool) ([]driver.Result, error) {
 		via, err := d.waiter(ctx, calls[todo[0]], wait)
@@ -70,8 +69,8 @@ type pipeliner interface {
 	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
 }
 
-// waiter returns a client of the master that serves a script's keys, whose
-// limit for the replies leaves WAIT its time.
+// waiter returns a client of the master that serves a script's keys, with a read limit that leaves
+// WAIT its time.
 func (d *Driver) waiter(ctx context.Context, call driver.Call, wait driver.Wait) (pipeliner, error) {
 	if d.refused != nil {
 		return nil, d.refused
@@ -107,8 +106,7 @@ func (d *Driver) waiter(ctx context.Context, call driver.Call, wait driver.Wait)
 	return node, nil
 }
 
-// suffices reports whether a limit for reading leaves a second for everything
-// but the waiting.
+// suffices reports whether a read limit leaves a second for everything besides the waiting.
 func suffices(limit time.Duration, wait driver.Wait) bool {
 	return limit <= 0 || limit >= wait.Timeout+time.Second
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// do runs one command that is no script, in a goroutine of its own, for the
-// reasons given at lane. It is not for what is done often.
+// do runs one command that is not a script, in a goroutine of its own, for the reasons given at
+// nodePipeline. It is not for frequent commands.
 func (d *Driver) do(ctx context.Context, client redis.Client, cmd redis.Completed) (redis.RedisMessage, error) {
 	if ctx.Err() != nil {
 		return redis.RedisMessage{}, driver.ContextError(ctx, driver.NotSent)
@@ -21,7 +21,7 @@ func (d *Driver) do(ctx context.Context, client redis.Client, cmd redis.Complete
 	if !d.enter() {
 		return redis.RedisMessage{}, &driver.Error{Class: driver.Closed, Err: errClosed}
 	}
-	// The client must not see a deadline, so this one only follows ctx's end.
+	// The client must not see a deadline, so this context only follows the end of ctx.
 	unlimited, cancel := context.WithCancel(d.life)
 	done := make(chan redis.RedisResult, 1)
 	go func() {
@@ -41,13 +41,12 @@ func (d *Driver) do(ctx context.Context, client redis.Client, cmd redis.Complete
 	}
 }
 
-// isForeign reports whether a command failed because somebody else's, for
-// which the client was just opening the connection, was cancelled. Nothing was
-// sent then, and this command may open it itself.
+// isForeign reports whether a command failed because another caller's command, for which the client
+// was just opening the connection, was cancelled. Nothing was sent then, and this command may open
+// the connection itself.
 func isForeign(err error) bool { return errors.Is(err, context.Canceled) }
 
-// failure returns the classified form of an error of the client, nil for none
-// and for a nil reply.
+// failure returns the classified form of an error of the client, nil for none and for a nil reply.
 func (d *Driver) failure(err error) error {
 	if err == nil || redis.IsRedisNil(err) {
 		d.refusing.Store(0)
@@ -56,7 +55,7 @@ func (d *Driver) failure(err error) error {
 	classified := classify(err)
 	switch {
 	case errors.Is(err, context.Canceled) && d.life.Err() != nil:
-		// By Close: it may have been sent.
+		// Cancelled by Close: it may have been sent.
 		return &driver.Error{Class: driver.Unknown, Err: errClosed}
 	case errors.Is(err, redis.ErrClosing):
 		classified = d.ended(err)
@@ -72,12 +71,12 @@ func (d *Driver) failure(err error) error {
 	return classified
 }
 
-// swapped is how long a client of sentinels or of a cluster may answer that it is
-// closed while it only replaces connections.
+// swapped is how long a client of sentinels or of a cluster may report that it is closed while it
+// only replaces connections.
 const swapped = 500 * time.Millisecond
 
-// ended returns the classified form of an error that says that the client is
-// closed, or one of its connections. On the latter the command may have been sent.
+// ended returns the classified form of an error that says that the client, or one of its
+// connections, is closed. On a closed connection the command may have been sent.
 func (d *Driver) ended(err error) error {
 	if d.client.Mode() != redis.ClientModeStandalone {
 		now := int64(time.Since(started))
@@ -97,22 +96,22 @@ func classify(err error) error {
 	case isDialError(err):
 		class = driver.NotSent
 	case errors.Is(err, context.DeadlineExceeded):
-		// That of sending, and must not be taken for the caller's.
+		// This is the deadline of sending; the caller must not mistake it for its own.
 		return &driver.Error{Class: driver.Unknown, Err: fmt.Errorf("rueidis: no reply in time: %v", err)}
 	case errors.Is(err, context.Canceled):
-		// The client sees no caller's context. This is that of somebody else,
-		// and must not be taken for the caller's either.
+		// The client sees no caller's context, so another caller was cancelled. This caller must
+		// not mistake it for its own context either.
 		return &driver.Error{Class: driver.NotSent, Err: fmt.Errorf("no connection: %v", err)}
 	case errors.Is(err, redis.ErrNoSlot), errors.Is(err, redis.ErrNoAddr),
-		errors.Is(err, redis.ErrNoCache): // a command of the handshake was refused, by a busy server for one
+		errors.Is(err, redis.ErrNoCache): // a command of the handshake was refused, for example by a busy server
 		class = driver.NotSent
 	}
 	return &driver.Error{Class: class, Err: err}
 }
 
-// successor returns the client of the node that serves the slot of key now, if
-// err says that the one which the client takes for its master cannot be reached.
-// The client itself looks once a second. It is nil if there is no such node.
+// successor returns the client of the node that now serves the slot of key, if err says that the
+// node that the client believes to be its master cannot be reached. The client itself checks only
+// once a second. It returns nil if there is no such node.
 func (d *Driver) successor(ctx context.Context, key string, err error) redis.Client {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "dial" || op.Addr == nil {

@@ -51,8 +51,8 @@ func (d *Driver) script(ctx context.Context, call *driver.Call, name, text strin
 	}
 }
 
-// command builds EVALSHA or EVAL. rueidis sends again only what is marked as
-// read-only, which these are not, and what MOVED and ASK ask it to.
+// command builds EVALSHA or EVAL. rueidis resends only commands marked as read-only, which these
+// are not, and after MOVED and ASK.
 func (d *Driver) command(name, text string, call *driver.Call) redis.Completed {
 	keys := int64(len(call.Keys))
 	if name == "EVALSHA" {
@@ -61,7 +61,7 @@ func (d *Driver) command(name, text string, call *driver.Call) redis.Completed {
 	return d.client.B().Eval().Script(text).Numkeys(keys).Key(call.Keys...).Arg(call.Args...).Build()
 }
 
-// check refuses what the client's builder would panic on.
+// check refuses calls on which the client's builder would panic.
 func (d *Driver) check(call driver.Call) error {
 	if !d.cluster || len(call.Keys) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (d *Driver) check(call driver.Call) error {
 	for _, key := range call.Keys[1:] {
 		if slotOf(key) != slotOf(call.Keys[0]) {
 			return &driver.Error{Class: driver.CrossSlot, Err: fmt.Errorf(
-				"rueidis: the keys %q and %q of script %s lie in different slots of the cluster", call.Keys[0], key, call.Script.Name())}
+				"rueidis: the keys %q and %q of script %s are in different slots of the cluster", call.Keys[0], key, call.Script.Name())}
 		}
 	}
 	return nil
@@ -79,17 +79,16 @@ func (d *Driver) check(call driver.Call) error {
 // Batch implements driver.Driver.
 func (d *Driver) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
 	results := make([]driver.Result, len(calls))
-	todo := make([]int, 0, len(calls)) // calls to be sent
+	todo := make([]int, 0, len(calls)) // indexes of the calls still to be sent
 	for i, call := range calls {
 		if results[i].Err = d.check(call); results[i].Err == nil {
 			todo = append(todo, i)
 		}
 	}
-	// In the first round all are sent by digest, in the second those whose
-	// script was not known. There each node gets the text of a script once,
-	// and the calls behind it on the same connection rely on that. In the
-	// third, which only a change of the topology makes necessary, all are
-	// sent as text.
+	// In the first round all calls are sent by digest, in the second those whose script was not
+	// known. There each node gets the text of a script once, and the calls behind it on the same
+	// connection rely on that. In the third all are sent as text; only a change of the topology
+	// makes it necessary.
 	for round := 1; len(todo) > 0 && round <= 3; round++ {
 		d.round(ctx, calls, todo, results, round)
 		missing := todo[:0]
@@ -119,14 +118,14 @@ func (d *Driver) round(ctx context.Context, calls []driver.Call, todo []int, res
 	others.Wait()
 }
 
-// part is what goes through one lane.
+// part is what goes through one pipeline.
 type part struct {
 	pipeline *nodePipeline
 	indexes  []int
 }
 
-// parts divides calls by the node that is believed to serve them, so that a
-// node that does not answer fails only its own, and into pipelines.
+// parts divides calls by the node that is believed to serve them, so that a node that does not
+// reply fails only its own, and into pipelines.
 func (d *Driver) parts(calls []driver.Call, todo []int) []part {
 	var parts []part
 	current := map[*nodePipeline]int{}

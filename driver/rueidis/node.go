@@ -12,43 +12,41 @@ import (
 )
 
 const (
-	// pingEvery is how often a subscriber connection is asked for a sign of
-	// life, and replyLimit how long any answer may take. The client pings too,
-	// but its user may have set a limit that is too long for locks.
+	// pingEvery is how often a subscriber connection is pinged, and replyLimit how long any reply
+	// may take. The client pings too, but its limit may be too long for locks.
 	pingEvery  = 3 * time.Second
 	replyLimit = 3 * time.Second
-	// laterAfter is when a channel is asked for again that could not be had.
+	// laterAfter is the pause before a channel that was not accepted is requested again.
 	laterAfter = 100 * time.Millisecond
-	// chunk is how many channels are asked for in one go.
+	// chunk is how many channels are requested at once.
 	chunk = 512
 
 	backoffMin = 20 * time.Millisecond
 	backoffMax = time.Second
 )
 
-// node keeps one connection to one server subscribed to the channels that are
-// assigned to it.
+// node keeps one connection to one server subscribed to the channels that are assigned to it.
 type node struct {
 	sub  *subscriber
 	addr string
-	wake chan struct{} // has room for one
+	wake chan struct{} // capacity 1
 
-	pending map[channel]struct{} // to be brought in line with the wishes; guarded by sub.mu
+	pending map[channel]struct{} // to compare with the wanted set; guarded by sub.mu
 	later   map[channel]struct{} // the same, after a pause; guarded by sub.mu
-	onWire  map[channel]struct{} // asked for on this connection; of the goroutine of run
+	onWire  map[channel]struct{} // requested on this connection; used only by the goroutine of run
 }
 
-// todo has the node look at a channel. The caller holds sub.mu.
+// todo makes the node compare a channel with the wanted set. The caller holds sub.mu.
 func (n *node) todo(ch channel) {
 	n.pending[ch] = struct{}{}
 	select {
 	case n.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // it is about to do so anyway
 	}
 }
 
-// run connects and connects again, until the subscriber closes or, in a
-// cluster, the node has nothing to do and cannot be reached.
+// run connects and reconnects until the subscriber closes or, in a cluster, the node has nothing to
+// do and cannot be reached.
 func (n *node) run() {
 	backoff := backoffMin
 	for {
@@ -75,20 +73,19 @@ func (n *node) run() {
 	}
 }
 
-// elsewhere looks whether the cluster has given the node's work to others, and
-// reports whether it has none left. A connection that broke is no reason to
-// ask, one that cannot be opened is.
+// elsewhere checks whether the cluster has moved the node's channels to others, and reports whether
+// none are left. A connection that cannot be opened makes it read the map of slots; one that broke
+// does not.
 func (n *node) elsewhere(wasUp bool) bool {
 	if !wasUp {
 		ctx, cancel := n.sub.context(replyLimit)
 		defer cancel()
-		_ = n.sub.driver.slots.refresh(ctx) // if nobody answers, the old map has to do
+		_ = n.sub.driver.slots.refresh(ctx) // if no node replies, the old map stays in use
 	}
-	return n.sub.rehome(n)
+	return n.sub.reassign(n)
 }
 
-// session opens a connection and serves it until it breaks. It reports whether
-// there was one.
+// session opens a connection and serves it until it breaks. It reports whether there was one.
 func (n *node) session() bool {
 	client := n.client()
 	if client == nil {
@@ -96,7 +93,7 @@ func (n *node) session() bool {
 	}
 	conn, release := client.Dedicate() // waits for the connection, at most the client's dial timeout
 	defer release()
-	defer conn.Close() // never given back: it is subscribed, or broken
+	defer conn.Close() // not returned to the pool: it is subscribed, or broken
 	broken := conn.SetPubSubHooks(redis.PubSubHooks{OnMessage: n.message, OnSubscription: n.subscription})
 	if !n.alive(conn) {
 		return false
@@ -127,8 +124,8 @@ func (n *node) session() bool {
 	}
 }
 
-// client returns the client of the node's server, nil if the cluster client
-// does not know it yet. It is then given a reason to look for it.
+// client returns the client of the node's server. If the cluster client does not know it yet, it
+// returns nil and makes the cluster client look for it.
 func (n *node) client() redis.Client {
 	d := n.sub.driver
 	if !d.cluster {
@@ -152,15 +149,15 @@ func (n *node) client() redis.Client {
 	if key != "" {
 		ctx, cancel := n.sub.context(replyLimit)
 		defer cancel()
-		// This runs nothing, as no script has that digest. But a server that
-		// does not serve the slot answers with MOVED, and the client follows.
+		// This runs nothing, as no script has that digest. But a server that does not serve the
+		// slot replies with MOVED, and the client follows.
 		nobody := strings.Repeat("0", 40)
 		_, _ = d.do(ctx, d.client, d.command("EVALSHA", nobody, &driver.Call{Keys: []string{key}}))
 	}
 	return nil
 }
 
-// begin has all channels of the node asked for on its new connection.
+// begin requests all channels of the node on its new connection.
 func (n *node) begin() {
 	n.sub.mu.Lock()
 	defer n.sub.mu.Unlock()
@@ -183,8 +180,7 @@ func (n *node) retryLater() {
 	}
 }
 
-// take returns channels that are to be asked for, and such that are to be
-// given up, and whether there are more.
+// take returns the next channels to subscribe and to unsubscribe, and whether there are more.
 func (n *node) take() (want, drop []channel, more bool) {
 	n.sub.mu.Lock()
 	defer n.sub.mu.Unlock()
@@ -204,10 +200,10 @@ func (n *node) take() (want, drop []channel, more bool) {
 	return want, drop, false
 }
 
-// update makes the connection match the wishes, and reports whether it works.
-// Each channel has a command of its own: so a refusal is of one channel, those
-// of several slots can share a pipeline, and a sunsubscribe that the server
-// sends unasked cannot be taken for a part of a reply.
+// update brings the connection in line with the wanted set, and reports whether it works. Each
+// channel has a command of its own: so a refusal concerns one channel, channels of several slots
+// can share a pipeline, and a sunsubscribe that the server sends on its own cannot be mistaken for
+// a part of a reply.
 func (n *node) update(conn redis.DedicatedClient) bool {
 	for {
 		want, drop, more := n.take()
@@ -247,14 +243,14 @@ func (n *node) update(conn redis.DedicatedClient) bool {
 	}
 }
 
-// alive asks the server for a sign of life. Any answer is one.
+// alive pings the server. Any reply is a sign of life.
 func (n *node) alive(conn redis.DedicatedClient) bool {
 	ctx, cancel := n.sub.context(replyLimit)
 	defer cancel()
 	return conn.Do(ctx, conn.B().Ping().Build()).NonRedisError() == nil
 }
 
-// message and subscription are called by the client, one after the other.
+// message and subscription are called by the client, one at a time.
 func (n *node) message(m redis.PubSubMessage) {
 	n.sub.tell(func(sink driver.Sink) { sink.Message(m.Channel, m.Message) })
 }
@@ -268,7 +264,7 @@ func (n *node) subscription(s redis.PubSubSubscription) {
 	}
 }
 
-// context returns one that ends after limit, or when the subscriber closes.
+// context returns a context that ends after limit, or when the subscriber closes.
 func (s *subscriber) context(limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	done := make(chan struct{})

@@ -11,29 +11,28 @@ import (
 	"github.com/mortise-go/mortise/internal/pipeline"
 )
 
-// maxPipeline is how many commands are sent as one. Of many more, the client
-// would open a connection of their own.
+// maxPipeline is how many commands are sent at once. For many more, the client would open a
+// connection of their own.
 const maxPipeline = 1000
 
-// Scripts go through lanes, one for each node, so that a caller can leave at any
-// time. The client alone does not let it: it waits without regard to a context
-// while its ring of pending commands is full, while another call opens the
-// connection, and, given a deadline on a connection that nobody shares yet, until
-// that deadline even if the context is cancelled before, and closes the
-// connection when it passes. A goroutine for each call would do as well, and cost
-// half of the speed; this costs none, as the client has less to do for one
-// pipeline than for many single commands.
+// Scripts go through pipelines, one for each node, so that a caller can leave at any time. The
+// client alone does not allow it in three cases. It ignores a context while its ring of pending
+// commands is full, and while another call opens the connection. Given a deadline on a connection
+// that is not shared yet, it waits until that deadline even if the context is cancelled before, and
+// closes the connection when the deadline passes. A goroutine for each call would also do, and cost
+// half of the speed; a pipeline costs none, because the client has less to do for one pipeline than
+// for many single commands.
 type (
 	nodePipeline = pipeline.Pipeline[load]
 	job          = pipeline.Job[load]
 )
 
-// load is what a job has to be sent, and what came of it.
+// load is the commands of a job, and their outcomes.
 type load struct {
 	cmds    []redis.Completed
 	results []redis.RedisResult
 
-	one       [1]redis.Completed // of cmds, if there is one
+	one       [1]redis.Completed // backs cmds if there is only one
 	oneResult [1]redis.RedisResult
 }
 
@@ -55,19 +54,18 @@ func release(j *job) {
 
 // sending is the context that the client sees.
 //
-// The client heeds its end only on a connection which goroutines of the client
-// read and write. It gives a connection to them for good when it is used by two
-// at once, or with a context that can end and has no deadline. As long as it has
-// not, whoever calls it writes and reads, which spares two changes of goroutine
-// for each command, and nothing but a deadline ends that. So there is one, and it
-// is near: what is a moment for a script is too long for a lock.
+// The client notices its end only on a connection that goroutines of the client read and write. A
+// connection becomes such for good when two calls use it at once, or when a call has a context that
+// can end and has no deadline. Until then the calling goroutine itself writes and reads, which
+// saves two goroutine switches for each command, and only a deadline ends that. So this context
+// always has one, and it is near: a limit that is short for a script is already long for a lock.
 type sending struct{ *pipeline.Context }
 
 // Deadline implements context.Context.
 func (sending) Deadline() (time.Time, bool) { return time.Now().Add(replyLimit), true }
 
-// patient reports whether the caller of a script need not be able to leave
-// before the client gives it up, and when it leaves at last; zero if never.
+// patient reports whether the caller of a script need not be able to leave before the client gives
+// up, and when it must leave at the latest; zero if never.
 func patient(ctx context.Context) (until time.Time, ok bool) {
 	if d, known := ctx.(*driver.Deadline); known {
 		until, _ = d.Deadline()
@@ -100,7 +98,7 @@ func (d *Driver) run(ctx context.Context, l *nodePipeline, cmd redis.Completed) 
 	return result, nil
 }
 
-// send has the client send jobs, as one pipeline.
+// send sends jobs, as one pipeline.
 func (d *Driver) send(batch []*job) {
 	ctx := sending{d.over}
 	if len(batch) == 1 && len(batch[0].Load.cmds) == 1 {
@@ -111,8 +109,8 @@ func (d *Driver) send(batch []*job) {
 	for _, j := range batch {
 		n += len(j.Load.cmds)
 	}
-	// The client may still read the slice after it has returned, when the
-	// connection broke or the reply was late: it is never used again.
+	// The client may still read the slice after it has returned, if the connection broke or the
+	// reply was late: the slice is never reused.
 	cmds := make([]redis.Completed, 0, n)
 	for _, j := range batch {
 		cmds = append(cmds, j.Load.cmds...)
@@ -123,7 +121,7 @@ func (d *Driver) send(batch []*job) {
 	}
 }
 
-// lane returns the lane to a node.
+// pipeline returns the pipeline to a node.
 func (d *Driver) pipeline(node string) *nodePipeline {
 	d.mu.RLock()
 	l := d.pipelines[node]
@@ -143,11 +141,11 @@ func (d *Driver) pipeline(node string) *nodePipeline {
 	return l
 }
 
-// noKey is the lane of scripts without keys in a cluster. The client does not
-// let them share a pipeline with others.
+// noKey is the pipeline of scripts without keys in a cluster. The client does not let them share a
+// pipeline with others.
 const noKey = "no key"
 
-// pipelineOf returns the lane for a call.
+// pipelineOf returns the pipeline for a call.
 func (d *Driver) pipelineOf(call *driver.Call) *nodePipeline {
 	switch {
 	case !d.cluster:

@@ -11,9 +11,8 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// isDialError reports whether no connection came about. Of errors during the
-// handshake, only those that say so themselves count: the others look like
-// those of a connection in use.
+// isDialError reports whether the connection was not established. Errors during the handshake count
+// only if they say so themselves: the others look like those of a connection in use.
 func isDialError(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
@@ -57,8 +56,7 @@ func value(m *redis.RedisMessage) (driver.Value, error) {
 	return driver.Value{}, unexpected(*m)
 }
 
-// unexpected takes a copy, so that replies that are expected can stay on the
-// stack of the caller.
+// unexpected takes a copy, so that expected replies can stay on the caller's stack.
 func unexpected(m redis.RedisMessage) error {
 	return &driver.Error{Class: driver.Other, Err: fmt.Errorf("rueidis: a script replied neither nil, integer, string nor array: %s", &m)}
 }

@@ -6,30 +6,28 @@
 //
 // # Options of the client
 //
-// The client works as it is. For the sake of locks:
+// The client works with its defaults. For locks, note:
 //
-//   - ConnLifetime must stay 0. With it rueidis sends commands again whose
-//     connection reached its age while they were under way, and a script could
-//     run twice.
-//   - ConnWriteTimeout says after how long a silent connection is given up. It
-//     is ten seconds by default; three are better. A connection that only one
-//     call at a time has ever used is given up after three in any case.
-//   - Sentinel.TopologyRefreshInterval should be a few seconds: without it, a
-//     client that misses one message of the sentinels keeps the old master.
-//   - ReadBufferEachConn and WriteBufferEachConn are half a megabyte each by
-//     default; 16 KiB do.
-//   - SendToReplicas does not concern mortise: its scripts are never sent there,
-//     unless that function answers true for EVALSHA and EVAL, which it must not.
-//   - BlockingPoolSize bounds how many durable locks wait for replicas at a time:
-//     each does on a connection of its own. The default is 1024.
-//   - AlwaysRESP2 and DisableCache are needed with servers that do not know
-//     RESP3.
+//   - ConnLifetime must stay 0. With it rueidis resends commands that are in flight when their
+//     connection reaches its age, and a script could run twice.
+//   - ConnWriteTimeout is the time after which a silent connection is given up. It is ten seconds
+//     by default; three are better. A connection that was never used by two calls at once is
+//     given up after three in any case.
+//   - Sentinel.TopologyRefreshInterval should be a few seconds: without it, a client that misses
+//     one message of the sentinels keeps the old master.
+//   - ReadBufferEachConn and WriteBufferEachConn are half a megabyte each by default; 16 KiB are
+//     enough.
+//   - SendToReplicas does not affect mortise: its scripts are never sent there, unless the function
+//     returns true for EVALSHA and EVAL, which it must not.
+//   - BlockingPoolSize bounds how many durable locks wait for replicas at a time: each of them uses
+//     a connection of its own. The default is 1024.
+//   - AlwaysRESP2 and DisableCache are needed for servers that do not know RESP3.
 //
-// Scripts of several callers go to Redis as one pipeline. The client sees no
-// caller's context then, nor values in it, such as spans.
+// Scripts of several callers go to Redis as one pipeline. The client then sees no caller's
+// context, nor values in it, such as spans.
 //
-// In a cluster the user needs the right to CLUSTER SLOTS, as rueidis itself
-// does for servers before Redis 8.
+// In a cluster the user needs the right to CLUSTER SLOTS, as rueidis itself does for servers before
+// Redis 8.
 package rueidis
 
 import (
@@ -46,8 +44,8 @@ import (
 	"github.com/mortise-go/mortise/internal/pipeline"
 )
 
-// Driver is a driver.Driver on a rueidis client. It also is a driver.Scanner
-// and a driver.Waiter. It is safe for concurrent use.
+// Driver is a driver.Driver on a rueidis client. It is also a driver.Scanner and a driver.Waiter.
+// It is safe for concurrent use.
 type Driver struct {
 	client  redis.Client
 	owned   bool
@@ -57,18 +55,18 @@ type Driver struct {
 	config   pipeline.Config[load]
 	only     *nodePipeline // without a cluster
 	topology atomic.Pointer[driver.Topology]
-	refusing atomic.Int64 // since when the client says that it is closed, in ns since started; 0: it does not
+	refusing atomic.Int64 // since when the client reports that it is closed, in ns since started; 0: it does not
 
 	life    context.Context // ends when Close begins
 	end     context.CancelFunc
 	closing chan struct{}     // closed when Close begins
 	over    *pipeline.Context // ends with closing
 
-	mu        sync.RWMutex // guards closed, lanes and subs; enter holds it
+	mu        sync.RWMutex // guards closed, pipelines and subs; held by enter
 	closed    bool
 	pipelines map[string]*nodePipeline // of a cluster, by node
 	subs      []*subscriber
-	running   sync.WaitGroup // grows only while the driver, or a lane, is open
+	running   sync.WaitGroup // grows only while the driver, or a pipeline, is open
 }
 
 var (
@@ -80,9 +78,8 @@ var (
 // errClosed is why calls fail after Close.
 var errClosed = errors.New("rueidis: the driver is closed")
 
-// Wrap returns a driver that works through client. It does no I/O. Closing the
-// driver leaves the client open: it belongs to the caller, who closes it after
-// the driver.
+// Wrap returns a driver that works through client. It does no I/O. Closing the driver leaves the
+// client open: it belongs to the caller, who closes it after the driver.
 func Wrap(client redis.Client) *Driver {
 	d := &Driver{
 		client:    client,
@@ -105,10 +102,10 @@ func Own(client redis.Client) *Driver {
 	return d
 }
 
-// Close makes calls under way fail, ends the goroutines that the driver
-// started, and returns when they have ended. If the client is just opening a
-// connection on a silent network, that takes as long as the client needs to
-// give it up: at most its dial timeout. Further calls of Close do nothing.
+// Close makes calls in flight fail, ends the goroutines that the driver started, and returns when
+// they have ended. If the client is just opening a connection on a silent network, that takes as
+// long as the client needs to give it up: at most its dial timeout. Further calls of Close do
+// nothing.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	if d.closed {
@@ -116,7 +113,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.closed = true
-	pipelines, subs := maps.Clone(d.pipelines), d.subs // what is added later is closed from the start
+	pipelines, subs := maps.Clone(d.pipelines), d.subs // pipelines and subscribers added later are closed from the start
 	d.end()
 	close(d.closing)
 	d.mu.Unlock()
@@ -137,8 +134,7 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// enter reports whether the driver is open, and if so, has Close wait for a
-// d.running.Done.
+// enter reports whether the driver is open. If so, Close waits for a d.running.Done.
 func (d *Driver) enter() bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -165,7 +161,7 @@ func (d *Driver) Topology(ctx context.Context) (driver.Topology, error) {
 	return t, nil
 }
 
-// knowsSharded asks one node after the other whether it knows sharded pub/sub.
+// knowsSharded asks one node after another whether it knows sharded pub/sub.
 func (d *Driver) knowsSharded(ctx context.Context) (bool, error) {
 	err := error(&driver.Error{Class: driver.NotSent, Err: redis.ErrNoAddr})
 	for _, node := range d.client.Nodes() {
@@ -174,7 +170,7 @@ func (d *Driver) knowsSharded(ctx context.Context) (bool, error) {
 		case err == nil:
 			return true, nil
 		case driver.ClassOf(err) == driver.Denied && strings.HasPrefix(err.Error(), "NOPERM "):
-			// A server that denies a subcommand that it knows names it.
+			// A server that denies a subcommand that it knows includes its name in the error.
 			return strings.Contains(strings.ToLower(err.Error()), "|shardnumsub'"), nil
 		case driver.ClassOf(err) == driver.Other:
 			return false, nil

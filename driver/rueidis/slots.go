@@ -16,25 +16,25 @@ import (
 
 const slotCount = 16384
 
-// slotsAge is how old the map of slots may be before it is read again, and
-// slotsPause how long it is left alone in any case.
+// slotsAge is the age at which the map of slots is read again, and slotsPause the least time
+// between two reads.
 const (
 	slotsAge   = 5 * time.Second
 	slotsPause = 200 * time.Millisecond
-	slotsWait  = 2 * time.Second // for the answer of one node
-	// slotsMoment is the same as slotsPause when a master cannot be reached.
+	slotsWait  = 2 * time.Second // for the reply of one node
+	// slotsMoment replaces slotsPause when a master cannot be reached.
 	slotsMoment = 50 * time.Millisecond
 )
 
-// slots is which master serves which slot. The client knows it too, but does
-// not tell. It is read again in the background while it is in use.
+// slots is the map from slots to masters. The client has one too, but does not expose it. While in
+// use, it is read again in the background.
 type slots struct {
 	driver  *Driver
 	current atomic.Pointer[slotMap]
 	doubted atomic.Bool
 	reading atomic.Bool
-	refused atomic.Bool  // the servers do not let the user read the map
-	read    atomic.Int64 // when it was last read, or tried to, in ns since started
+	refused atomic.Bool  // the servers do not allow the user to read the map
+	read    atomic.Int64 // when the last read ended, with or without success, in ns since started
 }
 
 var started = time.Now()
@@ -53,7 +53,7 @@ func (s *slots) owner(slot int) string {
 	return ""
 }
 
-// awaited reports whether there is no map yet, but may be one soon.
+// awaited reports whether there is no map yet, but may soon be one.
 func (s *slots) awaited() bool { return s.current.Load() == nil && !s.refused.Load() }
 
 // masters returns the addresses of all masters.
@@ -64,10 +64,10 @@ func (s *slots) masters() []string {
 	return nil
 }
 
-// doubt has the map read again at its next use.
+// doubt makes the next use read the map again.
 func (s *slots) doubt() { s.doubted.Store(true) }
 
-// touch starts reading the map again if it is old or doubted. It does not wait.
+// touch starts to read the map again if it is old or in doubt. It does not wait.
 func (s *slots) touch() {
 	age := time.Since(started) - time.Duration(s.read.Load())
 	fresh := s.current.Load() != nil && age < slotsAge && !s.doubted.Load()
@@ -84,16 +84,16 @@ func (s *slots) touch() {
 	}()
 }
 
-// renew reads the map again, unless that is being done, or was a moment ago.
+// renew reads the map again, unless a read is in progress, or ended a moment ago.
 func (s *slots) renew(ctx context.Context) {
 	if time.Since(started)-time.Duration(s.read.Load()) < slotsMoment || !s.reading.CompareAndSwap(false, true) {
 		return
 	}
 	defer s.reading.Store(false)
-	_ = s.refresh(ctx) // if nobody answers, the old map has to do
+	_ = s.refresh(ctx) // if no node replies, the old map stays in use
 }
 
-// refresh reads the map from the first node that answers.
+// refresh reads the map from the first node that replies.
 func (s *slots) refresh(ctx context.Context) error {
 	s.doubted.Store(false)
 	defer func() { s.read.Store(int64(time.Since(started))) }()
@@ -118,8 +118,8 @@ func (s *slots) refresh(ctx context.Context) error {
 	return err
 }
 
-// parseSlots reads a reply of CLUSTER SLOTS. A node that does not know its own
-// host leaves it out: it is the one that was asked.
+// parseSlots parses a reply of CLUSTER SLOTS. A node that does not know its own host leaves it out:
+// it is the node that was asked.
 func parseSlots(msg *redis.RedisMessage, asked string) *slotMap {
 	m := &slotMap{}
 	for i := range m.owner {
@@ -155,7 +155,7 @@ func parseSlots(msg *redis.RedisMessage, asked string) *slotMap {
 	return m
 }
 
-// fullAddr gives an address without a host that of the node that named it.
+// fullAddr completes an address without a host by that of the node that sent it.
 func fullAddr(addr, asked string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil && host == "" {
@@ -166,8 +166,8 @@ func fullAddr(addr, asked string) string {
 	return addr
 }
 
-// slotOf returns the cluster slot of a key: CRC-16 of its hash tag if it has
-// one, else of all of it.
+// slotOf returns the cluster slot of a key: the CRC-16 of its hash tag if it has one, else of the
+// whole key.
 func slotOf(key string) int {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if tag, _, ok := strings.Cut(key[open+1:], "}"); ok && tag != "" {
@@ -181,7 +181,7 @@ func slotOf(key string) int {
 	return int(crc % slotCount)
 }
 
-// crcTable is of the CRC-16 that Redis uses: polynomial 0x1021, not reflected.
+// crcTable is the table for Redis' CRC-16: polynomial 0x1021, not reflected.
 var crcTable = func() (table [256]uint16) {
 	for i := range table {
 		crc := uint16(i) << 8

@@ -3,7 +3,7 @@ package rueidis
 import "testing"
 
 func TestSlotOf(t *testing.T) {
-	// The slots are what CLUSTER KEYSLOT answers.
+	// The slots come from CLUSTER KEYSLOT.
 	tests := map[string]int{
 		"": 0, "foo": 12182, "{foo}": 12182, "x{foo}y{bar}": 12182, "{}foo": 9500, "foo{}{bar}": 8363,
 		"123456789": 12739, "a{b": 13340, "{{foo}}": 13308,

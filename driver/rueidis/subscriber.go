@@ -15,41 +15,41 @@ type channel struct {
 	sharded bool
 }
 
-// wish is a channel that is wanted, and the node that is to serve it.
-type wish struct {
+// wantedChannel is a channel of the wanted set, and the node that is to serve it.
+type wantedChannel struct {
 	node *node
 	hops int // redirections since the last confirmation
 }
 
-// subscriber keeps channels subscribed, on one connection for each node. It
-// does not use the client's Receive, which costs a goroutine for each channel.
+// subscriber keeps channels subscribed, on one connection for each node. It does not use the
+// client's Receive, which costs a goroutine for each channel.
 //
-// In a cluster a sharded channel belongs to the master of its slot, and a
-// classic one to any: the home node. A channel is first asked for where the
-// map of slots says, and then follows MOVED. If a slot is taken from a node,
-// the node says so (sunsubscribe), is asked again, and answers with MOVED.
+// In a cluster a sharded channel belongs to the master of its slot. A classic one may be on any
+// node: the preferred one. A channel is first requested from the master in the map of slots, and
+// then follows MOVED. A node that loses a slot sends sunsubscribe; asked again, it replies with
+// MOVED.
 type subscriber struct {
 	driver *Driver
 	sink   driver.Sink
 
-	// told is held for reading while the sink is called, so that shutdown can
-	// wait for the last call. It guards silent.
+	// told is held for reading while the sink is called, so that shutdown can wait for the last
+	// call. It guards silent.
 	told   sync.RWMutex
 	silent bool
 
-	mu      sync.Mutex // guards what follows, and the pending sets of nodes
-	wanted  map[channel]*wish
-	nodes   map[string]*node // by address; "" is the one of a single server or sentinels
-	home    *node            // of classic channels
-	closed  bool
-	closing chan struct{}
-	running sync.WaitGroup // of nodes
+	mu        sync.Mutex // guards the fields below, and the pending sets of nodes
+	wanted    map[channel]*wantedChannel
+	nodes     map[string]*node // by address; "" is the single server, or that of sentinels
+	preferred *node            // serves classic channels
+	closed    bool
+	closing   chan struct{}
+	running   sync.WaitGroup // of nodes
 }
 
 func newSubscriber(d *Driver, sink driver.Sink) *subscriber {
 	return &subscriber{
 		driver: d, sink: sink,
-		wanted:  map[channel]*wish{},
+		wanted:  map[channel]*wantedChannel{},
 		nodes:   map[string]*node{},
 		closing: make(chan struct{}),
 	}
@@ -63,7 +63,7 @@ func (s *subscriber) Subscribe(name string, sharded bool) {
 	if s.closed || s.wanted[ch] != nil {
 		return
 	}
-	w := &wish{}
+	w := &wantedChannel{}
 	s.wanted[ch] = w
 	s.assign(ch, w, s.place(ch))
 }
@@ -85,7 +85,7 @@ func (s *subscriber) Close() error {
 	return nil
 }
 
-// shutdown returns when the connections are closed and the goroutines ended.
+// shutdown returns when the connections are closed and the goroutines have ended.
 func (s *subscriber) shutdown() {
 	s.mu.Lock()
 	if !s.closed {
@@ -108,8 +108,7 @@ func (s *subscriber) tell(f func(driver.Sink)) {
 	}
 }
 
-// place returns the node that a channel is to be asked for first. The caller
-// holds mu.
+// place returns the node to request a channel from first. The caller holds mu.
 func (s *subscriber) place(ch channel) *node {
 	if !s.driver.cluster {
 		return s.node("")
@@ -123,18 +122,18 @@ func (s *subscriber) place(ch channel) *node {
 			return s.node(addr)
 		}
 	}
-	if s.home == nil {
-		s.home = s.node(s.anyNode(""))
+	if s.preferred == nil {
+		s.preferred = s.node(s.anyNode(""))
 	}
-	return s.home // a node that does not serve the slot answers with MOVED
+	return s.preferred // a node that does not serve the slot replies with MOVED
 }
 
-// unplaced is the address of no node. In a cluster, channels wait there for the
-// map of slots: without it they might be given to replicas, which take them.
+// unplaced is not the address of a node. In a cluster, channels wait there for the map of slots:
+// without it they might be assigned to replicas, which accept them.
 const unplaced = ""
 
-// anyNode returns the address of some node, of a master if possible, and not
-// of the one to avoid if there is another.
+// anyNode returns the address of some node, of a master if possible, and not avoid if there is
+// another one.
 func (s *subscriber) anyNode(avoid string) string {
 	addrs := s.driver.slots.masters()
 	if len(addrs) == 0 {
@@ -152,8 +151,8 @@ func (s *subscriber) anyNode(avoid string) string {
 	return addrs[i]
 }
 
-// node returns the node at addr, and starts it if there is none. The caller
-// holds mu, and the subscriber is open.
+// node returns the node at addr, and starts it if there is none. The caller holds mu, and the
+// subscriber is open.
 func (s *subscriber) node(addr string) *node {
 	n := s.nodes[addr]
 	if n == nil {
@@ -168,23 +167,22 @@ func (s *subscriber) node(addr string) *node {
 	return n
 }
 
-// assign gives a wanted channel to a node. The caller holds mu.
-func (s *subscriber) assign(ch channel, w *wish, n *node) {
+// assign assigns a wanted channel to a node. The caller holds mu.
+func (s *subscriber) assign(ch channel, w *wantedChannel, n *node) {
 	w.node = n
 	n.todo(ch)
 }
 
-// rehome gives the channels of a node that cannot be reached to those that are
-// now believed to serve them. It reports whether the node has none left, and
-// forgets it then.
-func (s *subscriber) rehome(n *node) (idle bool) {
+// reassign moves the channels of a node that cannot be reached to those that are now believed to
+// serve them. It reports whether the node has none left, and removes it then.
+func (s *subscriber) reassign(n *node) (idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return true
 	}
-	if s.home == n {
-		s.home = s.node(s.anyNode(n.addr))
+	if s.preferred == n {
+		s.preferred = s.node(s.anyNode(n.addr))
 	}
 	left := 0
 	for ch, w := range s.wanted {
@@ -197,7 +195,7 @@ func (s *subscriber) rehome(n *node) (idle bool) {
 			left++
 		}
 	}
-	if left > 0 || s.home == n {
+	if left > 0 || s.preferred == n {
 		return false
 	}
 	delete(s.nodes, n.addr)
@@ -218,8 +216,8 @@ func (s *subscriber) confirmed(n *node, ch channel) {
 	}
 }
 
-// revoked is called when a node has ended a subscription. If it was not asked
-// to, the slot has gone elsewhere, and it knows where.
+// revoked is called when a node has ended a subscription. If this was not requested, the slot has
+// moved, and the node knows where.
 func (s *subscriber) revoked(n *node, ch channel) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,10 +227,10 @@ func (s *subscriber) revoked(n *node, ch channel) {
 	}
 }
 
-// maxHops is how many redirections are followed at once.
+// maxHops is how many redirections in a row are followed without a pause.
 const maxHops = 4
 
-// rejected decides what becomes of a channel that a node did not take.
+// rejected handles the refusal of a channel by a node.
 func (s *subscriber) rejected(n *node, ch channel, err error) {
 	s.mu.Lock()
 	w := s.wanted[ch]

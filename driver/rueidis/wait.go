@@ -11,17 +11,16 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// EvalWait implements driver.Waiter. The client gives a pipeline with WAIT in
-// it a connection of its own, so it does not go through a lane, where it would
-// keep others waiting.
+// EvalWait implements driver.Waiter. The client uses a connection of its own for a pipeline with
+// WAIT, so it does not go through a nodePipeline, where it would delay others.
 func (d *Driver) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
 	return wait.Run(calls, func(todo []int, source []bool) ([]driver.Result, error) {
 		return d.waitReplies(ctx, calls, todo, source, wait)
 	}, func() bool { return d.cluster && d.slots.refresh(ctx) == nil })
 }
 
-// waitReplies sends one pipeline and returns the reply to each command, or why
-// there is none.
+// waitReplies sends one pipeline and returns the reply to each command, or the reason why there is
+// none.
 func (d *Driver) waitReplies(ctx context.Context, calls []driver.Call, todo []int, source []bool, wait driver.Wait) ([]driver.Result, error) {
 	if ctx.Err() != nil {
 		return nil, driver.ContextError(ctx, driver.NotSent)
@@ -47,8 +46,8 @@ func (d *Driver) waitReplies(ctx context.Context, calls []driver.Call, todo []in
 	if !d.enter() {
 		return nil, &driver.Error{Class: driver.Closed, Err: errClosed}
 	}
-	// The client puts no limit on a pipeline with WAIT. It must not see a
-	// deadline either: while it heeds that, it does not heed a cancellation.
+	// The client sets no limit for a pipeline with WAIT. It must not see a deadline either: while
+	// it waits for that, it ignores a cancellation.
 	limited, cancel := context.WithCancel(d.life)
 	limit := time.AfterFunc(wait.Timeout+replyLimit, cancel)
 	done := make(chan []redis.RedisResult, 1)
@@ -86,14 +85,14 @@ func (d *Driver) waitReply(result *redis.RedisResult) driver.Result {
 	if err == nil {
 		return driver.Result{Value: v}
 	}
-	if text, bad := result.ToString(); bad == nil { // a verbatim one, as of INFO
+	if text, bad := result.ToString(); bad == nil { // a verbatim string, as of INFO
 		return driver.Result{Value: driver.StringValue(text)}
 	}
 	return driver.Result{Err: err}
 }
 
-// master returns a client of the master that serves a script's keys. The
-// client of a cluster would do for one slot, but not for several.
+// master returns a client of the master that serves a script's keys. The cluster client itself
+// would do for one slot, but not for several.
 func (d *Driver) master(ctx context.Context, call driver.Call) (redis.Client, error) {
 	if !d.cluster || len(call.Keys) == 0 {
 		return d.client, nil

@@ -44,8 +44,8 @@ func Blocker(t *testing.T, open func(name string) Taker) func(name string) (rele
 }
 
 // Crosswise releases two holds of one owner at the same time. The first one had to wait for another
-// lock each time, so it has its members in another order than the second one, which re-entered all of
-// them.
+// lock each time, so it has its members in another order than the second one, which re-entered all
+// of them.
 func Crosswise(t *testing.T, k Taker, names []string, block func(name string) (release func()), waits func(name string)) {
 	const bound = 10 * time.Second
 	for _, name := range names {

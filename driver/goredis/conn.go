@@ -11,16 +11,15 @@ import (
 )
 
 const (
-	// pingEvery is how often a connection is asked for a sign of life, and
-	// silence how long it may be without one.
+	// pingEvery is how often a connection is pinged, and silence how long it may go without a
+	// sign of life.
 	pingEvery = 2 * time.Second
 	silence   = 5 * time.Second
 )
 
-// noReconnect is given to a PubSub that has a connection. The PubSub answers
-// every failure by connecting again, and asks for all its channels in one
-// command, of which one that is refused refuses all. With a context that has
-// ended it fails instead.
+// noReconnect is passed to a PubSub that has a connection. A PubSub reacts to every failure by
+// connecting again, and requests all its channels in one command; then the refusal of one channel
+// refuses all. With a context that has ended it fails instead.
 var noReconnect = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -35,35 +34,35 @@ const (
 	unsubscribe
 )
 
-// request is a command that has been sent and is to be answered. Each channel
-// has a command of its own, so a refusal is of one channel.
+// request is a command that was sent and is to be answered. Each channel has a command of its own,
+// so a refusal concerns one channel.
 type request struct {
 	verb    verb
 	channel channel
 	version uint64
 }
 
-// link is one connection of a line. One goroutine writes, one reads.
-type link struct {
-	line   *line
-	sub    *subscriber
-	pubsub *redis.PubSub
-	over   chan struct{} // closed when nothing more can be read
-	useful atomic.Bool   // the server has answered, and nothing made the connection useless
+// conn is one connection of a nodeSub. One goroutine writes, one reads.
+type conn struct {
+	nodeSub *nodeSub
+	sub     *subscriber
+	pubsub  *redis.PubSub
+	ended   chan struct{} // closed when nothing more can be read
+	useful  atomic.Bool   // the server has replied, and nothing made the connection useless
 
 	mu      sync.Mutex
 	pending []request // in the order in which they were sent; guarded by mu
 }
 
-// expect notes a request before it is sent.
-func (k *link) expect(r request) {
+// expect records a request before it is sent.
+func (k *conn) expect(r request) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.pending = append(k.pending, r)
 }
 
 // answered removes the oldest request and returns it.
-func (k *link) answered() (request, bool) {
+func (k *conn) answered() (request, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.pending) == 0 {
@@ -74,8 +73,8 @@ func (k *link) answered() (request, bool) {
 	return r, true
 }
 
-// answeredIf is answered if the oldest request is of a kind and channel.
-func (k *link) answeredIf(v verb, ch channel) (request, bool) {
+// answeredIf is answered if the oldest request has this verb and channel.
+func (k *conn) answeredIf(v verb, ch channel) (request, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.pending) == 0 || k.pending[0].verb != v || k.pending[0].channel != ch {
@@ -86,24 +85,24 @@ func (k *link) answeredIf(v verb, ch channel) (request, bool) {
 	return r, true
 }
 
-// write sends what the wishes demand, until the connection is over.
-func (k *link) write() {
+// write sends what the wanted set requires, until the connection ends.
+func (k *conn) write() {
 	beat := time.NewTicker(pingEvery)
 	defer beat.Stop()
 	for {
 		select {
 		case <-k.sub.closing:
 			return
-		case <-k.over:
+		case <-k.ended:
 			return
 		case <-beat.C:
 			if !k.send(request{verb: ping}) {
 				return
 			}
-		case <-k.line.wake:
+		case <-k.nodeSub.wake:
 			for more := true; more; {
 				var requests []request
-				requests, more = k.line.take()
+				requests, more = k.nodeSub.take()
 				for _, r := range requests {
 					if !k.send(r) {
 						return
@@ -115,7 +114,7 @@ func (k *link) write() {
 }
 
 // send reports whether it has sent the request.
-func (k *link) send(r request) bool {
+func (k *conn) send(r request) bool {
 	k.expect(r)
 	name, sharded := r.channel.name, r.channel.sharded
 	var err error
@@ -134,12 +133,11 @@ func (k *link) send(r request) bool {
 	return err == nil
 }
 
-// read takes what the server sends, until nothing comes any more or it makes
-// no sense.
-func (k *link) read() {
-	defer close(k.over)
+// read handles what the server sends, until the connection ends or a reply makes no sense.
+func (k *conn) read() {
+	defer close(k.ended)
 	for {
-		// A timeout may have cut a reply in two, so it ends the connection too.
+		// A timeout may have cut a reply in two, so it also ends the connection.
 		received, err := k.pubsub.ReceiveTimeout(noReconnect, silence)
 		var reply redis.Error
 		if err != nil && !errors.As(err, &reply) {
@@ -152,8 +150,8 @@ func (k *link) read() {
 	}
 }
 
-// handle reports whether the connection is of any further use.
-func (k *link) handle(received any, reply error) bool {
+// handle reports whether the connection is still usable.
+func (k *conn) handle(received any, reply error) bool {
 	if reply != nil {
 		return k.refused(reply)
 	}
@@ -171,36 +169,36 @@ func (k *link) handle(received any, reply error) bool {
 }
 
 // changed handles a confirmation.
-func (k *link) changed(m *redis.Subscription) bool {
+func (k *conn) changed(m *redis.Subscription) bool {
 	switch m.Kind {
 	case "subscribe", "ssubscribe":
 		ch := channel{m.Channel, m.Kind == "ssubscribe"}
 		r, ok := k.answeredIf(subscribe, ch)
 		if ok {
-			k.sub.confirmed(k.line, ch, r.version)
+			k.sub.confirmed(k.nodeSub, ch, r.version)
 		}
 		return ok
 	case "unsubscribe", "sunsubscribe":
 		ch := channel{m.Channel, m.Kind == "sunsubscribe"}
 		if _, asked := k.answeredIf(unsubscribe, ch); !asked {
-			k.sub.revoked(k.line, ch)
+			k.sub.revoked(k.nodeSub, ch)
 		}
 		return true
 	}
 	return false
 }
 
-// refused handles an error reply, which does not say to what. It answers the
-// oldest request, as servers answer in order.
-func (k *link) refused(reply error) bool {
+// refused handles an error reply, which does not name its request. Servers reply in order, so it
+// belongs to the oldest one.
+func (k *conn) refused(reply error) bool {
 	r, ok := k.answered()
 	if !ok {
 		return false
 	}
 	if r.verb != subscribe {
-		return true // a sign of life, or the channel was not there any more
+		return true // a sign of life, or the channel was already gone
 	}
-	ok = k.sub.rejected(k.line, r.channel, r.version, reply)
+	ok = k.sub.rejected(k.nodeSub, r.channel, r.version, reply)
 	if !ok {
 		k.useful.Store(false)
 	}
