@@ -11,19 +11,17 @@
 //	rediss+cluster://…
 //	mem://                                        an embedded server, see package memredis
 //
-// The port is 6379 if it is left out, 26379 for sentinels. Special characters
-// in a password are percent-encoded. A redis:// URL that leads to a node of a
-// cluster works as redis+cluster:// does.
+// The default port is 6379, and 26379 for sentinels. Special characters in a password are
+// percent-encoded. A redis:// URL of a node of a cluster works like redis+cluster://.
 //
-// Options follow after a question mark: client_name is shown by CLIENT LIST
-// and is "mortise" by default; master, sentinel_user and sentinel_password are
-// for sentinels; tls_ca is a file with the certificates of the authorities to
-// trust instead of the system's, tls_cert and tls_key files with the client's
-// own certificate, tls_server_name the name that the server's certificate
-// must bear, and tls_insecure=true switches its verification off.
+// Options follow after a question mark: client_name is shown by CLIENT LIST and is "mortise" by
+// default; master, sentinel_user and sentinel_password are for sentinels; tls_ca is a file with the
+// certificates of the authorities to trust instead of the system's; tls_cert and tls_key are files
+// with the client's own certificate; tls_server_name is the name that the server's certificate must
+// contain; and tls_insecure=true disables its verification.
 //
-// With TLS the server's certificate is verified, and nothing before TLS 1.2 is
-// accepted. Passwords never appear in the errors of this package.
+// With TLS the server's certificate is verified, and versions before TLS 1.2 are not accepted.
+// Passwords never appear in the errors of this package.
 package connect
 
 import (
@@ -43,16 +41,15 @@ import (
 
 const (
 	dialTimeout = 3 * time.Second
-	ioTimeout   = 3 * time.Second // after which a silent connection is given up
+	ioTimeout   = 3 * time.Second // the time after which a silent connection is given up
 )
 
-// Open connects to what rawURL describes and returns a driver for it, which
-// owns the connections. It returns when the server has accepted the connection
-// and the password, when it refused, or when ctx ends; ctx has no meaning
-// later.
+// Open connects to the server that rawURL describes and returns a driver for it, which owns the
+// connections. It returns when the server has accepted the connection and the password, when it has
+// refused, or when ctx ends; ctx has no meaning later.
 //
-// The error has a class: driver.NotSent if no connection came about,
-// driver.Denied for a wrong password, driver.Other for a wrong URL.
+// The error has a class: driver.NotSent if there was no connection, driver.Denied for a wrong
+// password, driver.Other for a wrong URL.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	a, err := parse(rawURL)
 	if err != nil {
@@ -78,7 +75,7 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 		if err == nil && a.kind == cluster && client.Mode() != redis.ClientModeCluster {
 			err = errNoCluster
 		}
-		if err != nil && client != nil { // some come with an error
+		if err != nil && client != nil { // some errors come with a client
 			client.Close()
 		}
 		result <- opened{client, err}
@@ -87,7 +84,7 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	select {
 	case r = <-result:
 	case <-ctx.Done():
-		end() // ends what NewClient waits for
+		end() // interrupts NewClient
 		if r = <-result; r.err == nil {
 			r.client.Close()
 		}
@@ -102,10 +99,9 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 
 var errNoCluster = errors.New("the server is not a node of a cluster; write redis:// for a single server")
 
-// failed returns the error of Open. It names the hosts, and nothing else of
-// the URL.
+// failed returns the error of Open. It names the hosts, and nothing else of the URL.
 func failed(a *address, err error) error {
-	class := driver.NotSent // nothing but the greeting, whatever happened
+	class := driver.NotSent // nothing was sent but the handshake, whatever happened
 	if reply, ok := redis.IsRedisErr(err); ok {
 		class = driver.ClassifyReply(reply.Error())
 	} else if errors.Is(err, errNoCluster) {
@@ -114,9 +110,8 @@ func failed(a *address, err error) error {
 	return &driver.Error{Class: class, Err: fmt.Errorf("connect to Redis at %s: %w", strings.Join(a.hosts, ", "), err)}
 }
 
-// clientOption returns the options of the client. A lock client needs small
-// buffers and one connection for each node, no cache, and to hear soon that a
-// server is gone.
+// clientOption returns the options of the client. A client for locks needs small buffers, one
+// connection for each node and no cache, and has to learn soon that a server is gone.
 func clientOption(a *address) (redis.ClientOption, error) {
 	name := a.options["client_name"]
 	if name == "" {
@@ -137,7 +132,7 @@ func clientOption(a *address) (redis.ClientOption, error) {
 		ReadBufferEachConn: 16 << 10, WriteBufferEachConn: 16 << 10,
 		PipelineMultiplex: -1,
 		DisableCache:      true,
-		ForceSingleClient: a.unix || a.kind == server && a.db != 0, // a cluster has database 0 only
+		ForceSingleClient: a.unix || a.kind == server && a.db != 0, // a cluster has only database 0
 	}
 	option.ClusterOption.MaxMovedRedirections = 16
 	if a.kind == sentinel {
@@ -157,14 +152,13 @@ type connected struct {
 	end context.CancelFunc
 }
 
-// Close closes the driver, its client and all connections, also those that are
-// just being opened.
+// Close closes the driver, its client and all connections, also those that are just being opened.
 func (c *connected) Close() error {
 	c.end()
 	return c.Driver.Close()
 }
 
-// openEmbedded returns a driver for an embedded server of its own.
+// openEmbedded returns a driver with an embedded server of its own.
 func openEmbedded() driver.Driver {
 	server := memredis.New()
 	return &inMemory{Driver: server.Driver(), server: server}

@@ -29,7 +29,7 @@ func TestOpenSingle(t *testing.T) {
 	}
 }
 
-// shortDir is for sockets, whose paths have a limit that t.TempDir may exceed.
+// shortDir returns a directory for sockets: t.TempDir may exceed the limit of their paths.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sock")
@@ -61,7 +61,7 @@ func TestOpenCluster(t *testing.T) {
 	for _, url := range []string{
 		"redis+cluster://" + c.Masters[0].Addr() + "," + c.Masters[1].Addr(),
 		"redis+cluster://127.0.0.1:1," + c.Masters[2].Addr(), // one address is wrong
-		"redis://" + c.Masters[0].Addr(),                     // found out
+		"redis://" + c.Masters[0].Addr(),                     // detected
 	} {
 		d := open(t, url)
 		if got, err := d.Topology(t.Context()); err != nil || !got.Cluster || !got.Sharded {

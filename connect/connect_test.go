@@ -14,14 +14,14 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// A closed cluster client still waits out a refresh that it planned.
+		// A closed cluster client still waits for a refresh that it has scheduled.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
 	)
 }
 
-// open opens a URL that must work, and shows that it does.
+// open opens a URL that must work, and makes a call.
 func open(t *testing.T, url string) driver.Driver {
 	t.Helper()
 	d, err := Open(t.Context(), url)
@@ -82,8 +82,8 @@ func refused(t *testing.T, ctx context.Context, url string, class driver.Class, 
 	}
 }
 
-// A server that accepts and stays silent must not hold up Open beyond ctx, nor
-// for ever without one; and nothing may be left behind.
+// A server that accepts and stays silent must not delay Open beyond ctx, nor forever without one; and
+// nothing may be left behind.
 func TestOpenSilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

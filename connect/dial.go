@@ -10,9 +10,8 @@ import (
 	"os"
 )
 
-// dialer returns a function that opens connections for the client. They end
-// with life: the client by itself could not be made to give up one that it is
-// just opening.
+// dialer returns a function that opens connections for the client. They end with life: the client has
+// no way to give up a connection that it is just opening.
 func dialer(life context.Context, unix bool) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	network := "tcp"
 	if unix {
@@ -33,7 +32,7 @@ func dialer(life context.Context, unix bool) func(context.Context, string, *net.
 		if err != nil {
 			return nil, err
 		}
-		// An error of closing tells nothing that a closed connection does not.
+		// The connection is given up, so an error of Close does not matter.
 		stop := context.AfterFunc(life, func() { _ = conn.Close() })
 		return &mortal{Conn: conn, stop: stop}, nil
 	}

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// hidden stands for what Redact leaves out.
+// hidden replaces what Redact leaves out.
 const hidden = "xxxxx"
 
-// shown are the options whose values are no secrets.
+// shown are the options whose values are not secret.
 var shown = []string{"client_name", "db", "master", "sentinel_user", "tls_ca", "tls_cert", "tls_key", "tls_insecure", "tls_server_name"}
 
-// Redact returns rawURL without its secrets, for logs and messages: a password
-// becomes xxxxx, and so does the value of every option that is not known to be
-// harmless. It takes any text, and hides too much rather than too little of
-// one that is not a proper URL.
+// Redact returns rawURL without its secrets, for logs and messages: a password becomes xxxxx, and so
+// does the value of every option that is not known to be harmless. It accepts any text; if that is not
+// a proper URL, it hides too much rather than too little.
 func Redact(rawURL string) string {
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(rawURL), "://")
 	if _, known := schemes[strings.ToLower(scheme)]; !ok || !known {
@@ -47,8 +46,7 @@ func Redact(rawURL string) string {
 	return b.String()
 }
 
-// looksRight reports whether what should be hosts and a database, or the path
-// of a socket, is that.
+// looksRight reports whether place consists of valid hosts and a database, or the path of a socket.
 func looksRight(scheme, place string) bool {
 	s, known := schemes[scheme]
 	a := &address{kind: s.kind, tls: s.tls, unix: s.unix}

@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// kind is what a URL leads to.
+// kind is the kind of deployment that a URL names.
 type kind int
 
 const (
@@ -21,7 +21,7 @@ const (
 	embedded
 )
 
-// schemes are the known ones, and whether they mean TLS.
+// schemes are the known schemes; tls tells which use TLS.
 var schemes = map[string]struct {
 	kind kind
 	tls  bool
@@ -34,7 +34,7 @@ var schemes = map[string]struct {
 	"mem": {kind: embedded},
 }
 
-// forms is what an error about a scheme shows.
+// forms is shown in errors about a scheme.
 const forms = `the forms are
   redis://[[user]:password@]host[:port][/db]              one server; rediss:// for TLS, valkey:// and valkeys:// likewise
   unix://[[user]:password@]/path/to.sock[?db=N]           a Unix socket
@@ -42,7 +42,7 @@ const forms = `the forms are
   redis+cluster://[[user]:password@]h1[:port],h2          a cluster; rediss+cluster:// for TLS
   mem://                                                  an embedded server in this process`
 
-// address is a URL, taken apart.
+// address is a parsed URL.
 type address struct {
 	kind             kind
 	tls, unix        bool
@@ -55,7 +55,7 @@ type address struct {
 	sentinelPassword string
 }
 
-// optionsOf names the options that a kind of URL takes.
+// optionsOf returns the options that a kind of URL allows.
 func optionsOf(a *address) []string {
 	names := []string{"client_name"}
 	if a.unix {
@@ -73,10 +73,9 @@ func optionsOf(a *address) []string {
 	return names
 }
 
-// parse takes a URL apart. It does not use url.Parse, which knows no lists of
-// hosts, and repeats what it was given in its errors. Nothing that may be a
-// secret appears in the errors of parse: not the user part, and no value of an
-// option.
+// parse parses a URL. It does not use url.Parse, which does not know lists of hosts, and repeats its
+// input in errors. The errors of parse contain nothing that may be a secret: not the user part, and no
+// value of an option.
 func parse(text string) (*address, error) {
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(text), "://")
 	s, known := schemes[strings.ToLower(scheme)]
@@ -90,9 +89,8 @@ func parse(text string) (*address, error) {
 	if strings.Contains(rest, "#") {
 		return nil, errors.New("the Redis URL contains #; in a password write %23")
 	}
-	// Before the last @ is the user part, even if its special characters are
-	// not encoded as they should be: whatever it holds must not be taken for
-	// something that may be shown.
+	// The user part ends at the last @, even if its special characters are not encoded as they
+	// should be: nothing in it may be mistaken for a part that may be shown.
 	user, rest, hasUser := cutLast(rest, "@")
 	if hasUser {
 		if err := a.parseUser(user); err != nil {
@@ -115,8 +113,8 @@ func parse(text string) (*address, error) {
 	return a, nil
 }
 
-// showName shows an unknown scheme or option if it looks like one: something
-// else that stands there may be a part of a password.
+// showName shows an unknown scheme or option if it looks like one: anything else may be a part of a
+// password.
 func showName(s string) string {
 	for _, c := range s {
 		if (c < 'a' || 'z' < c) && !strings.ContainsRune("+-_", c) {
@@ -137,7 +135,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 func (a *address) parseUser(text string) error {
 	user, password, ok := strings.Cut(text, ":")
 	if !ok {
-		// Some programs take it for a user, some for a password.
+		// Some programs take such a part for a user, some for a password.
 		return errors.New("the Redis URL has a user part without a colon; write USER:PASSWORD@, or :PASSWORD@ without a user")
 	}
 	if strings.ContainsAny(text, "/?@") {
@@ -174,7 +172,7 @@ func (a *address) parsePlace(place string, hasUser bool) error {
 	if path != "" {
 		db, err := strconv.Atoi(path)
 		if err != nil || db < 0 {
-			return errors.New("the path of the Redis URL is no database number; in a password write %2F for /")
+			return errors.New("the path of the Redis URL is not a database number; in a password write %2F for /")
 		}
 		a.db = db
 	}
@@ -195,9 +193,8 @@ func (a *address) parsePlace(place string, hasUser bool) error {
 	return nil
 }
 
-// hostPort completes a host of a URL with the port. What cannot be one is not
-// repeated in the error: it may be a password that stands where it should not,
-// as in redis://user:password.
+// hostPort adds the port to a host of a URL. Its errors do not repeat an invalid host: it may be a
+// password in the wrong place, as in redis://user:password.
 func hostPort(text string, k kind) (string, error) {
 	port := "6379"
 	if k == sentinel {
@@ -213,7 +210,7 @@ func hostPort(text string, k kind) (string, error) {
 			return "", errors.New("the Redis URL has a malformed host; write host:port, with brackets around an IPv6 address")
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return "", errors.New("the Redis URL has a port that is no number from 1 to 65535; a password stands before an @")
+			return "", errors.New("the Redis URL has a port that is not a number from 1 to 65535; a password goes before an @")
 		}
 	}
 	if host == "" {
@@ -221,7 +218,7 @@ func hostPort(text string, k kind) (string, error) {
 	}
 	for _, c := range host {
 		if c != '.' && c != '-' && c != '_' && c != ':' && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
-			return "", errors.New("the Redis URL has a host with a character that no host has")
+			return "", errors.New("the Redis URL has a host with a character that is not allowed in hosts")
 		}
 	}
 	return net.JoinHostPort(host, port), nil
@@ -252,7 +249,7 @@ func (a *address) parseQuery(query string) error {
 		case "db":
 			db, err := strconv.Atoi(value)
 			if err != nil || db < 0 {
-				return errors.New("the option db of the Redis URL is no database number")
+				return errors.New("the option db of the Redis URL is not a database number")
 			}
 			a.db = db
 		case "tls_insecure":

@@ -128,7 +128,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// leakTemplates are right and wrong ways to write a password into a URL.
+// leakTemplates are right and wrong ways to write a password in a URL.
 var leakTemplates = []string{
 	"redis://user:%s@host:6379/0", "rediss://:%s@host", "redis://%s@host", "redis://user:%s", "redis://host/%s",
 	"redis://u:%s@h:x", "redis://u:%s@h/x", "redis://u:%s@", "redis://u:%s@a,b", "redis://u:%s@h?nonsense=1",
@@ -138,22 +138,21 @@ var leakTemplates = []string{
 	"rediss://h?tls_insecure=%s", "redis://u:%s%%@h", "redis://u:%%%s@h",
 }
 
-// TestNoPasswordInErrors sends passwords through every error of parse, encoded
-// as they should be and not.
+// TestNoPasswordInErrors passes passwords through every error of parse, encoded correctly and not.
 func TestNoPasswordInErrors(t *testing.T) {
 	const alphabet = `abcXYZ0189!"$&'()*+,-./:;<=>?@[\]^_{|}~ #%é`
 	runes := []rune(alphabet)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 20_000 {
 		var b strings.Builder
-		b.WriteString("s3Cr") // so that it is no piece of the texts by chance
+		b.WriteString("s3Cr") // so that it does not occur in the texts by chance
 		for range 1 + r.IntN(12) {
 			b.WriteRune(runes[r.IntN(len(runes))])
 		}
 		password := b.String()
 		template := leakTemplates[i%len(leakTemplates)]
 		if template == "redis://%s@host" {
-			password = strings.ReplaceAll(password, ":", "") // what is before one is a user, and shown
+			password = strings.ReplaceAll(password, ":", "") // text before a colon is a user, and shown
 		}
 		for _, written := range []string{password, url.PathEscape(password), url.QueryEscape(password)} {
 			text := fmt.Sprintf(template, written)

@@ -13,8 +13,8 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// A holder stops in the middle of its work for longer than its lease, and writes
-// when it goes on. Another one has had the lock since: the late write is refused.
+// A holder stops in the middle of its work for longer than its lease, and writes when it goes on.
+// Another holder has had the lock since: the late write is refused.
 func Example() {
 	server := memredis.New() // in production: your Redis
 	defer server.Close()
@@ -30,7 +30,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	time.Sleep(100 * time.Millisecond) // frozen; and it does not look at its context
+	time.Sleep(100 * time.Millisecond) // frozen; it does not check its context
 
 	next, _, err := lock.Lock(ctx)
 	if err != nil {
@@ -45,10 +45,10 @@ func Example() {
 	// Output:
 	// next: <nil>
 	// slow: true
-	// fencing: token 1 for "balance:7" is stale: 2 has been seen, so another one has had the lock since, or the counter of its tokens was lost
+	// fencing: token 1 for "balance:7" is stale: 2 has been seen, so another holder has had the lock since, or the counter of its tokens was lost
 }
 
-// A write of one's own, to several keys, under the fence of the lock.
+// A write with a script of the caller, to several keys, under the fence of the lock.
 func ExampleGuard_Run() {
 	server := memredis.New()
 	defer server.Close()

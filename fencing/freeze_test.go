@@ -20,10 +20,10 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// A process that writes as fast as it can, and never looks at its context, is
-// frozen past its lease, while another one takes the lock and writes. After it
-// wakes, none of its writes is admitted. Beside each guarded write is one without
-// a guard; of these some do go through, or the test would show nothing.
+// A process that writes as fast as it can, and never checks its context, is frozen past its lease,
+// while another process acquires the lock and writes. After it wakes, none of its writes is admitted.
+// Beside each guarded write it does one without a guard; some of these do go through, or the test
+// would show nothing.
 func TestRealFrozenWriterIsRefused(t *testing.T) {
 	s := redistest.Single(t)
 	d := realDriver(t, s.Addr())
@@ -53,7 +53,7 @@ func TestRealFrozenWriterIsRefused(t *testing.T) {
 		says("writing")
 		time.Sleep(time.Duration(round) * 300 * time.Microsecond) // anywhere in a write
 		must(t, cmd.Process.Signal(syscall.SIGSTOP))
-		hold, _, err := c.FencedLock("job").Lock(t.Context()) // as soon as the lease is over
+		hold, _, err := c.FencedLock("job").Lock(t.Context()) // as soon as the lease has ended
 		must(t, err)
 		token := fmt.Sprint(hold.Token())
 		_, err = g.Run(t.Context(), "job", hold.Token(), appendLog, []string{"log"}, token)
@@ -87,7 +87,7 @@ func TestRealFrozenWriterIsRefused(t *testing.T) {
 func TestHelperFrozenWriter(t *testing.T) {
 	addr := os.Getenv("MORTISE_TEST_ADDR")
 	if addr == "" {
-		return // not asked for
+		return // not requested
 	}
 	g := fencing.NewGuard(realDriver(t, addr))
 	defer g.Close()

@@ -17,50 +17,44 @@ import (
 //go:embed guard.lua
 var guardLua string
 
-// Guard writes data in Redis, and refuses to if the token is older than the
-// newest that the resource has seen. It is safe for concurrent use.
+// Guard writes data in Redis, and refuses a write if its token is older than the newest that the
+// resource has seen. It is safe for concurrent use.
 //
-// The newest token of a resource lies beside it, under mortise:fence:{resource}.
-// It has no TTL and is never deleted: a fence that is forgotten admits whoever
-// comes late. It guards only what is written through a Guard.
+// The newest token of a resource is stored beside it, under mortise:fence:{resource}. It has no TTL
+// and is never deleted: a forgotten fence would admit late writers. It protects only against writes
+// that go through a Guard.
 //
-// A reply that is lost is answered by asking again, for at most ten seconds. A
-// repeat changes nothing: Redis remembers each write for a minute, under
-// mortise:op:{resource}:<id>.
+// If a reply is lost, the guard asks again, for at most ten seconds. A repeat changes nothing: Redis
+// remembers each write for a minute, under mortise:op:{resource}:<id>.
 //
-// If Redis loses the fence (a restart or failover without the newest writes,
-// eviction), a guard that has seen a newer token there notices, and refuses
-// every write with mortise.ErrFenceRegressed until somebody has set the fence
-// right: writes of holders that it knows nothing of may have been forgotten with
-// it. A guard remembers the ten thousand resources that it used last.
+// If Redis loses the fence (a restart or failover without the newest writes, eviction), a guard that
+// has seen a newer token there notices, and refuses every write with mortise.ErrFenceRegressed until
+// the fence has been corrected: writes of unknown holders may have been lost with it. A guard
+// remembers the ten thousand resources that it used last.
 //
-// What it does not guarantee: anything if the fence is lost and no guard has
-// seen it; and that a write which fails in the middle is rolled back, for Redis
-// does not do that.
+// What it does not guarantee: anything if the fence is lost and no guard has seen it; and that a
+// write that fails in the middle is rolled back, because Redis does not do that.
 type Guard struct {
 	driver driver.Driver
-	tokens newest.Table // by the fences that hold them
+	tokens newest.Table // by their fences
 }
 
-// NewGuard returns a guard that works through d, which it owns from then on. It
-// does no I/O. The driver may stand on the same Redis client as that of a
-// mortise.Client, but must be one of its own:
+// NewGuard returns a guard that works through d, and owns it from then on. It does no I/O. The
+// driver may use the same Redis client as that of a mortise.Client, but must be a driver of its own:
 //
 //	guard := fencing.NewGuard(goredis.Wrap(rdb))
 //	defer guard.Close()
 func NewGuard(d driver.Driver) *Guard { return &Guard{driver: d} }
 
-// Close closes the driver. Calls under way fail.
+// Close closes the driver. Calls in flight fail.
 func (g *Guard) Close() error { return g.driver.Close() }
 
-// Script is a write in Lua, to be guarded. It is safe for concurrent use, and
-// should be made once.
+// Script is a guarded write in Lua. It is safe for concurrent use, and should be created once.
 type Script struct{ script *driver.Script }
 
-// NewScript makes a guarded script of Lua text that uses KEYS, ARGV and
-// redis.call as always. It should return nothing, a whole number or text;
-// anything else reads as the empty text. If it returns an error of redis.pcall,
-// or fails, what it wrote before stays.
+// NewScript creates a guarded script from Lua text that uses KEYS, ARGV and redis.call as usual. It
+// should return nothing, a whole number or text; anything else reads as the empty text. If it
+// returns an error of redis.pcall, or fails, what it wrote before stays.
 func NewScript(lua string) *Script {
 	return &Script{driver.NewScript("fencing", "local function write(KEYS, ARGV)\n"+lua+"\nend\n"+guardLua)}
 }
@@ -73,19 +67,17 @@ var (
 	admit     = NewScript(``)
 )
 
-// Set sets key to value. The key is the resource: it has a fence of its own.
-// Keys that are written together under one lock should have one fence together,
-// see [Guard.Run].
+// Set sets key to value. The key is the resource: it has a fence of its own. Keys that are written
+// under one lock should share a fence, see [Guard.Run].
 //
-// It blocks for one round trip; while Redis does not answer it tries again for
-// ten seconds, or until ctx ends.
+// It blocks for one round trip; while Redis does not answer it retries for ten seconds, or until ctx
+// ends.
 //
-// Errors: [ErrStale]; of package mortise, ErrFenceRegressed if Redis has lost
-// the newest token, with a *FenceError that says which it was; ErrInvalid for a token below 1, as of a
-// hold that has none, or a name that a lock could not have; ErrWrongKind if the
-// key or the fence holds something else; ErrUnreachable; ErrDenied;
-// ErrUnknownOutcome if a copy of the write may have run or may yet run; the error
-// of ctx.
+// Errors: [ErrStale]; of package mortise, ErrFenceRegressed if Redis has lost the newest token, with
+// a *FenceError that names it; ErrInvalid for a token below 1, which a hold without token has, or a
+// name that no lock may have; ErrWrongKind if the key or the fence holds something else;
+// ErrUnreachable; ErrDenied; ErrUnknownOutcome if a copy of the write may have run or may yet run;
+// the error of ctx.
 func (g *Guard) Set(ctx context.Context, key, value string, token int64) error {
 	_, err := g.Run(ctx, key, token, set, []string{key}, value)
 	return err
@@ -114,25 +106,24 @@ func (g *Guard) Delete(ctx context.Context, key string, token int64) (bool, erro
 	return result == "1", err
 }
 
-// Admit notes that a token was seen, and does nothing else. It makes Guard a
-// [Store]. Everything else is as with [Guard.Set].
+// Admit records that a token was seen, and does nothing else. It makes Guard a [Store]. Everything
+// else is as with [Guard.Set].
 func (g *Guard) Admit(ctx context.Context, resource string, token int64) error {
 	_, err := g.run(ctx, resource, token, 0, admit, nil)
 	return err
 }
 
-// Run runs a script of one's own if the token is not older than the newest that
-// the resource has seen, in one step with that check, and returns what the script
-// returned. The resource is any name, such as that of the lock. On a cluster the
-// keys must lie in its slot: name both with the same part in braces.
+// Run runs a script of the caller if the token is not older than the newest that the resource has
+// seen, atomically with that check, and returns the script's result. The resource is any name, such
+// as that of the lock. On a cluster the keys must be in its slot: give both names the same part in
+// braces.
 //
 // Everything else is as with [Guard.Set].
 func (g *Guard) Run(ctx context.Context, resource string, token int64, s *Script, keys []string, args ...string) (result string, err error) {
 	return g.run(ctx, resource, token, remembered, s, keys, args...)
 }
 
-// run is Run, whose outcome is remembered for some time; for none if a repeat
-// does no harm.
+// run is Run with the time for which the outcome is remembered; 0 if a repeat does no harm.
 func (g *Guard) run(ctx context.Context, resource string, token int64, remember time.Duration, s *Script, keys []string, args ...string) (result string, err error) {
 	if err := check(resource, token); err != nil {
 		return "", fail(resource, err)
@@ -168,13 +159,13 @@ func (g *Guard) run(ctx context.Context, resource string, token int64, remember 
 }
 
 const (
-	remembered = time.Minute      // for how long a repeat is known for one
-	patience   = 10 * time.Second // far less than that
+	remembered = time.Minute      // for how long a repeat is recognized
+	patience   = 10 * time.Second // far less than remembered
 )
 
 func check(resource string, token int64) error {
 	if token < 1 {
-		return fmt.Errorf("%w: %d is no fencing token; has the hold one?", mortise.ErrInvalid, token)
+		return fmt.Errorf("%w: %d is not a fencing token; does the hold have one?", mortise.ErrInvalid, token)
 	}
 	if err := keyspace.Check(resource, false); err != nil {
 		return fmt.Errorf("%w: %w", mortise.ErrInvalid, err)

@@ -1,21 +1,20 @@
--- What is around every guarded write: the token is checked, the write is done,
--- and it is remembered for a while that it was, in one step.
+-- The frame of every guarded write: it checks the token, does the write, and records for a while
+-- that it was done, in one step.
 --
 -- KEYS[1]   the fence: the newest token seen, in decimal; it has no TTL
 -- KEYS[2]   the receipt of this call
--- KEYS[3..] those of the write
+-- KEYS[3..] the keys of the write
 -- ARGV[1]   token, in decimal
 -- ARGV[2]   how long the receipt lasts, in ms; 0 for none
 -- ARGV[3]   the newest token that the caller has seen at the fence, in decimal
--- ARGV[4..] those of the write
+-- ARGV[4..] the arguments of the write
 --
 -- {1, result} written, now or by an earlier copy of this call
 -- {0, newest} refused
--- {-2, newest} the fence has lost what the caller has seen there; refused
--- {-1}        what lies at the fence is no token; nothing was written
+-- {-2, newest} the fence has lost the token that the caller has seen there; refused
+-- {-1}        the fence does not hold a token; nothing was written
 --
--- The function write is put before this text. Tokens are compared as text, which
--- is exact however long they are.
+-- The function write precedes this text. Tokens are compared as text, which is exact at any length.
 local receipt = redis.call('get', KEYS[2])
 if receipt then return {1, receipt} end
 local newest = redis.call('get', KEYS[1]) or '0'

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// everywhere runs f with the embedded Redis in virtual time, and with a real one.
-// The latter takes the build tag server.
+// everywhere runs f with the embedded Redis in virtual time, and with a real server if the build tag
+// server is set.
 func everywhere(t *testing.T, f func(t *testing.T, d driver.Driver)) {
 	t.Run("memredis", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestGuardRefusesOlderTokens(t *testing.T) {
 		wantStale(t, g.Set(ctx, "k", "late", 1), 1, 2)
 		wantText(t, d, "k", "two again")
 		must(t, g.Set(ctx, "other", "one", 1)) // has a fence of its own
-		// By number, not by text, and beyond what Lua can count.
+		// By number, not by text, and beyond the range of Lua's numbers.
 		for _, token := range []int64{9, 10, 99, 100, 1 << 53, 1<<53 + 1, 1<<63 - 1} {
 			must(t, g.Set(ctx, "k", "x", token))
 			wantStale(t, g.Set(ctx, "k", "late", token-1), token-1, token)
@@ -233,7 +233,7 @@ func TestGuardWritesOnce(t *testing.T) {
 				}
 			}
 		}
-		// A repeat that comes after a newer token is still known for what it is.
+		// A repeat that comes after a newer token is still recognized.
 		repeat := make(chan error)
 		slow := fencing.NewGuard(&afterwards{Driver: d, f: func() { must(t, fencing.NewGuard(d).Set(ctx, "k", "new", 6)) }})
 		go func() { repeat <- slow.Set(ctx, "k", "old", 5) }()
@@ -242,7 +242,7 @@ func TestGuardWritesOnce(t *testing.T) {
 	})
 }
 
-// afterwards loses the first reply and calls f then.
+// afterwards loses the first reply and then calls f.
 type afterwards struct {
 	driver.Driver
 	f    func()
@@ -285,8 +285,8 @@ func TestGuardGivesUp(t *testing.T) {
 	})
 }
 
-// Many writers with rising tokens, each with some writes: the log of all that
-// was admitted never goes back.
+// Many writers with rising tokens, each with some writes: the log of admitted writes never goes
+// back.
 func TestGuardAdmitsInOrder(t *testing.T) {
 	everywhere(t, func(t *testing.T, d driver.Driver) {
 		g := fencing.NewGuard(d)
@@ -323,8 +323,8 @@ func readLog(t *testing.T, d driver.Driver, key string) (log []int64) {
 	return log
 }
 
-// A fence that Redis has lost admits nothing through a guard that has seen it,
-// not even the newest token: there may have been newer ones.
+// If Redis has lost a fence, a guard that has seen it admits nothing, not even the newest token: there
+// may have been newer ones.
 func TestGuardNoticesThatTheFenceWentBack(t *testing.T) {
 	everywhere(t, func(t *testing.T, d driver.Driver) {
 		g := fencing.NewGuard(d)
@@ -343,14 +343,14 @@ func TestGuardNoticesThatTheFenceWentBack(t *testing.T) {
 			}
 			wantText(t, d, "account", "x")
 		}
-		do(t, d, `return redis.call('set', KEYS[1], 7)`, fence) // as the text says
+		do(t, d, `return redis.call('set', KEYS[1], 7)`, fence) // the correction that the error text asks for
 		wantStale(t, g.Set(t.Context(), "account", "late", 6), 6, 7)
 		must(t, g.Set(t.Context(), "account", "y", 8))
 		wantText(t, d, "account", "y")
 	})
 }
 
-// What a guard has only been told by a refusal counts as well.
+// A token that a guard has learned from a refusal counts as well.
 func TestGuardNoticesByWhatOthersHaveWritten(t *testing.T) {
 	everywhere(t, func(t *testing.T, d driver.Driver) {
 		g := fencing.NewGuard(d)

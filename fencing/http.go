@@ -8,22 +8,20 @@ import (
 	"sync"
 )
 
-// The headers with which tokens travel.
+// The headers that carry tokens.
 const (
 	// TokenHeader carries the token of a request, in decimal.
 	TokenHeader = "Mortise-Token"
-	// NewestHeader carries the newest token that the resource has seen, in the
-	// answer to a stale one.
+	// NewestHeader carries the newest token that the resource has seen, in the response to a
+	// stale one.
 	NewestHeader = "Mortise-Newest-Token"
 )
 
-// SetToken puts the token of a hold into the header of a request. It does not
-// block.
+// SetToken sets the token of a hold in the header of a request. It does not block.
 func SetToken(h http.Header, token int64) { h.Set(TokenHeader, strconv.FormatInt(token, 10)) }
 
-// Refused returns an error that matches [ErrStale] if r is the answer of a
-// [Handler] that refused the token of its request, and nil otherwise. It does
-// not read the body.
+// Refused returns an error that matches [ErrStale] if r is the response of a [Handler] that refused
+// the token of its request, and nil otherwise. It does not read the body.
 func Refused(r *http.Response) error {
 	newest, err := strconv.ParseInt(r.Header.Get(NewestHeader), 10, 64)
 	if r.StatusCode != http.StatusConflict || err != nil {
@@ -37,38 +35,34 @@ func Refused(r *http.Response) error {
 	return stale
 }
 
-// Handler returns a handler that hands to next only requests whose token is not
-// older than the newest that their resource has seen. Resource tells what a
-// request writes to; where it returns the empty text no token is needed, as for
-// requests that only read.
+// Handler returns a handler that passes only those requests to next whose token is not older than
+// the newest that their resource has seen. Resource returns what a request writes to; if it returns
+// the empty text, no token is needed, as for requests that only read.
 //
-// The check and the work are one step, in this process: when a newer token
-// comes, the context of requests with an older one ends, with a cause that
-// matches [ErrStale], and the newer one waits until they have returned. Requests
-// with the same token run at the same time.
+// The check and the work are one step, in this process: when a newer token comes, the context of
+// requests with an older one ends, with a cause that matches [ErrStale], and the newer request waits
+// until they have returned. Requests with the same token run concurrently.
 //
-// Its own answers are text that says what happened:
+// Its own responses are text that says what happened:
 //
 //   - 409 Conflict: the token is stale. NewestHeader has the newest.
 //   - 428 Precondition Required: there is no token.
-//   - 400 Bad Request: it is no number above 0.
-//   - 503 Service Unavailable: the store failed, as a [Guard] does that sees that
-//     Redis has lost the newest token, or the request ended while it waited for
-//     older ones to return.
+//   - 400 Bad Request: it is not a number above 0.
+//   - 503 Service Unavailable: the store failed, for example a [Guard] that has noticed that Redis
+//     lost the newest token; or the request ended while it waited for older ones to return.
 //
-// What it does not guarantee: the order of requests that different processes
-// handle, even if they share a store. An older one that was admitted by one
-// process may be at work while another admits a newer one. If several processes
-// write to the same data, the token must be checked where the data are; hand it
-// on with [Token].
+// What it does not guarantee: the order of requests in different processes, even if they share a
+// store. One process may be working on an older request that it has admitted while another admits a
+// newer one. If several processes write to the same data, the token must be checked where the data
+// is; pass it on with [Token].
 func Handler(store Store, resource func(*http.Request) string, next http.Handler) http.Handler {
 	return &handler{store: store, resource: resource, next: next, gates: make(map[string]*gate)}
 }
 
 type tokenKey struct{}
 
-// Token returns the token with which a [Handler] has admitted a request, from
-// the request's context, and 0 if there is none.
+// Token returns the token with which a [Handler] has admitted a request, from the request's context,
+// and 0 if there is none.
 func Token(ctx context.Context) int64 {
 	token, _ := ctx.Value(tokenKey{}).(int64)
 	return token
@@ -83,17 +77,16 @@ type handler struct {
 	gates map[string]*gate // guarded by mu
 }
 
-// gate is what goes on with one resource in this process. It exists as long as
-// any request has to do with it, from before the store is asked: so a request
-// cannot slip in between after a newer one.
+// gate tracks one resource in this process. It exists as long as any request for the resource, from
+// before the store is asked: so an older request cannot slip in after a newer one.
 type gate struct {
-	requests int                // guarded by handler.mu, like all here
-	newest   int64              // that came in
-	working  map[*work]struct{} // with the newest token, or with older ones that are to return
-	changed  chan struct{}      // closed, and made anew, when one has returned
+	requests int                // guarded by handler.mu, like all fields here
+	newest   int64              // the newest token that came in
+	working  map[*work]struct{} // requests with the newest token, and older ones that are to return
+	changed  chan struct{}      // closed and replaced when a request has returned
 }
 
-// work is a request that was handed on.
+// work is a request that was passed on.
 type work struct {
 	token int64
 	end   context.CancelCauseFunc
@@ -163,8 +156,7 @@ func (h *handler) close(resource string, g *gate) {
 	}
 }
 
-// enter waits until all requests with older tokens have returned, and makes them
-// do so.
+// enter ends all requests with older tokens, and waits until they have returned.
 func (h *handler) enter(ctx context.Context, g *gate, resource string, mine *work) error {
 	for {
 		changed, err := h.attempt(g, resource, mine)
@@ -179,8 +171,8 @@ func (h *handler) enter(ctx context.Context, g *gate, resource string, mine *wor
 	}
 }
 
-// attempt notes that mine is at work, or fails. If it has to wait for others, it
-// returns what is closed when one of them has returned.
+// attempt registers mine as working, or fails. If mine has to wait for others, it returns a channel
+// that is closed when one of them has returned.
 func (h *handler) attempt(g *gate, resource string, mine *work) (changed <-chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -22,7 +22,7 @@ func byPath(r *http.Request) string {
 	return r.URL.Path
 }
 
-// put sends a request with a token, and returns the answer.
+// put sends a request with a token, and returns the response.
 func put(ctx context.Context, h http.Handler, path string, token int64) *http.Response {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPut, path, nil)
 	fencing.SetToken(r.Header, token)
@@ -33,7 +33,7 @@ func put(ctx context.Context, h http.Handler, path string, token int64) *http.Re
 	return answer
 }
 
-// stores are all that a Handler can stand on.
+// stores runs f with each kind of store for a Handler.
 func stores(t *testing.T, f func(t *testing.T, store fencing.Store)) {
 	t.Run("Memory", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { f(t, new(fencing.Memory)) })
@@ -111,8 +111,8 @@ func TestHandlerAnswersSayWhatHappened(t *testing.T) {
 	}
 }
 
-// A newer request ends the context of an older one that is at work, and waits
-// until it has returned; one that is older still is refused meanwhile.
+// A newer request ends the context of an older one that is in progress, and waits until it has
+// returned; an even older one is refused meanwhile.
 func TestHandlerLetsOlderRequestsReturnFirst(t *testing.T) {
 	stores(t, func(t *testing.T, store fencing.Store) {
 		var order []string
@@ -157,7 +157,7 @@ func TestHandlerGivesUpWaitingWithTheRequest(t *testing.T) {
 			if fencing.Token(r.Context()) != 1 {
 				t.Error("two were at work at once")
 			}
-			<-stop // looks at nothing
+			<-stop // ignores its context
 		}))
 		var all sync.WaitGroup
 		all.Go(func() { put(t.Context(), h, "/a", 1) })
@@ -172,8 +172,8 @@ func TestHandlerGivesUpWaitingWithTheRequest(t *testing.T) {
 	})
 }
 
-// The store is asked while another, newer request comes and goes: the older one
-// must not slip in behind it.
+// While the store is asked, another, newer request comes and goes: the older one must not slip in
+// behind it.
 func TestHandlerRefusesWhoWasOvertakenWhileTheStoreWasAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := slowStore{pause: map[int64]time.Duration{1: time.Second}}
@@ -224,7 +224,7 @@ func TestHandlerWithAStoreThatFails(t *testing.T) {
 	})
 }
 
-// A panic of the handler must not hold up those who come after.
+// A panic of the handler must not block later requests.
 func TestHandlerSurvivesAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := fencing.Handler(new(fencing.Memory), byPath, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -249,7 +249,7 @@ func TestHandlerSurvivesAPanic(t *testing.T) {
 // Under -race: what is written under rising tokens never goes back.
 func TestHandlerServesTokensInOrder(t *testing.T) {
 	stores(t, func(t *testing.T, store fencing.Store) {
-		var log []int64 // unprotected but for the handler, by requests with different tokens
+		var log []int64 // protected only by the handler
 		h := fencing.Handler(store, byPath, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			log = append(log, fencing.Token(r.Context()))
 			time.Sleep(time.Millisecond)
@@ -276,7 +276,7 @@ func TestHandlerServesTokensInOrder(t *testing.T) {
 func TestRefusedIsForRefusalsOnly(t *testing.T) {
 	for _, answer := range []*http.Response{
 		{StatusCode: 200, Header: http.Header{}},
-		{StatusCode: 409, Header: http.Header{}}, // somebody else's conflict
+		{StatusCode: 409, Header: http.Header{}}, // another server's conflict
 		{StatusCode: 409, Header: http.Header{fencing.NewestHeader: {"x"}}},
 	} {
 		if err := fencing.Refused(answer); err != nil {

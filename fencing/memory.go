@@ -5,19 +5,18 @@ import (
 	"sync"
 )
 
-// Store remembers the newest token of each resource. A [Guard] is one that all
-// processes of a service share, [Memory] one for a single process.
+// Store remembers the newest token of each resource. A [Guard] is a store that all processes of a
+// service share, [Memory] one for a single process.
 type Store interface {
-	// Admit returns an error that matches ErrStale if it has seen a newer
-	// token for the resource, and remembers this one otherwise. It must be safe
-	// for concurrent use, and must not forget.
+	// Admit returns an error that matches ErrStale if it has seen a newer token for the
+	// resource, and remembers this one otherwise. It must be safe for concurrent use, and must
+	// not forget.
 	Admit(ctx context.Context, resource string, token int64) error
 }
 
-// Memory is a [Store] in memory: it forgets when the process ends, so a request
-// that comes late, after a restart, is admitted. It keeps some dozens of bytes
-// for every resource, for ever. Its zero value is ready, and it is safe for
-// concurrent use.
+// Memory is a [Store] in memory: it forgets when the process ends, so a late request that arrives
+// after a restart is admitted. It keeps some dozens of bytes for every resource, forever. Its zero
+// value is ready, and it is safe for concurrent use.
 type Memory struct {
 	mu     sync.Mutex
 	newest map[string]int64 // guarded by mu

@@ -8,6 +8,5 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// onServer does nothing: without the build tag server, tests run on the embedded
-// Redis only.
+// onServer does nothing: without the build tag server, tests use only the embedded Redis.
 func onServer(*testing.T, func(t *testing.T, d driver.Driver)) {}

@@ -20,6 +20,6 @@ func realDriver(t *testing.T, addr string) driver.Driver {
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { rdb.Close() })
 	d := goredis.Wrap(rdb)
-	t.Cleanup(func() { _ = d.Close() }) // may be closed by who uses it
+	t.Cleanup(func() { _ = d.Close() }) // the test may have closed it
 	return d
 }

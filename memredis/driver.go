@@ -14,12 +14,12 @@ import (
 
 var errClosed = errors.New("the driver of the embedded Redis is closed")
 
-// embedded is the driver for a Server. A call borrows an idle connection, or
-// opens one; a connection whose reply was not read is thrown away.
+// embedded is the driver for a Server. A call takes an idle connection, or opens one; a connection
+// whose reply was not read is discarded.
 type embedded struct {
 	server *Server
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	idle   []*conn
 	open   map[*conn]struct{}
 	closed bool
@@ -58,8 +58,8 @@ func (d *embedded) Batch(ctx context.Context, calls []driver.Call) []driver.Resu
 	return results
 }
 
-// run sends the calls named by pending in one pipeline and fills in their
-// results. It returns those whose script the server does not know.
+// run sends the calls with the indexes pending in one pipeline and fills in their results. It returns
+// those whose script the server does not know.
 func (d *embedded) run(ctx context.Context, calls []driver.Call, results []driver.Result, pending []int, source bool) (unknown []int) {
 	fail := func(pending []int, err error) {
 		for _, i := range pending {
@@ -80,12 +80,12 @@ func (d *embedded) run(ctx context.Context, calls []driver.Call, results []drive
 	for _, i := range pending {
 		c.w = resp.AppendEval(c.w, calls[i], source)
 	}
-	// The server reads a command only after it has written the reply to the
-	// one before, and a pipe has no buffer: write and read side by side.
+	// The server reads a command only after it has written the reply to the one before, and a
+	// pipe has no buffer: so writing and reading must be concurrent.
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		_, _ = c.Write(c.w) // its failure fails the read below
+		_, _ = c.Write(c.w) // if it fails, so does the read below
 	}()
 	for n, i := range pending {
 		v, err := resp.Read(c.r)
@@ -116,8 +116,8 @@ func (d *embedded) run(ctx context.Context, calls []driver.Call, results []drive
 	return unknown
 }
 
-// interrupt makes reads and writes on c fail when ctx ends, until stop is
-// called. Stop reports whether ctx left the connection alone.
+// interrupt makes reads and writes on c fail when ctx ends, until stop is called. Stop reports whether
+// ctx has left the connection alone.
 func interrupt(ctx context.Context, c *conn) (stop func() bool) {
 	if ctx.Done() == nil {
 		return func() bool { return true }
@@ -125,7 +125,7 @@ func interrupt(ctx context.Context, c *conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 }
 
-// broken is the error for a connection that failed after something was sent.
+// broken returns the error for a connection that failed after a call was sent.
 func (d *embedded) broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return driver.ContextError(ctx, driver.Unknown)
@@ -133,7 +133,7 @@ func (d *embedded) broken(ctx context.Context, err error) error {
 	return &driver.Error{Class: driver.Unknown, Err: err}
 }
 
-// unsent is the error for a call for which there was no connection.
+// unsent returns the error for a call that found no connection.
 func unsent(err error) error {
 	if errors.Is(err, errClosed) {
 		return &driver.Error{Class: driver.Closed, Err: err}

@@ -30,8 +30,8 @@ func call(s *driver.Script, key string, args ...string) driver.Call {
 	return driver.Call{Script: s, Keys: []string{key}, Args: args}
 }
 
-// bubble runs f in virtual time with a server and a driver. It fails if they
-// leave a goroutine behind.
+// bubble runs f in virtual time with a server and a driver. It fails the test if they leave a
+// goroutine behind.
 func bubble(t *testing.T, f func(t *testing.T, s *memredis.Server, d driver.Driver)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,7 @@ func wantClass(t *testing.T, err error, want driver.Class) {
 	}
 }
 
-// journal writes down the script commands that reach the server.
+// journal records the script commands that reach the server.
 type journal struct {
 	mu       sync.Mutex
 	commands []string
@@ -68,7 +68,7 @@ type journal struct {
 func (j *journal) note(command string, _ []string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if strings.HasPrefix(command, "EVAL") { // others come from inside scripts
+	if strings.HasPrefix(command, "EVAL") { // other commands come from inside scripts
 		j.commands = append(j.commands, command)
 	}
 	return true
@@ -104,7 +104,7 @@ func TestTimeMovesWithTheBubble(t *testing.T) {
 	})
 }
 
-// A script that the server does not know goes again as source, and only that.
+// A script that the server does not know is sent again as source, and only that one.
 func TestUnknownScripts(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server, d driver.Driver) {
 		var j journal
@@ -165,7 +165,7 @@ func TestErrorsAreClassified(t *testing.T) {
 	})
 }
 
-// A context that is over before the call sends nothing.
+// With a context that has ended before the call, nothing is sent.
 func TestContextOverBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server, d driver.Driver) {
 		var j journal
@@ -188,8 +188,8 @@ func TestContextOverBefore(t *testing.T) {
 	})
 }
 
-// A context that ends while the server is silent ends the call in the same
-// instant, and what was sent is not sent again.
+// A context that ends while the server is silent ends the call in the same instant, and nothing is
+// sent again.
 func TestContextEndsInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server, d driver.Driver) {
 		eval(t, d, call(incr, "k"))
@@ -224,7 +224,7 @@ func TestContextEndsInFlight(t *testing.T) {
 					t.Errorf("call %d was answered before, but is said to have failed: %v", i, r.Err)
 				}
 			}
-			// The connection on which the reply may still come is not used again.
+			// The connection on which the reply may still come is not reused.
 			if got := eval(t, d, call(echo, "k", "next")).Str(); got != "next" {
 				t.Errorf("the next call got the reply %q", got)
 			}
@@ -239,8 +239,8 @@ func TestContextEndsInFlight(t *testing.T) {
 	})
 }
 
-// A connection that breaks with a call under way leaves its outcome unknown,
-// and nothing is sent again.
+// A connection that breaks with a call in flight leaves its outcome unknown, and nothing is sent
+// again.
 func TestConnectionBreaksInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server, d driver.Driver) {
 		eval(t, d, call(incr, "warm"))
@@ -315,7 +315,7 @@ func TestDriverClose(t *testing.T) {
 		}
 		other := s.Driver()
 		defer other.Close()
-		eval(t, other, call(incr, "k")) // the server goes on
+		eval(t, other, call(incr, "k")) // the server still works
 	})
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// Reports is code as an application may have it: it writes a report, and must
-// not write two at a time, on however many machines it runs.
+// Reports is an example of an application: it writes a report, and must not write two at a time, on
+// any number of machines.
 type Reports struct {
 	Locks *mortise.Client
 	Write func(ctx context.Context) error
@@ -19,7 +19,7 @@ type Reports struct {
 func (r *Reports) Nightly(ctx context.Context) error {
 	hold, ctx, err := r.Locks.Lock("report:nightly").TryLock(ctx)
 	if errors.Is(err, mortise.ErrLocked) {
-		return nil // another machine is at it
+		return nil // another machine is writing it
 	}
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func Example() {
 	defer redis.Close()
 	here := mortise.New(redis.Driver(), nil)
 	defer here.Close()
-	elsewhere := mortise.New(redis.Driver(), nil) // another process, as far as locks go
+	elsewhere := mortise.New(redis.Driver(), nil) // for a lock, the same as another process
 	defer elsewhere.Close()
 
 	reports := Reports{Locks: here, Write: func(context.Context) error {

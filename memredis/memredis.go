@@ -1,9 +1,9 @@
-// Package memredis is an embedded Redis: a real server in the memory of the
-// process, for tests, demonstrations and trying things out.
+// Package memredis is an embedded Redis: a real server in the memory of the process, for tests,
+// demonstrations and experiments.
 //
-// It runs miniredis with a clock, so that leases end by themselves as they do
-// on a real server. It is not for production: it keeps nothing, replicates
-// nothing, and runs a script about fifty times slower than Redis.
+// It runs miniredis with a clock, so that leases end on their own as they do on a real server. It is
+// not for production: it stores nothing on disk, replicates nothing, and runs a script about fifty
+// times slower than Redis.
 //
 // Tests of code that uses mortise need neither a Redis server nor a port:
 //
@@ -12,9 +12,8 @@
 //	client := mortise.New(server.Driver(), nil)
 //	defer client.Close()
 //
-// Inside a [testing/synctest] bubble the server's time is the bubble's, so a
-// test may wait for a lease of hours to end in no time at all. Create the
-// server inside the bubble.
+// Inside a [testing/synctest] bubble the server's time is the bubble's, so a test that waits for the
+// end of a lease of hours takes no real time. Create the server inside the bubble.
 package memredis
 
 import (
@@ -30,24 +29,23 @@ import (
 type Server struct {
 	mini *miniredis.Miniredis
 
-	mu     sync.Mutex // guards closed, and is held while a connection is added
+	mu     sync.Mutex // guards closed; held while a connection is added
 	closed bool
 }
 
 var errServerClosed = errors.New("the embedded Redis is closed")
 
-// New returns an embedded Redis that is not reachable from outside the
-// process. Connect to it with [Server.Driver] or [Server.Dial], and close it
-// at the end.
+// New returns an embedded Redis that cannot be reached from outside the process. Connect to it with
+// [Server.Driver] or [Server.Dial], and close it at the end.
 func New() *Server {
 	mini := miniredis.NewMiniRedis()
 	mini.ClockTTL(true)
 	return &Server{mini: mini}
 }
 
-// Listen returns an embedded Redis that accepts connections of any Redis
-// client on the TCP address addr, such as "127.0.0.1:6379", or "127.0.0.1:0"
-// for a free port. There is no password: listen on loopback only.
+// Listen returns an embedded Redis that accepts connections of any Redis client on the TCP address
+// addr, such as "127.0.0.1:6379", or "127.0.0.1:0" for a free port. There is no password: listen on
+// loopback only.
 func Listen(addr string) (*Server, error) {
 	s := New()
 	if err := s.mini.StartAddr(addr); err != nil {
@@ -56,14 +54,13 @@ func Listen(addr string) (*Server, error) {
 	return s, nil
 }
 
-// Addr returns the address that the server listens on. It must not be called
-// for a server that does not listen.
+// Addr returns the address that the server listens on. It must not be called if the server does not
+// listen.
 func (s *Server) Addr() string { return s.mini.Addr() }
 
-// Dial returns a new connection to the server, in memory. It is what the
-// dialer option of a Redis client wants; the client must speak RESP2
-// (AlwaysRESP2 in rueidis, Protocol: 2 in go-redis). It fails if the server is
-// closed.
+// Dial returns a new connection to the server, in memory. It fits the dialer option of a Redis client;
+// the client must speak RESP2 (AlwaysRESP2 in rueidis, Protocol: 2 in go-redis). It fails if the
+// server is closed.
 func (s *Server) Dial() (net.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,12 +70,11 @@ func (s *Server) Dial() (net.Conn, error) {
 	return s.mini.Dial()
 }
 
-// Driver returns a new driver for mortise.New, connected to the server in
-// memory. Each mortise client needs a driver of its own.
+// Driver returns a new driver for mortise.New, connected to the server in memory. Each mortise client
+// needs a driver of its own.
 func (s *Server) Driver() driver.Driver { return newEmbedded(s) }
 
-// Close ends the server and its connections, for good. It returns when they
-// have ended.
+// Close ends the server and its connections, permanently. It returns when they have ended.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true

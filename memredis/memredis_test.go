@@ -15,8 +15,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// clients are the Redis clients that applications use, as far as a test needs
-// them. Each connects with dial, or to addr if that is nil.
+// clients are the Redis clients that applications use, reduced to what a test needs. Each connects
+// with dial, or to addr if that is nil.
 var clients = map[string]func(t *testing.T, addr string, dial func() (net.Conn, error)) client{
 	"go-redis": func(t *testing.T, addr string, dial func() (net.Conn, error)) client {
 		o := &goredis.Options{Addr: addr, Protocol: 2}
@@ -37,7 +37,7 @@ var clients = map[string]func(t *testing.T, addr string, dial func() (net.Conn, 
 	"rueidis": func(t *testing.T, addr string, dial func() (net.Conn, error)) client {
 		o := rueidis.ClientOption{InitAddress: []string{addr}, AlwaysRESP2: true, DisableCache: true}
 		if dial != nil {
-			o.InitAddress = []string{"127.0.0.1:6379"} // of no meaning
+			o.InitAddress = []string{"127.0.0.1:6379"} // without meaning
 			o.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return dial() }
 		}
 		c, err := rueidis.NewClient(o)
@@ -100,8 +100,8 @@ func TestListenOnATakenPort(t *testing.T) {
 	}
 }
 
-// Close ends the server for good. Who still has a driver, or opens a new one,
-// must not find its data, nor bring it back.
+// Close ends the server permanently. A driver that still exists, or a new one, must not find its data,
+// nor bring it back.
 func TestServerClose(t *testing.T) {
 	for _, listening := range []bool{false, true} {
 		s := memredis.New()
@@ -160,7 +160,7 @@ func TestServersAreSeparate(t *testing.T) {
 	}
 }
 
-// A lock of hours, in no time, as users' own tests do it.
+// A lock is held for hours, in no real time, as in tests of applications.
 func TestLockForHours(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server, _ driver.Driver) {
 		client, rival := mortise.New(s.Driver(), nil), mortise.New(s.Driver(), nil)

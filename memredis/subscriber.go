@@ -11,14 +11,13 @@ import (
 	"github.com/mortise-go/mortise/internal/resp"
 )
 
-// redial is how long the subscriber waits before it opens a new connection
-// after the last one was closed.
+// redial is the pause before the subscriber replaces a closed connection.
 const redial = 10 * time.Millisecond
 
 var errSharded = &driver.Error{Class: driver.Denied, Err: errors.New("the embedded Redis has no sharded channels")}
 
-// subscriber keeps channels subscribed on one connection. The embedded server
-// is no cluster: it knows no sharded channels, and none are ever wanted.
+// subscriber keeps channels subscribed on one connection. The embedded server is not a cluster: it has
+// no sharded channels, and none are ever wanted.
 type subscriber struct {
 	server *Server
 	sink   driver.Sink
@@ -27,8 +26,8 @@ type subscriber struct {
 	closed sync.Once
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex     // guards what follows
-	wanted  map[string]int // channel -> number of the request for it
+	mu      sync.Mutex     // guards the fields below
+	wanted  map[string]int // channel -> number of its request
 	asked   int
 	started bool
 }
@@ -114,8 +113,8 @@ func (s *subscriber) serve(c net.Conn) {
 	wg.Wait()
 }
 
-// update makes what the connection has equal to what is wanted. A request that
-// comes again is sent again, because each is owed a confirmation.
+// update brings the connection in line with the wanted channels. A repeated request is sent again,
+// because each request gets a confirmation.
 func (s *subscriber) update(c net.Conn, has map[string]int) bool {
 	var b []byte
 	s.mu.Lock()
@@ -133,7 +132,7 @@ func (s *subscriber) update(c net.Conn, has map[string]int) bool {
 	}
 	s.mu.Unlock()
 	if len(b) == 0 {
-		return true // a pipe hands on writes of nothing, and the server counts them
+		return true // a pipe passes on empty writes, and the server counts them
 	}
 	_, err := c.Write(b)
 	return err == nil

@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// ears is a sink that writes down what it hears.
+// ears is a sink that records what it receives.
 type ears struct {
 	mu    sync.Mutex
 	heard []string
@@ -28,8 +28,8 @@ func (e *ears) Message(channel, payload string)   { e.note(channel + ": " + payl
 func (e *ears) Subscribed(channel string)         { e.note("subscribed " + channel) }
 func (e *ears) Refused(channel string, err error) { e.note("refused " + channel) }
 
-// want checks what was heard since the last call, in any order, once
-// everything has happened that can happen without time going by.
+// want checks what was received since the last call, in any order, once everything has happened that
+// can happen without the passing of time.
 func (e *ears) want(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -73,8 +73,7 @@ func TestSubscribe(t *testing.T) {
 	})
 }
 
-// Each request is answered, also one for a channel that is subscribed already
-// or was left a moment ago.
+// Each request is answered, also for a channel that is already subscribed or was left a moment ago.
 func TestEachSubscribeIsAnswered(t *testing.T) {
 	subscribed(t, func(t *testing.T, _ *memredis.Server, d driver.Driver, sub driver.Subscriber, e *ears) {
 		sub.Subscribe("a", false)
@@ -89,8 +88,8 @@ func TestEachSubscribeIsAnswered(t *testing.T) {
 	})
 }
 
-// The classic and the sharded channel of one name are two: the server has
-// only the former, and giving up the latter does not touch it.
+// The classic and the sharded channel of one name are two: the server has only the former, and
+// unsubscribing from the latter does not affect it.
 func TestShardedIsRefused(t *testing.T) {
 	subscribed(t, func(t *testing.T, _ *memredis.Server, d driver.Driver, sub driver.Subscriber, e *ears) {
 		sub.Subscribe("a", false)
@@ -103,8 +102,8 @@ func TestShardedIsRefused(t *testing.T) {
 	})
 }
 
-// A connection that the server drops is replaced, and every channel confirmed
-// anew, because messages may have been missed.
+// A connection that the server closes is replaced, and every channel confirmed again, because messages
+// may have been missed.
 func TestResubscribes(t *testing.T) {
 	subscribed(t, func(t *testing.T, s *memredis.Server, d driver.Driver, sub driver.Subscriber, e *ears) {
 		sub.Subscribe("a", false)
@@ -126,7 +125,7 @@ func TestResubscribes(t *testing.T) {
 	})
 }
 
-// Changes that cancel each other out must not wear the connection out.
+// Changes that cancel each other out must not break the connection.
 func TestManyChangesThatCancelOut(t *testing.T) {
 	subscribed(t, func(t *testing.T, _ *memredis.Server, d driver.Driver, sub driver.Subscriber, e *ears) {
 		sub.Subscribe("a", false)

@@ -1,15 +1,15 @@
-// Package sqlexample shows how an SQL database refuses the late write of a holder
-// that lost its lock. It is an example to copy, and a module of its own, so that
-// the database driver is no dependency of mortise.
+// Package sqlexample shows how an SQL database refuses the late write of a holder that has lost its
+// lock. It is an example to copy, and a module of its own, so that mortise does not depend on the
+// database driver.
 //
-// Each row remembers the newest token under which it was written, and each write
-// is one statement that has the token as a condition:
+// Each row remembers the newest token under which it was written, and each write is one statement
+// with the token as a condition:
 //
 //	UPDATE account SET balance = ?, token = ? WHERE id = ? AND token <= ?
 //
-// No transaction is needed for a single statement. If no row was changed, the
-// token is stale, or there is no such row, or the database is MySQL and the row
-// was so already; the row's token tells which.
+// A single statement needs no transaction. If it changed no row, the token is stale, or there is no
+// such row, or the database is MySQL and the row already had these values; the row's token tells
+// which.
 package sqlexample
 
 import (
@@ -20,17 +20,15 @@ import (
 	"github.com/mortise-go/mortise/fencing"
 )
 
-// Schema is the table of the example. A token of 0 is that of a row nobody has
-// written under a lock.
+// Schema is the table of the example. A row has token 0 until it is written under a lock.
 const Schema = `CREATE TABLE account (
 	id      INTEGER PRIMARY KEY,
 	balance INTEGER NOT NULL,
 	token   INTEGER NOT NULL DEFAULT 0
 )`
 
-// SetBalance writes the balance of an account, unless a newer holder of the
-// lock has written it since: then it returns an error that matches
-// [fencing.ErrStale].
+// SetBalance writes the balance of an account, unless a newer holder of the lock has written it since:
+// then it returns an error that matches [fencing.ErrStale].
 func SetBalance(ctx context.Context, db *sql.DB, id, balance, token int64) error {
 	result, err := db.ExecContext(ctx,
 		`UPDATE account SET balance = ?, token = ? WHERE id = ? AND token <= ?`, balance, token, id, token)
@@ -46,7 +44,7 @@ func SetBalance(ctx context.Context, db *sql.DB, id, balance, token int64) error
 		return fmt.Errorf("account %d: %w", id, err) // sql.ErrNoRows
 	}
 	if newest == token {
-		return nil // MySQL counts the rows that it changed: this one was so already
+		return nil // MySQL counts changed rows only: this one already had these values
 	}
 	return &fencing.StaleError{Resource: fmt.Sprintf("account %d", id), Token: token, Newest: newest}
 }

@@ -49,7 +49,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	time.Sleep(100 * time.Millisecond) // frozen; and it does not look at its context
+	time.Sleep(100 * time.Millisecond) // frozen; it does not check its context
 
 	next, _, err := lock.Lock(ctx)
 	if err != nil {
@@ -65,12 +65,12 @@ func Example() {
 	// Output:
 	// next: <nil>
 	// next: <nil>
-	// slow: token 1 for "account 7" is stale: 2 has been seen, so another one has had the lock since, or the counter of its tokens was lost
+	// slow: token 1 for "account 7" is stale: 2 has been seen, so another holder has had the lock since, or the counter of its tokens was lost
 	// true
 }
 
-// Many connections write with rising tokens at the same time: what a trigger
-// notes of the writes that were done never goes back.
+// Many connections write with rising tokens at the same time: the writes recorded by a trigger never
+// go back.
 func TestWritesAreInTheOrderOfTheirTokens(t *testing.T) {
 	ctx := t.Context()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "db")+"?_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)")
@@ -133,7 +133,7 @@ func TestAnAccountThatIsNotThere(t *testing.T) {
 	}
 }
 
-// changedOnly is a connection that counts rows as MySQL does: those that changed.
+// changedOnly is a connection that counts rows as MySQL does: only those that changed.
 type changedOnly struct{ driver.Conn }
 
 func (c changedOnly) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -155,8 +155,8 @@ func (d mysqlLike) Open(name string) (driver.Conn, error) {
 	return changedOnly{c}, err
 }
 
-// A write that is repeated with the current token is none of a former holder,
-// though a database that counts changed rows counts none.
+// A write that is repeated with the current token is not that of a former holder, though a database
+// that counts changed rows counts none.
 func TestAnIdenticalWriteIsNotStale(t *testing.T) {
 	plain, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
