@@ -82,8 +82,8 @@ func refused(t *testing.T, ctx context.Context, url string, class driver.Class, 
 	}
 }
 
-// A server that accepts and stays silent must not delay Open beyond ctx, nor forever without one; and
-// nothing may be left behind.
+// A server that accepts and stays silent must not delay Open beyond ctx, nor forever without one;
+// and nothing may be left behind.
 func TestOpenSilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// dialer returns a function that opens connections for the client. They end with life: the client has
-// no way to give up a connection that it is just opening.
+// dialer returns a function that opens connections for the client. They end with life: the client
+// has no way to give up a connection that it is just opening.
 func dialer(life context.Context, unix bool) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	network := "tcp"
 	if unix {

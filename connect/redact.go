@@ -12,9 +12,9 @@ const hidden = "xxxxx"
 // shown are the options whose values are not secret.
 var shown = []string{"client_name", "db", "master", "sentinel_user", "tls_ca", "tls_cert", "tls_key", "tls_insecure", "tls_server_name"}
 
-// Redact returns rawURL without its secrets, for logs and messages: a password becomes xxxxx, and so
-// does the value of every option that is not known to be harmless. It accepts any text; if that is not
-// a proper URL, it hides too much rather than too little.
+// Redact returns rawURL without its secrets, for logs and messages: a password becomes xxxxx, and
+// so does the value of every option that is not known to be harmless. It accepts any text; if that
+// is not a proper URL, it hides too much rather than too little.
 func Redact(rawURL string) string {
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(rawURL), "://")
 	if _, known := schemes[strings.ToLower(scheme)]; !ok || !known {

@@ -73,9 +73,9 @@ func optionsOf(a *address) []string {
 	return names
 }
 
-// parse parses a URL. It does not use url.Parse, which does not know lists of hosts, and repeats its
-// input in errors. The errors of parse contain nothing that may be a secret: not the user part, and no
-// value of an option.
+// parse parses a URL. It does not use url.Parse, which does not know lists of hosts, and repeats
+// its input in errors. The errors of parse contain nothing that may be a secret: not the user part,
+// and no value of an option.
 func parse(text string) (*address, error) {
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(text), "://")
 	s, known := schemes[strings.ToLower(scheme)]

@@ -2,13 +2,13 @@
 //
 // A lock in Redis is a lease. A holder that is frozen in the middle of a write finishes the write
 // when it wakes, although its lease has ended and another holder has the lock; no lock can prevent
-// that. The resource can: every hold of a [github.com/mortise-go/mortise.FencedLock] has a token that
-// is larger than all before, and a resource that remembers the newest token it has seen, and refuses
-// older ones, is safe from late writers.
+// that. The resource can: every hold of a [github.com/mortise-go/mortise.FencedLock] has a token
+// that is larger than all before, and a resource that remembers the newest token it has seen, and
+// refuses older ones, is safe from late writers.
 //
 // The check and the write must be one step, or the freeze can happen in between. This package has
-// that step for data in Redis ([Guard]) and for an HTTP service ([Handler]); for an SQL database it is
-// a condition of the UPDATE, shown in package sqlexample beside this one:
+// that step for data in Redis ([Guard]) and for an HTTP service ([Handler]); for an SQL database it
+// is a condition of the UPDATE, shown in package sqlexample beside this one:
 //
 //	UPDATE account SET balance = ?, token = ? WHERE id = ? AND token <= ?
 //

@@ -21,9 +21,9 @@ import (
 )
 
 // A process that writes as fast as it can, and never checks its context, is frozen past its lease,
-// while another process acquires the lock and writes. After it wakes, none of its writes is admitted.
-// Beside each guarded write it does one without a guard; some of these do go through, or the test
-// would show nothing.
+// while another process acquires the lock and writes. After it wakes, none of its writes is
+// admitted. Beside each guarded write it does one without a guard; some of these do go through, or
+// the test would show nothing.
 func TestRealFrozenWriterIsRefused(t *testing.T) {
 	s := redistest.Single(t)
 	d := realDriver(t, s.Addr())

@@ -24,12 +24,12 @@ var guardLua string
 // and is never deleted: a forgotten fence would admit late writers. It protects only against writes
 // that go through a Guard.
 //
-// If a reply is lost, the guard asks again, for at most ten seconds. A repeat changes nothing: Redis
-// remembers each write for a minute, under mortise:op:{resource}:<id>.
+// If a reply is lost, the guard asks again, for at most ten seconds. A repeat changes nothing:
+// Redis remembers each write for a minute, under mortise:op:{resource}:<id>.
 //
-// If Redis loses the fence (a restart or failover without the newest writes, eviction), a guard that
-// has seen a newer token there notices, and refuses every write with mortise.ErrFenceRegressed until
-// the fence has been corrected: writes of unknown holders may have been lost with it. A guard
+// If Redis loses the fence (a restart or failover without the newest writes, eviction), a guard
+// that has seen a newer token there notices, and refuses every write with mortise.ErrFenceRegressed
+// until the fence has been corrected: writes of unknown holders may have been lost with it. A guard
 // remembers the ten thousand resources that it used last.
 //
 // What it does not guarantee: anything if the fence is lost and no guard has seen it; and that a
@@ -40,7 +40,8 @@ type Guard struct {
 }
 
 // NewGuard returns a guard that works through d, and owns it from then on. It does no I/O. The
-// driver may use the same Redis client as that of a mortise.Client, but must be a driver of its own:
+// driver may use the same Redis client as that of a mortise.Client, but must be a driver of its
+// own:
 //
 //	guard := fencing.NewGuard(goredis.Wrap(rdb))
 //	defer guard.Close()
@@ -70,12 +71,12 @@ var (
 // Set sets key to value. The key is the resource: it has a fence of its own. Keys that are written
 // under one lock should share a fence, see [Guard.Run].
 //
-// It blocks for one round trip; while Redis does not answer it retries for ten seconds, or until ctx
-// ends.
+// It blocks for one round trip; while Redis does not answer it retries for ten seconds, or until
+// ctx ends.
 //
-// Errors: [ErrStale]; of package mortise, ErrFenceRegressed if Redis has lost the newest token, with
-// a *FenceError that names it; ErrInvalid for a token below 1, which a hold without token has, or a
-// name that no lock may have; ErrWrongKind if the key or the fence holds something else;
+// Errors: [ErrStale]; of package mortise, ErrFenceRegressed if Redis has lost the newest token,
+// with a *FenceError that names it; ErrInvalid for a token below 1, which a hold without token has,
+// or a name that no lock may have; ErrWrongKind if the key or the fence holds something else;
 // ErrUnreachable; ErrDenied; ErrUnknownOutcome if a copy of the write may have run or may yet run;
 // the error of ctx.
 func (g *Guard) Set(ctx context.Context, key, value string, token int64) error {

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// everywhere runs f with the embedded Redis in virtual time, and with a real server if the build tag
-// server is set.
+// everywhere runs f with the embedded Redis in virtual time, and with a real server if the build
+// tag server is set.
 func everywhere(t *testing.T, f func(t *testing.T, d driver.Driver)) {
 	t.Run("memredis", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -323,8 +323,8 @@ func readLog(t *testing.T, d driver.Driver, key string) (log []int64) {
 	return log
 }
 
-// If Redis has lost a fence, a guard that has seen it admits nothing, not even the newest token: there
-// may have been newer ones.
+// If Redis has lost a fence, a guard that has seen it admits nothing, not even the newest token:
+// there may have been newer ones.
 func TestGuardNoticesThatTheFenceWentBack(t *testing.T) {
 	everywhere(t, func(t *testing.T, d driver.Driver) {
 		g := fencing.NewGuard(d)

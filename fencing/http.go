@@ -40,8 +40,8 @@ func Refused(r *http.Response) error {
 // the empty text, no token is needed, as for requests that only read.
 //
 // The check and the work are one step, in this process: when a newer token comes, the context of
-// requests with an older one ends, with a cause that matches [ErrStale], and the newer request waits
-// until they have returned. Requests with the same token run concurrently.
+// requests with an older one ends, with a cause that matches [ErrStale], and the newer request
+// waits until they have returned. Requests with the same token run concurrently.
 //
 // Its own responses are text that says what happened:
 //
@@ -61,8 +61,8 @@ func Handler(store Store, resource func(*http.Request) string, next http.Handler
 
 type tokenKey struct{}
 
-// Token returns the token with which a [Handler] has admitted a request, from the request's context,
-// and 0 if there is none.
+// Token returns the token with which a [Handler] has admitted a request, from the request's
+// context, and 0 if there is none.
 func Token(ctx context.Context) int64 {
 	token, _ := ctx.Value(tokenKey{}).(int64)
 	return token

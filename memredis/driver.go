@@ -58,8 +58,8 @@ func (d *embedded) Batch(ctx context.Context, calls []driver.Call) []driver.Resu
 	return results
 }
 
-// run sends the calls with the indexes pending in one pipeline and fills in their results. It returns
-// those whose script the server does not know.
+// run sends the calls with the indexes pending in one pipeline and fills in their results. It
+// returns those whose script the server does not know.
 func (d *embedded) run(ctx context.Context, calls []driver.Call, results []driver.Result, pending []int, source bool) (unknown []int) {
 	fail := func(pending []int, err error) {
 		for _, i := range pending {
@@ -116,8 +116,8 @@ func (d *embedded) run(ctx context.Context, calls []driver.Call, results []drive
 	return unknown
 }
 
-// interrupt makes reads and writes on c fail when ctx ends, until stop is called. Stop reports whether
-// ctx has left the connection alone.
+// interrupt makes reads and writes on c fail when ctx ends, until stop is called. Stop reports
+// whether ctx has left the connection alone.
 func interrupt(ctx context.Context, c *conn) (stop func() bool) {
 	if ctx.Done() == nil {
 		return func() bool { return true }

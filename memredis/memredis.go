@@ -1,9 +1,9 @@
 // Package memredis is an embedded Redis: a real server in the memory of the process, for tests,
 // demonstrations and experiments.
 //
-// It runs miniredis with a clock, so that leases end on their own as they do on a real server. It is
-// not for production: it stores nothing on disk, replicates nothing, and runs a script about fifty
-// times slower than Redis.
+// It runs miniredis with a clock, so that leases end on their own as they do on a real server. It
+// is not for production: it stores nothing on disk, replicates nothing, and runs a script about
+// fifty times slower than Redis.
 //
 // Tests of code that uses mortise need neither a Redis server nor a port:
 //
@@ -12,8 +12,8 @@
 //	client := mortise.New(server.Driver(), nil)
 //	defer client.Close()
 //
-// Inside a [testing/synctest] bubble the server's time is the bubble's, so a test that waits for the
-// end of a lease of hours takes no real time. Create the server inside the bubble.
+// Inside a [testing/synctest] bubble the server's time is the bubble's, so a test that waits for
+// the end of a lease of hours takes no real time. Create the server inside the bubble.
 package memredis
 
 import (
@@ -58,9 +58,9 @@ func Listen(addr string) (*Server, error) {
 // listen.
 func (s *Server) Addr() string { return s.mini.Addr() }
 
-// Dial returns a new connection to the server, in memory. It fits the dialer option of a Redis client;
-// the client must speak RESP2 (AlwaysRESP2 in rueidis, Protocol: 2 in go-redis). It fails if the
-// server is closed.
+// Dial returns a new connection to the server, in memory. It fits the dialer option of a Redis
+// client; the client must speak RESP2 (AlwaysRESP2 in rueidis, Protocol: 2 in go-redis). It fails
+// if the server is closed.
 func (s *Server) Dial() (net.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,8 +70,8 @@ func (s *Server) Dial() (net.Conn, error) {
 	return s.mini.Dial()
 }
 
-// Driver returns a new driver for mortise.New, connected to the server in memory. Each mortise client
-// needs a driver of its own.
+// Driver returns a new driver for mortise.New, connected to the server in memory. Each mortise
+// client needs a driver of its own.
 func (s *Server) Driver() driver.Driver { return newEmbedded(s) }
 
 // Close ends the server and its connections, permanently. It returns when they have ended.

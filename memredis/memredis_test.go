@@ -100,8 +100,8 @@ func TestListenOnATakenPort(t *testing.T) {
 	}
 }
 
-// Close ends the server permanently. A driver that still exists, or a new one, must not find its data,
-// nor bring it back.
+// Close ends the server permanently. A driver that still exists, or a new one, must not find its
+// data, nor bring it back.
 func TestServerClose(t *testing.T) {
 	for _, listening := range []bool{false, true} {
 		s := memredis.New()

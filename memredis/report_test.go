@@ -11,8 +11,8 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// In a synctest bubble the hours of a lease pass in no real time. This tests how the application's work
-// reacts to the loss of its lock.
+// In a synctest bubble the hours of a lease pass in no real time. This tests how the application's
+// work reacts to the loss of its lock.
 func TestReportStopsWhenTheLockIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := memredis.New()

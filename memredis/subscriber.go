@@ -16,8 +16,8 @@ const redial = 10 * time.Millisecond
 
 var errSharded = &driver.Error{Class: driver.Denied, Err: errors.New("the embedded Redis has no sharded channels")}
 
-// subscriber keeps channels subscribed on one connection. The embedded server is not a cluster: it has
-// no sharded channels, and none are ever wanted.
+// subscriber keeps channels subscribed on one connection. The embedded server is not a cluster: it
+// has no sharded channels, and none are ever wanted.
 type subscriber struct {
 	server *Server
 	sink   driver.Sink

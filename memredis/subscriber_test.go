@@ -28,8 +28,8 @@ func (e *ears) Message(channel, payload string)   { e.note(channel + ": " + payl
 func (e *ears) Subscribed(channel string)         { e.note("subscribed " + channel) }
 func (e *ears) Refused(channel string, err error) { e.note("refused " + channel) }
 
-// want checks what was received since the last call, in any order, once everything has happened that
-// can happen without the passing of time.
+// want checks what was received since the last call, in any order, once everything has happened
+// that can happen without the passing of time.
 func (e *ears) want(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -102,8 +102,8 @@ func TestShardedIsRefused(t *testing.T) {
 	})
 }
 
-// A connection that the server closes is replaced, and every channel confirmed again, because messages
-// may have been missed.
+// A connection that the server closes is replaced, and every channel confirmed again, because
+// messages may have been missed.
 func TestResubscribes(t *testing.T) {
 	subscribed(t, func(t *testing.T, s *memredis.Server, d driver.Driver, sub driver.Subscriber, e *ears) {
 		sub.Subscribe("a", false)

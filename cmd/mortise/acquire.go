@@ -14,9 +14,9 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// interruptible returns a context that ends with the first signal which asks
-// to end. Release gives later signals to somebody else; what has come until
-// then and did not ask to end is dropped.
+// interruptible returns a context that ends with the first signal that asks the process to end.
+// Release stops the watching, so that later signals go to another receiver; earlier signals that
+// did not ask to end are dropped.
 func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Context, cancel context.CancelCauseFunc, release func()) {
 	ctx, cancel = context.WithCancelCause(ctx)
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -36,16 +36,15 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 	return ctx, cancel, func() { close(stop); <-stopped }
 }
 
-// acquire takes the lock as the plan says. The returned context is the hold's.
-// Settle ends the time in which signals end ctx.
+// acquire acquires the lock as planned. The returned context is the hold's. After settle, signals
+// do not end ctx any more.
 func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, settle func(), s subject, p *plan) (grip, context.Context, error) {
 	start := time.Now()
 	take := s.lock
 	if p.nonblock {
 		take = s.try
 	}
-	// Not a deadline: the hold's context is derived from ctx, and must not end
-	// when the time to wait would have.
+	// Not a deadline: the hold's context is derived from ctx, and must not end at the wait limit.
 	inTime := func() bool { return true }
 	if p.wait > 0 {
 		inTime = time.AfterFunc(p.wait, func() { cancel(errWaitOver) }).Stop
@@ -56,7 +55,7 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, settl
 	}
 	hold, held, err := take(ctx)
 	if !inTime() {
-		<-ctx.Done() // the timer runs its function
+		<-ctx.Done() // the timer's function is running
 	}
 	settle()
 	if err == nil && ctx.Err() != nil {
@@ -74,7 +73,7 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, settl
 	return hold, held, nil
 }
 
-// refused is the error for a lock that was not to be had.
+// refused returns the error for a lock that could not be acquired.
 func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	var own *exitError
 	if errors.As(context.Cause(ctx), &own) {
@@ -87,12 +86,12 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	switch {
 	case errors.As(err, &held), errors.As(err, &few):
 	case errors.As(err, &failure) && waited && !errors.Is(err, mortise.ErrUnreachable):
-		return fmt.Errorf("%w: %w", mortise.ErrUnreachable, plain(err)) // nobody said that it is locked
+		return fmt.Errorf("%w: %w", mortise.ErrUnreachable, plain(err)) // Redis has not answered that it is locked
 	case errors.As(err, &failure) || !waited:
 		return err
 	}
 	if p.conflict == 0 && !p.verbose {
-		return childStatus(0) // nothing is to be said
+		return childStatus(0) // silent by request
 	}
 	text := shown(p.name) + " is locked"
 	if waited {

@@ -15,8 +15,7 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// app is what the commands share: the world outside, and the flags that all of
-// them have.
+// app is what the commands share: the outside world, and the common flags.
 type app struct {
 	stdout io.Writer // results
 	stderr io.Writer // messages
@@ -31,7 +30,7 @@ func newApp() *app {
 	return &app{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
 }
 
-// main runs the command that args ask for and returns the exit code.
+// main runs the command in args and returns the exit code.
 func (a *app) main(args []string) int {
 	a.args = args
 	root := rootCommand(a)
@@ -43,15 +42,15 @@ func (a *app) main(args []string) int {
 	return exitCode(err)
 }
 
-// report writes an error to stderr, and what to do about it.
+// report writes an error, and the hint for it, to stderr.
 func (a *app) report(err error) {
 	var child childStatus
 	if err == nil || errors.As(err, &child) {
-		return // the child has said what there is to say
+		return // the command has reported its own errors
 	}
 	text := strings.TrimPrefix(err.Error(), "mortise: ")
 	var below *driver.Error
-	if !errors.As(err, &below) { // package connect keeps its own secrets
+	if !errors.As(err, &below) { // package connect removes its secrets itself
 		text = concealed(text)
 	}
 	a.say("%s", text)
@@ -60,16 +59,16 @@ func (a *app) report(err error) {
 	}
 }
 
-// say writes one message for people to stderr.
+// say writes a message for the user to stderr.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.stderr, "mortise: %s\n", fmt.Sprintf(format, args...))
 }
 
-// secret finds what may be a URL with a password.
+// secret matches text that may be a URL with a password.
 var secret = regexp.MustCompile(`(?i)[a-z0-9+-]+://\S*@\S*|(redis|valkey|unix)[a-z+-]*://\S*`)
 
-// concealed is text without passwords. No message should have one; this is for
-// those that repeat what somebody typed, such as a URL in the wrong place.
+// concealed removes passwords from text. No message should contain one; this is for messages that
+// repeat the user's input, such as a URL in the wrong place.
 func concealed(text string) string { return secret.ReplaceAllStringFunc(text, connect.Redact) }
 
 const defaultRedis = "redis://127.0.0.1:6379"
@@ -96,8 +95,8 @@ func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Cli
 	return mortise.New(d, &options), nil
 }
 
-// open connects to Redis. It returns when the server has accepted the
-// connection, when it refused, after connectLimit, or when ctx ends.
+// open connects to Redis. It returns when the server has accepted or refused the connection, after
+// connectLimit, or when ctx ends.
 func (a *app) open(ctx context.Context) (driver.Driver, error) {
 	opening, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
@@ -110,10 +109,10 @@ func (a *app) open(ctx context.Context) (driver.Driver, error) {
 		return nil, connectError(err)
 	}
 	if strings.HasPrefix(strings.ToLower(url), "mem:") {
-		a.say("mem:// is an embedded server that ends with this command; it locks nobody else out")
+		a.say("mem:// is an embedded server that ends with this command; it excludes no other process")
 	}
 	return d, nil
 }
 
-// leave closes a client that has done its work: nothing depends on how.
+// leave closes a client at the end of a command: an error would not matter any more.
 func leave(client *mortise.Client) { _ = client.Close() }

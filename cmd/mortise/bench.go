@@ -14,27 +14,27 @@ import (
 	"github.com/mortise-go/mortise/connect"
 )
 
-const benchLong = `bench measures what locks cost on the Redis that is given, from this machine, and
-says what that means. It needs no rights besides those of locks.
+const benchLong = `bench measures what locks cost on a given Redis, from this machine, and explains
+the figures. It needs no rights besides those of locks.
 
-It says beforehand what load it will be: so many scripts under way at a time,
-for so long. All its keys begin with --prefix and a random part. They are gone
-at the end, also if it is interrupted (Ctrl-C); if it is killed, they go by
-themselves within ten seconds. It changes nothing else.
+It first announces its load: how many scripts are in flight at a time, and for how
+long. All its keys begin with --prefix and a random part. They are deleted at the
+end, also if it is interrupted (Ctrl-C); if it is killed, they expire within ten
+seconds. It changes nothing else.
 
-One after the other it measures a round trip; a lock that nobody else wants; as
-many of those at a time as --concurrency says; one lock that so many goroutines
-of one process want; one lock that several clients want, as processes would;
-a thousand locks that are held; and goroutines that wait for a lock that is held.
-Commands are those that it sends itself: others may use the server meanwhile,
-but that makes all figures worse.
+It measures, one after another: a round trip; an uncontended lock; as many of
+those at a time as --concurrency says; one lock contended by that many goroutines
+of one process; one lock contended by several clients, as by processes; a thousand
+held locks; and goroutines that wait for a held lock. The command counts are those
+of bench itself: other programs may use the server meanwhile, but that makes all
+figures worse.
 
-If the user may run INFO, it also tells how much of the server's processor time
-a lock takes. That figure includes what others did meanwhile.
+If the user may run INFO, bench also shows how much of the server's processor time
+a lock takes. That figure includes the work of other programs.
 
 Exit codes:
     0  done
-    1  two had one lock at the same time: a failure of mortise or of the server
+    1  two goroutines held one lock at the same time: a failure of mortise or of the server
    64  wrong usage
    69  Redis cannot be reached
    77  Redis refused the user, the password or a right
@@ -45,12 +45,12 @@ func benchCommand(a *app) *cobra.Command {
 	given := duration.Flag(20 * time.Second)
 	cmd := &cobra.Command{
 		Use:     "bench",
-		Short:   "Measure what locks cost on your Redis, and say what it means",
+		Short:   "Measure what locks cost on your Redis, and explain the figures",
 		Long:    benchLong,
 		Example: "  mortise bench --redis redis://10.0.0.5\n  mortise bench --time 60 --concurrency 64 --json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError("To choose the server: mortise bench --redis URL", "mortise bench takes no argument, and %q is one", args[0])
+				return usageError("To choose the server: mortise bench --redis URL", "mortise bench takes no argument, but got %q", args[0])
 			}
 			return nil
 		},
@@ -64,9 +64,9 @@ func benchCommand(a *app) *cobra.Command {
 			return a.bench(ctx, b)
 		},
 	}
-	cmd.Flags().Var(&given, "time", "how long it takes, more or less, `DUR` from 5s to 10m")
-	cmd.Flags().IntVar(&b.Concurrency, "concurrency", 8, "`N` goroutines that use locks at a time, 4 to 1024")
-	cmd.Flags().StringVar(&b.Prefix, "prefix", "mortise-bench:", "what all keys begin with, `TEXT`; a random part follows")
+	cmd.Flags().Var(&given, "time", "approximate total time, `DUR` from 5s to 10m")
+	cmd.Flags().IntVar(&b.Concurrency, "concurrency", 8, "`N` goroutines use locks at a time, 4 to 1024")
+	cmd.Flags().StringVar(&b.Prefix, "prefix", "mortise-bench:", "`TEXT` that all keys begin with; a random part follows")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -78,14 +78,14 @@ func validateBench(b loadtest.Config, url string) error {
 	case b.Concurrency < loadtest.MinConcurrency || b.Concurrency > loadtest.MaxConcurrency:
 		return usageError("", "--concurrency is %d; it must be between %d and %d", b.Concurrency, loadtest.MinConcurrency, loadtest.MaxConcurrency)
 	case b.Prefix == "":
-		return usageError("Without one, its keys could be taken for others.", "--prefix is empty")
+		return usageError("Without one, its keys could be mistaken for those of others.", "--prefix is empty")
 	case strings.HasPrefix(strings.ToLower(url), "mem:"):
-		return usageError("Start one to try it on, in another terminal: mortise server", "mem:// is a server that ends with this command; there is nothing to learn from it")
+		return usageError("To try bench, start a server in another terminal: mortise server", "mem:// is a server that ends with this command; measuring it is pointless")
 	}
 	return nil
 }
 
-// bench runs a load test, and writes what it sees.
+// bench runs a load test, and writes its results.
 func (a *app) bench(ctx context.Context, b loadtest.Config) error {
 	b.Server = connect.Redact(a.url())
 	b.Say = a.say
@@ -104,8 +104,8 @@ func (a *app) bench(ctx context.Context, b loadtest.Config) error {
 		}
 	}
 	if n := report.Overlaps(); n > 0 {
-		return &exitError{code: exitOther, err: fmt.Errorf("two had one lock at the same time, %d times", n),
-			hint: "Did somebody delete keys, or did the server lose some (eviction, failover)? If not, please report it."}
+		return &exitError{code: exitOther, err: fmt.Errorf("two goroutines held one lock at the same time, %d times", n),
+			hint: "Were keys deleted, or did the server lose some (eviction, failover)? If not, please report it."}
 	}
 	return nil
 }

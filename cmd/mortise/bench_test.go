@@ -18,7 +18,7 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// Whatever it does when it is told to end, it leaves nothing behind.
+// However it is told to end, it leaves nothing behind.
 func TestBenchGivesEverythingBackWhenItIsInterrupted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Single(t)
@@ -68,7 +68,7 @@ func TestBenchCountsWhatTheServerCounts(t *testing.T) {
 	server := redistest.Single(t)
 	v := benchmark(t, "redis://"+server.Addr())
 	for what, c := range map[string]loadtest.Cycle{"alone": v.Alone, "own keys": v.Own} {
-		// A pair can begin before what is counted, or end after it.
+		// A pair can begin before the counted window, or end after it.
 		cut := 2 * float64(c.Goroutines) / (c.Rate * loadtest.Window(5*time.Second).Seconds())
 		if math.Abs(c.Commands-2) > 0.01+cut {
 			t.Errorf("%s: %.3f commands for a lock and its unlock, want 2 ± %.3f", what, c.Commands, cut)
@@ -102,8 +102,7 @@ func TestBenchOnACluster(t *testing.T) {
 	}
 }
 
-// It needs the rights of docs/protocol.md and no others; without that to INFO
-// it says so.
+// It needs no rights beyond those in docs/protocol.md; without the right to INFO it reports that.
 func TestBenchNeedsTheRightsOfLocksOnly(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/protocol.md")

@@ -12,14 +12,14 @@ import (
 	"github.com/mortise-go/mortise/connect"
 )
 
-// What a completion may cost: somebody waits with a finger on the key.
+// The limits of a completion, for which the user is waiting.
 const (
 	completionLimit = 300 * time.Millisecond
 	completionNames = 200
 )
 
-// completeName offers the names of the locks that are held now. Whatever goes
-// wrong, it offers what it has got by then, and says nothing.
+// completeName offers the names of the locks that are held now. If anything goes wrong, it silently
+// offers the names found so far.
 func (a *app) completeName(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -39,7 +39,7 @@ func (a *app) completeName(cmd *cobra.Command, args []string, prefix string) ([]
 				return names, cobra.ShellCompDirectiveNoFileComp
 			}
 			names = append(names, name)
-		case <-ctx.Done(): // what is still under way ends with the process
+		case <-ctx.Done(): // the rest ends with the process
 			return names, cobra.ShellCompDirectiveNoFileComp
 		}
 	}
@@ -58,7 +58,7 @@ func (a *app) findNames(ctx context.Context, prefix string, found chan<- cobra.C
 			return
 		}
 		if shown(s.Name) != s.Name {
-			continue // a shell would not take it as it is
+			continue // it would need quotes in a shell
 		}
 		count++
 		select {
@@ -69,7 +69,7 @@ func (a *app) findNames(ctx context.Context, prefix string, found chan<- cobra.C
 	}
 }
 
-// globQuote is text as a glob that matches only itself.
+// globQuote returns a glob that matches only text.
 func globQuote(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

@@ -16,20 +16,20 @@ import (
 )
 
 const demoLong = `Shows what a lock is good for, and what happens when its holder dies. It needs
-no Redis: it brings one, which listens on a free port of 127.0.0.1 until the
-end. That one is for trying things, not for production.
+no Redis: it starts an embedded one, which listens on a free port of 127.0.0.1
+until the end. That one is for trying things, not for production.
 
 Several processes add 1 to a number in a file, again and again: each reads the
 file, thinks for a moment, and writes it back. Only the lock keeps them from
-overwriting each other's updates. One of them is killed (SIGKILL) while it has
-the lock; when its lease is over, the others go on. In the end the number in
-the file is compared with the updates that the processes have completed.
+overwriting each other's updates. One of them is killed (SIGKILL) while it holds
+the lock; when its lease has ended, the others go on. In the end the number in the
+file is compared with the updates that the processes have completed.
 
 Exit codes:
     0  the file is exact
     1  updates were lost, as they are with --no-lock
    64  wrong usage
-   70  the demonstration could not be done
+   70  the demonstration failed
   130  interrupted (SIGINT); 143 by SIGTERM`
 
 func demoCommand(a *app) *cobra.Command {
@@ -49,7 +49,7 @@ func demoCommand(a *app) *cobra.Command {
 			}
 			exe, err := os.Executable()
 			if err != nil {
-				return fmt.Errorf("find the program, to start it again as a worker: %w", err)
+				return fmt.Errorf("find the program to start as a worker: %w", err)
 			}
 			d.Command = func(w demo.Worker) *exec.Cmd { return workerOf(exe, w) }
 			d.Colour = coloured(a.stdout, a.getenv)
@@ -59,8 +59,8 @@ func demoCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&d.Workers, "workers", 4, "`number` of processes, 2 to 16")
-	cmd.Flags().Var(&given, "duration", "how long it takes, more or less, 2s to 15s (default 8s; 3s with --no-lock)")
-	cmd.Flags().BoolVar(&d.NoLock, "no-lock", false, "do the same without the lock, and lose updates")
+	cmd.Flags().Var(&given, "duration", "approximate total time, 2s to 15s (default 8s; 3s with --no-lock)")
+	cmd.Flags().BoolVar(&d.NoLock, "no-lock", false, "run without the lock, and lose updates")
 	cmd.AddCommand(demoWorkerCommand(a))
 	return cmd
 }
@@ -75,7 +75,7 @@ func usualDemo(noLock bool) time.Duration {
 func validateDemo(a *app, d demo.Config) error {
 	switch {
 	case a.redis != "":
-		return usageError("Leave --redis out. To try a Redis of your own: mortise --redis URL run NAME -- CMD.", "the demonstration brings a Redis of its own")
+		return usageError("Omit --redis. To use a Redis of your own: mortise --redis URL run NAME -- CMD.", "the demonstration starts a Redis of its own")
 	case d.Workers < demo.MinWorkers || d.Workers > demo.MaxWorkers:
 		return usageError("", "--workers is %d; it must be between %d and %d", d.Workers, demo.MinWorkers, demo.MaxWorkers)
 	case d.Duration < demo.MinDuration || d.Duration > demo.MaxDuration:
@@ -92,13 +92,12 @@ func demoError(err error, noLock bool) error {
 	}
 	hint := ""
 	if noLock {
-		hint = "This is what it was to show. Without --no-lock the same processes lose none."
+		hint = "This was the point. Without --no-lock the same processes lose none."
 	}
 	return &exitError{code: exitOther, hint: hint, err: verdict}
 }
 
-// coloured reports whether out is a terminal, and the environment does not ask
-// for no colour.
+// coloured reports whether out is a terminal, unless the environment disables colour.
 func coloured(out io.Writer, getenv func(string) string) bool {
 	f, ok := out.(*os.File)
 	if !ok || getenv("NO_COLOR") != "" || getenv("TERM") == "dumb" {
@@ -108,19 +107,19 @@ func coloured(out io.Writer, getenv func(string) string) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// workerOf returns the command of a worker: this program, with the arguments
-// that demoWorkerCommand reads.
+// workerOf returns the command of a worker: this program, with the arguments that demoWorkerCommand
+// parses.
 func workerOf(exe string, w demo.Worker) *exec.Cmd {
 	args := []string{"demo", "worker", "--number", strconv.Itoa(w.Number), "--file", w.File}
 	if w.Lease > 0 {
 		args = append(args, "--server", w.Server, "--lease", w.Lease.String())
 	}
 	cmd := exec.Command(exe, args...)
-	cmd.Args[0] = os.Args[0] // by which a program with several names knows its own
+	cmd.Args[0] = os.Args[0] // a program with several names finds its own by this
 	return cmd
 }
 
-// demoWorkerCommand is what the demonstration runs as its workers.
+// demoWorkerCommand is the command of the demonstration's workers.
 func demoWorkerCommand(a *app) *cobra.Command {
 	w := demo.Worker{}
 	cmd := &cobra.Command{
@@ -129,8 +128,8 @@ func demoWorkerCommand(a *app) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// An interrupt from the terminal reaches the parent too, which
-			// knows better what to do with its workers.
+			// An interrupt from the terminal also reaches the parent, which ends its workers in
+			// order.
 			ignoreInterrupt()
 			return w.Run(cmd.Context(), os.Stdin, a.stdout)
 		},

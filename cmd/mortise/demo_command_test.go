@@ -26,7 +26,7 @@ func TestDemoScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Files: files, RequireExplicitExec: true})
 }
 
-// With the most workers it still does not flood the terminal.
+// Even with the most workers it does not flood the terminal.
 func TestDemoIsShort(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -40,8 +40,7 @@ func TestDemoIsShort(t *testing.T) {
 	}
 }
 
-// pids returns the processes of the workers, once the demonstration has said
-// them.
+// pids returns the processes of the workers, once the demonstration has printed them.
 func pids(t *testing.T, s *session) []int {
 	t.Helper()
 	s.await(t, "asks for the lock")

@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// No worker outlives a demonstration that was killed, not even the one that
-// does nothing but hold the lock.
+// No worker outlives a demonstration that was killed, not even the one that only holds the lock.
 func TestDemoKilled(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("mortise", "demo", "--duration", "4s")
-	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // nobody is left to remove its file
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // a killed demonstration cannot remove its file
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -59,9 +58,8 @@ func TestDemoKilled(t *testing.T) {
 	}
 }
 
-// isWorker reports whether a process is a worker of a demonstration. The
-// command line of one that has ended is empty, even if nobody has collected
-// its status yet.
+// isWorker reports whether a process is a worker of a demonstration. The command line of a process
+// that has ended is empty, even if its status was not collected yet.
 func isWorker(pid string) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%s/cmdline", pid))
 	return err == nil && bytes.Contains(line, []byte("demo\x00worker"))

@@ -13,15 +13,15 @@ import (
 const electLong = `elect campaigns in the election NAME, runs a command while this process leads,
 and resigns when the command has ended. It exits with the command's own status.
 
-Everything that is said of the lock in mortise run --help holds for the lead:
-it is renewed; when it is lost the command is ended, early enough for all of it
-to be dead before another can be elected. With --keep, elect campaigns again
-then, and runs the command anew when it is elected; it ends when the command
-ends by itself.
+Everything that mortise run --help says about the lock applies to the lead: it is
+renewed; when it is lost the command is ended, early enough for all its processes
+to be dead before another candidate can be elected. With --keep, elect then
+campaigns again, and runs the command again when it is elected; it ends when the
+command ends on its own.
 
-The command sees MORTISE_NAME, MORTISE_OWNER, MORTISE_HELD=1, and the number of
-the term as MORTISE_TOKEN. It rises with every term, so that whatever the leader
-commands can refuse one that was deposed.
+The command's environment has MORTISE_NAME, MORTISE_OWNER, MORTISE_HELD=1, and the
+number of the term as MORTISE_TOKEN. The number rises with every term, so that
+systems under the leader's control can refuse a deposed leader.
 
 `
 
@@ -42,10 +42,10 @@ func electCommand(a *app) *cobra.Command {
 				return err
 			}
 			if !cmd.Flags().Changed("value") {
-				value, _ = os.Hostname() // whatever it is good for
+				value, _ = os.Hostname() // without a name the value is empty
 			}
 			if p.nonblock {
-				return usageError("", "--wait is 0, but elect has to wait for the outcome")
+				return usageError("", "--wait is 0, but elect has to wait for the result")
 			}
 			p.what, p.keep = "lead", keep
 			p.claims = []claim{{kind: claimLead, name: p.name}}
@@ -54,13 +54,13 @@ func electCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.DisableFlagsInUseLine = true
-	cmd.Flags().StringVar(&value, "value", "", "what others are told about the leader, in mortise show and by the library (default the host's name)")
+	cmd.Flags().StringVar(&value, "value", "", "text that mortise show and the library report about the leader (default the host's name)")
 	cmd.Flags().BoolVar(&keep, "keep", false, "campaign again when the lead is lost")
 	a.guardFlags(cmd, &f, "lead")
 	return cmd
 }
 
-// termOf returns the lead in an election as a subject.
+// termOf returns the lead of an election as a subject.
 func termOf(c *mortise.Client, p *plan, value string) subject {
 	campaign := func(ctx context.Context) (grip, context.Context, error) {
 		t, held, err := c.Election(p.name).With(p.lock).Campaign(ctx, value)

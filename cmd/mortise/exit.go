@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// The exit codes, those of sysexits.h as far as it has one.
+// The exit codes, from sysexits.h where it has a matching one.
 const (
 	exitOther       = 1   // the answer is no
 	exitUsage       = 64  // EX_USAGE
@@ -40,8 +40,8 @@ func exitCodes(what, busy string) string {
   130  interrupted (SIGINT) while waiting for the {what}; 143 by SIGTERM`)
 }
 
-// exitError is an error with an exit code of its own and, where the code does
-// not say it already, a hint what to do next.
+// exitError is an error with an exit code of its own and, if the text does not already say it, a
+// hint what to do next.
 type exitError struct {
 	code int
 	hint string
@@ -52,31 +52,29 @@ func (e *exitError) Error() string { return e.err.Error() }
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usageError says what is wrong with how the command was called.
+// usageError reports a mistake in the command line.
 func usageError(hint, format string, args ...any) error {
 	return &exitError{code: exitUsage, hint: hint, err: fmt.Errorf(format, args...)}
 }
 
-// childStatus is the exit code of the command that was run. It is no error,
-// and nothing is printed for it.
+// childStatus is the exit code of the command that was run. It is not an error, and nothing is
+// printed for it.
 type childStatus int
 
 func (s childStatus) Error() string { return fmt.Sprintf("the command ended with status %d", int(s)) }
 
-// connectError gives an error of connecting the place among mortise's that it
-// would have later on.
+// connectError wraps an error of connecting as mortise would wrap it later on.
 func connectError(err error) error {
 	switch driver.ClassOf(err) {
 	case driver.Denied:
 		return fmt.Errorf("%w: %w", mortise.ErrDenied, err)
 	case driver.Other:
-		return &exitError{code: exitUsage, err: err} // it says what a URL looks like
+		return &exitError{code: exitUsage, err: err} // it describes the forms of a URL
 	}
 	return fmt.Errorf("%w: %w", mortise.ErrUnreachable, err)
 }
 
-// plain is what happened, without what was attempted, for a message that says
-// that already.
+// plain returns err without the operation, for a message that already names it.
 func plain(err error) error {
 	var e *mortise.Error
 	if errors.As(err, &e) {
@@ -110,18 +108,18 @@ func exitCode(err error) int {
 	return exitBug
 }
 
-// hint says what to do about an error.
+// hint returns advice about an error.
 func (a *app) hint(err error) string {
 	var own *exitError
 	switch {
 	case errors.As(err, &own):
 		return own.hint
 	case errors.Is(err, mortise.ErrUnreachable):
-		return fmt.Sprintf("Tried %s. Start Redis there, or name another with --redis URL or MORTISE_REDIS_URL.\n"+
-			"Without any Redis at hand: mortise demo, or mortise server.", connect.Redact(a.url()))
+		return fmt.Sprintf("Tried %s. Start Redis there, or choose another with --redis URL or MORTISE_REDIS_URL.\n"+
+			"To try mortise without Redis: mortise demo, or mortise server.", connect.Redact(a.url()))
 	case errors.Is(err, mortise.ErrDenied):
 		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +
-			"on the command line, where others can see it; or have the user's rights (ACL) extended."
+			"on the command line, where others can see it; or ask for the user's rights (ACL) to be extended."
 	case errors.Is(err, mortise.ErrWrongKind):
 		return "Something of another kind has this name in Redis; mortise show NAME says of which. Choose another name."
 	}

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// untilSignal returns a context that ends when the process is told to, with an
-// error for the exit code of the signal. Stop gives the signals back.
+// untilSignal returns a context that ends when a signal asks the process to end, with an error for
+// the exit code of the signal. Stop stops catching signals.
 func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // nohup does so
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	done := make(chan struct{})
@@ -33,7 +33,7 @@ func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 	}
 }
 
-// signalled is the error of a command that a signal has ended.
+// signalled returns the error of a command that a signal has ended.
 func signalled(s os.Signal) error {
 	code := exitSignal
 	if number, ok := s.(syscall.Signal); ok {
@@ -42,5 +42,5 @@ func signalled(s os.Signal) error {
 	return &exitError{code: code, err: fmt.Errorf("ended by a signal: %v", s)}
 }
 
-// ignoreInterrupt leaves what comes from the terminal to the parent process.
+// ignoreInterrupt leaves interrupts from the terminal to the parent process.
 func ignoreInterrupt() { signal.Ignore(os.Interrupt) }

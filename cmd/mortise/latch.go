@@ -13,12 +13,12 @@ import (
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
-const latchLong = `latch works with the count-down latch NAME: those who wait for it go on when it
-has been counted down to zero. It is Redisson's RCountDownLatch.
+const latchLong = `latch works with the count-down latch NAME: its waiters go on when it has been
+counted down to zero. It is Redisson's RCountDownLatch.
 
-set makes it, unless it exists. down counts down by one. wait waits until the
-count is zero, or there is no latch; with -w for so long at most, and exits
-with 75 then. show shows the count. delete opens it at once.`
+set creates it, unless it exists. down counts down by one. wait waits until the
+count is zero, or there is no latch; with -w it waits at most that long, and then
+exits with 75. show shows the count. delete opens it at once.`
 
 func latchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -29,7 +29,7 @@ func latchCommand(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	var wait duration.Flag
-	cmd.Flags().VarP(&wait, "wait", "w", "wait for `DUR` at most: 90s, 1m30s, or seconds")
+	cmd.Flags().VarP(&wait, "wait", "w", "wait at most `DUR`: 90s, 1m30s, or seconds")
 	a.jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, verb, number, err := verbArgs(cmd, args, map[string]bool{"set": true, "down": false, "wait": false, "show": false, "delete": false})
@@ -41,7 +41,7 @@ func latchCommand(a *app) *cobra.Command {
 			return usageError("", "--wait is for: mortise latch NAME wait")
 		}
 		if verb == "set" && number < 1 {
-			return usageError("A latch that is at zero is open; delete opens one.", "the count is %d; it must be 1 at least", number)
+			return usageError("A latch at zero is open; to open a latch, use delete.", "the count is %d; it must be at least 1", number)
 		}
 		client, err := a.client(cmd.Context(), asking)
 		if err != nil {
@@ -93,8 +93,8 @@ func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string,
 	return nil
 }
 
-// verbArgs takes the arguments NAME VERB [N] apart. The verbs say whether they
-// need the number.
+// verbArgs parses the arguments NAME VERB [N]. The values of verbs tell which verbs need the
+// number.
 func verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, verb string, n int, err error) {
 	hint := "Write it as: mortise " + cmd.Use
 	if len(args) < 2 {
@@ -113,7 +113,7 @@ func verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, v
 		return "", "", 0, usageError(hint, "nothing comes after %s", verb)
 	case needs:
 		if n, err = strconv.Atoi(args[2]); err != nil {
-			return "", "", 0, usageError("", "%q is no number", args[2])
+			return "", "", 0, usageError("", "%q is not a number", args[2])
 		}
 	}
 	return name, verb, n, nil

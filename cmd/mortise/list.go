@@ -11,15 +11,15 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-const listLong = `ls shows the locks that are held, Redisson's included, in the order of their
-names: locks of all kinds, leads of elections, and permits of semaphores that
-are out. It goes through all keys that match PATTERN, with SCAN: that takes a
-while on a big server, but does not hold it up. What a key is used for is told
-by its form; of a plain lock, a hash whose only field is a UUID, a colon and
-more. Semaphores without permits and latches are plain numbers, which it leaves
-out: mortise sem NAME show and mortise latch NAME show tell of those.
+const listLong = `ls shows the locks that are held, including Redisson's, in the order of their
+names: locks of all kinds, leads of elections, and held permits of semaphores. It
+goes through all keys that match PATTERN, with SCAN: that takes a while on a big
+server, but does not block it. The kind of a lock is recognized by the form of its
+key; a plain lock, for example, is a hash whose only field is a UUID, a colon and
+more. Semaphores without held permits and latches are plain numbers, which ls
+leaves out: see mortise sem NAME show and mortise latch NAME show.
 
-PATTERN is a glob as in Redis: * ? [abc]. Without one, all keys are looked at.`
+PATTERN is a glob as in Redis: * ? [abc]. Without one, ls looks at all keys.`
 
 func listCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -30,7 +30,7 @@ func listCommand(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageError("Put the pattern into quotes, or the shell makes file names of it.", "mortise ls takes one PATTERN, not %d", len(args))
+				return usageError("Quote the pattern, or the shell replaces it by file names.", "mortise ls takes one PATTERN, not %d", len(args))
 			}
 			return nil
 		},

@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
-// lockView is a lock, or another object, as --json shows it. The names are part
-// of the command's interface; those that a kind has no use for are left out.
+// lockView is the JSON form of a lock or another object. The names are part of the command's
+// interface; fields that a kind does not use are omitted.
 type lockView struct {
 	Name    string       `json:"name"`
 	Kind    string       `json:"kind"`
@@ -30,7 +30,7 @@ type lockView struct {
 	Queue     []waiterView `json:"queue,omitempty"`     // of a fairlock
 	Available *int64       `json:"available,omitempty"` // of a permitsemaphore
 	Number    *int64       `json:"number,omitempty"`    // of a semaphore or latch
-	Permits   []permitView `json:"permits,omitempty"`   // of a permitsemaphore: those that are out
+	Permits   []permitView `json:"permits,omitempty"`   // of a permitsemaphore: the held ones
 }
 
 type holderView struct {
@@ -41,7 +41,7 @@ type holderView struct {
 type waiterView struct {
 	Position int    `json:"position"` // 1 is the next
 	Owner    string `json:"owner"`
-	Deadline int64  `json:"deadline_ms"` // until Redisson drops it as the next; negative if it would now
+	Deadline int64  `json:"deadline_ms"` // until Redisson drops it if it is the next; negative if that has passed
 }
 
 type permitView struct {
@@ -76,7 +76,7 @@ func viewOf(s mortise.State) lockView {
 	return v
 }
 
-// inMillis is a time in ms, -1 for any that is negative.
+// inMillis returns a time in ms, -1 for any negative one.
 func inMillis(d time.Duration) int64 {
 	if d < 0 {
 		return -1
@@ -84,7 +84,7 @@ func inMillis(d time.Duration) int64 {
 	return d.Milliseconds()
 }
 
-// details are what there is to say of an object beside its holders, in one line.
+// details describes an object besides its holders, in one line.
 func details(s mortise.State) string {
 	var words []string
 	if s.Mode != "" {
@@ -116,8 +116,8 @@ func (a *app) jsonFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.json, "json", false, "write JSON to standard output")
 }
 
-// shown is a text from Redis, such as a name, for a terminal: quoted if it
-// could do or hide something there.
+// shown prepares a text from Redis, such as a name, for a terminal: it is quoted if it could do or
+// hide something there.
 func shown(text string) string {
 	if quoted := strconv.Quote(text); text == "" || quoted != `"`+text+`"` || strings.Contains(text, " ") {
 		return quoted
@@ -125,7 +125,7 @@ func shown(text string) string {
 	return text
 }
 
-// lasting says for how long a lease lasts.
+// lasting returns the rest of a lease as text.
 func lasting(ttl time.Duration) string {
 	if ttl < 0 {
 		return "no limit"
@@ -133,7 +133,7 @@ func lasting(ttl time.Duration) string {
 	return duration.Round(ttl).String()
 }
 
-// holding says who holds a lock.
+// holding describes the holders of a lock.
 func holding(s mortise.State) string {
 	var names []string
 	for _, h := range s.Holders {
@@ -149,7 +149,7 @@ func holding(s mortise.State) string {
 	return fmt.Sprintf("held by %s %s", strings.Join(names, ", "), until)
 }
 
-// shellQuote is text as one word of a shell's command line.
+// shellQuote returns text as one word of a shell command line.
 func shellQuote(text string) string {
 	plain := func(r rune) bool {
 		return !strings.ContainsRune("_-.:/@%+,=", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')

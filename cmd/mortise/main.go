@@ -1,5 +1,5 @@
-// Command mortise runs commands under distributed locks, and shows and frees
-// those locks. It works with Redis and Valkey, and with the locks of Redisson.
+// Command mortise runs commands under distributed locks, and shows and releases those locks. It
+// works with Redis and Valkey, and with the locks of Redisson.
 //
 //	mortise run NAME -- CMD [ARG…]
 //

@@ -9,12 +9,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// programs are those that the tests run.
+// programs are the programs that the tests run.
 var programs = map[string]func(){"mortise": main}
 
 func TestMain(m *testing.M) {
-	// Under the race detector a program sleeps a second when it ends, lest it
-	// miss something. The tests run hundreds.
+	// Under the race detector a program sleeps a second at its end, to catch late races. The tests
+	// run hundreds of programs.
 	if err := os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=20"); err != nil {
 		panic(err)
 	}

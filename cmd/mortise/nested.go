@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// What a command sees of the lock it runs under.
+// The environment of a command that runs under a lock.
 const (
 	envName  = "MORTISE_NAME"
 	envOwner = "MORTISE_OWNER"
@@ -21,7 +21,7 @@ const (
 	// envHolds has a line for each name that a run around the command has taken,
 	// those of the innermost run first; see outer. A name has no line breaks.
 	envHolds = "MORTISE_HOLDS"
-	// envRedis is passed on, so that a mortise inside asks the same Redis.
+	// envRedis is passed on, so that a nested mortise uses the same Redis.
 	envRedis = "MORTISE_REDIS_URL"
 )
 

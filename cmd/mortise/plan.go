@@ -22,15 +22,15 @@ const (
 	longestLease     = 366 * 24 * time.Hour
 )
 
-// plan is what a run is to do. Nothing of it depends on Redis.
+// plan is what a run will do. It does not depend on Redis.
 type plan struct {
 	name string
 	path string   // of the program
 	argv []string // its own name included
 
 	nonblock bool
-	wait     time.Duration // 0 is for ever
-	conflict int           // exit code if the lock was not to be had
+	wait     time.Duration // 0: no limit
+	conflict int           // exit code if the lock could not be acquired
 	verbose  bool
 
 	ttl    time.Duration // of the lease, whoever ends it
@@ -45,8 +45,7 @@ type plan struct {
 	killAfter time.Duration
 }
 
-// newPlan checks the flags, and finds the program, so that a lock is not taken
-// for nothing.
+// newPlan checks the flags, and finds the program, before the lock is acquired.
 func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 	name, argv, err := splitArgs(cmd, args)
 	if err != nil {
@@ -80,7 +79,7 @@ func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 	return p, p.find()
 }
 
-// lease checks how long the lock is to last.
+// lease checks the duration of the lease.
 func (p *plan) lease(cmd *cobra.Command, f *runFlags) error {
 	flag, least := "--ttl", shortestTTL
 	p.ttl = time.Duration(f.ttl)
@@ -91,12 +90,12 @@ func (p *plan) lease(cmd *cobra.Command, f *runFlags) error {
 		flag, least = "--lease", time.Millisecond
 		p.ttl = time.Duration(f.lease)
 	}
-	p.ttl = p.ttl.Truncate(time.Millisecond) // Redis counts in these
+	p.ttl = p.ttl.Truncate(time.Millisecond) // the resolution of Redis
 	switch {
 	case p.ttl < least:
 		return usageError("", "%s must be at least %v", flag, least)
 	case p.ttl > longestLease:
-		return usageError("", "%s is %v; a year is the most", flag, p.ttl)
+		return usageError("", "%s is %v; the maximum is a year", flag, p.ttl)
 	}
 	if flag == "--lease" {
 		p.lock.Lease = p.ttl
@@ -104,9 +103,8 @@ func (p *plan) lease(cmd *cobra.Command, f *runFlags) error {
 	return nil
 }
 
-// loss checks what is to happen when the lock is lost. The hold's context ends
-// early enough before the key can expire for a command to be asked, to be
-// killed after a while, and to be gone.
+// loss checks what to do when the lock is lost. The hold's context ends early enough before the key
+// can expire for the command to be asked to end, to be killed after a while, and to be gone.
 func (p *plan) loss(cmd *cobra.Command, f *runFlags) error {
 	switch f.onLost {
 	case "kill":
@@ -117,12 +115,12 @@ func (p *plan) loss(cmd *cobra.Command, f *runFlags) error {
 	}
 	var ok bool
 	if p.signal, ok = guard.ParseSignal(f.signal); !ok {
-		return usageError("It takes a name such as TERM or SIGTERM, or a number.", "--signal is %q, which is no signal", f.signal)
+		return usageError("Use a name such as TERM or SIGTERM, or a number.", "--signal is %q, which is not a signal", f.signal)
 	}
 	p.killAfter = time.Duration(f.killAfter)
 	if p.killAfter > p.ttl/2 {
 		if cmd.Flags().Changed("kill-after") {
-			return usageError("", "--kill-after is %v; half the lease of %v is the most", p.killAfter, p.ttl)
+			return usageError("", "--kill-after is %v; the maximum is half the lease of %v", p.killAfter, p.ttl)
 		}
 		p.killAfter = p.ttl / 2
 	}
@@ -132,11 +130,11 @@ func (p *plan) loss(cmd *cobra.Command, f *runFlags) error {
 	return nil
 }
 
-// dying is how much time is left for processes to be gone after SIGKILL, for a
-// busy machine to get around to it, and for clocks to differ.
+// dying is the time reserved for processes to be gone after SIGKILL, for a busy machine to handle
+// that, and for differences between clocks.
 func dying(ttl time.Duration) time.Duration { return min(ttl/10, time.Second) }
 
-// find looks for the program, as execvp(3) would.
+// find finds the program, as execvp(3) would.
 func (p *plan) find() error {
 	path, err := exec.LookPath(p.argv[0])
 	if err == nil {
@@ -145,7 +143,7 @@ func (p *plan) find() error {
 	}
 	switch {
 	case errors.Is(err, exec.ErrDot):
-		return &exitError{code: exitNotFound, err: fmt.Errorf("%q was found in the current directory only", p.argv[0]),
+		return &exitError{code: exitNotFound, err: fmt.Errorf("%q was found only in the current directory", p.argv[0]),
 			hint: "Write it as ./" + p.argv[0] + " if that is what you mean."}
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return &exitError{code: exitNotFound, err: fmt.Errorf("%q was not found", p.argv[0]), hint: spacesHint(p.argv)}
@@ -155,7 +153,7 @@ func (p *plan) find() error {
 	return &exitError{code: exitNotExec, err: fmt.Errorf("%q cannot be executed: %w", p.argv[0], errors.Unwrap(err))}
 }
 
-// spacesHint is for those who are used to tools that run a shell.
+// spacesHint is for users of tools that run a shell.
 func spacesHint(argv []string) string {
 	if len(argv) == 1 && len(argv[0]) > 0 && shellQuote(argv[0]) != argv[0] {
 		return "For a shell's command line: mortise run NAME -c " + shellQuote(argv[0])

@@ -10,10 +10,8 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// The README shows what the command really prints: every command in its
-// console blocks is run, but for make test, which runs what is tested here only
-// in part. Numbers, times
-// and ids differ; nothing else may.
+// The README shows what the command really prints: every command in its console blocks is run,
+// except make test, of which these tests are a part. Only numbers, times and ids may differ.
 func TestReadmeShowsWhatTheCommandPrints(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
@@ -67,7 +65,7 @@ var (
 	spaces = regexp.MustCompile(` +`)
 )
 
-// shapes returns the lines of a text without what differs from run to run.
+// shapes returns the lines of a text without the parts that differ from run to run.
 func shapes(text string) (lines []string) {
 	for line := range strings.Lines(text) {
 		line = ids.ReplaceAllString(line, "ID")

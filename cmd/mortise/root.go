@@ -7,17 +7,17 @@ import (
 )
 
 const rootLong = `mortise runs commands under distributed locks in Redis or Valkey, and shows and
-frees such locks. They are those of Redisson: Java and Go programs and this
-command keep each other out.
+releases such locks. They are compatible with those of Redisson: Java and Go
+programs and this command exclude each other.
 
-Redis is the one that --redis names, else MORTISE_REDIS_URL, else REDIS_URL,
-else redis://127.0.0.1:6379.`
+The Redis URL is that of --redis, else MORTISE_REDIS_URL, else REDIS_URL, else
+redis://127.0.0.1:6379.`
 
-// rootCommand returns the command mortise with all commands below it.
+// rootCommand returns the command mortise with all its subcommands.
 func rootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "mortise",
-		Short:         "Run commands under distributed locks, show and free locks",
+		Short:         "Run commands under distributed locks, show and release locks",
 		Long:          rootLong,
 		Version:       version(),
 		SilenceUsage:  true,
@@ -25,14 +25,14 @@ func rootCommand(a *app) *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError("See mortise --help for the commands there are.", "unknown command %q", args[0])
+				return usageError("See mortise --help for the commands.", "unknown command %q", args[0])
 			}
 			return cmd.Help()
 		},
 	}
 	root.PersistentFlags().StringVar(&a.redis, "redis", "", "`URL` of Redis or Valkey (default $MORTISE_REDIS_URL, $REDIS_URL, "+defaultRedis+")")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError("See "+cmd.CommandPath()+" --help for the flags there are.", "%w", err)
+		return usageError("See "+cmd.CommandPath()+" --help for the flags.", "%w", err)
 	})
 	root.AddCommand(
 		runCommand(a),
@@ -49,7 +49,7 @@ func rootCommand(a *app) *cobra.Command {
 	return root
 }
 
-// version is that of the module, as far as the program was built from one.
+// version returns the version of the module, if the program was built from one.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -22,15 +22,15 @@ somebody has freed the lock by force, the command is ended as soon as that is
 noticed, a third of --ttl later at most.
 
 The command runs in a process group of its own. SIGINT, SIGTERM, SIGHUP,
-SIGQUIT, SIGUSR1, SIGUSR2 and SIGCONT go to that group. On a terminal it is in
-the foreground. Stopping it there (Ctrl-Z) stops the renewals as well: it goes
-on under the lock if it is continued in time, and is ended otherwise. What it
-leaves running in the background when it ends is not under the lock any more.
+SIGQUIT, SIGUSR1, SIGUSR2 and SIGCONT go to that group. On a terminal it runs in
+the foreground. Stopping it there (Ctrl-Z) also stops the renewals: if it is
+continued in time, it goes on under the lock, otherwise it is ended. Processes
+that it leaves in the background when it ends are not under the lock any more.
 
-With --fair, --read, --write, --fence or --multi it takes a lock of another
-kind, or several. With --sem it takes a permit of a semaphore, which comes back
-after --ttl if this process dies; all that is said here of the lock holds for
-the permit.
+With --fair, --read, --write, --fence or --multi it acquires a lock of another
+kind, or several locks. With --sem it acquires a permit of a semaphore, which
+becomes available again after --ttl if this process dies; everything said here
+about the lock applies to the permit.
 
 The command sees MORTISE_NAME, MORTISE_OWNER and MORTISE_HELD=1. Another
 mortise run inside it does not take again what this one has: it runs at once, or
@@ -43,7 +43,7 @@ const runExample = `  mortise run nightly-report -- ./report.sh --all
   mortise run -n backup -- restic backup /srv     # do nothing if it runs already
   mortise run -w 30 deploy -E 0 -c 'make && make deploy'`
 
-// runFlags are the flags as they are typed.
+// runFlags are the values of the flags.
 type runFlags struct {
 	nonblock  bool
 	wait      duration.Flag
@@ -83,24 +83,24 @@ func runCommand(a *app) *cobra.Command {
 			return a.run(cmd.Context(), p)
 		},
 	}
-	// The usage line has its own place for the flags.
+	// The usage line already shows where the flags go.
 	cmd.DisableFlagsInUseLine = true
 	flags := cmd.Flags()
-	flags.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if the lock is busy")
-	flags.Var(&f.lease, "lease", "take the lock for `DUR` and no longer, and do not renew it")
+	flags.BoolVarP(&f.nonblock, "nonblock", "n", false, "fail if the lock is busy, instead of waiting")
+	flags.Var(&f.lease, "lease", "acquire the lock for a fixed `DUR`, and do not renew it")
 	for _, k := range kinds {
 		flags.Bool(k.flag, false, k.usage)
 	}
 	flags.BoolVar(&f.sem, "sem", false, "take a permit of the semaphore NAME: as many may run at once as it has permits")
 	flags.IntVar(&f.permits, "permits", 1, "with --sem, take `N` permits, all or none")
 	flags.IntVar(&f.limit, "limit", 0, "with --sem, give the semaphore `N` permits if it has none yet")
-	flags.StringSliceVar(&f.multi, "multi", nil, "take the locks `NAME,NAME…` together with the first one, all or none")
+	flags.StringSliceVar(&f.multi, "multi", nil, "acquire the locks `NAME,NAME…` together with the first one, all or none")
 	a.guardFlags(cmd, &f, "lock")
 	return cmd
 }
 
-// guardFlags are the flags of the commands that run another one while they hold
-// something, a lock or what else is said.
+// guardFlags adds the flags of the commands that run another command while they hold something;
+// what says whether that is a lock or something else.
 func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags := cmd.Flags()
 	flags.VarP(&f.wait, "wait", "w", "wait for the "+what+" for `DUR` at most: 90s, 1m30s, or seconds")
@@ -112,7 +112,7 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags.StringVar(&f.signal, "signal", "TERM", "ask the command to end with the signal `SIG` when the "+what+" is lost")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say what happens")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		hint := "See " + cmd.CommandPath() + " --help for the flags there are."
+		hint := "See " + cmd.CommandPath() + " --help for the flags."
 		if !slices.Contains(a.args, "--") {
 			hint = "Flags of the command come after --, as in: " + cmd.CommandPath() + " NAME -- CMD -x"
 		}
@@ -120,12 +120,12 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	})
 	for name, values := range map[string][]string{"on-lost": {"kill", "warn"}, "signal": {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2"}} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // the flag is not there
+			panic(err) // there is no such flag
 		}
 	}
 }
 
-// completeRun completes the name; what comes after it is a command.
+// completeRun completes the name; everything after it is a command.
 func (a *app) completeRun(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -143,7 +143,7 @@ func splitArgs(cmd *cobra.Command, args []string) (name string, command []string
 	case len(args) == 0 || dash == 0:
 		return "", nil, usageError(example, "%s needs a NAME", path)
 	case shell && (len(args) > 1 || dash >= 0):
-		return "", nil, usageError("With -c, there is nothing after the NAME.", "%s takes either -c STRING or -- CMD", path)
+		return "", nil, usageError("With -c, nothing follows the NAME.", "%s takes either -c STRING or -- CMD", path)
 	case shell:
 		return args[0], nil, nil
 	case dash < 0 && len(args) == 1:
@@ -152,12 +152,12 @@ func splitArgs(cmd *cobra.Command, args []string) (name string, command []string
 		return "", nil, usageError("Write it as: "+path+" "+shellQuote(args[0])+" -- "+shellQuoteAll(args[1:]),
 			"-- is missing before the command")
 	case dash > 1:
-		return "", nil, usageError("Put a name with spaces into quotes.", "%s takes one NAME, not %d", path, dash)
+		return "", nil, usageError("Quote a name with spaces.", "%s takes one NAME, not %d", path, dash)
 	case len(args) == dash:
 		return "", nil, usageError(example, "there is no command after --")
 	}
 	return args[0], args[1:], nil
 }
 
-// errWaitOver ends a wait that has taken as long as --wait says.
-var errWaitOver = errors.New("the time to wait is over")
+// errWaitOver ends a wait at the limit of --wait.
+var errWaitOver = errors.New("the wait limit has passed")

@@ -16,8 +16,8 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// undying is a command that ends by SIGKILL only, and so do its child, a
-// process that has left the process group, and an orphan.
+// undying is a command that only SIGKILL ends, as are its child, a process that has left the
+// process group, and an orphan.
 const undying = `trap '' TERM INT HUP
 loop='while :; do sleep 0.1; done'
 sh -c "$loop" &
@@ -26,7 +26,7 @@ setsid sh -c "$loop" &
 echo ready
 eval "$loop"`
 
-// beginMarked is begin for a command whose processes the test wants to know.
+// beginMarked is begin for a command whose processes the test can find.
 func beginMarked(t *testing.T, addr string, args ...string) (*session, string) {
 	t.Helper()
 	mark := fmt.Sprintf("MORTISE_TEST_MARK=%d/%s", os.Getpid(), t.Name())
@@ -52,7 +52,8 @@ func marked(t *testing.T, mark string) []int {
 	}
 	var pids []int
 	for _, file := range files {
-		// A process that ends meanwhile has none. That of a zombie is empty.
+		// The environment of a process that ends meanwhile cannot be read. That of a zombie is
+		// empty.
 		env, _ := os.ReadFile(file)
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
 		if !bytes.Contains(append(env, 0), []byte("\x00"+mark+"\x00")) || bytes.HasPrefix(line, []byte("mortise\x00")) {
@@ -75,8 +76,8 @@ func awaitDead(t *testing.T, mark string) {
 	})
 }
 
-// Nothing of the command is alive when the key expires, although none of its
-// processes wants to end. The network to Redis hangs; the test asks beside it.
+// Nothing of the command is alive when the key expires, although none of its processes ends
+// willingly. The network to Redis hangs; the test asks Redis directly.
 func TestLostThenAllAreDeadBeforeTheKeyExpires(t *testing.T) {
 	for _, test := range []struct{ name, flag string }{
 		{"renewed", "--ttl"}, {"fixed", "--lease"},
@@ -106,7 +107,7 @@ func TestLostThenAllAreDeadBeforeTheKeyExpires(t *testing.T) {
 	}
 }
 
-// The same with a server that is stopped, by the clock: there is nobody to ask.
+// The same with a server that is stopped. The test goes by the clock, as it cannot ask the server.
 func TestLostToAFrozenServer(t *testing.T) {
 	server := redistest.Single(t)
 	const ttl = 6 * time.Second
@@ -135,8 +136,8 @@ func TestLostToAFrozenServer(t *testing.T) {
 	s.wantStatus(t, 79)
 }
 
-// A lock that is freed by force cannot be guarded any more, but the command
-// gets the time to end in order.
+// A lock that was released by force cannot be guarded any more, but the command gets the time to
+// end in order.
 func TestForcedThenTheCommandIsAsked(t *testing.T) {
 	server := redistest.Single(t)
 	s := begin(t, server.Addr(), "run", "job", "--ttl", "1s", "--kill-after", "500ms", "--signal", "USR1",
@@ -158,8 +159,7 @@ func TestOnLostWarn(t *testing.T) {
 	s.wantStatus(t, 4)
 }
 
-// When a lock is lost, a run for another lock inside goes too, with all that
-// it guards.
+// When a lock is lost, a nested run for another lock ends too, with everything it guards.
 func TestLostAroundAnotherRun(t *testing.T) {
 	server := redistest.Single(t)
 	s, mark := beginMarked(t, server.Addr(), "run", "outer", "--ttl", "1s", "--", "mortise", "run", "inner", "--ttl", "1s", "-c", undying)
@@ -171,7 +171,7 @@ func TestLostAroundAnotherRun(t *testing.T) {
 	}
 }
 
-// If mortise is killed, its command goes too, and the lock ends with its TTL.
+// If mortise is killed, its command dies too, and the lock ends with its TTL.
 func TestKilledMortise(t *testing.T) {
 	server := redistest.Single(t)
 	s, mark := beginMarked(t, server.Addr(), "run", "job", "--ttl", "3s", "--", "sleep", "1000")
@@ -195,7 +195,7 @@ func TestKilledMortise(t *testing.T) {
 	})
 }
 
-// What a command leaves in the background goes on, and mortise says so.
+// Processes that a command leaves in the background go on, and mortise reports them.
 func TestLeftInTheBackground(t *testing.T) {
 	server := redistest.Single(t)
 	s, mark := beginMarked(t, server.Addr(), "run", "job", "-c", "setsid sleep 1000 >/dev/null 2>&1 & exit 6")

@@ -7,8 +7,8 @@ import (
 	"errors"
 )
 
-// run needs process groups and signals, which this system does not have: the
-// command could not be ended, with all it has started, when the lock is lost.
+// run needs process groups and signals, which this system does not have: when the lock is lost, the
+// command could not be ended with everything it has started.
 func (a *app) run(context.Context, *plan) error {
-	return &exitError{code: exitUsage, err: errors.New("run works on Unix systems only"), hint: "In WSL it does."}
+	return &exitError{code: exitUsage, err: errors.New("run works on Unix systems only"), hint: "It works in WSL."}
 }

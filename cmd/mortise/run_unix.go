@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-go/mortise/cmd/mortise/internal/guard"
 )
 
-// run takes the lock, runs the command and releases the lock.
+// run acquires the lock, runs the command and releases the lock.
 func (a *app) run(ctx context.Context, p *plan) error {
 	signals := guard.CatchSignals()
 	for {
@@ -60,7 +60,7 @@ func (a *app) become(client *mortise.Client, p *plan, by *outer) error {
 	return startError(p, syscall.Exec(p.path, p.argv, innerEnv(p, by)))
 }
 
-// under runs the command under a lock that is held, and releases the lock.
+// under runs the command under a held lock, and releases the lock.
 func (a *app) under(hold grip, held context.Context, p *plan, signals <-chan os.Signal) error {
 	c, err := guard.Start(held, hold, a.guarded(hold, p), observer{a, p})
 	if err != nil {
@@ -73,24 +73,24 @@ func (a *app) under(hold grip, held context.Context, p *plan, signals <-chan os.
 	err = a.release(hold, p, signals)
 	if c.Lost() == nil {
 		if n := c.Left(); n > 0 {
-			a.say("the command has left %d of its processes running; they are not under the lock any more", n)
+			a.say("the command has left %d of its processes running; they are no longer under the lock", n)
 		}
 	}
 	switch {
 	case c.Lost() != nil && !p.warn:
 		return &exitError{code: exitLost, err: fmt.Errorf("the command was ended, because the %s %q was lost", p.what, p.name)}
 	case c.Lost() != nil:
-		return childStatus(status) // it was said when it happened
+		return childStatus(status) // the loss was reported when it happened
 	case errors.Is(err, mortise.ErrLost) && !p.warn:
 		return &exitError{code: exitLost, err: fmt.Errorf("the %s %q was lost before the command ended (status %d): %w", p.what, p.name, status, plain(err)),
-			hint: "Another may have had the lock at the same time."}
+			hint: "Another client may have held the lock at the same time."}
 	case err != nil:
 		a.say("%v", plain(err))
 	}
 	return childStatus(status)
 }
 
-// guarded is what the plan says of the command, for its guard.
+// guarded returns the part of the plan that the guard needs.
 func (a *app) guarded(hold grip, p *plan) guard.Plan {
 	return guard.Plan{
 		Path: p.path, Argv: p.argv, Env: a.childEnv(p, hold),
@@ -98,7 +98,7 @@ func (a *app) guarded(hold grip, p *plan) guard.Plan {
 	}
 }
 
-// observer tells people what its guard sees of a command.
+// observer reports what the guard sees of a command.
 type observer struct {
 	app  *app
 	plan *plan
@@ -120,15 +120,15 @@ func (o observer) Stopped(left time.Duration) {
 
 // Undying implements guard.Observer.
 func (o observer) Undying(err error) {
-	text := "part of the command does not end although it was killed, and runs on without the lock"
+	text := "a part of the command was killed but does not end; it runs on without the lock"
 	if err != nil {
 		text += fmt.Sprintf(": %v", err)
 	}
 	o.app.say("%s", text)
 }
 
-// release gives the lock back. That takes long if Redis cannot be reached:
-// then a signal that asks to end leaves the lock to its TTL.
+// release releases the lock. If Redis cannot be reached, that takes long: then a signal that asks
+// to end leaves the lock to its TTL.
 func (a *app) release(hold grip, p *plan, signals <-chan os.Signal) error {
 	done := make(chan error, 1)
 	go func() { done <- hold.Unlock() }()
@@ -147,7 +147,7 @@ func (a *app) release(hold grip, p *plan, signals <-chan os.Signal) error {
 	}
 }
 
-// startError is the error for a program that was found, but did not start.
+// startError returns the error for a program that was found but did not start.
 func startError(p *plan, err error) error {
 	hint := ""
 	if errors.Is(err, syscall.ENOEXEC) {

@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestRefusalScripts runs the sessions that need rules only a real server has.
+// TestRefusalScripts runs the sessions that need rules that only a real server has.
 func TestRefusalScripts(t *testing.T) {
 	server := redistest.Single(t, "--requirepass", "s3cret")
 	server.Must(t, "ACL", "SETUSER", "reader", "on", ">pw", "~*", "&*", "+@read", "+@connection", "+eval", "+evalsha", "+info", "+role")
@@ -49,8 +49,8 @@ func TestRefusalScripts(t *testing.T) {
 	})
 }
 
-// runScripts runs scripts whose MORTISE_REDIS_URL is what setup returns, an
-// address and a database.
+// runScripts runs scripts with the MORTISE_REDIS_URL that setup returns as an address and a
+// database.
 func runScripts(t *testing.T, glob string, setup func(*testscript.Env) (addr, db string, err error)) {
 	files, err := filepath.Glob(glob)
 	if err != nil || len(files) == 0 {
@@ -106,8 +106,8 @@ func cmdStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdHeld is "held NAME", which waits until the lock is held, or "! held NAME",
-// which waits until it is not.
+// cmdHeld is "held NAME", which waits until the lock is held, or "! held NAME", which waits until
+// it is not.
 func cmdHeld(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: held NAME")
@@ -122,8 +122,7 @@ func cmdHeld(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdRedis is "redis CMD ARG…": it gives Redis a command and makes the reply
-// the standard output.
+// cmdRedis is "redis CMD ARG…": it sends Redis a command and makes the reply the standard output.
 func cmdRedis(ts *testscript.TestScript, neg bool, args []string) {
 	v, err := ts.Value(adminKey{}).(*redistest.Conn).Do(args...)
 	if neg || err != nil {

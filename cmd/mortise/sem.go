@@ -9,15 +9,15 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-const semLong = `sem works with the semaphore NAME, whose permits mortise run --sem takes. It is
+const semLong = `sem works with the semaphore NAME, whose permits mortise run --sem acquires. It is
 Redisson's RPermitExpirableSemaphore.
 
-set makes N the number of all permits, those that are out included. add adds N
-to it; for fewer, write: mortise sem NAME add -- -N. Nobody loses a permit that
-is out. show shows how many are available, and those that are out.
+set sets the number of permits to N, including those that are held. add adds N
+to it; to remove some, write: mortise sem NAME add -- -N. No holder loses its
+permit. show shows the number of available permits, and the held permits.
 
-It sets and adds to a plain semaphore (RSemaphore) as well; nobody knows then
-who has its permits, so that they are not counted.`
+set and add also work on a plain semaphore (RSemaphore). Its holders are not
+recorded, so held permits are not counted.`
 
 func semCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -109,7 +109,7 @@ func (f *runFlags) permitFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// scarce says that permits were not to be had.
+// scarce describes a lack of permits.
 func scarce(p *plan, err *mortise.PermitsError, waited bool) string {
 	if waited {
 		return fmt.Sprintf("%s had too few permits for all of %v: %v", shown(p.name), p.wait, err)

@@ -24,8 +24,7 @@ func TestServerScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Files: files, RequireExplicitExec: true})
 }
 
-// startServer runs mortise server and returns it with the URL that its output
-// tells people to try, once it is said.
+// startServer runs mortise server and returns it with the URL that its output suggests.
 func startServer(t *testing.T, addr string) (s *session, url string) {
 	t.Helper()
 	s = begin(t, "", "server", "--addr", addr)
@@ -38,8 +37,7 @@ func startServer(t *testing.T, addr string) (s *session, url string) {
 	return s, url
 }
 
-// Two clients keep each other out through the server, until a signal ends it
-// without an error.
+// Two clients exclude each other through the server, until a signal ends it without an error.
 func TestServer(t *testing.T) {
 	for addr, sig := range map[string]syscall.Signal{"127.0.0.1:0": syscall.SIGTERM, "localhost:0": syscall.SIGINT} {
 		t.Run(addr, func(t *testing.T) {
@@ -76,7 +74,7 @@ func openClient(t *testing.T, url string) *mortise.Client {
 	return c
 }
 
-// A port that is in use is an error with a hint what to do.
+// A port that is in use causes an error with a hint.
 func TestServerPortInUse(t *testing.T) {
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,7 +90,7 @@ func TestServerPortInUse(t *testing.T) {
 	for _, want := range []string{
 		"mortise: cannot listen on " + addr + ": ",
 		"Another server listens there. If it is a Redis, use it: mortise --redis redis://" + addr + " run NAME -- CMD\n",
-		"Else take another port: mortise server --addr 127.0.0.1:0\n",
+		"Otherwise choose another port: mortise server --addr 127.0.0.1:0\n",
 	} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("standard error lacks %q:\n%s", want, &stderr)

@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// limit bounds every wait. It is far above what a wait takes, so that a busy
-// machine does not fail tests.
+// limit bounds every wait. It is far longer than a wait takes, so that a busy machine does not fail
+// tests.
 const limit = 60 * time.Second
 
 // session is a mortise that runs beside the test.
@@ -25,7 +25,7 @@ type session struct {
 	exited chan struct{}
 }
 
-// begin starts mortise with the server at addr. The test's end kills it.
+// begin starts mortise with the server at addr. The end of the test kills it.
 func begin(t *testing.T, addr string, args ...string) *session {
 	t.Helper()
 	s := prepare(addr, exec.Command("mortise", args...))
@@ -46,7 +46,7 @@ func (s *session) launch(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = s.cmd.Wait() // ProcessState tells
+		_ = s.cmd.Wait() // ProcessState has the result
 		close(s.exited)
 	}()
 	t.Cleanup(func() {
@@ -101,9 +101,9 @@ func (s *session) wantStatus(t *testing.T, want int) {
 	}
 }
 
-// transcript is an output that can be waited for.
+// transcript is an output that a test can wait for.
 type transcript struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	buf  bytes.Buffer
 	more chan struct{} // closed by the next write
 }
@@ -132,7 +132,7 @@ func (o *transcript) text() string {
 	return text
 }
 
-// awaitHeld waits until somebody holds the lock.
+// awaitHeld waits until the lock is held.
 func awaitHeld(t *testing.T, server *redistest.Server, name string) {
 	t.Helper()
 	redistest.Eventually(t, name+" is held", func() error {
@@ -150,7 +150,7 @@ func wantFree(t *testing.T, server *redistest.Server, name string) {
 	}
 }
 
-// heldError reports an error as long as somebody holds the lock.
+// heldError reports an error as long as the lock is held.
 func heldError(t *testing.T, server *redistest.Server, name string) error {
 	t.Helper()
 	if server.Int(t, "EXISTS", name) == 1 {

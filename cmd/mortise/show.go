@@ -11,14 +11,14 @@ import (
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
-// asking are the options of the commands that ask and are done. They are for
-// operators: any name that can exist is acceptable.
+// asking are the options of the commands that only ask Redis and exit. They are for operators: any
+// name that can exist is acceptable.
 var asking = mortise.Options{RetryFor: 2 * time.Second, AllowAnyName: true}
 
 func showCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show NAME",
-		Short:             "Show who holds a lock or waits for it, and for how long",
+		Short:             "Show the holders and waiters of a lock, and its TTL",
 		Example:           "  mortise show deploy\n  mortise show deploy --json | jq .locked",
 		Args:              oneName,
 		ValidArgsFunction: a.completeName,
@@ -81,13 +81,13 @@ func (a *app) showState(s mortise.State) error {
 	return w.Flush()
 }
 
-// oneName demands one argument, the name of a lock.
+// oneName requires one argument, the name of a lock.
 func oneName(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 1:
 		return nil
 	case 0:
-		return usageError("mortise ls shows the locks there are.", "%s needs the NAME of a lock", cmd.CommandPath())
+		return usageError("mortise ls shows the locks that are held.", "%s needs the NAME of a lock", cmd.CommandPath())
 	}
-	return usageError("Put a name with spaces into quotes.", "%s takes one NAME, not %d", cmd.CommandPath(), len(args))
+	return usageError("Quote a name with spaces.", "%s takes one NAME, not %d", cmd.CommandPath(), len(args))
 }

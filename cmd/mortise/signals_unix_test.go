@@ -32,7 +32,7 @@ func TestSignalsEndTheWait(t *testing.T) {
 				}
 				return nil
 			})
-			s.signal(t, syscall.SIGUSR1) // which means nothing yet
+			s.signal(t, syscall.SIGUSR1) // has no effect yet
 			s.signal(t, sig)
 			s.wantStatus(t, want)
 			if text := s.out.text(); !strings.Contains(text, "ended by "+unix.SignalName(sig)) || strings.Contains(text, "ran\n") {
@@ -62,8 +62,8 @@ func TestSignalsReachTheCommand(t *testing.T) {
 	wantFree(t, server, "job")
 }
 
-// A signal ends the whole group, not only a shell in front (hashicorp/consul
-// #2022), and the lock is free afterwards.
+// A signal ends the whole group, not only a shell in front (hashicorp/consul #2022), and the lock
+// is free afterwards.
 func TestTermEndsTheGroupAndReleases(t *testing.T) {
 	server := redistest.Single(t)
 	s := begin(t, server.Addr(), "run", "job", "--", "sh", "-c", "sleep 1000 & echo ready; sleep 1000")
@@ -76,7 +76,7 @@ func TestTermEndsTheGroupAndReleases(t *testing.T) {
 	}
 }
 
-// What was ignored when mortise was started stays so, as with nohup.
+// Signals that were ignored when mortise was started stay ignored, as with nohup.
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	server := redistest.Single(t)
 	s := prepare(server.Addr(), exec.Command("sh", "-c", `trap '' HUP; exec mortise run job -- sh -c 'kill -HUP $$; echo survived; read x'`))
@@ -94,8 +94,8 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	s.wantStatus(t, 0)
 }
 
-// If Redis is gone when the command ends, its status counts all the same, and
-// nobody needs to wait for a release that cannot be.
+// If Redis is gone when the command ends, the command's status still counts, and a signal ends the
+// wait for a release that is not possible.
 func TestReleaseWithoutRedis(t *testing.T) {
 	server := redistest.Single(t)
 	s := begin(t, server.Addr(), "run", "job", "-c", "trap '' TERM; trap 'exit 5' USR1; echo ready; while :; do sleep 0.02; done")
@@ -118,8 +118,7 @@ func TestReleaseWithoutRedis(t *testing.T) {
 	}
 }
 
-// A server that accepts connections and answers nothing is unreachable, and
-// found so within seconds.
+// A server that accepts connections and never replies is reported as unreachable within seconds.
 func TestSilentRedis(t *testing.T) {
 	server := redistest.Single(t)
 	server.Pause(t)

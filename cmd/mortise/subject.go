@@ -10,13 +10,13 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// subject is what run takes before it runs a command: a lock of some kind, or
-// something else that is held.
+// subject is what run acquires before it runs a command: a lock of some kind, or something else
+// that can be held.
 type subject struct {
 	lock, try func(ctx context.Context) (grip, context.Context, error)
 }
 
-// grip is what was taken.
+// grip is a held subject.
 type grip interface {
 	Owner() string
 	Token() int64 // 0 if there is none
@@ -37,14 +37,14 @@ func gripping(take func(context.Context) (*mortise.Hold, context.Context, error)
 	return func(ctx context.Context) (grip, context.Context, error) { return take(ctx) }
 }
 
-// kind is a flag of run that chooses what is taken.
+// kind is a flag of run that chooses the subject.
 type kind struct {
 	flag, usage string
 	claim       claimKind
 	open        func(c *mortise.Client, p *plan) subject
 }
 
-// kinds are the flags of run of which one may be given.
+// kinds are the flags of run that exclude each other.
 var kinds = []kind{
 	{"fair", "take the fair lock NAME: the first to ask is the first to have it", claimLock, func(c *mortise.Client, p *plan) subject {
 		return subjectOf(c.FairLock(p.name).With(p.lock))

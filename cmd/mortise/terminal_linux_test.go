@@ -13,8 +13,7 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// onTerminal runs a shell with job control, or what else args say, on a
-// terminal of its own.
+// onTerminal runs a shell with job control, or the command in args, on a terminal of its own.
 func onTerminal(t *testing.T, addr string, args ...string) (*session, *os.File) {
 	t.Helper()
 	s := prepare(addr, exec.Command(args[0], args[1:]...))
@@ -51,10 +50,10 @@ func onTerminal(t *testing.T, addr string, args ...string) (*session, *os.File) 
 	return s, master
 }
 
-// sessionLeader puts a process into a session whose terminal its stdin is.
+// sessionLeader puts a process into a session whose terminal is its stdin.
 func sessionLeader() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true, Setctty: true} }
 
-// within reports whether p descends from a process, or is it.
+// within reports whether p is a process or descends from it.
 func within(ancestor int, p procfs.Process) bool {
 	for ok := true; ok && p.PID != ancestor; p, ok = procfs.Read(p.Parent) {
 		if p.Parent <= 1 {
@@ -71,8 +70,8 @@ func typeIn(t *testing.T, terminal *os.File, text string) {
 	}
 }
 
-// The command reads from the terminal, as only the foreground may, and gets
-// what Ctrl-C sends there.
+// The command reads from the terminal, which only the foreground may, and gets the signals of
+// Ctrl-C.
 func TestTerminalIsTheCommands(t *testing.T) {
 	server := redistest.Single(t)
 	s, terminal := onTerminal(t, server.Addr(), "mortise", "run", "job", "-c",
@@ -89,7 +88,7 @@ func TestTerminalIsTheCommands(t *testing.T) {
 	wantFree(t, server, "job")
 }
 
-// A shell has its terminal back after the command, however that ended.
+// A shell has its terminal back after the command, however the command ended.
 func TestTerminalComesBack(t *testing.T) {
 	server := redistest.Single(t)
 	s, terminal := onTerminal(t, server.Addr(), "sh", "-i")
@@ -146,12 +145,11 @@ func TestTerminalStoppedTooLong(t *testing.T) {
 	}
 }
 
-// In front of a pager the command leaves the terminal to it, until it needs
-// it itself.
+// In front of a pager the command leaves the terminal to the pager, until it needs it itself.
 func TestTerminalInAPipeline(t *testing.T) {
 	server := redistest.Single(t)
 	s, terminal := onTerminal(t, server.Addr(), "sh", "-i")
-	// What is at the other end of the pipe reads from the terminal.
+	// The process at the other end of the pipe reads from the terminal.
 	typeIn(t, terminal, "mortise run job -- sh -c 'echo data; sleep 0.2' | sh -c 'read d; read x </dev/tty; echo \"$d and $x\"'\n")
 	awaitHeld(t, server, "job")
 	typeIn(t, terminal, "one\n")
@@ -160,21 +158,21 @@ func TestTerminalInAPipeline(t *testing.T) {
 	awaitHeld(t, server, "job")
 	typeIn(t, terminal, "two\n")
 	s.await(t, "got two\r\n")
-	// Ctrl-Z stops all of it.
+	// Ctrl-Z stops the whole job.
 	typeIn(t, terminal, "mortise run job -- sh -c 'trap \"echo goes on\" CONT; echo ready; while :; do sleep 0.02; done' | cat\n")
 	s.await(t, "ready\r\n")
 	typeIn(t, terminal, "\x1a")
 	s.await(t, "stopped; the lock")
 	typeIn(t, terminal, "echo the shell $((40 + 2)); fg\n")
 	s.await(t, "the shell 42\r\n")
-	s.await(t, "goes on\r\n") // or the shell would be interrupted
+	s.await(t, "goes on\r\n") // otherwise the shell would be interrupted
 	typeIn(t, terminal, "\x03")
 	redistest.Eventually(t, "the lock is free", func() error { return heldError(t, server, "job") })
 	typeIn(t, terminal, "exit 3\n")
 	s.wantStatus(t, 3)
 }
 
-// Where no shell could continue them, a command and mortise are not stopped.
+// Without a shell that could continue them, a command and mortise are not stopped.
 func TestTerminalWithoutJobControl(t *testing.T) {
 	server := redistest.Single(t)
 	s, terminal := onTerminal(t, server.Addr(), "mortise", "run", "job", "--", "sh", "-c", "echo ready; read x; echo \"got $x\"")

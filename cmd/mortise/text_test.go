@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is quoted for a shell comes out of a shell as it was.
+// A shell turns a quoted text back into the original.
 func TestShellQuote(t *testing.T) {
 	for _, text := range []string{"", "a", "a b", "it's", `"$HOME"`, "`id`", "*", "~", "-x", "a\nb", `\`, "!", "ü", "{a,b}", "#", "'", "=ls"} {
 		out, err := exec.Command("sh", "-c", "printf %s "+shellQuote(text)).Output()

@@ -12,20 +12,20 @@ import (
 	"github.com/mortise-go/mortise/connect"
 )
 
-const unlockLong = `unlock frees a lock from outside, for operators. Its holder is not asked: a
-mortise holder learns of it at its next renewal, a third of its lease later at
-most, a Redisson holder not before it releases. Until then two may believe that
+const unlockLong = `unlock releases a lock from outside, for operators. The holder has no say: a
+mortise holder notices at its next renewal, at most a third of its lease later, a
+Redisson holder not before it releases. Until then, two clients may believe that
 they hold the lock. Make sure that the holder is dead.
 
-Without a flag it frees nothing, and shows who holds the lock and the command
-that would free it.`
+Without a flag it releases nothing, and shows the holders of the lock and the
+command that would release it.`
 
 func unlockCommand(a *app) *cobra.Command {
 	var owner string
 	var force bool
 	cmd := &cobra.Command{
 		Use:               "unlock NAME (--owner OWNER | --force)",
-		Short:             "Free a lock whose holder is gone",
+		Short:             "Release a lock whose holder is gone",
 		Long:              unlockLong,
 		Args:              oneName,
 		ValidArgsFunction: a.completeName,
@@ -47,7 +47,7 @@ func unlockCommand(a *app) *cobra.Command {
 				return err
 			}
 			if u.state.Kind == mortise.KindOther || u.state.Kind == mortise.KindNumber {
-				return &mortise.Error{Op: "unlock", Name: u.name, Err: fmt.Errorf("%w: what is there is no lock", mortise.ErrWrongKind)}
+				return &mortise.Error{Op: "unlock", Name: u.name, Err: fmt.Errorf("%w: the key is not a lock", mortise.ErrWrongKind)}
 			}
 			switch {
 			case byOwner:
@@ -58,8 +58,8 @@ func unlockCommand(a *app) *cobra.Command {
 			return u.nothing()
 		},
 	}
-	cmd.Flags().StringVar(&owner, "owner", "", "free it only if `OWNER` still holds it, as mortise show names it; of a semaphore, the permit with that id")
-	cmd.Flags().BoolVar(&force, "force", false, "free it whoever holds it; of a read/write lock both sides, of a semaphore all permits")
+	cmd.Flags().StringVar(&owner, "owner", "", "release it only if `OWNER`, as shown by mortise show, still holds it; for a semaphore, the permit with that id")
+	cmd.Flags().BoolVar(&force, "force", false, "release it regardless of its holder; for a read/write lock both sides, for a semaphore all permits")
 	return cmd
 }
 
@@ -68,10 +68,10 @@ type unlocking struct {
 	app    *app
 	client *mortise.Client
 	name   string
-	state  mortise.State // before
+	state  mortise.State // before the command
 }
 
-// free takes the lock from one owner, in the way of its kind.
+// free releases the lock of one owner, as its kind requires.
 func (u unlocking) free(ctx context.Context, owner string) (bool, error) {
 	switch u.state.Kind {
 	case mortise.KindFairLock:
@@ -113,8 +113,8 @@ func (u unlocking) owner(ctx context.Context, owner string) error {
 	return &exitError{code: exitOther, err: fmt.Errorf("%s was not freed: %s does not hold it; %s", shown(u.name), shown(owner), now)}
 }
 
-// force frees the lock of those who hold it. If it has changed hands before
-// they could lose it, it looks again.
+// force releases the lock of all its holders. If it has changed hands meanwhile, force inspects it
+// again.
 func (u unlocking) force(ctx context.Context) error {
 	for u.state.Locked {
 		done := false
@@ -144,7 +144,7 @@ func (u unlocking) force(ctx context.Context) error {
 	return nil
 }
 
-// nothing shows what there is to unlock, and how.
+// nothing shows the holders and how to release the lock.
 func (u unlocking) nothing() error {
 	if !u.state.Locked {
 		fmt.Fprintf(u.app.stdout, "%s is not locked\n", shown(u.name))
@@ -154,7 +154,7 @@ func (u unlocking) nothing() error {
 	return &exitError{code: exitOther, hint: hint, err: errors.New(shown(u.name) + " was not freed: it is " + holding(u.state))}
 }
 
-// unlockLines are the commands that free a lock, and what is to know of them.
+// unlockLines returns the commands that release a lock, with an introduction.
 func (a *app) unlockLines(s mortise.State) []string {
 	lines := []string{"If its holder is gone for good:"}
 	if len(s.Holders)+len(s.Permits) > 1 {

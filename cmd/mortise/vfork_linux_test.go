@@ -24,12 +24,11 @@ func init() {
 	}
 }
 
-// vforker does what shells do for each command, and stays long where they are
-// for a moment: between vfork and exec. Its child goes from there when it was
-// stopped and continued.
+// vforker does what shells do for each command, but stays long in the state between vfork and exec.
+// Its child leaves that state when it was stopped and continued.
 func vforker() {
-	// It continues the child though it is blocked, and can be waited for after
-	// that as well.
+	// SIGCONT continues the child though it is blocked, and the child can still wait for it
+	// afterwards.
 	set := unix.Sigset_t{Val: [16]uint64{1 << (unix.SIGCONT - 1)}}
 	err1 := unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil)
 	path, err2 := syscall.BytePtrFromString("/bin/sleep")
@@ -39,7 +38,7 @@ func vforker() {
 		panic(err)
 	}
 	ready := []byte("ready\n")
-	// Not CLONE_VM: what the child does to Go's memory is its own.
+	// Without CLONE_VM: the child has its own copy of Go's memory.
 	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, unix.CLONE_VFORK|uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if pid == 0 && errno == 0 {
 		_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, 1, uintptr(unsafe.Pointer(&ready[0])), uintptr(len(ready)))
@@ -54,8 +53,8 @@ func vforker() {
 	os.Exit(7)
 }
 
-// A command stops although Ctrl-Z comes while it waits in vfork for a child,
-// which is stopped first; and the child stops with it.
+// A command stops even if Ctrl-Z comes while it waits in vfork for a child, which is stopped first;
+// and the child stops with it.
 func TestTerminalStopInVfork(t *testing.T) {
 	for _, test := range []struct{ name, pipe, status string }{
 		{"in the foreground", "", "107"}, {"in a pipeline", " | cat", "100"},

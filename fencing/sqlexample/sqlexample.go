@@ -27,8 +27,8 @@ const Schema = `CREATE TABLE account (
 	token   INTEGER NOT NULL DEFAULT 0
 )`
 
-// SetBalance writes the balance of an account, unless a newer holder of the lock has written it since:
-// then it returns an error that matches [fencing.ErrStale].
+// SetBalance writes the balance of an account, unless a newer holder of the lock has written it
+// since: then it returns an error that matches [fencing.ErrStale].
 func SetBalance(ctx context.Context, db *sql.DB, id, balance, token int64) error {
 	result, err := db.ExecContext(ctx,
 		`UPDATE account SET balance = ?, token = ? WHERE id = ? AND token <= ?`, balance, token, id, token)

@@ -1,18 +1,18 @@
-// Package demo shows what a lock is good for: several processes add 1 to a
-// number in a file under a lock, one of them is killed while it holds the lock,
-// and in the end the number is compared with the updates that were completed.
+// Package demo shows what a lock is good for: several processes add 1 to a number in a file under a
+// lock, one of them is killed while it holds the lock, and in the end the number is compared with
+// the updates that were completed.
 //
-// mortise demo calls [Run], the parent. It starts an embedded Redis and a
-// process for each [Worker]; mortise demo worker, which the help does not show,
-// calls [Worker.Run] in these. The parent gives orders on their standard input,
-// and they report [event]s, lines of JSON, on one pipe that all of them share.
+// mortise demo calls [Run], the parent. It starts an embedded Redis and a process for each
+// [Worker]; the hidden command mortise demo worker calls [Worker.Run] in these. The parent sends
+// orders to their standard input, and they report [event]s, lines of JSON, on one pipe that all of
+// them share.
 //
-//	play.go     the parent: what happens when
+//	play.go     the parent: the course of events
 //	process.go  a worker's process as the parent sees it
-//	worker.go   what a worker does
-//	event.go    what a worker reports
-//	show.go     the events as people see them
-//	verdict.go  what the events amount to, and whether the file is exact
+//	worker.go   the work of a worker
+//	event.go    the reports of a worker
+//	show.go     the events as shown to users
+//	verdict.go  the evaluation of the events and of the file
 package demo
 
 import (
@@ -26,15 +26,15 @@ import (
 	"time"
 )
 
-// What is acceptable, so that a demonstration is over within 20 seconds.
+// The limits, so that a demonstration ends within 20 seconds.
 const (
 	MinWorkers, MaxWorkers   = 2, 16
 	MinDuration, MaxDuration = 2 * time.Second, 15 * time.Second
-	// More time than asked for, to start processes and to end them.
+	// The additional time to start and end processes.
 	reserve = 5 * time.Second
 )
 
-// Config is what a demonstration is to show.
+// Config configures a demonstration.
 type Config struct {
 	Workers  int
 	Duration time.Duration // more or less
@@ -42,8 +42,8 @@ type Config struct {
 
 	Out    io.Writer
 	Colour bool
-	// Command returns the command, not yet started, of a process that calls
-	// w.Run with its standard input and output.
+	// Command returns the command, not yet started, of a process that calls w.Run with its standard
+	// input and output.
 	Command func(w Worker) *exec.Cmd
 }
 
@@ -52,8 +52,8 @@ type VerdictError struct{ Reason string }
 
 func (e *VerdictError) Error() string { return e.Reason }
 
-// Run shows a demonstration. It returns nil if the file is exact in the end, and
-// a [VerdictError] if it is not. No process and no file outlives it.
+// Run runs a demonstration. It returns nil if the file is exact in the end, and a [VerdictError] if
+// it is not. It leaves no process and no file behind.
 func Run(ctx context.Context, c Config) error { return newDemonstration(c).run(ctx) }
 
 func newDemonstration(c Config) *demonstration {
@@ -71,10 +71,9 @@ func (d *demonstration) workerProcess(number int) *exec.Cmd {
 	return cmd
 }
 
-// lease is that of the lock, or 0 without one. The demonstration spends a
-// quarter of its time on contending, a bit more than that on a holder that
-// does nothing but hold, at most that on its lease running out, and the rest
-// on contending again.
+// lease is the lease of the lock, or 0 without one. The demonstration spends a quarter of its time
+// on contention, a bit more than that on a holder that only holds, at most that on the end of its
+// lease, and the rest on contention again.
 func (d *demonstration) lease() time.Duration {
 	if d.NoLock {
 		return 0
@@ -92,7 +91,7 @@ func (d *demonstration) counter() (int, error) {
 	return readCounter(f)
 }
 
-// createCounter makes the file, in a directory of its own.
+// createCounter creates the file, in a directory of its own.
 func (d *demonstration) createCounter() (err error) {
 	if d.dir, err = os.MkdirTemp("", "mortise-demo-"); err != nil {
 		return err
@@ -105,12 +104,12 @@ func (d *demonstration) createCounter() (err error) {
 	return errors.Join(writeCounter(f, 0), f.Close())
 }
 
-// run does all of it. It returns nil if the file is exact in the end.
+// run is the whole demonstration. It returns nil if the file is exact in the end.
 func (d *demonstration) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.Duration+reserve,
 		fmt.Errorf("the demonstration is not over after %v; is the machine very busy?", d.Duration+reserve))
 	defer cancel()
-	defer func() { _ = os.RemoveAll(d.dir) }() // else it stays in the directory for such files
+	defer func() { _ = os.RemoveAll(d.dir) }() // a failure leaves it in the directory for temporary files
 	err := d.perform(ctx)
 	d.end()
 	if err != nil {

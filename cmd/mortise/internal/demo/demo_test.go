@@ -41,7 +41,7 @@ func newDemo(out *watched) *demonstration {
 	return newDemonstration(Config{Workers: 3, Duration: 4 * time.Second, Out: out, Command: workerProgram})
 }
 
-// ended fails the test if a process of d is there, or its directory.
+// ended fails the test if a process of d is left, or its directory.
 func ended(t *testing.T, d *demonstration) {
 	t.Helper()
 	if len(d.processes) != d.Workers {
@@ -57,7 +57,7 @@ func ended(t *testing.T, d *demonstration) {
 	}
 }
 
-// A file that somebody has changed is not exact, in whatever direction.
+// A file that was changed from outside is not exact, in either direction.
 func TestDemoTampered(t *testing.T) {
 	t.Parallel()
 	out := &watched{}
@@ -99,7 +99,7 @@ func tamper(t *testing.T, d *demonstration, by int) {
 
 var errInterrupted = errors.New("interrupted")
 
-// The end of its context ends it at any time, with its workers, and leaves nothing.
+// The end of its context ends it at any time, with its workers, and it leaves nothing behind.
 func TestDemoInterrupted(t *testing.T) {
 	for _, when := range []string{"An embedded Redis", "asks for the lock", "stops right there", "after the kill", "tells the workers"} {
 		t.Run(when, func(t *testing.T) {
@@ -120,22 +120,22 @@ func TestDemoInterrupted(t *testing.T) {
 				t.Errorf("what was interrupted gave a result:\n%s", out)
 			}
 			if when == "An embedded Redis" {
-				d.Workers = len(d.processes) // it may not have come to that
+				d.Workers = len(d.processes) // not all may have been started
 			}
 			ended(t, d)
 		})
 	}
 }
 
-// A worker that dies without having been killed by the demonstration makes it
-// fail, with the worker's own words.
+// A worker that dies without having been killed by the demonstration makes it fail, with the
+// worker's own words.
 func TestDemoWorkerFails(t *testing.T) {
 	t.Parallel()
 	var d *demonstration
 	out := &watched{}
 	out.online = func(line string) {
 		if strings.Contains(line, "has written 1") {
-			d.server.Close() // whoever asks next is told so
+			d.server.Close() // the next request fails
 		}
 	}
 	d = newDemo(out)
@@ -146,7 +146,7 @@ func TestDemoWorkerFails(t *testing.T) {
 	ended(t, d)
 }
 
-// A demonstration that cannot come to its end is given up.
+// A demonstration that does not end in time is given up.
 func TestDemoIsBounded(t *testing.T) {
 	t.Parallel()
 	var d *demonstration
@@ -158,7 +158,7 @@ func TestDemoIsBounded(t *testing.T) {
 			if err := d.processes[1].order("mistake"); err != nil { // not understood, so ignored
 				t.Error(err)
 			}
-			d.processes[1].orders = nowhere{} // and deaf to what follows
+			d.processes[1].orders = nowhere{} // later orders do not arrive
 		}
 	}
 	d = newDemo(out)

@@ -13,10 +13,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain also is the program of the workers.
+// TestMain is also the program of the workers.
 func TestMain(m *testing.M) {
-	// Under the race detector a program sleeps a second when it ends, lest it
-	// miss something.
+	// Under the race detector a program sleeps a second at its end, to catch late races.
 	if err := os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=20"); err != nil {
 		panic(err)
 	}
@@ -42,7 +41,7 @@ func workerProgram(w Worker) *exec.Cmd {
 	return exec.Command("demo-worker", strconv.Itoa(w.Number), w.File, w.Server, w.Lease.String())
 }
 
-// workerMain is what that command does.
+// workerMain is the main function of that command.
 func workerMain() {
 	number, err1 := strconv.Atoi(os.Args[1])
 	lease, err2 := time.ParseDuration(os.Args[4])

@@ -21,10 +21,10 @@ type demonstration struct {
 	server    *memredis.Server
 	dir, file string
 	processes []*process
-	pipe      *os.File // what all write their events to
+	pipe      *os.File // all processes write their events to it
 	events    chan event
 	garbled   error         // why there are no more events; valid once events is closed
-	done      chan struct{} // closed when nobody receives events any more
+	done      chan struct{} // closed when events are not received any more
 	exits     chan *process
 	dismissed bool    // the workers were told to end
 	log       []event // all events, in their order
@@ -54,7 +54,7 @@ func (d *demonstration) perform(ctx context.Context) error {
 	return d.dismiss(ctx)
 }
 
-// prepare starts the server and the workers, and has these begin all at once.
+// prepare starts the server and the workers, and lets the workers begin all at once.
 func (d *demonstration) prepare(ctx context.Context) (err error) {
 	if !d.NoLock {
 		if d.server, err = memredis.Listen("127.0.0.1:0"); err != nil {
@@ -137,8 +137,8 @@ func (d *demonstration) contend(ctx context.Context, while time.Duration) error 
 	}
 }
 
-// crash has p stop in the middle of an update, for longer than its lease, to
-// show that it is renewed, and kills it. It returns when another has the lock.
+// crash stops p in the middle of an update, for longer than its lease, to show that the lease is
+// renewed, and then kills it. It returns when another worker has the lock.
 func (d *demonstration) crash(ctx context.Context, p *process) error {
 	if err := d.order(ctx, p, orderStall); err != nil {
 		return err
@@ -154,11 +154,11 @@ func (d *demonstration) crash(ctx context.Context, p *process) error {
 	case err != nil:
 		return err
 	case lost:
-		return fmt.Errorf("worker-%d was to be killed while it had the lock, but lost it before; is the machine very busy?", p.number)
+		return fmt.Errorf("worker-%d was to be killed while it held the lock, but lost it before; is the machine very busy?", p.number)
 	}
 	d.show.parent("worker-%d still has it after %v: while it lives, its lease is renewed; others wait: %d",
 		p.number, alive, len(d.show.waiting))
-	// Into the pipe, because there it has its place in the order of things.
+	// Through the pipe, which puts it in order with the other events.
 	if err := (event{At: time.Now(), Worker: p.number, What: workerKilled}).write(d.pipe); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (d *demonstration) crash(ctx context.Context, p *process) error {
 	})
 }
 
-// dismiss has the workers finish their turns, and waits for their end.
+// dismiss lets the workers finish their turns, and waits for their end.
 func (d *demonstration) dismiss(ctx context.Context) error {
 	d.show.parent("tells the workers to finish\n")
 	d.dismissed = true
@@ -183,7 +183,7 @@ func (d *demonstration) dismiss(ctx context.Context) error {
 		return err
 	}
 	for _, p := range d.processes {
-		<-p.gone // will come, for it has closed the pipe
+		<-p.gone // it has closed the pipe, so it will end
 		if err := d.ended(p); err != nil {
 			return err
 		}
@@ -191,20 +191,19 @@ func (d *demonstration) dismiss(ctx context.Context) error {
 	return nil
 }
 
-// nothing is an event that never comes.
+// nothing matches no event.
 func nothing(event) bool { return false }
 
 // errNoMoreEvents: all ends of the pipe are closed.
-var errNoMoreEvents = errors.New("all workers have ended too early")
+var errNoMoreEvents = errors.New("all workers ended too early")
 
-// await takes in events until one is the one waited for.
+// await handles events until one matches.
 func (d *demonstration) await(ctx context.Context, until func(event) bool) error {
 	_, err := d.watch(ctx, time.Hour, until) // ctx ends long before
 	return err
 }
 
-// watch takes in events for a time, or until one is the one waited for, which
-// it reports.
+// watch handles events for a time, or until one matches, and reports whether one did.
 func (d *demonstration) watch(ctx context.Context, while time.Duration, until func(event) bool) (bool, error) {
 	timer := time.NewTimer(while)
 	defer timer.Stop()
@@ -231,8 +230,7 @@ func (d *demonstration) watch(ctx context.Context, while time.Duration, until fu
 	}
 }
 
-// order tells a worker to do something. One that cannot hear has ended, and
-// that is what the error is about.
+// order sends an order to a worker. If that fails, the worker has ended, and the error says why.
 func (d *demonstration) order(ctx context.Context, p *process, what string) error {
 	err := p.order(what)
 	if err == nil {
@@ -246,7 +244,7 @@ func (d *demonstration) order(ctx context.Context, p *process, what string) erro
 	}
 }
 
-// ended returns an error if a process should not have ended, or not like that.
+// ended returns an error if a process should not have ended, or not this way.
 func (d *demonstration) ended(p *process) error {
 	switch {
 	case p.doomed, d.dismissed && p.err == nil:
@@ -257,7 +255,7 @@ func (d *demonstration) ended(p *process) error {
 	return fmt.Errorf("worker-%d (pid %d) failed: %w: %s", p.number, p.pid(), p.err, strings.TrimSpace(p.stderr.String()))
 }
 
-// end ends whatever is left: no process outlives it.
+// end ends whatever is left: no process outlives the demonstration.
 func (d *demonstration) end() {
 	for _, p := range d.processes {
 		p.kill()

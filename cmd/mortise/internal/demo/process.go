@@ -9,24 +9,23 @@ import (
 	"sync"
 )
 
-// process is a worker's process as the parent sees it.
+// process is the process of a worker as the parent sees it.
 type process struct {
 	number int
 	cmd    *exec.Cmd
 	orders io.WriteCloser
 	stderr lastBytes
 	gone   chan struct{} // closed when the process has ended
-	err    error         // how it ended; valid once gone is closed
+	err    error         // its result; valid once gone is closed
 	doomed bool          // it was killed as part of the show
 }
 
-// startProcess starts cmd, whose standard output must be set. When it has
-// ended it is sent to exits, which must have room. The process cannot
-// outlive this one: it ends at the end of its input, and on Linux the kernel
-// kills it even if it cannot see that.
+// startProcess starts cmd, whose standard output must be set. When the process has ended it is sent
+// to exits, which must have room. The process cannot outlive this one: it ends at the end of its
+// input, and on Linux the kernel kills it even if it cannot notice that.
 //
-// The kernel's parent-death signal follows the thread that started the child,
-// so a goroutine keeps that thread until the child has ended.
+// The kernel's parent-death signal follows the thread that started the child, so a goroutine keeps
+// that thread until the child has ended.
 func startProcess(number int, cmd *exec.Cmd, exits chan<- *process) (*process, error) {
 	p := &process{number: number, cmd: cmd, gone: make(chan struct{})}
 	cmd.Stderr = &p.stderr
@@ -57,16 +56,16 @@ func startProcess(number int, cmd *exec.Cmd, exits chan<- *process) (*process, e
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// order tells the worker to do something.
+// order sends an order to the worker.
 func (p *process) order(what string) error {
 	if _, err := io.WriteString(p.orders, what+"\n"); err != nil {
-		return fmt.Errorf("give worker-%d the order to %s: %w", p.number, what, err)
+		return fmt.Errorf("order worker-%d to %s: %w", p.number, what, err)
 	}
 	return nil
 }
 
 // dismiss tells the worker to end after its turn.
-func (p *process) dismiss() { _ = p.orders.Close() } // fails only if it is closed
+func (p *process) dismiss() { _ = p.orders.Close() } // fails only if it is already closed
 
 // kill ends the process as a crash does, and returns when it has ended.
 func (p *process) kill() {
@@ -74,8 +73,7 @@ func (p *process) kill() {
 	<-p.gone
 }
 
-// lastBytes keeps the end of what is written to it. It is safe for concurrent
-// use.
+// lastBytes keeps the end of its input. It is safe for concurrent use.
 type lastBytes struct {
 	mu    sync.Mutex
 	bytes []byte // guarded by mu

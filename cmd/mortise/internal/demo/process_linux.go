@@ -2,7 +2,7 @@ package demo
 
 import "syscall"
 
-// dieWithParent has the kernel kill the child when this process dies.
+// dieWithParent makes the kernel kill the child when this process dies.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

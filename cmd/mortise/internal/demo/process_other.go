@@ -4,6 +4,6 @@ package demo
 
 import "syscall"
 
-// dieWithParent does nothing where the kernel has no such service. A child
-// ends at the end of its input all the same.
+// dieWithParent does nothing where the kernel has no such feature. A child still ends at the end of
+// its input.
 func dieWithParent() *syscall.SysProcAttr { return nil }

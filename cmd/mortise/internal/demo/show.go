@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// narrator tells what happens, in a bounded number of lines: the first turns
-// and those around the kill one by one, the others summed up.
+// narrator reports what happens, in a bounded number of lines: the first turns and those around the
+// kill one by one, the others summed up.
 type narrator struct {
 	out     io.Writer
 	palette palette
 	start   time.Time
-	lock    bool // there is one
+	lock    bool // whether there is a lock
 
 	detail   int // turns that are still to be shown one by one
-	asks     int // first questions that are still to be shown
+	asks     int // first requests that are still to be shown
 	left     time.Time
 	killed   time.Time
 	waiting  map[int]bool
-	detailed map[int]bool // turns under way that are shown
-	turns    map[int]int  // completed updates, by worker that is alive
+	detailed map[int]bool // turns in progress that are shown
+	turns    map[int]int  // completed updates, by living worker
 	total    int          // completed updates
 	last     int          // the number that was written last
 }
@@ -45,15 +45,15 @@ func newNarrator(out io.Writer, p palette, workers int, lock bool) *narrator {
 	return s
 }
 
-// line writes what happened to who at a time.
+// line writes what a participant did at a time.
 func (s *narrator) line(at time.Time, who, format string, args ...any) {
 	fmt.Fprintf(s.out, "%6.2fs  %s  %s\n", at.Sub(s.start).Seconds(), s.palette.name(who), fmt.Sprintf(format, args...))
 }
 
-// parent writes what the parent has to say.
+// parent writes a line of the parent.
 func (s *narrator) parent(format string, args ...any) { s.line(time.Now(), "demo", format, args...) }
 
-// tell shows what a worker said, if it is one of the things to be shown.
+// tell shows an event of a worker, if it is to be shown.
 func (s *narrator) tell(e event) {
 	who := fmt.Sprintf("worker-%d", e.Worker)
 	switch e.What {

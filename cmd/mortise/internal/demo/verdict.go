@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// tally is what the events of a demonstration amount to.
+// tally is the evaluation of the events of a demonstration.
 type tally struct {
-	entered  int             // times that somebody got in
+	entered  int             // times that a worker entered
 	written  []int           // every value that was written, in the order of the reports
 	handoffs []time.Duration // see hand
-	lost     []string        // leases that were lost, as the workers said it
-	crowd    int             // the most that were inside at the same time
+	lost     []string        // leases that were lost, as reported by the workers
+	crowd    int             // the most workers that were inside at the same time
 	killed   int             // the worker that was killed; 0 if none was
-	takeover time.Duration   // from the kill to the next that got in; -1 if nobody did
+	takeover time.Duration   // from the kill to the next entry; -1 if there was none
 }
 
-// tallyOf counts. The order of the events is that in which they happened; their
-// times are only used for how long something took.
+// tallyOf evaluates events. Their order is that in which they happened; their times are used only
+// for durations.
 func tallyOf(events []event) tally {
 	t := tally{takeover: -1}
 	inside := make(map[int]bool)
-	asked := make(map[int]time.Time) // who waits, and since when
+	asked := make(map[int]time.Time) // the waiting workers, and since when
 	var left, kill event             // the last of their kind
 	for _, e := range events {
 		switch e.What {
@@ -54,25 +54,23 @@ func tallyOf(events []event) tally {
 	return t
 }
 
-// hand notes a hand-off: the time from the call of Unlock of one process to
-// the return of Lock in another that was waiting for it.
+// hand records a hand-off: the time from the call of Unlock in one process to the return of Lock in
+// another that was waiting for it.
 func (t *tally) hand(left, entered event, asked time.Time) {
 	if left.Worker != 0 && left.Worker != entered.Worker && asked.Before(left.At) {
 		t.handoffs = append(t.handoffs, entered.At.Sub(left.At))
 	}
 }
 
-// lostUpdates is how many of the completed updates the file does not show. It
-// is negative if it shows more.
+// lostUpdates returns how many of the completed updates are missing in the file. It is negative if
+// the file contains more.
 func (t *tally) lostUpdates(final int) int { return len(t.written) - final }
 
-// verdict returns nil if the file is exact, and else a [VerdictError]. It is
-// exact if it says final, every update that a worker completed is in it, and
-// nothing else; each worker wrote a number that no other did; and no two were
-// inside together.
+// verdict returns nil if the file is exact, and a [VerdictError] otherwise. The file is exact if it
+// says final, contains every update that a worker completed and nothing else; if each worker wrote
+// a number that no other did; and if no two workers were inside together.
 //
-// The update of the killed worker is not complete: it was killed before it
-// wrote.
+// The update of the killed worker is not complete: it was killed before it wrote.
 func (t *tally) verdict(final int) error {
 	var wrong []string
 	lost := t.lostUpdates(final)
@@ -101,8 +99,7 @@ func (t *tally) verdict(final int) error {
 	return &VerdictError{strings.Join(wrong, "; ")}
 }
 
-// summarize writes what happened, as a table. The lease is 0 if the workers
-// did without the lock.
+// summarize writes the results, as a table. The lease is 0 if the workers had no lock.
 func (t *tally) summarize(out io.Writer, p palette, final int, lease time.Duration) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(out, "%-18s%s\n", name+":", fmt.Sprintf(format, args...))
@@ -137,7 +134,7 @@ func (t *tally) summarize(out io.Writer, p palette, final int, lease time.Durati
 	}
 }
 
-// short writes d as a reader takes it in.
+// short formats d for readers.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Second:

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// recorded makes events of a script: one letter each for what worker-N did, a
-// millisecond apart. Written values follow.
+// recorded is one event of a script; the events are a millisecond apart. Written values follow.
 type recorded struct {
 	worker int
 	what   action
@@ -44,8 +43,7 @@ var crashed = join(turn(1, 1), turn(2, 2), []recorded{
 	{1, workerEnters, 0}, {1, workerWrites, 3}, {1, workerLeaves, 0}, {1, workerEnds, 0},
 })
 
-// The verdict is nil for a file that is exact, and says what is wrong with any
-// other.
+// The verdict is nil for an exact file, and says what is wrong with any other.
 func TestDemoVerdict(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -86,15 +84,14 @@ func TestDemoVerdict(t *testing.T) {
 	}
 }
 
-// Hand-offs count only if another process waited; a take-over counts from the
-// kill.
+// Hand-offs count only if another process waited; a take-over counts from the kill.
 func TestDemoTally(t *testing.T) {
 	got := tallyOf(events(join([]recorded{
-		{1, workerAsks, 0}, {1, workerEnters, 0}, // waits for nobody
+		{1, workerAsks, 0}, {1, workerEnters, 0}, // waits for no other
 		{2, workerAsks, 0}, {1, workerWrites, 1}, {1, workerLeaves, 0}, {3, workerEnds, 0},
 		{2, workerEnters, 0}, // 2 ms after worker-1 left
 		{2, workerWrites, 2}, {2, workerLeaves, 0},
-	}, turn(2, 3), // comes back itself
+	}, turn(2, 3), // the same worker again
 		turn(1, 4), // had not asked before
 		[]recorded{
 			{2, workerAsks, 0}, {2, workerEnters, 0}, {1, workerAsks, 0}, {3, workerAsks, 0}, {2, workerStalls, 4}, {2, workerKilled, 0},

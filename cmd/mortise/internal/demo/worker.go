@@ -18,29 +18,28 @@ import (
 	"github.com/mortise-go/mortise/connect"
 )
 
-// What the parent tells a worker, as lines on its standard input. The end of
-// the input means that it shall finish its turn and end.
+// The orders of the parent, as lines on the worker's standard input. At the end of the input, the
+// worker finishes its turn and ends.
 const (
-	orderStart = "start" // with the first turn
-	orderStall = "stall" // in the middle of the next update, and wait to be killed
+	orderStart = "start" // start with the first turn
+	orderStall = "stall" // stop in the middle of the next update, and wait to be killed
 )
 
 const (
 	lockName = "demo:counter"
-	// An update takes that long. Without the lock, it is the time in which
-	// another's update gets lost.
+	// The duration of an update. Without the lock, another's update can be lost in this time.
 	thinking = 20 * time.Millisecond
-	// Between two turns a worker stays away for up to twice that.
+	// Between two turns a worker pauses for up to twice this time.
 	pause = 5 * time.Millisecond
-	// What a worker that was told to end may need for its turn, which begins
-	// with waiting for the others'.
+	// The limit for the last turn of a worker that was told to end; it begins with waiting for
+	// the others' turns.
 	lastTurn = 3 * time.Second
 )
 
 // Worker is one process of the demonstration.
 type Worker struct {
 	Number int
-	File   string        // with the number
+	File   string        // the file with the number
 	Server string        // the URL of the embedded Redis
 	Lease  time.Duration // 0: work without the lock
 
@@ -57,7 +56,7 @@ func (w *Worker) Run(ctx context.Context, orders io.Reader, out io.Writer) error
 	defer cancel()
 	w.out = out
 	w.started, w.stall, w.stop = make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() { // ends with the input, which is to say with the process
+	go func() { // ends with the input, that is with the process
 		w.obey(orders)
 		time.AfterFunc(lastTurn, cancel)
 		close(w.stop)
@@ -120,7 +119,7 @@ func (w *Worker) stopped() bool {
 	}
 }
 
-// turn takes the lock, makes one update, and releases the lock.
+// turn acquires the lock, makes one update, and releases the lock.
 func (w *Worker) turn(ctx context.Context) error {
 	if err := w.say(workerAsks, 0, ""); err != nil {
 		return err
@@ -143,14 +142,14 @@ func (w *Worker) turn(ctx context.Context) error {
 	return w.say(workerLost, 0, cmp.Or(err, uerr).Error())
 }
 
-// outlasted reports whether an error of Unlock says no more than that the lease ended,
-// or may have. That Redis has not answered until then is no reason to give up:
-// whether it serves, the next Lock tells, which waits longer.
+// outlasted reports whether an error of Unlock only says that the lease has ended, or may have. If
+// Redis has not answered until then, that is no reason to give up: the next Lock finds out whether
+// it serves, and waits longer.
 func outlasted(err error) bool {
 	return errors.Is(err, mortise.ErrLost) || errors.Is(err, mortise.ErrUnknownOutcome) || errors.Is(err, mortise.ErrUnreachable)
 }
 
-// inside is what the lock protects.
+// inside is the work that the lock protects.
 func (w *Worker) inside(ctx context.Context) error {
 	if err := w.say(workerEnters, 0, ""); err != nil {
 		return err
@@ -159,7 +158,7 @@ func (w *Worker) inside(ctx context.Context) error {
 	return errors.Join(err, w.say(workerLeaves, 0, ""))
 }
 
-// update adds 1 to the number in the file, as if nobody else did.
+// update adds 1 to the number in the file, without regard to others.
 func (w *Worker) update(ctx context.Context) error {
 	f, err := os.OpenFile(w.File, os.O_RDWR, 0)
 	if err != nil {
@@ -176,7 +175,7 @@ func (w *Worker) update(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-w.stop: // only if the parent does not kill us
+		case <-w.stop: // only if the parent does not kill this process
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -196,7 +195,7 @@ func (w *Worker) say(what action, value int, text string) error {
 	return event{At: time.Now(), Worker: w.Number, What: what, Value: value, Text: text}.write(w.out)
 }
 
-// sleep waits for d. If ctx is over by then, it returns why.
+// sleep waits for d. If ctx has ended by then, it returns the cause.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -211,8 +210,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// The number has a fixed width, so that one write replaces it as a whole: what
-// gets lost without the lock are updates, not digits.
+// The number has a fixed width, so that one write replaces all of it: without the lock, updates are
+// lost, not digits.
 const counterFormat = "%8d\n"
 
 func writeCounter(f io.WriterAt, n int) error {
@@ -227,7 +226,7 @@ func readCounter(f io.ReaderAt) (int, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil {
-		return 0, fmt.Errorf("the counter's file holds no number: %w", err)
+		return 0, fmt.Errorf("the counter's file does not hold a number: %w", err)
 	}
 	return n, nil
 }

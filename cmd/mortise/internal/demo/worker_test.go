@@ -33,9 +33,8 @@ func (d *silent) Eval(ctx context.Context, call driver.Call) (driver.Value, erro
 	return d.Driver.Eval(ctx, call)
 }
 
-// No reply to a release until the lease is over is a lost lease, and the turn is
-// over: whether Redis serves is for the next Lock to say. What Redis refuses ends
-// the worker.
+// If a release gets no reply until the end of the lease, the lease counts as lost and the turn
+// ends: the next Lock finds out whether Redis serves. If Redis refuses a script, the worker ends.
 func TestDemoTurnOutlastsRelease(t *testing.T) {
 	hang := func(ctx context.Context) error {
 		<-ctx.Done()
@@ -73,9 +72,8 @@ func TestDemoTurnOutlastsRelease(t *testing.T) {
 	}
 }
 
-// oneTurn has a worker make one turn with a driver that fails from some script
-// on. It returns what the worker has reported, after a look at its file, and how
-// the turn ended.
+// oneTurn makes a worker do one turn with a driver that fails from some script on. It returns what
+// the worker has reported, after a check of its file, and how the turn ended.
 func oneTurn(t *testing.T, from string, fails func(ctx context.Context) error) (entered int, lost []string, ended error) {
 	t.Helper()
 	d := &demonstration{}

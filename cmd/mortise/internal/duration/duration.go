@@ -1,5 +1,5 @@
-// Package duration reads durations as people write them, and writes them as
-// people read them. The commands call it for their flags and messages.
+// Package duration parses durations as users write them, and formats them for users. The commands
+// use it for their flags and messages.
 package duration
 
 import (
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Flag is a flag that takes what time.ParseDuration does, or a plain
-// number of seconds as in flock(1).
+// Flag is a flag that accepts the syntax of time.ParseDuration, or a plain number of seconds as in
+// flock(1).
 type Flag time.Duration
 
 var plainSeconds = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)$`)
@@ -23,7 +23,7 @@ func (d *Flag) Set(s string) error {
 	return err
 }
 
-// Parse returns the duration that a text says, which is never negative.
+// Parse returns the duration in a text. It is never negative.
 func Parse(s string) (time.Duration, error) {
 	if plainSeconds.MatchString(s) {
 		seconds, err := strconv.ParseFloat(s, 64)
@@ -53,7 +53,7 @@ func (d *Flag) String() string {
 // Type implements pflag.Value.
 func (d *Flag) Type() string { return "duration" }
 
-// Round returns d in a precision that people read.
+// Round rounds d to a precision for users.
 func Round(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:

@@ -31,7 +31,7 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// The default that the help shows is that of the flag; it shows none for 0.
+// The help shows the flag's default, and none for 0.
 func TestFlag(t *testing.T) {
 	var f Flag
 	if err := f.Set("1.5"); err != nil || f.String() != "1.5s" {

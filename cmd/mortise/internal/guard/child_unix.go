@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Plan is what to run, and what becomes of it when the hold is lost.
+// Plan is what to run, and what to do when the hold is lost.
 type Plan struct {
 	Path string   // of the program
 	Argv []string // its own name included
@@ -36,14 +36,14 @@ type Child struct {
 	died    chan os.Signal // SIGCHLD
 	stopped chan os.Signal // SIGTSTP
 	asked   bool           // by SIGTSTP, to stop
-	freed   bool           // a child of the command was continued so that the command can stop
+	freed   bool           // a child of the command was continued to let the command stop
 	exited  bool
 	status  int   // its exit code, if exited
 	lost    error // why the hold was lost, if it was
 }
 
-// Start starts the command in a process group of its own. The context held is
-// that of the hold: it ends when the hold is lost.
+// Start starts the command in a process group of its own. The context held is that of the hold: it
+// ends when the hold is lost.
 func Start(held context.Context, hold Hold, p Plan, o Observer) (*Child, error) {
 	c := &Child{
 		plan: p, hold: hold, held: held, observer: o, family: newFamily(), term: openTerminal(),
@@ -56,8 +56,8 @@ func Start(held context.Context, hold Hold, p Plan, o Observer) (*Child, error) 
 		attr.Foreground, attr.Ctty = true, c.term.fd()
 	}
 	if !p.Outlives {
-		// Should this process be killed, nobody renews the lock any more. The
-		// kernel watches the thread that forks: it must last.
+		// If this process is killed, the lock is not renewed any more, so the command must die too.
+		// The kernel watches the thread that forks: it must last.
 		runtime.LockOSThread()
 		dieWithMortise(attr)
 	}
@@ -68,15 +68,15 @@ func Start(held context.Context, hold Hold, p Plan, o Observer) (*Child, error) 
 		c.term.takeBack()
 		return nil, err
 	}
-	// Not before: the command would inherit it.
+	// Not earlier: the command would inherit it.
 	c.term.ignoreOutputStops()
 	c.family.leader = process.Pid
 	return c, nil
 }
 
-// Wait passes signals on and waits for the command. If the hold is lost it ends
-// the command, with everything it has started, unless the plan lets it go on. It
-// returns the command's exit code as shells know it: 128+n if signal n ended it.
+// Wait forwards signals and waits for the command. If the hold is lost it ends the command, with
+// everything it has started, unless the plan lets it go on. It returns the command's exit code as
+// shells do: 128+n if signal n ended it.
 func (c *Child) Wait(signals <-chan os.Signal) int {
 	lost := c.held.Done()
 	look := time.NewTicker(time.Second)
@@ -109,10 +109,10 @@ func (c *Child) Wait(signals <-chan os.Signal) int {
 // Lost returns why the hold was lost while the command ran, or nil.
 func (c *Child) Lost() error { return c.lost }
 
-// forward passes a signal on to the command.
+// forward sends a signal on to the command.
 func (c *Child) forward(s os.Signal) {
 	if s == syscall.SIGCONT && c.held.Err() != nil && !c.plan.Outlives {
-		return // it was lost meanwhile; see supervise
+		return // it was lost meanwhile, and Wait ends the command
 	}
 	if s == syscall.SIGCONT {
 		c.term.lendAgain(c.family.leader)
@@ -120,8 +120,8 @@ func (c *Child) forward(s os.Signal) {
 	c.family.signal(s.(syscall.Signal))
 }
 
-// reap takes note of what has become of the command, and buries what it has
-// left behind.
+// reap records what has happened to the command, and collects the status of the processes that it
+// has left behind.
 func (c *Child) reap() {
 	for {
 		var status unix.WaitStatus
@@ -138,14 +138,14 @@ func (c *Child) reap() {
 			c.status = status.ExitStatus()
 			if status.Signaled() {
 				c.status = 128 + int(status.Signal())
-				c.term.restoreModes() // it had no chance to
+				c.term.restoreModes() // the command itself could not
 			}
 		}
 	}
 }
 
-// end asks the command and all it has started to end, and makes them end
-// before the hold can be another's.
+// end asks the command and everything it has started to end, and makes sure that they have ended
+// before another client can hold the lock.
 func (c *Child) end(signals <-chan os.Signal) {
 	e := ending{killAt: c.askToEnd()}
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -171,7 +171,7 @@ func (c *Child) end(signals <-chan os.Signal) {
 	}
 }
 
-// ending is how far a command is that must end.
+// ending is the progress in ending a command.
 type ending struct {
 	killAt     time.Time
 	killed     time.Time // for the first time: late, if this process was held up
@@ -179,8 +179,8 @@ type ending struct {
 	complained bool      // processes that were killed are alive, and that was reported
 }
 
-// press kills the command when it is time to, and until then asks the processes
-// that outlive its group.
+// press kills the command when the time has come, and until then asks the processes that outlive
+// its group to end.
 func (c *Child) press(e *ending) {
 	switch now := time.Now(); {
 	case passed(e.killAt):
@@ -198,34 +198,34 @@ func (c *Child) press(e *ending) {
 	}
 }
 
-// askToEnd asks the command to end. It returns when to kill it.
+// askToEnd asks the command to end. It returns the time at which to kill it.
 func (c *Child) askToEnd() time.Time {
 	killAt := time.Now().Add(c.plan.KillAfter)
-	// If this process was held up, the time is shorter, or over.
+	// If this process was delayed, the time is shorter, or has passed.
 	if limit := c.hold.Until().Add(c.plan.KillAfter); limit.Before(killAt) {
 		killAt = limit
 	}
-	c.observer.Lost(c.lost) // not before: it may take long to write
+	c.observer.Lost(c.lost) // after the calculation: writing may take long
 	if !passed(killAt) {
 		c.family.signal(c.plan.Signal)
-		c.family.signal(syscall.SIGCONT) // a stopped process does not hear the other
+		c.family.signal(syscall.SIGCONT) // a stopped process does not react to the other signal
 	}
 	return killAt
 }
 
-// passed reports whether t is over, by the monotonic clock or by the wall
-// clock: the former does not run while the machine is suspended.
+// passed reports whether t has passed, by the monotonic or by the wall clock: the former does not
+// run while the machine is suspended.
 func passed(t time.Time) bool {
 	now := time.Now()
 	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
 }
 
-// lastBreath is how long processes get to end that got the same signal as the
-// command, or have seen it end.
+// lastBreath is the time for processes to end that got the same signal as the command, or that have
+// noticed its end.
 const lastBreath = 200 * time.Millisecond
 
-// Left returns how many processes the command has left behind, once Wait has
-// returned. Those that are about to end get a moment for it.
+// Left returns how many processes the command has left behind, after Wait has returned. Processes
+// that are about to end get a moment to do so.
 func (c *Child) Left() int {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

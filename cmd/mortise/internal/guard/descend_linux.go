@@ -9,19 +9,18 @@ import (
 	"github.com/mortise-go/mortise/cmd/mortise/internal/procfs"
 )
 
-// dieWithMortise has the kernel kill the command when this process is killed.
+// dieWithMortise makes the kernel kill the command when this process is killed.
 func dieWithMortise(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// adopt makes this process the parent of all orphans among its descendants, so
-// that none of them can get away.
+// adopt makes this process the parent of all orphans among its descendants, so that none of them
+// escapes.
 func adopt() {
-	// It fails before Linux 3.4 only, where orphans are then not known.
+	// It fails only before Linux 3.4; orphans are then unknown.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 }
 
-// descendants returns the living processes that descend from this one, each
-// with its process group, without those in except and their descendants.
-// Without /proc it returns none.
+// descendants returns the living descendants of this process, each with its process group, except
+// those in except and their descendants. Without /proc it returns none.
 func descendants(except map[int]bool) map[int]int {
 	children := map[int][]procfs.Process{}
 	for p := range procfs.All() {
@@ -42,10 +41,9 @@ func descendants(except map[int]bool) map[int]int {
 	return found
 }
 
-// stoppedInVfork returns the child that a process waits for in vfork(2), if
-// that child was stopped before it has begun its program, and 0 otherwise. The
-// parent cannot stop then, and nobody is told: the kernel has it wait for the
-// child, and holds its own signal back until that comes.
+// stoppedInVfork returns the child that a process waits for in vfork(2), if that child was stopped
+// before it started its program, and 0 otherwise. The parent then cannot stop, and no process is
+// notified: the kernel makes it wait for the child, and holds back its own signal until then.
 func stoppedInVfork(parent int) int {
 	if p, ok := procfs.Read(parent); !ok || p.State != 'D' {
 		return 0

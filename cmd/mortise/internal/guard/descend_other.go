@@ -4,7 +4,7 @@ package guard
 
 import "syscall"
 
-// This system offers no way to be told: see the Linux version.
+// This system has no way to do this: see the Linux version.
 
 func dieWithMortise(*syscall.SysProcAttr) {}
 
@@ -12,5 +12,5 @@ func adopt() {}
 
 func descendants(map[int]bool) map[int]int { return nil }
 
-// Nor is it needed: no process stops between vfork(2) and its program here.
+// It is not needed either: no process stops between vfork(2) and its program here.
 func stoppedInVfork(int) int { return 0 }

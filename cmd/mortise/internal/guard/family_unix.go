@@ -7,13 +7,12 @@ import (
 	"syscall"
 )
 
-// family is the command's process group and, where the system lets us know
-// them, all other processes that descend from the command: those that a shell
-// with job control has put into groups of their own, and those whose parents
-// have gone.
+// family is the command's process group and, where the system shows them, all other processes that
+// descend from the command: those that a shell with job control has put into groups of their own,
+// and those whose parents have ended.
 type family struct {
 	leader int  // the command: pid and process group
-	gone   bool // the group has ended; its number may be another's by now
+	gone   bool // the group has ended; another may have its number by now
 	before map[int]bool
 }
 
@@ -22,12 +21,12 @@ func newFamily() *family {
 	adopt()
 	f := &family{before: map[int]bool{}}
 	for pid := range descendants(nil) {
-		f.before[pid] = true // what this process had before it became mortise
+		f.before[pid] = true // children from before this process became mortise
 	}
 	return f
 }
 
-// signal sends s to the process group. That it has ended is no error here.
+// signal sends s to the process group. It ignores a group that has ended.
 func (f *family) signal(s syscall.Signal) {
 	if f.groupAlive() {
 		_ = syscall.Kill(-f.leader, s)
@@ -43,7 +42,7 @@ func (f *family) signalStrays(s syscall.Signal) {
 	}
 }
 
-// kill kills them all. An error says that a process may not be killed.
+// kill kills the whole family. An error says that a process may not be killed.
 func (f *family) kill() error {
 	var err error
 	if f.groupAlive() {
@@ -65,10 +64,10 @@ func (f *family) groupAlive() bool {
 	return !f.gone
 }
 
-// alive reports whether any of them is alive.
+// alive reports whether any process of the family is alive.
 func (f *family) alive() bool { return f.groupAlive() || len(descendants(f.before)) > 0 }
 
-// count returns how many are alive, as far as that can be known.
+// count returns how many processes are alive, as far as that can be known.
 func (f *family) count() int {
 	n := len(descendants(f.before))
 	if n == 0 && f.groupAlive() {

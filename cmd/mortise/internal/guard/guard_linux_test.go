@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit bounds every wait, far above what a wait takes.
+// limit bounds every wait, far longer than a wait takes.
 const limit = 60 * time.Second
 
 // lease is a hold that lasts until a time.
@@ -25,7 +25,7 @@ type lease time.Time
 
 func (l lease) Until() time.Time { return time.Time(l) }
 
-// journal is an observer that writes down what it is told.
+// journal is an observer that records what it receives.
 type journal struct {
 	mu     sync.Mutex
 	losses []error
@@ -59,8 +59,8 @@ type guarded struct {
 	dir     string
 }
 
-// start starts a shell's command line under a hold that lasts for a minute.
-// These tests cannot be parallel: a guard is one for the whole process.
+// start starts a shell's command line under a hold that lasts for a minute. These tests cannot be
+// parallel: there is one guard per process.
 func start(t *testing.T, line string, p Plan) *guarded {
 	t.Helper()
 	sh, err := exec.LookPath("sh")
@@ -82,8 +82,8 @@ func start(t *testing.T, line string, p Plan) *guarded {
 	return g
 }
 
-// when does something as soon as the command has made a file. The returned
-// channel is closed when that is done, or was given up.
+// when calls do as soon as the command has created a file. The returned channel is closed when do
+// has returned, or was given up.
 func (g *guarded) when(t *testing.T, file string, do func()) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -148,7 +148,7 @@ func TestStartOfWhatIsNoProgram(t *testing.T) {
 	}
 }
 
-// What arrives on the channel of signals goes to all of the group.
+// Signals from the channel go to the whole group.
 func TestSignalsGoToTheGroup(t *testing.T) {
 	g := start(t, `trap 'wait $child; exit 3' USR1
 sh -c 'trap "touch $DIR/heard; exit" USR1; touch $DIR/ready; while :; do sleep 0.02; done' & child=$!
@@ -163,7 +163,7 @@ while :; do sleep 0.02; done`, Plan{})
 
 var errFreed = errors.New("freed by force")
 
-// When the hold is lost the command is asked to end, and may do so in order.
+// When the hold is lost the command is asked to end, and may end in order.
 func TestLostThenAsked(t *testing.T) {
 	g := start(t, "trap 'touch $DIR/asked; exit 4' USR1; touch $DIR/ready; while :; do sleep 0.02; done",
 		Plan{Signal: syscall.SIGUSR1, KillAfter: limit})
@@ -175,7 +175,7 @@ func TestLostThenAsked(t *testing.T) {
 	}
 }
 
-// What does not end when it is asked is killed, with all that it has started.
+// A command that does not end when asked is killed, with everything it has started.
 func TestLostThenKilled(t *testing.T) {
 	g := start(t, `trap '' TERM
 sh -c 'while :; do sleep 0.02; done' &
@@ -189,7 +189,7 @@ while :; do sleep 0.02; done`, Plan{KillAfter: 100 * time.Millisecond})
 	}
 }
 
-// After a loss that comes too late for a signal, it is killed at once.
+// If the loss comes too late for a signal, the command is killed at once.
 func TestLostTooLateForASignal(t *testing.T) {
 	g := start(t, "trap 'exit 4' TERM; touch $DIR/ready; while :; do sleep 0.02; done", Plan{KillAfter: limit})
 	// This process stood still for long after the hold was over.

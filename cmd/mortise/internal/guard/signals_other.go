@@ -10,7 +10,7 @@ import (
 // Terminates reports whether a signal asks a process to end.
 func Terminates(s os.Signal) bool { return s == syscall.SIGINT || s == syscall.SIGTERM }
 
-// ParseSignal returns the signal of a name.
+// ParseSignal returns the signal for a name.
 func ParseSignal(name string) (syscall.Signal, bool) { return syscall.SIGTERM, name == "TERM" }
 
 // SignalName returns the name of a signal.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forwarded are the signals that go to the command.
+// forwarded are the signals that are sent on to the command.
 var forwarded = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
@@ -23,11 +23,10 @@ func Terminates(s os.Signal) bool {
 	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
 
-// CatchSignals has the signals that go to the command delivered to a channel.
-// Those that are ignored, as nohup and shells do for background jobs, stay
-// ignored, here and in the command.
+// CatchSignals returns a channel that receives the signals for the command. Ignored signals, as
+// under nohup and for background jobs of shells, stay ignored, here and in the command.
 func CatchSignals() <-chan os.Signal {
-	signals := make(chan os.Signal, 64) // more than ever come before they are read
+	signals := make(chan os.Signal, 64) // more than can come before they are read
 	for _, s := range forwarded {
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
@@ -36,7 +35,7 @@ func CatchSignals() <-chan os.Signal {
 	return signals
 }
 
-// ParseSignal returns the signal of a name, with or without SIG, or a number.
+// ParseSignal returns the signal for a name, with or without SIG, or a number.
 func ParseSignal(name string) (syscall.Signal, bool) {
 	if n, err := strconv.Atoi(name); err == nil {
 		return syscall.Signal(n), n > 0 && n <= 64

@@ -36,7 +36,7 @@ func TestTerminates(t *testing.T) {
 	}
 }
 
-// A time is over when either clock says so.
+// A time has passed when either clock says so.
 func TestPassed(t *testing.T) {
 	now := time.Now()
 	for what, test := range map[string]struct {

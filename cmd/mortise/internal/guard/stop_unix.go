@@ -9,37 +9,35 @@ import (
 	"time"
 )
 
-// catchStops has requests to stop delivered, so that the command stops first:
-// a process that is stopped cannot guard one that is not.
+// catchStops catches requests to stop, so that the command stops first: a stopped process cannot
+// guard one that runs.
 func (c *Child) catchStops() {
 	if !signal.Ignored(syscall.SIGTSTP) {
 		signal.Notify(c.stopped, syscall.SIGTSTP)
 	}
 }
 
-// letStop helps a command that is half stopped, which no signal tells us: it
-// waits in vfork(2) for a child that was stopped. Nothing but SIGCONT moves
-// either, and meanwhile the command has the lock, the terminal hangs, and
-// Ctrl-C does nothing.
+// letStop helps a command that is half stopped: it waits in vfork(2) for a child that was stopped.
+// No signal reports that. Only SIGCONT moves either of them, and meanwhile the command holds the
+// lock, the terminal hangs, and Ctrl-C does nothing.
 func (c *Child) letStop() {
 	if pid := stoppedInVfork(c.family.leader); pid != 0 {
 		c.freed = true
-		_ = syscall.Kill(pid, syscall.SIGCONT) // it cannot have ended: nobody has waited for it
+		_ = syscall.Kill(pid, syscall.SIGCONT) // it still exists: its parent has not collected it
 	}
 }
 
-// resumeLimit is how long to wait, after stopping, for being continued. It
-// passes while this process is stopped, or else nobody has stopped it.
+// resumeLimit is how long to wait for SIGCONT after a stop. It passes while this process is
+// stopped, or if the stop had no effect.
 const resumeLimit = 200 * time.Millisecond
 
-// pause is called when the command was stopped by a signal. If that was the
-// terminal's doing, or somebody asked us to stop, this process stops too, like
-// a shell's job that has one more process; the command does not go on before
-// it. An operator's SIGSTOP to the command alone is left alone.
+// pause is called when a signal has stopped the command. If the terminal sent it, or this process
+// was asked to stop, this process stops too, like one more process of a shell's job; the command
+// does not go on before it. It ignores an operator's SIGSTOP to the command alone.
 func (c *Child) pause(by syscall.Signal) {
 	if c.freed {
 		c.freed = false
-		c.family.signal(by) // what letStop has continued stops as well
+		c.family.signal(by) // what letStop has continued stops again
 	}
 	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
 	switch {
@@ -58,19 +56,18 @@ func (c *Child) pause(by syscall.Signal) {
 	c.observer.Stopped(time.Until(c.hold.Until()))
 	stopJob()
 	if c.held.Err() != nil && !c.plan.Outlives {
-		return // Wait ends it
+		return // Wait ends the command
 	}
 	c.term.lendAgain(c.family.leader)
 	c.family.signal(syscall.SIGCONT)
 }
 
-// stopJob stops this process with all of its job, and returns when it was
-// continued.
+// stopJob stops this process and its whole job, and returns when it was continued.
 func stopJob() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
-	// All of the job. It has no effect on one that no shell controls. SIGTSTP
-	// would not stop us: once it was caught, Go ignores it for good.
+	// The whole job. It has no effect on a job that no shell controls. SIGTSTP would not stop this
+	// process: once it was caught, Go ignores it permanently.
 	_ = syscall.Kill(0, syscall.SIGTTIN)
 	timer := time.NewTimer(resumeLimit)
 	select {

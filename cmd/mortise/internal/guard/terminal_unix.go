@@ -11,13 +11,12 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the controlling terminal, which belongs to one process group at
-// a time: the one in the foreground. A nil terminal stands for none; its
-// methods do nothing.
+// terminal is the controlling terminal, which belongs to one process group at a time: the
+// foreground group. A nil terminal stands for none; its methods do nothing.
 type terminal struct {
 	file  *os.File
 	own   int  // our process group
-	eager bool // the command shall be in the foreground from the start
+	eager bool // the command is to be in the foreground from the start
 	lent  bool // to the command
 	modes *term.State
 }
@@ -29,20 +28,20 @@ func openTerminal() *terminal {
 		return nil
 	}
 	t := &terminal{file: file, own: unix.Getpgrp(), eager: term.IsTerminal(0) && !isPipe(os.Stdout)}
-	t.modes, _ = term.GetState(t.fd()) // nil if it cannot be had
+	t.modes, _ = term.GetState(t.fd()) // nil on failure
 	return t
 }
 
 func (t *terminal) fd() int { return int(t.file.Fd()) }
 
-// isPipe reports whether f is a pipe. Then there may be a pager at its other
-// end, in our process group, that needs the terminal more.
+// isPipe reports whether f is a pipe. There may be a pager at its other end, in our process group,
+// that needs the terminal more.
 func isPipe(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeNamedPipe != 0
 }
 
-// take reports whether the command shall be started in the foreground.
+// take reports whether to start the command in the foreground.
 func (t *terminal) take() bool {
 	if t == nil || !t.eager || !t.ours() {
 		return false
@@ -57,8 +56,8 @@ func (t *terminal) ours() bool {
 	return err == nil && group == t.own
 }
 
-// ignoreOutputStops makes it possible to write to the terminal, and to get it
-// back, while this process is in the background.
+// ignoreOutputStops lets this process write to the terminal, and get it back, while in the
+// background.
 func (t *terminal) ignoreOutputStops() {
 	if t != nil {
 		signal.Ignore(syscall.SIGTTOU)
@@ -72,15 +71,15 @@ func (t *terminal) lend(group int) {
 	}
 }
 
-// lendAgain is lend after this process was continued, perhaps in another
-// place than it was stopped in.
+// lendAgain is lend after this process was continued, perhaps in the foreground instead of the
+// background or the other way round.
 func (t *terminal) lendAgain(group int) {
 	if t != nil && t.eager {
 		t.lend(group)
 	}
 }
 
-// takeBack brings us to the foreground again.
+// takeBack brings this process back to the foreground.
 func (t *terminal) takeBack() {
 	if t == nil || !t.lent {
 		return
@@ -90,7 +89,7 @@ func (t *terminal) takeBack() {
 	_ = unix.IoctlSetPointerInt(t.fd(), unix.TIOCSPGRP, t.own) // the terminal may be gone
 }
 
-// restoreModes undoes what a program that was killed has done to the terminal.
+// restoreModes undoes the changes of a killed program to the terminal.
 func (t *terminal) restoreModes() {
 	if t != nil && t.lent && t.modes != nil {
 		_ = term.Restore(t.fd(), t.modes) // the terminal may be gone

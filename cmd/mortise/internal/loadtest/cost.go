@@ -9,18 +9,18 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// told is what a server tells of itself.
+// told is what a server reports about itself.
 type told struct {
 	version string
 	cpu     float64 // seconds of processor time it has used
-	scripts int64   // that clients had it run
+	scripts int64   // run for clients
 }
 
-// info asks the server; the parts one by one, as servers before Redis 7 want it.
+// info asks the server for each section separately, which servers before Redis 7 require.
 var info = driver.NewScript("info", `return {redis.call('INFO', 'server'), redis.call('INFO', 'cpu'), redis.call('INFO', 'commandstats')}`)
 
-// ask returns what the server tells of itself, or why it does not. On a
-// cluster it asks one server.
+// ask returns what the server reports about itself, or why it does not. On a cluster it asks one
+// server.
 func (t *loadTest) ask(ctx context.Context, c *client) (says told, why string) {
 	v, err := c.driver.Eval(ctx, driver.Call{Script: info, Keys: []string{t.Prefix + "info"}})
 	if err != nil {
@@ -33,14 +33,14 @@ func (t *loadTest) ask(ctx context.Context, c *client) (says told, why string) {
 	for _, part := range []string{"used_cpu_user", "used_cpu_sys"} {
 		seconds, err := strconv.ParseFloat(field(v.At(1).Str(), part), 64)
 		if err != nil {
-			return says, "the server does not tell its processor time"
+			return says, "the server does not report its processor time"
 		}
 		says.cpu += seconds
 	}
 	stats := field(v.At(2).Str(), "cmdstat_evalsha")
 	calls, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
 	if says.scripts, err = strconv.ParseInt(calls, 10, 64); err != nil {
-		return says, "the server does not tell how many scripts it has run"
+		return says, "the server does not report how many scripts it has run"
 	}
 	return says, ""
 }
@@ -55,7 +55,7 @@ func field(text, name string) string {
 	return ""
 }
 
-// since returns what one script has cost the server, since before.
+// since returns the cost of one script for the server, since before.
 func (t told) since(before told, elapsed time.Duration) *Cost {
 	return &Cost{
 		Version: t.version,

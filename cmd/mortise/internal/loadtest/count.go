@@ -13,7 +13,7 @@ type counter struct {
 	batched  atomic.Int64 // keys of the scripts that renew: one for each lock
 }
 
-// counted is a driver that counts what it is asked to send.
+// counted is a driver that counts the commands it sends.
 type counted struct {
 	driver.Driver
 	sent *counter

@@ -17,7 +17,7 @@ type client struct {
 	driver counted
 }
 
-// connect returns a client whose commands count as the load test's.
+// connect returns a client whose commands count as those of the load test.
 func (t *loadTest) connect(ctx context.Context, options mortise.Options) (*client, error) {
 	d, err := t.Open(ctx)
 	if err != nil {
@@ -27,11 +27,11 @@ func (t *loadTest) connect(ctx context.Context, options mortise.Options) (*clien
 	return &client{Client: mortise.New(c, &options), driver: c}, nil
 }
 
-// leave closes a client that has done its work: nothing depends on how.
+// leave closes a client at the end of its work: an error would not matter any more.
 func (c *client) leave() { _ = c.Close() }
 
-// locker is how a workload uses a client. The first error ends it: what
-// came after would say nothing of what locks cost.
+// locker lets a workload use a client. The first error ends the load: later figures would not tell
+// what locks cost.
 type locker struct {
 	client *client
 	fail   context.CancelCauseFunc
@@ -39,7 +39,7 @@ type locker struct {
 
 // Lock implements workload.Locker.
 func (l locker) Lock(ctx context.Context, key string) (workload.Hold, error) {
-	h, _, err := l.client.Lock(key).Lock(ctx) // the workload looks at the hold
+	h, _, err := l.client.Lock(key).Lock(ctx) // the workload checks the hold instead of its context
 	if err != nil {
 		if ctx.Err() == nil {
 			l.fail(err)
@@ -63,7 +63,7 @@ func (h hold) Unlock() error {
 	return err
 }
 
-// load is what one part of the load test does.
+// load is the load of one part of the test.
 type load struct {
 	spec    workload.Spec // of each client
 	clients []*client
@@ -71,7 +71,7 @@ type load struct {
 	window  time.Duration
 }
 
-// outcome is what became of a load.
+// outcome is the result of a load.
 type outcome struct {
 	*workload.Result
 	sent    int64 // commands in the window
@@ -102,7 +102,7 @@ func (t *loadTest) put(ctx context.Context, l load) (outcome, error) {
 	o := outcome{sent: t.sent.commands.Load() - sent, batched: t.sent.batched.Load() - batched}
 	results := make([]*workload.Result, len(running))
 	var ending sync.WaitGroup
-	for i, run := range running { // together: none goes on while others have stopped
+	for i, run := range running { // together, so that all stop at the same time
 		ending.Go(func() { results[i] = run.End(grace) })
 	}
 	ending.Wait()
@@ -111,7 +111,7 @@ func (t *loadTest) put(ctx context.Context, l load) (outcome, error) {
 	}
 	o.Result = workload.Merge(results...)
 	if o.Hung > 0 {
-		return o, fmt.Errorf("%w: %d goroutines still wait for it after %v", mortise.ErrUnreachable, o.Hung, grace)
+		return o, fmt.Errorf("%w: %d goroutines are still waiting for it after %v", mortise.ErrUnreachable, o.Hung, grace)
 	}
 	if l.spec.Kind == workload.Cycle && o.Acquisitions() == 0 {
 		return o, &NoLockError{Within: l.window}
@@ -132,11 +132,10 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// ping is a script that does nothing but go there and back.
+// ping is a script that does nothing.
 var ping = driver.NewScript("ping", "return 1")
 
-// roundTrips measures how long a script takes that does nothing, one after the
-// other.
+// roundTrips measures how long a script takes that does nothing, one call after another.
 func (t *loadTest) roundTrips(ctx context.Context, c *client, window time.Duration) (*workload.Histogram, error) {
 	call := driver.Call{Script: ping, Keys: []string{t.Prefix + "ping"}}
 	if _, err := c.driver.Eval(ctx, call); err != nil { // it may have to be loaded

@@ -66,7 +66,7 @@ func TestRun(t *testing.T) {
 	wantEmpty(t, server)
 }
 
-// When its context ends it returns why, and leaves nothing behind.
+// When its context ends it returns the cause, and leaves nothing behind.
 func TestRunIsInterrupted(t *testing.T) {
 	interrupted := errors.New("interrupted")
 	for _, after := range []string{"a round trip", "one lock, one goroutine", "one lock, 4 clients", "locks held"} {
@@ -120,7 +120,7 @@ func TestRunWithoutReplies(t *testing.T) {
 	}
 }
 
-// Two that had one lock are counted wherever it was, and the errors read well.
+// Two holders of one lock are counted in every load, and the errors read well.
 func TestWhatIsReported(t *testing.T) {
 	r := Report{One: Contended{Overlaps: 2}, Between: Contended{Overlaps: 3}}
 	if n := r.Overlaps(); n != 5 {
@@ -145,8 +145,8 @@ func (quietSubscriber) Subscribe(string, bool) {}
 
 func (quietSubscriber) Unsubscribe(string, bool) {}
 
-// Every script counts, and so does every change of a subscription. Of what is
-// sent together each part counts, and each of its keys.
+// Every script counts, and so does every change of a subscription. In a batch, each script counts,
+// and each of its keys.
 func TestCounted(t *testing.T) {
 	server := memredis.New()
 	defer server.Close()

@@ -10,14 +10,14 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// How the time is divided. What is left is for connecting and for going.
+// How the time is divided. The rest is for connecting and for cleaning up.
 const (
 	shareRoundTrip = 0.05
 	shareLoad      = 0.15 // of each load
 	warmupPart     = 0.2  // of a load's time
 )
 
-// parts are what is measured, in this order.
+// parts returns the measurements, in order.
 func (t *loadTest) parts() []func(context.Context, *client) error {
 	return []func(context.Context, *client) error{t.alone, t.manyKeys, t.oneKey, t.between, t.held, t.waiting}
 }
@@ -26,7 +26,7 @@ func loadTime(d time.Duration) time.Duration { return time.Duration(float64(d) *
 
 func warmupOf(load time.Duration) time.Duration { return time.Duration(float64(load) * warmupPart) }
 
-// cycle is a load of goroutines that take and release locks.
+// cycle is a load of goroutines that acquire and release locks.
 func (t *loadTest) cycle(name string, goroutines int, shared bool, clients ...*client) load {
 	d := loadTime(t.Duration)
 	warmup := warmupOf(d)
@@ -36,7 +36,7 @@ func (t *loadTest) cycle(name string, goroutines int, shared bool, clients ...*c
 	}
 }
 
-// greet measures a round trip, and says what comes.
+// greet measures a round trip, and announces the test.
 func (t *loadTest) greet(ctx context.Context, c *client) error {
 	trips, err := t.roundTrips(ctx, c, time.Duration(float64(t.Duration)*shareRoundTrip))
 	if err != nil {
@@ -44,9 +44,9 @@ func (t *loadTest) greet(ctx context.Context, c *client) error {
 	}
 	t.seen.RoundTrip = spread(trips)
 	most := float64(t.Concurrency) / trips.Quantile(0.5).Seconds()
-	t.Say("this takes about %v on %s. Its keys begin with %s, and are gone at the end.\n"+
+	t.Say("this takes about %v on %s. Its keys begin with %s, and are deleted at the end.\n"+
 		"At most %d goroutines ask at a time, over %d connections: with a round trip of %s, that is no more\n"+
-		"than %s commands a second. At most %s locks are held. Ctrl-C ends it, and nothing stays behind.",
+		"than %s commands a second. At most %s locks are held. Ctrl-C ends it and leaves nothing behind.",
 		t.Duration, t.seen.Server, t.Prefix, t.Concurrency, 2*contenders, ms(t.seen.RoundTrip.Half), count(most), count(MaxHeld))
 	t.Print("%-34s %s; 99 %% within %s", "a round trip", ms(t.seen.RoundTrip.Half), ms(t.seen.RoundTrip.Most))
 	return nil
@@ -91,7 +91,7 @@ func (t *loadTest) oneKey(ctx context.Context, c *client) error {
 	return nil
 }
 
-// between has several clients contend for one lock, as processes would.
+// between makes several clients contend for one lock, as processes would.
 func (t *loadTest) between(ctx context.Context, first *client) error {
 	clients := []*client{first}
 	for len(clients) < contenders {
@@ -117,7 +117,7 @@ func (t *loadTest) contended(what string, v Contended) {
 		what, count(v.HandOvers), figure(v.Commands), "", ms(v.Lock.Longest), v.Jain)
 }
 
-// held has many locks renewed, with a lease that is short enough to see it.
+// held makes a client renew many locks, with a lease that is short enough to measure it.
 func (t *loadTest) held(ctx context.Context, _ *client) error {
 	l := t.cycle("held", 1, false)
 	l.window, l.warmup = l.window+l.warmup, 0
@@ -136,15 +136,15 @@ func (t *loadTest) held(ctx context.Context, _ *client) error {
 		return err
 	}
 	v := Held{Locks: l.spec.N, Lease: lease.Milliseconds(), Renewed: ratio(float64(o.batched), float64(o.sent))}
-	v.Rate = ratio(float64(v.Locks)/(lease.Seconds()/3), v.Renewed) // the window is no whole number of renewals
+	v.Rate = ratio(float64(v.Locks)/(lease.Seconds()/3), v.Renewed) // the window is not a whole number of renewals
 	t.seen.Held = v
 	t.Print("%-34s %s commands a second renew them, with a lease of %v", count(float64(l.spec.N))+" locks held", figure(v.Rate), duration.Round(lease))
 	return nil
 }
 
-// waiting has many goroutines wait for a lock that another client holds.
+// waiting makes many goroutines wait for a lock that another client holds.
 func (t *loadTest) waiting(ctx context.Context, c *client) (err error) {
-	d, err := t.Open(ctx) // whose commands do not count
+	d, err := t.Open(ctx) // its commands do not count
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (t *loadTest) waiting(ctx context.Context, c *client) (err error) {
 	defer func() { _ = other.Close() }()
 	l := t.cycle("waiting", Waiters, true, c)
 	l.spec.Kind = workload.Queued
-	hold, _, err := other.Lock(l.spec.Key).Lock(ctx) // what it protects is the load test's own
+	hold, _, err := other.Lock(l.spec.Key).Lock(ctx) // nothing depends on its context
 	if err != nil {
 		return err
 	}

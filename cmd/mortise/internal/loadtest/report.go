@@ -10,17 +10,17 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// Report is what a load test has seen, as --json shows it. The names are
-// part of the command's interface.
+// Report is the result of a load test, as --json shows it. The names are part of the command's
+// interface.
 type Report struct {
 	Server      string    `json:"server"`
 	Prefix      string    `json:"prefix"`
 	Concurrency int       `json:"concurrency"`
 	RoundTrip   Spread    `json:"round_trip"`
-	Alone       Cycle     `json:"alone"`    // one lock that nobody else wants
-	Own         Cycle     `json:"own_keys"` // as many as the concurrency, at a time
-	One         Contended `json:"one_key"`  // that goroutines of one client want
-	Between     Contended `json:"clients"`  // that several clients want
+	Alone       Cycle     `json:"alone"`    // one uncontended lock
+	Own         Cycle     `json:"own_keys"` // as many uncontended locks as the concurrency, at a time
+	One         Contended `json:"one_key"`  // contended by goroutines of one client
+	Between     Contended `json:"clients"`  // contended by several clients
 	Held        Held      `json:"held"`
 	Waiting     Waiting   `json:"waiting"`
 	Cost        *Cost     `json:"server_cost,omitempty"`
@@ -28,35 +28,34 @@ type Report struct {
 	Meaning     []string  `json:"meaning"`
 }
 
-// Spread is how long something takes: half of the times, nearly always, and
-// once.
+// Spread is a distribution of durations: the median, the 99th percentile, and the maximum.
 type Spread struct {
 	Half    float64 `json:"p50_ms"`
 	Most    float64 `json:"p99_ms"`
 	Longest float64 `json:"max_ms"`
 }
 
-// Cycle is what goroutines have done that take and release locks.
+// Cycle is the result of goroutines that acquire and release locks.
 type Cycle struct {
 	Goroutines int     `json:"goroutines"`
 	Rate       float64 `json:"pairs_per_second"`
 	Commands   float64 `json:"commands_per_pair"`
-	Lock       Spread  `json:"lock"` // how long it takes to have it
+	Lock       Spread  `json:"lock"` // how long it takes to acquire
 }
 
-// Contended is what goroutines have done that want one lock.
+// Contended is the result of goroutines that contend for one lock.
 type Contended struct {
 	Cycle
 	Clients   int     `json:"clients"`
-	HandOvers float64 `json:"hand_overs_per_second"` // to another goroutine than the last holder
-	Across    float64 `json:"across_per_second"`     // those among them to another client
-	Gap       Spread  `json:"hand_over"`             // from one client's unlock to another's lock; of one client, inside it
+	HandOvers float64 `json:"hand_overs_per_second"` // acquisitions after another goroutine's hold
+	Across    float64 `json:"across_per_second"`     // hand-overs between clients
+	Gap       Spread  `json:"hand_over"`             // from one client's unlock to another's lock; with one client, inside it
 	Jain      float64 `json:"jain"`                  // over the goroutines
-	Starved   int     `json:"starved"`               // goroutines that never had it
+	Starved   int     `json:"starved"`               // goroutines that never acquired it
 	Overlaps  int64   `json:"overlaps"`
 }
 
-// Held is what it takes to keep locks.
+// Held is the cost of keeping locks.
 type Held struct {
 	Locks   int     `json:"locks"`
 	Lease   int64   `json:"lease_ms"`
@@ -64,17 +63,17 @@ type Held struct {
 	Renewed float64 `json:"locks_per_command"`
 }
 
-// Waiting is what it takes to wait for a lock.
+// Waiting is the cost of waiting for a lock.
 type Waiting struct {
 	Waiters int     `json:"waiters"`
 	Rate    float64 `json:"commands_per_second"`
 }
 
-// Cost is what locks take of the server, as it tells.
+// Cost is the cost of locks for the server, as it reports it.
 type Cost struct {
 	Version string  `json:"version"`
 	Script  float64 `json:"cpu_us_per_script"`
-	Busy    float64 `json:"cpu_busy"` // part of one processor, with as many locks as the concurrency
+	Busy    float64 `json:"cpu_busy"` // fraction of one processor, with as many locks as the concurrency
 }
 
 func spread(h *workload.Histogram) Spread {
@@ -99,11 +98,11 @@ func contendedOf(o outcome, clients int) Contended {
 	}
 }
 
-// Overlaps returns how many times two had one lock at the same time: any is a
-// failure of mortise or of the server.
+// Overlaps returns how often two goroutines held one lock at the same time: any is a failure of
+// mortise or of the server.
 func (r *Report) Overlaps() int64 { return r.One.Overlaps + r.Between.Overlaps }
 
-// conclude says what it means.
+// conclude explains the figures.
 func (t *loadTest) conclude() {
 	t.seen.Meaning = t.seen.meaning()
 	t.Print("\nWhat it means:")
@@ -112,34 +111,34 @@ func (t *loadTest) conclude() {
 	}
 }
 
-// usualLease is what the meaning is told for: that of a lock that was given none.
+// usualLease is the lease assumed in the explanations: the default.
 const usualLease = 30 * time.Second
 
-// meaning is what the figures say to somebody who wants to use locks.
+// meaning explains the figures to a user of locks.
 func (r *Report) meaning() []string {
 	lines := []string{
-		fmt.Sprintf("A lock that nobody else wants costs you %s commands. You have it after %s, half of the times, and to give it back "+
-			"takes about as long; a script that does nothing takes %s.",
+		fmt.Sprintf("An uncontended lock costs %s commands. Acquiring it takes %s (the median), and releasing it "+
+			"about as long; a script that does nothing takes %s.",
 			figure(r.Alone.Commands), ms(r.Alone.Lock.Half), ms(r.RoundTrip.Half)),
-		fmt.Sprintf("%d goroutines that each use a lock of their own share one connection and do %s locks a second together, %s times as many as one.",
+		fmt.Sprintf("%d goroutines that each use a lock of their own share one connection and acquire %s locks a second together, %s times as many as one.",
 			r.Own.Goroutines, count(r.Own.Rate), figure(ratio(r.Own.Rate, r.Alone.Rate))),
 	}
 	if r.Cost != nil {
-		lines = append(lines, fmt.Sprintf("The server (%s) spends %.0f µs of processor time on a command of mortise, with whatever else it did meanwhile. "+
+		lines = append(lines, fmt.Sprintf("The server (%s) spends %.0f µs of processor time on a command of mortise, including any other work meanwhile. "+
 			"Redis runs scripts on one processor: at %s locks a second one server, or one shard of a cluster, is full.",
 			r.Cost.Version, r.Cost.Script, count(ratio(1e6, r.Cost.Script*r.Own.Commands))))
 	} else {
 		lines = append(lines, "What a lock costs the server itself is not known: "+r.NoCost+".")
 	}
 	lines = append(lines,
-		fmt.Sprintf("Goroutines of one process hand a lock on among each other, %s times a second with %s commands for each; with %d of them nobody waited longer than %s.",
+		fmt.Sprintf("Goroutines of one process hand a lock off to each other, %s times a second with %s commands for each; with %d of them the longest wait was %s.",
 			count(r.One.HandOvers), figure(r.One.Commands), r.One.Goroutines, ms(r.One.Lock.Longest)),
-		fmt.Sprintf("Between %d clients it takes %s commands for each time, and %s from one's unlock to another's lock. "+
+		fmt.Sprintf("Between %d clients a hand-over takes %s commands, and %s from one client's unlock to another's lock. "+
 			"So 10 ms of work under one lock can be done %s times a second at most, whatever the number of processes.",
 			r.Between.Clients, figure(r.Between.Commands), ms(r.Between.Gap.Half), count(1000/(10+r.Between.Gap.Half))),
 	)
 	if r.Held.Locks < MaxHeld/2 {
-		lines = append(lines, fmt.Sprintf("In the time there was, only %d locks could be held. Give it more, to learn what many cost: mortise bench --time 2m", r.Held.Locks))
+		lines = append(lines, fmt.Sprintf("In the given time, only %d locks could be held. To measure more, give it more time: mortise bench --time 2m", r.Held.Locks))
 	} else {
 		lines = append(lines, fmt.Sprintf("One command renews %s locks. At leases of %v, 100 000 held locks would cost this server about %s commands a second.",
 			count(r.Held.Renewed), usualLease, count(ratio(100_000/(usualLease.Seconds()/3), r.Held.Renewed))))
@@ -152,10 +151,10 @@ func toMillis(d time.Duration) float64 { return math.Round(d.Seconds()*1e6) / 1e
 
 func fromMillis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// ms is a time in milliseconds as people read it.
+// ms formats a time in milliseconds for readers.
 func ms(v float64) string { return figure(v) + " ms" }
 
-// figure is v with as many digits as say something.
+// figure formats v with its significant digits.
 func figure(v float64) string {
 	switch {
 	case v >= 100:
@@ -170,7 +169,7 @@ func figure(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// count is a number in groups of three digits, of which two or three count.
+// count formats a number in groups of three digits, rounded to two or three significant ones.
 func count(v float64) string {
 	if v < 10 {
 		return figure(v)
@@ -191,7 +190,7 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// wrapped is a text in lines of width bytes at most, all but the first indented.
+// wrapped breaks a text into lines of at most width bytes, all but the first indented.
 func wrapped(text string, width int, indent string) string {
 	var out strings.Builder
 	length := 0

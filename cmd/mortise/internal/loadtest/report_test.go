@@ -13,7 +13,7 @@ func TestFiguresAreReadable(t *testing.T) {
 	}
 }
 
-// What is said depends on what was seen.
+// The explanations depend on the results.
 func TestMeaning(t *testing.T) {
 	seen := Report{
 		Held: Held{Locks: MaxHeld, Renewed: 100}, Between: Contended{Clients: 4, Gap: Spread{Half: 10}}, NoCost: "it is secret",

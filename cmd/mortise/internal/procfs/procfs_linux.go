@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// Process is a process that is neither gone nor a zombie.
+// Process is a process that has neither ended nor become a zombie.
 type Process struct {
 	PID, Parent, Group int
-	State              byte // as ps shows it: T is stopped, D waits in the kernel
-	Forked             bool // and has begun no program of its own since
+	State              byte // as in ps: T is stopped, D waits in the kernel
+	Forked             bool // it was forked and has not started a program of its own
 }
 
-// All returns the processes there are. Without /proc there are none.
+// All returns all processes. Without /proc there are none.
 func All() iter.Seq[Process] {
 	return func(yield func(Process) bool) {
 		entries, _ := os.ReadDir("/proc")
@@ -30,7 +30,7 @@ func All() iter.Seq[Process] {
 	}
 }
 
-// Read returns the process with a number, if there is one.
+// Read returns the process with the given number, if it exists.
 func Read(pid int) (Process, bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// begin starts a program under a name that looks like a part of its own
-// description in /proc.
+// begin starts a program under a name that looks like a part of its own line in /proc.
 func begin(t *testing.T) *exec.Cmd {
 	t.Helper()
 	dir := t.TempDir() + "/a) Z 1 ("
@@ -38,7 +37,7 @@ func begin(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// await reads a process until it is as wanted.
+// await reads a process until its state is as wanted.
 func await(t *testing.T, pid int, what string, ok func(p Process, found bool) bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -85,6 +84,6 @@ func TestAll(t *testing.T) {
 		t.Error("this process is not among them")
 	}
 	for range All() {
-		break // and it ends there
+		break // the iteration ends there
 	}
 }
