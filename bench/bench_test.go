@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	// The race detector has every process sleep for a second before it ends.
-	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // without it tests take longer, no more
+	// Under the race detector, every process sleeps for a second at its end.
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise tests only take longer
 	os.Exit(m.Run())
 }
 
@@ -83,7 +83,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// tiny is a load that shows little, but quickly.
+// tiny is a load that shows little, but is quick.
 func tiny(name string, processes int, systems ...string) *load {
 	w := &windows{warmup: 10 * time.Millisecond, window: 100 * time.Millisecond}
 	l := w.among(report.Case{
@@ -93,8 +93,7 @@ func tiny(name string, processes int, systems ...string) *load {
 	return l
 }
 
-// Real processes contend on a real server; the report comes from the record
-// alone.
+// Real processes contend on a real server; the report is made from the record alone.
 func TestARun(t *testing.T) {
 	systems := []string{"limit: granted", "mortise/rueidis", "mortise fair"}
 	two := tiny("tiny", 2, systems...)

@@ -18,7 +18,7 @@ import (
 	"github.com/mortise-go/mortise/bench/rig"
 )
 
-// newRecord returns the record of a run that begins now.
+// newRecord returns the record of a run that starts now.
 func newRecord(loads []*load) *report.Record {
 	r := &report.Record{Began: time.Now().UTC().Truncate(time.Second), Environment: environment()}
 	for _, l := range loads {
@@ -53,7 +53,7 @@ func environment() report.Environment {
 	}
 }
 
-// version returns the version of what a system is made of.
+// version returns the version of a system.
 func version(s *peer.System) string {
 	var parts []string
 	if s.Module != "" {
@@ -65,8 +65,7 @@ func version(s *peer.System) string {
 	return strings.Join(parts, ", ")
 }
 
-// moduleVersion returns a module with its version, if it is not of this
-// revision.
+// moduleVersion returns a module with its version, unless it is part of this revision.
 func moduleVersion(path string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -78,7 +77,7 @@ func moduleVersion(path string) string {
 	return path
 }
 
-// memory returns that of the machine.
+// memory returns the size of the machine's memory.
 func memory() string {
 	var kib int
 	if _, err := fmt.Sscan(field("/proc/meminfo", "MemTotal"), &kib); err != nil {
@@ -87,7 +86,7 @@ func memory() string {
 	return fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))
 }
 
-// redisVersion returns that of the server, such as "Redis server 7.0.15".
+// redisVersion returns the version of the server, such as "Redis server 7.0.15".
 func redisVersion() string {
 	name, rest, _ := strings.Cut(output(rig.RedisProgram(), "--version"), " v=")
 	number, _, _ := strings.Cut(rest, " ")
@@ -111,7 +110,7 @@ func field(path, name string) string {
 }
 
 func firstWord(path string) string {
-	text, _ := os.ReadFile(path) // what a system does not tell stays empty
+	text, _ := os.ReadFile(path) // an unknown value stays empty
 	word, _, _ := strings.Cut(string(text), " ")
 	return word
 }
@@ -124,7 +123,7 @@ func kernel() string {
 	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 }
 
-// output returns what a program says, empty if it cannot be run.
+// output returns the output of a program, empty if it cannot be run.
 func output(program string, args ...string) string {
 	text, err := exec.Command(program, args...).Output()
 	if err != nil {

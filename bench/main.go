@@ -1,6 +1,5 @@
-// Command bench compares mortise with other locks and with what is possible,
-// side by side on this machine, and writes what it measured as Markdown, JSON
-// and charts.
+// Command bench compares mortise with other locks and with what is possible, side by side on this
+// machine, and writes the results as Markdown, JSON and charts.
 //
 //	go run ./bench                     everything, in about 15 minutes
 //	go run ./bench -short              everything, small and quick
@@ -38,7 +37,7 @@ func main() {
 	}
 }
 
-// command runs what the arguments say.
+// command runs the command in args.
 func command(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 1 && args[0] == "worker":
@@ -108,7 +107,7 @@ func publish(record *report.Record, dir string) error {
 	return nil
 }
 
-// list splits what is separated by commas.
+// list splits a comma-separated list.
 func list(s string) (items []string) {
 	for item := range strings.SplitSeq(s, ",") {
 		if item = strings.TrimSpace(item); item != "" {

@@ -10,19 +10,19 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// load is a case and how it is run.
+// load is a case and how to run it.
 type load struct {
 	report.Case
 	specs   []workload.Spec
 	beside  int
 	warmup  time.Duration
 	window  time.Duration
-	grace   time.Duration // beyond warmup and window, for what comes before and after
-	rounds  int           // in how many rounds, 0: in all
+	grace   time.Duration // in addition to warmup and window, for the work before and after
+	rounds  int           // number of rounds it is run in, 0: all
 	systems []string
 }
 
-// Systems by what they are good for, as their names begin.
+// The systems by suitability, as prefixes of their names.
 var (
 	raws      = []string{"raw/rueidis", "raw/go-redis"}
 	waiting   = []string{"redsync", "redislock", "redislock-5ms", "rueidislock"} // peers that can have 10 000 waiters here
@@ -30,7 +30,7 @@ var (
 	plain     = []string{"mortise/rueidis", "mortise/go-redis"}
 	fair      = []string{"mortise fair"}
 	contended = join(peers, plain, fair, []string{"Redisson fair"})
-	growing   = join(waiting, plain, fair) // those that start in a moment
+	growing   = join(waiting, plain, fair) // systems that start quickly
 )
 
 func join(lists ...[]string) (all []string) {
@@ -46,8 +46,8 @@ const (
 	oneKey  = "bench:one"
 )
 
-// plan returns all loads. Short ones are for development: they show that
-// everything works, and roughly how it compares.
+// plan returns all loads. Short ones are for development: they show that everything works, and
+// roughly how it compares.
 func plan(short bool) []*load {
 	w := &windows{warmup: 500 * time.Millisecond, window: 2 * time.Second, period: 10 * time.Second, kept: 100_000, waiters: 10_000}
 	if short {
@@ -67,7 +67,7 @@ func plan(short bool) []*load {
 	return all
 }
 
-// windows is how long and how much is measured.
+// windows has the durations and sizes of the measurements.
 type windows struct {
 	warmup, window, period time.Duration
 	kept, waiters          int
@@ -99,7 +99,7 @@ func (w *windows) own() []*load {
 	}
 }
 
-// one returns the loads in which all contend for one lock.
+// one returns the loads in which all goroutines contend for one lock.
 func (w *windows) one() []*load {
 	w7 := w.among(report.Case{
 		Name: "W7", Workload: "W7", Main: true, Size: 8, Limit: "limit: granted",
@@ -121,7 +121,7 @@ func (w *windows) one() []*load {
 	}
 }
 
-// among returns a load of processes whose goroutines contend for one lock.
+// among returns a load of processes with goroutines that contend for one lock.
 func (w *windows) among(c report.Case, processes, goroutines int, systems []string) *load {
 	l := &load{Case: c, systems: systems, warmup: w.warmup, window: w.window}
 	for p := range processes {
@@ -166,7 +166,7 @@ func (w *windows) growth(short bool) []*load {
 	var all []*load
 	add := func(l *load, growth string) {
 		l.Growth, l.rounds = growth, 1
-		if growth != "queue" { // where all in a long queue are to have their turns
+		if growth != "queue" { // all waiters of a long queue must get their turns
 			l.window = w.window / 2
 		}
 		all = append(all, l)
@@ -201,8 +201,8 @@ func (w *windows) growth(short bool) []*load {
 	return all
 }
 
-// choose keeps the loads and systems that were asked for; all if nothing was.
-// A system takes part only where it makes sense.
+// choose returns the requested loads and systems; all if none are requested. A system takes part
+// only where it is suitable.
 func choose(all []*load, only, systems []string) ([]*load, error) {
 	var chosen []*load
 	for _, l := range all {

@@ -12,21 +12,21 @@ import (
 	"github.com/mortise-go/mortise/bench/rig"
 )
 
-// maxRounds is how many rounds are enough.
+// maxRounds is the limit of rounds.
 const maxRounds = 5
 
-// rounds runs loads again and again while there is time, in every round each
-// load with all its systems, one after the other in an order that rotates.
+// rounds repeats loads while there is time. In every round it runs each load with all its systems,
+// one after another in a rotating order.
 type rounds struct {
 	loads  []*load
 	budget time.Duration
 	most   int // rounds
 	record *report.Record
 	say    func(format string, args ...any)
-	took   map[string]time.Duration // what a system needed under a load, by both names
+	took   map[string]time.Duration // duration of a system under a load, by both names
 }
 
-// run fills the record. The first round is run in any case, unless ctx ends.
+// run fills the record. It always runs the first round, unless ctx ends.
 func (r *rounds) run(ctx context.Context) error {
 	began := time.Now()
 	defer func() { r.record.Took = time.Since(began).Seconds() }()
@@ -44,7 +44,7 @@ func (r *rounds) run(ctx context.Context) error {
 	return nil
 }
 
-// expected is how long a round will take, by what the last one took.
+// expected returns how long a round will take, judging by the last one.
 func (r *rounds) expected(round int) (all time.Duration) {
 	for _, l := range r.loads {
 		for _, s := range l.in(round) {
@@ -54,7 +54,7 @@ func (r *rounds) expected(round int) (all time.Duration) {
 	return all
 }
 
-// in returns the systems that a load is run with in a round, in their order.
+// in returns the systems that a load is run with in a round, in order.
 func (l *load) in(round int) (systems []*peer.System) {
 	if l.rounds > 0 && round >= l.rounds {
 		return nil
@@ -62,7 +62,7 @@ func (l *load) in(round int) (systems []*peer.System) {
 	for i := range l.systems {
 		s := peer.Find(l.systems[(i+round)%len(l.systems)])
 		if s.Available != nil && s.Available() != nil {
-			continue // the record says so
+			continue // the record reports it
 		}
 		if s.Rounds == 0 || round < s.Rounds {
 			systems = append(systems, s)
@@ -95,7 +95,7 @@ func (r *rounds) load(ctx context.Context, l *load, round int) error {
 	return nil
 }
 
-// trial is how system s is run under load l.
+// trial returns the trial of system s under load l.
 func trial(l *load, s *peer.System) *rig.Trial {
 	t := &rig.Trial{
 		System: s.Name, Server: s.Server, Worker: s.Worker,
@@ -112,7 +112,7 @@ func trial(l *load, s *peer.System) *rig.Trial {
 	return t
 }
 
-// self is a worker of this program.
+// self returns the command of a worker: this program.
 func self() *exec.Cmd {
 	program, err := os.Executable()
 	if err != nil {

@@ -59,10 +59,10 @@ func openEtcd(ctx context.Context, addr string) (workload.Locker, func(), error)
 	if err != nil {
 		return nil, nil, err
 	}
-	return etcdLocker{client}, func() { _ = client.Close() }, nil // its process ends
+	return etcdLocker{client}, func() { _ = client.Close() }, nil // its process ends anyway
 }
 
-// etcdLocker makes owners of locks.
+// etcdLocker creates owners of locks.
 type etcdLocker struct{ client *clientv3.Client }
 
 func (l etcdLocker) Lock(ctx context.Context, key string) (workload.Hold, error) {

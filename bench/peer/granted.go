@@ -21,8 +21,8 @@ var queueGranted = &System{
 	Open:     openGranted,
 }
 
-// KEYS[1] is the lock and KEYS[2] the queue for it. ARGV[1] is the id of who
-// asks, the channel of its process in front; ARGV[2] the lease in ms.
+// KEYS[1] is the lock and KEYS[2] its queue. ARGV[1] is the id of the requester, which begins with
+// the channel of its process; ARGV[2] the lease in ms.
 const (
 	grantedAcquire = `if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 redis.call('rpush', KEYS[2], ARGV[1])
@@ -54,13 +54,13 @@ func openGranted(ctx context.Context, addr string) (workload.Locker, func(), err
 	return g, client.Close, nil
 }
 
-// granter takes locks that are granted by the one who had them before.
+// granter acquires locks that the previous holder grants.
 type granter struct {
 	client           rueidis.Client
 	acquire, release rawScript
 	channel          string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	serial  int
 	waiting map[string]chan struct{}
 }
@@ -117,7 +117,7 @@ func (g *granter) Of(key string) workload.Locker {
 	return q
 }
 
-// grantee is one who asks for a lock again and again, and its hold.
+// grantee is a goroutine that acquires a lock again and again, and its hold.
 type grantee struct {
 	*granter
 	keys, args []string
@@ -132,7 +132,7 @@ func (q *grantee) Lock(ctx context.Context, _ string) (workload.Hold, error) {
 	select {
 	case <-q.mine:
 		return q, nil
-	case <-ctx.Done(): // what stands in the queue stays there: nothing is asked for after this
+	case <-ctx.Done(): // the queue keeps its entry: nothing is acquired after this
 		return nil, ctx.Err()
 	}
 }

@@ -25,11 +25,11 @@ var passingGranted = &System{
 	Open:     openPassing(openGranted),
 }
 
-// passes is how often a process passes a lock on before others get it.
+// passes is how often a process passes a lock on internally before other processes get it.
 const passes = 64
 
-// openPassing makes goroutines of a process queue for the locks of another
-// system, and pass them on.
+// openPassing makes the goroutines of a process queue for the locks of another system, and pass
+// them on.
 func openPassing(open rig.Open) rig.Open {
 	return func(ctx context.Context, addr string) (workload.Locker, func(), error) {
 		inner, end, err := open(ctx, addr)
@@ -40,11 +40,11 @@ func openPassing(open rig.Open) rig.Open {
 	}
 }
 
-// lines makes one line of goroutines for each lock.
+// lines has one line of goroutines for each lock.
 type lines struct {
 	inner workload.Locker
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	byKey map[string]*line
 }
 
@@ -68,24 +68,24 @@ func (l *lines) Of(key string) workload.Locker {
 	return k
 }
 
-// line is the goroutines that wait for one lock, and the hold of it.
+// line is the goroutines that wait for one lock, and its hold.
 type line struct {
 	inner workload.Locker
 
-	mu      sync.Mutex // guards what follows
-	busy    bool       // somebody holds the lock, or is about to
+	mu      sync.Mutex // guards the fields below
+	busy    bool       // the lock is held, or about to be
 	waiting []chan turn
 	spare   []chan turn
 	hold    workload.Hold
 	passed  int
 }
 
-// turn is what a goroutine is told whose turn it is.
+// turn is what a goroutine must do when its turn comes.
 type turn int
 
 const (
 	pass turn = iota // the lock is held
-	ask              // it is to be taken
+	ask              // the lock is to be acquired
 )
 
 func (k *line) Lock(ctx context.Context, key string) (workload.Hold, error) {
@@ -111,7 +111,7 @@ func (k *line) Lock(ctx context.Context, key string) (workload.Hold, error) {
 	}
 }
 
-// have makes the most of a turn.
+// have uses a turn.
 func (k *line) have(ctx context.Context, key string, mine chan turn, t turn) (workload.Hold, error) {
 	k.mu.Lock()
 	k.spare = append(k.spare, mine)
@@ -122,7 +122,7 @@ func (k *line) have(ctx context.Context, key string, mine chan turn, t turn) (wo
 	return k, nil
 }
 
-// take takes the lock for the whole line.
+// take acquires the lock for the whole line.
 func (k *line) take(ctx context.Context, key string) (workload.Hold, error) {
 	hold, err := k.inner.Lock(ctx, key)
 	k.mu.Lock()
@@ -135,7 +135,7 @@ func (k *line) take(ctx context.Context, key string) (workload.Hold, error) {
 	return k, nil
 }
 
-// next gives the turn to the first who waits. It must be called with mu held.
+// next gives the turn to the first waiter. The caller must hold mu.
 func (k *line) next(t turn) {
 	if len(k.waiting) == 0 {
 		k.busy = false
@@ -146,7 +146,7 @@ func (k *line) next(t turn) {
 	first <- t
 }
 
-// quit leaves the line. Who gets its turn at that moment gives it on.
+// quit leaves the line. If the turn comes at that moment, quit passes it on.
 func (k *line) quit(ctx context.Context, mine chan turn) error {
 	k.mu.Lock()
 	i := slices.Index(k.waiting, mine)

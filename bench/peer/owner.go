@@ -17,7 +17,7 @@ var ownerChanged = &System{
 	Open:     openOwnerChanged,
 }
 
-// ownerChange gives the lock KEYS[1] of owner ARGV[1] to ARGV[2], for ARGV[3] ms.
+// ownerChange passes the lock KEYS[1] from owner ARGV[1] to ARGV[2], for ARGV[3] ms.
 const ownerChange = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1`
@@ -36,13 +36,13 @@ func openOwnerChanged(ctx context.Context, addr string) (workload.Locker, func()
 	return &heirs{raw: raw, change: change, id: newID(), byKey: make(map[string]*heirLine)}, end, nil
 }
 
-// heirs makes one line of goroutines for each lock, of which each has an id.
+// heirs has one line of goroutines for each lock; each goroutine has an id.
 type heirs struct {
 	raw    rawLocker
 	change rawScript
 	id     string
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	serial int
 	byKey  map[string]*heirLine
 }
@@ -51,7 +51,7 @@ type heirs struct {
 type heirLine struct {
 	keys []string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	busy    bool
 	waiting []*heir
 }
@@ -117,7 +117,7 @@ func (h *heir) Unlock() error {
 	k := h.line
 	k.mu.Lock()
 	if len(k.waiting) == 0 {
-		defer k.mu.Unlock() // nobody may ask before the key is gone
+		defer k.mu.Unlock() // no goroutine may ask before the key is gone
 		k.busy = false
 		return done(h.raw.release.run(context.Background(), k.keys, h.args[:1]))
 	}

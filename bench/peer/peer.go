@@ -1,5 +1,5 @@
-// Package peer makes systems of locks comparable: mortise, those it is
-// compared with, and the limits of what is possible.
+// Package peer makes systems of locks comparable: mortise, other systems, and the limits of what is
+// possible.
 package peer
 
 import (
@@ -12,33 +12,31 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// System is something that locks.
+// System is a system of locks.
 type System struct {
-	Name     string        // as it is shown and asked for
-	Module   string        // the Go module that it comes from, for its version
-	Version  func() string // of what is no Go module in it
-	Settings string        // with which it is used, for the report
-	Limit    bool          // it is no lock that anybody could use, but what one could reach
+	Name     string        // for display and selection
+	Module   string        // its Go module, for the version
+	Version  func() string // of its parts that are not Go modules
+	Settings string        // its configuration, for the report
+	Limit    bool          // not a usable lock, but a limit for locks
 
-	// Sends names the commands that its clients send themselves, besides
-	// those that every client does. The rest is what scripts call.
+	// Sends names the commands that its clients send, besides those that every client sends.
+	// Scripts call the rest.
 	Sends []string
 
-	// Server starts what it needs, with pin on one CPU; nil for Redis.
+	// Server starts its server, with pin on one CPU; nil for Redis.
 	Server func(pin bool) (rig.Server, error)
 	// Open connects it, in a worker of this program.
 	Open rig.Open
 	// Worker runs a worker of another program, instead of Open.
 	Worker func() *exec.Cmd
-	// Ready is how much longer its workers may take to open than those of this
-	// program.
+	// Ready is how much longer its workers may take to open than those of this program.
 	Ready time.Duration
-	// Warmup is how long a load lasts before it is measured, if that is longer
-	// than the load's own.
+	// Warmup is the time before the measurement, if it is longer than the load's own.
 	Warmup time.Duration
-	// Rounds is in how many rounds it takes part, 0: in all.
+	// Rounds is the number of rounds in which it takes part, 0: all.
 	Rounds int
-	// Available tells what is missing for it to run here; nil if it always can.
+	// Available reports what is missing for it to run here; nil if it always can.
 	Available func() error
 }
 
@@ -47,12 +45,10 @@ type lockFunc func(ctx context.Context, key string) (workload.Hold, error)
 
 func (f lockFunc) Lock(ctx context.Context, key string) (workload.Hold, error) { return f(ctx, key) }
 
-// closing returns what closes c. A worker that is done with its client does not
-// mind how that ends.
+// closing returns a function that closes c. A worker at its end does not need the error.
 func closing(c io.Closer) func() { return func() { _ = c.Close() } }
 
-// Systems returns all systems. Those that take part in a workload are run in
-// this order, rotated.
+// Systems returns all systems. The systems of a workload are run in this order, rotated.
 func Systems() []*System {
 	return []*System{
 		rawRueidis, rawGoredis, rawRedisson,

@@ -30,9 +30,8 @@ func ours(t *testing.T) (systems []*System) {
 	return systems
 }
 
-// Each system excludes, hands over where it can wait, releases what it took,
-// and the commands that its clients send are told from those that its scripts
-// call just as Redis tells them apart.
+// Each system excludes, hands over if it can wait, and releases its locks; and the split between
+// commands sent by its clients and called by its scripts agrees with Redis' own.
 func TestSystems(t *testing.T) {
 	for _, s := range ours(t) {
 		t.Run(s.Name, func(t *testing.T) {
@@ -70,8 +69,8 @@ func TestSystems(t *testing.T) {
 	}
 }
 
-// The metrics of etcd say what its clients send. Where there is none, the
-// report says so; there is nothing to test then.
+// The metrics of etcd count what its clients send. Without etcd, the report says so, and there is
+// nothing to test.
 func TestEtcd(t *testing.T) {
 	for _, s := range []*System{etcdSystem, etcdInMemory} {
 		t.Run(s.Name, func(t *testing.T) {
@@ -122,8 +121,8 @@ func drive(t *testing.T, s *System, addr string, spec workload.Spec) *workload.R
 	return r
 }
 
-// monitor listens to what a server runs. The returned function ends that, and
-// returns how often clients sent and scripts called each command.
+// monitor records what a server runs. The returned function stops it, and returns how often clients
+// sent and scripts called each command.
 func monitor(t *testing.T, addr string) func() (sent, called map[string]int64) {
 	t.Helper()
 	conn, err := redistest.Dial(addr, "", "")
@@ -147,7 +146,7 @@ func monitor(t *testing.T, addr string) func() (sent, called map[string]int64) {
 			name := strings.ToLower(strings.Trim(strings.Fields(command)[0], `"`))
 			switch {
 			case name == "info":
-				done <- nil // what came before it has been read
+				done <- nil // everything before it has been read
 				return
 			case from == "lua":
 				called[name]++
@@ -177,7 +176,7 @@ func total(counts map[string]int64) (n int64) {
 func TestMortiseKeepsLocks(t *testing.T) {
 	for _, s := range ours(t) {
 		if s.Module != module {
-			continue // rueidislock hangs now and then when many ask at once
+			continue // rueidislock sometimes hangs when many goroutines contend
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			server, err := rig.StartRedis(false)

@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// The least that a lock can do: KEYS[1] the lock, ARGV[1] the owner, ARGV[2]
-// the lease in ms. They return 1 if it was done.
+// The minimum that a lock must do: KEYS[1] is the lock, ARGV[1] the owner, ARGV[2] the lease in ms.
+// The scripts return 1 on success.
 const (
 	rawAcquire = `if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 else return 0 end`
 	rawRelease = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
@@ -57,10 +57,10 @@ var rawGoredis = &System{
 	Open:     openRawGoredis,
 }
 
-// rawLease is the lease of what cannot renew, in ms.
+// rawLease is the lease of systems that cannot renew, in ms.
 const rawLease = "30000"
 
-// errBusy is what those say who cannot wait.
+// errBusy is the error of systems that cannot wait.
 var errBusy = errors.New("the lock is held, and a raw script cannot wait")
 
 // rawScript is a script that a rueidis client calls without garbage.
@@ -104,7 +104,7 @@ func openRaw(acquire, release string, announces bool) rig.Open {
 	}
 }
 
-// rawLocker takes locks with one script and releases them with another.
+// rawLocker acquires locks with one script and releases them with another.
 type rawLocker struct {
 	client           rueidis.Client
 	acquire, release rawScript

@@ -34,15 +34,15 @@ var rueidislockSystem = &System{
 	},
 }
 
-// rueidislockHold is what WithContext returns.
+// rueidislockHold is the result of WithContext.
 type rueidislockHold struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// Unlock implements [workload.Hold]. Its cancel returns when the lock is
-// released, and tells nothing of failure.
+// Unlock implements [workload.Hold]. Its cancel returns when the lock is released, and does not
+// report failure.
 func (h *rueidislockHold) Unlock() error { h.cancel(); return nil }
 
-// Valid tells whether the lock is still held.
+// Valid reports whether the lock is still held.
 func (h *rueidislockHold) Valid() bool { return h.ctx.Err() == nil }

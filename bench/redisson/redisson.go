@@ -1,5 +1,5 @@
-// Package redisson makes the benchmark's worker in Java, which locks with
-// Redisson. It needs a JDK, Maven, and the network for the first build.
+// Package redisson builds the benchmark's worker in Java, which locks with Redisson. It needs a
+// JDK, Maven, and the network for the first build.
 package redisson
 
 import (
@@ -21,12 +21,12 @@ import (
 //go:embed pom.xml src
 var sources embed.FS
 
-// flags of the JVM, besides its defaults. The quick compiler alone, since the
-// other one would not be done in the time there is: many processes share few
-// processors here, and Redisson is several times as fast with it.
+// flags are the flags of the JVM. They select only the quick compiler, because the other one would
+// not finish in time: many processes share few processors here, and Redisson is several times as
+// fast with the quick one.
 var flags = []string{"-Xmx256m", "-XX:TieredStopAtLevel=1"}
 
-// quiet keeps what the JVM itself has to say out of the answers.
+// quiet keeps the JVM's own messages out of the answers.
 var quiet = []string{"-XX:+DisplayVMOutputToStderr", "-Xlog:disable", "-Xlog:all=warning:stderr"}
 
 // Flags returns the flags with which Worker runs a JVM.
@@ -40,7 +40,7 @@ var Build = sync.OnceValue(build)
 func Worker() *exec.Cmd {
 	dir, err := directory()
 	if err != nil {
-		dir = "" // Build has said so
+		dir = "" // Build has reported the error
 	}
 	path := filepath.Join(dir, "target", "classes") + string(os.PathListSeparator) + filepath.Join(dir, "target", "dependency", "*")
 	args := slices.Concat(flags, quiet, []string{"-cp", path, "mortise.bench.Worker"})
@@ -64,7 +64,7 @@ func Version() string {
 	return version
 }
 
-// directory is where the worker is built: one for each version of its sources.
+// directory returns the build directory of the worker: one for each version of its sources.
 func directory() (string, error) {
 	sum := sha256.New()
 	err := walk(func(path string, text []byte) error {
@@ -111,16 +111,16 @@ func build() error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
-	// Under its name there is only what was built to the end.
+	// The final name is given only to a complete build.
 	work, err := os.MkdirTemp(filepath.Dir(dir), "building-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(work) }() // it lies in a cache
+	defer func() { _ = os.RemoveAll(work) }() // it is in a cache
 	if err := compile(work); err != nil {
 		return err
 	}
-	if err := os.Rename(work, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another was faster
+	if err := os.Rename(work, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another process was faster
 		return err
 	}
 	return nil

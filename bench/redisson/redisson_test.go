@@ -16,8 +16,8 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// TestMain lets the test's program be a worker in Go: one that locks with
-// mortise, or one that keeps nobody out.
+// TestMain lets the test's program be a worker in Go: one that locks with mortise, or one whose
+// lock excludes nothing.
 func TestMain(m *testing.M) {
 	opens := map[string]rig.Open{
 		"excludes":         peer.Find("mortise/rueidis").Open,
@@ -32,15 +32,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// open is a lock that keeps nobody out.
+// open is a lock that excludes nothing.
 type open struct{}
 
 func (o open) Lock(context.Context, string) (workload.Hold, error) { return o, nil }
 
 func (open) Unlock() error { return nil }
 
-// run runs a load of Redisson in as many processes as there are specs, the
-// last of which are in Go.
+// run runs a load of Redisson in one process per spec; the last of these processes are in Go.
 func run(t *testing.T, system string, specs []workload.Spec, inGo ...string) *workload.Result {
 	t.Helper()
 	if err := redisson.Build(); err != nil {

@@ -22,8 +22,7 @@ type Chart struct {
 	File  string
 }
 
-// colours are those of Okabe and Ito, which colour-blind readers can tell
-// apart; limits are grey.
+// colours are those of Okabe and Ito, which colour-blind readers can distinguish; limits are grey.
 var colours = []color.RGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
 	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x8c, 0x6d, 0x31, 0xff}, {0x00, 0x00, 0x00, 0xff},
@@ -68,9 +67,9 @@ func (r *Record) charts(dir string) ([]Chart, error) {
 	return all, nil
 }
 
-// newPlot returns a plot on a white ground, since readers may have a dark page.
+// newPlot returns a plot on a white background, because the reader's page may be dark.
 func newPlot(c Chart) *plot.Plot {
-	plot.DefaultFont.Variant = "Sans" // of the same family that gonum brings along
+	plot.DefaultFont.Variant = "Sans" // of the font family that gonum includes
 	p := plot.New()
 	p.Title.Text = c.Title
 	p.Title.TextStyle.Font.Size = vg.Points(11)
@@ -134,7 +133,7 @@ func (r *Record) lines(s series, cases []Case, c Chart, dir string) (bool, error
 	})
 }
 
-// colour is that of the i-th system.
+// colour returns the colour of the i-th system.
 func (r *Record) colour(i int) color.Color {
 	if r.Systems[i].Limit {
 		return color.Gray{0x80}
@@ -148,15 +147,15 @@ func (r *Record) colour(i int) color.Color {
 	return colours[n%len(colours)]
 }
 
-// dots draws a figure of all systems under one load, on a logarithmic axis,
-// where bars would have no foot to stand on.
+// dots draws a figure of all systems under one load. The axis is logarithmic, so bars would have no
+// base line.
 func (r *Record) dots(c Case, chart Chart, dir string) error {
 	p := newPlot(chart)
 	p.X.Label.Text = "hand-overs to others/s"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.Add(plotter.NewGrid())
 	var names []string
-	for i := range slices.Backward(r.Systems) { // the axis begins below
+	for i := range slices.Backward(r.Systems) { // the axis starts at the bottom
 		m := r.Spread(c.Name, r.Systems[i].Name, handOvers)
 		if m.N == 0 || m.Median <= 0 {
 			continue

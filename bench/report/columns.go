@@ -2,7 +2,7 @@ package report
 
 import "time"
 
-// column is one of a table: a figure, and how it is shown.
+// column is one column of a table: a figure, and its format.
 type column struct {
 	title  string
 	of     figure
@@ -11,7 +11,7 @@ type column struct {
 	ratio  bool // to the limit
 }
 
-// The figures that tables, charts and goals are about.
+// The figures of tables, charts and goals.
 func perSecond(f *Figures) float64   { return f.PerSecond }
 func handOvers(f *Figures) float64   { return f.HandOvers }
 func utilisation(f *Figures) float64 { return f.Utilisation }
@@ -39,8 +39,8 @@ func acrossP50(f *Figures) float64 { return float64(f.AcrossP50) }
 func lost(f *Figures) float64      { return float64(f.Lost) }
 func acquired(f *Figures) float64  { return float64(f.Acquired) }
 
-// besidePing is what clients send per second for the sake of locks: the rest
-// they send on every connection, whether or not there are any.
+// besidePing returns what clients send per second for the sake of locks: they send the rest on
+// every connection, with or without locks.
 func besidePing(f *Figures) float64 {
 	if f.Seconds == 0 {
 		return 0
@@ -48,19 +48,19 @@ func besidePing(f *Figures) float64 {
 	return f.SentRate - float64(f.Commands["ping"])/f.Seconds
 }
 
-// duration shows nanoseconds.
+// duration formats nanoseconds.
 func duration(ns float64) string { return span(time.Duration(ns)) }
 
-// index shows Jain's.
+// index formats Jain's index.
 func index(x float64) string {
 	if x > 0.99 {
-		return fixed(x, 4) // between almost fair and fair there is much
+		return fixed(x, 4) // many systems are nearly fair
 	}
 	return fixed(x, 3)
 }
 
-// told shows what is never 0: where it is, nobody tells. A JVM does not count
-// what it allocates, and etcd knows no scripts.
+// told formats a figure that is never really 0: 0 means unknown. A JVM does not count its
+// allocations, and etcd has no scripts.
 func told(x float64) string {
 	if x == 0 {
 		return "–"
@@ -68,7 +68,7 @@ func told(x float64) string {
 	return trim(x)
 }
 
-// columns are those of the table of a workload. The first is what it is about.
+// columns are the columns of each workload's table. The first is the main figure.
 var columns = map[string][]column{
 	"W1": {
 		{title: "pairs/s", of: perSecond, show: count, spread: true},
@@ -146,7 +146,7 @@ func contention(gap figure, more ...column) []column {
 	}, more...)
 }
 
-// about says, for each workload, what its limit is and how to read its table.
+// about explains, for each workload, its limit and its table.
 var about = map[string]string{
 	"W1": "What a lock costs that nobody else wants: two messages to Redis and back. The limit is *raw/rueidis*: a minimal " +
 		"acquire script and a minimal release script, back to back. Allocations and CPU are per pair of acquire and release.",

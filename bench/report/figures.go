@@ -8,12 +8,12 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// Figures are what one trial comes to.
+// Figures are the results of one trial.
 type Figures struct {
 	Seconds      float64 `json:"seconds"`
 	Acquisitions int64   `json:"acquisitions"`
 	PerSecond    float64 `json:"per_second"`
-	HandOvers    float64 `json:"hand_overs"` // to others, per second
+	HandOvers    float64 `json:"hand_overs"` // to other goroutines, per second
 	Across       float64 `json:"across"`     // to other processes, per second
 	Jain         float64 `json:"jain"`
 	JainAcross   float64 `json:"jain_across"` // over processes
@@ -49,16 +49,16 @@ type Figures struct {
 	Acquired    int              `json:"acquired"` // by waiters of a lock that was held
 }
 
-// everybody names the commands that clients send whatever system uses them.
+// everybody names the commands that clients of any system send.
 var everybody = []string{
 	"evalsha", "eval", "script|load", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
 	"hello", "auth", "ping", "select", "command", "cluster|slots", "cluster|shards", "client|setinfo", "client|setname",
 	"client|tracking", "client|maint_notifications", "client", "role", "wait", "multi", "exec", "quit",
 }
 
-// Split divides the commands a server has run into those that clients sent and
-// those that scripts called. Sends names what a system's clients send besides
-// what every client does.
+// Split divides the commands that a server has run into those sent by clients and those called by
+// scripts. Sends names the commands that a system's clients send, besides those that every client
+// sends.
 func Split(commands map[string]int64, sends []string) (sent, inner int64) {
 	for name, n := range commands {
 		if slices.Contains(everybody, name) || slices.Contains(sends, name) {
@@ -70,7 +70,7 @@ func Split(commands map[string]int64, sends []string) (sent, inner int64) {
 	return sent, inner
 }
 
-// NewFigures returns what a trial comes to.
+// NewFigures returns the figures of a trial.
 func NewFigures(o *rig.Outcome, sends []string) *Figures {
 	r := o.Result
 	sent, inner := Split(o.Server.Commands, sends)
@@ -103,7 +103,7 @@ func NewFigures(o *rig.Outcome, sends []string) *Figures {
 	if r.Seconds > 0 {
 		f.ClientCPU = r.CPU / r.Seconds
 	}
-	// The server was looked at for a little less time than the window lasted.
+	// The server was observed for a little less time than the window lasted.
 	if o.ServerSeconds > 0 {
 		f.SentRate, f.ServerCPU = float64(sent)/o.ServerSeconds, o.Server.CPU/o.ServerSeconds
 		if f.PerSecond > 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Brief returns a sample in one line, for watching a run.
+// Brief formats a sample in one line, to follow a run.
 func Brief(s *Sample) string {
 	if s.Figures == nil {
 		return s.Error
@@ -47,7 +47,7 @@ func Brief(s *Sample) string {
 	return strings.Join(parts, ", ")
 }
 
-// count formats a number of things with three digits that matter.
+// count formats a number of things with three significant digits.
 func count(x float64) string {
 	switch a := math.Abs(x); {
 	case a >= 1e6:
@@ -58,10 +58,10 @@ func count(x float64) string {
 	return trim(x)
 }
 
-// ratio formats what is near 1.
+// ratio formats a ratio near 1.
 func ratio(x float64) string { return trim(x) }
 
-// trim formats a number with three digits that matter, or all of a whole one.
+// trim formats a number with three significant digits, or all of a whole one.
 func trim(x float64) string {
 	digits := 2
 	switch a := math.Abs(x); {
@@ -79,7 +79,7 @@ func trim(x float64) string {
 	return s
 }
 
-// span formats a duration with two or three digits that matter.
+// span formats a duration with two or three significant digits.
 func span(d time.Duration) string {
 	switch {
 	case d >= time.Second:
@@ -92,8 +92,8 @@ func span(d time.Duration) string {
 	return strconv.Itoa(int(d)) + " ns"
 }
 
-// micros shows microseconds.
+// micros formats microseconds.
 func micros(us float64) string { return trim(us) + " µs" }
 
-// fixed formats a number with so many digits behind the point.
+// fixed formats a number with a fixed number of decimals.
 func fixed(x float64, digits int) string { return strconv.FormatFloat(x, 'f', digits, 64) }

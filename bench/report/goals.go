@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Goal is something that mortise is to reach, and what it reached in a run.
+// Goal is a goal of mortise, and what a run reached.
 type Goal struct {
 	Case   string
 	System string
@@ -16,7 +16,7 @@ type Goal struct {
 	Met    bool
 }
 
-// The systems that goals speak of.
+// The systems in the goals.
 const (
 	onRueidis = "mortise/rueidis"
 	onGoredis = "mortise/go-redis"
@@ -34,7 +34,7 @@ type judge struct {
 	goals []Goal
 }
 
-// Goals returns what mortise is to reach of what a run measured.
+// Goals returns the goals for what a run measured.
 func (r *Record) Goals() []Goal {
 	j := &judge{Record: r}
 	j.uncontended()
@@ -135,7 +135,7 @@ func (j *judge) fairQueue() {
 	}
 }
 
-// exclusion is the goal of every run: nobody was inside beside another.
+// exclusion is the goal of every run: no goroutine was inside together with another.
 func (j *judge) exclusion() {
 	worst, n := 0.0, 0
 	for _, s := range j.Samples {
@@ -150,8 +150,7 @@ func (j *judge) exclusion() {
 	}
 }
 
-// among returns the systems of the record whose names begin with one of
-// prefixes.
+// among returns the systems of the record with a name that begins with one of prefixes.
 func (r *Record) among(prefixes ...string) (names []string) {
 	for _, s := range r.Systems {
 		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s.Name, p) }) {
@@ -176,7 +175,7 @@ func (j *judge) most(load, system, what string, of figure, most float64, show fu
 		j.Spread(load, system, of).Median, func(v float64) bool { return v <= most }, show)
 }
 
-// add notes a goal, unless the run has nothing to say about it.
+// add adds a goal, unless the run has no figure for it.
 func (j *judge) add(g Goal, value float64, met func(float64) bool, show func(float64) string) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return
@@ -185,5 +184,5 @@ func (j *judge) add(g Goal, value float64, met func(float64) bool, show func(flo
 	j.goals = append(j.goals, g)
 }
 
-// times shows a factor.
+// times formats a factor.
 func times(x float64) string { return trim(x) + " ×" }

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// series is a figure that may grow with something.
+// series is a figure that may grow with another one.
 type series struct {
 	growth string
 	title  string
@@ -15,7 +15,7 @@ type series struct {
 	file   string
 }
 
-// all series, in the order in which they are shown.
+// allSeries are all series, in the order in which they are shown.
 var allSeries = []series{
 	{"waiters", "Hand-overs to others/s", handOvers, count, "hand-overs to others/s", 1, "waiters-handovers"},
 	{"waiters", "Commands per acquisition", sent, trim, "commands per acquisition", 1, "waiters-commands"},
@@ -32,7 +32,7 @@ var allSeries = []series{
 	{"queue", "Server CPU per acquisition", serverEach, micros, "server CPU per acquisition, µs", 1, "queue-cpu"},
 }
 
-// grows tells what grows in a series.
+// grows names the growing quantity of a series.
 var grows = map[string]string{
 	"waiters":   "goroutines of one process that want one lock",
 	"processes": "processes, of 8 goroutines each, that want one lock",
@@ -40,7 +40,7 @@ var grows = map[string]string{
 	"queue":     "waiters in the queue of a fair lock, from two processes",
 }
 
-// cases returns those of a series, the smallest first.
+// cases returns the cases of a series, the smallest first.
 func (r *Record) cases(growth string) (found []Case) {
 	for _, c := range r.Cases {
 		if c.Growth == growth && r.rounds(c.Name) > 0 {

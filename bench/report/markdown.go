@@ -11,8 +11,8 @@ import (
 // File is the name of the report in its directory.
 const File = "report.md"
 
-// Write writes the report of a run and its charts into a directory, which must
-// exist. It needs nothing but the record.
+// Write writes the report of a run and its charts into a directory, which must exist. It needs only
+// the record.
 func Write(r *Record, dir string) error {
 	charts, err := r.charts(dir)
 	if err != nil {
@@ -21,12 +21,12 @@ func Write(r *Record, dir string) error {
 	return os.WriteFile(filepath.Join(dir, File), []byte(r.Markdown(charts)), 0o644)
 }
 
-// page is a text in the making.
+// page is a text under construction.
 type page struct{ strings.Builder }
 
 func (p *page) say(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// table writes a table whose first column is text and whose others are numbers.
+// table writes a table: the first column is text, the others are numbers.
 func (p *page) table(head []string, rows [][]string) {
 	p.say("| %s |", strings.Join(head, " | "))
 	p.say("|---|%s", strings.Repeat("--:|", len(head)-1))
@@ -36,7 +36,7 @@ func (p *page) table(head []string, rows [][]string) {
 	p.say("")
 }
 
-// Markdown returns the report of a run. Charts are those that it shows.
+// Markdown returns the report of a run. It shows the given charts.
 func (r *Record) Markdown(charts []Chart) string {
 	p := &page{}
 	p.say("# mortise beside other locks\n")
@@ -56,7 +56,7 @@ func (r *Record) Markdown(charts []Chart) string {
 	return p.String()
 }
 
-// length shows how long a run took.
+// length formats the duration of a run.
 func length(seconds float64) string {
 	if seconds < 100 {
 		return fmt.Sprintf("%.0f seconds", seconds)
@@ -64,7 +64,7 @@ func length(seconds float64) string {
 	return fmt.Sprintf("%.0f minutes", seconds/60)
 }
 
-// roundsText tells how many rounds there were.
+// roundsText describes the number of rounds.
 func (r *Record) roundsText() string {
 	var counts []int
 	for _, c := range r.Cases {
@@ -151,7 +151,7 @@ func (p *page) figures(r *Record, c Case) {
 	}
 }
 
-// label shows the name of a system: ours stand out.
+// label formats the name of a system: mortise's stand out.
 func label(name string) string {
 	if strings.HasPrefix(name, "mortise") {
 		return "**" + name + "**"
@@ -162,7 +162,7 @@ func label(name string) string {
 	return name
 }
 
-// cell shows one figure of one system.
+// cell formats one figure of one system.
 func (r *Record) cell(c Case, system string, col column) string {
 	s := r.Spread(c.Name, system, col.of)
 	if col.ratio {
@@ -177,7 +177,7 @@ func (r *Record) cell(c Case, system string, col column) string {
 	return fmt.Sprintf("%s (%s–%s)", col.show(s.Median), col.show(s.Min), col.show(s.Max))
 }
 
-// remarks tells what went wrong under a load.
+// remarks reports the failures under a load.
 func (r *Record) remarks(load string) (remarks []string) {
 	for _, name := range r.measured(load) {
 		failed, hung, broken, idle := int64(0), 0, 0, 0
@@ -215,7 +215,7 @@ func (r *Record) remarks(load string) (remarks []string) {
 	return remarks
 }
 
-// line makes one line of a text.
+// line makes a text one line.
 func line(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func (p *page) charts(charts []Chart, about string) {

@@ -1,5 +1,5 @@
-// Package report keeps what a run of the benchmark measured, and makes it
-// readable. A stored run is all it needs.
+// Package report stores the measurements of a run of the benchmark, and makes them readable. It
+// needs only a stored run.
 package report
 
 import (
@@ -20,7 +20,7 @@ type Record struct {
 	Missing     []string    `json:"missing,omitempty"` // what was not run, and why
 }
 
-// Environment is where it ran.
+// Environment is the machine and software of a run.
 type Environment struct {
 	CPU     string `json:"cpu"`
 	Cores   int    `json:"cores"`
@@ -33,7 +33,7 @@ type Environment struct {
 	Pinned  bool   `json:"pinned"`  // whether processes can be pinned here
 }
 
-// System is one of those that were compared.
+// System is one of the compared systems.
 type System struct {
 	Name     string `json:"name"`
 	Version  string `json:"version"`
@@ -41,7 +41,7 @@ type System struct {
 	Limit    bool   `json:"limit,omitempty"`
 }
 
-// Case is one load that systems were put under.
+// Case is one load that systems were measured under.
 type Case struct {
 	Name     string `json:"name"`     // such as W3/64
 	Workload string `json:"workload"` // such as W3
@@ -54,7 +54,7 @@ type Case struct {
 	Window   string `json:"window"`
 }
 
-// Sample is what one system showed under one load in one round.
+// Sample is the result of one system under one load in one round.
 type Sample struct {
 	Case   string `json:"case"`
 	System string `json:"system"`

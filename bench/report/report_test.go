@@ -18,13 +18,12 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// sample returns one of a record, of whose figures only some matter.
+// sample returns a sample of a record; only some of its figures matter.
 func sample(load, system string, round int, f Figures) Sample {
 	return Sample{Case: load, System: system, Round: round, Figures: &f}
 }
 
-// stored is a record as a run leaves it: three rounds, one of which had a system
-// that failed.
+// stored is a record as a run leaves it: three rounds, with a failed system in one of them.
 func stored() *Record {
 	r := &Record{
 		Began: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
@@ -81,8 +80,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// The ratios of the rounds are 0.9, 0.95 and 1. That of the medians would be
-// another one.
+// The ratios of the rounds are 0.9, 0.95 and 1. The ratio of the medians would differ.
 func TestRatiosAreTakenWithinARound(t *testing.T) {
 	got := stored().Ratio("W1", onRueidis, rawRueidis, perSecond)
 	if math.Abs(got.Median-0.95) > 1e-9 || math.Abs(got.Min-0.9) > 1e-9 || math.Abs(got.Max-1) > 1e-9 || got.N != 3 {
@@ -117,7 +115,7 @@ func TestFigures(t *testing.T) {
 	f := NewFigures(&rig.Outcome{
 		Result:        result,
 		Server:        rig.Usage{Commands: map[string]int64{"evalsha": 400, "set": 800}, CPU: 0.1},
-		ServerSeconds: 1, // half of the window was looked at
+		ServerSeconds: 1, // half of the window was observed
 	}, nil)
 	for what, pair := range map[string][2]float64{
 		"acquisitions/s":        {f.PerSecond, 200},

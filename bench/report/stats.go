@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Spread is a figure over rounds: what it was in the middle, at least and at
-// most. N is the number of rounds that have it.
+// Spread is a figure over rounds: median, minimum and maximum. N is the number of rounds with this
+// figure.
 type Spread struct {
 	Median, Min, Max float64
 	N                int
@@ -22,10 +22,10 @@ func NewSpread(values []float64) Spread {
 	return Spread{Median: (v[(n-1)/2] + v[n/2]) / 2, Min: v[0], Max: v[n-1], N: n}
 }
 
-// figure takes one figure out of all.
+// figure selects one of the figures.
 type figure func(*Figures) float64
 
-// samples returns those of a system under a load, by round.
+// samples returns the samples of a system under a load, by round.
 func (r *Record) samples(load, system string) (found []*Sample) {
 	for i := range r.Samples {
 		if s := &r.Samples[i]; s.Case == load && s.System == system {
@@ -35,7 +35,7 @@ func (r *Record) samples(load, system string) (found []*Sample) {
 	return found
 }
 
-// Spread returns how a figure of a system under a load spreads over rounds.
+// Spread returns the spread of a figure of a system under a load.
 func (r *Record) Spread(load, system string, of func(*Figures) float64) Spread {
 	var values []float64
 	for _, s := range r.samples(load, system) {
@@ -46,8 +46,7 @@ func (r *Record) Spread(load, system string, of func(*Figures) float64) Spread {
 	return NewSpread(values)
 }
 
-// Ratio returns how a figure of one system to that of another, in the same
-// round, spreads over rounds.
+// Ratio returns the spread of the ratio between a figure of two systems, each taken within a round.
 func (r *Record) Ratio(load, system, to string, of func(*Figures) float64) Spread {
 	base := make(map[int]float64)
 	for _, s := range r.samples(load, to) {
@@ -64,8 +63,8 @@ func (r *Record) Ratio(load, system, to string, of func(*Figures) float64) Sprea
 	return NewSpread(ratios)
 }
 
-// best returns the system among those named that has most of a figure under a
-// load, by its median; empty if none was measured.
+// best returns the named system with the highest median of a figure under a load; empty if none was
+// measured.
 func (r *Record) best(load string, systems []string, of func(*Figures) float64) (name string) {
 	most := math.Inf(-1)
 	for _, s := range systems {
@@ -86,8 +85,7 @@ func (r *Record) rounds(load string) (n int) {
 	return n
 }
 
-// measured returns the systems that were run under a load, in the order in
-// which the record names them.
+// measured returns the systems that were run under a load, in the order of the record.
 func (r *Record) measured(load string) (names []string) {
 	for _, s := range r.Systems {
 		if len(r.samples(load, s.Name)) > 0 {

@@ -21,18 +21,18 @@ type etcd struct {
 	log    tail
 }
 
-// EtcdProgram is what StartEtcd runs.
+// EtcdProgram is the program that StartEtcd runs.
 const EtcdProgram = "etcd"
 
-// MemoryDir is a directory that lies in memory.
+// MemoryDir is a directory in memory.
 const MemoryDir = "/dev/shm"
 
-// StartEtcd starts an etcd on free ports of the loopback interface, which
-// keeps its data in a directory of its own below parent, or in the system's
-// directory for temporary files if that is empty.
+// StartEtcd starts an etcd on free ports of the loopback interface. It keeps its data in a
+// directory of its own below parent, or in the system's directory for temporary files if parent is
+// empty.
 func StartEtcd(parent string, pin bool) (Server, error) {
 	var err error
-	for range 5 { // a port can be taken in the moment that it is looked for
+	for range 5 { // a port can be taken just after it was found
 		var s *etcd
 		if s, err = startEtcd(parent, pin); err == nil {
 			return s, nil
@@ -65,7 +65,7 @@ func startEtcd(parent string, pin bool) (*etcd, error) {
 		return nil, fmt.Errorf("start etcd: %w", err)
 	}
 	go func() {
-		_ = s.cmd.Wait() // how it ended does not matter; that it did was noticed
+		_ = s.cmd.Wait() // only that it ended matters, not how
 		close(s.exited)
 	}()
 	if err := s.awaitReady(); err != nil {
@@ -75,7 +75,7 @@ func startEtcd(parent string, pin bool) (*etcd, error) {
 	return s, nil
 }
 
-// awaitReady returns when the server can serve.
+// awaitReady returns when the server is ready.
 func (s *etcd) awaitReady() error {
 	for deadline := time.Now().Add(startLimit); ; {
 		text, err := s.get("/health")
@@ -93,7 +93,7 @@ func (s *etcd) awaitReady() error {
 	}
 }
 
-// get returns what the server says of itself.
+// get returns what the server reports about itself.
 func (s *etcd) get(path string) (string, error) {
 	client := http.Client{Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
@@ -112,9 +112,9 @@ func (s *etcd) get(path string) (string, error) {
 func (s *etcd) Addr() string { return s.addr }
 
 func (s *etcd) Stop() {
-	_ = s.cmd.Process.Kill() // it may have ended by itself
+	_ = s.cmd.Process.Kill() // it may have ended already
 	<-s.exited
-	_ = os.RemoveAll(s.dir) // it is in a directory for what is left behind
+	_ = os.RemoveAll(s.dir) // it is in a directory for temporary files
 }
 
 func (s *etcd) Usage() (Usage, error) {
@@ -125,8 +125,8 @@ func (s *etcd) Usage() (Usage, error) {
 	return parseMetrics(text), nil
 }
 
-// parseMetrics reads what etcd tells. Its commands are the messages that
-// clients sent, by their method.
+// parseMetrics parses etcd's metrics. Its commands are the messages that clients sent, by their
+// method.
 func parseMetrics(text string) Usage {
 	u := Usage{Commands: map[string]int64{}}
 	for line := range strings.Lines(text) {

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// newGate makes a file in dir that processes map a gate from.
+// newGate creates a file in dir from which processes map a gate.
 func newGate(dir string) (string, error) {
 	path := filepath.Join(dir, "gate")
 	if err := os.WriteFile(path, make([]byte, workload.GateSize), 0o600); err != nil {
@@ -20,8 +20,8 @@ func newGate(dir string) (string, error) {
 	return path, nil
 }
 
-// mapGate maps the gate that lies in a file. It stays mapped while the process
-// lives. A nil gate belongs to an empty path.
+// mapGate maps the gate in a file. It stays mapped as long as the process lives. The gate of an
+// empty path is nil.
 func mapGate(path string) (*workload.Gate, error) {
 	if path == "" {
 		return nil, nil

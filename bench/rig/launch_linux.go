@@ -11,18 +11,18 @@ import (
 // CanPin reports whether processes can be kept on one CPU.
 const CanPin = true
 
-// launch starts cmd, which the kernel kills if this process ends. With pin it
-// runs on one CPU only, as do its threads and children.
+// launch starts cmd, which the kernel kills if this process ends. With pin it runs on one CPU only,
+// with its threads and children.
 func launch(cmd *exec.Cmd, pin bool) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// The signal is sent when the thread ends that started the process, and
-	// Go may end threads: but not the one of a goroutine that lasts.
+	// The signal is sent when the thread ends that started the process. Go may end threads, but not
+	// that of a goroutine that lasts.
 	started := make(chan error)
 	launches <- func() { started <- start(cmd, pin) }
 	return <-started
 }
 
-// launches are run on one thread, which never ends.
+// launches runs its functions on one thread, which never ends.
 var launches = func() chan<- func() {
 	jobs := make(chan func())
 	go func() {
@@ -34,8 +34,7 @@ var launches = func() chan<- func() {
 	return jobs
 }()
 
-// start runs on the thread of launches: a process inherits the CPUs of the
-// thread that starts it.
+// start runs on the thread of launches: a process inherits the CPUs of the thread that starts it.
 func start(cmd *exec.Cmd, pin bool) error {
 	if !pin {
 		return cmd.Start()

@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// ErrHung is what a worker is stopped for that does not answer in time.
+// ErrHung is the error of a worker that does not answer in time.
 var ErrHung = errors.New("hung")
 
 // Process is a worker seen from outside. It is not safe for concurrent use.
@@ -28,8 +28,8 @@ type Process struct {
 	exited  chan struct{}
 }
 
-// Start runs a worker. It ends with this process at the latest. With pin it
-// and its children run on one CPU.
+// Start runs a worker. It ends with this process at the latest. With pin it and its children run on
+// one CPU.
 func Start(cmd *exec.Cmd, pin bool) (*Process, error) {
 	p := &Process{cmd: cmd, answers: make(chan answer, 1), exited: make(chan struct{})}
 	in, err := cmd.StdinPipe()
@@ -55,13 +55,13 @@ func Start(cmd *exec.Cmd, pin bool) (*Process, error) {
 			p.answers <- a
 		}
 		close(p.answers)
-		_ = cmd.Wait() // how it ended does not matter; that it did was noticed
+		_ = cmd.Wait() // only that it ended matters, not how
 		close(p.exited)
 	}()
 	return p, nil
 }
 
-// send gives a command without awaiting its answer.
+// send sends a command without waiting for its answer.
 func (p *Process) send(do string, order *Order) error {
 	if err := p.in.Encode(command{Do: do, Order: order}); err != nil {
 		return p.failure(err)
@@ -69,8 +69,7 @@ func (p *Process) send(do string, order *Order) error {
 	return nil
 }
 
-// await returns the answer to a command. A worker that has none when ctx ends
-// has hung.
+// await returns the answer to a command. A worker that has not answered when ctx ends has hung.
 func (p *Process) await(ctx context.Context, do string) (*workload.Result, error) {
 	select {
 	case a, ok := <-p.answers:
@@ -88,7 +87,7 @@ func (p *Process) await(ctx context.Context, do string) (*workload.Result, error
 	}
 }
 
-// failure adds to err what the worker complained about.
+// failure adds the worker's own messages to err.
 func (p *Process) failure(err error) error {
 	if text := p.stderr.String(); text != "" {
 		return fmt.Errorf("%w; it says: %s", err, text)
@@ -96,25 +95,25 @@ func (p *Process) failure(err error) error {
 	return err
 }
 
-// Stop ends the worker: at once by itself, or killed after grace.
+// Stop ends the worker. It kills a worker that does not end within grace.
 func (p *Process) Stop(grace time.Duration) {
-	_ = p.close() // the worker may have gone
+	_ = p.close() // the worker may have ended
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	for {
 		select {
-		case <-p.answers: // an answer that nobody waits for any more
+		case <-p.answers: // an answer that is not needed any more
 		case <-p.exited:
 			return
 		case <-timer.C:
-			_ = p.cmd.Process.Kill() // it may have ended by itself
+			_ = p.cmd.Process.Kill() // it may have ended already
 		}
 	}
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of its input.
 type tail struct {
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	end []byte
 }
 

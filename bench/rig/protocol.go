@@ -20,7 +20,7 @@ package rig
 
 import "github.com/mortise-go/mortise/internal/workload"
 
-// Order is what a worker is to run.
+// Order is what a worker must run.
 type Order struct {
 	System string        `json:"system"`
 	Addr   string        `json:"addr"` // of the server, host:port
@@ -41,5 +41,5 @@ type answer struct {
 	Result *workload.Result `json:"result,omitempty"`
 }
 
-// answers tells what success of a command is called.
+// answers are the names of the successful answers.
 var answers = map[string]string{"open": "open", "start": "started", "begin": "begun", "end": "ended"}

@@ -20,20 +20,20 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// TestMain lets the test's program be a worker: a real one, or one that fails
-// in the way its argument says.
+// TestMain lets the test's program be a worker: a real one, or one that fails in the way its
+// argument says.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] != "" && !strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(behave(os.Args[1]))
 	}
-	// The race detector has every process sleep for a second before it ends.
-	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // without it tests take longer, no more
+	// Under the race detector, every process sleeps for a second at its end.
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise tests only take longer
 	os.Exit(m.Run())
 }
 
 func behave(how string) int {
 	switch how {
-	case "silent": // it reads what it is told, does nothing, and does not want to end
+	case "silent": // it reads its commands, does nothing, and does not end
 		signal.Ignore(syscall.SIGTERM)
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		select {}
@@ -58,8 +58,8 @@ func behave(how string) int {
 	return 0
 }
 
-// locker is a system whose locks lie in the process: they keep nobody out in
-// another one. As "cpus" it fails unless it has one CPU.
+// locker is a system with locks in the process: they exclude no other process. As "cpus" it fails
+// unless it has one CPU.
 type locker string
 
 func (l locker) Lock(context.Context, string) (workload.Hold, error) {

@@ -11,14 +11,14 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// endGrace is how long a worker waits for what does not end.
+// endGrace is how long a worker waits for goroutines that do not end.
 const endGrace = 5 * time.Second
 
-// Open connects a system to a server. Close ends what it opened.
+// Open connects a system to a server. The returned function closes what Open has opened.
 type Open func(ctx context.Context, addr string) (locker workload.Locker, close func(), err error)
 
-// Serve is a worker: it runs what the commands on in say, until in ends, and
-// answers on out. Find returns how a system is opened, nil if it is not known.
+// Serve is a worker: it runs the commands from in, until in ends, and answers on out. Find returns
+// how a system is opened, nil if it is not known.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, find func(system string) Open) error {
 	w := &worker{ctx: ctx, find: find, close: func() {}}
 	defer func() { w.close() }()

@@ -14,25 +14,24 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// Server is a server of one's own.
+// Server is a server for one trial.
 type Server interface {
-	// Addr is where workers reach it.
+	// Addr is the server's address for workers.
 	Addr() string
-	// Usage returns what it has done so far.
+	// Usage returns the usage so far.
 	Usage() (Usage, error)
 	// Stop ends it and returns when it is gone.
 	Stop()
 }
 
-// Usage is what a server has done. Commands are those of clients and those
-// that scripts call, by name, without those that ask for the usage; nil if the
-// server does not tell.
+// Usage is the work of a server. Commands counts the commands of clients and those called by
+// scripts, by name, without those that ask for the usage; nil if the server does not report them.
 type Usage struct {
 	Commands map[string]int64
 	CPU      float64 // seconds
 }
 
-// Since returns what was done since before.
+// Since returns the usage since before.
 func (u Usage) Since(before Usage) Usage {
 	d := Usage{Commands: map[string]int64{}, CPU: u.CPU - before.CPU}
 	maps.Copy(d.Commands, u.Commands)
@@ -57,12 +56,11 @@ type redis struct {
 	admin  *redistest.Conn
 }
 
-// StartRedis starts a redis-server without persistence on a free port of the
-// loopback interface. The program is redis-server from PATH, or what the
-// environment variable REDIS_SERVER_BIN names.
+// StartRedis starts a redis-server without persistence on a free port of the loopback interface.
+// The program is redis-server from PATH, or that of the environment variable REDIS_SERVER_BIN.
 func StartRedis(pin bool) (Server, error) {
 	var err error
-	for range 5 { // a port can be taken in the moment that it is looked for
+	for range 5 { // a port can be taken just after it was found
 		var s *redis
 		if s, err = startRedis(pin); err == nil {
 			return s, nil
@@ -97,7 +95,7 @@ func startRedis(pin bool) (*redis, error) {
 		return nil, fmt.Errorf("start redis-server (`make bench` installs it; REDIS_SERVER_BIN names another): %w", err)
 	}
 	go func() {
-		_ = s.cmd.Wait() // how it ended does not matter; that it did was noticed
+		_ = s.cmd.Wait() // only that it ended matters, not how
 		close(s.exited)
 	}()
 	if err := s.awaitReady(); err != nil {
@@ -134,9 +132,9 @@ func (s *redis) Stop() {
 	if s.admin != nil {
 		s.admin.Close()
 	}
-	_ = s.cmd.Process.Kill() // it may have ended by itself
+	_ = s.cmd.Process.Kill() // it may have ended already
 	<-s.exited
-	_ = os.RemoveAll(s.dir) // it is in the system's directory for what is left behind
+	_ = os.RemoveAll(s.dir) // it is in the system's directory for temporary files
 }
 
 func (s *redis) Usage() (Usage, error) {
@@ -147,7 +145,7 @@ func (s *redis) Usage() (Usage, error) {
 	return parseInfo(fmt.Sprint(text)), nil
 }
 
-// parseInfo reads what INFO tells.
+// parseInfo parses a reply of INFO.
 func parseInfo(text string) Usage {
 	u := Usage{Commands: map[string]int64{}}
 	for line := range strings.Lines(text) {
@@ -168,9 +166,9 @@ func parseInfo(text string) Usage {
 	return u
 }
 
-// freePort returns a port of the loopback interface on which nobody listens. It
-// lies below the range from which systems take the ports of outgoing
-// connections: a client that dials a server that is gone could meet itself.
+// freePort returns a free port of the loopback interface. It is below the range from which systems
+// take the ports of outgoing connections: a client that dials a stopped server could connect to
+// itself.
 func freePort() (string, error) {
 	var err error
 	for range 100 {

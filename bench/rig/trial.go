@@ -12,33 +12,32 @@ import (
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
-// Trial is one run of one system under one load: a server and workers that are
-// started for it and stopped after it.
+// Trial is one run of one system under one load, with a server and workers of its own.
 type Trial struct {
 	System string
 	Server func(pin bool) (Server, error)
 	Worker func() *exec.Cmd
 	Specs  []workload.Spec // what each worker runs
-	Beside int             // so many of the first workers are started first, and not measured
+	Beside int             // the first workers, which are started first and not measured
 	Pin    bool            // server and workers share one CPU
 
 	Warmup time.Duration // before the window
 	Window time.Duration
-	Limit  time.Duration // of all; a worker that is not done then has hung, and is killed
+	Limit  time.Duration // for the whole trial; a worker that is not done then has hung, and is killed
 }
 
-// Outcome is what a trial showed.
+// Outcome is the result of a trial.
 type Outcome struct {
 	Result *workload.Result
-	Server Usage // while it was looked at, in the window
+	Server Usage // while it was observed, in the window
 
-	ServerSeconds float64 // how long that was
+	ServerSeconds float64 // duration of the observation
 }
 
-// stopGrace is how long a worker may take to end when it has nothing to do.
+// stopGrace is how long an idle worker may take to end.
 const stopGrace = 3 * time.Second
 
-// Run runs the trial. Whatever happens, nothing that it started is left.
+// Run runs the trial. Whatever happens, it leaves nothing behind.
 func (t *Trial) Run(ctx context.Context) (*Outcome, error) {
 	o, err := t.run(ctx)
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
@@ -54,7 +53,7 @@ func (t *Trial) run(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's directory for what is left behind
+	defer func() { _ = os.RemoveAll(dir) }() // it is in the system's directory for temporary files
 	gate, err := newGate(dir)
 	if err != nil {
 		return nil, err
@@ -94,7 +93,7 @@ func (t *Trial) run(ctx context.Context) (*Outcome, error) {
 	return t.measure(ctx, server, workers)
 }
 
-// measure takes workers that are open through the phases of their load.
+// measure takes connected workers through the phases of their load.
 func (t *Trial) measure(ctx context.Context, server Server, workers []*Process) (*Outcome, error) {
 	beside, measured := workers[:t.Beside], workers[t.Beside:]
 	for _, part := range [][]*Process{beside, measured} {
@@ -131,7 +130,7 @@ func (t *Trial) measure(ctx context.Context, server Server, workers []*Process) 
 	return &Outcome{Result: workload.Merge(results...), Server: after.Since(before), ServerSeconds: seconds}, nil
 }
 
-// do gives a command and awaits its answer.
+// do sends a command and waits for its answer.
 func (p *Process) do(ctx context.Context, do string, order *Order) (*workload.Result, error) {
 	if err := p.send(do, order); err != nil {
 		return nil, err
@@ -139,7 +138,7 @@ func (p *Process) do(ctx context.Context, do string, order *Order) (*workload.Re
 	return p.await(ctx, do)
 }
 
-// all gives a command to all workers at the same time.
+// all sends a command to all workers at the same time.
 func all(ctx context.Context, workers []*Process, do string) ([]*workload.Result, error) {
 	results := make([]*workload.Result, len(workers))
 	err := each(workers, func(i int, w *Process) (err error) {
@@ -152,8 +151,8 @@ func all(ctx context.Context, workers []*Process, do string) ([]*workload.Result
 	return results, err
 }
 
-// each calls do for all workers at the same time, and returns what went wrong
-// with the first of them.
+// each calls do for all workers at the same time, and returns the error of the first worker that
+// has one.
 func each(workers []*Process, do func(i int, w *Process) error) error {
 	errs := make([]error, len(workers))
 	var done sync.WaitGroup
