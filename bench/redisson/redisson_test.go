@@ -84,7 +84,7 @@ func contending(processes, threads int) (specs []workload.Spec) {
 func TestThreadsWithLocksOfTheirOwn(t *testing.T) {
 	r := run(t, "Redisson", []workload.Spec{{Kind: workload.Cycle, N: 3, Key: "bench:own"}})
 	if len(r.Counts) != 3 || slices.Min(r.Counts) == 0 || r.HandOvers != 0 {
-		t.Errorf("counts %v, %d hand-overs; want three who have locks, and none handed over", r.Counts, r.HandOvers)
+		t.Errorf("counts %v, %d hand-overs; want three with locks, and no hand-over", r.Counts, r.HandOvers)
 	}
 }
 

@@ -81,7 +81,7 @@ func TestBenchCountsWhatTheServerCounts(t *testing.T) {
 		t.Errorf("%+v, want 100 to %d locks, of which 1 to 100 are renewed by one command", v.Held, loadtest.MaxHeld)
 	}
 	if v.Waiting.Waiters != loadtest.Waiters || v.Waiting.Rate > 20 {
-		t.Errorf("%+v, want %d waiters who ask hardly ever", v.Waiting, loadtest.Waiters)
+		t.Errorf("%+v, want %d waiters that hardly ever ask", v.Waiting, loadtest.Waiters)
 	}
 	if v.Cost == nil || v.NoCost != "" || !strings.HasPrefix(server.Must(t, "INFO", "server").(string), "# Server\r\nredis_version:"+v.Cost.Version) || v.Cost.Script <= 0 {
 		t.Errorf("cost %+v (%s), want what the server tells", v.Cost, v.NoCost)

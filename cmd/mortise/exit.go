@@ -24,14 +24,13 @@ const (
 	exitSignal      = 128 // plus the signal's number
 )
 
-// exitCodes is the table that the help of a command shows that runs another one
-// while it holds what.
+// exitCodes is the table in the help of a command that runs another one while it holds what.
 func exitCodes(what, busy string) string {
 	return strings.NewReplacer("{what}", what, "{busy}", busy).Replace(`Exit codes:
   the command's own, or 128+n if signal n ended it
    64  wrong usage, or a name or duration that is not acceptable
    69  Redis cannot be reached
-   70  something that should not happen
+   70  an internal error
    75  {busy}; see -E
    77  Redis refused the user, the password or a right
    79  the {what} was lost while the command ran, and the command was ended

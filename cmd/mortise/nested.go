@@ -18,26 +18,26 @@ const (
 	envOwner = "MORTISE_OWNER"
 	envHeld  = "MORTISE_HELD"
 	envToken = "MORTISE_TOKEN" // the fencing token, if there is one
-	// envHolds has a line for each name that a run around the command has taken,
-	// those of the innermost run first; see outer. A name has no line breaks.
+	// envHolds has a line for each name that a run around the command holds, those of the
+	// innermost run first; see outer. A name has no line breaks.
 	envHolds = "MORTISE_HOLDS"
 	// envRedis is passed on, so that a nested mortise uses the same Redis.
 	envRedis = "MORTISE_REDIS_URL"
 )
 
-// claim is one thing that a run takes.
+// claim is one thing that a run acquires.
 type claim struct {
 	kind    claimKind
 	name    string
 	permits int // of a permit: how many
 }
 
-// claimKind is what is taken: what a run around another one has covers what the
-// other one takes, only if it is of the right kind.
+// claimKind is the kind of a claim: an outer hold covers the claim of an inner run only if it is of
+// the right kind.
 type claimKind string
 
 const (
-	claimLock   claimKind = "lock" // also by a fair lock: they are one lock
+	claimLock   claimKind = "lock" // also of a fair lock: they are one lock
 	claimFence  claimKind = "fence"
 	claimRead   claimKind = "read"
 	claimWrite  claimKind = "write"
@@ -45,10 +45,10 @@ const (
 	claimLead   claimKind = "lead"
 )
 
-// outer is what a run around this process says that it has.
+// outer is a hold that a run around this process claims to have.
 type outer struct {
 	claim
-	owners []string // one, or those of several locks taken together, or the permits
+	owners []string // one, or those of several locks acquired together, or the permits
 	token  string   // "0" if there is none
 }
 
@@ -56,9 +56,8 @@ func (o outer) String() string {
 	return fmt.Sprintf("%s %s %s %s", o.kind, strings.Join(o.owners, ","), o.token, o.name)
 }
 
-// outers returns what the runs around this process say that they have under a
-// name. The environment alone proves nothing; a process may have outlived the run
-// that started it.
+// outers returns the holds that the runs around this process claim to have under a name. The
+// environment alone proves nothing; a process may outlive the run that started it.
 func (a *app) outers(name string) (found []outer) {
 	if a.getenv(envHeld) == "" {
 		return nil
@@ -74,9 +73,9 @@ func (a *app) outers(name string) (found []outer) {
 	return found
 }
 
-// covers reports whether a run that has o lets one inside it have c, without taking
-// anything. The error says that it cannot have c at all while the outer run has o:
-// it would wait for itself.
+// covers reports whether the hold o of an outer run satisfies the claim c of an inner one, without
+// an acquisition. The error says that c is impossible while the outer run has o: the inner run
+// would wait for its own outer run.
 func (o outer) covers(c claim) (bool, error) {
 	stuck := func(hint, format string, args ...any) (bool, error) {
 		return false, usageError(hint, "the run around this one "+format, args...)
@@ -89,7 +88,7 @@ func (o outer) covers(c claim) (bool, error) {
 	case c.kind == claimWrite && o.kind == claimRead:
 		return stuck("Give --write to the outer run.", "reads %s; it would have to end before one inside it can write", shown(c.name))
 	case c.kind != o.kind:
-		return false, nil // Redis says what is wrong with that
+		return false, nil // Redis reports what is wrong with that
 	case c.permits > o.permits:
 		return stuck("Have the outer run take them all.", "has %s of %s, and %d are wanted inside it", counted(o.permits, "permit"), shown(c.name), c.permits)
 	}
@@ -103,7 +102,7 @@ func counted(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// has reports whether Redis says that o is held.
+// has reports whether o is held, according to Redis.
 func (o outer) has(ctx context.Context, client *mortise.Client) (bool, error) {
 	var there []string
 	var err error
@@ -134,7 +133,7 @@ func (o outer) has(ctx context.Context, client *mortise.Client) (bool, error) {
 	return slices.ContainsFunc(o.owners, held), err
 }
 
-// covering returns what a run around this one has that covers c, or nil.
+// covering returns the hold of an outer run that covers c, or nil.
 func (a *app) covering(ctx context.Context, client *mortise.Client, c claim) (*outer, error) {
 	var stuck error
 	for _, o := range a.outers(c.name) {
@@ -155,8 +154,8 @@ func (a *app) covering(ctx context.Context, client *mortise.Client, c claim) (*o
 	return nil, stuck
 }
 
-// uncovered returns p without what runs around this one have, and the first of
-// that; nil in place of p if nothing is left to take.
+// uncovered returns p without the claims that outer runs cover, and the first hold that covers one;
+// nil in place of p if nothing is left to acquire.
 func (a *app) uncovered(ctx context.Context, client *mortise.Client, p *plan) (left *plan, by *outer, err error) {
 	some := *p
 	some.claims = nil
@@ -181,7 +180,7 @@ func (a *app) uncovered(ctx context.Context, client *mortise.Client, p *plan) (l
 	return &some, by, nil
 }
 
-// childEnv is the environment of a command that runs under what p takes.
+// childEnv returns the environment of a command that runs under the holds of p.
 func (a *app) childEnv(p *plan, hold grip) []string {
 	token := strconv.FormatInt(hold.Token(), 10)
 	var holds strings.Builder
@@ -196,13 +195,12 @@ func (a *app) childEnv(p *plan, hold grip) []string {
 	return with(set)
 }
 
-// innerEnv is the environment of a command that runs under what a run around this
-// one has.
+// innerEnv returns the environment of a command that runs under the hold of an outer run.
 func innerEnv(p *plan, by *outer) []string {
 	return with(env(p.name, strings.Join(by.owners, ","), by.token))
 }
 
-// env is what a command is told of the lock that it runs under.
+// env returns the variables that describe a lock to the command under it.
 func env(name, owner, token string) map[string]string {
 	set := map[string]string{envName: name, envOwner: owner, envHeld: "1"}
 	if token != "0" {
@@ -211,8 +209,8 @@ func env(name, owner, token string) map[string]string {
 	return set
 }
 
-// with is this process' environment with some variables set. There is no token but
-// that of the lock in question.
+// with returns this process' environment with some variables set. It contains no token but that of
+// the lock in question.
 func with(set map[string]string) (all []string) {
 	for _, entry := range os.Environ() {
 		key, _, _ := strings.Cut(entry, "=")

@@ -33,12 +33,12 @@ type plan struct {
 	conflict int           // exit code if the lock could not be acquired
 	verbose  bool
 
-	ttl    time.Duration // of the lease, whoever ends it
+	ttl    time.Duration // of the lease, renewed or not
 	lock   mortise.LockOptions
-	what   string  // is taken: "lock"
+	what   string  // the kind of thing that is held: "lock"
 	claims []claim // the same in detail: one, or several with --multi
 	open   func(c *mortise.Client, p *plan) subject
-	keep   bool // when it is lost, take it again and begin anew
+	keep   bool // after a loss, acquire it again and start again
 
 	warn      bool // when the lock is lost, only warn
 	signal    syscall.Signal

@@ -12,14 +12,14 @@ import (
 const runLong = `run waits for the lock NAME, runs a command while it holds the lock, and
 releases it when the command has ended. It exits with the command's own status.
 
-While the command runs, the lock is renewed; if this process dies, the lock
-becomes free after --ttl. (On Linux the command is killed at once then, but not
+While the command runs, the lock is renewed. If this process dies, the lock
+becomes free after --ttl. (On Linux the command is then killed at once, but not
 the processes that it has started.) If Redis cannot be reached, so that the lock
 would be lost, the command is ended first: it gets SIGTERM (--signal), and
-SIGKILL after --kill-after, together with all that it has started. That happens
-early enough for all of it to be dead before anybody else can have the lock. If
-somebody has freed the lock by force, the command is ended as soon as that is
-noticed, a third of --ttl later at most.
+SIGKILL after --kill-after, together with everything it has started. That happens
+early enough for all of these processes to be dead before another client can
+acquire the lock. If the lock was released by force, the command is ended as soon
+as mortise notices, at most a third of --ttl later.
 
 The command runs in a process group of its own. SIGINT, SIGTERM, SIGHUP,
 SIGQUIT, SIGUSR1, SIGUSR2 and SIGCONT go to that group. On a terminal it runs in
@@ -32,10 +32,10 @@ kind, or several locks. With --sem it acquires a permit of a semaphore, which
 becomes available again after --ttl if this process dies; everything said here
 about the lock applies to the permit.
 
-The command sees MORTISE_NAME, MORTISE_OWNER and MORTISE_HELD=1. Another
-mortise run inside it does not take again what this one has: it runs at once, or
-takes the rest. What it could never have, since this one has too little, such as
-the read side when it wants to write, is an error.
+The command's environment has MORTISE_NAME, MORTISE_OWNER and MORTISE_HELD=1. A
+mortise run inside the command does not acquire again what this one holds: it runs
+at once, or acquires the rest. What it could never acquire, because this one holds
+too little, such as the read side when it wants to write, is an error.
 
 `
 
@@ -91,8 +91,8 @@ func runCommand(a *app) *cobra.Command {
 	for _, k := range kinds {
 		flags.Bool(k.flag, false, k.usage)
 	}
-	flags.BoolVar(&f.sem, "sem", false, "take a permit of the semaphore NAME: as many may run at once as it has permits")
-	flags.IntVar(&f.permits, "permits", 1, "with --sem, take `N` permits, all or none")
+	flags.BoolVar(&f.sem, "sem", false, "acquire a permit of the semaphore NAME: as many commands may run at once as it has permits")
+	flags.IntVar(&f.permits, "permits", 1, "with --sem, acquire `N` permits, all or none")
 	flags.IntVar(&f.limit, "limit", 0, "with --sem, give the semaphore `N` permits if it has none yet")
 	flags.StringSliceVar(&f.multi, "multi", nil, "acquire the locks `NAME,NAME…` together with the first one, all or none")
 	a.guardFlags(cmd, &f, "lock")
@@ -103,14 +103,14 @@ func runCommand(a *app) *cobra.Command {
 // what says whether that is a lock or something else.
 func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags := cmd.Flags()
-	flags.VarP(&f.wait, "wait", "w", "wait for the "+what+" for `DUR` at most: 90s, 1m30s, or seconds")
-	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with `N` if the "+what+" could not be taken; with 0, print nothing either")
-	flags.Var(&f.ttl, "ttl", "keep the "+what+" alive by renewing it, so that it lasts `DUR` if this process dies")
+	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds")
+	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with status `N` if the "+what+" could not be acquired; with 0, also print nothing")
+	flags.Var(&f.ttl, "ttl", "renew the "+what+" so that it ends at most `DUR` after this process dies")
 	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
-	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill `DUR` after the signal; half the lease at most")
-	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and its status counts")
+	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half the lease")
+	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and exits with its status")
 	flags.StringVar(&f.signal, "signal", "TERM", "ask the command to end with the signal `SIG` when the "+what+" is lost")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say what happens")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "report progress")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		hint := "See " + cmd.CommandPath() + " --help for the flags."
 		if !slices.Contains(a.args, "--") {

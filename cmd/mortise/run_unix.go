@@ -53,8 +53,8 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 	return a.under(hold, held, left, signals)
 }
 
-// become replaces this process by the command: the run around it holds the
-// lock, and guards the group that both are in.
+// become replaces this process by the command: the run around it holds the lock, and guards the
+// process group of both.
 func (a *app) become(client *mortise.Client, p *plan, by *outer) error {
 	leave(client)
 	return startError(p, syscall.Exec(p.path, p.argv, innerEnv(p, by)))

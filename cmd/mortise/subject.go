@@ -60,7 +60,7 @@ var kinds = []kind{
 	}},
 }
 
-// choose notes what the flags say is to be taken.
+// choose sets the claims and the subject that the flags choose.
 func (p *plan) choose(cmd *cobra.Command, f *runFlags) error {
 	use := kind{claim: claimLock, open: locks}
 	for _, k := range append(slices.Clip(kinds), kind{flag: "multi", claim: claimLock, open: locks}, kind{flag: "sem", claim: claimPermit, open: f.permitsOf}) {
@@ -83,7 +83,7 @@ func (p *plan) choose(cmd *cobra.Command, f *runFlags) error {
 	return nil
 }
 
-// locks takes the locks that are claimed, together.
+// locks returns the claimed locks as one subject.
 func locks(c *mortise.Client, p *plan) subject {
 	var all []mortise.Locker
 	for _, claim := range p.claims {

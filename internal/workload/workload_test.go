@@ -132,7 +132,7 @@ func TestAStarvingLockShowsIt(t *testing.T) {
 		t.Errorf("%d starved, Jain %v, %d hand-overs; want 3, 0.25, 0", r.Starved(), r.Jain(), r.HandOvers)
 	}
 	if want := 1100 * time.Millisecond; r.Waits.Max() != want {
-		t.Errorf("worst wait %v, want %v: those who wait in vain wait all the time", r.Waits.Max(), want)
+		t.Errorf("worst wait %v, want %v: goroutines without success wait all the time", r.Waits.Max(), want)
 	}
 }
 

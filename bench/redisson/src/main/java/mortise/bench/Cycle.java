@@ -53,7 +53,7 @@ final class Cycle {
         r.allocBytes = used.allocatedSince(before);
         Histogram waits = new Histogram();
         for (Actor a : actors) {
-            // Who waits in vain waits as well: at least until now.
+            // An actor that is still waiting counts too: it has waited at least until now.
             long since = a.waitingSince();
             if (since != 0 && since < end) {
                 waits.add(end - since);
@@ -74,7 +74,7 @@ final class Cycle {
         return r;
     }
 
-    /** Each who has the lock gives it to the next, until nobody wants it: that takes a moment. */
+    /** Each holder passes the lock to the next, until no actor wants it: that takes a moment. */
     private void await() throws InterruptedException {
         long until = System.nanoTime() + END_MILLIS * 1_000_000;
         for (Actor a : actors) {

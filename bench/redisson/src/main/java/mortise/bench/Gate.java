@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /**
- * The benchmark's workload.Gate, in memory that all workers share: who is inside the lock, who was last, and when that
+ * The benchmark's workload.Gate, in memory that all workers share: the actor inside the lock, the last one, and when that
  * one began to unlock, by CLOCK_MONOTONIC, which is what {@link System#nanoTime} reads on Linux.
  */
 final class Gate {
@@ -35,7 +35,7 @@ final class Gate {
         }
     }
 
-    /** Whether somebody was inside, who was before that (0: nobody ever), and how long ago that one left. */
+    /** Whether another actor was inside, the actor before (0: none ever), and how long ago that one left. */
     record Entry(boolean overlap, long from, long gap) {
     }
 
