@@ -46,8 +46,8 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 	if !wait {
 		return r.try(ctx)
 	}
-	if q, ok := r.lock.kind.(queuer); ok {
-		return q.wait(ctx, r)
+	if wait := r.lock.traits.wait; wait != nil {
+		return wait(ctx, r)
 	}
 	hold, s, err := r.enqueue(ctx)
 	if err != errNoHold {
@@ -143,8 +143,8 @@ func (r *request) beside() (ask primitive, past bool, err error) {
 	if r.seek != nil {
 		return r.seek, false, nil
 	}
-	if k, ok := r.lock.kind.(sided); ok {
-		return k.beside(r.owner)
+	if beside := r.lock.traits.beside; beside != nil {
+		return beside(r.lock, r.owner)
 	}
 	return r.lock.kind, false, nil
 }
@@ -158,11 +158,7 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	k := r.lock
 	c := k.client
 	if r.id == "" {
-		if d, ok := k.kind.(drawer); ok {
-			r.id = d.draw()
-		} else {
-			r.id = c.newID() + k.special.mark
-		}
+		r.id = k.newID()
 	}
 	ask, _, err := r.beside()
 	if err != nil {
@@ -341,7 +337,7 @@ func (s *contest) act(ctx context.Context, do action) (why cause, err error) {
 // rest prepares for a sleep, and returns how long it is to be.
 func (s *contest) rest(do action) (d time.Duration, err error) {
 	k := s.lock
-	spins := k.special.pause != nil
+	spins := k.traits.pause != nil
 	switch do {
 	case sleepBehind:
 		s.own, s.all = nil, nil
@@ -352,7 +348,7 @@ func (s *contest) rest(do action) (d time.Duration, err error) {
 		d = max(time.Until(s.view.notBefore), 0)
 	case sleepRefused:
 		if d = s.patience(); spins {
-			d = k.client.spinPause(&s.w, k.special.pause(s.refusals))
+			d = k.client.spinPause(&s.w, k.traits.pause(s.refusals))
 			s.refusals++
 		}
 	}
@@ -366,8 +362,8 @@ func (s *contest) rest(do action) (d time.Duration, err error) {
 
 // lead asks Redis as the first of its client.
 func (r *request) lead(ctx context.Context, pace *pacer) (*Hold, error) {
-	if kind, ok := r.lock.kind.(claimant); ok {
-		kind.lead()
+	if claim := r.lock.traits.claim; claim != nil {
+		claim(r.lock)
 	}
 	former := r.held
 	hold, err := r.attempt(ctx)

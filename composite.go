@@ -299,9 +299,7 @@ func groups(members []*member) (groups [][]*member) {
 // atOnce reports whether one script can work with both locks: plain ones of one
 // client, and on a cluster of one slot.
 func atOnce(a, b *locker) bool {
-	_, plainA := a.kind.(*Lock)
-	_, plainB := b.kind.(*Lock)
-	return plainA && plainB && a.client == b.client &&
+	return a.traits.batched && b.traits.batched && a.client == b.client &&
 		(!a.client.cluster.Load() || keyspace.Slot(a.name) == keyspace.Slot(b.name))
 }
 

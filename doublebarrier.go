@@ -76,7 +76,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, er
 	s := &seat{meeting: &b.meeting}
 	// Nobody else has this place in the process, so nobody re-enters it.
 	k := new(locker)
-	k.init(b.object, useBarrier)
+	k.init(b.object, &barrierTraits)
 	k.kind, k.place.name = s, c.newID()
 	hold, held, err := k.enter(ctx, op, true)
 	if err != nil {
@@ -175,6 +175,8 @@ func (m *Member) Leave(ctx context.Context) error {
 	}
 	return b.outcome(op, fate)
 }
+
+var barrierTraits = traits{use: useBarrier}
 
 // seat is a party's place in a double barrier: the primitive behind its lease.
 type seat struct {

@@ -31,11 +31,13 @@ type Election struct{ lock locker }
 // does no I/O.
 func (c *Client) Election(name string) *Election {
 	e := new(Election)
-	e.lock.init(object{c, name}, useElection)
+	e.lock.init(object{c, name}, &electionTraits)
 	e.lock.kind = &candidate{Election: e}
 	e.lock.options = &LockOptions{NonReentrant: true}
 	return e
 }
+
+var electionTraits = traits{use: useElection, numbered: true}
 
 // With returns the same election, to campaign in with these options. With a
 // Lease a term ends when that time is over; it is not renewed. NonReentrant
@@ -210,8 +212,6 @@ type candidate struct {
 	*Election
 	value string
 }
-
-func (e *candidate) counter() string { return keyspace.Token(e.lock.name) }
 
 func (e *candidate) channel() string { return keyspace.ElectionChannel(e.lock.name) }
 

@@ -44,10 +44,12 @@ type FairLock struct {
 // does no I/O.
 func (c *Client) FairLock(name string) *FairLock {
 	k := &FairLock{keys: script.NewFairKeys(name)}
-	k.init(object{c, name}, useFair)
+	k.init(object{c, name}, &fairTraits)
 	k.kind = k
 	return k
 }
+
+var fairTraits = traits{use: useFair, grantable: true, wait: waitFair}
 
 // With returns the same lock, to be taken with these options.
 func (k *FairLock) With(options LockOptions) *FairLock {
@@ -244,9 +246,11 @@ func (w *waiter) place(pages int, now time.Time) script.FairPlace {
 	return script.FairPlace{Owner: w.id, Nonce: w.nonce, Ahead: ahead}
 }
 
-// wait makes FairLock a queuer. Every waiter stands in the queue in Redis; the
-// first one of this client looks after the places of all of them.
-func (k *FairLock) wait(ctx context.Context, r *request) (*Hold, error) {
+// waitFair returns a hold of a fair lock as soon as it is r's turn. Every waiter
+// stands in the queue in Redis; the first one of this client looks after the places
+// of all of them.
+func waitFair(ctx context.Context, r *request) (*Hold, error) {
+	k := r.lock.kind.(*FairLock)
 	c := k.client
 	ask := &fairWaiter{FairLock: k, mode: script.FairQueue}
 	r.seek, r.id = ask, c.newID()

@@ -34,10 +34,12 @@ type FencedLock struct{ locker }
 // It does no I/O.
 func (c *Client) FencedLock(name string) *FencedLock {
 	k := new(FencedLock)
-	k.init(object{c, name}, usePlain)
+	k.init(object{c, name}, &fencedTraits)
 	k.kind = k
 	return k
 }
+
+var fencedTraits = traits{use: usePlain, turns: true, handsOff: true, numbered: true}
 
 // With returns the same lock, to be taken with these options.
 func (k *FencedLock) With(options LockOptions) *FencedLock {
@@ -63,12 +65,15 @@ func (k *FencedLock) CurrentToken(ctx context.Context) (token int64, err error) 
 	return token, err
 }
 
+// counter is the key that counts the tokens.
+func (k *locker) counter() string { return keyspace.Token(k.name) }
+
 // seen returns the highest token that the client has seen of the lock, 0 of a
 // kind that has none. It is asked before a token is drawn: of several that are
 // drawn at once, the answers may come in any order.
 func (k *locker) seen() int64 {
-	if n, ok := k.kind.(numberer); ok {
-		return k.client.tokens.Seen(n.counter())
+	if k.traits.numbered {
+		return k.client.tokens.Seen(k.counter())
 	}
 	return 0
 }
@@ -76,20 +81,17 @@ func (k *locker) seen() int64 {
 // regressed notes a token, and returns an error if it is not above the one that
 // was the highest before it was drawn.
 func (k *locker) regressed(seen, token int64) error {
-	n, ok := k.kind.(numberer)
-	if !ok {
+	if !k.traits.numbered {
 		return nil
 	}
 	if token <= seen {
-		return &FenceError{Key: n.counter(), Seen: seen, Drawn: token}
+		return &FenceError{Key: k.counter(), Seen: seen, Drawn: token}
 	}
-	k.client.tokens.Note(n.counter(), token)
+	k.client.tokens.Note(k.counter(), token)
 	return nil
 }
 
 // What follows makes FencedLock a primitive. All but the token is as in Lock.
-
-func (k *FencedLock) counter() string { return keyspace.Token(k.name) }
 
 func (k *FencedLock) channel() string { return keyspace.LockChannel(k.name) }
 

@@ -47,12 +47,12 @@ const MaxValues = 1000
 // I/O.
 func (c *Client) GroupLock(group string, values ...string) *GroupLock {
 	k := new(GroupLock)
-	k.init(object{c, group}, useGroup)
+	k.init(object{c, group}, &groupTraits)
 	switch {
 	case len(values) == 0:
-		k.special = &special{flaw: invalid("no values are given; a GroupLock needs one at least")}
+		k.flawed(invalid("no values are given; a GroupLock needs one at least"))
 	case len(values) > MaxValues:
-		k.special = &special{flaw: invalid("%d values are given; a GroupLock takes %d at most", len(values), MaxValues)}
+		k.flawed(invalid("%d values are given; a GroupLock takes %d at most", len(values), MaxValues))
 	default:
 		k.fields = make([]string, len(values))
 		for i, value := range values {
@@ -63,6 +63,8 @@ func (c *Client) GroupLock(group string, values ...string) *GroupLock {
 	}
 	return k.only(k.fields)
 }
+
+var groupTraits = traits{use: useGroup, partial: true, beside: besideGroup}
 
 // only returns the same lock with these fields.
 func (k *GroupLock) only(fields []string) *GroupLock {
@@ -119,7 +121,7 @@ type groupHolder struct {
 
 // holders reads who has any of the values, sorted by owner.
 func (k *GroupLock) holders(ctx context.Context, op string) (held []groupHolder, err error) {
-	if flaw := k.special.flaw; flaw != nil {
+	if flaw := k.traits.flaw; flaw != nil {
 		return nil, &Error{Op: op, Name: k.name, Err: flaw}
 	}
 	var by []script.Holder // of each field
@@ -221,7 +223,7 @@ func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, er
 	}
 	slices.Sort(fields)
 	k := new(GroupLock)
-	k.init(o, useGroup)
+	k.init(o, &groupTraits)
 	return k.only(fields).UnlockOwner(ctx, owner)
 }
 
@@ -245,9 +247,10 @@ func (k *GroupLock) group() script.Group { return script.Group{Name: k.name, Fie
 
 // What follows makes GroupLock a primitive.
 
-// beside keeps out an owner that has some of the values, but not just these: it
+// besideGroup keeps out an owner that has some of the values, but not just these: it
 // would wait for itself for ever.
-func (k *GroupLock) beside(o *owner) (ask primitive, past bool, err error) {
+func besideGroup(lock *locker, o *owner) (ask primitive, past bool, err error) {
+	k := lock.kind.(*GroupLock)
 	for _, l := range o.all() {
 		has, ok := l.kind.(*GroupLock)
 		if !ok || l.client != k.client || has.name != k.name || l.place == k.place || !overlap(has.fields, k.fields) {
@@ -263,10 +266,6 @@ func (k *GroupLock) beside(o *owner) (ask primitive, past bool, err error) {
 	}
 	return k, false, nil
 }
-
-// other is no other place: those who wait for other values of the same owner
-// find out when they look.
-func (k *GroupLock) other() place { return k.place }
 
 // overlap reports whether two sorted lists have something in common.
 func overlap(a, b []string) bool {

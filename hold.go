@@ -53,8 +53,8 @@ func (h *Hold) Owner() string {
 // Permits returns the ids of the permits that the hold stands for, in the form
 // that Redisson shows: 32 hex digits. It returns nil for a lock.
 func (h *Hold) Permits() []string {
-	if l, ok := h.of.(*lease); ok && l.place.use == usePermit {
-		return splitPermits(l.id)
+	if l, ok := h.of.(*lease); ok && l.traits.permits != nil {
+		return l.traits.permits(l.id)
 	}
 	return nil
 }

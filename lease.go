@@ -62,11 +62,11 @@ func (k *locker) terms() *watchdog.Terms {
 	if k.options.Lease > 0 {
 		margin = 0 // a fixed lease's margin may be longer than the renewed lease
 	}
-	if margin == 0 && k.special.guard == 0 {
+	if margin == 0 && k.traits.guard == 0 {
 		return &k.client.terms
 	}
 	ttl := k.client.options.Lease
-	return &watchdog.Terms{TTL: ttl, Trust: LockOptions{Margin: margin}.trust(ttl), Guard: k.special.guard}
+	return &watchdog.Terms{TTL: ttl, Trust: LockOptions{Margin: margin}.trust(ttl), Guard: k.traits.guard}
 }
 
 // lost is the watchdog's word that a lease is over.
@@ -174,7 +174,7 @@ func (l *lease) expire() {
 // actor is nil for what has no owner: it does not change whom its holder acts
 // for.
 func (l *lease) actor() *owner {
-	if _, ok := l.kind.(drawer); ok {
+	if l.traits.unowned {
 		return nil
 	}
 	return l.owner
@@ -454,7 +454,7 @@ func (l *lease) drop(h *Hold) int {
 func (l *lease) bury(why error) {
 	l.owner.remove(l)
 	if absent(why) {
-		if l.place.use == useGroup || l.place.use == usePermit {
+		if l.traits.partial {
 			l.client.abandon(l.kind, l.id, l.reach())
 		}
 		return // its copies are looked for since it ended

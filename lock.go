@@ -29,10 +29,12 @@ type Lock struct{ locker }
 // else is refused. What is wrong with a name is reported when it is used.
 func (c *Client) Lock(name string) *Lock {
 	k := new(Lock)
-	k.init(object{c, name}, usePlain)
+	k.init(object{c, name}, &lockTraits)
 	k.kind = k
 	return k
 }
+
+var lockTraits = traits{use: usePlain, turns: true, grantable: true, handsOff: true, batched: true}
 
 // With returns the same lock, to be taken with these options.
 func (k *Lock) With(options LockOptions) *Lock {

@@ -18,30 +18,16 @@ type locker struct {
 	kind    primitive
 	place   place
 	options *LockOptions // not to be changed: most locks share them
-	special *special     // the same
+	traits  *traits      // the same
 }
 
-// special is what few kinds of lock have.
-type special struct {
-	flaw  error         // what is wrong with how the lock was asked for
-	mark  string        // what the ids of its leases end with
-	guard time.Duration // how often its leases are looked after at least; 0 if they need not be
-
-	// pause, if set, makes waiters look again after the n-th refusal (from 0)
-	// and a pause, instead of listening.
-	pause func(n int) time.Duration
-}
-
-var (
-	defaultOptions LockOptions
-	nothingSpecial special
-)
+var defaultOptions LockOptions
 
 // init sets what all kinds of lock have in common, but for the kind. Every lease
 // keeps the locker by which it was taken, so it is small. It is made in place:
 // goroutines that make one and then wait are to have little on their stacks.
-func (k *locker) init(o object, u use) {
-	k.object, k.place, k.options, k.special = o, place{use: u, name: o.name}, &defaultOptions, &nothingSpecial
+func (k *locker) init(o object, t *traits) {
+	k.object, k.place, k.options, k.traits = o, place{use: t.use, name: o.name}, &defaultOptions, t
 }
 
 // primitive is what the scripts of one kind of lock do. What is around them is
@@ -61,43 +47,6 @@ type primitive interface {
 	// renewal is how the watchdog extends the lease of id. It never shortens
 	// one: with a ttl of nearly nothing it only looks whether the lease is there.
 	renewal(id string, ttl time.Duration) script.Renewal
-}
-
-// sided is a primitive that has another side, of which the owner may have a
-// lease as well.
-type sided interface {
-	// beside returns what o asks with, and whether o need not queue, because
-	// what it has lets it in. It fails if what o has keeps it out for ever.
-	beside(o *owner) (ask primitive, past bool, err error)
-	// other is the place of the other side.
-	other() place
-}
-
-// drawer is a primitive whose leases have ids of another form than those of
-// locks, and no owner: who has one may have another.
-type drawer interface {
-	draw() string
-}
-
-// claimant is a primitive whose waiters leave something in Redis: the first of
-// each process, since the others do not ask, and nobody should wait for them.
-type claimant interface {
-	// lead has the attempts to come leave it.
-	lead()
-	// withdraw takes back what a waiter who gave up has left.
-	withdraw(ctx context.Context, id string)
-}
-
-// numberer is a primitive that numbers its holders.
-type numberer interface {
-	// counter is the key that counts the tokens.
-	counter() string
-}
-
-// queuer is a primitive whose waiters stand in a queue that is kept in Redis.
-type queuer interface {
-	// wait returns a hold as soon as it is r's turn.
-	wait(ctx context.Context, r *request) (*Hold, error)
 }
 
 // grant is the answer of Redis to who wants a lock.
@@ -191,8 +140,8 @@ func (k *locker) sound() error {
 	if err := k.client.check(k.name); err != nil {
 		return err
 	}
-	if k.special.flaw != nil {
-		return k.special.flaw
+	if k.traits.flaw != nil {
+		return k.traits.flaw
 	}
 	return k.options.validate(k.client.options.Lease)
 }
@@ -242,7 +191,7 @@ func (k *locker) request(ctx context.Context) (*request, error) {
 		return nil, err
 	}
 	r := &request{lock: k, owner: ownerOf(ctx)}
-	if _, unowned := k.kind.(drawer); unowned || r.owner == nil {
+	if k.traits.unowned || r.owner == nil {
 		r.owner, r.alone = new(owner), true
 	}
 	return r, nil
@@ -251,8 +200,8 @@ func (k *locker) request(ctx context.Context) (*request, error) {
 // tidy takes back what a request in vain may have left in Redis.
 func (r *request) tidy(waited bool) {
 	k := r.lock
-	if kind, ok := k.kind.(claimant); ok && waited && r.held != nil && !r.doubt && !r.used {
-		k.client.withdraw(kind, r.id)
+	if k.traits.claim != nil && waited && r.held != nil && !r.doubt && !r.used {
+		k.withdraw(r.id)
 	}
 	if r.doubt && !r.used {
 		k.client.abandon(k.kind, r.id, k.ttl())
@@ -261,11 +210,19 @@ func (r *request) tidy(waited bool) {
 
 // withdraw takes back what a waiter in vain has claimed. It is tried once: if it
 // fails, the claim ends by itself in a moment.
-func (c *Client) withdraw(k claimant, id string) {
-	f := func(ctx context.Context) { k.withdraw(ctx, id) }
-	if !c.background(f) {
-		f(c.lingerer) // closed; those of other processes shall not wait for that
+func (k *locker) withdraw(id string) {
+	f := func(ctx context.Context) { _, _ = k.kind.release(ctx, id) }
+	if !k.client.background(f) {
+		f(k.client.lingerer) // closed; those of other processes shall not wait for that
 	}
+}
+
+// newID returns the id of a new lease.
+func (k *locker) newID() string {
+	if draw := k.traits.draw; draw != nil {
+		return draw(k)
+	}
+	return k.client.newID() + k.traits.mark
 }
 
 // ttl is the lease that is asked of Redis.

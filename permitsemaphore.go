@@ -322,23 +322,27 @@ func (s *PermitSemaphore) forced(concerns func(*lease) bool) {
 	}
 }
 
+var permitTraits = traits{
+	use: usePermit, unowned: true, partial: true, claim: claimPermits, draw: drawPermits, permits: splitPermits,
+}
+
 // locker returns what a request for permits needs to know.
 func (s *PermitSemaphore) locker() *locker {
 	o := s.options
 	k := new(locker)
-	k.init(s.object, usePermit)
+	k.init(s.object, &permitTraits)
 	if o.Lease != 0 || o.Margin != 0 || o.Durability != (Durability{}) {
 		k.options = &LockOptions{Lease: o.Lease, Margin: o.Margin, Durability: o.Durability}
 	}
 	number := o.Permits
 	switch {
 	case number < 0 || number > mostPermits:
-		k.special = &special{flaw: invalid("PermitOptions.Permits is %d; it must be from 1 to %d", number, mostPermits)}
+		k.flawed(invalid("PermitOptions.Permits is %d; it must be from 1 to %d", number, mostPermits))
 	case number == 0:
 		number = 1
 	}
 	if err := s.apart(); err != nil {
-		k.special = &special{flaw: err}
+		k.flawed(err)
 	}
 	k.kind = &permitTaker{object: s.object, number: number}
 	return k
@@ -352,9 +356,9 @@ type permitTaker struct {
 	claims bool // what it does not get is left to it by others
 }
 
-// draw returns the id of a new lease.
-func (k *permitTaker) draw() string {
-	ids := make([]string, k.number)
+// drawPermits returns the id of a new lease.
+func drawPermits(k *locker) string {
+	ids := make([]string, k.kind.(*permitTaker).number)
 	for i := range ids {
 		ids[i] = newPermitID()
 	}
@@ -386,9 +390,7 @@ func (k *permitTaker) release(ctx context.Context, id string) (bool, error) {
 	return n == len(ids), err
 }
 
-func (k *permitTaker) lead() { k.claims = true }
-
-func (k *permitTaker) withdraw(ctx context.Context, id string) { _, _ = k.release(ctx, id) }
+func claimPermits(k *locker) { k.kind.(*permitTaker).claims = true }
 
 func (k *permitTaker) renewal(id string, ttl time.Duration) script.Renewal {
 	return script.PermitRenewal(k.name, splitPermits(id), ttl)

@@ -54,6 +54,18 @@ func (p place) twin() place {
 	return p
 }
 
+// other is the place of the lock's other side, of which p's owner may have a lease as
+// well. Of most there is none, and it is p itself.
+func (p place) other() place {
+	switch p.use {
+	case useRead:
+		p.use = useWrite
+	case useWrite:
+		p.use = useRead
+	}
+	return p
+}
+
 // queue is the line of goroutines of one client that wait for one place. Only
 // its head asks Redis; the others cost Redis nothing. It exists while somebody
 // waits.
@@ -102,7 +114,7 @@ type fairPlace struct {
 }
 
 // spins reports whether w pauses instead of listening.
-func (w *waiter) spins() bool { return w.request != nil && w.request.lock.special.pause != nil }
+func (w *waiter) spins() bool { return w.request != nil && w.request.lock.traits.pause != nil }
 
 func (w *waiter) signal() {
 	select {
@@ -387,8 +399,8 @@ func (c *Client) granted(l *lease, alone bool) bool {
 	c.had(l)
 	if !alone {
 		c.tell(l.place, l.owner)
-		if k, ok := l.kind.(sided); ok {
-			c.tell(k.other(), l.owner)
+		if other := l.place.other(); other != l.place {
+			c.tell(other, l.owner)
 		}
 	}
 	c.mu.Unlock()

@@ -33,7 +33,7 @@ type relay struct {
 // relay hands l on to the next goroutine in its queue, and reports whether it
 // did: then l is released.
 func (c *Client) relay(l *lease) bool {
-	if !l.options.usual() || !relays(l.kind) || !l.settled() {
+	if !l.options.usual() || !l.traits.handsOff || !l.settled() {
 		return false
 	}
 	c.mu.Lock()
@@ -78,29 +78,9 @@ func (l *lease) settled() bool {
 	return !l.late && l.longer == 0
 }
 
-// relays reports whether leases of a kind can be handed on.
-func relays(k primitive) bool {
-	switch k.(type) {
-	case *Lock, *FencedLock:
-		return true
-	}
-	return false
-}
-
 // takes reports whether r can go on with l, a lease of the lock it waits for.
 func (r *request) takes(l *lease) bool {
-	if !r.lock.options.usual() {
-		return false
-	}
-	switch l.kind.(type) {
-	case *Lock:
-		_, same := r.lock.kind.(*Lock)
-		return same
-	case *FencedLock:
-		_, same := r.lock.kind.(*FencedLock)
-		return same
-	}
-	return false
+	return r.lock.options.usual() && r.lock.traits == l.traits
 }
 
 // receive makes a hold of a lease that was handed to r, unless the lease was lost
@@ -110,7 +90,7 @@ func (r *request) receive(ctx context.Context, l *lease) (hold *Hold, err error)
 		r.lock.client.giveBack(l)
 		return nil, errNoHold
 	}
-	if _, numbered := l.kind.(*FencedLock); numbered { // whose every holder draws a token
+	if l.traits.numbered { // whose every holder draws a token
 		if hold, err = l.reenter(ctx, r.lock); err != nil {
 			r.lock.client.giveBack(l)
 			return nil, err

@@ -38,16 +38,16 @@ func (c *Client) RWLock(name string) *RWLock { return &RWLock{object{c, name}} }
 // Read returns the side for those who only look. It does no I/O.
 func (k *RWLock) Read() *ReadLock {
 	r := new(ReadLock)
-	r.init(k.object, useRead)
-	r.kind, r.special = r, &readerSpecial
+	r.init(k.object, &readTraits)
+	r.kind = r
 	return r
 }
 
 // Write returns the side for those who change something. It does no I/O.
 func (k *RWLock) Write() *WriteLock {
 	w := new(WriteLock)
-	w.init(k.object, useWrite)
-	w.kind, w.special = w, &writerSpecial
+	w.init(k.object, &writeTraits)
+	w.kind = w
 	return w
 }
 
@@ -58,8 +58,8 @@ func (k *RWLock) Write() *WriteLock {
 const readGuard = 10 * time.Second
 
 var (
-	readerSpecial = special{guard: readGuard}
-	writerSpecial = special{mark: script.RWWriter}
+	readTraits  = traits{use: useRead, guard: readGuard, beside: besideWriter}
+	writeTraits = traits{use: useWrite, mark: script.RWWriter, beside: besideReader}
 )
 
 // ReadLock is the side of an [RWLock] that any number of owners may hold at the
@@ -172,8 +172,8 @@ func (k *rwSide) holders(ctx context.Context, op string) (holders []Holder, err 
 func (k *rwSide) channel() string { return keyspace.RWChannel(k.name) }
 
 // opposite returns the owner's lease on the other side, unless it is over.
-func (k *rwSide) opposite(o *owner) (*lease, error) {
-	l := o.lease(k.client, k.other())
+func (k *locker) opposite(o *owner) (*lease, error) {
+	l := o.lease(k.client, k.place.other())
 	if l == nil {
 		return nil, nil
 	}
@@ -187,21 +187,14 @@ func (k *rwSide) opposite(o *owner) (*lease, error) {
 	}
 }
 
-func (k *rwSide) other() place {
-	if k.place.use == useRead {
-		return place{use: useWrite, name: k.name}
-	}
-	return place{use: useRead, name: k.name}
-}
-
-// beside lets a reader in behind its own writer: it would dead-lock if it queued
+// besideWriter lets a reader in behind its own writer: it would dead-lock if it queued
 // with those who wait for that writer.
-func (k *ReadLock) beside(o *owner) (ask primitive, past bool, err error) {
+func besideWriter(k *locker, o *owner) (ask primitive, past bool, err error) {
 	writer, err := k.opposite(o)
 	if writer == nil {
-		return k, false, err
+		return k.kind, false, err
 	}
-	return readBehind{k, writer.id}, true, nil
+	return readBehind{k.kind.(*ReadLock), writer.id}, true, nil
 }
 
 // readBehind is the read side for the owner of a write lease.
@@ -237,13 +230,13 @@ func (k *ReadLock) renewal(id string, ttl time.Duration) script.Renewal {
 	return script.RWReadRenewal(k.name, id, ttl)
 }
 
-// beside keeps out a writer that reads: it would wait for itself for ever.
-func (k *WriteLock) beside(o *owner) (ask primitive, past bool, err error) {
+// besideReader keeps out a writer that reads: it would wait for itself for ever.
+func besideReader(k *locker, o *owner) (ask primitive, past bool, err error) {
 	reader, err := k.opposite(o)
 	if reader != nil {
 		err = fmt.Errorf("%w, for reading: give that back first, a reader cannot become a writer", ErrReentry)
 	}
-	return k, false, err
+	return k.kind, false, err
 }
 
 func (k *WriteLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {

@@ -156,7 +156,7 @@ func (c *Client) announced(as, message string) {
 // held.
 func (c *Client) heldBy(k *locker, owner string) {
 	as := k.sharedAs()
-	if !script.IsMortise(owner) && k.special.pause != nil {
+	if !script.IsMortise(owner) && k.traits.pause != nil {
 		c.spun(as)
 	} else if !script.IsMortise(owner) {
 		c.taken(as)

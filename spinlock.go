@@ -67,16 +67,17 @@ func ConstantBackoff(d time.Duration) Backoff { return func(int) time.Duration {
 // does no I/O.
 func (c *Client) SpinLock(name string) *SpinLock {
 	k := new(SpinLock)
-	k.init(object{c, name}, usePlain)
+	k.init(object{c, name}, &spinTraits)
 	k.kind = k
-	k.special = &special{pause: ExponentialBackoff(spinFirst, spinMost)}
 	return k
 }
+
+var spinTraits = traits{use: usePlain, pause: ExponentialBackoff(spinFirst, spinMost)}
 
 // With returns the same lock, to be taken with these options.
 func (k *SpinLock) With(options LockOptions) *SpinLock {
 	spin := k.client.SpinLock(k.name)
-	spin.options, spin.special = &options, k.special
+	spin.options, spin.traits = &options, k.traits
 	return spin
 }
 
@@ -86,7 +87,9 @@ func (k *SpinLock) WithBackoff(b Backoff) *SpinLock {
 	spin := k.client.SpinLock(k.name)
 	spin.options = k.options
 	if b != nil {
-		spin.special = &special{pause: func(n int) time.Duration { return max(b(n), leastPause) }}
+		t := spinTraits
+		t.pause = func(n int) time.Duration { return max(b(n), leastPause) }
+		spin.traits = &t
 	}
 	return spin
 }

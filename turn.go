@@ -81,23 +81,13 @@ func (c *Client) turnCommand() string {
 	return ""
 }
 
-// taker returns the primitive of a lock whose waiters take turns, or nil.
-func (k *locker) taker() turnTaker {
-	t, ok := k.kind.(turnTaker)
-	if !ok || k.client.turnCommand() == "" {
-		return nil
-	}
-	return t
-}
+// takesTurns reports whether those who wait for the lock take turns.
+func (k *locker) takesTurns() bool { return k.traits.turns && k.client.turnCommand() != "" }
 
 // takesGiven reports whether the lock can be given to one who waits with k: only a
 // usual lease can.
 func (k *locker) takesGiven() bool {
-	switch k.kind.(type) {
-	case *Lock, *FairLock:
-		return k.options.usual() && k.ttl() >= script.GivenLease
-	}
-	return false
+	return k.traits.grantable && k.options.usual() && k.ttl() >= script.GivenLease
 }
 
 // stand prepares r, of the head of its queue, for an attempt in the name of the
@@ -117,7 +107,7 @@ func (r *request) stand(w *waiter) bool {
 	}
 	w.busy = true
 	r.as, r.entry, r.turn = w, "", ""
-	if k.taker() == nil {
+	if !k.takesTurns() {
 		return true
 	}
 	t := &q.turn
@@ -222,16 +212,14 @@ func (r *request) come(ctx context.Context, w *waiter) (hold *Hold, err error) {
 		seen = time.Time{}
 	}
 	t.over()
-	switch k.kind.(type) {
-	case *Lock, *FencedLock:
-		w.busy = true
-		r.become(id)
-		c.mu.Unlock()
-	default: // it asks for more than this lock, or in another way
+	if !k.traits.turns { // it asks in another way
 		c.forgo(k.place, id)
 		c.mu.Unlock()
 		return nil, errNoHold
 	}
+	w.busy = true
+	r.become(id)
+	c.mu.Unlock()
 	r.entry, r.turn, r.row = "", "", row
 	if hold, err = r.given(ctx, seen); hold == nil {
 		r.row = 0
@@ -266,7 +254,7 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 	if q == nil {
 		return nil, nil, nil // it was handed a lease in this moment
 	}
-	takes := k.taker() != nil
+	takes := k.takesTurns()
 	if takes {
 		if q.turn.ear == nil {
 			q.turn.ear = c.ear(k.place)

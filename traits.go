@@ -1,0 +1,55 @@
+package mortise
+
+import (
+	"context"
+	"time"
+)
+
+// traits are what is special about a kind of lock, as far as it is no matter of its
+// scripts. A kind declares them once, and all of its locks share them, so they are
+// not to be changed. The zero value of each field is what most kinds have.
+type traits struct {
+	use use // what a name is used for
+
+	turns     bool // its waiting clients take turns in Redis
+	grantable bool // a release by another client may give it to one that waits
+	handsOff  bool // a released lease may go to a goroutine of the client that waits for a lock with the same traits
+	batched   bool // one script can take several of them, and one release them
+	numbered  bool // every holder draws a fencing token
+	unowned   bool // its leases have no owner: the holder of one may take another
+	partial   bool // when a lease was lost, a part of it may be left in Redis
+
+	mark  string        // what the ids of its leases end with
+	guard time.Duration // how often its leases are looked after at least; 0 if they need not be
+
+	// pause makes waiters look again after the n-th refusal (from 0) and a pause,
+	// instead of listening.
+	pause func(n int) time.Duration
+
+	// claim has the attempts to come leave a claim in Redis, as the first waiter of
+	// each client does, since the others do not ask.
+	claim func(k *locker)
+
+	// draw returns the id of a new lease, where that is not one of the client's.
+	draw func(k *locker) string
+
+	// permits returns those that the id of a lease consists of.
+	permits func(id string) []string
+
+	// beside returns what o asks with, and whether o need not queue, because of
+	// what it has beside the lock. It fails if what o has keeps it out for ever.
+	beside func(k *locker, o *owner) (ask primitive, past bool, err error)
+
+	// wait returns a hold as soon as it is r's turn, where waiters stand in a queue
+	// that is kept in Redis.
+	wait func(ctx context.Context, r *request) (*Hold, error)
+
+	flaw error // what is wrong with how this lock was asked for
+}
+
+// flawed makes k a lock that cannot be used.
+func (k *locker) flawed(err error) {
+	t := *k.traits
+	t.flaw = err
+	k.traits = &t
+}
