@@ -15,7 +15,7 @@ import (
 // request is one call of Lock or TryLock.
 type request struct {
 	lock  *locker
-	seek  primitive // what asks in place of the lock's kind, where it has a queue in Redis
+	seek  ops // what asks in place of the lock's own, where waiters queue in Redis
 	owner *owner
 	as    *waiter         // that asks, if it may hear meanwhile that it has the lock
 	id    string          // the lease's, drawn before the first attempt
@@ -26,6 +26,7 @@ type request struct {
 	turn  string          // the id of the client's turn, if it asks as the head of its queue
 	told  bool            // it asks because the client was told that the lock is free
 	alone bool            // nobody else can act for the owner yet
+	claim bool            // others are to leave to it what it wants
 	row   int             // how often in a row the lock was given, if it was
 	entry script.Entry    // what becomes of the client's turn if the attempt is refused
 	at    script.Standing // of that turn, after the last refusal
@@ -139,14 +140,14 @@ func (r *request) reenter(ctx context.Context) (*Hold, error) {
 // beside returns what the owner asks with, given what it has on the other side
 // of the lock, and whether it need not queue. Of most kinds of lock there is no
 // other side.
-func (r *request) beside() (ask primitive, past bool, err error) {
+func (r *request) beside() (ask ops, past bool, err error) {
 	if r.seek != nil {
 		return r.seek, false, nil
 	}
 	if beside := r.lock.traits.beside; beside != nil {
 		return beside(r.lock, r.owner)
 	}
-	return r.lock.kind, false, nil
+	return r.lock.ops, false, nil
 }
 
 // errCome ends what a waiter asks of Redis that has heard that it has the lock.
@@ -164,16 +165,15 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	var got grant
+	var got script.Grant
 	doubt, err := c.callFor(ctx, r.as, c.options.RetryFor, func(ctx context.Context) (err error) {
 		if c.hasCome(r.as) {
 			return errCome
 		}
 		r.start, r.seen = time.Now(), k.seen()
+		got, err = ask.Acquire(ctx, script.Attempt{ID: r.id, Lease: k.ttl(), Entry: r.entry, Claim: r.claim})
 		if r.entry != "" {
-			got, r.at, err = ask.(turnTaker).await(ctx, r.id, k.ttl(), r.entry)
-		} else {
-			got, err = ask.acquire(ctx, r.id, k.ttl())
+			r.at = got.At
 		}
 		return err
 	})
@@ -184,13 +184,19 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 		}
 		return nil, err
 	}
-	if !got.ok {
-		if r.held = got.lack; got.lack == nil {
-			r.held = &HeldError{Holder: Holder{Owner: got.by.Owner, Count: got.by.Count}, TTL: got.by.TTL}
-		}
+	if !got.OK {
+		r.held = refused(got)
 		return nil, errNoHold
 	}
-	return r.granted(ctx, got.token, k.ttl())
+	return r.granted(ctx, got.Token, k.ttl())
+}
+
+// refused returns what is in the way of a request that was not granted.
+func refused(got script.Grant) refusal {
+	if lack := got.Lack; lack != nil {
+		return &PermitsError{Wanted: lack.Wanted, Available: lack.Available, Next: lack.Next}
+	}
+	return &HeldError{Holder: Holder{Owner: got.By.Owner, Count: got.By.Count}, TTL: got.By.TTL}
 }
 
 // errLate says that a lock was acquired, and given back, because the answer came
@@ -208,7 +214,7 @@ func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (
 		err = errLate
 	}
 	if err != nil {
-		if _, rerr := k.kind.release(ctx, r.id); rerr != nil {
+		if _, rerr := k.release(ctx, r.id); rerr != nil {
 			r.doubt = true // it may still stand in Redis
 		}
 		return nil, err
@@ -221,7 +227,7 @@ func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (
 	r.owner.add(l) // siblings may use it from here on
 	if !k.client.granted(l, r.alone) {
 		l.end(ErrClosed)
-		_, _ = k.kind.release(k.client.lingerer, r.id) // else it stands until its time is over
+		_, _ = k.release(k.client.lingerer, r.id) // else it stands until its time is over
 		return nil, ErrClosed
 	}
 	r.used = true
@@ -362,9 +368,7 @@ func (s *contest) rest(do action) (d time.Duration, err error) {
 
 // lead asks Redis as the first of its client.
 func (r *request) lead(ctx context.Context, pace *pacer) (*Hold, error) {
-	if claim := r.lock.traits.claim; claim != nil {
-		claim(r.lock)
-	}
+	r.claim = r.lock.traits.claims
 	former := r.held
 	hold, err := r.attempt(ctx)
 	switch err {

@@ -82,7 +82,7 @@ func (b *Barrier) Await(ctx context.Context) (int, error) {
 	if err != nil {
 		if sent && !errors.Is(err, ErrWrongKind) { // else it has not arrived
 			b.depart(func(ctx context.Context) error {
-				return script.BarrierLeave(ctx, c.driver, b.script(b.speaking()), party)
+				return script.BarrierLeave(ctx, c.driver, b.script(b.client.conn.Publish()), party)
 			})
 		}
 		return 0, err

@@ -28,9 +28,8 @@ type Client struct {
 	invalid  error  // what is wrong with options
 	id       string // a UUID, the first part of every owner on the wire
 	serial   atomic.Uint64
-	announce atomic.Pointer[script.Publish] // set once the topology is known
-	cluster  atomic.Bool                    // the same
-	born     time.Time                      // its time counts from here
+	conn     *script.Conn // what the scripts of locks work through
+	born     time.Time    // its time counts from here
 	watchdog *watchdog.Watchdog
 	terms    watchdog.Terms // of leases without anything special
 	hub      *hub.Hub
@@ -70,7 +69,7 @@ type Client struct {
 // Close the client at the end.
 func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
-		driver: d, options: options.withDefaults(), id: script.NewClientID(), born: time.Now(),
+		driver: d, conn: script.NewConn(d), options: options.withDefaults(), id: script.NewClientID(), born: time.Now(),
 		hub:    hub.New(d, script.Echo),
 		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), deaf: make(map[place]deafness), sharing: make(map[string]*sharing),
 		clocks: make(map[string]*reading),
@@ -214,8 +213,8 @@ func (c *Client) newTurnID() string {
 // publish tells how releases are announced. The first call may ask Redis. On a
 // cluster it refuses names that only a single server can work with.
 func (c *Client) publish(ctx context.Context, name string) (script.Publish, error) {
-	if p := c.announce.Load(); p != nil && !c.options.AllowAnyName {
-		return *p, nil
+	if c.conn.Known() && !c.options.AllowAnyName {
+		return c.conn.Publish(), nil
 	}
 	var topology driver.Topology
 	_, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
@@ -230,9 +229,8 @@ func (c *Client) publish(ctx context.Context, name string) (script.Publish, erro
 			return 0, invalid("%v", err)
 		}
 	}
-	c.cluster.Store(topology.Cluster)
 	p := c.options.PubSub.on(topology)
-	c.announce.Store(&p)
+	c.conn.Learn(topology.Cluster, p)
 	return p, nil
 }
 
@@ -295,14 +293,14 @@ func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Renewal, mem
 	}
 	last := make(map[together]int) // its group that has room
 	var words []int                // of each group's arguments
-	cluster := c.cluster.Load()
+	cluster := c.conn.Cluster()
 	for i, w := range leases {
 		l := w.Of.(*lease)
 		ttl := w.Terms.TTL
 		if !w.Extends() {
 			ttl = l.rest()
 		}
-		r := l.kind.renewal(l.id, ttl)
+		r := l.ops.Renewal(l.id, ttl)
 		r.Most, r.Count = l.asking()
 		t := together{script: r.Script}
 		if cluster {

@@ -300,7 +300,7 @@ func groups(members []*member) (groups [][]*member) {
 // client, and on a cluster of one slot.
 func atOnce(a, b *locker) bool {
 	return a.traits.batched && b.traits.batched && a.client == b.client &&
-		(!a.client.cluster.Load() || keyspace.Slot(a.name) == keyspace.Slot(b.name))
+		(!a.client.conn.Cluster() || keyspace.Slot(a.name) == keyspace.Slot(b.name))
 }
 
 // releaseAtOnce releases the members of one group, with one script where it can.
@@ -333,7 +333,7 @@ func releaseAtOnce(group []*member) []error {
 			errs[i] = err
 		} else {
 			last = append(last, i)
-			locks = append(locks, script.Release{Key: l.place.name, Owner: l.id, Channel: m.of.kind.channel()})
+			locks = append(locks, script.Release{Key: l.place.name, Owner: l.id, Channel: m.of.ops.Channel()})
 		}
 	}
 	if len(last) == 0 {
@@ -343,7 +343,7 @@ func releaseAtOnce(group []*member) []error {
 	defer cancel()
 	var released []script.Released
 	doubt, err := c.call(ctx, -1, func(ctx context.Context) (err error) {
-		released, err = script.MultiRelease(ctx, c.driver, locks, *c.announce.Load(), script.Turns{Command: c.turnCommand()})
+		released, err = script.MultiRelease(ctx, c.driver, locks, c.conn.Publish(), script.Turns{Command: c.conn.TurnCommand()})
 		return err
 	})
 	for j, i := range last {

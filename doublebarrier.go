@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/doubt"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -73,11 +74,11 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, er
 	if err := b.check(ctx); err != nil {
 		return nil, ctx, b.fail(op, err)
 	}
-	s := &seat{meeting: &b.meeting}
+	s := &seat{DoubleBarrier: c.conn.DoubleBarrier(b.script(script.Silent)), driver: c.driver}
 	// Nobody else has this place in the process, so nobody re-enters it.
 	k := new(locker)
-	k.init(b.object, &barrierTraits)
-	k.kind, k.place.name = s, c.newID()
+	k.init(b.object, &barrierTraits, s)
+	k.place.name = c.newID()
 	hold, held, err := k.enter(ctx, op, true)
 	if err != nil {
 		return nil, ctx, err
@@ -114,7 +115,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, er
 func (m *Member) drop() {
 	m.end()
 	m.of.depart(func(ctx context.Context) error {
-		_, err := script.DoubleQuit(ctx, m.of.client.driver, m.of.script(m.of.speaking()), m.lease.id)
+		_, err := script.DoubleQuit(ctx, m.of.client.driver, m.of.script(m.of.client.conn.Publish()), m.lease.id)
 		return err
 	})
 }
@@ -169,7 +170,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	})
 	if err != nil {
 		if !left {
-			b.depart(func(ctx context.Context) error { return leave(ctx, b.speaking()) })
+			b.depart(func(ctx context.Context) error { return leave(ctx, b.client.conn.Publish()) })
 		}
 		return err
 	}
@@ -178,18 +179,20 @@ func (m *Member) Leave(ctx context.Context) error {
 
 var barrierTraits = traits{use: useBarrier}
 
-// seat is a party's place in a double barrier: the primitive behind its lease.
+// seat is the scripts of a party's place in a double barrier.
 type seat struct {
-	*meeting
-	open  bool        // the last time it asked, all were inside
-	doubt doubt.Doubt // since it had an answer the last time
+	script.DoubleBarrier
+	driver driver.Driver
+	open   bool        // the last time it asked, all were inside
+	doubt  doubt.Doubt // since it had an answer the last time
 }
 
-func (s *seat) acquire(ctx context.Context, id string, _ time.Duration) (grant, error) {
+// Acquire lets the party in. A copy whose answer was lost may have let it in already.
+func (s *seat) Acquire(ctx context.Context, a script.Attempt) (script.Grant, error) {
 	var inside bool
 	var by script.Holder
 	err := s.doubt.Try(func() (err error) {
-		inside, s.open, by, err = script.DoubleEnter(ctx, s.client.driver, s.script(s.speaking()), id, s.doubt.Longer(remembered))
+		inside, s.open, by, err = script.DoubleEnter(ctx, s.driver, s.Barrier(), a.ID, s.doubt.Longer(remembered))
 		return err
 	})
 	if err == nil {
@@ -199,21 +202,5 @@ func (s *seat) acquire(ctx context.Context, id string, _ time.Duration) (grant, 
 			err = final(&LostError{Reason: LostExpired})
 		}
 	}
-	return grant{ok: inside, by: by}, err
-}
-
-// A member does not enter again, so that nobody calls these two.
-
-func (s *seat) reenter(context.Context, string, int, time.Duration) (grant, error) {
-	return grant{}, nil
-}
-
-func (s *seat) leave(context.Context, string, int) (bool, error) { return false, nil }
-
-func (s *seat) release(ctx context.Context, id string) (bool, error) {
-	return script.DoubleQuit(ctx, s.client.driver, s.script(s.speaking()), id)
-}
-
-func (s *seat) renewal(id string, ttl time.Duration) script.Renewal {
-	return script.DoubleRenewal(s.name, id, ttl)
+	return script.Grant{OK: inside, By: by}, err
 }

@@ -260,9 +260,9 @@ func (c *Client) renewAndWait(ctx context.Context, d Durability, groups [][]scri
 
 // confirm waits until as many replicas as demanded have the lease id. It reports
 // false if there is no such lease any more.
-func (c *Client) confirm(ctx context.Context, kind primitive, id string, d Durability) (bool, error) {
+func (k *locker) confirm(ctx context.Context, id string, d Durability) (bool, error) {
 	// No lease is so short that this would make it longer: it only looks.
-	r := c.renewAndWait(ctx, d, [][]script.Renewal{{kind.renewal(id, time.Millisecond)}})[0]
+	r := k.client.renewAndWait(ctx, d, [][]script.Renewal{{k.ops.Renewal(id, time.Millisecond)}})[0]
 	if errors.Is(r.Err, ErrNotDurable) {
 		return false, final(r.Err)
 	}
@@ -280,7 +280,7 @@ func (r *request) secure(ctx context.Context) error {
 	defer cancel()
 	there := false
 	_, err := c.call(trusted, c.options.RetryFor, func(ctx context.Context) (err error) {
-		there, err = c.confirm(ctx, k.kind, r.id, d)
+		there, err = k.confirm(ctx, r.id, d)
 		return err
 	})
 	if err == nil && there {
@@ -289,7 +289,7 @@ func (r *request) secure(ctx context.Context) error {
 	if err == nil {
 		err = fmt.Errorf("%w: it was gone before they could, as after a failover", ErrNotDurable)
 	}
-	if _, rerr := k.kind.release(ctx, r.id); rerr != nil {
+	if _, rerr := k.release(ctx, r.id); rerr != nil {
 		r.doubt = true // it may still stand in Redis
 	}
 	return err
@@ -302,7 +302,7 @@ func (l *lease) secure(ctx context.Context) (bool, error) {
 	}
 	trusted, cancel := context.WithDeadline(ctx, l.until())
 	defer cancel()
-	return l.client.confirm(trusted, l.kind, l.id, l.options.Durability)
+	return l.confirm(trusted, l.id, l.options.Durability)
 }
 
 // shard groups leases for the watchdog: by server, and by what it takes to renew

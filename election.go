@@ -25,14 +25,16 @@ import (
 // candidates of different processes are elected in the order in which they came.
 // It relies on the clocks of Redis and of this process running at similar
 // speed, and on Redis not losing what it has acknowledged.
-type Election struct{ lock locker }
+type Election struct {
+	lock   locker
+	script script.Election // of a candidate without a value
+}
 
 // Election returns the election called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) Election(name string) *Election {
-	e := new(Election)
-	e.lock.init(object{c, name}, &electionTraits)
-	e.lock.kind = &candidate{Election: e}
+	e := &Election{script: c.conn.Election(name, "")}
+	e.lock.init(object{c, name}, &electionTraits, &e.script)
 	e.lock.options = &LockOptions{NonReentrant: true}
 	return e
 }
@@ -84,8 +86,8 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Term, context.C
 	if err := checkValue(value); err != nil {
 		return nil, ctx, &Error{Op: op, Name: e.lock.name, Err: err}
 	}
-	k := e.lock
-	k.kind = &candidate{Election: e, value: value}
+	k, candidate := e.lock, e.lock.client.conn.Election(e.lock.name, value)
+	k.ops = &candidate
 	hold, held, err := k.enter(ctx, op, true)
 	if err != nil {
 		return nil, ctx, err
@@ -204,38 +206,4 @@ func (e *Election) DeposeOwner(ctx context.Context, owner string) (bool, error) 
 		return false, err
 	}
 	return e.lock.free(ctx, op, owner)
-}
-
-// candidate is an election as one who campaigns takes part in it. It is the
-// primitive behind terms.
-type candidate struct {
-	*Election
-	value string
-}
-
-func (e *candidate) channel() string { return keyspace.ElectionChannel(e.lock.name) }
-
-func (e *candidate) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	term, by, err := script.ElectionCampaign(ctx, e.lock.client.driver, e.lock.name, id, e.value, lease, e.lock.speaking())
-	return grant{ok: term > 0, by: by, token: term}, err
-}
-
-// An owner does not re-enter its term, so that nobody calls what follows but to
-// be sure.
-
-func (e *candidate) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {
-	ok, err := script.LockReenter(ctx, e.lock.client.driver, e.lock.name, id, count, lease)
-	return grant{ok: ok}, err
-}
-
-func (e *candidate) leave(ctx context.Context, id string, count int) (bool, error) {
-	return script.LockLeave(ctx, e.lock.client.driver, e.lock.name, id, count)
-}
-
-func (e *candidate) release(ctx context.Context, id string) (bool, error) {
-	return script.ElectionResign(ctx, e.lock.client.driver, e.lock.name, id, e.lock.speaking())
-}
-
-func (e *candidate) renewal(id string, ttl time.Duration) script.Renewal {
-	return script.LockRenewal(e.lock.name, id, ttl)
 }

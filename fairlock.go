@@ -37,15 +37,14 @@ import (
 // one re-enters it as the other all the same, see [FairLock.Lock].
 type FairLock struct {
 	locker
-	keys script.FairKeys
+	script script.FairLock
 }
 
 // FairLock returns the fair lock called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) FairLock(name string) *FairLock {
-	k := &FairLock{keys: script.NewFairKeys(name)}
-	k.init(object{c, name}, &fairTraits)
-	k.kind = k
+	k := &FairLock{script: c.conn.FairLock(name)}
+	k.init(object{c, name}, &fairTraits, &k.script)
 	return k
 }
 
@@ -82,40 +81,10 @@ func (k *FairLock) Queue(ctx context.Context) (queue []Waiter, err error) {
 	return queue, err
 }
 
-func (k *FairLock) script() script.Fair {
-	return script.Fair{FairKeys: k.keys, Publish: k.speaking(), Cluster: k.client.cluster.Load(), Turns: k.client.turnCommand()}
-}
-
-// What follows makes FairLock a primitive.
-
-func (k *FairLock) channel() string { return "" } // every waiter has its own
-
-func (k *FairLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, why, err := script.FairAcquire(ctx, k.client.driver, k.script(), script.FairPlace{Owner: id}, lease, script.FairOnce)
-	return grant{ok: ok, by: why.Holder}, err
-}
-
-func (k *FairLock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {
-	ok, err := script.LockReenter(ctx, k.client.driver, k.name, id, count, lease)
-	return grant{ok: ok}, err
-}
-
-func (k *FairLock) leave(ctx context.Context, id string, count int) (bool, error) {
-	return script.LockLeave(ctx, k.client.driver, k.name, id, count)
-}
-
-func (k *FairLock) release(ctx context.Context, id string) (bool, error) {
-	released, again, err := script.FairRelease(ctx, k.client.driver, k.script(), id)
-	if again > 0 {
-		k.lookIn(again)
-	}
-	return released, err
-}
-
 // lookIn has the lock looked at again, which was released just now: whoever is
 // next may be gone, and threads of Redisson's that wait behind do not look for
 // themselves.
-func (k *FairLock) lookIn(d time.Duration) {
+func (k *locker) lookIn(d time.Duration) {
 	c, due := k.client, time.Now().Add(d)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,13 +108,10 @@ func (k *FairLock) lookIn(d time.Duration) {
 	})
 }
 
-func (k *FairLock) renewal(id string, ttl time.Duration) script.Renewal {
-	return script.LockRenewal(k.name, id, ttl)
-}
-
-// fairWaiter is a fair lock as one waiter asks for it: it queues if refused.
+// fairWaiter is the scripts of a fair lock for one waiter: it queues if refused.
 type fairWaiter struct {
-	*FairLock
+	*script.FairLock
+	lock     *locker
 	waiter   *waiter
 	mode     script.FairMode
 	pending  bool          // Redis has not answered the attempt that brings the nonce
@@ -158,20 +124,20 @@ type fairWaiter struct {
 	came     bool          // its turn had come before the attempt that acquired the lock
 }
 
-func (f *fairWaiter) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	mode := f.mode
+func (f *fairWaiter) Acquire(ctx context.Context, a script.Attempt) (script.Grant, error) {
+	c, mode := f.lock.client, f.mode
 	f.mode = script.FairAgain // even if the reply is lost
-	place := f.client.drawNonce(f.place, f.waiter, f.tell, f.pending)
-	ok, why, err := script.FairAcquire(ctx, f.client.driver, f.script(), place, lease, mode)
+	place := c.drawNonce(f.lock.place, f.waiter, f.tell, f.pending)
+	ok, why, err := script.FairAcquire(ctx, c.driver, f.Fair(), place, a.Lease, mode)
 	if f.pending = err != nil; !f.pending {
-		f.client.brought(f.waiter)
+		c.brought(f.waiter)
 	}
 	f.sent = f.sent || err == nil || driver.ClassOf(err) != driver.NotSent
 	f.again, f.mixed, f.came = why.Again, why.Mixed, why.Came
 	if f.requeued = why.Since != 0; f.requeued {
 		f.since = queueing{why.Since, why.Queued}
 	}
-	return grant{ok: ok, by: why.Holder}, err
+	return script.Grant{OK: ok, By: why.Holder}, err
 }
 
 // queueing is when a waiter took its place in the queue in Redis: the server's
@@ -246,13 +212,19 @@ func (w *waiter) place(pages int, now time.Time) script.FairPlace {
 	return script.FairPlace{Owner: w.id, Nonce: w.nonce, Ahead: ahead}
 }
 
+// fairQueue is a fair lock with the queue for it in Redis.
+type fairQueue struct {
+	*locker
+	script *script.FairLock
+}
+
 // waitFair returns a hold of a fair lock as soon as it is r's turn. Every waiter
 // stands in the queue in Redis; the first one of this client looks after the places
 // of all of them.
 func waitFair(ctx context.Context, r *request) (*Hold, error) {
-	k := r.lock.kind.(*FairLock)
+	k := fairQueue{r.lock, r.lock.ops.(*script.FairLock)}
 	c := k.client
-	ask := &fairWaiter{FairLock: k, mode: script.FairQueue}
+	ask := &fairWaiter{FairLock: k.script, lock: r.lock, mode: script.FairQueue}
 	r.seek, r.id = ask, c.newID()
 	ask.tell = !r.lock.takesGiven()
 
@@ -275,7 +247,7 @@ func waitFair(ctx context.Context, r *request) (*Hold, error) {
 }
 
 // ask asks Redis for w, and notes what is to be known of a refusal.
-func (k *FairLock) ask(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
+func (k fairQueue) ask(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
 	hold, err := r.attempt(ctx)
 	if err != nil && err != errNoHold {
 		return nil, err
@@ -303,7 +275,7 @@ func (k *FairLock) ask(ctx context.Context, r *request, w *waiter, ask *fairWait
 type fairContest struct {
 	sleeper
 	*request
-	lock   *FairLock
+	lock   fairQueue
 	w      *waiter
 	ask    *fairWaiter
 	begun  bool          // it has asked for the first time
@@ -444,7 +416,7 @@ func (c *Client) tick(p place, q *queue) {
 
 // tend looks after the waiters of this client, and has those ask for the lock
 // that should.
-func (k *FairLock) tend(ctx context.Context, w *waiter) error {
+func (k fairQueue) tend(ctx context.Context, w *waiter) error {
 	c := k.client
 	places := c.tended(k.place)
 	var called []string
@@ -456,7 +428,7 @@ func (k *FairLock) tend(ctx context.Context, w *waiter) error {
 			return errCome
 		}
 		start = time.Now()
-		called, again, mixed, err = script.FairTend(ctx, c.driver, k.script(), c.id, places)
+		called, again, mixed, err = script.FairTend(ctx, c.driver, k.script.Fair(), c.id, places)
 		return err
 	})
 	c.mu.Lock()
@@ -505,7 +477,7 @@ func (s *leavers) Pop() any {
 // If a copy of an attempt may still be on its way, or Redis does not answer, it
 // goes on to do so: nobody else would notice that the lock is given to one who is
 // not there.
-func (k *FairLock) quit(w *waiter, doubt bool) {
+func (k fairQueue) quit(w *waiter, doubt bool) {
 	c := k.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -524,7 +496,7 @@ func (k *FairLock) quit(w *waiter, doubt bool) {
 
 // leaveAll takes those who are to leave out of the queue in Redis, the first ones
 // first, until there are none.
-func (k *FairLock) leaveAll(ctx context.Context) {
+func (k fairQueue) leaveAll(ctx context.Context) {
 	c := k.client
 	for {
 		c.mu.Lock()
@@ -549,7 +521,7 @@ func (k *FairLock) leaveAll(ctx context.Context) {
 // leaveSome takes the first ones out of the queue in Redis, and returns how many.
 // Those that it cannot take out, or that may come to be there yet, are left to the
 // janitor.
-func (k *FairLock) leaveSome(ctx context.Context, all []leaver) (done int) {
+func (k fairQueue) leaveSome(ctx context.Context, all []leaver) (done int) {
 	c := k.client
 	ids := make([]string, len(all))
 	for i, l := range all {
@@ -557,7 +529,7 @@ func (k *FairLock) leaveSome(ctx context.Context, all []leaver) (done int) {
 	}
 	var again time.Duration
 	_, err := c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
-		done, again, err = script.FairLeave(ctx, c.driver, k.script(), ids)
+		done, again, err = script.FairLeave(ctx, c.driver, k.script.Fair(), ids)
 		return err
 	})
 	if again > 0 {
@@ -569,9 +541,9 @@ func (k *FairLock) leaveSome(ctx context.Context, all []leaver) (done int) {
 	for _, l := range all[:done] {
 		switch {
 		case err != nil:
-			c.abandon(k, l.id, l.lease)
+			c.abandon(k.locker, l.id, l.lease)
 		case l.doubt:
-			c.lookFor(k, l.id, l.lease, strayPause)
+			c.lookFor(k.locker, l.id, l.lease, strayPause)
 		}
 	}
 	return done
@@ -669,7 +641,7 @@ func (c *Client) standing(p place, w *waiter, since queueing) (s fairStanding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[p]
-	if q.turn.ear == nil && c.turnCommand() != "" {
+	if q.turn.ear == nil && c.conn.TurnCommand() != "" {
 		q.turn.ear = c.ear(p)
 	}
 	if w.since != since || !w.placed {

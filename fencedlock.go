@@ -2,7 +2,6 @@ package mortise
 
 import (
 	"context"
-	"time"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/script"
@@ -28,14 +27,16 @@ import (
 // it to anybody; it remembers the tokens of the ten thousand fenced locks that
 // it used last. A client that has seen none of those that were lost cannot know.
 // Acquisitions of the same name as a plain Lock draw no token.
-type FencedLock struct{ locker }
+type FencedLock struct {
+	locker
+	script script.FencedLock
+}
 
 // FencedLock returns the fenced lock called name; see [Client.Lock] for names.
 // It does no I/O.
 func (c *Client) FencedLock(name string) *FencedLock {
-	k := new(FencedLock)
-	k.init(object{c, name}, &fencedTraits)
-	k.kind = k
+	k := &FencedLock{script: c.conn.FencedLock(name)}
+	k.init(object{c, name}, &fencedTraits, &k.script)
 	return k
 }
 
@@ -89,40 +90,4 @@ func (k *locker) regressed(seen, token int64) error {
 	}
 	k.client.tokens.Note(k.counter(), token)
 	return nil
-}
-
-// What follows makes FencedLock a primitive. All but the token is as in Lock.
-
-func (k *FencedLock) channel() string { return keyspace.LockChannel(k.name) }
-
-func (k *FencedLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	got, _, err := k.await(ctx, id, lease, "")
-	return got, err
-}
-
-func (k *FencedLock) await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, at script.Standing, err error) {
-	token, by, at, err := script.FencedAcquire(ctx, k.client.driver, k.name, id, lease, entry)
-	return grant{ok: token > 0, by: by, token: token}, at, err
-}
-
-func (k *FencedLock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {
-	token, err := script.FencedReenter(ctx, k.client.driver, k.name, id, count, lease)
-	return grant{ok: token > 0, token: token}, err
-}
-
-func (k *FencedLock) leave(ctx context.Context, id string, count int) (bool, error) {
-	return script.LockLeave(ctx, k.client.driver, k.name, id, count)
-}
-
-func (k *FencedLock) release(ctx context.Context, id string) (bool, error) {
-	return k.yield(ctx, id, 0)
-}
-
-func (k *FencedLock) yield(ctx context.Context, id string, row int) (bool, error) {
-	became, err := script.LockRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking(), k.turns(row))
-	return k.released(became), err
-}
-
-func (k *FencedLock) renewal(id string, ttl time.Duration) script.Renewal {
-	return script.LockRenewal(k.name, id, ttl)
 }

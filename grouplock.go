@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/fieldhash"
-	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -35,7 +34,7 @@ import (
 // values are served as they came.
 type GroupLock struct {
 	locker
-	fields []string // sorted, each once
+	script script.GroupLock // its fields are sorted, each once
 }
 
 // MaxValues is the most values that a [GroupLock] takes.
@@ -46,40 +45,40 @@ const MaxValues = 1000
 // counts once. There must be one at least, and [MaxValues] at most. It does no
 // I/O.
 func (c *Client) GroupLock(group string, values ...string) *GroupLock {
-	k := new(GroupLock)
-	k.init(object{c, group}, &groupTraits)
-	switch {
-	case len(values) == 0:
+	switch n := len(values); {
+	case n == 0:
+		k := c.groupLock(group, nil)
 		k.flawed(invalid("no values are given; a GroupLock needs one at least"))
-	case len(values) > MaxValues:
-		k.flawed(invalid("%d values are given; a GroupLock takes %d at most", len(values), MaxValues))
-	default:
-		k.fields = make([]string, len(values))
-		for i, value := range values {
-			k.fields[i] = fieldhash.Of(value)
-		}
-		slices.Sort(k.fields)
-		k.fields = slices.Compact(k.fields)
+		return k
+	case n > MaxValues:
+		k := c.groupLock(group, nil)
+		k.flawed(invalid("%d values are given; a GroupLock takes %d at most", n, MaxValues))
+		return k
 	}
-	return k.only(k.fields)
+	fields := make([]string, len(values))
+	for i, value := range values {
+		fields[i] = fieldhash.Of(value)
+	}
+	slices.Sort(fields)
+	return c.groupLock(group, slices.Compact(fields))
 }
 
 var groupTraits = traits{use: useGroup, partial: true, beside: besideGroup}
 
-// only returns the same lock with these fields.
-func (k *GroupLock) only(fields []string) *GroupLock {
-	k = &GroupLock{locker: k.locker, fields: fields}
+// groupLock returns the lock on these fields.
+func (c *Client) groupLock(group string, fields []string) *GroupLock {
+	k := &GroupLock{script: c.conn.GroupLock(script.Group{Name: group, Fields: fields})}
+	k.init(object{c, group}, &groupTraits, &k.script)
 	// No name contains what stands between the parts.
-	k.place.name = k.name + "\n" + strings.Join(fields, "")
-	k.kind = k
+	k.place.name = group + "\n" + strings.Join(fields, "")
 	return k
 }
 
 // With returns the same lock, to be taken with these options.
 func (k *GroupLock) With(options LockOptions) *GroupLock {
-	k = k.only(k.fields)
-	k.options = &options
-	return k
+	with := k.client.groupLock(k.name, k.script.Fields)
+	with.options, with.traits = &options, k.traits
+	return with
 }
 
 // Inspect reads from the master who holds any of the values. The TTL is that of
@@ -126,7 +125,7 @@ func (k *GroupLock) holders(ctx context.Context, op string) (held []groupHolder,
 	}
 	var by []script.Holder // of each field
 	err = k.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
-		by, err = script.GroupInspect(ctx, k.client.driver, k.group())
+		by, err = script.GroupInspect(ctx, k.client.driver, k.script.Group)
 		return err
 	})
 	index := make(map[string]int)
@@ -140,7 +139,7 @@ func (k *GroupLock) holders(ctx context.Context, op string) (held []groupHolder,
 			index[h.Owner] = at
 			held = append(held, groupHolder{owner: h.Owner})
 		}
-		held[at].fields = append(held[at].fields, k.fields[i])
+		held[at].fields = append(held[at].fields, k.script.Fields[i])
 		held[at].until = max(held[at].until, h.TTL)
 	}
 	slices.SortFunc(held, func(a, b groupHolder) int { return strings.Compare(a.owner, b.owner) })
@@ -160,7 +159,7 @@ func (k *GroupLock) ForceUnlock(ctx context.Context) (freed []Holder, err error)
 	const op = "force unlock"
 	held, err := k.holders(ctx, op)
 	for _, h := range held {
-		ok, ferr := k.only(h.fields).free(ctx, op, h.owner)
+		ok, ferr := k.client.groupLock(k.name, h.fields).free(ctx, op, h.owner)
 		if ok {
 			freed = append(freed, Holder{Owner: h.owner, Count: len(h.fields)})
 		}
@@ -186,7 +185,7 @@ func (k *GroupLock) UnlockOwner(ctx context.Context, owner string) (bool, error)
 		if h.owner != owner {
 			continue
 		}
-		ok, err := k.only(h.fields).free(ctx, op, owner)
+		ok, err := k.client.groupLock(k.name, h.fields).free(ctx, op, owner)
 		if ok || errors.Is(err, ErrUnknownOutcome) {
 			k.robbed(h)
 		}
@@ -222,9 +221,7 @@ func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, er
 		return false, nil
 	}
 	slices.Sort(fields)
-	k := new(GroupLock)
-	k.init(o, &groupTraits)
-	return k.only(fields).UnlockOwner(ctx, owner)
+	return c.groupLock(group, fields).UnlockOwner(ctx, owner)
 }
 
 // robbed tells a holder at once if it is in this process.
@@ -243,28 +240,24 @@ func (k *GroupLock) robbed(h groupHolder) {
 	}
 }
 
-func (k *GroupLock) group() script.Group { return script.Group{Name: k.name, Fields: k.fields} }
-
-// What follows makes GroupLock a primitive.
-
 // besideGroup keeps out an owner that has some of the values, but not just these: it
 // would wait for itself for ever.
-func besideGroup(lock *locker, o *owner) (ask primitive, past bool, err error) {
-	k := lock.kind.(*GroupLock)
+func besideGroup(k *locker, o *owner) (ask ops, past bool, err error) {
+	wants := k.ops.(*script.GroupLock)
 	for _, l := range o.all() {
-		has, ok := l.kind.(*GroupLock)
-		if !ok || l.client != k.client || has.name != k.name || l.place == k.place || !overlap(has.fields, k.fields) {
+		has, ok := l.ops.(*script.GroupLock)
+		if !ok || l.client != k.client || l.name != k.name || l.place == k.place || !overlap(has.Fields, wants.Fields) {
 			continue
 		}
 		switch err := l.state(); err {
 		case nil:
-			return k, false, fmt.Errorf("%w, with other values of the group: take all that are needed at once", ErrReentry)
+			return k.ops, false, fmt.Errorf("%w, with other values of the group: take all that are needed at once", ErrReentry)
 		case ErrReleased:
 		default:
-			return k, false, err
+			return k.ops, false, err
 		}
 	}
-	return k, false, nil
+	return k.ops, false, nil
 }
 
 // overlap reports whether two sorted lists have something in common.
@@ -280,29 +273,4 @@ func overlap(a, b []string) bool {
 		}
 	}
 	return false
-}
-
-func (k *GroupLock) channel() string { return keyspace.LockChannel(k.name) }
-
-func (k *GroupLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, by, err := script.GroupAcquire(ctx, k.client.driver, k.group(), id, lease)
-	return grant{ok: ok, by: by}, err
-}
-
-func (k *GroupLock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {
-	ok, err := script.GroupReenter(ctx, k.client.driver, k.group(), id, count, lease)
-	return grant{ok: ok}, err
-}
-
-func (k *GroupLock) leave(ctx context.Context, id string, count int) (bool, error) {
-	return script.GroupLeave(ctx, k.client.driver, k.group(), id, count)
-}
-
-func (k *GroupLock) release(ctx context.Context, id string) (bool, error) {
-	became, err := script.GroupRelease(ctx, k.client.driver, k.group(), id, k.channel(), k.speaking())
-	return k.released(became), err
-}
-
-func (k *GroupLock) renewal(id string, ttl time.Duration) script.Renewal {
-	return script.GroupRenewal(k.group(), id, ttl)
 }

@@ -28,12 +28,17 @@ const (
 
 // stray is a lease that nobody wants, and that may be in Redis or get there.
 type stray struct {
-	of    primitive
+	of    releaser
 	id    string
 	start time.Time
 	lease time.Duration // for so long after start it is looked for
 	next  time.Time
 	pause time.Duration // after that look
+}
+
+// releaser is what a lease that nobody wants can be released by.
+type releaser interface {
+	release(ctx context.Context, id string) (bool, error)
 }
 
 // strays is a heap, the earliest first.
@@ -57,7 +62,7 @@ func (s *strays) Pop() any {
 // asks at growing intervals, in the background, for as long as a lease lasts:
 // what comes later than that is beyond what can be looked for. When the client
 // is closed it asks once more.
-func (c *Client) abandon(p primitive, id string, lease time.Duration) {
+func (c *Client) abandon(p releaser, id string, lease time.Duration) {
 	c.lookFor(p, id, lease, 0)
 }
 
@@ -65,7 +70,7 @@ func (c *Client) abandon(p primitive, id string, lease time.Duration) {
 const strayPause = 25 * time.Millisecond
 
 // lookFor is abandon with the first look after so long.
-func (c *Client) lookFor(p primitive, id string, lease, after time.Duration) {
+func (c *Client) lookFor(p releaser, id string, lease, after time.Duration) {
 	now := time.Now()
 	x := &stray{of: p, id: id, start: now, lease: lease, next: now.Add(after), pause: max(4*after, strayPause)}
 	c.mu.Lock()

@@ -138,7 +138,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (closed bool, err error) {
 
 // together refuses a name whose channel is elsewhere on a cluster than its key.
 func (l *CountDownLatch) together() error {
-	if l.client.cluster.Load() && keyspace.Slot(keyspace.LatchChannel(l.name)) != keyspace.Slot(l.name) {
+	if l.client.conn.Cluster() && keyspace.Slot(keyspace.LatchChannel(l.name)) != keyspace.Slot(l.name) {
 		return final(invalid("on a cluster the name of a latch must not contain braces: " +
 			"Redisson's channel for it would lie in another slot"))
 	}

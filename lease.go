@@ -118,7 +118,7 @@ func (l *lease) end(why error) {
 	}
 	l.client.freed(l)
 	if l.doubt && absent(why) {
-		l.client.abandon(l.kind, l.id, l.reach())
+		l.client.abandon(l.locker, l.id, l.reach())
 	}
 }
 
@@ -310,29 +310,29 @@ func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 	l.asked(ttl)
 	l.mu.Unlock()
 	start, seen := time.Now(), k.seen()
-	got, err := k.kind.reenter(ctx, l.id, count, ttl)
+	got, err := k.ops.Reenter(ctx, l.id, count, ttl)
 	if err != nil {
 		return nil, err
 	}
-	if got.ok {
-		if err := k.regressed(seen, got.token); err != nil {
+	if got.OK {
+		if err := k.regressed(seen, got.Token); err != nil {
 			l.client.background(l.recount)
 			return nil, final(err)
 		}
 	}
 	l.mu.Lock()
-	l.token = max(l.token, got.token)
-	if got.ok {
+	l.token = max(l.token, got.Token)
+	if got.OK {
 		l.expiry = max(l.expiry, l.client.time(start.Add(ttl)))
 	}
 	l.mu.Unlock()
-	if got.ok {
-		if got.ok, err = l.secure(ctx); err != nil {
+	if got.OK {
+		if got.OK, err = l.secure(ctx); err != nil {
 			l.client.background(l.recount)
 			return nil, err
 		}
 	}
-	if !got.ok || !l.client.watchdog.Confirm(&l.watch, start, k.options.trust(ttl)) {
+	if !got.OK || !l.client.watchdog.Confirm(&l.watch, start, k.options.trust(ttl)) {
 		l.end(l.over())
 		return nil, final(l.state())
 	}
@@ -356,7 +356,7 @@ func (l *lease) recount(ctx context.Context) {
 	l.mu.Unlock()
 	if count > 0 && ended == nil {
 		if doubt, _ := l.client.call(ctx, l.client.options.RetryFor, func(ctx context.Context) error {
-			_, err := l.kind.leave(ctx, l.id, count)
+			_, err := l.ops.Leave(ctx, l.id, count)
 			return err
 		}); doubt {
 			l.unsettle()
@@ -455,12 +455,12 @@ func (l *lease) bury(why error) {
 	l.owner.remove(l)
 	if absent(why) {
 		if l.traits.partial {
-			l.client.abandon(l.kind, l.id, l.reach())
+			l.client.abandon(l.locker, l.id, l.reach())
 		}
 		return // its copies are looked for since it ended
 	}
 	if _, lost := why.(*LostError); lost || l.doubt && why != ErrReleased { // which goes on, if it was handed on
-		l.client.abandon(l.kind, l.id, l.reach())
+		l.client.abandon(l.locker, l.id, l.reach())
 	}
 }
 
@@ -511,7 +511,7 @@ func (l *lease) over() error {
 func (l *lease) leave(ctx context.Context, count int) error {
 	ok := false
 	doubt, err := l.client.call(ctx, -1, func(ctx context.Context) (err error) {
-		ok, err = l.kind.leave(ctx, l.id, count)
+		ok, err = l.ops.Leave(ctx, l.id, count)
 		return err
 	})
 	if doubt {
@@ -550,11 +550,7 @@ func (l *lease) release() error {
 	}
 	released := false
 	doubt, err := l.client.call(ctx, -1, func(ctx context.Context) (err error) {
-		if k, ok := l.kind.(turnTaker); ok {
-			released, err = k.yield(ctx, l.id, int(l.row))
-		} else {
-			released, err = l.kind.release(ctx, l.id)
-		}
+		released, err = l.yield(ctx, l.id, int(l.row))
 		return err
 	})
 	return l.settle(released, doubt, err)
@@ -577,7 +573,7 @@ func (l *lease) settle(released, doubt bool, err error) error {
 	l.owner.remove(l)
 	l.end(ErrReleased)
 	if l.doubt || (err != nil && !released) {
-		l.client.abandon(l.kind, l.id, l.reach())
+		l.client.abandon(l.locker, l.id, l.reach())
 	}
 	switch {
 	case err != nil:

@@ -12,10 +12,10 @@ import (
 )
 
 // locker is what all kinds of lock have in common: the exported methods, and
-// what a request needs to know. What differs is the primitive.
+// what a request needs to know. What differs are its scripts and its traits.
 type locker struct {
 	object
-	kind    primitive
+	ops     ops
 	place   place
 	options *LockOptions // not to be changed: most locks share them
 	traits  *traits      // the same
@@ -23,38 +23,31 @@ type locker struct {
 
 var defaultOptions LockOptions
 
-// init sets what all kinds of lock have in common, but for the kind. Every lease
+// init makes k a lock of the kind that has these traits and scripts. Every lease
 // keeps the locker by which it was taken, so it is small. It is made in place:
 // goroutines that make one and then wait are to have little on their stacks.
-func (k *locker) init(o object, t *traits) {
-	k.object, k.place, k.options, k.traits = o, place{use: t.use, name: o.name}, &defaultOptions, t
+func (k *locker) init(o object, t *traits, s ops) {
+	k.object, k.ops, k.place, k.options, k.traits = o, s, place{use: t.use, name: o.name}, &defaultOptions, t
 }
 
-// primitive is what the scripts of one kind of lock do. What is around them is
-// the same for all kinds. Every script is safe to run twice with the same id.
-type primitive interface {
-	// channel is where releases are announced; empty if nowhere.
-	channel() string
-	// acquire takes the lock for an id that never had it before.
-	acquire(ctx context.Context, id string, lease time.Duration) (grant, error)
-	// reenter sets the count of a lock that id has, and makes it last.
-	reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error)
-	// leave sets the count of a lock that id has and keeps.
-	leave(ctx context.Context, id string, count int) (bool, error)
-	// release gives the lock back entirely, and wakes others. It may report
-	// true with an error: released, but Redis refused to announce it.
-	release(ctx context.Context, id string) (bool, error)
-	// renewal is how the watchdog extends the lease of id. It never shortens
+// ops are what the scripts of one kind of lock do; internal/script has them for each
+// kind. What is around them is the same for all kinds. Every script is safe to run
+// twice with the same id.
+type ops interface {
+	// Channel is where releases are announced; empty if nowhere.
+	Channel() string
+	// Acquire takes the lock for an id that never had it before.
+	Acquire(ctx context.Context, a script.Attempt) (script.Grant, error)
+	// Reenter sets the count of a lock that id has, and makes it last.
+	Reenter(ctx context.Context, id string, count int, lease time.Duration) (script.Grant, error)
+	// Leave sets the count of a lock that id has and keeps.
+	Leave(ctx context.Context, id string, count int) (bool, error)
+	// Release gives the lock back entirely, and wakes others. It may report that it
+	// did with an error: released, but Redis refused to announce it.
+	Release(ctx context.Context, id string, t script.Turns) (script.Freed, error)
+	// Renewal is how the watchdog extends the lease of id. It never shortens
 	// one: with a ttl of nearly nothing it only looks whether the lease is there.
-	renewal(id string, ttl time.Duration) script.Renewal
-}
-
-// grant is the answer of Redis to who wants a lock.
-type grant struct {
-	ok    bool
-	by    script.Holder // who is in the way if not
-	lack  refusal       // what is, where that is nobody in particular
-	token int64         // the fencing token drawn, of a kind that has them
+	Renewal(id string, ttl time.Duration) script.Renewal
 }
 
 // Do takes the lock, calls f, and releases the lock, also if f panics. It
@@ -200,18 +193,18 @@ func (k *locker) request(ctx context.Context) (*request, error) {
 // tidy takes back what a request in vain may have left in Redis.
 func (r *request) tidy(waited bool) {
 	k := r.lock
-	if k.traits.claim != nil && waited && r.held != nil && !r.doubt && !r.used {
+	if k.traits.claims && waited && r.held != nil && !r.doubt && !r.used {
 		k.withdraw(r.id)
 	}
 	if r.doubt && !r.used {
-		k.client.abandon(k.kind, r.id, k.ttl())
+		k.client.abandon(k, r.id, k.ttl())
 	}
 }
 
 // withdraw takes back what a waiter in vain has claimed. It is tried once: if it
 // fails, the claim ends by itself in a moment.
 func (k *locker) withdraw(id string) {
-	f := func(ctx context.Context) { _, _ = k.kind.release(ctx, id) }
+	f := func(ctx context.Context) { _, _ = k.release(ctx, id) }
 	if !k.client.background(f) {
 		f(k.client.lingerer) // closed; those of other processes shall not wait for that
 	}
@@ -223,6 +216,26 @@ func (k *locker) newID() string {
 		return draw(k)
 	}
 	return k.client.newID() + k.traits.mark
+}
+
+// release gives the lock of id back entirely, and reports whether id had it. As with
+// ops.Release it may do so with an error.
+func (k *locker) release(ctx context.Context, id string) (bool, error) { return k.yield(ctx, id, 0) }
+
+// yield is release for a lock that was given so often in a row.
+func (k *locker) yield(ctx context.Context, id string, row int) (bool, error) {
+	var t script.Turns
+	if k.traits.turns {
+		t = k.turns(row)
+	}
+	freed, err := k.ops.Release(ctx, id, t)
+	if freed.Again > 0 {
+		k.lookIn(freed.Again)
+	}
+	if k.traits.pause != nil {
+		k.client.spinOn(k)
+	}
+	return k.released(freed.Released), err
 }
 
 // ttl is the lease that is asked of Redis.
@@ -297,7 +310,7 @@ func notPlain(key script.Key) error {
 func (k *locker) free(ctx context.Context, op, owner string) (freed bool, err error) {
 	again := false // an earlier copy may have run
 	err = k.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
-		freed, err = k.kind.release(ctx, owner)
+		freed, err = k.release(ctx, owner)
 		if err == nil && !freed && again {
 			return &driver.Error{Class: driver.Other, Err: ErrUnknownOutcome}
 		}

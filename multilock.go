@@ -474,27 +474,25 @@ func (l lot) granted(c *composite, r *request) (nth int, err error) {
 
 // abandon makes sure that nothing of the lot stays behind in Redis.
 func (l lot) abandon(id string) {
-	t := &together{Lock: l[0].of.kind.(*Lock), lot: l}
+	c := l[0].of.client
 	select {
-	case <-t.client.done:
-		_, _ = t.release(t.client.lingerer, id) // there is a moment left
+	case <-c.done:
+		_, _ = l.release(c.lingerer, id) // there is a moment left
 	default:
-		t.client.abandon(t, id, l[0].of.ttl())
+		c.abandon(l, id, l[0].of.ttl())
 	}
 }
 
-// together is a lot as something that can be abandoned.
-type together struct {
-	*Lock
-	lot lot
-}
-
-func (t *together) release(ctx context.Context, id string) (bool, error) {
+// release gives back those that id has of all locks of the lot, and reports whether
+// there were any.
+func (l lot) release(ctx context.Context, id string) (bool, error) {
+	first := l[0].of
+	c := first.client
 	var locks []script.Release
-	for _, m := range t.lot {
-		locks = append(locks, script.Release{Key: m.of.name, Owner: id, Channel: m.of.kind.channel()})
+	for _, m := range l {
+		locks = append(locks, script.Release{Key: m.of.name, Owner: id, Channel: m.of.ops.Channel()})
 	}
-	released, err := script.MultiRelease(ctx, t.client.driver, locks, t.speaking(), t.turns(0))
+	released, err := script.MultiRelease(ctx, c.driver, locks, c.conn.Publish(), first.turns(0))
 	return slices.ContainsFunc(released, func(r script.Released) bool { return r != script.NotHeld }), err
 }
 

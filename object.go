@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// object is a name in Redis as one client sees it: what all primitives have in
+// object is a name in Redis as one client sees it: what all kinds of object have in
 // common.
 type object struct {
 	client *Client
@@ -51,10 +51,6 @@ func (o *object) perform(ctx context.Context, op string, f func(script.Publish) 
 
 // hearing says how a channel is subscribed.
 func (o *object) hearing() hub.Kind {
-	p := o.speaking()
+	p := o.client.conn.Publish()
 	return hub.Kind{Classic: p != script.Sharded, Sharded: p != script.Classic}
 }
-
-// speaking says how releases are announced; whoever asks has called
-// Client.publish before.
-func (o *object) speaking() script.Publish { return *o.client.announce.Load() }

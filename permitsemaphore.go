@@ -323,80 +323,44 @@ func (s *PermitSemaphore) forced(concerns func(*lease) bool) {
 }
 
 var permitTraits = traits{
-	use: usePermit, unowned: true, partial: true, claim: claimPermits, draw: drawPermits, permits: splitPermits,
+	use: usePermit, unowned: true, partial: true, claims: true, draw: drawPermits, permits: script.PermitIDs,
 }
 
 // locker returns what a request for permits needs to know.
 func (s *PermitSemaphore) locker() *locker {
 	o := s.options
+	taker := &permitTaker{s.client.conn.PermitSemaphore(s.name), o.Permits}
 	k := new(locker)
-	k.init(s.object, &permitTraits)
+	k.init(s.object, &permitTraits, taker)
 	if o.Lease != 0 || o.Margin != 0 || o.Durability != (Durability{}) {
 		k.options = &LockOptions{Lease: o.Lease, Margin: o.Margin, Durability: o.Durability}
 	}
-	number := o.Permits
-	switch {
-	case number < 0 || number > mostPermits:
-		k.flawed(invalid("PermitOptions.Permits is %d; it must be from 1 to %d", number, mostPermits))
-	case number == 0:
-		number = 1
+	switch n := o.Permits; {
+	case n < 0 || n > mostPermits:
+		k.flawed(invalid("PermitOptions.Permits is %d; it must be from 1 to %d", n, mostPermits))
+	case n == 0:
+		taker.number = 1
 	}
 	if err := s.apart(); err != nil {
 		k.flawed(err)
 	}
-	k.kind = &permitTaker{object: s.object, number: number}
 	return k
 }
 
-// permitTaker is what the scripts of a permit semaphore do, as a primitive. The id
-// of a lease is that of its permits, with commas between.
+// permitTaker is the scripts of a semaphore for a holder of so many permits.
 type permitTaker struct {
-	object
+	script.PermitSemaphore
 	number int
-	claims bool // what it does not get is left to it by others
 }
 
 // drawPermits returns the id of a new lease.
 func drawPermits(k *locker) string {
-	ids := make([]string, k.kind.(*permitTaker).number)
+	ids := make([]string, k.ops.(*permitTaker).number)
 	for i := range ids {
 		ids[i] = newPermitID()
 	}
 	return strings.Join(ids, ",")
 }
-
-func (k *permitTaker) wire() script.Permits {
-	return script.Permits{Name: k.name, Publish: k.speaking()}
-}
-
-func (k *permitTaker) channel() string { return keyspace.SemaphoreChannel(k.name) }
-
-func (k *permitTaker) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, why, err := script.PermitAcquire(ctx, k.client.driver, k.wire(), splitPermits(id), lease, k.claims)
-	lack := &PermitsError{Wanted: k.number, Available: why.Available, Next: why.Next}
-	return grant{ok: ok, lack: lack}, err
-}
-
-// reenter and leave are not called: every lease has an owner of its own.
-func (k *permitTaker) reenter(context.Context, string, int, time.Duration) (grant, error) {
-	return grant{}, nil
-}
-
-func (k *permitTaker) leave(context.Context, string, int) (bool, error) { return false, nil }
-
-func (k *permitTaker) release(ctx context.Context, id string) (bool, error) {
-	ids := splitPermits(id)
-	n, err := script.PermitRelease(ctx, k.client.driver, k.wire(), "", ids)
-	return n == len(ids), err
-}
-
-func claimPermits(k *locker) { k.kind.(*permitTaker).claims = true }
-
-func (k *permitTaker) renewal(id string, ttl time.Duration) script.Renewal {
-	return script.PermitRenewal(k.name, splitPermits(id), ttl)
-}
-
-func splitPermits(id string) []string { return strings.Split(id, ",") }
 
 // newPermitID returns the id of a new permit: 16 random bytes, in hex.
 func newPermitID() string {

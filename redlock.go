@@ -620,7 +620,7 @@ func (e *ears) open() error {
 	refused := 0
 	var reason error
 	for i, node := range e.k.nodes {
-		if node.client.announce.Load() == nil {
+		if !node.client.conn.Known() {
 			continue // it was never reached
 		}
 		if e.listeners[i] == nil {

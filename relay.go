@@ -119,7 +119,7 @@ func (c *Client) giveBack(l *lease) {
 				l.pass()
 			}
 		case ErrClosed: // there is no work that may go on
-			_, _ = l.kind.release(c.lingerer, l.id)
+			_, _ = l.locker.release(c.lingerer, l.id)
 		default:
 			l.bury(why)
 		}

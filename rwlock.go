@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -37,17 +36,15 @@ func (c *Client) RWLock(name string) *RWLock { return &RWLock{object{c, name}} }
 
 // Read returns the side for those who only look. It does no I/O.
 func (k *RWLock) Read() *ReadLock {
-	r := new(ReadLock)
-	r.init(k.object, &readTraits)
-	r.kind = r
+	r := &ReadLock{script: k.client.conn.ReadLock(k.name)}
+	r.init(k.object, &readTraits, &r.script)
 	return r
 }
 
 // Write returns the side for those who change something. It does no I/O.
 func (k *RWLock) Write() *WriteLock {
-	w := new(WriteLock)
-	w.init(k.object, &writeTraits)
-	w.kind = w
+	w := &WriteLock{script: k.client.conn.WriteLock(k.name)}
+	w.init(k.object, &writeTraits, &w.script)
 	return w
 }
 
@@ -65,14 +62,20 @@ var (
 // ReadLock is the side of an [RWLock] that any number of owners may hold at the
 // same time, while nobody but one of themselves holds the write side. Its
 // methods are safe for concurrent use.
-type ReadLock struct{ rwSide }
+type ReadLock struct {
+	rwSide
+	script script.ReadLock
+}
 
 // WriteLock is the side of an [RWLock] that one owner holds while nobody else
 // holds either side. Its methods are safe for concurrent use.
 //
 // Taking it with an owner that holds the read side already, and not this one,
 // fails at once with [ErrReentry].
-type WriteLock struct{ rwSide }
+type WriteLock struct {
+	rwSide
+	script script.WriteLock
+}
 
 // With returns the same lock, to be taken with these options.
 func (k *ReadLock) With(options LockOptions) *ReadLock {
@@ -167,10 +170,6 @@ func (k *rwSide) holders(ctx context.Context, op string) (holders []Holder, err 
 	return holders, nil
 }
 
-// What follows makes both sides primitives.
-
-func (k *rwSide) channel() string { return keyspace.RWChannel(k.name) }
-
 // opposite returns the owner's lease on the other side, unless it is over.
 func (k *locker) opposite(o *owner) (*lease, error) {
 	l := o.lease(k.client, k.place.other())
@@ -189,75 +188,19 @@ func (k *locker) opposite(o *owner) (*lease, error) {
 
 // besideWriter lets a reader in behind its own writer: it would dead-lock if it queued
 // with those who wait for that writer.
-func besideWriter(k *locker, o *owner) (ask primitive, past bool, err error) {
+func besideWriter(k *locker, o *owner) (ask ops, past bool, err error) {
 	writer, err := k.opposite(o)
 	if writer == nil {
-		return k.kind, false, err
+		return k.ops, false, err
 	}
-	return readBehind{k.kind.(*ReadLock), writer.id}, true, nil
-}
-
-// readBehind is the read side for the owner of a write lease.
-type readBehind struct {
-	*ReadLock
-	writer string
-}
-
-func (k readBehind) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, by, err := script.RWReadAcquire(ctx, k.client.driver, k.name, id, k.writer, lease)
-	return grant{ok: ok, by: by}, err
-}
-
-func (k *ReadLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	return readBehind{k, ""}.acquire(ctx, id, lease)
-}
-
-func (k *ReadLock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {
-	ok, err := script.RWReadReenter(ctx, k.client.driver, k.name, id, count, lease)
-	return grant{ok: ok}, err
-}
-
-func (k *ReadLock) leave(ctx context.Context, id string, count int) (bool, error) {
-	return script.RWReadLeave(ctx, k.client.driver, k.name, id, count)
-}
-
-func (k *ReadLock) release(ctx context.Context, id string) (bool, error) {
-	became, err := script.RWReadRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking())
-	return k.released(became), err
-}
-
-func (k *ReadLock) renewal(id string, ttl time.Duration) script.Renewal {
-	return script.RWReadRenewal(k.name, id, ttl)
+	return k.ops.(*script.ReadLock).Behind(writer.id), true, nil
 }
 
 // besideReader keeps out a writer that reads: it would wait for itself for ever.
-func besideReader(k *locker, o *owner) (ask primitive, past bool, err error) {
+func besideReader(k *locker, o *owner) (ask ops, past bool, err error) {
 	reader, err := k.opposite(o)
 	if reader != nil {
 		err = fmt.Errorf("%w, for reading: give that back first, a reader cannot become a writer", ErrReentry)
 	}
-	return k.kind, false, err
-}
-
-func (k *WriteLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, by, err := script.RWWriteAcquire(ctx, k.client.driver, k.name, id, lease)
-	return grant{ok: ok, by: by}, err
-}
-
-func (k *WriteLock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {
-	ok, err := script.LockReenter(ctx, k.client.driver, k.name, id, count, lease)
-	return grant{ok: ok}, err
-}
-
-func (k *WriteLock) leave(ctx context.Context, id string, count int) (bool, error) {
-	return script.LockLeave(ctx, k.client.driver, k.name, id, count)
-}
-
-func (k *WriteLock) release(ctx context.Context, id string) (bool, error) {
-	became, err := script.RWWriteRelease(ctx, k.client.driver, k.name, id, k.channel(), k.speaking())
-	return k.released(became), err
-}
-
-func (k *WriteLock) renewal(id string, ttl time.Duration) script.Renewal {
-	return script.LockRenewal(k.name, id, ttl)
+	return k.ops, false, err
 }

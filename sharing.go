@@ -69,7 +69,7 @@ const (
 )
 
 // sharedAs is under which name a client keeps what it knows of a lock's sharing.
-func (k *locker) sharedAs() string { return cmp.Or(k.kind.channel(), k.name) }
+func (k *locker) sharedAs() string { return cmp.Or(k.ops.Channel(), k.name) }
 
 // shared returns what is known of a lock, or nil if nobody of Redisson's takes
 // part as far as is known. It must be called with c.mu held.

@@ -1,7 +1,6 @@
 package mortise
 
 import (
-	"context"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
@@ -23,7 +22,10 @@ import (
 // What it does not guarantee, beyond what Lock does not: that those who wait
 // for a Lock or FencedLock of the same name are woken by its release. They find
 // out within about a second, Redisson's when the lease would have ended.
-type SpinLock struct{ locker }
+type SpinLock struct {
+	locker
+	script script.SpinLock
+}
 
 // Backoff says how long a waiter pauses after its n-th refusal in a row,
 // counted from 0. It is called by one goroutine at a time for each waiter, and
@@ -66,9 +68,8 @@ func ConstantBackoff(d time.Duration) Backoff { return func(int) time.Duration {
 // SpinLock returns the spin lock called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) SpinLock(name string) *SpinLock {
-	k := new(SpinLock)
-	k.init(object{c, name}, &spinTraits)
-	k.kind = k
+	k := &SpinLock{script: c.conn.SpinLock(name)}
+	k.init(object{c, name}, &spinTraits, &k.script)
 	return k
 }
 
@@ -92,32 +93,4 @@ func (k *SpinLock) WithBackoff(b Backoff) *SpinLock {
 		spin.traits = &t
 	}
 	return spin
-}
-
-// What follows makes SpinLock a primitive. All but the silence is as in Lock.
-
-func (k *SpinLock) channel() string { return "" }
-
-func (k *SpinLock) acquire(ctx context.Context, id string, lease time.Duration) (grant, error) {
-	ok, by, _, err := script.LockAcquire(ctx, k.client.driver, k.name, id, lease, "")
-	return grant{ok: ok, by: by}, err
-}
-
-func (k *SpinLock) reenter(ctx context.Context, id string, count int, lease time.Duration) (grant, error) {
-	ok, err := script.LockReenter(ctx, k.client.driver, k.name, id, count, lease)
-	return grant{ok: ok}, err
-}
-
-func (k *SpinLock) leave(ctx context.Context, id string, count int) (bool, error) {
-	return script.LockLeave(ctx, k.client.driver, k.name, id, count)
-}
-
-func (k *SpinLock) release(ctx context.Context, id string) (bool, error) {
-	became, err := script.LockRelease(ctx, k.client.driver, k.name, id, "", script.Silent, script.Turns{})
-	k.client.spinOn(&k.locker)
-	return became != script.NotHeld, err
-}
-
-func (k *SpinLock) renewal(id string, ttl time.Duration) script.Renewal {
-	return script.LockRenewal(k.name, id, ttl)
 }

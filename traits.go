@@ -18,6 +18,7 @@ type traits struct {
 	numbered  bool // every holder draws a fencing token
 	unowned   bool // its leases have no owner: the holder of one may take another
 	partial   bool // when a lease was lost, a part of it may be left in Redis
+	claims    bool // the first waiter of each client leaves a claim in Redis, since the others do not ask
 
 	mark  string        // what the ids of its leases end with
 	guard time.Duration // how often its leases are looked after at least; 0 if they need not be
@@ -25,10 +26,6 @@ type traits struct {
 	// pause makes waiters look again after the n-th refusal (from 0) and a pause,
 	// instead of listening.
 	pause func(n int) time.Duration
-
-	// claim has the attempts to come leave a claim in Redis, as the first waiter of
-	// each client does, since the others do not ask.
-	claim func(k *locker)
 
 	// draw returns the id of a new lease, where that is not one of the client's.
 	draw func(k *locker) string
@@ -38,7 +35,7 @@ type traits struct {
 
 	// beside returns what o asks with, and whether o need not queue, because of
 	// what it has beside the lock. It fails if what o has keeps it out for ever.
-	beside func(k *locker, o *owner) (ask primitive, past bool, err error)
+	beside func(k *locker, o *owner) (ask ops, past bool, err error)
 
 	// wait returns a hold as soon as it is r's turn, where waiters stand in a queue
 	// that is kept in Redis.

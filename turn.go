@@ -20,15 +20,6 @@ import (
 // reach another, wait as ever: for the announcement of a release. While threads
 // listen, a lock is not given to a client but left to them; see sharing.
 
-// turnTaker is a primitive whose waiters take turns.
-type turnTaker interface {
-	// await acquires like acquire; if refused, the client has a turn from then
-	// on.
-	await(ctx context.Context, id string, lease time.Duration, entry script.Entry) (got grant, at script.Standing, err error)
-	// yield releases like release, a lock that was given so often in a row.
-	yield(ctx context.Context, id string, row int) (bool, error)
-}
-
 // turn is a client's turn at one lock, in the name of its queue. It is guarded
 // by Client.mu.
 type turn struct {
@@ -62,27 +53,16 @@ const (
 	nearTurn = 2
 )
 
-// turns returns how the release of a lock tells the next client, and nothing
-// where that is not possible: in a cluster only sharded messages are known to
-// reach those who listen on the lock's own server.
+// turns returns how the release of a lock lets the next client have it, after it was
+// given so often in a row.
 func (k *locker) turns(row int) script.Turns {
-	t := script.Turns{Command: k.client.turnCommand(), Row: row}
+	t := script.Turns{Command: k.client.conn.TurnCommand(), Row: row}
 	t.Shared, t.Keep = k.client.shares(k)
 	return t
 }
 
-func (c *Client) turnCommand() string {
-	switch {
-	case !c.cluster.Load():
-		return "publish"
-	case *c.announce.Load() != script.Classic:
-		return "spublish"
-	}
-	return ""
-}
-
 // takesTurns reports whether those who wait for the lock take turns.
-func (k *locker) takesTurns() bool { return k.traits.turns && k.client.turnCommand() != "" }
+func (k *locker) takesTurns() bool { return k.traits.turns && k.client.conn.TurnCommand() != "" }
 
 // takesGiven reports whether the lock can be given to one who waits with k: only a
 // usual lease can.
@@ -142,7 +122,7 @@ func (r *request) stand(w *waiter) bool {
 // It must be called with Client.mu held.
 func (r *request) become(id string) {
 	if former, k := r.id, r.lock; id != former && r.doubt {
-		k.client.spawn(func(context.Context) { k.client.abandon(k.kind, former, k.ttl()) })
+		k.client.spawn(func(context.Context) { k.client.abandon(k, former, k.ttl()) })
 		r.doubt = false
 	}
 	r.id = id
@@ -276,7 +256,7 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 // lock, with heard as in [hub.Hub.ListenFor]. Heeds is for others to know who it is
 // that listens.
 func (k *locker) overhear(heard func(string) bool, changed func()) (all, heeds *hub.Listener) {
-	c, channel, kind := k.client, k.kind.channel(), k.hearing()
+	c, channel, kind := k.client, k.ops.Channel(), k.hearing()
 	heeds = c.hub.ListenFor(keyspace.Heeds(channel), kind, func(string) bool { return false }, nil)
 	return c.hub.ListenFor(channel, kind, heard, changed), heeds
 }
@@ -291,7 +271,7 @@ func (c *Client) ear(p place) *hub.Listener {
 		}
 		e.listener.Close()
 	}
-	kind := hub.Kind{Classic: !c.cluster.Load(), Sharded: c.cluster.Load()}
+	kind := hub.Kind{Classic: !c.conn.Cluster(), Sharded: c.conn.Cluster()}
 	if p.use == useFair {
 		return c.hub.ListenFor(keyspace.FairTurnChannel(p.name, c.id), kind, func(message string) bool { return c.calledOut(p, message) }, func() { c.earChanged(p) })
 	}
@@ -430,8 +410,8 @@ func (c *Client) decline(p place, id string) {
 func (c *Client) handOver(p place) {
 	k, id := c.Lock(p.name), c.newID()
 	doubt, err := c.call(c.lingerer, c.options.RetryFor, func(ctx context.Context) error {
-		got, err := k.acquire(ctx, id, script.GivenLease)
-		if err == nil && got.ok {
+		got, err := k.ops.Acquire(ctx, script.Attempt{ID: id, Lease: script.GivenLease})
+		if err == nil && got.OK {
 			_, err = k.release(ctx, id)
 		}
 		return err

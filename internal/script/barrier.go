@@ -127,6 +127,37 @@ func (b Barrier) done(ctx context.Context, d driver.Driver, call driver.Call) er
 	return err
 }
 
+// DoubleBarrier is the operations of a double barrier, on the places of its parties,
+// but for Acquire: the caller of [DoubleEnter] has to know more than an [Attempt].
+type DoubleBarrier struct {
+	single
+	conn *Conn
+	b    Barrier
+}
+
+// DoubleBarrier returns those of b, which need not say how messages travel.
+func (c *Conn) DoubleBarrier(b Barrier) DoubleBarrier { return DoubleBarrier{conn: c, b: b} }
+
+// Barrier is the barrier, and how its messages travel.
+func (k *DoubleBarrier) Barrier() Barrier {
+	b := k.b
+	b.Publish = k.conn.Publish()
+	return b
+}
+
+// Channel is where parties that come and leave are announced.
+func (k *DoubleBarrier) Channel() string { return keyspace.BarrierChannel(k.b.Name) }
+
+// Release takes the party id out, as [DoubleQuit] does.
+func (k *DoubleBarrier) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
+	return freed(DoubleQuit(ctx, k.conn.driver, k.Barrier(), id))
+}
+
+// Renewal extends the lease of the party id.
+func (k *DoubleBarrier) Renewal(id string, lease time.Duration) Renewal {
+	return DoubleRenewal(k.b.Name, id, lease)
+}
+
 // DoubleEnter lets party enter a double barrier, if it has not. It reports
 // whether it is inside and whether all are; if there is no place, by says who
 // has one. Known says that it has entered for certain: then it is not let in

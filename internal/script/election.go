@@ -17,6 +17,30 @@ var (
 	electionResign   = load("election_resign", "election")
 )
 
+// Election is the operations of an election, for a candidate with a value.
+type Election struct {
+	hash
+	value string
+}
+
+// Election returns those of the election called name.
+func (c *Conn) Election(name, value string) Election { return Election{hash{c, name}, value} }
+
+// Channel is where the end of a term is announced.
+func (k *Election) Channel() string { return keyspace.ElectionChannel(k.name) }
+
+// Acquire begins a term, as [ElectionCampaign] does.
+func (k *Election) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
+	g.Token, g.By, err = ElectionCampaign(ctx, k.driver(), k.name, a.ID, k.value, a.Lease, k.conn.Publish())
+	g.OK = g.Token > 0
+	return g, err
+}
+
+// Release ends a term, as [ElectionResign] does.
+func (k *Election) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
+	return freed(ElectionResign(ctx, k.driver(), k.name, id, k.conn.Publish()))
+}
+
 // A term is renewed like any lock: [LockRenewal].
 
 // ElectionCampaign begins a term of the election key for owner, who must not

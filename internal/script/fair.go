@@ -20,6 +20,37 @@ var (
 // of the one before: its fairLockWaitTimeout.
 const fairStep = 300 * time.Second
 
+// FairLock is the operations of a fair lock.
+type FairLock struct {
+	hash
+	keys FairKeys
+}
+
+// FairLock returns those of the lock called name.
+func (c *Conn) FairLock(name string) FairLock { return FairLock{hash{c, name}, NewFairKeys(name)} }
+
+// Fair is the lock, and how its messages travel.
+func (k *FairLock) Fair() Fair {
+	return Fair{FairKeys: k.keys, Publish: k.conn.Publish(), Cluster: k.conn.Cluster(), Turns: k.conn.TurnCommand()}
+}
+
+// Channel is empty: every waiter has its own.
+func (k *FairLock) Channel() string { return "" }
+
+// Acquire acquires the lock if it is free and nobody waits for it.
+func (k *FairLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
+	ok, why, err := FairAcquire(ctx, k.driver(), k.Fair(), FairPlace{Owner: a.ID}, a.Lease, FairOnce)
+	return Grant{OK: ok, By: why.Holder}, err
+}
+
+// Release releases the lock entirely, as [FairRelease] does.
+func (k *FairLock) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
+	ok, again, err := FairRelease(ctx, k.driver(), k.Fair(), id)
+	f, err := freed(ok, err)
+	f.Again = again
+	return f, err
+}
+
 // Fair is a fair lock and how its messages travel.
 type Fair struct {
 	FairKeys

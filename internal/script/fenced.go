@@ -20,6 +20,26 @@ var (
 // holds something that cannot be counted further.
 var ErrToken = &driver.Error{Class: driver.WrongType, Err: errors.New("the key of the fencing token holds no token")}
 
+// FencedLock is the operations of a lock that numbers its holders.
+type FencedLock struct{ Lock }
+
+// FencedLock returns those of the lock called name.
+func (c *Conn) FencedLock(name string) FencedLock { return FencedLock{c.Lock(name)} }
+
+// Acquire acquires the lock, as [FencedAcquire] does.
+func (k *FencedLock) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
+	g.Token, g.By, g.At, err = FencedAcquire(ctx, k.driver(), k.name, a.ID, a.Lease, a.Entry)
+	g.OK = g.Token > 0
+	return g, err
+}
+
+// Reenter sets the count of a lock that id has, as [FencedReenter] does.
+func (k *FencedLock) Reenter(ctx context.Context, id string, count int, lease time.Duration) (g Grant, err error) {
+	g.Token, err = FencedReenter(ctx, k.driver(), k.name, id, count, lease)
+	g.OK = g.Token > 0
+	return g, err
+}
+
 // FencedAcquire acquires the lock name for owner, who must not have held it
 // before, and draws a token. Otherwise it does as [LockAcquire].
 func FencedAcquire(ctx context.Context, d driver.Driver, name, owner string, lease time.Duration, entry Entry) (token int64, by Holder, at Standing, err error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
 )
 
 var (
@@ -26,6 +27,46 @@ type Group struct {
 
 func (g Group) call(s *driver.Script, args ...string) driver.Call {
 	return driver.Call{Script: s, Keys: []string{g.Name}, Args: append(args, g.Fields...)}
+}
+
+// GroupLock is the operations of a lock on some fields of a group.
+type GroupLock struct {
+	Group
+	conn *Conn
+}
+
+// GroupLock returns those of a lock on g.
+func (c *Conn) GroupLock(g Group) GroupLock { return GroupLock{g, c} }
+
+// Channel is where releases are announced.
+func (k *GroupLock) Channel() string { return keyspace.LockChannel(k.Name) }
+
+// Acquire acquires all fields, as [GroupAcquire] does.
+func (k *GroupLock) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
+	g.OK, g.By, err = GroupAcquire(ctx, k.conn.driver, k.Group, a.ID, a.Lease)
+	return g, err
+}
+
+// Reenter sets the counts of the fields, as [GroupReenter] does.
+func (k *GroupLock) Reenter(ctx context.Context, id string, count int, lease time.Duration) (g Grant, err error) {
+	g.OK, err = GroupReenter(ctx, k.conn.driver, k.Group, id, count, lease)
+	return g, err
+}
+
+// Leave sets the counts of fields that id goes on having.
+func (k *GroupLock) Leave(ctx context.Context, id string, count int) (bool, error) {
+	return GroupLeave(ctx, k.conn.driver, k.Group, id, count)
+}
+
+// Release releases the fields entirely, as [GroupRelease] does.
+func (k *GroupLock) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
+	became, err := GroupRelease(ctx, k.conn.driver, k.Group, id, k.Channel(), k.conn.Publish())
+	return Freed{Released: became}, err
+}
+
+// Renewal extends the leases on the fields.
+func (k *GroupLock) Renewal(id string, lease time.Duration) Renewal {
+	return GroupRenewal(k.Group, id, lease)
 }
 
 // GroupAcquire acquires all fields for owner, who must not have held them

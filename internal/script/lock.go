@@ -29,6 +29,27 @@ type Holder struct {
 	TTL   time.Duration // -1 if the key has none
 }
 
+// Lock is the operations of a plain lock.
+type Lock struct{ hash }
+
+// Lock returns those of the lock called name.
+func (c *Conn) Lock(name string) Lock { return Lock{hash{c, name}} }
+
+// Channel is where releases are announced.
+func (k *Lock) Channel() string { return keyspace.LockChannel(k.name) }
+
+// Acquire acquires the lock, as [LockAcquire] does.
+func (k *Lock) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
+	g.OK, g.By, g.At, err = LockAcquire(ctx, k.driver(), k.name, a.ID, a.Lease, a.Entry)
+	return g, err
+}
+
+// Release releases the lock entirely, as [LockRelease] does.
+func (k *Lock) Release(ctx context.Context, id string, t Turns) (Freed, error) {
+	became, err := LockRelease(ctx, k.driver(), k.name, id, k.Channel(), k.conn.Publish(), t)
+	return Freed{Released: became}, err
+}
+
 // LockAcquire acquires the lock key for owner, who must not have held it
 // before. It reports who has it otherwise; with an entry owner then has a turn.
 func LockAcquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration, entry Entry) (ok bool, by Holder, at Standing, err error) {

@@ -33,6 +33,46 @@ type Permits struct {
 	Publish Publish
 }
 
+// PermitSemaphore is the operations of a semaphore whose permits have leases. The id of
+// a lease is that of its permits, with commas between.
+type PermitSemaphore struct {
+	single
+	conn *Conn
+	name string
+}
+
+// PermitSemaphore returns those of the semaphore called name.
+func (c *Conn) PermitSemaphore(name string) PermitSemaphore {
+	return PermitSemaphore{conn: c, name: name}
+}
+
+// PermitIDs returns the ids of the permits of a lease.
+func PermitIDs(lease string) []string { return strings.Split(lease, ",") }
+
+func (k *PermitSemaphore) permits() Permits { return Permits{k.name, k.conn.Publish()} }
+
+// Channel is where releases are announced.
+func (k *PermitSemaphore) Channel() string { return keyspace.SemaphoreChannel(k.name) }
+
+// Acquire acquires the permits, as [PermitAcquire] does.
+func (k *PermitSemaphore) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
+	g.Lack = new(PermitRefusal)
+	g.OK, *g.Lack, err = PermitAcquire(ctx, k.conn.driver, k.permits(), PermitIDs(a.ID), a.Lease, a.Claim)
+	return g, err
+}
+
+// Release gives the permits back. It reports [NotHeld] unless all of them were there.
+func (k *PermitSemaphore) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
+	ids := PermitIDs(id)
+	n, err := PermitRelease(ctx, k.conn.driver, k.permits(), "", ids)
+	return freed(n == len(ids), err)
+}
+
+// Renewal extends the lease of the permits.
+func (k *PermitSemaphore) Renewal(id string, lease time.Duration) Renewal {
+	return PermitRenewal(k.name, PermitIDs(id), lease)
+}
+
 // call runs a script. Operation, if not empty, is its id: a repeat changes
 // nothing.
 func (p Permits) call(ctx context.Context, d driver.Driver, s *driver.Script, operation string, args ...string) (driver.Value, error) {
@@ -57,6 +97,7 @@ func (p Permits) call(ctx context.Context, d driver.Driver, s *driver.Script, op
 
 // PermitRefusal is why permits were not to be had.
 type PermitRefusal struct {
+	Wanted    int
 	Available int
 	Left      int           // how many of them have to be left to others
 	Next      time.Duration // in how long the first permit ends; -1 if none does
@@ -77,7 +118,7 @@ func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string
 	case v.Len() == 1 && v.At(0).Int() == 1:
 		return true, PermitRefusal{}, nil
 	case v.Len() == 4:
-		return false, PermitRefusal{Available: int(v.At(1).Int()), Left: int(v.At(2).Int()), Next: ttl(v.At(3))}, nil
+		return false, PermitRefusal{Wanted: len(ids), Available: int(v.At(1).Int()), Left: int(v.At(2).Int()), Next: ttl(v.At(3))}, nil
 	}
 	return false, PermitRefusal{}, unexpected(permitAcquire, v)
 }

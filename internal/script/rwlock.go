@@ -22,6 +22,70 @@ var (
 // RWWriter is how the owner of a write lock ends.
 const RWWriter = ":write"
 
+// ReadLock is the operations of the read side of a lock.
+type ReadLock struct {
+	hash
+	writer string // behind which it may be acquired
+}
+
+// ReadLock returns those of the lock called name.
+func (c *Conn) ReadLock(name string) ReadLock { return ReadLock{hash: hash{c, name}} }
+
+// Behind returns the operations for the owner of the lease writer on the write side.
+func (k *ReadLock) Behind(writer string) *ReadLock { return &ReadLock{k.hash, writer} }
+
+// Channel is where releases are announced.
+func (k *ReadLock) Channel() string { return keyspace.RWChannel(k.name) }
+
+// Acquire acquires the side, as [RWReadAcquire] does.
+func (k *ReadLock) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
+	g.OK, g.By, err = RWReadAcquire(ctx, k.driver(), k.name, a.ID, k.writer, a.Lease)
+	return g, err
+}
+
+// Reenter sets the count of a reader, as [RWReadReenter] does.
+func (k *ReadLock) Reenter(ctx context.Context, id string, count int, lease time.Duration) (g Grant, err error) {
+	g.OK, err = RWReadReenter(ctx, k.driver(), k.name, id, count, lease)
+	return g, err
+}
+
+// Leave sets the count of a reader that goes on reading.
+func (k *ReadLock) Leave(ctx context.Context, id string, count int) (bool, error) {
+	return RWReadLeave(ctx, k.driver(), k.name, id, count)
+}
+
+// Release takes a reader out of the lock.
+func (k *ReadLock) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
+	became, err := RWReadRelease(ctx, k.driver(), k.name, id, k.Channel(), k.conn.Publish())
+	return Freed{Released: became}, err
+}
+
+// Renewal extends the lease of a reader.
+func (k *ReadLock) Renewal(id string, lease time.Duration) Renewal {
+	return RWReadRenewal(k.name, id, lease)
+}
+
+// WriteLock is the operations of the write side of a lock.
+type WriteLock struct{ hash }
+
+// WriteLock returns those of the lock called name.
+func (c *Conn) WriteLock(name string) WriteLock { return WriteLock{hash{c, name}} }
+
+// Channel is where releases are announced.
+func (k *WriteLock) Channel() string { return keyspace.RWChannel(k.name) }
+
+// Acquire acquires the side, as [RWWriteAcquire] does.
+func (k *WriteLock) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
+	g.OK, g.By, err = RWWriteAcquire(ctx, k.driver(), k.name, a.ID, a.Lease)
+	return g, err
+}
+
+// Release takes a writer out of the lock.
+func (k *WriteLock) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
+	became, err := RWWriteRelease(ctx, k.driver(), k.name, id, k.Channel(), k.conn.Publish())
+	return Freed{Released: became}, err
+}
+
 // A writer's count and lease are those of any lock: [LockReenter], [LockLeave]
 // and [LockRenewal] serve it as well.
 
