@@ -71,7 +71,7 @@ func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
 		driver: d, conn: script.NewConn(d), options: options.withDefaults(), id: script.NewClientID(), born: time.Now(),
 		hub:    hub.New(d, script.Echo),
-		queues: make(map[place]*queue), asking: make(map[place]struct{}), ears: make(map[place]idleEar), deaf: make(map[place]deafness), sharing: make(map[string]*sharing),
+		queues: make(map[place]*queue), held: newTable(), asking: make(map[place]struct{}), ears: make(map[place]idleEar), deaf: make(map[place]deafness), sharing: make(map[string]*sharing),
 		clocks: make(map[string]*reading),
 		looks:  make(map[place]time.Time), leaving: make(map[place]*leavers), able: make(map[ability]int),
 	}

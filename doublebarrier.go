@@ -177,6 +177,9 @@ func (m *Member) Leave(ctx context.Context) error {
 	return b.outcome(op, fate)
 }
 
+// useBarrier is a party's place in a DoubleBarrier, which nobody else contends for.
+var useBarrier = newUse(class{})
+
 var barrierTraits = traits{use: useBarrier}
 
 // seat is the scripts of a party's place in a double barrier.

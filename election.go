@@ -39,6 +39,8 @@ func (c *Client) Election(name string) *Election {
 	return e
 }
 
+var useElection = newUse(class{})
+
 var electionTraits = traits{use: useElection, numbered: true}
 
 // With returns the same election, to campaign in with these options. With a

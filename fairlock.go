@@ -48,6 +48,9 @@ func (c *Client) FairLock(name string) *FairLock {
 	return k
 }
 
+// useFair is the hash of a Lock, with a queue beside it.
+var useFair = newUse(class{ear: fairEar}).twinOf(usePlain)
+
 var fairTraits = traits{use: useFair, grantable: true, wait: waitFair}
 
 // With returns the same lock, to be taken with these options.
@@ -725,6 +728,12 @@ func (c *Client) genuine(p place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queues[p].turn.pace.genuine()
+}
+
+// fairEar opens the client's channel for a fair lock.
+func fairEar(c *Client, p place) *hub.Listener {
+	return c.hub.ListenFor(keyspace.FairTurnChannel(p.name, c.id), c.ownHearing(),
+		func(message string) bool { return c.calledOut(p, message) }, func() { c.earChanged(p) })
 }
 
 // calledOut takes a message to this client about its waiters for p. It reports

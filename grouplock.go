@@ -63,6 +63,9 @@ func (c *Client) GroupLock(group string, values ...string) *GroupLock {
 	return c.groupLock(group, slices.Compact(fields))
 }
 
+// useGroup is some values of a group; the name of a place includes them.
+var useGroup = newUse(class{})
+
 var groupTraits = traits{use: useGroup, partial: true, beside: besideGroup}
 
 // groupLock returns the lock on these fields.

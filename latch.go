@@ -136,6 +136,8 @@ func (l *CountDownLatch) Delete(ctx context.Context) (closed bool, err error) {
 	return closed, err
 }
 
+var useLatch = newUse(class{shared: true})
+
 // together refuses a name whose channel is elsewhere on a cluster than its key.
 func (l *CountDownLatch) together() error {
 	if l.client.conn.Cluster() && keyspace.Slot(keyspace.LatchChannel(l.name)) != keyspace.Slot(l.name) {

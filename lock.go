@@ -30,6 +30,9 @@ func (c *Client) Lock(name string) *Lock {
 	return k
 }
 
+// usePlain is Lock, and what has the same hash in Redis.
+var usePlain = newUse(class{})
+
 var lockTraits = traits{use: usePlain, turns: true, grantable: true, handsOff: true, batched: true}
 
 // With returns the same lock, to be taken with these options.

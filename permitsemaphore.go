@@ -322,6 +322,8 @@ func (s *PermitSemaphore) forced(concerns func(*lease) bool) {
 	}
 }
 
+var usePermit = newUse(class{shared: true})
+
 var permitTraits = traits{
 	use: usePermit, unowned: true, partial: true, claims: true, draw: drawPermits, permits: script.PermitIDs,
 }

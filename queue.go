@@ -6,66 +6,6 @@ import (
 	"github.com/mortise-go/mortise/internal/hub"
 )
 
-// place is what goroutines of one client contend for among themselves, and
-// where an owner finds its lease again. Locks that differ only in how they are
-// taken, and may re-enter each other, share a place.
-type place struct {
-	use  use
-	name string
-}
-
-// use is what a name is used for.
-type use uint8
-
-const (
-	usePlain  use = iota // Lock and what has the same hash in Redis
-	useFair              // the same, with a queue beside it
-	useRead              // the read side of an RWLock
-	useWrite             // its write side
-	useGroup             // a GroupLock; the name includes its values
-	usePermit            // a PermitSemaphore
-	useElection
-	useSemaphore
-	useLatch
-	useBarrier // a place in a DoubleBarrier, which nobody else contends for
-	useRedlock // a Redlock, on all its servers: only a queue, nothing in Redis is called so
-	uses
-)
-
-// shared reports whether several owners may hold a place at the same time.
-func (p place) shared() bool {
-	switch p.use {
-	case useRead, usePermit, useSemaphore, useLatch:
-		return true
-	}
-	return false
-}
-
-// twin is the place of those locks that lie in the same hash in Redis, and are
-// contended for in another way: there p's owner has the lock as well. Of most
-// there are none, and it is p itself.
-func (p place) twin() place {
-	switch p.use {
-	case usePlain:
-		p.use = useFair
-	case useFair:
-		p.use = usePlain
-	}
-	return p
-}
-
-// other is the place of the lock's other side, of which p's owner may have a lease as
-// well. Of most there is none, and it is p itself.
-func (p place) other() place {
-	switch p.use {
-	case useRead:
-		p.use = useWrite
-	case useWrite:
-		p.use = useRead
-	}
-	return p
-}
-
 // queue is the line of goroutines of one client that wait for one place. Only
 // its head asks Redis; the others cost Redis nothing. It exists while somebody
 // waits.
@@ -424,10 +364,10 @@ func (c *Client) tell(p place, o *owner) {
 	}
 }
 
-// admit has all who wait to read ask for the lock, since one of them was let in:
-// those behind it need not wait for each other.
+// admit has all who wait for p ask for it, since one of them was let in, if those
+// behind it need not wait for each other.
 func (c *Client) admit(p place) {
-	if p.use != useRead {
+	if !classes[p.use].admits {
 		return
 	}
 	c.mu.Lock()
@@ -436,28 +376,6 @@ func (c *Client) admit(p place) {
 		w.asked = true
 		w.signal()
 	}
-}
-
-// table has the leases of a client that are trusted, by use and name; see
-// [place.under]. It is as small as can be, because there may be very many.
-type table [uses]map[string]*lease
-
-func (t *table) at(p place) *lease { return t[p.use][p.name] }
-
-func (t *table) put(p place, l *lease) {
-	if t[p.use] == nil {
-		t[p.use] = make(map[string]*lease)
-	}
-	t[p.use][p.name] = l
-}
-
-// under returns what a lease on p is kept under: where several may hold p, each
-// lease under its own id.
-func (p place) under(id string) place {
-	if p.shared() {
-		return place{use: p.use, name: id}
-	}
-	return p
 }
 
 // forget takes l out of the table of leases, if it is there. It must be called

@@ -485,6 +485,10 @@ func (v *canvass) tell() {
 	c.tell(v.k.place(), v.owner)
 }
 
+// useRedlock is a Redlock, on all its servers: only a queue, nothing in Redis is called
+// so.
+var useRedlock = newUse(class{})
+
 // place is where the goroutines of a process queue that wait for the lock. Only
 // the first one asks; they would split the votes among themselves.
 func (k *Redlock) place() place { return place{useRedlock, k.name} }

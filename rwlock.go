@@ -54,6 +54,12 @@ func (k *RWLock) Write() *WriteLock {
 // they die then, those who have a longer lease must have repaired it in time.
 const readGuard = 10 * time.Second
 
+// The write side comes after the read side; see order.
+var (
+	useRead  = newUse(class{shared: true, admits: true})
+	useWrite = newUse(class{}).otherSideOf(useRead)
+)
+
 var (
 	readTraits  = traits{use: useRead, guard: readGuard, beside: besideWriter}
 	writeTraits = traits{use: useWrite, mark: script.RWWriter, beside: besideReader}

@@ -183,6 +183,8 @@ func inRange(total int64, done bool, err error) error {
 	return final(invalid("there would be %d permits, which Redisson cannot count; nothing was changed", total))
 }
 
+var useSemaphore = newUse(class{shared: true})
+
 // acquisition is one call of Acquire or TryAcquire.
 type acquisition struct {
 	*Semaphore

@@ -271,11 +271,15 @@ func (c *Client) ear(p place) *hub.Listener {
 		}
 		e.listener.Close()
 	}
-	kind := hub.Kind{Classic: !c.conn.Cluster(), Sharded: c.conn.Cluster()}
-	if p.use == useFair {
-		return c.hub.ListenFor(keyspace.FairTurnChannel(p.name, c.id), kind, func(message string) bool { return c.calledOut(p, message) }, func() { c.earChanged(p) })
+	if ear := classes[p.use].ear; ear != nil {
+		return ear(c, p)
 	}
-	return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), kind, func(message string) bool { return c.called(p, message) }, func() { c.opened(p) })
+	return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), c.ownHearing(), func(message string) bool { return c.called(p, message) }, func() { c.opened(p) })
+}
+
+// ownHearing says how the client's own channels are subscribed.
+func (c *Client) ownHearing() hub.Kind {
+	return hub.Kind{Classic: !c.conn.Cluster(), Sharded: c.conn.Cluster()}
 }
 
 // idleEar is the client's channel for a lock for which nobody waits here.
