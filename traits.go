@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// traits are what is special about a kind of lock, as far as it is no matter of its
-// scripts. A kind declares them once, and all of its locks share them, so they are
-// not to be changed. The zero value of each field is what most kinds have.
+// traits are what is special about a kind of lock, its scripts aside. A kind declares
+// them once, and all of its locks share them, so they must not be changed. The zero
+// value of a field is what most kinds have.
 type traits struct {
 	use use // what a name is used for
 
-	turns     bool // its waiting clients take turns in Redis
+	turns     bool // its waiting clients take turns in Redis; only for what lies in the hash of a Lock
 	grantable bool // a release by another client may give it to one that waits
 	handsOff  bool // a released lease may go to a goroutine of the client that waits for a lock with the same traits
 	batched   bool // one script can take several of them, and one release them
@@ -30,15 +30,15 @@ type traits struct {
 	// draw returns the id of a new lease, where that is not one of the client's.
 	draw func(k *locker) string
 
-	// permits returns those that the id of a lease consists of.
+	// permits returns the ids of the permits of which the id of a lease consists.
 	permits func(id string) []string
 
-	// beside returns what o asks with, and whether o need not queue, because of
-	// what it has beside the lock. It fails if what o has keeps it out for ever.
+	// beside returns the scripts with which o asks, and whether o need not queue,
+	// given its other leases. It fails if they would keep o out forever.
 	beside func(k *locker, o *owner) (ask ops, past bool, err error)
 
-	// wait returns a hold as soon as it is r's turn, where waiters stand in a queue
-	// that is kept in Redis.
+	// wait returns a hold as soon as it is r's turn, where the queue of the waiters is
+	// in Redis.
 	wait func(ctx context.Context, r *request) (*Hold, error)
 
 	flaw error // what is wrong with how this lock was asked for
