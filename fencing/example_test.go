@@ -42,8 +42,10 @@ func Example() {
 	err = guard.Set(ctx, "balance:7", "100", slow.Token())
 	fmt.Println("slow:", errors.Is(err, fencing.ErrStale))
 	fmt.Println(err)
-	// Output: next: <nil> slow: true fencing: token 1 for "balance:7" is stale: 2 has been seen, so
-	// another holder has had the lock since, or the counter of its tokens was lost
+	// Output:
+	// next: <nil>
+	// slow: true
+	// fencing: token 1 for "balance:7" is stale: 2 has been seen, so another holder has had the lock since, or the counter of its tokens was lost
 }
 
 // A write with a script of the caller, to several keys, under the fence of the lock.

@@ -62,8 +62,11 @@ func Example() {
 	err = sqlexample.SetBalance(ctx, db, 7, 110, slow.Token())
 	fmt.Println("slow:", err)
 	fmt.Println(errors.Is(err, fencing.ErrStale))
-	// Output: next: <nil> next: <nil> slow: token 1 for "account 7" is stale: 2 has been seen, so
-	// another holder has had the lock since, or the counter of its tokens was lost true
+	// Output:
+	// next: <nil>
+	// next: <nil>
+	// slow: token 1 for "account 7" is stale: 2 has been seen, so another holder has had the lock since, or the counter of its tokens was lost
+	// true
 }
 
 // Many connections write with rising tokens at the same time: the writes recorded by a trigger
