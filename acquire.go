@@ -15,30 +15,31 @@ import (
 // request is one call of Lock or TryLock.
 type request struct {
 	lock  *locker
-	seek  ops // what asks in place of the lock's own, where waiters queue in Redis
+	seek  ops // replaces the lock's own ops where waiters queue in Redis
 	owner *owner
-	as    *waiter         // that asks, if it may hear meanwhile that it has the lock
-	id    string          // the lease's, drawn before the first attempt
+	as    *waiter         // the waiter that asks, if it may be granted the lock meanwhile
+	id    string          // of the lease, drawn before the first attempt
 	start time.Time       // of the last attempt
 	seen  int64           // the highest token that the client had seen then
-	doubt bool            // an attempt's outcome is not known
+	doubt bool            // the outcome of an attempt is unknown
 	used  bool            // there is a lease with that id
 	turn  string          // the id of the client's turn, if it asks as the head of its queue
-	told  bool            // it asks because the client was told that the lock is free
-	alone bool            // nobody else can act for the owner yet
-	claim bool            // others are to leave to it what it wants
-	row   int             // how often in a row the lock was given, if it was
-	entry script.Entry    // what becomes of the client's turn if the attempt is refused
+	told  bool            // it asks because the client was notified that the lock is free
+	alone bool            // no other request can act for the owner yet
+	claim bool            // a refused attempt leaves a claim in Redis
+	row   int             // how often in a row the lock was granted, if this is a grant
+	entry script.Entry    // of the client's turn, made if the attempt is refused
 	at    script.Standing // of that turn, after the last refusal
 	held  refusal         // what was in the way at the last attempt
 }
 
 // errNoHold says that there is no hold yet: Redis has refused the lock, a grant or
 // a hand-off was lost again, or the owner has no lease to re-enter. The request
-// goes on to the next way in, or waits.
+// tries the next way to the lock, or waits.
 var errNoHold = errors.New("no hold yet")
 
-// run returns a hold as soon as there is one, or if it may not wait, the refusal.
+// run returns a hold as soon as there is one. If wait is false, it returns a refusal
+// instead of waiting.
 func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 	hold, err := r.reenter(ctx)
 	if err != errNoHold {
@@ -66,7 +67,7 @@ func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
 // try asks once.
 func (r *request) try(ctx context.Context) (*Hold, error) {
 	hold, err := r.attempt(ctx)
-	if err == errNoHold { // a sibling that acts for the same owner may have been faster
+	if err == errNoHold { // another request of the same owner may have been faster
 		hold, err = r.reenter(ctx)
 	}
 	if err == errNoHold {
@@ -75,7 +76,7 @@ func (r *request) try(ctx context.Context) (*Hold, error) {
 	return hold, err
 }
 
-// enqueue acquires the lock if it is free and nobody of this client waits for it.
+// enqueue acquires the lock if it is free and no goroutine of this client waits for it.
 // Otherwise it returns errNoHold, and the contest whose waiter is in the queue.
 func (r *request) enqueue(ctx context.Context) (hold *Hold, s *contest, err error) {
 	c, p := r.lock.client, r.lock.place
@@ -92,7 +93,7 @@ func (r *request) enqueue(ctx context.Context) (hold *Hold, s *contest, err erro
 	return nil, s, errNoHold
 }
 
-// bypass asks at once where the owner need not queue.
+// bypass asks at once if the owner need not queue.
 func (r *request) bypass(ctx context.Context) (*Hold, error) {
 	if _, past, err := r.beside(); err != nil || !past {
 		return nil, cmp.Or(err, errNoHold)
@@ -100,20 +101,20 @@ func (r *request) bypass(ctx context.Context) (*Hold, error) {
 	return r.attempt(ctx)
 }
 
-// claimed asks without a queue, for which the place was claimed.
+// claimed asks without a queue. The caller has claimed the place for that.
 func (r *request) claimed(ctx context.Context) (hold *Hold, s *contest, err error) {
 	c, p := r.lock.client, r.lock.place
 	defer c.unclaim(p)
 	if hold, err = r.attempt(ctx); err == errNoHold {
-		// Where several may ask at once, none is first: the waiter that listens
-		// stays in front.
+		// On a shared place several may ask at once, and none is first: the waiter
+		// that listens stays in front.
 		s = newContest(r)
 		c.join(p, &s.w, !p.shared())
 	}
 	return hold, s, err
 }
 
-// reenter adds to a lease that the owner has already.
+// reenter adds a hold to a lease that the owner already has.
 func (r *request) reenter(ctx context.Context) (*Hold, error) {
 	for {
 		var l *lease
@@ -133,13 +134,12 @@ func (r *request) reenter(ctx context.Context) (*Hold, error) {
 		if !errors.Is(err, ErrReleased) {
 			return hold, err
 		}
-		r.owner.remove(l) // it was released while we waited for its turn
+		r.owner.remove(l) // it was released while r waited to change its count
 	}
 }
 
-// beside returns what the owner asks with, given what it has on the other side
-// of the lock, and whether it need not queue. Of most kinds of lock there is no
-// other side.
+// beside returns the scripts with which the owner asks, and whether it need not queue,
+// given its other leases. For most kinds of lock those do not matter.
 func (r *request) beside() (ask ops, past bool, err error) {
 	if r.seek != nil {
 		return r.seek, false, nil
@@ -150,11 +150,11 @@ func (r *request) beside() (ask ops, past bool, err error) {
 	return r.lock.ops, false, nil
 }
 
-// errCome ends what a waiter asks of Redis that has heard that it has the lock.
+// errCome ends an attempt of a waiter that was notified of a grant.
 var errCome = final(errors.New("the lock was granted to this waiter"))
 
-// attempt asks Redis once. If it is refused, r.held says what is in the way. For a
-// waiter that has heard that it has the lock it returns errCome.
+// attempt asks Redis once. If Redis refuses, r.held says what is in the way. It returns
+// errCome for a waiter that was notified of a grant.
 func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	k := r.lock
 	c := k.client
@@ -199,11 +199,11 @@ func refused(got script.Grant) refusal {
 	return &HeldError{Holder: Holder{Owner: got.By.Owner, Count: got.By.Count}, TTL: got.By.TTL}
 }
 
-// errLate says that a lock was acquired, and given back, because the answer came
-// when its time was over.
+// errLate says that a lock was acquired and released again, because Redis replied after
+// the trust in its lease had ended.
 var errLate = &driver.Error{Class: driver.Passing, Err: errors.New("the lock was acquired, but the answer came after the time of its lease was over")}
 
-// granted makes a hold of a lease that Redis has given, for that time.
+// granted returns a hold of the lease that Redis has given to r, with that TTL.
 func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (*Hold, error) {
 	k := r.lock
 	l := newLease(r)
@@ -215,7 +215,7 @@ func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (
 	}
 	if err != nil {
 		if _, rerr := k.release(ctx, r.id); rerr != nil {
-			r.doubt = true // it may still stand in Redis
+			r.doubt = true // it may still be in Redis
 		}
 		return nil, err
 	}
@@ -224,10 +224,10 @@ func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (
 	}
 	k.client.watchdog.Add(&l.watch, r.start, trust, k.renewed())
 	hold := l.hold(ctx, k.renewed())
-	r.owner.add(l) // siblings may use it from here on
+	r.owner.add(l) // other requests of the owner may re-enter it from here on
 	if !k.client.granted(l, r.alone) {
 		l.end(ErrClosed)
-		_, _ = k.release(k.client.lingerer, r.id) // else it stands until its time is over
+		_, _ = k.release(k.client.lingerer, r.id) // else it stays in Redis until its TTL ends
 		return nil, ErrClosed
 	}
 	r.used = true
@@ -235,13 +235,13 @@ func (r *request) granted(ctx context.Context, token int64, ttl time.Duration) (
 }
 
 // contest is a request that waits: one waiter in the queue of its client. It is on
-// the heap, because there may be many whose stacks are to stay small.
+// the heap, because there may be many waiters, and their stacks must stay small.
 type contest struct {
 	sleeper
 	*request
 	w        waiter
 	view     view
-	refusals int // of one that pauses instead of listening
+	refusals int // counted if the waiter pauses instead of listening
 	hold     *Hold
 }
 
@@ -251,15 +251,15 @@ func newContest(r *request) *contest {
 	return s
 }
 
-// wait returns when the waiter has the lock or its wait is over. The end of ctx must
-// signal the waiter.
+// wait blocks until the waiter has the lock or the wait ends. The end of ctx must signal
+// the waiter.
 func (s *contest) wait(ctx context.Context) (*Hold, error) {
 	err := s.sleeper.run(ctx, s)
 	s.leave(&s.w)
 	return s.hold, s.request.unlessOver(ctx, err)
 }
 
-// unlessOver returns err, or if that is errEnded, what the wait has ended with.
+// unlessOver returns err. If err is errEnded, it returns why the wait has ended.
 func (r *request) unlessOver(ctx context.Context, err error) error {
 	if err == errEnded {
 		return r.ended(ctx)
@@ -267,8 +267,7 @@ func (r *request) unlessOver(ctx context.Context, err error) error {
 	return err
 }
 
-// step does all that the waiter can do now, and returns for how long it may sleep
-// then.
+// step does all that the waiter can do now, and returns how long it may sleep afterwards.
 func (s *contest) step(ctx context.Context, why cause) (d time.Duration, err error) {
 	if why == started && s.held != nil { // it asked a moment ago, before it queued
 		why = asked
@@ -294,7 +293,7 @@ func (s *contest) step(ctx context.Context, why cause) (d time.Duration, err err
 	}
 }
 
-// look notes what the waiter sees.
+// look updates s.view.
 func (s *contest) look(why cause) (err error) {
 	v := &s.view
 	s.lock.client.see(&s.w, v)
@@ -309,8 +308,8 @@ func (s *contest) look(why cause) (err error) {
 	return err
 }
 
-// act does what may lead to a hold. If it did not, it returns whether there is
-// reason to ask Redis.
+// act performs an action that may lead to a hold. If it does not, why tells decide
+// whether there is a reason to ask Redis.
 func (s *contest) act(ctx context.Context, do action) (why cause, err error) {
 	c, w := s.lock.client, &s.w
 	switch why = woken; do {
@@ -323,7 +322,7 @@ func (s *contest) act(ctx context.Context, do action) (why cause, err error) {
 		s.hold, err = s.come(ctx, w)
 	case askFirst:
 		if !s.stand(w) {
-			return why, errNoHold // another one is the first now
+			return why, errNoHold // another waiter is the first now
 		}
 		s.hold, err = s.lead(ctx, &s.pace)
 		why = asked
@@ -332,7 +331,7 @@ func (s *contest) act(ctx context.Context, do action) (why cause, err error) {
 			return why, errNoHold // it was handed a lease
 		}
 		c.asks(w)
-		s.as = nil // nothing is granted to one that is not the first
+		s.as = nil // only the first waiter is granted the lock
 		s.hold, err = s.attempt(ctx)
 		why = asked
 	}
@@ -340,7 +339,7 @@ func (s *contest) act(ctx context.Context, do action) (why cause, err error) {
 	return why, err
 }
 
-// rest prepares for a sleep, and returns how long it is to be.
+// rest prepares for a sleep, and returns its length.
 func (s *contest) rest(do action) (d time.Duration, err error) {
 	k := s.lock
 	spins := k.traits.pause != nil
@@ -366,7 +365,7 @@ func (s *contest) rest(do action) (d time.Duration, err error) {
 	return d, errNoHold
 }
 
-// lead asks Redis as the first of its client.
+// lead asks Redis as the first waiter of its client.
 func (r *request) lead(ctx context.Context, pace *pacer) (*Hold, error) {
 	r.claim = r.lock.traits.claims
 	former := r.held
@@ -388,7 +387,8 @@ func (r *request) lead(ctx context.Context, pace *pacer) (*Hold, error) {
 	return hold, err
 }
 
-// leave takes w out of the queue, and gives back what it was handed in vain.
+// leave removes w from the queue, and gives back a lease that w was handed but did not
+// accept.
 func (r *request) leave(w *waiter) {
 	c := r.lock.client
 	if l := c.leave(r.lock.place, w); l != nil {
@@ -396,8 +396,8 @@ func (r *request) leave(w *waiter) {
 	}
 }
 
-// patience is how long to wait for a hint after an attempt that was refused:
-// until the lease in the way ends, if that is near.
+// patience returns how long to wait for a notification after a refusal: until the lease
+// in the way ends, if that is near.
 func (r *request) patience() time.Duration {
 	d := jitter(r.lock.client.pollOf(r.lock.place))
 	if ttl := r.held.left(); ttl >= 0 {
@@ -406,7 +406,7 @@ func (r *request) patience() time.Duration {
 	return d
 }
 
-// ended is the error of a wait that is over.
+// ended returns the error of a wait that is over.
 func (r *request) ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return ErrClosed
@@ -414,8 +414,8 @@ func (r *request) ended(ctx context.Context) error {
 	return &waitError{ctx: contextError(ctx), held: r.held}
 }
 
-// endedBy is the error of a wait for several locks that is over. By is nil if nobody
-// was seen to have one of them.
+// endedBy returns the error of a wait for several locks that is over. by is nil if no
+// holder of any of them was seen.
 func endedBy(ctx context.Context, by *HeldError) error {
 	r := new(request)
 	if by != nil {
@@ -424,26 +424,26 @@ func endedBy(ctx context.Context, by *HeldError) error {
 	return r.ended(ctx)
 }
 
-// jitter spreads the looks of many waiters.
+// jitter varies d, so that many waiters do not ask at the same time.
 func jitter(d time.Duration) time.Duration { return d*9/10 + dice.N(d/5) }
 
-// pacer bounds the attempts that hints can cause: anybody may publish.
+// pacer bounds the attempts that notifications can cause: any client may publish.
 type pacer struct {
 	since time.Time
 	count int
 }
 
-// The most attempts in a window: far more than a busy lock has reason for.
+// At most paceCount attempts are made in a paceWindow, far more than a busy lock needs.
 const (
 	paceWindow = 100 * time.Millisecond
 	paceCount  = 20
 )
 
-// next returns how long to wait before the attempt that a hint asks for.
+// next returns how long to wait before the attempt that a notification causes.
 func (p *pacer) next(now time.Time) time.Duration { return p.share(now, 1) }
 
-// until is the instant before which a hint makes nobody ask; what that is so far
-// stays until then.
+// until returns the instant before which no notification causes an attempt. so is the
+// former one, which remains until it has passed.
 func (p *pacer) until(so time.Time) time.Time {
 	now := time.Now()
 	if now.Before(so) {
@@ -452,8 +452,8 @@ func (p *pacer) until(so time.Time) time.Time {
 	return now.Add(p.next(now))
 }
 
-// genuine takes an attempt off the count that has shown that the hint told the
-// truth.
+// genuine takes an attempt off the count, after it has shown that its notification was
+// true.
 func (p *pacer) genuine() { p.count = max(p.count-1, 0) }
 
 // changedHands reports whether a lock was released between two refusals: it has
@@ -464,15 +464,15 @@ func changedHands(former, now refusal) bool {
 	return was != nil && is != nil && (was.Owner != is.Owner || is.TTL > was.TTL)
 }
 
-// share is next for one of n who hear the same hints, for whom the bound is one:
-// but each may ask as often as it does without hints.
+// share is next for one of n listeners that receive the same notifications. They share
+// one bound, but each may ask as often as it does without notifications.
 func (p *pacer) share(now time.Time, n int) time.Duration {
 	window, most := min(max(paceWindow, paceWindow*time.Duration(n)/paceCount), poll), max(paceCount/n, 1)
 	if now.Sub(p.since) >= window {
 		p.since, p.count = now, 0
 	}
 	if p.count >= most {
-		p.since, p.count = p.since.Add(window), 0 // it is made then
+		p.since, p.count = p.since.Add(window), 0 // the attempt is made then
 	}
 	p.count++
 	return max(p.since.Sub(now), 0)

@@ -2,16 +2,16 @@ package mortise
 
 import "time"
 
-// A waiter is one goroutine that waits for a lock. What it does next depends on
-// nothing but what it sees of its place, and on why it looks. So decide is pure,
-// and one loop runs it for every lock; see [sleeper].
+// A waiter is one goroutine that waits for a lock. Its next action depends only on its
+// view of the place. So decide is pure, and one loop runs it for every lock; see
+// [sleeper].
 
-// position is where a waiter stands among those of its client.
+// position is the position of a waiter among those of its client.
 type position uint8
 
 const (
-	behind  position = iota // others of this client are before it
-	first                   // it may ask Redis, in the name of the client
+	behind  position = iota // other waiters of this client are before it
+	first                   // it may ask Redis on behalf of the client
 	granted                 // it is the first, and a release has granted the lock to the client
 	handed                  // a goroutine of this client has handed its lease to it
 )
@@ -21,11 +21,11 @@ type occupancy uint8
 
 const (
 	unoccupied occupancy = iota
-	asking               // another goroutine asks; if it is refused, it goes first
+	asking               // another goroutine asks Redis; if it is refused, it comes first
 	occupied             // another goroutine holds the lock
 )
 
-// cause is why a waiter looks.
+// cause is why a waiter is awake.
 type cause uint8
 
 const (
@@ -33,15 +33,15 @@ const (
 	woken                 // by another goroutine of this client
 	notified              // by a message
 	elapsed               // the time to sleep is over
-	asked                 // it has not slept since Redis refused the lock: there is no reason to ask again
+	asked                 // it has not slept since a refusal: there is no reason to ask again
 )
 
-// view is what a waiter sees.
+// view is what the next action of a waiter depends on.
 type view struct {
 	position  position
 	occupancy occupancy
-	bypass    bool      // it need not be first: what its owner holds lets it in
-	called    bool      // the same, for once: it was told to ask
+	bypass    bool      // it need not be first, because of what its owner holds
+	called    bool      // it need not be first this once, because it was told to ask
 	notBefore time.Time // others have the first chance to take the lock until then
 	cause     cause
 }
@@ -53,14 +53,14 @@ const (
 	sleepBehind   action = iota // until it is woken
 	sleepYielding               // until notBefore
 	sleepOccupied               // until the goroutine in the way is done, or for a poll
-	sleepRefused                // until a message, or for a poll
+	sleepRefused                // until a notification, or for a poll
 	askFirst                    // with the client's turn
-	askBypassing                // for itself
+	askBypassing                // without the client's turn
 	acceptGrant
 	acceptHandoff
 )
 
-// decide returns what a waiter does next.
+// decide returns the next action of a waiter.
 func decide(v *view, now time.Time) action {
 	switch v.position {
 	case handed:

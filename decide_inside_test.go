@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What a waiter does next, for everything that it may see.
+// The table covers the views that a waiter can have.
 func TestDecide(t *testing.T) {
 	now := time.Now()
 	soon, before := now.Add(time.Millisecond), now.Add(-time.Millisecond)
@@ -55,8 +55,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Whatever a waiter sees: one that sleeps until it is woken is behind others, who
-// wake it; only the first asks without being told to, and not right after a refusal.
+// For every view: a waiter that sleeps until it is woken is behind others, which wake it.
+// Only the first waiter asks without being told to, and not right after a refusal.
 func TestDecideNeverSleepsForEver(t *testing.T) {
 	now := time.Now()
 	for position := behind; position <= handed; position++ {

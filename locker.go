@@ -11,52 +11,52 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// locker is what all kinds of lock have in common: the exported methods, and
-// what a request needs to know. What differs are its scripts and its traits.
+// locker is what all kinds of lock have in common: the exported methods, and the data
+// that a request needs. Kinds differ in their scripts and their traits.
 type locker struct {
 	object
 	ops     ops
 	place   place
-	options *LockOptions // not to be changed: most locks share them
+	options *LockOptions // must not be changed: most locks share them
 	traits  *traits      // the same
 }
 
 var defaultOptions LockOptions
 
-// init makes k a lock of the kind that has these traits and scripts. Every lease
-// keeps the locker by which it was taken, so it is small. It is made in place:
-// goroutines that make one and then wait are to have little on their stacks.
+// init makes k a lock of the kind that has these traits and scripts. A locker is small,
+// because every lease keeps the one that acquired it. init works in place to keep the
+// stacks of waiting goroutines small.
 func (k *locker) init(o object, t *traits, s ops) {
 	k.object, k.ops, k.place, k.options, k.traits = o, s, place{use: t.use, name: o.name}, &defaultOptions, t
 }
 
-// ops are what the scripts of one kind of lock do; internal/script has them for each
-// kind. What is around them is the same for all kinds. Every script is safe to run
-// twice with the same id.
+// ops are the operations of one kind of lock; internal/script implements them for each
+// kind. The code around them is the same for all kinds. Every script is safe to run twice
+// with the same id.
 type ops interface {
-	// Channel is where releases are announced; empty if nowhere.
+	// Channel returns the channel that announces releases; empty if there is none.
 	Channel() string
-	// Acquire takes the lock for an id that never had it before.
+	// Acquire acquires the lock for an id that never had it before.
 	Acquire(ctx context.Context, a script.Attempt) (script.Grant, error)
-	// Reenter sets the count of a lock that id has, and makes it last.
+	// Reenter sets the count of holds of a lock that id has, and extends its lease.
 	Reenter(ctx context.Context, id string, count int, lease time.Duration) (script.Grant, error)
-	// Leave sets the count of a lock that id has and keeps.
+	// Leave sets the count of holds of a lock that id has and keeps.
 	Leave(ctx context.Context, id string, count int) (bool, error)
-	// Release gives the lock back entirely, and wakes others. It may report that it
-	// did with an error: released, but Redis refused to announce it.
+	// Release releases the lock, whatever its count, and wakes waiters. It may return an
+	// error although it has released the lock: then Redis refused to announce that.
 	Release(ctx context.Context, id string, t script.Turns) (script.Freed, error)
-	// Renewal is how the watchdog extends the lease of id. It never shortens
-	// one: with a ttl of nearly nothing it only looks whether the lease is there.
+	// Renewal returns how the watchdog extends the lease of id. The script never shortens
+	// a lease: with a ttl of nearly nothing it only checks that the lease is there.
 	Renewal(id string, ttl time.Duration) script.Renewal
 }
 
-// Do takes the lock, calls f, and releases the lock, also if f panics. It
-// waits like [Lock.Lock]. The context given to f ends when the lease is lost,
-// with cause [ErrLost], before another can have the lock; f should return
+// Do acquires the lock, calls f, and releases the lock, even if f panics. It
+// blocks like [Lock.Lock]. The context passed to f ends when the lease is lost,
+// with cause [ErrLost], before another owner can have the lock; f should return
 // then.
 //
-// It returns the error of f joined with that of the release, so that nil means
-// that f succeeded and the lock was held until f was done.
+// Do returns the error of f joined with that of the release. So nil means that
+// f succeeded and the lock was held until f was done.
 func (k *locker) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return under(ctx, k.Lock, f)
 }
@@ -75,34 +75,36 @@ func under(ctx context.Context, lock func(context.Context) (*Hold, context.Conte
 	return f(ctx)
 }
 
-// Lock takes the lock, waiting for it until ctx ends. The returned context is
-// derived from ctx. It carries the owner, so that taking the same lock with it
-// re-enters, and it ends when the hold does: when it is released, or when the
-// lease is lost, with cause [ErrLost], before another can have the lock. Work
-// under the lock should use it. In case of an error it is ctx itself.
+// Lock acquires the lock. It waits for other owners until ctx ends.
+//
+// The returned context is derived from ctx. It carries the owner, so acquiring
+// the same lock with it re-enters. It ends when the hold does: when the hold is
+// released, or when the lease is lost, with cause [ErrLost], before another
+// owner can have the lock. Work under the lock should use it. If Lock fails, it
+// returns ctx itself.
 //
 // The end of ctx does not release the lock; only [Hold.Unlock] does.
 //
 // Lock, [FencedLock], [SpinLock] and [FairLock] of one name are one lock, and
-// their owner re-enters it as any of them, like Redisson's threads. The release
-// of the last hold wakes the waiters of the kind that the owner took first. What
-// is neither re-entered nor to be had beside it, such as a [GroupLock] with some
-// of its values or another kind of object of that name, is an error at once:
-// nobody waits for itself.
+// their owner can re-enter it as any of them, as Redisson's threads can. The
+// release of the last hold wakes the waiters of the kind that the owner acquired
+// first. An owner never waits for itself: a lock that it can neither re-enter
+// nor hold together with its own, such as a [GroupLock] with some of its values
+// or another kind of object of that name, is an error at once.
 //
 // Errors: the error of ctx, which also matches [ErrLocked] if the lock was
-// seen to be held; [ErrReentry]; [ErrFenceRegressed] of a [FencedLock]; [ErrLost] if ctx carries an owner whose
-// lease on this lock was lost and not yet unlocked; [ErrNotDurable] if it was
-// taken, but too few replicas know; [ErrWrongKind],
-// [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed].
+// seen to be held; [ErrReentry]; [ErrFenceRegressed] from a [FencedLock];
+// [ErrLost] if ctx carries an owner whose lease on this lock was lost and not
+// yet unlocked; [ErrNotDurable] if the lock was acquired, but too few replicas
+// know; [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed].
 func (k *locker) Lock(ctx context.Context) (*Hold, context.Context, error) {
 	return k.enter(ctx, "lock", true)
 }
 
-// TryLock takes the lock if it is free, or held by the owner that ctx carries.
-// It does not wait for other owners: [ErrLocked] says that one of them has
-// it, and [HeldError] which. It does try again while Redis cannot serve, see
-// [Options.RetryFor]. Everything else is as with [Lock.Lock].
+// TryLock acquires the lock if it is free, or held by the owner that ctx carries.
+// It does not wait for other owners: [ErrLocked] means that one of them holds
+// the lock, and [HeldError] tells which. It does retry while Redis cannot serve
+// it, see [Options.RetryFor]. Everything else is as with [Lock.Lock].
 func (k *locker) TryLock(ctx context.Context) (*Hold, context.Context, error) {
 	return k.enter(ctx, "try lock", false)
 }
@@ -115,8 +117,8 @@ func (k *locker) enter(ctx context.Context, op string, wait bool) (*Hold, contex
 	return hold, hold.context(), nil
 }
 
-// because is the meaning of an error for a caller whose client may have been
-// closed meanwhile: then the error says so as well.
+// because returns err for the caller. If the client was closed meanwhile, the result
+// also matches ErrClosed.
 func (c *Client) because(err error) error {
 	select {
 	case <-c.done:
@@ -128,7 +130,7 @@ func (c *Client) because(err error) error {
 	return err
 }
 
-// sound checks the arguments, before anything is sent.
+// sound checks the arguments. It sends nothing.
 func (k *locker) sound() error {
 	if err := k.client.check(k.name); err != nil {
 		return err
@@ -139,7 +141,7 @@ func (k *locker) sound() error {
 	return k.options.validate(k.client.options.Lease)
 }
 
-// ready asks Redis what must be known of it before a lock is taken.
+// ready asks Redis for what a request must know before it acquires a lock.
 func (k *locker) ready(ctx context.Context) error {
 	if _, err := k.client.publish(ctx, k.name); err != nil {
 		return err
@@ -147,7 +149,7 @@ func (k *locker) ready(ctx context.Context) error {
 	return k.client.canWait(ctx, k.name, k.options.Durability)
 }
 
-// take checks the arguments and acquires or re-enters.
+// take checks the arguments, and acquires or re-enters the lock.
 func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
 	c := k.client
 	if err := c.begin(); err != nil {
@@ -167,12 +169,12 @@ func (k *locker) take(ctx context.Context, wait bool) (*Hold, error) {
 	}
 }
 
-// lateMost is how often a lock may be acquired so late that its lease cannot be
-// trusted any more. A process that was frozen meanwhile asks again; where Redis'
-// answers take longer than the lease, asking does not help.
+// lateMost is how often a lock may be acquired too late to trust its lease. A process
+// that was frozen meanwhile asks again. If Redis' replies take longer than the lease,
+// asking again does not help.
 const lateMost = 5
 
-// request checks the arguments.
+// request checks the arguments and returns the request of the owner that ctx carries.
 func (k *locker) request(ctx context.Context) (*request, error) {
 	if err := k.sound(); err != nil {
 		return nil, err
@@ -190,7 +192,7 @@ func (k *locker) request(ctx context.Context) (*request, error) {
 	return r, nil
 }
 
-// tidy takes back what a request in vain may have left in Redis.
+// tidy removes what a request without a hold may have left in Redis.
 func (r *request) tidy(waited bool) {
 	k := r.lock
 	if k.traits.claims && waited && r.held != nil && !r.doubt && !r.used {
@@ -201,12 +203,12 @@ func (r *request) tidy(waited bool) {
 	}
 }
 
-// withdraw takes back what a waiter in vain has claimed. It is tried once: if it
-// fails, the claim ends by itself in a moment.
+// withdraw removes the claim of a waiter that gave up. It tries once: if that fails, the
+// claim soon expires.
 func (k *locker) withdraw(id string) {
 	f := func(ctx context.Context) { _, _ = k.release(ctx, id) }
 	if !k.client.background(f) {
-		f(k.client.lingerer) // closed; those of other processes shall not wait for that
+		f(k.client.lingerer) // closed; waiters in other processes must not wait for the claim to expire
 	}
 }
 
@@ -218,11 +220,11 @@ func (k *locker) newID() string {
 	return k.client.newID() + k.traits.mark
 }
 
-// release gives the lock of id back entirely, and reports whether id had it. As with
-// ops.Release it may do so with an error.
+// release releases the lock of id, whatever its count, and reports whether id had it.
+// Like ops.Release, it may report true together with an error.
 func (k *locker) release(ctx context.Context, id string) (bool, error) { return k.yield(ctx, id, 0) }
 
-// yield is release for a lock that was given so often in a row.
+// yield is release for a lock that was granted row times in a row.
 func (k *locker) yield(ctx context.Context, id string, row int) (bool, error) {
 	var t script.Turns
 	if k.traits.turns {
@@ -238,26 +240,26 @@ func (k *locker) yield(ctx context.Context, id string, row int) (bool, error) {
 	return k.released(freed.Released), err
 }
 
-// ttl is the lease that is asked of Redis.
+// ttl is the lease that k requests from Redis.
 func (k *locker) ttl() time.Duration { return cmp.Or(k.options.Lease, k.client.options.Lease) }
 
-// renewed reports whether the watchdog keeps the lock.
+// renewed reports whether the watchdog renews the lock.
 func (k *locker) renewed() bool { return k.options.Lease == 0 }
 
-// ForceUnlock frees the lock whoever holds it, and returns that holder, or nil
-// if nobody did. Others who wait are woken. The holder is not asked and, if it
-// is a mortise client, learns of it at the next renewal, within a third of its
-// lease; one with a fixed lease, which is not renewed, at its end or at Unlock.
-// Until then two may believe that they hold the lock.
+// ForceUnlock frees the lock regardless of its holder, and returns that holder,
+// or nil if there was none. Waiters are woken. The holder is not asked. If it is
+// a mortise client, it learns of this at its next renewal, within a third of its
+// lease; with a fixed lease, which is not renewed, at the end of the lease or at
+// Unlock. Until then two owners may believe that they hold the lock.
 //
-// It looks who holds the lock and frees it of that holder; should the lock
-// change hands in between, it looks again. So it takes two round trips, and
-// never takes the lock from somebody it does not report.
+// ForceUnlock reads the holder of the lock, and then frees the lock of that
+// holder. If the lock changes hands in between, it reads again. So it takes two
+// round trips, and never frees the lock of a holder that it does not report.
 //
-// Errors: [ErrUnknownOutcome] if the lock is free of the holder that was seen,
-// but Redis' reply was lost, so that nobody can say who freed it;
-// [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the
-// error of ctx.
+// Errors: [ErrUnknownOutcome] if the holder that was read does not have the lock
+// any more, but Redis' reply was lost, so it is unknown whether this call freed
+// the lock; [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid],
+// [ErrClosed], the error of ctx.
 func (k *locker) ForceUnlock(ctx context.Context) (*Holder, error) {
 	const op = "force unlock"
 	for {
@@ -280,9 +282,9 @@ func (k *locker) ForceUnlock(ctx context.Context) (*Holder, error) {
 	}
 }
 
-// UnlockOwner frees the lock if owner, as [Holder.Owner] or [Hold.Owner] show
-// it, still holds it, whatever the count, and reports whether it did. It is a
-// tool for operators: the holder is not asked. Everything else is as with
+// UnlockOwner frees the lock if owner still holds it, whatever the count, and
+// reports whether it did. [Holder.Owner] and [Hold.Owner] show the owner. It is
+// a tool for operators: the holder is not asked. Everything else is as with
 // [Lock.ForceUnlock].
 func (k *locker) UnlockOwner(ctx context.Context, owner string) (bool, error) {
 	const op = "unlock owner"
@@ -300,13 +302,13 @@ func (k *locker) UnlockOwner(ctx context.Context, owner string) (bool, error) {
 	return k.free(ctx, op, owner)
 }
 
-// notPlain is the error for a name that holds something else than a plain lock.
+// notPlain is the error for a name that holds something other than a plain lock.
 func notPlain(key script.Key) error {
 	return fmt.Errorf("%w: it holds a %s that is no plain lock", ErrWrongKind, key.Type)
 }
 
-// free frees the lock of one owner. It may report true with an error: freed,
-// but Redis refused to tell those who wait.
+// free frees the lock of one owner. It may report true together with an error: then the
+// lock is freed, but Redis refused to notify the waiters.
 func (k *locker) free(ctx context.Context, op, owner string) (freed bool, err error) {
 	again := false // an earlier copy may have run
 	err = k.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
@@ -317,13 +319,13 @@ func (k *locker) free(ctx context.Context, op, owner string) (freed bool, err er
 		again = again || (err != nil && driver.ClassOf(err) == driver.Unknown)
 		return err
 	})
-	if freed || errors.Is(err, ErrUnknownOutcome) { // in either case it is not that owner's any more
+	if freed || errors.Is(err, ErrUnknownOutcome) { // either way owner does not have the lock any more
 		k.forced(owner)
 	}
 	return freed, err
 }
 
-// forced tells the holder at once if it is in this process.
+// forced ends the lease of id at once if it belongs to this client.
 func (k *locker) forced(id string) {
 	for _, at := range [...]place{k.place, k.place.twin()} {
 		if l := k.client.leaseOf(at, id); l != nil {

@@ -6,51 +6,50 @@ import (
 	"github.com/mortise-go/mortise/internal/hub"
 )
 
-// queue is the line of goroutines of one client that wait for one place. Only
-// its head asks Redis; the others cost Redis nothing. It exists while somebody
-// waits.
+// queue is the wait queue of one client for one place. Only its head asks Redis; the
+// other waiters cost Redis nothing. It exists while it has waiters.
 //
 // Everything here is guarded by Client.mu.
 type queue struct {
 	head, tail *waiter
-	placed     *waiter // the last of those whose place in Redis is known, which stand first
-	gated      *waiter // the first of those that have not asked yet, which stand last
+	placed     *waiter // the last waiter whose place in Redis is known; those come first
+	gated      *waiter // the first waiter that has not asked yet; those come last
 	length     int
-	spinning   int // of these, so many pause instead of listening
+	spinning   int // number of waiters that pause instead of listening
 	turn       turn
 	listener   *hub.Listener // opened by the first head that was refused
-	heeds      *hub.Listener // of a lock, so that others know who it is that listens
+	heeds      *hub.Listener // of a lock: shows others that the listener is not Redisson's
 }
 
-// waiter is one goroutine in a queue. There may be very many, so it is packed.
+// waiter is one goroutine in a queue. There may be very many, so it is small.
 type waiter struct {
 	owner      *owner
-	request    *request      // to whom a lease can be handed on; nil if none can
+	request    *request      // accepts a lease that is handed off; nil if it cannot
 	wake       chan struct{} // capacity 1: look again
-	in         *queue        // nil if it is in none; this and what follows is guarded by Client.mu
+	in         *queue        // nil if none; this and the fields below are guarded by Client.mu
 	prev, next *waiter
-	given      *lease // which was handed on, so that w is not in the queue any more
-	busy       bool   // it asks Redis, so that nothing can be handed to it
-	asked      bool   // to ask for the lock
-	there      bool   // it waited when the head began to look at the latch
-	through    bool   // which was open then
+	given      *lease // was handed to the waiter, which is not in the queue any more
+	busy       bool   // it asks Redis, so no lease can be handed to it
+	asked      bool   // it was told to ask for the lock
+	there      bool   // it was waiting when the head began to read the latch
+	through    bool   // the latch was open then
 	*fairPlace        // of a waiter in a queue in Redis
 }
 
-// fairPlace is what a waiter knows of its place in a queue in Redis.
+// fairPlace is what a waiter knows about its place in a queue in Redis.
 type fairPlace struct {
 	id    string    // its name there
 	until time.Time // when it gives up; zero if never
 
-	since   queueing  // when it took its place; this and what follows is guarded by Client.mu
+	since   queueing  // when it took its place; this and the fields below are guarded by Client.mu
 	placed  bool      // its place is known, as far as it can be
-	unheard bool      // the client began to listen before it was
-	nonce   string    // with which alone it can be told that it has the lock
-	former  string    // or with this one, until Redis has answered the attempt that brings that one
-	early   bool      // it was told so with the latter
-	dropped int       // so often it lost its place though it lives
-	seen    time.Time // when it was asked last, and did not have the lock
-	called  bool      // it has the lock now
+	unheard bool      // the client began to listen before its place was known
+	nonce   string    // a grant is believed with this nonce only
+	former  string    // or with this one, until Redis has answered the attempt that brings nonce
+	early   bool      // the grant came with former
+	dropped int       // how often it lost its place although it lives
+	seen    time.Time // when an attempt last showed that it did not have the lock
+	called  bool      // Redis has granted it the lock
 }
 
 // spins reports whether w pauses instead of listening.
@@ -63,8 +62,8 @@ func (w *waiter) signal() {
 	}
 }
 
-// arrange puts w, which is in q, behind those who have waited longer, by the
-// order in Redis. Waiters whose place there is not known yet stand last.
+// arrange moves w, which is in q, behind the waiters that have waited longer, by the
+// order in Redis. Waiters whose place there is not known yet come last.
 func (q *queue) arrange(w *waiter) {
 	q.remove(w)
 	before := q.placed
@@ -82,7 +81,7 @@ func (q *queue) insert(w, before *waiter) {
 	if w.spins() {
 		q.spinning++
 	} else if q.spinning > 0 {
-		q.head.signal() // it may be one that pauses for long
+		q.head.signal() // it may be in a long pause
 	}
 	w.in = q
 	w.prev, w.next = before, q.head
@@ -123,10 +122,10 @@ func (q *queue) remove(w *waiter) {
 	}
 }
 
-// claim reports whether nobody in this process holds p, waits for it or asks
-// for it. Then the caller may ask Redis without queueing, and must call unclaim
-// afterwards; all others queue behind it. Where p is shared, only those who
-// wait are in the way.
+// claim reports whether no goroutine of this client holds p, waits for it or asks for
+// it. If so, the caller may ask Redis without queueing, and must call unclaim
+// afterwards; all other goroutines queue behind it. If p is shared, only waiters are in
+// the way.
 func (c *Client) claim(p place) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,8 +138,8 @@ func (c *Client) claim(p place) bool {
 	return true
 }
 
-// takenHere reports whether there is no sense in asking Redis, because somebody in
-// this process holds p or is about to. It must be called with c.mu held.
+// takenHere reports whether it is useless to ask Redis, because a goroutine of this
+// client holds p or asks for it. It must be called with c.mu held.
 func (c *Client) takenHere(p place) bool {
 	return c.occupied(p) != unoccupied
 }
@@ -154,18 +153,18 @@ func (c *Client) unclaim(p place) {
 	}
 }
 
-// newWaiter returns a waiter to whom no lease can be handed on.
+// newWaiter returns a waiter that no lease can be handed to.
 func newWaiter(o *owner) *waiter { return &waiter{owner: o, wake: make(chan struct{}, 1)} }
 
-// join adds a goroutine to the queue for p: at the end, or in front of all that
-// came while it asked.
+// join adds w to the queue for p: at the end, or in front of all waiters that came while
+// it asked.
 func (c *Client) join(p place, w *waiter, front bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.enqueue(p, w, front)
 }
 
-// rejoin puts w in front again after what it was given was lost.
+// rejoin puts w in front again after the lease that it was handed was lost.
 func (c *Client) rejoin(p place, w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +182,7 @@ func (c *Client) enqueue(p place, w *waiter, front bool) {
 	q.retry()
 	if front {
 		if q.head != nil && q.head.busy {
-			q.turn.over() // the attempt that is under way has the id, and looks after it
+			q.turn.over() // the attempt under way has the id, and is responsible for it
 		}
 		q.insert(w, nil)
 	} else {
@@ -191,8 +190,8 @@ func (c *Client) enqueue(p place, w *waiter, front bool) {
 	}
 }
 
-// retry has Redis asked again for channels that it refused to those who were in
-// the queue before: the right to them may be back. It must be called with
+// retry closes channels that Redis refused to earlier waiters, so that the head
+// subscribes again: the client may have the right to them now. It must be called with
 // Client.mu held.
 func (q *queue) retry() {
 	for _, l := range [...]**hub.Listener{&q.listener, &q.turn.ear} {
@@ -204,7 +203,7 @@ func (q *queue) retry() {
 	}
 }
 
-// given returns a lease that was handed to w, once.
+// given returns the lease that was handed to w, once.
 func (c *Client) given(w *waiter) (l *lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,9 +211,9 @@ func (c *Client) given(w *waiter) (l *lease) {
 	return l
 }
 
-// leave removes w from the queue for p. If w was the head, the next one is
-// woken to take its place, if there is anything to ask for. It returns a lease
-// that was handed to w in vain.
+// leave removes w from the queue for p. If w was the head, it wakes the next waiter,
+// unless there is no reason to ask. It returns a lease that was handed to w but not
+// accepted.
 func (c *Client) leave(p place, w *waiter) (given *lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,10 +229,10 @@ func (c *Client) leave(p place, w *waiter) (given *lease) {
 	return nil
 }
 
-// dequeue takes w out of q, the queue for p. It must be called with c.mu held.
+// dequeue removes w from q, the queue for p. It must be called with c.mu held.
 func (c *Client) dequeue(p place, q *queue, w *waiter) {
 	if r := w.request; q.head == w && r != nil && r.doubt && q.turn.id == r.id {
-		q.turn.over() // whoever has the doubt looks after it
+		q.turn.over() // the request in doubt is responsible for it
 	}
 	q.remove(w)
 	if q.head == nil {
@@ -247,7 +246,7 @@ func (c *Client) dequeue(p place, q *queue, w *waiter) {
 	}
 }
 
-// see notes what w sees of its place.
+// see sets v to what w sees of its place.
 func (c *Client) see(w *waiter, v *view) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,8 +265,8 @@ func (c *Client) see(w *waiter, v *view) {
 	}
 }
 
-// occupied returns what is in the way at p inside this process. It must be called
-// with c.mu held.
+// occupied returns what is in the way at p inside this client. It must be called with
+// c.mu held.
 func (c *Client) occupied(p place) occupancy {
 	_, asks := c.asking[p]
 	switch {
@@ -281,8 +280,8 @@ func (c *Client) occupied(p place) occupancy {
 	return unoccupied
 }
 
-// hasCome reports whether w, if it is a waiter, has heard that Redis has given it
-// the lock.
+// hasCome reports whether w was notified that Redis has granted it the lock. w may be
+// nil.
 func (c *Client) hasCome(w *waiter) bool {
 	if w == nil {
 		return false
@@ -292,8 +291,8 @@ func (c *Client) hasCome(w *waiter) bool {
 	return w.fairPlace != nil && w.called || w.in != nil && w.in.head == w && w.in.turn.given
 }
 
-// setBusy notes that w asks Redis, or has done so. It fails if w was handed a
-// lease before.
+// setBusy notes that w asks Redis, or has done so. It reports false if w is not in the
+// queue any more, because it was handed a lease.
 func (c *Client) setBusy(w *waiter, busy bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -301,7 +300,7 @@ func (c *Client) setBusy(w *waiter, busy bool) bool {
 	return w.in != nil
 }
 
-// listen opens the subscription of the queue for p, unless it is open. It
+// listen returns the subscription of the queue for p, and opens it if necessary. It
 // returns nil if there is no queue any more.
 func (c *Client) listen(p place, channel string, kind hub.Kind) *hub.Listener {
 	c.mu.Lock()
@@ -316,13 +315,12 @@ func (c *Client) listen(p place, channel string, kind hub.Kind) *hub.Listener {
 	return q.listener
 }
 
-// granted notes that l is held now. Those who wait for the same lock, or for its
-// other side, on behalf of the same owner are woken: they can enter, or see that
-// they never can. An owner that is alone has nobody else yet. It reports false
-// if the client was closed meanwhile.
+// granted notes that l is held now. It wakes the waiters of the same owner, on this lock
+// and on its other side: they can enter now, or must fail. If alone is set, the owner has
+// no other waiters yet. It reports false if the client was closed meanwhile.
 //
-// A lease of this client that was thought to be held is not: Redis has given
-// the lock to another one.
+// It ends the former lease of this client on the lock, if there is one: Redis has given
+// the lock to another lease.
 func (c *Client) granted(l *lease, alone bool) bool {
 	c.mu.Lock()
 	if c.closed {
@@ -332,7 +330,7 @@ func (c *Client) granted(l *lease, alone bool) bool {
 	at := l.place.under(l.id)
 	former := c.held.at(at)
 	l.mu.Lock()
-	if l.ended == nil { // else it was lost meanwhile, and would never be removed
+	if l.ended == nil { // else it was lost meanwhile, and nothing would remove it
 		c.held.put(at, l)
 	}
 	l.mu.Unlock()
@@ -350,8 +348,7 @@ func (c *Client) granted(l *lease, alone bool) bool {
 	return true
 }
 
-// tell wakes those who wait for p, or its twin, on behalf of o. It must be called
-// with c.mu held.
+// tell wakes the waiters of o for p and for its twin. It must be called with c.mu held.
 func (c *Client) tell(p place, o *owner) {
 	for _, at := range [...]place{p, p.twin()} {
 		if q := c.queues[at]; q != nil {
@@ -364,8 +361,8 @@ func (c *Client) tell(p place, o *owner) {
 	}
 }
 
-// admit has all who wait for p ask for it, since one of them was let in, if those
-// behind it need not wait for each other.
+// admit tells all waiters for p to ask for it, because one of them has acquired it, if
+// they need not wait for each other.
 func (c *Client) admit(p place) {
 	if !classes[p.use].admits {
 		return
@@ -378,15 +375,15 @@ func (c *Client) admit(p place) {
 	}
 }
 
-// forget takes l out of the table of leases, if it is there. It must be called
-// with c.mu held.
+// forget removes l from the table of leases, if it is there. It must be called with c.mu
+// held.
 func (c *Client) forget(l *lease) {
 	if at := l.place.under(l.id); c.held.at(at) == l {
 		delete(c.held[at.use], at.name)
 	}
 }
 
-// leaseOf returns the lease of this client that has an id, or nil.
+// leaseOf returns the lease of this client on p with that id, or nil.
 func (c *Client) leaseOf(p place, id string) *lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -396,8 +393,8 @@ func (c *Client) leaseOf(p place, id string) *lease {
 	return nil
 }
 
-// freed notes that l is held no more, and lets the first who waits in this
-// process ask for the lock.
+// freed notes that l is not held any more, and wakes the first waiter of this client to
+// ask for the lock.
 func (c *Client) freed(l *lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -407,7 +404,7 @@ func (c *Client) freed(l *lease) {
 	}
 }
 
-// asks reports whether w was told to ask for the lock.
+// asks reports, once, whether w was told to ask for the lock.
 func (c *Client) asks(w *waiter) (asked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,33 +5,32 @@ import (
 	"time"
 )
 
-// A lease that its holder releases may go to the next goroutine of the same
-// client without a word to Redis, where nothing changes: the record stays, with
-// its id, and the watchdog goes on renewing it. Only a lease as everybody has it
-// is handed on, which the watchdog renews and which has no margin or durability
-// of its own: what else was asked of Redis for one holder is not true for the
-// next.
+// A release may hand its lease off to the next goroutine of the same client, without
+// asking Redis. Nothing changes there: the record stays, with its id, and the watchdog
+// goes on renewing it. Only a usual lease is handed off: the watchdog renews it, and it
+// has no margin or durability of its own. Terms that were requested for one holder do
+// not hold for the next.
 //
-// Other processes wait meanwhile. So a relay is over when all who waited at its
-// start had their turn, or the bounds below are reached; then the lease goes
-// back to Redis, and whoever waits there has a chance.
+// Other processes wait meanwhile. So a relay ends when all goroutines that waited at its
+// start have had the lock, or when a bound below is reached. Then the lease goes back to
+// Redis, and the waiters of other processes have a chance.
 const (
 	relayMost = 64
 	relayTime = 10 * time.Millisecond
 )
 
-// relayTrust is the trust that a lease must have left to be handed on. Renewed
-// in time, a lease has more.
+// relayTrust is the trust that a lease must have left to be handed off. A lease that is
+// renewed in time has more.
 const relayTrust = time.Second
 
-// relay is what is left of a series of hand-overs inside the process.
+// relay is what is left of a series of hand-offs inside the process.
 type relay struct {
 	left int
 	end  time.Time
 }
 
-// relay hands l on to the next goroutine in its queue, and reports whether it
-// did: then l is released.
+// relay hands l off to the next goroutine in its queue, and reports whether it did. If
+// so, l is released.
 func (c *Client) relay(l *lease) bool {
 	if !l.options.usual() || !l.traits.handsOff || !l.settled() {
 		return false
@@ -69,28 +68,28 @@ func (c *Client) relay(l *lease) bool {
 	return true
 }
 
-// settled reports whether nothing of what l was can change it for the next one:
-// a re-entry with a longer lease has made the key last longer, and a copy of one
-// that is late would do so yet.
+// settled reports whether l has no effect on its record that would outlast it. A
+// re-entry with a longer lease has made the key last longer, and a late copy of a
+// re-entry may still do so.
 func (l *lease) settled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.late && l.longer == 0
 }
 
-// takes reports whether r can go on with l, a lease of the lock it waits for.
+// takes reports whether r can accept l, a lease of the lock it waits for.
 func (r *request) takes(l *lease) bool {
 	return r.lock.options.usual() && r.lock.traits == l.traits
 }
 
-// receive makes a hold of a lease that was handed to r, unless the lease was lost
+// receive returns a hold of a lease that was handed to r, unless the lease was lost
 // meanwhile.
 func (r *request) receive(ctx context.Context, l *lease) (hold *Hold, err error) {
 	if l.state() != nil {
 		r.lock.client.giveBack(l)
 		return nil, errNoHold
 	}
-	if l.traits.numbered { // whose every holder draws a token
+	if l.traits.numbered { // each holder draws a token
 		if hold, err = l.reenter(ctx, r.lock); err != nil {
 			r.lock.client.giveBack(l)
 			return nil, err
@@ -108,8 +107,8 @@ func (r *request) receive(ctx context.Context, l *lease) (hold *Hold, err error)
 	return hold, nil
 }
 
-// giveBack releases a lease that was handed to somebody who has no use for it.
-// Nobody waits for that.
+// giveBack releases a lease that was handed to a waiter that cannot use it. Unless the
+// client is closed, it does not block.
 func (c *Client) giveBack(l *lease) {
 	give := func(ctx context.Context) {
 		switch why := l.state(); why {
@@ -118,7 +117,7 @@ func (c *Client) giveBack(l *lease) {
 				_ = l.release()
 				l.pass()
 			}
-		case ErrClosed: // there is no work that may go on
+		case ErrClosed: // no work under the lease can go on
 			_, _ = l.locker.release(c.lingerer, l.id)
 		default:
 			l.bury(why)

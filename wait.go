@@ -6,38 +6,39 @@ import (
 	"time"
 )
 
-// poll is how long a waiter relies on messages before it looks for itself. A
-// message can be lost; this is what that costs.
+// poll is how long a waiter relies on notifications before it asks Redis without one.
+// A lost message delays a waiter by this much.
 const poll = time.Second
 
-// untilWoken is how long to sleep where only a wake-up or a message ends it.
+// untilWoken is the length of a sleep that only a wake-up or a notification ends.
 const untilWoken time.Duration = -1
 
-// sleeper is the one wait loop: it runs what one goroutine does between its sleeps.
-// A sleep ends with a wake-up from inside the process, with a message that hints
-// at news in Redis, when its time is over, or with the wait itself.
+// sleeper is the one wait loop: it runs the steps of one goroutine between its sleeps.
+// A sleep ends with a wake-up from its own process, with a notification from Redis, when
+// its time is over, or when the wait ends.
 type sleeper struct {
-	done     <-chan struct{} // closed when nobody waits any more; nil if the context tells it
+	done     <-chan struct{} // closed when the wait ends; nil if only the context ends it
 	wake     <-chan struct{} // nil for a goroutine in no queue
-	tied     bool            // the end of the wait wakes it
-	own, all <-chan struct{} // hints: of a channel of its own, and of one for all
+	tied     bool            // the end of the wait sends on wake
+	own, all <-chan struct{} // notifications, on the client's own channel and on that of all
 	timer    *time.Timer
 	pace     pacer
-	until    time.Time // no hint makes it ask before
-	leaves   time.Time // the first chance to others until then
+	until    time.Time // no notification causes an attempt before
+	leaves   time.Time // others have the first chance until then
 }
 
-// errEnded says that a wait is over: its context has ended, or the client.
+// errEnded says that a wait is over: its context has ended, or the client was closed.
 var errEnded = errors.New("the wait is over")
 
-// stepper is what a goroutine does between its sleeps.
+// stepper has the steps of a goroutine between its sleeps.
 type stepper interface {
-	// step does what can be done now. It returns errNoHold if that was in vain,
-	// and for how long to sleep.
+	// step does what can be done now. If the wait goes on, it returns errNoHold, and
+	// how long to sleep.
 	step(ctx context.Context, why cause) (d time.Duration, err error)
 }
 
-// run has k step until that is not in vain, and returns its error, or errEnded.
+// run calls k.step until that does not return errNoHold, and returns its error. It
+// returns errEnded if the wait ends before.
 func (s *sleeper) run(ctx context.Context, k stepper) error {
 	d, err := k.step(ctx, started)
 	for err == errNoHold {
@@ -57,18 +58,18 @@ func (s *sleeper) sleep(ctx context.Context, d time.Duration) (why cause, err er
 	switch {
 	case s.over(ctx):
 	case s.tied && d == untilWoken && s.own == nil && s.all == nil:
-		<-s.wake // to be one of many takes little stack
+		<-s.wake // takes less stack than a select: there may be many waiters
 		why = woken
 	default:
 		why = s.listen(ctx, d)
 	}
-	if s.over(ctx) { // of several causes any may be told
+	if s.over(ctx) { // select may have chosen another cause
 		return 0, errEnded
 	}
 	return why, nil
 }
 
-// listen sleeps until anything happens.
+// listen sleeps until anything happens, and for d at most.
 func (s *sleeper) listen(ctx context.Context, d time.Duration) cause {
 	var over <-chan time.Time
 	if d != untilWoken {
@@ -89,8 +90,7 @@ func (s *sleeper) listen(ctx context.Context, d time.Duration) cause {
 	return woken
 }
 
-// alarm returns a channel on which something arrives after d. The former one is
-// not used any more.
+// alarm returns a channel that receives after d. It invalidates the former one.
 func (s *sleeper) alarm(d time.Duration) <-chan time.Time {
 	if s.timer == nil {
 		s.timer = time.NewTimer(d)
@@ -100,8 +100,9 @@ func (s *sleeper) alarm(d time.Duration) <-chan time.Time {
 	return s.timer.C
 }
 
-// paced bounds the attempts that messages cause: a hint counts unless the lock is
-// left to others then, and so does the end of that time, which a message has set.
+// paced bounds the attempts that notifications cause. A notification counts, unless the
+// lock is left to others at that time. The end of that time counts as well, because a
+// message has set it.
 func (s *sleeper) paced(why cause, occupied bool) cause {
 	if why != notified && why != elapsed {
 		return why
@@ -118,7 +119,7 @@ func (s *sleeper) paced(why cause, occupied bool) cause {
 	return why
 }
 
-// over reports whether a wait for ctx is.
+// over reports whether the wait is over.
 func (s *sleeper) over(ctx context.Context) bool {
 	select {
 	case <-s.done:
@@ -128,7 +129,7 @@ func (s *sleeper) over(ctx context.Context) bool {
 	}
 }
 
-// unlessOver returns err, or if that is errEnded, what the wait has ended with.
+// unlessOver returns err. If err is errEnded, it returns why the wait has ended.
 func (c *Client) unlessOver(ctx context.Context, err error) error {
 	switch {
 	case err != errEnded:
