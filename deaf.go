@@ -2,34 +2,32 @@ package mortise
 
 import "time"
 
-// A client whose subscription stands in Redis, but whose messages do not arrive,
-// is given the lock when its turn comes, and finds out when it looks for itself. So
-// each of its turns would cost everybody a second. It knows: its turn has come, and
-// it has heard nothing of that. Then it opens its channel anew, and asks more often
-// until it hears something.
+// A client may have a subscription in Redis while its messages do not arrive. When its
+// turn comes it is granted the lock, and learns that only at its next poll. So each of
+// its turns would cost every waiter a second. Such a client learns that its turn has come
+// without a message. Then it reopens its channel, and polls more often until a message
+// arrives.
 
-// deafness is what is known of a channel of this client on which a message was
-// lost.
+// deafness is what is known about a channel of this client on which a message was lost.
 type deafness struct {
 	missed time.Time // when that was last noticed
-	anew   time.Time // when the channel was last opened anew
+	anew   time.Time // when the channel was last reopened
 }
 
 const (
-	// deafPoll is how often a client looks for itself where it does not hear.
+	// deafPoll is how often a client polls while messages are likely to be lost.
 	deafPoll = 100 * time.Millisecond
 	// deafFor is how long it does so after the last message that was lost.
 	deafFor = 10 * time.Minute
-	// anewAfter is how long a channel that was opened anew is given.
+	// anewAfter is how long a reopened channel stays open before it is reopened again.
 	anewAfter = 10 * time.Second
-	// onItsWay is how long ago a client may have heard something for a message that
-	// it has not heard to be one that comes later.
+	// onItsWay is how long after the last message on a channel a missing one counts as
+	// late and not as lost.
 	onItsWay = poll / 2
 )
 
-// missed notes that the client's turn at p, which is t, has come, and that it has
-// not heard of that. If that is no more than a message which is late, its arrival
-// says so. It must be called with c.mu held.
+// missed notes that the client's turn at p, which is t, has come without a message. If
+// the message is only late, its arrival corrects that. It must be called with c.mu held.
 func (c *Client) missed(p place, t *turn) {
 	now := time.Now()
 	if t.ear == nil || c.closed || now.Sub(t.heard) < onItsWay {
@@ -45,8 +43,8 @@ func (c *Client) missed(p place, t *turn) {
 	c.sweepWithin(deafFor + 1)
 }
 
-// hears notes that the client hears on its channel for p, where q waits, if anybody
-// does. It must be called with c.mu held.
+// hears notes that the client's channel for p works. q is the queue for p, or nil. It must
+// be called with c.mu held.
 func (c *Client) hears(p place, q *queue) {
 	if q != nil {
 		q.turn.heard = time.Now()
@@ -56,8 +54,8 @@ func (c *Client) hears(p place, q *queue) {
 	}
 }
 
-// opened notes that the client listens to its channel for p, or that Redis refuses
-// that. Messages that were sent before are lost, and no sign of deafness.
+// opened notes that the client listens to its channel for p, or that Redis refuses the
+// channel. Messages that were sent before are lost, but are no sign of deafness.
 func (c *Client) opened(p place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +74,8 @@ func (c *Client) isDeaf(p place) bool {
 	return ok && time.Since(d.missed) <= deafFor
 }
 
-// pollOf is how long one who waits for p relies on messages before it looks for
-// itself.
+// pollOf returns how long a waiter for p relies on notifications before it asks Redis
+// without one.
 func (c *Client) pollOf(p place) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,71 +8,67 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Threads of Redisson's wait for the announcement of a release. Before they have
-// heard it and asked for the lock, some milliseconds later, a goroutine here has
-// long had it. So where they take part in a lock, a client leaves it to them for a
-// moment after each of its turns, unless they have had it more often than it has
-// since its last one.
+// Redisson's threads wait for the announcement of a release. They need some milliseconds
+// to receive it and to ask for the lock; a goroutine here is much faster. So if they take
+// part in a lock, a client leaves it to them for a moment after each of its turns, unless
+// they have had it more often than the client since its last turn.
 //
-// What a client knows of them it learns from Redis, by what it asks anyway: a
-// release tells whether they listen, and a refusal whether one of them has the
-// lock. Where there are none, nobody pays for them.
+// A client learns about them from requests that it makes anyway: a release tells whether
+// they listen, and a refusal whether one of them has the lock. Where there are none, they
+// cost nothing.
 
-// sharing is what a client knows of Redisson's part in one lock. It is guarded by
+// sharing is what a client knows about Redisson's part in one lock. It is guarded by
 // Client.mu.
 type sharing struct {
-	seen   time.Time // one of them was last known to listen, or to have the lock
-	heard  int       // so often they were heard since one of them was seen in Redis to have the lock
-	from   time.Time // the lock was last left to them
-	after  time.Time // until then they have the first chance to take it
-	open   bool      // what came of that is not known yet
-	theirs int       // so often they have had it, as far as was heard, since it was left to them
-	vain   int       // so often in a row none of them took it
-	keep   time.Time // until then it is not left to them, since they do not take it
+	seen   time.Time // when a thread was last known to listen or to have the lock
+	heard  int       // releases heard since a thread was last seen in Redis to have the lock
+	from   time.Time // when the lock was last left to them
+	after  time.Time // they have the first chance to acquire it until then
+	open   bool      // it is not known yet whether they did
+	theirs int       // how often they had it since then, as far as was heard
+	vain   int       // how often in a row none of them acquired it
+	keep   time.Time // it is not left to them until then, because they did not acquire it
 
-	// Of a spin lock alone:
-	began time.Time     // the client's turn; zero if it has none
-	freed time.Time     // the client released it last
-	idle  time.Duration // so long it was free in that turn
+	// Only for a spin lock:
+	began time.Time     // when the client's turn began; zero if it has none
+	freed time.Time     // when the client last released it
+	idle  time.Duration // how long it was free in that turn
 }
 
 const (
-	// sharedFor is how long threads that were not seen again are believed to take
-	// part.
+	// sharedFor is how long threads are believed to take part after they were last seen.
 	sharedFor = 5 * time.Second
-	// turnTime is how long a client has a shared lock in one turn, if one hold
-	// does not last longer.
+	// turnTime is how long a client has a shared lock in one turn, unless a single hold
+	// lasts longer.
 	turnTime = time.Millisecond
-	// chance is for how long a lock is left to them: some milliseconds more than
-	// they need where CPUs are busy. As soon as one of them has taken it, that is
-	// over.
+	// chance is how long a lock is left to them: some milliseconds more than they need
+	// on busy CPUs. It ends as soon as one of them has acquired the lock.
 	chance = 20 * time.Millisecond
-	// leastChance is for how long it is left to them whatever is heard meanwhile, if
-	// they were heard more often than hearsay tells without any of them having been
-	// seen to have the lock: it may be the release of another lock whose name has the
-	// same channel, or of one in another database.
+	// leastChance is how long it is left to them at least if more than hearsay releases
+	// were heard since one of them was last seen to have the lock. Such releases may be
+	// of another lock whose name has the same channel, or of one in another database.
 	leastChance = 5 * time.Millisecond
 	hearsay     = 2
-	// keepLeast and keepMost bound how long a lock is not left to them after they
-	// did not take it for the third time in a row, and more: a process of theirs
-	// may be frozen.
+	// keepLeast and keepMost bound how long a lock is not left to them after they did
+	// not acquire it three or more times in a row: their process may be frozen.
 	keepLeast = 40 * time.Millisecond
 	keepMost  = time.Second
-	// mostTheirs bounds how many turns of theirs are made up for.
+	// mostTheirs bounds how many of their turns the client makes up for.
 	mostTheirs = 8
 	// spinTurn is how long a side has a shared spin lock in one turn. For as long
-	// again it is left to the other side, whose threads look at such intervals.
+	// again it is left to the other side, whose threads retry at such intervals.
 	spinTurn = 50 * time.Millisecond
-	// spinTurnUnseen is the same while nobody else was seen to have the lock. Those who
-	// look at it in vain leave no trace, so it is left to them unseen, but seldom.
+	// spinTurnUnseen is the same while no thread was seen to have the lock. Threads
+	// that retry without success leave no trace, so it is left to them unseen, but
+	// seldom.
 	spinTurnUnseen = 8 * spinTurn
 )
 
-// sharedAs is under which name a client keeps what it knows of a lock's sharing.
+// sharedAs is the key of the lock in Client.sharing.
 func (k *locker) sharedAs() string { return cmp.Or(k.ops.Channel(), k.name) }
 
-// shared returns what is known of a lock, or nil if nobody of Redisson's takes
-// part as far as is known. It must be called with c.mu held.
+// shared returns the record of a lock, or nil if no thread of Redisson's is known to take
+// part. It must be called with c.mu held.
 func (c *Client) shared(as string) *sharing {
 	s := c.sharing[as]
 	if s == nil || time.Since(s.seen) > sharedFor {
@@ -81,15 +77,16 @@ func (c *Client) shared(as string) *sharing {
 	return s
 }
 
-// met notes that threads of Redisson's take part in a lock. It must be called with
-// c.mu held.
+// met notes that Redisson's threads take part in a lock, and returns its record. It must
+// be called with c.mu held.
 func (c *Client) met(as string) *sharing {
 	s := c.noted(as)
 	s.seen = time.Now()
 	return s
 }
 
-// noted returns the record of a lock. It must be called with c.mu held.
+// noted returns the record of a lock, and makes one if necessary. It must be called with
+// c.mu held.
 func (c *Client) noted(as string) *sharing {
 	s := c.sharing[as]
 	if s == nil {
@@ -100,8 +97,8 @@ func (c *Client) noted(as string) *sharing {
 	return s
 }
 
-// lasts returns for how long the record of a lock is still of use. It must be called
-// with Client.mu held.
+// lasts returns how long the record of a lock is still useful. It must be called with
+// Client.mu held.
 func (s *sharing) lasts(now time.Time) time.Duration {
 	return max(sharedFor-now.Sub(s.seen), sharedFor-now.Sub(s.freed))
 }
@@ -113,8 +110,8 @@ func (c *Client) taken(as string) {
 	s.after, s.open, s.vain, s.keep, s.heard = time.Time{}, false, 0, time.Time{}, 0
 }
 
-// freedByThem notes that one of Redisson's threads has released a lock, as far as was
-// heard. It must be called with c.mu held.
+// freedByThem notes a message by which one of Redisson's threads seems to have released a
+// lock. It must be called with Client.mu held.
 func (s *sharing) freedByThem() {
 	s.seen = time.Now()
 	s.heard++
@@ -136,9 +133,9 @@ func (c *Client) leaveOpen(as string) {
 	}
 }
 
-// announced takes a message on the channel on which Redisson announces releases.
-// mortise's releases say in it whether they have left the lock to Redisson's
-// threads; any other may be by one of these threads, where they take part.
+// announced handles a message on the channel on which Redisson announces releases.
+// mortise's own messages say whether the release has left the lock to Redisson's threads;
+// any other message may be by one of these threads, where they take part.
 func (c *Client) announced(as, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +149,7 @@ func (c *Client) announced(as, message string) {
 	}
 }
 
-// heldBy notes whose owner was seen to have a lock. It must be called with c.mu
-// held.
+// heldBy notes that owner was seen to have a lock. It must be called with c.mu held.
 func (c *Client) heldBy(k *locker, owner string) {
 	as := k.sharedAs()
 	if !script.IsMortise(owner) && k.traits.pause != nil {
@@ -161,11 +157,11 @@ func (c *Client) heldBy(k *locker, owner string) {
 	} else if !script.IsMortise(owner) {
 		c.taken(as)
 	} else if s := c.shared(as); s != nil {
-		s.open = false // what came of the chance, another client knows
+		s.open = false // another client knows whether they used the chance
 	}
 }
 
-// had notes that this client has a lock now. It must be called with c.mu held.
+// had notes that this client has acquired a lock. It must be called with c.mu held.
 func (c *Client) had(l *lease) {
 	if len(c.sharing) == 0 {
 		return
@@ -184,7 +180,7 @@ func (c *Client) had(l *lease) {
 	}
 }
 
-// after returns until when others have the first chance to take a lock. It must be
+// after returns until when others have the first chance to acquire a lock. It must be
 // called with c.mu held.
 func (c *Client) after(k *locker) (t time.Time) {
 	if len(c.sharing) == 0 {
@@ -197,7 +193,7 @@ func (c *Client) after(k *locker) (t time.Time) {
 }
 
 // shares reports whether Redisson's threads take part in a lock that is about to be
-// released, and whether it is not to be left to them even so.
+// released, and whether the client need not leave it to them all the same.
 func (c *Client) shares(k *locker) (shared, keep bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,8 +214,7 @@ func (s *sharing) goesOn() bool {
 	return time.Now().Before(s.keep)
 }
 
-// released notes what became of a lock that was to be released, and reports
-// whether it was.
+// released notes the outcome of a release, and reports whether the lock was released.
 func (k *locker) released(became script.Released) bool {
 	if became == script.ReleasedLeft {
 		k.client.left(k)
@@ -235,8 +230,8 @@ func (c *Client) left(k *locker) {
 	c.leaveOpen(k.sharedAs())
 }
 
-// inTurn reports whether l may be handed on inside the process, as far as others
-// that take part in the lock are concerned. It must be called with c.mu held.
+// inTurn reports whether l may be handed off inside the process although others may take
+// part in the lock. It must be called with c.mu held.
 func (c *Client) inTurn(l *lease) bool {
 	if len(c.sharing) == 0 {
 		return true
@@ -246,9 +241,9 @@ func (c *Client) inTurn(l *lease) bool {
 	return s == nil || c.time(time.Now())-l.since < turnTime || s.goesOn()
 }
 
-// spinOn is for a spin lock that was released. Those who wait for it elsewhere look
-// once in a while, and no message brings them. So it is left to them at the end of a
-// turn, unless it was free for as long in the midst of it.
+// spinOn notes the release of a spin lock. Its waiters elsewhere retry once in a while,
+// and get no message. So the lock is left to them at the end of a turn, unless it was
+// free for as long during the turn.
 func (c *Client) spinOn(k *locker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,8 +271,8 @@ func (s *sharing) spinsOn(now time.Time) {
 	}
 }
 
-// spun notes that one of Redisson's threads has a spin lock. If it was left to them,
-// they have their turn. It must be called with c.mu held.
+// spun notes that one of Redisson's threads has a spin lock. If it was left to them, their
+// turn begins. It must be called with c.mu held.
 func (c *Client) spun(as string) {
 	open := c.sharing[as] != nil && c.sharing[as].open
 	c.taken(as)
@@ -286,8 +281,8 @@ func (c *Client) spun(as string) {
 	}
 }
 
-// spinPause bounds the pause of w, the head of its queue, where somebody behind it
-// listens for the release: one who is not the head hears nothing.
+// spinPause bounds the pause of w, the head of its queue, if a waiter behind it listens
+// for releases: only the head receives notifications.
 func (c *Client) spinPause(w *waiter, d time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,73 +9,72 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Clients that wait for a plain lock take turns. The head of the queue in each
-// process stands for all that wait there; in Redis its client has an entry, and
-// a channel of its own. Whoever releases the lock gives it to the first of these
-// clients by the same script, and tells that one alone. A client that does not
-// listen is passed over; one that is frozen has the lock for [script.GivenLease]
-// and no longer.
+// Clients that wait for a plain lock take turns. The head of each client's queue asks for
+// all waiters in it; in Redis the client has an entry, and a channel of its own. The
+// release script grants the lock to the first of these clients, and notifies only that
+// one. A client that does not listen is passed over; a frozen one holds the lock for
+// [script.GivenLease] and no longer.
 //
-// Redisson's threads, and mortise's own where messages of one server do not
-// reach another, wait as ever: for the announcement of a release. While threads
-// listen, a lock is not given to a client but left to them; see sharing.
+// Redisson's threads wait for the announcement of a release. So do mortise's clients where
+// messages of one server do not reach another. While threads listen, a lock is not granted
+// to a client but left to them; see sharing.
 
-// turn is a client's turn at one lock, in the name of its queue. It is guarded
-// by Client.mu.
+// turn is a client's turn at one lock, on behalf of its queue. It is guarded by
+// Client.mu.
 type turn struct {
 	ear    *hub.Listener // for the client's channel
-	id     string        // to have the lock with, drawn at random; empty if none is
+	id     string        // of the lease that a grant makes, drawn at random; empty if none
 	entry  script.Entry  // that it may have in Redis; empty if none
 	seen   time.Time     // when an attempt began that showed that id did not have the lock
-	unsure bool          // id may have been given the lock before that; nothing it hears is certain
-	given  bool          // Redis has given the lock to id
-	row    int           // so often in a row
-	heard  time.Time     // when the ear was last known to hear
-	told   bool          // the lock is free, and nobody here has looked since
+	unsure bool          // id may have been granted the lock before that; no message is certain
+	given  bool          // Redis has granted the lock to id
+	row    int           // number of grants in a row, up to that one
+	heard  time.Time     // when the ear was last known to work
+	told   bool          // the lock is free, and no waiter here has asked since
 
 	// Of a fair lock:
 	waits map[string]*waiter // the queue, by id
-	first int                // so many ask for the first time
-	pace  pacer              // of the attempts of all of it
-	mixed bool               // threads of Redisson's have it or wait for it
+	first int                // number of waiters that ask for the first time
+	pace  pacer              // of the attempts of all waiters
+	mixed bool               // Redisson's threads hold the lock or wait for it
 	tick  *time.Timer        // makes a tick due
 	next  time.Time          // when that is
-	due   bool               // the head of the queue is to do what a tick does
+	due   bool               // a tick is due; the head of the queue does its work
 	ticks int
 }
 
 const (
 	// earKept is how long a client goes on listening after the last of its
-	// goroutines has stopped to wait for a lock: likely another will.
+	// goroutines has stopped waiting for a lock: another one is likely to wait.
 	earKept = time.Second
 	// nearTurn is how many clients listen for the release by a holder that
-	// tells nobody in particular. The rest have it from them.
+	// notifies no particular client. These pass the lock on to the others.
 	nearTurn = 2
 )
 
-// turns returns how the release of a lock lets the next client have it, after it was
-// given so often in a row.
+// turns returns how a release of the lock passes it to the next client. row is how often
+// in a row the lock was granted.
 func (k *locker) turns(row int) script.Turns {
 	t := script.Turns{Command: k.client.conn.TurnCommand(), Row: row}
 	t.Shared, t.Keep = k.client.shares(k)
 	return t
 }
 
-// takesTurns reports whether those who wait for the lock take turns.
+// takesTurns reports whether clients that wait for the lock take turns.
 func (k *locker) takesTurns() bool { return k.traits.turns && k.client.conn.TurnCommand() != "" }
 
-// takesGiven reports whether the lock can be given to one who waits with k: only a
-// usual lease can.
+// takesGiven reports whether the lock can be granted to a waiter of k: only a usual lease
+// can.
 func (k *locker) takesGiven() bool {
 	return k.traits.grantable && k.options.usual() && k.ttl() >= script.GivenLease
 }
 
-// stand prepares r, of the head of its queue, for an attempt in the name of the
-// client: w is busy from here on. It reports false if w is not the head any more.
-// Redis is not asked for a turn before the client listens.
+// stand prepares r, of the head of its queue, for an attempt on behalf of the client: w
+// is busy from here on. It reports false if w is not the head any more. The attempt
+// requests a turn only if the client already listens.
 //
-// Only one request at a time asks with the id of a turn, and no message but that
-// of Redis knows it: whoever hears it named has the lock.
+// Only one request at a time asks with the id of a turn, and only a grant by Redis names
+// it. So a message with the id means that the client has the lock.
 func (r *request) stand(w *waiter) bool {
 	k := r.lock
 	c := k.client
@@ -100,8 +99,8 @@ func (r *request) stand(w *waiter) bool {
 		entry = script.ToGive
 	}
 	if t.entry != "" && t.entry != entry(t.id) {
-		// The first waiter was another one, that asked in another way. A turn has
-		// one entry: whatever takes it out takes the turn.
+		// The first waiter was another one, and asked in another way. A turn has
+		// one entry, and ends when that is removed.
 		c.forgo(k.place, t.id)
 		t.over()
 	}
@@ -118,8 +117,8 @@ func (r *request) stand(w *waiter) bool {
 	return true
 }
 
-// become makes id the one with which r asks. It may have asked with another one.
-// It must be called with Client.mu held.
+// become makes r ask with id. If an attempt with its former id is in doubt, it abandons
+// that one. It must be called with Client.mu held.
 func (r *request) become(id string) {
 	if former, k := r.id, r.lock; id != former && r.doubt {
 		k.client.spawn(func(context.Context) { k.client.abandon(k, former, k.ttl()) })
@@ -128,9 +127,9 @@ func (r *request) become(id string) {
 	r.id = id
 }
 
-// answered notes what came of an attempt by the head of the queue. Somebody may
-// have been put in front meanwhile, and the turn be that one's: then the entry
-// that was made for this attempt goes.
+// answered notes the outcome of an attempt by the head of the queue. If another waiter
+// was put in front meanwhile, the turn may belong to that waiter. Then answered removes
+// the entry that this attempt has made.
 func (r *request) answered(refused bool) {
 	c, p, id := r.lock.client, r.lock.place, r.turn
 	c.mu.Lock()
@@ -159,8 +158,8 @@ func (r *request) answered(refused bool) {
 	}
 }
 
-// unanswered notes that an attempt by the head of the queue has failed: whoever is
-// next has to look, or else the next client.
+// unanswered notes that an attempt by the head of the queue has failed. If the client was
+// notified that the lock is free, the next waiter has to ask, or else the next client.
 func (r *request) unanswered() {
 	c := r.lock.client
 	c.mu.Lock()
@@ -170,13 +169,13 @@ func (r *request) unanswered() {
 	}
 }
 
-// over makes the next attempt one with another id.
+// over ends the turn: the next attempt has another id.
 func (t *turn) over() { t.id, t.entry, t.given, t.unsure = "", "", false, false }
 
-// come makes a hold of the lock that was given to the client, for which w is busy
-// from here on. If it cannot be trusted without asking Redis, it does that. If the
-// lock is somebody else's again, the id is r's: others know it now, so that nothing
-// more is to be believed of it.
+// come returns a hold of the lock that was granted to the client; w is busy from here
+// on. If the grant cannot be trusted, come asks Redis. If the lock has another owner
+// again, the id stays with r and not with the turn: others know it now, so no further
+// message with it can be believed.
 func (r *request) come(ctx context.Context, w *waiter) (hold *Hold, err error) {
 	k := r.lock
 	c := k.client
@@ -207,9 +206,9 @@ func (r *request) come(ctx context.Context, w *waiter) (hold *Hold, err error) {
 	return hold, err
 }
 
-// given makes a hold of the lock that Redis has given to r, which did not have it
-// when it was seen last. If that is too long ago for trust, or not certain, it
-// asks.
+// given returns a hold of the lock that Redis has granted to r. seen is when r was last
+// known not to have it. If that is too long ago for trust, or not certain, given asks
+// Redis.
 func (r *request) given(ctx context.Context, seen time.Time) (*Hold, error) {
 	if r.lock.takesGiven() && !r.doubt && time.Until(seen.Add(script.GivenLease)) > script.GivenLease/3 {
 		r.start = seen
@@ -217,14 +216,15 @@ func (r *request) given(ctx context.Context, seen time.Time) (*Hold, error) {
 	}
 	hold, err := r.attempt(ctx)
 	if err != nil && err != errNoHold {
-		r.doubt = true // it was ours, and may be still
+		r.doubt = true // r had the lock, and may still have it
 	}
 	return hold, err
 }
 
-// hear returns where the head of a queue has its hints from: the client's own
-// channel, and that of all. To the latter it listens where nobody takes turns,
-// and for a holder that tells nobody in particular, if few come first.
+// hear returns the notifications for the head of the queue: those on the client's own
+// channel, and those on the channel of all. It subscribes to the latter where clients
+// take no turns. It also does so for a holder that notifies no particular client, if few
+// clients come first.
 func (r *request) hear() (own, all <-chan struct{}, err error) {
 	k := r.lock
 	c := k.client
@@ -232,7 +232,7 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 	defer c.mu.Unlock()
 	q := c.queues[k.place]
 	if q == nil {
-		return nil, nil, nil // it was handed a lease in this moment
+		return nil, nil, nil // the waiter was handed a lease just now
 	}
 	takes := k.takesTurns()
 	if takes {
@@ -252,16 +252,16 @@ func (r *request) hear() (own, all <-chan struct{}, err error) {
 	return own, all, err
 }
 
-// overhear listens to the channel on which Redisson announces releases of the
-// lock, with heard as in [hub.Hub.ListenFor]. Heeds is for others to know who it is
-// that listens.
+// overhear listens to the channel on which Redisson announces releases of the lock, with
+// heard and changed as in [hub.Hub.ListenFor]. heeds shows others that the subscriber is
+// not one of Redisson's.
 func (k *locker) overhear(heard func(string) bool, changed func()) (all, heeds *hub.Listener) {
 	c, channel, kind := k.client, k.ops.Channel(), k.hearing()
 	heeds = c.hub.ListenFor(keyspace.Heeds(channel), kind, func(string) bool { return false }, nil)
 	return c.hub.ListenFor(channel, kind, heard, changed), heeds
 }
 
-// ear opens the client's channel for p, unless it is open still. It must be
+// ear returns a listener on the client's channel for p, and reuses an idle one. It must be
 // called with c.mu held.
 func (c *Client) ear(p place) *hub.Listener {
 	if e, ok := c.ears[p]; ok {
@@ -277,20 +277,20 @@ func (c *Client) ear(p place) *hub.Listener {
 	return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), c.ownHearing(), func(message string) bool { return c.called(p, message) }, func() { c.opened(p) })
 }
 
-// ownHearing says how the client's own channels are subscribed.
+// ownHearing returns how the client subscribes to its own channels.
 func (c *Client) ownHearing() hub.Kind {
 	return hub.Kind{Classic: !c.conn.Cluster(), Sharded: c.conn.Cluster()}
 }
 
-// idleEar is the client's channel for a lock for which nobody waits here.
+// idleEar is the client's channel for a lock that none of its goroutines waits for.
 type idleEar struct {
 	listener *hub.Listener
 	since    time.Time
-	owed     bool // the client may be told that the lock is free, in place of the next one
+	owed     bool // the client may be notified that the lock is free, in place of the next one
 }
 
-// listens reports whether the client listens to its channel for a lock though
-// nobody here waits for it, or others have the first chance to take it.
+// listens reports whether the client listens to its channel for a lock although none of
+// its goroutines waits for it, or others have the first chance to acquire it.
 func (c *Client) listens(k *locker) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -300,8 +300,8 @@ func (c *Client) listens(k *locker) bool {
 	return len(c.sharing) > 0 && time.Now().Before(c.after(k))
 }
 
-// rest keeps the ear of a queue that has ended for a while, unless it is one that
-// Redis refuses. It must be called with c.mu held.
+// rest keeps the ear of a queue that has ended open for a while, unless Redis refuses the
+// channel. It must be called with c.mu held.
 func (c *Client) rest(p place, ear *hub.Listener, owed bool) {
 	if c.closed || ear.Refused() != nil {
 		ear.Close()
@@ -311,8 +311,7 @@ func (c *Client) rest(p place, ear *hub.Listener, owed bool) {
 	c.sweepWithin(earKept)
 }
 
-// sweepWithin has what is idle forgotten after d at the latest. It must be called
-// with c.mu held.
+// sweepWithin schedules a sweep in d at the latest. It must be called with c.mu held.
 func (c *Client) sweepWithin(d time.Duration) {
 	at := time.Now().Add(d)
 	switch {
@@ -326,8 +325,8 @@ func (c *Client) sweepWithin(d time.Duration) {
 	}
 }
 
-// sweep closes the ears that have been idle for long enough, and forgets with
-// whom locks were shared.
+// sweep closes the ears that have been idle for long enough, and removes old records of
+// sharing and deafness.
 func (c *Client) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -357,12 +356,12 @@ func (c *Client) sweep() {
 	}
 }
 
-// called takes a message to this client about p. It reports whether the head of
-// the queue is to look for itself.
+// called handles a message to this client about p. It reports whether the head of the
+// queue has to ask Redis.
 //
-// Anybody who may publish can send one. A message that names an id is believed if
-// it is that of the turn, which nobody can guess. No message makes the client give
-// anything back: an id that it has no use for any more it declines by itself.
+// Any client with the right to publish can send a message. A message that names an id is
+// believed if that is the id of the turn, which cannot be guessed. No message makes the
+// client give anything back: it declines an id that it does not need any more by itself.
 func (c *Client) called(p place, message string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -377,7 +376,7 @@ func (c *Client) called(p place, message string) bool {
 		}
 		return false
 	case q == nil:
-		if e, ok := c.ears[p]; ok && e.owed { // the entry was there when the queue ended, and is gone
+		if e, ok := c.ears[p]; ok && e.owed { // the entry existed when the queue ended, and is gone now
 			e.owed = false
 			c.ears[p] = e
 			c.spawn(func(context.Context) { c.handOver(p) })
@@ -399,8 +398,8 @@ func (c *Client) forgo(p place, id string) {
 	c.spawn(func(context.Context) { c.decline(p, id) })
 }
 
-// decline gives back the turn of id, for which nobody here has use, or the lock
-// if it was given already.
+// decline gives back the turn of id, which no waiter here needs, or the lock if it was
+// granted already.
 func (c *Client) decline(p place, id string) {
 	k := c.Lock(p.name)
 	_, _ = c.call(c.lingerer, c.options.RetryFor, func(ctx context.Context) error {
@@ -409,8 +408,8 @@ func (c *Client) decline(p place, id string) {
 	})
 }
 
-// handOver wakes the next client though nobody here has looked whether the lock
-// is free: it takes it if it is, and gives it back.
+// handOver wakes the next client, in place of a waiter here that would have asked for the
+// lock: it acquires the lock if that is free, and releases it.
 func (c *Client) handOver(p place) {
 	k, id := c.Lock(p.name), c.newID()
 	doubt, err := c.call(c.lingerer, c.options.RetryFor, func(ctx context.Context) error {
@@ -425,8 +424,8 @@ func (c *Client) handOver(p place) {
 	}
 }
 
-// dismissed does for a queue that has ended what its clients elsewhere wait for.
-// It must be called with c.mu held.
+// dismissed closes the turn of a queue that has ended, and passes on what the queue owes
+// to other clients. It must be called with c.mu held.
 func (c *Client) dismissed(p place, t *turn) {
 	if t.ear != nil {
 		c.rest(p, t.ear, t.entry != "")
@@ -437,7 +436,7 @@ func (c *Client) dismissed(p place, t *turn) {
 	if t.entry != "" || t.given {
 		c.forgo(p, t.id)
 	}
-	if t.told { // its entry is gone, but who is next has not heard of that
+	if t.told { // its entry is gone, but the next client was not notified
 		c.spawn(func(context.Context) { c.handOver(p) })
 	}
 }
