@@ -8,19 +8,18 @@ import (
 	"github.com/mortise-go/mortise/internal/dice"
 )
 
-// call runs op until Redis has given a definite answer, and for at most
-// patience after its first failure (for ever if that is negative). Op is one
-// script, and every script is safe to run twice, so a lost reply is answered
-// by asking again.
+// call runs op until Redis has given a definite answer, and for at most patience after
+// the first failure; a negative patience sets no bound. op is one script, and every script
+// is safe to run twice. So call asks again after a lost reply.
 //
-// Doubt tells that the outcome of some copy is not known: it may have run, and
-// may still run later.
+// doubt reports that the outcome of some copy is unknown: it may have run, and may still
+// run later.
 func (c *Client) call(ctx context.Context, patience time.Duration, op func(context.Context) error) (doubt bool, err error) {
 	return c.callFor(ctx, nil, patience, op)
 }
 
-// callFor is call for a waiter: if it hears meanwhile that it has the lock, that
-// ends a pause, once.
+// callFor is call for a waiter: a notification that it has the lock ends a pause, once.
+// w may be nil.
 func (c *Client) callFor(ctx context.Context, w *waiter, patience time.Duration, op func(context.Context) error) (doubt bool, err error) {
 	var failing time.Time // since when
 	for attempt := 0; ; attempt++ {
@@ -51,9 +50,9 @@ func (c *Client) callFor(ctx context.Context, w *waiter, patience time.Duration,
 	}
 }
 
-// pauseFor is pause for a waiter, if w is one. It reports that w has heard that it
-// has the lock, which ends the pause. Whatever else wakes w it leaves for later:
-// anybody may publish.
+// pauseFor is pause for a waiter, or for none if w is nil. came reports that w was
+// notified that it has the lock, which ends the pause. Any other wake-up of w has no
+// effect until the pause is over: any client may publish.
 func (c *Client) pauseFor(ctx context.Context, w *waiter, d time.Duration) (came, ok bool) {
 	if w == nil {
 		return false, c.pause(ctx, d)
@@ -80,15 +79,15 @@ func (c *Client) pauseFor(ctx context.Context, w *waiter, d time.Duration) (came
 	}
 }
 
-// pauseAfter is the pause after the n-th failed attempt: a hundredth of a
-// second at first, a fifth of a second at last: a new master serves at once, and
-// nobody says so.
+// pauseAfter returns the pause after the n-th failed attempt: 10 ms at first, and 200 ms
+// at most, or as little as half of that. Pauses stay short because a new master serves at
+// once, and does not announce it.
 func pauseAfter(n int) time.Duration {
 	d := min(200*time.Millisecond, 10*time.Millisecond<<min(n, 10))
 	return d/2 + dice.N(d/2)
 }
 
-// pause waits, and reports false if ctx or the client ended meanwhile.
+// pause sleeps for d. It reports false if ctx ends or the client is closed before.
 func (c *Client) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -7,8 +7,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// object is a name in Redis as one client sees it: what all kinds of object have in
-// common.
+// object is what all kinds of object have in common: a client and a name in Redis.
 type object struct {
 	client *Client
 	name   string
@@ -25,8 +24,8 @@ func (o *object) operate(ctx context.Context, op string, f func(context.Context,
 	})
 }
 
-// perform does what needs an open client, a name that may be used, and to know
-// how messages travel. Close waits for it.
+// perform calls f if the client is open and the name may be used, once it is known how
+// messages travel. Close waits for it.
 func (o *object) perform(ctx context.Context, op string, f func(script.Publish) error) error {
 	c := o.client
 	run := func() error {
@@ -49,7 +48,7 @@ func (o *object) perform(ctx context.Context, op string, f func(script.Publish) 
 	return nil
 }
 
-// hearing says how a channel is subscribed.
+// hearing returns how to subscribe to a channel.
 func (o *object) hearing() hub.Kind {
 	p := o.client.conn.Publish()
 	return hub.Kind{Classic: p != script.Sharded, Sharded: p != script.Classic}

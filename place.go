@@ -2,32 +2,30 @@ package mortise
 
 import "github.com/mortise-go/mortise/internal/hub"
 
-// place is what goroutines of one client contend for among themselves, and
-// where an owner finds its lease again. Locks that differ only in how they are
-// taken, and may re-enter each other, share a place.
+// place is what goroutines of one client contend for among themselves, and the key under
+// which an owner finds its lease. Locks that differ only in how they are acquired, and may
+// re-enter each other, share a place.
 type place struct {
 	use  use
 	name string
 }
 
-// use is what a name is used for. Each is declared where the kinds are that use names
-// so.
+// use is what a name is used for. Each use is declared next to its kinds of lock.
 type use uint8
 
-// class is what is true of all places of one use.
+// class has the properties of all places of one use.
 type class struct {
 	shared bool // several owners may hold a place at the same time
-	admits bool // waiters need not wait for each other, once one of them was let in
+	admits bool // once one waiter has acquired it, the others need not wait for each other
 	twin   use  // see place.twin
 	other  use  // see place.other
 
-	// ear opens the client's channel for a place, where it is not that of a plain
-	// lock. It is called with Client.mu held.
+	// ear opens the client's channel for a place, if it is not that of a plain lock.
+	// It is called with Client.mu held.
 	ear func(c *Client, p place) *hub.Listener
 }
 
-// classes has the class of each use. It does not change any more when the package is
-// initialized.
+// classes has the class of each use. It does not change after the package is initialized.
 var classes []class
 
 // newUse declares a use.
@@ -53,17 +51,17 @@ func (u use) otherSideOf(v use) use {
 // shared reports whether several owners may hold a place at the same time.
 func (p place) shared() bool { return classes[p.use].shared }
 
-// twin is the place of those locks that lie in the same hash in Redis, and are
-// contended for in another way: there p's owner has the lock as well. Of most
-// there are none, and it is p itself.
+// twin returns the place of the locks that lie in the same hash in Redis, but have a queue
+// of their own. p's owner has those locks as well. Most places have no twin; then it
+// returns p.
 func (p place) twin() place { return place{classes[p.use].twin, p.name} }
 
-// other is the place of the lock's other side, of which p's owner may have a lease as
-// well. Of most there is none, and it is p itself.
+// other returns the place of the lock's other side, on which p's owner may have a lease as
+// well. Most locks have one side; then it returns p.
 func (p place) other() place { return place{classes[p.use].other, p.name} }
 
-// under returns what a lease on p is kept under: where several may hold p, each
-// lease under its own id.
+// under returns the key of a lease on p in the table. If several owners may hold p, the
+// key has the id of the lease.
 func (p place) under(id string) place {
 	if p.shared() {
 		return place{use: p.use, name: id}
@@ -71,8 +69,8 @@ func (p place) under(id string) place {
 	return p
 }
 
-// table has the leases of a client that are trusted, by use and name; see
-// [place.under]. It is as small as can be, because there may be very many.
+// table has the trusted leases of a client, by use and name; see [place.under]. It is
+// compact, because there may be very many.
 type table []map[string]*lease
 
 func newTable() table { return make(table, len(classes)) }

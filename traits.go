@@ -5,40 +5,39 @@ import (
 	"time"
 )
 
-// traits are what is special about a kind of lock, its scripts aside. A kind declares
+// traits are the properties of a kind of lock, apart from its scripts. A kind declares
 // them once, and all of its locks share them, so they must not be changed. The zero
-// value of a field is what most kinds have.
+// value of a field is that of most kinds.
 type traits struct {
 	use use // what a name is used for
 
 	turns     bool // its waiting clients take turns in Redis; only for what lies in the hash of a Lock
-	grantable bool // a release by another client may give it to one that waits
-	handsOff  bool // a released lease may go to a goroutine of the client that waits for a lock with the same traits
-	batched   bool // one script can take several of them, and one release them
-	numbered  bool // every holder draws a fencing token
-	unowned   bool // its leases have no owner: the holder of one may take another
-	partial   bool // when a lease was lost, a part of it may be left in Redis
-	claims    bool // the first waiter of each client leaves a claim in Redis, since the others do not ask
+	grantable bool // a release may grant it to a waiting client
+	handsOff  bool // a released lease may be handed off to a waiter with the same traits
+	batched   bool // one script can acquire several of them, and one release them
+	numbered  bool // each holder draws a fencing token
+	unowned   bool // its leases have no owner: the holder of one may acquire another
+	partial   bool // a part of a lost lease may be left in Redis
+	claims    bool // the first waiter of a client leaves a claim in Redis, as the others do not ask
 
-	mark  string        // what the ids of its leases end with
-	guard time.Duration // how often its leases are looked after at least; 0 if they need not be
+	mark  string        // suffix of the ids of its leases
+	guard time.Duration // how often its leases are checked at least; 0 if they need not be
 
-	// pause makes waiters look again after the n-th refusal (from 0) and a pause,
-	// instead of listening.
+	// pause returns how long a waiter pauses after the n-th refusal, counted from 0,
+	// before it asks again. Such a waiter does not listen.
 	pause func(n int) time.Duration
 
-	// draw returns the id of a new lease, where that is not one of the client's.
+	// draw returns the id of a new lease, if that is not one of the client's.
 	draw func(k *locker) string
 
-	// permits returns the ids of the permits of which the id of a lease consists.
+	// permits splits the id of a lease into the ids of its permits.
 	permits func(id string) []string
 
 	// beside returns the scripts with which o asks, and whether o need not queue,
 	// given its other leases. It fails if they would keep o out forever.
 	beside func(k *locker, o *owner) (ask ops, past bool, err error)
 
-	// wait returns a hold as soon as it is r's turn, where the queue of the waiters is
-	// in Redis.
+	// wait blocks until r has a hold, if its waiters queue in Redis.
 	wait func(ctx context.Context, r *request) (*Hold, error)
 
 	flaw error // what is wrong with how this lock was asked for
