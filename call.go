@@ -79,9 +79,9 @@ func (c *Client) pauseFor(ctx context.Context, w *waiter, d time.Duration) (came
 	}
 }
 
-// pauseAfter returns the pause after the n-th failed attempt: 10 ms at first, and 200 ms
-// at most, or as little as half of that. Pauses stay short because a new master serves at
-// once, and does not announce it.
+// pauseAfter returns the pause after the n-th failed attempt: 5 to 10 ms at first, 100 to
+// 200 ms at last. It stays short because a new master serves at once, and does not
+// announce that.
 func pauseAfter(n int) time.Duration {
 	d := min(200*time.Millisecond, 10*time.Millisecond<<min(n, 10))
 	return d/2 + dice.N(d/2)

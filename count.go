@@ -12,12 +12,11 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// A number in Redis, of permits or of what a latch waits for, has no owner by
-// whom Redis could tell a repeat of a script from a new one. So each operation
-// has a lane and a serial number, by which Redis remembers what it did, for
-// script.Remembered.
+// A number in Redis, such as that of permits or that of a latch, has no owner by which
+// Redis could tell a repeat of a script from a new call. So each operation has a lane and
+// a serial number. Redis remembers by them, for script.Remembered, what it did.
 
-// draw returns a new operation, in a lane that no other one of this client uses.
+// draw returns a new operation, in a lane that no other operation of this client uses.
 func (c *Client) draw() script.Operation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,17 +30,17 @@ func (c *Client) draw() script.Operation {
 	return op
 }
 
-// drop ends an operation: others may use its lane, and copies that arrive later
-// do nothing.
+// drop ends an operation: other operations may use its lane, and copies that arrive later
+// have no effect.
 func (c *Client) drop(op script.Operation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.idle = append(c.idle, op.Lane)
 }
 
-// unsure is for how long an operation is asked again whose reply was lost. It is
-// half of what Redis remembers, so that even a copy that took as long to arrive
-// is known there.
+// unsure is how long an operation whose reply was lost is tried again. It is half of the
+// time that Redis remembers the operation, so that Redis recognizes even a copy that took
+// as long to arrive.
 const unsure = script.Remembered / 2
 
 // once is call for an operation that Redis remembers.
@@ -55,8 +54,8 @@ func (c *Client) once(ctx context.Context, patience time.Duration, op func(conte
 	})
 }
 
-// change runs a script that changes the number, as an operation of its own. In
-// doubt the error matches ErrUnknownOutcome.
+// change runs a script that changes the number, as an operation of its own. If it fails
+// in doubt, the error matches ErrUnknownOutcome.
 func (o *object) change(ctx context.Context, op string, f func(ctx context.Context, n script.Operation, p script.Publish) error) error {
 	return o.perform(ctx, op, func(p script.Publish) error {
 		n := o.client.draw()
@@ -69,15 +68,15 @@ func (o *object) change(ctx context.Context, op string, f func(ctx context.Conte
 	})
 }
 
-// changeAtLast is change for what has to be done even if ctx has ended, since
-// others wait for it.
+// changeAtLast is change for what others wait for: the end of ctx does not stop it. It
+// gives up after unsure.
 func (o *object) changeAtLast(ctx context.Context, op string, f func(ctx context.Context, n script.Operation, p script.Publish) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), unsure, ErrUnreachable)
 	defer cancel()
 	return o.change(ctx, op, f)
 }
 
-// number reads the number: 0 if there is none.
+// number returns the number, or 0 if there is none.
 func (o *object) number(ctx context.Context, op string) (n int64, err error) {
 	err = o.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
 		n, err = script.NumberRead(ctx, o.client.driver, o.name)
@@ -93,14 +92,13 @@ type attendance struct {
 	place   place
 	w       *waiter
 	channel string
-	asked   bool                          // it asked just now
-	ask     func() (done bool, err error) // whether there is nothing more to wait for
+	asked   bool                          // it asked just before the wait
+	ask     func() (done bool, err error) // reports whether the wait is over
 }
 
-// attend waits in the queue for its place until ask reports that it is done, or
-// another waiter has let this one through. Only the first in the queue asks: at once
-// unless it asked just now, whenever a message on the channel hints that it may
-// succeed, and about once a second.
+// attend waits in the queue for its place until ask reports true, or another waiter has
+// let this one through. Only the first waiter in the queue asks: at once unless it asked
+// just before, after each notification on the channel, and about once a second.
 func (a *attendance) attend(ctx context.Context) error {
 	a.sleeper = sleeper{done: a.of.client.done, wake: a.w.wake}
 	return a.of.client.unlessOver(ctx, a.sleeper.run(ctx, a))

@@ -7,12 +7,11 @@ import (
 	"github.com/mortise-go/mortise/internal/hub"
 )
 
-// follow calls look at once, and again whenever a message on the channel hints
-// that there is something new, or the time is over that look has returned. It
-// ends without error when look returns a negative time. It ends with the error
-// of look as it is, or when ctx or the client does.
+// follow calls look at once, after each notification on the channel, and after the time
+// that look has returned. It returns nil when look returns a negative time. Otherwise it
+// returns the error of look unchanged, or an error when ctx ends or the client is closed.
 //
-// Look must have called operate, which learns how messages travel.
+// look must call operate, which learns how messages travel.
 func (o *object) follow(ctx context.Context, op, channel string, look func() (again time.Duration, err error)) error {
 	f := &follower{sleeper: sleeper{done: o.client.done}, of: o, channel: channel, look: look}
 	err := f.sleeper.run(ctx, f)
@@ -28,20 +27,20 @@ func (o *object) follow(ctx context.Context, op, channel string, look func() (ag
 	return err
 }
 
-// follower is the wait for what is new under a name.
+// follower is the wait of one call of follow.
 type follower struct {
 	sleeper
 	of       *object
 	channel  string
 	look     func() (again time.Duration, err error)
 	listener *hub.Listener
-	heard    bool // the first hint is that it listens
+	heard    bool // the first notification came, which says that it listens
 	refused  bool // Redis has refused the channel
 }
 
 func (f *follower) step(ctx context.Context, why cause) (time.Duration, error) {
 	if why == notified {
-		// Several of one client may follow the same channel, and whoever may publish
+		// Several goroutines of a client may follow the same channel, and any message
 		// makes all of them look.
 		if f.heard {
 			if d := f.pace.share(time.Now(), f.listener.Company()); d > 0 {

@@ -6,42 +6,42 @@ import (
 	"time"
 )
 
-// janitor looks after what may come to hold something in Redis for nobody: a
-// copy of a script that acquires can still lie in some buffer on the way. One
-// goroutine serves all of a client, and some more only while Redis is asked, so
-// that a crowd that is cancelled costs a few words for each attempt in doubt.
+// janitor releases leases in doubt that no request wants any more: a copy of a script
+// that acquires can still be in a buffer on its way. One goroutine serves the whole
+// client, and more run only while they ask Redis. So even if many requests are cancelled
+// at once, each attempt in doubt costs only a few words of memory.
 //
 // Everything here is guarded by Client.mu.
 type janitor struct {
 	due     strays
-	hands   int           // goroutines that ask Redis
-	running bool          // its goroutine does
-	wake    chan struct{} // capacity 1: the earliest has changed, or a hand is free
+	hands   int           // number of goroutines that ask Redis
+	running bool          // its own goroutine runs
+	wake    chan struct{} // capacity 1: the earliest stray has changed, or a hand is free
 }
 
-// janitorHands bounds how many releases are under way at once, and janitorTry
-// how long one is: a server that is silent must not keep them from the others.
+// janitorHands bounds how many releases are under way at once, and janitorTry how long
+// one takes: a server that does not answer must not delay those of other servers.
 const (
 	janitorHands = 32
 	janitorTry   = 2 * time.Second
 )
 
-// stray is a lease that nobody wants, and that may be in Redis or get there.
+// stray is a lease that no request wants, and that may be in Redis or get there.
 type stray struct {
 	of    releaser
 	id    string
 	start time.Time
-	lease time.Duration // for so long after start it is looked for
-	next  time.Time
+	lease time.Duration // how long after start it is looked for
+	next  time.Time     // when the next look is due
 	pause time.Duration // after that look
 }
 
-// releaser is what a lease that nobody wants can be released by.
+// releaser releases strays.
 type releaser interface {
 	release(ctx context.Context, id string) (bool, error)
 }
 
-// strays is a heap, the earliest first.
+// strays is a heap of strays, the earliest first.
 type strays []*stray
 
 func (s strays) Len() int           { return len(s) }
@@ -57,11 +57,10 @@ func (s *strays) Pop() any {
 	return x
 }
 
-// abandon makes sure that the lease id on p does not stay behind in Redis,
-// although an attempt to acquire it may have succeeded, or may yet succeed. It
-// asks at growing intervals, in the background, for as long as a lease lasts:
-// what comes later than that is beyond what can be looked for. When the client
-// is closed it asks once more.
+// abandon removes the lease id on p from Redis, although an attempt to acquire it may
+// have succeeded, or may yet succeed. It releases it at growing intervals, in the
+// background, for as long as a lease lasts; copies that arrive later are not covered.
+// When the client is closed, it releases it once more.
 func (c *Client) abandon(p releaser, id string, lease time.Duration) {
 	c.lookFor(p, id, lease, 0)
 }
@@ -69,7 +68,7 @@ func (c *Client) abandon(p releaser, id string, lease time.Duration) {
 // strayPause is how long after the first look for a stray the second one is.
 const strayPause = 25 * time.Millisecond
 
-// lookFor is abandon with the first look after so long.
+// lookFor is abandon with the first look after that time.
 func (c *Client) lookFor(p releaser, id string, lease, after time.Duration) {
 	now := time.Now()
 	x := &stray{of: p, id: id, start: now, lease: lease, next: now.Add(after), pause: max(4*after, strayPause)}
@@ -88,7 +87,7 @@ func (c *Client) lookFor(p releaser, id string, lease, after time.Duration) {
 		c.spawn(func(context.Context) { c.clean() })
 	default:
 		c.mu.Unlock()
-		_, _ = p.release(c.lingerer, id) // there is a moment left
+		_, _ = p.release(c.lingerer, id) // Close leaves a moment for this
 		return
 	}
 	c.mu.Unlock()
@@ -121,14 +120,14 @@ func (c *Client) clean() {
 	}
 }
 
-// handOut has hands look for the strays that are due, and tells when the next ones
-// are. It reports false if there are none any more.
+// handOut starts hands for the strays that are due, and returns when the next ones are.
+// It reports false if there are no strays any more.
 func (c *Client) handOut() (next time.Time, more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j, now := &c.janitor, time.Now()
 	next = now.Add(time.Hour)
-	for len(j.due) > 0 && (j.hands < janitorHands || c.closed) { // in its last moment none waits for another
+	for len(j.due) > 0 && (j.hands < janitorHands || c.closed) { // at Close no stray waits for another
 		if !c.closed && j.due[0].next.After(now) {
 			return j.due[0].next, true
 		}
@@ -140,21 +139,21 @@ func (c *Client) handOut() (next time.Time, more bool) {
 	return next, j.running
 }
 
-// look releases x, and the strays that are due when it has.
+// look releases x, and then the strays that have become due.
 func (c *Client) look(ctx context.Context, x *stray) {
 	for x != nil {
 		c.mu.Lock()
 		last := c.closed || time.Since(x.start) > x.lease
 		c.mu.Unlock()
 		try, cancel := context.WithTimeout(ctx, janitorTry)
-		_, _ = x.of.release(try, x.id) // there may be several copies: finding one is no end
+		_, _ = x.of.release(try, x.id) // finding one copy does not end the search: there may be several
 		cancel()
 		x = c.looked(x, last)
 	}
 }
 
-// looked puts x back, unless that was the last look for it, and returns what is
-// due next, if anything is.
+// looked puts x back, unless that was the last look for it, and returns the next stray
+// that is due, or nil.
 func (c *Client) looked(x *stray, last bool) *stray {
 	c.mu.Lock()
 	defer c.mu.Unlock()

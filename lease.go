@@ -11,33 +11,33 @@ import (
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
-// lease is the record in Redis under one or more holds of one owner. A client may
-// have very many, so it is packed.
+// lease is the record in Redis that one or more holds of one owner share. A client may
+// have very many, so it is small.
 type lease struct {
-	*locker // by which it was taken
+	*locker // that acquired it
 	owner   *owner
 	id      string
 	watch   watchdog.Lease
-	relay   *relay // since it was first; guarded by Client.mu
+	relay   *relay // the series of hand-offs that it is part of; guarded by Client.mu
 	sibling *lease // the next one of the same owner; guarded by owner.mu
 
 	doubt bool   // a copy of the acquisition may still be on its way
 	late  bool   // a copy of a script that sets the count may; guarded by mu
-	busy  bool   // somebody has the turn: a script that changes the count is under way; guarded by mu
-	row   uint16 // how often in a row the lock was given to who waited for it
+	busy  bool   // the count is locked by take: a script may be changing it; guarded by mu
+	row   uint16 // number of grants in a row that led to it
 
-	longer uint32        // the longest TTL that Redis was asked for, if longer than the watchdog's, in seconds; guarded by mu
-	mu     sync.Mutex    // guards what follows
-	turn   chan struct{} // closed when the turn is passed; nil if nobody waits for it
-	first  Hold          // the one that most leases have
+	longer uint32        // the longest TTL requested, in s, if longer than the watchdog's; guarded by mu
+	mu     sync.Mutex    // guards the fields below
+	turn   chan struct{} // closed when the count is unlocked; nil if no goroutine waits for that
+	first  Hold          // the only hold of most leases
 	holds  *Hold         // those not yet released, linked; the newest first
 	ended  error         // why it is over; nil while it is trusted
-	expiry time.Duration // in the client's time: the key lasts until then at least, by fixed leases
-	since  time.Duration // idem: taken then, if the lock is shared; guarded by Client.mu
+	expiry time.Duration // the key lasts until then at least, by fixed leases; in the client's time
+	since  time.Duration // when it was acquired, if the lock is shared; as expiry, but guarded by Client.mu
 	token  int64         // the newest fencing token, of a kind that has them
 }
 
-// newLease returns the lease that a successful request made.
+// newLease returns the lease of a successful request.
 func newLease(r *request) *lease {
 	k := r.lock
 	l := &lease{locker: k, owner: r.owner, id: r.id, doubt: r.doubt}
@@ -46,7 +46,8 @@ func newLease(r *request) *lease {
 	return l
 }
 
-// successor returns what l is for r when it is handed on: the same record.
+// successor returns the lease of r when l is handed off to it. It has the same record in
+// Redis.
 func (l *lease) successor(r *request) *lease {
 	n := &lease{
 		locker: r.lock, owner: r.owner, id: l.id, doubt: l.doubt,
@@ -56,7 +57,7 @@ func (l *lease) successor(r *request) *lease {
 	return n
 }
 
-// terms are how the leases of k are renewed.
+// terms returns how the leases of k are renewed.
 func (k *locker) terms() *watchdog.Terms {
 	margin := k.options.Margin
 	if k.options.Lease > 0 {
@@ -69,12 +70,12 @@ func (k *locker) terms() *watchdog.Terms {
 	return &watchdog.Terms{TTL: ttl, Trust: LockOptions{Margin: margin}.trust(ttl), Guard: k.traits.guard}
 }
 
-// lost is the watchdog's word that a lease is over.
+// lost ends a lease. The watchdog calls it when it has lost the lease.
 func (c *Client) lost(w *watchdog.Lease, reason watchdog.Reason, err error) {
 	w.Of.(*lease).end(lossFor(reason, err))
 }
 
-// lossFor is the loss of a lease that the watchdog has lost.
+// lossFor returns the error of a lease that the watchdog has lost.
 func lossFor(reason watchdog.Reason, err error) *LostError {
 	lost := &LostError{Err: err}
 	switch reason {
@@ -90,8 +91,8 @@ func lossFor(reason watchdog.Reason, err error) *LostError {
 	return lost
 }
 
-// end marks the lease as over, ends the contexts of its holds, and lets the
-// next in the process have a try.
+// end marks the lease as over, ends the contexts of its holds, and wakes the next waiter
+// of this client.
 func (l *lease) end(why error) {
 	l.mu.Lock()
 	if l.ended != nil {
@@ -122,8 +123,8 @@ func (l *lease) end(why error) {
 	}
 }
 
-// superseded ends a lease after which Redis has given the lock to another one of this
-// client. That one may hear of its release before its own caller does.
+// superseded ends l after Redis has given the lock to another lease of this client. That
+// one may learn of the release of l before the caller that releases l does.
 func (l *lease) superseded() {
 	l.mu.Lock()
 	released := l.holds == nil
@@ -135,15 +136,15 @@ func (l *lease) superseded() {
 	}
 }
 
-// absent reports whether a lease ended because Redis does not have it any more.
-// A copy of its acquisition that comes later would hold the lock for nobody.
+// absent reports whether a lease ended because Redis does not have it any more. A late
+// copy of its acquisition would make it again, and no owner would release it.
 func absent(why error) bool {
 	lost, ok := why.(*LostError)
 	return ok && (lost.Reason == LostForced || lost.Reason == LostTaken)
 }
 
-// state returns why the lease is over, or nil. It looks at the clock, so that
-// a process that was frozen is told the truth as soon as it asks.
+// state returns why the lease is over, or nil. It checks the clock, so that a process
+// that was frozen gets the true state at once.
 func (l *lease) state() error {
 	l.expire()
 	l.mu.Lock()
@@ -151,28 +152,28 @@ func (l *lease) state() error {
 	return l.ended
 }
 
-// What follows makes a lease something that holds stand on.
+// The methods below are those that a Hold needs.
 
 func (l *lease) label() (name, id string) { return l.name, l.id }
 func (l *lease) until() time.Time         { return l.client.watchdog.Until(&l.watch) }
 
-// expire ends the lease if trust in it is over, also if the watchdog has noticed
-// that and has not said so yet: it may have many to tell.
+// expire ends the lease if trust in it is over. The watchdog may have noticed that, but
+// not reported it yet, if it has many leases to report.
 func (l *lease) expire() {
 	over, why, err := l.client.watchdog.Expire(&l.watch)
 	if !over {
 		return
 	}
 	l.mu.Lock()
-	untold := l.ended == nil && l.holds != nil // without holds it is being released
+	untold := l.ended == nil && l.holds != nil // a lease without holds is being released
 	l.mu.Unlock()
 	if untold {
 		l.end(lossFor(why, err))
 	}
 }
 
-// actor is nil for what has no owner: it does not change whom its holder acts
-// for.
+// actor returns the owner that contexts under the lease carry. It is nil for a kind
+// without owners, whose contexts keep the owner that they had.
 func (l *lease) actor() *owner {
 	if l.traits.unowned {
 		return nil
@@ -207,13 +208,13 @@ func (l *lease) hold(parent context.Context, renewed bool) *Hold {
 	ended := l.ended
 	l.mu.Unlock()
 	if ended != nil {
-		h.cancel(ended) // lost in the very moment
+		h.cancel(ended) // lost just now
 	}
 	return h
 }
 
-// watchFor has fell called, at once or later, if the lease ends before h is
-// released. It must not block.
+// watchFor registers fell, which is called, at once or later, if the lease ends before h
+// is released. fell must not block.
 func (l *lease) watchFor(h *Hold, fell func(why error)) {
 	l.mu.Lock()
 	h.fell = fell
@@ -224,8 +225,9 @@ func (l *lease) watchFor(h *Hold, fell func(why error)) {
 	}
 }
 
-// take waits for the lease's turn. Whoever has it may run a script that changes
-// the count: the counts are absolute, so their order matters.
+// take locks the count of the lease, and blocks until it can. Only the goroutine that has
+// locked the count may run a script that changes it: the scripts set absolute counts, so
+// their order matters.
 func (l *lease) take(ctx context.Context) error {
 	for {
 		l.mu.Lock()
@@ -259,7 +261,7 @@ func (l *lease) pass() {
 	}
 }
 
-// count returns how many holds are left. It must be called with l.mu held.
+// count returns the number of holds that are left. It must be called with l.mu held.
 func (l *lease) count() (n int) {
 	for h := l.holds; h != nil; h = h.next {
 		n++
@@ -267,8 +269,8 @@ func (l *lease) count() (n int) {
 	return n
 }
 
-// reenter adds a hold to a lease that the owner has. It returns ErrReleased if
-// the lease was released before its turn came.
+// reenter adds a hold to a lease that the owner has. It returns ErrReleased if the lease
+// was released before reenter could lock the count.
 func (l *lease) reenter(ctx context.Context, k *locker) (h *Hold, err error) {
 	doubt, err := l.client.call(ctx, l.client.options.RetryFor, func(ctx context.Context) (err error) {
 		h, err = l.attempt(ctx, k)
@@ -283,17 +285,17 @@ func (l *lease) reenter(ctx context.Context, k *locker) (h *Hold, err error) {
 	return h, err
 }
 
-// unsettle notes that a copy of a script that sets the count may still come. It
-// may also make the key last longer than the next one wants, so the lease is not
-// handed on any more.
+// unsettle notes that a late copy of a script that sets the count may still run. It may
+// also make the key last longer than the next holder wants, so the lease is not handed
+// off any more.
 func (l *lease) unsettle() {
 	l.mu.Lock()
 	l.late = true
 	l.mu.Unlock()
 }
 
-// attempt re-enters once. It has the turn no longer than that, so that others
-// can unlock while Redis refuses.
+// attempt re-enters once. It locks the count for no longer than that, so that other
+// goroutines can unlock between attempts.
 func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 	if err := l.take(ctx); err != nil {
 		return nil, final(err)
@@ -341,11 +343,11 @@ func (l *lease) attempt(ctx context.Context, k *locker) (*Hold, error) {
 	return h, nil
 }
 
-// final makes an error of our own one that call does not try again.
+// final wraps an error so that call does not retry it.
 func final(err error) error { return &driver.Error{Class: driver.Other, Err: err} }
 
-// recount writes the true count again after a re-entry whose outcome is not
-// known, so that others do not read too high a number.
+// recount writes the true count again after a re-entry whose outcome is unknown, so that
+// others do not read too high a count.
 func (l *lease) recount(ctx context.Context) {
 	if l.take(ctx) != nil {
 		return
@@ -364,7 +366,7 @@ func (l *lease) recount(ctx context.Context) {
 	}
 }
 
-// keep has the watchdog renew the lease as long as some hold wants it.
+// keep makes the watchdog renew the lease as long as some hold requires it.
 func (l *lease) keep() {
 	l.mu.Lock()
 	renew := false
@@ -390,8 +392,8 @@ func (l *lease) unlock(h *Hold) error {
 	return l.leave(ctx, rest)
 }
 
-// withdraw takes h out of the lease, and returns how many holds are left. If it
-// gives no error, the caller has the lease's turn, and tells Redis.
+// withdraw removes h from the lease, and returns how many holds are left. If it returns
+// no error, it has locked the count for the caller, which has to write it to Redis.
 func (l *lease) withdraw(h *Hold) (rest int, err error) {
 	ended := l.state()
 	l.mu.Lock()
@@ -400,7 +402,7 @@ func (l *lease) withdraw(h *Hold) (rest int, err error) {
 		return 0, ErrReleased
 	}
 	h.released = true
-	mine := ended == nil && !l.busy // the turn, without waiting for it
+	mine := ended == nil && !l.busy // the count can be locked without waiting
 	l.busy = l.busy || mine
 	l.mu.Unlock()
 	h.cancel(ErrReleased)
@@ -429,8 +431,8 @@ func (l *lease) withdraw(h *Hold) (rest int, err error) {
 	return rest, nil
 }
 
-// whileTrusted returns a context that ends when trust in the lease does, as
-// things stand: soon after that, Redis lets the key expire by itself.
+// whileTrusted returns a context that ends when trust in the lease ends, as known now.
+// Soon after that, the key expires by itself.
 func (l *lease) whileTrusted() *driver.Deadline {
 	return driver.Until(l.client.watchdog.Until(&l.watch))
 }
@@ -448,58 +450,58 @@ func (l *lease) drop(h *Hold) int {
 	return l.count()
 }
 
-// bury forgets a lease that was lost, after its last hold was given back. If
-// Redis may still have it, or of a group or of several permits a part, it is
-// released there, now that the work it protected is known to have stopped.
+// bury removes a lost lease after its last hold was released. If Redis may still have the
+// lease, or a part of a group or of several permits, bury releases that in the background:
+// now the work that the lease protected is known to have stopped.
 func (l *lease) bury(why error) {
 	l.owner.remove(l)
 	if absent(why) {
 		if l.traits.partial {
 			l.client.abandon(l.locker, l.id, l.reach())
 		}
-		return // its copies are looked for since it ended
+		return // end has already abandoned a lease in doubt
 	}
-	if _, lost := why.(*LostError); lost || l.doubt && why != ErrReleased { // which goes on, if it was handed on
+	if _, lost := why.(*LostError); lost || l.doubt && why != ErrReleased { // else it was handed off
 		l.client.abandon(l.locker, l.id, l.reach())
 	}
 }
 
-// reach is how long the key can stand in Redis after the last script.
+// reach returns how long the key can last after the last script.
 func (l *lease) reach() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.most()
 }
 
-// most is the longest TTL that was asked for. It must be called with l.mu held.
+// most returns the longest TTL that was requested. It must be called with l.mu held.
 func (l *lease) most() time.Duration {
 	return max(time.Duration(l.longer)*time.Second, l.watch.Terms.TTL)
 }
 
-// asking returns the longest TTL that was asked for, and how many holds there
-// are: a re-entry that asks for a longer one meanwhile makes that another number.
+// asking returns the longest TTL that was requested, and the number of holds. A re-entry
+// that requests a longer TTL meanwhile changes that number.
 func (l *lease) asking() (most time.Duration, count int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.most(), l.count()
 }
 
-// asked notes a TTL that Redis is asked for. It must be called with l.mu held.
+// asked notes a TTL that is requested from Redis. It must be called with l.mu held.
 func (l *lease) asked(ttl time.Duration) {
 	if ttl > l.watch.Terms.TTL {
 		l.longer = max(l.longer, uint32((ttl+time.Second-1)/time.Second)) // a year at most
 	}
 }
 
-// rest is how long the key is to last from now on if it is not renewed.
+// rest returns how long the key must last from now on if it is not renewed.
 func (l *lease) rest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(l.expiry-l.client.time(time.Now()), time.Millisecond)
 }
 
-// over is what became of a lease that the watchdog does not watch any more,
-// for those who ask before it has said so.
+// over returns why a lease that the watchdog does not watch any more has ended, before the
+// watchdog has reported it.
 func (l *lease) over() error {
 	if time.Now().Before(l.client.watchdog.Until(&l.watch)) {
 		return &LostError{Reason: LostForced}
@@ -507,7 +509,7 @@ func (l *lease) over() error {
 	return &LostError{Reason: LostUnreachable}
 }
 
-// leave writes the count of the holds that are left.
+// leave writes the count of the remaining holds.
 func (l *lease) leave(ctx context.Context, count int) error {
 	ok := false
 	doubt, err := l.client.call(ctx, -1, func(ctx context.Context) (err error) {
@@ -527,7 +529,7 @@ func (l *lease) leave(ctx context.Context, count int) error {
 	return nil
 }
 
-// unreleased is the error of an unlock that Redis did not answer, or refused.
+// unreleased returns the error of an unlock that Redis did not answer, or refused.
 func unreleased(err error) error {
 	switch driver.ClassOf(err) {
 	case driver.NotSent, driver.Unknown, driver.Passing:
@@ -536,8 +538,7 @@ func unreleased(err error) error {
 	return meaning(err)
 }
 
-// release hands the lease on, or gives it back to Redis. The caller has the
-// lease's turn.
+// release hands the lease off, or releases it in Redis. The caller has locked the count.
 func (l *lease) release() error {
 	if l.client.relay(l) {
 		l.owner.remove(l)
@@ -556,8 +557,7 @@ func (l *lease) release() error {
 	return l.settle(released, doubt, err)
 }
 
-// retire stops to renew the lease before it is released. It fails if the lease
-// is over.
+// retire stops the renewal of the lease before its release. It fails if the lease is over.
 func (l *lease) retire() error {
 	if l.client.watchdog.Remove(&l.watch) {
 		return nil
@@ -568,7 +568,7 @@ func (l *lease) retire() error {
 	return ended
 }
 
-// settle is the end of a lease that was retired: what came of its release.
+// settle ends a lease that was retired, and returns the error of its release.
 func (l *lease) settle(released, doubt bool, err error) error {
 	l.owner.remove(l)
 	l.end(ErrReleased)
