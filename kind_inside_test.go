@@ -17,8 +17,8 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// What follows is the example of CONTRIBUTING for a new kind of lock. There, the first
-// part is a file of this package, and the second one of internal/script.
+// The code below is the example in CONTRIBUTING of a new kind of lock. There, the first
+// part is a file of this package, and the second part one of internal/script.
 
 // TextLock is a lock that is a string in Redis: the id of its holder.
 type TextLock struct {
@@ -113,9 +113,9 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 
 // The example ends here.
 
-// A kind that is declared has what all kinds have: re-entry, a lease that is renewed,
-// one queue for each client, hand-offs in the process, and waiters in other processes
-// that are woken.
+// A declared kind has what all kinds have: re-entry, renewal of its leases, one wait queue
+// for each client, hand-offs in the process, and notifications for waiters in other
+// processes.
 func TestKindThatIsDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memredis.New()
@@ -141,8 +141,8 @@ func TestKindThatIsDeclared(t *testing.T) {
 			t.Error("the lock is not held as long as its last hold")
 		}
 
-		// Two wait: a goroutine of the same client is handed the lease, whose id stays,
-		// and another client hears of the release.
+		// Two goroutines wait: that of the same client is handed the lease, whose id stays,
+		// and that of another client is notified of the release.
 		next := make(chan *Hold)
 		for _, c := range []*Client{here, there} {
 			go func() {

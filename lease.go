@@ -461,7 +461,7 @@ func (l *lease) bury(why error) {
 		}
 		return // end has already abandoned a lease in doubt
 	}
-	if _, lost := why.(*LostError); lost || l.doubt && why != ErrReleased { // else it was handed off
+	if _, lost := why.(*LostError); lost || l.doubt && why != ErrReleased { // a lease handed off goes on
 		l.client.abandon(l.locker, l.id, l.reach())
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// The watchdog may have lost very many leases at once, and tells one after the other.
-// A hold that has not been told yet is not valid any more all the same.
+// The watchdog may have lost very many leases at once, and reports them one by one. A
+// hold whose loss was not reported yet is no longer valid either.
 func TestHoldIsNotValidBeforeItsLossIsTold(t *testing.T) {
 	for name, ttl := range map[string]time.Duration{"renewed": 0, "fixed": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -23,7 +23,7 @@ func TestHoldIsNotValidBeforeItsLossIsTold(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c.watchdog.Remove(&hold.of.(*lease).watch) // as if it were about to tell
+				c.watchdog.Remove(&hold.of.(*lease).watch) // as if it were about to report
 				time.Sleep(time.Minute)
 				if hold.Valid() || ctx.Err() == nil {
 					t.Errorf("a minute later the hold is valid: %v, and its context's error is %v", hold.Valid(), ctx.Err())

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// However many ask at once, none is put off for longer than it takes to let those
-// before it ask, and no more ask in a window than may.
+// However many attempts are due at once, no window has more of them than paceCount, and
+// none is delayed for longer than the attempts before it take.
 func TestPacerPutsOffNobodyForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer
 		const n = 5 * paceCount
-		at := make(map[time.Duration]int) // attempts by when they are made
+		at := make(map[time.Duration]int) // number of attempts by window
 		for i := range n {
 			d := p.next(time.Now())
 			if most := time.Duration(i/paceCount) * paceWindow; d > most {
@@ -32,7 +32,7 @@ func TestPacerPutsOffNobodyForLong(t *testing.T) {
 	})
 }
 
-// Attempts for which there was reason are not counted.
+// Attempts that genuine notifications cause are not counted.
 func TestPacerForgetsGenuineHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pacer

@@ -8,10 +8,10 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// A waiter is put in front of the head while that asks Redis with the id of the
-// client's turn. No other request may ask with that id, whose answer is on its
-// way, and the entry that the attempt has made goes when it was refused. Inside the
-// package, for that is the only way to stop between the attempt and its answer.
+// A waiter is put in front of the head while the head asks Redis with the id of the
+// client's turn. No other request may ask with that id while its reply is on its way. If
+// the attempt is refused, the entry that it has made is removed. The test is inside the
+// package, because only there it can stop between the attempt and its reply.
 func TestTurnOfADisplacedHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memredis.New()
@@ -65,7 +65,7 @@ func TestTurnOfADisplacedHead(t *testing.T) {
 		if !second.stand(front) || second.turn == first.turn {
 			t.Errorf("the one in front asks with the id %q, and the one behind with %q; want others", second.turn, first.turn)
 		}
-		c.called(k.place, first.turn+" 1") // late, as it was given meanwhile
+		c.called(k.place, first.turn+" 1") // a late grant
 		var seen view
 		if c.see(front, &seen); seen.position == granted {
 			t.Error("the one in front has what was given to the one behind")
