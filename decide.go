@@ -42,7 +42,7 @@ type view struct {
 	occupancy occupancy
 	bypass    bool      // it need not be first, because of what its owner holds
 	called    bool      // it need not be first this once, because it was told to ask
-	notBefore time.Time // others have the first chance to take the lock until then
+	notBefore time.Time // others have the first chance to acquire the lock until then
 	cause     cause
 }
 

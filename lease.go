@@ -26,14 +26,14 @@ type lease struct {
 	busy  bool   // the count is locked by take: a script may be changing it; guarded by mu
 	row   uint16 // number of grants in a row that led to it
 
-	longer uint32        // the longest TTL requested, in s, if longer than the watchdog's; guarded by mu
+	longer uint32        // longest TTL requested, in s, if above the watchdog's; guarded by mu
 	mu     sync.Mutex    // guards the fields below
 	turn   chan struct{} // closed when the count is unlocked; nil if no goroutine waits for that
 	first  Hold          // the only hold of most leases
 	holds  *Hold         // those not yet released, linked; the newest first
 	ended  error         // why it is over; nil while it is trusted
 	expiry time.Duration // the key lasts until then at least, by fixed leases; in the client's time
-	since  time.Duration // when it was acquired, if the lock is shared; as expiry, but guarded by Client.mu
+	since  time.Duration // when it was acquired, if shared; in the client's time; guarded by Client.mu
 	token  int64         // the newest fencing token, of a kind that has them
 }
 
@@ -225,9 +225,9 @@ func (l *lease) watchFor(h *Hold, fell func(why error)) {
 	}
 }
 
-// take locks the count of the lease, and blocks until it can. Only the goroutine that has
-// locked the count may run a script that changes it: the scripts set absolute counts, so
-// their order matters.
+// take locks the count of the lease. It blocks until it can do so, ctx ends, or the client
+// is closed. Only the goroutine that has locked the count may run a script that changes
+// it: the scripts set absolute counts, so their order matters.
 func (l *lease) take(ctx context.Context) error {
 	for {
 		l.mu.Lock()

@@ -89,14 +89,16 @@ func under(ctx context.Context, lock func(context.Context) (*Hold, context.Conte
 // their owner can re-enter it as any of them, as Redisson's threads can. The
 // release of the last hold wakes the waiters of the kind that the owner acquired
 // first. An owner never waits for itself: a lock that it can neither re-enter
-// nor hold together with its own, such as a [GroupLock] with some of its values
-// or another kind of object of that name, is an error at once.
+// nor hold together with its own, such as a [GroupLock] with an overlapping but
+// different set of values or another kind of object of that name, is an error
+// at once.
 //
 // Errors: the error of ctx, which also matches [ErrLocked] if the lock was
 // seen to be held; [ErrReentry]; [ErrFenceRegressed] from a [FencedLock];
 // [ErrLost] if ctx carries an owner whose lease on this lock was lost and not
 // yet unlocked; [ErrNotDurable] if the lock was acquired, but too few replicas
-// know; [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed].
+// have acknowledged it; [ErrWrongKind], [ErrUnreachable], [ErrDenied],
+// [ErrInvalid], [ErrClosed].
 func (k *locker) Lock(ctx context.Context) (*Hold, context.Context, error) {
 	return k.enter(ctx, "lock", true)
 }

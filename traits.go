@@ -11,7 +11,7 @@ import (
 type traits struct {
 	use use // what a name is used for
 
-	turns     bool // its waiting clients take turns in Redis; only for what lies in the hash of a Lock
+	turns     bool // its waiting clients take turns in Redis; only for kinds in the hash of a Lock
 	grantable bool // a release may grant it to a waiting client
 	handsOff  bool // a released lease may be handed off to a waiter with the same traits
 	batched   bool // one script can acquire several of them, and one release them
