@@ -21,8 +21,8 @@ const (
 	deafFor = 10 * time.Minute
 	// anewAfter is how long a reopened channel stays open before it is reopened again.
 	anewAfter = 10 * time.Second
-	// onItsWay is how long after the last message on a channel a missing one counts as
-	// late and not as lost.
+	// onItsWay is how long after a channel was last known to work a missing message
+	// counts as late and not as lost.
 	onItsWay = poll / 2
 )
 

@@ -57,10 +57,10 @@ func (s *strays) Pop() any {
 	return x
 }
 
-// abandon removes the lease id on p from Redis, although an attempt to acquire it may
-// have succeeded, or may yet succeed. It releases it at growing intervals, in the
-// background, for as long as a lease lasts; copies that arrive later are not covered.
-// When the client is closed, it releases it once more.
+// abandon makes sure that the lease id on p does not stay in Redis, although an attempt to
+// acquire it may have succeeded, or may yet succeed. It sends releases at growing
+// intervals, in the background, for as long as a lease lasts; it does not cover copies
+// that arrive later. When the client is closed, it sends one more.
 func (c *Client) abandon(p releaser, id string, lease time.Duration) {
 	c.lookFor(p, id, lease, 0)
 }

@@ -23,7 +23,7 @@ type lease struct {
 
 	doubt bool   // a copy of the acquisition may still be on its way
 	late  bool   // a copy of a script that sets the count may; guarded by mu
-	busy  bool   // the count is locked by take: a script may be changing it; guarded by mu
+	busy  bool   // the count is locked, see take; guarded by mu
 	row   uint16 // number of grants in a row that led to it
 
 	longer uint32        // longest TTL requested, in s, if above the watchdog's; guarded by mu
