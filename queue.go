@@ -24,7 +24,7 @@ type queue struct {
 // waiter is one goroutine in a queue. There may be very many, so it is small.
 type waiter struct {
 	owner      *owner
-	request    *request      // accepts a lease that is handed off; nil if it cannot
+	request    *request      // accepts leases that are handed off; nil for a waiter that never does
 	wake       chan struct{} // capacity 1: look again
 	in         *queue        // nil if none; this and the fields below are guarded by Client.mu
 	prev, next *waiter
