@@ -19,54 +19,54 @@ import (
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
-// Client makes locks. An application needs one for each Redis deployment; it
-// holds one watchdog and one subscription, whatever the number of locks. Its
-// methods are safe for concurrent use.
+// Client creates locks. An application needs one Client for each Redis
+// deployment. A Client has one watchdog and one subscription, whatever the
+// number of locks. Its methods are safe for concurrent use.
 type Client struct {
 	driver   driver.Driver
 	options  Options
-	invalid  error  // what is wrong with options
+	invalid  error  // why options are not acceptable, or nil
 	id       string // a UUID, the first part of every owner on the wire
 	serial   atomic.Uint64
-	conn     *script.Conn // what the scripts of locks work through
-	born     time.Time    // its time counts from here
+	conn     *script.Conn // runs the scripts of locks
+	born     time.Time    // zero of the client's time
 	watchdog *watchdog.Watchdog
-	terms    watchdog.Terms // of leases without anything special
+	terms    watchdog.Terms // of leases with default options
 	hub      *hub.Hub
-	tokens   newest.Table // by the keys that count them
+	tokens   newest.Table // highest tokens seen, by counter key
 
 	life     context.Context    // ends with Close
-	done     <-chan struct{}    // its end
-	end      context.CancelFunc // ends it
-	lingerer context.Context    // for background work; ends a moment after done
+	done     <-chan struct{}    // life.Done()
+	end      context.CancelFunc // ends life
+	lingerer context.Context    // for background work; ends linger after done
 	dismiss  context.CancelFunc // ends lingerer
 	running  sync.WaitGroup     // operations and background work
 
-	mu      sync.Mutex // guards what follows, and every queue
+	mu      sync.Mutex // guards the following fields, and every queue
 	closed  bool
 	queues  map[place]*queue
 	held    table
-	asking  map[place]struct{}  // what somebody asks for without queueing
-	ears    map[place]idleEar   // channels of locks that were waited for a moment ago
-	sharing map[string]*sharing // what is known of Redisson's part in locks
-	clocks  map[string]*reading // of the servers that renew leases
-	sweeper *time.Timer         // closes the former, and forgets the latter
-	swept   time.Time           // when that is; zero if it is not to be
-	deaf    map[place]deafness  // of channels of this client on which messages were lost
-	looks   map[place]time.Time // when a fair lock that was released is looked at again
-	leaving map[place]*leavers  // of the queue of a fair lock in Redis; a goroutine takes them out
-	lanes   int                 // of operations on numbers
-	idle    []string            // those that no operation uses
-	janitor janitor             // looks after what nobody wants
-	able    map[ability]int     // what masters were seen to be able to, and their replicas then
+	asking  map[place]struct{}  // places with a request that asks without queueing
+	ears    map[place]idleEar   // channels kept open after their last waiter
+	sharing map[string]*sharing // what is known of Redisson's use of locks
+	clocks  map[string]*reading // of the servers that renew leases, by server
+	sweeper *time.Timer         // closes idle ears; deletes old entries of sharing and deaf
+	swept   time.Time           // when sweeper fires; zero if it is not set
+	deaf    map[place]deafness  // channels of this client on which messages were lost
+	looks   map[place]time.Time // when a released fair lock is checked again
+	leaving map[place]*leavers  // waiters that a goroutine removes from a fair lock's queue in Redis
+	lanes   int                 // number of lanes for operations on numbers
+	idle    []string            // lanes that no operation uses
+	janitor janitor             // undoes acquisitions that are no longer wanted
+	able    map[ability]int     // verified abilities of masters, with their replica counts
 }
 
-// New returns a client that works through d, which it owns from then on. It
-// does no I/O. Wrap a Redis client with driver/goredis or driver/rueidis, or
-// have package connect open one from a URL. Nil options mean the defaults;
-// options that are not acceptable make every operation fail with [ErrInvalid].
+// New returns a client that uses d and takes ownership of it. New does no I/O.
+// Wrap a Redis client with driver/goredis or driver/rueidis, or use package
+// connect to open one from a URL. Nil options mean the defaults; options that
+// are not acceptable make every operation fail with [ErrInvalid].
 //
-// Close the client at the end.
+// The caller must close the client.
 func New(d driver.Driver, options *Options) *Client {
 	c := &Client{
 		driver: d, conn: script.NewConn(d), options: options.withDefaults(), id: script.NewClientID(), born: time.Now(),
@@ -84,20 +84,20 @@ func New(d driver.Driver, options *Options) *Client {
 	return c
 }
 
-// linger is how long Close lets background work go on that gives back locks
-// nobody wants.
+// linger is how long Close lets background work continue that releases
+// unwanted locks.
 const linger = time.Second
 
 // Close ends the client: every wait returns [ErrClosed], the watchdog and the
 // subscription end, and the driver is closed. A Redis client that the
 // application wrapped itself stays open.
 //
-// Release holds before. Those that are left are abandoned: their contexts end
-// with cause ErrClosed, and their leases run out in Redis by themselves,
-// because the work they protect may not have stopped yet.
+// Release all holds before Close. Close abandons the remaining ones: their
+// contexts end with cause ErrClosed, and their leases expire in Redis, because
+// the work they protect may not have stopped yet.
 //
-// It returns when every goroutine of the client has ended, usually at once and
-// after some seconds at most if Redis does not answer.
+// Close blocks until every goroutine of the client has ended: usually for a
+// moment, and for some seconds at most if Redis does not answer.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -130,8 +130,8 @@ func (c *Client) Close() error {
 	c.watchdog.Close()
 	timer := time.AfterFunc(linger, c.dismiss)
 	err := c.hub.Close()
-	// Operations under way end by themselves, for done is closed, unless they
-	// wait for Redis: the driver fails those when it is closed.
+	// Running operations end because done is closed, unless they wait for
+	// Redis: closing the driver makes those fail.
 	idle := make(chan struct{})
 	go func() { defer close(idle); c.running.Wait() }()
 	select {
@@ -150,7 +150,7 @@ func (c *Client) Close() error {
 // time returns t in the client's time.
 func (c *Client) time(t time.Time) time.Duration { return t.Sub(c.born) }
 
-// begin registers an operation, which Close will wait for.
+// begin registers an operation, so that Close waits for it.
 func (c *Client) begin() error {
 	if c.invalid != nil {
 		return c.invalid
@@ -164,8 +164,8 @@ func (c *Client) begin() error {
 	return nil
 }
 
-// background runs f in a goroutine that Close waits for. The context ends a
-// moment after Close was called. It reports false if the client is closed.
+// background runs f in a goroutine that Close waits for. The context of f ends
+// linger after Close was called. It reports false if the client is closed.
 func (c *Client) background(f func(ctx context.Context)) bool {
 	if c.begin() != nil {
 		return false
@@ -177,8 +177,8 @@ func (c *Client) background(f func(ctx context.Context)) bool {
 	return true
 }
 
-// spawn is background for callers that hold c.mu. If the client is closed, f
-// runs all the same, for there is a moment left.
+// spawn is background for callers that hold c.mu. It runs f even if the client
+// is closed, because Close lingers.
 func (c *Client) spawn(f func(ctx context.Context)) {
 	c.running.Add(1)
 	go func() {
@@ -187,7 +187,7 @@ func (c *Client) spawn(f func(ctx context.Context)) {
 	}()
 }
 
-// check refuses a name, before anything is sent.
+// check returns an error for an invalid name, before anything is sent.
 func (c *Client) check(name string) error {
 	if err := keyspace.Check(name, c.options.AllowAnyName); err != nil {
 		return invalid("%v", err)
@@ -202,16 +202,16 @@ func (c *Client) newID() string {
 	return string(strconv.AppendUint(id, c.serial.Add(1), 10))
 }
 
-// newTurnID returns the id of a lease that Redis may give to the client. Nobody
-// can guess it, so that a message which names it is Redis'.
+// newTurnID returns the id of a lease that Redis may grant to the client. The id
+// cannot be guessed, so a notification that names it is genuine.
 func (c *Client) newTurnID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return c.id + ":" + strconv.FormatUint(binary.BigEndian.Uint64(b[:])>>1, 10)
 }
 
-// publish tells how releases are announced. The first call may ask Redis. On a
-// cluster it refuses names that only a single server can work with.
+// publish returns how releases are announced. The first call may ask Redis. On
+// a cluster it returns an error for names that only work on a single server.
 func (c *Client) publish(ctx context.Context, name string) (script.Publish, error) {
 	if c.conn.Known() && !c.options.AllowAnyName {
 		return c.conn.Publish(), nil
@@ -246,15 +246,15 @@ func (p PubSub) on(t driver.Topology) script.Publish {
 	return script.Classic
 }
 
-// renew is the watchdog's way to Redis: one script for each group of leases
-// that share a slot, all in one batch.
+// renew renews leases for the watchdog, in one batch: one script for each group
+// of leases that share a slot.
 func (c *Client) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog.Answer {
 	groups, members := c.group(leases)
 	answers := make([]watchdog.Answer, len(leases))
 	results := []script.RenewResult(nil)
 	server := c.driver.Shard(leases[0].Of.(*lease).name)
 	start := time.Now()
-	if d := leases[0].Of.(*lease).options.Durability; d.none() { // a shard has one
+	if d := leases[0].Of.(*lease).options.Durability; d.none() { // the same for all leases of a shard
 		results = script.Renew(ctx, c.driver, groups)
 	} else {
 		results = c.renewAndWait(ctx, d, groups)
@@ -280,19 +280,19 @@ func (c *Client) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog
 	return answers
 }
 
-// renewWords is how many arguments renewals may have that share a script. Most
-// have a few; those of a GroupLock have one for each value.
+// renewWords is the maximum number of arguments of the renewals in one script.
+// Most renewals have a few; that of a GroupLock has one for each value.
 const renewWords = 2000
 
-// group puts leases that one script may renew together into one group: those
-// of one kind, on one server, and on a cluster of one slot.
+// group groups the leases that one script may renew together: those of one
+// kind, on one server and, on a cluster, in one slot.
 func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Renewal, members [][]int) {
 	type together struct {
 		script *driver.Script
 		slot   uint16
 	}
-	last := make(map[together]int) // its group that has room
-	var words []int                // of each group's arguments
+	last := make(map[together]int) // the group that still has room
+	var words []int                // number of arguments, for each group
 	cluster := c.conn.Cluster()
 	for i, w := range leases {
 		l := w.Of.(*lease)
@@ -309,7 +309,7 @@ func (c *Client) group(leases []*watchdog.Lease) (groups [][]script.Renewal, mem
 		g, ok := last[t]
 		if !ok || len(groups[g]) == script.RenewBatch || words[g]+len(r.Args) > renewWords {
 			room := 1
-			if !cluster { // else each of thousands of slots may have a lease or two
+			if !cluster { // on a cluster each of thousands of slots may have a lease or two
 				room = min(len(leases)-i, script.RenewBatch)
 			}
 			g = len(groups)

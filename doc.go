@@ -13,26 +13,41 @@
 //
 // # Holds, leases, owners
 //
-// Taking a lock gives a [Hold], the only thing that can be released. Under it
-// lies a lease: a record in Redis with a time limit, which the client's
+// Acquiring a lock returns a [Hold], the only thing that can be released.
+// Behind it is a lease: a record in Redis with a time limit, which the client's
 // watchdog extends until the hold is released. If the process dies, or cannot
-// reach Redis, the lease ends and others get the lock.
+// reach Redis, the lease ends and other owners can acquire the lock.
 //
 // The holder is told before that happens: the context that Lock returns ends,
 // with cause [ErrLost], before the key can expire in Redis, even if the
 // network hangs. Work under a lock should use that context.
 //
-// The context also carries the owner. Taking the same lock with it re-enters,
-// as a Java thread does; taking it with another context contends. Goroutines
-// that are given the context act for the same owner; [Detach] makes a
-// competitor of one.
+// The context also carries the owner. Acquiring the same lock with it
+// re-enters, as a Java thread does; acquiring it with another context contends.
+// Goroutines that share the context act for the same owner. [Detach] removes
+// the owner, so that a goroutine contends like any other.
+//
+// # Errors
+//
+// Every method that asks Redis may return the following errors, unless its
+// documentation says otherwise. They are matched with [errors.Is]. A method's
+// own documentation names only the errors that are special to it.
+//
+//   - [ErrUnreachable]: Redis could not be reached, or could not serve, for
+//     longer than [Options.RetryFor].
+//   - [ErrDenied]: Redis refused the user, the password or a right.
+//   - [ErrWrongKind]: the name is in use for another kind of object.
+//   - [ErrInvalid]: a name, a lease or an option is not acceptable.
+//   - [ErrClosed]: the client was closed.
+//   - The error of the caller's context, and its cause, if the context ended
+//     before the method was done.
 //
 // # What a lock in Redis is, and is not
 //
-// It keeps others out as long as Redis does not lose acknowledged writes, the
-// clocks of Redis and of the holder run at similar speed, and the holder stops
-// when its context ends. A process that is frozen in the middle of a write
-// cannot do that: where such a write would do harm, the resource itself must
-// refuse it. The document docs/guarantees.md goes through the failures one by
-// one.
+// A lock excludes other owners as long as Redis does not lose acknowledged
+// writes, the clocks of Redis and of the holder run at similar speed, and the
+// holder stops when its context ends. A process that is frozen in the middle of
+// a write cannot stop: where such a write would do harm, the resource itself
+// must refuse it. The document docs/guarantees.md goes through the failures one
+// by one.
 package mortise

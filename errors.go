@@ -11,45 +11,46 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// What a caller may want to tell apart. Every error that this package returns
-// is an [*Error] that matches, with [errors.Is], at least one of these or the
-// error of the caller's context; only an error reply of Redis that none of them
-// covers, such as that of a server without Lua, stays what it is. The client
-// library's own errors stay matchable too.
+// The sentinel errors. Every error that this package returns is an [*Error]
+// that matches, with [errors.Is], at least one of these or the error of the
+// caller's context. The only exception is an error reply of Redis that none of
+// them covers, such as that of a server without Lua. The client library's own
+// errors stay matchable too.
 var (
-	// ErrLocked: somebody else holds the lock. errors.As finds a *HeldError
-	// that says who, if Redis was asked.
+	// ErrLocked: another owner holds the lock. errors.As finds a *HeldError
+	// that names it, if Redis was asked.
 	ErrLocked = errors.New("locked by another owner")
-	// ErrNoPermits: a semaphore has fewer permits available than were asked
-	// for. errors.As finds a *PermitsError with the numbers.
+	// ErrNoPermits: a semaphore has fewer permits available than requested.
+	// errors.As finds a *PermitsError with the numbers.
 	ErrNoPermits = errors.New("not enough permits are available")
-	// ErrLost: the lease ended before the hold was released. It is the cause
-	// of the hold's context then, and what Unlock returns. errors.As finds a
-	// *LostError that says why.
+	// ErrLost: the lease ended before the hold was released. The hold's
+	// context then has it as its cause, and Unlock returns it. errors.As finds
+	// a *LostError with the reason.
 	ErrLost = errors.New("the lease was lost")
 	// ErrFenceRegressed: the fencing tokens of a lock, or the numbers of an
-	// election's terms, went back: Redis has lost them, or somebody deleted
-	// them. What was acquired was released; a resource would have refused its
-	// token, or admitted one that is stale. errors.As finds a *FenceError that
-	// says how far they must be raised.
+	// election's terms, went back: Redis has lost them, or they were deleted.
+	// The acquisition was undone; a resource would have refused its token, or
+	// admitted a stale one. errors.As finds a *FenceError that says how far
+	// the tokens must be raised.
 	ErrFenceRegressed = errors.New("the fencing tokens went back")
-	// ErrReleased: the hold was released before.
+	// ErrReleased: the hold was already released.
 	ErrReleased = errors.New("released already")
-	// ErrReentry: the owner holds this lock already, and it was to be taken
-	// with LockOptions.NonReentrant.
+	// ErrReentry: the owner holds this lock already and cannot re-enter: with
+	// LockOptions.NonReentrant, or because it would wait for itself, as when
+	// a reader of an RWLock acquires the write side.
 	ErrReentry = errors.New("held by the same owner already")
-	// ErrWrongKind: what lies under the name in Redis is not what this kind
-	// of object uses. Nothing was changed.
+	// ErrWrongKind: the data under the name in Redis is not of the type that
+	// this kind of object uses. Nothing was changed.
 	ErrWrongKind = errors.New("the name is in use for something else")
-	// ErrNoLeader: nobody leads.
+	// ErrNoLeader: the election has no leader.
 	ErrNoLeader = errors.New("nobody leads")
-	// ErrBroken: not all parties of a barrier came together, or left together.
-	// errors.As finds a *BrokenError that says why.
+	// ErrBroken: not all parties of a barrier arrived, or left, together.
+	// errors.As finds a *BrokenError with the reason.
 	ErrBroken = errors.New("the barrier is broken")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("the client is closed")
 	// ErrInvalid: a name, a lease or an option is not acceptable, or a number
-	// would become so. Nothing was changed in Redis.
+	// would become out of range. Nothing was changed in Redis.
 	ErrInvalid = errors.New("invalid argument")
 	// ErrUnreachable: Redis could not be reached, or could not serve, for
 	// longer than Options.RetryFor.
@@ -57,19 +58,19 @@ var (
 	// ErrDenied: Redis refused the user, the password or a right.
 	ErrDenied = errors.New("redis denied access")
 	// ErrNotDurable: fewer replicas acknowledged the lock, in time, than
-	// LockOptions.Durability asks for. A lock that was taken was given back,
+	// LockOptions.Durability asks for. An acquired lock was released again,
 	// and a re-entry undone. errors.As finds a *NotDurableError.
 	ErrNotDurable = errors.New("not acknowledged by enough replicas")
-	// ErrNoQuorum: too few of a Redlock's servers answered to tell who can have
-	// it. errors.Is finds what was wrong with each of the others, too.
+	// ErrNoQuorum: too few of a Redlock's servers answered to decide which
+	// owner can hold it. errors.Is also matches the errors of the other servers.
 	ErrNoQuorum = errors.New("too few servers answered")
 	// ErrClockJump: the clock of a Redis server was set. errors.As finds a
 	// *ClockError that says by how much.
 	ErrClockJump = errors.New("the clock of Redis jumped")
-	// ErrUnknownOutcome: Redis did the thing or did not; its reply was lost,
-	// and asking again could not tell. Unlock returns it if the lock is
-	// certainly free of the hold, but nobody can say whether it was still
-	// held at that moment.
+	// ErrUnknownOutcome: the operation may or may not have run in Redis; the
+	// reply was lost, and asking again could not tell. Unlock returns it if
+	// the hold certainly no longer has the lock, but it is unknown whether it
+	// was still held at that moment.
 	ErrUnknownOutcome = errors.New("the outcome is unknown")
 )
 
@@ -88,18 +89,18 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("mortise: %s %q: %v", e.Op, e.Name, e.Err)
 }
 
-// Unwrap returns what happened.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// HeldError says who holds a lock. It matches [ErrLocked].
+// HeldError describes the holder of a lock. It matches [ErrLocked].
 type HeldError struct {
 	Holder
-	// TTL is how long the holder's lease lasted when Redis was asked, unless
-	// it is renewed; -1 if the key has no TTL.
+	// TTL is the remaining time of the holder's lease when Redis was asked,
+	// unless it is renewed; -1 if the key has no TTL.
 	TTL time.Duration
 }
 
-// Error says who holds the lock, and until when at least.
+// Error names the holder, and the time its lease has left unless renewed or released.
 func (e *HeldError) Error() string {
 	if e.Count == 0 {
 		return fmt.Sprintf("free, but %s is the next to have it", readable(e.Owner))
@@ -110,8 +111,8 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("held by %s for another %v unless renewed or released", readable(e.Owner), e.TTL)
 }
 
-// readable is a text that others have written, fit for a line of a log: not too
-// long, and quoted if it could be taken for anything else.
+// readable makes foreign text fit for a log line: it limits the length, and
+// quotes text that could be mistaken for anything else.
 func readable(text string) string {
 	const most = 200
 	more := ""
@@ -133,12 +134,12 @@ func (e *HeldError) left() time.Duration { return e.TTL }
 type PermitsError struct {
 	Wanted    int
 	Available int // when Redis was asked; may be below 0
-	// Next is in how long at the latest a permit comes back by itself, unless
-	// its lease is renewed; -1 if none does, as far as is known.
+	// Next is an upper bound on the time until a permit expires, unless its
+	// lease is renewed; -1 if none is known to expire.
 	Next time.Duration
 }
 
-// Error says how many permits were asked for and how many there were.
+// Error returns the numbers of permits that were requested and available.
 func (e *PermitsError) Error() string {
 	if e.Available >= e.Wanted {
 		return fmt.Sprintf("%d permits are wanted, and the %d that are available are left to others who wait", e.Wanted, e.Available)
@@ -151,7 +152,7 @@ func (e *PermitsError) Is(target error) bool { return target == ErrNoPermits }
 
 func (e *PermitsError) left() time.Duration { return e.Next }
 
-// refusal is what was in the way of who asked.
+// refusal is an error that describes why Redis refused a request.
 type refusal interface {
 	error
 	left() time.Duration // for how long at most, unless prolonged; -1 if not known
@@ -162,13 +163,13 @@ type LostReason string
 
 // The reasons for which a lease is lost.
 const (
-	// LostExpired: its time was over, and it was not to be renewed.
+	// LostExpired: its time was over, and it was a lease without renewal.
 	LostExpired LostReason = "expired"
-	// LostTaken: Redis says that another owner holds the lock.
+	// LostTaken: another owner holds the lock in Redis.
 	LostTaken LostReason = "taken"
-	// LostForced: Redis says that nobody holds the lock, before its time was
-	// over: it was freed by force, or its key was deleted, evicted or lost in
-	// a restart or failover.
+	// LostForced: the lock was free in Redis before its time was over: it was
+	// freed by force, or its key was deleted, evicted or lost in a restart or
+	// failover.
 	LostForced LostReason = "forced"
 	// LostUnreachable: Redis did not confirm a renewal in time. The key may
 	// still be there, but it can no longer be relied on.
@@ -178,10 +179,10 @@ const (
 // LostError says why a lease was lost. It matches [ErrLost].
 type LostError struct {
 	Reason LostReason
-	// Err is the last error of renewing, for LostUnreachable. It may be nil:
+	// Err is the last error of a renewal, for LostUnreachable. It may be nil:
 	// a process that was suspended has made no attempt. For LostTaken and
 	// LostForced it is a *ClockError if the clock of Redis was set forward
-	// meanwhile, which ended the lease too early.
+	// meanwhile, which may have ended the lease too early.
 	Err error
 }
 
@@ -206,17 +207,17 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns Err.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// ClockError says that the clock of a Redis server jumped: leases end by it. It
-// matches [ErrClockJump].
+// ClockError describes a jump of the clock of a Redis server, which decides
+// when leases end. It matches [ErrClockJump].
 //
-// A clock that is set forward ends leases early: another may have had the lock
-// before its holder was told. One that is set back makes leases last longer,
-// until they are renewed: the locks of a process that died stay locked for so
-// much longer. A failover to a server whose clock shows another time is a jump,
-// too.
+// A clock that is set forward ends leases early: another owner may acquire the
+// lock before its holder is told. A clock that is set back makes leases last
+// longer, until they are renewed: the locks of a process that died stay locked
+// longer by as much. A failover to a server whose clock shows another time is
+// a jump, too.
 type ClockError struct {
-	Server string        // whose clock it is, as the driver names servers; empty if there is only one
-	Jump   time.Duration // by how much it was set forward; below 0 if back
+	Server string        // the server's name in the driver; empty if there is only one
+	Jump   time.Duration // forward if positive, back if negative
 }
 
 // Error says which clock jumped, and by how much.
@@ -234,19 +235,19 @@ func (e *ClockError) Error() string {
 // Is makes a ClockError match ErrClockJump.
 func (e *ClockError) Is(target error) bool { return target == ErrClockJump }
 
-// FenceError says how far the fencing tokens of a lock went back. It matches
-// [ErrFenceRegressed].
+// FenceError describes how far the fencing tokens of a lock went back. It
+// matches [ErrFenceRegressed].
 //
-// The remedy is to raise Key above every token that any resource may have seen,
-// Seen at least. Until then, or until the tokens have risen above Seen by
-// themselves, every acquisition by this client fails so.
+// To recover, set Key to the highest token that any resource may have seen, at
+// least Seen. Until then, or until further acquisitions have raised the tokens
+// above Seen, every acquisition by this client fails with this error.
 type FenceError struct {
-	Key   string // counts the tokens in Redis
+	Key   string // the key in Redis that counts the tokens
 	Seen  int64  // the highest token that this client has seen
-	Drawn int64  // the one that was drawn, or found, later
+	Drawn int64  // the lower one that was drawn, or found, later
 }
 
-// Error says how far the tokens went back, and what to do.
+// Error says how far the tokens went back, and how to recover.
 func (e *FenceError) Error() string {
 	return fmt.Sprintf("%v: %d came after %d, so Redis has lost them; set the key %q to the highest token that any resource may have seen, at least %d", ErrFenceRegressed, e.Drawn, e.Seen, e.Key, e.Seen)
 }
@@ -257,7 +258,7 @@ func (e *FenceError) Is(target error) bool { return target == ErrFenceRegressed 
 // waitError is the error for a wait that ended because its context did.
 type waitError struct {
 	ctx  error
-	held refusal // nil if nothing was seen to be in the way
+	held refusal // the last refusal; nil if there was none
 }
 
 func (e *waitError) Error() string {
@@ -274,7 +275,7 @@ func (e *waitError) Unwrap() []error {
 	return []error{e.ctx, e.held}
 }
 
-// contextError returns the error of a context that ended, matching its cause.
+// contextError returns the error of the ended ctx; it matches the cause, too.
 func contextError(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); cause != err {
@@ -283,8 +284,8 @@ func contextError(ctx context.Context) error {
 	return err
 }
 
-// because is the meaning of an error for a caller whose context may have ended
-// meanwhile: then the error says so as well.
+// because returns the meaning of err for the caller, joined with ctx's error if
+// ctx is done.
 func because(ctx context.Context, err error) error {
 	end := ctx.Err()
 	switch {
@@ -302,7 +303,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// meaning gives a driver's error its place among the sentinels.
+// meaning wraps a driver's error in the sentinel for its class.
 func meaning(err error) error {
 	var e *driver.Error
 	if !errors.As(err, &e) {

@@ -6,32 +6,33 @@ import (
 	"time"
 )
 
-// Hold is a lock that was acquired, and the only thing that can be released.
+// Hold is one acquisition of a lock, and the only thing that can be released.
 // Its methods are safe for concurrent use.
 type Hold struct {
 	of     holding
-	parent context.Context // that of the hold's context
+	parent context.Context // parent of the hold's context
 
-	mu      sync.Mutex // guards what follows
-	derived *derived   // nil until it is needed
-	why     error      // why the hold's context ended, if that was before derived was needed
+	mu      sync.Mutex // guards derived and why
+	derived *derived   // created when first needed
+	why     error      // why the hold's context ended, if it ended before derived was created
 
 	fell     func(why error) // guarded by lease.mu; see lease.watchFor
-	next     *Hold           // idem; another one of the lease
-	released bool            // idem
+	next     *Hold           // the next hold of the lease; guarded by lease.mu
+	released bool            // guarded by lease.mu
 	renewed  bool            // the watchdog renews the lease as long as this hold lasts
 }
 
 // context returns the context of the hold.
 func (h *Hold) context() context.Context { return (*holdContext)(h) }
 
-// holding is what a hold stands on. Its methods are safe for concurrent use.
+// holding is implemented by what a hold depends on, such as a lease. Its methods
+// are safe for concurrent use.
 type holding interface {
 	label() (name, id string)
 	actor() *owner
-	until() time.Time   // trust ends, as things stand
-	expire()            // ends it now if trust is over
-	valid(h *Hold) bool // both h and what it stands on
+	until() time.Time   // when trust ends unless renewed
+	expire()            // ends the holding if trust is over
+	valid(h *Hold) bool // both h and the holding are valid
 	fence() int64       // the newest fencing token, 0 if there is none
 	unlock(h *Hold) error
 }
@@ -42,16 +43,16 @@ func (h *Hold) Name() string {
 	return name
 }
 
-// Owner returns the owner as it stands in Redis: the client's UUID, a colon
-// and a number. Other clients, Redisson's included, see it as the holder. Of
-// permits, which have none, it returns the ids, with commas between.
+// Owner returns the owner's id in Redis: the client's UUID, a colon and a
+// number. Other clients, Redisson's included, see it as the holder. Permits
+// have no owner; for them Owner returns their comma-separated ids.
 func (h *Hold) Owner() string {
 	_, id := h.of.label()
 	return id
 }
 
-// Permits returns the ids of the permits that the hold stands for, in the form
-// that Redisson shows: 32 hex digits. It returns nil for a lock.
+// Permits returns the ids of the permits of the hold, in the form that Redisson
+// shows: 32 hex digits. It returns nil for a lock.
 func (h *Hold) Permits() []string {
 	if l, ok := h.of.(*lease); ok && l.traits.permits != nil {
 		return l.traits.permits(l.id)
@@ -59,37 +60,37 @@ func (h *Hold) Permits() []string {
 	return nil
 }
 
-// Until returns the instant at which the lease stops being trusted, unless it
-// is renewed before. It is a point on this process' own clock, and lies before
-// the instant at which Redis lets the key expire.
+// Until returns the time at which trust in the lease ends, unless the lease is
+// renewed before. It is a time of this process' own clock, and is earlier than
+// the time at which Redis lets the key expire.
 func (h *Hold) Until() time.Time { return h.of.until() }
 
 // Token returns the fencing token, for a kind of lock that has them, and 0 for
-// all others. It rises with every acquisition of the lock by anybody. After a
-// re-entry all holds of the owner have the newer token, so that what the inner
-// hold wrote does not lock the outer one out.
+// all others. It rises with every acquisition of the lock by any owner. After a
+// re-entry all holds of the owner have the newer token, so that a resource
+// that has seen the inner hold's token does not refuse the outer hold.
 func (h *Hold) Token() int64 { return h.of.fence() }
 
 // Valid reports whether the lock is still held, as far as this process can
 // know without asking Redis: it was not released, not lost, and its lease is
-// still trusted. The answer may be out of date when it arrives, if the process
-// is frozen in between; only a fencing token protects against that.
+// still trusted. The result may be out of date when it is used, if the process
+// was frozen in between; only a fencing token protects against that.
 func (h *Hold) Valid() bool { return h.context().Err() == nil || h.of.valid(h) }
 
-// Unlock releases the hold. The last hold of an owner frees the lock in Redis
-// and wakes others who wait for it. The context of the hold ends first.
+// Unlock releases the hold. The release of the owner's last hold frees the lock
+// in Redis and wakes waiters. The context of the hold ends first.
 //
-// It takes no context, because a request that is over must not leave a lock
-// behind. It blocks for one round trip; while Redis does not answer it tries
-// again, until the lease has ended by itself.
+// Unlock takes no context, so that a caller whose context has ended does not
+// leave the lock behind. It blocks for one round trip; while Redis does not
+// answer it retries, until the lease has expired.
 //
-// Errors: [ErrReleased] for a second Unlock; [ErrLost] if the lease had ended
-// before, in which case others may have held the lock since;
-// [ErrUnknownOutcome] if the lock is free of this hold, but nobody can say
+// Errors: [ErrReleased] for a second Unlock; [ErrLost] if the lease had already
+// ended, in which case other owners may have held the lock since;
+// [ErrUnknownOutcome] if the hold no longer has the lock, but it is unknown
 // whether it was still held until now, because Redis' reply was lost;
 // [ErrUnreachable] if Redis did not answer until the lease was over;
 // [ErrDenied] if Redis refused the release, or released the lock but did not
-// allow waking others; the text says which.
+// allow waking waiters; the text says which.
 func (h *Hold) Unlock() error {
 	if err := h.of.unlock(h); err != nil {
 		return &Error{Op: "unlock", Name: h.Name(), Err: err}
@@ -97,22 +98,22 @@ func (h *Hold) Unlock() error {
 	return nil
 }
 
-// holdContext is the context of a hold. It carries the owner, and looks at the
-// clock whenever it is asked: after a freeze, code that checks its context is
-// told that the lease is over even if it runs before the watchdog does.
+// holdContext is the context of a hold. It carries the owner, and every method
+// that reports its end checks the clock: after a freeze, code that checks its
+// context learns that the lease is over even if it runs before the watchdog does.
 type holdContext Hold
 
-// derived is what the hold's context is to whoever waits for its end or derives
-// another one from it. Much work under a lock does neither, and a context that
-// can be cancelled costs its parent a place in a table.
+// derived backs the hold's context for code that waits for its end or derives
+// another context from it. Much work under a lock does neither, and a cancelable
+// context costs an entry in its parent's table of children.
 type derived struct {
 	context.Context
 	cancel context.CancelCauseFunc
 }
 
-// derive returns the derived context, which is made when it is first needed.
-// It is made without h.mu, because its parent is asked for that, which may be
-// the context of another hold: that looks at the clock, and may end this one.
+// derive returns the derived context, and creates it when it is first needed. It
+// creates it without h.mu, because that calls the parent, which may be the
+// context of another hold: that one checks the clock, and may end this hold.
 func (h *Hold) derive() context.Context {
 	for {
 		h.mu.Lock()
@@ -122,7 +123,7 @@ func (h *Hold) derive() context.Context {
 			return d
 		}
 		parent := h.parent
-		if why != nil { // it ended before its parent, if that has
+		if why != nil { // it ended before its parent
 			parent = context.WithoutCancel(parent)
 		}
 		made := new(derived)
@@ -143,10 +144,10 @@ func (h *Hold) derive() context.Context {
 	}
 }
 
-// cancel ends the hold's context, unless it has ended.
+// cancel ends the hold's context with cause why, unless it has already ended.
 func (h *Hold) cancel(why error) {
 	if h.parent.Err() != nil {
-		h.derive() // which ends as the parent did
+		h.derive() // a derived context ends as the parent did
 	}
 	h.mu.Lock()
 	d := h.derived
@@ -159,9 +160,9 @@ func (h *Hold) cancel(why error) {
 	}
 }
 
-// over is the error of the hold's context, the clock aside. What it says once it
-// says for ever: the end of the parent is told by the derived context only, so
-// that nothing else can end the hold's context any more.
+// over returns the error of the hold's context, without checking the clock. An
+// error, once returned, never changes: only the derived context reports the end
+// of the parent, so that nothing else can end the hold's context afterwards.
 func (h *Hold) over() error {
 	h.mu.Lock()
 	d, why := h.derived, h.why
@@ -193,9 +194,9 @@ func (c *holdContext) Done() <-chan struct{} {
 	return (*Hold)(c).derive().Done()
 }
 
-// Value is asked by package context for more than values: what ended the context,
-// and to which one others can be tied. Before either is the case there is nothing
-// that the parent does not know.
+// Value also serves the internal keys of package context: the cause of a context,
+// and the context that children attach to. Before there is a derived context or
+// an end, the parent's answer is right.
 func (c *holdContext) Value(key any) any {
 	if key == (ownerKey{}) {
 		if o := c.of.actor(); o != nil {
