@@ -7,33 +7,32 @@ import (
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
-// lead bounds by how much a server's clock is ahead of one of ours.
+// lead bounds how far a server's clock is ahead of a clock of this process.
 type lead struct{ least, most time.Duration }
 
 // reading is what is known of a server's clock.
 type reading struct {
-	at         time.Duration // in the client's time: when it was read
-	mono, wall lead          // of the client's time, and of the wall clock
-	jump       *ClockError   // the last one
-	noticed    time.Time     // when
+	at         time.Duration // when it was read, in the client's time
+	mono, wall lead          // lead over the client's time, and over the wall clock
+	jump       *ClockError   // the last jump
+	noticed    time.Time     // when jump was noticed
 }
 
-// drift is how much faster than another one a clock may go that is not set: it is
-// one part in so many.
+// drift limits how much faster one clock may run than another without being set:
+// by one part in drift.
 const drift = 1000
 
 // read compares the server's clock, which showed now between start and end, with
-// what it showed before. It returns a jump, if there was one.
+// earlier readings. It returns the jump, if there was one.
 //
-// The answer took some time, so it says no more than between which bounds the
-// lead lies; a jump is what lies outside of the bounds that were known. While
-// this machine was suspended its monotonic clock did not go; so a server's clock
-// was set forward only if the wall clock says so as well.
+// Because the reply took some time, a reading only bounds the lead. A jump is a
+// lead outside of the known bounds. The monotonic clock stops while this machine
+// is suspended, so a forward jump counts only if the wall clock shows it as well.
 func (r *reading) read(server string, now time.Duration, start, end, born time.Time, slack time.Duration) *ClockError {
 	if start.Sub(born) < r.at {
-		return nil // it may be of a time before what is known
+		return nil // it may be older than the last reading
 	}
-	next := now + time.Millisecond // it shows whole ones
+	next := now + time.Millisecond // the server's time is in whole milliseconds
 	mono := lead{now - end.Sub(born), next - start.Sub(born)}
 	wall := lead{now - end.Round(0).Sub(born.Round(0)), next - start.Round(0).Sub(born.Round(0))}
 	old, wander, known := *r, (end.Sub(born)-r.at)/drift, r.at > 0
@@ -51,8 +50,8 @@ func (r *reading) read(server string, now time.Duration, start, end, born time.T
 	return nil
 }
 
-// with returns what a new reading tells besides what was known: that may be
-// narrower, but is older.
+// with combines the known bounds l, which are older but may be narrower, with
+// those of a new reading.
 func (l lead) with(next lead, wander time.Duration) lead {
 	both := lead{max(l.least-wander, next.least), min(l.most+wander, next.most)}
 	if both.least > both.most { // a small jump
@@ -61,8 +60,8 @@ func (l lead) with(next lead, wander time.Duration) lead {
 	return both
 }
 
-// clocked notes what a server's clock showed between start and end, and has the
-// program told if it jumped.
+// clocked records what a server's clock showed between start and end, and calls
+// OnClockJump if it jumped.
 func (c *Client) clocked(server string, now time.Duration, start, end time.Time) {
 	if now == 0 {
 		return
@@ -80,9 +79,9 @@ func (c *Client) clocked(server string, now time.Duration, start, end time.Time)
 	}
 }
 
-// ahead returns the jump of its server's clock that may have ended a lease which
-// Redis does not have any more, or nil: one forward that was noticed after the
-// lease was last confirmed.
+// ahead returns the forward jump of the server's clock that may have ended lease
+// w, which Redis no longer has, or nil. Such a jump was noticed after the lease
+// was last confirmed.
 func (c *Client) ahead(server string, w *watchdog.Lease) error {
 	confirmed := c.watchdog.Until(w).Add(-w.Terms.Trust)
 	c.mu.Lock()

@@ -11,23 +11,23 @@ import (
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
-// Durability says how many replicas must have a lease before it counts: when a
-// lock is taken, when it is re-entered, and when its lease is renewed. A master
-// answers before its replicas know; if it dies then, the replica that takes its
-// place has never heard of the lock.
+// Durability is how many replicas must have a lease before it counts: when a
+// lock is acquired, when it is re-entered, and when its lease is renewed. A
+// master answers before its replicas have the lease; if it dies then, the
+// promoted replica does not know the lock.
 //
-// A lock that was granted and not acknowledged in time is given back, and the
-// call that wanted it fails with [ErrNotDurable]. A renewal that was not
-// acknowledged does not count: it is tried again, and if none counts until the
-// lease is over, the lock is lost. Releasing waits for nobody: a release that
-// a failover forgets leaves the lock taken until its lease is over, and does no
-// other harm. Who finds the lock taken does not wait for replicas either.
+// A lock that is not acknowledged in time is released again, and the call that
+// acquired it fails with [ErrNotDurable]. A renewal that is not acknowledged does
+// not count: it is retried, and if none counts until the lease is over, the lock
+// is lost. A release waits for no replicas: if a failover loses it, the lock
+// stays held until its lease is over, which does no other harm. A refused request
+// does not wait for replicas either.
 //
-// It costs a round trip more for each lock that is taken, and the time that
-// replicas need. What it buys depends on which replica is promoted, see
-// docs/guarantees.md; WAIT is no consensus.
+// Durability costs an additional round trip for each acquisition, and the time
+// that replicas need. What it guarantees depends on which replica is promoted,
+// see docs/guarantees.md; WAIT is no consensus.
 //
-// It needs a driver that can do it, as those of mortise can, and the rights to
+// It needs a driver that supports it, as those of mortise do, and the rights to
 // WAIT or WAITAOF, and for AcksMajority and AcksAll to INFO.
 type Durability struct {
 	// Acks is the number of replicas that must have the lease, or one of
@@ -35,14 +35,14 @@ type Durability struct {
 	// replica is connected.
 	Acks Acks
 
-	// AOF demands that those replicas, and the master, have synced the lease
-	// to their append-only files, so that it outlives a loss of power. It
-	// needs Redis 7.2 or Valkey, and a master with such a file; elsewhere the
-	// lock is refused with ErrInvalid, before anything is written.
+	// AOF requires that those replicas, and the master, have synced the lease
+	// to their append-only files, so that it survives a loss of power. It
+	// needs Redis 7.2 or Valkey, and a master with such a file; elsewhere
+	// acquiring fails with ErrInvalid, before anything is written.
 	AOF bool
 
 	// Timeout is how long to wait for the replicas. If the lease is trusted
-	// for less than that, it is cut to three quarters of what is left. At
+	// for less than that, the timeout is three quarters of what is left. At
 	// least 1 ms; default 1 s.
 	Timeout time.Duration
 }
@@ -51,22 +51,23 @@ type Durability struct {
 type Acks int
 
 const (
-	// AcksMajority is as many replicas as make more than half of all servers
-	// together with the master, of those that are connected to it at that
-	// time: 1 replica of 1 or 2, 2 of 3 or 4. Of no replicas it is none, so it
-	// lets a master go on that has lost them all; who knows how many there are
-	// names a number.
+	// AcksMajority is the number of replicas that, with the master, is more
+	// than half of the master and the replicas connected to it at that time:
+	// 1 replica of 1 or 2, 2 of 3 or 4. Without replicas it is 0, so a master
+	// that has lost them all goes on. If the number of replicas is known,
+	// prefer a fixed Acks.
 	AcksMajority Acks = -1
 	// AcksAll is all replicas that are connected to the master at that time,
-	// those that are still being filled included. A replica that has lost its
-	// connection does not count; the master notices that of a silent one after
-	// repl-timeout, a minute by default. Of no replicas it is none, as above.
+	// including those that still receive their first copy of the data. A
+	// disconnected replica does not count; the master notices that a silent
+	// one is gone after repl-timeout, a minute by default. Without replicas it
+	// is 0, as above.
 	AcksAll Acks = -2
 )
 
 const defaultAckTimeout = time.Second
 
-// String says it in words.
+// String describes d in words.
 func (d Durability) String() string {
 	var text string
 	switch {
@@ -85,13 +86,13 @@ func (d Durability) String() string {
 	return fmt.Sprintf("%s, within %v", text, d.timeout())
 }
 
-// NotDurableError says how many replicas acknowledged a lock, and how many had
-// to. It matches [ErrNotDurable].
+// NotDurableError says how many replicas acknowledged a lock, and how many were
+// required. It matches [ErrNotDurable].
 type NotDurableError struct {
 	Wanted       int
 	Acknowledged int
-	// Unsynced is true if the master itself had not synced its append-only
-	// file in time, and that was asked for.
+	// Unsynced is true if Durability.AOF was set, and the master itself did not
+	// sync its append-only file in time.
 	Unsynced bool
 	// Err is set if the time was over before Redis answered at all.
 	Err error
@@ -109,7 +110,7 @@ func (e *NotDurableError) Error() string {
 	return text
 }
 
-// Unwrap returns why Redis has not answered.
+// Unwrap returns Err.
 func (e *NotDurableError) Unwrap() error { return e.Err }
 
 // Is makes a NotDurableError match ErrNotDurable.
@@ -117,13 +118,13 @@ func (e *NotDurableError) Is(target error) bool { return target == ErrNotDurable
 
 func (d Durability) none() bool { return d.Acks == 0 && !d.AOF }
 
-// like reports whether both demand the same, be it with another timeout.
+// like reports whether d and other are equal except for the timeout.
 func (d Durability) like(other Durability) bool { return d.Acks == other.Acks && d.AOF == other.AOF }
 
-// counts reports whether the number of replicas matters.
+// counts reports whether d depends on the number of connected replicas.
 func (d Durability) counts() bool { return d.Acks < 0 }
 
-// wanted is how many of a master's replicas must acknowledge.
+// wanted returns how many of a master's replicas must acknowledge.
 func (d Durability) wanted(replicas int) int {
 	switch d.Acks {
 	case AcksMajority:
@@ -151,7 +152,7 @@ func (d Durability) validate() error {
 	return nil
 }
 
-// ability is something that a master can be able to do.
+// ability identifies a kind of waiting that a master may support.
 type ability struct {
 	shard  string
 	aof    bool
@@ -162,7 +163,7 @@ func (c *Client) ability(key string, d Durability) ability {
 	return ability{c.driver.Shard(key), d.AOF, d.counts()}
 }
 
-// replicas returns how many a master had when it was last asked.
+// replicas returns the number of replicas that a master had when last asked.
 func (c *Client) replicas(a ability) (n int, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,8 +184,8 @@ func (c *Client) waiter() (driver.Waiter, error) {
 	return nil, invalid("the driver is a %T, which cannot wait for replicas, so that there is no durability", c.driver)
 }
 
-// canWait fails if locks cannot have this durability, before one is taken. It
-// asks each master once.
+// canWait returns an error if the master of key does not support d. It runs
+// before a lock is acquired, and asks each master once.
 func (c *Client) canWait(ctx context.Context, key string, d Durability) error {
 	if d.none() {
 		return nil
@@ -210,8 +211,8 @@ func (c *Client) canWait(ctx context.Context, key string, d Durability) error {
 	return err
 }
 
-// renewAndWait renews leases, all of one shard and with the same durability. A
-// result without error was acknowledged as demanded.
+// renewAndWait renews leases, all of one shard and with durability d. A result
+// without error was acknowledged as d requires.
 func (c *Client) renewAndWait(ctx context.Context, d Durability, groups [][]script.Renewal) []script.RenewResult {
 	results := make([]script.RenewResult, len(groups))
 	w, err := c.waiter()
@@ -223,7 +224,7 @@ func (c *Client) renewAndWait(ctx context.Context, d Durability, groups [][]scri
 	}
 	a := c.ability(groups[0][0].Key, d)
 	limit := time.Now().Add(d.timeout())
-	if end, ok := ctx.Deadline(); ok { // the answer must come before it
+	if end, ok := ctx.Deadline(); ok { // the reply must arrive before it
 		if early := time.Now().Add(time.Until(end) * 3 / 4); early.Before(limit) {
 			limit = early
 		}
@@ -235,8 +236,8 @@ func (c *Client) renewAndWait(ctx context.Context, d Durability, groups [][]scri
 		for i, r := range script.RenewAndWait(ctx, w, groups, wait) {
 			results[i] = r.RenewResult
 			if r.Err != nil {
-				// Redis looks for those that have waited long enough ten
-				// times a second only, which may be too late.
+				// Redis checks only ten times a second whether a WAIT has
+				// timed out, which may be too late.
 				if errors.Is(r.Err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 					results[i].Err = &NotDurableError{Wanted: wait.Replicas, Err: r.Err}
 				}
@@ -250,7 +251,7 @@ func (c *Client) renewAndWait(ctx context.Context, d Durability, groups [][]scri
 				continue
 			}
 			results[i].Err = &NotDurableError{Wanted: wanted, Acknowledged: r.Acks, Unsynced: d.AOF && !r.Synced}
-			more = more || wanted > wait.Replicas // it has more replicas than it had
+			more = more || wanted > wait.Replicas // the master has more replicas than before
 		}
 		if !more || !time.Now().Before(limit) || ctx.Err() != nil {
 			return results
@@ -258,10 +259,10 @@ func (c *Client) renewAndWait(ctx context.Context, d Durability, groups [][]scri
 	}
 }
 
-// confirm waits until as many replicas as demanded have the lease id. It reports
-// false if there is no such lease any more.
+// confirm waits until as many replicas as d requires have the lease id. It
+// reports false if the lease is gone.
 func (k *locker) confirm(ctx context.Context, id string, d Durability) (bool, error) {
-	// No lease is so short that this would make it longer: it only looks.
+	// No lease is so short that a millisecond extends it, so this only checks it.
 	r := k.client.renewAndWait(ctx, d, [][]script.Renewal{{k.ops.Renewal(id, time.Millisecond)}})[0]
 	if errors.Is(r.Err, ErrNotDurable) {
 		return false, final(r.Err)
@@ -269,7 +270,7 @@ func (k *locker) confirm(ctx context.Context, id string, d Durability) (bool, er
 	return r.Err == nil && r.States[0] == script.Renewed, r.Err
 }
 
-// secure makes a lease that was granted durable, or gives it back.
+// secure waits until an acquired lease is durable, or releases it.
 func (r *request) secure(ctx context.Context) error {
 	k := r.lock
 	d, c := k.options.Durability, k.client
@@ -290,12 +291,12 @@ func (r *request) secure(ctx context.Context) error {
 		err = fmt.Errorf("%w: it was gone before they could, as after a failover", ErrNotDurable)
 	}
 	if _, rerr := k.release(ctx, r.id); rerr != nil {
-		r.doubt = true // it may still stand in Redis
+		r.doubt = true // Redis may still have the lease
 	}
 	return err
 }
 
-// secure makes a re-entry durable. It reports false if the lease is gone.
+// secure waits until a re-entry is durable. It reports false if the lease is gone.
 func (l *lease) secure(ctx context.Context) (bool, error) {
 	if l.options.Durability.none() {
 		return true, nil
@@ -305,8 +306,8 @@ func (l *lease) secure(ctx context.Context) (bool, error) {
 	return l.confirm(trusted, l.id, l.options.Durability)
 }
 
-// shard groups leases for the watchdog: by server, and by what it takes to renew
-// them, so that waiting for replicas holds up nobody else.
+// shard groups leases for the watchdog by server and durability, so that waiting
+// for replicas does not delay other renewals.
 func (c *Client) shard(w *watchdog.Lease) string {
 	l := w.Of.(*lease)
 	shard := c.driver.Shard(l.name)

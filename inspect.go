@@ -14,61 +14,60 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Kind says what a name is used for in Redis.
+// Kind is the kind of object that a name is used for in Redis.
 type Kind string
 
-// The kinds of object that can be told apart by what lies in Redis.
+// The kinds of object that can be told apart by their data in Redis.
 const (
-	KindNone       Kind = "none"            // nothing is there: a lock that is free
+	KindNone       Kind = "none"            // no data, as of a free lock
 	KindLock       Kind = "lock"            // a plain lock, of mortise or Redisson
-	KindFairLock   Kind = "fairlock"        // the same, with a queue beside it
+	KindFairLock   Kind = "fairlock"        // the same, with a queue
 	KindFencedLock Kind = "fencedlock"      // the same, with fencing tokens
 	KindRWLock     Kind = "rwlock"          // a read/write lock
 	KindGroupLock  Kind = "grouplock"       // values of a group
 	KindElection   Kind = "election"        // a term
-	KindPermits    Kind = "permitsemaphore" // a semaphore, with permits that are out
+	KindPermits    Kind = "permitsemaphore" // a semaphore, with permits
 	KindNumber     Kind = "number"          // a semaphore, a latch, or any other number
-	KindOther      Kind = "unknown"         // something that is none of these, as far as can be seen
+	KindOther      Kind = "unknown"         // none of these, as far as its form shows
 )
 
-// State is what Redis says about a name at one moment.
+// State is the state of a name in Redis at one moment.
 type State struct {
 	Name    string
 	Kind    Kind
-	Locked  bool          // somebody holds it, leads, or has a permit
-	TTL     time.Duration // how long the lease lasts unless renewed; -1 without limit; 0 if not locked
+	Locked  bool          // there is a holder, a leader, or a permit that is held
+	TTL     time.Duration // remaining time of the lease unless renewed; -1 without limit; 0 if not locked
 	Holders []Holder
-	// Mine tells that the owner which the context carries is the holder, and
-	// trusts its lease.
+	// Mine is true if the owner that the context carries is a holder, and its
+	// lease is still trusted.
 	Mine bool
 
 	Mode    string   // of an RWLock: "read" or "write"
-	Token   int64    // the newest fencing token, or the number of the term; 0 if there is none
-	Value   string   // of an Election: the leader's
+	Token   int64    // the newest fencing token, or the number of the term; 0 if none
+	Value   string   // of an Election: the leader's value
 	Queue   []Waiter // of a FairLock, the next one first
-	Number  int64    // of a semaphore: how many permits are there to be had; of a latch: the count
-	Permits []Permit // of a PermitSemaphore: those that are out
+	Number  int64    // of a semaphore: the available permits; of a latch: the count
+	Permits []Permit // of a PermitSemaphore: the permits that are held
 }
 
-// Holder is who holds a lock, as it stands in Redis. The writer of a read/write
-// lock has ":write" at the end of its name.
+// Holder is the holder of a lock, as recorded in Redis. The owner of the write
+// side of a read/write lock has the suffix ":write".
 type Holder struct {
 	Owner string // the client's UUID, a colon, and a number (Redisson: the thread's)
-	Count int    // how many times it was taken and not given back; of a group, how many values; -1 if what stands there is no number
+	Count int    // number of holds; of a group, number of values; -1 if the count in Redis is not a number
 }
 
-// Permit is a permit of a [PermitSemaphore] that is out.
+// Permit is a permit of a [PermitSemaphore] that is held.
 type Permit struct {
-	ID   string        // in hex, as Redisson's API shows it
+	ID   string        // in hex, as in Redisson's API
 	Left time.Duration // until it expires unless renewed; -1 if it does not
 }
 
-// Inspect reads the state of the lock from the master. It changes nothing and
-// waits for nothing but Redis' answer. A name that is used for something else
-// is no error here: [State.Kind] says so.
+// Inspect reads the state of the lock from the master. It changes nothing, and
+// blocks only for Redis' reply. It does not return [ErrWrongKind]: if the name
+// is used for something else, [State.Kind] says so.
 //
-// Errors: [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the error
-// of ctx.
+// Errors: those of every method; see the package documentation.
 func (k *locker) Inspect(ctx context.Context) (State, error) {
 	s, err := k.client.Inspect(ctx, k.name)
 	if o := ownerOf(ctx); o != nil && err == nil {
@@ -79,13 +78,12 @@ func (k *locker) Inspect(ctx context.Context) (State, error) {
 	return s, err
 }
 
-// Inspect reads what lies under a name, whatever it is used for, from the
-// master. What it is used for is told by its form; of what is no more than a
-// number, nobody can tell a semaphore from a latch. It changes nothing and waits
-// for nothing but Redis' answer.
+// Inspect reads the state of a name from the master, whatever it is used for. It
+// recognizes the kind of object by the form of its data; it cannot tell a
+// semaphore from a latch if there is only a number. It changes nothing, and
+// blocks only for Redis' reply. It does not return [ErrWrongKind].
 //
-// Errors: [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the error
-// of ctx.
+// Errors: those of every method; see the package documentation.
 func (c *Client) Inspect(ctx context.Context, name string) (State, error) {
 	key, err := (&object{c, name}).read(ctx, "inspect")
 	if err != nil {
@@ -94,7 +92,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (State, error) {
 	return state(name, key), nil
 }
 
-// read reads what lies under the name.
+// read reads the data under the name.
 func (o *object) read(ctx context.Context, op string) (script.Key, error) {
 	var result script.InspectResult
 	err := o.operate(ctx, op, func(ctx context.Context, _ script.Publish) error {
@@ -104,7 +102,7 @@ func (o *object) read(ctx context.Context, op string) (script.Key, error) {
 	return result.Key, err
 }
 
-// state makes sense of what lies under a name.
+// state interprets the data under a name.
 func state(name string, k script.Key) State {
 	s := State{Name: name, Kind: KindOther, Queue: waiters(k.Queue)}
 	s.Token, _ = strconv.ParseInt(k.Token, 10, 64)
@@ -150,7 +148,7 @@ func state(name string, k script.Key) State {
 			s.Kind = KindPermits
 		}
 		for _, p := range k.Permits {
-			if !p.Ever && p.Left <= 0 { // whoever asks next takes it back
+			if !p.Ever && p.Left <= 0 { // expired; the next request reclaims it
 				s.Number++
 				continue
 			}
@@ -178,13 +176,13 @@ func (s *State) add(k script.Key) {
 	slices.SortFunc(s.Holders, func(a, b Holder) int { return strings.Compare(a.Owner, b.Owner) })
 }
 
-// holder makes a holder of a hash's field.
+// holder returns the holder that a field of a hash describes.
 func holder(owner, count string) Holder {
 	return Holder{Owner: owner, Count: script.Count(count)}
 }
 
-// plainHolder returns the holder of a plain lock, of whatever form its owner
-// is: whoever names a lock means one.
+// plainHolder returns the holder of a plain lock. It accepts any form of owner,
+// because the caller expects a lock under the name.
 func plainHolder(k script.Key) (Holder, bool) {
 	if k.Type != "hash" || k.Size != 1 || k.Fields["mode"] != "" {
 		return Holder{}, false
@@ -196,7 +194,7 @@ func plainHolder(k script.Key) (Holder, bool) {
 }
 
 // isHolder reports whether a hash of one field looks like a lock: a client's
-// UUID, a colon and more, with a count.
+// UUID, a colon and more text, with a count.
 func isHolder(fields map[string]string) bool {
 	for owner, count := range fields {
 		client, rest, ok := strings.Cut(owner, ":")
@@ -223,8 +221,8 @@ func isUUID(s string) bool {
 	return true
 }
 
-// isGroup reports whether a hash looks like the values of a group: for each, a
-// holder, and its expiry and count.
+// isGroup reports whether a hash looks like the values of a group: for each value
+// an owner, and its expiry and count.
 func isGroup(fields map[string]string) bool {
 	holders := groupHolders(fields)
 	n := 0
@@ -235,7 +233,8 @@ func isGroup(fields map[string]string) bool {
 	return n > 0 && len(fields) == 3*n
 }
 
-// groupHolders returns who holds values of a group, and how many.
+// groupHolders returns the owners that hold values of a group, with the number
+// of values of each.
 func groupHolders(fields map[string]string) map[string]string {
 	values := make(map[string]int)
 	for value, owner := range fields {
@@ -255,7 +254,7 @@ func groupHolders(fields map[string]string) map[string]string {
 func waiters(queue []script.Due) (list []Waiter) {
 	for _, d := range queue {
 		w := Waiter{Owner: d.ID, Left: d.Left}
-		if d.Ever { // without a deadline Redisson waits for it for ever
+		if d.Ever { // without a deadline Redisson waits for it forever
 			w.Left = -1
 		}
 		list = append(list, w)
@@ -263,8 +262,8 @@ func waiters(queue []script.Due) (list []Waiter) {
 	return list
 }
 
-// permitText is the id of a permit as Redisson's API shows it. Up to 3.16 it
-// stands so in Redis.
+// permitText returns the id of a permit as Redisson's API shows it. Redisson up
+// to 3.16 stores it in this form.
 func permitText(id string) string {
 	if len(id) == 16 {
 		return hex.EncodeToString([]byte(id))
@@ -272,17 +271,17 @@ func permitText(id string) string {
 	return id
 }
 
-// Locks walks over what is held among the names that match the glob pattern (as
-// in Redis: * ? [abc]), Redisson's objects included: locks of all kinds, terms
-// of elections, and semaphores with permits that are out. It uses SCAN, so it
-// does not hold up the server, and what is locked or released meanwhile may or
-// may not be seen. An object is known by its form, such as a hash whose only
-// field is a UUID, a colon and more. It is no place for a hot path: it looks at
-// every key that matches.
+// Locks iterates over the objects that are held, among the names that match the
+// glob pattern (as in Redis: * ? [abc]), Redisson's objects included: locks of
+// all kinds, terms of elections, and semaphores with permits that are held. It
+// uses SCAN, so it does not block the server, and an object that is locked or
+// released meanwhile may or may not be included. An object is recognized by its
+// form, such as a hash whose only field is a UUID, a colon and more text. Do not
+// use Locks on a hot path: it reads every key that matches.
 //
-// The client must not be closed inside the loop: Close waits for the walk.
+// Do not close the client inside the loop: Close waits for the iteration.
 //
-// An error ends the walk; it comes with a zero State. Errors are those of
+// An error ends the iteration and comes with a zero State. Errors are those of
 // [Lock.Inspect].
 func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
@@ -292,7 +291,7 @@ func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[State, err
 	}
 }
 
-// errStop ends a scan whose reader has seen enough.
+// errStop ends a scan whose loop has ended early.
 var errStop = errors.New("stop")
 
 func (c *Client) scan(ctx context.Context, pattern string, yield func(State, error) bool) error {
@@ -304,7 +303,7 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 	if !ok {
 		return errors.New("this driver cannot list keys")
 	}
-	seen := make(map[string]bool) // a key may come twice
+	seen := make(map[string]bool) // SCAN may return a key twice
 	return scanner.Scan(ctx, pattern, func(page []string) error {
 		for keys := range slices.Chunk(page, script.InspectBatch) {
 			for i, result := range script.Inspect(ctx, c.driver, keys...) {
@@ -326,8 +325,8 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 	})
 }
 
-// inspectAgain reads a key once more that could not be read among others, and
-// again while Redis cannot serve it, as when its slot is on the move.
+// inspectAgain reads a key again that could not be read in a batch, and retries
+// while Redis cannot serve it, as while its slot is moved.
 func (c *Client) inspectAgain(ctx context.Context, key string, result script.InspectResult) script.InspectResult {
 	first := true
 	_, _ = c.call(ctx, c.options.RetryFor, func(ctx context.Context) error {

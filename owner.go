@@ -5,17 +5,18 @@ import (
 	"sync"
 )
 
-// owner is who holds: a line of work that re-enters its own locks. It travels
-// in the context. In Redis each of its leases has an id of its own.
+// owner is what a lock belongs to in this process: a line of work that re-enters
+// its own locks. It travels in the context. In Redis each of its leases has an id
+// of its own.
 type owner struct {
 	mu     sync.Mutex // guards leases, and lease.sibling
-	leases *lease     // linked, few: a line of work holds few locks at a time
+	leases *lease     // a linked list, because an owner holds few locks at a time
 }
 
 type ownerKey struct{}
 
-// WithOwner returns a context with a new owner. Locks taken with it, or with a
-// context derived from it, have that owner: taking one of them again
+// WithOwner returns a context with a new owner. Locks acquired with it, or with
+// a context derived from it, have that owner: acquiring one of them again
 // re-enters.
 //
 // It is needed only for holds of one owner that overlap instead of nesting,
@@ -25,9 +26,9 @@ func WithOwner(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, new(owner))
 }
 
-// Detach returns a context without an owner: a lock taken with it contends
-// with all others, also with those of the owner that ctx had. Use it for work
-// that is started under a lock but is not part of what the lock protects.
+// Detach returns a context without an owner: a lock acquired with it contends
+// with all others, including those of the owner that ctx carries. Use it for
+// work that is started under a lock but is not part of what the lock protects.
 func Detach(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, (*owner)(nil))
 }

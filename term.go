@@ -7,34 +7,32 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Term is a term of office, from the election on. Its methods are safe for
-// concurrent use.
+// Term is a leader's term of office, which begins with its election. Its methods
+// are safe for concurrent use.
 type Term struct {
 	election *Election
 	hold     *Hold
-	turn     chan struct{} // held while the value is being changed; guards edition
-	edition  int           // how often it was
+	turn     chan struct{} // held while the value is changed; guards edition
+	edition  int           // how often the value was changed
 }
 
 // Token returns the number of the term. It is higher than that of every earlier
-// term of the election, so that a resource which remembers the highest number
-// it was shown can refuse a leader whose term is over.
+// term of the election, so that a resource that remembers the highest number
+// it has seen can refuse a leader whose term is over.
 func (t *Term) Token() int64 { return t.hold.Token() }
 
-// Owner returns the leader as it stands in Redis: the client's UUID, a colon and
-// a number.
+// Owner returns the leader's id in Redis: the client's UUID, a colon and a number.
 func (t *Term) Owner() string { return t.hold.Owner() }
 
-// Until returns the instant at which the lease stops being trusted, as
-// [Hold.Until] does.
+// Until returns the time at which trust in the lease ends, as [Hold.Until] does.
 func (t *Term) Until() time.Time { return t.hold.Until() }
 
-// Valid reports whether the term goes on, as far as this process can know
+// Valid reports whether the term still lasts, as far as this process can know
 // without asking Redis; see [Hold.Valid].
 func (t *Term) Valid() bool { return t.hold.Valid() }
 
-// Resign ends the term, and wakes those who campaign. The context of the term
-// ends first. It takes no context, blocks and fails like [Hold.Unlock].
+// Resign ends the term, and wakes the waiting candidates. The context of the term
+// ends first. Resign takes no context, and blocks and fails like [Hold.Unlock].
 func (t *Term) Resign() error {
 	if err := t.hold.of.unlock(t.hold); err != nil {
 		return &Error{Op: "resign", Name: t.election.lock.name, Err: err}
@@ -42,15 +40,14 @@ func (t *Term) Resign() error {
 	return nil
 }
 
-// Proclaim changes the value of the term, and tells those who observe. Of
-// several calls at a time, one is made after the other. It blocks for one round
-// trip.
+// Proclaim changes the value of the term, and notifies observers. Concurrent
+// calls run one after the other. Each blocks for one round trip.
 //
 // Errors: [ErrLost] if the term was lost, [ErrReleased] if the leader has
-// resigned; [ErrDenied] if Redis refused the change, or made it but did not
-// allow telling others, as the text says; the error of ctx, or [ErrUnreachable]
-// after [Options.RetryFor], in which case the value may have been changed or
-// not; [ErrInvalid], [ErrClosed].
+// resigned, [ErrDenied] also if Redis made the change but did not allow
+// notifying observers, as the text says, and those of every method; see the
+// package documentation. With [ErrUnreachable] or the error of ctx, the value
+// may or may not have changed.
 func (t *Term) Proclaim(ctx context.Context, value string) error {
 	const op = "proclaim"
 	e := t.election
