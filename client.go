@@ -254,7 +254,7 @@ func (c *Client) renew(ctx context.Context, leases []*watchdog.Lease) []watchdog
 	results := []script.RenewResult(nil)
 	server := c.driver.Shard(leases[0].Of.(*lease).name)
 	start := time.Now()
-	if d := leases[0].Of.(*lease).options.Durability; d.none() { // the same for all leases of a shard
+	if d := leases[0].Of.(*lease).options.Durability; d.none() { // the same for a whole shard
 		results = script.Renew(ctx, c.driver, groups)
 	} else {
 		results = c.renewAndWait(ctx, d, groups)

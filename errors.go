@@ -13,9 +13,9 @@ import (
 
 // The sentinel errors. Every error that this package returns is an [*Error]
 // that matches, with [errors.Is], at least one of these or the error of the
-// caller's context. The only exception is an error reply of Redis that none of
-// them covers, such as that of a server without Lua. The client library's own
-// errors stay matchable too.
+// caller's context. The exceptions are an error reply of Redis that none of them
+// covers, such as that of a server without Lua, and [Client.Locks] with a driver
+// that cannot list keys. The client library's own errors stay matchable too.
 var (
 	// ErrLocked: another owner holds the lock. errors.As finds a *HeldError
 	// that names it, if Redis was asked.

@@ -15,26 +15,26 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// FairLock is a lock that is given to those who wait for it in the order in
-// which they asked: all goroutines and threads of all processes, those of
-// Redisson's FairLock included. In everything else it is like [Lock].
+// FairLock is a lock that waiters acquire in the order in which they asked: all
+// goroutines and threads of all processes, those of Redisson's FairLock included.
+// In everything else it is like [Lock].
 //
-// Who waits stands in a queue in Redis, and keeps its place for as long as it
-// waits and its client lives. One that gives up leaves at once. One that dies
-// delays the next by about a second when its turn comes, or by ten if its
-// connection lives on, as when the process is frozen. A client that shows no
-// life for that long loses the places of its waiters; if it comes back, they
-// queue again at the end.
+// Waiters queue in Redis. A waiter keeps its position as long as it waits and its
+// client is alive. A waiter that gives up leaves at once. A waiter that dies
+// delays the next one by about a second when its turn comes, or by ten if its
+// connection stays open, as when the process is frozen. A client that shows no
+// sign of life for that long loses the positions of its waiters; if it recovers,
+// they queue again at the end.
 //
 // [FairLock.TryLock] does not queue, and is refused while others do, even if
 // the lock is free.
 //
-// What it does not guarantee, beyond what Lock does not: that a Redisson waiter
-// keeps its place. Redisson's own clients drop one whose deadline has passed,
-// five minutes for each place in the queue by default, and count with their own
-// clocks. A fair lock should not be used as a plain one under the same name:
-// plain lockers do not queue, and neither kind wakes the other. The owner of the
-// one re-enters it as the other all the same, see [FairLock.Lock].
+// What it does not guarantee, in addition to Lock: that a Redisson waiter keeps
+// its position. Redisson's clients drop a waiter whose deadline has passed, five
+// minutes for each position in the queue by default, and use their own clocks. Do
+// not use a fair lock and a plain one under the same name: plain locks do not
+// queue, and neither kind wakes the other. Even so, the owner of one kind
+// re-enters it as the other, see [FairLock.Lock].
 type FairLock struct {
 	locker
 	script script.FairLock
@@ -48,30 +48,30 @@ func (c *Client) FairLock(name string) *FairLock {
 	return k
 }
 
-// useFair is the hash of a Lock, with a queue beside it.
+// useFair is the use of FairLock: the hash of a Lock, and a queue.
 var useFair = newUse(class{ear: fairEar}).twinOf(usePlain)
 
 var fairTraits = traits{use: useFair, grantable: true, wait: waitFair}
 
-// With returns the same lock, to be taken with these options.
+// With returns a handle to the same lock that acquires it with these options.
 func (k *FairLock) With(options LockOptions) *FairLock {
 	k = k.client.FairLock(k.name)
 	k.options = &options
 	return k
 }
 
-// Waiter is one who waits in a queue in Redis.
+// Waiter is an entry of a queue in Redis.
 type Waiter struct {
 	Owner string // as in [Holder]
-	// Left is how long Redisson's clients will wait for this one when it is
-	// the next; negative if not any more.
+	// Left is how long Redisson's clients will wait for this waiter when it is
+	// the next one; negative if they no longer do.
 	Left time.Duration
 }
 
-// Queue returns who waits for the lock, the next one first, a thousand at most.
+// Queue returns the waiters for the lock, the next one first, at most a thousand.
 // It reads from the master, changes nothing, and blocks for one round trip.
 //
-// Errors: as with [FairLock.Inspect].
+// Errors: those of every method; see the package documentation.
 func (k *FairLock) Queue(ctx context.Context) (queue []Waiter, err error) {
 	err = k.operate(ctx, "queue", func(ctx context.Context, _ script.Publish) error {
 		waiters, err := script.FairInspect(ctx, k.client.driver, k.name, 1000)
@@ -84,9 +84,8 @@ func (k *FairLock) Queue(ctx context.Context) (queue []Waiter, err error) {
 	return queue, err
 }
 
-// lookIn has the lock looked at again, which was released just now: whoever is
-// next may be gone, and threads of Redisson's that wait behind do not look for
-// themselves.
+// lookIn makes the client check the lock, which was just released, again after d:
+// the next waiter may be dead, and Redisson's threads behind it do not check.
 func (k *locker) lookIn(d time.Duration) {
 	c, due := k.client, time.Now().Add(d)
 	c.mu.Lock()
@@ -106,25 +105,25 @@ func (k *locker) lookIn(d time.Duration) {
 		}
 		c.mu.Unlock()
 		if mine {
-			_, _ = k.release(ctx, c.id) // which holds nothing
+			_, _ = k.release(ctx, c.id) // c.id holds nothing
 		}
 	})
 }
 
-// fairWaiter is the scripts of a fair lock for one waiter: it queues if refused.
+// fairWaiter runs the scripts of a fair lock for one waiter, which queues if refused.
 type fairWaiter struct {
 	*script.FairLock
 	lock     *locker
 	waiter   *waiter
 	mode     script.FairMode
-	pending  bool          // Redis has not answered the attempt that brings the nonce
-	tell     bool          // the lock cannot be given to it
+	pending  bool          // Redis has not answered the attempt that sends the nonce
+	tell     bool          // the lock cannot be granted to the waiter
 	sent     bool          // an attempt may have reached Redis
-	again    time.Duration // as in the last refusal
-	mixed    bool          // idem
-	since    queueing      // of the last refusal that queued it
-	requeued bool          // by the last refusal
-	came     bool          // its turn had come before the attempt that acquired the lock
+	again    time.Duration // from the last refusal
+	mixed    bool          // from the last refusal
+	since    queueing      // from the last refusal that queued it
+	requeued bool          // the last refusal queued it
+	came     bool          // its turn came before the attempt that acquired the lock
 }
 
 func (f *fairWaiter) Acquire(ctx context.Context, a script.Attempt) (script.Grant, error) {
@@ -143,8 +142,8 @@ func (f *fairWaiter) Acquire(ctx context.Context, a script.Attempt) (script.Gran
 	return script.Grant{OK: ok, By: why.Holder}, err
 }
 
-// queueing is when a waiter took its place in the queue in Redis: the server's
-// time in microseconds, and how long the queue was then.
+// queueing is when a waiter entered the queue in Redis: the server's time in
+// microseconds, and the length of the queue then.
 type queueing struct {
 	at     int64
 	behind int
@@ -155,29 +154,29 @@ func (q queueing) before(other queueing) bool {
 }
 
 const (
-	// fairTick is how often a client shows that its waiters live, and looks
-	// whether the head of the queue does.
+	// fairTick is how often a client refreshes the places of its waiters, and
+	// checks whether the head of the queue is alive.
 	fairTick = 800 * time.Millisecond
-	// fairNear is how many of a client's waiters are subscribed: the first
-	// ones. One would do, but the next is to be ready when its turn comes.
+	// fairNear is how many of a client's waiters are subscribed, from the first
+	// on. One would suffice, but the next must be ready when its turn comes.
 	fairNear = 3
-	// fairTended is how many of a client's waiters are looked after with each
-	// tick: the first ones, and as many others in turn.
+	// fairTended is the page size of a tick: each tick refreshes the first page of
+	// a client's waiters, and the other pages in rotation.
 	fairTended = 50
-	// fairAtOnce is how many of a client's waiters ask for the first time at once.
-	// Of a crowd that is cancelled, no more than these have sent something that
-	// may still come to queue them.
+	// fairAtOnce is how many of a client's waiters may make their first attempt
+	// concurrently. If many waiters are canceled, at most these have sent a script
+	// that may still queue them.
 	fairAtOnce = 64
-	// fairAhead is how long Redisson's threads wait for one of mortise's waiters
-	// that is dead, and at most fairAheadMost.
+	// fairAhead is how long Redisson's threads wait for a dead waiter of mortise.
+	// It grows up to fairAheadMost for a waiter that lost its place while alive.
 	fairAhead     = 10 * time.Second
 	fairAheadMost = 5 * time.Minute
 )
 
-// drawNonce returns what w says of its place with its next attempt. A message that was
-// sent before that attempt, or that anybody makes up, does not name the nonce that
-// is drawn here, so what w hears of it is true from the attempt on. An attempt that
-// is made again keeps it. Until Redis answers, what lies there may be the former one.
+// drawNonce returns the place that w sends with its next attempt. Messages sent
+// before that attempt, and forged ones, do not name the new nonce, so a message
+// that does is true from the attempt on. A repeated attempt keeps the nonce. Until
+// Redis answers, it may still have the former nonce.
 func (c *Client) drawNonce(p place, w *waiter, tell, again bool) script.FairPlace {
 	nonce := ""
 	if !tell {
@@ -193,8 +192,8 @@ func (c *Client) drawNonce(p place, w *waiter, tell, again bool) script.FairPlac
 	return w.place((c.queues[p].length-1)/fairTended, time.Now())
 }
 
-// brought notes that Redis has answered the attempt that brought w's nonce. What w
-// has heard with the former one was sent before that, and the answer is newer.
+// brought records that Redis has answered the attempt that sent w's nonce. A
+// message with the former nonce was sent before that, and the reply is newer.
 func (c *Client) brought(w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,10 +203,10 @@ func (c *Client) brought(w *waiter) {
 	w.former, w.early = "", false
 }
 
-// place is what a waiter says of its place. So many pages of others are looked
-// after in turn with it. It must be called with Client.mu held.
+// place returns what w tells Redis of its place; pages is how many pages of other
+// waiters are refreshed in rotation with it. It must be called with Client.mu held.
 func (w *waiter) place(pages int, now time.Time) script.FairPlace {
-	// Whoever loses its place though it lives stands beside clocks that are ahead.
+	// A live waiter that loses its place competes with clients whose clock is ahead.
 	ahead := min(fairAhead<<min(w.dropped, 10), fairAheadMost) + time.Duration(2*pages)*fairTick
 	if !w.until.IsZero() {
 		ahead = max(min(ahead, w.until.Sub(now)), 0)
@@ -221,9 +220,8 @@ type fairQueue struct {
 	script *script.FairLock
 }
 
-// waitFair returns a hold of a fair lock as soon as it is r's turn. Every waiter
-// stands in the queue in Redis; the first one of this client looks after the places
-// of all of them.
+// waitFair blocks until r holds the fair lock or gives up. Every waiter is in the queue in
+// Redis; the first one of this client refreshes the places of all of them.
 func waitFair(ctx context.Context, r *request) (*Hold, error) {
 	k := fairQueue{r.lock, r.lock.ops.(*script.FairLock)}
 	c := k.client
@@ -231,7 +229,7 @@ func waitFair(ctx context.Context, r *request) (*Hold, error) {
 	r.seek, r.id = ask, c.newID()
 	ask.tell = !r.lock.takesGiven()
 
-	w := c.await(ctx, k.place, r.owner, r.id) // before it can be called
+	w := c.await(ctx, k.place, r.owner, r.id) // before Redis can call it
 	ask.waiter, r.as = w, w
 	s := &fairContest{sleeper: sleeper{done: k.client.done, wake: w.wake}, request: r, lock: k, w: w, ask: ask}
 	err := s.sleeper.run(ctx, s)
@@ -244,12 +242,12 @@ func waitFair(ctx context.Context, r *request) (*Hold, error) {
 	c.approach(k.place)
 	if !r.used && ask.sent {
 		k.quit(w, r.doubt)
-		r.doubt = false // it is looked after
+		r.doubt = false // quit resolves it
 	}
 	return s.hold, r.unlessOver(ctx, err)
 }
 
-// ask asks Redis for w, and notes what is to be known of a refusal.
+// ask makes an attempt for w, and records what a refusal says.
 func (k fairQueue) ask(ctx context.Context, r *request, w *waiter, ask *fairWaiter) (*Hold, error) {
 	hold, err := r.attempt(ctx)
 	if err != nil && err != errNoHold {
@@ -281,12 +279,12 @@ type fairContest struct {
 	lock   fairQueue
 	w      *waiter
 	ask    *fairWaiter
-	begun  bool          // it has asked for the first time
-	listen *hub.Listener // of the first waiters, where Redisson's threads are
+	begun  bool          // it has made its first attempt
+	listen *hub.Listener // the waiter's own channel; only for the first waiters
 	hold   *Hold
 }
 
-// step does all that the waiter can do now.
+// step performs all actions that are due for the waiter.
 func (s *fairContest) step(ctx context.Context, why cause) (time.Duration, error) {
 	if !s.begun {
 		if err := s.begin(ctx, why); err != errNoHold || !s.begun {
@@ -312,9 +310,9 @@ func (s *fairContest) step(ctx context.Context, why cause) (time.Duration, error
 	}
 }
 
-// begin asks for the first time, when no more than some others of the client do.
-// Where those have no answer for long, it asks beside them: else it would only know
-// after them that Redis is away.
+// begin makes the first attempt, once fewer than fairAtOnce waiters of the client
+// are making theirs. If those get no reply for long, it does not wait for them:
+// otherwise it would learn only after them that Redis is unreachable.
 func (s *fairContest) begin(ctx context.Context, why cause) (err error) {
 	c, p := s.lock.client, s.lock.place
 	if why == elapsed {
@@ -333,7 +331,7 @@ func (s *fairContest) begin(ctx context.Context, why cause) (err error) {
 	return err
 }
 
-// try asks for the lock if there is reason to.
+// try makes an attempt if there is a reason to.
 func (s *fairContest) try(ctx context.Context, why cause) (err error) {
 	c, p := s.lock.client, s.lock.place
 	if s.hold, err = s.reenter(ctx); err != errNoHold {
@@ -351,18 +349,18 @@ func (s *fairContest) try(ctx context.Context, why cause) (err error) {
 			c.genuine(p)
 		}
 	}
-	if errors.Is(err, errCome) { // it looks again
+	if errors.Is(err, errCome) { // the next step handles the grant
 		s.w.signal()
 		err = errNoHold
 	}
 	return err
 }
 
-// hear listens where the waiter's place calls for it, and reports whether the waiter
-// is to look after its client's places.
+// hear subscribes to the channels that the waiter's place requires, and reports
+// whether the waiter must refresh its client's places.
 func (s *fairContest) hear() (due bool, err error) {
 	at := s.lock.client.standing(s.lock.place, s.w, s.ask.since)
-	// Where there are others, each waiter is told by a channel of its own.
+	// Without the client's channel, or with Redisson's threads, a waiter needs its own.
 	if (at.ear == nil || at.mixed) && at.before < fairNear && s.listen == nil {
 		s.listen = s.lock.client.hub.Listen(keyspace.FairChannel(s.lock.name, s.id), s.lock.hearing())
 		s.own = s.listen.Hints()
@@ -378,8 +376,7 @@ func (s *fairContest) hear() (due bool, err error) {
 	return at.due, nil
 }
 
-// nextTick is how long to wait before the next tick. It must be called with c.mu
-// held.
+// nextTick returns the time until the next tick. It must be called with c.mu held.
 func (c *Client) nextTick(p place, again time.Duration) time.Duration {
 	d := fairTick
 	if c.isDeaf(p) {
@@ -391,8 +388,7 @@ func (c *Client) nextTick(p place, again time.Duration) time.Duration {
 	return d
 }
 
-// tickWithin makes the next tick due after d at the latest. It must be called
-// with c.mu held.
+// tickWithin makes the next tick due within d. It must be called with c.mu held.
 func (c *Client) tickWithin(p place, q *queue, d time.Duration) {
 	t := &q.turn
 	next := time.Now().Add(d)
@@ -407,7 +403,7 @@ func (c *Client) tickWithin(p place, q *queue, d time.Duration) {
 	}
 }
 
-// tick has the head of q do what is due.
+// tick wakes the head of q to do the work of a tick.
 func (c *Client) tick(p place, q *queue) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -417,8 +413,8 @@ func (c *Client) tick(p place, q *queue) {
 	}
 }
 
-// tend looks after the waiters of this client, and has those ask for the lock
-// that should.
+// tend refreshes the places of this client's waiters in Redis, and wakes those
+// that Redis tells to ask for the lock.
 func (k fairQueue) tend(ctx context.Context, w *waiter) error {
 	c := k.client
 	places := c.tended(k.place)
@@ -444,7 +440,7 @@ func (k fairQueue) tend(ctx context.Context, w *waiter) error {
 		q.mix(mixed)
 		q.summon(places, called, start)
 	case ctx.Err() != nil, errors.Is(err, errCome):
-		return nil // the wait is over; it says so itself
+		return nil // the next step finds that the wait is over
 	}
 	return err
 }
@@ -453,11 +449,11 @@ func (k fairQueue) tend(ctx context.Context, w *waiter) error {
 type leaver struct {
 	id    string
 	since queueing
-	doubt bool          // a copy of an attempt may still be on its way
-	lease time.Duration // of that
+	doubt bool          // a copy of an attempt may still be in flight
+	lease time.Duration // the lease of that attempt
 }
 
-// leavers is a heap, the first in the queue first.
+// leavers is a heap in the order of the queue.
 type leavers []leaver
 
 func (s leavers) Len() int           { return len(s) }
@@ -472,33 +468,33 @@ func (s *leavers) Pop() any {
 	return x
 }
 
-// quit takes a waiter that gave up out of the queue in Redis, in the background
-// so that nobody has to wait for that. All of a lock that give up meanwhile leave
-// together: one by one, a crowd would have the next one wait until Redis has
-// searched its queue for each of them.
+// quit removes a waiter that gave up from the queue in Redis, in the background so
+// that the caller does not block. Waiters of a lock that give up meanwhile leave
+// in one batch: if many left one by one, the next waiter would have to wait until
+// Redis has searched the queue for each of them.
 //
-// If a copy of an attempt may still be on its way, or Redis does not answer, it
-// goes on to do so: nobody else would notice that the lock is given to one who is
-// not there.
+// If a copy of an attempt may still be in flight, or Redis does not answer, the
+// client continues to remove it: nothing else would notice that the lock is
+// granted to a waiter that is gone.
 func (k fairQueue) quit(w *waiter, doubt bool) {
 	c := k.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	since := w.since
 	if since.at == 0 {
-		since.at = math.MaxInt64 // not known; it came last
+		since.at = math.MaxInt64 // unknown, so it sorts last
 	}
 	all := c.leaving[k.place]
 	if all == nil {
 		all = new(leavers)
 		c.leaving[k.place] = all
-		c.spawn(k.leaveAll) // Close waits for the operation that is here
+		c.spawn(k.leaveAll) // even during Close, which waits for the caller's operation
 	}
 	heap.Push(all, leaver{w.id, since, doubt, k.ttl()})
 }
 
-// leaveAll takes those who are to leave out of the queue in Redis, the first ones
-// first, until there are none.
+// leaveAll removes the leavers from the queue in Redis, in its order, until there
+// are none.
 func (k fairQueue) leaveAll(ctx context.Context) {
 	c := k.client
 	for {
@@ -521,9 +517,9 @@ func (k fairQueue) leaveAll(ctx context.Context) {
 	}
 }
 
-// leaveSome takes the first ones out of the queue in Redis, and returns how many.
-// Those that it cannot take out, or that may come to be there yet, are left to the
-// janitor.
+// leaveSome removes the first leavers from the queue in Redis, and returns how
+// many it handled. It leaves to the janitor those that it cannot remove, and
+// those that an attempt in flight may still queue.
 func (k fairQueue) leaveSome(ctx context.Context, all []leaver) (done int) {
 	c := k.client
 	ids := make([]string, len(all))
@@ -552,7 +548,8 @@ func (k fairQueue) leaveSome(ctx context.Context, all []leaver) (done int) {
 	return done
 }
 
-// await puts a waiter that asks with id, and waits for ctx, into the queue for p.
+// await adds a waiter that asks with id, and waits until ctx is done, to the wait
+// queue for p.
 func (c *Client) await(ctx context.Context, p place, o *owner, id string) *waiter {
 	w := &waiter{owner: o, wake: make(chan struct{}, 1), fairPlace: &fairPlace{id: id}}
 	w.until, _ = ctx.Deadline()
@@ -574,22 +571,22 @@ func (c *Client) await(ctx context.Context, p place, o *owner, id string) *waite
 	return w
 }
 
-// unwait has w hear nothing any more.
+// unwait stops the delivery of messages to w.
 func (c *Client) unwait(p place, w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.queues[p].turn.waits, w.id)
 }
 
-// passed reports whether w is to ask for the first time.
+// passed reports whether w may make its first attempt.
 func (c *Client) passed(w *waiter) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return w.busy
 }
 
-// passNext notes that w, if it was to ask for the first time, has done so or gives
-// up: the next one may.
+// passNext records that w has made its first attempt, or gives up, and lets the
+// next waiter make its own. It has no effect if w was not making one.
 func (c *Client) passNext(p place, w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -605,7 +602,7 @@ func (c *Client) passNext(p place, w *waiter) {
 	}
 }
 
-// passBeside lets w ask for the first time, however many do.
+// passBeside lets w make its first attempt, regardless of fairAtOnce.
 func (c *Client) passBeside(p place, w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -623,23 +620,23 @@ func (c *Client) passBeside(p place, w *waiter) {
 	q.turn.first++
 }
 
-// pass lets w, the first of those that have not asked yet, do so. It must be
-// called with Client.mu held.
+// pass lets w, the first waiter that has not asked yet, make its first attempt. It
+// must be called with Client.mu held.
 func (q *queue) pass(w *waiter) {
 	q.gated = w.next
 	w.busy = true
 	q.turn.first++
 }
 
-// fairStanding is what a waiter is told of its place.
+// fairStanding describes the position of a waiter.
 type fairStanding struct {
-	before int           // so many waiters of this client; right for the first ones, and high enough for others
-	ear    *hub.Listener // for the client's channel, if it has one
-	mixed  bool          // threads of Redisson's take part
-	due    bool          // it is to do what a tick does
+	before int           // number of this client's waiters before it, counted up to fairNear
+	ear    *hub.Listener // on the client's channel; nil if it has none
+	mixed  bool          // Redisson's threads take part
+	due    bool          // the waiter must do the work of a tick
 }
 
-// standing puts w where it stands in Redis.
+// standing moves w to its position in Redis' order, and returns that.
 func (c *Client) standing(p place, w *waiter, since queueing) (s fairStanding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -651,7 +648,7 @@ func (c *Client) standing(p place, w *waiter, since queueing) (s fairStanding) {
 		w.since, w.placed = since, true
 		q.arrange(w)
 		if q.turn.due {
-			q.head.signal() // it may be another one
+			q.head.signal() // the head may have changed
 		}
 		if w.unheard && q.head == w {
 			w.asked = true
@@ -666,7 +663,7 @@ func (c *Client) standing(p place, w *waiter, since queueing) (s fairStanding) {
 	return s
 }
 
-// mix notes whether threads of Redisson's take part. It must be called with
+// mix records whether Redisson's threads take part. It must be called with
 // Client.mu held.
 func (q *queue) mix(mixed bool) {
 	if q.turn.mixed == mixed {
@@ -674,13 +671,13 @@ func (q *queue) mix(mixed bool) {
 	}
 	q.turn.mixed = mixed
 	for w, n := q.head, 0; w != nil && n < fairNear; w, n = w.next, n+1 {
-		w.signal() // it may have to listen to a channel of its own
+		w.signal() // it may need a channel of its own
 	}
 }
 
-// earChanged has the first waiter look: what was published before the client
-// listened is lost. One whose place is not known yet looks when it turns out to
-// be the first. If the client cannot listen, all are to know.
+// earChanged makes the first waiter ask Redis: messages published before the
+// client was subscribed are lost. A waiter whose place is not known yet asks when
+// it turns out to be the first. If the client cannot subscribe, all waiters wake.
 func (c *Client) earChanged(p place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -692,7 +689,7 @@ func (c *Client) earChanged(p place) {
 	for w := q.head; w != nil && w.placed; w = w.next {
 		w.asked = true
 		w.signal()
-		if w.since.at != 0 { // else the answer that told its place was lost
+		if w.since.at != 0 { // otherwise the reply with its place was lost
 			break
 		}
 	}
@@ -706,8 +703,8 @@ func (c *Client) earChanged(p place) {
 	}
 }
 
-// isCalled reports, once, whether Redis has given the lock to w, and when it was
-// seen not to have it.
+// isCalled reports, once, whether Redis has granted the lock to w, and the last
+// time at which w was seen not to have it.
 func (c *Client) isCalled(w *waiter) (seen time.Time, called bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -715,15 +712,15 @@ func (c *Client) isCalled(w *waiter) (seen time.Time, called bool) {
 	return w.seen, called
 }
 
-// paceOf returns how long to wait before an attempt by one of the queue for p that
-// a message may have asked for: anybody may publish.
+// paceOf returns how long a waiter for p must pause before an attempt that a
+// message may have caused: any client may publish.
 func (c *Client) paceOf(p place) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queues[p].turn.pace.next(time.Now())
 }
 
-// genuine notes that the message which asked for the last attempt told the truth.
+// genuine records that the message that caused the last attempt was true.
 func (c *Client) genuine(p place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -736,11 +733,11 @@ func fairEar(c *Client, p place) *hub.Listener {
 		func(message string) bool { return c.calledOut(p, message) }, func() { c.earChanged(p) })
 }
 
-// calledOut takes a message to this client about its waiters for p. It reports
-// false: each is for one of them. Anybody may have sent it: that a waiter has the
-// lock is believed only with the nonce that the waiter drew, and whoever may be
-// next looks, at the pace of all. What is for nobody here has no consequence: one
-// that gave up leaves by itself.
+// calledOut handles a message to this client about one of its waiters for p. It
+// always reports false, because the message is for that waiter only. Any client may
+// have sent it: only a nonce that the waiter drew proves a grant. Any other message
+// only makes a waiter that may be next ask, at the pace of the queue. A message for an
+// unknown waiter has no effect: a waiter that gave up leaves the queue itself.
 func (c *Client) calledOut(p place, message string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -766,8 +763,8 @@ func (c *Client) calledOut(p place, message string) bool {
 	return false
 }
 
-// near reports whether w is one of the first in q. It must be called with Client.mu
-// held.
+// near reports whether w is one of the first fairNear in q. It must be called with
+// Client.mu held.
 func (q *queue) near(w *waiter) bool {
 	n := 0
 	for v := q.head; v != nil && n < fairNear; v = v.next {
@@ -779,7 +776,7 @@ func (q *queue) near(w *waiter) bool {
 	return false
 }
 
-// approach wakes the waiter for p that has come near enough to subscribe.
+// approach wakes the waiter for p that is now near enough to subscribe.
 func (c *Client) approach(p place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -797,7 +794,7 @@ func (c *Client) approach(p place) {
 	}
 }
 
-// tended returns the waiters for p that a tick looks after.
+// tended returns the places of the waiters for p that the current tick refreshes.
 func (c *Client) tended(p place) (places []script.FairPlace) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -817,9 +814,8 @@ func (c *Client) tended(p place) (places []script.FairPlace) {
 	return places
 }
 
-// summon has those waiters ask for the lock that were called. The others of those
-// that were looked after did not have it at the start of that. It must be called
-// with Client.mu held.
+// summon makes the called waiters ask for the lock. The other waiters in places did
+// not have it at start. It must be called with Client.mu held.
 func (q *queue) summon(places []script.FairPlace, called []string, start time.Time) {
 	for _, id := range called {
 		if w := q.turn.waits[id]; w != nil {

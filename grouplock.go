@@ -14,36 +14,35 @@ import (
 
 // GroupLock locks any values of a group at once, all or none: two GroupLocks of
 // one group exclude each other if they have a value in common. It is the
-// counterpart of Redisson's getMultiLock(group, values), since 3.38, where
-// Redisson is set to StringCodec. One round trip takes a thousand values as it
-// takes one, and no order of taking them can dead-lock.
+// counterpart of Redisson's getMultiLock(group, values), since 3.38, if
+// Redisson uses StringCodec. A thousand values take one round trip, like a
+// single one, and the order of the values cannot cause a deadlock.
 //
 // In Redis the values of a group are fields of one hash, each with an owner, a
-// count and an end of its own. A value whose holder has died is free when its
+// count and an expiry of its own. A value whose holder has died is free when its
 // lease is over.
 //
-// An owner re-enters with the same values. Taking others that overlap with what
-// it holds fails at once with [ErrReentry], because it would wait for itself;
-// values that do not overlap are another lock.
+// An owner re-enters with the same values. Acquiring other values that overlap
+// with those it holds fails at once with [ErrReentry], because it would deadlock
+// with itself; values that do not overlap are another lock.
 //
-// What it does not guarantee, beyond what Lock does not: anything against
-// Redisson clients whose clock is wrong. They compare the end of a lease with
-// their own clock, mortise with that of the server; one that is fast by more
-// than a lease takes what others still hold. And there is no order in which
-// those who wait are served; goroutines of one client that wait for the same
-// values are served as they came.
+// What it does not guarantee, in addition to Lock: exclusion of Redisson clients
+// whose clock is wrong. They compare the end of a lease with their own clock,
+// mortise with that of the server; a client whose clock is ahead by more than a
+// lease acquires values that others still hold. There is no order among waiters
+// in general; only goroutines of one client that wait for the same values acquire
+// them in the order in which they asked.
 type GroupLock struct {
 	locker
 	script script.GroupLock // its fields are sorted, each once
 }
 
-// MaxValues is the most values that a [GroupLock] takes.
+// MaxValues is the maximum number of values of a [GroupLock].
 const MaxValues = 1000
 
 // GroupLock returns the lock on values of the group; see [Client.Lock] for names
-// of groups. Values are any text, also the empty one; one that is given twice
-// counts once. There must be one at least, and [MaxValues] at most. It does no
-// I/O.
+// of groups. A value is any text, and may be empty; duplicates count once. There
+// must be at least one value, and at most [MaxValues]. GroupLock does no I/O.
 func (c *Client) GroupLock(group string, values ...string) *GroupLock {
 	switch n := len(values); {
 	case n == 0:
@@ -63,7 +62,7 @@ func (c *Client) GroupLock(group string, values ...string) *GroupLock {
 	return c.groupLock(group, slices.Compact(fields))
 }
 
-// useGroup is some values of a group; the name of a place includes them.
+// useGroup is the use of GroupLock; the name of its place includes the values.
 var useGroup = newUse(class{})
 
 var groupTraits = traits{use: useGroup, partial: true, beside: besideGroup}
@@ -72,27 +71,26 @@ var groupTraits = traits{use: useGroup, partial: true, beside: besideGroup}
 func (c *Client) groupLock(group string, fields []string) *GroupLock {
 	k := &GroupLock{script: c.conn.GroupLock(script.Group{Name: group, Fields: fields})}
 	k.init(object{c, group}, &groupTraits, &k.script)
-	// No name contains what stands between the parts.
+	// No name contains the separator.
 	k.place.name = group + "\n" + strings.Join(fields, "")
 	return k
 }
 
-// With returns the same lock, to be taken with these options.
+// With returns a handle to the same lock that acquires it with these options.
 func (k *GroupLock) With(options LockOptions) *GroupLock {
 	with := k.client.groupLock(k.name, k.script.Fields)
 	with.options, with.traits = &options, k.traits
 	return with
 }
 
-// Inspect reads from the master who holds any of the values. The TTL is that of
-// the value which is held longest, and the count of a holder says how many of
-// the values it has. It changes nothing and waits for nothing but Redis' answer.
-// A name that is used for something else is no error here: [State.Kind] says so.
-// [Client.Inspect] tells of all values of the group, also of those whose holder's
-// time is over.
+// Inspect reads the holders of any of the values from the master. State.TTL is
+// that of the value that is held longest, and a holder's count is the number of
+// the values it holds. It changes nothing, and blocks only for Redis' reply. It
+// does not return [ErrWrongKind]: if the name is used for something else,
+// [State.Kind] says so. [Client.Inspect] shows all values of the group, including
+// those whose lease is over.
 //
-// Errors: [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the error
-// of ctx.
+// Errors: those of every method; see the package documentation.
 func (k *GroupLock) Inspect(ctx context.Context) (State, error) {
 	s := State{Name: k.name, Kind: KindGroupLock}
 	held, err := k.holders(ctx, "inspect")
@@ -114,19 +112,19 @@ func (k *GroupLock) Inspect(ctx context.Context) (State, error) {
 	return s, err
 }
 
-// groupHolder is who has some of the values.
+// groupHolder is a holder of some of the values.
 type groupHolder struct {
 	owner  string
 	fields []string
-	until  time.Duration // the longest
+	until  time.Duration // the longest TTL
 }
 
-// holders reads who has any of the values, sorted by owner.
+// holders reads the holders of any of the values, sorted by owner.
 func (k *GroupLock) holders(ctx context.Context, op string) (held []groupHolder, err error) {
 	if flaw := k.traits.flaw; flaw != nil {
 		return nil, &Error{Op: op, Name: k.name, Err: flaw}
 	}
-	var by []script.Holder // of each field
+	var by []script.Holder // by index of the field
 	err = k.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
 		by, err = script.GroupInspect(ctx, k.client.driver, k.script.Group)
 		return err
@@ -149,15 +147,15 @@ func (k *GroupLock) holders(ctx context.Context, op string) (held []groupHolder,
 	return held, err
 }
 
-// ForceUnlock takes the values from all who hold some of them, and returns them
-// with the number of values that each had. What else they hold of the group they
-// keep in Redis, but a holder that loses one value has lost its lock: it learns
-// of it as with [Lock.ForceUnlock]. Others who wait are woken.
+// ForceUnlock takes the values from all holders of some of them, and returns
+// these holders with the number of values that each lost. In Redis they keep
+// their other values of the group, but a holder that loses one value has lost its
+// lock: it learns of it as with [Lock.ForceUnlock]. Waiters are woken.
 //
-// It looks who holds the values and frees them of one after the other, with a
-// round trip for each; those who take them meanwhile keep them. If it fails on
-// the way it returns those that it has freed with the error. Errors are those of
-// [Lock.ForceUnlock].
+// It reads the holders, then frees them one after the other, with a round trip
+// for each; owners that acquire the values meanwhile keep them. If it fails on
+// the way, it returns the holders freed so far with the error. Errors are those
+// of [Lock.ForceUnlock].
 func (k *GroupLock) ForceUnlock(ctx context.Context) (freed []Holder, err error) {
 	const op = "force unlock"
 	held, err := k.holders(ctx, op)
@@ -177,10 +175,10 @@ func (k *GroupLock) ForceUnlock(ctx context.Context) (freed []Holder, err error)
 	return freed, err
 }
 
-// UnlockOwner takes the values from owner, as [Holder.Owner] or [Hold.Owner]
-// show it, if it holds any of them, whatever the count, and reports whether it
-// did. It is a tool for operators: the holder is not asked. Everything else is
-// as with [GroupLock.ForceUnlock].
+// UnlockOwner takes the values from owner, a [Holder.Owner] or [Hold.Owner], if
+// it holds any of them, whatever the count, and reports whether it did. It is a
+// tool for operators: the holder does not consent. Everything else is as with
+// [GroupLock.ForceUnlock].
 func (k *GroupLock) UnlockOwner(ctx context.Context, owner string) (bool, error) {
 	const op = "unlock owner"
 	held, err := k.holders(ctx, op)
@@ -197,10 +195,10 @@ func (k *GroupLock) UnlockOwner(ctx context.Context, owner string) (bool, error)
 	return false, err
 }
 
-// UnlockGroup takes from owner, as [Holder.Owner] shows it, all values of the
-// group that it holds, and reports whether there were any. It is for operators,
-// who see from Redis how many values somebody holds, but not which. A group of
-// which more than 333 values are held is too large for it.
+// UnlockGroup takes all values of the group from owner, a [Holder.Owner], and
+// reports whether it held any. It is for operators: Redis shows them how many
+// values an owner holds, but not which. It fails for a group of which more than
+// 333 values are held.
 //
 // Everything else is as with [GroupLock.UnlockOwner].
 func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, error) {
@@ -227,7 +225,7 @@ func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, er
 	return c.groupLock(group, fields).UnlockOwner(ctx, owner)
 }
 
-// robbed tells a holder at once if it is in this process.
+// robbed ends the lease of a holder that lost values, if it is of this client.
 func (k *GroupLock) robbed(h groupHolder) {
 	c := k.client
 	c.mu.Lock()
@@ -243,8 +241,8 @@ func (k *GroupLock) robbed(h groupHolder) {
 	}
 }
 
-// besideGroup keeps out an owner that has some of the values, but not just these: it
-// would wait for itself for ever.
+// besideGroup returns an error for an owner that holds some of the values, but not
+// exactly these: it would deadlock with itself.
 func besideGroup(k *locker, o *owner) (ask ops, past bool, err error) {
 	wants := k.ops.(*script.GroupLock)
 	for _, l := range o.all() {
@@ -263,7 +261,7 @@ func besideGroup(k *locker, o *owner) (ask ops, past bool, err error) {
 	return k.ops, false, nil
 }
 
-// overlap reports whether two sorted lists have something in common.
+// overlap reports whether two sorted lists have an element in common.
 func overlap(a, b []string) bool {
 	for len(a) > 0 && len(b) > 0 {
 		switch strings.Compare(a[0], b[0]) {

@@ -36,7 +36,7 @@ type State struct {
 	Name    string
 	Kind    Kind
 	Locked  bool          // there is a holder, a leader, or a permit that is held
-	TTL     time.Duration // remaining time of the lease unless renewed; -1 without limit; 0 if not locked
+	TTL     time.Duration // what the lease has left unless renewed; -1: no limit; 0: not locked
 	Holders []Holder
 	// Mine is true if the owner that the context carries is a holder, and its
 	// lease is still trusted.
@@ -54,7 +54,7 @@ type State struct {
 // side of a read/write lock has the suffix ":write".
 type Holder struct {
 	Owner string // the client's UUID, a colon, and a number (Redisson: the thread's)
-	Count int    // number of holds; of a group, number of values; -1 if the count in Redis is not a number
+	Count int    // number of holds, or of a group's values; -1 if Redis has no number
 }
 
 // Permit is a permit of a [PermitSemaphore] that is held.

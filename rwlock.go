@@ -11,21 +11,21 @@ import (
 )
 
 // RWLock is a read/write lock across processes, the counterpart of Redisson's
-// RReadWriteLock: many may hold its read side at the same time, or one its write
-// side. Both sides are locks like [Lock], to be had from [RWLock.Read] and
-// [RWLock.Write]; all of both processes' readers and writers, Java's included,
-// mean the same lock.
+// RReadWriteLock: many owners may hold its read side at the same time, or one
+// owner its write side. Both sides are locks like [Lock], returned by
+// [RWLock.Read] and [RWLock.Write]. Readers and writers in all processes, Java's
+// included, contend for the same lock.
 //
-// An owner that holds the write side may take the read side too, and give back
-// the write side first: others can read with it from then on, and nobody can
-// write in between. Holds that overlap in this way need an owner of their own,
-// see [WithOwner]. The reverse is not possible: two readers that both want to
-// write would wait for each other for ever. So taking the write side with an
-// owner that holds only the read side is an error at once, [ErrReentry].
+// An owner that holds the write side may acquire the read side too, and release
+// the write side first: from then on other readers can enter, and no writer can
+// in between. Holds that overlap in this way need an owner of their own, see
+// [WithOwner]. The reverse is not possible: two readers that both wait to write
+// would deadlock. So acquiring the write side with an owner that holds only the
+// read side fails at once with [ErrReentry].
 //
-// What it does not guarantee, beyond what Lock does not: that a writer has its
-// turn. There is no order between readers and writers, here as in Redisson;
-// readers that come without a gap keep writers out.
+// What it does not guarantee, in addition to Lock: that a writer ever acquires
+// it. There is no order between readers and writers, here as in Redisson; an
+// uninterrupted series of readers starves writers.
 //
 // An RWLock holds no resources. Its methods are safe for concurrent use.
 type RWLock struct{ object }
@@ -34,24 +34,24 @@ type RWLock struct{ object }
 // It does no I/O.
 func (c *Client) RWLock(name string) *RWLock { return &RWLock{object{c, name}} }
 
-// Read returns the side for those who only look. It does no I/O.
+// Read returns the read side. It does no I/O.
 func (k *RWLock) Read() *ReadLock {
 	r := &ReadLock{script: k.client.conn.ReadLock(k.name)}
 	r.init(k.object, &readTraits, &r.script)
 	return r
 }
 
-// Write returns the side for those who change something. It does no I/O.
+// Write returns the write side. It does no I/O.
 func (k *RWLock) Write() *WriteLock {
 	w := &WriteLock{script: k.client.conn.WriteLock(k.name)}
 	w.init(k.object, &writeTraits, &w.script)
 	return w
 }
 
-// readGuard is how often the lease of a reader is looked after at least.
+// readGuard is the maximum interval between checks of the TTL of a reader's lease.
 // Redisson's readers cut the TTL of the lock to their lockWatchdogTimeout, 30 s
 // by default, when they renew; up to 4.3 also that of other readers' holds. If
-// they die then, those who have a longer lease must have repaired it in time.
+// such a reader then dies, readers with a longer lease must restore it in time.
 const readGuard = 10 * time.Second
 
 // The write side comes after the read side; see order.
@@ -66,44 +66,44 @@ var (
 )
 
 // ReadLock is the side of an [RWLock] that any number of owners may hold at the
-// same time, while nobody but one of themselves holds the write side. Its
+// same time, while no owner other than one of them holds the write side. Its
 // methods are safe for concurrent use.
 type ReadLock struct {
 	rwSide
 	script script.ReadLock
 }
 
-// WriteLock is the side of an [RWLock] that one owner holds while nobody else
+// WriteLock is the side of an [RWLock] that one owner holds while no other owner
 // holds either side. Its methods are safe for concurrent use.
 //
-// Taking it with an owner that holds the read side already, and not this one,
-// fails at once with [ErrReentry].
+// Acquiring it with an owner that holds only the read side fails at once with
+// [ErrReentry].
 type WriteLock struct {
 	rwSide
 	script script.WriteLock
 }
 
-// With returns the same lock, to be taken with these options.
+// With returns a handle to the same lock that acquires it with these options.
 func (k *ReadLock) With(options LockOptions) *ReadLock {
 	k = k.client.RWLock(k.name).Read()
 	k.options = &options
 	return k
 }
 
-// With returns the same lock, to be taken with these options.
+// With returns a handle to the same lock that acquires it with these options.
 func (k *WriteLock) With(options LockOptions) *WriteLock {
 	k = k.client.RWLock(k.name).Write()
 	k.options = &options
 	return k
 }
 
-// ForceUnlock takes the read side from all who hold it, and returns them. Who
-// holds the write side keeps it. Holders learn of it as with
-// [Lock.ForceUnlock]; others who wait are woken.
+// ForceUnlock takes the read side from all its holders, and returns them. The
+// holder of the write side keeps it. Holders learn of the loss as with
+// [Lock.ForceUnlock]; waiters are woken.
 //
-// It looks who holds the lock and frees it of one after the other, with a round
-// trip for each; those who take it meanwhile keep it. If it fails on the way it
-// returns those that it has freed with the error. Errors are those of
+// It reads the holders, then frees them one after the other, with a round trip
+// for each; owners that acquire the lock meanwhile keep it. If it fails on the
+// way, it returns the holders freed so far with the error. Errors are those of
 // [Lock.ForceUnlock].
 func (k *ReadLock) ForceUnlock(ctx context.Context) (freed []Holder, err error) {
 	const op = "force unlock"
@@ -121,9 +121,9 @@ func (k *ReadLock) ForceUnlock(ctx context.Context) (freed []Holder, err error) 
 	return freed, err
 }
 
-// ForceUnlock takes the write side from who holds it, and returns that holder,
-// or nil if nobody did. The read side, if the same owner holds it too, stays.
-// Everything else is as with [Lock.ForceUnlock].
+// ForceUnlock takes the write side from its holder, and returns that holder, or
+// nil if there was none. If the same owner holds the read side too, it keeps
+// that. Everything else is as with [Lock.ForceUnlock].
 func (k *WriteLock) ForceUnlock(ctx context.Context) (*Holder, error) {
 	const op = "force unlock"
 	for {
@@ -142,10 +142,10 @@ func (k *WriteLock) ForceUnlock(ctx context.Context) (*Holder, error) {
 // rwSide is what both sides have in common.
 type rwSide struct{ locker }
 
-// UnlockOwner takes this side of the lock from owner, as [Holder.Owner] or
-// [Hold.Owner] show it, if it still holds it, whatever the count, and reports
-// whether it did. It is a tool for operators: the holder is not asked.
-// Everything else is as with [Lock.ForceUnlock].
+// UnlockOwner takes this side of the lock from owner, a [Holder.Owner] or
+// [Hold.Owner], if it still holds it, whatever the count, and reports whether it
+// did. It is a tool for operators: the holder does not consent. Everything else
+// is as with [Lock.ForceUnlock].
 func (k *rwSide) UnlockOwner(ctx context.Context, owner string) (bool, error) {
 	const op = "unlock owner"
 	holders, err := k.holders(ctx, op)
@@ -157,7 +157,7 @@ func (k *rwSide) UnlockOwner(ctx context.Context, owner string) (bool, error) {
 	return false, err
 }
 
-// holders reads who holds this side.
+// holders reads the holders of this side.
 func (k *rwSide) holders(ctx context.Context, op string) (holders []Holder, err error) {
 	key, err := k.read(ctx, op)
 	if err != nil || key.Type == "none" {
@@ -176,7 +176,8 @@ func (k *rwSide) holders(ctx context.Context, op string) (holders []Holder, err 
 	return holders, nil
 }
 
-// opposite returns the owner's lease on the other side, unless it is over.
+// opposite returns the owner's lease on the other side, or nil if there is none. It
+// returns the lease's error if that was lost.
 func (k *locker) opposite(o *owner) (*lease, error) {
 	l := o.lease(k.client, k.place.other())
 	if l == nil {
@@ -192,8 +193,8 @@ func (k *locker) opposite(o *owner) (*lease, error) {
 	}
 }
 
-// besideWriter lets a reader in behind its own writer: it would dead-lock if it queued
-// with those who wait for that writer.
+// besideWriter lets an owner that writes acquire the read side without queueing: it
+// would deadlock behind the waiters that wait for it as the writer.
 func besideWriter(k *locker, o *owner) (ask ops, past bool, err error) {
 	writer, err := k.opposite(o)
 	if writer == nil {
@@ -202,7 +203,7 @@ func besideWriter(k *locker, o *owner) (ask ops, past bool, err error) {
 	return k.ops.(*script.ReadLock).Behind(writer.id), true, nil
 }
 
-// besideReader keeps out a writer that reads: it would wait for itself for ever.
+// besideReader returns an error for a writer that reads: it would deadlock with itself.
 func besideReader(k *locker, o *owner) (ask ops, past bool, err error) {
 	reader, err := k.opposite(o)
 	if reader != nil {
