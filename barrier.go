@@ -9,47 +9,47 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Barrier is where a number of parties, in any processes, wait for each other:
-// none goes on before all have come. Then it can be used again, for the next
+// Barrier makes a number of parties, in any processes, wait for each other:
+// none proceeds before all have arrived. Then it can be used again, for the next
 // round. It is what java.util.concurrent.CyclicBarrier is in one process;
-// Redisson has nothing like it.
+// Redisson has no counterpart.
 //
-// All pass, or none: if one of those who wait gives up or dies, the others are
-// told with [ErrBroken]. So are those who come later, until [Barrier.Reset], or
-// until [Options.Lease] has passed, when those who were on their way must have
-// heard of it.
+// All pass, or none: if one of the waiting parties gives up or dies, the others get
+// [ErrBroken]. So do parties that arrive later, until [Barrier.Reset], or until
+// [Options.Lease] has passed; by then parties that were on their way must have
+// learned of it.
 //
 // A Barrier holds no resources. Its methods are safe for concurrent use. Each
 // call of Await is a party of its own, also when several goroutines of one
 // client call it.
 //
 // What it does not guarantee: that an error of one party means an error for the
-// others. Who gives up in the very moment in which the last one comes, or does
-// not hear of it for as long as its lease lasts, gets an error although the
-// others pass. No error means that all have come.
+// others. A party that gives up at the very moment the last one arrives, or does
+// not learn of that arrival for as long as its lease lasts, gets an error although
+// the others pass. No error means that all have arrived.
 type Barrier struct{ meeting }
 
-// Barrier returns the barrier called name for so many parties, from 1 to 1000;
+// Barrier returns the barrier called name for that many parties, from 1 to 1000;
 // see [Client.Lock] for names. All must agree on the number. It does no I/O.
 func (c *Client) Barrier(name string, parties int) *Barrier {
 	return &Barrier{meeting{object{c, name}, parties}}
 }
 
-// Await waits until all parties have come, or ctx ends. It returns how many had
-// come before this one: 0 for exactly one of them, and the number of parties
+// Await blocks until all parties have arrived, or ctx ends. It returns how many had
+// arrived before this one: 0 for exactly one of them, and the number of parties
 // less one for the last.
 //
-// The end of ctx breaks the barrier for the others who wait. So does that of the
-// client or the process. Others learn of a dead process when its lease is over,
+// The end of ctx breaks the barrier for the other waiting parties. So does that of
+// the client or the process. The others learn of a dead process when its lease ends,
 // [Options.Lease] after its last sign of life.
 //
-// While it waits a party asks Redis about once a second, or three times in a
-// lease if that is more, besides listening to messages.
+// While it waits, a party asks Redis about once a second, or three times in a
+// lease if that is more often, besides receiving notifications.
 //
-// Errors: [ErrBroken], and then [BrokenError] says why and by whom; the error of
-// ctx; [ErrWrongKind] if what lies under the name is no barrier, or one for
-// another number of parties; [ErrUnreachable] after [Options.RetryFor];
-// [ErrDenied], [ErrInvalid], [ErrClosed].
+// Errors: [ErrBroken], and then [BrokenError] gives the reason and the party; the
+// error of ctx; [ErrWrongKind] if the name holds no barrier, or one for another number
+// of parties; [ErrUnreachable] after [Options.RetryFor], and those of every method;
+// see the package documentation.
 func (b *Barrier) Await(ctx context.Context) (int, error) {
 	const op = "await"
 	c := b.client
@@ -90,11 +90,11 @@ func (b *Barrier) Await(ctx context.Context) (int, error) {
 	return fate.Index, b.outcome(op, fate)
 }
 
-// Reset makes the barrier as new. Those who wait get [ErrBroken]; those who come
-// from now on wait for each other. It blocks for one round trip.
+// Reset makes the barrier as new. Waiting parties get [ErrBroken]; later ones wait for
+// each other. It blocks for one round trip.
 //
-// Errors: [ErrWrongKind], [ErrDenied], [ErrInvalid], [ErrClosed]; the error of
-// ctx or [ErrUnreachable], in which case the barrier may be reset or not.
+// Errors: the error of ctx or [ErrUnreachable], after either of which the barrier may
+// or may not be reset, and those of every method; see the package documentation.
 func (b *Barrier) Reset(ctx context.Context) error {
 	const op = "reset"
 	if err := b.check(ctx); err != nil {

@@ -11,27 +11,27 @@ import (
 )
 
 // DoubleBarrier lets a number of parties, in any processes, begin a piece of
-// work together and end it together: none goes on from Enter before all are
+// work together and end it together: none returns from Enter before all are
 // inside, and none from Leave before all have left. It is what Curator calls a
-// distributed double barrier; Redisson has nothing like it.
+// distributed double barrier; Redisson has no counterpart.
 //
-// Who is inside has a lease, which the watchdog renews. So one that was killed is
-// known to be gone when its lease is over, and nobody waits for it longer. If
-// that happens before all were inside, its place is free for another one, and
-// those who wait go on waiting. If it happens afterwards, Leave tells the others
-// with [ErrBroken], for the work of that party may not be done.
+// A party inside has a lease, which the watchdog renews. So the death of a party is
+// known when its lease ends, and the others wait for it no longer. If
+// that happens before all were inside, its place is free for another party, and
+// the waiting ones keep waiting. If it happens afterwards, Leave returns
+// [ErrBroken] to the others, because the work of that party may not be done.
 //
-// When all have left, the next round can begin. A party that comes while others
+// When all have left, the next round can begin. A party that arrives while others
 // are inside waits for that.
 //
 // A DoubleBarrier holds no resources. Its methods are safe for concurrent use.
 // Each call of Enter is a party of its own.
 //
-// What it does not guarantee: that a party which is frozen, or does not look at
-// its context, has stopped when the others are told that it is gone.
+// What it does not guarantee: that a party which is frozen, or ignores its context,
+// has stopped when the others are told that it is gone.
 type DoubleBarrier struct{ meeting }
 
-// DoubleBarrier returns the double barrier called name for so many parties, from
+// DoubleBarrier returns the double barrier called name for that many parties, from
 // 1 to 1000; see [Client.Lock] for names. All must agree on the number. It does
 // no I/O.
 func (c *Client) DoubleBarrier(name string, parties int) *DoubleBarrier {
@@ -48,22 +48,21 @@ type Member struct {
 	leaving bool
 }
 
-// Enter waits until all parties are inside, or ctx ends. The returned context is
+// Enter blocks until all parties are inside, or ctx ends. The returned context is
 // derived from ctx, and ends when the party begins to leave, or when its lease
-// is lost, with cause [ErrLost], before the others can take it for gone. The work
+// is lost, with cause [ErrLost], before the others can regard it as gone. The work
 // inside should use it. In case of an error it is ctx itself, and the party is
 // not inside.
 //
 // The end of ctx does not let the party leave; only [Member.Leave] does.
 //
-// While it waits a party asks Redis about once a second, or three times in a
-// lease if that is more, besides listening to messages.
+// While it waits, a party asks Redis about once a second, or three times in a
+// lease if that is more often, besides receiving notifications.
 //
 // Errors: the error of ctx, which also matches [ErrLocked] if others were
-// inside; [ErrLost] if the lease was lost while waiting; [ErrWrongKind] if what
-// lies under the name is no double barrier, or one for another number of
-// parties; [ErrUnreachable] after [Options.RetryFor]; [ErrDenied],
-// [ErrInvalid], [ErrClosed].
+// inside; [ErrLost] if the lease was lost while waiting; [ErrWrongKind] if the name
+// holds no double barrier, or one for another number of parties; [ErrUnreachable]
+// after [Options.RetryFor], and those of every method; see the package documentation.
 func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, error) {
 	const op = "enter"
 	c := b.client
@@ -75,7 +74,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, er
 		return nil, ctx, b.fail(op, err)
 	}
 	s := &seat{DoubleBarrier: c.conn.DoubleBarrier(b.script(script.Silent)), driver: c.driver}
-	// Nobody else has this place in the process, so nobody re-enters it.
+	// No other request has this place in the process, so nothing re-enters it.
 	k := new(locker)
 	k.init(b.object, &barrierTraits, s)
 	k.place.name = c.newID()
@@ -111,7 +110,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, er
 	return m, held, nil
 }
 
-// drop takes a member out that does not leave as it should.
+// drop takes out a member that does not leave normally.
 func (m *Member) drop() {
 	m.end()
 	m.of.depart(func(ctx context.Context) error {
@@ -120,21 +119,20 @@ func (m *Member) drop() {
 	})
 }
 
-// end ends the lease in this process, so that it is not renewed any more.
+// end ends the lease in this process, so that it is no longer renewed.
 func (m *Member) end() {
 	m.lease.owner.remove(m.lease)
 	m.lease.end(ErrReleased)
 }
 
-// Leave ends the party's part in the work, and waits until all others have left
+// Leave ends the party's part in the work, and blocks until all others have left
 // as well, or ctx ends. The context of the member ends first. The party has left
-// even if it does not wait to the end; Leave may be called again to go on
-// waiting.
+// even if Leave does not wait to the end; call it again to keep waiting.
 //
 // Errors: [ErrBroken] if all are out, but one of them gave up or died inside, or
-// if Redis knows nothing of this party any more; [ErrLost] if the lease was lost
-// before; the error of ctx; [ErrUnreachable] after [Options.RetryFor];
-// [ErrWrongKind], [ErrDenied], [ErrClosed].
+// if Redis has no record of this party any more; [ErrLost] if the lease was lost
+// before; the error of ctx; [ErrUnreachable] after [Options.RetryFor], and those of
+// every method; see the package documentation.
 func (m *Member) Leave(ctx context.Context) error {
 	const op = "leave"
 	b, c := m.of, m.of.client
@@ -177,7 +175,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	return b.outcome(op, fate)
 }
 
-// useBarrier is a party's place in a DoubleBarrier, which nobody else contends for.
+// useBarrier is a party's place in a DoubleBarrier, which nothing else contends for.
 var useBarrier = newUse(class{})
 
 var barrierTraits = traits{use: useBarrier}
@@ -186,11 +184,11 @@ var barrierTraits = traits{use: useBarrier}
 type seat struct {
 	script.DoubleBarrier
 	driver driver.Driver
-	open   bool        // the last time it asked, all were inside
-	doubt  doubt.Doubt // since it had an answer the last time
+	open   bool        // whether all were inside at the last attempt
+	doubt  doubt.Doubt // since the last answer
 }
 
-// Acquire lets the party in. A copy whose answer was lost may have let it in already.
+// Acquire lets the party in. A copy whose reply was lost may have let it in already.
 func (s *seat) Acquire(ctx context.Context, a script.Attempt) (script.Grant, error) {
 	var inside bool
 	var by script.Holder
@@ -201,7 +199,7 @@ func (s *seat) Acquire(ctx context.Context, a script.Attempt) (script.Grant, err
 	if err == nil {
 		s.doubt = doubt.Doubt{}
 		if !inside && by.Owner == "" {
-			// An earlier copy let it in, and it was taken for dead since.
+			// An earlier copy let it in, and it was regarded as dead since.
 			err = final(&LostError{Reason: LostExpired})
 		}
 	}

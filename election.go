@@ -9,22 +9,22 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Election gives a role to one of those who campaign for it, for a term: until
-// the leader resigns, or its lease is lost. Redisson has nothing like it.
+// Election gives a role to one of its candidates, for a term: until the leader
+// resigns, or its lease is lost. Redisson has no counterpart.
 //
 // A term is a lease with a number and a value. The lease is renewed by the
 // watchdog. The number rises with every term, however the one before ended; it
-// is a fencing token. The value is what the leader wants others to know, such
+// is a fencing token. The value is what the leader publishes about itself, such
 // as its address.
 //
 // An Election holds no resources. Its methods are safe for concurrent use.
 //
 // What it does not guarantee: that there is always a leader; that a leader which
-// is frozen, or does not look at its context, has stopped when the next one is
-// elected, which only the term's number shows to those whom it commands; that
-// candidates of different processes are elected in the order in which they came.
+// is frozen, or ignores its context, has stopped when the next one is elected, which
+// only the term's number shows to the services it commands; that candidates of
+// different processes are elected in the order in which they arrived.
 // It relies on the clocks of Redis and of this process running at similar
-// speed, and on Redis not losing what it has acknowledged.
+// speed, and on Redis not losing acknowledged writes.
 type Election struct {
 	lock   locker
 	script script.Election // of a candidate without a value
@@ -43,9 +43,9 @@ var useElection = newUse(class{})
 
 var electionTraits = traits{use: useElection, numbered: true}
 
-// With returns the same election, to campaign in with these options. With a
-// Lease a term ends when that time is over; it is not renewed. NonReentrant
-// makes no difference: an owner leads once or not at all.
+// With returns the same election, with these options for campaigning. With a Lease a
+// term ends at its end; it is not renewed. NonReentrant makes no difference: an owner
+// leads once or not at all.
 func (e *Election) With(options LockOptions) *Election {
 	e = e.lock.client.Election(e.lock.name)
 	options.NonReentrant = true
@@ -56,7 +56,7 @@ func (e *Election) With(options LockOptions) *Election {
 // Name returns the name in Redis.
 func (e *Election) Name() string { return e.lock.name }
 
-// maxValue is how long the value of a term may be: all who observe read it
+// maxValue is the maximal length of the value of a term: each observer reads it
 // about once a second.
 const maxValue = 64 << 10
 
@@ -67,22 +67,22 @@ func checkValue(value string) error {
 	return nil
 }
 
-// Campaign waits until ctx ends to be elected, and returns the term. The value
+// Campaign blocks until it is elected or ctx ends, and returns the term. The value
 // may be any text of up to 64 KiB. Goroutines of one client are elected in the
-// order in which they came.
+// order in which they called.
 //
 // The returned context is derived from ctx. It ends when the term does: when the
 // leader resigns, or when the lease is lost, with cause [ErrLost], before another
-// can be elected. What the leader does should use it. In case of an error it is
+// can be elected. The leader's work should use it. In case of an error it is
 // ctx itself. The end of ctx does not end the term; only [Term.Resign] does.
 //
-// Errors: the error of ctx, which also matches [ErrLocked] if somebody was seen
-// to lead, and then [HeldError] says who; [ErrReentry] if the owner that ctx
+// Errors: the error of ctx, which also matches [ErrLocked] if Redis reported a
+// leader, and then [HeldError] names it; [ErrReentry] if the owner that ctx
 // carries leads already; [ErrLost] if it has led, was deposed and has not
 // resigned; [ErrFenceRegressed] if the number of the term is not above that of an
 // earlier one this client knows of; [ErrNotDurable] if it was elected and too few
-// replicas knew in time;
-// [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed].
+// replicas acknowledged that in time, and those of every method; see the package
+// documentation.
 func (e *Election) Campaign(ctx context.Context, value string) (*Term, context.Context, error) {
 	const op = "campaign"
 	if err := checkValue(value); err != nil {
@@ -97,7 +97,7 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Term, context.C
 	return &Term{election: e, hold: hold, turn: make(chan struct{}, 1)}, held, nil
 }
 
-// Leader is who leads. The zero value means nobody.
+// Leader is the leader of an election. The zero value means that there is none.
 type Leader struct {
 	Value string
 	Owner string // the client's UUID, a colon and a number
@@ -109,11 +109,11 @@ func leader(l script.Leader) Leader {
 	return Leader{Value: l.Value, Owner: l.Owner, Term: l.Term, TTL: l.TTL}
 }
 
-// Leader returns who leads, as the master knows it. It blocks for one round
+// Leader returns the leader, as the master knows it. It blocks for one round
 // trip. The answer may be out of date when it arrives.
 //
-// Errors: [ErrNoLeader]; [ErrWrongKind], [ErrUnreachable], [ErrDenied],
-// [ErrInvalid], [ErrClosed], the error of ctx.
+// Errors: [ErrNoLeader]; the error of ctx, and those of every method; see the package
+// documentation.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	const op = "leader"
 	l, ok, err := e.read(ctx, op)
@@ -131,19 +131,19 @@ func (e *Election) read(ctx context.Context, op string) (l script.Leader, ok boo
 	return l, ok, err
 }
 
-// Observe walks over who leads, for as long as the loop goes on: who does now,
-// and then every change, of the leader or of its value. While nobody leads, that
-// is the zero Leader. TTL is that of the moment.
+// Observe iterates over the leaders for as long as the loop runs: it yields the
+// present one, and then every change of the leader or of its value. A zero Leader
+// means that there is none. TTL is as of that moment.
 //
 // Changes that follow each other faster than the loop, or that happen while
 // Redis cannot be reached, may be seen as one; the last state is always seen.
-// Messages tell of a change at once. One that is lost is made up for within
-// about a second, because each loop asks Redis so often by itself.
+// Notifications report a change at once. If one is lost, the loop finds the change
+// within about a second, because it asks Redis that often by itself.
 //
-// An error ends the walk; it comes with a zero Leader, and there always is one
-// unless the loop ends by itself: the error of ctx; [ErrClosed] when the client
-// is closed; [ErrUnreachable] after [Options.RetryFor]; [ErrWrongKind],
-// [ErrDenied], [ErrInvalid].
+// An error ends the iteration and comes with a zero Leader. Unless the caller ends the
+// loop, there is always one: the error of ctx; [ErrClosed] when the client is closed;
+// [ErrUnreachable] after [Options.RetryFor], and those of every method; see the
+// package documentation.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	const op = "observe"
 	return func(yield func(Leader, error) bool) {
@@ -172,16 +172,15 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// Depose ends the term of whoever leads, and returns who that was. Those who
-// campaign are woken. The leader is not asked and, unless it is one of this
+// Depose ends the term of the present leader, and returns that leader. It wakes the
+// candidates. The leader is not asked and, unless it is one of this
 // client, learns of it at its next renewal, within a third of its lease; with a
 // fixed lease, which is not renewed, at its end. Until then two may believe
 // that they lead; the numbers of their terms tell them apart.
 //
-// Errors: [ErrNoLeader]; [ErrUnknownOutcome] if the term that was seen has
-// ended, but Redis' reply was lost, so that nobody can say what ended it;
-// [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the
-// error of ctx.
+// Errors: [ErrNoLeader]; [ErrUnknownOutcome] if the observed term has ended, but
+// Redis' reply was lost, so that the cause of its end is unknown; the error of ctx, and
+// those of every method; see the package documentation.
 func (e *Election) Depose(ctx context.Context) (Leader, error) {
 	const op = "depose"
 	for {
@@ -198,7 +197,7 @@ func (e *Election) Depose(ctx context.Context) (Leader, error) {
 	}
 }
 
-// DeposeOwner ends the term of owner, as [Leader.Owner] shows it, if it still
+// DeposeOwner ends the term of owner, given as in [Leader.Owner], if it still
 // leads, and reports whether it did. Everything else is as with
 // [Election.Depose].
 func (e *Election) DeposeOwner(ctx context.Context, owner string) (bool, error) {

@@ -17,20 +17,19 @@ import (
 
 // PermitSemaphore is a semaphore across processes whose permits have leases, the
 // counterpart of Redisson's RPermitExpirableSemaphore: both take permits from,
-// and wait for, the same one. A permit that its holder does not give back, since
-// it has died, comes back by itself when its lease is over.
+// and wait for, the same one. If the holder of a permit dies, the permit comes back
+// by itself at the end of its lease.
 //
-// Somebody says first how many permits there are, see
-// [PermitSemaphore.TrySetPermits]; until then there is none. A permit is held by
-// a [Hold], whatever goroutine uses it; it has no owner, so that taking one with
-// the context of another takes another one. Who needs several takes them in one
-// go, see [PermitOptions.Permits]: who holds some and waits for more may wait for
-// ever.
+// The number of permits must be set first, see [PermitSemaphore.TrySetPermits];
+// until then there is none. A permit is held by a [Hold], whatever goroutine uses
+// it; it has no owner, so taking one with the context of another takes another one.
+// To hold several permits, acquire them in one call, see [PermitOptions.Permits]:
+// holding some while waiting for more can deadlock.
 //
 // Goroutines of one client get permits in the order in which they asked, and
-// processes of mortise in about that order, so that a waiter for many is not
-// passed over for ever by others who want few. Redisson's clients do not take
-// part in that: they take what is available.
+// processes of mortise in about that order, so that requests for a few permits do
+// not starve a waiter for many. Redisson's clients ignore that order: they take what
+// is available.
 //
 // What it does not guarantee, beyond what [Lock] does not: that Redisson's
 // clients respect a lease to the millisecond. They compare it with their own
@@ -45,12 +44,12 @@ type PermitSemaphore struct {
 // PermitOptions changes how permits are taken. The zero value of each field is
 // its default.
 type PermitOptions struct {
-	// Permits is how many permits a hold stands for: it gets all of them or
+	// Permits is how many permits a hold consists of: it gets all of them or
 	// none. From 1 to 1000. Default 1.
 	Permits int
 
 	// Lease makes the permits last that long and no longer: they are never
-	// renewed, and the hold is lost when the time is over. It counts in whole
+	// renewed, and the hold is lost at its end. It counts in whole
 	// milliseconds, from 1 ms to a year. Default 0: the watchdog renews them
 	// until they are given back, and they come back after [Options.Lease] if
 	// this process dies. Redisson does not renew permits.
@@ -61,44 +60,41 @@ type PermitOptions struct {
 	Durability Durability
 }
 
-// mostPermits is how many permits a hold may stand for: their ids travel with
-// every renewal.
+// mostPermits is how many permits a hold can consist of: their ids are part of every
+// renewal.
 const mostPermits = 1000
 
 // PermitSemaphore returns the permit semaphore called name; see [Client.Lock]
-// for names. A name that is nothing but a pair of braces around another one, such
-// as {job}, is refused unless [Options.AllowAnyName] admits it: Redisson keeps its
+// for names. A name that is only a pair of braces around another one, such
+// as {job}, is refused unless [Options.AllowAnyName] is set: Redisson keeps its
 // permits under the same key as those of job. It does no I/O.
 func (c *Client) PermitSemaphore(name string) *PermitSemaphore {
 	return &PermitSemaphore{object: object{c, name}}
 }
 
-// With returns the same semaphore, whose permits are to be taken with these
-// options.
+// With returns the same semaphore, with these options for taking permits.
 func (s *PermitSemaphore) With(options PermitOptions) *PermitSemaphore {
 	return &PermitSemaphore{s.object, options}
 }
 
-// Acquire takes permits, waiting for them until ctx ends. The returned context
-// is derived from ctx; it ends when the hold does: when the permits are given
+// Acquire takes permits, and blocks until it has them or ctx ends. The returned
+// context is derived from ctx. It ends when the hold does: when the permits are given
 // back, with [Hold.Unlock], or when one of them is lost, with cause [ErrLost],
-// before another can have it. Work that needs the permits should use it. In case
-// of an error it is ctx itself.
+// before another client can have it. Work that needs the permits should use it. In
+// case of an error it is ctx itself.
 //
 // The end of ctx does not give permits back; only Unlock does.
 //
-// Errors: the error of ctx, which also matches [ErrNoPermits] if there were seen
-// to be too few; [ErrNotDurable], [ErrWrongKind], [ErrUnreachable], [ErrDenied],
-// [ErrInvalid], [ErrClosed].
+// Errors: the error of ctx, which also matches [ErrNoPermits] if Redis reported too
+// few; [ErrNotDurable], and those of every method; see the package documentation.
 func (s *PermitSemaphore) Acquire(ctx context.Context) (*Hold, context.Context, error) {
 	return s.locker().enter(ctx, "acquire", true)
 }
 
-// TryAcquire takes permits if enough are available and not left to others who
-// wait, see [PermitSemaphore]. It does not wait for permits: [ErrNoPermits] says
-// that there are too few, and [PermitsError] how many. It does try again while
-// Redis cannot serve, see [Options.RetryFor]. Everything else is as with
-// [PermitSemaphore.Acquire].
+// TryAcquire takes permits if enough are available and not reserved for waiters, see
+// [PermitSemaphore]. It does not wait for permits: [ErrNoPermits] says that there are
+// too few, and [PermitsError] how many. It does retry while Redis cannot serve, see
+// [Options.RetryFor]. Everything else is as with [PermitSemaphore.Acquire].
 func (s *PermitSemaphore) TryAcquire(ctx context.Context) (*Hold, context.Context, error) {
 	return s.locker().enter(ctx, "try acquire", false)
 }
@@ -110,28 +106,28 @@ func (s *PermitSemaphore) Do(ctx context.Context, f func(ctx context.Context) er
 }
 
 // TrySetPermits makes the name a semaphore with n permits, unless it is one
-// already, and reports whether it did. N must be from 0 to 2147483647, as Java
+// already, and reports whether it did. n must be from 0 to 2147483647, as Java
 // counts.
 //
-// If it returns true with an error, which is [ErrDenied] then, waiters could not
-// be told. Errors: [ErrWrongKind] also if the name holds a number that is none;
+// If it returns true with an error, that is [ErrDenied] and waiters could not be
+// notified. Errors: [ErrWrongKind] also if the name holds a number that is none;
 // [ErrUnknownOutcome] if Redis could not be asked again for minutes after its
-// reply was lost; [ErrUnreachable], in which case it may have been done;
-// [ErrDenied], [ErrInvalid], [ErrClosed], the error of ctx.
+// reply was lost; [ErrUnreachable], after which it may or may not be set; the error of
+// ctx, and those of every method; see the package documentation.
 func (s *PermitSemaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	return s.set(ctx, "try set permits", script.PermitTry, n, 0)
 }
 
-// SetPermits makes n the number of all permits, those that are out included. If
-// more than n are out, none is available until enough have come back: nobody
+// SetPermits makes n the number of all permits, including those in use. If more
+// than n are in use, none is available until enough have come back: no holder
 // loses one. Everything else is as with [PermitSemaphore.TrySetPermits].
 func (s *PermitSemaphore) SetPermits(ctx context.Context, n int) error {
 	_, err := s.set(ctx, "set permits", script.PermitAll, n, 0)
 	return err
 }
 
-// AddPermits adds n permits, or takes away so many if n is negative: also those
-// that are out, in which case none is available until enough have come back.
+// AddPermits adds n permits, or removes them if n is negative. It can remove permits
+// that are in use: then none is available until enough have come back.
 // Everything else is as with [PermitSemaphore.TrySetPermits].
 func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 	_, err := s.set(ctx, "add permits", script.PermitAdd, n, -script.MaxNumber)
@@ -152,25 +148,25 @@ func (s *PermitSemaphore) set(ctx context.Context, op string, how script.PermitC
 	return done, err
 }
 
-// Available returns how many permits could be taken now. It is below 0 while
-// more are out than there are to be. Those whose lease is over count: whoever
-// wants one takes them back.
+// Available returns how many permits can be taken now. It is negative while more are
+// in use than the semaphore has. Permits whose lease has ended count as available:
+// the next acquisition takes them back.
 //
 // It asks the master and changes nothing, and so do the following three. The
-// answer may be out of date when it arrives. Errors: [ErrWrongKind],
-// [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed], the error of ctx.
+// answer may be out of date when it arrives. Errors: the error of ctx, and those of
+// every method; see the package documentation.
 func (s *PermitSemaphore) Available(ctx context.Context) (int, error) {
 	state, err := s.look(ctx, "available", 0)
 	return state.Available, err
 }
 
-// Acquired returns how many permits are out, in any process.
+// Acquired returns how many permits are in use, in any process.
 func (s *PermitSemaphore) Acquired(ctx context.Context) (int, error) {
 	state, err := s.look(ctx, "acquired", 0)
 	return state.Given, err
 }
 
-// Permits returns how many permits there are, available and out.
+// Permits returns how many permits there are, available and in use.
 func (s *PermitSemaphore) Permits(ctx context.Context) (int, error) {
 	state, err := s.look(ctx, "permits", 0)
 	return state.Available + state.Given, err
@@ -179,8 +175,8 @@ func (s *PermitSemaphore) Permits(ctx context.Context) (int, error) {
 // listed is how many permits List returns at most.
 const listed = 10000
 
-// List returns the permits that are out, in any process, those that end first
-// first, and at most 10000 of them.
+// List returns the permits that are in use, in any process, in the order in which they
+// end, and at most 10000 of them.
 func (s *PermitSemaphore) List(ctx context.Context) ([]Permit, error) {
 	state, err := s.look(ctx, "list", listed)
 	var permits []Permit
@@ -198,15 +194,15 @@ func (s *PermitSemaphore) look(ctx context.Context, op string, limit int) (state
 	return state, err
 }
 
-// UpdateLease makes a permit last for another lease from now on, be it longer or
-// shorter than before, or without limit if lease is negative. It reports false
-// if there is no such permit out. The id is as [Hold.Permits],
-// [PermitSemaphore.List] and Redisson show it.
+// UpdateLease makes a permit last for another lease from now on, longer or shorter
+// than before, or without limit if lease is negative. It reports false if no such
+// permit is in use. The id is as [Hold.Permits], [PermitSemaphore.List] and Redisson
+// show it.
 //
 // It is for permits of other clients. A hold of mortise does not learn of it: it
-// relies on the lease that it has asked for itself, and, if the watchdog renews
+// relies on the lease that it requested itself, and, if the watchdog renews
 // it, on that of [Options.Lease] again after the next renewal, within a third of
-// it. If the permit is over by then, the hold is lost.
+// it. If the permit has ended by then, the hold is lost.
 //
 // Errors are those of [PermitSemaphore.TrySetPermits].
 func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, lease time.Duration) (done bool, err error) {
@@ -225,17 +221,17 @@ func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, lease time
 	return done, err
 }
 
-// Release gives permits back by their ids, whoever has them, wakes those who
-// wait, and returns how many of them were out. It is a tool for operators, and
+// Release gives permits back by their ids, whichever client has them, wakes waiters,
+// and returns how many of the permits were in use. It is a tool for operators, and
 // for permits that Redisson's clients have handed over: the holder is not asked.
 // A hold of mortise that has lost one of its permits that way is lost as a whole,
 // and learns of it at the next renewal, within a third of its lease; one with a
 // fixed lease at its end or at Unlock. To give back a hold there is
 // [Hold.Unlock].
 //
-// Ids that are unknown, or whose lease is over, do not count. At most 1000 ids
-// are accepted. If it returns a number above 0 with an error, which is
-// [ErrDenied] then, waiters could not be told. All other errors are those of
+// Ids that are unknown, or whose lease has ended, do not count. At most 1000 ids
+// are accepted. If it returns a number above 0 with an error, that is [ErrDenied]
+// and waiters could not be notified. All other errors are those of
 // [PermitSemaphore.TrySetPermits].
 func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) (released int, err error) {
 	const op = "release"
@@ -259,9 +255,8 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) (released 
 }
 
 // Delete deletes the semaphore with all permits, and reports false if there was
-// none. Those who wait go on waiting, until somebody sets permits again. Holders
-// learn of it as with [PermitSemaphore.Release]. Errors are those of
-// [PermitSemaphore.TrySetPermits].
+// none. Waiters keep waiting until permits are set again. Holders learn of it as with
+// [PermitSemaphore.Release]. Errors are those of [PermitSemaphore.TrySetPermits].
 func (s *PermitSemaphore) Delete(ctx context.Context) (deleted bool, err error) {
 	err = s.once(ctx, "delete", func(ctx context.Context, p script.Permits, id string) (err error) {
 		deleted, err = script.PermitDelete(ctx, s.client.driver, p, id)
@@ -274,7 +269,7 @@ func (s *PermitSemaphore) Delete(ctx context.Context) (deleted bool, err error) 
 }
 
 // apart refuses a name whose permits Redisson keeps under the same key as those of
-// another: each would take back those of the other that are over.
+// another: each would take back permits of the other whose lease has ended.
 func (s *PermitSemaphore) apart() error {
 	if s.client.options.AllowAnyName {
 		return nil
@@ -285,7 +280,7 @@ func (s *PermitSemaphore) apart() error {
 	return nil
 }
 
-// operate is that of all objects, for names that may be used.
+// operate is [object.operate], but refuses names that cannot be used.
 func (s *PermitSemaphore) operate(ctx context.Context, op string, f func(context.Context, script.Publish) error) error {
 	if err := s.apart(); err != nil {
 		return &Error{Op: op, Name: s.name, Err: err}
@@ -293,8 +288,7 @@ func (s *PermitSemaphore) operate(ctx context.Context, op string, f func(context
 	return s.object.operate(ctx, op, f)
 }
 
-// once runs a script that counts, as one operation, whatever the number of
-// copies.
+// once runs a script that counts as one operation, however many copies of it run.
 func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx context.Context, p script.Permits, id string) error) error {
 	id := newPermitID()
 	var d doubt.Doubt
@@ -306,7 +300,7 @@ func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx contex
 	})
 }
 
-// forced tells holders in this process at once.
+// forced ends the affected holds of this client at once.
 func (s *PermitSemaphore) forced(concerns func(*lease) bool) {
 	c := s.client
 	var lost []*lease
@@ -328,7 +322,7 @@ var permitTraits = traits{
 	use: usePermit, unowned: true, partial: true, claims: true, draw: drawPermits, permits: script.PermitIDs,
 }
 
-// locker returns what a request for permits needs to know.
+// locker returns the locker of a request for permits.
 func (s *PermitSemaphore) locker() *locker {
 	o := s.options
 	taker := &permitTaker{s.client.conn.PermitSemaphore(s.name), o.Permits}
@@ -349,7 +343,7 @@ func (s *PermitSemaphore) locker() *locker {
 	return k
 }
 
-// permitTaker is the scripts of a semaphore for a holder of so many permits.
+// permitTaker is the scripts of a semaphore for a holder of that many permits.
 type permitTaker struct {
 	script.PermitSemaphore
 	number int
@@ -371,8 +365,7 @@ func newPermitID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// permitIDs checks ids that came from outside, and returns them in the form that
-// leases have.
+// permitIDs checks ids from callers, and returns them in the form that leases use.
 func permitIDs(ids ...string) ([]string, error) {
 	if len(ids) > mostPermits {
 		return nil, invalid("%d permits; at most %d can be named at a time", len(ids), mostPermits)

@@ -13,49 +13,49 @@ import (
 )
 
 // Semaphore is a number of permits that processes share, the counterpart of
-// Redisson's RSemaphore: Java and Go take and give permits of the same one. Who
-// acquires permits takes them out of the number, who releases some adds them;
-// nobody notes who has them.
+// Redisson's RSemaphore: Java and Go take and give permits of the same one. An
+// acquisition subtracts from the number and a release adds to it; nothing records
+// which process has the permits.
 //
-// So a process that dies has taken its permits with it: they come back only by
-// [Semaphore.AddPermits]. Where that must not be, use a [PermitSemaphore], whose
-// permits end with a lease. And anybody can release more than was acquired.
+// So permits of a process that dies do not come back by themselves, only by
+// [Semaphore.AddPermits]. Where that is not acceptable, use a [PermitSemaphore],
+// whose permits end with a lease. A process can also release more than it acquired.
 //
-// A semaphore that nobody has set has no permits: use
+// A semaphore that was never set has no permits: use
 // [Semaphore.TrySetPermits] first. There can be up to 2147483647 permits, as
 // Redisson counts with 32 bits, and the number can be negative.
 //
-// Goroutines of one client get permits in the order in which they asked, and
-// processes that wait in the order in which they began to, whether they ask for
-// many or for few: permits are left to who came first, for as long as that
-// process lives. Java processes know nothing of that order. So do not ask for
-// more permits than there can ever be: all that come later wait behind it.
+// Goroutines of one client get permits in the order in which they asked, and waiting
+// processes in the order in which they began to wait, however many permits they ask
+// for: permits are reserved for the first waiter as long as its process lives. Java
+// processes ignore that order. Do not ask for more permits than there can ever be:
+// all later waiters wait behind that request.
 //
 // A Semaphore holds no resources. Its methods are safe for concurrent use.
 //
-// What it does not guarantee: anything about a name whose key is changed
-// otherwise, or lost by Redis when it fails over or restarts. A number that
-// something else counts under the same name cannot be told from a semaphore.
+// What it does not guarantee: anything about a name whose key is changed by other
+// means, or lost by Redis when it fails over or restarts. A counter that another
+// program keeps under the same name cannot be told from a semaphore.
 type Semaphore struct{ object }
 
 // Semaphore returns the semaphore called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) Semaphore(name string) *Semaphore { return &Semaphore{object{c, name}} }
 
-// Acquire takes n permits, all at once, waiting for them until ctx ends. If it
-// fails it has taken none; a request that may have succeeded although its answer
+// Acquire takes n permits, all at once, and blocks until it has them or ctx ends. If
+// it fails it has taken none; a request that may have succeeded although its reply
 // was lost is undone in the background.
 //
 // Errors: the error of ctx, which also matches [ErrNoPermits] if there were too
-// few; [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid], [ErrClosed].
+// few, and those of every method; see the package documentation.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	return s.acquire(ctx, "acquire", n, true)
 }
 
-// TryAcquire takes n permits, all at once, if they are available and not left to
-// others who wait. It does not wait for permits: [ErrNoPermits] says that there
-// were too few, and [PermitsError] how many. It does try again while Redis cannot
-// serve, see [Options.RetryFor]. Everything else is as with [Semaphore.Acquire].
+// TryAcquire takes n permits, all at once, if they are available and not reserved for
+// other waiters. It does not wait for permits: [ErrNoPermits] says that there were
+// too few, and [PermitsError] how many. It does retry while Redis cannot serve, see
+// [Options.RetryFor]. Everything else is as with [Semaphore.Acquire].
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 	return s.acquire(ctx, "try acquire", n, false)
 }
@@ -74,19 +74,19 @@ func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) e
 	return f(ctx)
 }
 
-// Release adds n permits and wakes those who wait. They need not have been
-// acquired by this process, or at all.
+// Release adds n permits and wakes waiters. The permits need not have been acquired
+// by this process, or at all.
 //
-// It does its work even if ctx has ended, because a request that is over must not
-// keep its permits. While Redis does not answer it tries again, for
-// [Options.RetryFor], and not much longer than two minutes in any case.
+// It runs even if ctx has ended, because a request that is over must not keep its
+// permits. While Redis does not answer it retries, for [Options.RetryFor], and not
+// much longer than two minutes in any case.
 //
-// Errors: [ErrUnknownOutcome] if Redis' reply was lost, and nobody can say whether
-// the permits were added; releasing them again might add them twice.
-// [ErrUnreachable] without it: they were not added. [ErrDenied] if Redis refused,
-// or added them but did not allow waking others; the text says which. [ErrInvalid]
-// also if there would be more permits than Redisson can count. [ErrWrongKind],
-// [ErrClosed].
+// Errors: [ErrUnknownOutcome] if Redis' reply was lost, and it cannot be determined
+// whether the permits were added; releasing them again might add them twice.
+// [ErrUnreachable] without it: they were not added. [ErrDenied] if Redis refused, or
+// added them but did not allow waking others; the text says which. [ErrInvalid] also
+// if there would be more permits than Redisson can count, and those of every method;
+// see the package documentation.
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	const op = "release"
 	if err := s.some(op, n, 1); err != nil {
@@ -98,9 +98,9 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	})
 }
 
-// AddPermits adds n permits and wakes those who wait, or takes some away if n is
-// negative, whoever has them: then fewer than none may be available. Like
-// Redisson it removes a TTL that the key may have.
+// AddPermits adds n permits and wakes waiters, or takes some away if n is negative,
+// even if they are in use: then the number of available ones may become negative.
+// Like Redisson it removes a TTL that the key may have.
 //
 // It blocks until ctx ends, or for as long as [Options.RetryFor] says. Errors are
 // those of [Semaphore.Release], and that of ctx.
@@ -117,8 +117,8 @@ func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 
 // TrySetPermits sets the number of permits if there is no such semaphore yet, and
 // reports whether it did. It may report true with an error that matches
-// [ErrDenied]: set, but Redis refused to wake those who wait. Everything else is as
-// with [Semaphore.AddPermits].
+// [ErrDenied]: the number is set, but Redis refused to wake waiters. Everything else
+// is as with [Semaphore.AddPermits].
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (set bool, err error) {
 	const op = "set permits"
 	if n != 0 {
@@ -133,10 +133,9 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (set bool, err err
 	return set, err
 }
 
-// Drain takes all permits that are available and returns how many those were; a
-// negative number if so many were missing, which are there then. It does not
-// leave any to others who wait. Everything else is as with
-// [Semaphore.AddPermits].
+// Drain takes all permits that are available and returns how many it took. If the
+// number is negative, it returns that number and sets it to 0. It does not reserve
+// any for other waiters. Everything else is as with [Semaphore.AddPermits].
 func (s *Semaphore) Drain(ctx context.Context) (n int, err error) {
 	err = s.change(ctx, "drain", func(ctx context.Context, o script.Operation, _ script.Publish) error {
 		drained, err := script.SemaphoreDrain(ctx, s.client.driver, s.name, o)
@@ -147,17 +146,17 @@ func (s *Semaphore) Drain(ctx context.Context) (n int, err error) {
 }
 
 // Available returns how many permits there are: 0 if there is no such semaphore,
-// and less if some were taken away that are in use. The number may be out of date
-// when it arrives. Errors: that of ctx, [ErrWrongKind], [ErrUnreachable],
-// [ErrDenied], [ErrInvalid], [ErrClosed].
+// and a negative number if permits in use were taken away. The number may be out of
+// date when it arrives. Errors: the error of ctx, and those of every method; see the
+// package documentation.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	n, err := s.number(ctx, "available")
 	return int(n), err
 }
 
-// Delete deletes the semaphore, and reports whether there was one. Who waits for
-// permits goes on waiting, for somebody to set it anew. Permits that are in use
-// must not be released then: that would make it anew. Errors are those of
+// Delete deletes the semaphore, and reports whether there was one. Waiters keep
+// waiting until it is set again. Permits in use must not be released after that:
+// their release would create the semaphore again. Errors are those of
 // [Semaphore.AddPermits].
 func (s *Semaphore) Delete(ctx context.Context) (deleted bool, err error) {
 	err = s.change(ctx, "delete", func(ctx context.Context, o script.Operation, _ script.Publish) (err error) {
@@ -167,7 +166,7 @@ func (s *Semaphore) Delete(ctx context.Context) (deleted bool, err error) {
 	return deleted, err
 }
 
-// some refuses a number of permits, before anything is sent.
+// some refuses an invalid number of permits before anything is sent.
 func (s *Semaphore) some(op string, n, least int) error {
 	if n != 0 && n >= least && n <= script.MaxNumber {
 		return nil
@@ -175,7 +174,7 @@ func (s *Semaphore) some(op string, n, least int) error {
 	return &Error{Op: op, Name: s.name, Err: invalid("the number of permits is %d; it must be between %d and %d, and not 0", n, least, script.MaxNumber)}
 }
 
-// inRange is the error of a change that would have made too many permits.
+// inRange returns the error of a change that would have made too many permits.
 func inRange(total int64, done bool, err error) error {
 	if done || err != nil {
 		return err
@@ -190,7 +189,7 @@ type acquisition struct {
 	*Semaphore
 	n      int
 	op     script.Operation // drawn for the first attempt
-	waiter string           // who claims the permits; empty until it may have claimed some
+	waiter string           // the id that claims permits; empty until it may have claimed some
 	doubt  bool             // a copy may have taken permits, or may yet
 	short  *PermitsError    // why the last attempt failed
 }
@@ -222,7 +221,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) er
 	})
 }
 
-// run returns when the permits are taken.
+// run blocks until the permits are taken.
 func (a *acquisition) run(ctx context.Context, wait bool) error {
 	c, p := a.client, place{use: useSemaphore, name: a.name}
 	asked := c.claim(p)
@@ -263,8 +262,8 @@ func (a *acquisition) attempt(ctx context.Context) (ok bool, err error) {
 	return ok, err
 }
 
-// undo gives back what was taken without anybody knowing, and lets those go on
-// who came later. The lane is free when that is done.
+// undo gives back permits that the caller does not know it has, and lets later
+// waiters proceed. The lane is free when that is done.
 func (a *acquisition) undo(p script.Publish) {
 	c := a.client
 	if a.op.Lane == "" {
@@ -279,11 +278,11 @@ func (a *acquisition) undo(p script.Publish) {
 		for attempt := 0; time.Since(start) < unsure; attempt++ {
 			_, err := script.SemaphoreUndo(ctx, c.driver, a.name, a.op, a.n, a.waiter, a.doubt, p)
 			if class := driver.ClassOf(err); err == nil || class != driver.Unknown && class != driver.NotSent && class != driver.Passing {
-				c.drop(a.op) // done, or not to be done
+				c.drop(a.op) // done, or it cannot be done
 				return
 			}
-			// After Close it goes on for as long as that lets it linger: no
-			// lease would ever end what stays behind.
+			// After Close it retries for as long as that lets it linger: what stays behind
+			// has no lease that would end it.
 			select {
 			case <-time.After(pauseAfter(attempt)):
 			case <-ctx.Done():
