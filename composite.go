@@ -13,35 +13,34 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// composite is what a hold stands on that is made of several: the members. It
-// lasts as long as need of them do.
+// composite is a hold of several members. It lasts as long as at least need of them do.
 type composite struct {
 	name  string
 	owner *owner
-	total int // members there are to be
+	total int // members when it is complete
 	need  int
-	// fallen is called after a member has ended and the whole has not. It must
-	// not block. It is nil for a MultiLock, which ends then.
+	// fallen is called after a member has ended, if the composite has not. It must
+	// not block. It is nil for a MultiLock, whose composite ends then.
 	fallen func(m *member)
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	hold     *Hold
-	members  []*member // those that were taken, to be given back
+	members  []*member // all that were taken and must be given back
 	formed   bool      // all that are needed were taken
 	released bool
-	end      *ending // of a hold that was lost
+	end      *ending // why the hold was lost
 }
 
-// ending is the loss of the member with which a composite was lost.
+// ending is the loss of the member that ended a composite.
 type ending struct {
 	of  *member
 	why error
 }
 
-// member is one lock of a composite, held.
+// member is one held lock of a composite.
 type member struct {
 	of   *locker
-	nth  int // among all there are to be
+	nth  int // its index among all
 	hold *Hold
 	gone bool // it has ended; guarded by composite.mu
 }
@@ -49,7 +48,7 @@ type member struct {
 func (m *member) lease() *lease { return m.hold.of.(*lease) } // composites do not nest
 
 // newComposite begins a hold whose context descends from parent. Its members
-// are to be taken with that context.
+// must be taken with that context.
 func newComposite(parent context.Context, name string, total, need int) *composite {
 	c := &composite{name: name, owner: ownerOf(parent), total: total, need: need}
 	if c.owner == nil {
@@ -59,7 +58,7 @@ func newComposite(parent context.Context, name string, total, need int) *composi
 	return c
 }
 
-// join adds a member that was taken. It reports false if it comes too late.
+// join adds a member that was taken. It reports false if the composite is over.
 func (c *composite) join(m *member) bool {
 	c.mu.Lock()
 	if c.released || c.end != nil {
@@ -72,7 +71,7 @@ func (c *composite) join(m *member) bool {
 	return true
 }
 
-// over reports whether the hold was released or lost, so that it takes no more
+// over reports whether the hold was released or lost, so that it accepts no more
 // members.
 func (c *composite) over() bool {
 	c.mu.Lock()
@@ -80,7 +79,7 @@ func (c *composite) over() bool {
 	return c.released || c.end != nil
 }
 
-// form is the end of taking members. It fails if too few of them are left.
+// form completes the taking of members. It fails if too few of them are left.
 func (c *composite) form() error {
 	c.expire()
 	c.mu.Lock()
@@ -95,7 +94,7 @@ func (c *composite) form() error {
 	return nil
 }
 
-// alive counts the members that did not end. It must be called with c.mu held.
+// alive counts the members that have not ended. It must be called with c.mu held.
 func (c *composite) alive() (n int) {
 	for _, m := range c.members {
 		if !m.gone {
@@ -105,7 +104,7 @@ func (c *composite) alive() (n int) {
 	return n
 }
 
-// fell notes that a member has ended.
+// fell records the end of a member.
 func (c *composite) fell(m *member, why error) {
 	c.mu.Lock()
 	if c.released || c.end != nil || !slices.Contains(c.members, m) {
@@ -114,7 +113,7 @@ func (c *composite) fell(m *member, why error) {
 	}
 	m.gone = true
 	enough := c.alive() >= c.need
-	if !c.formed { // the others may still come
+	if !c.formed { // the others may still be granted
 		enough = len(c.members)-c.alive() <= c.total-c.need
 	}
 	if !enough {
@@ -131,7 +130,7 @@ func (c *composite) fell(m *member, why error) {
 	c.hold.cancel(&Error{Op: "hold", Name: m.of.name, Err: why})
 }
 
-// about says of which member an error is.
+// about adds to an error the member that it is of.
 func (c *composite) about(m *member, err error) error {
 	if c.fallen != nil {
 		return fmt.Errorf("server %d of %d: %w", m.nth+1, c.total, err)
@@ -139,7 +138,7 @@ func (c *composite) about(m *member, err error) error {
 	return fmt.Errorf("%q: %w", m.of.name, err)
 }
 
-// held returns the members that did not end.
+// held returns the members that have not ended.
 func (c *composite) held() (members []*member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +150,7 @@ func (c *composite) held() (members []*member) {
 	return members
 }
 
-// bury forgets a member that has ended.
+// bury removes a member that has ended.
 func (c *composite) bury(m *member) {
 	c.mu.Lock()
 	c.members = slices.DeleteFunc(c.members, func(have *member) bool { return have == m })
@@ -159,9 +158,8 @@ func (c *composite) bury(m *member) {
 	_ = m.lease().unlock(m.hold) // so that the owner can take it again
 }
 
-// finish marks the hold as released, and returns the members to give back, and
-// how many of them did not end. It fails if the hold was lost before, or
-// released.
+// finish marks the hold as released. It returns the members to give back, and how many
+// of them have not ended. It fails if the hold was lost before, or released.
 func (c *composite) finish(why error) (members []*member, left int, err error) {
 	c.expire()
 	c.mu.Lock()
@@ -180,7 +178,7 @@ func (c *composite) finish(why error) (members []*member, left int, err error) {
 	return members, left, err
 }
 
-// What follows makes a composite something that a hold stands on.
+// The following methods implement what a hold needs.
 
 func (c *composite) actor() *owner { return c.owner }
 func (c *composite) fence() int64  { return 0 }
@@ -195,7 +193,7 @@ func (c *composite) label() (name, id string) {
 	return c.name, strings.Join(ids, ", ")
 }
 
-// until is when the last member ends that is needed, as things stand.
+// until returns the end of the last member that is needed, as far as is known.
 func (c *composite) until() time.Time {
 	var ends []time.Time
 	for _, m := range c.held() {
@@ -226,10 +224,10 @@ func (c *composite) valid(*Hold) bool {
 	return alive >= c.need && !c.released && c.end == nil
 }
 
-// unlock gives back all members at the same time. Once others can have the
-// whole, it waits for the rest only as long again as it took until then: they
-// are given back in the background. That they are late must not keep the caller
-// from taking the lock again.
+// unlock gives back all members at the same time. Once others can acquire the
+// whole, it waits for the rest only as long again as it took until then; the rest
+// is given back in the background, and does not keep the caller from taking the lock
+// again.
 func (c *composite) unlock(*Hold) error {
 	members, left, lost := c.finish(ErrReleased)
 	const least = 10 * time.Millisecond
@@ -258,14 +256,14 @@ func (c *composite) unlock(*Hold) error {
 	return errors.Join(errs...)
 }
 
-// given is what came of giving one member back.
+// given is the result of giving back one member.
 type given struct {
 	of  *member
 	err error
 }
 
-// giveBack releases members, all at the same time, in the background. The
-// result of each comes when it is there.
+// giveBack releases members, all at the same time, in the background. It sends the
+// result of each when it is known.
 func giveBack(members []*member) <-chan given {
 	results := make(chan given, len(members))
 	for _, group := range groups(members) {
@@ -281,7 +279,7 @@ func giveBack(members []*member) <-chan given {
 	return results
 }
 
-// groups puts together what one script can release, in the order in which locks
+// groups combines members that one script can release, in the order in which locks
 // are taken.
 func groups(members []*member) (groups [][]*member) {
 	members = slices.SortedStableFunc(slices.Values(members), func(a, b *member) int { return order(a.of, b.of) })
@@ -296,17 +294,17 @@ func groups(members []*member) (groups [][]*member) {
 	return groups
 }
 
-// atOnce reports whether one script can work with both locks: plain ones of one
+// atOnce reports whether one script can handle both locks: plain ones of one
 // client, and on a cluster of one slot.
 func atOnce(a, b *locker) bool {
 	return a.traits.batched && b.traits.batched && a.client == b.client &&
 		(!a.client.conn.Cluster() || keyspace.Slot(a.name) == keyspace.Slot(b.name))
 }
 
-// releaseAtOnce releases the members of one group, with one script where it can.
-// It has the turns of all leases until Redis has answered, and takes them in the
-// order of the group: two holds of one owner stand on the same leases, and each of
-// them would wait for a turn that the other has.
+// releaseAtOnce releases the members of one group, with one script if possible.
+// It keeps the turns of all leases until Redis has answered, and takes them in the
+// order of the group: two holds of one owner share the same leases, and each of
+// them would otherwise wait for a turn that the other has.
 func releaseAtOnce(group []*member) []error {
 	errs := make([]error, len(group))
 	if len(group) == 1 {
@@ -314,7 +312,7 @@ func releaseAtOnce(group []*member) []error {
 		return errs
 	}
 	c := group[0].of.client
-	var last []int // those whose last hold this is
+	var last []int // the indexes of members whose last hold this is
 	var locks []script.Release
 	var end time.Time
 	for i, m := range group {

@@ -11,8 +11,8 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// Every holder has a larger token than all before. The resource refuses who
-// comes with an older one than it has seen; see package fencing.
+// Each holder has a larger token than all before. The resource refuses a token
+// older than the newest one it has seen; see package fencing.
 func ExampleFencedLock() {
 	server := memredis.New()
 	defer server.Close()
@@ -36,7 +36,7 @@ func ExampleFencedLock() {
 	// 2 <nil>
 }
 
-// A lock without messages, for work that takes a few milliseconds.
+// A SpinLock uses no notifications; it is for work that takes a few milliseconds.
 func ExampleSpinLock() {
 	server := memredis.New()
 	defer server.Close()
@@ -54,7 +54,7 @@ func ExampleSpinLock() {
 	// <nil>
 }
 
-// Several accounts at once, in whatever order they are named.
+// It locks several accounts at once, in whatever order they are listed.
 func ExampleGroupLock() {
 	server := memredis.New()
 	defer server.Close()
@@ -78,13 +78,13 @@ func ExampleGroupLock() {
 	// <nil> <nil>
 }
 
-// Who asked first has the lock first, whatever process it is in.
+// The first request gets the lock first, whichever process it comes from.
 func ExampleFairLock() {
 	server := memredis.New() // in production: your Redis
 	defer server.Close()
 	ctx := context.Background()
 
-	var clients []*mortise.Client // as if of three processes
+	var clients []*mortise.Client // as if in three processes
 	for range 3 {
 		client := mortise.New(server.Driver(), nil)
 		defer client.Close()
@@ -126,9 +126,9 @@ func ExampleFairLock() {
 	// client 2 is served
 }
 
-// Two read at the same time, which keeps writers out. Then one of them writes,
-// and goes on as a reader of what it wrote, without a gap in which another could
-// have changed it.
+// Two readers hold the lock at the same time, which keeps writers out. Then a writer
+// writes, and becomes a reader of what it wrote, without a gap in which another writer
+// could change it.
 func ExampleRWLock() {
 	server := memredis.New()
 	defer server.Close()
@@ -163,8 +163,8 @@ func ExampleRWLock() {
 	// a reader cannot become a writer: true
 }
 
-// Money moves between two accounts, under the locks of both. Whoever moves it
-// the other way names them in the other order; they never wait for each other.
+// Money moves between two accounts, under the locks of both. A transfer in the other
+// direction lists them in the other order; the two never deadlock.
 func ExampleNewMultiLock() {
 	server := memredis.New()
 	defer server.Close()
@@ -173,7 +173,7 @@ func ExampleNewMultiLock() {
 
 	both := mortise.NewMultiLock(client.Lock("account:2"), client.Lock("account:1"))
 	err := both.Do(context.Background(), func(ctx context.Context) error {
-		_, _, err := client.Lock("account:1").TryLock(context.Background()) // as anybody else
+		_, _, err := client.Lock("account:1").TryLock(context.Background()) // as any other owner
 		fmt.Println(errors.Is(err, mortise.ErrLocked))
 		return ctx.Err() // ctx ends when either lock is lost, with a cause that names it
 	})
@@ -183,7 +183,7 @@ func ExampleNewMultiLock() {
 	// <nil>
 }
 
-// Three servers that know nothing of each other; two are enough.
+// Of three independent servers, two are enough.
 func ExampleNewRedlock() {
 	var clients []*mortise.Client
 	for range 3 {
@@ -195,7 +195,7 @@ func ExampleNewRedlock() {
 	}
 	ctx := context.Background()
 
-	// Somebody has the lock on one server, and dies.
+	// A process acquires the lock on one server, and dies.
 	if _, _, err := clients[0].Lock("report").Lock(ctx); err != nil {
 		fmt.Println(err)
 		return
@@ -206,7 +206,7 @@ func ExampleNewRedlock() {
 		fmt.Println(err)
 		return
 	}
-	_, _, err = lock.TryLock(ctx) // as anybody else
+	_, _, err = lock.TryLock(ctx) // as any other owner
 	fmt.Println(hold.Valid(), errors.Is(err, mortise.ErrLocked))
 	fmt.Println(hold.Unlock())
 	// Output:
@@ -214,8 +214,8 @@ func ExampleNewRedlock() {
 	// <nil>
 }
 
-// A lock that must survive a failover asks for replicas. The embedded Redis of
-// this example has none.
+// A lock that must survive a failover requires acknowledgements of replicas. The
+// embedded Redis of this example has none.
 func ExampleDurability() {
 	server := memredis.New()
 	defer server.Close()

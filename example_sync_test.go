@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// No more than two at a time, over all processes.
+// At most two tasks run at a time, over all processes.
 func ExampleSemaphore() {
 	server := memredis.New()
 	defer server.Close()
@@ -20,7 +20,7 @@ func ExampleSemaphore() {
 	ctx := context.Background()
 
 	converters := client.Semaphore("converters")
-	if _, err := converters.TrySetPermits(ctx, 2); err != nil { // whoever comes first sets them
+	if _, err := converters.TrySetPermits(ctx, 2); err != nil { // the first process sets them
 		fmt.Println(err)
 		return
 	}
@@ -39,7 +39,7 @@ func ExampleSemaphore() {
 	// true
 }
 
-// One waits until three others have done their part.
+// One goroutine waits until three others have done their part.
 func ExampleCountDownLatch() {
 	server := memredis.New()
 	defer server.Close()
@@ -67,8 +67,8 @@ func ExampleCountDownLatch() {
 	// 0 <nil>
 }
 
-// Three licences for all processes. Who takes some gives them back, or dies, and
-// then they come back by themselves.
+// All processes share three licences. A process gives its licences back; if it dies,
+// they come back by themselves.
 func ExamplePermitSemaphore() {
 	server := memredis.New()
 	defer server.Close()
@@ -107,7 +107,7 @@ func ExamplePermitSemaphore() {
 }
 
 // Three workers, which could be in three processes, wait for each other. When
-// one gives up, the others are told.
+// one gives up, the others get an error.
 func ExampleBarrier() {
 	redis := memredis.New()
 	defer redis.Close()
@@ -129,7 +129,7 @@ func ExampleBarrier() {
 	}
 	workers.Wait()
 
-	// One waits, and a second one gives up.
+	// One party waits, and a second one gives up.
 	var other error
 	workers.Go(func() { _, other = barrier.Await(context.Background()) })
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -164,7 +164,7 @@ func ExampleDoubleBarrier() {
 			}
 			fmt.Println("both are inside:", ctx.Err() == nil)
 			if err := member.Leave(context.Background()); err != nil {
-				fmt.Println(err) // the work of the other may not be done
+				fmt.Println(err) // the other worker's work may not be done
 			}
 		})
 	}
@@ -174,7 +174,7 @@ func ExampleDoubleBarrier() {
 	// both are inside: true
 }
 
-// A leader tells others its address, and they follow who leads.
+// A leader publishes its address, and a user of the service follows the leader.
 func ExampleElection() {
 	redis := memredis.New()
 	defer redis.Close()

@@ -38,7 +38,7 @@ func ship(ctx context.Context, order int) error {
 	return ctx.Err()
 }
 
-// With the go-redis client that an application has already.
+// This uses an existing go-redis client of the application.
 func Example_goredis() {
 	server, err := memredis.Listen("127.0.0.1:0")
 	if err != nil {
@@ -62,7 +62,7 @@ func Example_goredis() {
 	// <nil>
 }
 
-// Without a client of one's own.
+// This needs no Redis client of the application.
 func Example_connect() {
 	ctx := context.Background()
 
@@ -160,7 +160,7 @@ func ExampleLock_With() {
 		fmt.Println(err)
 		return
 	}
-	<-ctx.Done() // work that takes too long is told so
+	<-ctx.Done() // it ends work that takes too long
 	fmt.Println(context.Cause(ctx))
 	fmt.Println(errors.Is(hold.Unlock(), mortise.ErrLost))
 	// Output:

@@ -28,19 +28,19 @@ func (k *locker) lockers() []*locker { return []*locker{k} }
 
 // MultiLock is several locks that are taken together: all of them or none, the
 // counterpart of Redisson's MultiLock. They may be of different kinds, clients
-// and servers. There is nothing in Redis but the locks themselves; who holds or
-// waits for one of them by itself contends with the MultiLock.
+// and servers. There is nothing in Redis but the locks themselves; the holder of one
+// of them, and a waiter for one, contends with the MultiLock.
 //
-// It waits for the lock that is in the way, and holds none of the others while it
-// does. When it has that one it takes the others; if another is in the way for
-// more than a few milliseconds, it gives back what it has and waits for that. Plain locks of one client, on a
-// Redis Cluster of one slot, are tried with one round trip. So that it has all of
-// them at last where others come and go, after several refusals it takes the locks
-// in one order, which all processes share, in whatever order they are named, and
-// keeps those that it has while it waits for the next: for a tenth of a second at
-// first, for twice as long each time, and then starts over. With a fixed lease, or
-// where locks of one name are on several servers, it does not do that, so that no
-// lease is used up before the last lock is there.
+// It waits for the lock that refused it, and holds none of the others meanwhile. When
+// it has that one it takes the others; if another refuses it for more than a few
+// milliseconds, it gives back what it has and waits for that. Plain locks of one
+// client, on a Redis Cluster of one slot, are tried with one round trip. To make
+// progress under contention, after several refusals it takes the locks in one order,
+// which all processes share, however they are listed, and keeps those that it has
+// while it waits for the next: for a tenth of a second at first, for twice as long
+// each time, and then starts over. With a fixed lease, or where locks of one name are
+// on several servers, it does not do that, so that no lease is used up before the last
+// lock is acquired.
 //
 // The hold lasts as long as all of the locks do. If one of them is lost, its
 // context ends with a cause that names it, an [*Error] that matches [ErrLost];
@@ -48,14 +48,14 @@ func (k *locker) lockers() []*locker { return []*locker{k} }
 //
 // [Hold.Owner] lists the owners of all locks; [Hold.Until] is that of the lock
 // that ends first. [Hold.Token] is 0: for the token of a [FencedLock] among the
-// locks, take that one again with the returned context. To look at a lock or to
-// free it by force, do so with the lock itself.
+// locks, take that one again with the returned context. To inspect a lock or to
+// free it by force, use the lock itself.
 //
-// What it does not guarantee, beyond what each lock does not: an order with
-// whoever holds one of the locks and then asks for the MultiLock, or for the
-// others one by one, nor with GroupLocks whose values overlap: such may wait for
-// each other until a context ends. To hold all at the same instant is to hold
-// each; it is not a transaction over several servers.
+// What it does not guarantee, beyond what each lock does not: an order with a holder
+// of one of the locks that then asks for the MultiLock, or for the others one by one,
+// nor with GroupLocks whose values overlap: these may wait for each other until a
+// context ends. To hold all at the same instant is to hold each; it is not a
+// transaction over several servers.
 //
 // A MultiLock holds no resources. Its methods are safe for concurrent use.
 type MultiLock struct {
@@ -64,9 +64,9 @@ type MultiLock struct {
 	invalid error     // what is wrong with it
 }
 
-// NewMultiLock returns a lock that consists of all the others, with the options
-// that each has. It does no I/O. One that is named twice counts once; if that is
-// with different options, or no lock is named, using the MultiLock fails with
+// NewMultiLock returns a lock that consists of all the given ones, with the options
+// that each has. It does no I/O. A lock that is listed twice counts once; if it has
+// different options there, or no lock is given, using the MultiLock fails with
 // [ErrInvalid].
 func NewMultiLock(locks ...Locker) *MultiLock {
 	m := &MultiLock{}
@@ -109,10 +109,10 @@ func (m *MultiLock) add(k *locker) {
 
 func (k *locker) fair() bool { return k.place.use == useFair }
 
-// order is the one in which all processes take several locks. It depends on
-// nothing but what they are called and for. Those of one slot stand together,
-// so that one script can take them. The write side of an RWLock comes before
-// its read side: only that order lets an owner have both.
+// order is the order in which all processes take several locks. It depends only on
+// their names and uses. Locks of one slot are adjacent, so that one script can take
+// them. The write side of an RWLock comes before its read side: only that order lets
+// an owner have both.
 func order(a, b *locker) int {
 	return cmp.Or(
 		cmp.Compare(keyspace.Slot(a.name), keyspace.Slot(b.name)),
@@ -124,8 +124,7 @@ func order(a, b *locker) int {
 // Name returns the names of the locks, in the order in which they are taken.
 func (m *MultiLock) Name() string { return m.name }
 
-// With returns the same lock, to be taken with these options instead of those
-// that each lock has.
+// With returns the same lock, with these options instead of those that each lock has.
 func (m *MultiLock) With(options LockOptions) *MultiLock {
 	with := &MultiLock{name: m.name, invalid: m.invalid}
 	for _, k := range m.all {
@@ -144,19 +143,19 @@ func (m *MultiLock) Do(ctx context.Context, f func(ctx context.Context) error) e
 	return under(ctx, m.Lock, f)
 }
 
-// Lock takes all locks, waiting for them until ctx ends. The returned context,
+// Lock takes all locks, and blocks until it has them or ctx ends. The returned context,
 // and the owner that it carries, are as with [Lock.Lock]: with it, each of the
 // locks can be re-entered, by itself or together.
 //
 // If it fails, it holds none of them that it did not hold before. The error names
-// the lock that was in the way. Errors are those of [Lock.Lock] for each of the
+// the lock that refused it. Errors are those of [Lock.Lock] for each of the
 // locks; [ErrLost] also if one was lost while it waited for another.
 func (m *MultiLock) Lock(ctx context.Context) (*Hold, context.Context, error) {
 	return m.enter(ctx, "lock", true)
 }
 
 // TryLock takes all locks if each of them is free, or held by the owner that ctx
-// carries, and none otherwise: [ErrLocked] names one that is in the way.
+// carries, and none otherwise: [ErrLocked] names one that refused it.
 // Everything else is as with [Lock.TryLock].
 func (m *MultiLock) TryLock(ctx context.Context) (*Hold, context.Context, error) {
 	return m.enter(ctx, "try lock", false)
@@ -178,7 +177,7 @@ func (m *MultiLock) enter(ctx context.Context, op string, wait bool) (*Hold, con
 	for range members {
 		select {
 		case <-results:
-		case <-ctx.Done(): // the caller is in a hurry; it goes on in the background
+		case <-ctx.Done(): // the caller is in a hurry; the release continues in the background
 		}
 	}
 	if lost != nil {
@@ -187,8 +186,8 @@ func (m *MultiLock) enter(ctx context.Context, op string, wait bool) (*Hold, con
 	return nil, ctx, &Error{Op: op, Name: at.name, Err: because(ctx, at.client.because(err))}
 }
 
-// take takes all locks. If it fails, it says with which, and c has those that
-// were taken before.
+// take takes all locks. If it fails, it returns the lock that failed, and c has those
+// that were taken before.
 func (m *MultiLock) take(c *composite, wait bool) (at *locker, err error) {
 	for _, k := range m.all {
 		if k.client.invalid != nil {
@@ -213,28 +212,28 @@ func (m *MultiLock) take(c *composite, wait bool) (at *locker, err error) {
 }
 
 const (
-	// nobody is not the number of a lock.
+	// nobody is not the index of a lock.
 	nobody = -1
-	// fewRounds is how often it waits for one lock and is refused another before
+	// fewRounds is how many rounds it waits for one lock and is refused another before
 	// it keeps what it has.
 	fewRounds = 5
 	// patience is how long it keeps locks at first while it waits for another.
-	// Redisson's threads, which have an order of their own, may have that one and
+	// Redisson's threads, which use an order of their own, may hold that one and
 	// wait for what is kept, for three seconds and more.
 	patience = 100 * time.Millisecond
-	// moment is how long it waits for another lock with the one in its hands that
-	// it has waited for: whoever had both is about to release that, too.
+	// moment is how long it waits for another lock while it keeps the one that it has
+	// waited for: a holder of both is about to release the other, too.
 	moment = 10 * time.Millisecond
 )
 
-// wait takes all locks as soon as they are free. It waits for the one that is in
-// the way, like a waiter that wants only that, and takes the others then: so it
-// holds nothing while it waits. That may take for ever while others come and go,
+// wait takes all locks as soon as they are free. It waits for the lock that refused
+// it, like a waiter that wants only that, and takes the others then: so it
+// holds nothing while it waits. Under contention that may never succeed,
 // so after some rounds it takes them in their order, and keeps those that it has,
-// for longer each time. If it fails it says because of which lock.
+// for longer each time. If it fails it returns the index of the lock that failed.
 func (m *MultiLock) wait(c *composite) (nth int, err error) {
 	ctx := c.hold.context()
-	var held *HeldError // what was in the way
+	var held *HeldError // the last refusal
 	ended := func(err error) error {
 		if held == nil || ctx.Err() == nil || errors.Is(err, ErrLocked) {
 			return err
@@ -242,7 +241,7 @@ func (m *MultiLock) wait(c *composite) (nth int, err error) {
 		return &waitError{err, held}
 	}
 	nth = m.wanted(c.owner)
-	kept := 0 // how often it kept what it had, in vain
+	kept := 0 // how often it kept what it had, without success
 	for round := 1; ; round++ {
 		if nth != nobody {
 			hold, err := m.all[nth].take(ctx, true)
@@ -270,14 +269,14 @@ func (m *MultiLock) wait(c *composite) (nth int, err error) {
 			c.yield()
 			kept++
 		}
-		// Two that are in each other's way must not go on in step.
+		// Two requests that obstruct each other must not retry in step.
 		if !m.all[nth].client.pause(ctx, dice.N(time.Millisecond<<min(round, 8))) {
 			return nth, endedBy(ctx, held)
 		}
 	}
 }
 
-// linger waits for what is in the way of the rest, for a moment in all.
+// linger waits for the refusing lock and then for the rest, for a moment in all.
 func (m *MultiLock) linger(c *composite, nth int, refused error) (at int, err error) {
 	ctx, cancel := context.WithTimeout(c.hold.context(), jitter(moment))
 	defer cancel()
@@ -295,8 +294,8 @@ func (m *MultiLock) linger(c *composite, nth int, refused error) (at int, err er
 	return nth, err
 }
 
-// wanted returns a lock that somebody in this process has or waits for, so that
-// there is no sense in asking Redis for it.
+// wanted returns a lock that another request of this process has or waits for, so that
+// asking Redis for it is pointless.
 func (m *MultiLock) wanted(o *owner) int {
 	return slices.IndexFunc(m.all, func(k *locker) bool {
 		k.client.mu.Lock()
@@ -305,8 +304,8 @@ func (m *MultiLock) wanted(o *owner) int {
 	})
 }
 
-// keeps reports whether locks may be kept while it waits for another: a lease
-// that is renewed, if all processes take these locks in the same order.
+// keeps reports whether locks may be kept while it waits for another: if their leases
+// are renewed, and all processes take these locks in the same order.
 func (m *MultiLock) keeps() bool {
 	for i, k := range m.all {
 		if k.options.Lease != 0 || i > 0 && order(m.all[i-1], k) == 0 {
@@ -316,8 +315,8 @@ func (m *MultiLock) keeps() bool {
 	return true
 }
 
-// takeInOrder takes one lock after the other, waiting for each, but only for so
-// long once it has one.
+// takeInOrder takes one lock after the other. It waits for each, but at most for limit
+// once it has one.
 func (m *MultiLock) takeInOrder(c *composite, limit time.Duration) (nth int, err error) {
 	for i, k := range m.all {
 		ctx, cancel := c.hold.context(), context.CancelFunc(func() {})
@@ -377,7 +376,7 @@ func (c *composite) yield() {
 	for range members {
 		select {
 		case <-results:
-		case <-c.hold.context().Done(): // it goes on in the background
+		case <-c.hold.context().Done(): // the release continues in the background
 		}
 	}
 }
@@ -392,7 +391,7 @@ func (l lot) take(c *composite) (nth int, err error) {
 		if !errors.Is(err, ErrLocked) || !slices.ContainsFunc(l, func(m *member) bool { return c.owner.has(m.of) }) {
 			return nth, err
 		}
-		// Somebody who acts for the same owner was faster with that one.
+		// Another request of the same owner was faster with that one.
 	}
 	for _, m := range l {
 		hold, err := m.of.take(c.hold.context(), false)
@@ -406,13 +405,13 @@ func (l lot) take(c *composite) (nth int, err error) {
 	return 0, nil
 }
 
-// add makes hold, of the lock that m stands for, a member of c.
+// add makes hold, of the lock of m, a member of c.
 func (c *composite) add(m *member, hold *Hold) error {
 	if c.join(&member{of: m.of, nth: m.nth, hold: hold}) {
 		return nil
 	}
 	_ = hold.of.unlock(hold)
-	return ErrLost // c says which was
+	return ErrLost // c has the member that was lost
 }
 
 // takeAtOnce takes the locks of a lot with one script.
@@ -453,7 +452,7 @@ func (l lot) takeAtOnce(c *composite) (nth int, err error) {
 	return l[at].nth, &HeldError{Holder: Holder{Owner: by.Owner, Count: by.Count}, TTL: by.TTL}
 }
 
-// granted makes holds of all locks of a lot, which Redis has given to r.
+// granted makes holds of all locks of a lot that Redis has granted to r.
 func (l lot) granted(c *composite, r *request) (nth int, err error) {
 	for i, m := range l {
 		one := &request{lock: m.of, owner: r.owner, id: r.id, start: r.start, doubt: r.doubt}
@@ -472,19 +471,18 @@ func (l lot) granted(c *composite, r *request) (nth int, err error) {
 	return 0, nil
 }
 
-// abandon makes sure that nothing of the lot stays behind in Redis.
+// abandon makes sure that nothing of the lot remains in Redis.
 func (l lot) abandon(id string) {
 	c := l[0].of.client
 	select {
 	case <-c.done:
-		_, _ = l.release(c.lingerer, id) // there is a moment left
+		_, _ = l.release(c.lingerer, id) // Close waits a moment for this
 	default:
 		c.abandon(l, id, l[0].of.ttl())
 	}
 }
 
-// release gives back those that id has of all locks of the lot, and reports whether
-// there were any.
+// release releases the locks of the lot that id holds, and reports whether it held any.
 func (l lot) release(ctx context.Context, id string) (bool, error) {
 	first := l[0].of
 	c := first.client

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Every Go block of the README stands, line by line, in an example that is
+// Every Go block of the README is, line by line, part of an example that is
 // compiled and run.
 func TestReadmeShowsCodeThatRuns(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
@@ -39,7 +39,7 @@ func TestReadmeShowsCodeThatRuns(t *testing.T) {
 	}
 }
 
-// Links between the documents, and to the code, lead to something.
+// Links between the documents, and to the code, have existing targets.
 func TestDocumentsLinkToWhatExists(t *testing.T) {
 	documents, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -96,7 +96,7 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// A script that was renamed must not live on in the documents.
+// The documents must not name a script that was renamed.
 func TestDocumentsNameScriptsThatExist(t *testing.T) {
 	text, err := os.ReadFile("docs/protocol.md")
 	if err != nil {

@@ -14,35 +14,35 @@ import (
 	"github.com/mortise-go/mortise/internal/hub"
 )
 
-// Redlock is a lock on several servers that know nothing of each other: who has
-// it on more than half of them holds it. The counterpart of Redisson's RedLock:
-// on each server it is a [Lock] of that name.
+// Redlock is a lock on several servers that are independent of each other: the owner
+// that has it on more than half of them holds it. It is the counterpart of Redisson's
+// RedLock: on each server it is a [Lock] of that name.
 //
-// It goes on while some of the servers are down, stalled or cut off, as long as
+// It works while some of the servers are down, stalled or cut off, as long as
 // more than half can be reached; of an even number one more than half. All are
-// asked at the same time. Once the outcome is decided nobody waits for the rest:
+// asked at the same time. Once the outcome is decided it does not wait for the rest:
 // a server that answers late still becomes part of the hold, or is told to
-// forget it. One that does not answer at all costs a twentieth of the lease,
+// release the lock. A server that does not answer costs a twentieth of the lease,
 // two seconds at most, and only if the outcome depends on it; it is not asked
 // again at once.
 //
-// Each server's lease is renewed by itself, or ends by itself if it is fixed.
-// [Hold.Until] tells until when more than half are trusted: the lease less the
-// time that asking took and a margin for clocks. The hold is lost when that is
-// over, or too few are left. While they are enough, and the lock is renewed, the
-// servers that are missing are asked again in the background, so that one after
-// the other may restart.
+// Each server's lease is renewed independently, or ends independently if it is fixed.
+// [Hold.Until] returns until when more than half are trusted: the lease less the
+// time that asking took and a margin for clocks. The hold is lost when that time ends,
+// or too few are left. While they are enough, and the lock is renewed, the
+// missing servers are asked again in the background, so that the servers can be
+// restarted one after the other.
 //
 // What it does not guarantee: more than a Lock does as to frozen holders and
 // clocks. And a server that comes back without its data has forgotten the lock,
 // and may help another to a majority: let it write to disk at once (appendfsync
-// always), or keep it away for as long as the longest lease. There are no
-// fencing tokens of a Redlock. Where two holders at once would do real harm, a
+// always), or keep it away for as long as the longest lease. A Redlock has no
+// fencing tokens. Where two holders at once would do real harm, a
 // [FencedLock] whose tokens the resource checks is safer than a Redlock.
 //
-// There is no order between those who wait, except that of goroutines which
-// wait for the same servers through the same clients. To look at the lock or to
-// free it by force, do so with the Lock on each server.
+// Waiters have no order, except for goroutines which wait for the same servers
+// through the same clients. To inspect the lock or to free it by force, use the
+// Lock on each server.
 //
 // A Redlock holds no resources. Its methods are safe for concurrent use.
 type Redlock struct {
@@ -55,8 +55,8 @@ type Redlock struct {
 // NewRedlock returns the lock called name on several servers, one client for
 // each; see [Client.Lock] for names. It does no I/O. The clients should have the
 // same options. Three or five servers make sense. If there is no client, or the
-// same is given twice, using the Redlock fails with [ErrInvalid]; that two
-// clients lead to the same server cannot be seen, and is wrong.
+// same is given twice, using the Redlock fails with [ErrInvalid]. Two clients of
+// the same server are a mistake that it cannot detect.
 func NewRedlock(name string, clients ...*Client) *Redlock {
 	k := &Redlock{name: name, need: len(clients)/2 + 1}
 	if len(clients) == 0 {
@@ -78,7 +78,7 @@ func NewRedlock(name string, clients ...*Client) *Redlock {
 // Name returns the name in Redis, on each server.
 func (k *Redlock) Name() string { return k.name }
 
-// With returns the same lock, to be taken with these options.
+// With returns the same lock, with these options for taking it.
 func (k *Redlock) With(options LockOptions) *Redlock {
 	with := *k
 	with.nodes = make([]*locker, len(k.nodes))
@@ -96,14 +96,14 @@ func (k *Redlock) Do(ctx context.Context, f func(ctx context.Context) error) err
 	return under(ctx, k.Lock, f)
 }
 
-// Lock takes the lock, waiting for it until ctx ends. The returned context, and
+// Lock takes the lock, and blocks until it has it or ctx ends. The returned context, and
 // the owner that it carries, are as with [Lock.Lock].
 //
 // Errors: [ErrNoQuorum] if too few servers could be reached, or could serve, for
 // the longest [Options.RetryFor] of the clients; at once if that cannot pass by
-// itself. The error of ctx, which also matches [ErrLocked] if the lock was seen
-// to be held; [ErrReentry], [ErrInvalid]. With ErrNoQuorum come the errors of
-// the servers, see Lock.Lock.
+// itself; the error of ctx, which also matches [ErrLocked] if a server reported the
+// lock held; [ErrReentry], and those of every method; see the package documentation.
+// An ErrNoQuorum includes the errors of the servers, see Lock.Lock.
 func (k *Redlock) Lock(ctx context.Context) (*Hold, context.Context, error) {
 	return k.enter(ctx, "lock", (*canvass).wait)
 }
@@ -167,15 +167,15 @@ func (e *quorumError) Error() string {
 
 func (e *quorumError) Unwrap() []error { return append([]error{ErrNoQuorum}, e.errs...) }
 
-// about says which server an error is of.
+// about adds to an error the server that it is of.
 func (k *Redlock) about(nth int, err error) error {
 	return fmt.Errorf("server %d of %d: %w", nth+1, len(k.nodes), err)
 }
 
-// spare is how many servers may be missing.
+// spare is how many servers may fail.
 func (k *Redlock) spare() int { return len(k.nodes) - k.need }
 
-// patience is how long to wait for a server.
+// patience is how long to wait for the answer of a server.
 func (k *Redlock) patience() time.Duration {
 	const shortest, longest = 50 * time.Millisecond, 2 * time.Second
 	ttl := k.nodes[0].ttl()
@@ -185,8 +185,8 @@ func (k *Redlock) patience() time.Duration {
 	return min(max(ttl/20, shortest), longest)
 }
 
-// retryFor is how long to go on while too few servers answer; for ever if it is
-// negative.
+// retryFor is how long to retry while too few servers answer; negative means without
+// limit.
 func (k *Redlock) retryFor() (d time.Duration) {
 	for _, node := range k.nodes {
 		if node.client.options.RetryFor < 0 {
@@ -210,8 +210,8 @@ func (k *Redlock) closed() (n int) {
 }
 
 // ask asks one server, and makes what it grants a member of c. A server that is
-// reached when c is over is not asked any more: what it granted would be in the
-// way of the next until it is given back.
+// reached after the end of c is not asked: its lock would obstruct the next holder
+// until it is given back.
 func (k *Redlock) ask(c *composite, nth int) error {
 	node, patience := k.nodes[nth], k.patience()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.hold.context()), patience)
@@ -233,9 +233,9 @@ func (k *Redlock) ask(c *composite, nth int) error {
 	return meaning(node.client.because(err))
 }
 
-// mend asks a server that is missing until it becomes a member of c, or c is
-// over. That cannot do harm: while c has its majority, nobody else can. A fixed
-// lease is not mended, because it is to end.
+// mend asks a missing server until it becomes a member of c, or c is over. That is
+// harmless: while c has its majority, no other owner can have one. A fixed lease is
+// not mended, because it must end.
 func (k *Redlock) mend(c *composite, nth int) {
 	node := k.nodes[nth]
 	if !node.renewed() {
@@ -261,40 +261,39 @@ func (k *Redlock) mend(c *composite, nth int) {
 	}
 }
 
-// canvass is one call of Lock or TryLock: it asks the servers, as often as it
-// takes.
+// canvass is one call of Lock or TryLock: it asks the servers, as often as needed.
 type canvass struct {
 	k       *Redlock
 	owner   *owner
 	servers []server
-	held    *HeldError // who was in the way at last
+	held    *HeldError // the last refusal
 
-	sleeper // of one that waits, as what follows
+	sleeper // this and the following fields are those of a waiting call
 	w       *waiter
 	ears    *ears
 	hold    *Hold
-	deaf    bool      // nothing but time helps
-	next    time.Time // until then
+	deaf    bool      // only time helps; no notification does
+	next    time.Time // the end of that time
 	failing time.Time // since when too few answer
-	splits  int       // in a row
+	splits  int       // how often in a row the vote was split
 }
 
 // server is what a canvass knows of one server.
 type server struct {
-	busy     atomic.Bool // it was asked and did not answer yet
+	busy     atomic.Bool // it was asked and has not answered yet
 	failures int         // in a row
 	again    time.Time   // when it is asked again after a failure
 	err      error       // the last failure, if it did not answer since
-	by       string      // who was in the way when it answered last; empty if nobody
-	refused  bool        // it did so in the last round
-	same     bool        // and for the same one as the time before
+	by       string      // the holder in its last answer; empty if it granted the lock
+	refused  bool        // it refused in the last round
+	same     bool        // and named the same holder as the time before
 }
 
 // ready reports whether the server can be asked.
 func (s *server) ready() bool { return !s.busy.Load() && !time.Now().Before(s.again) }
 
-// failed notes a failure. The server is not asked again at once: what does not
-// answer would cost the same time once more.
+// failed records a failure. The server is not asked again at once: another attempt
+// would probably cost the same time.
 func (s *server) failed(err error) {
 	const first, longest = 100 * time.Millisecond, 2 * time.Second
 	s.err = err
@@ -302,7 +301,7 @@ func (s *server) failed(err error) {
 	s.failures++
 }
 
-// answered notes an answer, and who was in the way.
+// answered records an answer, and the holder that it named.
 func (s *server) answered(by string) {
 	s.failures, s.err = 0, nil
 	s.refused, s.same, s.by = by != "", by != "" && by == s.by, by
@@ -314,15 +313,15 @@ type vote struct {
 	err error
 }
 
-// once asks once.
+// once asks all servers once.
 func (v *canvass) once(ctx context.Context) (*Hold, error) {
 	hold, _, err := v.round(ctx)
 	return hold, err
 }
 
-// round asks all servers at the same time. If that was in vain, split tells that
-// some had granted the lock, and more than half are not seen to be another's: whoever
-// asks like us has given back what it got in vain, and asks with another id.
+// round asks all servers at the same time. If it fails, split reports that some had
+// granted the lock, and more than half are not known to be another owner's. A competing
+// request has then given back its votes, and asks again with another id.
 func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error) {
 	k := v.k
 	c := newComposite(ctx, k.name, len(k.nodes), k.need)
@@ -333,12 +332,12 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 			k.mend(c, m.nth)
 		})
 	}
-	votes := make(chan vote, len(k.nodes)) // who votes does not wait
+	votes := make(chan vote, len(k.nodes)) // a vote does not block
 	over := make(chan struct{})
 	defer close(over)
 	failed := 0
 	var skipped []int
-	suspect := make(map[int]bool) // asked, though it failed the last time
+	suspect := make(map[int]bool) // asked, although it failed the last time
 	for i, node := range k.nodes {
 		s := &v.servers[i]
 		s.refused, s.same = false, false
@@ -364,7 +363,7 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 	}
 
 	if len(k.nodes)-failed-len(suspect) < k.need {
-		clear(suspect) // all depends on them
+		clear(suspect) // the outcome depends on them
 	}
 	failed += len(suspect) // they are not waited for, but may answer in time
 
@@ -372,7 +371,7 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 	var refusal error
 	decided := func() bool {
 		return granted >= k.need || failed > k.spare() ||
-			// The lock cannot be had. Has a majority said so?
+			// The lock is not available. Has a majority said so?
 			refused+failed > k.spare() && granted+refused >= k.need
 	}
 	for err == nil && !decided() {
@@ -422,8 +421,8 @@ func (v *canvass) round(ctx context.Context) (hold *Hold, split bool, err error)
 	return nil, granted > 0 && !v.taken(), err
 }
 
-// taken reports whether one other holder, or several who stay, have the lock on so
-// many servers that nobody else can.
+// taken reports whether one other holder, or several that stay, have the lock on so
+// many servers that no other owner can get it.
 func (v *canvass) taken() bool {
 	n := 0
 	for i := range v.servers {
@@ -434,8 +433,8 @@ func (v *canvass) taken() bool {
 	return n > v.k.spare()
 }
 
-// wind waits until what was granted in vain is given back, but not for a server
-// that has stopped to answer.
+// wind waits until what was granted in a failed round is given back, but not for a
+// server that has stopped answering.
 func (v *canvass) wind(ctx context.Context, results <-chan given, n int) {
 	timer := time.NewTimer(v.k.patience())
 	defer timer.Stop()
@@ -461,8 +460,7 @@ func (v *canvass) noQuorum(answered int) error {
 	return e
 }
 
-// hopeless reports whether too many servers failed in a way that does not pass
-// by itself.
+// hopeless reports whether too many servers failed in a way that retrying cannot help.
 func (v *canvass) hopeless() bool {
 	n := 0
 	for i := range v.servers {
@@ -473,11 +471,11 @@ func (v *canvass) hopeless() bool {
 	return n > v.k.spare()
 }
 
-// entered reports whether the owner holds the lock on some server, so that it
+// entered reports whether the owner holds the lock on some server, so that the request
 // need not queue.
 func (v *canvass) entered() bool { return slices.ContainsFunc(v.k.nodes, v.owner.has) }
 
-// tell wakes those who wait for the same lock on behalf of the same owner.
+// tell wakes the waiters of the same owner for the same lock.
 func (v *canvass) tell() {
 	c := v.k.nodes[0].client
 	c.mu.Lock()
@@ -485,12 +483,12 @@ func (v *canvass) tell() {
 	c.tell(v.k.place(), v.owner)
 }
 
-// useRedlock is a Redlock, on all its servers: only a queue, nothing in Redis is called
-// so.
+// useRedlock is the use of a name by a Redlock, on all its servers. It has only a queue in
+// this process; nothing in Redis has that use.
 var useRedlock = newUse(class{})
 
-// place is where the goroutines of a process queue that wait for the lock. Only
-// the first one asks; they would split the votes among themselves.
+// place is the wait queue of a process for the lock. Only the first waiter asks; several
+// would split the votes among themselves.
 func (k *Redlock) place() place { return place{useRedlock, k.name} }
 
 // wait asks until the lock is acquired.
@@ -514,7 +512,7 @@ func (v *canvass) wait(ctx context.Context) (*Hold, error) {
 	return v.hold, nil
 }
 
-// step asks, if there is reason to.
+// step asks the servers, if there is reason to.
 func (v *canvass) step(ctx context.Context, why cause) (d time.Duration, err error) {
 	k := v.k
 	if k.closed() > k.spare() {
@@ -522,8 +520,8 @@ func (v *canvass) step(ctx context.Context, why cause) (d time.Duration, err err
 	}
 	head, _ := k.nodes[0].client.position(k.place(), v.w)
 	if why == notified {
-		// What is heard of a server that has not refused may be the release of
-		// what it has granted to us in vain.
+		// A notification of a server that has not refused may be the release of
+		// what it granted to us in a failed round.
 		if nth := v.ears.heard(); v.deaf || head && !v.refusedBy(nth) {
 			return v.rest()
 		}
@@ -533,7 +531,7 @@ func (v *canvass) step(ctx context.Context, why cause) (d time.Duration, err err
 	}
 	if !head && !v.entered() {
 		v.deaf = false
-		return untilWoken, errNoHold // the one that leaves the queue wakes the next
+		return untilWoken, errNoHold // the waiter that leaves the queue wakes the next
 	}
 	if v.deaf && why == woken {
 		return v.rest()
@@ -546,12 +544,12 @@ func (v *canvass) step(ctx context.Context, why cause) (d time.Duration, err err
 	return d, err
 }
 
-// rest returns for how long to go on with a sleep.
+// rest returns the remaining time of an interrupted sleep.
 func (v *canvass) rest() (time.Duration, error) { return max(time.Until(v.next), 0), errNoHold }
 
-// again returns what came of a round, and if the lock is to be asked for again, when.
+// again returns the outcome of a round, and after what time to ask again if it failed.
 func (v *canvass) again(ctx context.Context, split bool, err error) (time.Duration, error) {
-	v.deaf = false // else nothing but time helps
+	v.deaf = false // set again below if only time helps
 	switch now := time.Now(); {
 	case err == nil:
 		return 0, nil
@@ -569,8 +567,8 @@ func (v *canvass) again(ctx context.Context, split bool, err error) (time.Durati
 	case ctx.Err() != nil:
 		return 0, errEnded
 	case split:
-		// Others asked at the same time. The first to come back gets it, so they
-		// must not come back together. What is heard meanwhile may be one's own
+		// Others asked at the same time. The first to retry gets the lock, so
+		// retries must not coincide. A notification meanwhile may be of our own
 		// release.
 		v.failing, v.deaf = time.Time{}, true
 		v.splits++
@@ -581,7 +579,7 @@ func (v *canvass) again(ctx context.Context, split bool, err error) (time.Durati
 	}
 }
 
-// refusedBy reports whether one of some servers has refused in the last round.
+// refusedBy reports whether one of the given servers refused in the last round.
 func (v *canvass) refusedBy(servers []int) bool {
 	return slices.ContainsFunc(servers, func(nth int) bool { return v.servers[nth].refused })
 }
@@ -601,12 +599,12 @@ func (v *canvass) untilReady() time.Duration {
 	return max(waits[v.k.need-1], time.Millisecond)
 }
 
-// ears listen to the releases on all servers.
+// ears listens to the releases on all servers.
 type ears struct {
 	k         *Redlock
 	listeners []*hub.Listener // nil where it does not listen yet
-	heeds     []*hub.Listener // beside them
-	told      []atomic.Bool   // which of them have heard something
+	heeds     []*hub.Listener // the subscriptions that identify the listeners
+	told      []atomic.Bool   // which servers have sent something
 	hints     chan struct{}
 }
 
@@ -618,8 +616,7 @@ func newEars(k *Redlock) *ears {
 	}
 }
 
-// open starts to listen where it does not yet. It fails if too many servers
-// refuse that.
+// open subscribes where it has not yet. It fails if too many servers refuse that.
 func (e *ears) open() error {
 	refused := 0
 	var reason error
@@ -648,7 +645,7 @@ func (e *ears) open() error {
 	return nil
 }
 
-// heard returns the servers of which something was heard, once.
+// heard returns the servers that have sent something since its last call.
 func (e *ears) heard() (servers []int) {
 	for i := range e.told {
 		if e.told[i].Swap(false) {
