@@ -21,7 +21,7 @@ var (
 	doubleRenew  = load("double_renew")
 )
 
-// Barrier is a barrier of either kind, and how its scripts work.
+// Barrier is a barrier of either kind, with the arguments of its scripts.
 type Barrier struct {
 	Name    string
 	Parties int
@@ -39,7 +39,7 @@ func (b Barrier) call(s *driver.Script, party string, args ...string) driver.Cal
 	}
 }
 
-// here are the arguments of those who come.
+// here returns the arguments of a party that arrives.
 func (b Barrier) here(known bool) []string {
 	if known {
 		return []string{strconv.Itoa(b.Parties), "1"}
@@ -58,15 +58,15 @@ func (b Barrier) refusal(v driver.Value) error {
 	return nil
 }
 
-// Fate is what has become of a party.
+// Fate is what a script reports of a party.
 type Fate struct {
-	Over  bool   // it need not wait any more
+	Over  bool   // it no longer has to wait
 	Index int    // how many parties had arrived before it
 	Why   string // the barrier is broken: died, left, reset, or lost
 	Who   string // the party or call that broke it; empty if lost
 }
 
-// fate reads what a script says has become of a party.
+// fate reads a party's fate from the reply of a script.
 func fate(s *driver.Script, v driver.Value) (Fate, error) {
 	if v.Kind() == driver.Array && v.Len() > 0 {
 		words := strings.Fields(v.At(1).Str())
@@ -91,8 +91,8 @@ func fate(s *driver.Script, v driver.Value) (Fate, error) {
 	return Fate{}, unexpected(s, v)
 }
 
-// BarrierAwait lets party arrive at a barrier, if it has not, and tells what has
-// become of it. Known says that it has arrived for certain.
+// BarrierAwait lets party arrive at a barrier, if it has not, and returns its fate.
+// Known means that it has certainly arrived.
 func BarrierAwait(ctx context.Context, d driver.Driver, b Barrier, party string, known bool) (Fate, error) {
 	v, err := d.Eval(ctx, b.call(barrierAwait, party, b.here(known)...))
 	if err == nil {
@@ -109,8 +109,8 @@ func BarrierLeave(ctx context.Context, d driver.Driver, b Barrier, party string)
 	return b.done(ctx, d, b.call(barrierLeave, party))
 }
 
-// BarrierReset makes a barrier as new, which breaks it for those who wait. Call
-// is a name drawn for this, in the form of a party's.
+// BarrierReset makes a barrier as new, which breaks it for its waiting parties. Call
+// is an id drawn for this, in the form of a party's.
 func BarrierReset(ctx context.Context, d driver.Driver, b Barrier, call string) error {
 	return b.done(ctx, d, b.call(barrierReset, call))
 }
@@ -128,24 +128,24 @@ func (b Barrier) done(ctx context.Context, d driver.Driver, call driver.Call) er
 }
 
 // DoubleBarrier is the operations of a double barrier, on the places of its parties,
-// but for Acquire: the caller of [DoubleEnter] has to know more than an [Attempt].
+// except Acquire: the caller of [DoubleEnter] needs to know more than an [Attempt] has.
 type DoubleBarrier struct {
 	single
 	conn *Conn
 	b    Barrier
 }
 
-// DoubleBarrier returns those of b, which need not say how messages travel.
+// DoubleBarrier returns the operations of b, whose Publish need not be set.
 func (c *Conn) DoubleBarrier(b Barrier) DoubleBarrier { return DoubleBarrier{conn: c, b: b} }
 
-// Barrier is the barrier, and how its messages travel.
+// Barrier returns the barrier, with its Publish set.
 func (k *DoubleBarrier) Barrier() Barrier {
 	b := k.b
 	b.Publish = k.conn.Publish()
 	return b
 }
 
-// Channel is where parties that come and leave are announced.
+// Channel returns the channel on which arrivals and departures are announced.
 func (k *DoubleBarrier) Channel() string { return keyspace.BarrierChannel(k.b.Name) }
 
 // Release takes the party id out, as [DoubleQuit] does.
@@ -159,9 +159,9 @@ func (k *DoubleBarrier) Renewal(id string, lease time.Duration) Renewal {
 }
 
 // DoubleEnter lets party enter a double barrier, if it has not. It reports
-// whether it is inside and whether all are; if there is no place, by says who
-// has one. Known says that it has entered for certain: then it is not let in
-// anew.
+// whether it is inside and whether all are; if there is no place, by is one of the
+// parties inside. Known means that it has certainly entered: then it is not let in
+// again.
 func DoubleEnter(ctx context.Context, d driver.Driver, b Barrier, party string, known bool) (inside, open bool, by Holder, err error) {
 	v, err := d.Eval(ctx, b.call(doubleEnter, party, b.here(known)...))
 	if err == nil {
@@ -181,7 +181,7 @@ func DoubleEnter(ctx context.Context, d driver.Driver, b Barrier, party string, 
 	return false, false, Holder{}, unexpected(doubleEnter, v)
 }
 
-// DoubleLeave lets party leave a double barrier, if it has not, and tells
+// DoubleLeave lets party leave a double barrier, if it has not, and reports
 // whether all have.
 func DoubleLeave(ctx context.Context, d driver.Driver, b Barrier, party string) (Fate, error) {
 	v, err := d.Eval(ctx, b.call(doubleLeave, party))
@@ -194,8 +194,8 @@ func DoubleLeave(ctx context.Context, d driver.Driver, b Barrier, party string) 
 	return fate(doubleLeave, v)
 }
 
-// DoubleQuit takes party out of a double barrier that does not leave as it
-// should. It reports false if it was not inside.
+// DoubleQuit takes out of a double barrier a party that does not leave normally. It
+// reports false if the party was not inside.
 func DoubleQuit(ctx context.Context, d driver.Driver, b Barrier, party string) (bool, error) {
 	v, err := d.Eval(ctx, b.call(doubleQuit, party))
 	if err == nil {

@@ -10,13 +10,13 @@ import (
 // DurableResult is the outcome for one group of [RenewAndWait].
 type DurableResult struct {
 	RenewResult
-	Acks   int  // replicas that have the renewal, and all that was before it
+	Acks   int  // replicas that have the renewal, and everything before it
 	Synced bool // the master has synced it to its file, if that was asked for
 	Of     int  // replicas of the master, if that was asked for
 }
 
-// RenewAndWait is [Renew] with WAIT behind it. The keys of all groups must be
-// served by one master.
+// RenewAndWait is [Renew] followed by WAIT. One master must serve the keys of all
+// groups.
 func RenewAndWait(ctx context.Context, d driver.Waiter, groups [][]Renewal, wait driver.Wait) []DurableResult {
 	calls := renewals(groups)
 	for i := range calls {
@@ -29,18 +29,18 @@ func RenewAndWait(ctx context.Context, d driver.Waiter, groups [][]Renewal, wait
 	return results
 }
 
-// look does nothing. It runs where WAIT is to be tried.
+// look does nothing. It is for testing WAIT.
 var look = load("look")
 
-// TryWait asks Redis whether it can do what wait says, without waiting, and
+// TryWait asks Redis whether it supports what wait says, without waiting, and
 // returns how many replicas the master has, if wait asks for that. An error of
-// class Other says that it cannot, whenever it is asked.
+// class Other means that it does not, at any time.
 func TryWait(ctx context.Context, d driver.Waiter, key string, wait driver.Wait) (of int, err error) {
 	r := d.EvalWait(ctx, []driver.Call{{Script: look, Keys: []string{key}}}, wait)[0]
 	return r.Of, r.Err
 }
 
-// marked has the renewal scripts with mark.lua behind them, by those without.
+// marked maps renewal scripts to the same scripts followed by mark.lua.
 var marked sync.Map
 
 func markedBy(s *driver.Script) *driver.Script {

@@ -23,10 +23,10 @@ type Election struct {
 	value string
 }
 
-// Election returns those of the election called name.
+// Election returns the operations of the election called name.
 func (c *Conn) Election(name, value string) Election { return Election{hash{c, name}, value} }
 
-// Channel is where the end of a term is announced.
+// Channel returns the channel on which the end of a term is announced.
 func (k *Election) Channel() string { return keyspace.ElectionChannel(k.name) }
 
 // Acquire begins a term, as [ElectionCampaign] does.
@@ -43,8 +43,8 @@ func (k *Election) Release(ctx context.Context, id string, _ Turns) (Freed, erro
 
 // A term is renewed like any lock: [LockRenewal].
 
-// ElectionCampaign begins a term of the election key for owner, who must not
-// have begun one before. It returns the term's number, or reports who leads.
+// ElectionCampaign begins a term of the election key for owner, which must not
+// have begun one before. It returns the term's number, or the present leader.
 func ElectionCampaign(ctx context.Context, d driver.Driver, key, owner, value string, lease time.Duration, p Publish) (term int64, by Holder, err error) {
 	v, err := d.Eval(ctx, driver.Call{
 		Script: electionCampaign, Keys: []string{key, keyspace.Token(key)},
@@ -66,7 +66,7 @@ func ElectionCampaign(ctx context.Context, d driver.Driver, key, owner, value st
 
 // ElectionProclaim changes the value of the term of owner for the edition-th
 // time. It reports false if owner does not lead. With done true, err may still
-// say, with class Denied, that those who observe could not be told.
+// say, with class Denied, that observers could not be notified.
 func ElectionProclaim(ctx context.Context, d driver.Driver, key, owner, value string, edition int, p Publish) (done bool, err error) {
 	v, err := d.Eval(ctx, driver.Call{
 		Script: electionProclaim, Keys: []string{key},
@@ -84,7 +84,7 @@ func ElectionProclaim(ctx context.Context, d driver.Driver, key, owner, value st
 	return v.At(0).Int() == 1, err
 }
 
-// Leader is who leads.
+// Leader is the leader of an election.
 type Leader struct {
 	Owner, Value string
 	Term         int64
@@ -92,7 +92,7 @@ type Leader struct {
 	TTL          time.Duration // -1 if the key has none
 }
 
-// ElectionRead reads who leads. It reports false if nobody does.
+// ElectionRead returns the leader. It reports false if there is none.
 func ElectionRead(ctx context.Context, d driver.Driver, key string) (l Leader, ok bool, err error) {
 	v, err := d.Eval(ctx, driver.Call{Script: electionRead, Keys: []string{key}, Args: []string{""}})
 	if err != nil {

@@ -16,8 +16,8 @@ var (
 	fairInspect = load("fair_inspect")
 )
 
-// fairStep is by how much the deadline of a waiter of Redisson's lies behind that
-// of the one before: its fairLockWaitTimeout.
+// fairStep is how much later the deadline of a Redisson waiter is than that of
+// the waiter before it: Redisson's fairLockWaitTimeout.
 const fairStep = 300 * time.Second
 
 // FairLock is the operations of a fair lock.
@@ -26,18 +26,18 @@ type FairLock struct {
 	keys FairKeys
 }
 
-// FairLock returns those of the lock called name.
+// FairLock returns the operations of the lock called name.
 func (c *Conn) FairLock(name string) FairLock { return FairLock{hash{c, name}, NewFairKeys(name)} }
 
-// Fair is the lock, and how its messages travel.
+// Fair returns the lock, with its ways to publish.
 func (k *FairLock) Fair() Fair {
 	return Fair{FairKeys: k.keys, Publish: k.conn.Publish(), Cluster: k.conn.Cluster(), Turns: k.conn.TurnCommand()}
 }
 
-// Channel is empty: every waiter has its own.
+// Channel is empty: each waiter has its own.
 func (k *FairLock) Channel() string { return "" }
 
-// Acquire acquires the lock if it is free and nobody waits for it.
+// Acquire acquires the lock if it is free and has no waiters.
 func (k *FairLock) Acquire(ctx context.Context, a Attempt) (Grant, error) {
 	ok, why, err := FairAcquire(ctx, k.driver(), k.Fair(), FairPlace{Owner: a.ID}, a.Lease, FairOnce)
 	return Grant{OK: ok, By: why.Holder}, err
@@ -51,24 +51,24 @@ func (k *FairLock) Release(ctx context.Context, id string, _ Turns) (Freed, erro
 	return f, err
 }
 
-// Fair is a fair lock and how its messages travel.
+// Fair is a fair lock and the ways to publish for it.
 type Fair struct {
 	FairKeys
 	Publish Publish
-	// Cluster tells that subscribers may be on other servers than the lock.
+	// Cluster means that subscribers may be on other servers than the lock.
 	Cluster bool
-	// Turns publishes to mortise's clients; it is empty where each of their
-	// waiters is told by a channel of its own.
+	// Turns is the command that notifies mortise's clients; it is empty if each of their
+	// waiters has a channel of its own.
 	Turns string
 }
 
-// FairKeys are the keys of a fair lock, and what its channels begin with.
+// FairKeys are the keys of a fair lock, and the prefixes of its channels.
 type FairKeys struct {
 	keys             []string
 	waiters, clients string
 }
 
-// NewFairKeys returns those of the fair lock name.
+// NewFairKeys returns the keys of the fair lock name.
 func NewFairKeys(name string) FairKeys {
 	return FairKeys{
 		keys: []string{
@@ -86,8 +86,8 @@ func (f Fair) call(s *driver.Script, args ...string) driver.Call {
 	return driver.Call{Script: s, Keys: f.keys, Args: append(all, args...)}
 }
 
-// probes is how the number of subscribers is asked for. On a cluster only
-// sharded subscriptions are known to lie on the server of the lock.
+// probes returns the command that counts subscribers. On a cluster only
+// sharded subscriptions are known to be on the server of the lock.
 func (f Fair) probes() string {
 	switch {
 	case !f.Cluster:
@@ -116,37 +116,37 @@ type FairMode string
 // The ways to ask for a fair lock.
 const (
 	FairOnce  FairMode = "once"  // it does not queue
-	FairQueue FairMode = "queue" // it queues, if it does not yet
+	FairQueue FairMode = "queue" // it queues, if it has not yet
 	FairAgain FairMode = "again" // it has queued before
 )
 
-// FairRefusal is why a fair lock was not to be had.
+// FairRefusal is why a fair lock was not acquired.
 type FairRefusal struct {
-	Holder               // who has it, or with count 0 is the next to have it
-	Again  time.Duration // after which there may be news that nobody publishes; 0 if not known
-	Queued int           // how many are in the queue
-	// Since is the server's time in microseconds, if this call has taken the
+	Holder               // the holder, or with count 0 the next one
+	Again  time.Duration // after what time something may change without a message; 0 if not known
+	Queued int           // the length of the queue
+	// Since is the server's time in microseconds, if this call took the
 	// place in the queue, and 0 otherwise.
 	Since int64
-	// Mixed tells that a thread of Redisson's has, or waits for, the lock.
+	// Mixed means that a thread of Redisson's holds or waits for the lock.
 	Mixed bool
-	// Came tells of an owner that has the lock that it was given it, or told that it
-	// is free, before it asked; unless an earlier copy of the call had acquired it.
+	// Came means that the owner, which now holds the lock, was granted it or notified
+	// before this call; or that an earlier copy of the call acquired it.
 	Came bool
 }
 
-// FairPlace is what a waiter says of its place in the queue.
+// FairPlace is a waiter's place in the queue, as the waiter describes it.
 type FairPlace struct {
 	Owner string
-	// Nonce comes with the message that the lock is the owner's; nobody else
-	// knows it before. Without one the lock cannot be given to the owner.
+	// Nonce is in the message that grants the owner the lock; no other client
+	// knows it before. Without one the lock cannot be granted to the owner.
 	Nonce string
-	// Ahead is how long Redisson waits for the owner, unless it shows life
-	// again, from when it is the first.
+	// Ahead is how long Redisson waits for the owner once it is the first, unless it
+	// gives another sign of life.
 	Ahead time.Duration
 }
 
-// FairAcquire acquires the lock for the owner of a place, who must not have held
+// FairAcquire acquires the lock for the owner of a place, which must not have held
 // it before, or takes the place in the queue.
 func FairAcquire(ctx context.Context, d driver.Driver, f Fair, p FairPlace, lease time.Duration, mode FairMode) (ok bool, why FairRefusal, err error) {
 	v, err := d.Eval(ctx, f.call(fairAcquire, p.Owner, millis(lease), string(mode), p.Nonce, p.ahead()))
@@ -170,21 +170,21 @@ func (p FairPlace) ahead() string { return strconv.FormatInt(p.Ahead.Millisecond
 
 // FairRelease releases the lock entirely, or takes owner out of the queue. It
 // reports whether owner held the lock; as with [LockRelease] it may do so with
-// an error. After again, if that is not 0, somebody should release the lock for an
-// owner that does not hold it: that wakes the next one of those who do not look
-// for themselves, if this one is gone.
+// an error. If again is not 0, the lock should be released once more after that time,
+// for an owner that does not hold it: this wakes the next waiter that does not poll, if
+// this one is gone.
 func FairRelease(ctx context.Context, d driver.Driver, f Fair, owner string) (released bool, again time.Duration, err error) {
 	released, again, _, err = fairReleaseAll(ctx, d, f, owner)
 	return released, again, err
 }
 
-// FairLeaveMost is how many owners [FairLeave] takes at most.
+// FairLeaveMost is the maximal number of owners that [FairLeave] handles.
 const FairLeaveMost = 100
 
 // FairLeave releases the lock for whichever of the owners holds it, and takes the
-// others out of the queue. They are to be in the order of the queue: then the
-// next one is found at its head. It does so for the first ones, and returns how
-// many. Again is as with [FairRelease].
+// others out of the queue. They must be in the order of the queue: then the
+// next one is found at its head. It handles the first ones, and returns their number.
+// Again is as with [FairRelease].
 func FairLeave(ctx context.Context, d driver.Driver, f Fair, owners []string) (done int, again time.Duration, err error) {
 	_, again, done, err = fairReleaseAll(ctx, d, f, owners...)
 	return done, again, err
@@ -202,7 +202,7 @@ func fairReleaseAll(ctx context.Context, d driver.Driver, f Fair, owners ...stri
 	return v.At(0).Int() == 1, time.Duration(v.At(1).Int()) * time.Millisecond, done, unheard(v.At(3).Str())
 }
 
-// FairTend keeps waiters of one client in the queue. Those that it returns
+// FairTend keeps waiters of one client in the queue. The waiters that it returns
 // should ask for the lock. Again and mixed are as in [FairRefusal].
 func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waiters []FairPlace) (ask []string, again time.Duration, mixed bool, err error) {
 	args := make([]string, 0, 1+3*len(waiters))
@@ -226,13 +226,13 @@ func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waite
 // FairWaiter is one place in the queue of a fair lock.
 type FairWaiter struct {
 	Owner string
-	// Left is how long Redisson waits for it as the head of the queue; below 0
-	// if not any more.
+	// Left is how long Redisson waits for it as the head of the queue; negative
+	// if it no longer does.
 	Left time.Duration
 }
 
-// FairInspect reads at most limit places of the queue of a fair lock, from its
-// head on.
+// FairInspect reads at most limit places of the queue of a fair lock, beginning at its
+// head.
 func FairInspect(ctx context.Context, d driver.Driver, name string, limit int) ([]FairWaiter, error) {
 	v, err := d.Eval(ctx, driver.Call{
 		Script: fairInspect, Keys: []string{keyspace.FairQueue(name), keyspace.FairDeadlines(name)},

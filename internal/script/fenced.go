@@ -16,14 +16,14 @@ var (
 	fencedToken   = load("fenced_token")
 )
 
-// ErrToken is returned where the key that counts the tokens of a fenced lock
+// ErrToken is returned if the key that counts the tokens of a fenced lock
 // holds something that cannot be counted further.
 var ErrToken = &driver.Error{Class: driver.WrongType, Err: errors.New("the key of the fencing token holds no token")}
 
 // FencedLock is the operations of a lock that numbers its holders.
 type FencedLock struct{ Lock }
 
-// FencedLock returns those of the lock called name.
+// FencedLock returns the operations of the lock called name.
 func (c *Conn) FencedLock(name string) FencedLock { return FencedLock{c.Lock(name)} }
 
 // Acquire acquires the lock, as [FencedAcquire] does.
@@ -33,15 +33,15 @@ func (k *FencedLock) Acquire(ctx context.Context, a Attempt) (g Grant, err error
 	return g, err
 }
 
-// Reenter sets the count of a lock that id has, as [FencedReenter] does.
+// Reenter sets the count of a lock that id holds, as [FencedReenter] does.
 func (k *FencedLock) Reenter(ctx context.Context, id string, count int, lease time.Duration) (g Grant, err error) {
 	g.Token, err = FencedReenter(ctx, k.driver(), k.name, id, count, lease)
 	g.OK = g.Token > 0
 	return g, err
 }
 
-// FencedAcquire acquires the lock name for owner, who must not have held it
-// before, and draws a token. Otherwise it does as [LockAcquire].
+// FencedAcquire acquires the lock name for owner, which must not have held it
+// before, and draws a token. Otherwise it works like [LockAcquire].
 func FencedAcquire(ctx context.Context, d driver.Driver, name, owner string, lease time.Duration, entry Entry) (token int64, by Holder, at Standing, err error) {
 	call := driver.Call{Script: fencedAcquire, Keys: fencedKeys(name), Args: []string{owner, millis(lease)}}
 	entry.add(&call, name)
@@ -83,8 +83,7 @@ func FencedReenter(ctx context.Context, d driver.Driver, name, owner string, cou
 	return 0, unexpected(fencedReenter, v)
 }
 
-// FencedToken returns the token of the lock name that was drawn last, 0 if none
-// ever was.
+// FencedToken returns the last token drawn for the lock name, 0 if there is none.
 func FencedToken(ctx context.Context, d driver.Driver, name string) (int64, error) {
 	v, err := d.Eval(ctx, driver.Call{Script: fencedToken, Keys: []string{keyspace.Token(name)}})
 	if err != nil {

@@ -19,7 +19,7 @@ var (
 	groupInspect = load("group_inspect", "group")
 )
 
-// Group is some fields of a lock group, each at most once.
+// Group is a set of fields of a lock group, each at most once.
 type Group struct {
 	Name   string
 	Fields []string
@@ -35,10 +35,10 @@ type GroupLock struct {
 	conn *Conn
 }
 
-// GroupLock returns those of a lock on g.
+// GroupLock returns the operations of a lock on g.
 func (c *Conn) GroupLock(g Group) GroupLock { return GroupLock{g, c} }
 
-// Channel is where releases are announced.
+// Channel returns the channel on which releases are announced.
 func (k *GroupLock) Channel() string { return keyspace.LockChannel(k.Name) }
 
 // Acquire acquires all fields, as [GroupAcquire] does.
@@ -53,7 +53,7 @@ func (k *GroupLock) Reenter(ctx context.Context, id string, count int, lease tim
 	return g, err
 }
 
-// Leave sets the counts of fields that id goes on having.
+// Leave sets the counts of fields that id keeps.
 func (k *GroupLock) Leave(ctx context.Context, id string, count int) (bool, error) {
 	return GroupLeave(ctx, k.conn.driver, k.Group, id, count)
 }
@@ -69,8 +69,8 @@ func (k *GroupLock) Renewal(id string, lease time.Duration) Renewal {
 	return GroupRenewal(k.Group, id, lease)
 }
 
-// GroupAcquire acquires all fields for owner, who must not have held them
-// before. It reports who has one of them otherwise.
+// GroupAcquire acquires all fields for owner, which must not have held them
+// before. If it does not, it returns the holder of one of them.
 func GroupAcquire(ctx context.Context, d driver.Driver, g Group, owner string, lease time.Duration) (ok bool, by Holder, err error) {
 	v, err := d.Eval(ctx, g.call(groupAcquire, owner, millis(lease)))
 	if err != nil {
@@ -87,20 +87,20 @@ func GroupAcquire(ctx context.Context, d driver.Driver, g Group, owner string, l
 	return false, Holder{}, unexpected(groupAcquire, v)
 }
 
-// GroupReenter sets the counts of fields that owner has and extends their
-// leases. It reports false if owner does not have all of them.
+// GroupReenter sets the counts of fields that owner holds and extends their
+// leases. It reports false if owner does not hold all of them.
 func GroupReenter(ctx context.Context, d driver.Driver, g Group, owner string, count int, lease time.Duration) (bool, error) {
 	return flag(ctx, d, g.call(groupReenter, owner, strconv.Itoa(count), millis(lease)))
 }
 
-// GroupLeave sets the counts of fields that owner has and goes on having. It
-// reports false if owner does not have all of them.
+// GroupLeave sets the counts of fields that owner holds and keeps. It
+// reports false if owner does not hold all of them.
 func GroupLeave(ctx context.Context, d driver.Driver, g Group, owner string, count int) (bool, error) {
 	return flag(ctx, d, g.call(groupLeave, owner, strconv.Itoa(count)))
 }
 
-// GroupRelease releases the fields entirely. It reports [NotHeld] unless owner had
-// all of them, and releases those that it had in any case. As with [LockRelease] an
+// GroupRelease releases the fields entirely. It reports [NotHeld] unless owner held
+// all of them, and releases those that it held in any case. As with [LockRelease] an
 // error may come with a result.
 func GroupRelease(ctx context.Context, d driver.Driver, g Group, owner, channel string, p Publish) (Released, error) {
 	return became(ctx, d, g.call(groupRelease, owner, channel, strings.Join(p.commands(), " ")))
@@ -114,8 +114,8 @@ func GroupRenewal(g Group, owner string, lease time.Duration) Renewal {
 	}
 }
 
-// GroupInspect returns who has each field, without an owner where nobody does. It
-// returns nil if there is no such group.
+// GroupInspect returns the holder of each field, without an owner if the field is free.
+// It returns nil if there is no such group.
 func GroupInspect(ctx context.Context, d driver.Driver, g Group) ([]Holder, error) {
 	v, err := d.Eval(ctx, g.call(groupInspect))
 	if err != nil {

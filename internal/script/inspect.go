@@ -11,44 +11,44 @@ import (
 
 var inspect = load("inspect")
 
-// What bounds what Inspect reads of data that may be anybody's: so many fields,
-// waiters or permits, so many bytes of a hash, and so many names in a batch.
+// Limits on what Inspect reads, since any client may have written the data: the number
+// of fields, waiters or permits, the bytes of a hash, and the names in a batch.
 const (
 	maxListed    = 1000
 	maxBytes     = 256 << 10 // the value of an election has up to 64 KiB
 	InspectBatch = 50
 )
 
-// Key is what lies under a name, and beside it.
+// Key is the content of the key of a name, and of the keys beside it.
 type Key struct {
 	Type   string        // as TYPE says; "none" if there is nothing
 	TTL    time.Duration // -1 if it has none
-	Size   int           // the number of a hash's fields
+	Size   int           // the number of fields of a hash
 	Fields map[string]string
-	Text   string // of a string, its beginning
+	Text   string // the beginning of a string
 
 	Token   string // the newest fencing token; "" if there is none
-	Queue   []Due  // who waits for a fair lock, the next one first
-	Permits []Due  // of a semaphore, by their raw ids
+	Queue   []Due  // the waiters for a fair lock, the next one first
+	Permits []Due  // the permits of a semaphore, by their raw ids
 }
 
-// Due is somebody or something whose time is limited.
+// Due is an owner or a permit whose time is limited.
 type Due struct {
 	ID   string
-	Left time.Duration // below 0 if it is over
+	Left time.Duration // negative if its time is over
 	Ever bool          // it has no limit
 }
 
-// Inspect reads what lies under each of names, in one batch, or in two: what the
-// user has no right to read beside a name is left out. Result i belongs to name
-// i. Of more than a thousand fields, waiters or permits the rest is left out;
-// of a hash with more fields, or more than 256 KiB, all of them. There should be
+// Inspect reads the contents of names, in one batch, or in two: then keys beside
+// a name that the user has no right to read are left out. Result i belongs to name
+// i. If there are more than a thousand fields, waiters or permits the rest is left out;
+// of a hash with more fields, or more than 256 KiB, all fields. There should be
 // at most [InspectBatch] names.
 func Inspect(ctx context.Context, d driver.Driver, names ...string) []InspectResult {
 	calls := make([]driver.Call, len(names))
 	for i, name := range names {
 		keys := []string{name}
-		if keyspace.CheckSlot(name) == nil { // else they may lie on another server
+		if keyspace.CheckSlot(name) == nil { // else they may be on another server
 			keys = append(keys, keyspace.FairQueue(name), keyspace.FairDeadlines(name), keyspace.Token(name), keyspace.PermitExpiries(name))
 		}
 		calls[i] = driver.Call{Script: inspect, Keys: keys, Args: []string{strconv.Itoa(maxListed), strconv.Itoa(maxBytes)}}
@@ -106,7 +106,7 @@ func dues(v driver.Value) (list []Due) {
 }
 
 // forever is more milliseconds than any lease lasts: a hundred years. Redisson
-// writes the instant 922337203685477 where there is no limit.
+// writes the instant 922337203685477 for a lease without limit.
 const forever = 100 * 366 * 24 * 60 * 60 * 1000
 
 // InspectResult is the outcome for one key of [Inspect].

@@ -9,8 +9,9 @@ import (
 
 var latchCountDown = load("latch_count_down", "number")
 
-// LatchCountDown counts the latch key down by one, and returns how much is left: 0 if it is open. With done true, err may
-// still say, with class Denied, that those who wait could not be told.
+// LatchCountDown counts the latch key down by one, and returns how much is left: 0 if it
+// is open. With done true, err may still say, with class Denied, that waiters could not
+// be notified.
 func LatchCountDown(ctx context.Context, d driver.Driver, key string, op Operation, p Publish) (left int64, done bool, err error) {
 	v, done, err := counted(ctx, d, counting(latchCountDown, key, op, p, keyspace.LatchChannel(key)), 1)
 	if !done && err == nil {

@@ -18,24 +18,24 @@ var (
 	lockRenew   = load("lock_renew")
 )
 
-// ErrKind is returned where a name holds a hash that is of another kind than
-// the object that is asked for.
+// ErrKind is returned if a name holds a hash of another kind than the requested
+// object.
 var ErrKind = &driver.Error{Class: driver.WrongType, Err: errors.New("the key is a hash, but not that of this kind of object")}
 
-// Holder is somebody's entry in a lock.
+// Holder is an owner's entry in a lock.
 type Holder struct {
 	Owner string
-	Count int           // -1 if what stands there is no count
+	Count int           // -1 if the entry is not a count
 	TTL   time.Duration // -1 if the key has none
 }
 
 // Lock is the operations of a plain lock.
 type Lock struct{ hash }
 
-// Lock returns those of the lock called name.
+// Lock returns the operations of the lock called name.
 func (c *Conn) Lock(name string) Lock { return Lock{hash{c, name}} }
 
-// Channel is where releases are announced.
+// Channel returns the channel on which releases are announced.
 func (k *Lock) Channel() string { return keyspace.LockChannel(k.name) }
 
 // Acquire acquires the lock, as [LockAcquire] does.
@@ -50,8 +50,8 @@ func (k *Lock) Release(ctx context.Context, id string, t Turns) (Freed, error) {
 	return Freed{Released: became}, err
 }
 
-// LockAcquire acquires the lock key for owner, who must not have held it
-// before. It reports who has it otherwise; with an entry owner then has a turn.
+// LockAcquire acquires the lock key for owner, which must not have held it
+// before. If it does not, it returns the holder; with an entry owner then has a turn.
 func LockAcquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration, entry Entry) (ok bool, by Holder, at Standing, err error) {
 	words := []string{key, owner, millis(lease)}
 	call := driver.Call{Script: lockAcquire, Keys: words[:1:1], Args: words[1:]}
@@ -80,7 +80,7 @@ func LockReenter(ctx context.Context, d driver.Driver, key, owner string, count 
 	})
 }
 
-// LockLeave sets the count of a lock that owner holds and goes on holding. It
+// LockLeave sets the count of a lock that owner holds and keeps. It
 // reports false if owner does not hold it.
 func LockLeave(ctx context.Context, d driver.Driver, key, owner string, count int) (bool, error) {
 	return flag(ctx, d, driver.Call{
@@ -89,19 +89,19 @@ func LockLeave(ctx context.Context, d driver.Driver, key, owner string, count in
 	})
 }
 
-// Released is what became of a lock that was to be released.
+// Released is the outcome of a release.
 type Released int
 
-// What became of it.
+// The outcomes of a release.
 const (
 	NotHeld      Released = iota // its owner did not hold it
 	ReleasedNow                  // its owner held it until now
-	ReleasedLeft                 // the same, and it was left to threads of Redisson's, which listen
+	ReleasedLeft                 // the same, and it was left to threads of Redisson's that listen
 )
 
-// LockRelease releases the lock key entirely, and lets the next one have it, or
-// takes owner out of the turns. Of a lock that was released, err may still say,
-// with class Denied, that waiters could not be told.
+// LockRelease releases the lock key entirely, and grants it to the next turn, or
+// takes owner out of the turns. If the lock was released, err may still say,
+// with class Denied, that waiters could not be notified.
 func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (Released, error) {
 	words := append(make([]string, 0, 10), key)
 	turns, clients := "", ""
@@ -128,7 +128,7 @@ func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel strin
 	return NotHeld, unexpected(lockRelease, v)
 }
 
-// became runs a script that releases, and answers {status} or {status, reason}.
+// became runs a script that releases, and that answers {status} or {status, reason}.
 func became(ctx context.Context, d driver.Driver, call driver.Call) (Released, error) {
 	v, err := d.Eval(ctx, call)
 	if err != nil {
@@ -146,7 +146,7 @@ func LockRenewal(key, owner string, lease time.Duration) Renewal {
 	return Renewal{Script: lockRenew, Key: key, Args: []string{owner, millis(lease)}}
 }
 
-// unheard is the error for a release that Redis did not let us announce.
+// unheard is the error for a release that Redis refused to publish.
 func unheard(reason string) error {
 	if reason == "" {
 		return nil
@@ -163,8 +163,8 @@ func holder(left, owner, count driver.Value) Holder {
 	return h
 }
 
-// Count reads how often a lock is held. What is no such number, as only others
-// write it, reads as -1: somebody has the lock nevertheless.
+// Count reads how often a lock is held. Any other content, which only other programs
+// write, reads as -1: the lock is held nevertheless.
 func Count(text string) int {
 	if n, err := strconv.Atoi(text); err == nil && n > 0 {
 		return n

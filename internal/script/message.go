@@ -7,35 +7,34 @@ import (
 	"strings"
 )
 
-// Messages are hints: anybody may have published one. What they say is read here,
-// and believed, or not, by who waits for it.
+// Messages are hints: any client may have published one. They are parsed here; the
+// waiter decides whether to believe them.
 
-// Echo is a release message for Redisson's threads alone, which read it as a number.
-// With a digit behind it, it is what they read as that digit, and tells mortise's
+// Echo is a release message only for Redisson's threads, which read it as a number.
+// Followed by a digit, it is what they read as that digit, and tells mortise's
 // clients that the lock was left to these threads.
 const Echo = "00"
 
-// ReleaseMessage is what is published on the channel on which Redisson announces
-// releases.
+// ReleaseMessage is a message on the channel on which Redisson announces releases.
 type ReleaseMessage struct {
 	Ours bool // a mortise client has released the lock
 	Left bool // and left it to Redisson's threads
 }
 
-// ParseRelease reads such a message.
+// ParseRelease parses such a message.
 func ParseRelease(message string) ReleaseMessage {
 	ours := strings.HasPrefix(message, Echo)
 	return ReleaseMessage{Ours: ours, Left: ours && len(message) == len(Echo)+1}
 }
 
-// TurnMessage is what is published on the channel of a client that takes turns.
+// TurnMessage is a message on the channel of a client that takes turns.
 type TurnMessage struct {
-	Granted string // the id that has the lock now; empty if the client is only told to look
-	Row     int    // how often in a row the lock was granted, with that
+	Granted string // the id that has the lock now; empty if the client is only told to ask
+	Row     int    // how often in a row the lock was granted, including this time
 	Left    bool   // the lock was left to Redisson's threads for a moment
 }
 
-// ParseTurn reads such a message.
+// ParseTurn parses such a message.
 func ParseTurn(message string) TurnMessage {
 	if id, row, granted := strings.Cut(message, " "); granted {
 		n, _ := strconv.Atoi(row)
@@ -44,15 +43,15 @@ func ParseTurn(message string) TurnMessage {
 	return TurnMessage{Left: message == "~"}
 }
 
-// FairMessage is what is published on the channel of a client with waiters in the
-// queue of a fair lock.
+// FairMessage is a message on the channel of a client with waiters in the queue of a
+// fair lock.
 type FairMessage struct {
 	Waiter string
-	Nonce  string // with which the waiter has the lock now; empty if it is only told to look
+	Nonce  string // the nonce of the waiter that has the lock now; empty if it is only told to ask
 	Look   bool
 }
 
-// ParseFair reads such a message.
+// ParseFair parses such a message.
 func ParseFair(message string) FairMessage {
 	if waiter, told := strings.CutPrefix(message, "?"); told {
 		return FairMessage{Waiter: waiter, Look: true}
@@ -61,8 +60,8 @@ func ParseFair(message string) FairMessage {
 	return FairMessage{Waiter: waiter, Nonce: nonce}
 }
 
-// The version of the UUIDs of mortise's clients is 8, which leaves the rest to those
-// who make them. Redisson's clients, whose form they have otherwise, have version 4.
+// The UUIDs of mortise's clients have version 8, whose other bits are free for any
+// use. Redisson's clients, which have the same form otherwise, have version 4.
 const (
 	version   = '8'
 	versionAt = 14
@@ -77,6 +76,6 @@ func NewClientID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
-// IsMortise reports whether an owner is of a mortise client, which tells the next
+// IsMortise reports whether an owner is of a mortise client, which notifies the next
 // one when it releases.
 func IsMortise(owner string) bool { return len(owner) > versionAt && owner[versionAt] == version }

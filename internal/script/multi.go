@@ -14,9 +14,9 @@ var (
 	multiRelease = load("multi_release", "redissons", "turns", "pass")
 )
 
-// MultiAcquire acquires all of the locks, or none, for owner, who must not have
-// held any of them before. Otherwise it reports which one is in the way, and
-// who has it. The keys share a slot. With [ErrKind], at is the key of another
+// MultiAcquire acquires all of the locks, or none, for owner, which must not have
+// held any of them before. If none, it returns the index of one that is held, and its
+// holder. The keys share a slot. With [ErrKind], at is the index of the key of another
 // kind.
 func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner string, lease time.Duration) (ok bool, at int, by Holder, err error) {
 	v, err := d.Eval(ctx, driver.Call{Script: multiAcquire, Keys: keys, Args: []string{owner, millis(lease)}})
@@ -40,12 +40,12 @@ func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner str
 type Release struct{ Key, Owner, Channel string }
 
 // MultiRelease releases all of the locks entirely. It reports for each whether
-// its owner held it. The keys share a slot. If all went well but that waiters
-// could not be told, err says so, with class Denied, beside the answers.
+// its owner held it. The keys share a slot. If only the waiters could not be notified,
+// err says so, with class Denied, beside the answers.
 func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publish, t Turns) (released []Released, err error) {
 	call := driver.Call{Script: multiRelease, Args: []string{t.Command, strings.Join(p.commands(), " ")}}
 	for _, l := range locks {
-		turns := l.Key // not looked at
+		turns := l.Key // not read
 		if t.Command != "" {
 			turns = keyspace.Turns(l.Key)
 		}

@@ -17,32 +17,32 @@ var (
 	numberDelete = load("number_delete", "number")
 )
 
-// Remembered is for how long Redis knows what an operation without an owner did.
+// Remembered is how long Redis remembers the outcome of an operation without an owner.
 // A copy of it that arrives later would be taken for a new one.
 const Remembered = 5 * time.Minute
 
-// Operation is what all copies of one change of a number have in common.
+// Operation is what all copies of one change of a number share.
 type Operation struct {
-	// Lane is a name under which operations follow each other, each of them
+	// Lane is a name under which operations run one after the other: each is
 	// over before the next begins.
 	Lane string
-	// Serial is the number of the operation; those of a lane rise.
+	// Serial is the number of the operation; it rises within a lane.
 	Serial uint64
 }
 
-// MaxNumber is the highest number that Redisson can count to.
+// MaxNumber is the highest number that Redisson supports.
 const MaxNumber = 1<<31 - 1
 
-// ErrNumber is returned where a name holds what is no number, or none that can be
-// counted with.
+// ErrNumber is returned if a name holds something that is not a number, or not one
+// to count with.
 var ErrNumber = &driver.Error{Class: driver.WrongType, Err: errors.New("the key holds no number that can be counted with")}
 
-// errLate is returned for a copy that came when its operation was over. It is
-// nobody's answer.
+// errLate is returned for a copy that ran after its operation was over. No caller
+// gets it as an answer.
 var errLate = &driver.Error{Class: driver.Other, Err: errors.New("the operation was over")}
 
 // ErrUnheard is matched by the error of a change that was made, but that Redis
-// did not let us announce.
+// refused to publish.
 var ErrUnheard = errors.New("done, but Redis refused to tell those who wait")
 
 // counting is a call of a script that changes the number key.
@@ -51,8 +51,8 @@ func counting(s *driver.Script, key string, op Operation, p Publish, args ...str
 	return driver.Call{Script: s, Keys: []string{key, keyspace.Operation(key, op.Lane)}, Args: append(args, p.commands()...)}
 }
 
-// counted runs a script that answers with a status, and checks its form. Of a
-// change that was made, err may say that nobody could be told.
+// counted runs a script that answers with a status, and checks its form. If the
+// change was made, err may say that waiters could not be notified.
 func counted(ctx context.Context, d driver.Driver, call driver.Call, numbers int) (v driver.Value, done bool, err error) {
 	v, err = d.Eval(ctx, call)
 	if err != nil {
@@ -90,7 +90,7 @@ func NumberRead(ctx context.Context, d driver.Driver, key string) (int64, error)
 
 // NumberSet sets a number if there is none, and announces that with a message.
 // It reports false if there was one. With set true, err may still say, with
-// class Denied, that those who wait could not be told.
+// class Denied, that waiters could not be notified.
 func NumberSet(ctx context.Context, d driver.Driver, key string, op Operation, n int, channel, message string, p Publish) (set bool, err error) {
 	_, set, err = counted(ctx, d, counting(numberSet, key, op, p, strconv.Itoa(n), channel, message), 0)
 	return set, err

@@ -7,33 +7,33 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// For each kind of lock there is a type with its operations: Channel, Acquire,
-// Reenter, Leave, Release and Renewal. The interface is the root package's.
+// Each kind of lock has a type with its operations: Channel, Acquire,
+// Reenter, Leave, Release and Renewal. The root package defines the interface.
 
-// Attempt is what a lock is asked for with.
+// Attempt is the arguments of an acquisition.
 type Attempt struct {
-	ID    string // of the lease, which never had the lock before
+	ID    string // of the lease; the id must not have had the lock before
 	Lease time.Duration
-	Entry Entry // of the client in the turns, where there are some
-	Claim bool  // if refused, others are to leave to it what it wants, where they can
+	Entry Entry // the client's entry in the turns, if the kind has turns
+	Claim bool  // if refused, later requests must leave it what it wants, if the kind supports that
 }
 
 // Grant is the answer to an attempt, or to a re-entry.
 type Grant struct {
 	OK    bool
-	By    Holder         // that is in the way, if not
-	Lack  *PermitRefusal // what is in the way, where it is no holder in particular
-	At    Standing       // of the entry
-	Token int64          // that was drawn, of a kind that has them
+	By    Holder         // the holder, if refused
+	Lack  *PermitRefusal // why it was refused, if not because of one holder
+	At    Standing       // the state of the entry
+	Token int64          // the token drawn, if the kind has tokens
 }
 
-// Freed is what came of a release.
+// Freed is the outcome of a release.
 type Freed struct {
 	Released
 	Again time.Duration // as in [FairRelease]
 }
 
-// freed is what came of a release that tells no more than whether it was one.
+// freed makes a Freed of a release that only reports whether the lock was held.
 func freed(ok bool, err error) (Freed, error) {
 	if ok {
 		return Freed{Released: ReleasedNow}, err
@@ -41,7 +41,7 @@ func freed(ok bool, err error) (Freed, error) {
 	return Freed{}, err
 }
 
-// hash is a lock that is a hash with a field for its owner, as most kinds are.
+// hash is a lock that is a hash with a field for its owner, like most kinds.
 type hash struct {
 	conn *Conn
 	name string
@@ -49,13 +49,13 @@ type hash struct {
 
 func (k *hash) driver() driver.Driver { return k.conn.driver }
 
-// Reenter sets the count of a lock that id has, and extends its lease.
+// Reenter sets the count of a lock that id holds, and extends its lease.
 func (k *hash) Reenter(ctx context.Context, id string, count int, lease time.Duration) (g Grant, err error) {
 	g.OK, err = LockReenter(ctx, k.driver(), k.name, id, count, lease)
 	return g, err
 }
 
-// Leave sets the count of a lock that id has and keeps.
+// Leave sets the count of a lock that id holds and keeps.
 func (k *hash) Leave(ctx context.Context, id string, count int) (bool, error) {
 	return LockLeave(ctx, k.driver(), k.name, id, count)
 }
@@ -65,7 +65,7 @@ func (k *hash) Renewal(id string, lease time.Duration) Renewal {
 	return LockRenewal(k.name, id, lease)
 }
 
-// single is a lock whose leases nobody re-enters.
+// single is a lock whose leases are never re-entered.
 type single struct{}
 
 // Reenter is not called.

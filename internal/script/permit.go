@@ -22,11 +22,11 @@ var (
 	permitDelete  = load("permit_delete", "claims", "permit")
 )
 
-// ErrTooMany is returned where a semaphore would have more permits than Java
+// ErrTooMany is returned if a semaphore would have more permits than Java
 // can count.
 var ErrTooMany = &driver.Error{Class: driver.Other, Err: errors.New("there would be more permits than Redisson can count")}
 
-// Permits is a permit semaphore and how its messages travel. The ids of permits
+// Permits is a permit semaphore and the way to publish for it. The ids of permits
 // are 32 hex digits.
 type Permits struct {
 	Name    string
@@ -34,14 +34,14 @@ type Permits struct {
 }
 
 // PermitSemaphore is the operations of a semaphore whose permits have leases. The id of
-// a lease is that of its permits, with commas between.
+// a lease is the comma-separated ids of its permits.
 type PermitSemaphore struct {
 	single
 	conn *Conn
 	name string
 }
 
-// PermitSemaphore returns those of the semaphore called name.
+// PermitSemaphore returns the operations of the semaphore called name.
 func (c *Conn) PermitSemaphore(name string) PermitSemaphore {
 	return PermitSemaphore{conn: c, name: name}
 }
@@ -51,7 +51,7 @@ func PermitIDs(lease string) []string { return strings.Split(lease, ",") }
 
 func (k *PermitSemaphore) permits() Permits { return Permits{k.name, k.conn.Publish()} }
 
-// Channel is where releases are announced.
+// Channel returns the channel on which releases are announced.
 func (k *PermitSemaphore) Channel() string { return keyspace.SemaphoreChannel(k.name) }
 
 // Acquire acquires the permits, as [PermitAcquire] does.
@@ -61,7 +61,7 @@ func (k *PermitSemaphore) Acquire(ctx context.Context, a Attempt) (g Grant, err 
 	return g, err
 }
 
-// Release gives the permits back. It reports [NotHeld] unless all of them were there.
+// Release gives the permits back. It reports [NotHeld] unless all of them existed.
 func (k *PermitSemaphore) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
 	ids := PermitIDs(id)
 	n, err := PermitRelease(ctx, k.conn.driver, k.permits(), "", ids)
@@ -95,17 +95,17 @@ func (p Permits) call(ctx context.Context, d driver.Driver, s *driver.Script, op
 	return v, nil
 }
 
-// PermitRefusal is why permits were not to be had.
+// PermitRefusal is why permits were not acquired.
 type PermitRefusal struct {
 	Wanted    int
 	Available int
-	Left      int           // how many of them have to be left to others
-	Next      time.Duration // in how long the first permit ends; -1 if none does
+	Left      int           // how many of them are reserved for other waiters
+	Next      time.Duration // after what time the first permit ends; -1 if none does
 }
 
 // PermitAcquire acquires permits, all or none, under ids that were never used
-// before. With claim, if there are not enough, those of mortise that come later
-// leave so many for three seconds.
+// before. With claim, if there are not enough, later requests of mortise leave that
+// many for three seconds.
 func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string, lease time.Duration, claim bool) (ok bool, why PermitRefusal, err error) {
 	mode := "once"
 	if claim {
@@ -123,8 +123,8 @@ func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string
 	return false, PermitRefusal{}, unexpected(permitAcquire, v)
 }
 
-// PermitRelease gives permits back, those that are there, and a claim under the
-// first id. It reports how many of them were not over; as with [LockRelease] it
+// PermitRelease gives back the permits that exist, and ends a claim under the
+// first id. It reports how many of them had not expired; as with [LockRelease] it
 // may do so with an error. Operation may be empty.
 func PermitRelease(ctx context.Context, d driver.Driver, p Permits, operation string, ids []string) (released int, err error) {
 	v, err := p.call(ctx, d, permitRelease, operation, ids...)
@@ -148,7 +148,7 @@ type PermitChange string
 // The ways to change the number of permits.
 const (
 	PermitTry PermitChange = "try" // set it unless the semaphore exists
-	PermitAll PermitChange = "set" // set it, permits that are given out included
+	PermitAll PermitChange = "set" // set it, including permits in use
 	PermitAdd PermitChange = "add" // add to it
 )
 
@@ -166,8 +166,8 @@ func PermitSet(ctx context.Context, d driver.Driver, p Permits, operation string
 	return v.At(0).Int() == 1, unheard(v.At(1).Str())
 }
 
-// PermitExtend sets when a permit ends: after lease, or never if that is below
-// 0. It reports false if the permit is not there, or over.
+// PermitExtend sets when a permit ends: after lease, or never if lease is negative.
+// It reports false if the permit does not exist, or has expired.
 func PermitExtend(ctx context.Context, d driver.Driver, p Permits, operation, id string, lease time.Duration) (bool, error) {
 	left := millis(lease)
 	if lease < 0 {
@@ -177,20 +177,20 @@ func PermitExtend(ctx context.Context, d driver.Driver, p Permits, operation, id
 	return v.At(0).Int() == 1, err
 }
 
-// PermitState is how many permits there are.
+// PermitState is the numbers of permits.
 type PermitState struct {
 	Available, Given int
-	List             []PermitGiven // the first of those that are given out
+	List             []PermitGiven // the first of those in use
 }
 
-// PermitGiven is a permit that is given out.
+// PermitGiven is a permit in use.
 type PermitGiven struct {
 	ID   string
 	Left time.Duration // -1 without limit
 }
 
-// PermitInspect reads how many permits there are, and lists at most limit of
-// those that are given out.
+// PermitInspect reads the numbers of permits, and lists at most limit of those in
+// use.
 func PermitInspect(ctx context.Context, d driver.Driver, p Permits, limit int) (PermitState, error) {
 	v, err := p.call(ctx, d, permitInspect, "", strconv.Itoa(limit))
 	if err != nil {
@@ -202,7 +202,7 @@ func PermitInspect(ctx context.Context, d driver.Driver, p Permits, limit int) (
 	s := PermitState{Available: int(v.At(0).Int()), Given: int(v.At(1).Int())}
 	for i := 2; i < v.Len(); i += 2 {
 		id := v.At(i).Str()
-		if len(id) == 16 { // else it is text already, of Redisson up to 3.16
+		if len(id) == 16 { // else it is text already, from Redisson up to 3.16
 			id = hex.EncodeToString([]byte(id))
 		}
 		s.List = append(s.List, PermitGiven{ID: id, Left: ttl(v.At(i + 1))})
@@ -211,7 +211,7 @@ func PermitInspect(ctx context.Context, d driver.Driver, p Permits, limit int) (
 }
 
 // PermitDelete deletes the semaphore with all its permits. It reports false if
-// there was nothing.
+// there was none.
 func PermitDelete(ctx context.Context, d driver.Driver, p Permits, operation string) (bool, error) {
 	v, err := p.call(ctx, d, permitDelete, operation)
 	return v.At(0).Int() == 1, err

@@ -13,18 +13,17 @@ import (
 // enough that it does not hold up the server.
 const RenewBatch = 100
 
-// Renewal is one lease to renew. Those with the same script can be renewed
-// together: each script walks over its keys, takes from the arguments what
-// each needs, then Most and Count, and answers with one state per key and with the
-// server's time.
+// Renewal is one lease to renew. Renewals with the same script can share a call:
+// the script iterates over its keys, takes from the arguments what each needs, then
+// Most and Count, and answers with one state per key and with the server's time.
 type Renewal struct {
 	Script *driver.Script
 	Key    string
 	Args   []string
-	// Most is the longest lease that was ever asked for, and Count how often
-	// the owner has it, as it believes. A lease that is longer still, as a
-	// clock that was set back leaves it, is cut to Most, where nobody else can
-	// have asked for more. Without Most none is.
+	// Most is the longest lease that was ever requested, and Count how often
+	// the owner holds it, as the client believes. A lease that is longer still, because
+	// the clock was set back, is cut to Most, if no other client can have
+	// requested more. Without Most nothing is cut.
 	Most  time.Duration
 	Count int
 }
@@ -32,8 +31,8 @@ type Renewal struct {
 // The answers of [Renew].
 const (
 	Renewed = 1
-	Gone    = 0  // the key does not exist any more
-	Taken   = -1 // the key exists, but the owner has no part in it
+	Gone    = 0  // the key no longer exists
+	Taken   = -1 // the key exists, but the owner has no lease in it
 )
 
 // Renew extends the leases of each group, one script per group, all in one
@@ -49,7 +48,7 @@ func Renew(ctx context.Context, d driver.Driver, groups [][]Renewal) []RenewResu
 	return results
 }
 
-// renewals returns the call for each group.
+// renewals returns the call of each group.
 func renewals(groups [][]Renewal) []driver.Call {
 	calls := make([]driver.Call, len(groups))
 	for i, group := range groups {
@@ -81,6 +80,6 @@ func renewed(call driver.Call, r driver.Result) RenewResult {
 // RenewResult is the outcome for one group of [Renew].
 type RenewResult struct {
 	States []int         // Renewed, Gone or Taken
-	Clock  time.Duration // the server's time, since the epoch, in whole milliseconds; 0 if it did not tell
+	Clock  time.Duration // the server's time, since the epoch, in whole milliseconds; 0 if not reported
 	Err    error
 }

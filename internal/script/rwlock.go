@@ -19,22 +19,22 @@ var (
 	rwWriteRelease = load("rw_write_release", "redissons", "rw")
 )
 
-// RWWriter is how the owner of a write lock ends.
+// RWWriter is the suffix of the owner of a write lock.
 const RWWriter = ":write"
 
 // ReadLock is the operations of the read side of a lock.
 type ReadLock struct {
 	hash
-	writer string // behind which it may be acquired
+	writer string // the writer behind which it may be acquired
 }
 
-// ReadLock returns those of the lock called name.
+// ReadLock returns the operations of the lock called name.
 func (c *Conn) ReadLock(name string) ReadLock { return ReadLock{hash: hash{c, name}} }
 
 // Behind returns the operations for the owner of the lease writer on the write side.
 func (k *ReadLock) Behind(writer string) *ReadLock { return &ReadLock{k.hash, writer} }
 
-// Channel is where releases are announced.
+// Channel returns the channel on which releases are announced.
 func (k *ReadLock) Channel() string { return keyspace.RWChannel(k.name) }
 
 // Acquire acquires the side, as [RWReadAcquire] does.
@@ -49,7 +49,7 @@ func (k *ReadLock) Reenter(ctx context.Context, id string, count int, lease time
 	return g, err
 }
 
-// Leave sets the count of a reader that goes on reading.
+// Leave sets the count of a reader that keeps its lease.
 func (k *ReadLock) Leave(ctx context.Context, id string, count int) (bool, error) {
 	return RWReadLeave(ctx, k.driver(), k.name, id, count)
 }
@@ -68,10 +68,10 @@ func (k *ReadLock) Renewal(id string, lease time.Duration) Renewal {
 // WriteLock is the operations of the write side of a lock.
 type WriteLock struct{ hash }
 
-// WriteLock returns those of the lock called name.
+// WriteLock returns the operations of the lock called name.
 func (c *Conn) WriteLock(name string) WriteLock { return WriteLock{hash{c, name}} }
 
-// Channel is where releases are announced.
+// Channel returns the channel on which releases are announced.
 func (k *WriteLock) Channel() string { return keyspace.RWChannel(k.name) }
 
 // Acquire acquires the side, as [RWWriteAcquire] does.
@@ -86,19 +86,19 @@ func (k *WriteLock) Release(ctx context.Context, id string, _ Turns) (Freed, err
 	return Freed{Released: became}, err
 }
 
-// A writer's count and lease are those of any lock: [LockReenter], [LockLeave]
-// and [LockRenewal] serve it as well.
+// A writer's count and lease are those of any lock: it uses [LockReenter], [LockLeave]
+// and [LockRenewal].
 
-// RWReadAcquire acquires the read side of the lock key for owner, who must not
-// have had it before. It may read behind writer, if that is not empty. It
-// reports which writer has it otherwise.
+// RWReadAcquire acquires the read side of the lock key for owner, which must not
+// have held it before. It may read behind writer, if that is not empty. If it does not
+// acquire, it returns the writer that holds the lock.
 func RWReadAcquire(ctx context.Context, d driver.Driver, key, owner, writer string, lease time.Duration) (ok bool, by Holder, err error) {
 	return rwAcquire(ctx, d, rwCall(rwReadAcquire, key, owner, millis(lease), writer))
 }
 
 // RWWriteAcquire acquires the write side of the lock key for owner, which ends
-// with [RWWriter] and must not have had it before. It reports who is in the way
-// otherwise: the writer, or the reader that lasts longest.
+// with [RWWriter] and must not have held it before. If it does not acquire, it returns
+// the holder: the writer, or the reader with the longest lease.
 func RWWriteAcquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration) (ok bool, by Holder, err error) {
 	return rwAcquire(ctx, d, rwCall(rwWriteAcquire, key, owner, millis(lease)))
 }
@@ -109,7 +109,7 @@ func RWReadReenter(ctx context.Context, d driver.Driver, key, owner string, coun
 	return flag(ctx, d, rwCall(rwReadReenter, key, owner, strconv.Itoa(count), millis(lease)))
 }
 
-// RWReadLeave sets the count of a reader that goes on reading. It reports false
+// RWReadLeave sets the count of a reader that keeps its lease. It reports false
 // if it is not in the lock.
 func RWReadLeave(ctx context.Context, d driver.Driver, key, owner string, count int) (bool, error) {
 	return flag(ctx, d, rwCall(rwReadLeave, key, owner, strconv.Itoa(count)))

@@ -3,9 +3,9 @@
 // name. Nothing else in mortise calls Eval.
 //
 // Every script is safe to run twice for the same owner: it writes absolute
-// values, and asks first whether the owner still holds what it is about to
+// values, and first checks that the owner still holds what it will
 // change. Every script checks first, writes last and publishes at the very
-// end, because Redis does not roll a failed script back.
+// end, because Redis does not roll back a failed script.
 package script
 
 import (
@@ -36,7 +36,7 @@ func load(name string, shared ...string) *driver.Script {
 	return driver.NewScript(name, source.String())
 }
 
-// Publish says how scripts announce: with PUBLISH, with SPUBLISH, or both.
+// Publish says how scripts publish: with PUBLISH, with SPUBLISH, or both.
 type Publish uint8
 
 // The ways to publish. Redisson uses Sharded on a cluster that knows it, and
@@ -48,7 +48,7 @@ const (
 	Silent // not at all
 )
 
-// commands is the tail of a publishing script's arguments. Nobody writes to it.
+// commands is the tail of a publishing script's arguments. It must not be modified.
 func (p Publish) commands() []string { return publishing[p] }
 
 var publishing = [...][]string{
@@ -58,8 +58,8 @@ var publishing = [...][]string{
 	Silent:  nil,
 }
 
-// millis formats a lease for Redis. A part of a millisecond is dropped, never
-// added: the key must not outlive what the holder was told.
+// millis formats a lease for Redis. A fraction of a millisecond is dropped, never
+// added: the key must not outlive the lease that the holder was told.
 func millis(d time.Duration) string {
 	if last := lastLease.Load(); last != nil && last.lease == d {
 		return last.text
@@ -69,7 +69,7 @@ func millis(d time.Duration) string {
 	return text
 }
 
-// lastLease is the last one that was formatted: most clients have only one.
+// lastLease caches the last formatted lease: most clients have only one.
 var lastLease atomic.Pointer[formatted]
 
 type formatted struct {

@@ -16,9 +16,9 @@ var (
 	semaphoreDrain   = load("semaphore_drain", "number")
 )
 
-// SemaphoreAcquire takes n permits of the semaphore key, all or none. Otherwise
-// it reports how many there were, and how many of those are left to others who
-// wait; and if waiter is not empty, it claims n permits for it, for three
+// SemaphoreAcquire takes n permits of the semaphore key, all or none. If none,
+// it returns how many there were, and how many of them are reserved for other
+// waiters; and if waiter is not empty, it claims n permits for it, for three
 // seconds.
 func SemaphoreAcquire(ctx context.Context, d driver.Driver, key string, op Operation, n int, waiter string) (ok bool, available, left int64, err error) {
 	call := counting(semaphoreAcquire, key, op, Silent, strconv.Itoa(n), waiter)
@@ -33,8 +33,8 @@ func SemaphoreAcquire(ctx context.Context, d driver.Driver, key string, op Opera
 	return false, v.At(1).Int(), v.At(2).Int(), nil
 }
 
-// SemaphoreUndo undoes the acquisition of n permits that op made. If it is in
-// doubt, a copy may have taken them, or may yet arrive, which then takes none. The
+// SemaphoreUndo undoes the acquisition of n permits by op. If op is in
+// doubt, a copy may have taken them, or may yet arrive; a later copy takes none. The
 // claim of waiter ends. It reports whether permits were given back.
 func SemaphoreUndo(ctx context.Context, d driver.Driver, key string, op Operation, n int, waiter string, doubt bool, p Publish) (undone bool, err error) {
 	unsure := "0"
@@ -49,14 +49,14 @@ func SemaphoreUndo(ctx context.Context, d driver.Driver, key string, op Operatio
 
 // SemaphoreRelease gives n permits to the semaphore key, and returns how many
 // there are then. It reports false if there would be more than [MaxNumber]. With
-// done true, err may still say, with class Denied, that nobody could be told.
+// done true, err may still say, with class Denied, that waiters could not be notified.
 func SemaphoreRelease(ctx context.Context, d driver.Driver, key string, op Operation, n int, p Publish) (total int64, done bool, err error) {
 	return permits(ctx, d, semaphoreRelease, key, op, n, p)
 }
 
-// SemaphoreAdd adds n permits, which may be negative, as may be what is left.
-// It reports false if there would be more than [MaxNumber] or as many less than
-// none; everything else is as with [SemaphoreRelease].
+// SemaphoreAdd adds n permits. Both n and the result may be negative.
+// It reports false if the result would be above [MaxNumber] or below its negative;
+// everything else is as with [SemaphoreRelease].
 func SemaphoreAdd(ctx context.Context, d driver.Driver, key string, op Operation, n int, p Publish) (total int64, done bool, err error) {
 	return permits(ctx, d, semaphoreAdd, key, op, n, p)
 }

@@ -5,7 +5,7 @@ import "context"
 // SpinLock is the operations of a lock whose releases are not announced.
 type SpinLock struct{ Lock }
 
-// SpinLock returns those of the lock called name.
+// SpinLock returns the operations of the lock called name.
 func (c *Conn) SpinLock(name string) SpinLock { return SpinLock{c.Lock(name)} }
 
 // Channel is empty.

@@ -7,33 +7,33 @@ import (
 	"github.com/mortise-go/mortise/internal/keyspace"
 )
 
-// GivenLease is the lease of a lock that was given to one who waited.
+// GivenLease is the lease of a lock that was granted to a waiter.
 const GivenLease = 3 * time.Second
 
-// Entry is that of a client in the turns of a lock. Without one it takes no turn.
+// Entry is a client's entry in the turns of a lock. An empty one takes no turn.
 type Entry string
 
-// ToGive is the entry of one to whom the lock is given when its turn comes, for
+// ToGive is an entry whose owner is granted the lock when its turn comes, for
 // [GivenLease].
 func ToGive(owner string) Entry { return Entry(owner) }
 
-// ToTell is the entry of one who is told then that the lock is free. The id is
-// not that of an owner.
+// ToTell is an entry whose client is notified at its turn that the lock is free. The id
+// is not that of an owner.
 func ToTell(id string) Entry { return Entry("?" + id) }
 
-// Standing is what one who asks with an entry is told of it.
+// Standing is what a request with an entry learns of it.
 type Standing struct {
-	Before int  // so many come first
-	New    bool // it was not there: it may have been given the lock since it asked before
-	Came   bool // it has the lock, and its turn had come before: if it had an entry, it was told so
+	Before int  // how many entries come first
+	New    bool // the entry did not exist: the lock may have been granted to it since its last request
+	Came   bool // it holds the lock, and its turn had come before: if it had an entry, it was notified
 }
 
-// standing reads it from the end of a refusal.
+// standing reads a Standing from the end of a refusal.
 func standing(v driver.Value) Standing {
 	return Standing{Before: int(v.At(4).Int()), New: v.At(5).Int() == 1}
 }
 
-// add makes the entry in the turns of the lock key part of a call.
+// add makes the entry an argument of a call that uses the turns of the lock key.
 func (e Entry) add(call *driver.Call, key string) {
 	if e != "" {
 		call.Keys = append(call.Keys, keyspace.Turns(key))
@@ -41,13 +41,13 @@ func (e Entry) add(call *driver.Call, key string) {
 	}
 }
 
-// Turns says how whoever releases a lock lets the next one have it. Without a
-// command nobody takes turns.
+// Turns says how a release of a lock passes it to the next turn. Without a
+// command the lock has no turns.
 type Turns struct {
-	Command string // that publishes on the channels of clients
-	Row     int    // how often in a row the lock was given
+	Command string // which publishes on the channels of clients
+	Row     int    // how many grants in a row came before
 	Shared  bool   // threads of Redisson's are known to take part
-	Keep    bool   // the lock is not to be left to them even so
+	Keep    bool   // the lock must not be left to them even so
 }
 
 func (t Turns) with() string {
