@@ -17,7 +17,7 @@ func TestBarriersWithoutRights(t *testing.T) {
 	server := redistest.Single(t)
 	type run = func(ctx context.Context, d driver.Driver) string
 	two, inside := barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, ten, ""})
-	var unchanged, lost = true, false // parties are lost: they get an error, and nobody passes
+	var unchanged, lost = true, false // parties are lost: they get an error, and no party passes
 	for name, test := range map[string]struct {
 		given  given
 		call   run

@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// The parties of most tests besides me and mine2.
+// The parties of most tests, besides me and mine2.
 const (
 	you  = "3f0c2f5e-4a3b-4c1d-8e6f-7a8b9c0d1e2f:1"
 	they = "3f0c2f5e-4a3b-4c1d-8e6f-7a8b9c0d1e2f:2"
@@ -26,9 +26,8 @@ var barrierChannel = keyspace.BarrierChannel(job)
 
 func outcomeKey(party string) string { return keyspace.BarrierOutcomes(job) + ":" + party }
 
-// seats are parties in a barrier as it lies in Redis: a party, how long its
-// lease lasts yet, and what follows it in the entry. A lease of 0 stands for a
-// party that has left.
+// seat is a party in a barrier in Redis: the party, the rest of its lease, and what
+// follows it in the entry. A lease of 0 stands for a party that has left.
 type seat struct {
 	party string
 	left  time.Duration
@@ -83,8 +82,8 @@ func told(outcome given, party, what string) given {
 
 var instant = regexp.MustCompile(`\b\d{12,13}\b`)
 
-// layout shows the barrier, with T for all instants, and then what the parties
-// are told.
+// layout shows the barrier, with T for all instants, followed by the parties'
+// outcomes.
 func (w *world) layout(t *testing.T) string {
 	t.Helper()
 	b := strings.TrimPrefix(instant.ReplaceAllString(w.dump(t, job), "T"), "hash ")
@@ -124,7 +123,7 @@ type barrierRow struct {
 	want     string // the answer
 	after    string // as layout shows it
 	messages int
-	repeat   string // the answer of the same call once more, if another
+	repeat   string // the reply to the same call once more, if different
 }
 
 func saidFate(f script.Fate, err error) string {
@@ -192,7 +191,7 @@ func barriers(t *testing.T, call func(ctx context.Context, d driver.Driver) stri
 	}
 }
 
-// notBarriers are what the scripts of a barrier must leave alone.
+// notBarriers are keys that the scripts of a barrier must leave alone.
 func notBarriers(kind string) []barrierRow {
 	return []barrierRow{
 		{name: "plain lock", given: held(lease, java, "1"), want: "kind", after: java + "=1"},
@@ -287,7 +286,7 @@ func TestBarrierLeave(t *testing.T) {
 func TestBarrierReset(t *testing.T) {
 	foreign := notBarriers("doublebarrier")
 	for i := range foreign {
-		foreign[i].after += "; me: refused" // a late copy finds that it is late
+		foreign[i].after += "; me: refused" // a late copy finds out that it is late
 	}
 	barriers(t, func(ctx context.Context, d driver.Driver) string {
 		return saidDone(script.BarrierReset(ctx, d, ours, me))
@@ -437,7 +436,7 @@ func TestDoubleRenew(t *testing.T) {
 	})
 }
 
-// A party that shows life in time is not found dead, one that does not is, at
+// A party that gives a sign of life in time is not found dead; one that does not is, at
 // the end of its lease and not before.
 func TestBarrierLeasesEndOnTime(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
@@ -460,9 +459,9 @@ func TestBarrierLeasesEndOnTime(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		want(long, you, "broken died me")
 		want(short, me, "broken died me")
-		want(long, they, "broken died me") // who comes late
+		want(long, they, "broken died me") // a party that arrives late
 		time.Sleep(3 * time.Second)
-		want(long, mine2, "waits") // the memory of it is over
+		want(long, mine2, "waits") // Redis has forgotten it
 	})
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// No script holds up the server, whatever lies under the name that it is given:
-// here 400,000 entries of somebody else's.
+// No script blocks the server for long, whatever the key holds: here 400,000
+// entries of another program.
 func TestScriptsAreBounded(t *testing.T) {
 	server := redistest.Single(t)
 	w := realWorld(t, server)

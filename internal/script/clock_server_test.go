@@ -13,8 +13,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// A user without the right to ask for the time, or to look closer, renews all the
-// same.
+// A user without the right to ask for the time, or for details, renews nevertheless.
 func TestRenewWithoutTheRightToTheTime(t *testing.T) {
 	server := redistest.Single(t)
 	for name, rule := range map[string]string{"time": "-time", "hget": "-hget", "hlen": "-hlen"} {
@@ -32,8 +31,8 @@ func TestRenewWithoutTheRightToTheTime(t *testing.T) {
 	}
 }
 
-// On the ordinary path a renewal asks for nothing more than it did, and once for
-// the time.
+// On the ordinary path a renewal runs no additional commands, except one for the
+// time.
 func TestRenewCallsNoMoreThanItMust(t *testing.T) {
 	server := redistest.Single(t)
 	w := realWorld(t, server)

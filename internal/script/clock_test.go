@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// What lasts longer than anybody asked, because the clock was set back, is cut by
-// the renewal: what is its owner's alone, and of a count that it knows.
+// A TTL that is longer than any client requested, because the clock was set back, is cut
+// by the renewal if only its owner can have set it, with a count that it knows.
 func TestRenewCutsWhatIsTooLong(t *testing.T) {
 	const five = 5 * time.Minute
 	server := single(t)
@@ -22,7 +22,7 @@ func TestRenewCutsWhatIsTooLong(t *testing.T) {
 	groups := script.GroupRenewal(ab, me, lease)
 	permit := script.PermitRenewal(job, []string{one}, lease)
 	permits, rawOne := keyspace.PermitExpiries(job), "\x00\xff\n\r\x80"+strings.Repeat("\x00", 10)+"\x01" // one
-	type ends map[string]time.Duration                                                                    // by key, or key and field, or key and member
+	type ends map[string]time.Duration                                                                    // by key, or by key and field, or by key and member
 	for _, test := range []struct {
 		name  string
 		given given
@@ -91,8 +91,8 @@ func TestRenewCutsWhatIsTooLong(t *testing.T) {
 	}
 }
 
-// rest returns for how long what is at key lasts: the key, or where a space and
-// more follow, a field or a member with the time of its end.
+// rest returns how long the content of key lasts: the key, or if a space and more
+// follow, a field or a member with the time of its end.
 func (w *world) rest(t *testing.T, key string) time.Duration {
 	t.Helper()
 	name, part, found := strings.Cut(key, " ")

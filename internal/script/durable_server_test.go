@@ -12,11 +12,11 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// quiet is a renewal that writes nothing, as of a kind whose keys have no TTL.
+// quiet is a renewal that writes nothing, like that of a kind whose keys have no TTL.
 var quiet = driver.NewScript("quiet", "return {1, 0}")
 
-// A server since Redis 7.2 counts the replicas that have what this connection
-// wrote last. If a renewal wrote nothing, it would count those of long ago.
+// A server since Redis 7.2 counts the replicas that have the last write of this
+// connection. If a renewal wrote nothing, it would count for an earlier write.
 func TestRenewAndWaitAlwaysWrites(t *testing.T) {
 	master := redistest.Single(t, "--repl-ping-replica-period", "3600")
 	replica := redistest.Replica(t, master)
@@ -85,7 +85,7 @@ func offset(t *testing.T, s *redistest.Server) string {
 	return v
 }
 
-// Without the right to take a TTL away again, none is set.
+// Without the right to remove a TTL, none is set.
 func TestRenewAndWaitWithoutRights(t *testing.T) {
 	server := redistest.Single(t)
 	for _, right := range []string{"persist", "pttl", "pexpire"} {

@@ -13,7 +13,7 @@ import (
 // EvalWait makes a wire a driver.Waiter.
 func (w *wire) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
 	return wait.Run(calls, func(todo []int, source []bool) ([]driver.Result, error) {
-		replies := w.Batch(ctx, calls) // sends as text by itself
+		replies := w.Batch(ctx, calls) // sends text already
 		for _, c := range wait.Commands() {
 			v, err := w.do(c...)
 			replies = append(replies, driver.Result{Value: v, Err: classified(err)})
@@ -33,7 +33,7 @@ func (o odd) EvalWait(ctx context.Context, calls []driver.Call, _ driver.Wait) [
 
 var noWait = driver.Wait{Timeout: time.Millisecond}
 
-// With something behind it, a renewal does what it does without.
+// With a command behind it, a renewal does the same as without.
 func TestRenewAndWaitRenews(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {

@@ -71,9 +71,9 @@ func TestElectionWithoutRights(t *testing.T) {
 	for name, test := range map[string]struct {
 		given given
 		call  func(ctx context.Context, d driver.Driver) (bool, error)
-		tells bool // that nobody heard it
+		tells bool // that the message was not published
 	}{
-		"campaign": {nothing, run, false}, // those who observe look for themselves
+		"campaign": {nothing, run, false}, // observers look for themselves
 		"resign":   {mine, resign, true},
 	} {
 		t.Run(name+"/channel", func(t *testing.T) {

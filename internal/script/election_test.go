@@ -18,8 +18,7 @@ var (
 	election = keyspace.ElectionNews(job)
 )
 
-// leads is an election as it lies in Redis; the number of terms so far is that
-// of this one.
+// leads is an election in Redis; the number of terms so far is that of this one.
 func leads(ttl time.Duration, owner, value, term, edition string) given {
 	return func(t *testing.T, w *world) {
 		w.hold(t, job, ttl, "mode", "election", "term", term, "value", value, "edition", edition, owner, "1")
@@ -35,7 +34,7 @@ func numbered(n string) given {
 	return func(t *testing.T, w *world) { w.must(t, "SET", terms, n) }
 }
 
-// termAnswer is what a script of an election answered.
+// termAnswer is the result of a script of an election.
 type termAnswer struct {
 	answer
 	term   int64
@@ -48,10 +47,10 @@ type electionRow struct {
 	want   termAnswer
 	after  string
 	ttl    time.Duration
-	terms  string  // what lies under the counter then
-	news   int     // how many messages
-	vacant int     // how many of those who campaign get
-	repeat *answer // of the same call once more, if not the same again
+	terms  string  // the content of the counter afterwards
+	news   int     // the number of messages
+	vacant int     // the number of messages that candidates get
+	repeat *answer // the reply to the same call once more, if different
 }
 
 // elections runs every row as [table] does.
@@ -122,7 +121,7 @@ func isHeld(owner string, ttl time.Duration) termAnswer {
 	return termAnswer{answer: heldBy(owner, 1, ttl)}
 }
 
-// notElections are what the scripts of an election must leave alone.
+// notElections are keys that the scripts of an election must leave alone.
 func notElections(want termAnswer) []electionRow {
 	return []electionRow{
 		{name: "plain lock", given: held(lease, java, "1"), want: want, after: "hash " + java + "=1", ttl: lease, terms: "nothing"},
@@ -152,11 +151,11 @@ func TestElectionCampaign(t *testing.T) {
 		{name: "mine, for longer", given: leads(10*time.Minute, me, "here", "7", "0"), want: isTerm(7), after: leading(me, "here", "7", "0"), ttl: 10 * time.Minute, terms: "string 7"},
 		{name: "mine, without TTL", given: leads(none, me, "here", "7", "0"), want: isTerm(7), after: leading(me, "here", "7", "0"), ttl: lease, terms: "string 7"},
 		{name: "mine, without a number", given: leads(lease, me, "here", "x", "0"), want: isRefused("other"), after: leading(me, "here", "x", "0"), ttl: lease, terms: "string x"},
-		// Somebody else's.
+		// The term of another owner.
 		{name: "another's", given: leads(time.Minute, java, "x", "7", "0"), want: isHeld(java, time.Minute), after: leading(java, "x", "7", "0"), ttl: time.Minute, terms: "string 7"},
 		{name: "another of this client", given: leads(time.Minute, mine2, "", "7", "0"), want: isHeld(mine2, time.Minute), after: leading(mine2, "", "7", "0"), ttl: time.Minute, terms: "string 7"},
 		{name: "another's, without TTL", given: leads(none, java, "x", "7", "0"), want: isHeld(java, -1), after: leading(java, "x", "7", "0"), ttl: none, terms: "string 7"},
-		// The number of the last term is not to be had.
+		// The number of the last term cannot be read.
 		{name: "the counter is no number", given: numbered("x"), want: isRefused("other"), after: "nothing", ttl: absent, terms: "string x"},
 		{name: "the counter is at its end", given: numbered("9223372036854775807"), want: isRefused("other"), after: "nothing", ttl: absent, terms: "string 9223372036854775807"},
 		{name: "the counter is a list", given: func(t *testing.T, w *world) { w.must(t, "RPUSH", terms, "a") }, want: isRefused("wrong type"),
@@ -208,8 +207,8 @@ func TestElectionRead(t *testing.T) {
 	}...))
 }
 
-// A term is renewed by the script of all locks, and neither other kinds of lock
-// nor an election touch what is the other's.
+// A term is renewed by the script of all locks; apart from that, other kinds of lock and
+// an election do not touch each other's keys.
 func TestElectionBesideLocks(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {

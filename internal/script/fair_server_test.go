@@ -42,7 +42,7 @@ func TestFairWithoutRights(t *testing.T) {
 			f.wantQueue()
 		})
 	}
-	// It can do without knowing who is subscribed.
+	// It works without knowing which clients are subscribed.
 	f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job)}}
 	d := f.login(t, "+@all", "~*", "&*", "-pubsub")
 	f.enqueue(java, step)

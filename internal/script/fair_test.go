@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// fair drives a fair lock, where the test knows what the answer must be.
+// fair drives a fair lock in tests that know the expected reply.
 type fair struct {
 	*world
 	t *testing.T
@@ -28,7 +28,7 @@ const (
 	ahead  = 10 * time.Second
 )
 
-// fairly runs f as two tests, as everywhere does.
+// fairly runs f as two tests, like everywhere.
 func fairly(t *testing.T, f func(f fair)) {
 	t.Helper()
 	server := single(t)
@@ -37,7 +37,7 @@ func fairly(t *testing.T, f func(f fair)) {
 	})
 }
 
-// place is a place whose nonce tells whose it is, so that tests can expect it.
+// place is a place whose nonce contains its owner, so that tests can expect it.
 func place(owner string) script.FairPlace {
 	return script.FairPlace{Owner: owner, Nonce: nonce(owner), Ahead: ahead}
 }
@@ -60,7 +60,7 @@ func (f fair) acquire(d driver.Driver, owner string, mode script.FairMode) (bool
 	return ok, why
 }
 
-// gets has owner ask for the lock and get it, in either copy of the call, and
+// gets has owner ask for the lock and get it, in either copy of the call, also
 // if the reply to the first one is lost.
 func (f fair) gets(owner string, mode script.FairMode) {
 	f.t.Helper()
@@ -76,7 +76,7 @@ func (f fair) gets(owner string, mode script.FairMode) {
 	}
 }
 
-// refused has owner ask for the lock in vain, twice and more.
+// refused has owner ask for the lock and be refused, twice and more.
 func (f fair) refused(owner string, mode script.FairMode, by string, count int) (why script.FairRefusal) {
 	f.t.Helper()
 	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, place(owner), lease, mode); driver.ClassOf(err) != driver.Unknown {
@@ -112,7 +112,7 @@ func (f fair) now() int64 {
 	return seconds*1000 + micros/1000
 }
 
-// enqueue puts a waiter into the queue as Redisson would, with that much time
+// enqueue puts a waiter into the queue as Redisson would, with the given time
 // until its deadline.
 func (f fair) enqueue(waiter string, left time.Duration) {
 	f.t.Helper()
@@ -120,7 +120,7 @@ func (f fair) enqueue(waiter string, left time.Duration) {
 	f.must(f.t, "ZADD", keyspace.FairDeadlines(job), fmt.Sprint(f.now()+left.Milliseconds()), waiter)
 }
 
-// silentFor makes the note of a waiter's silence older.
+// silentFor backdates the record of a waiter's silence.
 func (f fair) silentFor(waiter string, d time.Duration) {
 	f.t.Helper()
 	if f.must(f.t, "HEXISTS", keyspace.FairSigns(job), "?"+waiter).Int() != 1 {
@@ -129,7 +129,7 @@ func (f fair) silentFor(waiter string, d time.Duration) {
 	f.must(f.t, "HSET", keyspace.FairSigns(job), "?"+waiter, fmt.Sprint(f.now()-d.Milliseconds(), " ", f.now()))
 }
 
-// toldBefore makes the note that a waiter was told older.
+// toldBefore backdates the record that a waiter was notified.
 func (f fair) toldBefore(waiter string, d time.Duration) {
 	f.t.Helper()
 	told := f.must(f.t, "HGET", keyspace.FairSigns(job), "told").Str()
@@ -141,7 +141,7 @@ func (f fair) toldBefore(waiter string, d time.Duration) {
 	f.must(f.t, "HSET", keyspace.FairSigns(job), "told", since+" "+fmt.Sprint(f.now()-d.Milliseconds())+rest[i:])
 }
 
-// wantQueue checks who stands in the queue: pairs of waiter and time until the
+// wantQueue checks the waiters in the queue: pairs of waiter and time until the
 // deadline, -1 for none.
 func (f fair) wantQueue(want ...any) {
 	f.t.Helper()
@@ -193,8 +193,8 @@ func TestFairAcquireFree(t *testing.T) {
 	}
 }
 
-// Waiters of ours add nothing to the deadlines, those of Redisson's before them
-// one fairLockWaitTimeout each.
+// Our waiters add nothing to the deadlines; each waiter of Redisson's before them adds
+// one fairLockWaitTimeout.
 func TestFairQueueBesideRedissonsNumbers(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.gets(java, script.FairOnce)
@@ -226,16 +226,16 @@ func TestFairAcquireAtTheHead(t *testing.T) {
 		f.enqueue(java, ahead+step)
 		f.enqueue(javaN, ahead+2*step)
 		f.gets(me, script.FairAgain)
-		f.wantQueue(java, ahead+step, javaN, ahead+2*step) // ours has added nothing
+		f.wantQueue(java, ahead+step, javaN, ahead+2*step) // our waiter has added nothing
 		ear := f.ear(java)
 		f.release(me, true)
 		ear.want(f.t, "0")
 		f.release(me, false)
-		ear.want(f.t) // it was told a moment ago
+		ear.want(f.t) // it was notified a moment ago
 	})
 }
 
-// A head that listens is waited for, and told again every second.
+// A subscribed head is waited for, and notified again every second.
 func TestFairHeadThatListens(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.enqueue(java, step)
@@ -251,8 +251,8 @@ func TestFairHeadThatListens(t *testing.T) {
 	})
 }
 
-// A head that does not listen may be about to subscribe; a second later it is
-// taken for dead, whatever its deadline.
+// A head that is not subscribed may be about to subscribe; a second later it is
+// regarded as dead, whatever its deadline.
 func TestFairHeadThatDied(t *testing.T) {
 	for name, left := range map[string]time.Duration{"in time": step, "inflated": 24 * time.Hour, "late by a defect": 10 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestFairHeadThatDied(t *testing.T) {
 	}
 }
 
-// An old note of silence is of another time, when the same thread waited.
+// An old record of silence is of an earlier wait of the same thread.
 func TestFairHeadThatWasSilentLongAgo(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.enqueue(java, step)
@@ -279,13 +279,13 @@ func TestFairHeadThatWasSilentLongAgo(t *testing.T) {
 		f.must(f.t, "HSET", keyspace.FairSigns(job), "?"+java, fmt.Sprint(f.now()-9000, " ", f.now()-5100))
 		f.refused(me, script.FairAgain, java, 0)
 		f.wantQueue(java, step, me, step+ahead)
-		// Unless it was seen to be silent all the time.
+		// Unless it was found silent all the time.
 		f.must(f.t, "HSET", keyspace.FairSigns(job), "?"+java, fmt.Sprint(f.now()-9000, " ", f.now()-1000))
 		f.gets(me, script.FairAgain)
 	})
 }
 
-// Many who died delay the next no more than one does.
+// Many dead waiters delay the next no more than one does.
 func TestFairManyThatDied(t *testing.T) {
 	fairly(t, func(f fair) {
 		var dead []string
@@ -307,7 +307,7 @@ func TestFairManyThatDied(t *testing.T) {
 	})
 }
 
-// Of several waiters of one client of ours only the first has to listen; when
+// Only the first of several waiters of one mortise client has to be subscribed; when
 // it is silent, the others are not waited for.
 func TestFairClientThatDied(t *testing.T) {
 	fairly(t, func(f fair) {
@@ -315,7 +315,7 @@ func TestFairClientThatDied(t *testing.T) {
 		f.refused(me, script.FairQueue, java, 1)
 		f.refused(mine2, script.FairQueue, java, 1)
 		f.refused(other, script.FairQueue, java, 1)
-		f.release(java, true) // nobody heard it
+		f.release(java, true) // no client received it
 		f.refused(other, script.FairAgain, me, 0)
 		f.silentFor(me, time.Second)
 		f.gets(other, script.FairAgain)
@@ -323,7 +323,7 @@ func TestFairClientThatDied(t *testing.T) {
 	})
 }
 
-// A client that is frozen goes on being subscribed, but shows no life.
+// A frozen client stays subscribed, but gives no sign of life.
 func TestFairClientThatIsFrozen(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.gets(java, script.FairOnce)
@@ -338,7 +338,7 @@ func TestFairClientThatIsFrozen(t *testing.T) {
 	})
 }
 
-// What Redisson would drop at the next script of anybody.
+// Redisson would drop these at the next script of any client.
 func TestFairDeadlinePassed(t *testing.T) {
 	for name, test := range map[string]struct {
 		listens    bool
@@ -366,8 +366,8 @@ func TestFairDeadlinePassed(t *testing.T) {
 	}
 }
 
-// A waiter of Redisson's whose deadline has passed, that listens and yet does
-// not take the lock when told, must not keep it from all others.
+// A waiter of Redisson's whose deadline has passed, that is subscribed and yet does
+// not take the lock when notified, must not keep it from all others.
 func TestFairFrozenJavaWaiterIsDroppedAfterItsDeadline(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.enqueue(java, -step)
@@ -386,7 +386,7 @@ func TestFairHeadWithoutDeadline(t *testing.T) {
 		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
 			f.t.Fatal(err)
 		}
-		f.wantQueue(java, 10*time.Second) // Redisson waits for such a head for ever
+		f.wantQueue(java, 10*time.Second) // Redisson waits for such a head forever
 		f.must(f.t, "ZREM", keyspace.FairDeadlines(job), java)
 		f.release(mine2, true)
 		f.refused(me, script.FairQueue, java, 0)
@@ -396,8 +396,8 @@ func TestFairHeadWithoutDeadline(t *testing.T) {
 	})
 }
 
-// Without the right to ask for subscribers, or where the answer would mean
-// nothing, Redisson's deadlines count, and our own clients' signs of life.
+// Without the right to ask for subscribers, or where the answer would be
+// meaningless, Redisson's deadlines count, and our own clients' signs of life.
 func TestFairSubscribersUnknown(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.Cluster = true
@@ -413,8 +413,8 @@ func TestFairSubscribersUnknown(t *testing.T) {
 	})
 }
 
-// Who gives up leaves at once. It has added nothing to the deadlines of those
-// behind.
+// A waiter that gives up leaves at once. It has added nothing to the deadlines of the
+// waiters behind it.
 func TestFairGiveUp(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.hold(f.t, job, lease, mine2, "1")
@@ -433,7 +433,7 @@ func TestFairGiveUp(t *testing.T) {
 	})
 }
 
-// The lock may be free for a head that gives up: the next is told.
+// The lock may be free for a head that gives up: the next one is notified.
 func TestFairGiveUpAtTheHead(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.gets(java, script.FairOnce)
@@ -485,7 +485,7 @@ func TestFairTend(t *testing.T) {
 		f.gets(me, script.FairAgain)
 		tend(me) // it holds the lock, and is in no queue
 		f.wantDump(f.t, job, "hash "+me+"=1")
-		// A dead head is noticed by tending alone.
+		// Tending alone finds a dead head.
 		f.must(f.t, "DEL", keyspace.FairQueue(job), keyspace.FairDeadlines(job), job)
 		f.enqueue(java, step)
 		f.enqueue(me, 2*step)
@@ -516,7 +516,7 @@ func TestFairForeignData(t *testing.T) {
 	}
 }
 
-// Keys beside the lock that hold something else are an error, and the lock is
+// If keys beside the lock hold something else, that is an error, and the lock is
 // not taken.
 func TestFairForeignQueue(t *testing.T) {
 	fairly(t, func(f fair) {
@@ -566,7 +566,7 @@ func (f fair) leaves(done int, owners ...string) {
 	}
 }
 
-// Many leave together, wherever they stand, and the holder among them releases.
+// Many leave together, from any positions, and the holder among them releases.
 func TestFairLeaveTogether(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.hold(f.t, job, lease, mine2, "1")
@@ -587,7 +587,7 @@ func TestFairLeaveTogether(t *testing.T) {
 	})
 }
 
-// In a long queue those who leave together are searched for in slices.
+// In a long queue, owners that leave together are searched for in slices.
 func TestFairLeaveInSlices(t *testing.T) {
 	fairly(t, func(f fair) {
 		const many, each = 20_000, 3 // after which 50,000 have been searched

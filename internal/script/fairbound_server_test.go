@@ -14,8 +14,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// What others may leave in the keys around a fair lock, each of which they may
-// have made as large as they like.
+// Keys around a fair lock, with content of other clients, which may be of any size.
 var crowds = map[string]string{
 	"dead waiters whose time is over": `redis.call('rpush', KEYS[2], java .. n) redis.call('zadd', KEYS[3], n, java .. n)`,
 	"dead waiters whose time is not":  `redis.call('rpush', KEYS[2], java .. n) redis.call('zadd', KEYS[3], 9e12, java .. n)`,
@@ -31,7 +30,7 @@ var crowds = map[string]string{
 	"the same waiter":                    `redis.call('rpush', KEYS[2], java) redis.call('zadd', KEYS[3], 9e12, java)`,
 }
 
-// Whatever lies in the keys, a script runs so many commands and no more.
+// Whatever the keys hold, a script runs a bounded number of commands.
 func TestFairWorkIsBounded(t *testing.T) {
 	const many, most = 20_000, 4000
 	server := redistest.Single(t)
@@ -120,7 +119,7 @@ func TestFairWorkIsBounded(t *testing.T) {
 	}
 }
 
-// The crowd goes nevertheless, and nobody else waits meanwhile.
+// The crowd goes nevertheless, and other clients do not wait meanwhile.
 func TestFairCrowdOfTheDeadHoldsUpNobody(t *testing.T) {
 	server := redistest.Single(t)
 	const many = 100_000
@@ -169,11 +168,11 @@ func TestFairCrowdOfTheDeadHoldsUpNobody(t *testing.T) {
 			if got != (most > 0) || most > 0 && took > most {
 				t.Errorf("acquired: %v after %v, want %v at most", got, took, most)
 			}
-			// In one script, it would be more than a second. A busy machine takes its time, too.
+			// One script would take more than a second. A busy machine takes time, too.
 			if longest > 500*time.Millisecond {
 				t.Errorf("another client's PING took %v", longest)
 			}
-			// What Redis itself counts is without the time of the test.
+			// Redis' own measurement is without the time of the test.
 			if n := server.Must(t, "SLOWLOG", "LEN"); n != int64(0) {
 				t.Errorf("%v commands took Redis more than 100ms", n)
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-go/mortise/internal/keyspace"
 )
 
-// fill runs a script with n = 1 to many, and what is to be done with it.
+// fill runs a script with n = 1 to many.
 func (f fair) fill(many int, body string) {
 	f.t.Helper()
 	keys := []string{

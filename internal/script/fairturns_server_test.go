@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Redis may refuse to publish. Then nobody has the lock, and the head is not lost.
+// Redis may refuse to publish. Then the lock is free, and the head is not lost.
 func TestFairReleaseWhereTheMessageIsRefused(t *testing.T) {
 	server := redistest.Single(t)
 	for name, rules := range map[string][]string{

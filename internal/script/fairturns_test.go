@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// directly runs f as fairly does, where mortise's waiters are told by the channel
+// directly runs f as fairly does, but mortise's waiters are notified by the channel
 // of their client; and on a real server with sharded messages, as on a cluster.
 func directly(t *testing.T, f func(f fair, ear func(client string) *ear)) {
 	t.Helper()
@@ -41,8 +41,8 @@ func (f fair) waits(owner string, tell bool) (mixed bool) {
 	return why.Mixed
 }
 
-// wantGiven checks that the lock was given to owner, who is not in the queue any
-// more.
+// wantGiven checks that the lock was granted to owner, which is no longer in the
+// queue.
 func (f fair) wantGiven(owner string) {
 	f.t.Helper()
 	f.wantDump(f.t, job, "hash "+owner+"=1")
@@ -62,22 +62,22 @@ func TestFairReleaseGivesTheLockToTheHead(t *testing.T) {
 		f.wantGiven(anns)
 		first.want(f.t, anns+" "+nonce(anns))
 		second.want(f.t)
-		f.release(me, false) // its reply was lost, say
+		f.release(me, false) // as if its reply was lost
 		f.wantGiven(anns)
-		// It asks, and has the lock for as long as anybody.
+		// It asks, and has the lock for a whole lease.
 		f.gets(anns, script.FairAgain)
 		f.release(anns, true)
 		f.wantGiven(bobs)
 		second.want(f.t, bobs+" "+nonce(bobs))
 		f.wantQueue()
-		f.release(bobs, true) // it did not want it any more
+		f.release(bobs, true) // it no longer wanted it
 		f.wantDump(f.t, job, "nothing")
 		first.want(f.t)
 		second.want(f.t)
 	})
 }
 
-// One that asks for more than the lock is told, and takes it itself.
+// A waiter that asks for more than the lock is notified, and takes it itself.
 func TestFairReleaseTellsAHeadThatCannotBeGivenTheLock(t *testing.T) {
 	directly(t, func(f fair, ear func(string) *ear) {
 		first, second := ear(ann), ear(bob)
@@ -98,7 +98,7 @@ func TestFairReleaseTellsAHeadThatCannotBeGivenTheLock(t *testing.T) {
 	})
 }
 
-// A head that does not listen keeps its place for a moment, and no more.
+// A head that is not subscribed keeps its place for a moment only.
 func TestFairReleaseWhereTheHeadDoesNotListen(t *testing.T) {
 	directly(t, func(f fair, ear func(string) *ear) {
 		second := ear(bob)
@@ -118,7 +118,7 @@ func TestFairReleaseWhereTheHeadDoesNotListen(t *testing.T) {
 	})
 }
 
-// A head whose client has shown no life for long is not given the lock.
+// A head whose client has given no sign of life for long is not granted the lock.
 func TestFairReleaseWhereTheHeadIsFrozen(t *testing.T) {
 	directly(t, func(f fair, ear func(string) *ear) {
 		first, second := ear(ann), ear(bob)
@@ -128,15 +128,15 @@ func TestFairReleaseWhereTheHeadIsFrozen(t *testing.T) {
 		f.must(f.t, "HSET", keyspace.FairSigns(job), ann, "1")
 		f.release(me, true)
 		first.want(f.t)
-		// It is dropped; the next one is told, and asks.
+		// It is dropped; the next one is notified, and asks.
 		f.wantQueue(bobs, ahead)
 		second.want(f.t, "?"+bobs)
 		f.gets(bobs, script.FairAgain)
 	})
 }
 
-// Threads of Redisson's take the lock themselves, and hear of it where they
-// listen. Mortise's waiters know that they are there.
+// Threads of Redisson's take the lock themselves, and are notified on the channel to
+// which they subscribe. Mortise's waiters know of them.
 func TestFairReleaseAmongRedissonsThreads(t *testing.T) {
 	directly(t, func(f fair, ear func(string) *ear) {
 		first := ear(ann)
@@ -169,7 +169,7 @@ func TestFairReleaseAmongRedissonsThreads(t *testing.T) {
 	})
 }
 
-// wantLifetimes checks that everything there ends by itself.
+// wantLifetimes checks that every key ends by itself.
 func (f fair) wantLifetimes() {
 	f.t.Helper()
 	for _, key := range []string{
@@ -181,8 +181,8 @@ func (f fair) wantLifetimes() {
 	}
 }
 
-// Whatever is done to a queue, and whoever it is taken out of it and put back,
-// it goes when everybody has forgotten it.
+// Whatever is done to a queue, and whichever waiters are removed and put back,
+// it goes when all clients have forgotten it.
 func TestFairKeysHaveTTLs(t *testing.T) {
 	for name, test := range map[string]func(f fair){
 		"the only waiter does not hear that it has the lock": func(f fair) {
@@ -259,8 +259,8 @@ func (f fair) refusedOrNot(owner string) {
 	f.acquire(f, owner, script.FairAgain)
 }
 
-// Where threads of Redisson's wait, there may be nobody of mortise's that looks
-// later: a head that has waited for a while and does not listen is passed over at
+// Where threads of Redisson's wait, there may be no mortise client that looks
+// later: a head that has waited for a while and is not subscribed is passed over at
 // once, and the releaser is asked to look again.
 func TestFairReleasePastTheDeadToRedissonsThreads(t *testing.T) {
 	directly(t, func(f fair, ear func(string) *ear) {
@@ -283,13 +283,13 @@ func TestFairReleasePastTheDeadToRedissonsThreads(t *testing.T) {
 				f.t.Errorf("release: %v, %v, look again in %v, want within a second", released, err, again)
 			}
 			if f.real && test.asked < time.Second {
-				continue // it takes its time
+				continue // it takes time
 			}
 			f.wantQueue(test.queue...)
 		}
 		theirs.want(f.t, "0")
 		f.must(f.t, "DEL", keyspace.FairQueue(job), keyspace.FairDeadlines(job), keyspace.FairSigns(job), keyspace.FairOurs(job))
-		// One that listens is given the lock for three seconds, and then others may have it.
+		// A subscribed one is granted the lock for three seconds, and then others may have it.
 		ear(ann)
 		f.gets(eves, script.FairOnce)
 		f.waits(anns, false)
@@ -298,7 +298,7 @@ func TestFairReleasePastTheDeadToRedissonsThreads(t *testing.T) {
 			f.t.Errorf("look again in %v, %v, want in %v", again, err, script.GivenLease)
 		}
 		f.wantGiven(anns)
-		// Without them nobody has to look.
+		// Without them no client has to look.
 		f.release(anns, true)
 		f.must(f.t, "DEL", keyspace.FairQueue(job), keyspace.FairDeadlines(job))
 		f.gets(eves, script.FairOnce)
@@ -310,8 +310,8 @@ func TestFairReleasePastTheDeadToRedissonsThreads(t *testing.T) {
 	})
 }
 
-// A thread of Redisson's that listens, and does not take the lock though it is told
-// again and again, is frozen.
+// A thread of Redisson's that is subscribed, and does not take the lock though it is
+// notified again and again, is frozen.
 func TestFairHeadThatIsToldAndDoesNotTakeIt(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.enqueue(java, step)
@@ -322,7 +322,7 @@ func TestFairHeadThatIsToldAndDoesNotTakeIt(t *testing.T) {
 		}
 		told(9 * time.Second)
 		f.refused(me, script.FairAgain, java, 0)
-		// The lock was taken meanwhile, and the note is of another time.
+		// The lock was taken meanwhile, and the record is outdated.
 		told(10 * time.Second)
 		f.hold(f.t, job, lease, other, "1")
 		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me)); err != nil {
@@ -336,13 +336,13 @@ func TestFairHeadThatIsToldAndDoesNotTakeIt(t *testing.T) {
 	})
 }
 
-// Those who wait for another lock in the same queue.
+// Waiters for another lock in the same queue.
 func TestFairStrangers(t *testing.T) {
 	directly(t, func(f fair, ear func(string) *ear) {
 		first := ear(ann)
 		stranger := f.listen(f.t, keyspace.FairChannel(job, eves), f.Turns == "spublish")
 		f.enqueue(eves, ahead)
-		f.gets(me, script.FairOnce) // it is not in the way
+		f.gets(me, script.FairOnce) // it does not obstruct
 		f.waits(anns, false)
 		f.release(me, true)
 		f.wantGiven(anns)
@@ -350,23 +350,23 @@ func TestFairStrangers(t *testing.T) {
 		f.wantQueue(eves, ahead)
 		f.release(anns, true)
 		f.wantDump(f.t, job, "nothing")
-		stranger.want(f.t) // it was not told either
-		// Nor is one of ours that has to ask.
+		stranger.want(f.t) // it was not notified either
+		// Nor is a waiter of ours that has to ask.
 		f.hold(f.t, job, lease, me, "1")
 		f.waits(bobs, true)
 		f.must(f.t, "DEL", job)
 		f.gets(bobs, script.FairAgain)
 		f.wantQueue(eves, ahead)
 		f.release(bobs, true)
-		// Dead ones go when their time is over.
+		// Dead ones are dropped when their time ends.
 		f.must(f.t, "ZADD", keyspace.FairDeadlines(job), "1", eves)
 		f.gets(me, script.FairOnce)
 		f.wantQueue()
 	})
 }
 
-// Who acquires the lock is told if it was given it, or told that it is free, before
-// it asked.
+// An acquirer learns whether it was granted the lock, or notified that it was free,
+// before it asked.
 func TestFairAcquireAfterItsTurnHasCome(t *testing.T) {
 	for name, test := range map[string]struct{ tell, wait, came bool }{
 		"given": {wait: true, came: true}, "told": {tell: true, wait: true, came: true}, "not waiting": {},

@@ -17,12 +17,12 @@ var tokenKey = keyspace.Token(job)
 type fencedRow struct {
 	name   string
 	given  given
-	token  string // what lies under the token's key before; empty for nothing
+	token  string // the content of the token's key before; empty for nothing
 	want   answer
 	drawn  int64 // the token that the call returns; a repeat returns the next one
 	after  string
 	ttl    time.Duration
-	tokens string // what lies under the token's key after the call; of a repeat, one more
+	tokens string // the content of the token's key after the call; after a repeat, one more
 	repeat string
 }
 
@@ -143,7 +143,7 @@ func TestFencedToken(t *testing.T) {
 	})
 }
 
-// A list where the token is to be: nothing is acquired.
+// The token's key is a list: nothing is acquired.
 func TestFencedAcquireBesideAForeignToken(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {

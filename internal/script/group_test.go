@@ -27,8 +27,8 @@ func (w *world) now(t *testing.T) int64 {
 	return s*1000 + us/1000
 }
 
-// has is an owner's entry for one field of a group: until when, counted in
-// minutes from now, and how often.
+// has is an owner's entry for one field of a group: its end, in minutes from now, and
+// its count.
 type has struct {
 	field, owner string
 	minutes      int
@@ -50,7 +50,7 @@ func group(ttl time.Duration, entries ...has) given {
 	}
 }
 
-// with does several things.
+// with combines several givens.
 func with(all ...given) given {
 	return func(t *testing.T, w *world) {
 		for _, g := range all {
@@ -64,12 +64,12 @@ func set(field, value string) given {
 	return func(t *testing.T, w *world) { w.must(t, "HSET", job, field, value) }
 }
 
-// gone takes a field away.
+// gone removes a field.
 func gone(field string) given {
 	return func(t *testing.T, w *world) { w.must(t, "HDEL", job, field) }
 }
 
-// groupDump shows what lies under the key, with times in minutes from now.
+// groupDump shows the content of the key, with times in minutes from now.
 func (w *world) groupDump(t *testing.T) string {
 	t.Helper()
 	if w.must(t, "TYPE", job).Str() != "hash" {
@@ -95,7 +95,7 @@ func (w *world) groupDump(t *testing.T) string {
 	return "hash" + b.String()
 }
 
-// groupTable is table for groups. Want is the answer also of repeats, unless
+// groupTable is table for groups. Want is also the reply to repeats, unless
 // they have their own.
 func groupTable(t *testing.T, call func(ctx context.Context, d driver.Driver) answer, rows []row) {
 	t.Helper()
@@ -136,13 +136,13 @@ func groupTable(t *testing.T, call func(ctx context.Context, d driver.Driver) an
 
 var ab = script.Group{Name: job, Fields: []string{"a", "b"}}
 
-// linger is for how long the key of a group outlasts its longest lease.
+// linger is how long the key of a group outlasts its longest lease.
 const linger = 100 * time.Millisecond
 
 // lease is two minutes.
 const mineAB = "hash a=ME a:ME:e=+2m a:ME:n=1 b=ME b:ME:e=+2m b:ME:n=1"
 
-// What no script of a group may touch.
+// Keys that no script of a group may touch.
 func foreignGroup(want answer) []row {
 	return []row{
 		{name: "read lock", given: held(lease, "mode", "read", java, "1"), want: want, after: "hash JAVA=1 mode=read", ttl: lease},
@@ -188,7 +188,7 @@ func TestGroupAcquire(t *testing.T) {
 	}...))
 }
 
-// A time beyond what Go counts in nanoseconds.
+// A time beyond what Go can represent in nanoseconds.
 func TestGroupAcquireAgainstAnAbsurdTime(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -324,7 +324,7 @@ func TestGroupInspect(t *testing.T) {
 	})
 }
 
-// The most values that the library admits.
+// The highest number of values that the library allows.
 func TestGroupOfManyFields(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -354,7 +354,7 @@ func TestGroupOfManyFields(t *testing.T) {
 	})
 }
 
-// redissonGroupAcquire does to a field what Redisson's acquisition does to it: it
+// redissonGroupAcquire does to a field what Redisson's acquisition does: it
 // sets no TTL on a key whose TTL is 0 ms, but not over.
 const redissonGroupAcquire = `
 local t = redis.call('time')
@@ -369,14 +369,14 @@ if not exists or left > 0 and left < tonumber(ARGV[3]) then redis.call('pexpire'
 return 1`
 
 // At the instant at which a dead holder's lease ends, Redisson takes the fields.
-// The key must not go with it in there: the next one would come in beside it.
+// The key must not end with it inside: the next one would acquire them as well.
 func TestGroupOfADeadHolderPassesOn(t *testing.T) {
 	server := single(t)
 	const short = 150 * time.Millisecond
 	g := script.Group{Name: job, Fields: []string{"a"}}
 	for name, holder := range map[string]struct {
 		owner string
-		hold  func(t *testing.T, w *world) // is the last that the holder does
+		hold  func(t *testing.T, w *world) // the last action of the holder
 	}{
 		"mortise": {mine2, func(t *testing.T, w *world) {
 			if ok, _, err := script.GroupAcquire(t.Context(), w, g, mine2, short); !ok || err != nil {
@@ -411,7 +411,7 @@ func TestGroupOfADeadHolderPassesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
 				if !w.real {
-					time.Sleep(700 * time.Microsecond) // what the millisecond of a lease's end has before it
+					time.Sleep(700 * time.Microsecond) // the time in the millisecond before a lease's end
 				}
 				holder.hold(t, w)
 				ends, err := strconv.ParseInt(w.must(t, "HGET", job, "a:"+holder.owner+":expire_time").Str(), 10, 64)

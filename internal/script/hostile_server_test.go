@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// huge puts a hash there that is not ours, beside some fields.
+// huge puts a foreign hash there, beside some fields.
 func huge(key string, fields ...string) given {
 	return func(t *testing.T, w *world) {
 		const fill = "for i = 1, 100000 do redis.call('hset', KEYS[1], 'a:' .. i, '1 1 9999999999999') end"
@@ -23,7 +23,7 @@ func huge(key string, fields ...string) given {
 	}
 }
 
-// Whatever lies there, a script takes no longer than for what is ours.
+// Whatever the key holds, a script takes no longer than for one of ours.
 func TestHostileDataCostsNothing(t *testing.T) {
 	server := redistest.Single(t)
 	b := script.Barrier{Name: job, Parties: 3, Lease: lease, Publish: script.Classic}
@@ -85,8 +85,8 @@ func TestHostileDataCostsNothing(t *testing.T) {
 	}
 }
 
-// A barrier of all the parties that there can be, all of whom died: whoever
-// comes next takes them out at once.
+// A barrier with the maximal number of parties, all of them dead: the next party
+// takes them out at once.
 func TestManyDeadPartiesAreTakenOutInOneGo(t *testing.T) {
 	w := realWorld(t, redistest.Single(t))
 	parties := make([]string, 0, 2006)

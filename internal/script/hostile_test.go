@@ -11,7 +11,7 @@ import (
 var spent = regexp.MustCompile(`(?m)^cmdstat_(\S+?):calls=(\d+),usec=(\d+),`)
 
 // work returns how many commands ran inside the scripts since the statistics
-// were reset, and how many microseconds the scripts took of the server.
+// were reset, and how many microseconds the scripts took on the server.
 func (w *world) work(t *testing.T) (calls, micros int) {
 	t.Helper()
 	for _, m := range spent.FindAllStringSubmatch(w.must(t, "INFO", "commandstats").Str(), -1) {
@@ -27,14 +27,14 @@ func (w *world) work(t *testing.T) (calls, micros int) {
 	return calls, micros
 }
 
-// There are so many claims and no more: who comes later waits behind all of them,
+// The number of claims is limited: a later request waits behind all of them,
 // and claims nothing.
 func TestSemaphoreClaimsAreBounded(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		s := tries{w, t}
 		counts("5")(t, w)
-		// As if so many had come; one by one takes the embedded Redis long.
+		// As if that many had asked; one by one, the embedded Redis takes long.
 		const crowd = 990
 		w.must(t, "EVAL", `
 			local clock = redis.call('time')

@@ -55,7 +55,7 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// What lies beside a name belongs to it.
+// The keys beside a name belong to it.
 func TestInspectBesideTheName(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -69,7 +69,7 @@ func TestInspectBesideTheName(t *testing.T) {
 		id := "\x00\x01\xff\xfe23456789abcdef"[:16]
 		w.must(t, "ZADD", keyspace.PermitExpiries("permits"), fmt.Sprint(f.now()+time.Hour.Milliseconds()), id,
 			"922337203685477", "old style id", fmt.Sprint(f.now()-time.Hour.Milliseconds()), "over")
-		// Keys of other types there are none of ours.
+		// We have no keys of other types.
 		w.must(t, "SET", "odd", "text")
 		w.must(t, "RPUSH", keyspace.Token("odd"), "x")
 		w.must(t, "SET", keyspace.PermitExpiries("odd"), "x")
@@ -102,7 +102,7 @@ func TestInspectBesideTheName(t *testing.T) {
 	})
 }
 
-// A name may hold anybody's hash, of any size.
+// A name may hold any hash, of any size.
 func TestInspectHugeHash(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -123,7 +123,7 @@ func TestInspectHugeHash(t *testing.T) {
 	})
 }
 
-// Nor are its fields read if they are long.
+// Its fields are not read either if they are long.
 func TestInspectLongHash(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {

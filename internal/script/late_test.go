@@ -14,18 +14,18 @@ import (
 )
 
 // copies is an operation of which copies may arrive at any time: its reply is
-// lost, it is repeated, others change what it is about, and then comes a copy
-// that was on its way all the time.
+// lost, it is repeated, others change the same key, and then a delayed copy
+// arrives.
 type copies struct {
 	// run makes the calls of one operation, until its caller has an answer.
 	run func(ctx context.Context, d driver.Driver, op script.Operation) string
 	// late is the copy, if it is not run.
 	late  func(ctx context.Context, d driver.Driver, op script.Operation)
-	given []given // what it finds
-	later []given // what others make of that
+	given []given // the content before it
+	later []given // the content after changes by others
 }
 
-// numbersOf are what may lie under the name of a semaphore or a latch.
+// numbersOf are possible contents of the key of a semaphore or a latch.
 var numbersOf = []given{
 	nothing, counts("5"), counts("1"), counts("0"), counts("-4"), counts("2147483647"), counts("-2147483647"), limited("5"),
 	counts("x"), list, held(lease, java, "1"),
@@ -35,7 +35,7 @@ func onNumber(run func(ctx context.Context, d driver.Driver, op script.Operation
 	return copies{run: run, given: numbersOf, later: numbersOf}
 }
 
-// acquisition is what a caller of an acquisition does who gives up when it is
+// acquisition is what a caller of an acquisition does that gives up when it is
 // refused.
 func acquisition(waiter string) copies {
 	c := onNumber(func(ctx context.Context, d driver.Driver, op script.Operation) string {
@@ -52,7 +52,7 @@ func acquisition(waiter string) copies {
 	return c
 }
 
-// whole are the operations without an owner, by whom Redis could tell a late
+// whole are the operations without an owner, by which Redis could recognize a late
 // copy, by their scripts.
 var whole = map[string][]copies{
 	"number_set": {onNumber(func(ctx context.Context, d driver.Driver, op script.Operation) string {
@@ -109,7 +109,7 @@ var barriersOf = []given{
 	barrierOf(lease, cyclic("broken", "broken left "+you)), barrierOf(lease, double(), seat{you, lease, ""}), held(lease, java, "1"), list,
 }
 
-// Why of all others no late copy does harm, or what it may do is looked after.
+// Why late copies of all others do no harm, or what handles the harm.
 var notWhole = map[string]string{
 	"barrier": "a part", "barrier_break": "a part", "claims": "a part", "double": "a part", "election": "a part", "fair": "a part",
 	"fenced": "a part", "group": "a part", "number": "a part", "permit": "a part", "rw": "a part", "turns": "a part", "mark": "a part",
@@ -157,7 +157,7 @@ func TestEachScriptSaysWhatALateCopyDoes(t *testing.T) {
 
 var instants = regexp.MustCompile(`\b\d{13}\b`)
 
-// everything shows all that lies in Redis. In virtual time it does so with TTLs.
+// everything shows all content of Redis. In virtual time it includes TTLs.
 func (w *world) everything(t *testing.T) string {
 	t.Helper()
 	keys := w.must(t, "KEYS", "*")
@@ -196,7 +196,7 @@ func TestLateCopies(t *testing.T) {
 func (c copies) trial(t *testing.T, w *world, given, later given, ears []*ear) bool {
 	t.Helper()
 	ctx := t.Context()
-	again := func() { // with what it finds
+	again := func() { // with the content that it finds
 		w.must(t, "FLUSHALL")
 		given(t, w)
 	}

@@ -12,8 +12,8 @@ import (
 
 const lease = 2 * time.Minute
 
-// What the scripts of a lock must leave alone, whoever calls: an RWLock's
-// hash, and keys that are no hashes. want is the answer for a hash.
+// Keys that the scripts of a lock must leave alone, for every caller: an RWLock's
+// hash, and keys that are no hashes. want is the reply for a hash.
 func foreign(want answer) []row {
 	return []row{
 		{name: "read lock", given: held(lease, "mode", "read", java, "1"), want: want,
@@ -35,7 +35,7 @@ func TestLockAcquire(t *testing.T) {
 		{name: "mine, re-entered since", given: held(time.Minute, me, "3"), want: yes, after: "hash " + me + "=3", ttl: lease},
 		{name: "mine, for longer", given: held(10*time.Minute, me, "1"), want: yes, after: "hash " + me + "=1", ttl: 10 * time.Minute},
 		{name: "mine, without TTL", given: held(none, me, "1"), want: yes, after: "hash " + me + "=1", ttl: lease},
-		// Somebody else's.
+		// The lock of another owner.
 		{name: "another number of this client", given: held(lease, mine2, "1"), want: heldBy(mine2, 1, lease), after: "hash " + mine2 + "=1", ttl: lease},
 		{name: "Java's", given: held(lease, java, "1"), want: heldBy(java, 1, lease), after: "hash " + java + "=1", ttl: lease},
 		{name: "Java's, counted", given: held(10*time.Minute, java, "17"), want: heldBy(java, 17, 10*time.Minute), after: "hash " + java + "=17", ttl: 10 * time.Minute},
@@ -57,7 +57,7 @@ func TestLockAcquireForTheLongestLease(t *testing.T) {
 	})
 }
 
-// A key must not outlive what its holder was told.
+// A key must not outlive the lease that its holder was told.
 func TestLockAcquireDropsPartsOfAMillisecond(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
 		return answered(acquire(ctx, d, job, me, lease+999*time.Microsecond))

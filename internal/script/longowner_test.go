@@ -10,11 +10,11 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// What others have written does not come back whole with every refusal: an owner
-// of megabytes would be sent to each who asks.
+// Content of other programs is not returned whole with each refusal: an owner
+// of megabytes would be sent to each client that asks.
 func TestLongOwnersAreCut(t *testing.T) {
 	const most = 200
-	// N stands for the name, and in a field for what it begins with.
+	// N stands for the name, and in a field for its beginning.
 	lie := func(commands ...[]string) given {
 		return func(t *testing.T, w *world) {
 			t.Helper()

@@ -6,7 +6,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// What messages say, those that nobody of ours has sent included.
+// The results of parsing messages, including those that mortise never sends.
 func TestMessages(t *testing.T) {
 	for message, want := range map[string]script.ReleaseMessage{
 		"0": {}, "1": {}, "": {}, "text": {},

@@ -62,8 +62,8 @@ func TestMultiWithEachMissingRight(t *testing.T) {
 	}
 }
 
-// What Redis refuses in the middle of the script is undone: here a key that may
-// be read but not written, and a lease beyond all bounds.
+// A change that Redis refuses in the middle of the script is undone: here a key that may
+// be read but not written, and a lease out of range.
 func TestMultiAcquireIsAllOrNothing(t *testing.T) {
 	server := redistest.Single(t)
 	w := realWorld(t, server)

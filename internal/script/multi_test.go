@@ -15,7 +15,7 @@ import (
 // The keys of scripts that work on several.
 var several = []string{"{job}:a", "{job}:b", "{job}:c"}
 
-// lot is what lies under each of several keys, and for how long.
+// lot is the content of each of several keys, and their TTLs.
 type lot [3]leaf
 
 type leaf struct {
@@ -60,7 +60,7 @@ func of(ttl time.Duration, fields ...string) leaf { return leaf{fields: fields, 
 
 var empty, number = leaf{}, leaf{text: true}
 
-// multiAnswer is what MultiAcquire returned.
+// multiAnswer is the result of MultiAcquire.
 type multiAnswer struct {
 	answer
 	at int
@@ -195,7 +195,7 @@ func TestMultiRelease(t *testing.T) {
 	}
 }
 
-// Of owners that acquire overlapping lots at the same time, no two have one lock.
+// When owners acquire overlapping lots at the same time, no two hold the same lock.
 func TestMultiAcquireOverlapping(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {

@@ -19,7 +19,7 @@ var (
 	claims     = keyspace.Claims(job)
 )
 
-// op is the lane of the operation that is on trial.
+// op is the lane of the tested operation.
 const op = "0b5f3d1c-7c0e-4d2e-9a57-1f0e6a0c9b11:7"
 
 var trial = script.Operation{Lane: op, Serial: 41}
@@ -37,7 +37,7 @@ func limited(n string) given {
 	return func(t *testing.T, w *world) { w.must(t, "SET", job, n, "PX", "600000") }
 }
 
-// then is one given after the other.
+// then applies one given after the other.
 func (g given) then(next given) given {
 	return func(t *testing.T, w *world) {
 		g(t, w)
@@ -45,7 +45,7 @@ func (g given) then(next given) given {
 	}
 }
 
-// claiming has others claim permits, in this order.
+// claiming has other waiters claim permits, in this order.
 func claiming(wanted ...int) given {
 	return func(t *testing.T, w *world) {
 		for i, n := range wanted {
@@ -54,7 +54,7 @@ func claiming(wanted ...int) given {
 	}
 }
 
-// claimFor claims more permits than there are, and n at last.
+// claimFor claims more permits than there are, and n at the end.
 func claimFor(t *testing.T, w *world, waiter string, n int) {
 	t.Helper()
 	if ok, _, _, err := script.SemaphoreAcquire(t.Context(), w, job, first(waiter), n, waiter); ok || err != nil {
@@ -62,7 +62,7 @@ func claimFor(t *testing.T, w *world, waiter string, n int) {
 	}
 }
 
-// claimed shows who claims how many permits, in order.
+// claimed shows which waiter claims how many permits, in order.
 func (w *world) claimed(t *testing.T) string {
 	t.Helper()
 	v := w.must(t, "HGETALL", claims)
@@ -87,7 +87,7 @@ func (w *world) claimed(t *testing.T) string {
 	return strings.TrimSpace(b.String())
 }
 
-// said is an outcome as text: what the script's function returned.
+// said is an outcome as text: the result of the script's function.
 func said(err error, results ...any) string {
 	switch {
 	case err == nil:
@@ -106,12 +106,12 @@ type numberRow struct {
 	want   string
 	after  string
 	ttl    time.Duration
-	heard  []string // by those who wait
-	claims string   // what others still claim
+	heard  []string // by waiters
+	claims string   // the remaining claims of other waiters
 }
 
-// numbers runs every row as [table] does. The same operation once more must
-// give the same answer and change nothing.
+// numbers runs every row as [table] does. A repeat of the operation must
+// return the same result and change nothing.
 func numbers(t *testing.T, channel string, call func(ctx context.Context, d driver.Driver) string, rows []numberRow) {
 	t.Helper()
 	server := single(t)
@@ -149,7 +149,7 @@ func numbers(t *testing.T, channel string, call func(ctx context.Context, d driv
 	}
 }
 
-// notNumbers are what no script of a number may change.
+// notNumbers are keys that no script of a number may change.
 func notNumbers() []numberRow {
 	rows := []numberRow{
 		{name: "lock", given: held(lease, java, "1"), want: "no number", after: "hash " + java + "=1", ttl: lease},
@@ -222,7 +222,7 @@ func TestSemaphoreAdd(t *testing.T) {
 		numbers(t, permitNews, add(3), append(notNumbers(), []numberRow{
 			{name: "some", given: counts("2"), want: "true 5", after: "string 5", ttl: none, heard: []string{"5"}},
 			{name: "no semaphore", given: nothing, want: "true 3", after: "string 3", ttl: none, heard: []string{"3"}},
-			{name: "with a TTL", given: limited("2"), want: "true 5", after: "string 5", ttl: none, heard: []string{"5"}}, // as Redisson
+			{name: "with a TTL", given: limited("2"), want: "true 5", after: "string 5", ttl: none, heard: []string{"5"}}, // like Redisson
 			{name: "too many", given: counts("2147483645"), want: "false 2147483648", after: "string 2147483645", ttl: none},
 		}...))
 	})
@@ -244,7 +244,7 @@ func TestSemaphoreDrain(t *testing.T) {
 		{name: "some", given: counts("5"), want: "5", after: "string 0", ttl: none},
 		{name: "none", given: counts("0"), want: "0", after: "string 0", ttl: none},
 		{name: "less than none", given: counts("-5"), want: "-5", after: "string 0", ttl: none},
-		{name: "with a TTL", given: limited("5"), want: "5", after: "string 0", ttl: none}, // as Redisson
+		{name: "with a TTL", given: limited("5"), want: "5", after: "string 0", ttl: none}, // like Redisson
 		{name: "no semaphore", given: nothing, want: "0", after: "nothing", ttl: absent},
 	}...))
 }

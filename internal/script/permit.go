@@ -61,7 +61,7 @@ func (k *PermitSemaphore) Acquire(ctx context.Context, a Attempt) (g Grant, err 
 	return g, err
 }
 
-// Release gives the permits back. It reports [NotHeld] unless all of them existed.
+// Release gives the permits back. It reports [NotHeld] if any of them was gone or over.
 func (k *PermitSemaphore) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
 	ids := PermitIDs(id)
 	n, err := PermitRelease(ctx, k.conn.driver, k.permits(), "", ids)

@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// permitOperations are the operations on a permit semaphore that nobody owns.
+// permitOperations are the operations on a permit semaphore without an owner.
 var permitOperations = map[string]func(s shelf, ctx context.Context, d driver.Driver) string{
 	"try":    permitSetting(script.PermitTry, 7),
 	"set":    permitSetting(script.PermitAll, 7),
@@ -37,7 +37,7 @@ func permitSetting(how script.PermitChange, n int) func(s shelf, ctx context.Con
 	}
 }
 
-// An operation that nobody owns counts once, whatever its answer was: its reply
+// An operation without an owner counts once, whatever its outcome: its reply
 // is lost, it is repeated, others change the semaphore, and then another copy of
 // it arrives.
 func TestPermitOperationsCountOnce(t *testing.T) {

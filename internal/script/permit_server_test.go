@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// How the messages travel.
+// The ways to publish.
 func TestPermitPublishes(t *testing.T) {
 	server := redistest.Single(t)
 	for how, want := range map[script.Publish][2][]string{
@@ -30,7 +30,7 @@ func TestPermitPublishes(t *testing.T) {
 	}
 }
 
-// If Redis refuses one command of a script, nothing of what it does stays. If it
+// If Redis refuses one command of a script, nothing of its work remains. If it
 // refuses the message, everything does.
 func TestPermitsWithoutRights(t *testing.T) {
 	server := redistest.Single(t)
@@ -98,7 +98,7 @@ func TestPermitsWithoutRights(t *testing.T) {
 					t.Errorf("there are %q, want %q as before", after, before)
 				}
 				ear.want(t)
-				// With the right, the same call does its work.
+				// With the right, the same call succeeds.
 				if _, err := test.call(t.Context(), s); err != nil {
 					t.Error(err)
 				}

@@ -16,8 +16,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Ids of permits, as their hex digits. The first bytes are what text could not
-// hold.
+// Ids of permits, as hex digits. The first bytes cannot be part of a text.
 const (
 	one   = "00ff0a0d800000000000000000000001"
 	two   = "00ff0a0d800000000000000000000002"
@@ -30,8 +29,7 @@ const endless = "922337203685477"
 
 var permits = script.Permits{Name: job}
 
-// shelf is a permit semaphore in a test: permits that are available, and those
-// that are given out.
+// shelf is a permit semaphore in a test: the available permits, and those in use.
 type shelf struct {
 	*world
 	t *testing.T
@@ -44,7 +42,7 @@ func (s shelf) set(value string) shelf {
 	return s
 }
 
-// give puts permits there that end after a while, as Redisson would.
+// give adds permits that end after a while, as Redisson would.
 func (s shelf) give(left time.Duration, ids ...string) shelf {
 	s.t.Helper()
 	for _, id := range ids {
@@ -57,7 +55,7 @@ func (s shelf) give(left time.Duration, ids ...string) shelf {
 	return s
 }
 
-// forever puts a permit there that has no end.
+// forever adds a permit without an end.
 func (s shelf) forever(id string) shelf {
 	raw, _ := hex.DecodeString(id)
 	return s.put(endless, string(raw))
@@ -69,7 +67,7 @@ func (s shelf) put(score, member string) shelf {
 	return s
 }
 
-// claim has somebody wait, behind those who do already.
+// claim adds a waiter behind the present ones.
 func (s shelf) claim(number int, id string) shelf {
 	key := keyspace.Claims(job)
 	order := 1 + s.must(s.t, "HLEN", key).Int()
@@ -78,8 +76,8 @@ func (s shelf) claim(number int, id string) shelf {
 	return s
 }
 
-// String shows all of it: the number available; every permit and what is left of
-// it, in whole minutes where time is real; the claim.
+// String shows all of it: the number available; each permit and the rest of its lease,
+// in whole minutes where time is real; the claim.
 func (s shelf) String() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimPrefix(s.dump(s.t, job), "string "))
@@ -162,7 +160,7 @@ type shelfRow struct {
 	want     string
 	after    string
 	messages []string
-	repeat   string // the answer of the same call once more, if not the same
+	repeat   string // the reply to the same call once more, if different
 }
 
 // shelfTable runs every row with both servers, twice and with the first reply
@@ -205,7 +203,7 @@ func shelfTable(t *testing.T, call func(s shelf, ctx context.Context, d driver.D
 	}
 }
 
-// What no script of a permit semaphore may touch.
+// Keys that no script of a permit semaphore may touch.
 func alienShelves() []shelfRow {
 	return []shelfRow{
 		{name: "a lock", given: func(s shelf) { s.hold(s.t, job, lease, java, "1") }, want: "wrong type", after: "hash " + java + "=1"},
@@ -241,7 +239,7 @@ func TestPermitAcquireOne(t *testing.T) {
 		{name: "mine, for ever", given: func(s shelf) { s.set("4").forever(one) }, want: "true", after: "4 1:forever"},
 		{name: "mine, over", given: func(s shelf) { s.set("0").give(-time.Minute, one) }, want: "true", after: "0 1:2m0s"},
 		{name: "mine, over, and none", given: func(s shelf) { s.set("-1").give(-time.Minute, one) }, want: "0 available, next in -1ns", after: "0"},
-		// Permits that are over come back.
+		// Expired permits come back.
 		{name: "over", given: func(s shelf) { s.set("0").give(0, alien) }, want: "true", after: "0 1:2m0s"},
 		{name: "several over", given: func(s shelf) { s.set("0").give(-time.Minute, two, three, alien) }, want: "true", after: "2 1:2m0s", messages: []string{"2"}},
 		{name: "over, and still none", given: func(s shelf) { s.set("-1").give(-time.Minute, alien).give(time.Minute, two) },
@@ -272,7 +270,7 @@ func TestPermitAcquireSeveral(t *testing.T) {
 			after: "0 1:2m0s 2:2m0s 3:2m0s"},
 		{name: "some come back", given: func(s shelf) { s.set("0").give(-time.Minute, alien, alien[:31]+"1").forever(alien[:31] + "2") },
 			want: "2 available, next in -1ns", after: "2 " + alien[:31] + "2:forever claims: 1st of 1 for 3", messages: []string{"2"}},
-		// An earlier copy has run; somebody has taken one of them away since.
+		// An earlier copy has run; another client has taken one of them away since.
 		{name: "some are there", given: func(s shelf) { s.set("9").give(time.Minute, one, three[2]) }, want: "true", after: "9 1:2m0s 3:2m0s"},
 		{name: "my claim", given: func(s shelf) { s.set("3").claim(3, one) }, want: "true", after: "0 1:2m0s 2:2m0s 3:2m0s"},
 		{name: "my claim goes on", given: func(s shelf) { s.set("2").give(time.Minute, alien).claim(3, one) }, want: "2 available, next in 1m0s",
@@ -282,7 +280,7 @@ func TestPermitAcquireSeveral(t *testing.T) {
 	})
 }
 
-// Who does not wait claims nothing.
+// A request that does not wait claims nothing.
 func TestPermitTryAcquireSeveral(t *testing.T) {
 	shelfTable(t, acquireCall(false, one, two), []shelfRow{
 		{name: "all", given: func(s shelf) { s.set("2") }, want: "true", after: "0 1:2m0s 2:2m0s"},
@@ -306,7 +304,7 @@ func TestPermitAcquireCopiesTheTTL(t *testing.T) {
 		if _, err := script.PermitSet(t.Context(), w, permits, op, script.PermitAdd, 3); err != nil {
 			t.Fatal(err)
 		}
-		w.wantTTL(t, job, 5*time.Second) // Redisson takes it away
+		w.wantTTL(t, job, 5*time.Second) // Redisson removes it
 	})
 }
 
@@ -448,7 +446,7 @@ func TestPermitDelete(t *testing.T) {
 	}...))
 }
 
-// A batch of semaphores, each in another state: one that is lost or broken must
+// A batch of semaphores in different states: one that is lost or broken must
 // not harm its neighbours.
 func TestPermitRenew(t *testing.T) {
 	server := single(t)
@@ -460,7 +458,7 @@ func TestPermitRenew(t *testing.T) {
 		rows := []struct {
 			name  string
 			ids   []string
-			given map[string]time.Duration // minus 1 is for ever
+			given map[string]time.Duration // minus 1 means without limit
 			list  bool
 			state int
 			after map[string]time.Duration
@@ -519,7 +517,7 @@ func TestPermitRenew(t *testing.T) {
 	})
 }
 
-// Many permits that are over come back bit by bit: no script takes long.
+// Many expired permits come back bit by bit: no script takes long.
 func TestPermitManyOver(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -545,7 +543,7 @@ func TestPermitManyOver(t *testing.T) {
 	})
 }
 
-// All that one lease may stand for, on either server.
+// The most permits that one lease can consist of, on either server.
 func TestPermitAcquireAThousand(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {

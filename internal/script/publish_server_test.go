@@ -38,7 +38,7 @@ func TestPublishClassicShardedOrBoth(t *testing.T) {
 	}
 }
 
-// What Redis may refuse of a message, and whom the rest of it must reach.
+// Parts of a message that Redis may refuse, and the clients that the rest must reach.
 func TestPublishRefused(t *testing.T) {
 	server := redistest.Single(t)
 	for what, free := range announcers {
@@ -80,8 +80,8 @@ func TestPublishRefused(t *testing.T) {
 	}
 }
 
-// The state changes before the message goes out, and nothing comes after it:
-// whoever is woken finds the lock free, and a message that fails has nothing
+// The state changes before the message is published, and nothing comes after it:
+// a woken waiter finds the lock free, and a message that fails has nothing
 // to undo.
 func TestPublishIsLast(t *testing.T) {
 	server := redistest.Single(t)

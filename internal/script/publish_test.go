@@ -9,14 +9,14 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// announcers are the scripts that publish. Each frees the lock of me.
+// announcers are the scripts that publish. Each releases the lock of me.
 var announcers = map[string]func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error){
 	"release": func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
 		return released(script.LockRelease(ctx, d, job, me, channel, p, script.Turns{}))
 	},
 }
 
-// login makes a user with the given rules, and returns a connection of his.
+// login creates a user with the given rules, and returns a connection of that user.
 func (w *world) login(t *testing.T, rules ...string) *wire {
 	t.Helper()
 	w.must(t, append([]string{"ACL", "SETUSER", "restricted", "reset", "on", "nopass"}, rules...)...)
@@ -25,8 +25,7 @@ func (w *world) login(t *testing.T, rules ...string) *wire {
 	return c
 }
 
-// A server that has never heard of SPUBLISH still releases, and wakes those it
-// can.
+// A server without SPUBLISH still releases, and wakes the waiters it can.
 func TestPublishUnknownToTheServer(t *testing.T) {
 	server := single(t, "--rename-command", "SPUBLISH", "")
 	check := func(t *testing.T, w *world) {
@@ -46,7 +45,7 @@ func TestPublishUnknownToTheServer(t *testing.T) {
 	everywhere(t, server, check)
 }
 
-// The other scripts tell nobody anything: there is no news for a waiter.
+// The other scripts publish nothing: there is no news for a waiter.
 func TestNothingElsePublishes(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {

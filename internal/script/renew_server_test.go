@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// A right that was withdrawn is no loss of the lock, and must not be reported
+// A withdrawn right is not a loss of the lock, and must not be reported
 // as one.
 func TestRenewWithoutRights(t *testing.T) {
 	server := redistest.Single(t)

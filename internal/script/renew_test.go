@@ -10,8 +10,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// leased is what may lie under a key that is to be renewed, and what becomes
-// of it.
+// leased is possible content of a key to renew, and its content afterwards.
 type leased struct {
 	name  string
 	put   func(t *testing.T, w *world, key string)
@@ -40,7 +39,7 @@ var leases = []leased{
 	{"list", func(t *testing.T, w *world, key string) { w.must(t, "RPUSH", key, "a") }, script.Taken, `list ["a"]`, none},
 }
 
-// A full batch, in which every kind of key comes several times: one that is
+// A full batch, in which each kind of key occurs several times: one that is
 // lost or broken must not harm its neighbours.
 func TestRenewFullBatches(t *testing.T) {
 	server := single(t)

@@ -148,8 +148,8 @@ func unless(outcome bool, err error) error {
 	return err
 }
 
-// A reply that no script gives, from a proxy or a server that is none of
-// Redis', must not be taken for an outcome.
+// A reply that no script returns, from a proxy or a server that is not Redis,
+// must not be taken for an outcome.
 func TestOddRepliesAreErrors(t *testing.T) {
 	for name, v := range map[string]driver.Value{
 		"nil":         {},

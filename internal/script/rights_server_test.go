@@ -13,8 +13,8 @@ import (
 )
 
 // Redis does not roll a script back. If one right is missing, the script must
-// say so, and must not leave anything behind that it would not have made
-// durable: above all no lock without TTL.
+// say so, and must not leave anything behind that it did not intend to
+// keep: above all no lock without TTL.
 func TestEachMissingRightHasNoEffect(t *testing.T) {
 	server := redistest.Single(t)
 	mine := "hash " + me + "=2"
@@ -87,7 +87,7 @@ func TestEachMissingRightHasNoEffect(t *testing.T) {
 	}
 }
 
-// A lease that Redis cannot count in milliseconds must leave nothing behind.
+// A lease that Redis cannot represent in milliseconds must leave nothing behind.
 func TestAcquireForAnImpossibleLease(t *testing.T) {
 	server := redistest.Single(t)
 	acquired := driver.NewScript("", "") // replaced by what LockAcquire runs
@@ -104,7 +104,7 @@ func TestAcquireForAnImpossibleLease(t *testing.T) {
 	w.wantDump(t, job, "nothing")
 }
 
-// spy is a driver that shows the calls that go through it.
+// spy is a driver that records the calls that go through it.
 type spy struct {
 	driver.Driver
 	look func(driver.Call)

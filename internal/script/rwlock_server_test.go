@@ -11,14 +11,14 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// If one right is missing, the script says so, and what it leaves behind cannot
-// harm: no key without TTL, nobody in the lock who was told that he is not, and
-// nobody out of it who was told that he is.
+// If one right is missing, the script says so, and what it leaves behind is
+// harmless: no key without TTL, no owner in the lock that was told it does not hold it,
+// and no owner out of it that was told it does.
 func TestRWWithoutRights(t *testing.T) {
 	server := redistest.Single(t)
 	reads, writes := reading(minute, by(me, "2", minute, minute)), writing(minute, by(meW, "2"))
 	stays := func(l rw) func(*testing.T, *world) { return func(t *testing.T, w *world) { l.found(t, w) } }
-	// A hold's key that the script has made already ends by itself.
+	// A hold's key that the script has created already ends by itself.
 	for name, test := range map[string]struct {
 		rights []string // the commands that the script runs
 		given  rw
@@ -57,8 +57,8 @@ func TestRWWithoutRights(t *testing.T) {
 	}
 }
 
-// Where a release fails half-way for lack of a right, who releases has stopped
-// anyway; the same call, with the right, ends it.
+// A releaser whose release fails half-way, because a right is missing, has stopped
+// anyway; the same call, with the right, completes the release.
 func TestRWReleaseHalfWay(t *testing.T) {
 	server := redistest.Single(t)
 	for name, test := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// More who hold: a writer is a field of its own.
+// More holders: a writer is a field of its own.
 const (
 	meW   = me + ":write"
 	javaW = java + ":write"
@@ -23,15 +23,15 @@ const (
 
 var rwChannel = keyspace.RWChannel(job)
 
-// rwHold is the key of the i-th hold of a reader, in Redisson's words. It is
-// written out here rather than taken from mortise, which is on trial.
+// rwHold is the key of the i-th hold of a reader, in Redisson's form. It is
+// written out here rather than taken from mortise, which is under test.
 func rwHold(reader string, i int) string {
 	return fmt.Sprintf("{%s}:%s:rwlock_timeout:%d", job, reader, i)
 }
 
-// rw is a read/write lock as it lies in Redis.
+// rw is a read/write lock in Redis.
 type rw struct {
-	given given         // of another kind; then nothing else counts
+	given given         // of another kind; then the other fields are ignored
 	mode  string        // empty if there is no lock
 	ttl   time.Duration // of the lock
 	who   map[string]string
@@ -65,7 +65,7 @@ func by(owner, count string, holds ...time.Duration) func(*rw) {
 	}
 }
 
-// stray puts holds of nobody into a lock.
+// stray puts holds without a reader into a lock.
 func stray(owner string, i int, ttl time.Duration) func(*rw) {
 	return func(l *rw) { l.holds[rwHold(owner, i)] = ttl }
 }
@@ -95,7 +95,7 @@ func (l rw) put(t *testing.T, w *world) {
 	}
 }
 
-// found checks that this is what lies in Redis, and nothing else.
+// found checks that Redis contains this, and nothing else.
 func (l rw) found(t *testing.T, w *world) {
 	t.Helper()
 	keys := []string{}
@@ -142,10 +142,10 @@ type rwRow struct {
 	want     answer
 	after    rw
 	messages []string // on the channel, in order
-	repeat   *answer  // of the same call once more, if not the same again
+	repeat   *answer  // to the same call once more, if different
 }
 
-// rwTable is as table, for read/write locks.
+// rwTable is table, for read/write locks.
 func rwTable(t *testing.T, call func(ctx context.Context, d driver.Driver) answer, rows []rwRow) {
 	t.Helper()
 	server := single(t)
@@ -178,8 +178,8 @@ func rwTable(t *testing.T, call func(ctx context.Context, d driver.Driver) answe
 	}
 }
 
-// rwForeign is what the scripts must leave alone: what is no read/write lock.
-// want is the answer for a hash.
+// rwForeign are keys that the scripts must leave alone, because they are no read/write
+// locks. want is the reply for a hash.
 func rwForeign(t *testing.T, want answer, call func(ctx context.Context, d driver.Driver) answer) {
 	t.Helper()
 	server := single(t)
@@ -279,7 +279,7 @@ func TestRWReadAcquire(t *testing.T) {
 	})
 }
 
-// The owner's own writer does not stand in the way, and no other is let by.
+// The owner's own writer does not obstruct it, and no other writer is ignored.
 func TestRWReadAcquireBehindAWriter(t *testing.T) {
 	mine := mine2 + ":write"
 	rwTable(t, readAcquire(mine), []rwRow{
@@ -335,7 +335,7 @@ func TestRWReadRelease(t *testing.T) {
 		{name: "without TTL", given: reading(none, by(me, "1", lease)), want: yes, after: unlocked, messages: freed, repeat: &no},
 		{name: "my lease is over", given: reading(lease, by(me, "1")), want: yes, after: unlocked, messages: freed, repeat: &no},
 		{name: "count that is no number", given: reading(lease, by(me, "x", lease)), want: yes, after: unlocked, messages: freed, repeat: &no},
-		// Others who read.
+		// Other readers.
 		{name: "Java reads for less", given: reading(long, by(me, "1", long), by(java, "1", lease)), want: yes,
 			after: reading(lease, by(java, "1", lease)), repeat: &no},
 		{name: "Java reads for longer", given: reading(long, by(me, "1", lease), by(java, "1", long)), want: yes,
@@ -354,7 +354,7 @@ func TestRWReadRelease(t *testing.T) {
 			after: reading(long, by(java, "1001")), repeat: &no},
 		{name: "Java's count is no number", given: reading(long, by(me, "1", lease), by(java, "x")), want: yes,
 			after: reading(long, by(java, "x")), repeat: &no},
-		// A writer of mine: nothing is told about its lease but by the TTL.
+		// A writer of mine: only the TTL says anything about its lease.
 		{name: "beside a writer of mine", given: writing(long, by(meW, "1"), by(me, "1", lease)), want: yes,
 			after: writing(long, by(meW, "1")), repeat: &no},
 		{name: "beside a writer with another reader", given: writing(long, by(meW, "1"), by(me, "1", lease), by(mine2, "1", minute)), want: yes,
@@ -395,7 +395,7 @@ func TestRWWriteAcquire(t *testing.T) {
 		{name: "a hold without TTL", given: reading(long, by(java, "1", none)), want: heldBy(java, 1, long), after: reading(long, by(java, "1", none))},
 		{name: "a count beyond belief", given: reading(long, by(java, "1001")), want: heldBy(java, 1001, long), after: reading(long, by(java, "1001"))},
 		{name: "a count that is no number", given: reading(none, by(java, "x")), want: heldBy(java, -1, -1), after: reading(none, by(java, "x"))},
-		// Nobody has a lease.
+		// No reader has a lease.
 		{name: "dead readers", given: reading(long, by(java, "1"), by(mine2, "2")), want: yes, after: mine},
 		{name: "dead readers, without TTL", given: reading(none, by(java, "1")), want: yes, after: mine},
 		{name: "a hold beyond the count", given: reading(long, by(java, "1"), stray(java, 2, minute)), want: yes,
@@ -416,7 +416,7 @@ func TestRWWriteRelease(t *testing.T) {
 		{name: "whatever the count", given: writing(lease, by(meW, "7")), want: yes, after: unlocked, messages: told, repeat: &no},
 		{name: "without TTL", given: writing(none, by(meW, "1")), want: yes, after: unlocked, messages: told, repeat: &no},
 		{name: "count that is no number", given: writing(lease, by(meW, "x")), want: yes, after: unlocked, messages: told, repeat: &no},
-		// A downgrade: the readers that wait for the writer may come in.
+		// A downgrade: readers that wait for the writer may acquire the lock.
 		{name: "I read", given: writing(long, by(meW, "1"), by(me, "2", lease, minute)), want: yes,
 			after: reading(lease, by(me, "2", lease, minute)), messages: told, repeat: &no},
 		{name: "I read for longer", given: writing(minute, by(meW, "1"), by(me, "1", long)), want: yes,
@@ -508,7 +508,7 @@ func TestRWReadRenew(t *testing.T) {
 	}
 }
 
-// One that is lost or broken must not harm its neighbours in the batch, and
+// A lost or broken one must not harm its neighbours in the batch, and
 // each has its own lease.
 func TestRWReadRenewBatch(t *testing.T) {
 	server := single(t)
@@ -582,7 +582,7 @@ func init() {
 	}
 }
 
-// Leases that end in their turn.
+// Leases that end one after the other.
 func TestRWLeasesThatEnd(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -593,7 +593,7 @@ func TestRWLeasesThatEnd(t *testing.T) {
 			t.Errorf("%+v, want to be refused for %s", got, mine2)
 		}
 		w.lapse(t, rwHold(mine2, 1))
-		w.must(t, "PEXPIRE", job, fmt.Sprint(long.Milliseconds())) // as a renewal of another release of Redisson does
+		w.must(t, "PEXPIRE", job, fmt.Sprint(long.Milliseconds())) // as a renewal by another version of Redisson does
 		w.must(t, "HSET", job, "mode", "read", java, "1", mine2, "1")
 		w.must(t, "PEXPIRE", job, fmt.Sprint(long.Milliseconds()))
 		w.wantAnswer(t, writeAcquire(t.Context(), w), yes)

@@ -12,7 +12,7 @@ import (
 )
 
 // Without a right nothing is changed, and what was not changed is not
-// remembered either: a repeat by one who has the right does it.
+// remembered either: a repeat by a user that has the right succeeds.
 func TestNumbersWithoutRights(t *testing.T) {
 	server := redistest.Single(t)
 	for name, test := range numberCalls {
@@ -28,7 +28,7 @@ func TestNumbersWithoutRights(t *testing.T) {
 				}
 				w.wantDump(t, job, test.before)
 				w.wantTTL(t, job, test.ttl)
-				if after := w.claimed(t); after != before && after != "" { // a claim that is gone is claimed again
+				if after := w.claimed(t); after != before && after != "" { // a missing claim is claimed again
 					t.Errorf("%q are claimed, were %q", after, before)
 				}
 				ear.want(t)
@@ -51,7 +51,7 @@ func TestNumbersWithoutRights(t *testing.T) {
 	}
 }
 
-// A message that Redis refuses does not hide that the number was changed.
+// If Redis refuses a message, the change of the number is reported nevertheless.
 func TestNumbersThatNobodyMayHear(t *testing.T) {
 	server := redistest.Single(t)
 	for name, test := range numberCalls {
@@ -81,7 +81,7 @@ func TestNumbersThatNobodyMayHear(t *testing.T) {
 				t.Error("nothing was changed")
 			}
 			changed := w.dump(t, job)
-			_, _ = test.call(t.Context(), w, script.Both) // the same again
+			_, _ = test.call(t.Context(), w, script.Both) // the same once more
 			w.wantDump(t, job, changed)
 		})
 	}

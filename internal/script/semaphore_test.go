@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// takes has the operation on trial take permits.
+// takes has the operation under test take permits.
 func takes(n int) given {
 	return func(t *testing.T, w *world) {
 		ok, _, _, err := script.SemaphoreAcquire(t.Context(), w, job, trial, n, "")
@@ -82,14 +82,14 @@ func (s tries) release(id string, n int) {
 	}
 }
 
-// A copy that was held up on the way arrives after its acquisition was given
-// up, or after its permits were given back.
+// A delayed copy arrives after its acquisition was given up, or after its permits were
+// given back.
 func TestLateCopyOfASemaphoreAcquisition(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		s := tries{w, t}
 		counts("5")(t, w)
-		s.undo("a", 3, "", false) // nothing of it has arrived so far
+		s.undo("a", 3, "", false) // no copy of it has arrived so far
 		s.acquire("a", 3, "", false)
 		s.acquire("a", 3, "a", false)
 		w.wantDump(t, job, "string 5")
@@ -100,20 +100,20 @@ func TestLateCopyOfASemaphoreAcquisition(t *testing.T) {
 		s.acquire("b", 3, "", true)
 		s.undo("b", 3, "", true)
 		s.acquire("b", 3, "", false)
-		s.undo("b", 3, "", true) // as it was told before
+		s.undo("b", 3, "", true) // the same reply as before
 		w.wantDump(t, job, "string 5")
 
 		s.acquire("c", 3, "", true)
 		s.release("d", 3)
-		s.acquire("c", 3, "", true) // as it was told before
+		s.acquire("c", 3, "", true) // the same reply as before
 		s.release("d", 3)
 		w.wantDump(t, job, "string 5")
 	})
 }
 
-// One who waits for many is served before those who came later, and they are
-// before those who did not wait; but nobody waits for one whose turn cannot be
-// delayed by it.
+// A waiter for many permits is served before later waiters, and they are served
+// before requests that do not wait; but no request waits for a waiter that it cannot
+// delay.
 func TestClaimsAreServedInOrder(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -141,7 +141,7 @@ func TestClaimsAreServedInOrder(t *testing.T) {
 	})
 }
 
-// The claim of one that has died ends by itself, while others keep theirs.
+// The claim of a dead waiter ends by itself, while others keep theirs.
 func TestClaimsOfTheDeadEnd(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -149,7 +149,7 @@ func TestClaimsOfTheDeadEnd(t *testing.T) {
 		counts("2")(t, w)
 		s.acquire("dead", 4, "dead", false)
 		s.acquire("one", 2, "one", false)
-		// Its time is over, or lies where no clock can have put it.
+		// Its time is over, or is one that no clock can have set.
 		for _, until := range []string{"1000", "99999999999999"} {
 			w.must(t, "HSET", claims, "dead", "1 4 "+until)
 			s.acquire("another", 3, "another", false)
@@ -158,7 +158,7 @@ func TestClaimsOfTheDeadEnd(t *testing.T) {
 				t.Errorf("%q are claimed, want those of the living", got)
 			}
 		}
-		// What is no claim counts for nothing.
+		// Content that is not a claim counts for nothing.
 		w.must(t, "HSET", claims, "odd", "x", "odder", "1 2", "oddest", "-1 -1 -1")
 		s.acquire("one", 2, "one", true)
 		w.must(t, "DEL", claims)
@@ -169,8 +169,8 @@ func TestClaimsOfTheDeadEnd(t *testing.T) {
 	})
 }
 
-// A copy that arrives after its lane has gone on changes nothing, whatever became
-// of its operation.
+// A copy that arrives after its lane has been used again changes nothing, whatever the
+// outcome of its operation.
 func TestLateCopiesOfALane(t *testing.T) {
 	server := single(t)
 	for name, test := range numberCalls {
@@ -188,7 +188,7 @@ func TestLateCopiesOfALane(t *testing.T) {
 	}
 }
 
-// A record that is over is no record.
+// An expired record is no record.
 func TestRecordsEnd(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -205,7 +205,7 @@ func TestRecordsEnd(t *testing.T) {
 	})
 }
 
-// The scripts themselves count right, whoever runs them at the same time.
+// The scripts themselves count correctly, however many run at the same time.
 func TestSemaphoreScriptsKeepTheNumber(t *testing.T) {
 	const takers, rounds, permits = 4, 25, 5
 	server := single(t)
@@ -267,11 +267,11 @@ func (d deafAtTimes) Eval(ctx context.Context, call driver.Call) (driver.Value, 
 	return d.Driver.Eval(ctx, call)
 }
 
-// numberCall is a script of a number, with what it needs to do its work.
+// numberCall is a script of a number, with what it needs to succeed.
 type numberCall struct {
 	rights []string
 	given  given
-	before string // what lies under the key
+	before string // the content of the key
 	ttl    time.Duration
 	heard  string // on channel
 	on     string

@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// steps drives one owner's calls on the key job, where the test knows what
-// the answer must be.
+// steps drives one owner's calls on the key job, in tests that know the expected
+// reply.
 type steps struct {
 	*world
 	t *testing.T
@@ -60,8 +60,8 @@ func (s steps) find(want string, ttl time.Duration) {
 	s.wantTTL(s.t, job, ttl)
 }
 
-// Redisson's figures for its RLock, and where a mortise lock stands beside
-// them: it never shortens a lease that somebody was promised.
+// Redisson's figures for its RLock, and mortise's beside them: mortise never shortens a
+// lease that a client was promised.
 func TestLockBesideRedissonsNumbers(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -82,7 +82,7 @@ func TestLockBesideRedissonsNumbers(t *testing.T) {
 	})
 }
 
-// An owner whose lock is gone, for whatever reason, must not change anything.
+// An owner whose lock is gone, for any reason, must not change anything.
 func TestLateCallsChangeNothing(t *testing.T) {
 	server := single(t)
 	for name, end := range map[string]struct {
@@ -132,7 +132,7 @@ func TestLateCallsChangeNothing(t *testing.T) {
 	}
 }
 
-// A Java peer, or somebody with redis-cli, does something between two calls.
+// A Java client, or a user of redis-cli, does something between two calls.
 func TestForeignersBetweenTwoCalls(t *testing.T) {
 	server := single(t)
 	for name, test := range map[string]func(t *testing.T, s steps){
@@ -223,8 +223,8 @@ func TestForeignersBetweenTwoCalls(t *testing.T) {
 	}
 }
 
-// A copy of the acquisition that was held up on the way arrives only after the
-// lock was re-entered, left or released by its owner.
+// A delayed copy of the acquisition arrives only after the lock was re-entered, left or
+// released by its owner.
 func TestLateCopyOfAnAcquisition(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -240,7 +240,7 @@ func TestLateCopyOfAnAcquisition(t *testing.T) {
 	})
 }
 
-// The scripts themselves exclude: a holder that is counted by nobody else sees
+// The scripts themselves exclude: a holder that only this test counts sees
 // no other, and none is lost.
 func TestScriptsExclude(t *testing.T) {
 	const owners, rounds = 4, 25

@@ -22,7 +22,7 @@ func held(ttl time.Duration, fields ...string) given {
 func text(t *testing.T, w *world) { w.must(t, "SET", job, "5", "PX", "600000") }
 func list(t *testing.T, w *world) { w.must(t, "RPUSH", job, "a") }
 
-// answer is what a script's function returned.
+// answer is the result of a script's function.
 type answer struct {
 	ok  bool
 	by  script.Holder
@@ -56,10 +56,10 @@ type row struct {
 	name     string
 	given    given
 	want     answer
-	after    string        // what lies under the key then
+	after    string        // the content of the key afterwards
 	ttl      time.Duration // its TTL, -1 for none, -2 if there is nothing
 	messages []string      // on the channel, in order
-	repeat   *answer       // of the same call once more, if not the same again
+	repeat   *answer       // to the same call once more, if different
 }
 
 const (
@@ -110,7 +110,7 @@ func table(t *testing.T, call func(ctx context.Context, d driver.Driver) answer,
 	}
 }
 
-// check looks at what the call left behind.
+// check compares the state that the call left behind.
 func (r row) check(t *testing.T, w *world) {
 	t.Helper()
 	w.wantDump(t, job, r.after)

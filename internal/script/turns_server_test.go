@@ -11,8 +11,8 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Whatever Redis refuses of a turn, the lock is released, and nobody has it who
-// does not know.
+// Whatever Redis refuses of a turn, the lock is released, and no client has it without
+// knowing.
 func TestReleaseWhereTurnsAreRefused(t *testing.T) {
 	server := redistest.Single(t)
 	everything := []string{"+@all", "~*", "&*"}
@@ -21,7 +21,7 @@ func TestReleaseWhereTurnsAreRefused(t *testing.T) {
 		turns  string
 		row    int
 		after  string
-		others []string // heard on Redisson's channel
+		others []string // received on Redisson's channel
 		ear    []string // on the channel of ann
 	}{
 		"no ZPOPMIN":                       {rules: []string{"-zpopmin"}, turns: anns, after: "nothing", others: []string{"0"}},

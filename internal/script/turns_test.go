@@ -42,7 +42,7 @@ func (w *world) wantTurns(t *testing.T, want ...string) {
 	}
 }
 
-// A refused acquirer that takes turns has one, keeps its place, and is told so.
+// A refused acquirer that takes turns gets one, keeps its place, and learns of it.
 func TestAcquireTakesATurn(t *testing.T) {
 	type answer struct {
 		ok  bool
@@ -114,7 +114,7 @@ func (w *world) pass(t *testing.T) {
 	}
 }
 
-// givers are the scripts that free the lock of me and let the next one have it.
+// givers are the scripts that release the lock of me and pass it to the next turn.
 var givers = map[string]func(ctx context.Context, d driver.Driver, p script.Publish, t script.Turns) (script.Released, error){
 	"lock": func(ctx context.Context, d driver.Driver, p script.Publish, t script.Turns) (script.Released, error) {
 		return script.LockRelease(ctx, d, job, me, channel, p, t)
@@ -128,20 +128,20 @@ var givers = map[string]func(ctx context.Context, d driver.Driver, p script.Publ
 	},
 }
 
-// Who has the lock after a release, and who hears of it.
+// The holder after a release, and the clients that are notified of it.
 func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 	free, given := "nothing", func(id string) string { return "hash " + id + "=1" }
 	tests := []struct {
 		name    string
 		turns   []string
-		listen  []string // the clients that listen
-		others  bool     // threads of Redisson's listen to their channel from the beginning
-		ours    bool     // who listens there is a client of mortise's
+		listen  []string // the clients that are subscribed
+		others  bool     // threads of Redisson's are subscribed to their channel from the beginning
+		ours    bool     // that subscriber is a client of mortise's
 		row     int
 		keep    bool
 		shared  bool
 		after   string
-		left    []string // the turns
+		left    []string // the remaining turns
 		isLeft  bool     // the answer says that the lock is left to Redisson's threads
 		heard   map[string][]string
 		nothing bool // on Redisson's channel
@@ -177,7 +177,7 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 		for _, command := range publishers {
 			for _, test := range tests {
 				if name == "multi" && (test.row > 0 || test.keep || test.shared) {
-					continue // what is held together is not given in a row
+					continue // locks that are held together are not granted in a row
 				}
 				t.Run(name+"/"+command+"/"+test.name, func(t *testing.T) {
 					check := func(t *testing.T, w *world) {
@@ -207,7 +207,7 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 							} else if became, err := release(t.Context(), w, way, turns); became == script.NotHeld || err != nil || (became == script.ReleasedLeft) != test.isLeft {
 								t.Errorf("release: %v, %v, want it to be left: %v", became, err, test.isLeft)
 							}
-							// Once more, it changes nothing.
+							// A repeat changes nothing.
 							if became, err := release(t.Context(), w, way, turns); became != script.NotHeld || err != nil {
 								t.Errorf("a second release: %v, %v, want nothing", became, err)
 							}
@@ -226,7 +226,7 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 							} else if all != nil && test.isLeft && (len(test.turns) > 0 || test.shared || name == "multi") {
 								all.want(t, "000")
 							} else if all != nil && test.after != free {
-								all.want(t, "00") // to learn for how long it is given
+								all.want(t, "00") // to learn for how long it is granted
 							} else if all != nil && (test.keep || test.shared) {
 								all.want(t, "0000")
 							} else if all != nil {
@@ -245,8 +245,8 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 	}
 }
 
-// A release is told to nobody in particular where nobody takes turns, whatever
-// stands there.
+// If no client takes turns, a release notifies no particular client, whatever the key
+// of the turns holds.
 func TestReleaseWithoutTurns(t *testing.T) {
 	server := single(t)
 	for name, release := range givers {
@@ -267,8 +267,8 @@ func TestReleaseWithoutTurns(t *testing.T) {
 	}
 }
 
-// Who gives up leaves the turns, with either entry; who had them given gives
-// the lock to the next.
+// A waiter that gives up leaves the turns, with either entry; if it was granted the
+// lock, it gives it to the next.
 func TestReleaseByOneWhoWaits(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -301,7 +301,7 @@ func TestReleaseByOneWhoWaits(t *testing.T) {
 	})
 }
 
-// Each of several locks goes to its own next one.
+// Each of several locks goes to its own next turn.
 func TestMultiReleaseLetsTheNextHaveEach(t *testing.T) {
 	const second = "{" + job + "}2"
 	server := single(t)
@@ -323,7 +323,7 @@ func TestMultiReleaseLetsTheNextHaveEach(t *testing.T) {
 	})
 }
 
-// Who acquires a lock with an entry is told if its turn had come before that.
+// An acquirer with an entry learns whether its turn had come before that.
 func TestAcquireAfterItsTurnHasCome(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -338,8 +338,8 @@ func TestAcquireAfterItsTurnHasCome(t *testing.T) {
 			},
 		} {
 			for _, test := range []struct {
-				given bool     // the lock, to the one who asks
-				turns []string // that there are
+				given bool     // the lock, to the asking client
+				turns []string // the existing turns
 				entry script.Entry
 				came  bool
 			}{
@@ -347,7 +347,7 @@ func TestAcquireAfterItsTurnHasCome(t *testing.T) {
 				{false, []string{"?" + anns}, script.ToTell(anns), false},
 				{false, []string{bobs}, script.ToGive(anns), true},
 				{false, []string{bobs}, script.ToTell(anns), true},
-				{true, []string{bobs}, script.ToGive(anns), name == "lock"}, // a fenced one is never given
+				{true, []string{bobs}, script.ToGive(anns), name == "lock"}, // a fenced lock is never granted
 				{false, []string{bobs}, "", false},
 				{true, []string{bobs}, "", false},
 			} {

@@ -15,7 +15,7 @@ import (
 
 var errLost = errors.New("the test lost the reply")
 
-// wire is the smallest driver there can be: one connection, one call after the
+// wire is the smallest possible driver: one connection, one call after the
 // other. It makes the runs on the embedded and on the real Redis identical.
 type wire struct {
 	mu  sync.Mutex // held while the connection is used
@@ -35,7 +35,7 @@ func (w *wire) do(args ...string) (driver.Value, error) {
 	return resp.Read(w.r)
 }
 
-// must is do for what the test takes for granted.
+// must is do for commands that must succeed.
 func (w *wire) must(t *testing.T, args ...string) driver.Value {
 	t.Helper()
 	v, err := w.do(args...)
@@ -45,7 +45,7 @@ func (w *wire) must(t *testing.T, args ...string) driver.Value {
 	return v
 }
 
-// receive reads what Redis sends by itself.
+// receive reads what Redis sends unasked.
 func (w *wire) receive() (driver.Value, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

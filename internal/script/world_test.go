@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The key of most tests, and those who hold it. Java's holders are a UUID and
+// The key of most tests, and its holders. Java's holders are a UUID and
 // any 64-bit number, those of a transaction have a third part.
 const (
 	job   = "job"
@@ -91,7 +91,7 @@ func (w *world) near(got, want time.Duration) bool {
 }
 
 // hold puts a lock there, as Redisson or mortise would: pairs of owner and
-// count. A TTL below 0 means none.
+// count. A negative TTL means none.
 func (w *world) hold(t *testing.T, key string, ttl time.Duration, fields ...string) {
 	t.Helper()
 	w.must(t, append([]string{"HSET", key}, fields...)...)
@@ -100,7 +100,7 @@ func (w *world) hold(t *testing.T, key string, ttl time.Duration, fields ...stri
 	}
 }
 
-// dump shows what lies under key, without its TTL.
+// dump shows the content of key, without its TTL.
 func (w *world) dump(t *testing.T, key string) string {
 	t.Helper()
 	switch kind := w.must(t, "TYPE", key).Str(); kind {
@@ -126,7 +126,7 @@ func (w *world) dump(t *testing.T, key string) string {
 	}
 }
 
-// ttl returns what is left of key's TTL, -1 if it has none, -2 if there is no
+// ttl returns the rest of key's TTL, -1 if it has none, -2 if there is no
 // such key.
 func (w *world) ttl(t *testing.T, key string) time.Duration {
 	t.Helper()
@@ -180,7 +180,7 @@ type ear struct {
 	messages chan string
 }
 
-// last is the message after which an ear knows that it has heard everything.
+// last is the message after which an ear knows that it has received everything.
 const last = "the last one"
 
 func (w *world) listen(t *testing.T, channel string, sharded bool) *ear {
@@ -188,14 +188,14 @@ func (w *world) listen(t *testing.T, channel string, sharded bool) *ear {
 	return w.subscribe(t, channel, sharded, keyspace.Heeds(channel))
 }
 
-// listenAsRedisson is listen for one who is a thread of Redisson's to others.
+// listenAsRedisson is listen for a subscriber that poses as a thread of Redisson's.
 func (w *world) listenAsRedisson(t *testing.T, channel string, sharded bool) *ear {
 	t.Helper()
 	return w.subscribe(t, channel, sharded)
 }
 
-// subscribe listens to a channel, and subscribes to others from which nothing
-// comes.
+// subscribe listens to a channel, and subscribes to others on which nothing is
+// published.
 func (w *world) subscribe(t *testing.T, channel string, sharded bool, silent ...string) *ear {
 	t.Helper()
 	e := &ear{world: w, channel: channel, sharded: sharded, messages: make(chan string, 1000)}
