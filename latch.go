@@ -41,8 +41,8 @@ func (c *Client) CountDownLatch(name string) *CountDownLatch {
 // error that matches [ErrDenied]: it is set, but Redis refused to notify others.
 //
 // It blocks until ctx ends, or for as long as [Options.RetryFor] says. Errors: that
-// of ctx; [ErrUnknownOutcome] if Redis' reply was lost, and it cannot be determined
-// whether the count was set, and those of every method; see the package documentation.
+// of ctx; [ErrUnknownOutcome] if Redis' reply was lost, so that the count may or may not
+// be set, and those of every method; see the package documentation.
 func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (set bool, err error) {
 	const op = "set count"
 	if n < 1 || n > script.MaxNumber {
@@ -65,11 +65,11 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (set bool, err 
 // does not answer it retries, for [Options.RetryFor], and not much longer than
 // two minutes in any case.
 //
-// Errors: [ErrUnknownOutcome] if Redis' reply was lost, and it cannot be determined
-// whether it was counted; counting again might do so twice. [ErrUnreachable] without
-// it: it was not. [ErrDenied] if Redis refused, or opened the latch but did not allow
-// waking waiters, which find out within a second or two; the text says which, and
-// those of every method; see the package documentation.
+// Errors: [ErrUnknownOutcome], and those of every method; see the package documentation.
+// ErrUnknownOutcome means that Redis' reply was lost, and the call may have been counted;
+// counting again might do so twice. [ErrUnreachable] without it: it was not. [ErrDenied]:
+// Redis refused, or opened the latch but did not allow waking waiters, which find out
+// within a second or two; the text says which.
 func (l *CountDownLatch) CountDown(ctx context.Context) error {
 	return l.changeAtLast(ctx, "count down", func(ctx context.Context, o script.Operation, p script.Publish) error {
 		if err := l.together(); err != nil {

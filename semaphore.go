@@ -81,12 +81,12 @@ func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) e
 // permits. While Redis does not answer it retries, for [Options.RetryFor], and not
 // much longer than two minutes in any case.
 //
-// Errors: [ErrUnknownOutcome] if Redis' reply was lost, and it cannot be determined
-// whether the permits were added; releasing them again might add them twice.
-// [ErrUnreachable] without it: they were not added. [ErrDenied] if Redis refused, or
-// added them but did not allow waking others; the text says which. [ErrInvalid] also
-// if there would be more permits than Redisson can count, and those of every method;
-// see the package documentation.
+// Errors: [ErrUnknownOutcome], and those of every method; see the package documentation.
+// ErrUnknownOutcome means that Redis' reply was lost, and the permits may have been
+// added; releasing them again might add them twice. [ErrUnreachable] without it: they
+// were not added. [ErrDenied]: Redis refused, or added them but did not allow waking
+// others; the text says which. [ErrInvalid] also if there would be more permits than
+// Redisson can count.
 func (s *Semaphore) Release(ctx context.Context, n int) error {
 	const op = "release"
 	if err := s.some(op, n, 1); err != nil {

@@ -13,7 +13,7 @@ import (
 // EvalWait makes a wire a driver.Waiter.
 func (w *wire) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
 	return wait.Run(calls, func(todo []int, source []bool) ([]driver.Result, error) {
-		replies := w.Batch(ctx, calls) // sends text already
+		replies := w.Batch(ctx, calls) // falls back to the scripts' text itself
 		for _, c := range wait.Commands() {
 			v, err := w.do(c...)
 			replies = append(replies, driver.Result{Value: v, Err: classified(err)})

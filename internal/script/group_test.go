@@ -369,7 +369,7 @@ if not exists or left > 0 and left < tonumber(ARGV[3]) then redis.call('pexpire'
 return 1`
 
 // At the instant at which a dead holder's lease ends, Redisson takes the fields.
-// The key must not end with it inside: the next one would acquire them as well.
+// The key must not end while it holds them: the next one would acquire them as well.
 func TestGroupOfADeadHolderPassesOn(t *testing.T) {
 	server := single(t)
 	const short = 150 * time.Millisecond

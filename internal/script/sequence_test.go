@@ -240,8 +240,7 @@ func TestLateCopyOfAnAcquisition(t *testing.T) {
 	})
 }
 
-// The scripts themselves exclude: a holder that only this test counts sees
-// no other, and none is lost.
+// The scripts alone exclude: a holder sees no other holder, and no hold is lost.
 func TestScriptsExclude(t *testing.T) {
 	const owners, rounds = 4, 25
 	server := single(t)

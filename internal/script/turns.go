@@ -24,8 +24,8 @@ func ToTell(id string) Entry { return Entry("?" + id) }
 // Standing is what a request with an entry learns of it.
 type Standing struct {
 	Before int  // how many entries come first
-	New    bool // the entry did not exist: the lock may have been granted to it since its last request
-	Came   bool // it holds the lock, and its turn had come before: if it had an entry, it was notified
+	New    bool // it did not exist: it may have been granted the lock since its last request
+	Came   bool // it holds the lock after its turn came: if it had an entry, it was notified
 }
 
 // standing reads a Standing from the end of a refusal.
