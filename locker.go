@@ -97,8 +97,7 @@ func under(ctx context.Context, lock func(context.Context) (*Hold, context.Conte
 // seen to be held; [ErrReentry]; [ErrFenceRegressed] from a [FencedLock];
 // [ErrLost] if ctx carries an owner whose lease on this lock was lost and not
 // yet unlocked; [ErrNotDurable] if the lock was acquired, but too few replicas
-// have acknowledged it; [ErrWrongKind], [ErrUnreachable], [ErrDenied],
-// [ErrInvalid], [ErrClosed].
+// have acknowledged it; and those of every method; see the package documentation.
 func (k *locker) Lock(ctx context.Context) (*Hold, context.Context, error) {
 	return k.enter(ctx, "lock", true)
 }
@@ -249,10 +248,11 @@ func (k *locker) ttl() time.Duration { return cmp.Or(k.options.Lease, k.client.o
 func (k *locker) renewed() bool { return k.options.Lease == 0 }
 
 // ForceUnlock frees the lock regardless of its holder, and returns that holder,
-// or nil if there was none. Waiters are woken. The holder is not asked. If it is
-// a mortise client, it learns of this at its next renewal, within a third of its
-// lease; with a fixed lease, which is not renewed, at the end of the lease or at
-// Unlock. Until then two owners may believe that they hold the lock.
+// or nil if there was none. Waiters are woken. The holder is not asked. A holder of
+// this client learns of it at once, one of another mortise client at its next
+// renewal, within a third of its lease; with a fixed lease, which is not renewed, at
+// the end of the lease or at Unlock. Until then two owners may believe that they hold
+// the lock.
 //
 // ForceUnlock reads the holder of the lock, and then frees the lock of that
 // holder. If the lock changes hands in between, it reads again. So it takes two
