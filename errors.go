@@ -142,7 +142,7 @@ type PermitsError struct {
 // Error returns the numbers of permits that were requested and available.
 func (e *PermitsError) Error() string {
 	if e.Available >= e.Wanted {
-		return fmt.Sprintf("%d permits are wanted, and the %d that are available are left to others who wait", e.Wanted, e.Available)
+		return fmt.Sprintf("permits wanted: %d; the %d available are reserved for other waiters", e.Wanted, e.Available)
 	}
 	return fmt.Sprintf("permits wanted: %d, available: %d", e.Wanted, e.Available)
 }

@@ -100,7 +100,7 @@ func (c *Client) noted(as string) *sharing {
 // lasts returns how long the record of a lock is still useful. It must be called with
 // Client.mu held.
 func (s *sharing) lasts(now time.Time) time.Duration {
-	return max(sharedFor-now.Sub(s.seen), sharedFor-now.Sub(s.freed))
+	return max(sharedFor-now.Sub(s.seen), spinTurnUnseen+spinTurn-now.Sub(s.freed))
 }
 
 // taken notes that one of Redisson's threads has the lock. It must be called with
@@ -163,7 +163,7 @@ func (c *Client) heldBy(k *locker, owner string) {
 
 // had notes that this client has acquired a lock. It must be called with c.mu held.
 func (c *Client) had(l *lease) {
-	if len(c.sharing) == 0 {
+	if len(c.sharing) == 0 && l.traits.pause == nil {
 		return
 	}
 	now := time.Now()
@@ -248,19 +248,22 @@ func (c *Client) spinOn(k *locker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	as, now := k.sharedAs(), time.Now()
-	s, turn := c.shared(as), spinTurn
+	s, turn, began := c.shared(as), spinTurn, now
 	if s == nil {
 		s, turn = c.noted(as), spinTurnUnseen
+		if l := c.held.at(k.place); l != nil {
+			began = now.Add(l.since - c.time(now)) // one hold may be longer than a turn
+		}
 	}
 	s.freed = now
-	switch {
-	case now.Before(s.keep):
-	case s.began.IsZero():
-		s.began, s.idle = now, 0
-	case now.Sub(s.began) >= turn:
-		s.began, s.open = time.Time{}, turn == spinTurn
-		s.after = now.Add(spinTurn/2 + dice.N(spinTurn))
+	if s.began.IsZero() {
+		s.began, s.idle = began, 0
 	}
+	if now.Before(s.keep) || now.Sub(s.began) < turn {
+		return
+	}
+	s.began, s.open = time.Time{}, turn == spinTurn
+	s.after = now.Add(spinTurn/2 + dice.N(spinTurn))
 }
 
 // spinsOn notes that the client has a spin lock again. It must be called with

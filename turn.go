@@ -311,6 +311,10 @@ func (c *Client) rest(p place, ear *hub.Listener, owed bool) {
 	c.sweepWithin(earKept)
 }
 
+// sweepLeast is the shortest time between two sweeps: each goes through all that may
+// be idle.
+const sweepLeast = 100 * time.Millisecond
+
 // sweepWithin schedules a sweep in d at the latest. It must be called with c.mu held.
 func (c *Client) sweepWithin(d time.Duration) {
 	at := time.Now().Add(d)
@@ -332,9 +336,10 @@ func (c *Client) sweep() {
 	defer c.mu.Unlock()
 	c.swept = time.Time{}
 	now := time.Now()
+	next := func(left time.Duration) { c.sweepWithin(max(left+1, sweepLeast)) }
 	for p, e := range c.ears {
 		if left := earKept - now.Sub(e.since); left > 0 {
-			c.sweepWithin(left)
+			next(left)
 			continue
 		}
 		delete(c.ears, p)
@@ -342,14 +347,14 @@ func (c *Client) sweep() {
 	}
 	for as, s := range c.sharing {
 		if left := s.lasts(now); left >= 0 {
-			c.sweepWithin(left + 1)
+			next(left)
 			continue
 		}
 		delete(c.sharing, as)
 	}
 	for p, d := range c.deaf {
 		if left := deafFor - now.Sub(d.missed); left >= 0 {
-			c.sweepWithin(left + 1)
+			next(left)
 			continue
 		}
 		delete(c.deaf, p)

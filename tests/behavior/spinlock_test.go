@@ -87,8 +87,15 @@ func TestSpinLockPausesAsItsBackoffSays(t *testing.T) {
 // Nothing tells a client that others look at its spin lock in vain. It leaves the
 // lock to them once in a while, so that they have their share.
 func TestSpinLockIsLeftToOthers(t *testing.T) {
+	t.Parallel()
+	for _, held := range []time.Duration{20 * time.Millisecond, 6 * time.Second} {
+		t.Run(held.String(), func(t *testing.T) { spinLockIsLeftToOthers(t, held) })
+	}
+}
+
+func spinLockIsLeftToOthers(t *testing.T, held time.Duration) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		const window = 2 * time.Minute
+		window := max(2*time.Minute, 200*held)
 		var had [2]int
 		var all sync.WaitGroup
 		for i := range had {
@@ -102,7 +109,7 @@ func TestSpinLockIsLeftToOthers(t *testing.T) {
 							return
 						}
 						had[i]++ // by one goroutine at a time: it has the lock
-						time.Sleep(20 * time.Millisecond)
+						time.Sleep(held)
 						mustUnlock(t, h)
 					}
 				})
@@ -113,7 +120,7 @@ func TestSpinLockIsLeftToOthers(t *testing.T) {
 		if least := min(had[0], had[1]); least < sum/4 {
 			t.Errorf("of %d holds one client had %d, want a quarter at least", sum, least)
 		}
-		if most := int(window / (20 * time.Millisecond)); sum < most*8/10 {
+		if most := int(window / held); sum < most*8/10 {
 			t.Errorf("%d holds, want eight tenths of %d at least: the lock was left free for too long", sum, most)
 		}
 	})
