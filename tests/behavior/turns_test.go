@@ -287,12 +287,14 @@ func TestTurnOfAnother(t *testing.T) {
 					// It is given to the first, who has gone when the message comes.
 					p.set(func(string, string) (time.Duration, bool) { return 100 * time.Millisecond, false })
 					mustUnlock(t, block)
+					if silent { // before the second one can ask
+						f.Set(hang, nil)
+					}
 					cancel()
 					if hold := <-first; hold != nil {
 						t.Fatal("one that gave up has the lock")
 					}
 					if silent {
-						f.Set(hang, nil)
 						time.Sleep(200 * time.Millisecond)
 						start := time.Now()
 						end()
