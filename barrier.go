@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/doubt"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -16,7 +18,7 @@ import (
 //
 // All pass, or none: if one of the waiting parties gives up or dies, the others get
 // [ErrBroken]. So do parties that arrive later, until [Barrier.Reset], or until
-// [Options.Lease] has passed; by then parties that were on their way must have
+// [Options.TTL] has passed; by then parties that were on their way must have
 // learned of it.
 //
 // A Barrier holds no resources. Its methods are safe for concurrent use. Each
@@ -32,7 +34,7 @@ type Barrier struct{ meeting }
 // Barrier returns the barrier called name for that many parties, from 1 to 1000;
 // see [Client.Lock] for names. All must agree on the number. It does no I/O.
 func (c *Client) Barrier(name string, parties int) *Barrier {
-	return &Barrier{meeting{object{c, name}, parties}}
+	return &Barrier{meeting{c.object(name), parties}}
 }
 
 // Await blocks until all parties have arrived, or ctx ends. It returns how many had
@@ -41,7 +43,7 @@ func (c *Client) Barrier(name string, parties int) *Barrier {
 //
 // The end of ctx breaks the barrier for the other waiting parties. So does that of
 // the client or the process. The others learn of a dead process when its lease ends,
-// [Options.Lease] after its last sign of life.
+// [Options.TTL] after its last sign of life.
 //
 // While it waits, a party asks Redis about once a second, or three times in a
 // lease if that is more often, besides receiving notifications.
@@ -52,24 +54,32 @@ func (c *Client) Barrier(name string, parties int) *Barrier {
 // see the package documentation.
 func (b *Barrier) Await(ctx context.Context) (int, error) {
 	const op = "await"
-	c := b.client
-	if err := c.begin(); err != nil {
+	var fate script.Fate
+	err := b.core.Client().Run(func() (err error) {
+		if err = b.check(ctx); err == nil {
+			fate, err = b.await(ctx)
+		}
+		return err
+	})
+	if err != nil {
 		return 0, b.fail(op, err)
 	}
-	defer c.running.Done()
-	if err := b.check(ctx); err != nil {
-		return 0, b.fail(op, err)
-	}
-	party := c.newID()
+	return fate.Index, b.outcome(op, fate)
+}
+
+// await blocks until the fate of this party is known.
+func (b *Barrier) await(ctx context.Context) (script.Fate, error) {
+	c := b.core.Client()
+	party := c.NewID()
 	var fate script.Fate
 	var d doubt.Doubt
 	known, sent := false, false
-	err := b.follow(ctx, op, b.channel(), func() (time.Duration, error) {
-		err := b.operate(ctx, op, func(ctx context.Context, p script.Publish) (err error) {
+	err := b.core.Follow(ctx, b.channel(), func() (time.Duration, error) {
+		err := b.core.Operate(ctx, func(ctx context.Context, p script.Publish) (err error) {
 			sent = true
 			known = known || d.Longer(remembered)
 			return d.Try(func() error {
-				fate, err = script.BarrierAwait(ctx, c.driver, b.script(p), party, known)
+				fate, err = script.BarrierAwait(ctx, c.Config().Driver, b.script(p), party, known)
 				return err
 			})
 		})
@@ -79,15 +89,12 @@ func (b *Barrier) Await(ctx context.Context) (int, error) {
 		}
 		return b.tick(), err
 	})
-	if err != nil {
-		if sent && !errors.Is(err, ErrWrongKind) { // else it has not arrived
-			b.depart(func(ctx context.Context) error {
-				return script.BarrierLeave(ctx, c.driver, b.script(b.client.conn.Publish()), party)
-			})
-		}
-		return 0, err
+	if err != nil && sent && !errors.Is(err, ErrWrongKind) { // else it has not arrived
+		b.depart(func(ctx context.Context) error {
+			return script.BarrierLeave(ctx, c.Config().Driver, b.script(c.Conn().Publish()), party)
+		})
 	}
-	return fate.Index, b.outcome(op, fate)
+	return fate, err
 }
 
 // Reset makes the barrier as new. Waiting parties get [ErrBroken]; later ones wait for
@@ -100,8 +107,102 @@ func (b *Barrier) Reset(ctx context.Context) error {
 	if err := b.check(ctx); err != nil {
 		return b.fail(op, err)
 	}
-	call := b.client.newID()
+	call := b.core.Client().NewID()
 	return b.operate(ctx, op, func(ctx context.Context, p script.Publish) error {
-		return script.BarrierReset(ctx, b.client.driver, b.script(p), call)
+		return script.BarrierReset(ctx, b.core.Client().Config().Driver, b.script(p), call)
 	})
+}
+
+// BrokenReason says why a barrier is broken.
+type BrokenReason string
+
+// The reasons for which a barrier is broken.
+const (
+	// BrokenLeft: a party gave up. Its context ended, or its client was closed
+	// or could not reach Redis.
+	BrokenLeft BrokenReason = "left"
+	// BrokenDied: a party did not renew its lease in time. It was killed, frozen
+	// or cut off.
+	BrokenDied BrokenReason = "died"
+	// BrokenReset: Reset was called.
+	BrokenReset BrokenReason = "reset"
+	// BrokenLost: Redis no longer knows this party. The barrier's key was
+	// deleted, evicted, or lost in a restart or failover; or this party itself
+	// was frozen or cut off for too long. The fate of the others is unknown.
+	BrokenLost BrokenReason = "lost"
+)
+
+// BrokenError says why a barrier is broken. It matches [ErrBroken].
+type BrokenError struct {
+	Reason BrokenReason
+	// By is the id of the party that broke it: the UUID of its client, a colon
+	// and a number. Empty for BrokenLost.
+	By string
+}
+
+// Error says why the barrier is broken, and which party broke it.
+func (e *BrokenError) Error() string {
+	switch e.Reason {
+	case BrokenLeft:
+		return "the barrier is broken: the party " + readable(e.By) + " gave up"
+	case BrokenDied:
+		return "the barrier is broken: the party " + readable(e.By) + " died, or was cut off"
+	case BrokenReset:
+		return "the barrier is broken: " + readable(e.By) + " has reset it"
+	case BrokenLost:
+		return "the barrier is broken: Redis knows nothing of this party any more"
+	}
+	return "the barrier is broken: " + string(e.Reason) + " " + readable(e.By)
+}
+
+// Is makes a BrokenError match ErrBroken.
+func (e *BrokenError) Is(target error) bool { return target == ErrBroken }
+
+// maxParties bounds the work of the script that runs when all parties have arrived.
+const maxParties = 1000
+
+// meeting is what barriers of both kinds have in common.
+type meeting struct {
+	object
+	parties int
+}
+
+// check returns an error for an invalid number of parties, or if ctx has ended,
+// before anything is sent.
+func (m *meeting) check(ctx context.Context) error {
+	needContext(ctx)
+	if m.parties < 1 || m.parties > maxParties {
+		return lockmgr.Invalid("the barrier is for %d parties; it must be between 1 and %d", m.parties, maxParties)
+	}
+	if ctx.Err() != nil {
+		return lockmgr.ContextError(ctx)
+	}
+	return nil
+}
+
+func (m *meeting) script(p script.Publish) script.Barrier {
+	return script.Barrier{Name: m.Name(), Parties: m.parties, Lease: m.core.Client().Config().TTL, Publish: p}
+}
+
+func (m *meeting) channel() string { return keyspace.BarrierChannel(m.Name()) }
+
+// tick is how often a waiting party renews its lease, and looks again.
+func (m *meeting) tick() time.Duration { return min(lockmgr.Poll(), m.core.Client().Config().TTL/3) }
+
+// remembered is how long an unanswered call may be repeated as if it were the
+// first: Redis keeps the result of an earlier copy for a minute.
+const remembered = 30 * time.Second
+
+// depart runs a script that removes a party that no longer waits. It runs it in
+// the background, so that the caller does not block.
+func (m *meeting) depart(script func(ctx context.Context) error) {
+	m.core.FinishWithin(m.core.Client().Config().TTL, script)
+}
+
+// outcome returns the error for the fate of a party, or nil.
+func (m *meeting) outcome(op string, f script.Fate) error {
+	if f.Why == "" {
+		return nil
+	}
+	return m.fail(op, &BrokenError{Reason: BrokenReason(f.Why), By: f.Who})
 }

@@ -38,7 +38,7 @@
 //   - [ErrDenied]: Redis refused the user, the password or a right.
 //   - [ErrWrongKind]: the name is in use for another kind of object.
 //   - [ErrInvalid]: a name, a lease or an option is not acceptable.
-//   - [ErrClosed]: the client was closed.
+//   - [ErrClosed]: the client, or the Redis client below it, was closed.
 //   - The error of the caller's context, and its cause, if the context ended
 //     before the method was done.
 //

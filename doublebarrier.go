@@ -2,11 +2,13 @@ package mortise
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/doubt"
+	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -35,14 +37,14 @@ type DoubleBarrier struct{ meeting }
 // 1 to 1000; see [Client.Lock] for names. All must agree on the number. It does
 // no I/O.
 func (c *Client) DoubleBarrier(name string, parties int) *DoubleBarrier {
-	return &DoubleBarrier{meeting{object{c, name}, parties}}
+	return &DoubleBarrier{meeting{c.object(name), parties}}
 }
 
 // Member is a party that is inside a [DoubleBarrier]. Its methods are safe for
 // concurrent use.
 type Member struct {
 	of    *DoubleBarrier
-	lease *lease
+	lease *lockmgr.Lease
 
 	mu      sync.Mutex // guards leaving
 	leaving bool
@@ -65,31 +67,39 @@ type Member struct {
 // after [Options.RetryFor], and those of every method; see the package documentation.
 func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, error) {
 	const op = "enter"
-	c := b.client
-	if err := c.begin(); err != nil {
-		return nil, ctx, b.fail(op, err)
-	}
-	defer c.running.Done()
-	if err := b.check(ctx); err != nil {
-		return nil, ctx, b.fail(op, err)
-	}
-	s := &seat{DoubleBarrier: c.conn.DoubleBarrier(b.script(script.Silent)), driver: c.driver}
-	// No other request has this place in the process, so nothing re-enters it.
-	k := new(locker)
-	k.init(b.object, &barrierTraits, s)
-	k.place.name = c.newID()
-	hold, held, err := k.enter(ctx, op, true)
+	var m *Member
+	held := ctx
+	err := b.core.Client().Run(func() (err error) {
+		if err = b.check(ctx); err == nil {
+			m, held, err = b.enter(ctx)
+		}
+		return err
+	})
 	if err != nil {
-		return nil, ctx, err
+		return nil, ctx, b.fail(op, err)
 	}
-	m := &Member{of: b, lease: hold.of.(*lease)}
+	return m, held, nil
+}
+
+// enter acquires a place inside, and blocks until all places are taken.
+func (b *DoubleBarrier) enter(ctx context.Context) (*Member, context.Context, error) {
+	c := b.core.Client()
+	s := &seat{DoubleBarrier: c.Conn().DoubleBarrier(b.script(script.Silent)), driver: c.Config().Driver}
+	// No other request has this part of the name in the process, so nothing re-enters it.
+	var k lockmgr.Lock
+	k.InitPart(b.core, &barrierTraits, s, c.NewID())
+	hold, err := k.Acquire(ctx, true)
+	if err != nil {
+		return nil, ctx, c.Because(ctx, err)
+	}
+	m, held := &Member{of: b, lease: hold.Lease()}, hold.Context()
 	if s.open {
 		return m, held, nil
 	}
-	err = b.follow(held, op, b.channel(), func() (time.Duration, error) {
+	err = b.core.Follow(held, b.channel(), func() (time.Duration, error) {
 		inside, open := false, false
-		err := b.operate(held, op, func(ctx context.Context, p script.Publish) (err error) {
-			inside, open, _, err = script.DoubleEnter(ctx, c.driver, b.script(p), m.lease.id, true)
+		err := b.core.Operate(held, func(ctx context.Context, p script.Publish) (err error) {
+			inside, open, _, err = script.DoubleEnter(ctx, c.Config().Driver, b.script(p), m.lease.ID(), true)
 			return err
 		})
 		switch {
@@ -98,8 +108,8 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, er
 		case open:
 			return -1, nil
 		case !inside:
-			m.lease.end(m.lease.over())
-			return 0, b.fail(op, m.lease.state())
+			m.lease.EndGone()
+			return 0, m.lease.Err()
 		}
 		return b.tick(), nil
 	})
@@ -112,17 +122,12 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, er
 
 // drop takes out a member that does not leave normally.
 func (m *Member) drop() {
-	m.end()
+	c := m.of.core.Client()
+	m.lease.EndReleased()
 	m.of.depart(func(ctx context.Context) error {
-		_, err := script.DoubleQuit(ctx, m.of.client.driver, m.of.script(m.of.client.conn.Publish()), m.lease.id)
+		_, err := script.DoubleQuit(ctx, c.Config().Driver, m.of.script(c.Conn().Publish()), m.lease.ID())
 		return err
 	})
-}
-
-// end ends the lease in this process, so that it is no longer renewed.
-func (m *Member) end() {
-	m.lease.owner.remove(m.lease)
-	m.lease.end(ErrReleased)
 }
 
 // Leave ends the party's part in the work, and blocks until all others have left
@@ -134,51 +139,60 @@ func (m *Member) end() {
 // before; the error of ctx; [ErrUnreachable] after [Options.RetryFor], and those of
 // every method; see the package documentation.
 func (m *Member) Leave(ctx context.Context) error {
+	needContext(ctx)
 	const op = "leave"
-	b, c := m.of, m.of.client
-	if err := c.begin(); err != nil {
-		return b.fail(op, err)
+	var fate script.Fate
+	err := m.of.core.Client().Run(func() (err error) {
+		fate, err = m.leave(ctx)
+		return err
+	})
+	if err != nil {
+		return m.of.fail(op, err)
 	}
-	defer c.running.Done()
+	return m.of.outcome(op, fate)
+}
+
+// leave takes the party out, and blocks until the fate of all is known.
+func (m *Member) leave(ctx context.Context) (fate script.Fate, err error) {
+	b, c := m.of, m.of.core.Client()
 	m.mu.Lock()
-	lost := m.lease.state()
+	lost := m.lease.Err()
 	first := !m.leaving
 	m.leaving = true
 	m.mu.Unlock()
-	if lost != nil && lost != ErrReleased {
+	if lost != nil && !errors.Is(lost, ErrReleased) {
 		if first {
 			m.drop() // its work has stopped now
 		}
-		return b.fail(op, lost)
+		return fate, lost
 	}
-	m.end()
-	var fate script.Fate
+	m.lease.EndReleased()
+	leave := func(ctx context.Context, p script.Publish) (script.Fate, error) {
+		return script.DoubleLeave(ctx, c.Config().Driver, b.script(p), m.lease.ID())
+	}
 	left := false
-	leave := func(ctx context.Context, p script.Publish) (err error) {
-		fate, err = script.DoubleLeave(ctx, c.driver, b.script(p), m.lease.id)
-		left = left || err == nil
-		return err
-	}
-	err := b.follow(ctx, op, b.channel(), func() (time.Duration, error) {
-		err := b.operate(ctx, op, leave)
+	err = b.core.Follow(ctx, b.channel(), func() (time.Duration, error) {
+		err := b.core.Operate(ctx, func(ctx context.Context, p script.Publish) (err error) {
+			fate, err = leave(ctx, p)
+			left = left || err == nil
+			return err
+		})
 		if fate.Over {
 			return -1, err
 		}
 		return b.tick(), err
 	})
-	if err != nil {
-		if !left {
-			b.depart(func(ctx context.Context) error { return leave(ctx, b.client.conn.Publish()) })
-		}
-		return err
+	if err != nil && !left {
+		b.depart(func(ctx context.Context) error {
+			_, err := leave(ctx, c.Conn().Publish())
+			return err
+		})
 	}
-	return b.outcome(op, fate)
+	return fate, err
 }
 
-// useBarrier is a party's place in a DoubleBarrier, which nothing else contends for.
-var useBarrier = newUse(class{})
-
-var barrierTraits = traits{use: useBarrier}
+// barrierTraits are those of a party's place inside, which nothing else contends for.
+var barrierTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{})}
 
 // seat is the scripts of a party's place in a double barrier.
 type seat struct {
@@ -200,7 +214,7 @@ func (s *seat) Acquire(ctx context.Context, a script.Attempt) (script.Grant, err
 		s.doubt = doubt.Doubt{}
 		if !inside && by.Owner == "" {
 			// An earlier copy let it in, and it was regarded as dead since.
-			err = final(&LostError{Reason: LostExpired})
+			err = lockmgr.Final(&LostError{Reason: LostExpired})
 		}
 	}
 	return script.Grant{OK: inside, By: by}, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -26,35 +27,33 @@ import (
 // It relies on the clocks of Redis and of this process running at similar
 // speed, and on Redis not losing acknowledged writes.
 type Election struct {
-	lock   locker
+	locker locker
 	script script.Election // of a candidate without a value
 }
 
 // Election returns the election called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) Election(name string) *Election {
-	e := &Election{script: c.conn.Election(name, "")}
-	e.lock.init(object{c, name}, &electionTraits, &e.script)
-	e.lock.options = &LockOptions{NonReentrant: true}
+	e := &Election{script: c.core.Conn().Election(name, "")}
+	e.locker.lock.Init(c.core.Object(name), &electionTraits, &e.script)
+	e.locker.lock.SetOptions(lockmgr.Options{NonReentrant: true})
 	return e
 }
 
-var useElection = newUse(class{})
+var electionTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), Numbered: true}
 
-var electionTraits = traits{use: useElection, numbered: true}
-
-// With returns the same election, with these options for campaigning. With a Lease a
+// With returns the same election, with these options for campaigning. With a MaxHold a
 // term ends at its end; it is not renewed. NonReentrant makes no difference: an owner
 // leads once or not at all.
 func (e *Election) With(options LockOptions) *Election {
-	e = e.lock.client.Election(e.lock.name)
+	with := *e
 	options.NonReentrant = true
-	e.lock.options = &options
-	return e
+	with.locker.lock.SetOptions(options.core())
+	return &with
 }
 
 // Name returns the name in Redis.
-func (e *Election) Name() string { return e.lock.name }
+func (e *Election) Name() string { return e.locker.Name() }
 
 // maxValue is the maximal length of the value of a term: each observer reads it
 // about once a second.
@@ -62,7 +61,7 @@ const maxValue = 64 << 10
 
 func checkValue(value string) error {
 	if len(value) > maxValue {
-		return invalid("the value has %d bytes; at most %d are allowed", len(value), maxValue)
+		return lockmgr.Invalid("the value has %d bytes; at most %d are allowed", len(value), maxValue)
 	}
 	return nil
 }
@@ -86,10 +85,10 @@ func checkValue(value string) error {
 func (e *Election) Campaign(ctx context.Context, value string) (*Term, context.Context, error) {
 	const op = "campaign"
 	if err := checkValue(value); err != nil {
-		return nil, ctx, &Error{Op: op, Name: e.lock.name, Err: err}
+		return nil, ctx, e.locker.fail(op, err)
 	}
-	k, candidate := e.lock, e.lock.client.conn.Election(e.lock.name, value)
-	k.ops = &candidate
+	k, candidate := e.locker, e.locker.lock.Client().Conn().Election(e.Name(), value)
+	k.lock.SetOps(&candidate)
 	hold, held, err := k.enter(ctx, op, true)
 	if err != nil {
 		return nil, ctx, err
@@ -116,16 +115,17 @@ func leader(l script.Leader) Leader {
 // documentation.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	const op = "leader"
-	l, ok, err := e.read(ctx, op)
-	if err == nil && !ok {
-		err = &Error{Op: op, Name: e.lock.name, Err: ErrNoLeader}
+	l, ok, err := e.read(ctx)
+	if err = e.locker.fail(op, err); err == nil && !ok {
+		err = e.locker.fail(op, ErrNoLeader)
 	}
 	return leader(l), err
 }
 
-func (e *Election) read(ctx context.Context, op string) (l script.Leader, ok bool, err error) {
-	err = e.lock.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
-		l, ok, err = script.ElectionRead(ctx, e.lock.client.driver, e.lock.name)
+func (e *Election) read(ctx context.Context) (l script.Leader, ok bool, err error) {
+	needContext(ctx)
+	err = e.locker.lock.Operate(ctx, func(ctx context.Context, _ script.Publish) (err error) {
+		l, ok, err = script.ElectionRead(ctx, e.locker.lock.Client().Config().Driver, e.Name())
 		return err
 	})
 	return l, ok, err
@@ -145,11 +145,12 @@ func (e *Election) read(ctx context.Context, op string) (l script.Leader, ok boo
 // [ErrUnreachable] after [Options.RetryFor], and those of every method; see the
 // package documentation.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	needContext(ctx)
 	const op = "observe"
 	return func(yield func(Leader, error) bool) {
 		var last *script.Leader
-		err := e.lock.follow(ctx, op, keyspace.ElectionNews(e.lock.name), func() (time.Duration, error) {
-			now, ok, err := e.read(ctx, op)
+		err := e.locker.lock.Follow(ctx, keyspace.ElectionNews(e.Name()), func() (time.Duration, error) {
+			now, ok, err := e.read(ctx)
 			if err != nil {
 				return 0, err
 			}
@@ -162,12 +163,12 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				}
 			}
 			if ok && now.TTL >= 0 {
-				return min(jitter(poll), now.TTL+time.Millisecond), nil
+				return min(lockmgr.Poll(), now.TTL+time.Millisecond), nil
 			}
-			return jitter(poll), nil
+			return lockmgr.Poll(), nil
 		})
 		if err != nil {
-			yield(Leader{}, err)
+			yield(Leader{}, e.locker.fail(op, err))
 		}
 	}
 }
@@ -184,14 +185,14 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 func (e *Election) Depose(ctx context.Context) (Leader, error) {
 	const op = "depose"
 	for {
-		l, ok, err := e.read(ctx, op)
+		l, ok, err := e.read(ctx)
 		if err != nil {
-			return Leader{}, err
+			return Leader{}, e.locker.fail(op, err)
 		}
 		if !ok {
-			return Leader{}, &Error{Op: op, Name: e.lock.name, Err: ErrNoLeader}
+			return Leader{}, e.locker.fail(op, ErrNoLeader)
 		}
-		if freed, err := e.lock.free(ctx, op, l.Owner); freed || err != nil {
+		if freed, err := e.locker.free(ctx, op, l.Owner); freed || err != nil {
 			return leader(l), err
 		}
 	}
@@ -202,9 +203,80 @@ func (e *Election) Depose(ctx context.Context) (Leader, error) {
 // [Election.Depose].
 func (e *Election) DeposeOwner(ctx context.Context, owner string) (bool, error) {
 	const op = "depose owner"
-	l, ok, err := e.read(ctx, op)
+	l, ok, err := e.read(ctx)
 	if err != nil || !ok || l.Owner != owner {
-		return false, err
+		return false, e.locker.fail(op, err)
 	}
-	return e.lock.free(ctx, op, owner)
+	return e.locker.free(ctx, op, owner)
+}
+
+// Term is a leader's term of office, which begins with its election. Its methods
+// are safe for concurrent use.
+type Term struct {
+	election *Election
+	hold     *Hold
+	turn     chan struct{} // held while the value is changed; guards edition
+	edition  int           // how often the value was changed
+}
+
+// Token returns the number of the term. It is higher than that of every earlier
+// term of the election, so that a resource that remembers the highest number
+// it has seen can refuse a leader whose term is over.
+func (t *Term) Token() int64 { return t.hold.Token() }
+
+// Owner returns the leader's id in Redis: the client's UUID, a colon and a number.
+func (t *Term) Owner() string { return t.hold.Owner() }
+
+// Until returns the time at which trust in the lease ends, as [Hold.Until] does.
+func (t *Term) Until() time.Time { return t.hold.Until() }
+
+// Valid reports whether the term still lasts, as far as this process can know
+// without asking Redis; see [Hold.Valid].
+func (t *Term) Valid() bool { return t.hold.Valid() }
+
+// Resign ends the term, and wakes the waiting candidates. The context of the term
+// ends first. Resign takes no context, and blocks and fails like [Hold.Unlock].
+func (t *Term) Resign() error {
+	return t.election.locker.fail("resign", t.hold.core().Unlock())
+}
+
+// Proclaim changes the value of the term, and notifies observers. Concurrent
+// calls run one after the other. Each blocks for one round trip.
+//
+// Errors: [ErrLost] if the term was lost, [ErrReleased] if the leader has
+// resigned, [ErrDenied] also if Redis made the change but did not allow
+// notifying observers, as the text says, and those of every method; see the
+// package documentation. With [ErrUnreachable] or the error of ctx, the value
+// may or may not have changed.
+func (t *Term) Proclaim(ctx context.Context, value string) error {
+	needContext(ctx)
+	const op = "proclaim"
+	e := t.election
+	fail := func(err error) error { return e.locker.fail(op, err) }
+	if err := checkValue(value); err != nil {
+		return fail(err)
+	}
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fail(lockmgr.ContextError(ctx))
+	case <-e.locker.lock.Client().Done():
+		return fail(ErrClosed)
+	}
+	defer func() { <-t.turn }()
+	l := t.hold.core().Lease()
+	if err := l.Err(); err != nil {
+		return fail(err)
+	}
+	t.edition++
+	done := false
+	err := e.locker.operate(ctx, op, func(ctx context.Context, p script.Publish) (err error) {
+		done, err = script.ElectionProclaim(ctx, e.locker.lock.Client().Config().Driver, e.Name(), l.ID(), value, t.edition, p)
+		return err
+	})
+	if err == nil && !done {
+		l.EndGone() // no effect if the leader has resigned meanwhile
+		err = fail(l.Err())
+	}
+	return err
 }

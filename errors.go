@@ -1,14 +1,14 @@
 package mortise
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/script"
 )
 
 // The sentinel errors. Every error that this package returns is an [*Error]
@@ -19,14 +19,18 @@ import (
 var (
 	// ErrLocked: another owner holds the lock. errors.As finds a *HeldError
 	// that names it, if Redis was asked.
-	ErrLocked = errors.New("locked by another owner")
+	ErrLocked = lockmgr.ErrLocked
 	// ErrNoPermits: a semaphore has fewer permits available than requested.
 	// errors.As finds a *PermitsError with the numbers.
 	ErrNoPermits = errors.New("not enough permits are available")
+	// ErrNotSet: there are no permits because the semaphore was never set, or was
+	// deleted: nothing comes of waiting until a process calls TrySetPermits. The
+	// error also matches ErrNoPermits.
+	ErrNotSet = errors.New("the semaphore was never set, or was deleted")
 	// ErrLost: the lease ended before the hold was released. The hold's
 	// context then has it as its cause, and Unlock returns it. errors.As finds
 	// a *LostError with the reason.
-	ErrLost = errors.New("the lease was lost")
+	ErrLost = lockmgr.ErrLost
 	// ErrFenceRegressed: the fencing tokens of a lock, or the numbers of an
 	// election's terms, went back: Redis has lost them, or they were deleted.
 	// The acquisition was undone; a resource would have refused its token, or
@@ -34,36 +38,37 @@ var (
 	// the tokens must be raised.
 	ErrFenceRegressed = errors.New("the fencing tokens went back")
 	// ErrReleased: the hold was already released.
-	ErrReleased = errors.New("released already")
+	ErrReleased = lockmgr.ErrReleased
 	// ErrReentry: the owner holds this lock already and cannot re-enter: with
 	// LockOptions.NonReentrant, or because it would wait for itself, as when
 	// a reader of an RWLock acquires the write side.
-	ErrReentry = errors.New("held by the same owner already")
+	ErrReentry = lockmgr.ErrReentry
 	// ErrWrongKind: the data under the name in Redis is not of the type that
 	// this kind of object uses. Nothing was changed.
-	ErrWrongKind = errors.New("the name is in use for something else")
+	ErrWrongKind = lockmgr.ErrWrongKind
 	// ErrNoLeader: the election has no leader.
-	ErrNoLeader = errors.New("nobody leads")
+	ErrNoLeader = errors.New("the election has no leader")
 	// ErrBroken: not all parties of a barrier arrived, or left, together.
 	// errors.As finds a *BrokenError with the reason.
 	ErrBroken = errors.New("the barrier is broken")
-	// ErrClosed: the client was closed.
-	ErrClosed = errors.New("the client is closed")
+	// ErrClosed: the client was closed, or the Redis client below it. That does not
+	// pass, so nothing is retried.
+	ErrClosed = lockmgr.ErrClosed
 	// ErrInvalid: a name, a lease or an option is not acceptable, or a number
 	// would become out of range. Nothing was changed in Redis.
-	ErrInvalid = errors.New("invalid argument")
+	ErrInvalid = lockmgr.ErrInvalid
 	// ErrUnreachable: Redis could not be reached, or could not serve, for
-	// longer than Options.RetryFor.
-	ErrUnreachable = errors.New("redis cannot be reached or cannot serve")
+	// longer than Options.RetryFor; for Unlock, than Options.UnlockFor.
+	ErrUnreachable = lockmgr.ErrUnreachable
 	// ErrDenied: Redis refused the user, the password or a right.
-	ErrDenied = errors.New("redis denied access")
+	ErrDenied = lockmgr.ErrDenied
 	// ErrNotDurable: fewer replicas acknowledged the lock, in time, than
 	// LockOptions.Durability asks for. An acquired lock was released again,
 	// and a re-entry undone. errors.As finds a *NotDurableError.
-	ErrNotDurable = errors.New("not acknowledged by enough replicas")
+	ErrNotDurable = lockmgr.ErrNotDurable
 	// ErrNoQuorum: too few of a Redlock's servers answered to decide which
 	// owner can hold it. errors.Is also matches the errors of the other servers.
-	ErrNoQuorum = errors.New("too few servers answered")
+	ErrNoQuorum = lockmgr.ErrNoQuorum
 	// ErrClockJump: the clock of a Redis server was set. errors.As finds a
 	// *ClockError that says by how much.
 	ErrClockJump = errors.New("the clock of Redis jumped")
@@ -71,7 +76,7 @@ var (
 	// reply was lost, and asking again could not tell. Unlock returns it if
 	// the hold certainly no longer has the lock, but it is unknown whether it
 	// was still held at that moment.
-	ErrUnknownOutcome = errors.New("the outcome is unknown")
+	ErrUnknownOutcome = lockmgr.ErrUnknownOutcome
 )
 
 // Error is the error of one operation.
@@ -100,7 +105,7 @@ type HeldError struct {
 	TTL time.Duration
 }
 
-// Error names the holder, and the time its lease has left unless renewed or released.
+// Error names the holder, and the remaining time of its lease.
 func (e *HeldError) Error() string {
 	if e.Count == 0 {
 		return fmt.Sprintf("free, but %s is the next to have it", readable(e.Owner))
@@ -128,34 +133,37 @@ func readable(text string) string {
 // Is makes a HeldError match ErrLocked.
 func (e *HeldError) Is(target error) bool { return target == ErrLocked }
 
-func (e *HeldError) left() time.Duration { return e.TTL }
-
-// PermitsError says how many permits were missing. It matches [ErrNoPermits].
+// PermitsError says how many permits were missing. It matches [ErrNoPermits], and
+// [ErrNotSet] if there is no semaphore.
 type PermitsError struct {
 	Wanted    int
 	Available int // when Redis was asked; may be below 0
 	// Next is an upper bound on the time until a permit expires, unless its
 	// lease is renewed; -1 if none is known to expire.
 	Next time.Duration
+	// Unset is true if there is no semaphore: its number of permits was never set,
+	// or it was deleted.
+	Unset bool
 }
 
 // Error returns the numbers of permits that were requested and available.
 func (e *PermitsError) Error() string {
+	if e.Unset {
+		return fmt.Sprintf("permits wanted: %d, but %v", e.Wanted, ErrNotSet)
+	}
 	if e.Available >= e.Wanted {
 		return fmt.Sprintf("permits wanted: %d; the %d available are reserved for other waiters", e.Wanted, e.Available)
 	}
 	return fmt.Sprintf("permits wanted: %d, available: %d", e.Wanted, e.Available)
 }
 
-// Is makes a PermitsError match ErrNoPermits.
-func (e *PermitsError) Is(target error) bool { return target == ErrNoPermits }
+// Is makes a PermitsError match ErrNoPermits, and ErrNotSet if Unset is true.
+func (e *PermitsError) Is(target error) bool {
+	return target == ErrNoPermits || e.Unset && target == ErrNotSet
+}
 
-func (e *PermitsError) left() time.Duration { return e.Next }
-
-// refusal is an error that describes why Redis refused a request.
-type refusal interface {
-	error
-	left() time.Duration // for how long at most, unless prolonged; -1 if not known
+func permitsError(lack script.PermitRefusal) *PermitsError {
+	return &PermitsError{Wanted: lack.Wanted, Available: lack.Available, Next: lack.Next, Unset: lack.Unset}
 }
 
 // LostReason says why a lease was lost.
@@ -255,69 +263,45 @@ func (e *FenceError) Error() string {
 // Is makes a FenceError match ErrFenceRegressed.
 func (e *FenceError) Is(target error) bool { return target == ErrFenceRegressed }
 
-// waitError is the error for a wait that ended because its context did.
-type waitError struct {
-	ctx  error
-	held refusal // the last refusal; nil if there was none
+// fail returns the error of an operation, and nil if err is nil.
+func fail(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Op: op, Name: name, Err: err}
 }
 
-func (e *waitError) Error() string {
-	if e.held == nil {
-		return "gave up waiting: " + e.ctx.Error()
-	}
-	return "gave up waiting: " + e.ctx.Error() + "; " + e.held.Error()
+// publicErrors makes the errors of this package for the core.
+type publicErrors struct{}
+
+func (publicErrors) Operation(op, name string, err error) error { return fail(op, name, err) }
+
+func (publicErrors) Held(by script.Holder) error {
+	return &HeldError{Holder: Holder{Owner: by.Owner, Count: by.Count}, TTL: by.TTL}
 }
 
-func (e *waitError) Unwrap() []error {
-	if e.held == nil {
-		return []error{e.ctx}
-	}
-	return []error{e.ctx, e.held}
+func (publicErrors) NoPermits(lack script.PermitRefusal) error {
+	return permitsError(lack)
 }
 
-// contextError returns the error of the ended ctx; it matches the cause, too.
-func contextError(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); cause != err {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
+func (publicErrors) Lost(reason lockmgr.LostReason, err error) error {
+	return &LostError{lostReasons[reason], err}
 }
 
-// because returns the meaning of err for the caller, joined with ctx's error if
-// ctx is done.
-func because(ctx context.Context, err error) error {
-	end := ctx.Err()
-	switch {
-	case end == nil:
-		return meaning(err)
-	case errors.Is(err, end) && errors.Is(err, context.Cause(ctx)):
-		return err
-	case errors.Is(err, end):
-		return fmt.Errorf("%w: %w", err, context.Cause(ctx))
-	}
-	return fmt.Errorf("%w: %w", contextError(ctx), meaning(err))
+// lostReasons are the reasons that the core knows.
+var lostReasons = [...]LostReason{
+	lockmgr.LostExpired: LostExpired, lockmgr.LostTaken: LostTaken,
+	lockmgr.LostForced: LostForced, lockmgr.LostUnreachable: LostUnreachable,
 }
 
-func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrInvalid, strings.TrimSpace(fmt.Sprintf(format, args...)))
+func (publicErrors) FenceRegressed(key string, seen, drawn int64) error {
+	return &FenceError{key, seen, drawn}
 }
 
-// meaning wraps a driver's error in the sentinel for its class.
-func meaning(err error) error {
-	var e *driver.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	switch e.Class {
-	case driver.NotSent, driver.Unknown, driver.Passing:
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
-	case driver.Closed:
-		return fmt.Errorf("%w: %w", ErrClosed, err)
-	case driver.Denied:
-		return fmt.Errorf("%w: %w", ErrDenied, err)
-	case driver.WrongType:
-		return fmt.Errorf("%w: %w", ErrWrongKind, err)
-	}
-	return err
+func (publicErrors) NotDurable(lack lockmgr.DurabilityLack) error {
+	return &NotDurableError{Wanted: lack.Wanted, Acknowledged: lack.Acknowledged, Unsynced: lack.Unsynced, Err: lack.Err}
+}
+
+func (publicErrors) ClockJump(server string, jump time.Duration) error {
+	return &ClockError{server, jump}
 }

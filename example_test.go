@@ -74,13 +74,13 @@ func Example_connect() {
 	client := mortise.New(d, nil)
 	defer client.Close() // closes d as well
 
-	hold, ctx, err := client.Lock("report").Lock(ctx) // waits until ctx ends
+	hold, lctx, err := client.Lock("report").Lock(ctx) // waits until ctx ends; work with lctx
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer hold.Unlock()
-	fmt.Println("held:", hold.Valid(), ctx.Err())
+	fmt.Println("held:", hold.Valid(), lctx.Err())
 	// Output: held: true <nil>
 }
 
@@ -91,7 +91,7 @@ func ExampleLock_TryLock() {
 	defer client.Close()
 
 	nightly := func(ctx context.Context, work func()) error {
-		hold, ctx, err := client.Lock("nightly").TryLock(ctx)
+		hold, lctx, err := client.Lock("nightly").TryLock(ctx)
 		var held *mortise.HeldError
 		if errors.As(err, &held) {
 			log.Printf("%s has it, and keeps it for another %v unless it renews it", held.Owner, held.TTL)
@@ -103,7 +103,7 @@ func ExampleLock_TryLock() {
 		defer hold.Unlock()
 
 		work()
-		return ctx.Err()
+		return lctx.Err()
 	}
 	err := nightly(context.Background(), func() {
 		fmt.Println("the work of the night")
@@ -154,7 +154,7 @@ func ExampleLock_With() {
 	client := mortise.New(server.Driver(), nil)
 	defer client.Close()
 
-	lock := client.Lock("import").With(mortise.LockOptions{Lease: 50 * time.Millisecond})
+	lock := client.Lock("import").With(mortise.LockOptions{MaxHold: 50 * time.Millisecond})
 	hold, ctx, err := lock.Lock(context.Background())
 	if err != nil {
 		fmt.Println(err)

@@ -3,7 +3,7 @@ package mortise
 import (
 	"context"
 
-	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -35,18 +35,18 @@ type FencedLock struct {
 // FencedLock returns the fenced lock called name; see [Client.Lock] for names.
 // It does no I/O.
 func (c *Client) FencedLock(name string) *FencedLock {
-	k := &FencedLock{script: c.conn.FencedLock(name)}
-	k.init(object{c, name}, &fencedTraits, &k.script)
+	k := &FencedLock{script: c.core.Conn().FencedLock(name)}
+	k.lock.Init(c.core.Object(name), &fencedTraits, &k.script)
 	return k
 }
 
-var fencedTraits = traits{use: usePlain, turns: true, handsOff: true, numbered: true}
+var fencedTraits = lockmgr.Traits{Use: usePlain, Turns: true, HandsOff: true, Numbered: true}
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *FencedLock) With(options LockOptions) *FencedLock {
-	k = k.client.FencedLock(k.name)
-	k.options = &options
-	return k
+	with := *k
+	with.lock.SetOptions(options.core())
+	return &with
 }
 
 // CurrentToken returns the newest token that was drawn, or 0 if none was. It
@@ -57,37 +57,11 @@ func (k *FencedLock) With(options LockOptions) *FencedLock {
 // method; see the package documentation.
 func (k *FencedLock) CurrentToken(ctx context.Context) (token int64, err error) {
 	err = k.operate(ctx, "current token", func(ctx context.Context, _ script.Publish) (err error) {
-		token, err = script.FencedToken(ctx, k.client.driver, k.name)
+		token, err = script.FencedToken(ctx, k.lock.Client().Config().Driver, k.Name())
 		return err
 	})
 	if err == nil {
-		k.client.tokens.Note(k.counter(), token)
+		k.lock.NoteToken(token)
 	}
 	return token, err
-}
-
-// counter returns the key that counts the tokens.
-func (k *locker) counter() string { return keyspace.Token(k.name) }
-
-// seen returns the highest token that the client has seen of the lock, and 0 for
-// a kind without tokens. Call it before a token is drawn: the replies to
-// concurrent acquisitions may arrive in any order.
-func (k *locker) seen() int64 {
-	if k.traits.numbered {
-		return k.client.tokens.Seen(k.counter())
-	}
-	return 0
-}
-
-// regressed records a token, or returns an error if it is not above seen, the
-// highest one before it was drawn.
-func (k *locker) regressed(seen, token int64) error {
-	if !k.traits.numbered {
-		return nil
-	}
-	if token <= seen {
-		return &FenceError{Key: k.counter(), Seen: seen, Drawn: token}
-	}
-	k.client.tokens.Note(k.counter(), token)
-	return nil
 }

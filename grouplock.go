@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/fieldhash"
+	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -47,11 +48,11 @@ func (c *Client) GroupLock(group string, values ...string) *GroupLock {
 	switch n := len(values); {
 	case n == 0:
 		k := c.groupLock(group, nil)
-		k.flawed(invalid("no values are given; a GroupLock needs one at least"))
+		k.lock.SetFlaw(lockmgr.Invalid("no values are given; a GroupLock needs one at least"))
 		return k
 	case n > MaxValues:
 		k := c.groupLock(group, nil)
-		k.flawed(invalid("%d values are given; a GroupLock takes %d at most", n, MaxValues))
+		k.lock.SetFlaw(lockmgr.Invalid("%d values are given; a GroupLock takes %d at most", n, MaxValues))
 		return k
 	}
 	fields := make([]string, len(values))
@@ -63,24 +64,23 @@ func (c *Client) GroupLock(group string, values ...string) *GroupLock {
 }
 
 // useGroup is the use of GroupLock; the name of its place includes the values.
-var useGroup = newUse(class{})
+var useGroup = lockmgr.NewUse(lockmgr.Class{})
 
-var groupTraits = traits{use: useGroup, partial: true, beside: besideGroup}
+var groupTraits = lockmgr.Traits{Use: useGroup, Partial: true, Admission: refuseOverlap}
 
 // groupLock returns the lock on these fields.
 func (c *Client) groupLock(group string, fields []string) *GroupLock {
-	k := &GroupLock{script: c.conn.GroupLock(script.Group{Name: group, Fields: fields})}
-	k.init(object{c, group}, &groupTraits, &k.script)
+	k := &GroupLock{script: c.core.Conn().GroupLock(script.Group{Name: group, Fields: fields})}
 	// No name contains the separator.
-	k.place.name = group + "\n" + strings.Join(fields, "")
+	k.lock.InitPart(c.core.Object(group), &groupTraits, &k.script, group+"\n"+strings.Join(fields, ""))
 	return k
 }
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *GroupLock) With(options LockOptions) *GroupLock {
-	with := k.client.groupLock(k.name, k.script.Fields)
-	with.options, with.traits = &options, k.traits
-	return with
+	with := *k
+	with.lock.SetOptions(options.core())
+	return &with
 }
 
 // Inspect reads the holders of any of the values from the master. State.TTL is
@@ -92,19 +92,15 @@ func (k *GroupLock) With(options LockOptions) *GroupLock {
 //
 // Errors: those of every method; see the package documentation.
 func (k *GroupLock) Inspect(ctx context.Context) (State, error) {
-	s := State{Name: k.name, Kind: KindGroupLock}
+	s := State{Name: k.Name(), Kind: KindGroupLock}
 	held, err := k.holders(ctx, "inspect")
 	if errors.Is(err, ErrWrongKind) {
-		return k.client.Inspect(ctx, k.name)
+		return (&Client{k.lock.Client()}).Inspect(ctx, k.Name())
 	}
 	for _, h := range held {
 		s.Locked, s.TTL = true, max(s.TTL, h.until)
 		s.Holders = append(s.Holders, Holder{Owner: h.owner, Count: len(h.fields)})
-		if o := ownerOf(ctx); o != nil {
-			if l := o.lease(k.client, k.place); l != nil && l.id == h.owner && l.state() == nil {
-				s.Mine = true
-			}
-		}
+		s.Mine = s.Mine || k.lock.LeaseID(ctx) == h.owner
 	}
 	if err == nil && !s.Locked {
 		s.Kind = KindNone
@@ -121,12 +117,12 @@ type groupHolder struct {
 
 // holders reads the holders of any of the values, sorted by owner.
 func (k *GroupLock) holders(ctx context.Context, op string) (held []groupHolder, err error) {
-	if flaw := k.traits.flaw; flaw != nil {
-		return nil, &Error{Op: op, Name: k.name, Err: flaw}
+	if flaw := k.lock.Traits().Flaw; flaw != nil {
+		return nil, k.fail(op, flaw)
 	}
 	var by []script.Holder // by index of the field
 	err = k.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
-		by, err = script.GroupInspect(ctx, k.client.driver, k.script.Group)
+		by, err = script.GroupInspect(ctx, k.lock.Client().Config().Driver, k.script.Group)
 		return err
 	})
 	index := make(map[string]int)
@@ -160,7 +156,7 @@ func (k *GroupLock) ForceUnlock(ctx context.Context) (freed []Holder, err error)
 	const op = "force unlock"
 	held, err := k.holders(ctx, op)
 	for _, h := range held {
-		ok, ferr := k.client.groupLock(k.name, h.fields).free(ctx, op, h.owner)
+		ok, ferr := k.part(h.fields).free(ctx, op, h.owner)
 		if ok {
 			freed = append(freed, Holder{Owner: h.owner, Count: len(h.fields)})
 		}
@@ -186,7 +182,7 @@ func (k *GroupLock) UnlockOwner(ctx context.Context, owner string) (bool, error)
 		if h.owner != owner {
 			continue
 		}
-		ok, err := k.client.groupLock(k.name, h.fields).free(ctx, op, owner)
+		ok, err := k.part(h.fields).free(ctx, op, owner)
 		if ok || errors.Is(err, ErrUnknownOutcome) {
 			k.robbed(h)
 		}
@@ -203,14 +199,14 @@ func (k *GroupLock) UnlockOwner(ctx context.Context, owner string) (bool, error)
 // Everything else is as with [GroupLock.UnlockOwner].
 func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, error) {
 	const op = "unlock group"
-	o := object{c, group}
-	key, err := o.read(ctx, op)
+	o := c.object(group)
+	key, err := read(ctx, op, &o.core)
 	if err != nil || key.Type == "none" {
 		return false, err
 	}
 	if !isGroup(key.Fields) {
 		what := fmt.Errorf("%w: it holds a %s that is no group, or too large a one", ErrWrongKind, key.Type)
-		return false, &Error{Op: op, Name: group, Err: what}
+		return false, o.fail(op, what)
 	}
 	var fields []string
 	for field, by := range key.Fields {
@@ -225,40 +221,25 @@ func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, er
 	return c.groupLock(group, fields).UnlockOwner(ctx, owner)
 }
 
-// robbed ends the lease of a holder that lost values, if it is of this client.
-func (k *GroupLock) robbed(h groupHolder) {
-	c := k.client
-	c.mu.Lock()
-	var robbed *lease
-	for _, l := range c.held[useGroup] {
-		if l.id == h.owner {
-			robbed = l
-		}
-	}
-	c.mu.Unlock()
-	if robbed != nil {
-		robbed.end(&LostError{Reason: LostForced})
-	}
+// part returns the lock on these fields of the group.
+func (k *GroupLock) part(fields []string) *GroupLock {
+	return (&Client{k.lock.Client()}).groupLock(k.Name(), fields)
 }
 
-// besideGroup returns an error for an owner that holds some of the values, but not
+// robbed ends the lease of a holder that lost values, if it is of this client.
+func (k *GroupLock) robbed(h groupHolder) {
+	k.lock.Forced(useGroup, func(id string) bool { return id == h.owner })
+}
+
+// refuseOverlap returns an error for an owner that holds some of the values, but not
 // exactly these: it would deadlock with itself.
-func besideGroup(k *locker, o *owner) (ask ops, past bool, err error) {
-	wants := k.ops.(*script.GroupLock)
-	for _, l := range o.all() {
-		has, ok := l.ops.(*script.GroupLock)
-		if !ok || l.client != k.client || l.name != k.name || l.place == k.place || !overlap(has.Fields, wants.Fields) {
-			continue
-		}
-		switch err := l.state(); err {
-		case nil:
-			return k.ops, false, fmt.Errorf("%w, with other values of the group: take all that are needed at once", ErrReentry)
-		case ErrReleased:
-		default:
-			return k.ops, false, err
-		}
+func refuseOverlap(k *lockmgr.Lock, o *lockmgr.Owner) (ask lockmgr.Ops, past bool, err error) {
+	wants := k.Ops().(*script.GroupLock)
+	held, err := o.HasPart(k, func(has lockmgr.Ops) bool { return overlap(has.(*script.GroupLock).Fields, wants.Fields) })
+	if held {
+		err = fmt.Errorf("%w, with other values of the group: acquire all of them in one call", ErrReentry)
 	}
-	return k.ops, false, nil
+	return k.Ops(), false, err
 }
 
 // overlap reports whether two sorted lists have an element in common.

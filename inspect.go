@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -31,7 +32,8 @@ const (
 	KindOther      Kind = "unknown"         // none of these, as far as its form shows
 )
 
-// State is the state of a name in Redis at one moment.
+// State is the state of a name in Redis at one moment. Its JSON form is stable; see
+// [State.MarshalJSON].
 type State struct {
 	Name    string
 	Kind    Kind
@@ -53,8 +55,10 @@ type State struct {
 // Holder is the holder of a lock, as recorded in Redis. The owner of the write
 // side of a read/write lock has the suffix ":write".
 type Holder struct {
-	Owner string // the client's UUID, a colon, and a number (Redisson: the thread's)
-	Count int    // number of holds, or of a group's values; -1 if Redis has no number
+	// Owner is the client's UUID, a colon, and a number (Redisson: the thread's).
+	Owner string `json:"owner"`
+	// Count is the number of holds, or of a group's values; -1 if Redis has no number.
+	Count int `json:"count"`
 }
 
 // Permit is a permit of a [PermitSemaphore] that is held.
@@ -69,11 +73,9 @@ type Permit struct {
 //
 // Errors: those of every method; see the package documentation.
 func (k *locker) Inspect(ctx context.Context) (State, error) {
-	s, err := k.client.Inspect(ctx, k.name)
-	if o := ownerOf(ctx); o != nil && err == nil {
-		if l := o.lease(k.client, k.place); l != nil && l.state() == nil {
-			s.Mine = slices.ContainsFunc(s.Holders, func(h Holder) bool { return h.Owner == l.id })
-		}
+	s, err := (&Client{k.lock.Client()}).Inspect(ctx, k.Name())
+	if id := k.lock.LeaseID(ctx); id != "" {
+		s.Mine = slices.ContainsFunc(s.Holders, func(h Holder) bool { return h.Owner == id })
 	}
 	return s, err
 }
@@ -85,87 +87,106 @@ func (k *locker) Inspect(ctx context.Context) (State, error) {
 //
 // Errors: those of every method; see the package documentation.
 func (c *Client) Inspect(ctx context.Context, name string) (State, error) {
-	key, err := (&object{c, name}).read(ctx, "inspect")
+	o := c.object(name)
+	key, err := read(ctx, "inspect", &o.core)
 	if err != nil {
 		return State{}, err
 	}
 	return state(name, key), nil
 }
 
-// read reads the data under the name.
-func (o *object) read(ctx context.Context, op string) (script.Key, error) {
+// read reads the data under the name of o.
+func read(ctx context.Context, op string, o *lockmgr.Object) (script.Key, error) {
+	needContext(ctx)
 	var result script.InspectResult
-	err := o.operate(ctx, op, func(ctx context.Context, _ script.Publish) error {
-		result = script.Inspect(ctx, o.client.driver, o.name)[0]
+	err := o.Operate(ctx, func(ctx context.Context, _ script.Publish) error {
+		result = script.Inspect(ctx, o.Client().Config().Driver, o.Name())[0]
 		return result.Err
 	})
-	return result.Key, err
+	return result.Key, fail(op, o.Name(), err)
 }
 
 // state interprets the data under a name.
 func state(name string, k script.Key) State {
 	s := State{Name: name, Kind: KindOther, Queue: waiters(k.Queue)}
 	s.Token, _ = strconv.ParseInt(k.Token, 10, 64)
-	switch {
-	case k.Type == "none":
+	switch k.Type {
+	case "none":
 		s.Kind = KindNone
 		if len(s.Queue) > 0 {
 			s.Kind = KindFairLock
 		}
-	case k.Type == "hash" && k.Fields["mode"] == "election" && k.Size == 5:
+	case "hash":
+		s.readHash(k)
+	case "string":
+		s.readNumber(k)
+	}
+	return s
+}
+
+// readHash interprets a hash: every kind of lock, and elections.
+func (s *State) readHash(k script.Key) {
+	switch mode := k.Fields["mode"]; {
+	case mode == "election" && k.Size == 5:
 		s.Kind = KindElection
 		s.Value = k.Fields["value"]
 		s.Token, _ = strconv.ParseInt(k.Fields["term"], 10, 64)
 		for _, field := range []string{"mode", "value", "term", "edition"} {
 			delete(k.Fields, field)
 		}
-		s.add(k)
-	case k.Type == "hash" && (k.Fields["mode"] == "read" || k.Fields["mode"] == "write"):
-		s.Kind, s.Mode = KindRWLock, k.Fields["mode"]
+	case mode == "read" || mode == "write":
+		s.Kind, s.Mode = KindRWLock, mode
 		delete(k.Fields, "mode")
-		s.add(k)
-	case k.Type == "hash" && k.Size == 1 && isHolder(k.Fields):
-		switch {
-		case len(s.Queue) > 0:
-			s.Kind = KindFairLock
-		case s.Token > 0:
-			s.Kind = KindFencedLock
-		default:
-			s.Kind = KindLock
-		}
-		s.add(k)
-	case k.Type == "hash" && isGroup(k.Fields):
+	case k.Size == 1 && isHolder(k.Fields):
+		s.Kind = s.lockKind()
+	case isGroup(k.Fields):
 		s.Kind = KindGroupLock
 		k.Fields = groupHolders(k.Fields)
-		s.add(k)
-	case k.Type == "string":
-		var err error
-		if s.Number, err = strconv.ParseInt(k.Text, 10, 64); err != nil {
-			break
-		}
-		s.Kind = KindNumber
-		if len(k.Permits) > 0 {
-			s.Kind = KindPermits
-		}
-		for _, p := range k.Permits {
-			if !p.Ever && p.Left <= 0 { // expired; the next request reclaims it
-				s.Number++
-				continue
-			}
-			permit := Permit{ID: permitText(p.ID), Left: p.Left}
-			if p.Ever {
-				permit.Left = -1
-			}
-			if p.Ever || s.TTL < 0 {
-				s.TTL = -1
-			} else {
-				s.TTL = max(s.TTL, permit.Left)
-			}
-			s.Locked = true
-			s.Permits = append(s.Permits, permit)
-		}
+	default:
+		return
 	}
-	return s
+	s.add(k)
+}
+
+// lockKind tells the kinds of lock apart whose hashes look alike.
+func (s *State) lockKind() Kind {
+	switch {
+	case len(s.Queue) > 0:
+		return KindFairLock
+	case s.Token > 0:
+		return KindFencedLock
+	default:
+		return KindLock
+	}
+}
+
+// readNumber interprets a string: a semaphore, with or without permits, or a latch.
+func (s *State) readNumber(k script.Key) {
+	var err error
+	if s.Number, err = strconv.ParseInt(k.Text, 10, 64); err != nil {
+		return
+	}
+	s.Kind = KindNumber
+	if len(k.Permits) > 0 {
+		s.Kind = KindPermits
+	}
+	for _, p := range k.Permits {
+		if !p.Ever && p.Left <= 0 { // expired; the next request reclaims it
+			s.Number++
+			continue
+		}
+		permit := Permit{ID: permitText(p.ID), Left: p.Left}
+		if p.Ever {
+			permit.Left = -1
+		}
+		if p.Ever || s.TTL < 0 {
+			s.TTL = -1
+		} else {
+			s.TTL = max(s.TTL, permit.Left)
+		}
+		s.Locked = true
+		s.Permits = append(s.Permits, permit)
+	}
 }
 
 func (s *State) add(k script.Key) {
@@ -284,9 +305,10 @@ func permitText(id string) string {
 // An error ends the iteration and comes with a zero State. Errors are those of
 // [Lock.Inspect].
 func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[State, error] {
+	needContext(ctx)
 	return func(yield func(State, error) bool) {
-		if err := c.scan(ctx, pattern, yield); err != nil && !errors.Is(err, errStop) {
-			yield(State{}, &Error{Op: "list", Name: pattern, Err: meaning(err)})
+		if err := c.core.Run(func() error { return c.scan(ctx, pattern, yield) }); err != nil && !errors.Is(err, errStop) {
+			yield(State{}, &Error{Op: "list", Name: pattern, Err: lockmgr.Meaning(err)})
 		}
 	}
 }
@@ -295,18 +317,14 @@ func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[State, err
 var errStop = errors.New("stop")
 
 func (c *Client) scan(ctx context.Context, pattern string, yield func(State, error) bool) error {
-	if err := c.begin(); err != nil {
-		return err
-	}
-	defer c.running.Done()
-	scanner, ok := c.driver.(driver.Scanner)
+	scanner, ok := c.core.Config().Driver.(driver.Scanner)
 	if !ok {
 		return errors.New("this driver cannot list keys")
 	}
 	seen := make(map[string]bool) // SCAN may return a key twice
 	return scanner.Scan(ctx, pattern, func(page []string) error {
 		for keys := range slices.Chunk(page, script.InspectBatch) {
-			for i, result := range script.Inspect(ctx, c.driver, keys...) {
+			for i, result := range script.Inspect(ctx, c.core.Config().Driver, keys...) {
 				if result.Err != nil {
 					result = c.inspectAgain(ctx, keys[i], result)
 				}
@@ -329,9 +347,9 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 // while Redis cannot serve it, as while its slot is moved.
 func (c *Client) inspectAgain(ctx context.Context, key string, result script.InspectResult) script.InspectResult {
 	first := true
-	_, _ = c.call(ctx, c.options.RetryFor, func(ctx context.Context) error {
+	_ = c.core.Retry(ctx, func(ctx context.Context) error {
 		if !first {
-			result = script.Inspect(ctx, c.driver, key)[0]
+			result = script.Inspect(ctx, c.core.Config().Driver, key)[0]
 		}
 		first = false
 		return result.Err

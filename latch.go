@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -11,7 +12,9 @@ import (
 // times, the counterpart of Redisson's RCountDownLatch: Java and Go count down,
 // and wait for, the same one. It opens when its count reaches zero, and when it is
 // deleted or expires; then there is nothing under its name in Redis. So a latch that
-// was never set is open: use [CountDownLatch.TrySetCount] first.
+// was never set is open: Wait returns at once, and CountDown counts nothing, both
+// without an error. Call [CountDownLatch.TrySetCount] before any of its waiters and
+// those who count down start.
 //
 // Do not set a latch again under the same name while a caller may still wait: a
 // waiter that is about to return when that happens can find it closed again,
@@ -20,7 +23,7 @@ import (
 // On a Redis Cluster the name must not contain an opening brace: Redisson wraps
 // the channel's name in braces all the same, so that channel and key of
 // {order}:42 lie in different slots. It is refused there with [ErrInvalid]. On a
-// single server such names work, but better avoid them: they do not survive a move
+// single server such names work, but are best avoided: they do not survive a move
 // to a cluster.
 //
 // A CountDownLatch holds no resources. Its methods are safe for concurrent use.
@@ -33,7 +36,7 @@ type CountDownLatch struct{ object }
 // CountDownLatch returns the latch called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) CountDownLatch(name string) *CountDownLatch {
-	return &CountDownLatch{object{c, name}}
+	return &CountDownLatch{c.object(name)}
 }
 
 // TrySetCount closes the latch until it has been counted down n times, if it is
@@ -46,20 +49,20 @@ func (c *Client) CountDownLatch(name string) *CountDownLatch {
 func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (set bool, err error) {
 	const op = "set count"
 	if n < 1 || n > script.MaxNumber {
-		return false, &Error{Op: op, Name: l.name, Err: invalid("the count is %d; it must be between 1 and %d", n, script.MaxNumber)}
+		return false, l.fail(op, lockmgr.Invalid("the count is %d; it must be between 1 and %d", n, script.MaxNumber))
 	}
 	err = l.change(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) (err error) {
 		if err := l.together(); err != nil {
 			return err
 		}
-		set, err = script.NumberSet(ctx, l.client.driver, l.name, o, n, keyspace.LatchChannel(l.name), "1", p)
+		set, err = script.NumberSet(ctx, l.core.Client().Config().Driver, l.Name(), o, n, keyspace.LatchChannel(l.Name()), "1", p)
 		return err
 	})
 	return set, err
 }
 
 // CountDown counts down by one. At zero the latch opens and its waiters are
-// woken; an open one stays open.
+// woken; an open one stays open, and one that was never set does not remember the call.
 //
 // It runs even if ctx has ended, because other callers wait for it. While Redis
 // does not answer it retries, for [Options.RetryFor], and not much longer than
@@ -71,11 +74,11 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (set bool, err 
 // Redis refused, or opened the latch but did not allow waking waiters, which find out
 // within a second or two; the text says which.
 func (l *CountDownLatch) CountDown(ctx context.Context) error {
-	return l.changeAtLast(ctx, "count down", func(ctx context.Context, o script.Operation, p script.Publish) error {
+	return l.changeDetached(ctx, "count down", func(ctx context.Context, o script.Operation, p script.Publish) error {
 		if err := l.together(); err != nil {
 			return err
 		}
-		_, _, err := script.LatchCountDown(ctx, l.client.driver, l.name, o, p)
+		_, _, err := script.LatchCountDown(ctx, l.core.Client().Config().Driver, l.Name(), o, p)
 		return err
 	})
 }
@@ -89,36 +92,27 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 }
 
 // Wait blocks until the latch is open or ctx ends. It returns at once if the latch is
-// open already. Errors: the error of ctx, and those of every method; see the package
+// open already, also if it was never set: Redis cannot tell the two. Errors: the error of ctx, and those of every method; see the package
 // documentation.
 //
 // The opening wakes it. If that message is lost, or the latch expires, which Redis
 // does not announce, it finds out within about a second.
 func (l *CountDownLatch) Wait(ctx context.Context) error {
-	return l.perform(ctx, "wait", func(script.Publish) error {
+	needContext(ctx)
+	return l.fail("wait", l.core.Perform(ctx, func(script.Publish) error {
 		if err := l.together(); err != nil {
 			return err
 		}
-		c, p := l.client, place{use: useLatch, name: l.name}
-		w := newWaiter(nil)
-		c.join(p, w, false)
-		defer c.leave(p, w)
-		a := &attendance{of: &l.object, place: p, w: w, channel: keyspace.LatchChannel(l.name)}
-		a.ask = func() (open bool, err error) {
-			c.beholding(p)
+		return l.core.WaitOpen(ctx, useLatch, keyspace.LatchChannel(l.Name()), func() (open bool, err error) {
+			c := l.core.Client()
 			var n int64
-			_, err = c.call(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
-				n, err = script.NumberRead(ctx, c.driver, l.name)
+			err = c.Retry(ctx, func(ctx context.Context) (err error) {
+				n, err = script.NumberRead(ctx, c.Config().Driver, l.Name())
 				return err
 			})
-			if err != nil || n > 0 {
-				return false, err
-			}
-			c.letThrough(p)
-			return true, nil
-		}
-		return a.attend(ctx)
-	})
+			return n <= 0, err
+		})
+	}))
 }
 
 // Delete opens the latch whatever its count, and reports whether it was closed.
@@ -129,41 +123,19 @@ func (l *CountDownLatch) Delete(ctx context.Context) (closed bool, err error) {
 		if err := l.together(); err != nil {
 			return err
 		}
-		closed, err = script.NumberDelete(ctx, l.client.driver, l.name, o, keyspace.LatchChannel(l.name), "1", p)
+		closed, err = script.NumberDelete(ctx, l.core.Client().Config().Driver, l.Name(), o, keyspace.LatchChannel(l.Name()), "1", p)
 		return err
 	})
 	return closed, err
 }
 
-var useLatch = newUse(class{shared: true})
+var useLatch = lockmgr.NewUse(lockmgr.Class{Shared: true})
 
 // together refuses a name whose channel is on another slot of a cluster than its key.
 func (l *CountDownLatch) together() error {
-	if l.client.conn.Cluster() && keyspace.Slot(keyspace.LatchChannel(l.name)) != keyspace.Slot(l.name) {
-		return final(invalid("on a cluster the name of a latch must not contain braces: " +
+	if l.core.Client().Conn().Cluster() && keyspace.Slot(keyspace.LatchChannel(l.Name())) != keyspace.Slot(l.Name()) {
+		return lockmgr.Final(lockmgr.Invalid("on a cluster the name of a latch must not contain braces: " +
 			"Redisson's channel for it would lie in another slot"))
 	}
 	return nil
-}
-
-// beholding marks the present waiters when the head of the queue for p begins to read
-// a latch: the answer holds for all of them.
-func (c *Client) beholding(p place) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for w := c.queues[p].head; w != nil; w = w.next {
-		w.there = true
-	}
-}
-
-// letThrough ends the wait of the waiters that beholding marked.
-func (c *Client) letThrough(p place) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for w := c.queues[p].head; w != nil; w = w.next {
-		if w.there {
-			w.through = true
-			w.signal()
-		}
-	}
 }

@@ -1,6 +1,9 @@
 package mortise
 
-import "github.com/mortise-go/mortise/internal/script"
+import (
+	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/script"
+)
 
 // Lock is a mutual exclusion lock across processes, the counterpart of
 // Redisson's RLock: both can hold, and wait for, the same lock. It belongs to
@@ -26,19 +29,19 @@ type Lock struct {
 // of UTF-8 without control characters; see [Options.AllowAnyName] for other
 // invalid names. An invalid name is reported when the lock is used.
 func (c *Client) Lock(name string) *Lock {
-	k := &Lock{script: c.conn.Lock(name)}
-	k.init(object{c, name}, &lockTraits, &k.script)
+	k := &Lock{script: c.core.Conn().Lock(name)}
+	k.lock.Init(c.core.Object(name), &lockTraits, &k.script)
 	return k
 }
 
 // usePlain is the use of Lock and of the kinds with the same hash in Redis.
-var usePlain = newUse(class{})
+var usePlain = lockmgr.NewUse(lockmgr.Class{})
 
-var lockTraits = traits{use: usePlain, turns: true, grantable: true, handsOff: true, batched: true}
+var lockTraits = lockmgr.Traits{Use: usePlain, Turns: true, Grantable: true, HandsOff: true, Batched: true}
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *Lock) With(options LockOptions) *Lock {
-	k = k.client.Lock(k.name)
-	k.options = &options
-	return k
+	with := *k
+	with.lock.SetOptions(options.core())
+	return &with
 }

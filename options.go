@@ -3,24 +3,38 @@ package mortise
 import (
 	"cmp"
 	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/script"
 )
 
 // Options configures a client. The zero value of each field is its default.
 type Options struct {
-	// Lease is how long a lock without a lease of its own lasts in Redis
+	// TTL is how long a lock without a lease of its own lasts in Redis
 	// after the last renewal: how long waiters wait if this process dies.
-	// While the lock is held, the watchdog renews it every third of Lease. It
+	// While the lock is held, the watchdog renews it every third of TTL. It
 	// is truncated to whole milliseconds. At least 100 ms; default 30 s, like
 	// Redisson's lockWatchdogTimeout.
-	Lease time.Duration
+	TTL time.Duration
 
 	// RetryFor is how long an operation retries while Redis cannot be reached
 	// or cannot serve (loading, failing over, resharding), before it returns
-	// ErrUnreachable. The operation's context can end it earlier. A negative
-	// value means as long as the context lasts. The waiters of a wait queue
+	// ErrUnreachable; the attempt under way at that time is still waited for. It
+	// holds for operations that do not wait for others, too, such as TryLock. The
+	// operation's context can end it earlier. A negative value means as long as
+	// the context lasts. A client that was closed, or whose Redis client was, does
+	// not retry: its operations return ErrClosed. The waiters of a wait queue
 	// ask one after the other, and each may retry for RetryFor; use a
 	// deadline to bound the total. Default 10 s.
 	RetryFor time.Duration
+
+	// UnlockFor is how long Unlock blocks while Redis does not answer, before it
+	// returns ErrUnreachable. The release then goes on in the background, until the
+	// lease would have ended. With go-redis, a command that was sent just before
+	// may block Unlock for the client's ReadTimeout longer. A negative value means
+	// until the lease has ended. Default 5 s.
+	UnlockFor time.Duration
 
 	// PubSub selects how releases are published and subscribed to on a Redis
 	// Cluster. It has no effect elsewhere. Default PubSubAuto.
@@ -62,10 +76,10 @@ const (
 )
 
 const (
-	defaultLease    = 30 * time.Second
-	defaultRetryFor = 10 * time.Second
-	shortestRenewed = 100 * time.Millisecond
-	longestLease    = 366 * 24 * time.Hour
+	defaultTTL       = 30 * time.Second
+	defaultRetryFor  = 10 * time.Second
+	defaultUnlockFor = 5 * time.Second
+	shortestRenewed  = 100 * time.Millisecond
 )
 
 // withDefaults returns a copy of o, which may be nil, with every field set.
@@ -74,29 +88,43 @@ func (o *Options) withDefaults() Options {
 		o = &Options{}
 	}
 	c := *o
-	c.Lease = cmp.Or(c.Lease, defaultLease)
+	c.TTL = cmp.Or(c.TTL, defaultTTL)
 	c.RetryFor = cmp.Or(c.RetryFor, defaultRetryFor)
+	c.UnlockFor = cmp.Or(c.UnlockFor, defaultUnlockFor)
 	return c
 }
 
 func (o *Options) validate() error {
-	if o.Lease < shortestRenewed || o.Lease > longestLease {
-		return invalid("Options.Lease is %v; it must be between %v and a year", o.Lease, shortestRenewed)
+	if o.TTL < shortestRenewed || o.TTL > lockmgr.LongestLease {
+		return lockmgr.Invalid("Options.TTL is %v; it must be between %v and a year", o.TTL, shortestRenewed)
 	}
 	if o.PubSub < PubSubAuto || o.PubSub > PubSubBoth {
-		return invalid("Options.PubSub is %d; use one of the PubSub constants", o.PubSub)
+		return lockmgr.Invalid("Options.PubSub is %d; use one of the PubSub constants", o.PubSub)
 	}
 	return nil
+}
+
+// on returns how releases are announced on a server.
+func (p PubSub) on(t driver.Topology) script.Publish {
+	switch {
+	case !t.Cluster || p == PubSubClassic:
+		return script.Classic
+	case p == PubSubBoth:
+		return script.Both
+	case p == PubSubSharded || t.Sharded:
+		return script.Sharded
+	}
+	return script.Classic
 }
 
 // LockOptions configures how a lock is acquired. The zero value of each field
 // is its default.
 type LockOptions struct {
-	// Lease limits how long the lock lasts: it is never renewed, and the hold
+	// MaxHold limits how long the lock lasts: it is never renewed, and the hold
 	// is lost when the time is over. It is truncated to whole milliseconds,
 	// from 1 ms to a year. Default 0: the watchdog renews the lock until it
 	// is released.
-	Lease time.Duration
+	MaxHold time.Duration
 
 	// Margin is how long before the key can expire the hold's context ends.
 	// Set it if work needs more time to stop safely. It must be less than the
@@ -118,29 +146,7 @@ type LockOptions struct {
 	Durability Durability
 }
 
-func (o LockOptions) validate(renewed time.Duration) error {
-	lease := cmp.Or(o.Lease, renewed)
-	switch {
-	case o.Lease < 0:
-		return invalid("the lease is %v; it must be positive, or zero to be renewed", o.Lease)
-	case lease < time.Millisecond:
-		return invalid("the lease is %v; the least is 1ms", o.Lease)
-	case lease > longestLease:
-		return invalid("the lease is %v; the most is a year", o.Lease)
-	case o.Margin < 0 || o.Margin >= lease.Truncate(time.Millisecond):
-		return invalid("the margin is %v; it must be positive and less than the lease of %v", o.Margin, lease)
-	}
-	return o.Durability.validate()
-}
-
-// usual reports whether a lease with these options is like one with the
-// default options.
-func (o LockOptions) usual() bool { return o.Lease == 0 && o.Margin == 0 && o.Durability.none() }
-
-// trust returns how long a lease is trusted from the start of the attempt that
-// Redis confirmed.
-func (o LockOptions) trust(lease time.Duration) time.Duration {
-	lease = lease.Truncate(time.Millisecond) // as it is sent to Redis
-	least := min(lease/100+2*time.Millisecond, lease/2)
-	return lease - max(o.Margin, least)
+// core returns the options as the core needs them.
+func (o LockOptions) core() lockmgr.Options {
+	return lockmgr.Options{MaxHold: o.MaxHold, Margin: o.Margin, NonReentrant: o.NonReentrant, Durability: o.Durability.core()}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-go/mortise/internal/doubt"
 	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -20,8 +21,9 @@ import (
 // and wait for, the same one. If the holder of a permit dies, the permit comes back
 // by itself at the end of its lease.
 //
-// The number of permits must be set first, see [PermitSemaphore.TrySetPermits];
-// until then there is none. A permit is held by a [Hold], whatever goroutine uses
+// The number of permits must be set first, see [PermitSemaphore.TrySetPermits]; until
+// then there is none, and a caller waits. [ErrNotSet] tells that case from one where all
+// permits are taken. A permit is held by a [Hold], whatever goroutine uses
 // it; it has no owner, so taking one with the context of another takes another one.
 // To hold several permits, acquire them in one call, see [PermitOptions.Permits]:
 // holding some while waiting for more can deadlock.
@@ -48,12 +50,12 @@ type PermitOptions struct {
 	// none. From 1 to 1000. Default 1.
 	Permits int
 
-	// Lease makes the permits last that long and no longer: they are never
+	// MaxHold makes the permits last that long and no longer: they are never
 	// renewed, and the hold is lost at its end. It counts in whole
 	// milliseconds, from 1 ms to a year. Default 0: the watchdog renews them
-	// until they are given back, and they come back after [Options.Lease] if
+	// until they are given back, and they come back after [Options.TTL] if
 	// this process dies. Redisson does not renew permits.
-	Lease time.Duration
+	MaxHold time.Duration
 
 	// Margin and Durability are those of [LockOptions].
 	Margin     time.Duration
@@ -69,7 +71,7 @@ const mostPermits = 1000
 // as {job}, is refused unless [Options.AllowAnyName] is set: Redisson keeps its
 // permits under the same key as those of job. It does no I/O.
 func (c *Client) PermitSemaphore(name string) *PermitSemaphore {
-	return &PermitSemaphore{object: object{c, name}}
+	return &PermitSemaphore{object: c.object(name)}
 }
 
 // With returns the same semaphore, with these options for taking permits.
@@ -86,20 +88,21 @@ func (s *PermitSemaphore) With(options PermitOptions) *PermitSemaphore {
 // The end of ctx does not give permits back; only Unlock does.
 //
 // Errors: the error of ctx, which also matches [ErrNoPermits] if Redis reported too
-// few; [ErrNotDurable], and those of every method; see the package documentation.
+// few, and [ErrNotSet] if there was no semaphore; [ErrNotDurable], and those of every method; see the package documentation.
 func (s *PermitSemaphore) Acquire(ctx context.Context) (*Hold, context.Context, error) {
 	return s.locker().enter(ctx, "acquire", true)
 }
 
 // TryAcquire takes permits if enough are available and not reserved for waiters, see
 // [PermitSemaphore]. It does not wait for permits: [ErrNoPermits] says that there are
-// too few, and [PermitsError] how many. It does retry while Redis cannot serve, see
-// [Options.RetryFor]. Everything else is as with [PermitSemaphore.Acquire].
+// too few, [PermitsError] how many, and [ErrNotSet] that there is no semaphore. It does
+// retry while Redis cannot serve, see [Options.RetryFor]. Everything else is as with
+// [PermitSemaphore.Acquire].
 func (s *PermitSemaphore) TryAcquire(ctx context.Context) (*Hold, context.Context, error) {
 	return s.locker().enter(ctx, "try acquire", false)
 }
 
-// Do takes permits, calls f, and gives the permits back, also if f panics. It
+// Do takes permits, calls f, and gives the permits back, even if f panics. It
 // waits like [PermitSemaphore.Acquire], and is otherwise like [Lock.Do].
 func (s *PermitSemaphore) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return under(ctx, s.Acquire, f)
@@ -107,10 +110,11 @@ func (s *PermitSemaphore) Do(ctx context.Context, f func(ctx context.Context) er
 
 // TrySetPermits makes the name a semaphore with n permits, unless it is one
 // already, and reports whether it did. n must be from 0 to 2147483647, as Java
-// counts.
+// counts. If it reports false, the semaphore keeps the number that it had, whatever n
+// is: to change the limit of a program in use, call [PermitSemaphore.SetPermits].
 //
 // If it returns true with an error, that is [ErrDenied] and waiters could not be
-// notified. Errors: [ErrWrongKind] also if the name holds a number that is none;
+// notified. Errors: [ErrWrongKind] also if the name holds anything but a number of permits;
 // [ErrUnknownOutcome] if Redis could not be asked again for minutes after its
 // reply was lost; [ErrUnreachable], after which it may or may not be set; the error of
 // ctx, and those of every method; see the package documentation.
@@ -136,12 +140,12 @@ func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 
 func (s *PermitSemaphore) set(ctx context.Context, op string, how script.PermitChange, n, least int) (done bool, err error) {
 	if n < least || n > script.MaxNumber {
-		return false, &Error{Op: op, Name: s.name, Err: invalid("%d permits; it must be from %d to %d", n, least, script.MaxNumber)}
+		return false, &Error{Op: op, Name: s.Name(), Err: lockmgr.Invalid("%d permits; it must be from %d to %d", n, least, script.MaxNumber)}
 	}
 	err = s.once(ctx, op, func(ctx context.Context, p script.Permits, id string) (err error) {
-		done, err = script.PermitSet(ctx, s.client.driver, p, id, how, n)
+		done, err = script.PermitSet(ctx, s.core.Client().Config().Driver, p, id, how, n)
 		if errors.Is(err, script.ErrTooMany) {
-			err = final(invalid("%v", err))
+			err = lockmgr.Final(lockmgr.Invalid("%v", err))
 		}
 		return err
 	})
@@ -188,7 +192,7 @@ func (s *PermitSemaphore) List(ctx context.Context) ([]Permit, error) {
 
 func (s *PermitSemaphore) look(ctx context.Context, op string, limit int) (state script.PermitState, err error) {
 	err = s.operate(ctx, op, func(ctx context.Context, p script.Publish) (err error) {
-		state, err = script.PermitInspect(ctx, s.client.driver, script.Permits{Name: s.name, Publish: p}, limit)
+		state, err = script.PermitInspect(ctx, s.core.Client().Config().Driver, script.Permits{Name: s.Name(), Publish: p}, limit)
 		return err
 	})
 	return state, err
@@ -201,7 +205,7 @@ func (s *PermitSemaphore) look(ctx context.Context, op string, limit int) (state
 //
 // It is for permits of other clients. A hold of mortise does not learn of it: it
 // relies on the lease that it requested itself, and, if the watchdog renews
-// it, on that of [Options.Lease] again after the next renewal, within a third of
+// it, on that of [Options.TTL] again after the next renewal, within a third of
 // it. If the permit has ended by then, the hold is lost.
 //
 // Errors are those of [PermitSemaphore.TrySetPermits].
@@ -209,13 +213,13 @@ func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, lease time
 	const op = "update lease"
 	ids, err := permitIDs(id)
 	if err == nil && lease >= 0 {
-		err = LockOptions{Lease: lease}.validate(lease)
+		err = lockmgr.Options{MaxHold: lease}.Validate(lease)
 	}
 	if err != nil {
-		return false, &Error{Op: op, Name: s.name, Err: err}
+		return false, s.fail(op, err)
 	}
 	err = s.once(ctx, op, func(ctx context.Context, p script.Permits, id string) (err error) {
-		done, err = script.PermitExtend(ctx, s.client.driver, p, id, ids[0], lease)
+		done, err = script.PermitExtend(ctx, s.core.Client().Config().Driver, p, id, ids[0], lease)
 		return err
 	})
 	return done, err
@@ -226,7 +230,7 @@ func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, lease time
 // for permits that Redisson's clients have handed over: the holder is not asked.
 // A hold of mortise that has lost one of its permits that way is lost as a whole,
 // and learns of it at the next renewal, within a third of its lease; one with a
-// fixed lease at its end or at Unlock. To give back a hold there is
+// fixed lease at its end or at Unlock. To give back a hold, use
 // [Hold.Unlock].
 //
 // Ids that are unknown, or whose lease has ended, do not count. At most 1000 ids
@@ -237,18 +241,18 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) (released 
 	const op = "release"
 	ids, err = permitIDs(ids...)
 	if err != nil {
-		return 0, &Error{Op: op, Name: s.name, Err: err}
+		return 0, s.fail(op, err)
 	}
 	if len(ids) == 0 {
 		return 0, nil
 	}
 	err = s.once(ctx, op, func(ctx context.Context, p script.Permits, id string) (err error) {
-		released, err = script.PermitRelease(ctx, s.client.driver, p, id, ids)
+		released, err = script.PermitRelease(ctx, s.core.Client().Config().Driver, p, id, ids)
 		return err
 	})
 	if err == nil || released > 0 {
-		s.forced(func(l *lease) bool {
-			return slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(l.id, id) })
+		s.core.Forced(usePermit, func(lease string) bool {
+			return slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(lease, id) })
 		})
 	}
 	return released, err
@@ -259,11 +263,11 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) (released 
 // [PermitSemaphore.Release]. Errors are those of [PermitSemaphore.TrySetPermits].
 func (s *PermitSemaphore) Delete(ctx context.Context) (deleted bool, err error) {
 	err = s.once(ctx, "delete", func(ctx context.Context, p script.Permits, id string) (err error) {
-		deleted, err = script.PermitDelete(ctx, s.client.driver, p, id)
+		deleted, err = script.PermitDelete(ctx, s.core.Client().Config().Driver, p, id)
 		return err
 	})
 	if deleted {
-		s.forced(func(*lease) bool { return true })
+		s.core.Forced(usePermit, func(string) bool { return true })
 	}
 	return deleted, err
 }
@@ -271,19 +275,13 @@ func (s *PermitSemaphore) Delete(ctx context.Context) (deleted bool, err error) 
 // apart refuses a name whose permits Redisson keeps under the same key as those of
 // another: each would take back permits of the other whose lease has ended.
 func (s *PermitSemaphore) apart() error {
-	if s.client.options.AllowAnyName {
-		return nil
-	}
-	if err := keyspace.CheckPermits(s.name); err != nil {
-		return invalid("%v", err)
-	}
-	return nil
+	return s.core.CheckName(keyspace.CheckPermits)
 }
 
 // operate is [object.operate], but refuses names that cannot be used.
 func (s *PermitSemaphore) operate(ctx context.Context, op string, f func(context.Context, script.Publish) error) error {
 	if err := s.apart(); err != nil {
-		return &Error{Op: op, Name: s.name, Err: err}
+		return s.fail(op, err)
 	}
 	return s.object.operate(ctx, op, f)
 }
@@ -293,52 +291,36 @@ func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx contex
 	id := newPermitID()
 	var d doubt.Doubt
 	return s.operate(ctx, op, func(ctx context.Context, p script.Publish) error {
-		if d.Longer(unsure) { // a copy now would be taken for another operation
-			return final(fmt.Errorf("%w: %w", ErrUnknownOutcome, d.Err()))
+		if d.Longer(lockmgr.Unsure) { // a copy now would be taken for another operation
+			return lockmgr.Final(fmt.Errorf("%w: %w", ErrUnknownOutcome, d.Err()))
 		}
-		return d.Try(func() error { return f(ctx, script.Permits{Name: s.name, Publish: p}, id) })
+		return d.Try(func() error { return f(ctx, script.Permits{Name: s.Name(), Publish: p}, id) })
 	})
 }
 
-// forced ends the affected holds of this client at once.
-func (s *PermitSemaphore) forced(concerns func(*lease) bool) {
-	c := s.client
-	var lost []*lease
-	c.mu.Lock()
-	for _, l := range c.held[usePermit] {
-		if l.name == s.name && concerns(l) {
-			lost = append(lost, l)
-		}
-	}
-	c.mu.Unlock()
-	for _, l := range lost {
-		l.end(&LostError{Reason: LostForced})
-	}
-}
+var usePermit = lockmgr.NewUse(lockmgr.Class{Shared: true})
 
-var usePermit = newUse(class{shared: true})
-
-var permitTraits = traits{
-	use: usePermit, unowned: true, partial: true, claims: true, draw: drawPermits, permits: script.PermitIDs,
+var permitTraits = lockmgr.Traits{
+	Use: usePermit, Unowned: true, Partial: true, Claims: true, Draw: drawPermits, Permits: script.PermitIDs,
 }
 
 // locker returns the locker of a request for permits.
 func (s *PermitSemaphore) locker() *locker {
 	o := s.options
-	taker := &permitTaker{s.client.conn.PermitSemaphore(s.name), o.Permits}
+	taker := &permitTaker{s.core.Client().Conn().PermitSemaphore(s.Name()), o.Permits}
 	k := new(locker)
-	k.init(s.object, &permitTraits, taker)
-	if o.Lease != 0 || o.Margin != 0 || o.Durability != (Durability{}) {
-		k.options = &LockOptions{Lease: o.Lease, Margin: o.Margin, Durability: o.Durability}
+	k.lock.Init(s.core, &permitTraits, taker)
+	if o.MaxHold != 0 || o.Margin != 0 || o.Durability != (Durability{}) {
+		k.lock.SetOptions(LockOptions{MaxHold: o.MaxHold, Margin: o.Margin, Durability: o.Durability}.core())
 	}
 	switch n := o.Permits; {
 	case n < 0 || n > mostPermits:
-		k.flawed(invalid("PermitOptions.Permits is %d; it must be from 1 to %d", n, mostPermits))
+		k.lock.SetFlaw(lockmgr.Invalid("PermitOptions.Permits is %d; it must be from 1 to %d", n, mostPermits))
 	case n == 0:
 		taker.number = 1
 	}
 	if err := s.apart(); err != nil {
-		k.flawed(err)
+		k.lock.SetFlaw(err)
 	}
 	return k
 }
@@ -350,8 +332,8 @@ type permitTaker struct {
 }
 
 // drawPermits returns the id of a new lease.
-func drawPermits(k *locker) string {
-	ids := make([]string, k.ops.(*permitTaker).number)
+func drawPermits(o lockmgr.Ops) string {
+	ids := make([]string, o.(*permitTaker).number)
 	for i := range ids {
 		ids[i] = newPermitID()
 	}
@@ -368,12 +350,12 @@ func newPermitID() string {
 // permitIDs checks ids from callers, and returns them in the form that leases use.
 func permitIDs(ids ...string) ([]string, error) {
 	if len(ids) > mostPermits {
-		return nil, invalid("%d permits; at most %d can be named at a time", len(ids), mostPermits)
+		return nil, lockmgr.Invalid("%d permits; at most %d can be named at a time", len(ids), mostPermits)
 	}
 	same := make([]string, len(ids))
 	for i, id := range ids {
 		if b, err := hex.DecodeString(id); err != nil || len(b) != 16 {
-			return nil, invalid("%q is no permit's id; it must have 32 hex digits", id)
+			return nil, lockmgr.Invalid("%q is no permit's id; it must have 32 hex digits", id)
 		}
 		same[i] = strings.ToLower(id)
 	}

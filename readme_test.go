@@ -1,16 +1,20 @@
 package mortise_test
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
 // Every Go block of the README is, line by line, part of an example that is
-// compiled and run.
+// compiled and run, or a program that the rehearsal of a release builds and runs.
 func TestReadmeShowsCodeThatRuns(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -33,9 +37,55 @@ func TestReadmeShowsCodeThatRuns(t *testing.T) {
 		t.Fatalf("the README has %d blocks of Go, want three at least: is it read right?", len(blocks))
 	}
 	for _, block := range blocks {
-		if !strings.Contains(code, unindent(block[1])) {
+		if !strings.HasPrefix(block[1], "package main\n") && !strings.Contains(code, unindent(block[1])) {
 			t.Errorf("this block of the README stands in no example:\n%s", block[1])
 		}
+	}
+}
+
+// The kind of lock that CONTRIBUTING shows works in the places that it names.
+func TestNewKindOfLock(t *testing.T) {
+	const from = "internal/locktest/testdata/newkind/"
+	text, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	overlay := struct{ Replace map[string]string }{make(map[string]string)}
+	for source, place := range map[string]string{
+		"textlock.go": "textlock.go", "textlock_test.go": "textlock_test.go", "script/textlock.go": "internal/script/textlock.go",
+	} {
+		file, err := os.ReadFile(from + source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code.Write(file)
+		overlay.Replace[filepath.Join(here, place)] = filepath.Join(here, from+source)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) < 3 {
+		t.Errorf("CONTRIBUTING has %d blocks of Go, want three at least: is it read right?", len(blocks))
+	}
+	for _, block := range blocks {
+		if !strings.Contains(code.String(), block[1]) {
+			t.Errorf("this block of CONTRIBUTING is not in the example:\n%s", block[1])
+		}
+	}
+	list, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(file, list, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-overlay", file, "-run", "^TestTextLock$", "-v", ".").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestTextLock") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
@@ -64,6 +114,42 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 	}
 	if links < 30 {
 		t.Errorf("the documents have %d links, want thirty at least: are they read right?", links)
+	}
+}
+
+// The documents, and the page of the core, name files that exist.
+func TestDocumentsNameFilesThatExist(t *testing.T) {
+	exist := make(map[string]bool)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		for rest := path; err == nil; {
+			exist[rest] = true
+			_, after, more := strings.Cut(rest, string(filepath.Separator))
+			if rest = after; !more {
+				break
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for document, form := range map[string]string{
+		"docs/design.md": "`([\\w/]+\\.(?:go|lua))`", "CONTRIBUTING.md": "`([\\w/]+\\.(?:go|lua))`", "internal/lockmgr/doc.go": `([\w]+\.go)\b`,
+	} {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(form).FindAllStringSubmatch(string(text), -1) {
+			named++
+			if !exist[name[1]] {
+				t.Errorf("%s names %s, which does not exist", document, name[1])
+			}
+		}
+	}
+	if named < 40 {
+		t.Errorf("the documents name %d files, want forty at least: are they read right?", named)
 	}
 }
 
@@ -112,3 +198,5 @@ func TestDocumentsNameScriptsThatExist(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

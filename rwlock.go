@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -32,19 +33,19 @@ type RWLock struct{ object }
 
 // RWLock returns the read/write lock called name; see [Client.Lock] for names.
 // It does no I/O.
-func (c *Client) RWLock(name string) *RWLock { return &RWLock{object{c, name}} }
+func (c *Client) RWLock(name string) *RWLock { return &RWLock{c.object(name)} }
 
 // Read returns the read side. It does no I/O.
 func (k *RWLock) Read() *ReadLock {
-	r := &ReadLock{script: k.client.conn.ReadLock(k.name)}
-	r.init(k.object, &readTraits, &r.script)
+	r := &ReadLock{script: k.core.Client().Conn().ReadLock(k.Name())}
+	r.lock.Init(k.core, &readTraits, &r.script)
 	return r
 }
 
 // Write returns the write side. It does no I/O.
 func (k *RWLock) Write() *WriteLock {
-	w := &WriteLock{script: k.client.conn.WriteLock(k.name)}
-	w.init(k.object, &writeTraits, &w.script)
+	w := &WriteLock{script: k.core.Client().Conn().WriteLock(k.Name())}
+	w.lock.Init(k.core, &writeTraits, &w.script)
 	return w
 }
 
@@ -54,15 +55,15 @@ func (k *RWLock) Write() *WriteLock {
 // such a reader then dies, readers with a longer lease must restore it in time.
 const readGuard = 10 * time.Second
 
-// The write side comes after the read side; see order.
+// The write side comes after the read side; see lockOrder in internal/lockmgr.
 var (
-	useRead  = newUse(class{shared: true, admits: true})
-	useWrite = newUse(class{}).otherSideOf(useRead)
+	useRead  = lockmgr.NewUse(lockmgr.Class{Shared: true, Admits: true})
+	useWrite = lockmgr.NewUse(lockmgr.Class{}).OtherSideOf(useRead)
 )
 
 var (
-	readTraits  = traits{use: useRead, guard: readGuard, beside: besideWriter}
-	writeTraits = traits{use: useWrite, mark: script.RWWriter, beside: besideReader}
+	readTraits  = lockmgr.Traits{Use: useRead, Guard: readGuard, Admission: admitWriter}
+	writeTraits = lockmgr.Traits{Use: useWrite, Mark: script.RWWriter, Admission: refuseReader}
 )
 
 // ReadLock is the side of an [RWLock] that any number of owners may hold at the
@@ -85,16 +86,16 @@ type WriteLock struct {
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *ReadLock) With(options LockOptions) *ReadLock {
-	k = k.client.RWLock(k.name).Read()
-	k.options = &options
-	return k
+	with := *k
+	with.lock.SetOptions(options.core())
+	return &with
 }
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *WriteLock) With(options LockOptions) *WriteLock {
-	k = k.client.RWLock(k.name).Write()
-	k.options = &options
-	return k
+	with := *k
+	with.lock.SetOptions(options.core())
+	return &with
 }
 
 // ForceUnlock takes the read side from all its holders, and returns them. The
@@ -159,55 +160,38 @@ func (k *rwSide) UnlockOwner(ctx context.Context, owner string) (bool, error) {
 
 // holders reads the holders of this side.
 func (k *rwSide) holders(ctx context.Context, op string) (holders []Holder, err error) {
-	key, err := k.read(ctx, op)
+	key, err := read(ctx, op, &k.lock.Object)
 	if err != nil || key.Type == "none" {
 		return nil, err
 	}
-	s := state(k.name, key)
+	s := state(k.Name(), key)
 	if s.Kind != KindRWLock {
 		err := fmt.Errorf("%w: it holds a %s that is no read/write lock", ErrWrongKind, key.Type)
-		return nil, &Error{Op: op, Name: k.name, Err: err}
+		return nil, k.fail(op, err)
 	}
 	for _, by := range s.Holders {
-		if writes := strings.HasSuffix(by.Owner, script.RWWriter); writes == (k.place.use == useWrite) {
+		if writes := strings.HasSuffix(by.Owner, script.RWWriter); writes == (k.lock.Traits().Use == useWrite) {
 			holders = append(holders, by)
 		}
 	}
 	return holders, nil
 }
 
-// opposite returns the owner's lease on the other side, or nil if there is none. It
-// returns the lease's error if that was lost.
-func (k *locker) opposite(o *owner) (*lease, error) {
-	l := o.lease(k.client, k.place.other())
-	if l == nil {
-		return nil, nil
+// admitWriter lets an owner that writes acquire the read side without queueing: it would
+// deadlock behind the waiters that wait for it as the writer.
+func admitWriter(k *lockmgr.Lock, o *lockmgr.Owner) (ask lockmgr.Ops, past bool, err error) {
+	writer, err := o.OtherSide(k)
+	if writer == "" {
+		return k.Ops(), false, err
 	}
-	switch err := l.state(); err {
-	case nil:
-		return l, nil
-	case ErrReleased:
-		return nil, nil
-	default:
-		return nil, err
-	}
+	return k.Ops().(*script.ReadLock).Behind(writer), true, nil
 }
 
-// besideWriter lets an owner that writes acquire the read side without queueing: it
-// would deadlock behind the waiters that wait for it as the writer.
-func besideWriter(k *locker, o *owner) (ask ops, past bool, err error) {
-	writer, err := k.opposite(o)
-	if writer == nil {
-		return k.ops, false, err
+// refuseReader returns an error for a writer that reads: it would deadlock with itself.
+func refuseReader(k *lockmgr.Lock, o *lockmgr.Owner) (ask lockmgr.Ops, past bool, err error) {
+	reader, err := o.OtherSide(k)
+	if reader != "" {
+		err = fmt.Errorf("%w, for reading: release that hold first; a reader cannot become a writer", ErrReentry)
 	}
-	return k.ops.(*script.ReadLock).Behind(writer.id), true, nil
-}
-
-// besideReader returns an error for a writer that reads: it would deadlock with itself.
-func besideReader(k *locker, o *owner) (ask ops, past bool, err error) {
-	reader, err := k.opposite(o)
-	if reader != nil {
-		err = fmt.Errorf("%w, for reading: give that back first, a reader cannot become a writer", ErrReentry)
-	}
-	return k.ops, false, err
+	return k.Ops(), false, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -21,9 +22,10 @@ import (
 // [Semaphore.AddPermits]. Where that is not acceptable, use a [PermitSemaphore],
 // whose permits end with a lease. A process can also release more than it acquired.
 //
-// A semaphore that was never set has no permits: use
-// [Semaphore.TrySetPermits] first. There can be up to 2147483647 permits, as
-// Redisson counts with 32 bits, and the number can be negative.
+// A semaphore that was never set has no permits, and a caller waits until it is set:
+// use [Semaphore.TrySetPermits] first. [ErrNotSet] tells that case from one where all
+// permits are taken. There can be up to 2147483647 permits, as Redisson counts with 32
+// bits, and the number can be negative.
 //
 // Goroutines of one client get permits in the order in which they asked, and waiting
 // processes in the order in which they began to wait, however many permits they ask
@@ -40,29 +42,31 @@ type Semaphore struct{ object }
 
 // Semaphore returns the semaphore called name; see [Client.Lock] for names. It
 // does no I/O.
-func (c *Client) Semaphore(name string) *Semaphore { return &Semaphore{object{c, name}} }
+func (c *Client) Semaphore(name string) *Semaphore { return &Semaphore{c.object(name)} }
 
 // Acquire takes n permits, all at once, and blocks until it has them or ctx ends. If
 // it fails it has taken none; a request that may have succeeded although its reply
 // was lost is undone in the background.
 //
 // Errors: the error of ctx, which also matches [ErrNoPermits] if there were too
-// few, and those of every method; see the package documentation.
+// few, and [ErrNotSet] if there was no semaphore, and those of every method; see the
+// package documentation.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	return s.acquire(ctx, "acquire", n, true)
 }
 
 // TryAcquire takes n permits, all at once, if they are available and not reserved for
 // other waiters. It does not wait for permits: [ErrNoPermits] says that there were
-// too few, and [PermitsError] how many. It does retry while Redis cannot serve, see
-// [Options.RetryFor]. Everything else is as with [Semaphore.Acquire].
+// too few, [PermitsError] how many, and [ErrNotSet] that there is no semaphore. It does
+// retry while Redis cannot serve, see [Options.RetryFor]. Everything else is as with [Semaphore.Acquire].
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 	return s.acquire(ctx, "try acquire", n, false)
 }
 
-// Do takes n permits, calls f, and releases them, also if f panics. It waits like
+// Do takes n permits, calls f, and releases them, even if f panics. It waits like
 // [Semaphore.Acquire]. It returns the error of f joined with that of the release.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error) (err error) {
+	needWork(ctx, f)
 	if err := s.Acquire(ctx, n); err != nil {
 		return err
 	}
@@ -92,8 +96,8 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	if err := s.some(op, n, 1); err != nil {
 		return err
 	}
-	return s.changeAtLast(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) error {
-		total, done, err := script.SemaphoreRelease(ctx, s.client.driver, s.name, o, n, p)
+	return s.changeDetached(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) error {
+		total, done, err := script.SemaphoreRelease(ctx, s.core.Client().Config().Driver, s.Name(), o, n, p)
 		return inRange(total, done, err)
 	})
 }
@@ -110,13 +114,15 @@ func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 		return err
 	}
 	return s.change(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) error {
-		total, done, err := script.SemaphoreAdd(ctx, s.client.driver, s.name, o, n, p)
+		total, done, err := script.SemaphoreAdd(ctx, s.core.Client().Config().Driver, s.Name(), o, n, p)
 		return inRange(total, done, err)
 	})
 }
 
 // TrySetPermits sets the number of permits if there is no such semaphore yet, and
-// reports whether it did. It may report true with an error that matches
+// reports whether it did. If it reports false, the semaphore keeps the number that it
+// had, whatever n is: to change the limit of a program in use, call
+// [Semaphore.AddPermits] with the difference, once. It may report true with an error that matches
 // [ErrDenied]: the number is set, but Redis refused to wake waiters. Everything else
 // is as with [Semaphore.AddPermits].
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (set bool, err error) {
@@ -127,7 +133,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (set bool, err err
 		}
 	}
 	err = s.change(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) (err error) {
-		set, err = script.NumberSet(ctx, s.client.driver, s.name, o, n, keyspace.SemaphoreChannel(s.name), fmt.Sprint(n), p)
+		set, err = script.NumberSet(ctx, s.core.Client().Config().Driver, s.Name(), o, n, keyspace.SemaphoreChannel(s.Name()), fmt.Sprint(n), p)
 		return err
 	})
 	return set, err
@@ -138,7 +144,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (set bool, err err
 // any for other waiters. Everything else is as with [Semaphore.AddPermits].
 func (s *Semaphore) Drain(ctx context.Context) (n int, err error) {
 	err = s.change(ctx, "drain", func(ctx context.Context, o script.Operation, _ script.Publish) error {
-		drained, err := script.SemaphoreDrain(ctx, s.client.driver, s.name, o)
+		drained, err := script.SemaphoreDrain(ctx, s.core.Client().Config().Driver, s.Name(), o)
 		n = int(drained)
 		return err
 	})
@@ -160,7 +166,7 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 // [Semaphore.AddPermits].
 func (s *Semaphore) Delete(ctx context.Context) (deleted bool, err error) {
 	err = s.change(ctx, "delete", func(ctx context.Context, o script.Operation, _ script.Publish) (err error) {
-		deleted, err = script.NumberDelete(ctx, s.client.driver, s.name, o, "", "", script.Silent)
+		deleted, err = script.NumberDelete(ctx, s.core.Client().Config().Driver, s.Name(), o, "", "", script.Silent)
 		return err
 	})
 	return deleted, err
@@ -171,7 +177,7 @@ func (s *Semaphore) some(op string, n, least int) error {
 	if n != 0 && n >= least && n <= script.MaxNumber {
 		return nil
 	}
-	return &Error{Op: op, Name: s.name, Err: invalid("the number of permits is %d; it must be between %d and %d, and not 0", n, least, script.MaxNumber)}
+	return s.fail(op, lockmgr.Invalid("the number of permits is %d; it must be between %d and %d, and not 0", n, least, script.MaxNumber))
 }
 
 // inRange returns the error of a change that would have made too many permits.
@@ -179,10 +185,10 @@ func inRange(total int64, done bool, err error) error {
 	if done || err != nil {
 		return err
 	}
-	return final(invalid("there would be %d permits, which Redisson cannot count; nothing was changed", total))
+	return lockmgr.Final(lockmgr.Invalid("there would be %d permits, which Redisson cannot count; nothing was changed", total))
 }
 
-var useSemaphore = newUse(class{shared: true})
+var useSemaphore = lockmgr.NewUse(lockmgr.Class{Shared: true})
 
 // acquisition is one call of Acquire or TryAcquire.
 type acquisition struct {
@@ -195,69 +201,60 @@ type acquisition struct {
 }
 
 func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) error {
+	needContext(ctx)
 	if err := s.some(op, n, 1); err != nil {
 		return err
 	}
-	return s.perform(ctx, op, func(p script.Publish) error {
+	return s.fail(op, s.core.Perform(ctx, func(p script.Publish) error {
 		if ctx.Err() != nil {
-			return contextError(ctx)
+			return lockmgr.ContextError(ctx)
 		}
 		a := &acquisition{Semaphore: s, n: n}
 		err := a.run(ctx, wait)
 		if err == nil {
 			select {
-			case <-s.client.done: // it could not release them
+			case <-s.core.Client().Done(): // it could not release them
 				a.doubt, err = true, ErrClosed
 			default:
-				s.client.drop(a.op)
+				s.core.DropOperation(a.op)
 				return nil
 			}
 		}
 		a.undo(p)
 		if ctx.Err() != nil && a.short != nil {
-			return &waitError{ctx: err, held: a.short}
+			return lockmgr.WaitError(err, a.short)
 		}
 		return err
-	})
+	}))
 }
 
 // run blocks until the permits are taken.
 func (a *acquisition) run(ctx context.Context, wait bool) error {
-	c, p := a.client, place{use: useSemaphore, name: a.name}
-	asked := c.claim(p)
-	if asked || !wait {
-		if ok, err := a.attempt(ctx); ok || err != nil {
-			return err
+	done, err := a.core.Contend(ctx, useSemaphore, keyspace.SemaphoreChannel(a.Name()), wait, func(queued bool) (bool, error) {
+		if queued {
+			a.waiter = cmp.Or(a.waiter, a.core.Client().NewID())
 		}
-		if !wait {
-			return a.short
-		}
-	}
-	w := newWaiter(nil)
-	c.join(p, w, false)
-	defer c.leave(p, w)
-	queued := &attendance{of: &a.object, place: p, w: w, channel: keyspace.SemaphoreChannel(a.name), asked: asked}
-	queued.ask = func() (bool, error) {
-		a.waiter = cmp.Or(a.waiter, c.newID())
 		return a.attempt(ctx)
+	})
+	if !done && err == nil {
+		return a.short
 	}
-	return queued.attend(ctx)
+	return err
 }
 
 // attempt asks Redis once.
 func (a *acquisition) attempt(ctx context.Context) (ok bool, err error) {
-	c := a.client
 	if a.op.Lane == "" {
-		a.op = c.draw()
+		a.op = a.core.DrawOperation()
 	}
-	var available int64
-	doubt, err := c.once(ctx, c.options.RetryFor, func(ctx context.Context) (err error) {
-		ok, available, _, err = script.SemaphoreAcquire(ctx, c.driver, a.name, a.op, a.n, a.waiter)
+	var why script.PermitRefusal
+	doubt, err := a.core.Once(ctx, func(ctx context.Context) (err error) {
+		ok, why, err = script.SemaphoreAcquire(ctx, a.core.Client().Config().Driver, a.Name(), a.op, a.n, a.waiter)
 		return err
 	})
 	a.doubt = a.doubt || doubt
 	if !ok && err == nil {
-		a.short = &PermitsError{Wanted: a.n, Available: int(available), Next: -1}
+		a.short = permitsError(why)
 	}
 	return ok, err
 }
@@ -265,32 +262,28 @@ func (a *acquisition) attempt(ctx context.Context) (ok bool, err error) {
 // undo gives back permits that the caller does not know it has, and lets later
 // waiters proceed. The lane is free when that is done.
 func (a *acquisition) undo(p script.Publish) {
-	c := a.client
 	if a.op.Lane == "" {
 		return
 	}
 	if a.waiter == "" && !a.doubt {
-		c.drop(a.op)
+		a.core.DropOperation(a.op)
 		return
 	}
-	undo := func(ctx context.Context) {
+	a.core.Finish(func(ctx context.Context) {
 		start := time.Now()
-		for attempt := 0; time.Since(start) < unsure; attempt++ {
-			_, err := script.SemaphoreUndo(ctx, c.driver, a.name, a.op, a.n, a.waiter, a.doubt, p)
+		for attempt := 0; time.Since(start) < lockmgr.Unsure; attempt++ {
+			_, err := script.SemaphoreUndo(ctx, a.core.Client().Config().Driver, a.Name(), a.op, a.n, a.waiter, a.doubt, p)
 			if class := driver.ClassOf(err); err == nil || class != driver.Unknown && class != driver.NotSent && class != driver.Passing {
-				c.drop(a.op) // done, or it cannot be done
+				a.core.DropOperation(a.op) // done, or it cannot be done
 				return
 			}
 			// After Close it retries for as long as that lets it linger: what stays behind
 			// has no lease that would end it.
 			select {
-			case <-time.After(pauseAfter(attempt)):
+			case <-time.After(lockmgr.PauseAfter(attempt)):
 			case <-ctx.Done():
 				return
 			}
 		}
-	}
-	if !c.background(undo) {
-		undo(c.lingerer) // Close waits for this
-	}
+	})
 }

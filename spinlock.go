@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
+	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -68,29 +69,29 @@ func ConstantBackoff(d time.Duration) Backoff { return func(int) time.Duration {
 // SpinLock returns the spin lock called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) SpinLock(name string) *SpinLock {
-	k := &SpinLock{script: c.conn.SpinLock(name)}
-	k.init(object{c, name}, &spinTraits, &k.script)
+	k := &SpinLock{script: c.core.Conn().SpinLock(name)}
+	k.lock.Init(c.core.Object(name), &spinTraits, &k.script)
 	return k
 }
 
-var spinTraits = traits{use: usePlain, pause: ExponentialBackoff(spinFirst, spinMost)}
+var spinTraits = lockmgr.Traits{Use: usePlain, Pause: ExponentialBackoff(spinFirst, spinMost)}
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *SpinLock) With(options LockOptions) *SpinLock {
-	spin := k.client.SpinLock(k.name)
-	spin.options, spin.traits = &options, k.traits
-	return spin
+	with := *k
+	with.lock.SetOptions(options.core())
+	return &with
 }
 
 // WithBackoff returns a handle to the same lock that waits with these pauses;
 // nil means the default.
 func (k *SpinLock) WithBackoff(b Backoff) *SpinLock {
-	spin := k.client.SpinLock(k.name)
-	spin.options = k.options
+	with, t := *k, &spinTraits
 	if b != nil {
-		t := spinTraits
-		t.pause = func(n int) time.Duration { return max(b(n), leastPause) }
-		spin.traits = &t
+		own := spinTraits
+		own.Pause = func(n int) time.Duration { return max(b(n), leastPause) }
+		t = &own
 	}
-	return spin
+	with.lock.SetTraits(t)
+	return &with
 }

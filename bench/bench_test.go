@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,7 +35,7 @@ func TestPlansMakeSense(t *testing.T) {
 				t.Errorf("there are two loads %s", l.Name)
 			}
 			seen[l.Name] = true
-			if l.Title == "" || l.window <= 0 || len(l.specs) <= l.beside || (!l.Main && l.Growth == "") {
+			if l.Title == "" || l.window <= 0 || len(l.specs) <= l.unmeasured || (!l.Main && l.Growth == "") {
 				t.Errorf("load %+v", l)
 			}
 			for _, name := range l.systems {
@@ -108,6 +109,16 @@ func TestARun(t *testing.T) {
 	if err := r.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	wantSamples(t, record, systems)
+	if len(said) == 0 {
+		t.Error("nothing was said meanwhile")
+	}
+	wantReport(t, record, "## tiny: a test", "**mortise fair**", "rounds: 2", "Redis server")
+}
+
+// wantSamples demands two rounds of the load tiny with all systems, and one of the load once.
+func wantSamples(t *testing.T, record *report.Record, systems []string) {
+	t.Helper()
 	if want := 2*len(systems) + 1; len(record.Samples) != want {
 		t.Fatalf("%d samples, want %d", len(record.Samples), want)
 	}
@@ -122,9 +133,11 @@ func TestARun(t *testing.T) {
 			t.Errorf("the second round begins with %s, want %s: the order rotates", s.System, want)
 		}
 	}
-	if len(said) == 0 {
-		t.Error("nothing was said meanwhile")
-	}
+}
+
+// wantReport demands that the report of a record, which is made from its file alone, says texts.
+func wantReport(t *testing.T, record *report.Record, texts ...string) {
+	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "run.json")
 	if err := record.Write(path); err != nil {
@@ -137,7 +150,7 @@ func TestARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"## tiny: a test", "**mortise fair**", "rounds: 2", "Redis server"} {
+	for _, want := range texts {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report does not say %q:\n%s", want, text)
 		}
@@ -162,7 +175,7 @@ func TestAnInterruptedRunEnds(t *testing.T) {
 	l.window = time.Minute
 	record := newRecord([]*load{l})
 	r := &rounds{loads: []*load{l}, budget: time.Hour, most: 2, record: record, say: func(string, ...any) { cancel() }}
-	if err := r.run(ctx); err != context.Canceled {
+	if err := r.run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }

@@ -13,13 +13,13 @@ import (
 // load is a case and how to run it.
 type load struct {
 	report.Case
-	specs   []workload.Spec
-	beside  int
-	warmup  time.Duration
-	window  time.Duration
-	grace   time.Duration // in addition to warmup and window, for the work before and after
-	rounds  int           // number of rounds it is run in, 0: all
-	systems []string
+	specs      []workload.Spec
+	unmeasured int
+	warmup     time.Duration
+	window     time.Duration
+	grace      time.Duration // in addition to warmup and window, for the work before and after
+	rounds     int           // number of rounds it is run in, 0: all
+	systems    []string
 }
 
 // The systems by suitability, as prefixes of their names.
@@ -140,7 +140,7 @@ func (w *windows) held() []*load {
 				Title: fmt.Sprintf("%d goroutines of one process wait for a lock that another process holds", w.waiters),
 			},
 			systems: join(waiting, plain, fair), rounds: 1,
-			beside: 1, warmup: 1500 * time.Millisecond, window: 3 * time.Second, grace: 30 * time.Second,
+			unmeasured: 1, warmup: 1500 * time.Millisecond, window: 3 * time.Second, grace: 30 * time.Second,
 			specs: []workload.Spec{
 				{Kind: workload.Keep, N: 1, Key: oneKey, Shared: true},
 				{Kind: workload.Queued, N: w.waiters, Key: oneKey, Shared: true, Process: 1},

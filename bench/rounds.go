@@ -99,7 +99,7 @@ func (r *rounds) load(ctx context.Context, l *load, round int) error {
 func trial(l *load, s *peer.System) *rig.Trial {
 	t := &rig.Trial{
 		System: s.Name, Server: s.Server, Worker: s.Worker,
-		Specs: l.specs, Beside: l.beside, Pin: l.Pinned,
+		Specs: l.specs, Unmeasured: l.unmeasured, Pin: l.Pinned,
 		Warmup: max(l.warmup, s.Warmup), Window: l.window,
 	}
 	t.Limit = s.Ready + t.Warmup + t.Window + l.grace

@@ -21,13 +21,13 @@ func dialer(life context.Context, unix bool) func(context.Context, string, *net.
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(life, cancel)()
-		var conn net.Conn
-		var err error
-		if config != nil {
-			t := tls.Dialer{NetDialer: d, Config: config}
-			conn, err = t.DialContext(ctx, network, addr)
-		} else {
-			conn, err = d.DialContext(ctx, network, addr)
+		if d.Timeout > 0 { // for the handshake too
+			ctx, cancel = context.WithTimeout(ctx, d.Timeout)
+			defer cancel()
+		}
+		conn, err := d.DialContext(ctx, network, addr)
+		if err == nil {
+			conn, err = secured(ctx, silent(conn), addr, config)
 		}
 		if err != nil {
 			return nil, err
@@ -36,6 +36,27 @@ func dialer(life context.Context, unix bool) func(context.Context, string, *net.
 		stop := context.AfterFunc(life, func() { _ = conn.Close() })
 		return &mortal{Conn: conn, stop: stop}, nil
 	}
+}
+
+// secured returns conn with TLS, unless config is nil.
+func secured(ctx context.Context, conn net.Conn, addr string, config *tls.Config) (net.Conn, error) {
+	if config == nil {
+		return conn, nil
+	}
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			host = addr
+		}
+		config = config.Clone()
+		config.ServerName = host
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return secure, nil
 }
 
 // mortal is a connection that ends with the life of its driver.

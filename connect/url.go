@@ -213,15 +213,23 @@ func hostPort(text string, k kind) (string, error) {
 			return "", errors.New("the Redis URL has a port that is not a number from 1 to 65535; a password goes before an @")
 		}
 	}
-	if host == "" {
-		return "", errors.New("the Redis URL has an empty host")
-	}
-	for _, c := range host {
-		if c != '.' && c != '-' && c != '_' && c != ':' && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
-			return "", errors.New("the Redis URL has a host with a character that is not allowed in hosts")
-		}
+	if err := checkHost(host); err != nil {
+		return "", err
 	}
 	return net.JoinHostPort(host, port), nil
+}
+
+// checkHost returns why a host, without a port, is invalid, or nil.
+func checkHost(host string) error {
+	if host == "" {
+		return errors.New("the Redis URL has an empty host")
+	}
+	for _, c := range host {
+		if !strings.ContainsRune(".-_:", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+			return errors.New("the Redis URL has a host with a character that is not allowed in hosts")
+		}
+	}
+	return nil
 }
 
 func (a *address) parseQuery(query string) error {

@@ -12,7 +12,7 @@ import (
 // Unlike context.WithDeadline it starts no timer until Done is called, and it tells a driver that
 // the caller cannot leave earlier.
 type Deadline struct {
-	at time.Time
+	at, latest time.Time
 
 	mu    sync.Mutex // guards the fields below
 	done  chan struct{}
@@ -22,7 +22,14 @@ type Deadline struct {
 var _ context.Context = (*Deadline)(nil)
 
 // Until returns a context that ends at at. Call Stop when it is not needed any more.
-func Until(at time.Time) *Deadline { return &Deadline{at: at} }
+func Until(at time.Time) *Deadline { return &Deadline{at: at, latest: at} }
+
+// UntilAbout is Until for a caller that need not leave before latest, if it costs less to make it
+// wait for the client's own limits.
+func UntilAbout(at, latest time.Time) *Deadline { return &Deadline{at: at, latest: latest} }
+
+// Latest returns the time at which the caller must have left.
+func (d *Deadline) Latest() time.Time { return d.latest }
 
 // Deadline implements context.Context.
 func (d *Deadline) Deadline() (time.Time, bool) { return d.at, true }

@@ -26,12 +26,12 @@ func TestDeadline(t *testing.T) {
 		if got := time.Since(start); got != time.Minute {
 			t.Errorf("Done after %v, want a minute", got)
 		}
-		if err := ctx.Err(); err != context.DeadlineExceeded {
+		if err := context.Context(ctx).Err(); err != context.DeadlineExceeded {
 			t.Errorf("Err = %v", err)
 		}
 		<-ctx.Done() // again
 
-		over := driver.Until(start)
+		over := context.Context(driver.Until(start))
 		<-over.Done()
 		if err := over.Err(); err != context.DeadlineExceeded {
 			t.Errorf("Err = %v of one that was over from the start", err)

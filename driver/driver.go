@@ -15,7 +15,8 @@
 //     and ASK. After a timeout, a closed connection or a lost reply nothing is sent again: the
 //     caller gets [Unknown] and decides.
 //   - On time. A call returns as soon as its ctx ends, whatever the network does, and within the
-//     client's own I/O timeout if ctx never ends.
+//     client's own I/O timeout if ctx never ends. For a [Deadline] with a later Latest, it returns
+//     by then, and within the client's I/O timeout after the deadline.
 //   - Classified. Every error is an [*Error] with a [Class].
 //   - One subscription connection per node carries all channels. A connection that has gone
 //     silent is noticed and replaced within seconds, and a sharded channel is followed to the
@@ -114,6 +115,6 @@ type Sink interface {
 	// time, and again after each interruption. Earlier messages may have been missed.
 	Subscribed(channel string)
 	// Refused is called when Redis refuses the subscription permanently, for example by an ACL
-	// rule. The subscriber does not ask again until the channel is wanted anew.
+	// rule. The subscriber does not ask again until the channel is wanted again.
 	Refused(channel string, err error)
 }

@@ -32,13 +32,16 @@ const (
 	// NoScript: the server does not know the script. Drivers then send EVAL themselves; this
 	// class never reaches their callers.
 	NoScript
+	// Unfit: locks cannot work with this kind of client. Nothing reached Redis, and nothing
+	// will.
+	Unfit
 	// Closed: the driver, or the client that it uses, is closed. Nothing reached Redis, and
 	// nothing will.
 	Closed
 )
 
 var classNames = [...]string{
-	"other", "not sent", "unknown", "passing", "denied", "wrong type", "cross slot", "no script", "closed",
+	"other", "not sent", "unknown", "passing", "denied", "wrong type", "cross slot", "no script", "unfit", "closed",
 }
 
 // String returns the class's name, in words.
@@ -81,7 +84,7 @@ func ReplyError(err error, message string) error {
 // matches ctx.Err() and the context's cause.
 func ContextError(ctx context.Context, class Class) error {
 	err := ctx.Err()
-	if cause := context.Cause(ctx); cause != err {
+	if cause := context.Cause(ctx); !errors.Is(err, cause) {
 		err = errors.Join(err, cause)
 	}
 	return &Error{Class: class, Err: err}

@@ -128,7 +128,7 @@ func TestClassOf(t *testing.T) {
 
 func TestClassesHaveNames(t *testing.T) {
 	seen := map[string]driver.Class{}
-	for c := driver.Other; c <= driver.NoScript; c++ {
+	for c := driver.Other; c <= driver.Closed; c++ {
 		name := c.String()
 		if other, ok := seen[name]; ok || name == "" {
 			t.Errorf("class %d is called %q, as class %d", c, name, other)

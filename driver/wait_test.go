@@ -86,13 +86,13 @@ func TestWaitRounds(t *testing.T) {
 		rounds   string // by digest or as text
 		class    driver.Class
 	}{
-		"ran":                 {[]driver.Result{{Value: driver.IntValue(1)}}, true, "d", 0},
-		"unknown":             {[]driver.Result{fail("NOSCRIPT"), {Value: driver.IntValue(1)}}, true, "dt", 0},
-		"moved":               {[]driver.Result{fail("MOVED 1 h:1"), {Value: driver.IntValue(1)}}, true, "dd", 0},
-		"moved, nobody knows": {[]driver.Result{fail("MOVED 1 h:1")}, false, "d", driver.Passing},
-		"moved and unknown":   {[]driver.Result{fail("MOVED 1 h:1"), fail("NOSCRIPT"), {Value: driver.IntValue(1)}}, true, "ddt", 0},
-		"moved for ever":      {[]driver.Result{fail("MOVED 1 h:1"), fail("MOVED 1 h:1"), fail("MOVED 1 h:1")}, true, "ddd", driver.Passing},
-		"asked":               {[]driver.Result{fail("ASK 1 h:1")}, true, "d", driver.Passing},
+		"ran":                    {[]driver.Result{{Value: driver.IntValue(1)}}, true, "d", 0},
+		"unknown":                {[]driver.Result{fail("NOSCRIPT"), {Value: driver.IntValue(1)}}, true, "dt", 0},
+		"moved":                  {[]driver.Result{fail("MOVED 1 h:1"), {Value: driver.IntValue(1)}}, true, "dd", 0},
+		"moved, not known where": {[]driver.Result{fail("MOVED 1 h:1")}, false, "d", driver.Passing},
+		"moved and unknown":      {[]driver.Result{fail("MOVED 1 h:1"), fail("NOSCRIPT"), {Value: driver.IntValue(1)}}, true, "ddt", 0},
+		"moved forever":          {[]driver.Result{fail("MOVED 1 h:1"), fail("MOVED 1 h:1"), fail("MOVED 1 h:1")}, true, "ddd", driver.Passing},
+		"asked":                  {[]driver.Result{fail("ASK 1 h:1")}, true, "d", driver.Passing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rounds, others := "", 0

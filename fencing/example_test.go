@@ -25,21 +25,21 @@ func Example() {
 	ctx := context.Background()
 	lock := client.FencedLock("account:7")
 
-	slow, _, err := lock.With(mortise.LockOptions{Lease: 50 * time.Millisecond}).Lock(ctx)
+	slow, sctx, err := lock.With(mortise.LockOptions{MaxHold: 50 * time.Millisecond}).Lock(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	time.Sleep(100 * time.Millisecond) // frozen; it does not check its context
 
-	next, _, err := lock.Lock(ctx)
+	next, nctx, err := lock.Lock(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("next:", guard.Set(ctx, "balance:7", "90", next.Token()))
+	fmt.Println("next:", guard.Set(nctx, "balance:7", "90", next.Token()))
 
-	err = guard.Set(ctx, "balance:7", "100", slow.Token())
+	err = guard.Set(context.WithoutCancel(sctx), "balance:7", "100", slow.Token())
 	fmt.Println("slow:", errors.Is(err, fencing.ErrStale))
 	fmt.Println(err)
 	// Output:
@@ -72,7 +72,7 @@ func ExampleGuard_Run() {
 // A service that admits only the newest holder of each resource.
 func ExampleHandler() {
 	write := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Println("written with token", fencing.Token(r.Context()))
+		fmt.Println("written with token", fencing.RequestToken(r.Context()))
 	})
 	path := func(r *http.Request) string { return r.URL.Path } // what a request writes to
 	service := httptest.NewServer(fencing.Handler(new(fencing.Memory), path, write))

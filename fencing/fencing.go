@@ -8,7 +8,7 @@
 //
 // The check and the write must be one step, or the freeze can happen in between. This package has
 // that step for data in Redis ([Guard]) and for an HTTP service ([Handler]); for an SQL database it
-// is a condition of the UPDATE, shown in package sqlexample beside this one:
+// is a condition of the UPDATE, shown in package sqlexample:
 //
 //	UPDATE account SET balance = ?, token = ? WHERE id = ? AND token <= ?
 //

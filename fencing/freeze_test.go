@@ -22,7 +22,7 @@ import (
 
 // A process that writes as fast as it can, and never checks its context, is frozen past its lease,
 // while another process acquires the lock and writes. After it wakes, none of its writes is
-// admitted. Beside each guarded write it does one without a guard; some of these do go through, or
+// admitted. With each guarded write it does one without a guard; some of these do go through, or
 // the test would show nothing.
 func TestRealFrozenWriterIsRefused(t *testing.T) {
 	s := redistest.Single(t)
@@ -91,7 +91,7 @@ func TestHelperFrozenWriter(t *testing.T) {
 	}
 	g := fencing.NewGuard(realDriver(t, addr))
 	defer g.Close()
-	c := mortise.New(realDriver(t, addr), &mortise.Options{Lease: 500 * time.Millisecond})
+	c := mortise.New(realDriver(t, addr), &mortise.Options{TTL: 500 * time.Millisecond})
 	defer c.Close()
 	plain := realDriver(t, addr)
 	hold, _, err := c.FencedLock("job").Lock(t.Context())

@@ -20,7 +20,7 @@ var guardLua string
 // Guard writes data in Redis, and refuses a write if its token is older than the newest that the
 // resource has seen. It is safe for concurrent use.
 //
-// The newest token of a resource is stored beside it, under mortise:fence:{resource}. It has no TTL
+// The newest token of a resource, its fence, is stored under mortise:fence:{resource}. It has no TTL
 // and is never deleted: a forgotten fence would admit late writers. It protects only against writes
 // that go through a Guard.
 //
@@ -45,7 +45,12 @@ type Guard struct {
 //
 //	guard := fencing.NewGuard(goredis.Wrap(rdb))
 //	defer guard.Close()
-func NewGuard(d driver.Driver) *Guard { return &Guard{driver: d} }
+func NewGuard(d driver.Driver) *Guard {
+	if d == nil {
+		panic("fencing: nil driver")
+	}
+	return &Guard{driver: d}
+}
 
 // Close closes the driver. Calls in flight fail.
 func (g *Guard) Close() error { return g.driver.Close() }
@@ -77,8 +82,8 @@ var (
 // Errors: [ErrStale]; of package mortise, ErrFenceRegressed if Redis has lost the newest token,
 // with a *FenceError that names it; ErrInvalid for a token below 1, which a hold without token has,
 // or a name that no lock may have; ErrWrongKind if the key or the fence holds something else;
-// ErrUnreachable; ErrDenied; ErrUnknownOutcome if a copy of the write may have run or may yet run;
-// the error of ctx.
+// ErrUnreachable; ErrDenied; ErrClosed if the guard or its Redis client was closed;
+// ErrUnknownOutcome if a copy of the write may have run or may yet run; the error of ctx.
 func (g *Guard) Set(ctx context.Context, key, value string, token int64) error {
 	_, err := g.Run(ctx, key, token, set, []string{key}, value)
 	return err
@@ -165,11 +170,19 @@ const (
 )
 
 func check(resource string, token int64) error {
-	if token < 1 {
-		return fmt.Errorf("%w: %d is not a fencing token; does the hold have one?", mortise.ErrInvalid, token)
+	if err := checkToken(token); err != nil {
+		return err
 	}
 	if err := keyspace.Check(resource, false); err != nil {
 		return fmt.Errorf("%w: %w", mortise.ErrInvalid, err)
+	}
+	return nil
+}
+
+// checkToken refuses the token of a hold that has none.
+func checkToken(token int64) error {
+	if token < 1 {
+		return fmt.Errorf("%w: %d is not a fencing token; FencedLocks and the terms of elections have tokens", mortise.ErrInvalid, token)
 	}
 	return nil
 }
@@ -195,6 +208,10 @@ func (g *Guard) eval(ctx context.Context, call driver.Call) (driver.Value, error
 		case driver.NotSent, driver.Passing:
 		case driver.Denied:
 			return v, fmt.Errorf("%w: %w", mortise.ErrDenied, err)
+		case driver.Unfit:
+			return v, fmt.Errorf("%w: %w", mortise.ErrInvalid, err)
+		case driver.Closed:
+			return v, fmt.Errorf("%w: %w", mortise.ErrClosed, err)
 		case driver.WrongType:
 			return v, fmt.Errorf("%w: %w", mortise.ErrWrongKind, err)
 		default:

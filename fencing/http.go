@@ -17,7 +17,8 @@ const (
 	NewestHeader = "Mortise-Newest-Token"
 )
 
-// SetToken sets the token of a hold in the header of a request. It does not block.
+// SetToken sets the token of a hold in the header of a request. It does not block. The service
+// refuses 0, which a hold without token has, with 400 Bad Request.
 func SetToken(h http.Header, token int64) { h.Set(TokenHeader, strconv.FormatInt(token, 10)) }
 
 // Refused returns an error that matches [ErrStale] if r is the response of a [Handler] that refused
@@ -54,16 +55,25 @@ func Refused(r *http.Response) error {
 // What it does not guarantee: the order of requests in different processes, even if they share a
 // store. One process may be working on an older request that it has admitted while another admits a
 // newer one. If several processes write to the same data, the token must be checked where the data
-// is; pass it on with [Token].
+// is; pass it on with [RequestToken].
 func Handler(store Store, resource func(*http.Request) string, next http.Handler) http.Handler {
+	switch {
+	case store == nil:
+		panic("fencing: nil store")
+	case resource == nil:
+		panic("fencing: nil function")
+	case next == nil:
+		panic("fencing: nil handler")
+	}
 	return &handler{store: store, resource: resource, next: next, gates: make(map[string]*gate)}
 }
 
 type tokenKey struct{}
 
-// Token returns the token with which a [Handler] has admitted a request, from the request's
-// context, and 0 if there is none.
-func Token(ctx context.Context) int64 {
+// RequestToken returns the token with which a [Handler] has admitted a request, from the request's
+// context, and 0 if there is none. It knows nothing of locks that this process holds: the token of
+// those is that of [github.com/mortise-go/mortise.HoldFrom].
+func RequestToken(ctx context.Context) int64 {
 	token, _ := ctx.Value(tokenKey{}).(int64)
 	return token
 }
@@ -82,7 +92,7 @@ type handler struct {
 type gate struct {
 	requests int                // guarded by handler.mu, like all fields here
 	newest   int64              // the newest token that came in
-	working  map[*work]struct{} // requests with the newest token, and older ones that are to return
+	working  map[*work]struct{} // requests with the newest token, and older ones that have not returned yet
 	changed  chan struct{}      // closed and replaced when a request has returned
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/fencing"
 	"github.com/mortise-go/mortise/memredis"
 )
@@ -49,12 +50,26 @@ func stores(t *testing.T, f func(t *testing.T, store fencing.Store)) {
 	})
 }
 
+// What is no token must not look like one that is older than all others.
+func TestStoresRefuseWhatIsNoToken(t *testing.T) {
+	stores(t, func(t *testing.T, store fencing.Store) {
+		for _, token := range []int64{0, -1, -1 << 63} {
+			if err := store.Admit(t.Context(), "r", token); !errors.Is(err, mortise.ErrInvalid) || errors.Is(err, fencing.ErrStale) {
+				t.Errorf("the token %d: %v, want ErrInvalid", token, err)
+			}
+		}
+		if err := store.Admit(t.Context(), "r", 1); err != nil {
+			t.Errorf("the token 1 afterwards: %v, want none", err)
+		}
+	})
+}
+
 func TestHandlerRefusesStaleTokens(t *testing.T) {
 	stores(t, func(t *testing.T, store fencing.Store) {
 		served := 0
 		h := fencing.Handler(store, byPath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			served++
-			if token := fencing.Token(r.Context()); r.Method == http.MethodPut && token == 0 || r.Method == http.MethodGet && token != 0 {
+			if token := fencing.RequestToken(r.Context()); r.Method == http.MethodPut && token == 0 || r.Method == http.MethodGet && token != 0 {
 				t.Errorf("the handler of a %s got the token %d", r.Method, token)
 			}
 		}))
@@ -117,7 +132,7 @@ func TestHandlerLetsOlderRequestsReturnFirst(t *testing.T) {
 	stores(t, func(t *testing.T, store fencing.Store) {
 		var order []string
 		h := fencing.Handler(store, byPath, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			token := fencing.Token(r.Context())
+			token := fencing.RequestToken(r.Context())
 			if token == 2 {
 				order = append(order, "2 done")
 				return
@@ -154,7 +169,7 @@ func TestHandlerGivesUpWaitingWithTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		h := fencing.Handler(new(fencing.Memory), byPath, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if fencing.Token(r.Context()) != 1 {
+			if fencing.RequestToken(r.Context()) != 1 {
 				t.Error("two were at work at once")
 			}
 			<-stop // ignores its context
@@ -179,7 +194,7 @@ func TestHandlerRefusesWhoWasOvertakenWhileTheStoreWasAsked(t *testing.T) {
 		slow := slowStore{pause: map[int64]time.Duration{1: time.Second}}
 		var served []int64
 		h := fencing.Handler(&slow, byPath, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			served = append(served, fencing.Token(r.Context()))
+			served = append(served, fencing.RequestToken(r.Context()))
 		}))
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -228,7 +243,7 @@ func TestHandlerWithAStoreThatFails(t *testing.T) {
 func TestHandlerSurvivesAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := fencing.Handler(new(fencing.Memory), byPath, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			if fencing.Token(r.Context()) == 1 {
+			if fencing.RequestToken(r.Context()) == 1 {
 				panic("by the test")
 			}
 		}))
@@ -251,7 +266,7 @@ func TestHandlerServesTokensInOrder(t *testing.T) {
 	stores(t, func(t *testing.T, store fencing.Store) {
 		var log []int64 // protected only by the handler
 		h := fencing.Handler(store, byPath, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			log = append(log, fencing.Token(r.Context()))
+			log = append(log, fencing.RequestToken(r.Context()))
 			time.Sleep(time.Millisecond)
 		}))
 		var all sync.WaitGroup

@@ -9,8 +9,8 @@ import (
 // service share, [Memory] one for a single process.
 type Store interface {
 	// Admit returns an error that matches ErrStale if it has seen a newer token for the
-	// resource, and remembers this one otherwise. It must be safe for concurrent use, and must
-	// not forget.
+	// resource, and remembers this one otherwise. A token below 1 is none: the error must match
+	// ErrInvalid of package mortise. It must be safe for concurrent use, and must not forget.
 	Admit(ctx context.Context, resource string, token int64) error
 }
 
@@ -24,6 +24,9 @@ type Memory struct {
 
 // Admit makes Memory a [Store]. It does not block.
 func (m *Memory) Admit(_ context.Context, resource string, token int64) error {
+	if err := checkToken(token); err != nil {
+		return fail(resource, err)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if newest := m.newest[resource]; token < newest {

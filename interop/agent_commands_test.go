@@ -180,7 +180,7 @@ func everyCommand(t *testing.T, w *world) {
 	}
 }
 
-// say gives the command to a Java thread and checks what comes of it.
+// say sends the command to a Java thread and checks what comes of it.
 func (c said) say(t *testing.T, w *world) {
 	t.Helper()
 	outcome := w.java.thread("commanded").say(c.command).wait(t.Context())

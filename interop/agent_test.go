@@ -81,7 +81,7 @@ var errAgentEnded = errors.New("the Java agent has ended without answering")
 var jvmFlags = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128m"}
 
 // starting has room for as many agents as may start at a time. A starting JVM
-// takes a core for itself, and tests run beside it whose leases last seconds.
+// takes a core for itself, and the leases of the tests that run meanwhile last seconds.
 var starting = make(chan struct{}, max(1, runtime.NumCPU()/2))
 
 // startAgent starts an agent with the given release of Redisson, which must
@@ -156,7 +156,7 @@ func javaCommand() string {
 	return "java"
 }
 
-// read hands each answer to whoever waits for it, until the agent ends.
+// read hands each answer to its waiter, until the agent ends.
 func (a *agent) read(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {

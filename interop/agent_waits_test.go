@@ -47,7 +47,7 @@ func everyWait(t *testing.T, w *world) {
 		other, waiting := w.javaWaits(t, c.before, c.wait)
 		other.say(c.end).must(t)
 		if got := string(waiting.must(t).Result); got == "false" || got == "[]" {
-			t.Errorf("%s waited in vain: %s", c.wait, got)
+			t.Errorf("%s waited without success: %s", c.wait, got)
 		}
 		if c.interrupt == "" {
 			continue

@@ -30,7 +30,7 @@ func TestCrowdsOfKinds(t *testing.T) {
 	everywhere(t, append(about("FairLock", crowdTrials), about("FencedLock", crowdTrials)...))
 }
 
-// raced is what somebody who raced for a lock has to say.
+// raced is what one contender for a lock reports.
 type raced struct {
 	Times         int // that it had the lock
 	Passed        int // the most that others had it, from one question for it to the answer
@@ -188,10 +188,10 @@ func (f *field) end(t *testing.T) int {
 	return int(counted)
 }
 
-func (s side) log(t *testing.T, who string, counted int) {
+func (s side) log(t *testing.T, name string, counted int) {
 	t.Helper()
 	t.Logf("%s had the lock %d times of %d (%.1f %%), each one %d times at least; the longest wait was %.0f ms, and the worst one was passed %d times",
-		who, s.Times, counted, 100*float64(s.Times)/float64(counted), s.least, s.LongestWaitMs, s.Passed)
+		name, s.Times, counted, 100*float64(s.Times)/float64(counted), s.least, s.LongestWaitMs, s.Passed)
 }
 
 func crowds(t *testing.T, w *world) {
@@ -231,7 +231,7 @@ func javaAmongGo(t *testing.T, w *world) {
 // Java thread waits: three times it misses all their chances.
 const longestGap = 3 * 3 * 16
 
-// goAmongJava: it is one of those who are woken at each release, and was passed 73
+// goAmongJava: each release wakes it with others, and others passed it 73
 // times at most.
 func goAmongJava(t *testing.T, w *world) {
 	f := w.newField(t, "go-among-java")

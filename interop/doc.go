@@ -9,7 +9,7 @@
 //	make interop
 //
 // which builds the Java side for every release named in redisson/versions and
-// ends with a table of what was proved. Some of them, beside one release:
+// ends with a table of what was proved. Some of them, with one release:
 //
 //	interop/run.sh -run 'TestFairLock/4.7.0'
 //

@@ -16,7 +16,7 @@ import (
 )
 
 // TestDurability tries locks that Go takes only with acknowledgements of both
-// replicas, beside a Java side that knows of none.
+// replicas, with a Java side that knows of none.
 func TestDurability(t *testing.T) {
 	t.Parallel()
 	for _, version := range redissons(t) {
@@ -34,7 +34,7 @@ func TestDurability(t *testing.T) {
 				run(t, w, []trial{
 					{claim{"Lock, durable", "excludes, is kept and handed over", "Go <-> Java"},
 						func(t *testing.T, w *world) { durableHandOver(t, w, replicas) }},
-					{claim{"Lock, durable", "given back without replicas: waiter wakes", "Go -> Java"},
+					{claim{"Lock, durable", "released without replicas: waiter wakes", "Go -> Java"},
 						func(t *testing.T, w *world) { durableGivenBack(t, w, replicas) }},
 				})
 			})
@@ -54,7 +54,7 @@ func durableHandOver(t *testing.T, w *world, replicas []*redistest.Server) {
 	hold, ctx := mustLock(t, lock)
 	for _, r := range replicas {
 		if n := r.Str(t, "HGET", name, hold.Owner()); n != "1" {
-			t.Errorf("replica %s has the count %q of an acknowledged lock", r.Addr(), n)
+			t.Errorf("replica %s has the count %q of an acknowledged lock, want %q", r.Addr(), n, "1")
 		}
 	}
 	inner := mustReenter(t, ctx, lock)
@@ -98,7 +98,7 @@ func durableGivenBack(t *testing.T, w *world, replicas []*redistest.Server) {
 	}
 	waiting.must(t)
 	if late := time.Since(got.at); late > prompt {
-		t.Errorf("Java had the lock %v after Go gave it back, want at once", late)
+		t.Errorf("Java had the lock %v after Go released it, want at once", late)
 	}
 	java.unlock(t, name)
 }

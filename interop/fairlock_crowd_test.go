@@ -82,25 +82,10 @@ func (l *fairLine) run(command []string) error {
 			return fmt.Errorf("%s is taken out of the queue", command[3])
 		}
 	case "lpop " + queue:
-		first := l.waiting[0]
-		l.waiting = l.waiting[1:]
-		switch {
-		case l.called != "":
-			return fmt.Errorf("%s was taken out of the queue, and did not have the lock", l.called)
-		case first != l.holder:
-			l.called = first
-		}
+		return l.call()
 	case "hset " + l.lock, "hincrby " + l.lock:
-		if l.holder != "" {
-			break // it gives back what it has
-		}
-		by := command[2]
-		if by != l.called && (l.called != "" || len(l.waiting) > 0 && l.waiting[0] != by) {
-			return fmt.Errorf("%s has the lock, and it is the turn of %q or %q", by, l.called, l.waiting)
-		}
-		l.holder, l.called = by, ""
-		l.had++
-	case "lpush " + queue: // nobody heard that it has the lock
+		return l.acquire(command[2])
+	case "lpush " + queue: // no subscriber learned that it has the lock
 		l.waiting, l.called = append([]string{command[2]}, l.waiting...), ""
 	case "hdel " + l.lock:
 		if command[2] == l.holder {
@@ -109,6 +94,32 @@ func (l *fairLine) run(command []string) error {
 	case "del " + l.lock:
 		l.holder = ""
 	}
+	return nil
+}
+
+// call takes the first waiter out of the queue.
+func (l *fairLine) call() error {
+	first := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	switch {
+	case l.called != "":
+		return fmt.Errorf("%s was taken out of the queue, and did not have the lock", l.called)
+	case first != l.holder:
+		l.called = first
+	}
+	return nil
+}
+
+// acquire makes by the holder.
+func (l *fairLine) acquire(by string) error {
+	if l.holder != "" {
+		return nil // it releases a hold
+	}
+	if by != l.called && (l.called != "" || len(l.waiting) > 0 && l.waiting[0] != by) {
+		return fmt.Errorf("%s has the lock, and it is the turn of %q or %q", by, l.called, l.waiting)
+	}
+	l.holder, l.called = by, ""
+	l.had++
 	return nil
 }
 

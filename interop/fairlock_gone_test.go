@@ -12,14 +12,14 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// goneTrials: the first of two who wait for a fair lock dies or is frozen. The
+// goneTrials: the first of two waiters for a fair lock dies or is frozen. The
 // second one has the lock so long at most after it was released.
 //
 // A mortise releaser passes a dead waiter over, and looks again later. Behind a
 // Java releaser a mortise waiter notices, and where none lives Redisson's threads
 // wait for a deadline, which for a mortise waiter is ten seconds ahead at most.
 // Frozen ones still listen, so that only their silence tells: a mortise waiter is
-// given the lock for three seconds, and all others have ten to take it.
+// granted the lock for three seconds, and all others have ten to take it.
 var goneTrials = slices.Concat(
 	gone("Go", "Go", "Go", 2*time.Second, 5*time.Second),
 	gone("Go", "Go", "Java", 2*time.Second, 5*time.Second),

@@ -25,7 +25,7 @@ func braced(name string) string {
 	return "{" + name + "}"
 }
 
-// fairQueue returns who waits for a fair lock, as Redisson stores it.
+// fairQueue returns the waiters for a fair lock, as Redisson stores them.
 func (w *world) fairQueue(t testing.TB, name string) (waiters []string) {
 	t.Helper()
 	for _, waiter := range w.serverOf(t, name).Must(t, "LRANGE", "redisson_lock_queue:"+braced(name), "0", "-1").([]any) {
@@ -55,7 +55,7 @@ func fairChannels(t testing.TB, w *world, name string) (channels []string) {
 	return channels
 }
 
-// awaitQueue waits until n waiters stand in the queue.
+// awaitQueue waits until n waiters are in the queue.
 func (w *world) awaitQueue(t testing.TB, name string, n int) {
 	t.Helper()
 	redistest.Eventually(t, fmt.Sprintf("%d in the queue for %s", n, name), func() error {
@@ -69,8 +69,8 @@ func (w *world) awaitQueue(t testing.TB, name string, n int) {
 var fairTrials = []trial{
 	{claim{"FairLock", "first come, first served, 200 waiters", "Go <-> Java"}, fairOrder},
 	{claim{"FairLock", "queue position and deadline are read", "Go <-> Java"}, fairQueueIsRead},
-	{claim{"FairLock", "who gives up leaves, the rest move up", "Go -> Java"}, goGivesUpFairly},
-	{claim{"FairLock", "who gives up leaves, the rest move up", "Java -> Go"}, javaGivesUpFairly},
+	{claim{"FairLock", "a waiter that gives up leaves, the rest move up", "Go -> Java"}, goGivesUpFairly},
+	{claim{"FairLock", "a waiter that gives up leaves, the rest move up", "Java -> Go"}, javaGivesUpFairly},
 	{claim{"FairLock", "killed waiter delays by 2 s at most", "Go -> Go"}, killedGoWaiter},
 	{claim{"FairLock", "killed waiter delays by 2 s at most", "Java -> Go"}, killedJavaWaiter},
 	{claim{"FairLock", "waiter past its deadline keeps its place", "Go -> Java"}, lateJavaWaiterKeepsItsPlace},
@@ -81,7 +81,7 @@ func TestFairLock(t *testing.T) { everywhere(t, about("FairLock", fairTrials)) }
 
 // fairWaiter is one waiter of either side. It releases the lock when told.
 type fairWaiter struct {
-	who     string
+	name    string
 	got     func() bool
 	release func()
 }
@@ -92,7 +92,7 @@ func (w *world) joinGo(t testing.TB, ctx context.Context, lock taker, place int)
 	waiting := lockLater(ctx, lock)
 	w.awaitQueue(t, lock.Name(), place+1)
 	return fairWaiter{
-		who:     fmt.Sprint("Go ", place),
+		name:    fmt.Sprint("Go ", place),
 		got:     func() bool { return len(waiting) > 0 },
 		release: func() { mustUnlock(t, mustGain(t, waiting).hold) },
 	}, waiting
@@ -105,8 +105,8 @@ func (w *world) joinJava(t testing.TB, a *agent, thread, name string, place int)
 	waiting := java.lockLater(name, 0)
 	w.awaitQueue(t, name, place+1)
 	return fairWaiter{
-		who: "Java " + thread,
-		got: waiting.answered,
+		name: "Java " + thread,
+		got:  waiting.answered,
 		release: func() {
 			waiting.must(t)
 			java.unlock(t, name)
@@ -119,10 +119,10 @@ func (w *world) joinJava(t testing.TB, a *agent, thread, name string, place int)
 func inTurn(t testing.TB, line []fairWaiter) {
 	t.Helper()
 	for i, waiter := range line {
-		redistest.Eventually(t, waiter.who+" has the lock", func() error {
+		redistest.Eventually(t, waiter.name+" has the lock", func() error {
 			for _, later := range line[i+1:] {
 				if later.got() {
-					t.Fatalf("%s had the lock before %s", later.who, waiter.who)
+					t.Fatalf("%s had the lock before %s", later.name, waiter.name)
 				}
 			}
 			if !waiter.got() {
@@ -154,8 +154,8 @@ func fairOrder(t *testing.T, w *world) {
 	w.awaitQueue(t, name, 0)
 }
 
-// fairQueueIsRead: each side's waiters stand where the other expects them. A
-// waiter of Redisson's stands one fairLockWaitTimeout behind the one before it,
+// fairQueueIsRead: each side's waiters are where the other expects them. A
+// waiter of Redisson's has a deadline one fairLockWaitTimeout behind the one before it,
 // and Go's, which show life, a few seconds.
 func fairQueueIsRead(t *testing.T, w *world) {
 	const name, step = "queue", 5 * time.Minute
@@ -203,7 +203,7 @@ func goGivesUpFairly(t *testing.T, w *world) {
 	}
 	w.awaitQueue(t, name, 2)
 	if apart := time.Duration(w.deadline(t, name, 1)-last) * time.Millisecond; apart < 5*time.Minute || apart > 5*time.Minute+30*time.Second {
-		t.Errorf("the one behind stands %v behind the first, want 5 minutes and what Go's needed to show life", apart)
+		t.Errorf("the deadline of the second is %v after that of the first, want 5 minutes and what Go's needed to show life", apart)
 	}
 	mustUnlock(t, gate)
 	inTurn(t, []fairWaiter{first, third})
@@ -281,7 +281,7 @@ func wantSoonAfterDeath(t testing.TB, gate *mortise.Hold, waiting <-chan gained)
 func lateJavaWaiterKeepsItsPlace(t *testing.T, w *world) {
 	const name = "late"
 	client := w.client(t, longLease)
-	gate, _ := mustLock(t, w.lock(client, name, mortise.LockOptions{Lease: longLease}))
+	gate, _ := mustLock(t, w.lock(client, name, mortise.LockOptions{MaxHold: longLease}))
 	java := w.thread("late")
 	waiting := java.send("fair.tryLock", name, millis(25*time.Second))
 	w.awaitQueue(t, name, 1)
@@ -290,7 +290,7 @@ func lateJavaWaiterKeepsItsPlace(t *testing.T, w *world) {
 	// Its time is over now, by whatever clock.
 	w.redis().Must(t, "ZADD", "redisson_lock_timeout:"+braced(name), "XX", "1000", w.fairQueue(t, name)[0])
 	mustUnlock(t, gate)
-	first := fairWaiter{who: "Java late", got: waiting.answered, release: func() {
+	first := fairWaiter{name: "Java late", got: waiting.answered, release: func() {
 		if !result[bool](t, waiting) {
 			t.Fatal("the Java waiter did not get the lock")
 		}
@@ -313,7 +313,7 @@ func fairTryLock(t *testing.T, w *world) {
 	if queue := w.fairQueue(t, name); len(queue) != 0 {
 		t.Errorf("one attempt queued: %v", queue)
 	}
-	// The lock is free, but for one who is on its way.
+	// The lock is free, but for one waiter that is on its way.
 	waiter := w.joinJava(t, w.java, "waiter", name, 0)
 	mustUnlock(t, gate)
 	if _, _, err := lock.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {

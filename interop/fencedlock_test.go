@@ -32,10 +32,10 @@ func tokensRise(t *testing.T, w *world) {
 		lock := w.client(t, shortLease).FencedLock(name)
 		java := w.java.thread("holder").of("fenced")
 		want := int64(0)
-		expect := func(who string, got int64) {
+		expect := func(side string, got int64) {
 			t.Helper()
 			if want++; got != want {
-				t.Errorf("%s: %s got the token %d, want %d", name, who, got, want)
+				t.Errorf("%s: %s got the token %d, want %d", name, side, got, want)
 			}
 		}
 		for range 3 {

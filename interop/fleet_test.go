@@ -42,7 +42,7 @@ var fleetKinds = map[string][]crew{
 
 func writeOf(c *mortise.Client, name string) waiter { return c.RWLock(name).Write() }
 
-// voyage is what a fleet has to say: the sum of all who sailed in it.
+// voyage is what a fleet reports: the sums of its members.
 type voyage struct {
 	Times         int // that they had the lock
 	Least         int // that one of them had it
@@ -143,7 +143,7 @@ func sailGo(ctx context.Context, lock waiter, held time.Duration, from, until ti
 	return v, nil
 }
 
-// fleetSize is the fleets of one cell: so many Go clients beside one of Java's, and
+// fleetSize is the fleets of one cell: so many Go clients with one of Java's, and
 // for how long each has the lock.
 type fleetSize struct {
 	clients int
@@ -243,7 +243,7 @@ func (s *sea) compare(t *testing.T, kind string, size fleetSize) {
 		if size.hold > 0 && share < even/2 {
 			t.Errorf("Java's share is %.1f %%, want %.1f %% at least: half of an even one", 100*share, 100*even/2)
 		}
-		if least := (1 - even) / 10; size.hold > 0 && kind != "SpinLock" && 1-share < least { // those who spin come by chance
+		if least := (1 - even) / 10; size.hold > 0 && kind != "SpinLock" && 1-share < least { // spinning goroutines get it by chance
 			t.Errorf("Go's share is %.1f %%, want %.1f %% at least: a tenth of an even one", 100*(1-share), 100*least)
 		}
 		s.mu.Lock()
@@ -253,7 +253,7 @@ func (s *sea) compare(t *testing.T, kind string, size fleetSize) {
 	})
 }
 
-// fleetClients are the numbers of Go clients that are set beside Java's.
+// fleetClients are the numbers of Go clients that compete with Java's.
 var fleetClients = []int{1, 2, mostClients}
 
 // stallMs is for how long a busy machine may stop everybody, whatever the lock

@@ -46,7 +46,7 @@ func lockLater(ctx context.Context, lock waiter) <-chan gained {
 }
 
 // goWaits has Go wait for a lock that somebody else holds, and returns when it
-// relies on being woken: it listens, and has tried in vain after that. Nobody
+// relies on being woken: it listens, and has been refused after that. Nobody
 // else may run scripts meanwhile, or it may return early.
 func (w *world) goWaits(t testing.TB, lock taker) <-chan gained {
 	t.Helper()
@@ -64,7 +64,7 @@ func (w *world) goWaits(t testing.TB, lock taker) <-chan gained {
 	return waiting
 }
 
-// awaitTries waits until those who wait have tried n times, of either side, since
+// awaitTries waits until the waiters of both sides have tried n times since
 // before, which scripts returned. Nobody else may run scripts meanwhile, or it
 // may return early.
 func (w *world) awaitTries(t testing.TB, before, n int) {

@@ -159,7 +159,7 @@ func groupOverlap(t *testing.T, w *world) {
 	hold, _ := mustGroup(t, client.GroupLock(name, "a", "b"))
 	for values, free := range map[string]bool{"a": false, "b,c": false, "c": true, "c,d": true, "c,d,a": false} {
 		if got := result[bool](t, java.send("group.tryLock", name, values)); got != free {
-			t.Errorf("Go holds a and b; Java's tryLock of %s is %v", values, got)
+			t.Errorf("Go holds a and b; Java's tryLock of %s is %v, want %v", values, got, free)
 		} else if got {
 			java.unlock(t, name+" "+values)
 		}
@@ -194,7 +194,7 @@ func goGroupReleaseWakes(t *testing.T, w *world) {
 	var took []time.Duration
 	for i := range rounds {
 		name := fmt.Sprint("group:go-java:", i)
-		hold, _ := mustGroup(t, client.GroupLock(name, "a", "b").With(mortise.LockOptions{Lease: longLease}))
+		hold, _ := mustGroup(t, client.GroupLock(name, "a", "b").With(mortise.LockOptions{MaxHold: longLease}))
 		var waiting []*reply
 		for _, value := range []string{"a", "b"} {
 			waiting = append(waiting, w.groupThread("waiter-"+value).waitFor(t, groupOf(name, value), longLease))
@@ -268,7 +268,7 @@ func groupReentry(t *testing.T, w *world) {
 func wantGone(t testing.TB, w *world, name string) {
 	t.Helper()
 	if left := w.serverOf(t, name).Must(t, "HGETALL", name); len(left.([]any)) != 0 {
-		t.Errorf("of the group is left %v", left)
+		t.Errorf("the hash is %v, want none", left)
 	}
 }
 
@@ -301,7 +301,7 @@ func javaGroupOutlasts(t *testing.T, w *world) {
 func deadGoGroup(t *testing.T, w *world) {
 	const name = "group:dead:go"
 	keeper, _ := mustGroup(t, w.client(t, longLease).GroupLock(name, "z")) // keeps the key alive
-	client, closeAll, err := openClient(w.transport, w.nodes[0].Addr(), w.cluster != nil, mortise.Options{Lease: shortLease, PubSub: w.pubsub})
+	client, closeAll, err := openClient(w.transport, w.nodes[0].Addr(), w.cluster != nil, mortise.Options{TTL: shortLease, PubSub: w.pubsub})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +331,7 @@ func deadJavaGroup(t *testing.T, w *world) {
 }
 
 // deadThenOne has a holder die of each of many groups, for which both sides wait.
-// Whoever gets it at the end of the dead one's lease must have it alone: Redisson
+// The side that gets it at the end of the dead one's lease must have it alone: Redisson
 // takes values in a key that is about to go.
 func deadThenOne(t *testing.T, w *world, javaDies bool) {
 	const groups, lease = 20, 500 * time.Millisecond
@@ -344,51 +344,55 @@ func deadThenOne(t *testing.T, w *world, javaDies bool) {
 		if javaDies {
 			w.groupThread("dead").lock(t, value, lease)
 		} else {
-			mustGroup(t, dead.GroupLock(name, "a").With(mortise.LockOptions{Lease: lease}))
+			mustGroup(t, dead.GroupLock(name, "a").With(mortise.LockOptions{MaxHold: lease}))
 		}
 		inJava, inGo := java.lockLater(value, 0), groupLater(t, lock)
-		rounds.Go(func() {
-			for len(inGo) == 0 && !inJava.answered() {
-				time.Sleep(100 * time.Microsecond)
-			}
-			goFirst := len(inGo) > 0
-			if hold, _, err := third.GroupLock(name, "a").TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
-				t.Errorf("%s: TryLock of what another took from a dead holder: %v, want ErrLocked", name, err)
-				if err == nil {
-					_ = hold.Unlock() // the trial has failed
-				}
-			}
-			time.Sleep(20 * time.Millisecond) // in which the other would come in
-			if goFirst {
-				if inJava.answered() {
-					t.Errorf("%s: Java has what Go holds", name)
-				}
-				if got := <-inGo; got.err != nil || got.hold.Unlock() != nil {
-					t.Errorf("%s: Go got what was not free: %v", name, got.err)
-				}
-				inJava.wait(t.Context())
-			} else if len(inGo) > 0 {
-				t.Errorf("%s: Go has what Java holds", name)
-			}
-			if err := java.send("group.unlock", name, "a").wait(t.Context()).err; err != nil {
-				t.Errorf("%s: Java's unlock: %v", name, err)
-			}
-			if !goFirst {
-				if got := <-inGo; got.err != nil || got.hold.Unlock() != nil {
-					t.Errorf("%s: Go got what was not free: %v", name, got.err)
-				}
-			}
-		})
+		rounds.Go(func() { wantOneHolder(t, name, third, java, inJava, inGo) })
 	}
 	rounds.Wait()
 }
 
+// wantOneHolder waits until one side has the group, and checks that it has it alone, and then that the
+// other side gets it.
+func wantOneHolder(t *testing.T, name string, third *mortise.Client, java *thread, inJava *reply, inGo <-chan gained) {
+	for len(inGo) == 0 && !inJava.answered() {
+		time.Sleep(100 * time.Microsecond)
+	}
+	goFirst := len(inGo) > 0
+	if hold, _, err := third.GroupLock(name, "a").TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+		t.Errorf("%s: TryLock of what another took from a dead holder: %v, want ErrLocked", name, err)
+		if err == nil {
+			_ = hold.Unlock() // the trial has failed
+		}
+	}
+	time.Sleep(20 * time.Millisecond) // in which the other would come in
+	if goFirst {
+		if inJava.answered() {
+			t.Errorf("%s: Java has what Go holds", name)
+		}
+		if got := <-inGo; got.err != nil || got.hold.Unlock() != nil {
+			t.Errorf("%s: Go got what was not free: %v", name, got.err)
+		}
+		inJava.wait(t.Context())
+	} else if len(inGo) > 0 {
+		t.Errorf("%s: Go has what Java holds", name)
+	}
+	if err := java.send("group.unlock", name, "a").wait(t.Context()).err; err != nil {
+		t.Errorf("%s: Java's unlock: %v", name, err)
+	}
+	if !goFirst {
+		if got := <-inGo; got.err != nil || got.hold.Unlock() != nil {
+			t.Errorf("%s: Go got what was not free: %v", name, got.err)
+		}
+	}
+}
+
 // wantAfterLease checks that what a dead holder had was free when the lease that
 // it took or renewed just before its death was over.
-func wantAfterLease(t testing.TB, who string, died, got time.Time) {
+func wantAfterLease(t testing.TB, side string, died, got time.Time) {
 	t.Helper()
 	if took := got.Sub(died); took < shortLease/2 || took > shortLease+prompt {
-		t.Errorf("%s got it %v after the holder's death, want about %v", who, took, shortLease)
+		t.Errorf("%s got it %v after the holder's death, want about %v", side, took, shortLease)
 	}
 }
 

@@ -98,7 +98,7 @@ func (j *thread) tryLock(t testing.TB, name string, wait time.Duration) bool {
 	return result[bool](t, j.send(j.verb("tryLock"), args...))
 }
 
-// forceUnlock frees the lock whoever holds it, and reports whether it was held.
+// forceUnlock frees the lock from any holder, and reports whether it was held.
 func (j *thread) forceUnlock(t testing.TB, name string) bool {
 	t.Helper()
 	return result[bool](t, j.send(j.verb("forceUnlock"), name))

@@ -15,8 +15,8 @@ import (
 
 // The first of these are also tried on a cluster.
 var latchTrials = []trial{
-	{claim{"CountDownLatch", "at zero all who wait go on", "Go -> Java"}, goOpensForJava},
-	{claim{"CountDownLatch", "at zero all who wait go on", "Java -> Go"}, javaOpensForGo},
+	{claim{"CountDownLatch", "at zero all waiters go on", "Go -> Java"}, goOpensForJava},
+	{claim{"CountDownLatch", "at zero all waiters go on", "Java -> Go"}, javaOpensForGo},
 	{claim{"CountDownLatch", "both count down, each sees the count", "Go <-> Java"}, sameCount},
 	{claim{"CountDownLatch", "deletion ends the wait", "Java -> Go"}, javaDeletes},
 	{claim{"CountDownLatch", "a wait with a limit ends in time", "Go <-> Java"}, limitedLatch},
@@ -31,7 +31,7 @@ func latchOf(t testing.TB, c *mortise.Client, name string, n int) *mortise.Count
 	t.Helper()
 	l := c.CountDownLatch(name)
 	if set, err := l.TrySetCount(t.Context(), n); err != nil || !set {
-		t.Fatalf("TrySetCount = %v, %v", set, err)
+		t.Fatalf("TrySetCount = %v, %v, want true", set, err)
 	}
 	return l
 }
@@ -134,12 +134,12 @@ func sameCount(t *testing.T, w *world) {
 	must(t, l.CountDown(t.Context()))
 	wantCounts(t, l, java, 2)
 	if closed, err := l.Delete(t.Context()); !closed || err != nil {
-		t.Errorf("Delete = %v, %v", closed, err)
+		t.Errorf("Delete = %v, %v, want true", closed, err)
 	}
 	wantCounts(t, l, java, 0)
 	tell(t, java, "latch.trySetCount", l.Name(), 1)
 	if set, err := l.TrySetCount(t.Context(), 9); set || err != nil {
-		t.Errorf("TrySetCount = %v, %v: Go sets what Java has set", set, err)
+		t.Errorf("TrySetCount = %v, %v: Go sets what Java has set, want false", set, err)
 	}
 	must(t, l.CountDown(t.Context()))
 	wantCounts(t, l, java, 0)

@@ -20,8 +20,8 @@ type fleet struct {
 
 // fleetsOf returns the fleets in which a Go client and that release of
 // Redisson wake each other. In a cluster, Redisson 3.22 and later speaks with
-// SPUBLISH and hears nothing else, and since 3.29 it can be told not to; older
-// ones know PUBLISH only. A Go client that does both is heard by either.
+// SPUBLISH and receives nothing else, and since 3.29 it can be told not to; older
+// ones know PUBLISH only. Either receives the messages of a Go client that does both.
 func fleetsOf(t testing.TB, version string) []fleet {
 	t.Helper()
 	const sharded, classic, both = "Lock, cluster, sharded", "Lock, cluster, classic", "Lock, cluster, Go both"

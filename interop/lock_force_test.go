@@ -58,8 +58,8 @@ func javaForcesJava(t *testing.T, w *world) {
 	mustUnlock(t, got.hold)
 }
 
-// goForces frees the lock from Go, which must be told who held it, and returns
-// when it began to. Of a free lock it must be told that nobody did.
+// goForces frees the lock from Go, which must learn its owner, and returns
+// when it began to. A free lock has none.
 func goForces(t testing.TB, w *world, name, owner string) time.Time {
 	t.Helper()
 	client := w.client(t, shortLease)
@@ -90,11 +90,11 @@ func javaForces(t testing.TB, w *world, name string) time.Time {
 	return began
 }
 
-func wantPromptAfterForce(t testing.TB, who string, forced, got time.Time) {
+func wantPromptAfterForce(t testing.TB, side string, forced, got time.Time) {
 	t.Helper()
 	took := got.Sub(forced)
-	t.Logf("%s got the lock %v after it was freed", who, took.Round(time.Microsecond))
+	t.Logf("%s got the lock %v after it was freed", side, took.Round(time.Microsecond))
 	if took > prompt {
-		t.Errorf("%s got the lock %v after it was freed, want less than %v", who, took, prompt)
+		t.Errorf("%s got the lock %v after it was freed, want less than %v", side, took, prompt)
 	}
 }

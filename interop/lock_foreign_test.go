@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// inflatedCount: Redisson up to 3.36, and later releases beside a sentinel or
+// inflatedCount: Redisson up to 3.36, and later releases with a sentinel or
 // a cluster, send an acquire again when its reply is late, so a lock taken
 // once may count 2. The first unlock of its holder then frees nothing.
 func inflatedCount(t *testing.T, w *world) {

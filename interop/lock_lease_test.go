@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// pastLease is how long a side waits in vain for a lock that a watchdog keeps.
+// pastLease is how long a side waits without success for a lock that a watchdog keeps.
 const pastLease = shortLease + shortLease/2
 
 func goWatchdogOutlastsLease(t *testing.T, w *world) {
@@ -43,7 +43,7 @@ func goFixedLeaseEnds(t *testing.T, w *world) {
 		return
 	}
 	const name = "fixed:go"
-	hold, held := mustLock(t, w.lock(w.client(t, shortLease), name, mortise.LockOptions{Lease: shortLease}))
+	hold, held := mustLock(t, w.lock(w.client(t, shortLease), name, mortise.LockOptions{MaxHold: shortLease}))
 	expiry := w.expiry(t, name)
 	java := w.thread("waiter")
 	waiting := java.lockLater(name, 0)

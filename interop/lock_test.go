@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// lockTrials are what is claimed of Lock beside Redisson's RLock.
+// lockTrials are what is claimed of Lock together with Redisson's RLock.
 var lockTrials = []trial{
 	{claim{"Lock", "excludes", "Go <-> Java"}, exclusion},
 	{claim{"Lock", "release wakes the waiter", "Go -> Java"}, goReleaseWakesJava},
@@ -45,7 +45,7 @@ type lockKind struct {
 	java   string // the agent's
 	since  string // the first release that has it, empty for all
 	open   func(c *mortise.Client, name string, o mortise.LockOptions) taker
-	// channels returns where those who wait for the lock listen now. It does
+	// channels returns where the waiters for the lock listen now. It does
 	// not ask mortise, which is on trial.
 	channels func(t testing.TB, w *world, name string) []string
 	// pollsSince is the first release whose waiters find out by themselves
@@ -60,7 +60,7 @@ type lockKind struct {
 func (k lockKind) verb(verb string) string { return (&thread{kind: k.java}).verb(verb) }
 
 // lockChannels: all listen to one channel, but for the mortise clients that wait
-// for a lock of mortise's. Of those each has a turn, and a channel of its own.
+// for a lock of mortise's. Each of those has a turn, and a channel of its own.
 func lockChannels(t testing.TB, w *world, name string) []string {
 	t.Helper()
 	channels := []string{channelOf(name)}
@@ -71,7 +71,7 @@ func lockChannels(t testing.TB, w *world, name string) []string {
 	return append(channels, w.turns(t, name)...)
 }
 
-// holders returns the fields of a lock's hash: who holds it.
+// holders returns the fields of a lock's hash: its holders.
 func (w *world) holders(t testing.TB, name string) (holders []string) {
 	t.Helper()
 	for _, holder := range w.serverOf(t, name).Must(t, "HKEYS", name).([]any) {

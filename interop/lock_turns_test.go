@@ -19,7 +19,7 @@ import (
 // where Java wants it, too, or somebody dies.
 var turnTrials = []trial{
 	{claim{"Lock", "killed holder: all clients come in, one by one", "Java -> Go"}, killedJavaHolderOfMany},
-	{claim{"Lock", "given to a frozen client: free 3 s later", "Go -> Java"}, givenToFrozenClient},
+	{claim{"Lock", "granted to a frozen client: free 3 s later", "Go -> Java"}, grantToFrozenClient},
 	{claim{"Lock", "frozen waiter holds up the next one 3 s at most", "Go"}, frozenGoWaiter},
 	{claim{"Lock", "frozen waiter holds up the next one 3 s at most", "Java"}, frozenJavaWaiter},
 	{claim{"Lock", "half-open waiter, again and again: 3 s at most each time", "Go -> Java"}, halfOpenWaiter},
@@ -63,10 +63,10 @@ func killedJavaHolderOfMany(t *testing.T, w *world) {
 	}
 }
 
-// givenToFrozenClient: the server takes a frozen client for one that listens, and
-// Java comes when the lock was given to it.
-func givenToFrozenClient(t *testing.T, w *world) {
-	const name = "given:frozen"
+// grantToFrozenClient: the server takes a frozen client for one that listens, and
+// Java comes when the lock was granted to it.
+func grantToFrozenClient(t *testing.T, w *world) {
+	const name = "granted:frozen"
 	hold, _ := mustLock(t, w.lock(w.client(t, longLease), name))
 	frozen := w.startWaitingPeer(t, name)
 	w.awaitTurns(t, name, 1)
@@ -74,12 +74,12 @@ func givenToFrozenClient(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	mustUnlock(t, hold)
-	given := w.expiry(t, name)
-	if left := time.Until(given); left > script.GivenLease {
-		t.Errorf("the lock was given for another %v, want %v at most", left, script.GivenLease)
+	end := w.expiry(t, name)
+	if left := time.Until(end); left > script.GivenLease {
+		t.Errorf("the lock was granted for another %v, want %v at most", left, script.GivenLease)
 	}
 	java := w.thread("waiter")
-	wantAtExpiry(t, "Java", java.lockLater(name, 0).must(t).received, given)
+	wantAtExpiry(t, "Java", java.lockLater(name, 0).must(t).received, end)
 	if err := frozen.resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func givenToFrozenClient(t *testing.T, w *world) {
 // else to do.
 const grantLost = script.GivenLease + time.Second
 
-// frozenGoWaiter: where Java listens nothing is given, so it need not wait even as
+// frozenGoWaiter: where Java listens there is no grant, so it need not wait even as
 // long as a grant lasts.
 func frozenGoWaiter(t *testing.T, w *world) {
 	for _, f := range []frozenWaiter{
@@ -219,7 +219,7 @@ func (w *world) nextIs(t *testing.T, side, name string) (had func() time.Time) {
 func halfOpenWaiter(t *testing.T, w *world) {
 	const name = "half-open"
 	proxy := redistest.NewProxy(t, w.redis().Addr())
-	far, closeFar, err := openClient(w.transport, proxy.Addr(), false, mortise.Options{Lease: longLease})
+	far, closeFar, err := openClient(w.transport, proxy.Addr(), false, mortise.Options{TTL: longLease})
 	if err != nil {
 		t.Fatal(err)
 	}

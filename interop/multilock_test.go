@@ -111,7 +111,7 @@ func multiOfKinds(t *testing.T, w *world) {
 		}
 	}
 	if !multi.tryLock(t, javaMulti("d", "read:r2"), 0) { // readers share
-		t.Error("Java cannot read beside Go")
+		t.Error("Java cannot read while Go reads")
 	}
 	multi.unlock(t, javaMulti("d", "read:r2"))
 	mustUnlock(t, hold)
@@ -133,7 +133,7 @@ func goMultiReleaseWakesJava(t *testing.T, w *world) {
 	mustUnlock(t, hold)
 	waiting.must(t)
 	if d := time.Since(released); d > prompt {
-		t.Errorf("Java got it %v after the release", d)
+		t.Errorf("Java got it %v after the release, want %v at most", d, prompt)
 	}
 	w.java.thread("multi").of("multi").unlock(t, javaMulti(multiNames...))
 }
@@ -147,7 +147,7 @@ func javaMultiReleaseWakesGo(t *testing.T, w *world) {
 	multi.unlock(t, javaMulti(multiNames...))
 	got := mustGain(t, waiting)
 	if d := got.at.Sub(released); d > prompt {
-		t.Errorf("Go got it %v after the release", d)
+		t.Errorf("Go got it %v after the release, want %v at most", d, prompt)
 	}
 	mustUnlock(t, got.hold)
 	w.wantKeys(t, 0, multiNames...)

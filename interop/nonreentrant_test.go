@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// Of the non-reentrant kinds all is tried that is tried of others, but counts
-// above 1: nobody can take one twice.
+// The non-reentrant kinds have the trials of the others, but for counts above 1:
+// nobody can take one twice.
 var nonReentrantKinds = []lockKind{
 	{
 		object: "Lock, NonReentrant", java: "nonreentrant", since: "4.4.0", channels: lockChannels,

@@ -49,7 +49,7 @@ func holdAsOrdered() error {
 	if err := json.Unmarshal([]byte(os.Getenv(peerEnv)), &orders); err != nil {
 		return fmt.Errorf("%s: %w", peerEnv, err)
 	}
-	client, closeAll, err := openClient(orders.Transport, orders.Addr, false, mortise.Options{Lease: shortLease})
+	client, closeAll, err := openClient(orders.Transport, orders.Addr, false, mortise.Options{TTL: shortLease})
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ var permitKind = lockKind{
 	object: "PermitSemaphore", java: "permits",
 	channels: func(_ testing.TB, _ *world, name string) []string { return []string{"redisson_sc:" + braced(name)} },
 	open: func(c *mortise.Client, name string, o mortise.LockOptions) taker {
-		return permitTaker{c.PermitSemaphore(name).With(mortise.PermitOptions{Lease: o.Lease})}
+		return permitTaker{c.PermitSemaphore(name).With(mortise.PermitOptions{MaxHold: o.MaxHold})}
 	},
 }
 
@@ -92,7 +92,7 @@ func (permitTaker) Inspect(context.Context) (mortise.State, error) {
 	return mortise.State{}, errors.New("not in use")
 }
 
-// permits returns both sides of a semaphore that was given n permits.
+// permits returns both sides of a semaphore with n permits.
 func (w *world) permits(t testing.TB, name string, n int) (*mortise.PermitSemaphore, *javaPermits) {
 	t.Helper()
 	sem := w.client(t, shortLease).PermitSemaphore(name)
@@ -196,30 +196,11 @@ func permitsCounted(t *testing.T, w *world) {
 		t.Error("Java could not make a semaphore")
 	}
 	if ok, err := sem.TrySetPermits(t.Context(), 9); ok || err != nil {
-		t.Errorf("Go could make it anew: %v, %v", ok, err)
+		t.Errorf("Go could make it anew: %v, %v, want false", ok, err)
 	}
 	hold, _ := takePermits(t, sem.With(mortise.PermitOptions{Permits: 2}))
 	ids := append(java.take(), java.take(1, longLease)...)
-	want := func(available, out int) {
-		t.Helper()
-		a, err := sem.Available(t.Context())
-		b, err2 := sem.Acquired(t.Context())
-		all, err3 := sem.Permits(t.Context())
-		if err := errors.Join(err, err2, err3); err != nil || a != available || b != out || all != a+b {
-			t.Errorf("Go counts %d and %d of %d: %v, want %d and %d", a, b, all, err, available, out)
-		}
-		if got := java.available(); got != available {
-			t.Errorf("Java counts %d available, want %d", got, available)
-		}
-		if atLeast(t, w.version, manyPermits) {
-			if got := result[int](t, java.say("acquired")); got != out {
-				t.Errorf("Java counts %d acquired, want %d", got, out)
-			}
-			if got := result[int](t, java.say("permits")); got != available+out {
-				t.Errorf("Java counts %d permits, want %d", got, available+out)
-			}
-		}
-	}
+	want := func(available, out int) { t.Helper(); wantPermitCounts(t, w, sem, java, available, out) }
 	want(3, 4)
 	list, err := sem.List(t.Context())
 	if err != nil {
@@ -240,6 +221,28 @@ func permitsCounted(t *testing.T, w *world) {
 		java.say("release", id).must(t)
 	}
 	want(7, 0)
+}
+
+// wantPermitCounts checks what both sides count.
+func wantPermitCounts(t *testing.T, w *world, sem *mortise.PermitSemaphore, java *javaPermits, available, out int) {
+	t.Helper()
+	a, err := sem.Available(t.Context())
+	b, err2 := sem.Acquired(t.Context())
+	all, err3 := sem.Permits(t.Context())
+	if err := errors.Join(err, err2, err3); err != nil || a != available || b != out || all != a+b {
+		t.Errorf("Go counts %d and %d of %d: %v, want %d and %d", a, b, all, err, available, out)
+	}
+	if got := java.available(); got != available {
+		t.Errorf("Java counts %d available, want %d", got, available)
+	}
+	if atLeast(t, w.version, manyPermits) {
+		if got := result[int](t, java.say("acquired")); got != out {
+			t.Errorf("Java counts %d acquired, want %d", got, out)
+		}
+		if got := result[int](t, java.say("permits")); got != available+out {
+			t.Errorf("Java counts %d permits, want %d", got, available+out)
+		}
+	}
 }
 
 func permitsExclude(t *testing.T, w *world) {
@@ -271,78 +274,6 @@ func permitsExclude(t *testing.T, w *world) {
 	}
 }
 
-func goPermitWakesJava(t *testing.T, w *world) {
-	sem, java := w.permits(t, "permits-wake-java", 1)
-	hold, _ := takePermits(t, sem.With(mortise.PermitOptions{Lease: longLease}))
-	waiting := java.waits(1, longLease)
-	released := time.Now()
-	mustUnlock(t, hold)
-	failIfLate(t, "Java", waiting.must(t).received.Sub(released))
-}
-
-func javaPermitWakesGo(t *testing.T, w *world) {
-	sem, java := w.permits(t, "permits-wake-go", 1)
-	var took []time.Duration
-	for range 5 {
-		id := java.take(1, longLease)
-		waiting := w.permitsAwaited(t, sem)
-		released := time.Now()
-		java.say("release", id).must(t)
-		got := mustGain(t, waiting)
-		took = append(took, got.at.Sub(released))
-		mustUnlock(t, got.hold)
-	}
-	wantPrompt(t, took)
-}
-
-func goPermitsWakeJavas(t *testing.T, w *world) {
-	sem, java := w.permits(t, "permits-wake-javas", 3)
-	hold, _ := takePermits(t, sem.With(mortise.PermitOptions{Permits: 3, Lease: longLease}))
-	var waiting []*reply
-	for i := range 3 {
-		waiting = append(waiting, java.as(fmt.Sprint("waiter", i)).waits(1, longLease))
-	}
-	released := time.Now()
-	mustUnlock(t, hold)
-	for _, w := range waiting {
-		failIfLate(t, "Java", w.must(t).received.Sub(released))
-	}
-}
-
-func goPermitsWakeJavaForSeveral(t *testing.T, w *world) {
-	if w.lacks(t, "3.51.0") {
-		return
-	}
-	sem, java := w.permits(t, "permits-several-java", 3)
-	one, _ := takePermits(t, sem.With(mortise.PermitOptions{Lease: longLease}))
-	two, _ := takePermits(t, sem.With(mortise.PermitOptions{Permits: 2, Lease: longLease}))
-	waiting := java.waits(3, longLease)
-	mustUnlock(t, one)
-	released := time.Now()
-	mustUnlock(t, two)
-	failIfLate(t, "Java", waiting.must(t).received.Sub(released))
-}
-
-func javaPermitsWakeGoForSeveral(t *testing.T, w *world) {
-	sem, java := w.permits(t, "permits-several-go", 3)
-	var ids []string
-	for range 3 {
-		ids = append(ids, java.take(1, longLease)...)
-	}
-	waiting := w.permitsAwaited(t, sem.With(mortise.PermitOptions{Permits: 3}))
-	java.say("release", ids[0]).must(t)
-	released := time.Now()
-	if atLeast(t, w.version, manyPermits) {
-		java.say("release", ids[1:]).must(t)
-	} else {
-		java.say("release", ids[1]).must(t)
-		java.say("release", ids[2]).must(t)
-	}
-	got := mustGain(t, waiting)
-	failIfLate(t, "Go", got.at.Sub(released))
-	mustUnlock(t, got.hold)
-}
-
 func severalPermits(t *testing.T, w *world) {
 	if w.lacks(t, manyPermits) {
 		return
@@ -366,45 +297,11 @@ func severalPermits(t *testing.T, w *world) {
 	}
 }
 
-func goPermitsAddedWakeJava(t *testing.T, w *world) {
-	sem, java := w.permits(t, "permits-more-java", 0)
-	for what, more := range map[string]func() error{
-		"AddPermits": func() error { return sem.AddPermits(t.Context(), 1) },
-		"SetPermits": func() error { return sem.SetPermits(t.Context(), 1) },
-	} {
-		waiting := java.waits(1, longLease)
-		start := time.Now()
-		if err := more(); err != nil {
-			t.Fatal(err)
-		}
-		answer := waiting.must(t)
-		failIfLate(t, what+", Java", answer.received.Sub(start))
-		if err := sem.SetPermits(t.Context(), 0); err != nil {
-			t.Fatal(err)
-		}
-		list, err := sem.List(t.Context())
-		if err != nil || len(list) != 1 {
-			t.Fatal(list, err)
-		}
-		java.say("release", list[0].ID).must(t)
-	}
-}
-
-func javaPermitsAddedWakeGo(t *testing.T, w *world) {
-	sem, java := w.permits(t, "permits-more-go", 0)
-	waiting := w.permitsAwaited(t, sem)
-	start := time.Now()
-	java.say("addPermits", 1).must(t)
-	got := mustGain(t, waiting)
-	failIfLate(t, "Go", got.at.Sub(start))
-	mustUnlock(t, got.hold)
-}
-
 // fewerPermits: nobody loses one, nobody gets one until enough are back, and
 // what is released meanwhile does no harm to those of Java's that wait.
 func fewerPermits(t *testing.T, w *world) {
 	sem, java := w.permits(t, "permits-fewer", 3)
-	hold, held := takePermits(t, sem.With(mortise.PermitOptions{Permits: 2, Lease: longLease}))
+	hold, held := takePermits(t, sem.With(mortise.PermitOptions{Permits: 2, MaxHold: longLease}))
 	id := java.take(1, longLease)
 	if err := sem.AddPermits(t.Context(), -2); err != nil {
 		t.Fatal(err)
@@ -420,99 +317,6 @@ func fewerPermits(t *testing.T, w *world) {
 	released := time.Now()
 	mustUnlock(t, hold)
 	failIfLate(t, "Java", waiting.must(t).received.Sub(released))
-	if got := java.available(); got != 0 {
-		t.Errorf("Java counts %d available, want 0", got)
-	}
-}
-
-func endlessPermit(t *testing.T, w *world) {
-	sem, java := w.permits(t, "permits-endless", 1)
-	id := java.take()
-	list, err := sem.List(t.Context())
-	if err != nil || len(list) != 1 || list[0] != (mortise.Permit{ID: id[0], Left: -1}) {
-		t.Errorf("Go lists %v, %v, want %q without end", list, err, id)
-	}
-	waiting := w.permitsAwaited(t, sem)
-	released := time.Now()
-	java.say("release", id).must(t)
-	got := mustGain(t, waiting)
-	failIfLate(t, "Go", got.at.Sub(released))
-	mustUnlock(t, got.hold)
-}
-
-func goPermitOutlastsLease(t *testing.T, w *world) {
-	sem, java := w.permits(t, "permits-outlast", 1)
-	hold, held := takePermits(t, sem)
-	if got := java.try(1, pastLease, longLease); len(got) != 0 {
-		t.Errorf("Java took %q, which is Go's", got)
-	}
-	if held.Err() != nil {
-		t.Errorf("Go's hold was lost: %v", context.Cause(held))
-	}
-	mustUnlock(t, hold)
-}
-
-func goPermitEnds(t *testing.T, w *world) {
-	const name = "permits-end-go"
-	sem, java := w.permits(t, name, 1)
-	hold, held := takePermits(t, sem.With(mortise.PermitOptions{Lease: shortLease}))
-	end := w.lastEnd(t, name)
-	waiting := java.waits(1, longLease)
-	wantAtExpiry(t, "Java", waiting.must(t).received, end)
-	wantLost(t, hold, held)
-}
-
-func javaPermitEnds(t *testing.T, w *world) {
-	const name = "permits-end-java"
-	sem, java := w.permits(t, name, 1)
-	java.take(1, shortLease)
-	end := w.lastEnd(t, name)
-	got := mustGain(t, w.permitsAwaited(t, sem))
-	wantAtExpiry(t, "Go", got.at, end)
-	mustUnlock(t, got.hold)
-}
-
-func killedGoPermitHolder(t *testing.T, w *world) {
-	const name = "permits-killed-go"
-	_, java := w.permits(t, name, 1)
-	of := *w
-	of.kind = permitKind
-	dead := of.startPeer(t, name)
-	waiting := java.waits(1, longLease)
-	dead.kill()
-	end := w.lastEnd(t, name)
-	wantAtExpiry(t, "Java", waiting.must(t).received, end)
-}
-
-func killedJavaPermitHolder(t *testing.T, w *world) {
-	const name = "permits-killed-java"
-	sem, _ := w.permits(t, name, 1)
-	dead := w.startAgent(t)
-	dead.thread("holder").send("permits.acquire", name, "1", millis(2*shortLease)).must(t)
-	waiting := w.permitsAwaited(t, sem)
-	dead.kill()
-	end := w.lastEnd(t, name)
-	got := mustGain(t, waiting)
-	wantAtExpiry(t, "Go", got.at, end)
-	mustUnlock(t, got.hold)
-}
-
-func frozenGoPermitHolder(t *testing.T, w *world) {
-	const name = "permits-frozen-go"
-	_, java := w.permits(t, name, 1)
-	of := *w
-	of.kind = permitKind
-	frozen := of.startPeer(t, name)
-	waiting := java.waits(1, longLease)
-	if err := frozen.pause(); err != nil {
-		t.Fatal(err)
-	}
-	end := w.lastEnd(t, name)
-	wantAtExpiry(t, "Java", waiting.must(t).received, end)
-	if err := frozen.resume(); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("the Go holder woke and found that it lost the permit: %s", frozen.says(t, peerLost))
 	if got := java.available(); got != 0 {
 		t.Errorf("Java counts %d available, want 0", got)
 	}
@@ -568,7 +372,7 @@ func permitLeaseChanged(t *testing.T, w *world) {
 	sem, java := w.permits(t, name, 1)
 	id := java.take(1, shortLease)
 	if ok, err := sem.UpdateLease(t.Context(), id[0], longLease); !ok || err != nil {
-		t.Errorf("UpdateLease of Java's permit: %v, %v", ok, err)
+		t.Errorf("UpdateLease of Java's permit: %v, %v, want true", ok, err)
 	}
 	if left := time.Until(w.lastEnd(t, name)); left < longLease-prompt {
 		t.Errorf("Java's permit ends in %v, want %v", left, longLease)
@@ -579,7 +383,7 @@ func permitLeaseChanged(t *testing.T, w *world) {
 		}
 	}
 	if ok, err := sem.UpdateLease(t.Context(), id[0], -1); !ok || err != nil {
-		t.Errorf("UpdateLease without limit: %v, %v", ok, err)
+		t.Errorf("UpdateLease without limit: %v, %v, want true", ok, err)
 	}
 	if got := java.try(); len(got) != 0 { // it reads the score of what is out
 		t.Errorf("Java got %q, and there was none", got)
@@ -623,7 +427,7 @@ func permitsDeleted(t *testing.T, w *world) {
 	sem, java := w.permits(t, "permits-deleted", 2)
 	id := java.take(1, longLease)
 	if ok, err := sem.Delete(t.Context()); !ok || err != nil {
-		t.Errorf("Delete: %v, %v", ok, err)
+		t.Errorf("Delete: %v, %v, want true", ok, err)
 	}
 	if result[bool](t, java.say("tryRelease", id)) || java.available() != 0 {
 		t.Error("Java still has a permit of what was deleted")
@@ -637,6 +441,6 @@ func permitsDeleted(t *testing.T, w *world) {
 	}
 	wantLost(t, hold, held)
 	if n, err := sem.Permits(t.Context()); n != 0 || err != nil {
-		t.Errorf("there are %d permits, %v", n, err)
+		t.Errorf("there are %d permits, %v, want 0", n, err)
 	}
 }

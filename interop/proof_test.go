@@ -14,14 +14,14 @@ import (
 type claim struct {
 	object    string // such as "Lock"
 	says      string
-	direction string // who acts on whom, such as "Go -> Java"
+	direction string // which side acts on which, such as "Go -> Java"
 }
 
 // ledger collects what the tests of this run proved, for the table at the end.
 type ledger struct {
 	mu      sync.Mutex
 	claims  []claim                     // in the order of first mention; guarded by mu
-	worlds  []string                    // idem
+	worlds  []string                    // in the order of first mention; guarded by mu
 	results map[claim]map[string]string // by claim and world; guarded by mu
 	lacking map[string]string           // by test, the release that it needs; guarded by mu
 }

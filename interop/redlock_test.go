@@ -139,7 +139,7 @@ func goRedlockReleaseWakesJava(t *testing.T, w *world) {
 	mustUnlock(t, hold)
 	waiting.must(t)
 	if d := time.Since(released); d > prompt {
-		t.Errorf("Java got it %v after the release", d)
+		t.Errorf("Java got it %v after the release, want %v at most", d, prompt)
 	}
 	java.unlock(t, "job")
 	w.awaitOn(t, "job", 0)
@@ -154,7 +154,7 @@ func javaRedlockReleaseWakesGo(t *testing.T, w *world) {
 	java.unlock(t, "job")
 	got := mustGain(t, waiting)
 	if d := got.at.Sub(released); d > prompt {
-		t.Errorf("Go got it %v after the release", d)
+		t.Errorf("Go got it %v after the release, want %v at most", d, prompt)
 	}
 	mustUnlock(t, got.hold)
 	w.awaitOn(t, "job", 0)

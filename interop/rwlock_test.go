@@ -145,39 +145,8 @@ func TestRWLockInCluster(t *testing.T) {
 	}
 }
 
-// goWriterWakesArrivals has readers arrive while the writer releases. Redisson's
-// message 1 passes over a thread that was refused and is not asleep yet.
-func goWriterWakesArrivals(t *testing.T, w *world) {
-	const rounds, readers, late = 80, 2, 2500 * time.Millisecond
-	read, write := w.side(reads), w.side(writes)
-	client, missed, longest := w.client(t, longLease), 0, time.Duration(0)
-	for i := range rounds {
-		name := fmt.Sprint("rw-arrivals:", i)
-		hold, _ := mustLock(t, write.lock(client, name, mortise.LockOptions{Lease: 3 * time.Second}))
-		var waiting []*reply
-		for j := range readers {
-			waiting = append(waiting, read.thread(fmt.Sprint("reader", j)).lockLater(name, longLease))
-		}
-		time.Sleep(time.Duration(i%40) * 100 * time.Microsecond)
-		released := time.Now()
-		mustUnlock(t, hold)
-		for j, r := range waiting {
-			took := r.must(t).received.Sub(released)
-			longest = max(longest, took)
-			if took > late {
-				missed++
-			}
-			read.thread(fmt.Sprint("reader", j)).unlock(t, name)
-		}
-	}
-	t.Logf("of %d readers %d missed the release; the longest wait was %v", rounds*readers, missed, longest)
-	if missed > 0 {
-		t.Errorf("%d of %d readers missed the writer's release", missed, rounds*readers)
-	}
-}
-
-// rwExclusion: whoever reads or writes keeps writers out, and whoever writes
-// keeps all others out, on both sides.
+// rwExclusion: readers and writers keep writers out, and a writer keeps all
+// others out, on both sides.
 func rwExclusion(t *testing.T, w *world) {
 	const name = "rw-exclusion"
 	read, write := w.side(reads), w.side(writes)
@@ -249,11 +218,11 @@ func readersShare(t *testing.T, w *world) {
 		}
 		var keys []string
 		expected := map[string]string{}
-		for who, n := range counts {
+		for owner, n := range counts {
 			expected["mode"] = "read"
-			expected[who] = strconv.Itoa(n)
+			expected[owner] = strconv.Itoa(n)
 			for i := range n {
-				keys = append(keys, fmt.Sprintf("{%s}:%s:rwlock_timeout:%d", name, who, i+1))
+				keys = append(keys, fmt.Sprintf("{%s}:%s:rwlock_timeout:%d", name, owner, i+1))
 			}
 		}
 		slices.Sort(keys)
@@ -326,93 +295,6 @@ func readerOutlivesUnlock(t *testing.T, w *world) {
 	java.unlock(t, name)
 }
 
-// waiters have readers of both sides wait for a writer; it returns when all of
-// them rely on being woken, and then a function that checks that they were.
-func (w *world) waiters(t testing.TB, client *mortise.Client, name string) (wantWoken func(released time.Time)) {
-	t.Helper()
-	const each = 3
-	read := w.side(reads)
-	var javas []*reply
-	for i := range each {
-		javas = append(javas, read.thread("reader"+strconv.Itoa(i)).waitFor(t, name, longLease))
-	}
-	gos := []<-chan gained{read.goWaits(t, read.lock(client, name))}
-	for range each - 1 {
-		gos = append(gos, lockLater(t.Context(), read.lock(client, name)))
-	}
-	return func(released time.Time) {
-		t.Helper()
-		for i, waiting := range gos {
-			got := mustGain(t, waiting)
-			failIfLate(t, fmt.Sprint("Go reader ", i), got.at.Sub(released))
-			defer mustUnlock(t, got.hold)
-		}
-		for i, waiting := range javas {
-			failIfLate(t, fmt.Sprint("Java reader ", i), waiting.must(t).received.Sub(released))
-			defer read.thread("reader"+strconv.Itoa(i)).unlock(t, name)
-		}
-	}
-}
-
-func goWriterWakesReaders(t *testing.T, w *world) {
-	const name = "rw-go-wakes-readers"
-	hold, _ := mustLock(t, w.side(writes).lock(w.client(t, longLease), name))
-	wantWoken := w.waiters(t, w.client(t, shortLease), name)
-	released := time.Now()
-	mustUnlock(t, hold)
-	wantWoken(released)
-}
-
-func javaWriterWakesReaders(t *testing.T, w *world) {
-	const name = "rw-java-wakes-readers"
-	java := w.side(writes).thread("writer")
-	java.lock(t, name, longLease)
-	wantWoken := w.waiters(t, w.client(t, shortLease), name)
-	released := time.Now()
-	java.unlock(t, name)
-	wantWoken(released)
-}
-
-func goReaderWakesJavaWriter(t *testing.T, w *world) {
-	client := w.client(t, longLease)
-	writer := w.side(writes).thread("writer")
-	var took []time.Duration
-	for i := range rounds {
-		name := "rw-go-reader:" + strconv.Itoa(i)
-		one, _ := mustLock(t, w.side(reads).lock(client, name))
-		two, _ := mustLock(t, w.side(reads).lock(client, name))
-		waiting := writer.waitFor(t, name, longLease)
-		mustUnlock(t, one)
-		released := time.Now()
-		mustUnlock(t, two)
-		took = append(took, waiting.must(t).received.Sub(released))
-		writer.unlock(t, name)
-		failIfLate(t, name, took[i])
-	}
-	wantPrompt(t, took)
-}
-
-func javaReaderWakesGoWriter(t *testing.T, w *world) {
-	client := w.client(t, shortLease)
-	read, write := w.side(reads), w.side(writes)
-	one, two := read.thread("one"), read.thread("two")
-	var took []time.Duration
-	for i := range rounds {
-		name := "rw-java-reader:" + strconv.Itoa(i)
-		one.lock(t, name, longLease)
-		two.lock(t, name, longLease)
-		waiting := write.goWaits(t, write.lock(client, name))
-		one.unlock(t, name)
-		released := time.Now()
-		two.unlock(t, name)
-		got := mustGain(t, waiting)
-		mustUnlock(t, got.hold)
-		took = append(took, got.at.Sub(released))
-		failIfLate(t, name, took[i])
-	}
-	wantPrompt(t, took)
-}
-
 // goDowngrades: Redisson announces nothing when it does the same, so that its
 // readers sleep for the whole lease of the writer.
 func goDowngrades(t *testing.T, w *world) {
@@ -465,7 +347,7 @@ func javaCutsLeases(t *testing.T, w *world) {
 	const name, watchdog, long = "rw-cut", 15 * time.Second, 10 * time.Minute
 	read := w.side(reads)
 	dies := startAgent(t, w.version, agentOptions{Address: w.nodes[0].Addr(), Watchdog: watchdog})
-	hold, held := mustLock(t, read.lock(w.client(t, shortLease), name, mortise.LockOptions{Lease: long}))
+	hold, held := mustLock(t, read.lock(w.client(t, shortLease), name, mortise.LockOptions{MaxHold: long}))
 	dies.thread("reader").of("read").lock(t, name, 0)
 	ttl := func(key string) time.Duration {
 		return time.Duration(w.redis().Int(t, "PTTL", key)) * time.Millisecond
@@ -492,155 +374,7 @@ func javaCutsLeases(t *testing.T, w *world) {
 	mustUnlock(t, hold)
 }
 
-func goFixedReadLeaseEnds(t *testing.T, w *world) {
-	const name = "rw-fixed:go"
-	hold, held := mustLock(t, w.side(reads).lock(w.client(t, shortLease), name, mortise.LockOptions{Lease: shortLease}))
-	expiry := w.expiry(t, name)
-	java := w.side(writes).thread("waiter")
-	waiting := java.lockLater(name, 0)
-	receive(t, held.Done(), "the end of the holder's context")
-	if waiting.answered() {
-		t.Error("Java has the lock before the Go reader was told that its lease ends")
-	}
-	wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
-	wantLost(t, hold, held)
-	java.unlock(t, name)
-}
-
-func javaFixedReadLeaseEnds(t *testing.T, w *world) {
-	const name = "rw-fixed:java"
-	java := w.side(reads).thread("holder")
-	java.lock(t, name, shortLease)
-	expiry := w.expiry(t, name)
-	got := mustGain(t, lockLater(t.Context(), w.side(writes).lock(w.client(t, shortLease), name)))
-	wantAtExpiry(t, "Go", got.at, expiry)
-	java.wantUnlockRefused(t, name)
-	mustUnlock(t, got.hold)
-}
-
-func killedGoReader(t *testing.T, w *world) {
-	const name = "rw-killed:go"
-	dead := w.side(reads).startPeer(t, name)
-	java := w.side(writes).thread("waiter")
-	waiting := java.waitFor(t, name, 0)
-	dead.kill()
-	expiry := w.expiry(t, name)
-	wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
-	java.unlock(t, name)
-}
-
-func killedJavaReader(t *testing.T, w *world) {
-	const name = "rw-killed:java"
-	write := w.side(writes)
-	dead := w.startAgent(t)
-	dead.thread("holder").of("read").lock(t, name, 0)
-	waiting := write.goWaits(t, write.lock(w.client(t, shortLease), name))
-	dead.kill()
-	expiry := w.expiry(t, name)
-	got := mustGain(t, waiting)
-	wantAtExpiry(t, "Go", got.at, expiry)
-	mustUnlock(t, got.hold)
-}
-
-func frozenGoReader(t *testing.T, w *world) {
-	const name = "rw-frozen:go"
-	frozen := w.side(reads).startPeer(t, name)
-	java := w.side(writes).thread("waiter")
-	waiting := java.waitFor(t, name, 0)
-	if err := frozen.pause(); err != nil {
-		t.Fatal(err)
-	}
-	expiry := w.expiry(t, name)
-	wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
-	if err := frozen.resume(); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("the Go reader woke and found that it lost the lock: %s", frozen.says(t, peerLost))
-	if got := java.state(t, name); !got.Mine || got.Count != 1 {
-		t.Errorf("Java sees %+v, want it to write", got)
-	}
-	java.unlock(t, name)
-}
-
-func frozenJavaReader(t *testing.T, w *world) {
-	const name = "rw-frozen:java"
-	write := w.side(writes)
-	frozen := w.startAgent(t)
-	holder := frozen.thread("holder").of("read")
-	holder.lock(t, name, 0)
-	waiting := write.goWaits(t, write.lock(w.client(t, shortLease), name))
-	if err := frozen.pause(); err != nil {
-		t.Fatal(err)
-	}
-	expiry := w.expiry(t, name)
-	got := mustGain(t, waiting)
-	wantAtExpiry(t, "Go", got.at, expiry)
-	if err := frozen.resume(); err != nil {
-		t.Fatal(err)
-	}
-	holder.wantUnlockRefused(t, name)
-	if count := w.count(t, name, got.hold.Owner()); count != 1 {
-		t.Errorf("after the late unlock Go's count is %d, want 1", count)
-	}
-	mustUnlock(t, got.hold)
-}
-
-// deadReaderInALongLock: Redisson's writers would wait for the TTL of the lock,
-// here an hour.
-func deadReaderInALongLock(t *testing.T, w *world) {
-	const name = "rw-dead"
-	dead := w.startAgent(t)
-	dead.thread("holder").of("read").lock(t, name, 0)
-	write := w.side(writes)
-	waiting := write.goWaits(t, write.lock(w.client(t, shortLease), name))
-	dead.kill()
-	expiry := w.expiry(t, "{"+name+"}:"+dead.identity.Client+":"+w.holderNumber(t, name)+":rwlock_timeout:1")
-	w.redis().Must(t, "PEXPIRE", name, "3600000") // as it is if an hour's reader was forced out
-	got := mustGain(t, waiting)
-	wantAtExpiry(t, "Go", got.at, expiry)
-	if java := w.side(reads).thread("reader"); java.tryLock(t, name, 0) {
-		t.Error("Java reads while Go writes")
-	}
-	mustUnlock(t, got.hold)
-}
-
-// holderNumber returns the number of the only holder of a lock.
-func (w *world) holderNumber(t testing.TB, name string) string {
-	t.Helper()
-	for _, field := range w.redis().Must(t, "HKEYS", name).([]any) {
-		if owner := field.(string); owner != "mode" {
-			return owner[len("00000000-0000-0000-0000-000000000000:"):]
-		}
-	}
-	t.Fatal("nobody holds the lock")
-	return ""
-}
-
-func goForcesJavaReader(t *testing.T, w *world) {
-	const name = "rw-forced:go-java"
-	read, write := w.side(reads), w.side(writes)
-	holder, waiter := read.thread("holder"), write.thread("waiter")
-	holder.lock(t, name, longLease)
-	waiting := waiter.waitFor(t, name, 0)
-	forced := goForces(t, read, name, holder.owner(t))
-	wantPromptAfterForce(t, "Java", forced, waiting.must(t).received)
-	holder.wantUnlockRefused(t, name)
-	waiter.unlock(t, name)
-}
-
-func javaForcesGoReader(t *testing.T, w *world) {
-	const name = "rw-forced:java-go"
-	read, write := w.side(reads), w.side(writes)
-	hold, held := mustLock(t, read.lock(w.client(t, forcedLease), name))
-	waiting := write.goWaits(t, write.lock(w.client(t, shortLease), name))
-	forced := javaForces(t, read, name)
-	got := mustGain(t, waiting)
-	wantPromptAfterForce(t, "Go", forced, got.at)
-	wantLost(t, hold, held)
-	mustUnlock(t, got.hold)
-}
-
-// plainLockIsRefused: Redisson would let a writer in beside the holder of a
+// plainLockIsRefused: Redisson would let a writer in next to the holder of a
 // plain lock of that name.
 func plainLockIsRefused(t *testing.T, w *world) {
 	const name = "rw-plain"

@@ -20,9 +20,9 @@ import (
 // The first of these are also tried on a cluster.
 var semaphoreTrials = []trial{
 	{claim{"Semaphore", "never more out than there are", "Go <-> Java"}, permitsAreShared},
-	{claim{"Semaphore", "release wakes who waits for n", "Go -> Java"}, goPermitsWakeJava},
-	{claim{"Semaphore", "release wakes who waits for n", "Java -> Go"}, javaPermitsWakeGo},
-	{claim{"Semaphore", "a wait with a limit is in time, or in vain", "Go <-> Java"}, limitedWaits},
+	{claim{"Semaphore", "release wakes a waiter for n", "Go -> Java"}, goPermitsWakeJava},
+	{claim{"Semaphore", "release wakes a waiter for n", "Java -> Go"}, javaPermitsWakeGo},
+	{claim{"Semaphore", "a wait with a limit gets permits in time, or ends", "Go <-> Java"}, limitedWaits},
 	{claim{"Semaphore", "set, acquired, drained, deleted: the same number", "Go <-> Java"}, samePermits},
 	{claim{"Semaphore", "the same key, TTL and messages of each operation", "Go = Java"}, sameTraces},
 	{claim{"Semaphore", "unusual names mean the same semaphore", "Go <-> Java"}, unusualSemaphores},
@@ -50,7 +50,7 @@ func semaphoreOf(t testing.TB, c *mortise.Client, name string, permits int) *mor
 	t.Helper()
 	s := c.Semaphore(name)
 	if set, err := s.TrySetPermits(t.Context(), permits); err != nil || !set {
-		t.Fatalf("TrySetPermits = %v, %v", set, err)
+		t.Fatalf("TrySetPermits = %v, %v, want true", set, err)
 	}
 	return s
 }
@@ -113,7 +113,7 @@ func permitsAreShared(t *testing.T, w *world) {
 	var all sync.WaitGroup
 	enter := func(n int) {
 		if now := out.Add(int32(n)); now > permits {
-			t.Errorf("%d permits are out, there are %d", now, permits)
+			t.Errorf("%d permits are out, want %d at most", now, permits)
 		}
 		time.Sleep(time.Millisecond)
 		out.Add(int32(-n))
@@ -150,9 +150,9 @@ func permitsAreShared(t *testing.T, w *world) {
 
 // ways are how permits come to be there.
 var ways = map[string]struct {
-	before string // what is under the name; nothing if empty
-	give   func(t testing.TB, s *mortise.Semaphore)
-	java   func(t testing.TB, j *thread, name string)
+	before  string // what is under the name; nothing if empty
+	release func(t testing.TB, s *mortise.Semaphore)
+	java    func(t testing.TB, j *thread, name string)
 }{
 	"release": {"1", func(t testing.TB, s *mortise.Semaphore) { must(t, s.Release(t.Context(), 2)) },
 		func(t testing.TB, j *thread, name string) { tell(t, j, "semaphore.release", name, 2) }},
@@ -165,11 +165,11 @@ var ways = map[string]struct {
 }
 
 // eachWay runs f often enough for a median, with each of the ways by turns.
-func eachWay(t *testing.T, w *world, who string, f func(way, name string) time.Duration) {
+func eachWay(t *testing.T, w *world, side string, f func(way, name string) time.Duration) {
 	var took []time.Duration
 	for i := range rounds {
 		for way, how := range ways {
-			name := fmt.Sprintf("%s:%s:%d", who, way, i)
+			name := fmt.Sprintf("%s:%s:%d", side, way, i)
 			if how.before != "" {
 				w.serverOf(t, name).Must(t, "SET", name, how.before)
 			}
@@ -187,9 +187,9 @@ func goPermitsWakeJava(t *testing.T, w *world) {
 	eachWay(t, w, "go-permits", func(way, name string) time.Duration {
 		waiting := ask(java, "semaphore.acquire", name, 3)
 		java.awaitParked(t, waiting, name)
-		given := time.Now()
-		ways[way].give(t, client.Semaphore(name))
-		took := waiting.must(t).received.Sub(given)
+		start := time.Now()
+		ways[way].release(t, client.Semaphore(name))
+		took := waiting.must(t).received.Sub(start)
 		wantPermits(t, client.Semaphore(name), java, 0)
 		return took
 	})
@@ -197,16 +197,16 @@ func goPermitsWakeJava(t *testing.T, w *world) {
 
 func javaPermitsWakeGo(t *testing.T, w *world) {
 	client := w.client(t, shortLease)
-	java := w.java.thread("giver")
+	java := w.java.thread("releaser")
 	eachWay(t, w, "java-permits", func(way, name string) time.Duration {
 		s := client.Semaphore(name)
 		waiting := w.goAcquires(t, s, 3)
-		given := time.Now()
+		start := time.Now()
 		ways[way].java(t, java, name)
 		got := receive(t, waiting, "the permits")
 		must(t, got.err)
 		wantPermits(t, s, java, 0)
-		return got.at.Sub(given)
+		return got.at.Sub(start)
 	})
 }
 
@@ -267,7 +267,7 @@ func samePermits(t *testing.T, w *world) {
 	s = client.Semaphore("java:set")
 	tell(t, java, "semaphore.trySetPermits", s.Name(), 5)
 	if set, err := s.TrySetPermits(ctx, 7); set || err != nil {
-		t.Errorf("TrySetPermits = %v, %v: Go sets what Java has set", set, err)
+		t.Errorf("TrySetPermits = %v, %v: Go sets what Java has set, want false", set, err)
 	}
 	must(t, s.Acquire(ctx, 5))
 	wantPermits(t, s, java, 0)
@@ -275,7 +275,7 @@ func samePermits(t *testing.T, w *world) {
 	must(t, s.Release(ctx, 1))
 	wantPermits(t, s, java, -1)
 	if deleted, err := s.Delete(ctx); !deleted || err != nil {
-		t.Errorf("Delete = %v, %v", deleted, err)
+		t.Errorf("Delete = %v, %v, want true", deleted, err)
 	}
 	wantPermits(t, s, java, 0)
 }
@@ -297,14 +297,14 @@ func (w *world) traceOf(t testing.TB, channel, name, before string, ttl bool, do
 	if ttl {
 		w.redis().Must(t, "PEXPIRE", name, "600000")
 	}
-	ear := w.listen(t, channel)
-	defer ear.Close()
+	sub := w.listen(t, channel)
+	defer sub.Close()
 	do()
 	const end = "the end"
 	w.redis().Must(t, "PUBLISH", channel, end)
 	var got trace
 	for {
-		message, err := ear.Receive(patience)
+		message, err := sub.Receive(patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,14 +325,14 @@ func (w *world) traceOf(t testing.TB, channel, name, before string, ttl bool, do
 // listen returns a connection that is subscribed to the channel.
 func (w *world) listen(t testing.TB, channel string) *redistest.Conn {
 	t.Helper()
-	ear, err := redistest.Dial(w.redis().Addr(), "", w.redis().Password())
+	sub, err := redistest.Dial(w.redis().Addr(), "", w.redis().Password())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ear.Do("SUBSCRIBE", channel); err != nil {
+	if _, err := sub.Do("SUBSCRIBE", channel); err != nil {
 		t.Fatal(err)
 	}
-	return ear
+	return sub
 }
 
 // sameTrace checks that both sides do the same with the same key.
@@ -394,7 +394,7 @@ func unusualSemaphores(t *testing.T, w *world) {
 }
 
 // claimsBesideJava: Java's clients do not know of claims, but what they release
-// comes to the one who waits for many and not to those who came later.
+// goes to the waiter for many and not to later ones.
 func claimsBesideJava(t *testing.T, w *world) {
 	const name, permits = "claims", 4
 	java := w.java.thread("releaser")
@@ -404,7 +404,7 @@ func claimsBesideJava(t *testing.T, w *world) {
 	for i := range permits - 1 {
 		tell(t, java, "semaphore.release", name, 1)
 		if err := late.TryAcquire(t.Context(), 1); !errors.Is(err, mortise.ErrNoPermits) {
-			t.Errorf("after %d permits one who came later has %v, want ErrNoPermits", i+1, err)
+			t.Errorf("after %d permits a later waiter got %v, want ErrNoPermits", i+1, err)
 		}
 	}
 	tell(t, java, "semaphore.release", name, 1)

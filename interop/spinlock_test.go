@@ -48,8 +48,8 @@ func TestSpinLockInCluster(t *testing.T) {
 	inCluster(t, []trial{spinTrials[0], spinTrials[1], spinTrials[2]})
 }
 
-// spinExclusion: all leases are long, because nobody dies here, and those who
-// spin keep each other from the processors.
+// spinExclusion: all leases are long, because nobody dies here, and spinning
+// goroutines keep each other from the processors.
 func spinExclusion(t *testing.T, w *world) {
 	const name, counter, each, threads, goroutines = "spin:excludes", "spin:counter", 40, 3, 3
 	server := w.serverOf(t, counter)
@@ -86,7 +86,7 @@ const tries = 10
 
 func goReleaseIsNoticed(t *testing.T, w *world) {
 	const name = "spin:go-java"
-	lock, java := w.lock(w.client(t, shortLease), name, mortise.LockOptions{Lease: longLease}), w.thread("waiter")
+	lock, java := w.lock(w.client(t, shortLease), name, mortise.LockOptions{MaxHold: longLease}), w.thread("waiter")
 	var took []time.Duration
 	for range rounds {
 		hold, _ := mustLock(t, lock)
@@ -150,6 +150,6 @@ func silentRelease(t *testing.T, w *world) {
 		mustUnlock(t, mustGain(t, got).hold)
 	}
 	if n := published() - before; n != 0 {
-		t.Errorf("%d messages or subscriptions for a lock that uses none", n)
+		t.Errorf("%d messages or subscriptions for a lock that uses none, want 0", n)
 	}
 }

@@ -15,7 +15,7 @@ type trial struct {
 	prove func(t *testing.T, w *world)
 }
 
-// everywhere proves the trials beside each release, over each transport.
+// everywhere proves the trials with each release, over each transport.
 func everywhere(t *testing.T, trials []trial) {
 	t.Helper()
 	t.Parallel()
@@ -29,7 +29,7 @@ func everywhere(t *testing.T, trials []trial) {
 	}
 }
 
-// inCluster proves the trials beside the current release on a cluster, over
+// inCluster proves the trials with the current release on a cluster, over
 // each transport. The table has them apart: what holds on one server may not
 // hold there. It is not parallel, so that all such tests share one cluster.
 func inCluster(t *testing.T, trials []trial) {

@@ -188,7 +188,7 @@ func (w *world) client(t testing.TB, lease time.Duration) *mortise.Client {
 // clientAt is client for the given one of the world's servers.
 func (w *world) clientAt(t testing.TB, server *redistest.Server, lease time.Duration) *mortise.Client {
 	t.Helper()
-	client, closeAll, err := openClient(w.transport, server.Addr(), w.cluster != nil, mortise.Options{Lease: lease, PubSub: w.pubsub})
+	client, closeAll, err := openClient(w.transport, server.Addr(), w.cluster != nil, mortise.Options{TTL: lease, PubSub: w.pubsub})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func (w *world) awaitWaiters(t testing.TB, name string, n int64) {
 	})
 }
 
-// scripts returns how many scripts were run, or asked for in vain.
+// scripts returns how many scripts were run, or asked for without being known.
 func (w *world) scripts(t testing.TB) int {
 	t.Helper()
 	calls := 0
@@ -294,14 +294,14 @@ func (w *world) expiry(t testing.TB, name string) time.Time {
 
 // wantAtExpiry checks that a lock whose holder died was got when its lease
 // ended: never before, and soon after.
-func wantAtExpiry(t testing.TB, who string, got, expiry time.Time) {
+func wantAtExpiry(t testing.TB, side string, got, expiry time.Time) {
 	t.Helper()
 	if got.Before(expiry) {
-		t.Errorf("%s got the lock %v before the lease of the dead holder ended", who, expiry.Sub(got))
+		t.Errorf("%s got the lock %v before the lease of the dead holder ended", side, expiry.Sub(got))
 	}
 	if late := got.Sub(expiry); late > prompt {
-		t.Errorf("%s got the lock %v after the lease of the dead holder had ended, want less than %v", who, late, prompt)
+		t.Errorf("%s got the lock %v after the lease of the dead holder had ended, want less than %v", side, late, prompt)
 	} else {
-		t.Logf("%s got the lock %v after the end of the lease", who, late.Round(time.Millisecond))
+		t.Logf("%s got the lock %v after the end of the lease", side, late.Round(time.Millisecond))
 	}
 }

@@ -41,7 +41,7 @@ func Example() {
 		return nil
 	}}
 	ctx := context.Background()
-	hold, _, err := elsewhere.Lock("report:nightly").Lock(ctx)
+	hold, _, err := elsewhere.Lock("report:nightly").Lock(context.Background())
 	fmt.Println("locked elsewhere:", err)
 	fmt.Println("nightly:", reports.Nightly(ctx))
 	fmt.Println("unlocked elsewhere:", hold.Unlock())

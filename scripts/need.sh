@@ -11,6 +11,7 @@ present() {
   case $1 in
     redis) command -v "${REDIS_SERVER_BIN:-redis-server}" && command -v redis-cli && command -v redis-sentinel ;;
     cc) command -v gcc || command -v cc || command -v clang ;;
+    git) git --version ;;
     java) java -version && javac -version ;;
     maven) mvn -version ;;
   esac >/dev/null 2>&1
@@ -22,6 +23,7 @@ package() { # name for: what, package manager
     redis/*) echo redis ;;
     cc/apt-get) echo gcc libc6-dev ;;
     cc/apk) echo gcc musl-dev ;;
+    git/*) echo git ;;
     cc/*) echo gcc ;;
     java/apt-get) echo default-jdk-headless ;;
     java/dnf) echo java-latest-openjdk-devel ;;

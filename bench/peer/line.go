@@ -85,7 +85,7 @@ type turn int
 
 const (
 	pass turn = iota // the lock is held
-	ask              // the lock is to be acquired
+	ask              // acquire the lock from the other system
 )
 
 func (k *line) Lock(ctx context.Context, key string) (workload.Hold, error) {

@@ -20,7 +20,7 @@ type System struct {
 	Settings string        // its configuration, for the report
 	Limit    bool          // not a usable lock, but a limit for locks
 
-	// Sends names the commands that its clients send, besides those that every client sends.
+	// Sends names the commands that its clients send, in addition to those that every client sends.
 	// Scripts call the rest.
 	Sends []string
 

@@ -39,9 +39,9 @@ func acrossP50(f *Figures) float64 { return float64(f.AcrossP50) }
 func lost(f *Figures) float64      { return float64(f.Lost) }
 func acquired(f *Figures) float64  { return float64(f.Acquired) }
 
-// besidePing returns what clients send per second for the sake of locks: they send the rest on
+// withoutPing returns what clients send per second for the sake of locks: they send the rest on
 // every connection, with or without locks.
-func besidePing(f *Figures) float64 {
+func withoutPing(f *Figures) float64 {
 	if f.Seconds == 0 {
 		return 0
 	}
@@ -148,24 +148,24 @@ func contention(gap figure, more ...column) []column {
 
 // about explains, for each workload, its limit and its table.
 var about = map[string]string{
-	"W1": "What a lock costs that nobody else wants: two messages to Redis and back. The limit is *raw/rueidis*: a minimal " +
-		"acquire script and a minimal release script, back to back. Allocations and CPU are per pair of acquire and release.",
-	"W2": "How far one process gets with many locks at once. The limit is *raw/rueidis*, which sends what goroutines ask for at " +
-		"the same time as one pipeline; go-redis uses a connection for each.",
-	"W3": "Hand-overs to *others* count: to another goroutine than the one that held the lock before. Acquisitions alone " +
-		"reward starvation, since a releaser that takes the lock again at once looks fast. The limit is a queue of goroutines that pass the " +
-		"lock on inside the process, and go to Redis once in 64 times; *limit: owner changed* is the limit of what tells Redis " +
-		"about every owner. Commands, inner calls, allocations and CPU are per acquisition.",
-	"W4": "As W3, but the lock travels between processes. The limit is a queue in Redis whose first member the release script makes the " +
-		"owner and tells it, with no care for members that are gone. A gap is the time from a holder's unlock to the lock of a goroutine " +
+	"W1": "The cost of an uncontended lock: two messages to Redis and back. The limit is *raw/rueidis*: a minimal " +
+		"acquire script and a minimal release script, one directly after the other. Allocations and CPU are per pair of acquire and release.",
+	"W2": "The speed of one process with many locks at once. The limit is *raw/rueidis*, which sends concurrent requests of " +
+		"goroutines as one pipeline; go-redis uses a connection for each.",
+	"W3": "Hand-overs to *others* count: to another goroutine than the previous holder. Acquisitions alone " +
+		"reward starvation, since a system in which a releaser acquires the lock again at once looks fast. The limit is a queue of " +
+		"goroutines that pass the lock on inside the process, and use Redis once in 64 times; *limit: owner changed* is the limit for " +
+		"systems that record every owner in Redis. Commands, inner calls, allocations and CPU are per acquisition.",
+	"W4": "As W3, but between processes. The limit is a queue in Redis: the release script makes its first member the " +
+		"owner and notifies it, without regard to dead members. A gap is the time from a holder's unlock to the lock of a goroutine " +
 		"of another process. *limit: in the process and granted* passes the lock on within each process as well.",
-	"W5": "What it costs to keep locks. Renewal in batches of 100, once in 10 s, comes to 100 commands/s for 100 000 locks. " +
+	"W5": "The cost of held locks. Renewal in batches of 100, once in 10 s, comes to 100 commands/s for 100 000 locks. " +
 		"Libraries without renewal are left out. Bytes are of heap and stacks in the client, without the names of the locks.",
-	"W6": "What it costs to wait. Bytes are of heap and stacks, that of the goroutine that waits included; nobody can wait in Go for less " +
-		"than a goroutine, about 2.5 kB. Commands are those of waiters and holder together; rueidis sends " +
-		"a PING per second and connection, which is in them. " +
-		"Let in are waiters that had the lock after all: where nobody renews it, its lease may end.",
-	"W7": "A lock that is always wanted, and held for 1 ms (a sleep, which takes as long as the system makes it). Utilisation is " +
-		"the part of the time in which somebody held it. The limit is that of W4.",
+	"W6": "The cost of waiting. Bytes are of heap and stacks, including that of the waiting goroutine; a waiter in Go costs at least " +
+		"a goroutine, about 2.5 kB. Commands are those of waiters and holder together, including the PING that rueidis sends " +
+		"each second on each connection. " +
+		"*Let in* counts waiters that got the lock nevertheless: without renewal, its lease may end.",
+	"W7": "A lock for which processes always wait, and which they hold for 1 ms (a sleep, which takes as long as the system makes it). " +
+		"Utilisation is the part of the time in which the lock was held. The limit is that of W4.",
 	"fair": "The cost of a fair lock must not depend on how many wait for it.",
 }

@@ -49,19 +49,19 @@ type Figures struct {
 	Acquired    int              `json:"acquired"` // by waiters of a lock that was held
 }
 
-// everybody names the commands that clients of any system send.
-var everybody = []string{
+// sentByAll names the commands that clients of any system send.
+var sentByAll = []string{
 	"evalsha", "eval", "script|load", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
 	"hello", "auth", "ping", "select", "command", "cluster|slots", "cluster|shards", "client|setinfo", "client|setname",
 	"client|tracking", "client|maint_notifications", "client", "role", "wait", "multi", "exec", "quit",
 }
 
 // Split divides the commands that a server has run into those sent by clients and those called by
-// scripts. Sends names the commands that a system's clients send, besides those that every client
+// scripts. Sends names the commands that a system's clients send, in addition to those that every client
 // sends.
 func Split(commands map[string]int64, sends []string) (sent, inner int64) {
 	for name, n := range commands {
-		if slices.Contains(everybody, name) || slices.Contains(sends, name) {
+		if slices.Contains(sentByAll, name) || slices.Contains(sends, name) {
 			sent += n
 		} else {
 			inner += n

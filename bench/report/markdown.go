@@ -39,9 +39,9 @@ func (p *page) table(head []string, rows [][]string) {
 // Markdown returns the report of a run. It shows the given charts.
 func (r *Record) Markdown(charts []Chart) string {
 	p := &page{}
-	p.say("# mortise beside other locks\n")
-	p.say("Measured on %s, in %s. Every system ran in fresh processes against a fresh server, one after the other, in every round in "+
-		"another order. A figure is the median of the rounds, with the lowest and the highest behind it (in so many rounds: %s). "+
+	p.say("# mortise compared with other locks\n")
+	p.say("Measured on %s, in %s. The systems ran one after the other, each in fresh processes against a fresh server, in a different "+
+		"order in every round. A figure is the median of the rounds, followed by the lowest and the highest (number of rounds: %s). "+
 		"*× limit* is the ratio to the limit of the workload in the same round. **Only figures of one run can be compared**; those of another "+
 		"machine differ.\n", r.Began.Format("2006-01-02"), length(r.Took), r.roundsText())
 	p.goals(r)
@@ -91,14 +91,14 @@ func (p *page) goals(r *Record) {
 		}
 		rows = append(rows, []string{g.Case + ": " + g.System, g.Text, g.Shown, verdict})
 	}
-	p.say("## What mortise is to reach\n")
+	p.say("## The goals of mortise\n")
 	p.say("%d of %d are met in this run.\n", met, len(goals))
 	p.table([]string{"", "goal", "here", ""}, rows)
 }
 
 func (p *page) environment(r *Record) {
 	e := r.Environment
-	p.say("## Where and what\n")
+	p.say("## Machine and systems\n")
 	pinned := "processes of W1 share one CPU"
 	if !e.Pinned {
 		pinned = "processes cannot be pinned here, W1 ran on all CPUs"

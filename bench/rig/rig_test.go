@@ -174,7 +174,7 @@ func TestCommandsOutOfOrderAreRefused(t *testing.T) {
 
 func TestWorkersBesideAreNotMeasured(t *testing.T) {
 	trial, _ := trialOf("works", workload.Spec{Kind: workload.Keep, N: 1, Key: "k", Shared: true}, spec(1))
-	trial.Beside = 1
+	trial.Unmeasured = 1
 	o, err := trial.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -14,12 +14,12 @@ import (
 
 // Trial is one run of one system under one load, with a server and workers of its own.
 type Trial struct {
-	System string
-	Server func(pin bool) (Server, error)
-	Worker func() *exec.Cmd
-	Specs  []workload.Spec // what each worker runs
-	Beside int             // the first workers, which are started first and not measured
-	Pin    bool            // server and workers share one CPU
+	System     string
+	Server     func(pin bool) (Server, error)
+	Worker     func() *exec.Cmd
+	Specs      []workload.Spec // what each worker runs
+	Unmeasured int             // the first workers, which are started first and not measured
+	Pin        bool            // server and workers share one CPU
 
 	Warmup time.Duration // before the window
 	Window time.Duration
@@ -95,8 +95,8 @@ func (t *Trial) run(ctx context.Context) (*Outcome, error) {
 
 // measure takes connected workers through the phases of their load.
 func (t *Trial) measure(ctx context.Context, server Server, workers []*Process) (*Outcome, error) {
-	beside, measured := workers[:t.Beside], workers[t.Beside:]
-	for _, part := range [][]*Process{beside, measured} {
+	unmeasured, measured := workers[:t.Unmeasured], workers[t.Unmeasured:]
+	for _, part := range [][]*Process{unmeasured, measured} {
 		if _, err := all(ctx, part, "start"); err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func (t *Trial) measure(ctx context.Context, server Server, workers []*Process) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := all(ctx, beside, "end"); err != nil {
+	if _, err := all(ctx, unmeasured, "end"); err != nil {
 		return nil, err
 	}
 	return &Outcome{Result: workload.Merge(results...), Server: after.Since(before), ServerSeconds: seconds}, nil

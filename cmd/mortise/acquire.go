@@ -26,7 +26,7 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 			select {
 			case s := <-signals:
 				if s, ok := s.(syscall.Signal); ok && guard.Terminates(s) {
-					cancel(&exitError{code: exitSignal + int(s), err: fmt.Errorf("ended by %s while waiting for the lock", guard.SignalName(s))})
+					cancel(&exitError{code: exitSignal + int(s), signal: s, err: fmt.Errorf("ended by %s while waiting for the lock", guard.SignalName(s))})
 				}
 			case <-stop:
 				return
@@ -91,7 +91,7 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 		return err
 	}
 	if p.conflict == 0 && !p.verbose {
-		return childStatus(0) // silent by request
+		return childStatus{} // silent by request
 	}
 	text := shown(p.name) + " is locked"
 	if waited {
@@ -105,5 +105,13 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	case held != nil:
 		text += fmt.Sprintf(": held by %s (count %d)", shown(held.Owner), held.Count)
 	}
-	return &exitError{code: p.conflict, err: errors.New(text), hint: "mortise show " + shellQuote(p.name) + " shows more; without -n or -w, run waits."}
+	return &exitError{code: p.conflict, err: errors.New(text), hint: busyHint(p, few)}
+}
+
+// busyHint says what to do about something that could not be acquired.
+func busyHint(p *plan, few *mortise.PermitsError) string {
+	if few != nil && few.Unset {
+		return "To give it permits: " + setHint(p.name) + ", or run --sem --limit N."
+	}
+	return "mortise show " + shellQuote(p.name) + " shows more; without -n or -w, run waits."
 }

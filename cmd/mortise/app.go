@@ -30,7 +30,8 @@ func newApp() *app {
 	return &app{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
 }
 
-// main runs the command in args and returns the exit code.
+// main runs the command in args and returns the exit code. If a signal has ended it, main does not
+// return.
 func (a *app) main(args []string) int {
 	a.args = args
 	root := rootCommand(a)
@@ -39,6 +40,7 @@ func (a *app) main(args []string) int {
 	root.SetErr(a.stderr)
 	err := root.ExecuteContext(context.Background())
 	a.report(err)
+	dieOf(err)
 	return exitCode(err)
 }
 

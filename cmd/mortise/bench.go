@@ -15,7 +15,7 @@ import (
 )
 
 const benchLong = `bench measures what locks cost on a given Redis, from this machine, and explains
-the figures. It needs no rights besides those of locks.
+the figures. It needs the same rights as locks.
 
 It first announces its load: how many scripts are in flight at a time, and for how
 long. All its keys begin with --prefix and a random part. They are deleted at the
@@ -38,7 +38,7 @@ Exit codes:
    64  wrong usage
    69  Redis cannot be reached
    77  Redis refused the user, the password or a right
-  130  interrupted (SIGINT); 143 by SIGTERM`
+  130  interrupted (SIGINT); 143 by SIGTERM: it ends by that signal`
 
 func benchCommand(a *app) *cobra.Command {
 	b := loadtest.Config{Open: a.open}

@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
-const demoLong = `Shows what a lock is good for, and what happens when its holder dies. It needs
+const demoLong = `Shows what a lock prevents, and what happens when its holder dies. It needs
 no Redis: it starts an embedded one, which listens on a free port of 127.0.0.1
 until the end. That one is for trying things, not for production.
 
@@ -30,7 +30,7 @@ Exit codes:
     1  updates were lost, as they are with --no-lock
    64  wrong usage
    70  the demonstration failed
-  130  interrupted (SIGINT); 143 by SIGTERM`
+  130  interrupted (SIGINT); 143 by SIGTERM: it ends by that signal`
 
 func demoCommand(a *app) *cobra.Command {
 	d := demo.Config{Out: a.stdout}

@@ -17,7 +17,7 @@ Everything that mortise run --help says about the lock applies to the lead: it i
 renewed; when it is lost the command is ended, early enough for all its processes
 to be dead before another candidate can be elected. With --keep, elect then
 campaigns again, and runs the command again when it is elected; it ends when the
-command ends on its own.
+command ends on its own, with whatever status, or when it was asked to end.
 
 The command's environment has MORTISE_NAME, MORTISE_OWNER, MORTISE_HELD=1, and the
 number of the term as MORTISE_TOKEN. The number rises with every term, so that
@@ -32,7 +32,7 @@ func electCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "elect NAME [flags] -- CMD [ARG…]",
 		Short: "Run a command while being the leader",
-		Long:  electLong + exitCodes("lead", "another led until the time to wait was over (-w)"),
+		Long:  electLong + exitCodes("lead", "another candidate led for the whole wait (-w)"),
 		Example: `  mortise elect scheduler -- ./scheduler
   mortise elect scheduler --keep --value "$HOSTNAME:8080" -- ./scheduler`,
 		ValidArgsFunction: a.completeRun,

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/guard"
 	"github.com/mortise-go/mortise/connect"
 	"github.com/mortise-go/mortise/driver"
 )
@@ -27,7 +29,7 @@ const (
 // exitCodes is the table in the help of a command that runs another one while it holds what.
 func exitCodes(what, busy string) string {
 	return strings.NewReplacer("{what}", what, "{busy}", busy).Replace(`Exit codes:
-  the command's own, or 128+n if signal n ended it
+  the command's own, or 128+n (in a shell) if signal n ended it or the wait
    64  wrong usage, or a name or duration that is not acceptable
    69  Redis cannot be reached
    70  an internal error
@@ -35,16 +37,17 @@ func exitCodes(what, busy string) string {
    77  Redis refused the user, the password or a right
    79  the {what} was lost while the command ran, and the command was ended
   126  the command cannot be executed
-  127  the command was not found
-  130  interrupted (SIGINT) while waiting for the {what}; 143 by SIGTERM`)
+  127  the command was not found`)
 }
 
 // exitError is an error with an exit code of its own and, if the text does not already say it, a
 // hint what to do next.
 type exitError struct {
-	code int
-	hint string
-	err  error
+	code   int
+	signal syscall.Signal // that has ended the wait, or 0
+	again  bool           // the command was ended only because the lead was lost: see elect --keep
+	hint   string
+	err    error
 }
 
 func (e *exitError) Error() string { return e.err.Error() }
@@ -56,11 +59,27 @@ func usageError(hint, format string, args ...any) error {
 	return &exitError{code: exitUsage, hint: hint, err: fmt.Errorf(format, args...)}
 }
 
-// childStatus is the exit code of the command that was run. It is not an error, and nothing is
-// printed for it.
-type childStatus int
+// childStatus is how the command that was run has ended. It is not an error, and nothing is printed
+// for it.
+type childStatus struct {
+	code   int
+	signal syscall.Signal // that has ended it, or 0
+	typed  bool           // the signal was typed, and only the command has received it
+}
 
-func (s childStatus) Error() string { return fmt.Sprintf("the command ended with status %d", int(s)) }
+func (s childStatus) Error() string { return fmt.Sprintf("the command ended with status %d", s.code) }
+
+// dieOf ends this process by the signal that has ended what err is about, if it was a signal.
+func dieOf(err error) {
+	var own *exitError
+	var child childStatus
+	switch {
+	case errors.As(err, &child) && child.signal != 0:
+		guard.Die(child.signal, child.typed)
+	case errors.As(err, &own) && own.signal != 0:
+		guard.Die(own.signal, false)
+	}
+}
 
 // connectError wraps an error of connecting as mortise would wrap it later on.
 func connectError(err error) error {
@@ -90,7 +109,7 @@ func exitCode(err error) int {
 	case err == nil:
 		return 0
 	case errors.As(err, &child):
-		return int(child)
+		return child.code
 	case errors.As(err, &own):
 		return own.code
 	case errors.Is(err, mortise.ErrLost):

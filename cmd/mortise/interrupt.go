@@ -35,11 +35,8 @@ func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 
 // signalled returns the error of a command that a signal has ended.
 func signalled(s os.Signal) error {
-	code := exitSignal
-	if number, ok := s.(syscall.Signal); ok {
-		code += int(number)
-	}
-	return &exitError{code: code, err: fmt.Errorf("ended by a signal: %v", s)}
+	number, _ := s.(syscall.Signal) // it is one on all systems with a command
+	return &exitError{code: exitSignal + int(number), signal: number, err: fmt.Errorf("ended by a signal: %v", s)}
 }
 
 // ignoreInterrupt leaves interrupts from the terminal to the parent process.

@@ -17,8 +17,9 @@ const latchLong = `latch works with the count-down latch NAME: its waiters go on
 counted down to zero. It is Redisson's RCountDownLatch.
 
 set creates it, unless it exists. down counts down by one. wait waits until the
-count is zero, or there is no latch; with -w it waits at most that long, and then
-exits with 75. show shows the count. delete opens it at once.`
+count is zero; with -w it waits at most that long, and then exits with 75. A latch
+that was never set looks like one that was counted down to zero: wait does not
+wait for it, and down counts nothing; both say so. So set it before they start. show shows the count. delete opens it at once.`
 
 func latchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -63,7 +64,7 @@ func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string,
 		}
 		return err
 	case "down":
-		return l.CountDown(ctx)
+		return a.whileClosed(ctx, l, "there is nothing to count down", l.CountDown)
 	case "delete":
 		_, err := l.Delete(ctx)
 		return err
@@ -73,7 +74,7 @@ func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string,
 			ctx, cancel = context.WithTimeout(ctx, wait)
 			defer cancel()
 		}
-		err := l.Wait(ctx)
+		err := a.whileClosed(ctx, l, "there is nothing to wait for", l.Wait)
 		if limited && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, mortise.ErrUnreachable) {
 			return &exitError{code: exitBusy, err: fmt.Errorf("%s was not at zero for all of %v", shown(l.Name()), wait)}
 		}
@@ -91,6 +92,19 @@ func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string,
 	}
 	fmt.Fprintln(a.stdout, count)
 	return nil
+}
+
+// whileClosed does something with a latch. If the latch is open already, it tells the user what
+// that means: it may be a latch that nobody has set.
+func (a *app) whileClosed(ctx context.Context, l *mortise.CountDownLatch, what string, do func(context.Context) error) error {
+	count, err := l.Count(ctx)
+	if err == nil {
+		err = do(ctx)
+	}
+	if err == nil && count == 0 {
+		a.say("%s is open, so %s: it was counted down to zero or deleted, or it was never set", shown(l.Name()), what)
+	}
+	return err
 }
 
 // verbArgs parses the arguments NAME VERB [N]. The values of verbs tell which verbs need the

@@ -61,11 +61,7 @@ func listCommand(a *app) *cobra.Command {
 
 func (a *app) list(states []mortise.State) error {
 	if a.json {
-		views := []lockView{}
-		for _, s := range states {
-			views = append(views, viewOf(s))
-		}
-		return writeJSON(a.stdout, views)
+		return writeJSON(a.stdout, states)
 	}
 	if len(states) == 0 {
 		a.say("no lock that matches is held")

@@ -14,77 +14,7 @@ import (
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
-// lockView is the JSON form of a lock or another object. The names are part of the command's
-// interface; fields that a kind does not use are omitted.
-type lockView struct {
-	Name    string       `json:"name"`
-	Kind    string       `json:"kind"`
-	Locked  bool         `json:"locked"`
-	TTL     int64        `json:"ttl_ms"` // -1 without limit, 0 if not locked
-	Holders []holderView `json:"holders"`
-
-	Mode      string       `json:"mode,omitempty"`      // of an rwlock: read or write
-	Token     int64        `json:"token,omitempty"`     // the newest fencing token
-	Term      int64        `json:"term,omitempty"`      // of an election
-	Value     string       `json:"value,omitempty"`     // of an election: the leader's
-	Queue     []waiterView `json:"queue,omitempty"`     // of a fairlock
-	Available *int64       `json:"available,omitempty"` // of a permitsemaphore
-	Number    *int64       `json:"number,omitempty"`    // of a semaphore or latch
-	Permits   []permitView `json:"permits,omitempty"`   // of a permitsemaphore: the held ones
-}
-
-type holderView struct {
-	Owner string `json:"owner"`
-	Count int    `json:"count"`
-}
-
-type waiterView struct {
-	Position int    `json:"position"` // 1 is the next
-	Owner    string `json:"owner"`
-	Deadline int64  `json:"deadline_ms"` // until Redisson drops it if it is the next; negative if that has passed
-}
-
-type permitView struct {
-	ID  string `json:"id"`
-	TTL int64  `json:"ttl_ms"` // -1 without limit
-}
-
-func viewOf(s mortise.State) lockView {
-	v := lockView{
-		Name: s.Name, Kind: string(s.Kind), Locked: s.Locked, TTL: inMillis(s.TTL),
-		Holders: []holderView{}, Mode: s.Mode, Value: s.Value,
-	}
-	switch s.Kind {
-	case mortise.KindElection:
-		v.Term = s.Token
-	case mortise.KindPermits:
-		v.Available = &s.Number
-	case mortise.KindNumber:
-		v.Number = &s.Number
-	default:
-		v.Token = s.Token
-	}
-	for _, h := range s.Holders {
-		v.Holders = append(v.Holders, holderView(h))
-	}
-	for i, w := range s.Queue {
-		v.Queue = append(v.Queue, waiterView{i + 1, w.Owner, inMillis(w.Left)})
-	}
-	for _, p := range s.Permits {
-		v.Permits = append(v.Permits, permitView{p.ID, inMillis(p.Left)})
-	}
-	return v
-}
-
-// inMillis returns a time in ms, -1 for any negative one.
-func inMillis(d time.Duration) int64 {
-	if d < 0 {
-		return -1
-	}
-	return d.Milliseconds()
-}
-
-// details describes an object besides its holders, in one line.
+// details describes an object in one line, without its holders.
 func details(s mortise.State) string {
 	var words []string
 	if s.Mode != "" {

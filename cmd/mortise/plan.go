@@ -98,7 +98,7 @@ func (p *plan) lease(cmd *cobra.Command, f *runFlags) error {
 		return usageError("", "%s is %v; the maximum is a year", flag, p.ttl)
 	}
 	if flag == "--lease" {
-		p.lock.Lease = p.ttl
+		p.lock.MaxHold = p.ttl
 	}
 	return nil
 }

@@ -12,20 +12,27 @@ import (
 const runLong = `run waits for the lock NAME, runs a command while it holds the lock, and
 releases it when the command has ended. It exits with the command's own status.
 
-While the command runs, the lock is renewed. If this process dies, the lock
-becomes free after --ttl. (On Linux the command is then killed at once, but not
-the processes that it has started.) If Redis cannot be reached, so that the lock
-would be lost, the command is ended first: it gets SIGTERM (--signal), and
-SIGKILL after --kill-after, together with everything it has started. That happens
-early enough for all of these processes to be dead before another client can
-acquire the lock. If the lock was released by force, the command is ended as soon
-as mortise notices, at most a third of --ttl later.
+While the command runs, the lock is renewed. If this process is killed, so is the
+command at once, with everything it has started, and the lock becomes free after
+--ttl. A guard process does that (lockguard, the command's parent); outside Linux
+it knows only the command's process group. If both are killed at once, Linux kills
+the command, but not what it has started.
 
-The command runs in a process group of its own. SIGINT, SIGTERM, SIGHUP,
-SIGQUIT, SIGUSR1, SIGUSR2 and SIGCONT go to that group. On a terminal it runs in
+If Redis cannot be reached, so that the lock would be lost, the command is ended
+first: it gets SIGTERM (--signal), and SIGKILL after --kill-after, together with
+everything it has started. That happens early enough for all of these processes to
+be dead before another client can acquire the lock. If the lock was released by
+force, the command is ended as soon as mortise notices, at most a third of --ttl
+later.
+
+The command runs in a process group of its own. Signals that mortise gets go to
+that group; a second SIGINT within ten seconds kills it. On a terminal it runs in
 the foreground. Stopping it there (Ctrl-Z) also stops the renewals: if it is
 continued in time, it goes on under the lock, otherwise it is ended. Processes
 that it leaves in the background when it ends are not under the lock any more.
+
+If a signal ends the command, or the wait for the lock, mortise ends by the same
+signal, so that Ctrl-C also ends the script or loop around it.
 
 With --fair, --read, --write, --fence or --multi it acquires a lock of another
 kind, or several locks. With --sem it acquires a permit of a semaphore, which
@@ -34,8 +41,8 @@ about the lock applies to the permit.
 
 The command's environment has MORTISE_NAME, MORTISE_OWNER and MORTISE_HELD=1. A
 mortise run inside the command does not acquire again what this one holds: it runs
-at once, or acquires the rest. What it could never acquire, because this one holds
-too little, such as the read side when it wants to write, is an error.
+at once, or acquires the rest. It fails if it could never acquire the rest because
+of what this one holds, as when this one reads and it asks to write.
 
 `
 
@@ -59,14 +66,16 @@ type runFlags struct {
 	sem       bool
 	permits   int
 	limit     int
+
+	say func(format string, args ...any) // writes a message for the user
 }
 
 func runCommand(a *app) *cobra.Command {
-	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter)}
+	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter), say: a.say}
 	cmd := &cobra.Command{
 		Use:               "run NAME [flags] -- CMD [ARG…]",
 		Short:             "Run a command while holding a lock",
-		Long:              runLong + exitCodes("lock", "the lock is busy (-n), or was busy until the time to wait was over (-w)"),
+		Long:              runLong + exitCodes("lock", "the lock is busy (-n), or stayed busy for the whole wait (-w)"),
 		Example:           runExample,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,7 +102,7 @@ func runCommand(a *app) *cobra.Command {
 	}
 	flags.BoolVar(&f.sem, "sem", false, "acquire a permit of the semaphore NAME: as many commands may run at once as it has permits")
 	flags.IntVar(&f.permits, "permits", 1, "with --sem, acquire `N` permits, all or none")
-	flags.IntVar(&f.limit, "limit", 0, "with --sem, give the semaphore `N` permits if it has none yet")
+	flags.IntVar(&f.limit, "limit", 0, "with --sem, give the semaphore `N` permits if it was never set; to change a number that is set: mortise sem NAME set N")
 	flags.StringSliceVar(&f.multi, "multi", nil, "acquire the locks `NAME,NAME…` together with the first one, all or none")
 	a.guardFlags(cmd, &f, "lock")
 	return cmd

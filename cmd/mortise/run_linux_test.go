@@ -42,9 +42,20 @@ func beginMarked(t *testing.T, addr string, args ...string) (*session, string) {
 	return s, mark
 }
 
-// marked returns the living processes with the mark in their environment,
-// without those that are mortise itself.
+// marked returns the living processes with the mark in their environment, without those that are
+// mortise itself or its guard process.
 func marked(t *testing.T, mark string) []int {
+	t.Helper()
+	return processes(t, mark, func(name string) bool { return name != "mortise" && name != "lockguard" })
+}
+
+// guards returns the living guard processes with the mark in their environment.
+func guards(t *testing.T, mark string) []int {
+	t.Helper()
+	return processes(t, mark, func(name string) bool { return name == "lockguard" })
+}
+
+func processes(t *testing.T, mark string, wanted func(name string) bool) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -56,7 +67,8 @@ func marked(t *testing.T, mark string) []int {
 		// empty.
 		env, _ := os.ReadFile(file)
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-		if !bytes.Contains(append(env, 0), []byte("\x00"+mark+"\x00")) || bytes.HasPrefix(line, []byte("mortise\x00")) {
+		name, _, _ := bytes.Cut(line, []byte{0})
+		if !bytes.Contains(append(env, 0), []byte("\x00"+mark+"\x00")) || !wanted(string(name)) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
@@ -169,30 +181,6 @@ func TestLostAroundAnotherRun(t *testing.T) {
 	if pids := marked(t, mark); len(pids) > 0 {
 		t.Errorf("processes %v are alive", pids)
 	}
-}
-
-// If mortise is killed, its command dies too, and the lock ends with its TTL.
-func TestKilledMortise(t *testing.T) {
-	server := redistest.Single(t)
-	s, mark := beginMarked(t, server.Addr(), "run", "job", "--ttl", "3s", "--", "sleep", "1000")
-	awaitHeld(t, server, "job")
-	redistest.Eventually(t, "the command runs", func() error {
-		if len(marked(t, mark)) == 0 {
-			return errors.New("it does not")
-		}
-		return nil
-	})
-	s.signal(t, syscall.SIGKILL)
-	awaitDead(t, mark)
-	if left := server.Int(t, "PTTL", "job"); left > 3000 || left == -1 {
-		t.Errorf("the key has %d ms left, want 3000 at most", left)
-	}
-	redistest.Eventually(t, "the lock ends", func() error {
-		if server.Int(t, "EXISTS", "job") == 1 {
-			return errors.New("it is held")
-		}
-		return nil
-	})
 }
 
 // Processes that a command leaves in the background go on, and mortise reports them.

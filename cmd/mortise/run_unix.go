@@ -21,7 +21,8 @@ func (a *app) run(ctx context.Context, p *plan) error {
 	signals := guard.CatchSignals()
 	for {
 		err := a.runOnce(ctx, p, signals)
-		if !p.keep || exitCode(err) != exitLost {
+		var lost *exitError
+		if !p.keep || !errors.As(err, &lost) || !lost.again {
 			return err
 		}
 		a.report(err)
@@ -34,7 +35,13 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 	settle := sync.OnceFunc(release)
 	defer settle()
 
-	client, err := a.client(ctx, mortise.Options{Lease: max(p.ttl, shortestTTL)})
+	var post *guard.Post
+	if a.getenv(envHeld) == "" { // otherwise this process may become the command, without a guard
+		post = guard.Prepare()
+		defer post.Discard()
+	}
+	// This process ends after the release, so nothing could go on in the background.
+	client, err := a.client(ctx, mortise.Options{TTL: max(p.ttl, shortestTTL), UnlockFor: -1})
 	if err != nil {
 		return err
 	}
@@ -46,11 +53,15 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 	if left == nil {
 		return a.become(client, p, by)
 	}
+	if post == nil {
+		post = guard.Prepare()
+		defer post.Discard()
+	}
 	hold, held, err := a.acquire(ctx, cancel, settle, left.open(client, left), left)
 	if err != nil {
 		return err
 	}
-	return a.under(hold, held, left, signals)
+	return a.under(hold, held, left, post, signals)
 }
 
 // become replaces this process by the command: the run around it holds the lock, and guards the
@@ -61,16 +72,17 @@ func (a *app) become(client *mortise.Client, p *plan, by *outer) error {
 }
 
 // under runs the command under a held lock, and releases the lock.
-func (a *app) under(hold grip, held context.Context, p *plan, signals <-chan os.Signal) error {
-	c, err := guard.Start(held, hold, a.guarded(hold, p), observer{a, p})
+func (a *app) under(hold grip, held context.Context, p *plan, post *guard.Post, signals <-chan os.Signal) error {
+	c, err := guard.Start(held, hold, a.guarded(hold, p), observer{a, p}, post)
 	if err != nil {
 		if uerr := hold.Unlock(); uerr != nil {
 			a.say("%v", plain(uerr))
 		}
 		return startError(p, err)
 	}
-	status := c.Wait(signals)
-	err = a.release(hold, p, signals)
+	status := childStatus{code: c.Wait(signals)}
+	status.signal, status.typed = c.Signal()
+	asked, err := a.release(hold, p, signals)
 	if c.Lost() == nil {
 		if n := c.Left(); n > 0 {
 			a.say("the command has left %d of its processes running; they are no longer under the lock", n)
@@ -78,16 +90,16 @@ func (a *app) under(hold grip, held context.Context, p *plan, signals <-chan os.
 	}
 	switch {
 	case c.Lost() != nil && !p.warn:
-		return &exitError{code: exitLost, err: fmt.Errorf("the command was ended, because the %s %q was lost", p.what, p.name)}
+		return &exitError{code: exitLost, again: !asked && !c.Terminated(), err: fmt.Errorf("the command was ended, because the %s %q was lost", p.what, p.name)}
 	case c.Lost() != nil:
-		return childStatus(status) // the loss was reported when it happened
+		return status // the loss was reported when it happened
 	case errors.Is(err, mortise.ErrLost) && !p.warn:
-		return &exitError{code: exitLost, err: fmt.Errorf("the %s %q was lost before the command ended (status %d): %w", p.what, p.name, status, plain(err)),
+		return &exitError{code: exitLost, err: fmt.Errorf("the %s %q was lost before the command ended (status %d): %w", p.what, p.name, status.code, plain(err)),
 			hint: "Another client may have held the lock at the same time."}
 	case err != nil:
 		a.say("%v", plain(err))
 	}
-	return childStatus(status)
+	return status
 }
 
 // guarded returns the part of the plan that the guard needs.
@@ -127,9 +139,14 @@ func (o observer) Undying(err error) {
 	o.app.say("%s", text)
 }
 
+// Unguarded implements guard.Observer.
+func (o observer) Unguarded() {
+	o.app.say("the guard process was killed; ending the command")
+}
+
 // release releases the lock. If Redis cannot be reached, that takes long: then a signal that asks
-// to end leaves the lock to its TTL.
-func (a *app) release(hold grip, p *plan, signals <-chan os.Signal) error {
+// to end leaves the lock to its TTL, and asked is true.
+func (a *app) release(hold grip, p *plan, signals <-chan os.Signal) (asked bool, err error) {
 	done := make(chan error, 1)
 	go func() { done <- hold.Unlock() }()
 	for {
@@ -138,10 +155,10 @@ func (a *app) release(hold grip, p *plan, signals <-chan os.Signal) error {
 			if err == nil && p.verbose {
 				a.say("released %s", shown(p.name))
 			}
-			return err
+			return false, err
 		case s := <-signals:
-			if guard.Terminates(s) {
-				return fmt.Errorf("the %s %q was not released; it ends by itself within %v", p.what, p.name, p.ttl)
+			if guard.Terminates(s) && s != syscall.SIGPIPE { // that may be due to a message to a closed stderr
+				return true, fmt.Errorf("the %s %q was not released; it ends by itself within %v", p.what, p.name, p.ttl)
 			}
 		}
 	}

@@ -98,7 +98,7 @@ func cmdStatus(ts *testscript.TestScript, neg bool, args []string) {
 		if !errors.As(err, &exit) {
 			ts.Fatalf("%s: %v", args[1], err)
 		}
-		got = exit.ExitCode()
+		got = shellStatus(exit.ProcessState)
 	}
 	ts.Logf("[stdout]\n%s[stderr]\n%s", ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 	if got != want {

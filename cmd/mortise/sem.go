@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -12,8 +13,8 @@ import (
 const semLong = `sem works with the semaphore NAME, whose permits mortise run --sem acquires. It is
 Redisson's RPermitExpirableSemaphore.
 
-set sets the number of permits to N, including those that are held. add adds N
-to it; to remove some, write: mortise sem NAME add -- -N. No holder loses its
+A semaphore that was never set has no permits: a run waits until it is set. set
+sets the number of permits to N, including those that are held. add adds N to it; to remove some, write: mortise sem NAME add -- -N. No holder loses its
 permit. show shows the number of available permits, and the held permits.
 
 set and add also work on a plain semaphore (RSemaphore). Its holders are not
@@ -72,26 +73,60 @@ func (a *app) showPermits(ctx context.Context, s *mortise.PermitSemaphore) error
 		}
 	}
 	if a.json {
-		return writeJSON(a.stdout, viewOf(state))
+		return writeJSON(a.stdout, state)
 	}
 	return a.showState(state)
 }
 
 // permitsOf returns permits of a semaphore as a subject.
 func (f *runFlags) permitsOf(c *mortise.Client, p *plan) subject {
-	s := c.PermitSemaphore(p.name).With(mortise.PermitOptions{Permits: f.permits, Lease: p.lock.Lease, Margin: p.lock.Margin})
+	s := c.PermitSemaphore(p.name).With(mortise.PermitOptions{Permits: f.permits, MaxHold: p.lock.MaxHold, Margin: p.lock.Margin})
 	taking := func(take func(context.Context) (*mortise.Hold, context.Context, error)) func(context.Context) (grip, context.Context, error) {
 		return func(ctx context.Context) (grip, context.Context, error) {
-			if f.limit > 0 {
-				if _, err := s.TrySetPermits(ctx, f.limit); err != nil {
-					return nil, ctx, err
-				}
+			if err := f.setLimit(ctx, s); err != nil {
+				return nil, ctx, err
 			}
 			return take(ctx)
 		}
 	}
-	return subject{lock: taking(s.Acquire), try: taking(s.TryAcquire)}
+	waiting := func(ctx context.Context) (*mortise.Hold, context.Context, error) {
+		hold, held, err := s.TryAcquire(ctx)
+		if !errors.Is(err, mortise.ErrNoPermits) {
+			return hold, held, err
+		}
+		if errors.Is(err, mortise.ErrNotSet) {
+			f.say("%s; this waits until someone sets it: %s", unset(s.Name()), setHint(s.Name()))
+		}
+		return s.Acquire(ctx)
+	}
+	return subject{lock: taking(waiting), try: taking(s.TryAcquire)}
 }
+
+// setLimit sets the number of permits to that of --limit, if it was never set. Another number
+// stays; the user is told of it.
+func (f *runFlags) setLimit(ctx context.Context, s *mortise.PermitSemaphore) error {
+	if f.limit == 0 {
+		return nil
+	}
+	set, err := s.TrySetPermits(ctx, f.limit)
+	if err != nil || set {
+		return err
+	}
+	n, err := s.Permits(ctx)
+	if err == nil && n != f.limit {
+		f.say("%s has %d permits, not the %d of --limit; to change that: mortise sem %s set %d",
+			shown(s.Name()), n, f.limit, shellQuote(s.Name()), f.limit)
+	}
+	return err
+}
+
+// unset describes a semaphore that does not exist.
+func unset(name string) string {
+	return shown(name) + " has no permits: it was never set, or was deleted"
+}
+
+// setHint is the command that sets a semaphore.
+func setHint(name string) string { return "mortise sem " + shellQuote(name) + " set N" }
 
 // permitFlags checks the flags that go with --sem.
 func (f *runFlags) permitFlags(cmd *cobra.Command) error {
@@ -111,6 +146,9 @@ func (f *runFlags) permitFlags(cmd *cobra.Command) error {
 
 // scarce describes a lack of permits.
 func scarce(p *plan, err *mortise.PermitsError, waited bool) string {
+	if err.Unset {
+		return unset(p.name)
+	}
 	if waited {
 		return fmt.Sprintf("%s had too few permits for all of %v: %v", shown(p.name), p.wait, err)
 	}

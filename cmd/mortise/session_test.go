@@ -18,7 +18,7 @@ import (
 // tests.
 const limit = 60 * time.Second
 
-// session is a mortise that runs beside the test.
+// session is a mortise that runs at the same time as the test.
 type session struct {
 	cmd    *exec.Cmd
 	out    transcript // what it and its command write, both streams
@@ -82,12 +82,12 @@ func (s *session) await(t *testing.T, text string) {
 	}
 }
 
-// status waits for the end and returns the exit status.
+// status waits for the end and returns the exit status, as a shell shows it.
 func (s *session) status(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-s.exited:
-		return s.cmd.ProcessState.ExitCode()
+		return shellStatus(s.cmd.ProcessState)
 	case <-time.After(limit):
 		t.Fatal("mortise does not end")
 		return 0
@@ -99,6 +99,14 @@ func (s *session) wantStatus(t *testing.T, want int) {
 	if got := s.status(t); got != want {
 		t.Fatalf("exit status %d, want %d", got, want)
 	}
+}
+
+// shellStatus returns the status that a shell shows: 128+n for a process that signal n has ended.
+func shellStatus(p *os.ProcessState) int {
+	if w, ok := p.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return 128 + int(w.Signal())
+	}
+	return p.ExitCode()
 }
 
 // transcript is an output that a test can wait for.

@@ -33,7 +33,7 @@ func showCommand(a *app) *cobra.Command {
 				return err
 			}
 			if a.json {
-				return writeJSON(a.stdout, viewOf(state))
+				return writeJSON(a.stdout, state)
 			}
 			return a.showState(state)
 		},

@@ -46,16 +46,16 @@ type kind struct {
 
 // kinds are the flags of run that exclude each other.
 var kinds = []kind{
-	{"fair", "take the fair lock NAME: the first to ask is the first to have it", claimLock, func(c *mortise.Client, p *plan) subject {
+	{"fair", "acquire the fair lock NAME: first come, first served", claimLock, func(c *mortise.Client, p *plan) subject {
 		return subjectOf(c.FairLock(p.name).With(p.lock))
 	}},
-	{"read", "take the read side of the read/write lock NAME", claimRead, func(c *mortise.Client, p *plan) subject {
+	{"read", "acquire the read side of the read/write lock NAME", claimRead, func(c *mortise.Client, p *plan) subject {
 		return subjectOf(c.RWLock(p.name).Read().With(p.lock))
 	}},
-	{"write", "take the write side of the read/write lock NAME", claimWrite, func(c *mortise.Client, p *plan) subject {
+	{"write", "acquire the write side of the read/write lock NAME", claimWrite, func(c *mortise.Client, p *plan) subject {
 		return subjectOf(c.RWLock(p.name).Write().With(p.lock))
 	}},
-	{"fence", "take the fenced lock NAME; the command sees its fencing token as MORTISE_TOKEN", claimFence, func(c *mortise.Client, p *plan) subject {
+	{"fence", "acquire the fenced lock NAME; the command gets its fencing token as MORTISE_TOKEN", claimFence, func(c *mortise.Client, p *plan) subject {
 		return subjectOf(c.FencedLock(p.name).With(p.lock))
 	}},
 }

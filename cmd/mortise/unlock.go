@@ -12,9 +12,9 @@ import (
 	"github.com/mortise-go/mortise/connect"
 )
 
-const unlockLong = `unlock releases a lock from outside, for operators. The holder has no say: a
-mortise holder notices at its next renewal, at most a third of its lease later, a
-Redisson holder not before it releases. Until then, two clients may believe that
+const unlockLong = `unlock releases a lock from outside, for operators. The holder cannot prevent it:
+a mortise holder notices at its next renewal, at most a third of its lease later,
+a Redisson holder not before it releases. Until then, two clients may believe that
 they hold the lock. Make sure that the holder is dead.
 
 Without a flag it releases nothing, and shows the holders of the lock and the

@@ -68,7 +68,8 @@ func wantReply(server *redistest.Server, code string, args ...string) error {
 	if errors.As(err, &reply) && strings.HasPrefix(string(reply), code) {
 		return nil
 	}
-	return fmt.Errorf("%v answers %v, %v, want %s", args, v, err, code)
+	answer := fmt.Sprintf("%v, %v", v, err)
+	return fmt.Errorf("%v answers %s, want %s", args, answer, code)
 }
 
 // denied withholds one right after another.

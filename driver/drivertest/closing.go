@@ -20,75 +20,87 @@ func (s suite) closing(t *testing.T) {
 		d := s.open(t, at(server))
 		closeAndCount(t, d, generous)
 	})
-	t.Run("in use", func(t *testing.T) {
-		d := s.open(t, at(server))
-		eval(t, d, incr, []string{"close"})
-		sub := d.Subscriber(newRecorder())
-		for i := range 100 {
-			sub.Subscribe(fmt.Sprint("close:", i), false)
-		}
-		eventuallySubscribers(t, server, "close:99", 1)
+	t.Run("in use", func(t *testing.T) { s.closeInUse(t, server) })
+	t.Run("with an open subscriber", func(t *testing.T) { s.closeSubscribed(t, server) })
+	t.Run("blocked", func(t *testing.T) { s.closeBlocked(t, server) })
+	t.Run("under way", s.underWay)
+	t.Run("connecting", func(t *testing.T) { s.closeConnecting(t, server) })
+	t.Run("server gone", func(t *testing.T) { s.closeServerGone(t, server) })
+}
+
+func (s suite) closeInUse(t *testing.T, server *redistest.Server) {
+	d := s.open(t, at(server))
+	eval(t, d, incr, []string{"close"})
+	sub := d.Subscriber(newRecorder())
+	for i := range 100 {
+		sub.Subscribe(fmt.Sprint("close:", i), false)
+	}
+	eventuallySubscribers(t, server, "close:99", 1)
+	if err := sub.Close(); err != nil {
+		t.Error(err)
+	}
+	closeAndCount(t, d, generous)
+	eventuallySubscribers(t, server, "close:99", 0)
+}
+
+func (s suite) closeSubscribed(t *testing.T, server *redistest.Server) {
+	d := s.open(t, at(server))
+	d.Subscriber(newRecorder()).Subscribe("left", false)
+	eventuallySubscribers(t, server, "left", 1)
+	closeAndCount(t, d, generous)
+	eventuallySubscribers(t, server, "left", 0)
+}
+
+// closeBlocked: nothing that the client sends is answered.
+func (s suite) closeBlocked(t *testing.T, server *redistest.Server) {
+	p := redistest.NewProxy(t, server.Addr())
+	d := s.open(t, Target{Mode: Single, Addrs: []string{p.Addr()}, Timeout: patient})
+	eval(t, d, incr, []string{"close"})
+	sub := d.Subscriber(newRecorder())
+	sub.Subscribe("blocked", false)
+	eventuallySubscribers(t, server, "blocked", 1)
+	p.Stall(redistest.Requests, redistest.Replies)
+	failed := make(chan error, 1)
+	began := make(chan struct{})
+	go func() {
+		close(began)
+		_, err := d.Eval(context.Background(), callIncr("close:blocked")) // only Close ends it
+		failed <- err
+	}()
+	<-began
+	sub.Subscribe("blocked too", false)
+	promptly(t, "Close of a blocked subscriber", func() {
 		if err := sub.Close(); err != nil {
 			t.Error(err)
 		}
-		closeAndCount(t, d, generous)
-		eventuallySubscribers(t, server, "close:99", 0)
 	})
-	t.Run("with an open subscriber", func(t *testing.T) {
-		d := s.open(t, at(server))
-		d.Subscriber(newRecorder()).Subscribe("left", false)
-		eventuallySubscribers(t, server, "left", 1)
-		closeAndCount(t, d, generous)
-		eventuallySubscribers(t, server, "left", 0)
-	})
-	t.Run("blocked", func(t *testing.T) {
-		p := redistest.NewProxy(t, server.Addr())
-		d := s.open(t, Target{Mode: Single, Addrs: []string{p.Addr()}, Timeout: patient})
-		eval(t, d, incr, []string{"close"})
-		sub := d.Subscriber(newRecorder())
-		sub.Subscribe("blocked", false)
-		eventuallySubscribers(t, server, "blocked", 1)
-		p.Stall(redistest.Requests, redistest.Replies)
-		failed := make(chan error, 1)
-		began := make(chan struct{})
-		go func() {
-			close(began)
-			_, err := d.Eval(context.Background(), callIncr("close:blocked")) // only Close ends it
-			failed <- err
-		}()
-		<-began
-		sub.Subscribe("blocked too", false)
-		promptly(t, "Close of a blocked subscriber", func() {
-			if err := sub.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		closeAndCount(t, d, generous)
-		// It may have been stopped before it was sent.
-		wantClass(t, <-failed, driver.Unknown, driver.NotSent, driver.Closed)
-	})
-	t.Run("under way", s.underWay)
-	t.Run("connecting", func(t *testing.T) {
-		p := redistest.NewProxy(t, server.Addr())
-		d := s.open(t, Target{Mode: Single, Addrs: []string{p.Addr()}})
-		p.Stall(redistest.Requests, redistest.Replies)
-		p.CutAll()
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, _ = d.Eval(ctx, callIncr("close:old")) // it may use the old connection
-		_, _ = d.Eval(ctx, callIncr("close:connecting"))
-		d.Subscriber(newRecorder()).Subscribe("connecting", false)
-		// A client that is opening a connection may have to finish that first.
-		closeAndCount(t, d, 15*time.Second)
-	})
-	t.Run("server gone", func(t *testing.T) {
-		p := redistest.NewProxy(t, server.Addr())
-		d := s.open(t, Target{Mode: Single, Addrs: []string{p.Addr()}})
-		p.Refuse()
-		p.CutAll()
-		d.Subscriber(newRecorder()).Subscribe("gone", false)
-		closeAndCount(t, d, generous)
-	})
+	closeAndCount(t, d, generous)
+	// It may have been stopped before it was sent.
+	wantClass(t, <-failed, driver.Unknown, driver.NotSent, driver.Closed)
+}
+
+// closeConnecting: the server accepts connections and stays silent.
+func (s suite) closeConnecting(t *testing.T, server *redistest.Server) {
+	p := redistest.NewProxy(t, server.Addr())
+	d := s.open(t, Target{Mode: Single, Addrs: []string{p.Addr()}})
+	p.Stall(redistest.Requests, redistest.Replies)
+	p.CutAll()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, _ = d.Eval(ctx, callIncr("close:old")) // it may use the old connection
+	_, _ = d.Eval(ctx, callIncr("close:connecting"))
+	d.Subscriber(newRecorder()).Subscribe("connecting", false)
+	// A client that is opening a connection may have to finish that first.
+	closeAndCount(t, d, 15*time.Second)
+}
+
+func (s suite) closeServerGone(t *testing.T, server *redistest.Server) {
+	p := redistest.NewProxy(t, server.Addr())
+	d := s.open(t, Target{Mode: Single, Addrs: []string{p.Addr()}})
+	p.Refuse()
+	p.CutAll()
+	d.Subscriber(newRecorder()).Subscribe("gone", false)
+	closeAndCount(t, d, generous)
 }
 
 // underWay: Close does not report scripts as not sent that have run and whose replies are still to

@@ -33,7 +33,7 @@ func (s suite) topologyBehindAWrongPassword(t *testing.T, c *redistest.ClusterSe
 			t.Fatal("the topology is known to a client that no server lets in")
 		}
 		if class := driver.ClassOf(err); class != driver.Denied {
-			return fmt.Errorf("%q has class %v, want %v", err, class, driver.Denied)
+			return fmt.Errorf("got class %v, want %v: %w", class, driver.Denied, err)
 		}
 		return nil
 	})
@@ -50,7 +50,7 @@ func crossSlot(t *testing.T, d driver.Driver) {
 	wantClass(t, results[1].Err, driver.CrossSlot)
 	for _, i := range []int{0, 2} {
 		if results[i].Err != nil || results[i].Value.Int() != 1 {
-			t.Errorf("call %d beside it: %v, %v, want 1", i, results[i].Value, results[i].Err)
+			t.Errorf("call %d of the same batch: got %v, %v, want 1", i, results[i].Value, results[i].Err)
 		}
 	}
 	both.Keys = []string{"{cross}:1", "{cross}:2"}
@@ -95,41 +95,41 @@ func (s suite) onePerNode(t *testing.T, c *redistest.ClusterSet) {
 // kindsOfChannel: PUBLISH and SPUBLISH reach only subscriptions of their own kind.
 func (s suite) kindsOfChannel(t *testing.T, c *redistest.ClusterSet) {
 	d := s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()})
-	classic, heardClassic := subscriber(t, d)
-	sharded, heardSharded := subscriber(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}))
+	classic, gotClassic := subscriber(t, d)
+	sharded, gotSharded := subscriber(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}))
 	classic.Subscribe("kind", false)
 	sharded.Subscribe("kind", true)
-	heardClassic.awaitSubscribed(t, "kind", 0)
-	heardSharded.awaitSubscribed(t, "kind", 0)
+	gotClassic.awaitSubscribed(t, "kind", 0)
+	gotSharded.awaitSubscribed(t, "kind", 0)
 
 	owner := c.Owner(t, "kind")
 	owner.Must(t, "SPUBLISH", "kind", "sharded")
-	heardSharded.awaitMessage(t, "kind", "sharded")
+	gotSharded.awaitMessage(t, "kind", "sharded")
 	for _, m := range c.Masters { // a classic message goes to every node
 		m.Must(t, "PUBLISH", "kind", "classic from "+m.Addr())
-		heardClassic.awaitMessage(t, "kind", "classic from "+m.Addr())
+		gotClassic.awaitMessage(t, "kind", "classic from "+m.Addr())
 	}
 	owner.Must(t, "SPUBLISH", "kind", "last")
-	heardSharded.awaitMessage(t, "kind", "last")
+	gotSharded.awaitMessage(t, "kind", "last")
 	for _, m := range c.Masters {
-		if heardSharded.heard("kind", "classic from "+m.Addr()) != 0 {
-			t.Error("a sharded subscription heard PUBLISH")
+		if gotSharded.received("kind", "classic from "+m.Addr()) != 0 {
+			t.Error("a sharded subscription received PUBLISH")
 		}
 	}
-	if heardClassic.heard("kind", "sharded") != 0 {
-		t.Error("a classic subscription heard SPUBLISH")
+	if gotClassic.received("kind", "sharded") != 0 {
+		t.Error("a classic subscription received SPUBLISH")
 	}
 
 	// Both at once are two subscriptions, which end separately.
-	n := heardClassic.confirmations("kind")
+	n := gotClassic.confirmations("kind")
 	classic.Subscribe("kind", true)
-	heardClassic.awaitSubscribed(t, "kind", n)
+	gotClassic.awaitSubscribed(t, "kind", n)
 	owner.Must(t, "SPUBLISH", "kind", "both")
-	heardClassic.awaitMessage(t, "kind", "both")
+	gotClassic.awaitMessage(t, "kind", "both")
 	classic.Unsubscribe("kind", false)
 	eventuallySubscribers(t, c.Masters[0], "kind", 0)
 	owner.Must(t, "SPUBLISH", "kind", "one is left")
-	heardClassic.awaitMessage(t, "kind", "one is left")
+	gotClassic.awaitMessage(t, "kind", "one is left")
 }
 
 // moved: a slot changes its owner; calls and Shard follow.
@@ -139,7 +139,7 @@ func moved(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	eval(t, d, incr, []string{key})
 	eval(t, d, incr, []string{there})
 	if a, b := d.Shard(key), d.Shard(there); a == "" || b == "" || a == b {
-		t.Errorf("Shard = %q and %q for keys of two masters", a, b)
+		t.Errorf("Shard = %q and %q for keys of two masters, want two names", a, b)
 	}
 	slot := c.Slot(t, key)
 	c.MoveSlot(t, slot, from, to)

@@ -64,69 +64,8 @@ func (s suite) atMostOnce(t *testing.T, server *redistest.Server) {
 
 // onTime: a call returns when its context ends, whatever the network does.
 func (s suite) onTime(t *testing.T, server *redistest.Server) {
-	t.Run("deadline", func(t *testing.T) {
-		p, d := s.through(t, server, patient)
-		eval(t, d, incr, []string{"time:first"})
-		for name, begin := range map[string]func() (context.Context, func()){
-			"of a context": func() (context.Context, func()) {
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				return ctx, cancel
-			},
-			"and nothing else": func() (context.Context, func()) {
-				ctx := driver.Until(time.Now().Add(100 * time.Millisecond))
-				return ctx, ctx.Stop
-			},
-		} {
-			p.Stall(redistest.Replies)
-			key := "time:deadline:" + name
-			promptly(t, "a call with a deadline "+name, func() {
-				ctx, end := begin()
-				defer end()
-				_, err := d.Eval(ctx, callIncr(key))
-				wantEnded(t, err, context.DeadlineExceeded)
-			})
-			p.Flow()
-			recovers(t, d, "time:later")
-			if got := server.Int(t, "GET", key); got > 1 {
-				t.Errorf("the abandoned script ran %d times, want 1 at most", got)
-			}
-		}
-	})
-	t.Run("cancel", func(t *testing.T) {
-		p, d := s.through(t, server, patient)
-		warmUp(t, p, d)
-		why := errors.New("the caller went away")
-		ways := map[string]func(context.Context, driver.Call) error{
-			"eval":  func(ctx context.Context, call driver.Call) error { _, err := d.Eval(ctx, call); return err },
-			"batch": func(ctx context.Context, call driver.Call) error { return d.Batch(ctx, []driver.Call{call})[0].Err },
-		}
-		for way, call := range ways { // one at a time: a client may make the second wait for the first
-			for _, far := range []bool{false, true} { // with a far deadline, and without
-				ctx, cancel := context.WithCancelCause(t.Context())
-				if far {
-					var end context.CancelFunc
-					ctx, end = context.WithTimeout(ctx, time.Hour)
-					defer end()
-				}
-				key := fmt.Sprint("time:cancel:", way, ":", far)
-				p.Stall(redistest.Replies)
-				done := make(chan error, 1)
-				go func() { done <- call(ctx, callIncr(key)) }()
-				redistest.Eventually(t, "the script ran", func() error {
-					if n := server.Int(t, "GET", key); n != 1 {
-						return fmt.Errorf("%d times", n)
-					}
-					return nil
-				})
-				promptly(t, "a cancelled "+way, func() {
-					cancel(why)
-					wantEnded(t, <-done, why)
-				})
-				p.Flow()
-				recovers(t, d, "time:later")
-			}
-		}
-	})
+	t.Run("deadline", func(t *testing.T) { s.deadline(t, server) })
+	t.Run("cancel", func(t *testing.T) { s.cancel(t, server) })
 	t.Run("cancel a crowd", func(t *testing.T) {
 		p, d := s.through(t, server, patient)
 		eval(t, d, incr, []string{"time:first"})
@@ -142,17 +81,84 @@ func (s suite) onTime(t *testing.T, server *redistest.Server) {
 		crowd(t, d, false)
 		p.CutAll()
 	})
-	t.Run("I/O timeout", func(t *testing.T) {
-		p, d := s.through(t, server, time.Second)
-		eval(t, d, incr, []string{"time:first"})
+	t.Run("I/O timeout", func(t *testing.T) { s.ioTimeout(t, server) })
+}
+
+func (s suite) deadline(t *testing.T, server *redistest.Server) {
+	p, d := s.through(t, server, patient)
+	eval(t, d, incr, []string{"time:first"})
+	for name, begin := range map[string]func() (context.Context, func()){
+		"of a context": func() (context.Context, func()) {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			return ctx, cancel
+		},
+		"and nothing else": func() (context.Context, func()) {
+			ctx := driver.Until(time.Now().Add(100 * time.Millisecond))
+			return ctx, ctx.Stop
+		},
+	} {
 		p.Stall(redistest.Replies)
-		start := time.Now()
-		_, err := d.Eval(context.Background(), callIncr("time:io")) // the test's context would end with the test
-		wantClass(t, err, driver.Unknown)
-		if took := time.Since(start); took > 20*time.Second {
-			t.Errorf("a call without a deadline took %v with an I/O timeout of 1 s", took)
+		key := "time:deadline:" + name
+		promptly(t, "a call with a deadline "+name, func() {
+			ctx, end := begin()
+			defer end()
+			_, err := d.Eval(ctx, callIncr(key))
+			wantEnded(t, err, context.DeadlineExceeded)
+		})
+		p.Flow()
+		recovers(t, d, "time:later")
+		if got := server.Int(t, "GET", key); got > 1 {
+			t.Errorf("the abandoned script ran %d times, want 1 at most", got)
 		}
-	})
+	}
+}
+
+func (s suite) cancel(t *testing.T, server *redistest.Server) {
+	p, d := s.through(t, server, patient)
+	warmUp(t, p, d)
+	why := errors.New("the caller went away")
+	ways := map[string]func(context.Context, driver.Call) error{
+		"eval":  func(ctx context.Context, call driver.Call) error { _, err := d.Eval(ctx, call); return err },
+		"batch": func(ctx context.Context, call driver.Call) error { return d.Batch(ctx, []driver.Call{call})[0].Err },
+	}
+	for way, call := range ways { // one at a time: a client may make the second wait for the first
+		for _, far := range []bool{false, true} { // with a far deadline, and without
+			ctx, cancel := context.WithCancelCause(t.Context())
+			if far {
+				var end context.CancelFunc
+				ctx, end = context.WithTimeout(ctx, time.Hour)
+				defer end()
+			}
+			key := fmt.Sprint("time:cancel:", way, ":", far)
+			p.Stall(redistest.Replies)
+			done := make(chan error, 1)
+			go func() { done <- call(ctx, callIncr(key)) }()
+			redistest.Eventually(t, "the script ran", func() error {
+				if n := server.Int(t, "GET", key); n != 1 {
+					return fmt.Errorf("%d times", n)
+				}
+				return nil
+			})
+			promptly(t, "a cancelled "+way, func() {
+				cancel(why)
+				wantEnded(t, <-done, why)
+			})
+			p.Flow()
+			recovers(t, d, "time:later")
+		}
+	}
+}
+
+func (s suite) ioTimeout(t *testing.T, server *redistest.Server) {
+	p, d := s.through(t, server, time.Second)
+	eval(t, d, incr, []string{"time:first"})
+	p.Stall(redistest.Replies)
+	start := time.Now()
+	_, err := d.Eval(context.Background(), callIncr("time:io")) // the test's context would end with the test
+	wantClass(t, err, driver.Unknown)
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("a call without a deadline took %v with an I/O timeout of 1 s, want %v at most", took, 20*time.Second)
+	}
 }
 
 // warmUp makes a client open the connections that it needs for several concurrent calls: it cannot
@@ -204,7 +210,7 @@ func crowd(t *testing.T, d driver.Driver, open bool) {
 func wantEnded(t *testing.T, err, want error) {
 	t.Helper()
 	if err == nil || driver.ClassOf(err) != driver.Unknown || !errors.Is(err, want) {
-		t.Errorf("%v, want class unknown and %q", err, want)
+		t.Errorf("got %v, want class unknown and %q", err, want)
 	}
 }
 

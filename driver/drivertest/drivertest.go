@@ -57,7 +57,7 @@ const patient = 5 * time.Minute
 // Run runs the whole suite. Most of its time is waiting, so the three deployments run in parallel.
 func Run(t *testing.T, open Open) {
 	s := suite{open: open}
-	t.Run("close", s.closing) // counts goroutines, so nothing runs beside it
+	t.Run("close", s.closing) // counts goroutines, so nothing runs in parallel
 	t.Run(string(Single), func(t *testing.T) { t.Parallel(); s.single(t) })
 	t.Run("faults", func(t *testing.T) { t.Parallel(); s.faults(t) })
 	t.Run("wait", func(t *testing.T) { t.Parallel(); s.wait(t) })
@@ -224,7 +224,7 @@ func settle(t *testing.T, d driver.Driver, prefix string, connections int, want 
 		wantClass(t, err, want)
 	}
 	if unknown > connections {
-		t.Errorf("%d calls had an unknown outcome on %d connections that are gone", unknown, connections)
+		t.Errorf("%d calls had an unknown outcome, want %d at most, as many as connections that are gone", unknown, connections)
 	}
 }
 

@@ -87,7 +87,7 @@ func noScript(t *testing.T, d driver.Driver, servers ...*redistest.Server) {
 				flush()
 			}
 			if got := eval(t, d, script, []string{"noscript"}, round).At(1).Str(); got != round {
-				t.Errorf("%s: got %q", round, got)
+				t.Errorf("%s: got %q, want %v", round, got, round)
 			}
 		}
 	})
@@ -159,7 +159,7 @@ func endedContext(t *testing.T, d driver.Driver, server *redistest.Server) {
 	}
 	eval(t, d, incr, []string{"ended:later"}) // everything sent earlier has arrived before this
 	if got := server.Int(t, "EXISTS", "ended", "ended:2"); got != 0 {
-		t.Errorf("%d scripts ran for a context that had ended", got)
+		t.Errorf("%d scripts ran for a context that had ended, want 0", got)
 	}
 }
 
@@ -190,8 +190,8 @@ func scan(t *testing.T, d driver.Driver) {
 	}
 
 	stop, pages := errors.New("enough"), 0
-	if err := scanner.Scan(t.Context(), "scan:*", func([]string) error { pages++; return stop }); err != stop || pages != 1 {
-		t.Errorf("Scan = %v after %d pages, want the function's error after one", err, pages)
+	if err := scanner.Scan(t.Context(), "scan:*", func([]string) error { pages++; return stop }); !errors.Is(err, stop) || errors.Unwrap(err) != nil || pages != 1 {
+		t.Errorf("Scan = %v after %d pages, want the function's own error after one", err, pages)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

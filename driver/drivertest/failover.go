@@ -24,7 +24,7 @@ func failover(t *testing.T, d driver.Driver, set *redistest.SentinelSet) {
 	promoted.Must(t, "PUBLISH", "failover", "after")
 	r.awaitMessage(t, "failover", "after")
 	if got := promoted.Int(t, "GET", "failover:later"); got < 1 {
-		t.Errorf("the new master counts %d calls", got)
+		t.Errorf("the new master counts %d calls, want 1 at least", got)
 	}
 }
 
@@ -68,8 +68,8 @@ func clusterFailover(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 		// messages are missed.
 		redistest.Eventually(t, "message on "+ch, func() error {
 			at.Must(t, command, ch, "after")
-			if r.heard(ch, "after") == 0 {
-				return errors.New("not heard")
+			if r.received(ch, "after") == 0 {
+				return errors.New("not received")
 			}
 			return nil
 		})

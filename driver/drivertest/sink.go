@@ -88,8 +88,8 @@ func (r *recorder) confirmations(channel string) int {
 	return r.subscribed[channel]
 }
 
-// heard returns how often a message has arrived.
-func (r *recorder) heard(channel, payload string) int {
+// received returns how often a message has arrived.
+func (r *recorder) received(channel, payload string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0

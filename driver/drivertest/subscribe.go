@@ -117,7 +117,7 @@ func (s suite) manyChannels(t *testing.T, server *redistest.Server) {
 	r.await(t, "message on every channel", patience, func() bool { return len(r.messages) == channels })
 	for i, m := range r.messages {
 		if m != (message{fmt.Sprint("many:", i), fmt.Sprint(i)}) {
-			t.Fatalf("message %d is %v", i, m)
+			t.Fatalf("message %d is %v, want %v", i, m, (message{fmt.Sprint("many:", i), fmt.Sprint(i)}))
 		}
 	}
 	for i := range channels {
@@ -178,7 +178,7 @@ func (s suite) refusedChannel(t *testing.T, server *redistest.Server) {
 	server.Must(t, "ACL", "SETUSER", target.Username, "&foreign:*")
 	for end := time.After(300 * time.Millisecond); ; {
 		if n := r.confirmations("foreign:1") + r.confirmations("foreign:2"); n != 0 {
-			t.Fatalf("%d refused channels were asked for again", n)
+			t.Fatalf("%d refused channels were asked for again, want 0", n)
 		}
 		select {
 		case <-end:
@@ -195,80 +195,93 @@ func (s suite) refusedChannel(t *testing.T, server *redistest.Server) {
 
 // resubscribe: after every way to lose a subscription comes a new Subscribed.
 func (s suite) resubscribe(t *testing.T, server *redistest.Server) {
-	check := func(t *testing.T, server *redistest.Server, r *recorder, n int, payload string) {
-		t.Helper()
-		for _, ch := range []string{"re:1", "re:2"} {
-			r.awaitSubscribed(t, ch, n)
-			server.Must(t, "PUBLISH", ch, payload)
-			r.awaitMessage(t, ch, payload)
-		}
-	}
-	subscribed := func(t *testing.T, d driver.Driver) *recorder {
-		t.Helper()
-		sub, r := subscriber(t, d)
-		sub.Subscribe("re:1", false)
-		sub.Subscribe("re:2", false)
-		r.awaitSubscribed(t, "re:1", 0)
-		r.awaitSubscribed(t, "re:2", 0)
-		return r
-	}
-	t.Run("killed connection", func(t *testing.T) {
-		r := subscribed(t, s.driver(t, at(server)))
-		for i := range 3 {
-			n := max(r.confirmations("re:1"), r.confirmations("re:2"))
-			server.Must(t, "CLIENT", "KILL", "TYPE", "pubsub")
-			check(t, server, r, n, fmt.Sprint("kill ", i))
-		}
-	})
+	t.Run("killed connection", func(t *testing.T) { s.killedConnection(t, server) })
 	t.Run("restarted server", func(t *testing.T) {
 		server := redistest.Single(t)
 		r := subscribed(t, s.driver(t, at(server)))
 		server.Restart(t)
-		check(t, server, r, 1, "restarted")
+		wantResubscribed(t, server, r, 1, "restarted")
 	})
-	t.Run("server that comes later", func(t *testing.T) {
-		p, d := s.through(t, server, 0)
-		eval(t, d, incr, []string{"re:first"})
-		p.Refuse()
-		p.CutAll()
-		sub, r := subscriber(t, d)
-		sub.Subscribe("re:1", false)
-		sub.Subscribe("re:2", false)
-		p.Accept(t)
-		check(t, server, r, 0, "later")
+	t.Run("server that comes later", func(t *testing.T) { s.serverThatComesLater(t, server) })
+	t.Run("silent connection", func(t *testing.T) { s.silentConnection(t, server) })
+	t.Run("silent network", func(t *testing.T) { s.silentNetwork(t, server) })
+}
+
+// subscribed returns what two channels of d receive, re:1 and re:2.
+func subscribed(t *testing.T, d driver.Driver) *recorder {
+	t.Helper()
+	sub, r := subscriber(t, d)
+	sub.Subscribe("re:1", false)
+	sub.Subscribe("re:2", false)
+	r.awaitSubscribed(t, "re:1", 0)
+	r.awaitSubscribed(t, "re:2", 0)
+	return r
+}
+
+// wantResubscribed waits until each of these channels is confirmed more than n times, and then for a
+// message.
+func wantResubscribed(t *testing.T, server *redistest.Server, r *recorder, n int, payload string) {
+	t.Helper()
+	for _, ch := range []string{"re:1", "re:2"} {
+		r.awaitSubscribed(t, ch, n)
+		server.Must(t, "PUBLISH", ch, payload)
+		r.awaitMessage(t, ch, payload)
+	}
+}
+
+func (s suite) killedConnection(t *testing.T, server *redistest.Server) {
+	r := subscribed(t, s.driver(t, at(server)))
+	for i := range 3 {
+		n := max(r.confirmations("re:1"), r.confirmations("re:2"))
+		server.Must(t, "CLIENT", "KILL", "TYPE", "pubsub")
+		wantResubscribed(t, server, r, n, fmt.Sprint("kill ", i))
+	}
+}
+
+func (s suite) serverThatComesLater(t *testing.T, server *redistest.Server) {
+	p, d := s.through(t, server, 0)
+	eval(t, d, incr, []string{"re:first"})
+	p.Refuse()
+	p.CutAll()
+	sub, r := subscriber(t, d)
+	sub.Subscribe("re:1", false)
+	sub.Subscribe("re:2", false)
+	p.Accept(t)
+	wantResubscribed(t, server, r, 0, "later")
+}
+
+func (s suite) silentConnection(t *testing.T, server *redistest.Server) {
+	p, d := s.through(t, server, 0)
+	r := subscribed(t, d)
+	start := time.Now()
+	p.Strand() // it stays open, and new ones work
+	r.awaitSubscribed(t, "re:1", 1)
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("a silent connection was replaced after %v, want seconds", took)
+	}
+	wantResubscribed(t, server, r, 1, "stranded")
+}
+
+func (s suite) silentNetwork(t *testing.T, server *redistest.Server) {
+	p, d := s.through(t, server, 0)
+	r := subscribed(t, d)
+	n := r.confirmations("re:1")
+	p.Stall(redistest.Requests, redistest.Replies)
+	server.Must(t, "PUBLISH", "re:1", "in the silence")
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // the time that the silence lasts
+	defer cancel()
+	<-ctx.Done()
+	p.Flow()
+	// The connection has either been kept, and nothing is lost, or it has been replaced, and
+	// the sink was notified.
+	r.await(t, "late message, nor confirmation", patience, func() bool {
+		return r.subscribed["re:1"] > n || slices.Contains(r.messages, message{"re:1", "in the silence"})
 	})
-	t.Run("silent connection", func(t *testing.T) {
-		p, d := s.through(t, server, 0)
-		r := subscribed(t, d)
-		start := time.Now()
-		p.Strand() // it stays open, and new ones work
-		r.awaitSubscribed(t, "re:1", 1)
-		if took := time.Since(start); took > 20*time.Second {
-			t.Errorf("a silent connection was replaced after %v, want seconds", took)
+	redistest.Eventually(t, "messages", func() error {
+		server.Must(t, "PUBLISH", "re:1", "after it")
+		if r.received("re:1", "after it") == 0 {
+			return errors.New("not received")
 		}
-		check(t, server, r, 1, "stranded")
-	})
-	t.Run("silent network", func(t *testing.T) {
-		p, d := s.through(t, server, 0)
-		r := subscribed(t, d)
-		n := r.confirmations("re:1")
-		p.Stall(redistest.Requests, redistest.Replies)
-		server.Must(t, "PUBLISH", "re:1", "in the silence")
-		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // the time that the silence lasts
-		defer cancel()
-		<-ctx.Done()
-		p.Flow()
-		// The connection has either been kept, and nothing is lost, or it has been replaced, and
-		// the sink was notified.
-		r.await(t, "late message, nor confirmation", patience, func() bool {
-			return r.subscribed["re:1"] > n || slices.Contains(r.messages, message{"re:1", "in the silence"})
-		})
-		redistest.Eventually(t, "messages", func() error {
-			server.Must(t, "PUBLISH", "re:1", "after it")
-			if r.heard("re:1", "after it") == 0 {
-				return errors.New("not heard")
-			}
-			return nil
-		})
+		return nil
 	})
 }

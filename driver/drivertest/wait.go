@@ -193,13 +193,13 @@ func (s suite) waitStalled(t *testing.T, d driver.Driver, master *redistest.Serv
 	start := time.Now()
 	wantAcks(t, wait1(t, d, callIncr("wait:stalled"), 2, 200*time.Millisecond), 7, 1, 2)
 	if took := time.Since(start); took > generous {
-		t.Errorf("it took %v with a timeout of 200ms", took)
+		t.Errorf("it took %v with a timeout of 200ms, want %v at most", took, generous)
 	}
 	t.Run("longer than the client waits for replies", func(t *testing.T) {
 		d := s.driver(t, Target{Mode: Single, Addrs: []string{master.Addr()}, Timeout: 500 * time.Millisecond})
 		wantAcks(t, wait1(t, d, callIncr("wait:long"), 2, 1500*time.Millisecond), 1, 1, 2)
 	})
-	t.Run("beside other calls", func(t *testing.T) {
+	t.Run("in parallel with other calls", func(t *testing.T) {
 		slow := make(chan driver.Acknowledged)
 		go func() { slow <- wait1(t, d, callIncr("wait:slow"), 2, 3*time.Second) }()
 		redistest.Eventually(t, "a client that waits", func() error {
@@ -213,7 +213,7 @@ func (s suite) waitStalled(t *testing.T, d driver.Driver, master *redistest.Serv
 			eval(t, d, incr, []string{"wait:beside"})
 		}
 		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("a hundred calls beside one that waits took %v", took)
+			t.Errorf("a hundred calls next to one that waits took %v, want %v at most", took, 2*time.Second)
 		}
 		wantAcks(t, <-slow, 1, 1, 2)
 	})
@@ -249,7 +249,7 @@ func (s suite) waitLostReply(t *testing.T, master *redistest.Server) {
 	got := evalWait(t, context.Background(), d, []driver.Call{callIncr("wait:silent")}, driver.Wait{Replicas: 1, Timeout: 100 * time.Millisecond})[0]
 	wantClass(t, got.Err, driver.Unknown)
 	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("on a silent network a call took %v", took)
+		t.Errorf("on a silent network a call took %v, want %v at most", took, 20*time.Second)
 	}
 }
 

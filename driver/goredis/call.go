@@ -30,7 +30,7 @@ func (c callContext) Err() error {
 	}
 }
 
-// begin returns why a call may not be made, an error of class NotSent, Closed or Denied. If it
+// begin returns why a call may not be made, an error of class NotSent, Closed or Unfit. If it
 // returns nil, the caller must call attend, and Close waits until attend's function has run.
 func (d *Driver) begin(ctx context.Context) error {
 	if d.refused != nil {

@@ -34,7 +34,7 @@ const (
 	unsubscribe
 )
 
-// request is a command that was sent and is to be answered. Each channel has a command of its own,
+// request is a command that was sent and has no answer yet. Each channel has a command of its own,
 // so a refusal concerns one channel.
 type request struct {
 	verb    verb

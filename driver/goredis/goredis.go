@@ -36,7 +36,7 @@
 //   - MaintNotificationsConfig: plain Redis and Valkey refuse the handshake that it adds;
 //     go-redis logs that, and it does no harm. maintnotifications.ModeDisabled avoids both.
 //
-// A [redis.Ring] is refused: every call fails. When it cannot reach a server, it moves the keys
+// A [redis.Ring] is refused: every call fails, with an error of class Unfit. When it cannot reach a server, it moves the keys
 // to another one, and each process decides that for itself; then a lock has two holders.
 package goredis
 
@@ -44,7 +44,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,20 +71,19 @@ type Driver struct {
 	refused error         // why every call fails, or nil
 	limit   time.Duration // of the client, for writing plus reading; 0: not known
 
-	config pipeline.Config[load]
-	only   *nodePipeline     // without a cluster, and for scripts without keys
-	over   *pipeline.Context // ends with closing
+	pipelines *pipeline.Nodes[load] // nil if refused
+	only      *nodePipeline         // without a cluster, and for scripts without keys
+	over      *pipeline.Context     // ends with closing
 
 	located  atomic.Bool  // the cluster client has its map of slots
 	doubted  atomic.Int64 // when a reload was last requested, in nanoseconds since started
 	topology atomic.Pointer[driver.Topology]
 
-	closing   chan struct{} // closed when Close begins
-	mu        sync.RWMutex  // guards closed, pipelines and subs; held while running grows, except by pipelines
-	closed    bool
-	pipelines map[string]*nodePipeline // of a cluster, by node
-	subs      []*subscriber
-	running   sync.WaitGroup // calls, workers, and the goroutines of abandoned calls
+	closing chan struct{} // closed when Close begins
+	mu      sync.RWMutex  // guards closed and subs; held while running grows, except by pipelines
+	closed  bool
+	subs    []*subscriber
+	running sync.WaitGroup // calls, workers, and the goroutines of abandoned calls
 }
 
 var (
@@ -105,8 +103,11 @@ var errClosed = errors.New("goredis: the driver is closed")
 // client open: it belongs to the caller, who closes it after the driver.
 //
 // If locks cannot work with this kind of client, every call of the driver fails with an error of
-// class Denied that says so.
+// class Unfit that says so. Wrap panics if client is nil.
 func Wrap(client Client) *Driver {
+	if isNil(client) {
+		panic("goredis: nil client")
+	}
 	d := &Driver{closing: make(chan struct{}), refused: refuse(client)}
 	if d.refused != nil {
 		return d
@@ -122,12 +123,25 @@ func Wrap(client Client) *Driver {
 		}
 	}
 	d.cluster, _ = client.(cluster)
-	d.pipelines, d.over = map[string]*nodePipeline{}, pipeline.NewContext(d.closing)
-	d.config = pipeline.Config[load]{
+	d.over = pipeline.NewContext(d.closing)
+	d.pipelines = pipeline.NewNodes(pipeline.Config[load]{
 		Send: d.send, Left: d.leave, Most: pipelineSize, Closing: d.closing, Closed: errClosed, Running: &d.running,
-	}
-	d.only = pipeline.New(&d.config)
+	})
+	d.only = d.pipelines.To(pipeline.NoNode)
 	return d
+}
+
+// isNil reports whether client is nil, or a nil pointer to a client of go-redis.
+func isNil(client Client) bool {
+	switch c := client.(type) {
+	case *redis.Client:
+		return c == nil
+	case *redis.ClusterClient:
+		return c == nil
+	case *redis.Ring:
+		return c == nil
+	}
+	return client == nil
 }
 
 // refuse returns why client cannot be used, or nil.
@@ -138,13 +152,10 @@ func refuse(client Client) error {
 		reason = "a redis.Ring moves keys between servers on its own judgement, so two processes could hold one lock; " +
 			"use a client of one server, of sentinels or of a cluster"
 	}
-	if client == nil {
-		reason = "the client is nil"
-	}
 	if reason == "" {
 		return nil
 	}
-	return &driver.Error{Class: driver.Denied, Err: fmt.Errorf("goredis: cannot work with a client of type %T: %s", client, reason)}
+	return &driver.Error{Class: driver.Unfit, Err: fmt.Errorf("goredis: cannot work with a client of type %T: %s", client, reason)}
 }
 
 const (
@@ -177,14 +188,11 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.closed = true
-	pipelines, subs := maps.Clone(d.pipelines), d.subs // pipelines and subscribers added later are closed from the start
+	subs := d.subs // those added later are closed from the start
 	close(d.closing)
 	d.mu.Unlock()
-	if d.only != nil {
-		d.only.Close()
-	}
-	for _, l := range pipelines {
-		l.Close()
+	if d.pipelines != nil {
+		d.pipelines.Close()
 	}
 
 	var closers sync.WaitGroup

@@ -1,12 +1,14 @@
 package goredis_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/driver/goredis"
 )
@@ -38,7 +40,6 @@ func TestRefusedClients(t *testing.T) {
 	}{
 		{"ring", ring, "*redis.Ring"},
 		{"ring in another type", struct{ *redis.Ring }{ring}, "redis.Ring"},
-		{"nil", nil, "nil"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -50,8 +51,8 @@ func TestRefusedClients(t *testing.T) {
 			scanErr := d.Scan(t.Context(), "*", func([]string) error { return nil })
 			batch := d.Batch(t.Context(), []driver.Call{incr("k"), incr("l")})
 			for _, err := range []error{evalErr, topologyErr, scanErr, batch[0].Err, batch[1].Err} {
-				if driver.ClassOf(err) != driver.Denied {
-					t.Errorf("%v has class %v, want %v", err, driver.ClassOf(err), driver.Denied)
+				if driver.ClassOf(err) != driver.Unfit {
+					t.Errorf("%v has class %v, want %v", err, driver.ClassOf(err), driver.Unfit)
 				}
 				if err != nil && !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%q does not mention %q", err, tt.want)
@@ -64,9 +65,28 @@ func TestRefusedClients(t *testing.T) {
 			if got := <-sink; !strings.Contains(got, tt.want) {
 				t.Errorf("the subscription was refused with %q, which does not mention %q", got, tt.want)
 			}
-			if err := d.Close(); err != nil {
+			c := mortise.New(d, nil)
+			if _, _, err := c.Lock("k").TryLock(t.Context()); !errors.Is(err, mortise.ErrInvalid) || errors.Is(err, mortise.ErrDenied) {
+				t.Errorf("TryLock: %v, want ErrInvalid", err)
+			}
+			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
+		})
+	}
+}
+
+func TestWrapOfNilPanics(t *testing.T) {
+	for name, client := range map[string]goredis.Client{
+		"nil": nil, "client": (*redis.Client)(nil), "cluster client": (*redis.ClusterClient)(nil), "ring": (*redis.Ring)(nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if got := recover(); got != "goredis: nil client" {
+					t.Errorf("it panicked with %v, want: goredis: nil client", got)
+				}
+			}()
+			goredis.Wrap(client)
 		})
 	}
 }

@@ -38,7 +38,9 @@ var jobs = sync.Pool{New: func() any {
 func (d *Driver) patient(ctx context.Context) (until time.Time, ok bool) {
 	if deadline, known := ctx.(*driver.Deadline); known {
 		at, _ := deadline.Deadline()
-		until = at.Add(-d.limit)
+		if until = deadline.Latest().Add(-d.limit); at.Before(until) {
+			until = at
+		}
 		return until, d.limit > 0 && time.Until(until) > time.Second
 	}
 	return time.Time{}, ctx.Done() == nil
@@ -118,21 +120,5 @@ func (d *Driver) pipelineOf(call *driver.Call) *nodePipeline {
 	if d.cluster == nil || len(call.Keys) == 0 {
 		return d.only
 	}
-	node := d.Shard(call.Keys[0])
-	d.mu.RLock()
-	l := d.pipelines[node]
-	d.mu.RUnlock()
-	if l != nil {
-		return l
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l = d.pipelines[node]; l == nil {
-		l = pipeline.New(&d.config)
-		if d.closed {
-			l.Close()
-		}
-		d.pipelines[node] = l
-	}
-	return l
+	return d.pipelines.To(d.Shard(call.Keys[0]))
 }

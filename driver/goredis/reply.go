@@ -65,7 +65,7 @@ func (d *Driver) classify(err error, sent bool) error {
 				class = driver.Closed
 			}
 		default:
-			err = fmt.Errorf("no connection: %v", err)
+			err = errors.New("no connection: " + err.Error())
 		}
 	}
 	return &driver.Error{Class: class, Err: err}

@@ -106,7 +106,7 @@ func (d *Driver) waiter(ctx context.Context, call driver.Call, wait driver.Wait)
 	return node, nil
 }
 
-// suffices reports whether a read limit leaves a second for everything besides the waiting.
+// suffices reports whether a read limit leaves a second in addition to the waiting.
 func suffices(limit time.Duration, wait driver.Wait) bool {
 	return limit <= 0 || limit >= wait.Timeout+time.Second
 }

@@ -3,9 +3,7 @@ package rueidis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"time"
 
 	redis "github.com/redis/rueidis"
 
@@ -32,7 +30,7 @@ func (d *Driver) do(ctx context.Context, client redis.Client, cmd redis.Complete
 	select {
 	case r := <-done:
 		msg, err := r.ToMessage()
-		return msg, d.failure(err)
+		return msg, d.failure(err, route{})
 	case <-ctx.Done():
 		cancel()
 		return redis.RedisMessage{}, driver.ContextError(ctx, driver.Unknown)
@@ -47,9 +45,9 @@ func (d *Driver) do(ctx context.Context, client redis.Client, cmd redis.Complete
 func isForeign(err error) bool { return errors.Is(err, context.Canceled) }
 
 // failure returns the classified form of an error of the client, nil for none and for a nil reply.
-func (d *Driver) failure(err error) error {
+func (d *Driver) failure(err error, r route) error {
 	if err == nil || redis.IsRedisNil(err) {
-		d.refusing.Store(0)
+		d.closings.other(r)
 		return nil
 	}
 	classified := classify(err)
@@ -58,9 +56,9 @@ func (d *Driver) failure(err error) error {
 		// Cancelled by Close: it may have been sent.
 		return &driver.Error{Class: driver.Unknown, Err: errClosed}
 	case errors.Is(err, redis.ErrClosing):
-		classified = d.ended(err)
+		classified = d.ended(err, r)
 	default:
-		d.refusing.Store(0)
+		d.closings.other(r)
 	}
 	if d.cluster {
 		switch driver.ClassOf(classified) {
@@ -71,18 +69,11 @@ func (d *Driver) failure(err error) error {
 	return classified
 }
 
-// swapped is how long a client of sentinels or of a cluster may report that it is closed while it
-// only replaces connections.
-const swapped = 500 * time.Millisecond
-
 // ended returns the classified form of an error that says that the client, or one of its
 // connections, is closed. On a closed connection the command may have been sent.
-func (d *Driver) ended(err error) error {
-	if d.client.Mode() != redis.ClientModeStandalone {
-		now := int64(time.Since(started))
-		if d.refusing.CompareAndSwap(0, now) || time.Duration(now-d.refusing.Load()) < swapped {
-			return &driver.Error{Class: driver.Unknown, Err: err}
-		}
+func (d *Driver) ended(err error, r route) error {
+	if d.client.Mode() != redis.ClientModeStandalone && d.closings.reported(r) < swapped {
+		return &driver.Error{Class: driver.Unknown, Err: err}
 	}
 	return &driver.Error{Class: driver.Closed, Err: err}
 }
@@ -97,11 +88,11 @@ func classify(err error) error {
 		class = driver.NotSent
 	case errors.Is(err, context.DeadlineExceeded):
 		// This is the deadline of sending; the caller must not mistake it for its own.
-		return &driver.Error{Class: driver.Unknown, Err: fmt.Errorf("rueidis: no reply in time: %v", err)}
+		return &driver.Error{Class: driver.Unknown, Err: errors.New("rueidis: no reply in time: " + err.Error())}
 	case errors.Is(err, context.Canceled):
 		// The client sees no caller's context, so another caller was cancelled. This caller must
 		// not mistake it for its own context either.
-		return &driver.Error{Class: driver.NotSent, Err: fmt.Errorf("no connection: %v", err)}
+		return &driver.Error{Class: driver.NotSent, Err: errors.New("no connection: " + err.Error())}
 	case errors.Is(err, redis.ErrNoSlot), errors.Is(err, redis.ErrNoAddr),
 		errors.Is(err, redis.ErrNoCache): // a command of the handshake was refused, for example by a busy server
 		class = driver.NotSent

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	redis "github.com/redis/rueidis"
@@ -33,7 +34,8 @@ func (d *Driver) script(ctx context.Context, call *driver.Call, name, text strin
 		if ctx.Err() != nil {
 			return redis.RedisMessage{}, driver.ContextError(ctx, driver.NotSent)
 		}
-		result, err := d.run(ctx, d.pipelineOf(call), d.command(name, text, call))
+		r := route{pipeline: d.pipelineOf(call)}
+		result, err := d.run(ctx, r.pipeline, d.command(name, text, call))
 		if err != nil {
 			return redis.RedisMessage{}, err
 		}
@@ -41,13 +43,13 @@ func (d *Driver) script(ctx context.Context, call *driver.Call, name, text strin
 			continue
 		}
 		msg, err := result.ToMessage()
-		if failed := d.failure(err); failed == nil || !d.cluster || len(call.Keys) == 0 || driver.ClassOf(failed) != driver.NotSent {
+		if failed := d.failure(err, r); failed == nil || !d.cluster || len(call.Keys) == 0 || driver.ClassOf(failed) != driver.NotSent {
 			return msg, failed
 		}
 		if node := d.successor(ctx, call.Keys[0], err); node != nil {
 			return d.do(ctx, node, d.command(name, text, call))
 		}
-		return msg, d.failure(err)
+		return msg, d.failure(err, r)
 	}
 }
 
@@ -161,7 +163,7 @@ func (d *Driver) part(ctx context.Context, calls []driver.Call, p part, results 
 	}
 	for k, i := range p.indexes {
 		msg, err := j.Load.results[k].ToMessage()
-		if err = d.failure(err); err != nil {
+		if err = d.failure(err, route{pipeline: p.pipeline}); err != nil {
 			results[i] = driver.Result{Err: err}
 			continue
 		}
@@ -199,7 +201,7 @@ func (d *Driver) Scan(ctx context.Context, match string, fn func(keys []string) 
 func (d *Driver) scanNode(ctx context.Context, node redis.Client, match string, fn func([]string) error) error {
 	var cursor uint64
 	for {
-		msg, err := d.do(ctx, node, node.B().Scan().Cursor(cursor).Match(match).Count(500).Build())
+		msg, err := d.scanPage(ctx, node, cursor, match)
 		if err != nil {
 			return err
 		}
@@ -214,6 +216,21 @@ func (d *Driver) scanNode(ctx context.Context, node redis.Client, match string, 
 		}
 		if cursor = entry.Cursor; cursor == 0 {
 			return nil
+		}
+	}
+}
+
+// scanPage reads one page. The client sends commands marked as read-only again, but the client of
+// one node of a cluster does so forever if the node is gone or the client of the cluster is closed.
+func (d *Driver) scanPage(ctx context.Context, node redis.Client, cursor uint64, match string) (redis.RedisMessage, error) {
+	if !d.cluster {
+		return d.do(ctx, node, node.B().Scan().Cursor(cursor).Match(match).Count(500).Build())
+	}
+	for again := false; ; again = true {
+		cmd := node.B().Arbitrary("SCAN", strconv.FormatUint(cursor, 10), "MATCH", match, "COUNT", "500").Build()
+		msg, err := d.do(ctx, node, cmd)
+		if err == nil || again || driver.ClassOf(err) != driver.Unknown || ctx.Err() != nil {
+			return msg, err
 		}
 	}
 }

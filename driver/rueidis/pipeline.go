@@ -121,38 +121,11 @@ func (d *Driver) send(batch []*job) {
 	}
 }
 
-// pipeline returns the pipeline to a node.
-func (d *Driver) pipeline(node string) *nodePipeline {
-	d.mu.RLock()
-	l := d.pipelines[node]
-	d.mu.RUnlock()
-	if l != nil {
-		return l
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l = d.pipelines[node]; l == nil {
-		l = pipeline.New(&d.config)
-		if d.closed {
-			l.Close()
-		}
-		d.pipelines[node] = l
-	}
-	return l
-}
-
-// noKey is the pipeline of scripts without keys in a cluster. The client does not let them share a
-// pipeline with others.
-const noKey = "no key"
-
-// pipelineOf returns the pipeline for a call.
+// pipelineOf returns the pipeline for a call. In a cluster, the client does not let scripts without
+// keys share one with others.
 func (d *Driver) pipelineOf(call *driver.Call) *nodePipeline {
-	switch {
-	case !d.cluster:
+	if !d.cluster || len(call.Keys) == 0 {
 		return d.only
-	case len(call.Keys) == 0:
-		return d.pipeline(noKey)
-	default:
-		return d.pipeline(d.slots.owner(slotOf(call.Keys[0])))
 	}
+	return d.pipelines.To(d.slots.owner(slotOf(call.Keys[0])))
 }

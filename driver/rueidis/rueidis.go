@@ -33,7 +33,6 @@ package rueidis
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,21 +51,20 @@ type Driver struct {
 	cluster bool
 	slots   slots
 
-	config   pipeline.Config[load]
-	only     *nodePipeline // without a cluster
-	topology atomic.Pointer[driver.Topology]
-	refusing atomic.Int64 // since when the client reports that it is closed, in ns since started; 0: it does not
+	pipelines *pipeline.Nodes[load]
+	only      *nodePipeline // without a cluster, and for scripts without keys
+	topology  atomic.Pointer[driver.Topology]
+	closings  closings
 
 	life    context.Context // ends when Close begins
 	end     context.CancelFunc
 	closing chan struct{}     // closed when Close begins
 	over    *pipeline.Context // ends with closing
 
-	mu        sync.RWMutex // guards closed, pipelines and subs; held by enter
-	closed    bool
-	pipelines map[string]*nodePipeline // of a cluster, by node
-	subs      []*subscriber
-	running   sync.WaitGroup // grows only while the driver, or a pipeline, is open
+	mu      sync.RWMutex // guards closed and subs; held by enter
+	closed  bool
+	subs    []*subscriber
+	running sync.WaitGroup // grows only while the driver, or a pipeline, is open
 }
 
 var (
@@ -79,18 +77,20 @@ var (
 var errClosed = errors.New("rueidis: the driver is closed")
 
 // Wrap returns a driver that works through client. It does no I/O. Closing the driver leaves the
-// client open: it belongs to the caller, who closes it after the driver.
+// client open: it belongs to the caller, who closes it after the driver. Wrap panics if client is
+// nil.
 func Wrap(client redis.Client) *Driver {
-	d := &Driver{
-		client:    client,
-		cluster:   client.Mode() == redis.ClientModeCluster,
-		pipelines: map[string]*nodePipeline{},
+	if client == nil {
+		panic("rueidis: nil client")
 	}
+	d := &Driver{client: client, cluster: client.Mode() == redis.ClientModeCluster}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.closing = make(chan struct{})
 	d.over = pipeline.NewContext(d.closing)
-	d.config = pipeline.Config[load]{Send: d.send, Most: maxPipeline, Closing: d.closing, Closed: errClosed, Running: &d.running}
-	d.only = pipeline.New(&d.config)
+	d.pipelines = pipeline.NewNodes(pipeline.Config[load]{
+		Send: d.send, Most: maxPipeline, Closing: d.closing, Closed: errClosed, Running: &d.running,
+	})
+	d.only = d.pipelines.To(pipeline.NoNode)
 	d.slots.driver = d
 	return d
 }
@@ -113,14 +113,11 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.closed = true
-	pipelines, subs := maps.Clone(d.pipelines), d.subs // pipelines and subscribers added later are closed from the start
+	subs := d.subs // those added later are closed from the start
 	d.end()
 	close(d.closing)
 	d.mu.Unlock()
-	d.only.Close()
-	for _, l := range pipelines {
-		l.Close()
-	}
+	d.pipelines.Close()
 
 	var closers sync.WaitGroup
 	for _, s := range subs {

@@ -15,7 +15,7 @@ type channel struct {
 	sharded bool
 }
 
-// wantedChannel is a channel of the wanted set, and the node that is to serve it.
+// wantedChannel is a channel of the wanted set, and the node that must serve it.
 type wantedChannel struct {
 	node *node
 	hops int // redirections since the last confirmation

@@ -59,9 +59,9 @@ func (d *Driver) waitReplies(ctx context.Context, calls []driver.Call, todo []in
 	}()
 	select {
 	case results := <-done:
-		replies := make([]driver.Result, len(results))
+		replies, r := make([]driver.Result, len(results)), route{d.pipelineOf(&calls[todo[0]]), true}
 		for i := range results {
-			replies[i] = d.waitReply(&results[i])
+			replies[i] = d.waitReply(&results[i], r)
 		}
 		return replies, nil
 	case <-ctx.Done():
@@ -73,12 +73,12 @@ func (d *Driver) waitReplies(ctx context.Context, calls []driver.Call, todo []in
 }
 
 // waitReply converts the reply to a script, INFO or WAIT.
-func (d *Driver) waitReply(result *redis.RedisResult) driver.Result {
+func (d *Driver) waitReply(result *redis.RedisResult, r route) driver.Result {
 	if err := result.NonRedisError(); errors.Is(err, context.Canceled) { // by the limit: it may have been sent
 		return driver.Result{Err: &driver.Error{Class: driver.Unknown, Err: errors.New("rueidis: no reply in time")}}
 	}
 	msg, err := result.ToMessage()
-	if err = d.failure(err); err != nil {
+	if err = d.failure(err, r); err != nil {
 		return driver.Result{Err: err}
 	}
 	v, err := value(&msg)

@@ -17,6 +17,7 @@ import (
 	"database/sql"
 	"fmt"
 
+	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/fencing"
 )
 
@@ -28,8 +29,12 @@ const Schema = `CREATE TABLE account (
 )`
 
 // SetBalance writes the balance of an account, unless a newer holder of the lock has written it
-// since: then it returns an error that matches [fencing.ErrStale].
+// since: then it returns an error that matches [fencing.ErrStale]. A token below 1, which a hold
+// without token has, would be admitted to a new row; it is refused.
 func SetBalance(ctx context.Context, db *sql.DB, id, balance, token int64) error {
+	if token < 1 {
+		return fmt.Errorf("account %d: %w: %d is not a fencing token", id, mortise.ErrInvalid, token)
+	}
 	result, err := db.ExecContext(ctx,
 		`UPDATE account SET balance = ?, token = ? WHERE id = ? AND token <= ?`, balance, token, id, token)
 	if err != nil {

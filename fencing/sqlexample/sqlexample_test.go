@@ -44,7 +44,7 @@ func Example() {
 	}
 
 	lock := client.FencedLock("account:7")
-	slow, _, err := lock.With(mortise.LockOptions{Lease: 50 * time.Millisecond}).Lock(ctx)
+	slow, _, err := lock.With(mortise.LockOptions{MaxHold: 50 * time.Millisecond}).Lock(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -130,6 +130,26 @@ func TestAnAccountThatIsNotThere(t *testing.T) {
 	}
 	if err := sqlexample.SetBalance(t.Context(), db, 7, 1, 1); !errors.Is(err, sql.ErrNoRows) || errors.Is(err, fencing.ErrStale) {
 		t.Errorf("%v, want sql.ErrNoRows", err)
+	}
+}
+
+// A new row has the token 0, so the hold of a lock without tokens must not be admitted there.
+func TestWhatIsNoTokenIsRefused(t *testing.T) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(t.Context(), sqlexample.Schema+`; INSERT INTO account VALUES (7, 100, 0)`); err != nil {
+		t.Fatal(err)
+	}
+	if err := sqlexample.SetBalance(t.Context(), db, 7, 1, 0); !errors.Is(err, mortise.ErrInvalid) {
+		t.Errorf("%v, want ErrInvalid", err)
+	}
+	var balance int64
+	if err := db.QueryRowContext(t.Context(), `SELECT balance FROM account WHERE id = 7`).Scan(&balance); err != nil || balance != 100 {
+		t.Errorf("the balance is %d, %v; want 100 as before", balance, err)
 	}
 }
 

@@ -46,7 +46,7 @@ func FairTurnChannel(name, client string) string {
 	return own("mortise:fair_turn", name) + ":" + client
 }
 
-// Heeds is the channel to which a mortise client subscribes besides a channel of Redisson's.
+// Heeds is the channel to which a mortise client subscribes in addition to a channel of Redisson's.
 // It lets others count the subscribers of the latter that are Redisson's: the rest.
 func Heeds(channel string) string { return heeds + channel }
 
@@ -167,7 +167,7 @@ func Check(name string, any bool) error {
 		return nil
 	}
 	if strings.HasPrefix(name, "redisson_") || strings.HasPrefix(name, "mortise:") {
-		return fmt.Errorf("the prefixes %q and %q are reserved for the keys beside a lock", "redisson_", "mortise:")
+		return fmt.Errorf("the prefixes %q and %q are reserved for the other keys of locks", "redisson_", "mortise:")
 	}
 	if readHold.MatchString(name) {
 		return fmt.Errorf("names that end with %q and a number are reserved for the holds of readers", ":rwlock_timeout:")

@@ -183,6 +183,50 @@ func redissonsNames(name string) []string {
 	return []string{FairQueue(name), FairDeadlines(name), Token(name), RWHolds(name) + ":" + reader + ":rwlock_timeout:1", PermitExpiries(name)}
 }
 
+// keys records which name each key belongs to.
+type keys struct {
+	own    map[string]string // mortise's keys and channels
+	shared map[string]string // Redisson's keys, with the last name that has it
+	pairs  int               // keys of Redisson's that two names share
+}
+
+// add records the keys of a name, none of which another name may have, but for those of
+// Redisson's that it shares with the same name in braces.
+func (k *keys) add(t *testing.T, name string) {
+	t.Helper()
+	for _, key := range ownNames(name) {
+		if other, ok := k.own[key]; ok {
+			t.Fatalf("%q and %q share %q", name, other, key)
+		}
+		if k.own[key] = name; Slot(key) != Slot(name) {
+			t.Fatalf("%q of %q lies in another slot", key, name)
+		}
+	}
+	for _, key := range redissonsNames(name) {
+		if other, ok := k.shared[key]; ok {
+			if name != "{"+other+"}" && other != "{"+name+"}" {
+				t.Fatalf("%q and %q share %q", name, other, key)
+			}
+			if k.pairs++; CheckPermits(name) == nil && CheckPermits(other) == nil {
+				t.Fatalf("%q and %q may both have permits", name, other)
+			}
+		}
+		k.shared[key] = name
+	}
+}
+
+// wantNone demands that a name is not a key of another name.
+func (k *keys) wantNone(t *testing.T, name string) {
+	t.Helper()
+	if other, ok := k.own[name]; ok {
+		t.Fatalf("%q is a key of %q", name, other)
+	}
+	// The ends of permits are a sorted set, which objects of other kinds never are.
+	if other, ok := k.shared[name]; ok && name != PermitExpiries(other) {
+		t.Fatalf("%q is a key of %q", name, other)
+	}
+}
+
 // No two names share a key or channel of mortise's, and none of these is a name that something
 // else uses. A name and the same name in braces share all keys of Redisson's; no other two names
 // share any.
@@ -193,51 +237,24 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 	}
 	const names = 300_000
 	draw := rand.New(rand.NewPCG(1, 2))
-	of := make(map[string]string) // each of mortise's keys, and the name it belongs to
-	shared := make(map[string]string)
-	seen := make(map[string]bool)
-	admitted, pairs := 0, 0
+	k := &keys{own: make(map[string]string), shared: make(map[string]string)}
+	admitted := make(map[string]bool)
 	for range names {
 		var b strings.Builder
 		for range 1 + draw.IntN(5) {
 			b.WriteString(pieces[draw.IntN(len(pieces))])
 		}
 		name := b.String()
-		if seen[name] || Check(name, false) != nil {
+		if admitted[name] || Check(name, false) != nil {
 			continue
 		}
-		seen[name] = true
-		admitted++
-		for _, key := range ownNames(name) {
-			if other, ok := of[key]; ok {
-				t.Fatalf("%q and %q share %q", name, other, key)
-			}
-			if of[key] = name; Slot(key) != Slot(name) {
-				t.Fatalf("%q of %q lies in another slot", key, name)
-			}
-		}
-		for _, key := range redissonsNames(name) {
-			if other, ok := shared[key]; ok {
-				if name != "{"+other+"}" && other != "{"+name+"}" {
-					t.Fatalf("%q and %q share %q", name, other, key)
-				}
-				if pairs++; CheckPermits(name) == nil && CheckPermits(other) == nil {
-					t.Fatalf("%q and %q may both have permits", name, other)
-				}
-			}
-			shared[key] = name
-		}
+		admitted[name] = true
+		k.add(t, name)
 	}
-	for name := range seen {
-		if other, ok := of[name]; ok {
-			t.Fatalf("%q is a key of %q", name, other)
-		}
-		// The ends of permits are a sorted set, which objects of other kinds never are.
-		if other, ok := shared[name]; ok && name != PermitExpiries(other) {
-			t.Fatalf("%q is a key of %q", name, other)
-		}
+	for name := range admitted {
+		k.wantNone(t, name)
 	}
-	if admitted < names/20 || pairs < 100 {
-		t.Errorf("%d names were admitted, and %d keys shared, want more of both", admitted, pairs)
+	if len(admitted) < names/20 || k.pairs < 100 {
+		t.Errorf("%d names were admitted, and %d keys shared, want more of both", len(admitted), k.pairs)
 	}
 }

@@ -32,7 +32,7 @@ func WantBroken(t *testing.T, err error, reason mortise.BrokenReason) (by string
 	t.Helper()
 	var broken *mortise.BrokenError
 	if !errors.As(err, &broken) || !errors.Is(err, mortise.ErrBroken) || broken.Reason != reason {
-		t.Fatalf("%v, want ErrBroken because %s", err, reason)
+		t.Fatalf("got %v, want ErrBroken because %s", err, reason)
 	}
 	if (broken.By == "") != (reason == mortise.BrokenLost) {
 		t.Errorf("broken by %q because %s", broken.By, reason)

@@ -19,7 +19,7 @@ func Bubble(t *testing.T, f func(t *testing.T, s *memredis.Server)) {
 	Alone(t, f)
 }
 
-// Alone is Bubble for a test that must not run beside others, because it changes or examines
+// Alone is Bubble for a test that must not run in parallel with others, because it changes or examines
 // something that belongs to the whole process.
 func Alone(t *testing.T, f func(t *testing.T, s *memredis.Server)) {
 	t.Helper()

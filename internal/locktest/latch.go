@@ -12,7 +12,7 @@ func ClosedLatch(t *testing.T, c *mortise.Client, name string, n int) *mortise.C
 	t.Helper()
 	l := c.CountDownLatch(name)
 	if set, err := l.TrySetCount(t.Context(), n); err != nil || !set {
-		t.Fatalf("TrySetCount = %v, %v", set, err)
+		t.Fatalf("TrySetCount = %v, %v, want true", set, err)
 	}
 	return l
 }

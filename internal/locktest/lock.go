@@ -49,9 +49,9 @@ func WantNotDurable(t *testing.T, err error, acknowledged, wanted int) {
 	t.Helper()
 	var short *mortise.NotDurableError
 	if !errors.Is(err, mortise.ErrNotDurable) || !errors.As(err, &short) {
-		t.Errorf("%v, want ErrNotDurable", err)
+		t.Errorf("got %v, want ErrNotDurable", err)
 	} else if short.Acknowledged != acknowledged || short.Wanted != wanted {
-		t.Errorf("%v, want %d of %d", err, acknowledged, wanted)
+		t.Errorf("got %v, want %d of %d", err, acknowledged, wanted)
 	}
 }
 

@@ -10,10 +10,47 @@ import (
 	"github.com/mortise-go/mortise/internal/fieldhash"
 )
 
+// longOwner is a kind of lock whose holder has a name of 300 letters.
+type longOwner struct {
+	fields []string // the hash in Redis
+	force  func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error)
+	only   func(ctx context.Context, c *mortise.Client, owner string) (bool, error)
+	owner  string // as [mortise.Holder] has it
+}
+
 // FreesLongOwners releases an owner with a long name by force, for each kind of lock. Run must call
 // its function with a driver.
 func FreesLongOwners(t *testing.T, run func(t *testing.T, try func(t *testing.T, d driver.Driver))) {
 	t.Helper()
+	for name, kind := range longOwners() {
+		t.Run(name, func(t *testing.T) { run(t, kind.freed) })
+	}
+}
+
+// freed puts the lock into Redis and releases it, in both ways.
+func (k longOwner) freed(t *testing.T, d driver.Driver) {
+	t.Helper()
+	c := mortise.New(d, nil)
+	defer func() { _ = c.Close() }()
+	put := driver.NewScript("put", "redis.call('del', KEYS[1]) redis.call('hset', KEYS[1], unpack(ARGV)) return redis.call('pexpire', KEYS[1], 600000)")
+	for _, how := range []string{"force", "owner"} {
+		if _, err := d.Eval(t.Context(), driver.Call{Script: put, Keys: []string{"job"}, Args: k.fields}); err != nil {
+			t.Fatal(err)
+		}
+		if how == "force" {
+			if freed, err := k.force(t.Context(), c); err != nil || len(freed) != 1 || freed[0].Owner != k.owner {
+				t.Errorf("got %v, %v were freed, want the owner with the long name", freed, err)
+			}
+		} else if ok, err := k.only(t.Context(), c, k.owner); !ok || err != nil {
+			t.Errorf("release of the owner by force: got %v, %v, want true", ok, err)
+		}
+		if state, err := c.Inspect(t.Context(), "job"); err != nil || state.Locked {
+			t.Errorf("then there is %+v, %v, want nothing", state, err)
+		}
+	}
+}
+
+func longOwners() map[string]longOwner {
 	owner, field := strings.Repeat("x", 300), fieldhash.Of("a")
 	one := func(h *mortise.Holder, err error) ([]mortise.Holder, error) {
 		if h == nil {
@@ -21,12 +58,7 @@ func FreesLongOwners(t *testing.T, run func(t *testing.T, try func(t *testing.T,
 		}
 		return []mortise.Holder{*h}, err
 	}
-	for name, test := range map[string]struct {
-		fields []string
-		force  func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error)
-		only   func(ctx context.Context, c *mortise.Client, owner string) (bool, error)
-		owner  string
-	}{
+	return map[string]longOwner{
 		"Lock": {[]string{owner, "1"},
 			func(ctx context.Context, c *mortise.Client) ([]mortise.Holder, error) {
 				return one(c.Lock("job").ForceUnlock(ctx))
@@ -77,28 +109,5 @@ func FreesLongOwners(t *testing.T, run func(t *testing.T, try func(t *testing.T,
 			func(ctx context.Context, c *mortise.Client, by string) (bool, error) {
 				return c.Election("job").DeposeOwner(ctx, by)
 			}, owner},
-	} {
-		try := func(t *testing.T, d driver.Driver) {
-			t.Helper()
-			c := mortise.New(d, nil)
-			defer func() { _ = c.Close() }()
-			put := driver.NewScript("put", "redis.call('del', KEYS[1]) redis.call('hset', KEYS[1], unpack(ARGV)) return redis.call('pexpire', KEYS[1], 600000)")
-			for _, how := range []string{"force", "owner"} {
-				if _, err := d.Eval(t.Context(), driver.Call{Script: put, Keys: []string{"job"}, Args: test.fields}); err != nil {
-					t.Fatal(err)
-				}
-				if how == "force" {
-					if freed, err := test.force(t.Context(), c); err != nil || len(freed) != 1 || freed[0].Owner != test.owner {
-						t.Errorf("%v, %v were freed, want the owner with the long name", freed, err)
-					}
-				} else if ok, err := test.only(t.Context(), c, test.owner); !ok || err != nil {
-					t.Errorf("to free the owner gave %v, %v", ok, err)
-				}
-				if state, err := c.Inspect(t.Context(), "job"); err != nil || state.Locked {
-					t.Errorf("then there is %+v, %v, want nothing", state, err)
-				}
-			}
-		}
-		t.Run(name, func(t *testing.T) { run(t, try) })
 	}
 }

@@ -30,7 +30,7 @@ func PermitsOf(t *testing.T, c *mortise.Client, n int) *mortise.PermitSemaphore 
 	return s
 }
 
-// WantPermits checks how many permits are available, and how many are given out.
+// WantPermits checks how many permits are available, and how many are acquired.
 func WantPermits(t *testing.T, s *mortise.PermitSemaphore, available, acquired int) {
 	t.Helper()
 	a, err := s.Available(t.Context())

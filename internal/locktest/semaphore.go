@@ -12,7 +12,7 @@ func Permitted(t *testing.T, c *mortise.Client, name string, n int) *mortise.Sem
 	t.Helper()
 	s := c.Semaphore(name)
 	if set, err := s.TrySetPermits(t.Context(), n); err != nil || !set {
-		t.Fatalf("TrySetPermits = %v, %v", set, err)
+		t.Fatalf("TrySetPermits = %v, %v, want true", set, err)
 	}
 	return s
 }
@@ -33,7 +33,7 @@ func MustAcquire(t *testing.T, s *mortise.Semaphore, n int) {
 	}
 }
 
-// MustRelease gives permits back.
+// MustRelease releases permits that the test holds.
 func MustRelease(t *testing.T, s *mortise.Semaphore, n int) {
 	t.Helper()
 	if err := s.Release(t.Context(), n); err != nil {

@@ -166,7 +166,7 @@ func (c *ClusterSet) MoveKeys(t testing.TB, slot int, from, to *Server, keys ...
 	from.Must(t, cmd...)
 }
 
-// EndMove gives an open slot to its new owner and tells every master.
+// EndMove assigns an open slot to its new owner and tells every master.
 func (c *ClusterSet) EndMove(t testing.TB, slot int, to *Server) {
 	t.Helper()
 	id, n := to.nodeID(t), strconv.Itoa(slot)

@@ -43,7 +43,7 @@ const (
 type link struct {
 	client, server net.Conn
 	stranded       bool // silent forever; guarded by Proxy.mu
-	marked         bool // its next reply is to be lost; guarded by Proxy.mu
+	marked         bool // its next reply will be lost; guarded by Proxy.mu
 	gone           chan struct{}
 	once           sync.Once
 }
@@ -167,7 +167,7 @@ func (p *Proxy) pass(k *link, d Direction) bool {
 	}
 }
 
-// mark searches requests for the one whose reply is to be lost, and returns the part that must
+// mark searches requests for the one whose reply the proxy loses, and returns the part that must
 // be kept for the next search.
 func (p *Proxy) mark(k *link, requests []byte) []byte {
 	p.mu.Lock()

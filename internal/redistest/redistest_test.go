@@ -3,6 +3,7 @@
 package redistest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -47,90 +48,98 @@ func TestPausedServerIsSilentUntilResumed(t *testing.T) {
 	}
 	s.Resume(t)
 	if v, err := c.Receive(10 * time.Second); v != "PONG" {
-		t.Fatalf("after Resume: %v, %v", v, err)
+		t.Fatalf("after Resume: %v, %v, want %q", v, err, "PONG")
 	}
 }
 
 func TestProxy(t *testing.T) {
 	s := Single(t)
 	p := NewProxy(t, s.Addr())
-	dial := func(t *testing.T) *Conn {
-		c, err := Dial(p.Addr(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Close)
-		return c
-	}
 
-	t.Run("loses the reply and not the request", func(t *testing.T) {
-		c := dial(t)
-		lost := p.LoseReply("INCR", 2)
-		if v, err := c.Do("INCR", "n"); v != int64(1) {
-			t.Fatal(v, err)
-		}
-		if v, err := c.Do("INCR", "n"); err != io.EOF {
-			t.Fatalf("the second reply: %v, %v, want EOF", v, err)
-		}
-		<-lost
-		if got := s.Int(t, "GET", "n"); got != 2 {
-			t.Fatalf("the server counts %d, want 2", got)
-		}
-		if v, err := dial(t).Do("INCR", "n"); v != int64(3) {
-			t.Fatal("later replies must pass:", v, err)
-		}
-	})
-	t.Run("stalls replies and lets them flow again", func(t *testing.T) {
-		c := dial(t)
-		p.Stall(Replies)
-		if err := c.Send("SET", "s", "1"); err != nil {
-			t.Fatal(err)
-		}
-		Eventually(t, "request arrived", func() error {
-			if v, _ := s.Do("GET", "s"); v != "1" {
-				return fmt.Errorf("s is %v", v)
-			}
-			return nil
-		})
-		if v, err := c.Receive(20 * time.Millisecond); err == nil {
-			t.Fatalf("a stalled proxy passed %v", v)
-		}
-		p.Flow()
-		if v, err := c.Receive(10 * time.Second); v != "OK" {
-			t.Fatal(v, err)
-		}
-	})
-	t.Run("strands what is open and serves what is new", func(t *testing.T) {
-		c := dial(t)
-		if _, err := c.Do("PING"); err != nil {
-			t.Fatal(err)
-		}
-		p.Strand()
-		if err := c.Send("PING"); err != nil {
-			t.Fatal(err)
-		}
-		if v, err := dial(t).Do("PING"); v != "PONG" {
-			t.Fatal(v, err)
-		}
-		if v, err := c.Receive(20 * time.Millisecond); err == nil {
-			t.Fatalf("a stranded connection passed %v", v)
-		}
-	})
+	t.Run("loses the reply and not the request", func(t *testing.T) { proxyLosesReply(t, s, p) })
+	t.Run("stalls replies and lets them flow again", func(t *testing.T) { proxyStalls(t, s, p) })
+	t.Run("strands what is open and serves what is new", func(t *testing.T) { proxyStrands(t, p) })
 	t.Run("refuses and accepts", func(t *testing.T) {
 		p.Refuse()
 		if _, err := Dial(p.Addr(), "", ""); err == nil {
 			t.Fatal("a refusing proxy was dialled")
 		}
 		p.Accept(t)
-		c := dial(t)
+		c := dial(t, p)
 		if v, err := c.Do("PING"); v != "PONG" {
-			t.Fatal(v, err)
+			t.Fatalf("got %v, %v, want %q", v, err, "PONG")
 		}
 		p.CutAll()
 		if v, err := c.Do("PING"); err == nil {
 			t.Fatalf("a cut connection passed %v", v)
 		}
 	})
+}
+
+// dial connects through the proxy.
+func dial(t *testing.T, p *Proxy) *Conn {
+	c, err := Dial(p.Addr(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func proxyLosesReply(t *testing.T, s *Server, p *Proxy) {
+	c := dial(t, p)
+	lost := p.LoseReply("INCR", 2)
+	if v, err := c.Do("INCR", "n"); v != int64(1) {
+		t.Fatalf("got %v, %v, want %v", v, err, int64(1))
+	}
+	if v, err := c.Do("INCR", "n"); !errors.Is(err, io.EOF) {
+		t.Fatalf("the second reply: %v, %v, want EOF", v, err)
+	}
+	<-lost
+	if got := s.Int(t, "GET", "n"); got != 2 {
+		t.Fatalf("the server counts %d, want 2", got)
+	}
+	if v, err := dial(t, p).Do("INCR", "n"); v != int64(3) {
+		t.Fatal("later replies must pass:", v, err)
+	}
+}
+
+func proxyStalls(t *testing.T, s *Server, p *Proxy) {
+	c := dial(t, p)
+	p.Stall(Replies)
+	if err := c.Send("SET", "s", "1"); err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, "request arrived", func() error {
+		if v, _ := s.Do("GET", "s"); v != "1" {
+			return fmt.Errorf("s is %v", v)
+		}
+		return nil
+	})
+	if v, err := c.Receive(20 * time.Millisecond); err == nil {
+		t.Fatalf("a stalled proxy passed %v", v)
+	}
+	p.Flow()
+	if v, err := c.Receive(10 * time.Second); v != "OK" {
+		t.Fatalf("got %v, %v, want %q", v, err, "OK")
+	}
+}
+
+func proxyStrands(t *testing.T, p *Proxy) {
+	c := dial(t, p)
+	if _, err := c.Do("PING"); err != nil {
+		t.Fatal(err)
+	}
+	p.Strand()
+	if err := c.Send("PING"); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := dial(t, p).Do("PING"); v != "PONG" {
+		t.Fatalf("got %v, %v, want %q", v, err, "PONG")
+	}
+	if v, err := c.Receive(20 * time.Millisecond); err == nil {
+		t.Fatalf("a stranded connection passed %v", v)
+	}
 }
 
 func TestSentinelFailsOver(t *testing.T) {

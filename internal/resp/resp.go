@@ -4,6 +4,7 @@ package resp
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -77,9 +78,15 @@ func read(r *bufio.Reader, depth int) (driver.Value, error) {
 	if err != nil {
 		return driver.Value{}, malformed(line)
 	}
-	switch {
-	case kind == ':':
+	if kind == ':' {
 		return driver.IntValue(n), nil
+	}
+	return readSized(r, line, n, depth)
+}
+
+// readSized reads the rest of a string or an array whose first line announces the size n.
+func readSized(r *bufio.Reader, line string, n int64, depth int) (driver.Value, error) {
+	switch kind := line[0]; {
 	case (kind == '$' || kind == '*') && n == -1:
 		return driver.Value{}, nil
 	case kind == '$' && n >= 0 && n <= maxString:
@@ -113,7 +120,7 @@ func readArray(r *bufio.Reader, n int64, depth int) (driver.Value, error) {
 	var failed error
 	for range n {
 		v, err := read(r, depth)
-		if _, reply := err.(ReplyError); reply {
+		if _, reply := errors.AsType[ReplyError](err); reply {
 			failed = err // the rest must still be read
 		} else if err != nil {
 			return driver.Value{}, err

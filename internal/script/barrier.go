@@ -69,26 +69,35 @@ type Fate struct {
 // fate reads a party's fate from the reply of a script.
 func fate(s *driver.Script, v driver.Value) (Fate, error) {
 	if v.Kind() == driver.Array && v.Len() > 0 {
-		words := strings.Fields(v.At(1).Str())
 		switch n := v.At(0).Int(); {
 		case n == 0 && v.At(0).Kind() == driver.Int:
 			return Fate{Over: true, Why: "lost"}, nil
 		case n == 1:
 			return Fate{}, nil
-		case n == 2 && len(words) == 3 && words[0] == "broken":
-			return Fate{Over: true, Why: words[1], Who: words[2]}, nil
-		case n == 2 && len(words) == 2 && words[0] == "passed":
-			index, err := strconv.Atoi(words[1])
-			if err == nil {
-				return Fate{Over: true, Index: index}, nil
+		case n == 2:
+			if f, ok := outcome(v.At(1).Str()); ok {
+				return f, nil
 			}
-		case n == 2 && len(words) == 1 && words[0] == "over":
-			return Fate{Over: true}, nil
-		case n == 2 && len(words) == 1: // left or gone: by ourselves
-			return Fate{Over: true, Why: "left"}, nil
 		}
 	}
 	return Fate{}, unexpected(s, v)
+}
+
+// outcome reads the words that Redis keeps as the outcome of a party.
+func outcome(text string) (f Fate, ok bool) {
+	words := strings.Fields(text)
+	switch {
+	case len(words) == 3 && words[0] == "broken":
+		return Fate{Over: true, Why: words[1], Who: words[2]}, true
+	case len(words) == 2 && words[0] == "passed":
+		index, err := strconv.Atoi(words[1])
+		return Fate{Over: true, Index: index}, err == nil
+	case len(words) == 1 && words[0] == "over":
+		return Fate{Over: true}, true
+	case len(words) == 1: // left or gone: by ourselves
+		return Fate{Over: true, Why: "left"}, true
+	}
+	return Fate{}, false
 }
 
 // BarrierAwait lets party arrive at a barrier, if it has not, and returns its fate.

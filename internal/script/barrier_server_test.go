@@ -19,7 +19,7 @@ func TestBarriersWithoutRights(t *testing.T) {
 	two, inside := barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, ten, ""})
 	var unchanged, lost = true, false // parties are lost: they get an error, and no party passes
 	for name, test := range map[string]struct {
-		given  given
+		setup  setup
 		call   run
 		rights map[string]bool
 	}{
@@ -45,11 +45,11 @@ func TestBarriersWithoutRights(t *testing.T) {
 		for right, same := range test.rights {
 			t.Run(name+"/"+right, func(t *testing.T) {
 				w := realWorld(t, server)
-				test.given(t, w)
+				test.setup(t, w)
 				before := w.layout(t)
 				got := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
 				if got != "denied" {
-					t.Errorf("%q, want denied", got)
+					t.Errorf("got %q, want denied", got)
 				}
 				after := w.layout(t)
 				if same && after != before {
@@ -64,22 +64,24 @@ func TestBarriersWithoutRights(t *testing.T) {
 			})
 		}
 	}
-	t.Run("channel", func(t *testing.T) {
-		w := realWorld(t, server)
-		two(t, w)
-		if got := await(false)(t.Context(), w.login(t, "+@all", "~*", "resetchannels")); got != "over 2" {
-			t.Errorf("%q, want to pass even if nobody can be told", got)
-		}
-	})
-	t.Run("all", func(t *testing.T) {
-		w := realWorld(t, server)
-		two(t, w)
-		rules := []string{"~" + job, "~" + keyspace.BarrierOutcomes(job) + ":*", "&" + barrierChannel, "+eval", "+evalsha", "+publish",
-			"+time", "+get", "+set", "+hget", "+hset", "+hsetnx", "+hdel", "+hexists", "+hgetall", "+hlen", "+exists", "+pttl", "+pexpire", "+del"}
-		if got := await(false)(t.Context(), w.login(t, rules...)); got != "over 2" {
-			t.Errorf("with the rights %v: %q", rules, got)
-		}
-	})
+	t.Run("channel", func(t *testing.T) { passesWithoutItsChannel(t, realWorld(t, server), two) })
+	t.Run("all", func(t *testing.T) { passesWithItsRights(t, realWorld(t, server), two) })
+}
+
+func passesWithoutItsChannel(t *testing.T, w *world, two setup) {
+	two(t, w)
+	if got := await(false)(t.Context(), w.login(t, "+@all", "~*", "resetchannels")); got != "over 2" {
+		t.Errorf("got %q, want to pass even if nobody can be told", got)
+	}
+}
+
+func passesWithItsRights(t *testing.T, w *world, two setup) {
+	two(t, w)
+	rules := []string{"~" + job, "~" + keyspace.BarrierOutcomes(job) + ":*", "&" + barrierChannel, "+eval", "+evalsha", "+publish",
+		"+time", "+get", "+set", "+hget", "+hset", "+hsetnx", "+hdel", "+hexists", "+hgetall", "+hlen", "+exists", "+pttl", "+pexpire", "+del"}
+	if got := await(false)(t.Context(), w.login(t, rules...)); got != "over 2" {
+		t.Errorf("with the rights %v: %q, want %q", rules, got, "over 2")
+	}
 }
 
 func TestBarriersPublishAsTold(t *testing.T) {
@@ -91,9 +93,9 @@ func TestBarriersPublishAsTold(t *testing.T) {
 		b.Publish, b.Parties = p, 1
 		w.must(t, "FLUSHALL")
 		if got := saidFate(script.BarrierAwait(t.Context(), w, b, me, false)); got != "over 0" {
-			t.Errorf("%v: %s", p, got)
+			t.Errorf("%v: %s, want %q", p, got, "over 0")
 		}
-		if got := [2]int{len(classic.heard(t)), len(sharded.heard(t))}; got != want {
+		if got := [2]int{len(classic.received(t)), len(sharded.received(t))}; got != want {
 			t.Errorf("%v: %v messages, want %v", p, got, want)
 		}
 	}

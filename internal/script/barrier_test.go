@@ -35,7 +35,7 @@ type seat struct {
 }
 
 // barrierOf puts a barrier there.
-func barrierOf(ttl time.Duration, fields map[string]string, seats ...seat) given {
+func barrierOf(ttl time.Duration, fields map[string]string, seats ...seat) setup {
 	return func(t *testing.T, w *world) {
 		t.Helper()
 		now := w.now(t)
@@ -73,7 +73,7 @@ func barrierFields(mode, parties string, more []string) map[string]string {
 	return m
 }
 
-func told(outcome given, party, what string) given {
+func told(outcome setup, party, what string) setup {
 	return func(t *testing.T, w *world) {
 		outcome(t, w)
 		w.must(t, "SET", outcomeKey(party), what, "PX", "600000")
@@ -119,7 +119,7 @@ func (w *world) layout(t *testing.T) string {
 
 type barrierRow struct {
 	name     string
-	given    given
+	setup    setup
 	want     string // the answer
 	after    string // as layout shows it
 	messages int
@@ -160,7 +160,7 @@ func barriers(t *testing.T, call func(ctx context.Context, d driver.Driver) stri
 		}
 		t.Run(r.name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
-				ear := w.listen(t, barrierChannel, false)
+				sub := w.listen(t, barrierChannel, false)
 				check := func(got, want string, messages int) {
 					t.Helper()
 					if got != want {
@@ -172,17 +172,17 @@ func barriers(t *testing.T, call func(ctx context.Context, d driver.Driver) stri
 					if ttl := w.ttl(t, job); ttl == none && !strings.HasPrefix(r.after, "list") {
 						t.Error("the barrier has no TTL")
 					}
-					if n := len(ear.heard(t)); n != messages {
+					if n := len(sub.received(t)); n != messages {
 						t.Errorf("%d messages, want %d", n, messages)
 					}
 				}
-				r.given(t, w)
+				r.setup(t, w)
 				check(call(t.Context(), w), r.want, r.messages)
 				check(call(t.Context(), w), repeat, 0)
 
 				w.must(t, "FLUSHALL")
-				r.given(t, w)
-				if got := call(t.Context(), deaf{w}); got != "unknown" {
+				r.setup(t, w)
+				if got := call(t.Context(), lossy{w}); got != "unknown" {
 					t.Errorf("with a lost reply the answer is %q, want unknown", got)
 				}
 				check(call(t.Context(), w), repeat, r.messages)
@@ -194,13 +194,13 @@ func barriers(t *testing.T, call func(ctx context.Context, d driver.Driver) stri
 // notBarriers are keys that the scripts of a barrier must leave alone.
 func notBarriers(kind string) []barrierRow {
 	return []barrierRow{
-		{name: "plain lock", given: held(lease, java, "1"), want: "kind", after: java + "=1"},
-		{name: "read lock", given: held(lease, "mode", "read", java, "1"), want: "kind", after: java + "=1, mode=read"},
-		{name: "election", given: held(lease, "mode", "election", "term", "1", "value", "v", "edition", "0", java, "1"), want: "kind",
+		{name: "plain lock", setup: held(lease, java, "1"), want: "kind", after: java + "=1"},
+		{name: "read lock", setup: held(lease, "mode", "read", java, "1"), want: "kind", after: java + "=1, mode=read"},
+		{name: "election", setup: held(lease, "mode", "election", "term", "1", "value", "v", "edition", "0", java, "1"), want: "kind",
 			after: java + "=1, edition=0, mode=election, term=1, value=v"},
-		{name: "the other kind of barrier", given: held(lease, "mode", kind, "parties", "3"), want: "kind", after: "mode=" + kind + ", parties=3"},
-		{name: "string", given: text, want: "kind", after: "string 5"},
-		{name: "list", given: list, want: "kind", after: `list ["a"]`},
+		{name: "the other kind of barrier", setup: held(lease, "mode", kind, "parties", "3"), want: "kind", after: "mode=" + kind + ", parties=3"},
+		{name: "string", setup: text, want: "kind", after: "string 5"},
+		{name: "list", setup: list, want: "kind", after: `list ["a"]`},
 	}
 }
 
@@ -216,26 +216,26 @@ func await(known bool) func(ctx context.Context, d driver.Driver) string {
 
 func TestBarrierAwait(t *testing.T) {
 	barriers(t, await(false), append(notBarriers("doublebarrier"), []barrierRow{
-		{name: "first", given: nothing, want: "waits", after: "me=T 0, mode=barrier, next=T, parties=3"},
-		{name: "second", given: barrierOf(ten, cyclic(), seat{you, ten, " 0"}), want: "waits", after: "me=T 1, mode=barrier, next=T, parties=3, you=T 0"},
-		{name: "last", given: barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), want: "over 2",
+		{name: "first", setup: nothing, want: "waits", after: "me=T 0, mode=barrier, next=T, parties=3"},
+		{name: "second", setup: barrierOf(ten, cyclic(), seat{you, ten, " 0"}), want: "waits", after: "me=T 1, mode=barrier, next=T, parties=3, you=T 0"},
+		{name: "last", setup: barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), want: "over 2",
 			after: "nothing; me: passed 2; you: passed 0; they: passed 1", messages: 1},
-		{name: "arrived already", given: barrierOf(ten, cyclic(), seat{me, ten, " 0"}, seat{they, ten, " 1"}), want: "waits", after: "me=T 0, mode=barrier, next=T, parties=3, they=T 1"},
-		{name: "passed already", given: told(nothing, me, "passed 1"), want: "over 1", after: "nothing; me: passed 1"},
-		{name: "passed already, and others came since", given: told(barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), me, "passed 1"), want: "over 1",
+		{name: "arrived already", setup: barrierOf(ten, cyclic(), seat{me, ten, " 0"}, seat{they, ten, " 1"}), want: "waits", after: "me=T 0, mode=barrier, next=T, parties=3, they=T 1"},
+		{name: "passed already", setup: told(nothing, me, "passed 1"), want: "over 1", after: "nothing; me: passed 1"},
+		{name: "passed already, and others came since", setup: told(barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), me, "passed 1"), want: "over 1",
 			after: "mode=barrier, next=T, parties=3, they=T 1, you=T 0; me: passed 1"},
-		{name: "broken already", given: told(nothing, me, "broken died "+you), want: "broken died you", after: "nothing; me: broken died you"},
-		{name: "left already", given: told(barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), me, "left"), want: "broken left",
+		{name: "broken already", setup: told(nothing, me, "broken died "+you), want: "broken died you", after: "nothing; me: broken died you"},
+		{name: "left already", setup: told(barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), me, "left"), want: "broken left",
 			after: "mode=barrier, next=T, parties=3, they=T 1, you=T 0; me: left"},
-		{name: "broken", given: barrierOf(ten, cyclic("broken", "broken left "+you)), want: "broken left you", after: "broken=broken left you, mode=barrier, parties=3"},
-		{name: "somebody has died", given: barrierOf(ten, cyclic(), seat{you, -time.Second, " 0"}, seat{they, ten, " 1"}), want: "broken died you",
+		{name: "broken", setup: barrierOf(ten, cyclic("broken", "broken left "+you)), want: "broken left you", after: "broken=broken left you, mode=barrier, parties=3"},
+		{name: "somebody has died", setup: barrierOf(ten, cyclic(), seat{you, -time.Second, " 0"}, seat{they, ten, " 1"}), want: "broken died you",
 			after: "broken=broken died you, mode=barrier, parties=3; you: broken died you; they: broken died you", messages: 1},
-		{name: "I have died", given: barrierOf(ten, cyclic(), seat{me, -time.Second, " 0"}, seat{they, ten, " 1"}), want: "broken died me",
+		{name: "I have died", setup: barrierOf(ten, cyclic(), seat{me, -time.Second, " 0"}, seat{they, ten, " 1"}), want: "broken died me",
 			after: "broken=broken died me, mode=barrier, parties=3; me: broken died me; they: broken died me", messages: 1},
-		{name: "for others", given: barrierOf(ten, barrierFields("barrier", "4", nil), seat{you, ten, " 0"}), want: "wrong type", after: "mode=barrier, next=T, parties=4, you=T 0"},
-		{name: "without TTL", given: barrierOf(none, cyclic(), seat{you, ten, " 0"}), want: "waits", after: "me=T 1, mode=barrier, next=T, parties=3, you=T 0"},
-		{name: "damaged entry", given: barrierOf(ten, cyclic(you, "x")), want: "broken died you", after: "broken=broken died you, mode=barrier, parties=3; you: broken died you", messages: 1},
-		{name: "outcome of another type", given: func(t *testing.T, w *world) {
+		{name: "for others", setup: barrierOf(ten, barrierFields("barrier", "4", nil), seat{you, ten, " 0"}), want: "wrong type", after: "mode=barrier, next=T, parties=4, you=T 0"},
+		{name: "without TTL", setup: barrierOf(none, cyclic(), seat{you, ten, " 0"}), want: "waits", after: "me=T 1, mode=barrier, next=T, parties=3, you=T 0"},
+		{name: "damaged entry", setup: barrierOf(ten, cyclic(you, "x")), want: "broken died you", after: "broken=broken died you, mode=barrier, parties=3; you: broken died you", messages: 1},
+		{name: "outcome of another type", setup: func(t *testing.T, w *world) {
 			w.must(t, "RPUSH", outcomeKey(me), "x")
 			w.must(t, "PEXPIRE", outcomeKey(me), "1000000")
 		},
@@ -245,10 +245,10 @@ func TestBarrierAwait(t *testing.T) {
 
 func TestBarrierAwaitOfWhoHasArrived(t *testing.T) {
 	barriers(t, await(true), []barrierRow{
-		{name: "waits", given: barrierOf(ten, cyclic(), seat{me, ten, " 0"}, seat{they, ten, " 1"}), want: "waits", after: "me=T 0, mode=barrier, next=T, parties=3, they=T 1"},
-		{name: "passed", given: told(nothing, me, "passed 0"), want: "over 0", after: "nothing; me: passed 0"},
-		{name: "deleted", given: nothing, want: "broken lost", after: "nothing"},
-		{name: "deleted, and others came since", given: barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), want: "broken lost",
+		{name: "waits", setup: barrierOf(ten, cyclic(), seat{me, ten, " 0"}, seat{they, ten, " 1"}), want: "waits", after: "me=T 0, mode=barrier, next=T, parties=3, they=T 1"},
+		{name: "passed", setup: told(nothing, me, "passed 0"), want: "over 0", after: "nothing; me: passed 0"},
+		{name: "deleted", setup: nothing, want: "broken lost", after: "nothing"},
+		{name: "deleted, and others came since", setup: barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), want: "broken lost",
 			after: "mode=barrier, next=T, parties=3, they=T 1, you=T 0"},
 	})
 }
@@ -258,12 +258,12 @@ func TestBarrierForOneAndMismatch(t *testing.T) {
 	everywhere(t, server, func(t *testing.T, w *world) {
 		one := script.Barrier{Name: job, Parties: 1, Lease: lease}
 		if got := saidFate(script.BarrierAwait(t.Context(), w, one, me, false)); got != "over 0" {
-			t.Errorf("alone: %s", got)
+			t.Errorf("alone: %s, want %q", got, "over 0")
 		}
 		barrierOf(ten, cyclic(), seat{you, ten, " 0"})(t, w)
 		_, err := script.BarrierAwait(t.Context(), w, one, mine2, false)
 		if err == nil || !strings.Contains(err.Error(), "a barrier for 3 parties, not for 1") {
-			t.Errorf("%v, want it to say for how many the barrier is", err)
+			t.Errorf("got %v, want it to say for how many the barrier is", err)
 		}
 	})
 }
@@ -272,14 +272,14 @@ func TestBarrierLeave(t *testing.T) {
 	barriers(t, func(ctx context.Context, d driver.Driver) string {
 		return saidDone(script.BarrierLeave(ctx, d, ours, me))
 	}, append(notBarriers("doublebarrier"), []barrierRow{
-		{name: "waited", given: barrierOf(ten, cyclic(), seat{me, ten, " 0"}, seat{they, ten, " 1"}), want: "done",
+		{name: "waited", setup: barrierOf(ten, cyclic(), seat{me, ten, " 0"}, seat{they, ten, " 1"}), want: "done",
 			after: "broken=broken left me, mode=barrier, parties=3; me: broken left me; they: broken left me", messages: 1},
-		{name: "waited, without TTL", given: barrierOf(none, cyclic(), seat{me, ten, " 0"}), want: "done", after: "broken=broken left me, mode=barrier, parties=3; me: broken left me", messages: 1},
-		{name: "had not arrived", given: nothing, want: "done", after: "nothing; me: left"},
-		{name: "had not arrived, others have", given: barrierOf(ten, cyclic(), seat{you, ten, " 0"}), want: "done", after: "mode=barrier, next=T, parties=3, you=T 0; me: left"},
-		{name: "passed", given: told(barrierOf(ten, cyclic(), seat{you, ten, " 0"}), me, "passed 0"), want: "done", after: "mode=barrier, next=T, parties=3, you=T 0; me: passed 0"},
-		{name: "broken", given: barrierOf(ten, cyclic("broken", "broken left "+you)), want: "done", after: "broken=broken left you, mode=barrier, parties=3; me: left"},
-		{name: "damaged", given: barrierOf(ten, map[string]string{"mode": "barrier"}, seat{me, ten, " 0"}), want: "done", after: "broken=broken left me, mode=barrier, parties=; me: broken left me", messages: 1},
+		{name: "waited, without TTL", setup: barrierOf(none, cyclic(), seat{me, ten, " 0"}), want: "done", after: "broken=broken left me, mode=barrier, parties=3; me: broken left me", messages: 1},
+		{name: "had not arrived", setup: nothing, want: "done", after: "nothing; me: left"},
+		{name: "had not arrived, others have", setup: barrierOf(ten, cyclic(), seat{you, ten, " 0"}), want: "done", after: "mode=barrier, next=T, parties=3, you=T 0; me: left"},
+		{name: "passed", setup: told(barrierOf(ten, cyclic(), seat{you, ten, " 0"}), me, "passed 0"), want: "done", after: "mode=barrier, next=T, parties=3, you=T 0; me: passed 0"},
+		{name: "broken", setup: barrierOf(ten, cyclic("broken", "broken left "+you)), want: "done", after: "broken=broken left you, mode=barrier, parties=3; me: left"},
+		{name: "damaged", setup: barrierOf(ten, map[string]string{"mode": "barrier"}, seat{me, ten, " 0"}), want: "done", after: "broken=broken left me, mode=barrier, parties=; me: broken left me", messages: 1},
 	}...))
 }
 
@@ -291,11 +291,11 @@ func TestBarrierReset(t *testing.T) {
 	barriers(t, func(ctx context.Context, d driver.Driver) string {
 		return saidDone(script.BarrierReset(ctx, d, ours, me))
 	}, append(foreign, []barrierRow{
-		{name: "some wait", given: barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), want: "done",
+		{name: "some wait", setup: barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), want: "done",
 			after: "nothing; me: reset; you: broken reset me; they: broken reset me", messages: 1},
-		{name: "broken", given: barrierOf(ten, cyclic("broken", "broken left "+you)), want: "done", after: "nothing; me: reset", messages: 1},
-		{name: "nobody waits", given: nothing, want: "done", after: "nothing; me: reset", messages: 1},
-		{name: "reset already, and others came since", given: told(barrierOf(ten, cyclic(), seat{you, ten, " 0"}), me, "reset"), want: "done",
+		{name: "broken", setup: barrierOf(ten, cyclic("broken", "broken left "+you)), want: "done", after: "nothing; me: reset", messages: 1},
+		{name: "nobody waits", setup: nothing, want: "done", after: "nothing; me: reset", messages: 1},
+		{name: "reset already, and others came since", setup: told(barrierOf(ten, cyclic(), seat{you, ten, " 0"}), me, "reset"), want: "done",
 			after: "mode=barrier, next=T, parties=3, you=T 0; me: reset"},
 	}...))
 }
@@ -323,37 +323,37 @@ func enter(known bool) func(ctx context.Context, d driver.Driver) string {
 
 func TestDoubleEnter(t *testing.T) {
 	barriers(t, enter(false), append(notBarriers("barrier"), []barrierRow{
-		{name: "first", given: nothing, want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3"},
-		{name: "second", given: barrierOf(ten, double(), seat{you, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3, you=T"},
-		{name: "last", given: barrierOf(ten, double(), seat{you, ten, ""}, seat{they, ten, ""}), want: "open",
+		{name: "first", setup: nothing, want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3"},
+		{name: "second", setup: barrierOf(ten, double(), seat{you, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3, you=T"},
+		{name: "last", setup: barrierOf(ten, double(), seat{you, ten, ""}, seat{they, ten, ""}), want: "open",
 			after: "me=T, mode=doublebarrier, next=T, open=1, parties=3, they=T, you=T", messages: 1},
-		{name: "entered already", given: barrierOf(ten, double(), seat{me, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3"},
-		{name: "entered already, open", given: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, 0, ""}, seat{they, ten, ""}), want: "open",
+		{name: "entered already", setup: barrierOf(ten, double(), seat{me, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3"},
+		{name: "entered already, open", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, 0, ""}, seat{they, ten, ""}), want: "open",
 			after: "me=T, mode=doublebarrier, next=T, open=1, parties=3, they=T, you=left"},
-		{name: "left already", given: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{they, ten, ""}), want: "out",
+		{name: "left already", setup: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{they, ten, ""}), want: "out",
 			after: "me=left, mode=doublebarrier, next=T, open=1, parties=3, they=T"},
-		{name: "the round is over for me", given: told(barrierOf(ten, double(), seat{you, ten, ""}), me, "over"), want: "out", after: "mode=doublebarrier, next=T, parties=3, you=T; me: over"},
-		{name: "others are inside", given: barrierOf(ten, double("open", "1"), seat{mine2, ten, ""}, seat{you, 0, ""}, seat{they, ten, ""}), want: "taken",
+		{name: "the round is over for me", setup: told(barrierOf(ten, double(), seat{you, ten, ""}), me, "over"), want: "out", after: "mode=doublebarrier, next=T, parties=3, you=T; me: over"},
+		{name: "others are inside", setup: barrierOf(ten, double("open", "1"), seat{mine2, ten, ""}, seat{you, 0, ""}, seat{they, ten, ""}), want: "taken",
 			after: "mine2=T, mode=doublebarrier, next=T, open=1, parties=3, they=T, you=left"},
-		{name: "one that waited has died", given: barrierOf(ten, double(), seat{you, -time.Second, ""}, seat{they, ten, ""}), want: "waits",
+		{name: "one that waited has died", setup: barrierOf(ten, double(), seat{you, -time.Second, ""}, seat{they, ten, ""}), want: "waits",
 			after: "me=T, mode=doublebarrier, next=T, parties=3, they=T"},
-		{name: "all that waited have died", given: barrierOf(ten, double(), seat{you, -time.Second, ""}, seat{they, -time.Second, ""}), want: "waits",
+		{name: "all that waited have died", setup: barrierOf(ten, double(), seat{you, -time.Second, ""}, seat{they, -time.Second, ""}), want: "waits",
 			after: "me=T, mode=doublebarrier, next=T, parties=3"},
-		{name: "all that were inside have died", given: barrierOf(ten, double("open", "1"), seat{you, -time.Second, ""}, seat{they, 0, ""}), want: "waits",
+		{name: "all that were inside have died", setup: barrierOf(ten, double("open", "1"), seat{you, -time.Second, ""}, seat{they, 0, ""}), want: "waits",
 			after: "me=T, mode=doublebarrier, next=T, parties=3; you: broken died you; they: broken died you", messages: 1},
-		{name: "I have died", given: barrierOf(ten, double(), seat{me, -time.Second, ""}, seat{they, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3, they=T"},
-		{name: "for others", given: barrierOf(ten, barrierFields("doublebarrier", "4", nil), seat{you, ten, ""}), want: "wrong type", after: "mode=doublebarrier, next=T, parties=4, you=T"},
-		{name: "without TTL", given: barrierOf(none, double(), seat{you, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3, you=T"},
+		{name: "I have died", setup: barrierOf(ten, double(), seat{me, -time.Second, ""}, seat{they, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3, they=T"},
+		{name: "for others", setup: barrierOf(ten, barrierFields("doublebarrier", "4", nil), seat{you, ten, ""}), want: "wrong type", after: "mode=doublebarrier, next=T, parties=4, you=T"},
+		{name: "without TTL", setup: barrierOf(none, double(), seat{you, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3, you=T"},
 	}...))
 }
 
 func TestDoubleEnterOfWhoHasEntered(t *testing.T) {
 	barriers(t, enter(true), []barrierRow{
-		{name: "waits", given: barrierOf(ten, double(), seat{me, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3"},
-		{name: "open", given: barrierOf(ten, double("open", "1"), seat{me, ten, ""}), want: "open", after: "me=T, mode=doublebarrier, next=T, open=1, parties=3"},
-		{name: "deleted", given: nothing, want: "out", after: "nothing"},
-		{name: "deleted, and others came since", given: barrierOf(ten, double(), seat{you, ten, ""}), want: "out", after: "mode=doublebarrier, next=T, parties=3, you=T"},
-		{name: "I have died", given: barrierOf(ten, double(), seat{me, -time.Second, ""}, seat{they, ten, ""}), want: "out", after: "mode=doublebarrier, next=T, parties=3, they=T"},
+		{name: "waits", setup: barrierOf(ten, double(), seat{me, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3"},
+		{name: "open", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}), want: "open", after: "me=T, mode=doublebarrier, next=T, open=1, parties=3"},
+		{name: "deleted", setup: nothing, want: "out", after: "nothing"},
+		{name: "deleted, and others came since", setup: barrierOf(ten, double(), seat{you, ten, ""}), want: "out", after: "mode=doublebarrier, next=T, parties=3, you=T"},
+		{name: "I have died", setup: barrierOf(ten, double(), seat{me, -time.Second, ""}, seat{they, ten, ""}), want: "out", after: "mode=doublebarrier, next=T, parties=3, they=T"},
 	})
 }
 
@@ -361,23 +361,23 @@ func TestDoubleLeave(t *testing.T) {
 	barriers(t, func(ctx context.Context, d driver.Driver) string {
 		return saidFate(script.DoubleLeave(ctx, d, ours, me))
 	}, append(notBarriers("barrier"), []barrierRow{
-		{name: "first", given: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, ten, ""}, seat{they, ten, ""}), want: "waits",
+		{name: "first", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, ten, ""}, seat{they, ten, ""}), want: "waits",
 			after: "me=left, mode=doublebarrier, next=T, open=1, parties=3, they=T, you=T"},
-		{name: "left already", given: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{you, ten, ""}), want: "waits",
+		{name: "left already", setup: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{you, ten, ""}), want: "waits",
 			after: "me=left, mode=doublebarrier, next=T, open=1, parties=3, you=T"},
-		{name: "last", given: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, 0, ""}, seat{they, 0, ""}), want: "over 0",
+		{name: "last", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, 0, ""}, seat{they, 0, ""}), want: "over 0",
 			after: "nothing; me: over; you: over; they: over", messages: 1},
-		{name: "the others have died", given: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, -time.Second, ""}, seat{they, 0, ""}), want: "broken died you",
+		{name: "the others have died", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, -time.Second, ""}, seat{they, 0, ""}), want: "broken died you",
 			after: "nothing; me: broken died you; you: broken died you; they: broken died you", messages: 1},
-		{name: "I wait, and the others have died", given: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{you, -time.Second, ""}), want: "broken died you",
+		{name: "I wait, and the others have died", setup: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{you, -time.Second, ""}), want: "broken died you",
 			after: "nothing; me: broken died you; you: broken died you", messages: 1},
-		{name: "I have died", given: barrierOf(ten, double("open", "1"), seat{me, -time.Second, ""}, seat{you, ten, ""}), want: "waits",
+		{name: "I have died", setup: barrierOf(ten, double("open", "1"), seat{me, -time.Second, ""}, seat{you, ten, ""}), want: "waits",
 			after: "broken=broken died me, me=left, mode=doublebarrier, next=T, open=1, parties=3, you=T"},
-		{name: "one quit before", given: barrierOf(ten, double("open", "1", "broken", "broken left "+you), seat{me, ten, ""}, seat{you, 0, ""}), want: "broken left you",
+		{name: "one quit before", setup: barrierOf(ten, double("open", "1", "broken", "broken left "+you), seat{me, ten, ""}, seat{you, 0, ""}), want: "broken left you",
 			after: "nothing; me: broken left you; you: broken left you", messages: 1},
-		{name: "over", given: told(nothing, me, "over"), want: "over 0", after: "nothing; me: over"},
-		{name: "deleted", given: nothing, want: "broken lost", after: "nothing"},
-		{name: "deleted, and others came since", given: barrierOf(ten, double(), seat{you, ten, ""}), want: "broken lost", after: "mode=doublebarrier, next=T, parties=3, you=T"},
+		{name: "over", setup: told(nothing, me, "over"), want: "over 0", after: "nothing; me: over"},
+		{name: "deleted", setup: nothing, want: "broken lost", after: "nothing"},
+		{name: "deleted, and others came since", setup: barrierOf(ten, double(), seat{you, ten, ""}), want: "broken lost", after: "mode=doublebarrier, next=T, parties=3, you=T"},
 	}...))
 }
 
@@ -389,17 +389,17 @@ func TestDoubleQuit(t *testing.T) {
 		}
 		return saidDone(err)
 	}, append(notBarriers("barrier"), []barrierRow{
-		{name: "waited for others", given: barrierOf(ten, double(), seat{me, ten, ""}, seat{you, ten, ""}), want: "done", repeat: "not inside",
+		{name: "waited for others", setup: barrierOf(ten, double(), seat{me, ten, ""}, seat{you, ten, ""}), want: "done", repeat: "not inside",
 			after: "mode=doublebarrier, next=T, parties=3, you=T; me: gone"},
-		{name: "waited alone", given: barrierOf(ten, double(), seat{me, ten, ""}), want: "done", repeat: "not inside", after: "nothing; me: gone"},
-		{name: "was inside", given: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, ten, ""}), want: "done", repeat: "not inside",
+		{name: "waited alone", setup: barrierOf(ten, double(), seat{me, ten, ""}), want: "done", repeat: "not inside", after: "nothing; me: gone"},
+		{name: "was inside", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, ten, ""}), want: "done", repeat: "not inside",
 			after: "broken=broken left me, me=left, mode=doublebarrier, next=T, open=1, parties=3, you=T; me: gone"},
-		{name: "was the last inside", given: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, 0, ""}), want: "done", repeat: "not inside",
+		{name: "was the last inside", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, 0, ""}), want: "done", repeat: "not inside",
 			after: "nothing; me: broken left me; you: broken left me", messages: 1},
-		{name: "has left", given: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{you, ten, ""}), want: "not inside",
+		{name: "has left", setup: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{you, ten, ""}), want: "not inside",
 			after: "me=left, mode=doublebarrier, next=T, open=1, parties=3, you=T"},
-		{name: "was never there", given: nothing, want: "not inside", after: "nothing; me: gone"},
-		{name: "over", given: told(nothing, me, "over"), want: "not inside", after: "nothing; me: over"},
+		{name: "was never there", setup: nothing, want: "not inside", after: "nothing; me: gone"},
+		{name: "over", setup: told(nothing, me, "over"), want: "not inside", after: "nothing; me: over"},
 	}...))
 }
 
@@ -407,7 +407,7 @@ func TestDoubleRenew(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		for name, test := range map[string]struct {
-			given given
+			setup setup
 			want  int
 			after string
 			ttl   time.Duration
@@ -421,7 +421,7 @@ func TestDoubleRenew(t *testing.T) {
 			"another type": {text, script.Taken, "string 5", ten},
 		} {
 			w.must(t, "FLUSHALL")
-			test.given(t, w)
+			test.setup(t, w)
 			for range 2 {
 				r := script.Renew(t.Context(), w, [][]script.Renewal{{script.DoubleRenewal(job, me, lease), script.DoubleRenewal("x", me, lease)}})[0]
 				if r.Err != nil || !slices.Equal(r.States, []int{test.want, script.Gone}) {
@@ -436,7 +436,7 @@ func TestDoubleRenew(t *testing.T) {
 	})
 }
 
-// A party that gives a sign of life in time is not found dead; one that does not is, at
+// A party that shows a sign of life in time is not found dead; one that does not is, at
 // the end of its lease and not before.
 func TestBarrierLeasesEndOnTime(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
@@ -444,7 +444,7 @@ func TestBarrierLeasesEndOnTime(t *testing.T) {
 		want := func(b script.Barrier, party, want string) {
 			t.Helper()
 			if got := saidFate(script.BarrierAwait(t.Context(), w, b, party, false)); got != want {
-				t.Errorf("%q, want %q", got, want)
+				t.Errorf("got %q, want %q", got, want)
 			}
 		}
 		want(long, you, "waits")

@@ -15,22 +15,37 @@ import (
 // A TTL that is longer than any client requested, because the clock was set back, is cut
 // by the renewal if only its owner can have set it, with a count that it knows.
 func TestRenewCutsWhatIsTooLong(t *testing.T) {
-	const five = 5 * time.Minute
 	server := single(t)
+	for _, test := range renewCuts() {
+		t.Run(test.name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				test.run(t, w)
+			})
+		})
+	}
+}
+
+// ends are times to live, by key, or by key and field, or by key and member.
+type ends map[string]time.Duration
+
+// renewCut is a TTL and what a renewal makes of it.
+type renewCut struct {
+	name  string
+	setup setup
+	renew script.Renewal
+	most  time.Duration
+	count int
+	after ends
+}
+
+func renewCuts() []renewCut {
 	lock := func(owner string) script.Renewal { return script.LockRenewal(job, owner, lease) }
 	reader, double := script.RWReadRenewal(job, me, lease), script.DoubleRenewal(job, me, lease)
 	groups := script.GroupRenewal(ab, me, lease)
 	permit := script.PermitRenewal(job, []string{one}, lease)
 	permits, rawOne := keyspace.PermitExpiries(job), "\x00\xff\n\r\x80"+strings.Repeat("\x00", 10)+"\x01" // one
-	type ends map[string]time.Duration                                                                    // by key, or by key and field, or by key and member
-	for _, test := range []struct {
-		name  string
-		given given
-		renew script.Renewal
-		most  time.Duration
-		count int
-		after ends
-	}{
+	const five = 5 * time.Minute
+	return []renewCut{
 		{"a lock", held(long, me, "1"), lock(me), lease, 1, ends{job: lease}},
 		{"a counted lock", held(long, me, "3"), lock(me), lease, 3, ends{job: lease}},
 		{"a lock that was asked for longer", held(long, me, "1"), lock(me), five, 1, ends{job: five}},
@@ -54,40 +69,38 @@ func TestRenewCutsWhatIsTooLong(t *testing.T) {
 		{"a double barrier", barrierOf(long, map[string]string{"mode": "doublebarrier", "parties": "3"}, seat{me, long, ""}, seat{you, long, ""}), double, lease, 1,
 			ends{job: long, job + " " + me: lease, job + " " + you: long}},
 		{"a permit, which an operator may have prolonged", func(t *testing.T, w *world) {
-			w.must(t, "ZADD", permits, fmt.Sprint(shelf{w, t}.now()+long.Milliseconds()), rawOne)
+			w.must(t, "ZADD", permits, fmt.Sprint(permitWorld{w, t}.now()+long.Milliseconds()), rawOne)
 		}, permit, lease, 1, ends{permits + " " + rawOne: long}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			everywhere(t, server, func(t *testing.T, w *world) {
-				test.given(t, w)
-				test.renew.Most, test.renew.Count = test.most, test.count
-				state := script.Renewed
-				if test.name == "another's lock" {
-					state = script.Taken
-				}
-				free := script.LockRenewal("free", me, lease) // a neighbour
-				for range 2 {
-					r := script.Renew(t.Context(), w, [][]script.Renewal{{test.renew}})[0]
-					if r.Err != nil || !slices.Equal(r.States, []int{state}) {
-						t.Fatalf("%v, %v, want %d", r.States, r.Err, state)
-					}
-					if got, now := r.Clock.Milliseconds(), w.now(t); got > now || got < now-60_000 || !w.real && got != now {
-						t.Errorf("the server says that it is %d, want %d", got, now)
-					}
-					for key, want := range test.after {
-						if got := w.rest(t, key); !w.near(got, want) {
-							t.Errorf("%s lasts for %v, want %v", key, got, want)
-						}
-					}
-				}
-				if test.renew.Script == free.Script {
-					r := script.Renew(t.Context(), w, [][]script.Renewal{{free, test.renew, free}})[0]
-					if want := []int{script.Gone, state, script.Gone}; !slices.Equal(r.States, want) {
-						t.Errorf("among others: %v, %v, want %v", r.States, r.Err, want)
-					}
-				}
-			})
-		})
+	}
+}
+
+func (test renewCut) run(t *testing.T, w *world) {
+	test.setup(t, w)
+	test.renew.Most, test.renew.Count = test.most, test.count
+	state := script.Renewed
+	if test.name == "another's lock" {
+		state = script.Taken
+	}
+	free := script.LockRenewal("free", me, lease) // a neighbour
+	for range 2 {
+		r := script.Renew(t.Context(), w, [][]script.Renewal{{test.renew}})[0]
+		if r.Err != nil || !slices.Equal(r.States, []int{state}) {
+			t.Fatalf("got %v, %v, want %d", r.States, r.Err, state)
+		}
+		if got, now := r.Clock.Milliseconds(), w.now(t); got > now || got < now-60_000 || !w.real && got != now {
+			t.Errorf("the server says that it is %d, want %d", got, now)
+		}
+		for key, want := range test.after {
+			if got := w.rest(t, key); !w.near(got, want) {
+				t.Errorf("%s lasts for %v, want %v", key, got, want)
+			}
+		}
+	}
+	if test.renew.Script == free.Script {
+		r := script.Renew(t.Context(), w, [][]script.Renewal{{free, test.renew, free}})[0]
+		if want := []int{script.Gone, state, script.Gone}; !slices.Equal(r.States, want) {
+			t.Errorf("among others: %v, %v, want %v", r.States, r.Err, want)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func TestRenewAndWaitAlwaysWrites(t *testing.T) {
 		"longer than asked for": {func(key string) { w.hold(t, key, 10*time.Minute, me, "1") }, lock, 10 * time.Minute},
 		"of a reader, longer than asked for": {func(key string) {
 			if ok, _, err := script.RWReadAcquire(t.Context(), w, key, me, "", 10*time.Minute); !ok || err != nil {
-				t.Fatal(ok, err)
+				t.Fatalf("got %v, %v, want true", ok, err)
 			}
 		}, reader, 10 * time.Minute},
 		"without TTL":          {func(key string) { w.hold(t, key, -1, me, "1") }, still, none},
@@ -48,17 +48,7 @@ func TestRenewAndWaitAlwaysWrites(t *testing.T) {
 				group = []script.Renewal{test.renews("gone"), group[0]}
 			}
 			for range 3 {
-				before := offset(t, master)
-				if r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, noWait)[0]; r.Err != nil {
-					t.Error(r.Err)
-				}
-				if after := offset(t, master); after == before { // WAIT would change it, if it waited
-					t.Error("nothing was written")
-				}
-				r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, driver.Wait{Replicas: 1, Timeout: 30 * time.Second, Count: true})[0]
-				if r.Err != nil || r.States[len(r.States)-1] != script.Renewed || r.Acks != 1 || r.Of != 1 {
-					t.Errorf("%+v, want it renewed and acknowledged by the one replica", r)
-				}
+				wantRenewedAndAcknowledged(t, w, master, group)
 				w.wantTTL(t, "job", test.ttl)
 			}
 			if got := replica.Int(t, "PTTL", "job"); (got < 0) != (test.ttl < 0) || got > 0 && got > test.ttl.Milliseconds() {
@@ -70,10 +60,24 @@ func TestRenewAndWaitAlwaysWrites(t *testing.T) {
 		w.must(t, "FLUSHALL")
 		r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{{lock("job")}}, noWait)[0]
 		if r.Err != nil || r.States[0] != script.Gone {
-			t.Errorf("%+v, want it gone", r)
+			t.Errorf("got %+v, want it gone", r)
 		}
 		w.wantDump(t, "job", "nothing")
 	})
+}
+
+func wantRenewedAndAcknowledged(t *testing.T, w *world, master *redistest.Server, group []script.Renewal) {
+	before := offset(t, master)
+	if r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, noWait)[0]; r.Err != nil {
+		t.Error(r.Err)
+	}
+	if after := offset(t, master); after == before { // WAIT would change it, if it waited
+		t.Error("nothing was written")
+	}
+	r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, driver.Wait{Replicas: 1, Timeout: 30 * time.Second, Count: true})[0]
+	if r.Err != nil || r.States[len(r.States)-1] != script.Renewed || r.Acks != 1 || r.Of != 1 {
+		t.Errorf("got %+v, want it renewed and acknowledged by the one replica", r)
+	}
 }
 
 func offset(t *testing.T, s *redistest.Server) string {
@@ -95,7 +99,7 @@ func TestRenewAndWaitWithoutRights(t *testing.T) {
 			d := w.login(t, "+@all", "~*", "&*", "-"+right)
 			r := script.RenewAndWait(t.Context(), d, [][]script.Renewal{{{Script: quiet, Key: job}}}, noWait)[0]
 			if r.Err == nil || driver.ClassOf(r.Err) != driver.Denied {
-				t.Errorf("%v, want an error of class denied", r.Err)
+				t.Errorf("got %v, want an error of class denied", r.Err)
 			}
 			w.wantDump(t, job, "string 5")
 			w.wantTTL(t, job, none)
@@ -107,7 +111,7 @@ func TestRenewAndWaitWithoutRights(t *testing.T) {
 		d := w.login(t, "~"+job, "+eval", "+evalsha", "+hexists", "+pttl", "+pexpire", "+wait", "+info")
 		r := script.RenewAndWait(t.Context(), d, [][]script.Renewal{{script.LockRenewal(job, me, lease)}}, driver.Wait{Timeout: time.Millisecond, Count: true})[0]
 		if r.Err != nil || r.States[0] != script.Renewed {
-			t.Errorf("%+v, want it renewed", r)
+			t.Errorf("got %+v, want it renewed", r)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func TestRenewAndWaitRenews(t *testing.T) {
 			for _, run := range []string{"first", "repeat"} {
 				r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, noWait)[0]
 				if want := []int{l.state, l.state}; r.Err != nil || !slices.Equal(r.States, want) {
-					t.Errorf("%s, %s run: %v, %v, want %v", l.name, run, r.States, r.Err, want)
+					t.Errorf("%s, %s run: got %v, %v, want %v", l.name, run, r.States, r.Err, want)
 				}
 				for _, key := range []string{"first", "second"} {
 					w.wantDump(t, key, l.after)

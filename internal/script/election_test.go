@@ -19,7 +19,7 @@ var (
 )
 
 // leads is an election in Redis; the number of terms so far is that of this one.
-func leads(ttl time.Duration, owner, value, term, edition string) given {
+func leads(ttl time.Duration, owner, value, term, edition string) setup {
 	return func(t *testing.T, w *world) {
 		w.hold(t, job, ttl, "mode", "election", "term", term, "value", value, "edition", edition, owner, "1")
 		w.must(t, "SET", terms, term)
@@ -30,7 +30,7 @@ func leading(owner, value, term, edition string) string {
 	return fmt.Sprintf("hash %s=1 edition=%s mode=election term=%s value=%s", owner, edition, term, value)
 }
 
-func numbered(n string) given {
+func numbered(n string) setup {
 	return func(t *testing.T, w *world) { w.must(t, "SET", terms, n) }
 }
 
@@ -43,7 +43,7 @@ type termAnswer struct {
 
 type electionRow struct {
 	name   string
-	given  given
+	setup  setup
 	want   termAnswer
 	after  string
 	ttl    time.Duration
@@ -74,11 +74,11 @@ func elections(t *testing.T, call func(ctx context.Context, d driver.Driver) ter
 					if messages {
 						n, v = r.news, r.vacant
 					}
-					if got := len(news.heard(t)); got != n {
-						t.Errorf("%d messages for those who observe, want %d", got, n)
+					if got := len(news.received(t)); got != n {
+						t.Errorf("observers got %d messages, want %d", got, n)
 					}
-					if got := len(vacant.heard(t)); got != v {
-						t.Errorf("%d messages for those who campaign, want %d", got, v)
+					if got := len(vacant.received(t)); got != v {
+						t.Errorf("candidates got %d messages, want %d", got, v)
 					}
 				}
 				want := func(got, want termAnswer) {
@@ -93,15 +93,15 @@ func elections(t *testing.T, call func(ctx context.Context, d driver.Driver) ter
 						t.Errorf("the answer is %+v, want %+v", got, want)
 					}
 				}
-				r.given(t, w)
+				r.setup(t, w)
 				want(call(t.Context(), w), r.want)
 				check(true)
 				want(call(t.Context(), w), repeat)
 				check(false)
 
 				w.must(t, "DEL", job, terms)
-				r.given(t, w)
-				if got := call(t.Context(), deaf{w}); got.err != "unknown" {
+				r.setup(t, w)
+				if got := call(t.Context(), lossy{w}); got.err != "unknown" {
 					t.Errorf("with a lost reply the answer is %+v, want the class unknown", got)
 				}
 				want(call(t.Context(), w), repeat)
@@ -124,13 +124,13 @@ func isHeld(owner string, ttl time.Duration) termAnswer {
 // notElections are keys that the scripts of an election must leave alone.
 func notElections(want termAnswer) []electionRow {
 	return []electionRow{
-		{name: "plain lock", given: held(lease, java, "1"), want: want, after: "hash " + java + "=1", ttl: lease, terms: "nothing"},
-		{name: "read lock", given: held(lease, "mode", "read", java, "1"), want: want, after: "hash " + java + "=1 mode=read", ttl: lease, terms: "nothing"},
-		{name: "write lock of five", given: held(lease, "mode", "write", java+":write", "1", "a:1", "1", "a:2", "1", "a:3", "1"), want: want,
+		{name: "plain lock", setup: held(lease, java, "1"), want: want, after: "hash " + java + "=1", ttl: lease, terms: "nothing"},
+		{name: "read lock", setup: held(lease, "mode", "read", java, "1"), want: want, after: "hash " + java + "=1 mode=read", ttl: lease, terms: "nothing"},
+		{name: "write lock of five", setup: held(lease, "mode", "write", java+":write", "1", "a:1", "1", "a:2", "1", "a:3", "1"), want: want,
 			after: "hash " + java + ":write=1 a:1=1 a:2=1 a:3=1 mode=write", ttl: lease, terms: "nothing"},
-		{name: "damaged", given: held(lease, "mode", "election"), want: want, after: "hash mode=election", ttl: lease, terms: "nothing"},
-		{name: "string", given: text, want: isRefused("wrong type"), after: "string 5", ttl: 10 * time.Minute, terms: "nothing"},
-		{name: "list", given: list, want: isRefused("wrong type"), after: `list ["a"]`, ttl: none, terms: "nothing"},
+		{name: "damaged", setup: held(lease, "mode", "election"), want: want, after: "hash mode=election", ttl: lease, terms: "nothing"},
+		{name: "string", setup: text, want: isRefused("wrong type"), after: "string 5", ttl: 10 * time.Minute, terms: "nothing"},
+		{name: "list", setup: list, want: isRefused("wrong type"), after: `list ["a"]`, ttl: none, terms: "nothing"},
 	}
 }
 
@@ -141,24 +141,24 @@ func campaign(ctx context.Context, d driver.Driver) termAnswer {
 
 func TestElectionCampaign(t *testing.T) {
 	elections(t, campaign, append(notElections(isRefused("kind")), []electionRow{
-		{name: "nobody leads", given: nothing, want: isTerm(1), after: leading(me, "here", "1", "0"), ttl: lease, terms: "string 1", news: 1},
-		{name: "nobody leads any more", given: numbered("41"), want: isTerm(42), after: leading(me, "here", "42", "0"), ttl: lease, terms: "string 42", news: 1},
-		{name: "many terms", given: numbered("9007199254740000"), want: isTerm(9007199254740001), after: leading(me, "here", "9007199254740001", "0"), ttl: lease,
+		{name: "nobody leads", setup: nothing, want: isTerm(1), after: leading(me, "here", "1", "0"), ttl: lease, terms: "string 1", news: 1},
+		{name: "nobody leads any more", setup: numbered("41"), want: isTerm(42), after: leading(me, "here", "42", "0"), ttl: lease, terms: "string 42", news: 1},
+		{name: "many terms", setup: numbered("9007199254740000"), want: isTerm(9007199254740001), after: leading(me, "here", "9007199254740001", "0"), ttl: lease,
 			terms: "string 9007199254740001", news: 1},
 		// An earlier copy of this call has run.
-		{name: "mine", given: leads(time.Minute, me, "here", "7", "0"), want: isTerm(7), after: leading(me, "here", "7", "0"), ttl: lease, terms: "string 7"},
-		{name: "mine, changed since", given: leads(time.Minute, me, "there", "7", "3"), want: isTerm(7), after: leading(me, "there", "7", "3"), ttl: lease, terms: "string 7"},
-		{name: "mine, for longer", given: leads(10*time.Minute, me, "here", "7", "0"), want: isTerm(7), after: leading(me, "here", "7", "0"), ttl: 10 * time.Minute, terms: "string 7"},
-		{name: "mine, without TTL", given: leads(none, me, "here", "7", "0"), want: isTerm(7), after: leading(me, "here", "7", "0"), ttl: lease, terms: "string 7"},
-		{name: "mine, without a number", given: leads(lease, me, "here", "x", "0"), want: isRefused("other"), after: leading(me, "here", "x", "0"), ttl: lease, terms: "string x"},
+		{name: "mine", setup: leads(time.Minute, me, "here", "7", "0"), want: isTerm(7), after: leading(me, "here", "7", "0"), ttl: lease, terms: "string 7"},
+		{name: "mine, changed since", setup: leads(time.Minute, me, "there", "7", "3"), want: isTerm(7), after: leading(me, "there", "7", "3"), ttl: lease, terms: "string 7"},
+		{name: "mine, for longer", setup: leads(10*time.Minute, me, "here", "7", "0"), want: isTerm(7), after: leading(me, "here", "7", "0"), ttl: 10 * time.Minute, terms: "string 7"},
+		{name: "mine, without TTL", setup: leads(none, me, "here", "7", "0"), want: isTerm(7), after: leading(me, "here", "7", "0"), ttl: lease, terms: "string 7"},
+		{name: "mine, without a number", setup: leads(lease, me, "here", "x", "0"), want: isRefused("other"), after: leading(me, "here", "x", "0"), ttl: lease, terms: "string x"},
 		// The term of another owner.
-		{name: "another's", given: leads(time.Minute, java, "x", "7", "0"), want: isHeld(java, time.Minute), after: leading(java, "x", "7", "0"), ttl: time.Minute, terms: "string 7"},
-		{name: "another of this client", given: leads(time.Minute, mine2, "", "7", "0"), want: isHeld(mine2, time.Minute), after: leading(mine2, "", "7", "0"), ttl: time.Minute, terms: "string 7"},
-		{name: "another's, without TTL", given: leads(none, java, "x", "7", "0"), want: isHeld(java, -1), after: leading(java, "x", "7", "0"), ttl: none, terms: "string 7"},
+		{name: "another's", setup: leads(time.Minute, java, "x", "7", "0"), want: isHeld(java, time.Minute), after: leading(java, "x", "7", "0"), ttl: time.Minute, terms: "string 7"},
+		{name: "another of this client", setup: leads(time.Minute, mine2, "", "7", "0"), want: isHeld(mine2, time.Minute), after: leading(mine2, "", "7", "0"), ttl: time.Minute, terms: "string 7"},
+		{name: "another's, without TTL", setup: leads(none, java, "x", "7", "0"), want: isHeld(java, -1), after: leading(java, "x", "7", "0"), ttl: none, terms: "string 7"},
 		// The number of the last term cannot be read.
-		{name: "the counter is no number", given: numbered("x"), want: isRefused("other"), after: "nothing", ttl: absent, terms: "string x"},
-		{name: "the counter is at its end", given: numbered("9223372036854775807"), want: isRefused("other"), after: "nothing", ttl: absent, terms: "string 9223372036854775807"},
-		{name: "the counter is a list", given: func(t *testing.T, w *world) { w.must(t, "RPUSH", terms, "a") }, want: isRefused("wrong type"),
+		{name: "the counter is no number", setup: numbered("x"), want: isRefused("other"), after: "nothing", ttl: absent, terms: "string x"},
+		{name: "the counter is at its end", setup: numbered("9223372036854775807"), want: isRefused("other"), after: "nothing", ttl: absent, terms: "string 9223372036854775807"},
+		{name: "the counter is a list", setup: func(t *testing.T, w *world) { w.must(t, "RPUSH", terms, "a") }, want: isRefused("wrong type"),
 			after: "nothing", ttl: absent, terms: `list ["a"]`},
 	}...))
 }
@@ -169,12 +169,12 @@ func TestElectionProclaim(t *testing.T) {
 		ok, err := script.ElectionProclaim(ctx, d, job, me, "there", 2, script.Classic)
 		return termAnswer{answer: answered(ok, script.Holder{}, err)}
 	}, append(notElections(refusal), []electionRow{
-		{name: "mine", given: leads(time.Minute, me, "here", "7", "1"), want: termAnswer{answer: yes}, after: leading(me, "there", "7", "2"), ttl: time.Minute, terms: "string 7", news: 1},
-		{name: "mine, an edition skipped", given: leads(time.Minute, me, "here", "7", "0"), want: termAnswer{answer: yes}, after: leading(me, "there", "7", "2"), ttl: time.Minute, terms: "string 7", news: 1},
-		{name: "mine, changed again since", given: leads(time.Minute, me, "nowhere", "7", "3"), want: termAnswer{answer: yes}, after: leading(me, "nowhere", "7", "3"), ttl: time.Minute, terms: "string 7"},
-		{name: "mine, damaged", given: leads(time.Minute, me, "here", "7", "x"), want: termAnswer{answer: yes}, after: leading(me, "there", "7", "2"), ttl: time.Minute, terms: "string 7", news: 1},
-		{name: "nobody's", given: nothing, want: refusal, after: "nothing", ttl: absent, terms: "nothing"},
-		{name: "another's", given: leads(time.Minute, java, "x", "7", "0"), want: refusal, after: leading(java, "x", "7", "0"), ttl: time.Minute, terms: "string 7"},
+		{name: "mine", setup: leads(time.Minute, me, "here", "7", "1"), want: termAnswer{answer: yes}, after: leading(me, "there", "7", "2"), ttl: time.Minute, terms: "string 7", news: 1},
+		{name: "mine, an edition skipped", setup: leads(time.Minute, me, "here", "7", "0"), want: termAnswer{answer: yes}, after: leading(me, "there", "7", "2"), ttl: time.Minute, terms: "string 7", news: 1},
+		{name: "mine, changed again since", setup: leads(time.Minute, me, "nowhere", "7", "3"), want: termAnswer{answer: yes}, after: leading(me, "nowhere", "7", "3"), ttl: time.Minute, terms: "string 7"},
+		{name: "mine, damaged", setup: leads(time.Minute, me, "here", "7", "x"), want: termAnswer{answer: yes}, after: leading(me, "there", "7", "2"), ttl: time.Minute, terms: "string 7", news: 1},
+		{name: "nobody's", setup: nothing, want: refusal, after: "nothing", ttl: absent, terms: "nothing"},
+		{name: "another's", setup: leads(time.Minute, java, "x", "7", "0"), want: refusal, after: leading(java, "x", "7", "0"), ttl: time.Minute, terms: "string 7"},
 	}...))
 }
 
@@ -184,10 +184,10 @@ func TestElectionResign(t *testing.T) {
 		ok, err := script.ElectionResign(ctx, d, job, me, script.Classic)
 		return termAnswer{answer: answered(ok, script.Holder{}, err)}
 	}, append(notElections(refusal), []electionRow{
-		{name: "mine", given: leads(time.Minute, me, "here", "7", "1"), want: termAnswer{answer: yes}, after: "nothing", ttl: absent, terms: "string 7", news: 1, vacant: 1, repeat: &no},
-		{name: "mine, without TTL", given: leads(none, me, "here", "7", "1"), want: termAnswer{answer: yes}, after: "nothing", ttl: absent, terms: "string 7", news: 1, vacant: 1, repeat: &no},
-		{name: "nobody's", given: numbered("7"), want: refusal, after: "nothing", ttl: absent, terms: "string 7"},
-		{name: "another's", given: leads(time.Minute, java, "x", "7", "0"), want: refusal, after: leading(java, "x", "7", "0"), ttl: time.Minute, terms: "string 7"},
+		{name: "mine", setup: leads(time.Minute, me, "here", "7", "1"), want: termAnswer{answer: yes}, after: "nothing", ttl: absent, terms: "string 7", news: 1, vacant: 1, repeat: &no},
+		{name: "mine, without TTL", setup: leads(none, me, "here", "7", "1"), want: termAnswer{answer: yes}, after: "nothing", ttl: absent, terms: "string 7", news: 1, vacant: 1, repeat: &no},
+		{name: "nobody's", setup: numbered("7"), want: refusal, after: "nothing", ttl: absent, terms: "string 7"},
+		{name: "another's", setup: leads(time.Minute, java, "x", "7", "0"), want: refusal, after: leading(java, "x", "7", "0"), ttl: time.Minute, terms: "string 7"},
 	}...))
 }
 
@@ -197,13 +197,13 @@ func TestElectionRead(t *testing.T) {
 		l, ok, err := script.ElectionRead(ctx, d, job)
 		return termAnswer{answer: answered(ok, script.Holder{}, err), leader: l}
 	}, append(notElections(isRefused("kind")), []electionRow{
-		{name: "led", given: leads(time.Minute, java, "a b\x00c", "7", "2"), want: is(script.Leader{Owner: java, Value: "a b\x00c", Term: 7, Edition: 2, TTL: time.Minute}),
+		{name: "led", setup: leads(time.Minute, java, "a b\x00c", "7", "2"), want: is(script.Leader{Owner: java, Value: "a b\x00c", Term: 7, Edition: 2, TTL: time.Minute}),
 			after: leading(java, "a b\x00c", "7", "2"), ttl: time.Minute, terms: "string 7"},
-		{name: "without TTL", given: leads(none, java, "", "7", "2"), want: is(script.Leader{Owner: java, Term: 7, Edition: 2, TTL: -1}),
+		{name: "without TTL", setup: leads(none, java, "", "7", "2"), want: is(script.Leader{Owner: java, Term: 7, Edition: 2, TTL: -1}),
 			after: leading(java, "", "7", "2"), ttl: none, terms: "string 7"},
-		{name: "numbers that are none", given: leads(time.Minute, java, "v", "x", "y"), want: is(script.Leader{Owner: java, Value: "v", TTL: time.Minute}),
+		{name: "numbers that are none", setup: leads(time.Minute, java, "v", "x", "y"), want: is(script.Leader{Owner: java, Value: "v", TTL: time.Minute}),
 			after: leading(java, "v", "x", "y"), ttl: time.Minute, terms: "string x"},
-		{name: "nobody leads", given: numbered("7"), want: termAnswer{}, after: "nothing", ttl: absent, terms: "string 7"},
+		{name: "nobody leads", setup: numbered("7"), want: termAnswer{}, after: "nothing", ttl: absent, terms: "string 7"},
 	}...))
 }
 

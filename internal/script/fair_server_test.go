@@ -24,7 +24,7 @@ func TestFairWithoutRights(t *testing.T) {
 			d := f.login(t, "+@all", "~*", "&*", "-"+right)
 			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, place(me), lease, script.FairQueue)
 			if ok || driver.ClassOf(err) != driver.Denied {
-				t.Errorf("%v, %v, want class denied", ok, err)
+				t.Errorf("got %v, %v, want class denied", ok, err)
 			}
 			f.wantDump(t, job, after)
 			f.wantQueue(me, step, java, 2*step)
@@ -37,7 +37,7 @@ func TestFairWithoutRights(t *testing.T) {
 			d := f.login(t, "+@all", "~*", "&*", "-"+right)
 			ok, _, err := script.FairAcquire(t.Context(), d, f.Fair, place(me), lease, script.FairQueue)
 			if ok || driver.ClassOf(err) != driver.Denied {
-				t.Errorf("%v, %v, want class denied", ok, err)
+				t.Errorf("got %v, %v, want class denied", ok, err)
 			}
 			f.wantQueue()
 		})
@@ -47,11 +47,11 @@ func TestFairWithoutRights(t *testing.T) {
 	d := f.login(t, "+@all", "~*", "&*", "-pubsub")
 	f.enqueue(java, step)
 	if ok, why := f.acquire(d, me, script.FairQueue); ok || why.Owner != java {
-		t.Errorf("%v, %+v, want to be refused for %s", ok, why, java)
+		t.Errorf("got %v, %+v, want to be refused for %s", ok, why, java)
 	}
 	f.toldBefore(java, time.Second)
 	if ok, why := f.acquire(d, me, script.FairAgain); ok || why.Owner != java {
-		t.Errorf("%v, %+v, want to be refused for %s still", ok, why, java)
+		t.Errorf("got %v, %+v, want to be refused for %s still", ok, why, java)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestFairReleaseThatIsNotHeard(t *testing.T) {
 	d := f.login(t, "+@all", "~*", "resetchannels")
 	ok, _, err := script.FairRelease(t.Context(), d, f.Fair, me)
 	if !ok || driver.ClassOf(err) != driver.Denied {
-		t.Errorf("%v, %v, want released, with class denied", ok, err)
+		t.Errorf("got %v, %v, want released, with class denied", ok, err)
 	}
 	f.wantDump(t, job, "nothing")
 }
@@ -73,9 +73,9 @@ func TestFairOnACluster(t *testing.T) {
 	f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job), Publish: script.Sharded, Cluster: true}}
 	f.hold(t, job, lease, me, "1")
 	f.enqueue(java, step)
-	ear := f.listen(t, keyspace.FairChannel(job, java), true)
+	sub := f.listen(t, keyspace.FairChannel(job, java), true)
 	f.release(me, true)
-	ear.want(t, "0")
+	sub.want(t, "0")
 	f.refused(me, script.FairQueue, java, 0)
 	f.toldBefore(java, time.Second)
 	f.refused(me, script.FairAgain, java, 0) // it listens

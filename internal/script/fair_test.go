@@ -64,7 +64,7 @@ func (f fair) acquire(d driver.Driver, owner string, mode script.FairMode) (bool
 // if the reply to the first one is lost.
 func (f fair) gets(owner string, mode script.FairMode) {
 	f.t.Helper()
-	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, place(owner), lease, mode); driver.ClassOf(err) != driver.Unknown {
+	if _, _, err := script.FairAcquire(f.t.Context(), lossy{f}, f.Fair, place(owner), lease, mode); driver.ClassOf(err) != driver.Unknown {
 		f.t.Errorf("with a lost reply: %v, want class unknown", err)
 	}
 	for range 2 {
@@ -79,7 +79,7 @@ func (f fair) gets(owner string, mode script.FairMode) {
 // refused has owner ask for the lock and be refused, twice and more.
 func (f fair) refused(owner string, mode script.FairMode, by string, count int) (why script.FairRefusal) {
 	f.t.Helper()
-	if _, _, err := script.FairAcquire(f.t.Context(), deaf{f}, f.Fair, place(owner), lease, mode); driver.ClassOf(err) != driver.Unknown {
+	if _, _, err := script.FairAcquire(f.t.Context(), lossy{f}, f.Fair, place(owner), lease, mode); driver.ClassOf(err) != driver.Unknown {
 		f.t.Errorf("with a lost reply: %v, want class unknown", err)
 	}
 	for range 2 {
@@ -172,11 +172,11 @@ func (f fair) wantQueue(want ...any) {
 		f.t.Fatalf("the queue is %q, want %q", have, waiters)
 	}
 	if n := f.must(f.t, "ZCARD", keyspace.FairDeadlines(job)).Int(); n > int64(len(waiters)) {
-		f.t.Errorf("there are %d deadlines for a queue of %d", n, len(waiters))
+		f.t.Errorf("there are %d deadlines, want %d at most, as many as waiters", n, len(waiters))
 	}
 }
 
-func (f fair) ear(waiter string) *ear {
+func (f fair) subscriber(waiter string) *subscriber {
 	f.t.Helper()
 	return f.listen(f.t, keyspace.FairChannel(job, waiter), false)
 }
@@ -227,223 +227,11 @@ func TestFairAcquireAtTheHead(t *testing.T) {
 		f.enqueue(javaN, ahead+2*step)
 		f.gets(me, script.FairAgain)
 		f.wantQueue(java, ahead+step, javaN, ahead+2*step) // our waiter has added nothing
-		ear := f.ear(java)
+		sub := f.subscriber(java)
 		f.release(me, true)
-		ear.want(f.t, "0")
+		sub.want(f.t, "0")
 		f.release(me, false)
-		ear.want(f.t) // it was notified a moment ago
-	})
-}
-
-// A subscribed head is waited for, and notified again every second.
-func TestFairHeadThatListens(t *testing.T) {
-	fairly(t, func(f fair) {
-		f.enqueue(java, step)
-		ear := f.ear(java)
-		if why := f.refused(me, script.FairQueue, java, 0); why.Again <= 0 || why.Again > time.Second || why.TTL != 0 {
-			f.t.Errorf("refused with %+v, want to look again in a second", why)
-		}
-		ear.want(f.t, "0")
-		f.toldBefore(java, time.Second)
-		f.refused(me, script.FairAgain, java, 0)
-		ear.want(f.t, "0")
-		f.wantQueue(java, step, me, step+ahead)
-	})
-}
-
-// A head that is not subscribed may be about to subscribe; a second later it is
-// regarded as dead, whatever its deadline.
-func TestFairHeadThatDied(t *testing.T) {
-	for name, left := range map[string]time.Duration{"in time": step, "inflated": 24 * time.Hour, "late by a defect": 10 * time.Millisecond} {
-		t.Run(name, func(t *testing.T) {
-			fairly(t, func(f fair) {
-				f.enqueue(java, left)
-				f.refused(me, script.FairQueue, java, 0)
-				f.silentFor(java, 900*time.Millisecond)
-				if left >= step { // else it is over by the real server's clock
-					f.refused(me, script.FairAgain, java, 0)
-				}
-				f.silentFor(java, time.Second)
-				f.gets(me, script.FairAgain)
-				f.wantQueue()
-			})
-		})
-	}
-}
-
-// An old record of silence is of an earlier wait of the same thread.
-func TestFairHeadThatWasSilentLongAgo(t *testing.T) {
-	fairly(t, func(f fair) {
-		f.enqueue(java, step)
-		f.refused(me, script.FairQueue, java, 0)
-		f.must(f.t, "HSET", keyspace.FairSigns(job), "?"+java, fmt.Sprint(f.now()-9000, " ", f.now()-5100))
-		f.refused(me, script.FairAgain, java, 0)
-		f.wantQueue(java, step, me, step+ahead)
-		// Unless it was found silent all the time.
-		f.must(f.t, "HSET", keyspace.FairSigns(job), "?"+java, fmt.Sprint(f.now()-9000, " ", f.now()-1000))
-		f.gets(me, script.FairAgain)
-	})
-}
-
-// Many dead waiters delay the next no more than one does.
-func TestFairManyThatDied(t *testing.T) {
-	fairly(t, func(f fair) {
-		var dead []string
-		for i := range 10 {
-			dead = append(dead, fmt.Sprint(strings.TrimSuffix(java, "57"), i))
-			f.enqueue(dead[i], step)
-		}
-		f.hold(f.t, job, lease, mine2, "1")
-		f.refused(me, script.FairQueue, mine2, 1)
-		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me)); err != nil {
-			f.t.Fatal(err)
-		}
-		for _, waiter := range dead {
-			f.silentFor(waiter, time.Second)
-		}
-		f.release(mine2, true)
-		f.wantQueue(me, ahead+10*step)
-		f.gets(me, script.FairAgain)
-	})
-}
-
-// Only the first of several waiters of one mortise client has to be subscribed; when
-// it is silent, the others are not waited for.
-func TestFairClientThatDied(t *testing.T) {
-	fairly(t, func(f fair) {
-		f.gets(java, script.FairOnce)
-		f.refused(me, script.FairQueue, java, 1)
-		f.refused(mine2, script.FairQueue, java, 1)
-		f.refused(other, script.FairQueue, java, 1)
-		f.release(java, true) // no client received it
-		f.refused(other, script.FairAgain, me, 0)
-		f.silentFor(me, time.Second)
-		f.gets(other, script.FairAgain)
-		f.wantQueue()
-	})
-}
-
-// A frozen client stays subscribed, but gives no sign of life.
-func TestFairClientThatIsFrozen(t *testing.T) {
-	fairly(t, func(f fair) {
-		f.gets(java, script.FairOnce)
-		f.refused(me, script.FairQueue, java, 1)
-		f.refused(other, script.FairQueue, java, 1)
-		f.ear(me)
-		f.release(java, true)
-		f.refused(other, script.FairAgain, me, 0)
-		f.must(f.t, "HSET", keyspace.FairSigns(job), client, fmt.Sprint(f.now()))
-		f.gets(other, script.FairAgain)
-		f.wantQueue()
-	})
-}
-
-// Redisson would drop these at the next script of any client.
-func TestFairDeadlinePassed(t *testing.T) {
-	for name, test := range map[string]struct {
-		listens    bool
-		want, free []any
-	}{
-		"alive": {true, []any{java, step}, []any{java, 10 * time.Second}},
-		"dead":  {false, []any{}, []any{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			fairly(t, func(f fair) {
-				if test.listens {
-					f.ear(java)
-				}
-				f.hold(f.t, job, lease, mine2, "1")
-				f.enqueue(java, -step)
-				if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
-					f.t.Fatal(err)
-				}
-				f.wantQueue(test.want...)
-				f.must(f.t, "ZADD", keyspace.FairDeadlines(job), "XX", fmt.Sprint(f.now()-step.Milliseconds()), java)
-				f.release(mine2, true)
-				f.wantQueue(test.free...)
-			})
-		})
-	}
-}
-
-// A waiter of Redisson's whose deadline has passed, that is subscribed and yet does
-// not take the lock when notified, must not keep it from all others.
-func TestFairFrozenJavaWaiterIsDroppedAfterItsDeadline(t *testing.T) {
-	fairly(t, func(f fair) {
-		f.enqueue(java, -step)
-		ear := f.ear(java)
-		f.refused(me, script.FairQueue, java, 0)
-		ear.want(f.t, "0")
-		f.toldBefore(java, time.Second)
-		f.gets(me, script.FairAgain)
-	})
-}
-
-func TestFairHeadWithoutDeadline(t *testing.T) {
-	fairly(t, func(f fair) {
-		f.must(f.t, "RPUSH", keyspace.FairQueue(job), java)
-		f.hold(f.t, job, lease, mine2, "1")
-		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
-			f.t.Fatal(err)
-		}
-		f.wantQueue(java, 10*time.Second) // Redisson waits for such a head forever
-		f.must(f.t, "ZREM", keyspace.FairDeadlines(job), java)
-		f.release(mine2, true)
-		f.refused(me, script.FairQueue, java, 0)
-		f.silentFor(java, time.Second)
-		f.gets(me, script.FairAgain)
-		f.wantQueue()
-	})
-}
-
-// Without the right to ask for subscribers, or where the answer would be
-// meaningless, Redisson's deadlines count, and our own clients' signs of life.
-func TestFairSubscribersUnknown(t *testing.T) {
-	fairly(t, func(f fair) {
-		f.Cluster = true
-		f.enqueue(java, step)
-		f.refused(me, script.FairQueue, java, 0)
-		f.toldBefore(java, time.Second)
-		f.refused(me, script.FairAgain, java, 0)
-		f.must(f.t, "ZADD", keyspace.FairDeadlines(job), fmt.Sprint(f.now()-1), java)
-		f.toldBefore(java, time.Second)
-		f.refused(me, script.FairAgain, java, 0)
-		f.toldBefore(java, time.Second)
-		f.gets(me, script.FairAgain)
-	})
-}
-
-// A waiter that gives up leaves at once. It has added nothing to the deadlines of the
-// waiters behind it.
-func TestFairGiveUp(t *testing.T) {
-	fairly(t, func(f fair) {
-		f.hold(f.t, job, lease, mine2, "1")
-		f.enqueue(javaT, step)
-		f.refused(me, script.FairQueue, mine2, 1)
-		f.wantQueue(javaT, step, me, step+ahead)
-		f.enqueue(java, 2*step+ahead)
-		f.enqueue(javaN, 3*step+ahead)
-		ear := f.ear(javaT)
-		f.release(me, false)
-		f.wantQueue(javaT, step, java, 2*step+ahead, javaN, 3*step+ahead)
-		f.release(me, false)
-		f.wantQueue(javaT, step, java, 2*step+ahead, javaN, 3*step+ahead)
-		ear.want(f.t) // the lock is not free
-		f.wantDump(f.t, job, "hash "+mine2+"=1")
-	})
-}
-
-// The lock may be free for a head that gives up: the next one is notified.
-func TestFairGiveUpAtTheHead(t *testing.T) {
-	fairly(t, func(f fair) {
-		f.gets(java, script.FairOnce)
-		f.refused(me, script.FairQueue, java, 1)
-		f.refused(other, script.FairQueue, java, 1)
-		f.must(f.t, "DEL", job)
-		ear := f.ear(other)
-		f.release(me, false)
-		ear.want(f.t, "0")
-		f.gets(other, script.FairAgain)
+		sub.want(f.t) // it was notified a moment ago
 	})
 }
 
@@ -504,7 +292,7 @@ func TestFairForeignData(t *testing.T) {
 	for _, r := range foreign(refused("kind")) {
 		t.Run(r.name, func(t *testing.T) {
 			fairly(t, func(f fair) {
-				r.given(f.t, f.world)
+				r.setup(f.t, f.world)
 				for _, mode := range []script.FairMode{script.FairOnce, script.FairQueue} {
 					ok, why, err := script.FairAcquire(f.t.Context(), f, f.Fair, place(me), lease, mode)
 					f.wantAnswer(f.t, answered(ok, why.Holder, err), r.want)
@@ -516,14 +304,14 @@ func TestFairForeignData(t *testing.T) {
 	}
 }
 
-// If keys beside the lock hold something else, that is an error, and the lock is
+// If other keys of the lock hold something else, that is an error, and the lock is
 // not taken.
 func TestFairForeignQueue(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.must(f.t, "SET", keyspace.FairQueue(job), "x")
 		_, _, err := script.FairAcquire(f.t.Context(), f, f.Fair, place(me), lease, script.FairQueue)
 		if driver.ClassOf(err) != driver.WrongType {
-			f.t.Errorf("%v, want class wrong type", err)
+			f.t.Errorf("got %v, want class wrong type", err)
 		}
 		f.wantDump(f.t, job, "nothing")
 	})
@@ -552,58 +340,4 @@ func init() {
 	for name, call := range fairCalls {
 		everyCall[name] = call
 	}
-}
-
-// leaves has owners leave together, in either copy of the call.
-func (f fair) leaves(done int, owners ...string) {
-	f.t.Helper()
-	got, _, err := script.FairLeave(f.t.Context(), f, f.Fair, owners)
-	if got != done || err != nil {
-		f.t.Errorf("of %v: %d, %v, want %d", owners, got, err, done)
-	}
-	if _, _, err = script.FairLeave(f.t.Context(), f, f.Fair, owners[:done]); err != nil {
-		f.t.Error(err)
-	}
-}
-
-// Many leave together, from any positions, and the holder among them releases.
-func TestFairLeaveTogether(t *testing.T) {
-	fairly(t, func(f fair) {
-		f.hold(f.t, job, lease, mine2, "1")
-		var owners []string
-		for i := range 6 {
-			owners = append(owners, fmt.Sprint(client, ":", 100+i))
-			if f.acquire(f, owners[i], script.FairQueue); i == 2 {
-				f.enqueue(javaT, step)
-			}
-		}
-		f.leaves(5, owners[4], owners[0], me, owners[1], owners[3]) // me does not wait
-		f.wantQueue(owners[2], ahead, javaT, step, owners[5], step+3*ahead)
-		ear := f.ear(javaT)
-		f.leaves(3, owners[2], mine2, me)
-		f.wantQueue(javaT, step, owners[5], step+3*ahead)
-		f.wantDump(f.t, job, "nothing")
-		ear.want(f.t, "0")
-	})
-}
-
-// In a long queue, owners that leave together are searched for in slices.
-func TestFairLeaveInSlices(t *testing.T) {
-	fairly(t, func(f fair) {
-		const many, each = 20_000, 3 // after which 50,000 have been searched
-		f.hold(f.t, job, lease, mine2, "1")
-		f.must(f.t, "EVAL", "for n = 1, 20000 do redis.call('rpush', KEYS[1], 'java:' .. n) redis.call('zadd', KEYS[2], 9e12, 'java:' .. n) end return 1",
-			"2", keyspace.FairQueue(job), keyspace.FairDeadlines(job))
-		var owners []string
-		for i := range 2 * each {
-			owners = append(owners, fmt.Sprint(client, ":", 100+i))
-			f.acquire(f, owners[i], script.FairQueue)
-		}
-		for left := owners; len(left) > 0; left = left[each:] {
-			f.leaves(each, left...)
-			if n := f.must(f.t, "LLEN", keyspace.FairQueue(job)).Int(); n != int64(many+len(left)-each) {
-				f.t.Errorf("%d are in the queue, want %d", n, many+len(left)-each)
-			}
-		}
-	})
 }

@@ -18,7 +18,7 @@ func TestFairReleaseWhereTheMessageIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fair{realWorld(t, server), t, script.Fair{FairKeys: script.NewFairKeys(job), Turns: "publish"}}
-			ear := f.listen(t, keyspace.FairTurnChannel(job, ann), false)
+			sub := f.listen(t, keyspace.FairTurnChannel(job, ann), false)
 			f.gets(me, script.FairOnce)
 			f.waits(anns, false)
 			f.waits(bobs, false)
@@ -30,7 +30,7 @@ func TestFairReleaseWhereTheMessageIsRefused(t *testing.T) {
 			f.wantDump(t, job, "nothing")
 			f.wantQueue(anns, ahead, bobs, ahead)
 			if name != "no PEXPIRE" {
-				ear.want(t)
+				sub.want(t)
 			}
 			f.gets(anns, script.FairAgain)
 		})

@@ -11,12 +11,12 @@ import (
 
 // directly runs f as fairly does, but mortise's waiters are notified by the channel
 // of their client; and on a real server with sharded messages, as on a cluster.
-func directly(t *testing.T, f func(f fair, ear func(client string) *ear)) {
+func directly(t *testing.T, f func(f fair, listen func(client string) *subscriber)) {
 	t.Helper()
 	server := single(t)
 	run := func(t *testing.T, w *world, k script.Fair) {
 		k.FairKeys = script.NewFairKeys(job)
-		f(fair{w, t, k}, func(client string) *ear {
+		f(fair{w, t, k}, func(client string) *subscriber {
 			t.Helper()
 			return w.listen(t, keyspace.FairTurnChannel(job, client), k.Turns == "spublish")
 		})
@@ -48,13 +48,13 @@ func (f fair) wantGiven(owner string) {
 	f.wantDump(f.t, job, "hash "+owner+"=1")
 	f.wantTTL(f.t, job, script.GivenLease)
 	if n := f.must(f.t, "HEXISTS", keyspace.FairOurs(job), owner).Int(); n != 0 {
-		f.t.Errorf("%s has the lock, and is among those who wait", owner)
+		f.t.Errorf("%s has the lock, and is among the waiters", owner)
 	}
 }
 
 func TestFairReleaseGivesTheLockToTheHead(t *testing.T) {
-	directly(t, func(f fair, ear func(string) *ear) {
-		first, second := ear(ann), ear(bob)
+	directly(t, func(f fair, listen func(string) *subscriber) {
+		first, second := listen(ann), listen(bob)
 		f.gets(me, script.FairOnce)
 		f.waits(anns, false)
 		f.waits(bobs, false)
@@ -79,8 +79,8 @@ func TestFairReleaseGivesTheLockToTheHead(t *testing.T) {
 
 // A waiter that asks for more than the lock is notified, and takes it itself.
 func TestFairReleaseTellsAHeadThatCannotBeGivenTheLock(t *testing.T) {
-	directly(t, func(f fair, ear func(string) *ear) {
-		first, second := ear(ann), ear(bob)
+	directly(t, func(f fair, listen func(string) *subscriber) {
+		first, second := listen(ann), listen(bob)
 		f.gets(me, script.FairOnce)
 		f.waits(anns, true)
 		f.waits(bobs, false)
@@ -90,7 +90,7 @@ func TestFairReleaseTellsAHeadThatCannotBeGivenTheLock(t *testing.T) {
 		f.refused(bobs, script.FairAgain, anns, 0)
 		ok, _, err := script.FairAcquire(f.t.Context(), f, f.Fair, script.FairPlace{Owner: anns, Ahead: ahead}, lease, script.FairAgain)
 		if !ok || err != nil {
-			f.t.Fatalf("the head does not get the lock: %v, %v", ok, err)
+			f.t.Fatalf("the head does not get the lock: %v, %v, want true", ok, err)
 		}
 		f.release(anns, true)
 		f.wantGiven(bobs)
@@ -100,8 +100,8 @@ func TestFairReleaseTellsAHeadThatCannotBeGivenTheLock(t *testing.T) {
 
 // A head that is not subscribed keeps its place for a moment only.
 func TestFairReleaseWhereTheHeadDoesNotListen(t *testing.T) {
-	directly(t, func(f fair, ear func(string) *ear) {
-		second := ear(bob)
+	directly(t, func(f fair, listen func(string) *subscriber) {
+		second := listen(bob)
 		f.gets(me, script.FairOnce)
 		f.waits(anns, false)
 		f.waits(bobs, false)
@@ -118,10 +118,10 @@ func TestFairReleaseWhereTheHeadDoesNotListen(t *testing.T) {
 	})
 }
 
-// A head whose client has given no sign of life for long is not granted the lock.
+// A head whose client has shown no sign of life for long is not granted the lock.
 func TestFairReleaseWhereTheHeadIsFrozen(t *testing.T) {
-	directly(t, func(f fair, ear func(string) *ear) {
-		first, second := ear(ann), ear(bob)
+	directly(t, func(f fair, listen func(string) *subscriber) {
+		first, second := listen(ann), listen(bob)
 		f.gets(me, script.FairOnce)
 		f.waits(anns, false)
 		f.waits(bobs, false)
@@ -138,8 +138,8 @@ func TestFairReleaseWhereTheHeadIsFrozen(t *testing.T) {
 // Threads of Redisson's take the lock themselves, and are notified on the channel to
 // which they subscribe. Mortise's waiters know of them.
 func TestFairReleaseAmongRedissonsThreads(t *testing.T) {
-	directly(t, func(f fair, ear func(string) *ear) {
-		first := ear(ann)
+	directly(t, func(f fair, listen func(string) *subscriber) {
+		first := listen(ann)
 		theirs := f.listen(f.t, keyspace.FairChannel(job, java), f.Turns == "spublish")
 		f.gets(eves, script.FairOnce)
 		if f.waits(bobs, false) {
@@ -148,7 +148,7 @@ func TestFairReleaseAmongRedissonsThreads(t *testing.T) {
 		f.release(bobs, false)
 		f.enqueue(java, step)
 		if !f.waits(anns, false) {
-			f.t.Error("one who waits behind a thread of Redisson's is not told of it")
+			f.t.Error("a waiter behind a thread of Redisson's does not learn of it")
 		}
 		_, _, mixed, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
 		if err != nil || !mixed {
@@ -184,74 +184,77 @@ func (f fair) wantLifetimes() {
 // Whatever is done to a queue, and whichever waiters are removed and put back,
 // it goes when all clients have forgotten it.
 func TestFairKeysHaveTTLs(t *testing.T) {
-	for name, test := range map[string]func(f fair){
-		"the only waiter does not hear that it has the lock": func(f fair) {
-			f.gets(me, script.FairOnce)
-			f.waits(anns, false)
-			f.release(me, true)
-			f.wantQueue(anns, ahead)
-		},
-		"nor do two": func(f fair) {
-			f.gets(me, script.FairOnce)
-			f.waits(anns, false)
-			f.waits(bobs, false)
-			f.release(me, true)
-			f.wantQueue(anns, ahead, bobs, ahead)
-		},
-		"one that can only be told": func(f fair) {
-			f.gets(me, script.FairOnce)
-			f.waits(anns, true)
-			f.release(me, true)
-			f.wantQueue(anns, ahead)
-		},
-		"the deadlines are gone": func(f fair) {
-			f.gets(me, script.FairOnce)
-			f.waits(anns, false)
-			f.must(f.t, "DEL", keyspace.FairDeadlines(job))
-			f.release(me, true)
-		},
-		"the deadlines are gone, and it asks": func(f fair) {
-			f.gets(me, script.FairOnce)
-			f.waits(anns, false)
-			f.must(f.t, "DEL", keyspace.FairDeadlines(job))
-			f.refused(anns, script.FairAgain, me, 1)
-		},
-		"the queue is gone": func(f fair) {
-			f.gets(me, script.FairOnce)
-			f.waits(anns, false)
-			f.must(f.t, "DEL", keyspace.FairQueue(job))
-			f.release(me, true)
-			f.refusedOrNot(anns)
-		},
-		"mortise's keys are gone": func(f fair) {
-			f.gets(me, script.FairOnce)
-			f.waits(anns, false)
-			f.must(f.t, "DEL", keyspace.FairOurs(job), keyspace.FairSigns(job))
-			f.refused(bobs, script.FairQueue, me, 1)
-			_, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
-			if err != nil {
-				f.t.Error(err)
-			}
-			f.release(me, true)
-		},
-		"a copy comes late": func(f fair) {
-			f.gets(me, script.FairOnce)
-			f.waits(anns, false)
-			f.release(anns, false)
-			f.refused(anns, script.FairAgain, me, 1)
-			f.release(anns, false)
-			if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns)); err != nil {
-				f.t.Error(err)
-			}
-		},
-	} {
+	for name, test := range forgottenQueues {
 		t.Run(name, func(t *testing.T) {
-			directly(t, func(f fair, ear func(string) *ear) {
+			directly(t, func(f fair, listen func(string) *subscriber) {
 				test(f)
 				f.wantLifetimes()
 			})
 		})
 	}
+}
+
+// forgottenQueues are ways to leave waiters behind.
+var forgottenQueues = map[string]func(f fair){
+	"the only waiter does not learn that it has the lock": func(f fair) {
+		f.gets(me, script.FairOnce)
+		f.waits(anns, false)
+		f.release(me, true)
+		f.wantQueue(anns, ahead)
+	},
+	"nor do two": func(f fair) {
+		f.gets(me, script.FairOnce)
+		f.waits(anns, false)
+		f.waits(bobs, false)
+		f.release(me, true)
+		f.wantQueue(anns, ahead, bobs, ahead)
+	},
+	"one that can only be told": func(f fair) {
+		f.gets(me, script.FairOnce)
+		f.waits(anns, true)
+		f.release(me, true)
+		f.wantQueue(anns, ahead)
+	},
+	"the deadlines are gone": func(f fair) {
+		f.gets(me, script.FairOnce)
+		f.waits(anns, false)
+		f.must(f.t, "DEL", keyspace.FairDeadlines(job))
+		f.release(me, true)
+	},
+	"the deadlines are gone, and it asks": func(f fair) {
+		f.gets(me, script.FairOnce)
+		f.waits(anns, false)
+		f.must(f.t, "DEL", keyspace.FairDeadlines(job))
+		f.refused(anns, script.FairAgain, me, 1)
+	},
+	"the queue is gone": func(f fair) {
+		f.gets(me, script.FairOnce)
+		f.waits(anns, false)
+		f.must(f.t, "DEL", keyspace.FairQueue(job))
+		f.release(me, true)
+		f.refusedOrNot(anns)
+	},
+	"mortise's keys are gone": func(f fair) {
+		f.gets(me, script.FairOnce)
+		f.waits(anns, false)
+		f.must(f.t, "DEL", keyspace.FairOurs(job), keyspace.FairSigns(job))
+		f.refused(bobs, script.FairQueue, me, 1)
+		_, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
+		if err != nil {
+			f.t.Error(err)
+		}
+		f.release(me, true)
+	},
+	"a copy comes late": func(f fair) {
+		f.gets(me, script.FairOnce)
+		f.waits(anns, false)
+		f.release(anns, false)
+		f.refused(anns, script.FairAgain, me, 1)
+		f.release(anns, false)
+		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns)); err != nil {
+			f.t.Error(err)
+		}
+	},
 }
 
 func (f fair) refusedOrNot(owner string) {
@@ -263,7 +266,7 @@ func (f fair) refusedOrNot(owner string) {
 // later: a head that has waited for a while and is not subscribed is passed over at
 // once, and the releaser is asked to look again.
 func TestFairReleasePastTheDeadToRedissonsThreads(t *testing.T) {
-	directly(t, func(f fair, ear func(string) *ear) {
+	directly(t, func(f fair, listen func(string) *subscriber) {
 		theirs := f.listen(f.t, keyspace.FairChannel(job, java), f.Turns == "spublish")
 		f.gets(eves, script.FairOnce)
 		f.waits(anns, false)
@@ -290,7 +293,7 @@ func TestFairReleasePastTheDeadToRedissonsThreads(t *testing.T) {
 		theirs.want(f.t, "0")
 		f.must(f.t, "DEL", keyspace.FairQueue(job), keyspace.FairDeadlines(job), keyspace.FairSigns(job), keyspace.FairOurs(job))
 		// A subscribed one is granted the lock for three seconds, and then others may have it.
-		ear(ann)
+		listen(ann)
 		f.gets(eves, script.FairOnce)
 		f.waits(anns, false)
 		f.enqueue(java, step)
@@ -315,7 +318,7 @@ func TestFairReleasePastTheDeadToRedissonsThreads(t *testing.T) {
 func TestFairHeadThatIsToldAndDoesNotTakeIt(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.enqueue(java, step)
-		f.ear(java)
+		f.subscriber(java)
 		f.refused(me, script.FairQueue, java, 0)
 		told := func(since time.Duration) {
 			f.must(f.t, "HSET", keyspace.FairSigns(job), "told", fmt.Sprint(f.now()-since.Milliseconds(), " ", f.now()-900, " ", java))
@@ -338,8 +341,8 @@ func TestFairHeadThatIsToldAndDoesNotTakeIt(t *testing.T) {
 
 // Waiters for another lock in the same queue.
 func TestFairStrangers(t *testing.T) {
-	directly(t, func(f fair, ear func(string) *ear) {
-		first := ear(ann)
+	directly(t, func(f fair, listen func(string) *subscriber) {
+		first := listen(ann)
 		stranger := f.listen(f.t, keyspace.FairChannel(job, eves), f.Turns == "spublish")
 		f.enqueue(eves, ahead)
 		f.gets(me, script.FairOnce) // it does not obstruct
@@ -369,11 +372,11 @@ func TestFairStrangers(t *testing.T) {
 // before it asked.
 func TestFairAcquireAfterItsTurnHasCome(t *testing.T) {
 	for name, test := range map[string]struct{ tell, wait, came bool }{
-		"given": {wait: true, came: true}, "told": {tell: true, wait: true, came: true}, "not waiting": {},
+		"granted": {wait: true, came: true}, "told": {tell: true, wait: true, came: true}, "not waiting": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			directly(t, func(f fair, ear func(string) *ear) {
-				ear(ann)
+			directly(t, func(f fair, listen func(string) *subscriber) {
+				listen(ann)
 				f.gets(me, script.FairOnce)
 				mode := script.FairOnce
 				if test.wait {
@@ -383,7 +386,7 @@ func TestFairAcquireAfterItsTurnHasCome(t *testing.T) {
 				f.release(me, true)
 				ok, why, err := script.FairAcquire(t.Context(), f, f.Fair, place(anns), lease, mode)
 				if !ok || err != nil || why.Came != test.came {
-					t.Errorf("%v, %+v, %v, want the lock, and that its turn had come: %v", ok, why, err, test.came)
+					t.Errorf("got %v, %+v, %v, want the lock, and that its turn had come: %v", ok, why, err, test.came)
 				}
 			})
 		})

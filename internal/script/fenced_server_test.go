@@ -17,7 +17,7 @@ func TestFencedWithoutARight(t *testing.T) {
 	server := redistest.Single(t)
 	for name, test := range map[string]struct {
 		rights []string
-		given  given
+		setup  setup
 		after  string
 		ttl    time.Duration
 		call   func(ctx context.Context, d driver.Driver) (int64, error)
@@ -42,10 +42,10 @@ func TestFencedWithoutARight(t *testing.T) {
 		for _, right := range test.rights {
 			t.Run(name+"/"+right, func(t *testing.T) {
 				w := realWorld(t, server)
-				test.given(t, w)
+				test.setup(t, w)
 				token, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
 				if token != 0 || driver.ClassOf(err) != driver.Denied {
-					t.Errorf("%d, %v, want an error of class denied", token, err)
+					t.Errorf("got %d, %v, want an error of class denied", token, err)
 				}
 				w.wantDump(t, job, test.after)
 				if got := w.ttl(t, job); got > test.ttl || got == none {

@@ -16,7 +16,7 @@ var tokenKey = keyspace.Token(job)
 // fencedRow is one case of a script that draws tokens.
 type fencedRow struct {
 	name   string
-	given  given
+	setup  setup
 	token  string // the content of the token's key before; empty for nothing
 	want   answer
 	drawn  int64 // the token that the call returns; a repeat returns the next one
@@ -32,10 +32,10 @@ func fencedTable(t *testing.T, call func(ctx context.Context, d driver.Driver) (
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
-				ear := w.listen(t, channel, false)
-				for _, d := range []driver.Driver{w, deaf{w}} { // the second loses the first reply
+				sub := w.listen(t, channel, false)
+				for _, d := range []driver.Driver{w, lossy{w}} { // the second loses the first reply
 					w.must(t, "DEL", job, tokenKey)
-					r.given(t, w)
+					r.setup(t, w)
 					if r.token != "" {
 						w.must(t, "SET", tokenKey, r.token, "PX", "600000") // as Java's expire() leaves it
 					}
@@ -57,7 +57,7 @@ func fencedTable(t *testing.T, call func(ctx context.Context, d driver.Driver) (
 					}
 					r.check(t, w, r.repeat)
 				}
-				ear.want(t)
+				sub.want(t)
 			})
 		})
 	}
@@ -85,21 +85,21 @@ func TestFencedAcquire(t *testing.T) {
 		}
 		return token, a
 	}, []fencedRow{
-		{name: "free", given: nothing, want: yes, drawn: 1, after: mine, ttl: lease, tokens: "string 1", repeat: "string 2"},
-		{name: "free, with tokens drawn", given: nothing, token: "41", want: yes, drawn: 42, after: mine, ttl: lease, tokens: "string 42", repeat: "string 43"},
-		{name: "mine", given: held(time.Minute, me, "3"), token: "41", want: yes, drawn: 42, after: "hash " + me + "=3", ttl: lease, tokens: "string 42", repeat: "string 43"},
-		{name: "mine, for longer", given: held(10*time.Minute, me, "1"), token: "41", want: yes, drawn: 42, after: mine, ttl: 10 * time.Minute, tokens: "string 42", repeat: "string 43"},
-		{name: "Java's", given: held(lease, java, "17"), token: "41", want: heldBy(java, 17, lease), after: javas, ttl: lease, tokens: "string 41", repeat: "string 41"},
-		{name: "Java's, without TTL", given: held(none, java, "17"), token: "41", want: heldBy(java, 17, -1), after: javas, ttl: none, tokens: "string 41", repeat: "string 41"},
-		{name: "another number of this client", given: held(lease, mine2, "1"), want: heldBy(mine2, 1, lease), after: "hash " + mine2 + "=1", ttl: lease, tokens: nothingThere, repeat: nothingThere},
-		{name: "read lock with me in it", given: held(lease, "mode", "read", me, "1"), want: refused("kind"), after: "hash " + me + "=1 mode=read", ttl: lease, tokens: nothingThere, repeat: nothingThere},
-		{name: "a string", given: text, want: refused("wrong type"), after: "string 5", ttl: 10 * time.Minute, tokens: nothingThere, repeat: nothingThere},
-		{name: "a list", given: list, want: refused("wrong type"), after: `list ["a"]`, ttl: none, tokens: nothingThere, repeat: nothingThere},
-		{name: "the token is no number", given: nothing, token: "x", want: refused("token"), after: nothingThere, ttl: absent, tokens: "string x", repeat: "string x"},
-		{name: "the token is at its end", given: nothing, token: "9223372036854775807", want: refused("token"), after: nothingThere, ttl: absent, tokens: "string 9223372036854775807", repeat: "string 9223372036854775807"},
-		{name: "the token is the last that Lua counts", given: nothing, token: "9007199254740989", want: yes, drawn: 9007199254740990, after: mine, ttl: lease, tokens: "string 9007199254740990", repeat: "string 9007199254740991"},
-		{name: "the token is past what Lua counts", given: nothing, token: "9007199254740991", want: refused("token"), after: nothingThere, ttl: absent, tokens: "string 9007199254740992", repeat: "string 9007199254740993"},
-		{name: "the token is negative", given: nothing, token: "-7", want: refused("token"), after: nothingThere, ttl: absent, tokens: "string -6", repeat: "string -5"},
+		{name: "free", setup: nothing, want: yes, drawn: 1, after: mine, ttl: lease, tokens: "string 1", repeat: "string 2"},
+		{name: "free, with tokens drawn", setup: nothing, token: "41", want: yes, drawn: 42, after: mine, ttl: lease, tokens: "string 42", repeat: "string 43"},
+		{name: "mine", setup: held(time.Minute, me, "3"), token: "41", want: yes, drawn: 42, after: "hash " + me + "=3", ttl: lease, tokens: "string 42", repeat: "string 43"},
+		{name: "mine, for longer", setup: held(10*time.Minute, me, "1"), token: "41", want: yes, drawn: 42, after: mine, ttl: 10 * time.Minute, tokens: "string 42", repeat: "string 43"},
+		{name: "Java's", setup: held(lease, java, "17"), token: "41", want: heldBy(java, 17, lease), after: javas, ttl: lease, tokens: "string 41", repeat: "string 41"},
+		{name: "Java's, without TTL", setup: held(none, java, "17"), token: "41", want: heldBy(java, 17, -1), after: javas, ttl: none, tokens: "string 41", repeat: "string 41"},
+		{name: "another number of this client", setup: held(lease, mine2, "1"), want: heldBy(mine2, 1, lease), after: "hash " + mine2 + "=1", ttl: lease, tokens: nothingThere, repeat: nothingThere},
+		{name: "read lock with me in it", setup: held(lease, "mode", "read", me, "1"), want: refused("kind"), after: "hash " + me + "=1 mode=read", ttl: lease, tokens: nothingThere, repeat: nothingThere},
+		{name: "a string", setup: text, want: refused("wrong type"), after: "string 5", ttl: 10 * time.Minute, tokens: nothingThere, repeat: nothingThere},
+		{name: "a list", setup: list, want: refused("wrong type"), after: `list ["a"]`, ttl: none, tokens: nothingThere, repeat: nothingThere},
+		{name: "the token is no number", setup: nothing, token: "x", want: refused("token"), after: nothingThere, ttl: absent, tokens: "string x", repeat: "string x"},
+		{name: "the token is at its end", setup: nothing, token: "9223372036854775807", want: refused("token"), after: nothingThere, ttl: absent, tokens: "string 9223372036854775807", repeat: "string 9223372036854775807"},
+		{name: "the token is the last that Lua counts", setup: nothing, token: "9007199254740989", want: yes, drawn: 9007199254740990, after: mine, ttl: lease, tokens: "string 9007199254740990", repeat: "string 9007199254740991"},
+		{name: "the token is past what Lua counts", setup: nothing, token: "9007199254740991", want: refused("token"), after: nothingThere, ttl: absent, tokens: "string 9007199254740992", repeat: "string 9007199254740993"},
+		{name: "the token is negative", setup: nothing, token: "-7", want: refused("token"), after: nothingThere, ttl: absent, tokens: "string -6", repeat: "string -5"},
 	})
 }
 
@@ -112,13 +112,13 @@ func TestFencedReenter(t *testing.T) {
 		}
 		return token, a
 	}, []fencedRow{
-		{name: "mine", given: held(time.Minute, me, "1"), token: "41", want: yes, drawn: 42, after: "hash " + me + "=2", ttl: lease, tokens: "string 42", repeat: "string 43"},
-		{name: "mine, never drawn", given: held(time.Minute, me, "1"), want: yes, drawn: 1, after: "hash " + me + "=2", ttl: lease, tokens: "string 1", repeat: "string 2"},
-		{name: "mine, counted too high", given: held(10*time.Minute, me, "9"), token: "41", want: yes, drawn: 42, after: "hash " + me + "=2", ttl: 10 * time.Minute, tokens: "string 42", repeat: "string 43"},
-		{name: "free", given: nothing, token: "41", want: no, after: nothingThere, ttl: absent, tokens: "string 41", repeat: "string 41"},
-		{name: "Java's", given: held(lease, java, "1"), token: "41", want: no, after: "hash " + java + "=1", ttl: lease, tokens: "string 41", repeat: "string 41"},
-		{name: "a string", given: text, want: refused("wrong type"), after: "string 5", ttl: 10 * time.Minute, tokens: nothingThere, repeat: nothingThere},
-		{name: "the token is no number", given: held(lease, me, "1"), token: "x", want: refused("token"), after: "hash " + me + "=1", ttl: lease, tokens: "string x", repeat: "string x"},
+		{name: "mine", setup: held(time.Minute, me, "1"), token: "41", want: yes, drawn: 42, after: "hash " + me + "=2", ttl: lease, tokens: "string 42", repeat: "string 43"},
+		{name: "mine, never drawn", setup: held(time.Minute, me, "1"), want: yes, drawn: 1, after: "hash " + me + "=2", ttl: lease, tokens: "string 1", repeat: "string 2"},
+		{name: "mine, counted too high", setup: held(10*time.Minute, me, "9"), token: "41", want: yes, drawn: 42, after: "hash " + me + "=2", ttl: 10 * time.Minute, tokens: "string 42", repeat: "string 43"},
+		{name: "free", setup: nothing, token: "41", want: no, after: nothingThere, ttl: absent, tokens: "string 41", repeat: "string 41"},
+		{name: "Java's", setup: held(lease, java, "1"), token: "41", want: no, after: "hash " + java + "=1", ttl: lease, tokens: "string 41", repeat: "string 41"},
+		{name: "a string", setup: text, want: refused("wrong type"), after: "string 5", ttl: 10 * time.Minute, tokens: nothingThere, repeat: nothingThere},
+		{name: "the token is no number", setup: held(lease, me, "1"), token: "x", want: refused("token"), after: "hash " + me + "=1", ttl: lease, tokens: "string x", repeat: "string x"},
 	})
 }
 
@@ -129,7 +129,7 @@ func TestFencedToken(t *testing.T) {
 			t.Helper()
 			got, err := script.FencedToken(t.Context(), w, job)
 			if a := answered(false, script.Holder{}, err); got != want || a.err != class {
-				t.Errorf("%d, %v, want %d and the class %q", got, err, want, class)
+				t.Errorf("got %d, %v, want %d and the class %q", got, err, want, class)
 			}
 		}
 		want(0, "")
@@ -150,7 +150,7 @@ func TestFencedAcquireBesideAForeignToken(t *testing.T) {
 		w.must(t, "RPUSH", tokenKey, "x")
 		_, _, _, err := script.FencedAcquire(t.Context(), w, job, me, lease, "")
 		if driver.ClassOf(err) != driver.WrongType {
-			t.Errorf("%v, want the class wrong type", err)
+			t.Errorf("got %v, want the class wrong type", err)
 		}
 		w.wantDump(t, job, "nothing")
 		w.wantDump(t, tokenKey, `list ["x"]`)

@@ -15,12 +15,45 @@ import (
 func TestGroupWithoutARight(t *testing.T) {
 	server := redistest.Single(t)
 	two := group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"})
-	for name, test := range map[string]struct {
-		rights []string
-		given  given
-		after  string
-		call   func(ctx context.Context, d driver.Driver) (bool, error)
-	}{
+	for name, test := range groupCalls(two) {
+		for _, right := range test.rights {
+			t.Run(name+"/"+right, func(t *testing.T) {
+				w := realWorld(t, server)
+				test.setup(t, w)
+				ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
+				if ok || driver.ClassOf(err) != driver.Denied {
+					t.Errorf("got %v, %v, want an error of class denied", ok, err)
+				}
+				if got := w.groupDump(t); got != test.after {
+					t.Errorf("under the key lies\n%s, want\n%s", got, test.after)
+				}
+				if w.ttl(t, job) == none {
+					t.Error("the key has no TTL")
+				}
+			})
+		}
+	}
+	t.Run("release/publish", func(t *testing.T) {
+		w := realWorld(t, server)
+		two(t, w)
+		ok, err := released(script.GroupRelease(t.Context(), w.login(t, "+@all", "~*", "&*", "-publish"), ab, me, channel, script.Both))
+		if !ok || driver.ClassOf(err) != driver.Denied {
+			t.Errorf("got %v, %v, want true with an error of class denied", ok, err)
+		}
+	})
+}
+
+// groupCall is an operation and the commands that it needs.
+type groupCall struct {
+	rights []string
+	setup  setup
+	after  string
+	call   func(ctx context.Context, d driver.Driver) (bool, error)
+}
+
+// groupCalls are the operations on a group. Two has ME hold both fields.
+func groupCalls(two setup) map[string]groupCall {
+	return map[string]groupCall{
 		"acquire": {[]string{"hlen", "time", "hmget", "hset", "pexpire"}, nothing, "nothing",
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				ok, _, err := script.GroupAcquire(ctx, d, ab, me, lease)
@@ -60,30 +93,5 @@ func TestGroupWithoutARight(t *testing.T) {
 				h, err := script.GroupInspect(ctx, d, ab)
 				return h != nil, err
 			}},
-	} {
-		for _, right := range test.rights {
-			t.Run(name+"/"+right, func(t *testing.T) {
-				w := realWorld(t, server)
-				test.given(t, w)
-				ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
-				if ok || driver.ClassOf(err) != driver.Denied {
-					t.Errorf("%v, %v, want an error of class denied", ok, err)
-				}
-				if got := w.groupDump(t); got != test.after {
-					t.Errorf("under the key lies\n%s, want\n%s", got, test.after)
-				}
-				if w.ttl(t, job) == none {
-					t.Error("the key has no TTL")
-				}
-			})
-		}
 	}
-	t.Run("release/publish", func(t *testing.T) {
-		w := realWorld(t, server)
-		two(t, w)
-		ok, err := released(script.GroupRelease(t.Context(), w.login(t, "+@all", "~*", "&*", "-publish"), ab, me, channel, script.Both))
-		if !ok || driver.ClassOf(err) != driver.Denied {
-			t.Errorf("%v, %v, want true with an error of class denied", ok, err)
-		}
-	})
 }

@@ -36,7 +36,7 @@ type has struct {
 }
 
 // group puts a group there as Redisson or mortise would.
-func group(ttl time.Duration, entries ...has) given {
+func group(ttl time.Duration, entries ...has) setup {
 	return func(t *testing.T, w *world) {
 		t.Helper()
 		now := w.now(t)
@@ -51,7 +51,7 @@ func group(ttl time.Duration, entries ...has) given {
 }
 
 // with combines several givens.
-func with(all ...given) given {
+func with(all ...setup) setup {
 	return func(t *testing.T, w *world) {
 		for _, g := range all {
 			g(t, w)
@@ -60,12 +60,12 @@ func with(all ...given) given {
 }
 
 // set overwrites a field.
-func set(field, value string) given {
+func set(field, value string) setup {
 	return func(t *testing.T, w *world) { w.must(t, "HSET", job, field, value) }
 }
 
 // gone removes a field.
-func gone(field string) given {
+func gone(field string) setup {
 	return func(t *testing.T, w *world) { w.must(t, "HDEL", job, field) }
 }
 
@@ -107,24 +107,24 @@ func groupTable(t *testing.T, call func(ctx context.Context, d driver.Driver) an
 		}
 		t.Run(r.name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
-				ear := w.listen(t, channel, false)
+				sub := w.listen(t, channel, false)
 				check := func(messages ...string) {
 					t.Helper()
 					if got := w.groupDump(t); got != r.after {
 						t.Errorf("under the key lies\n%s, want\n%s", got, r.after)
 					}
 					w.wantTTL(t, job, r.ttl)
-					ear.want(t, messages...)
+					sub.want(t, messages...)
 				}
-				r.given(t, w)
+				r.setup(t, w)
 				w.wantAnswer(t, call(t.Context(), w), r.want)
 				check(r.messages...)
 				w.wantAnswer(t, call(t.Context(), w), repeat)
 				check()
 
 				w.must(t, "DEL", job)
-				r.given(t, w)
-				if got := call(t.Context(), deaf{w}); got.err != "unknown" {
+				r.setup(t, w)
+				if got := call(t.Context(), lossy{w}); got.err != "unknown" {
 					t.Errorf("with a lost reply the answer is %+v, want the class unknown", got)
 				}
 				w.wantAnswer(t, call(t.Context(), w), repeat)
@@ -145,10 +145,10 @@ const mineAB = "hash a=ME a:ME:e=+2m a:ME:n=1 b=ME b:ME:e=+2m b:ME:n=1"
 // Keys that no script of a group may touch.
 func foreignGroup(want answer) []row {
 	return []row{
-		{name: "read lock", given: held(lease, "mode", "read", java, "1"), want: want, after: "hash JAVA=1 mode=read", ttl: lease},
-		{name: "plain lock", given: held(lease, java, "1"), want: want, after: "hash JAVA=1", ttl: lease},
-		{name: "string", given: text, want: refused("wrong type"), after: "string 5", ttl: 10 * time.Minute},
-		{name: "list", given: list, want: refused("wrong type"), after: `list ["a"]`, ttl: none},
+		{name: "read lock", setup: held(lease, "mode", "read", java, "1"), want: want, after: "hash JAVA=1 mode=read", ttl: lease},
+		{name: "plain lock", setup: held(lease, java, "1"), want: want, after: "hash JAVA=1", ttl: lease},
+		{name: "string", setup: text, want: refused("wrong type"), after: "string 5", ttl: 10 * time.Minute},
+		{name: "list", setup: list, want: refused("wrong type"), after: `list ["a"]`, ttl: none},
 	}
 }
 
@@ -156,34 +156,34 @@ func TestGroupAcquire(t *testing.T) {
 	groupTable(t, func(ctx context.Context, d driver.Driver) answer {
 		return answered(script.GroupAcquire(ctx, d, ab, me, lease))
 	}, append(foreignGroup(refused("kind")), []row{
-		{name: "free", given: nothing, want: yes, after: mineAB, ttl: lease + linger},
-		{name: "beside others", given: group(10*time.Minute, has{"c", java, 10, "1"}), want: yes,
+		{name: "free", setup: nothing, want: yes, after: mineAB, ttl: lease + linger},
+		{name: "beside others", setup: group(10*time.Minute, has{"c", java, 10, "1"}), want: yes,
 			after: mineAB + " c=JAVA c:JAVA:e=+10m c:JAVA:n=1", ttl: 10 * time.Minute},
-		{name: "beside others with less time", given: group(time.Minute, has{"c", java, 1, "1"}), want: yes,
+		{name: "beside others with less time", setup: group(time.Minute, has{"c", java, 1, "1"}), want: yes,
 			after: mineAB + " c=JAVA c:JAVA:e=+1m c:JAVA:n=1", ttl: lease + linger},
-		{name: "mine", given: group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes, after: mineAB, ttl: lease + linger},
-		{name: "mine, re-entered since", given: group(10*time.Minute, has{"a", me, 10, "3"}, has{"b", me, 1, "3"}), want: yes,
+		{name: "mine", setup: group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes, after: mineAB, ttl: lease + linger},
+		{name: "mine, re-entered since", setup: group(10*time.Minute, has{"a", me, 10, "3"}, has{"b", me, 1, "3"}), want: yes,
 			after: "hash a=ME a:ME:e=+10m a:ME:n=3 b=ME b:ME:e=+2m b:ME:n=3", ttl: 10 * time.Minute},
-		{name: "one of them is Java's", given: group(lease, has{"b", java, 2, "17"}), want: heldBy(java, 17, lease),
+		{name: "one of them is Java's", setup: group(lease, has{"b", java, 2, "17"}), want: heldBy(java, 17, lease),
 			after: "hash b=JAVA b:JAVA:e=+2m b:JAVA:n=17", ttl: lease + linger},
-		{name: "Java's, of a clock that is ahead", given: group(lease, has{"b", java, 10, "1"}), want: heldBy(java, 1, 10*time.Minute),
+		{name: "Java's, of a clock that is ahead", setup: group(lease, has{"b", java, 10, "1"}), want: heldBy(java, 1, 10*time.Minute),
 			after: "hash b=JAVA b:JAVA:e=+10m b:JAVA:n=1", ttl: lease},
-		{name: "both, one for longer", given: group(10*time.Minute, has{"a", mine2, 10, "1"}, has{"b", java, 2, "1"}), want: heldBy(mine2, 1, 10*time.Minute),
+		{name: "both, one for longer", setup: group(10*time.Minute, has{"a", mine2, 10, "1"}, has{"b", java, 2, "1"}), want: heldBy(mine2, 1, 10*time.Minute),
 			after: "hash a=" + mine2 + " a:" + mine2 + ":e=+10m a:" + mine2 + ":n=1 b=JAVA b:JAVA:e=+2m b:JAVA:n=1", ttl: 10*time.Minute + linger},
-		{name: "Java's time is over", given: group(10*time.Minute, has{"a", java, 0, "4"}, has{"c", java, 0, "4"}), want: yes,
+		{name: "Java's time is over", setup: group(10*time.Minute, has{"a", java, 0, "4"}, has{"c", java, 0, "4"}), want: yes,
 			after: mineAB + " c=JAVA c:JAVA:e=+0m c:JAVA:n=4", ttl: 10 * time.Minute},
-		{name: "beside the dead", given: group(10*time.Minute, has{"c", java, -2, "4"}, has{"d", java, 0, "4"}, has{"f", java, 10, "4"}), want: yes,
+		{name: "beside the dead", setup: group(10*time.Minute, has{"c", java, -2, "4"}, has{"d", java, 0, "4"}, has{"f", java, 10, "4"}), want: yes,
 			after: mineAB + " d=JAVA d:JAVA:e=+0m d:JAVA:n=4 f=JAVA f:JAVA:e=+10m f:JAVA:n=4", ttl: 10 * time.Minute},
-		{name: "beside what the dead left when others came", given: with(group(10*time.Minute, has{"c", mine2, 0, "1"}, has{"d", mine2, 0, "1"}, has{"e", mine2, 5, "1"}),
+		{name: "beside what the dead left when others came", setup: with(group(10*time.Minute, has{"c", mine2, 0, "1"}, has{"d", mine2, 0, "1"}, has{"e", mine2, 5, "1"}),
 			group(10*time.Minute, has{"c", java, 5, "1"}, has{"e", java, 5, "1"}), gone("d")), want: yes,
 			after: mineAB + " c=JAVA c:JAVA:e=+5m c:JAVA:n=1 e=JAVA e:" + mine2 + ":e=+5m e:" + mine2 + ":n=1 e:JAVA:e=+5m e:JAVA:n=1", ttl: 10 * time.Minute},
-		{name: "Java's, its time unreadable", given: with(group(10*time.Minute, has{"a", java, 5, "4"}), set("a:"+java+":expire_time", "x")), want: yes,
+		{name: "Java's, its time unreadable", setup: with(group(10*time.Minute, has{"a", java, 5, "4"}), set("a:"+java+":expire_time", "x")), want: yes,
 			after: mineAB, ttl: 10 * time.Minute},
-		{name: "Java's, its count unreadable", given: with(group(10*time.Minute, has{"a", java, 2, "x"})), want: heldBy(java, -1, lease),
+		{name: "Java's, its count unreadable", setup: with(group(10*time.Minute, has{"a", java, 2, "x"})), want: heldBy(java, -1, lease),
 			after: "hash a=JAVA a:JAVA:e=+2m a:JAVA:n=x", ttl: 10 * time.Minute},
-		{name: "without TTL", given: group(none, has{"c", java, 10, "1"}), want: yes,
+		{name: "without TTL", setup: group(none, has{"c", java, 10, "1"}), want: yes,
 			after: mineAB + " c=JAVA c:JAVA:e=+10m c:JAVA:n=1", ttl: 10*time.Minute + linger},
-		{name: "without TTL, and little in it", given: group(none, has{"c", java, 1, "1"}), want: yes,
+		{name: "without TTL, and little in it", setup: group(none, has{"c", java, 1, "1"}), want: yes,
 			after: mineAB + " c=JAVA c:JAVA:e=+1m c:JAVA:n=1", ttl: lease + linger},
 	}...))
 }
@@ -196,7 +196,7 @@ func TestGroupAcquireAgainstAnAbsurdTime(t *testing.T) {
 		w.must(t, "HSET", job, "a:"+java+":expire_time", "99999999999999999")
 		ok, by, err := script.GroupAcquire(t.Context(), w, ab, me, lease)
 		if ok || err != nil || by.Owner != java || by.Count != 4 || by.TTL < 200*365*24*time.Hour {
-			t.Errorf("%v, %+v, %v, want Java as the holder for centuries", ok, by, err)
+			t.Errorf("got %v, %+v, %v, want Java as the holder for centuries", ok, by, err)
 		}
 	})
 }
@@ -206,17 +206,17 @@ func TestGroupReenter(t *testing.T) {
 		ok, err := script.GroupReenter(ctx, d, ab, me, 2, lease)
 		return answered(ok, script.Holder{}, err)
 	}, append(foreignGroup(no), []row{
-		{name: "mine", given: group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes,
+		{name: "mine", setup: group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes,
 			after: "hash a=ME a:ME:e=+2m a:ME:n=2 b=ME b:ME:e=+2m b:ME:n=2", ttl: lease + linger},
-		{name: "mine, for longer, counted too high", given: group(10*time.Minute, has{"a", me, 10, "9"}, has{"b", me, 1, "1"}), want: yes,
+		{name: "mine, for longer, counted too high", setup: group(10*time.Minute, has{"a", me, 10, "9"}, has{"b", me, 1, "1"}), want: yes,
 			after: "hash a=ME a:ME:e=+10m a:ME:n=2 b=ME b:ME:e=+2m b:ME:n=2", ttl: 10 * time.Minute},
-		{name: "mine, without TTL", given: group(none, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes,
+		{name: "mine, without TTL", setup: group(none, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes,
 			after: "hash a=ME a:ME:e=+2m a:ME:n=2 b=ME b:ME:e=+2m b:ME:n=2", ttl: lease + linger},
-		{name: "one of them was taken", given: group(lease, has{"a", me, 1, "1"}, has{"b", java, 1, "1"}), want: no,
+		{name: "one of them was taken", setup: group(lease, has{"a", me, 1, "1"}, has{"b", java, 1, "1"}), want: no,
 			after: "hash a=ME a:ME:e=+1m a:ME:n=1 b=JAVA b:JAVA:e=+1m b:JAVA:n=1", ttl: lease},
-		{name: "one of them is gone", given: group(lease, has{"b", me, 1, "1"}), want: no,
+		{name: "one of them is gone", setup: group(lease, has{"b", me, 1, "1"}), want: no,
 			after: "hash b=ME b:ME:e=+1m b:ME:n=1", ttl: lease},
-		{name: "free", given: nothing, want: no, after: "nothing", ttl: absent},
+		{name: "free", setup: nothing, want: no, after: "nothing", ttl: absent},
 	}...))
 }
 
@@ -225,10 +225,10 @@ func TestGroupLeave(t *testing.T) {
 		ok, err := script.GroupLeave(ctx, d, ab, me, 1)
 		return answered(ok, script.Holder{}, err)
 	}, append(foreignGroup(no), []row{
-		{name: "mine", given: group(lease, has{"a", me, 2, "2"}, has{"b", me, 2, "9"}), want: yes, after: mineAB, ttl: lease},
-		{name: "one of them was taken", given: group(lease, has{"a", me, 1, "2"}, has{"b", java, 1, "1"}), want: no,
+		{name: "mine", setup: group(lease, has{"a", me, 2, "2"}, has{"b", me, 2, "9"}), want: yes, after: mineAB, ttl: lease},
+		{name: "one of them was taken", setup: group(lease, has{"a", me, 1, "2"}, has{"b", java, 1, "1"}), want: no,
 			after: "hash a=ME a:ME:e=+1m a:ME:n=2 b=JAVA b:JAVA:e=+1m b:JAVA:n=1", ttl: lease},
-		{name: "free", given: nothing, want: no, after: "nothing", ttl: absent},
+		{name: "free", setup: nothing, want: no, after: "nothing", ttl: absent},
 	}...))
 }
 
@@ -238,19 +238,19 @@ func TestGroupRelease(t *testing.T) {
 		ok, err := released(script.GroupRelease(ctx, d, ab, me, channel, script.Classic))
 		return answered(ok, script.Holder{}, err)
 	}, append(foreignGroup(no), []row{
-		{name: "mine", given: group(lease, has{"a", me, 2, "7"}, has{"b", me, 2, "1"}), want: yes, after: "nothing", ttl: absent, messages: zero, repeat: &no},
-		{name: "mine, beside others", given: group(10*time.Minute, has{"a", me, 2, "1"}, has{"b", me, 2, "1"}, has{"c", java, 10, "1"}), want: yes,
+		{name: "mine", setup: group(lease, has{"a", me, 2, "7"}, has{"b", me, 2, "1"}), want: yes, after: "nothing", ttl: absent, messages: zero, repeat: &no},
+		{name: "mine, beside others", setup: group(10*time.Minute, has{"a", me, 2, "1"}, has{"b", me, 2, "1"}, has{"c", java, 10, "1"}), want: yes,
 			after: "hash c=JAVA c:JAVA:e=+10m c:JAVA:n=1", ttl: 10 * time.Minute, messages: zero, repeat: &no},
-		{name: "mine, the time is over, but nobody came", given: group(lease, has{"a", me, -1, "1"}, has{"b", me, -1, "1"}), want: yes,
+		{name: "mine, the time is over, but nobody came", setup: group(lease, has{"a", me, -1, "1"}, has{"b", me, -1, "1"}), want: yes,
 			after: "nothing", ttl: absent, messages: zero, repeat: &no},
-		{name: "one of them was taken", given: with(group(lease, has{"a", me, 1, "1"}, has{"b", me, -1, "1"}), group(lease, has{"b", java, 1, "1"})), want: no,
+		{name: "one of them was taken", setup: with(group(lease, has{"a", me, 1, "1"}, has{"b", me, -1, "1"}), group(lease, has{"b", java, 1, "1"})), want: no,
 			after: "hash b=JAVA b:JAVA:e=+1m b:JAVA:n=1", ttl: lease, messages: zero},
-		{name: "one of them is gone", given: group(lease, has{"b", me, 1, "1"}), want: no, after: "nothing", ttl: absent, messages: zero},
-		{name: "one of them is gone, but for its entries", given: with(group(lease, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), gone("a")), want: no,
+		{name: "one of them is gone", setup: group(lease, has{"b", me, 1, "1"}), want: no, after: "nothing", ttl: absent, messages: zero},
+		{name: "one of them is gone, but for its entries", setup: with(group(lease, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), gone("a")), want: no,
 			after: "nothing", ttl: absent, messages: zero},
-		{name: "another's", given: group(lease, has{"a", java, 1, "1"}, has{"b", mine2, 1, "1"}), want: no,
+		{name: "another's", setup: group(lease, has{"a", java, 1, "1"}, has{"b", mine2, 1, "1"}), want: no,
 			after: "hash a=JAVA a:JAVA:e=+1m a:JAVA:n=1 b=" + mine2 + " b:" + mine2 + ":e=+1m b:" + mine2 + ":n=1", ttl: lease},
-		{name: "free", given: nothing, want: no, after: "nothing", ttl: absent},
+		{name: "free", setup: nothing, want: no, after: "nothing", ttl: absent},
 	}...))
 }
 
@@ -258,7 +258,7 @@ func TestGroupRenewIsOneByOne(t *testing.T) {
 	server := single(t)
 	for _, r := range []struct {
 		name  string
-		given given
+		setup setup
 		state int
 		after string
 		ttl   time.Duration
@@ -277,7 +277,7 @@ func TestGroupRenewIsOneByOne(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
-				r.given(t, w)
+				r.setup(t, w)
 				// A neighbour in the same batch, before and after.
 				w.must(t, "HSET", "other", "x", me, "x:"+me+":expire_time", "1", "x:"+me+":lock_count", "1")
 				other := script.GroupRenewal(script.Group{Name: "other", Fields: []string{"x"}}, me, lease)
@@ -304,12 +304,12 @@ func TestGroupInspect(t *testing.T) {
 			return script.GroupInspect(t.Context(), w, script.Group{Name: job, Fields: []string{"a", "b", "c"}})
 		}
 		if got, err := inspect(); got != nil || err != nil {
-			t.Errorf("of nothing: %v, %v", got, err)
+			t.Errorf("inspection of nothing: %v, %v, want nil", got, err)
 		}
 		group(lease, has{"a", java, 10, "4"}, has{"c", me, -1, "1"})(t, w)
 		got, err := inspect()
 		if err != nil || len(got) != 3 {
-			t.Fatalf("%v, %v", got, err)
+			t.Fatalf("got %v, %v, want three holders", got, err)
 		}
 		for i, want := range []script.Holder{{Owner: java, Count: 4, TTL: 10 * time.Minute}, {}, {}} {
 			if got[i].Owner != want.Owner || got[i].Count != want.Count || !w.near(got[i].TTL, want.TTL) && got[i].TTL != want.TTL {
@@ -319,7 +319,7 @@ func TestGroupInspect(t *testing.T) {
 		w.must(t, "DEL", job)
 		w.hold(t, job, lease, java, "1")
 		if _, err := inspect(); driver.ClassOf(err) != driver.WrongType {
-			t.Errorf("of a plain lock: %v, want the class wrong type", err)
+			t.Errorf("inspection of a plain lock: %v, want the class wrong type", err)
 		}
 	})
 }
@@ -335,7 +335,7 @@ func TestGroupOfManyFields(t *testing.T) {
 		wantYes := func(what string, ok bool, err error) {
 			t.Helper()
 			if !ok || err != nil {
-				t.Fatalf("%s: %v, %v", what, ok, err)
+				t.Fatalf("%s: %v, %v, want true", what, ok, err)
 			}
 		}
 		ok, _, err := script.GroupAcquire(t.Context(), w, g, me, lease)
@@ -372,42 +372,7 @@ return 1`
 // The key must not end while it holds them: the next one would acquire them as well.
 func TestGroupOfADeadHolderPassesOn(t *testing.T) {
 	server := single(t)
-	const short = 150 * time.Millisecond
-	g := script.Group{Name: job, Fields: []string{"a"}}
-	for name, holder := range map[string]struct {
-		owner string
-		hold  func(t *testing.T, w *world) // the last action of the holder
-	}{
-		"mortise": {mine2, func(t *testing.T, w *world) {
-			if ok, _, err := script.GroupAcquire(t.Context(), w, g, mine2, short); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-		}},
-		"mortise, renewed": {mine2, func(t *testing.T, w *world) {
-			if ok, _, err := script.GroupAcquire(t.Context(), w, g, mine2, short/2); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-			if r := script.Renew(t.Context(), w, [][]script.Renewal{{script.GroupRenewal(g, mine2, short)}})[0]; r.Err != nil || r.States[0] != script.Renewed {
-				t.Fatal(r)
-			}
-		}},
-		"mortise, re-entered": {mine2, func(t *testing.T, w *world) {
-			if ok, _, err := script.GroupAcquire(t.Context(), w, g, mine2, short/2); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-			if ok, err := script.GroupReenter(t.Context(), w, g, mine2, 2, short); !ok || err != nil {
-				t.Fatal(ok, err)
-			}
-		}},
-		"Redisson, mortise waits": {javaN, func(t *testing.T, w *world) {
-			if w.must(t, "EVAL", redissonGroupAcquire, "1", job, "a", javaN, fmt.Sprint(short.Milliseconds())).Int() != 1 {
-				t.Fatal("Redisson does not get what nobody has")
-			}
-			if ok, by, err := script.GroupAcquire(t.Context(), w, g, me, lease); ok || err != nil || by.Owner != javaN {
-				t.Fatal(ok, by, err)
-			}
-		}},
-	} {
+	for name, holder := range deadHolders() {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
 				if !w.real {
@@ -429,10 +394,53 @@ func TestGroupOfADeadHolderPassesOn(t *testing.T) {
 					t.Fatal("Redisson does not get it at the end of the lease")
 				}
 				time.Sleep(3 * time.Millisecond) // the key would have ended
-				if ok, by, err := script.GroupAcquire(t.Context(), w, g, me, lease); ok || err != nil || by.Owner != java {
-					t.Errorf("%v, %+v, %v, want Redisson's thread as the holder", ok, by, err)
+				if ok, by, err := script.GroupAcquire(t.Context(), w, onlyA, me, lease); ok || err != nil || by.Owner != java {
+					t.Errorf("got %v, %+v, %v, want Redisson's thread as the holder", ok, by, err)
 				}
 			})
 		})
+	}
+}
+
+var onlyA = script.Group{Name: job, Fields: []string{"a"}}
+
+// deadHolder is a holder of a group that does nothing more.
+type deadHolder struct {
+	owner string
+	hold  func(t *testing.T, w *world) // the last action of the holder
+}
+
+func deadHolders() map[string]deadHolder {
+	const short = 150 * time.Millisecond
+	return map[string]deadHolder{
+		"mortise": {mine2, func(t *testing.T, w *world) {
+			if ok, _, err := script.GroupAcquire(t.Context(), w, onlyA, mine2, short); !ok || err != nil {
+				t.Fatalf("got %v, %v, want true", ok, err)
+			}
+		}},
+		"mortise, renewed": {mine2, func(t *testing.T, w *world) {
+			if ok, _, err := script.GroupAcquire(t.Context(), w, onlyA, mine2, short/2); !ok || err != nil {
+				t.Fatalf("got %v, %v, want true", ok, err)
+			}
+			if r := script.Renew(t.Context(), w, [][]script.Renewal{{script.GroupRenewal(onlyA, mine2, short)}})[0]; r.Err != nil || r.States[0] != script.Renewed {
+				t.Fatal(r)
+			}
+		}},
+		"mortise, re-entered": {mine2, func(t *testing.T, w *world) {
+			if ok, _, err := script.GroupAcquire(t.Context(), w, onlyA, mine2, short/2); !ok || err != nil {
+				t.Fatalf("got %v, %v, want true", ok, err)
+			}
+			if ok, err := script.GroupReenter(t.Context(), w, onlyA, mine2, 2, short); !ok || err != nil {
+				t.Fatalf("got %v, %v, want true", ok, err)
+			}
+		}},
+		"Redisson, mortise waits": {javaN, func(t *testing.T, w *world) {
+			if w.must(t, "EVAL", redissonGroupAcquire, "1", job, "a", javaN, fmt.Sprint(short.Milliseconds())).Int() != 1 {
+				t.Fatal("Redisson does not get what nobody has")
+			}
+			if ok, by, err := script.GroupAcquire(t.Context(), w, onlyA, me, lease); ok || err != nil || by.Owner != javaN {
+				t.Fatal(ok, by, err)
+			}
+		}},
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// huge puts a foreign hash there, beside some fields.
-func huge(key string, fields ...string) given {
+// huge puts a foreign hash there, with some fields.
+func huge(key string, fields ...string) setup {
 	return func(t *testing.T, w *world) {
 		const fill = "for i = 1, 100000 do redis.call('hset', KEYS[1], 'a:' .. i, '1 1 9999999999999') end"
 		w.must(t, "EVAL", fill, "1", key)
@@ -30,17 +30,17 @@ func TestHostileDataCostsNothing(t *testing.T) {
 	cyclicHuge := huge(job, "mode", "barrier", "parties", "3", "next", "1")
 	doubleHuge := huge(job, "mode", "doublebarrier", "parties", "3", "next", "1")
 	for name, test := range map[string]struct {
-		given given
+		setup setup
 		call  func(ctx context.Context, d driver.Driver) string
 		want  string
 	}{
 		"claims of a semaphore, taking": {huge(claims).then(counts("5")), func(ctx context.Context, d driver.Driver) string {
-			ok, available, left, err := script.SemaphoreAcquire(ctx, d, job, trial, 5, "me")
-			return said(err, ok, available, left)
+			ok, why, err := script.SemaphoreAcquire(ctx, d, job, trial, 5, "me")
+			return saidLack(err, ok, why)
 		}, "true 0 0"},
 		"claims of a semaphore, waiting": {huge(claims).then(counts("5")), func(ctx context.Context, d driver.Driver) string {
-			ok, available, left, err := script.SemaphoreAcquire(ctx, d, job, trial, 6, "me")
-			return said(err, ok, available, left)
+			ok, why, err := script.SemaphoreAcquire(ctx, d, job, trial, 6, "me")
+			return saidLack(err, ok, why)
 		}, "false 5 0"},
 		"claims of a semaphore, giving up": {huge(claims).then(counts("5")), func(ctx context.Context, d driver.Driver) string {
 			undone, err := script.SemaphoreUndo(ctx, d, job, trial, 6, "me", true, script.Classic)
@@ -73,7 +73,7 @@ func TestHostileDataCostsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := realWorld(t, server)
-			test.given(t, w)
+			test.setup(t, w)
 			w.must(t, "CONFIG", "RESETSTAT")
 			if got := test.call(t.Context(), w); got != test.want {
 				t.Errorf("the answer is %q, want %q", got, test.want)
@@ -98,7 +98,7 @@ func TestManyDeadPartiesAreTakenOutInOneGo(t *testing.T) {
 	w.must(t, "CONFIG", "RESETSTAT")
 	fate, err := script.DoubleLeave(t.Context(), w, script.Barrier{Name: job, Parties: 1000, Lease: lease}, "a:7")
 	if err != nil || !fate.Over || fate.Why != "died" {
-		t.Errorf("%+v, %v, want that somebody died", fate, err)
+		t.Errorf("got %+v, %v, want that somebody died", fate, err)
 	}
 	if calls, micros := w.work(t); calls > 3100 || micros > 100_000 {
 		t.Errorf("%d inner calls, %d µs, want three for each party", calls, micros)

@@ -19,7 +19,7 @@ const (
 	InspectBatch = 50
 )
 
-// Key is the content of the key of a name, and of the keys beside it.
+// Key is the content of the key of a name, and of the other keys of its object.
 type Key struct {
 	Type   string        // as TYPE says; "none" if there is nothing
 	TTL    time.Duration // -1 if it has none
@@ -39,8 +39,8 @@ type Due struct {
 	Ever bool          // it has no limit
 }
 
-// Inspect reads the contents of names, in one batch, or in two: then keys beside
-// a name that the user has no right to read are left out. Result i belongs to name
+// Inspect reads the contents of names, in one batch, or in two: then other keys of
+// an object that the user has no right to read are left out. Result i belongs to name
 // i. If there are more than a thousand fields, waiters or permits the rest is left out;
 // of a hash with more fields, or more than 256 KiB, all fields. There should be
 // at most [InspectBatch] names.

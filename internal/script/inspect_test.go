@@ -16,19 +16,19 @@ func TestInspect(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		w.hold(t, "lock", lease, java, "3")
-		w.hold(t, "for ever", none, javaN, "many")
+		w.hold(t, "forever", none, javaN, "many")
 		w.hold(t, "rw", 10*time.Minute, "mode", "read", java, "1", javaN, "2")
 		w.must(t, "SET", "string", "5", "PX", "600000")
 		w.must(t, "RPUSH", "list", "a", "b")
 		want := map[string]script.Key{
-			"lock":     {Type: "hash", TTL: lease, Size: 1, Fields: map[string]string{java: "3"}},
-			"for ever": {Type: "hash", TTL: -1, Size: 1, Fields: map[string]string{javaN: "many"}},
-			"rw":       {Type: "hash", TTL: 10 * time.Minute, Size: 3, Fields: map[string]string{"mode": "read", java: "1", javaN: "2"}},
-			"string":   {Type: "string", TTL: 10 * time.Minute, Text: "5"},
-			"list":     {Type: "list", TTL: -1},
-			"none":     {Type: "none", TTL: -1},
+			"lock":    {Type: "hash", TTL: lease, Size: 1, Fields: map[string]string{java: "3"}},
+			"forever": {Type: "hash", TTL: -1, Size: 1, Fields: map[string]string{javaN: "many"}},
+			"rw":      {Type: "hash", TTL: 10 * time.Minute, Size: 3, Fields: map[string]string{"mode": "read", java: "1", javaN: "2"}},
+			"string":  {Type: "string", TTL: 10 * time.Minute, Text: "5"},
+			"list":    {Type: "list", TTL: -1},
+			"none":    {Type: "none", TTL: -1},
 		}
-		keys := []string{"lock", "for ever", "rw", "string", "list", "none", "lock"}
+		keys := []string{"lock", "forever", "rw", "string", "list", "none", "lock"}
 		for range 2 { // it changes nothing
 			results := script.Inspect(t.Context(), w, keys...)
 			if len(results) != len(keys) {
@@ -45,9 +45,9 @@ func TestInspect(t *testing.T) {
 			}
 		}
 		if r := script.Inspect(t.Context(), w); len(r) != 0 {
-			t.Errorf("no keys gave %v", r)
+			t.Errorf("no keys: got %v, want nothing", r)
 		}
-		for _, r := range script.Inspect(t.Context(), deaf{w}, keys...) {
+		for _, r := range script.Inspect(t.Context(), lossy{w}, keys...) {
 			if r.Err == nil || driver.ClassOf(r.Err) != driver.Unknown {
 				t.Errorf("with a lost reply: %+v, %v, want class unknown", r.Key, r.Err)
 			}
@@ -55,25 +55,12 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// The keys beside a name belong to it.
+// Keys that are derived from a name belong to it.
 func TestInspectBesideTheName(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
-		f := fair{w, t, script.Fair{FairKeys: script.NewFairKeys(job)}}
-		f.hold(t, job, lease, java, "1")
-		f.enqueue(me, step)
-		f.enqueue(mine2, 2*step)
-		w.must(t, "ZREM", keyspace.FairDeadlines(job), mine2)
-		w.must(t, "SET", keyspace.Token(job), "42")
-		w.must(t, "SET", "permits", "-3")
 		id := "\x00\x01\xff\xfe23456789abcdef"[:16]
-		w.must(t, "ZADD", keyspace.PermitExpiries("permits"), fmt.Sprint(f.now()+time.Hour.Milliseconds()), id,
-			"922337203685477", "old style id", fmt.Sprint(f.now()-time.Hour.Milliseconds()), "over")
-		// We have no keys of other types.
-		w.must(t, "SET", "odd", "text")
-		w.must(t, "RPUSH", keyspace.Token("odd"), "x")
-		w.must(t, "SET", keyspace.PermitExpiries("odd"), "x")
-		w.must(t, "SET", keyspace.FairQueue("none"), "x")
+		w.fillDerived(t, id)
 		for range 2 {
 			results := script.Inspect(t.Context(), w, job, "permits", "odd", "none", "{open", "a}b")
 			for i, r := range results {
@@ -81,18 +68,8 @@ func TestInspectBesideTheName(t *testing.T) {
 					t.Fatalf("%d: %v", i, r.Err)
 				}
 			}
-			k := results[0].Key
-			if k.Token != "42" || len(k.Queue) != 2 || k.Queue[0].ID != me || !w.near(k.Queue[0].Left, step) || k.Queue[0].Ever ||
-				k.Queue[1].ID != mine2 || !k.Queue[1].Ever || k.Permits != nil {
-				t.Errorf("%s is %+v, want token 42 and two waiters, the second without a deadline", job, k)
-			}
-			k = results[1].Key
-			if k.Text != "-3" || len(k.Permits) != 3 || k.Queue != nil ||
-				k.Permits[0].ID != "over" || k.Permits[0].Left >= 0 ||
-				k.Permits[1].ID != id || !w.near(k.Permits[1].Left, time.Hour) ||
-				k.Permits[2].ID != "old style id" || !k.Permits[2].Ever {
-				t.Errorf("permits is %+v, want -3 and three permits", k)
-			}
+			w.wantWaiters(t, results[0].Key)
+			w.wantPermits(t, results[1].Key, id)
 			for i, want := range map[int]string{2: "string", 3: "none", 4: "none", 5: "none"} {
 				if k := results[i].Key; k.Type != want || k.Token != "" || k.Queue != nil || k.Permits != nil {
 					t.Errorf("%d is %+v, want a %s alone", i, k, want)
@@ -100,6 +77,42 @@ func TestInspectBesideTheName(t *testing.T) {
 			}
 		}
 	})
+}
+
+// fillDerived writes keys that are derived from three names. Id is one of the permits.
+func (w *world) fillDerived(t *testing.T, id string) {
+	f := fair{w, t, script.Fair{FairKeys: script.NewFairKeys(job)}}
+	f.hold(t, job, lease, java, "1")
+	f.enqueue(me, step)
+	f.enqueue(mine2, 2*step)
+	w.must(t, "ZREM", keyspace.FairDeadlines(job), mine2)
+	w.must(t, "SET", keyspace.Token(job), "42")
+	w.must(t, "SET", "permits", "-3")
+	w.must(t, "ZADD", keyspace.PermitExpiries("permits"), fmt.Sprint(f.now()+time.Hour.Milliseconds()), id,
+		"922337203685477", "old style id", fmt.Sprint(f.now()-time.Hour.Milliseconds()), "over")
+	// We have no keys of other types.
+	w.must(t, "SET", "odd", "text")
+	w.must(t, "RPUSH", keyspace.Token("odd"), "x")
+	w.must(t, "SET", keyspace.PermitExpiries("odd"), "x")
+	w.must(t, "SET", keyspace.FairQueue("none"), "x")
+}
+
+func (w *world) wantWaiters(t *testing.T, k script.Key) {
+	t.Helper()
+	if k.Token != "42" || len(k.Queue) != 2 || k.Queue[0].ID != me || !w.near(k.Queue[0].Left, step) || k.Queue[0].Ever ||
+		k.Queue[1].ID != mine2 || !k.Queue[1].Ever || k.Permits != nil {
+		t.Errorf("%s is %+v, want token 42 and two waiters, the second without a deadline", job, k)
+	}
+}
+
+func (w *world) wantPermits(t *testing.T, k script.Key, id string) {
+	t.Helper()
+	if k.Text != "-3" || len(k.Permits) != 3 || k.Queue != nil ||
+		k.Permits[0].ID != "over" || k.Permits[0].Left >= 0 ||
+		k.Permits[1].ID != id || !w.near(k.Permits[1].Left, time.Hour) ||
+		k.Permits[2].ID != "old style id" || !k.Permits[2].Ever {
+		t.Errorf("permits is %+v, want -3 and three permits", k)
+	}
 }
 
 // A name may hold any hash, of any size.
@@ -113,12 +126,12 @@ func TestInspectHugeHash(t *testing.T) {
 		w.must(t, command...)
 		k := script.Inspect(t.Context(), w, job)[0].Key
 		if k.Size != 1000 || len(k.Fields) != 1000 {
-			t.Errorf("of a hash of 1000 fields came size %d and %d fields, want all", k.Size, len(k.Fields))
+			t.Errorf("a hash of 1000 fields: got size %d and %d fields, want all", k.Size, len(k.Fields))
 		}
 		w.must(t, "HSET", job, "one more", "v")
 		k = script.Inspect(t.Context(), w, job)[0].Key
 		if k.Size != 1001 || len(k.Fields) != 0 {
-			t.Errorf("of a hash of 1001 fields came size %d and %d fields, want the size only", k.Size, len(k.Fields))
+			t.Errorf("a hash of 1001 fields: got size %d and %d fields, want the size only", k.Size, len(k.Fields))
 		}
 	})
 }
@@ -129,11 +142,11 @@ func TestInspectLongHash(t *testing.T) {
 	everywhere(t, server, func(t *testing.T, w *world) {
 		w.must(t, "HSET", job, "a", strings.Repeat("x", 64<<10), "b", strings.Repeat("x", 64<<10))
 		if k := script.Inspect(t.Context(), w, job)[0].Key; len(k.Fields) != 2 {
-			t.Errorf("of a hash of 128 KiB came %d fields, want both", len(k.Fields))
+			t.Errorf("a hash of 128 KiB: got %d fields, want both", len(k.Fields))
 		}
 		w.must(t, "HSET", job, "c", strings.Repeat("x", 1<<20))
 		if k := script.Inspect(t.Context(), w, job)[0].Key; k.Size != 3 || len(k.Fields) != 0 {
-			t.Errorf("of a hash with a megabyte came size %d and %d fields, want the size only", k.Size, len(k.Fields))
+			t.Errorf("a hash with a megabyte: got size %d and %d fields, want the size only", k.Size, len(k.Fields))
 		}
 	})
 }

@@ -21,25 +21,25 @@ type copies struct {
 	run func(ctx context.Context, d driver.Driver, op script.Operation) string
 	// late is the copy, if it is not run.
 	late  func(ctx context.Context, d driver.Driver, op script.Operation)
-	given []given // the content before it
-	later []given // the content after changes by others
+	setup []setup // the content before it
+	later []setup // the content after changes by others
 }
 
 // numbersOf are possible contents of the key of a semaphore or a latch.
-var numbersOf = []given{
+var numbersOf = []setup{
 	nothing, counts("5"), counts("1"), counts("0"), counts("-4"), counts("2147483647"), counts("-2147483647"), limited("5"),
 	counts("x"), list, held(lease, java, "1"),
 }
 
 func onNumber(run func(ctx context.Context, d driver.Driver, op script.Operation) string) copies {
-	return copies{run: run, given: numbersOf, later: numbersOf}
+	return copies{run: run, setup: numbersOf, later: numbersOf}
 }
 
 // acquisition is what a caller of an acquisition does that gives up when it is
 // refused.
 func acquisition(waiter string) copies {
 	c := onNumber(func(ctx context.Context, d driver.Driver, op script.Operation) string {
-		ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, op, 3, waiter)
+		ok, _, err := script.SemaphoreAcquire(ctx, d, job, op, 3, waiter)
 		if ok || err != nil && driver.ClassOf(err) == driver.Unknown {
 			return said(err, ok)
 		}
@@ -47,7 +47,7 @@ func acquisition(waiter string) copies {
 		return said(err, ok) + said(undone)
 	})
 	c.late = func(ctx context.Context, d driver.Driver, op script.Operation) {
-		_, _, _, _ = script.SemaphoreAcquire(ctx, d, job, op, 3, waiter)
+		_, _, _ = script.SemaphoreAcquire(ctx, d, job, op, 3, waiter)
 	}
 	return c
 }
@@ -82,7 +82,7 @@ var whole = map[string][]copies{
 			undone, err := script.SemaphoreUndo(ctx, d, job, op, 3, "me", true, script.Classic)
 			return said(err, undone)
 		},
-		given: append([]given{counts("5").then(takes(3)), counts("5").then(takes(3)).then(deleted), counts("2").then(claiming(3))}, numbersOf...),
+		setup: append([]setup{counts("5").then(takes(3)), counts("5").then(takes(3)).then(deleted), counts("2").then(claiming(3))}, numbersOf...),
 		later: numbersOf,
 	}},
 	"barrier_reset": {{
@@ -91,7 +91,7 @@ var whole = map[string][]copies{
 			err := script.BarrierReset(ctx, d, b, fmt.Sprintf("%s:%d", op.Lane, op.Serial))
 			return saidFate(script.Fate{Over: true}, err)
 		},
-		given: barriersOf, later: barriersOf,
+		setup: barriersOf, later: barriersOf,
 	}},
 }
 
@@ -104,7 +104,7 @@ func adding(n int) func(ctx context.Context, d driver.Driver, op script.Operatio
 
 func deleted(t *testing.T, w *world) { w.must(t, "DEL", job) }
 
-var barriersOf = []given{
+var barriersOf = []setup{
 	nothing, barrierOf(lease, cyclic(), seat{you, lease, " 0"}, seat{they, lease, " 1"}),
 	barrierOf(lease, cyclic("broken", "broken left "+you)), barrierOf(lease, double(), seat{you, lease, ""}), held(lease, java, "1"), list,
 }
@@ -151,7 +151,7 @@ func TestEachScriptSaysWhatALateCopyDoes(t *testing.T) {
 		}
 	}
 	if n := len(whole) + len(notWhole); n != known {
-		t.Errorf("%d scripts are listed, there are %d", n, known)
+		t.Errorf("%d scripts are listed, want all %d", n, known)
 	}
 }
 
@@ -178,12 +178,12 @@ func TestLateCopies(t *testing.T) {
 	for name, trials := range whole {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
-				ears := []*ear{w.listen(t, permitNews, false), w.listen(t, barrierChannel, false)}
+				subs := []*subscriber{w.listen(t, permitNews, false), w.listen(t, barrierChannel, false)}
 				for _, c := range trials {
-					for i, given := range c.given {
+					for i, setup := range c.setup {
 						for j, later := range c.later {
-							if !c.trial(t, w, given, later, ears) {
-								t.Fatalf("that was with what is given by %d, and made of it by %d", i, j)
+							if !c.trial(t, w, setup, later, subs) {
+								t.Fatalf("that was with setup %d and change %d", i, j)
 							}
 						}
 					}
@@ -193,20 +193,20 @@ func TestLateCopies(t *testing.T) {
 	}
 }
 
-func (c copies) trial(t *testing.T, w *world, given, later given, ears []*ear) bool {
+func (c copies) trial(t *testing.T, w *world, setup, later setup, subs []*subscriber) bool {
 	t.Helper()
 	ctx := t.Context()
 	again := func() { // with the content that it finds
 		w.must(t, "FLUSHALL")
-		given(t, w)
+		setup(t, w)
 	}
 	again()
 	want := c.run(ctx, w, trial)
 	all := w.everything(t)
 
 	again()
-	if got := c.run(ctx, deaf{w}, trial); got != "unknown" {
-		t.Errorf("with a lost reply the answer is %q", got)
+	if got := c.run(ctx, lossy{w}, trial); got != "unknown" {
+		t.Errorf("with a lost reply the answer is %q, want %q", got, "unknown")
 	}
 	same := func(when, got, want string) {
 		t.Helper()
@@ -219,8 +219,8 @@ func (c copies) trial(t *testing.T, w *world, given, later given, ears []*ear) b
 
 	nothingHappens := func(when string) {
 		t.Helper()
-		for _, e := range ears {
-			e.heard(t)
+		for _, e := range subs {
+			e.received(t)
 		}
 		before := w.everything(t)
 		if c.late != nil {
@@ -229,9 +229,9 @@ func (c copies) trial(t *testing.T, w *world, given, later given, ears []*ear) b
 			_ = c.run(ctx, w, trial)
 		}
 		if after := w.everything(t); after != before {
-			t.Errorf("%s a late copy makes\n%s\nof\n%s", when, after, before)
+			t.Errorf("%s a late copy leaves\n%s\nwant\n%s", when, after, before)
 		}
-		for _, e := range ears {
+		for _, e := range subs {
 			e.want(t)
 		}
 	}

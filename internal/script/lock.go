@@ -151,7 +151,7 @@ func unheard(reason string) error {
 	if reason == "" {
 		return nil
 	}
-	err := errors.New("released, but Redis refused to tell the waiters: " + reason)
+	err := errors.New("released, but Redis refused to notify waiters: " + reason)
 	return &driver.Error{Class: driver.ClassifyReply(reason), Err: err}
 }
 

@@ -16,12 +16,12 @@ const lease = 2 * time.Minute
 // hash, and keys that are no hashes. want is the reply for a hash.
 func foreign(want answer) []row {
 	return []row{
-		{name: "read lock", given: held(lease, "mode", "read", java, "1"), want: want,
+		{name: "read lock", setup: held(lease, "mode", "read", java, "1"), want: want,
 			after: "hash " + java + "=1 mode=read", ttl: lease},
-		{name: "write lock", given: held(lease, "mode", "write", java+":write", "2"), want: want,
+		{name: "write lock", setup: held(lease, "mode", "write", java+":write", "2"), want: want,
 			after: "hash " + java + ":write=2 mode=write", ttl: lease},
-		{name: "string", given: text, want: refused("wrong type"), after: "string 5", ttl: 10 * time.Minute},
-		{name: "list", given: list, want: refused("wrong type"), after: `list ["a"]`, ttl: none},
+		{name: "string", setup: text, want: refused("wrong type"), after: "string 5", ttl: 10 * time.Minute},
+		{name: "list", setup: list, want: refused("wrong type"), after: `list ["a"]`, ttl: none},
 	}
 }
 
@@ -29,21 +29,21 @@ func TestLockAcquire(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
 		return answered(acquire(ctx, d, job, me, lease))
 	}, append(foreign(refused("kind")), []row{
-		{name: "free", given: nothing, want: yes, after: "hash " + me + "=1", ttl: lease},
+		{name: "free", setup: nothing, want: yes, after: "hash " + me + "=1", ttl: lease},
 		// An earlier copy of this call has run.
-		{name: "mine", given: held(time.Minute, me, "1"), want: yes, after: "hash " + me + "=1", ttl: lease},
-		{name: "mine, re-entered since", given: held(time.Minute, me, "3"), want: yes, after: "hash " + me + "=3", ttl: lease},
-		{name: "mine, for longer", given: held(10*time.Minute, me, "1"), want: yes, after: "hash " + me + "=1", ttl: 10 * time.Minute},
-		{name: "mine, without TTL", given: held(none, me, "1"), want: yes, after: "hash " + me + "=1", ttl: lease},
+		{name: "mine", setup: held(time.Minute, me, "1"), want: yes, after: "hash " + me + "=1", ttl: lease},
+		{name: "mine, re-entered since", setup: held(time.Minute, me, "3"), want: yes, after: "hash " + me + "=3", ttl: lease},
+		{name: "mine, for longer", setup: held(10*time.Minute, me, "1"), want: yes, after: "hash " + me + "=1", ttl: 10 * time.Minute},
+		{name: "mine, without TTL", setup: held(none, me, "1"), want: yes, after: "hash " + me + "=1", ttl: lease},
 		// The lock of another owner.
-		{name: "another number of this client", given: held(lease, mine2, "1"), want: heldBy(mine2, 1, lease), after: "hash " + mine2 + "=1", ttl: lease},
-		{name: "Java's", given: held(lease, java, "1"), want: heldBy(java, 1, lease), after: "hash " + java + "=1", ttl: lease},
-		{name: "Java's, counted", given: held(10*time.Minute, java, "17"), want: heldBy(java, 17, 10*time.Minute), after: "hash " + java + "=17", ttl: 10 * time.Minute},
-		{name: "negative thread", given: held(lease, javaN, "1"), want: heldBy(javaN, 1, lease), after: "hash " + javaN + "=1", ttl: lease},
-		{name: "transaction", given: held(lease, javaT, "1"), want: heldBy(javaT, 1, lease), after: "hash " + javaT + "=1", ttl: lease},
-		{name: "without TTL", given: held(none, java, "1"), want: heldBy(java, 1, -1), after: "hash " + java + "=1", ttl: none},
-		{name: "count that is no number", given: held(lease, java, "many"), want: heldBy(java, -1, lease), after: "hash " + java + "=many", ttl: lease},
-		{name: "read lock with me in it", given: held(lease, "mode", "read", me, "1"), want: refused("kind"), after: "hash " + me + "=1 mode=read", ttl: lease},
+		{name: "another number of this client", setup: held(lease, mine2, "1"), want: heldBy(mine2, 1, lease), after: "hash " + mine2 + "=1", ttl: lease},
+		{name: "Java's", setup: held(lease, java, "1"), want: heldBy(java, 1, lease), after: "hash " + java + "=1", ttl: lease},
+		{name: "Java's, counted", setup: held(10*time.Minute, java, "17"), want: heldBy(java, 17, 10*time.Minute), after: "hash " + java + "=17", ttl: 10 * time.Minute},
+		{name: "negative thread", setup: held(lease, javaN, "1"), want: heldBy(javaN, 1, lease), after: "hash " + javaN + "=1", ttl: lease},
+		{name: "transaction", setup: held(lease, javaT, "1"), want: heldBy(javaT, 1, lease), after: "hash " + javaT + "=1", ttl: lease},
+		{name: "without TTL", setup: held(none, java, "1"), want: heldBy(java, 1, -1), after: "hash " + java + "=1", ttl: none},
+		{name: "count that is no number", setup: held(lease, java, "many"), want: heldBy(java, -1, lease), after: "hash " + java + "=many", ttl: lease},
+		{name: "read lock with me in it", setup: held(lease, "mode", "read", me, "1"), want: refused("kind"), after: "hash " + me + "=1 mode=read", ttl: lease},
 	}...))
 }
 
@@ -52,8 +52,8 @@ func TestLockAcquireForTheLongestLease(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
 		return answered(acquire(ctx, d, job, me, longest))
 	}, []row{
-		{name: "free", given: nothing, want: yes, after: "hash " + me + "=1", ttl: longest.Truncate(time.Millisecond)},
-		{name: "mine", given: held(time.Minute, me, "2"), want: yes, after: "hash " + me + "=2", ttl: longest.Truncate(time.Millisecond)},
+		{name: "free", setup: nothing, want: yes, after: "hash " + me + "=1", ttl: longest.Truncate(time.Millisecond)},
+		{name: "mine", setup: held(time.Minute, me, "2"), want: yes, after: "hash " + me + "=2", ttl: longest.Truncate(time.Millisecond)},
 	})
 }
 
@@ -62,7 +62,7 @@ func TestLockAcquireDropsPartsOfAMillisecond(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
 		return answered(acquire(ctx, d, job, me, lease+999*time.Microsecond))
 	}, []row{
-		{name: "free", given: nothing, want: yes, after: "hash " + me + "=1", ttl: lease},
+		{name: "free", setup: nothing, want: yes, after: "hash " + me + "=1", ttl: lease},
 	})
 }
 
@@ -71,15 +71,15 @@ func TestLockReenter(t *testing.T) {
 		ok, err := script.LockReenter(ctx, d, job, me, 2, lease)
 		return answered(ok, script.Holder{}, err)
 	}, append(foreign(no), []row{
-		{name: "mine", given: held(time.Minute, me, "1"), want: yes, after: "hash " + me + "=2", ttl: lease},
-		{name: "mine, entered already", given: held(time.Minute, me, "2"), want: yes, after: "hash " + me + "=2", ttl: lease},
-		{name: "mine, counted too high", given: held(time.Minute, me, "9"), want: yes, after: "hash " + me + "=2", ttl: lease},
-		{name: "mine, for longer", given: held(10*time.Minute, me, "1"), want: yes, after: "hash " + me + "=2", ttl: 10 * time.Minute},
-		{name: "mine, without TTL", given: held(none, me, "1"), want: yes, after: "hash " + me + "=2", ttl: lease},
-		{name: "mine, count that is no number", given: held(time.Minute, me, "x"), want: yes, after: "hash " + me + "=2", ttl: lease},
-		{name: "free", given: nothing, want: no, after: "nothing", ttl: absent},
-		{name: "Java's", given: held(lease, java, "1"), want: no, after: "hash " + java + "=1", ttl: lease},
-		{name: "another number of this client", given: held(lease, mine2, "1"), want: no, after: "hash " + mine2 + "=1", ttl: lease},
+		{name: "mine", setup: held(time.Minute, me, "1"), want: yes, after: "hash " + me + "=2", ttl: lease},
+		{name: "mine, entered already", setup: held(time.Minute, me, "2"), want: yes, after: "hash " + me + "=2", ttl: lease},
+		{name: "mine, counted too high", setup: held(time.Minute, me, "9"), want: yes, after: "hash " + me + "=2", ttl: lease},
+		{name: "mine, for longer", setup: held(10*time.Minute, me, "1"), want: yes, after: "hash " + me + "=2", ttl: 10 * time.Minute},
+		{name: "mine, without TTL", setup: held(none, me, "1"), want: yes, after: "hash " + me + "=2", ttl: lease},
+		{name: "mine, count that is no number", setup: held(time.Minute, me, "x"), want: yes, after: "hash " + me + "=2", ttl: lease},
+		{name: "free", setup: nothing, want: no, after: "nothing", ttl: absent},
+		{name: "Java's", setup: held(lease, java, "1"), want: no, after: "hash " + java + "=1", ttl: lease},
+		{name: "another number of this client", setup: held(lease, mine2, "1"), want: no, after: "hash " + mine2 + "=1", ttl: lease},
 	}...))
 }
 
@@ -88,14 +88,14 @@ func TestLockLeave(t *testing.T) {
 		ok, err := script.LockLeave(ctx, d, job, me, 1)
 		return answered(ok, script.Holder{}, err)
 	}, append(foreign(no), []row{
-		{name: "mine", given: held(lease, me, "2"), want: yes, after: "hash " + me + "=1", ttl: lease},
-		{name: "mine, left already", given: held(lease, me, "1"), want: yes, after: "hash " + me + "=1", ttl: lease},
-		{name: "mine, counted too high", given: held(lease, me, "9"), want: yes, after: "hash " + me + "=1", ttl: lease},
-		{name: "mine, for longer", given: held(10*time.Minute, me, "2"), want: yes, after: "hash " + me + "=1", ttl: 10 * time.Minute},
-		{name: "mine, without TTL", given: held(none, me, "2"), want: yes, after: "hash " + me + "=1", ttl: none},
-		{name: "free", given: nothing, want: no, after: "nothing", ttl: absent},
-		{name: "Java's", given: held(lease, java, "2"), want: no, after: "hash " + java + "=2", ttl: lease},
-		{name: "another number of this client", given: held(lease, mine2, "2"), want: no, after: "hash " + mine2 + "=2", ttl: lease},
+		{name: "mine", setup: held(lease, me, "2"), want: yes, after: "hash " + me + "=1", ttl: lease},
+		{name: "mine, left already", setup: held(lease, me, "1"), want: yes, after: "hash " + me + "=1", ttl: lease},
+		{name: "mine, counted too high", setup: held(lease, me, "9"), want: yes, after: "hash " + me + "=1", ttl: lease},
+		{name: "mine, for longer", setup: held(10*time.Minute, me, "2"), want: yes, after: "hash " + me + "=1", ttl: 10 * time.Minute},
+		{name: "mine, without TTL", setup: held(none, me, "2"), want: yes, after: "hash " + me + "=1", ttl: none},
+		{name: "free", setup: nothing, want: no, after: "nothing", ttl: absent},
+		{name: "Java's", setup: held(lease, java, "2"), want: no, after: "hash " + java + "=2", ttl: lease},
+		{name: "another number of this client", setup: held(lease, mine2, "2"), want: no, after: "hash " + mine2 + "=2", ttl: lease},
 	}...))
 }
 
@@ -104,13 +104,13 @@ func TestLockRelease(t *testing.T) {
 		ok, err := released(script.LockRelease(ctx, d, job, me, channel, script.Classic, script.Turns{}))
 		return answered(ok, script.Holder{}, err)
 	}, append(foreign(no), []row{
-		{name: "mine", given: held(lease, me, "1"), want: yes, after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
-		{name: "mine, whatever the count", given: held(lease, me, "7"), want: yes, after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
-		{name: "mine, without TTL", given: held(none, me, "1"), want: yes, after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
-		{name: "mine, count that is no number", given: held(lease, me, "x"), want: yes, after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
-		{name: "free", given: nothing, want: no, after: "nothing", ttl: absent},
-		{name: "Java's", given: held(lease, java, "2"), want: no, after: "hash " + java + "=2", ttl: lease},
-		{name: "another number of this client", given: held(none, mine2, "1"), want: no, after: "hash " + mine2 + "=1", ttl: none},
+		{name: "mine", setup: held(lease, me, "1"), want: yes, after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
+		{name: "mine, whatever the count", setup: held(lease, me, "7"), want: yes, after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
+		{name: "mine, without TTL", setup: held(none, me, "1"), want: yes, after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
+		{name: "mine, count that is no number", setup: held(lease, me, "x"), want: yes, after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
+		{name: "free", setup: nothing, want: no, after: "nothing", ttl: absent},
+		{name: "Java's", setup: held(lease, java, "2"), want: no, after: "hash " + java + "=2", ttl: lease},
+		{name: "another number of this client", setup: held(none, mine2, "1"), want: no, after: "hash " + mine2 + "=1", ttl: none},
 	}...))
 }
 
@@ -119,8 +119,8 @@ func TestLockReleaseSilently(t *testing.T) {
 		ok, err := released(script.LockRelease(ctx, d, job, me, "", script.Silent, script.Turns{}))
 		return answered(ok, script.Holder{}, err)
 	}, append(foreign(no), []row{
-		{name: "mine", given: held(lease, me, "3"), want: yes, after: "nothing", ttl: absent, repeat: &no},
-		{name: "Java's", given: held(lease, java, "2"), want: no, after: "hash " + java + "=2", ttl: lease},
+		{name: "mine", setup: held(lease, me, "3"), want: yes, after: "nothing", ttl: absent, repeat: &no},
+		{name: "Java's", setup: held(lease, java, "2"), want: no, after: "hash " + java + "=2", ttl: lease},
 	}...))
 }
 

@@ -14,8 +14,34 @@ import (
 // of megabytes would be sent to each client that asks.
 func TestLongOwnersAreCut(t *testing.T) {
 	const most = 200
+	server := single(t)
+	for name, test := range longOwners() {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				test.setup(t, w)
+				texts, err := test.call(t.Context(), w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, text := range texts {
+					if len(text) != most || strings.Trim(text, "x") != "" {
+						t.Errorf("%d bytes came back, want the first %d", len(text), most)
+					}
+				}
+			})
+		})
+	}
+}
+
+// longOwner is content of a key, and a call that returns names from it.
+type longOwner struct {
+	setup setup
+	call  func(ctx context.Context, d driver.Driver) (texts []string, err error)
+}
+
+func longOwners() map[string]longOwner {
 	// N stands for the name, and in a field for its beginning.
-	lie := func(commands ...[]string) given {
+	lie := func(commands ...[]string) setup {
 		return func(t *testing.T, w *world) {
 			t.Helper()
 			for _, c := range commands {
@@ -26,11 +52,7 @@ func TestLongOwnersAreCut(t *testing.T) {
 	}
 	hash := func(fields ...string) []string { return append([]string{"HSET", job}, fields...) }
 	acquired := func(_ bool, by script.Holder, err error) ([]string, error) { return []string{by.Owner}, err }
-	server := single(t)
-	for name, test := range map[string]struct {
-		given given
-		call  func(ctx context.Context, d driver.Driver) (texts []string, err error)
-	}{
+	return map[string]longOwner{
 		"lock": {lie(hash("N", "1")), func(ctx context.Context, d driver.Driver) ([]string, error) {
 			return acquired(acquire(ctx, d, job, me, lease))
 		}},
@@ -70,21 +92,6 @@ func TestLongOwnersAreCut(t *testing.T) {
 			r := script.Inspect(ctx, d, job)[0]
 			return []string{r.Key.Permits[0].ID}, r.Err
 		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			everywhere(t, server, func(t *testing.T, w *world) {
-				test.given(t, w)
-				texts, err := test.call(t.Context(), w)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, text := range texts {
-					if len(text) != most || strings.Trim(text, "x") != "" {
-						t.Errorf("%d bytes came back, want the first %d", len(text), most)
-					}
-				}
-			})
-		})
 	}
 }
 
@@ -92,7 +99,7 @@ func TestLongOwnersOfAFairLockAreCut(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.must(f.t, "EVAL", "return redis.call('hset', KEYS[1], string.rep('x', 5000000), 1)", "1", job)
 		if ok, why := f.acquire(f, me, script.FairOnce); ok || why.Owner != strings.Repeat("x", 200) {
-			f.t.Errorf("%v, and %d bytes came back, want 200", ok, len(why.Owner))
+			f.t.Errorf("got %v, and %d bytes came back, want 200", ok, len(why.Owner))
 		}
 	})
 }

@@ -41,7 +41,7 @@ type Release struct{ Key, Owner, Channel string }
 
 // MultiRelease releases all of the locks entirely. It reports for each whether
 // its owner held it. The keys share a slot. If only the waiters could not be notified,
-// err says so, with class Denied, beside the answers.
+// err says so, with class Denied, in addition to the answers.
 func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publish, t Turns) (released []Released, err error) {
 	call := driver.Call{Script: multiRelease, Args: []string{t.Command, strings.Join(p.commands(), " ")}}
 	for _, l := range locks {

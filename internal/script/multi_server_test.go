@@ -21,7 +21,7 @@ func TestMultiWithEachMissingRight(t *testing.T) {
 	mine := of(time.Minute, me, "2")
 	for name, test := range map[string]struct {
 		rights []string
-		given  lot
+		setup  lot
 		call   func(ctx context.Context, d driver.Driver) (bool, error)
 	}{
 		"acquire": {[]string{"hlen", "hset", "pexpire"}, lot{}, func(ctx context.Context, d driver.Driver) (bool, error) {
@@ -40,23 +40,23 @@ func TestMultiWithEachMissingRight(t *testing.T) {
 		for _, right := range test.rights {
 			t.Run(name+"/"+right, func(t *testing.T) {
 				w := realWorld(t, server)
-				test.given.put(t, w)
+				test.setup.put(t, w)
 				ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
 				if ok || err == nil || driver.ClassOf(err) != driver.Denied {
-					t.Errorf("%v, %v, want an error of class denied", ok, err)
+					t.Errorf("got %v, %v, want an error of class denied", ok, err)
 				}
-				test.given.want(t, w)
+				test.setup.want(t, w)
 			})
 		}
 		t.Run(name+"/all", func(t *testing.T) {
 			w := realWorld(t, server)
-			test.given.put(t, w)
+			test.setup.put(t, w)
 			rules := []string{"~{job}:*", "&redisson_lock__channel:{job}:*", "+eval", "+evalsha", "+publish", "+spublish", "+del"}
 			for _, right := range test.rights {
 				rules = append(rules, "+"+right)
 			}
 			if ok, err := test.call(t.Context(), w.login(t, rules...)); !ok || err != nil {
-				t.Errorf("with the rights %v: %v, %v", rules, ok, err)
+				t.Errorf("with the rights %v: %v, %v, want true", rules, ok, err)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestMultiAcquireIsAllOrNothing(t *testing.T) {
 	lot{}.put(t, w)
 	d := w.login(t, "+@all", "&*", "~{job}:a", "~{job}:b", "%R~{job}:c")
 	if ok, _, _, err := script.MultiAcquire(t.Context(), d, several, me, lease); ok || err == nil || driver.ClassOf(err) != driver.Denied {
-		t.Errorf("%v, %v, want an error of class denied", ok, err)
+		t.Errorf("got %v, %v, want an error of class denied", ok, err)
 	}
 	lot{}.want(t, w)
 
@@ -82,7 +82,7 @@ func TestMultiAcquireIsAllOrNothing(t *testing.T) {
 	w.must(t, append([]string{"DEL"}, several...)...)
 	acquire.Args = []string{me, "9223372036854775807"}
 	if _, err := w.Eval(t.Context(), acquire); err == nil || driver.ClassOf(err) != driver.Other {
-		t.Errorf("%v, want an error of class other", err)
+		t.Errorf("got %v, want an error of class other", err)
 	}
 	lot{}.want(t, w)
 }
@@ -93,12 +93,12 @@ func TestMultiReleaseWithARefusedMessage(t *testing.T) {
 	w := realWorld(t, server)
 	mine := of(lease, me, "1")
 	lot{mine, mine, mine}.put(t, w)
-	heard := w.listen(t, keyspace.LockChannel(several[2]), false)
+	received := w.listen(t, keyspace.LockChannel(several[2]), false)
 	d := w.login(t, "+@all", "~*", "resetchannels", "&"+keyspace.LockChannel(several[2]))
 	released, err := script.MultiRelease(t.Context(), d, releases(me, me, me), script.Classic, script.Turns{})
 	if !slices.Equal(freed(released), []bool{true, true, true}) || err == nil || driver.ClassOf(err) != driver.Denied {
-		t.Errorf("%v, %v, want all released and an error of class denied", released, err)
+		t.Errorf("got %v, %v, want all released and an error of class denied", released, err)
 	}
 	lot{}.want(t, w)
-	heard.want(t, "0")
+	received.want(t, "0")
 }

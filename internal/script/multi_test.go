@@ -76,7 +76,7 @@ func TestMultiAcquire(t *testing.T) {
 	mine := of(lease, me, "1")
 	for _, r := range []struct {
 		name  string
-		given lot
+		setup lot
 		want  multiAnswer
 		after lot
 	}{
@@ -103,11 +103,11 @@ func TestMultiAcquire(t *testing.T) {
 					}
 					r.after.want(t, w)
 				}
-				r.given.put(t, w)
+				r.setup.put(t, w)
 				check(acquireSeveral(t.Context(), w))
 				check(acquireSeveral(t.Context(), w))
-				r.given.put(t, w)
-				if got := acquireSeveral(t.Context(), deaf{w}); got.err != "unknown" {
+				r.setup.put(t, w)
+				if got := acquireSeveral(t.Context(), lossy{w}); got.err != "unknown" {
 					t.Errorf("with a lost reply the answer is %+v, want the class unknown", got)
 				}
 				check(acquireSeveral(t.Context(), w))
@@ -139,7 +139,7 @@ func TestMultiRelease(t *testing.T) {
 	mine := of(lease, me, "1")
 	for _, r := range []struct {
 		name   string
-		given  lot
+		setup  lot
 		owners []string
 		want   []bool
 		after  lot
@@ -155,14 +155,14 @@ func TestMultiRelease(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
-				var ears [3]*ear
+				var subs [3]*subscriber
 				for i, key := range several {
-					ears[i] = w.listen(t, keyspace.LockChannel(key), false)
+					subs[i] = w.listen(t, keyspace.LockChannel(key), false)
 				}
 				told := func(want []bool) {
 					t.Helper()
 					r.after.want(t, w)
-					for i, e := range ears {
+					for i, e := range subs {
 						if want[i] {
 							e.want(t, "0")
 						} else {
@@ -178,14 +178,14 @@ func TestMultiRelease(t *testing.T) {
 					}
 				}
 				nothing := make([]bool, 3)
-				r.given.put(t, w)
+				r.setup.put(t, w)
 				release(r.want)
 				told(r.want)
 				release(nothing)
 				told(nothing)
 
-				r.given.put(t, w)
-				if _, err := script.MultiRelease(t.Context(), deaf{w}, releases(r.owners...), script.Classic, script.Turns{}); driver.ClassOf(err) != driver.Unknown {
+				r.setup.put(t, w)
+				if _, err := script.MultiRelease(t.Context(), lossy{w}, releases(r.owners...), script.Classic, script.Turns{}); driver.ClassOf(err) != driver.Unknown {
 					t.Errorf("with a lost reply: %v, want the class unknown", err)
 				}
 				release(nothing)

@@ -43,7 +43,7 @@ var errLate = &driver.Error{Class: driver.Other, Err: errors.New("the operation 
 
 // ErrUnheard is matched by the error of a change that was made, but that Redis
 // refused to publish.
-var ErrUnheard = errors.New("done, but Redis refused to tell those who wait")
+var ErrUnheard = errors.New("done, but Redis refused to notify waiters")
 
 // counting is a call of a script that changes the number key.
 func counting(s *driver.Script, key string, op Operation, p Publish, args ...string) driver.Call {

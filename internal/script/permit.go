@@ -101,6 +101,15 @@ type PermitRefusal struct {
 	Available int
 	Left      int           // how many of them are reserved for other waiters
 	Next      time.Duration // after what time the first permit ends; -1 if none does
+	Unset     bool          // there is no semaphore
+}
+
+// permitRefusal reads the reply of a refusal.
+func permitRefusal(v driver.Value, wanted int, next time.Duration) PermitRefusal {
+	return PermitRefusal{
+		Wanted: wanted, Available: int(v.At(1).Int()), Left: int(v.At(2).Int()), Next: next,
+		Unset: v.At(1).Kind() == driver.Nil,
+	}
 }
 
 // PermitAcquire acquires permits, all or none, under ids that were never used
@@ -118,7 +127,7 @@ func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string
 	case v.Len() == 1 && v.At(0).Int() == 1:
 		return true, PermitRefusal{}, nil
 	case v.Len() == 4:
-		return false, PermitRefusal{Wanted: len(ids), Available: int(v.At(1).Int()), Left: int(v.At(2).Int()), Next: ttl(v.At(3))}, nil
+		return false, permitRefusal(v, len(ids), ttl(v.At(3))), nil
 	}
 	return false, PermitRefusal{}, unexpected(permitAcquire, v)
 }

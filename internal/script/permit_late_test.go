@@ -11,27 +11,27 @@ import (
 )
 
 // permitOperations are the operations on a permit semaphore without an owner.
-var permitOperations = map[string]func(s shelf, ctx context.Context, d driver.Driver) string{
+var permitOperations = map[string]func(s permitWorld, ctx context.Context, d driver.Driver) string{
 	"try":    permitSetting(script.PermitTry, 7),
 	"set":    permitSetting(script.PermitAll, 7),
 	"add":    permitSetting(script.PermitAdd, 7),
 	"remove": permitSetting(script.PermitAdd, -7),
-	"delete": func(s shelf, ctx context.Context, d driver.Driver) string {
+	"delete": func(s permitWorld, ctx context.Context, d driver.Driver) string {
 		ok, err := script.PermitDelete(ctx, d, permits, op)
 		return permitAnswer(s, ok, script.PermitRefusal{}, err)
 	},
-	"extend": func(s shelf, ctx context.Context, d driver.Driver) string {
+	"extend": func(s permitWorld, ctx context.Context, d driver.Driver) string {
 		ok, err := script.PermitExtend(ctx, d, permits, op, one, 3*time.Minute)
 		return permitAnswer(s, ok, script.PermitRefusal{}, err)
 	},
-	"release": func(s shelf, ctx context.Context, d driver.Driver) string {
+	"release": func(s permitWorld, ctx context.Context, d driver.Driver) string {
 		n, err := script.PermitRelease(ctx, d, permits, op, []string{one, two})
 		return permitAnswer(s, n, script.PermitRefusal{}, err)
 	},
 }
 
-func permitSetting(how script.PermitChange, n int) func(s shelf, ctx context.Context, d driver.Driver) string {
-	return func(s shelf, ctx context.Context, d driver.Driver) string {
+func permitSetting(how script.PermitChange, n int) func(s permitWorld, ctx context.Context, d driver.Driver) string {
+	return func(s permitWorld, ctx context.Context, d driver.Driver) string {
 		ok, err := script.PermitSet(ctx, d, permits, op, how, n)
 		return permitAnswer(s, ok, script.PermitRefusal{}, err)
 	}
@@ -42,43 +42,43 @@ func permitSetting(how script.PermitChange, n int) func(s shelf, ctx context.Con
 // it arrives.
 func TestPermitOperationsCountOnce(t *testing.T) {
 	server := single(t)
-	clear := func(s shelf) { s.must(s.t, "DEL", job, keyspace.PermitExpiries(job), keyspace.Claims(job)) }
-	states := map[string]func(s shelf){
-		"nothing":          func(s shelf) {},
-		"none left":        func(s shelf) { s.set("0") },
-		"some":             func(s shelf) { s.set("3").give(time.Minute, one, alien) },
-		"one for longer":   func(s shelf) { s.set("3").give(time.Hour, one) },
-		"a dead one":       func(s shelf) { s.set("3").give(-time.Minute, one) },
-		"no number":        func(s shelf) { s.set("1").give(time.Minute, one).must(s.t, "DEL", job) },
-		"as many as can":   func(s shelf) { s.set("2147483647").give(time.Minute, one) },
-		"text":             func(s shelf) { s.set("five") },
-		"a list":           func(s shelf) { s.must(s.t, "RPUSH", job, "a") },
-		"another's permit": func(s shelf) { s.set("3").must(s.t, "RPUSH", keyspace.PermitExpiries(job), "a") },
+	clear := func(s permitWorld) { s.must(s.t, "DEL", job, keyspace.PermitExpiries(job), keyspace.Claims(job)) }
+	states := map[string]func(s permitWorld){
+		"nothing":          func(s permitWorld) {},
+		"none left":        func(s permitWorld) { s.set("0") },
+		"some":             func(s permitWorld) { s.set("3").taken(time.Minute, one, alien) },
+		"one for longer":   func(s permitWorld) { s.set("3").taken(time.Hour, one) },
+		"a dead one":       func(s permitWorld) { s.set("3").taken(-time.Minute, one) },
+		"no number":        func(s permitWorld) { s.set("1").taken(time.Minute, one).must(s.t, "DEL", job) },
+		"as many as can":   func(s permitWorld) { s.set("2147483647").taken(time.Minute, one) },
+		"text":             func(s permitWorld) { s.set("five") },
+		"a list":           func(s permitWorld) { s.must(s.t, "RPUSH", job, "a") },
+		"another's permit": func(s permitWorld) { s.set("3").must(s.t, "RPUSH", keyspace.PermitExpiries(job), "a") },
 	}
 	for name, run := range permitOperations {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
-				s := shelf{w, t}
-				ear := w.listen(t, keyspace.SemaphoreChannel(job), false)
-				for first, given := range states {
+				s := permitWorld{w, t}
+				sub := w.listen(t, keyspace.SemaphoreChannel(job), false)
+				for first, setup := range states {
 					for then, change := range states {
 						w.must(t, "FLUSHALL")
-						given(s)
-						if got := run(s, t.Context(), deaf{w}); got != "unknown" {
-							t.Fatalf("with a lost reply the answer is %q", got)
+						setup(s)
+						if got := run(s, t.Context(), lossy{w}); got != "unknown" {
+							t.Fatalf("with a lost reply the answer is %q, want %q", got, "unknown")
 						}
 						want := run(s, t.Context(), w)
 						clear(s)
 						change(s)
 						before := s.String()
-						ear.heard(t)
+						sub.received(t)
 						if got := run(s, t.Context(), w); got != want {
 							t.Errorf("%s, then %s: the late copy answers %q, the call was answered %q", first, then, got, want)
 						}
 						if after := s.String(); after != before {
-							t.Errorf("%s, then %s: the late copy leaves %q, there was %q", first, then, after, before)
+							t.Errorf("%s, then %s: the late copy leaves %q, want %q", first, then, after, before)
 						}
-						ear.want(t)
+						sub.want(t)
 					}
 				}
 			})

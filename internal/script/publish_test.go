@@ -29,16 +29,16 @@ func (w *world) login(t *testing.T, rules ...string) *wire {
 func TestPublishUnknownToTheServer(t *testing.T) {
 	server := single(t, "--rename-command", "SPUBLISH", "")
 	check := func(t *testing.T, w *world) {
-		ear := w.listen(t, channel, false)
+		sub := w.listen(t, channel, false)
 		for _, free := range announcers {
 			for p, want := range map[script.Publish][]string{script.Sharded: nil, script.Both: {"0"}} {
 				w.hold(t, job, lease, me, "1")
 				ok, err := free(t.Context(), w, p)
 				if !ok || err == nil || driver.ClassOf(err) != driver.Other {
-					t.Errorf("%v, %v, want true and an error of class other", ok, err)
+					t.Errorf("got %v, %v, want true and an error of class other", ok, err)
 				}
 				w.wantDump(t, job, "nothing")
-				ear.want(t, want...)
+				sub.want(t, want...)
 			}
 		}
 	}
@@ -49,13 +49,13 @@ func TestPublishUnknownToTheServer(t *testing.T) {
 func TestNothingElsePublishes(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
-		s, ear := steps{w, t}, w.listen(t, channel, false)
+		s, sub := steps{w, t}, w.listen(t, channel, false)
 		s.acquire(me, lease, yes)
 		s.acquire(java, lease, heldBy(me, 1, lease))
 		s.reenter(me, 2, lease, true)
 		s.leave(me, 1, true)
 		s.renew(me, 10*time.Minute, script.Renewed)
 		script.Inspect(t.Context(), w, job)
-		ear.want(t)
+		sub.want(t)
 	})
 }

@@ -65,7 +65,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"SemaphoreAcquire": func(ctx context.Context, d driver.Driver) error {
-		ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 1, "")
+		ok, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 1, "")
 		return unless(ok, err)
 	},
 	"SemaphoreUndo": func(ctx context.Context, d driver.Driver) error {

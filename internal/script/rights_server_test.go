@@ -17,15 +17,54 @@ import (
 // keep: above all no lock without TTL.
 func TestEachMissingRightHasNoEffect(t *testing.T) {
 	server := redistest.Single(t)
+	for name, test := range lockCalls() {
+		for _, right := range test.rights {
+			t.Run(name+"/"+right, func(t *testing.T) {
+				w := realWorld(t, server)
+				sub := w.listen(t, channel, false)
+				test.setup(t, w)
+				d := w.login(t, "+@all", "~*", "&*", "-"+right)
+				ok, err := test.call(t.Context(), d)
+				if ok || err == nil || driver.ClassOf(err) != driver.Denied {
+					t.Errorf("got %v, %v, want an error of class denied", ok, err)
+				}
+				w.wantDump(t, job, test.after)
+				if got := w.ttl(t, job); got > test.ttl || got == none {
+					t.Errorf("the TTL is %v, want %v", got, test.ttl)
+				}
+				sub.want(t)
+			})
+		}
+		t.Run(name+"/all", func(t *testing.T) {
+			w := realWorld(t, server)
+			test.setup(t, w)
+			rules := []string{"~" + job, "&" + channel, "+eval", "+evalsha", "+publish", "+spublish"}
+			for _, right := range test.rights {
+				rules = append(rules, "+"+right)
+			}
+			if name == "reenter" {
+				rules = append(rules, "+hset")
+			}
+			if _, err := test.call(t.Context(), w.login(t, rules...)); err != nil {
+				t.Errorf("with the rights %v: %v", rules, err)
+			}
+		})
+	}
+}
+
+// lockCall is an operation and what the key holds if a right is missing.
+type lockCall struct {
+	rights []string // the commands that the script runs
+	setup  setup
+	after  string
+	ttl    time.Duration
+	call   func(ctx context.Context, d driver.Driver) (bool, error)
+}
+
+func lockCalls() map[string]lockCall {
 	mine := "hash " + me + "=2"
 	held := held(time.Minute, me, "2")
-	for name, test := range map[string]struct {
-		rights []string // the commands that the script runs
-		given  given
-		after  string
-		ttl    time.Duration
-		call   func(ctx context.Context, d driver.Driver) (bool, error)
-	}{
+	return map[string]lockCall{
 		"acquire": {[]string{"hlen", "hset", "pexpire"}, nothing, "nothing", absent,
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				ok, _, err := acquire(ctx, d, job, me, lease)
@@ -52,38 +91,6 @@ func TestEachMissingRightHasNoEffect(t *testing.T) {
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				return false, script.Inspect(ctx, d, job)[0].Err
 			}},
-	} {
-		for _, right := range test.rights {
-			t.Run(name+"/"+right, func(t *testing.T) {
-				w := realWorld(t, server)
-				ear := w.listen(t, channel, false)
-				test.given(t, w)
-				d := w.login(t, "+@all", "~*", "&*", "-"+right)
-				ok, err := test.call(t.Context(), d)
-				if ok || err == nil || driver.ClassOf(err) != driver.Denied {
-					t.Errorf("%v, %v, want an error of class denied", ok, err)
-				}
-				w.wantDump(t, job, test.after)
-				if got := w.ttl(t, job); got > test.ttl || got == none {
-					t.Errorf("the TTL is %v, want %v", got, test.ttl)
-				}
-				ear.want(t)
-			})
-		}
-		t.Run(name+"/all", func(t *testing.T) {
-			w := realWorld(t, server)
-			test.given(t, w)
-			rules := []string{"~" + job, "&" + channel, "+eval", "+evalsha", "+publish", "+spublish"}
-			for _, right := range test.rights {
-				rules = append(rules, "+"+right)
-			}
-			if name == "reenter" {
-				rules = append(rules, "+hset")
-			}
-			if _, err := test.call(t.Context(), w.login(t, rules...)); err != nil {
-				t.Errorf("with the rights %v: %v", rules, err)
-			}
-		})
 	}
 }
 
@@ -99,7 +106,7 @@ func TestAcquireForAnImpossibleLease(t *testing.T) {
 	w.must(t, "DEL", job)
 	_, err := w.Eval(t.Context(), driver.Call{Script: acquired, Keys: []string{job}, Args: []string{me, "9223372036854775807"}})
 	if err == nil || driver.ClassOf(err) != driver.Other {
-		t.Errorf("%v, want an error of class other", err)
+		t.Errorf("got %v, want an error of class other", err)
 	}
 	w.wantDump(t, job, "nothing")
 }

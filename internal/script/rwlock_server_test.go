@@ -21,7 +21,7 @@ func TestRWWithoutRights(t *testing.T) {
 	// A hold's key that the script has created already ends by itself.
 	for name, test := range map[string]struct {
 		rights []string // the commands that the script runs
-		given  rw
+		setup  rw
 		after  func(t *testing.T, w *world)
 		call   func(ctx context.Context, d driver.Driver) answer
 	}{
@@ -44,14 +44,14 @@ func TestRWWithoutRights(t *testing.T) {
 		for _, right := range test.rights {
 			t.Run(name+"/"+right, func(t *testing.T) {
 				w := realWorld(t, server)
-				ear := w.listen(t, rwChannel, false)
-				test.given.put(t, w)
+				sub := w.listen(t, rwChannel, false)
+				test.setup.put(t, w)
 				got := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right))
 				if got != refused("denied") {
-					t.Errorf("%+v, want an error of class denied", got)
+					t.Errorf("got %+v, want an error of class denied", got)
 				}
 				test.after(t, w)
-				ear.want(t)
+				sub.want(t)
 			})
 		}
 	}
@@ -63,7 +63,7 @@ func TestRWReleaseHalfWay(t *testing.T) {
 	server := redistest.Single(t)
 	for name, test := range map[string]struct {
 		right        string
-		given, after rw
+		setup, after rw
 		messages     []string
 		call         func(ctx context.Context, d driver.Driver) answer
 	}{
@@ -75,18 +75,18 @@ func TestRWReleaseHalfWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := realWorld(t, server)
-			ear := w.listen(t, rwChannel, false)
-			test.given.put(t, w)
+			sub := w.listen(t, rwChannel, false)
+			test.setup.put(t, w)
 			if got := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", test.right)); got != refused("denied") {
-				t.Errorf("%+v, want an error of class denied", got)
+				t.Errorf("got %+v, want an error of class denied", got)
 			}
 			if ttl := w.ttl(t, job); ttl < 0 {
-				t.Errorf("the TTL is %v", ttl)
+				t.Errorf("the TTL is %v, want 0 at least", ttl)
 			}
-			ear.want(t)
+			sub.want(t)
 			w.wantAnswer(t, test.call(t.Context(), w), yes)
 			test.after.found(t, w)
-			ear.want(t, test.messages...)
+			sub.want(t, test.messages...)
 		})
 	}
 }
@@ -100,7 +100,7 @@ func TestRWReadRenewWithoutRights(t *testing.T) {
 			d := w.login(t, "+@all", "~*", "&*", rule)
 			r := script.Renew(t.Context(), d, [][]script.Renewal{{script.RWReadRenewal(job, me, lease)}})[0]
 			if r.Err == nil || driver.ClassOf(r.Err) != driver.Denied {
-				t.Errorf("%v, %v, want class denied", r.States, r.Err)
+				t.Errorf("got %v, %v, want class denied", r.States, r.Err)
 			}
 			reading(minute, by(me, "1", minute)).found(t, w)
 		})

@@ -16,21 +16,20 @@ var (
 	semaphoreDrain   = load("semaphore_drain", "number")
 )
 
-// SemaphoreAcquire takes n permits of the semaphore key, all or none. If none,
-// it returns how many there were, and how many of them are reserved for other
-// waiters; and if waiter is not empty, it claims n permits for it, for three
+// SemaphoreAcquire takes n permits of the semaphore key, all or none. If none, it
+// returns why; and if waiter is not empty, it claims n permits for it, for three
 // seconds.
-func SemaphoreAcquire(ctx context.Context, d driver.Driver, key string, op Operation, n int, waiter string) (ok bool, available, left int64, err error) {
+func SemaphoreAcquire(ctx context.Context, d driver.Driver, key string, op Operation, n int, waiter string) (ok bool, why PermitRefusal, err error) {
 	call := counting(semaphoreAcquire, key, op, Silent, strconv.Itoa(n), waiter)
 	call.Keys = append(call.Keys, keyspace.Claims(key))
 	v, ok, err := counted(ctx, d, call, 0)
 	if ok || err != nil {
-		return ok, 0, 0, err
+		return ok, PermitRefusal{}, err
 	}
 	if v.Len() != 3 {
-		return false, 0, 0, unexpected(semaphoreAcquire, v)
+		return false, PermitRefusal{}, unexpected(semaphoreAcquire, v)
 	}
-	return false, v.At(1).Int(), v.At(2).Int(), nil
+	return false, permitRefusal(v, n, -1), nil
 }
 
 // SemaphoreUndo undoes the acquisition of n permits by op. If op is in

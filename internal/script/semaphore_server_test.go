@@ -19,33 +19,33 @@ func TestNumbersWithoutRights(t *testing.T) {
 		for _, right := range test.rights {
 			t.Run(name+"/"+right, func(t *testing.T) {
 				w := realWorld(t, server)
-				test.given(t, w)
-				ear := w.listen(t, test.on, false)
+				test.setup(t, w)
+				sub := w.listen(t, test.on, false)
 				before := w.claimed(t)
 				ok, err := test.call(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right), script.Classic)
 				if ok || driver.ClassOf(err) != driver.Denied {
-					t.Errorf("%v, %v, want an error of class denied", ok, err)
+					t.Errorf("got %v, %v, want an error of class denied", ok, err)
 				}
 				w.wantDump(t, job, test.before)
 				w.wantTTL(t, job, test.ttl)
 				if after := w.claimed(t); after != before && after != "" { // a missing claim is claimed again
 					t.Errorf("%q are claimed, were %q", after, before)
 				}
-				ear.want(t)
+				sub.want(t)
 				if ok, err := test.call(t.Context(), w, script.Classic); !ok || err != nil {
-					t.Errorf("once more, with the right: %v, %v", ok, err)
+					t.Errorf("once more, with the right: %v, %v, want true", ok, err)
 				}
 			})
 		}
 		t.Run(name+"/all", func(t *testing.T) {
 			w := realWorld(t, server)
-			test.given(t, w)
+			test.setup(t, w)
 			rules := []string{"~" + job, "~" + keyspace.Operation(job, "*"), "~" + claims, "&" + test.on, "+eval", "+evalsha", "+publish", "+spublish"}
 			for _, right := range test.rights {
 				rules = append(rules, "+"+right)
 			}
 			if ok, err := test.call(t.Context(), w.login(t, rules...), script.Both); !ok || err != nil {
-				t.Errorf("with the rights %v: %v, %v", rules, ok, err)
+				t.Errorf("with the rights %v: %v, %v, want true", rules, ok, err)
 			}
 		})
 	}
@@ -55,23 +55,23 @@ func TestNumbersWithoutRights(t *testing.T) {
 func TestNumbersThatNobodyMayHear(t *testing.T) {
 	server := redistest.Single(t)
 	for name, test := range numberCalls {
-		if test.heard == "" {
+		if test.received == "" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			w := realWorld(t, server)
 			for p, both := range map[script.Publish][2]int{script.Classic: {1, 0}, script.Sharded: {0, 1}, script.Both: {1, 1}} {
 				w.must(t, "FLUSHALL")
-				test.given(t, w)
+				test.setup(t, w)
 				classic, sharded := w.listen(t, test.on, false), w.listen(t, test.on, true)
 				if ok, err := test.call(t.Context(), w, p); !ok || err != nil {
-					t.Errorf("%v, %v, want true", ok, err)
+					t.Errorf("got %v, %v, want true", ok, err)
 				}
-				classic.want(t, []string{test.heard}[:both[0]]...)
-				sharded.want(t, []string{test.heard}[:both[1]]...)
+				classic.want(t, []string{test.received}[:both[0]]...)
+				sharded.want(t, []string{test.received}[:both[1]]...)
 			}
 			w.must(t, "FLUSHALL")
-			test.given(t, w)
+			test.setup(t, w)
 			restricted := w.login(t, "+@all", "~*", "resetchannels")
 			ok, err := test.call(t.Context(), restricted, script.Both)
 			if !ok || driver.ClassOf(err) != driver.Denied {

@@ -12,11 +12,11 @@ import (
 )
 
 // takes has the operation under test take permits.
-func takes(n int) given {
+func takes(n int) setup {
 	return func(t *testing.T, w *world) {
-		ok, _, _, err := script.SemaphoreAcquire(t.Context(), w, job, trial, n, "")
+		ok, _, err := script.SemaphoreAcquire(t.Context(), w, job, trial, n, "")
 		if !ok || err != nil {
-			t.Fatalf("%v, %v", ok, err)
+			t.Fatalf("got %v, %v, want true", ok, err)
 		}
 	}
 }
@@ -28,27 +28,27 @@ func TestSemaphoreUndo(t *testing.T) {
 			return said(err)
 		}
 	}
-	me := func(n int) given { return func(t *testing.T, w *world) { claimFor(t, w, "me", n) } }
+	me := func(n int) setup { return func(t *testing.T, w *world) { claimFor(t, w, "me", n) } }
 	t.Run("in doubt", func(t *testing.T) {
 		numbers(t, permitNews, undo(true), []numberRow{
-			{name: "it had taken some", given: counts("5").then(takes(3)), after: "string 5", ttl: none, heard: []string{"5"}},
-			{name: "it had taken some of many", given: limited("5").then(takes(3)), after: "string 5", ttl: 10 * time.Minute, heard: []string{"5"}},
-			{name: "some are missing since", given: counts("5").then(takes(3)).then(counts("-4")), after: "string -1", ttl: none, heard: []string{"-1"}},
-			{name: "deleted since", given: counts("5").then(takes(3)).then(func(t *testing.T, w *world) { w.must(t, "DEL", job) }), after: "nothing", ttl: absent},
-			{name: "no number since", given: counts("5").then(takes(3)).then(counts("x")), after: "string x", ttl: none},
-			{name: "it had not", given: counts("5"), after: "string 5", ttl: none},
-			{name: "it had claimed", given: counts("2").then(me(3)), after: "string 2", ttl: none},
-			{name: "it had claimed before another", given: counts("2").then(me(3)).then(claiming(1)), after: "string 2", ttl: none, claims: "waiter0:1", heard: []string{"2"}},
-			{name: "it had claimed before another, in vain", given: counts("0").then(me(3)).then(claiming(1)), after: "string 0", ttl: none, claims: "waiter0:1"},
-			{name: "no semaphore", given: nothing, after: "nothing", ttl: absent},
-			{name: "lock", given: held(lease, java, "1"), after: "hash " + java + "=1", ttl: lease},
+			{name: "it had taken some", setup: counts("5").then(takes(3)), after: "string 5", ttl: none, received: []string{"5"}},
+			{name: "it had taken some of many", setup: limited("5").then(takes(3)), after: "string 5", ttl: 10 * time.Minute, received: []string{"5"}},
+			{name: "some are missing since", setup: counts("5").then(takes(3)).then(counts("-4")), after: "string -1", ttl: none, received: []string{"-1"}},
+			{name: "deleted since", setup: counts("5").then(takes(3)).then(func(t *testing.T, w *world) { w.must(t, "DEL", job) }), after: "nothing", ttl: absent},
+			{name: "no number since", setup: counts("5").then(takes(3)).then(counts("x")), after: "string x", ttl: none},
+			{name: "it had not", setup: counts("5"), after: "string 5", ttl: none},
+			{name: "it had claimed", setup: counts("2").then(me(3)), after: "string 2", ttl: none},
+			{name: "it had claimed before another", setup: counts("2").then(me(3)).then(claiming(1)), after: "string 2", ttl: none, claims: "waiter0:1", received: []string{"2"}},
+			{name: "it had claimed before another, and is refused", setup: counts("0").then(me(3)).then(claiming(1)), after: "string 0", ttl: none, claims: "waiter0:1"},
+			{name: "no semaphore", setup: nothing, after: "nothing", ttl: absent},
+			{name: "lock", setup: held(lease, java, "1"), after: "hash " + java + "=1", ttl: lease},
 		})
 	})
 	t.Run("no doubt", func(t *testing.T) {
 		numbers(t, permitNews, undo(false), []numberRow{
-			{name: "it had claimed", given: counts("2").then(me(3)), after: "string 2", ttl: none},
-			{name: "it had claimed before another", given: counts("2").then(me(3)).then(claiming(1)), after: "string 2", ttl: none, claims: "waiter0:1", heard: []string{"2"}},
-			{name: "no semaphore", given: nothing, after: "nothing", ttl: absent},
+			{name: "it had claimed", setup: counts("2").then(me(3)), after: "string 2", ttl: none},
+			{name: "it had claimed before another", setup: counts("2").then(me(3)).then(claiming(1)), after: "string 2", ttl: none, claims: "waiter0:1", received: []string{"2"}},
+			{name: "no semaphore", setup: nothing, after: "nothing", ttl: absent},
 		})
 	})
 }
@@ -61,9 +61,9 @@ type tries struct {
 
 func (s tries) acquire(id string, n int, waiter string, want bool) {
 	s.t.Helper()
-	ok, available, left, err := script.SemaphoreAcquire(s.t.Context(), s, job, first(id), n, waiter)
+	ok, why, err := script.SemaphoreAcquire(s.t.Context(), s, job, first(id), n, waiter)
 	if err != nil || ok != want {
-		s.t.Errorf("%s acquires %d: %v (%d available, %d of them for others), %v, want %v", id, n, ok, available, left, err, want)
+		s.t.Errorf("%s acquires %d: %v (%d available, %d of them for others), %v, want %v", id, n, ok, why.Available, why.Left, err, want)
 	}
 }
 
@@ -78,12 +78,12 @@ func (s tries) undo(id string, n int, waiter string, want bool) {
 func (s tries) release(id string, n int) {
 	s.t.Helper()
 	if _, done, err := script.SemaphoreRelease(s.t.Context(), s, job, first(id), n, script.Classic); err != nil || !done {
-		s.t.Errorf("%s releases %d: %v, %v", id, n, done, err)
+		s.t.Errorf("%s releases %d: %v, %v, want true", id, n, done, err)
 	}
 }
 
 // A delayed copy arrives after its acquisition was given up, or after its permits were
-// given back.
+// returned.
 func TestLateCopyOfASemaphoreAcquisition(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -94,7 +94,7 @@ func TestLateCopyOfASemaphoreAcquisition(t *testing.T) {
 		s.acquire("a", 3, "a", false)
 		w.wantDump(t, job, "string 5")
 		if got := w.claimed(t); got != "" {
-			t.Errorf("one who gave up claims %q", got)
+			t.Errorf("a waiter that gave up claims %q, want %q", got, "")
 		}
 
 		s.acquire("b", 3, "", true)
@@ -136,7 +136,7 @@ func TestClaimsAreServedInOrder(t *testing.T) {
 		s.acquire("passing", 1, "", true)
 		w.wantDump(t, job, "string 0")
 		if got := w.claimed(t); got != "" {
-			t.Errorf("%q are claimed still", got)
+			t.Errorf("%q are claimed still, want %q", got, "")
 		}
 	})
 }
@@ -176,13 +176,13 @@ func TestLateCopiesOfALane(t *testing.T) {
 	for name, test := range numberCalls {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
-				test.given(t, w)
+				test.setup(t, w)
 				w.must(t, "SET", keyspace.Operation(job, op), "42 1")
-				ear := w.listen(t, test.on, false)
+				sub := w.listen(t, test.on, false)
 				_, _ = test.call(t.Context(), w, script.Classic)
 				w.wantDump(t, job, test.before)
 				w.wantDump(t, keyspace.Operation(job, op), "string 42 1")
-				ear.want(t)
+				sub.want(t)
 			})
 		})
 	}
@@ -221,7 +221,7 @@ func TestSemaphoreScriptsKeepTheNumber(t *testing.T) {
 				for round := range rounds {
 					id := fmt.Sprint(i, ":", round)
 					for {
-						ok, _, _, err := script.SemaphoreAcquire(context.Background(), d, job, first(id), n, fmt.Sprint("waiter", i))
+						ok, _, err := script.SemaphoreAcquire(context.Background(), d, job, first(id), n, fmt.Sprint("waiter", i))
 						if err != nil && driver.ClassOf(err) != driver.Unknown {
 							t.Error(err)
 							return
@@ -262,20 +262,20 @@ type deafAtTimes struct {
 
 func (d deafAtTimes) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
 	if *d.calls++; *d.calls%3 == 0 {
-		return deaf{d.Driver}.Eval(ctx, call)
+		return lossy{d.Driver}.Eval(ctx, call)
 	}
 	return d.Driver.Eval(ctx, call)
 }
 
 // numberCall is a script of a number, with what it needs to succeed.
 type numberCall struct {
-	rights []string
-	given  given
-	before string // the content of the key
-	ttl    time.Duration
-	heard  string // on channel
-	on     string
-	call   func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error)
+	rights   []string
+	setup    setup
+	before   string // the content of the key
+	ttl      time.Duration
+	received string // on channel
+	on       string
+	call     func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error)
 }
 
 var numberCalls = map[string]numberCall{
@@ -290,17 +290,17 @@ var numberCalls = map[string]numberCall{
 		return script.NumberDelete(ctx, d, job, trial, latchNews, "1", p)
 	}},
 	"acquire": {[]string{"get", "time", "hlen", "set", "decrby"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
-		ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "")
+		ok, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "")
 		return ok, err
 	}},
 	"acquire, having waited": {[]string{"get", "time", "hlen", "hgetall", "hdel", "set", "decrby"}, counts("1").then(func(t *testing.T, w *world) { claimFor(t, w, "me", 2) }).then(counts("5")),
 		"string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
-			ok, _, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me")
+			ok, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me")
 			return ok, err
 		}},
 	"claim": {[]string{"get", "time", "hlen", "hset", "pexpire"}, counts("1"), "string 1", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
-		_, available, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me")
-		return available == 1, err
+		_, why, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me")
+		return why.Available == 1, err
 	}},
 	"undo": {[]string{"get", "time", "hlen", "hdel", "set", "incrby"}, counts("5").then(takes(3)), "string 2", none, "5", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
 		return script.SemaphoreUndo(ctx, d, job, trial, 3, "me", true, p)

@@ -60,12 +60,12 @@ func (s steps) find(want string, ttl time.Duration) {
 	s.wantTTL(s.t, job, ttl)
 }
 
-// Redisson's figures for its RLock, and mortise's beside them: mortise never shortens a
+// Redisson's figures for its RLock, and mortise's next to them: mortise never shortens a
 // lease that a client was promised.
 func TestLockBesideRedissonsNumbers(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
-		s, ear := steps{w, t}, w.listen(t, channel, false)
+		s, sub := steps{w, t}, w.listen(t, channel, false)
 		s.acquire(me, 10*time.Minute, yes)
 		s.find("hash "+me+"=1", 10*time.Minute)
 		s.reenter(me, 2, 5*time.Minute, true)
@@ -75,10 +75,10 @@ func TestLockBesideRedissonsNumbers(t *testing.T) {
 		s.leave(me, 2, true)
 		s.leave(me, 1, true)
 		s.find("hash "+me+"=1", 30*time.Minute) // Redisson: set to the unlocking object's lease
-		ear.want(t)
+		sub.want(t)
 		s.release(me, true)
 		s.find("nothing", absent)
-		ear.want(t, "0")
+		sub.want(t, "0")
 	})
 }
 
@@ -100,7 +100,7 @@ func TestLateCallsChangeNothing(t *testing.T) {
 			s.must(s.t, "HINCRBY", job, java, "1")
 			s.must(s.t, "PEXPIRE", job, "300000")
 		}, "hash " + java + "=1", 5 * time.Minute, script.Taken},
-		"expired and taken by Java, for ever": {func(s steps) {
+		"expired and taken by Java, forever": {func(s steps) {
 			s.lapse(s.t, job)
 			s.must(s.t, "HINCRBY", job, java, "1")
 		}, "hash " + java + "=1", none, script.Taken},
@@ -118,7 +118,7 @@ func TestLateCallsChangeNothing(t *testing.T) {
 				s := steps{w, t}
 				s.acquire(me, lease, yes)
 				end.how(s)
-				ear := w.listen(t, channel, false)
+				sub := w.listen(t, channel, false)
 				for range 2 {
 					s.reenter(me, 2, lease, false)
 					s.leave(me, 1, false)
@@ -126,7 +126,7 @@ func TestLateCallsChangeNothing(t *testing.T) {
 					s.release(me, false)
 					s.find(end.after, end.ttl)
 				}
-				ear.want(t)
+				sub.want(t)
 			})
 		})
 	}
@@ -135,84 +135,7 @@ func TestLateCallsChangeNothing(t *testing.T) {
 // A Java client, or a user of redis-cli, does something between two calls.
 func TestForeignersBetweenTwoCalls(t *testing.T) {
 	server := single(t)
-	for name, test := range map[string]func(t *testing.T, s steps){
-		"raise the count": func(t *testing.T, s steps) {
-			s.must(t, "HINCRBY", job, me, "5")
-			s.reenter(me, 2, lease, true)
-			s.find("hash "+me+"=2", lease)
-			s.must(t, "HINCRBY", job, me, "5")
-			s.leave(me, 1, true)
-			s.find("hash "+me+"=1", lease)
-			s.must(t, "HINCRBY", job, me, "5")
-			s.release(me, true)
-			s.find("nothing", absent)
-		},
-		"set the count to nonsense": func(t *testing.T, s steps) {
-			s.must(t, "HSET", job, me, "x")
-			s.acquire(mine2, lease, heldBy(me, -1, lease))
-			s.renew(me, 10*time.Minute, script.Renewed)
-			s.find("hash "+me+"=x", 10*time.Minute)
-			s.reenter(me, 2, lease, true)
-			s.find("hash "+me+"=2", 10*time.Minute)
-		},
-		"take the TTL away": func(t *testing.T, s steps) {
-			s.must(t, "PERSIST", job)
-			s.acquire(mine2, lease, heldBy(me, 1, -1))
-			s.renew(me, lease, script.Renewed)
-			s.find("hash "+me+"=1", lease)
-			s.must(t, "PERSIST", job)
-			s.reenter(me, 2, lease, true)
-			s.find("hash "+me+"=2", lease)
-		},
-		"make it last": func(t *testing.T, s steps) {
-			s.must(t, "PEXPIRE", job, "3600000")
-			s.renew(me, lease, script.Renewed)
-			s.reenter(me, 2, lease, true)
-			s.acquire(me, lease, yes)
-			s.leave(me, 1, true)
-			s.find("hash "+me+"=1", time.Hour)
-		},
-		"shorten it": func(t *testing.T, s steps) {
-			s.must(t, "PEXPIRE", job, "40000")
-			s.leave(me, 1, true)
-			s.find("hash "+me+"=1", 40*time.Second)
-			s.renew(me, lease, script.Renewed)
-			s.find("hash "+me+"=1", lease)
-		},
-		// Redisson's write lock does not see that a plain lock has the key.
-		"enter as a write lock": func(t *testing.T, s steps) {
-			s.must(t, "HSET", job, "mode", "write", java+":write", "1")
-			s.acquire(mine2, lease, refused("kind"))
-			s.acquire(me, lease, refused("kind"))
-			s.reenter(me, 2, lease, true)
-			s.leave(me, 1, true)
-			s.renew(me, 10*time.Minute, script.Renewed)
-			s.find("hash "+me+"=1 "+java+":write=1 mode=write", 10*time.Minute)
-		},
-		"put a string there": func(t *testing.T, s steps) {
-			s.must(t, "SET", job, "5")
-			s.renew(me, lease, script.Taken)
-			_, err := released(script.LockRelease(t.Context(), s, job, me, channel, script.Classic, script.Turns{}))
-			if err == nil || driver.ClassOf(err) != driver.WrongType {
-				t.Errorf("LockRelease: %v, want class wrong type", err)
-			}
-			s.find("string 5", none)
-		},
-		"release it, for Java to take and release": func(t *testing.T, s steps) {
-			s.must(t, "DEL", job)
-			s.must(t, "HINCRBY", job, javaN, "1")
-			s.must(t, "PEXPIRE", job, "300000")
-			s.acquire(mine2, lease, heldBy(javaN, 1, 5*time.Minute))
-			s.must(t, "HINCRBY", job, javaN, "1") // re-entered
-			s.must(t, "PEXPIRE", job, "300000")
-			s.acquire(mine2, lease, heldBy(javaN, 2, 5*time.Minute))
-			s.must(t, "HINCRBY", job, javaN, "-1")
-			s.acquire(mine2, lease, heldBy(javaN, 1, 5*time.Minute))
-			s.must(t, "DEL", job)
-			s.acquire(mine2, lease, yes)
-			s.find("hash "+mine2+"=1", lease)
-		},
-	} {
+	for name, test := range foreigners {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
 				s := steps{w, t}
@@ -221,6 +144,86 @@ func TestForeignersBetweenTwoCalls(t *testing.T) {
 			})
 		})
 	}
+}
+
+// foreigners change a lock that me holds once.
+var foreigners = map[string]func(t *testing.T, s steps){
+	"raise the count": func(t *testing.T, s steps) {
+		s.must(t, "HINCRBY", job, me, "5")
+		s.reenter(me, 2, lease, true)
+		s.find("hash "+me+"=2", lease)
+		s.must(t, "HINCRBY", job, me, "5")
+		s.leave(me, 1, true)
+		s.find("hash "+me+"=1", lease)
+		s.must(t, "HINCRBY", job, me, "5")
+		s.release(me, true)
+		s.find("nothing", absent)
+	},
+	"set the count to nonsense": func(t *testing.T, s steps) {
+		s.must(t, "HSET", job, me, "x")
+		s.acquire(mine2, lease, heldBy(me, -1, lease))
+		s.renew(me, 10*time.Minute, script.Renewed)
+		s.find("hash "+me+"=x", 10*time.Minute)
+		s.reenter(me, 2, lease, true)
+		s.find("hash "+me+"=2", 10*time.Minute)
+	},
+	"take the TTL away": func(t *testing.T, s steps) {
+		s.must(t, "PERSIST", job)
+		s.acquire(mine2, lease, heldBy(me, 1, -1))
+		s.renew(me, lease, script.Renewed)
+		s.find("hash "+me+"=1", lease)
+		s.must(t, "PERSIST", job)
+		s.reenter(me, 2, lease, true)
+		s.find("hash "+me+"=2", lease)
+	},
+	"make it last": func(t *testing.T, s steps) {
+		s.must(t, "PEXPIRE", job, "3600000")
+		s.renew(me, lease, script.Renewed)
+		s.reenter(me, 2, lease, true)
+		s.acquire(me, lease, yes)
+		s.leave(me, 1, true)
+		s.find("hash "+me+"=1", time.Hour)
+	},
+	"shorten it": func(t *testing.T, s steps) {
+		s.must(t, "PEXPIRE", job, "40000")
+		s.leave(me, 1, true)
+		s.find("hash "+me+"=1", 40*time.Second)
+		s.renew(me, lease, script.Renewed)
+		s.find("hash "+me+"=1", lease)
+	},
+	// Redisson's write lock does not see that a plain lock has the key.
+	"enter as a write lock": func(t *testing.T, s steps) {
+		s.must(t, "HSET", job, "mode", "write", java+":write", "1")
+		s.acquire(mine2, lease, refused("kind"))
+		s.acquire(me, lease, refused("kind"))
+		s.reenter(me, 2, lease, true)
+		s.leave(me, 1, true)
+		s.renew(me, 10*time.Minute, script.Renewed)
+		s.find("hash "+me+"=1 "+java+":write=1 mode=write", 10*time.Minute)
+	},
+	"put a string there": func(t *testing.T, s steps) {
+		s.must(t, "SET", job, "5")
+		s.renew(me, lease, script.Taken)
+		_, err := released(script.LockRelease(t.Context(), s, job, me, channel, script.Classic, script.Turns{}))
+		if err == nil || driver.ClassOf(err) != driver.WrongType {
+			t.Errorf("LockRelease: %v, want class wrong type", err)
+		}
+		s.find("string 5", none)
+	},
+	"release it, for Java to take and release": func(t *testing.T, s steps) {
+		s.must(t, "DEL", job)
+		s.must(t, "HINCRBY", job, javaN, "1")
+		s.must(t, "PEXPIRE", job, "300000")
+		s.acquire(mine2, lease, heldBy(javaN, 1, 5*time.Minute))
+		s.must(t, "HINCRBY", job, javaN, "1") // re-entered
+		s.must(t, "PEXPIRE", job, "300000")
+		s.acquire(mine2, lease, heldBy(javaN, 2, 5*time.Minute))
+		s.must(t, "HINCRBY", job, javaN, "-1")
+		s.acquire(mine2, lease, heldBy(javaN, 1, 5*time.Minute))
+		s.must(t, "DEL", job)
+		s.acquire(mine2, lease, yes)
+		s.find("hash "+mine2+"=1", lease)
+	},
 }
 
 // A delayed copy of the acquisition arrives only after the lock was re-entered, left or
@@ -264,7 +267,7 @@ func TestScriptsExclude(t *testing.T) {
 					}
 					inside <- owner
 					if n := len(inside); n != 1 {
-						t.Errorf("%d owners hold the lock", n)
+						t.Errorf("%d owners hold the lock, want 1", n)
 					}
 					<-inside
 					if ok, err := released(script.LockRelease(context.Background(), d, job, owner, channel, script.Classic, script.Turns{})); err != nil || !ok {

@@ -10,12 +10,12 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// given puts something under a key.
-type given func(t *testing.T, w *world)
+// setup puts something under a key.
+type setup func(t *testing.T, w *world)
 
 func nothing(*testing.T, *world) {}
 
-func held(ttl time.Duration, fields ...string) given {
+func held(ttl time.Duration, fields ...string) setup {
 	return func(t *testing.T, w *world) { w.hold(t, job, ttl, fields...) }
 }
 
@@ -54,7 +54,7 @@ func (w *world) wantAnswer(t *testing.T, got, want answer) {
 // row is one case of a script's table.
 type row struct {
 	name     string
-	given    given
+	setup    setup
 	want     answer
 	after    string        // the content of the key afterwards
 	ttl      time.Duration // its TTL, -1 for none, -2 if there is nothing
@@ -88,23 +88,23 @@ func table(t *testing.T, call func(ctx context.Context, d driver.Driver) answer,
 		}
 		t.Run(r.name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
-				ear := w.listen(t, channel, false)
-				r.given(t, w)
+				sub := w.listen(t, channel, false)
+				r.setup(t, w)
 				w.wantAnswer(t, call(t.Context(), w), r.want)
 				r.check(t, w)
-				ear.want(t, r.messages...)
+				sub.want(t, r.messages...)
 				w.wantAnswer(t, call(t.Context(), w), repeat)
 				r.check(t, w)
-				ear.want(t)
+				sub.want(t)
 
 				w.must(t, "DEL", job)
-				r.given(t, w)
-				if got := call(t.Context(), deaf{w}); got.err != "unknown" {
+				r.setup(t, w)
+				if got := call(t.Context(), lossy{w}); got.err != "unknown" {
 					t.Errorf("with a lost reply the answer is %+v, want the class unknown", got)
 				}
 				w.wantAnswer(t, call(t.Context(), w), repeat)
 				r.check(t, w)
-				ear.want(t, r.messages...)
+				sub.want(t, r.messages...)
 			})
 		})
 	}

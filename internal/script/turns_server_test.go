@@ -22,26 +22,26 @@ func TestReleaseWhereTurnsAreRefused(t *testing.T) {
 		row    int
 		after  string
 		others []string // received on Redisson's channel
-		ear    []string // on the channel of ann
+		turn   []string // on the channel of ann
 	}{
-		"no ZPOPMIN":                       {rules: []string{"-zpopmin"}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no HSET":                          {rules: []string{"-hset"}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no PEXPIRE":                       {rules: []string{"-pexpire"}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no PEXPIRE and no DEL":            {rules: []string{"-pexpire", "-del"}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no channel of the client's":       {rules: []string{"resetchannels", "&" + channel}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no channel and no DEL":            {rules: []string{"resetchannels", "&" + channel, "-del"}, turns: anns, after: "nothing", others: []string{"0"}},
-		"no channel to tell":               {rules: []string{"resetchannels", "&" + channel}, turns: "?" + anns, after: "nothing", others: []string{"0"}},
-		"nobody listens, and no DEL":       {rules: []string{"-del"}, turns: bobs, after: "nothing", others: []string{"0"}},
-		"no PUBSUB":                        {rules: []string{"-pubsub"}, turns: anns, row: 3, after: "hash " + anns + "=1", others: []string{"00"}, ear: []string{anns + " 4"}},
-		"no PUBSUB, fourth in a row":       {rules: []string{"-pubsub"}, turns: anns, row: 4, after: "nothing", others: []string{"000"}, ear: []string{"~"}},
-		"no PUBSUB and ZADD, fourth":       {rules: []string{"-pubsub", "-zadd"}, turns: anns, row: 4, after: "nothing", others: []string{"000"}, ear: []string{"~"}},
-		"no PUBSUB, no channel, fourth":    {rules: []string{"-pubsub", "resetchannels", "&" + channel}, turns: anns, row: 4, after: "nothing", others: []string{"000"}},
-		"no right to Redisson's channel":   {rules: []string{"resetchannels", "&" + keyspace.TurnChannel(job, "") + "*"}, turns: anns, after: "hash " + anns + "=1", ear: []string{anns + " 1"}},
-		"no DEL, and somebody who listens": {rules: []string{"-del"}, turns: anns, after: "hash " + anns + "=1", ear: []string{anns + " 1"}},
+		"no ZPOPMIN":                     {rules: []string{"-zpopmin"}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no HSET":                        {rules: []string{"-hset"}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no PEXPIRE":                     {rules: []string{"-pexpire"}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no PEXPIRE and no DEL":          {rules: []string{"-pexpire", "-del"}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no channel of the client's":     {rules: []string{"resetchannels", "&" + channel}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no channel and no DEL":          {rules: []string{"resetchannels", "&" + channel, "-del"}, turns: anns, after: "nothing", others: []string{"0"}},
+		"no channel to tell":             {rules: []string{"resetchannels", "&" + channel}, turns: "?" + anns, after: "nothing", others: []string{"0"}},
+		"nobody listens, and no DEL":     {rules: []string{"-del"}, turns: bobs, after: "nothing", others: []string{"0"}},
+		"no PUBSUB":                      {rules: []string{"-pubsub"}, turns: anns, row: 3, after: "hash " + anns + "=1", others: []string{"00"}, turn: []string{anns + " 4"}},
+		"no PUBSUB, fourth in a row":     {rules: []string{"-pubsub"}, turns: anns, row: 4, after: "nothing", others: []string{"000"}, turn: []string{"~"}},
+		"no PUBSUB and ZADD, fourth":     {rules: []string{"-pubsub", "-zadd"}, turns: anns, row: 4, after: "nothing", others: []string{"000"}, turn: []string{"~"}},
+		"no PUBSUB, no channel, fourth":  {rules: []string{"-pubsub", "resetchannels", "&" + channel}, turns: anns, row: 4, after: "nothing", others: []string{"000"}},
+		"no right to Redisson's channel": {rules: []string{"resetchannels", "&" + keyspace.TurnChannel(job, "") + "*"}, turns: anns, after: "hash " + anns + "=1", turn: []string{anns + " 1"}},
+		"no DEL, and a subscriber":       {rules: []string{"-del"}, turns: anns, after: "hash " + anns + "=1", turn: []string{anns + " 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := realWorld(t, server)
-			all, ear := w.listen(t, channel, false), w.listen(t, keyspace.TurnChannel(job, ann), false)
+			all, sub := w.listen(t, channel, false), w.listen(t, keyspace.TurnChannel(job, ann), false)
 			w.hold(t, job, lease, me, "1")
 			w.queueUp(t, test.turns)
 			d := w.login(t, append(slices.Clone(everything), test.rules...)...)
@@ -50,7 +50,7 @@ func TestReleaseWhereTurnsAreRefused(t *testing.T) {
 				t.Errorf("release: %v, %v, want true", ok, err)
 			}
 			w.wantDump(t, job, test.after)
-			ear.want(t, test.ear...)
+			sub.want(t, test.turn...)
 			all.want(t, test.others...)
 		})
 	}

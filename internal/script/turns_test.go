@@ -72,7 +72,7 @@ func TestAcquireTakesATurn(t *testing.T) {
 				w.wantTurns(t)
 				want(acquire(w, anns, script.ToGive(anns)), 0, true)
 				w.pass(t)
-				if got := acquire(deaf{w}, bobs, script.ToTell(bobs)); driver.ClassOf(got.err) != driver.Unknown {
+				if got := acquire(lossy{w}, bobs, script.ToTell(bobs)); driver.ClassOf(got.err) != driver.Unknown {
 					t.Errorf("with a lost reply: %v, want class unknown", got.err)
 				}
 				w.pass(t)
@@ -83,7 +83,7 @@ func TestAcquireTakesATurn(t *testing.T) {
 
 				w.must(t, "DEL", job)
 				if got := acquire(w, bobs, script.ToTell(bobs)); !got.ok || got.err != nil {
-					t.Errorf("of a free lock the answer is %+v, want it", got)
+					t.Errorf("for a free lock the answer is %+v, want it", got)
 				}
 				w.wantTurns(t, anns)
 				want(acquire(w, eves, script.ToGive(eves)), 1, true)
@@ -95,7 +95,7 @@ func TestAcquireTakesATurn(t *testing.T) {
 				w.wantDump(t, job, "hash "+bobs+"=1")
 				w.must(t, "DEL", job)
 				if got := acquire(w, eves, script.ToGive(eves)); !got.ok || got.err != nil {
-					t.Errorf("of a free lock with a text for turns the answer is %+v, want it", got)
+					t.Errorf("for a free lock with a text for turns the answer is %+v, want it", got)
 				}
 			})
 		})
@@ -110,12 +110,14 @@ func (w *world) pass(t *testing.T) {
 		return
 	}
 	before := w.must(t, "TIME").String()
-	for w.must(t, "TIME").String() == before { //nolint:revive // each look takes time
+	for w.must(t, "TIME").String() == before { // each look takes time
 	}
 }
 
-// givers are the scripts that release the lock of me and pass it to the next turn.
-var givers = map[string]func(ctx context.Context, d driver.Driver, p script.Publish, t script.Turns) (script.Released, error){
+type releaseFunc func(ctx context.Context, d driver.Driver, p script.Publish, t script.Turns) (script.Released, error)
+
+// granting are the scripts that release the lock of me and grant it to the next turn.
+var granting = map[string]releaseFunc{
 	"lock": func(ctx context.Context, d driver.Driver, p script.Publish, t script.Turns) (script.Released, error) {
 		return script.LockRelease(ctx, d, job, me, channel, p, t)
 	},
@@ -130,110 +132,15 @@ var givers = map[string]func(ctx context.Context, d driver.Driver, p script.Publ
 
 // The holder after a release, and the clients that are notified of it.
 func TestReleaseLetsTheNextHaveIt(t *testing.T) {
-	free, given := "nothing", func(id string) string { return "hash " + id + "=1" }
-	tests := []struct {
-		name    string
-		turns   []string
-		listen  []string // the clients that are subscribed
-		others  bool     // threads of Redisson's are subscribed to their channel from the beginning
-		ours    bool     // that subscriber is a client of mortise's
-		row     int
-		keep    bool
-		shared  bool
-		after   string
-		left    []string // the remaining turns
-		isLeft  bool     // the answer says that the lock is left to Redisson's threads
-		heard   map[string][]string
-		nothing bool // on Redisson's channel
-	}{
-		{name: "nobody", after: free},
-		{name: "given", turns: []string{anns, bobs}, listen: []string{ann, bob}, after: given(anns), left: []string{bobs},
-			heard: map[string][]string{ann: {anns + " 1"}}, nothing: true},
-		{name: "given in a row", turns: []string{anns}, listen: []string{ann}, row: 2, after: given(anns),
-			heard: map[string][]string{ann: {anns + " 3"}}, nothing: true},
-		{name: "told", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, after: free, left: []string{bobs},
-			heard: map[string][]string{ann: {"?"}}},
-		{name: "passed over", turns: []string{anns, "?" + anns, bobs, eves}, listen: []string{bob, eve}, after: given(bobs), left: []string{eves},
-			heard: map[string][]string{bob: {bobs + " 1"}}, nothing: true},
-		{name: "all gone", turns: []string{anns, "?" + bobs, eves}, after: free},
-		{name: "fourth in a row", turns: []string{anns}, listen: []string{ann}, row: 4, after: given(anns),
-			heard: map[string][]string{ann: {anns + " 5"}}, nothing: true},
-		{name: "others", turns: []string{anns, bobs}, listen: []string{ann, bob}, others: true, after: free, isLeft: true,
-			left: []string{anns, bobs}, heard: map[string][]string{ann: {"~"}}},
-		{name: "others, and one that is told", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, others: true, row: 3, after: free, isLeft: true,
-			left: []string{"?" + anns, bobs}, heard: map[string][]string{ann: {"~"}}},
-		{name: "others, one of ours", turns: []string{anns}, listen: []string{ann}, others: true, ours: true, after: given(anns),
-			heard: map[string][]string{ann: {anns + " 1"}}, nothing: true},
-		{name: "only others", others: true, after: free, isLeft: true},
-		{name: "only others, known", others: true, shared: true, after: free, isLeft: true},
-		{name: "only others, ours, shared", others: true, ours: true, shared: true, after: free},
-		{name: "only others, ours", others: true, ours: true, after: free},
-		{name: "others, kept", turns: []string{anns}, listen: []string{ann}, others: true, row: 3, keep: true, after: given(anns),
-			heard: map[string][]string{ann: {anns + " 4"}}},
-		{name: "only others, kept", others: true, keep: true, after: free},
-	}
 	server := single(t)
-	for name, release := range givers {
+	for name, release := range granting {
 		for _, command := range publishers {
-			for _, test := range tests {
+			for _, test := range releaseCases() {
 				if name == "multi" && (test.row > 0 || test.keep || test.shared) {
 					continue // locks that are held together are not granted in a row
 				}
 				t.Run(name+"/"+command+"/"+test.name, func(t *testing.T) {
-					check := func(t *testing.T, w *world) {
-						sharded, way := command == "spublish", script.Classic
-						if sharded {
-							way = script.Sharded
-						}
-						var all *ear
-						if test.others && test.ours {
-							all = w.listen(t, channel, sharded)
-						} else if test.others {
-							all = w.listenAsRedisson(t, channel, sharded)
-						}
-						ears := map[string]*ear{}
-						for _, client := range test.listen {
-							ears[client] = w.listen(t, keyspace.TurnChannel(job, client), sharded)
-						}
-						for _, lost := range []bool{false, true} {
-							w.must(t, "DEL", job)
-							w.hold(t, job, lease, me, "3")
-							w.queueUp(t, test.turns...)
-							turns := script.Turns{Command: command, Row: test.row, Keep: test.keep, Shared: test.shared}
-							if lost {
-								if _, err := release(t.Context(), deaf{w}, way, turns); driver.ClassOf(err) != driver.Unknown {
-									t.Errorf("with a lost reply: %v, want class unknown", err)
-								}
-							} else if became, err := release(t.Context(), w, way, turns); became == script.NotHeld || err != nil || (became == script.ReleasedLeft) != test.isLeft {
-								t.Errorf("release: %v, %v, want it to be left: %v", became, err, test.isLeft)
-							}
-							// A repeat changes nothing.
-							if became, err := release(t.Context(), w, way, turns); became != script.NotHeld || err != nil {
-								t.Errorf("a second release: %v, %v, want nothing", became, err)
-							}
-							w.wantDump(t, job, test.after)
-							if ttl := absent; test.after != free {
-								w.wantTTL(t, job, script.GivenLease)
-							} else {
-								w.wantTTL(t, job, ttl)
-							}
-							w.wantTurns(t, test.left...)
-							for client, ear := range ears {
-								ear.want(t, test.heard[client]...)
-							}
-							if all != nil && test.nothing {
-								all.want(t)
-							} else if all != nil && test.isLeft && (len(test.turns) > 0 || test.shared || name == "multi") {
-								all.want(t, "000")
-							} else if all != nil && test.after != free {
-								all.want(t, "00") // to learn for how long it is granted
-							} else if all != nil && (test.keep || test.shared) {
-								all.want(t, "0000")
-							} else if all != nil {
-								all.want(t, "0")
-							}
-						}
-					}
+					check := func(t *testing.T, w *world) { test.run(t, w, release, command, name == "multi") }
 					if command == "spublish" { // the embedded Redis has no sharded messages
 						onServer(t, "redis-server", server, check)
 						return
@@ -245,14 +152,135 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 	}
 }
 
+// releaseCase is a release, and the messages that each client receives.
+type releaseCase struct {
+	name     string
+	turns    []string
+	listen   []string // the clients that are subscribed
+	others   bool     // threads of Redisson's are subscribed to their channel from the beginning
+	ours     bool     // that subscriber is a client of mortise's
+	row      int
+	keep     bool
+	shared   bool
+	after    string
+	left     []string // the remaining turns
+	isLeft   bool     // the answer says that the lock is left to Redisson's threads
+	received map[string][]string
+	nothing  bool // on Redisson's channel
+}
+
+// run releases the lock twice: with the reply, and without it.
+func (test releaseCase) run(t *testing.T, w *world, release releaseFunc, command string, multi bool) {
+	way := script.Classic
+	if command == "spublish" {
+		way = script.Sharded
+	}
+	all, subs := test.subscribe(t, w, way == script.Sharded)
+	for _, lost := range []bool{false, true} {
+		w.must(t, "DEL", job)
+		w.hold(t, job, lease, me, "3")
+		w.queueUp(t, test.turns...)
+		turns := script.Turns{Command: command, Row: test.row, Keep: test.keep, Shared: test.shared}
+		if lost {
+			if _, err := release(t.Context(), lossy{w}, way, turns); driver.ClassOf(err) != driver.Unknown {
+				t.Errorf("with a lost reply: %v, want class unknown", err)
+			}
+		} else if became, err := release(t.Context(), w, way, turns); became == script.NotHeld || err != nil || (became == script.ReleasedLeft) != test.isLeft {
+			t.Errorf("release: %v, %v, want it to be left: %v", became, err, test.isLeft)
+		}
+		// A repeat changes nothing.
+		if became, err := release(t.Context(), w, way, turns); became != script.NotHeld || err != nil {
+			t.Errorf("a second release: %v, %v, want nothing", became, err)
+		}
+		w.wantDump(t, job, test.after)
+		if test.after != free {
+			w.wantTTL(t, job, script.GivenLease)
+		} else {
+			w.wantTTL(t, job, absent)
+		}
+		w.wantTurns(t, test.left...)
+		for client, sub := range subs {
+			sub.want(t, test.received[client]...)
+		}
+		if all != nil {
+			all.want(t, test.messages(multi)...)
+		}
+	}
+}
+
+// subscribe returns the subscribers: all is that of the lock's channel, if there is one, subs are those of
+// the clients.
+func (test releaseCase) subscribe(t *testing.T, w *world, sharded bool) (all *subscriber, subs map[string]*subscriber) {
+	if test.others && test.ours {
+		all = w.listen(t, channel, sharded)
+	} else if test.others {
+		all = w.listenAsRedisson(t, channel, sharded)
+	}
+	subs = map[string]*subscriber{}
+	for _, client := range test.listen {
+		subs[client] = w.listen(t, keyspace.TurnChannel(job, client), sharded)
+	}
+	return all, subs
+}
+
+// messages are those on the lock's channel.
+func (test releaseCase) messages(multi bool) []string {
+	switch {
+	case test.nothing:
+		return nil
+	case test.isLeft && (len(test.turns) > 0 || test.shared || multi):
+		return []string{"000"}
+	case test.after != free:
+		return []string{"00"} // to learn for how long it is granted
+	case test.keep || test.shared:
+		return []string{"0000"}
+	default:
+		return []string{"0"}
+	}
+}
+
+// free is the dump of a free lock.
+const free = "nothing"
+
+func releaseCases() []releaseCase {
+	granted := func(id string) string { return "hash " + id + "=1" }
+	return []releaseCase{
+		{name: "nobody", after: free},
+		{name: "granted", turns: []string{anns, bobs}, listen: []string{ann, bob}, after: granted(anns), left: []string{bobs},
+			received: map[string][]string{ann: {anns + " 1"}}, nothing: true},
+		{name: "granted in a row", turns: []string{anns}, listen: []string{ann}, row: 2, after: granted(anns),
+			received: map[string][]string{ann: {anns + " 3"}}, nothing: true},
+		{name: "told", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, after: free, left: []string{bobs},
+			received: map[string][]string{ann: {"?"}}},
+		{name: "passed over", turns: []string{anns, "?" + anns, bobs, eves}, listen: []string{bob, eve}, after: granted(bobs), left: []string{eves},
+			received: map[string][]string{bob: {bobs + " 1"}}, nothing: true},
+		{name: "all gone", turns: []string{anns, "?" + bobs, eves}, after: free},
+		{name: "fourth in a row", turns: []string{anns}, listen: []string{ann}, row: 4, after: granted(anns),
+			received: map[string][]string{ann: {anns + " 5"}}, nothing: true},
+		{name: "others", turns: []string{anns, bobs}, listen: []string{ann, bob}, others: true, after: free, isLeft: true,
+			left: []string{anns, bobs}, received: map[string][]string{ann: {"~"}}},
+		{name: "others, and one that is told", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, others: true, row: 3, after: free, isLeft: true,
+			left: []string{"?" + anns, bobs}, received: map[string][]string{ann: {"~"}}},
+		{name: "others, one of ours", turns: []string{anns}, listen: []string{ann}, others: true, ours: true, after: granted(anns),
+			received: map[string][]string{ann: {anns + " 1"}}, nothing: true},
+		{name: "only others", others: true, after: free, isLeft: true},
+		{name: "only others, known", others: true, shared: true, after: free, isLeft: true},
+		{name: "only others, ours, shared", others: true, ours: true, shared: true, after: free},
+		{name: "only others, ours", others: true, ours: true, after: free},
+		{name: "others, kept", turns: []string{anns}, listen: []string{ann}, others: true, row: 3, keep: true, after: granted(anns),
+			received: map[string][]string{ann: {anns + " 4"}}},
+		{name: "only others, kept", others: true, keep: true, after: free},
+	}
+}
+
 // If no client takes turns, a release notifies no particular client, whatever the key
 // of the turns holds.
 func TestReleaseWithoutTurns(t *testing.T) {
 	server := single(t)
-	for name, release := range givers {
+	for name, release := range granting {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
-				all, ear := w.listen(t, channel, false), w.listen(t, keyspace.TurnChannel(job, ann), false)
+				all, sub := w.listen(t, channel, false), w.listen(t, keyspace.TurnChannel(job, ann), false)
 				w.hold(t, job, lease, me, "1")
 				w.queueUp(t, anns)
 				if became, err := release(t.Context(), w, script.Classic, script.Turns{}); became != script.ReleasedNow || err != nil {
@@ -260,7 +288,7 @@ func TestReleaseWithoutTurns(t *testing.T) {
 				}
 				w.wantDump(t, job, "nothing")
 				w.wantTurns(t, anns)
-				ear.want(t)
+				sub.want(t)
 				all.want(t, "0")
 			})
 		})
@@ -268,7 +296,7 @@ func TestReleaseWithoutTurns(t *testing.T) {
 }
 
 // A waiter that gives up leaves the turns, with either entry; if it was granted the
-// lock, it gives it to the next.
+// lock, it grants it to the next.
 func TestReleaseByOneWhoWaits(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -279,7 +307,7 @@ func TestReleaseByOneWhoWaits(t *testing.T) {
 				t.Errorf("release of %s: %v, %v, want %v", id, ok, err, want)
 			}
 		}
-		ear := w.listen(t, keyspace.TurnChannel(job, eve), false)
+		sub := w.listen(t, keyspace.TurnChannel(job, eve), false)
 		w.hold(t, job, lease, java, "1")
 		w.queueUp(t, anns, "?"+bobs, "?"+anns, eves)
 		leave(anns, false)
@@ -287,17 +315,17 @@ func TestReleaseByOneWhoWaits(t *testing.T) {
 		leave(bobs, false)
 		w.wantTurns(t, eves)
 		w.wantDump(t, job, "hash "+java+"=1")
-		ear.want(t)
+		sub.want(t)
 		w.must(t, "DEL", job)
 		w.hold(t, job, script.GivenLease, anns, "1")
 		leave(anns, true)
 		w.wantDump(t, job, "hash "+eves+"=1")
-		ear.want(t, eves+" 1")
+		sub.want(t, eves+" 1")
 		w.must(t, "SET", keyspace.Turns(job), "no turns")
 		leave(anns, false)
 		leave(eves, true)
 		w.wantDump(t, job, "nothing")
-		ear.want(t)
+		sub.want(t)
 	})
 }
 
@@ -306,7 +334,7 @@ func TestMultiReleaseLetsTheNextHaveEach(t *testing.T) {
 	const second = "{" + job + "}2"
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
-		ear, other := w.listen(t, keyspace.TurnChannel(job, ann), false), w.listen(t, keyspace.TurnChannel(second, bob), false)
+		sub, other := w.listen(t, keyspace.TurnChannel(job, ann), false), w.listen(t, keyspace.TurnChannel(second, bob), false)
 		w.hold(t, job, lease, me, "1")
 		w.hold(t, second, lease, me, "1")
 		w.queueUp(t, anns)
@@ -318,7 +346,7 @@ func TestMultiReleaseLetsTheNextHaveEach(t *testing.T) {
 		}
 		w.wantDump(t, job, "hash "+anns+"=1")
 		w.wantDump(t, second, "hash "+bobs+"=1")
-		ear.want(t, anns+" 1")
+		sub.want(t, anns+" 1")
 		other.want(t, bobs+" 1")
 	})
 }
@@ -338,7 +366,7 @@ func TestAcquireAfterItsTurnHasCome(t *testing.T) {
 			},
 		} {
 			for _, test := range []struct {
-				given bool     // the lock, to the asking client
+				grant bool     // the lock, to the asking client
 				turns []string // the existing turns
 				entry script.Entry
 				came  bool
@@ -353,12 +381,12 @@ func TestAcquireAfterItsTurnHasCome(t *testing.T) {
 			} {
 				w.must(t, "DEL", job)
 				w.queueUp(t, test.turns...)
-				if test.given {
+				if test.grant {
 					w.hold(t, job, lease, anns, "1")
 				}
 				ok, at, err := acquire(test.entry)
 				if !ok || err != nil || at != (script.Standing{Came: test.came}) {
-					t.Errorf("%s, %+v: %v, %+v, %v", name, test, ok, at, err)
+					t.Errorf("%s, %+v: got %v, %+v, %v, want Came %v", name, test, ok, at, err, test.came)
 				}
 			}
 		}

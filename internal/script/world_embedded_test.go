@@ -11,14 +11,14 @@ import (
 
 // Without the build tag server, tests run on the embedded Redis only.
 
-// beside has t run in parallel with other tests, also if it is called again.
-func beside(t *testing.T) {
-	if _, again := parallel.LoadOrStore(t, true); !again {
+// parallel has t run in parallel with other tests, also if it is called again.
+func parallel(t *testing.T) {
+	if _, again := isParallel.LoadOrStore(t, true); !again {
 		t.Parallel()
 	}
 }
 
-var parallel sync.Map // of *testing.T
+var isParallel sync.Map // of *testing.T
 
 func single(*testing.T, ...string) *redistest.Server { return nil }
 

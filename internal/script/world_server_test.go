@@ -21,8 +21,8 @@ func onServer(t *testing.T, name string, server *redistest.Server, f func(t *tes
 	t.Run(name, func(t *testing.T) { f(t, realWorld(t, server)) })
 }
 
-// beside does nothing: the tests of a table share a server.
-func beside(*testing.T) {}
+// parallel does nothing: the tests of a table share a server.
+func parallel(*testing.T) {}
 
 // publishers are the commands with which messages are sent.
 var publishers = []string{"publish", "spublish"}

@@ -46,7 +46,7 @@ type world struct {
 // with server. The latter takes the build tag server.
 func everywhere(t *testing.T, server *redistest.Server, f func(t *testing.T, w *world)) {
 	t.Helper()
-	beside(t)
+	parallel(t)
 	t.Run("memredis", func(t *testing.T) { virtually(t, f) })
 	onServer(t, "redis-server", server, f)
 }
@@ -171,34 +171,34 @@ func (w *world) lapse(t *testing.T, key string) {
 	})
 }
 
-// ear is a connection that is subscribed to a channel. It reads all the time:
+// subscriber is a connection that is subscribed to a channel. It reads all the time:
 // a pipe has no buffer, so the embedded Redis waits for its subscribers.
-type ear struct {
+type subscriber struct {
 	world    *world
 	channel  string
 	sharded  bool
 	messages chan string
 }
 
-// last is the message after which an ear knows that it has received everything.
+// last is the message after which a subscriber knows that it has received everything.
 const last = "the last one"
 
-func (w *world) listen(t *testing.T, channel string, sharded bool) *ear {
+func (w *world) listen(t *testing.T, channel string, sharded bool) *subscriber {
 	t.Helper()
 	return w.subscribe(t, channel, sharded, keyspace.Heeds(channel))
 }
 
 // listenAsRedisson is listen for a subscriber that poses as a thread of Redisson's.
-func (w *world) listenAsRedisson(t *testing.T, channel string, sharded bool) *ear {
+func (w *world) listenAsRedisson(t *testing.T, channel string, sharded bool) *subscriber {
 	t.Helper()
 	return w.subscribe(t, channel, sharded)
 }
 
 // subscribe listens to a channel, and subscribes to others on which nothing is
 // published.
-func (w *world) subscribe(t *testing.T, channel string, sharded bool, silent ...string) *ear {
+func (w *world) subscribe(t *testing.T, channel string, sharded bool, silent ...string) *subscriber {
 	t.Helper()
-	e := &ear{world: w, channel: channel, sharded: sharded, messages: make(chan string, 1000)}
+	e := &subscriber{world: w, channel: channel, sharded: sharded, messages: make(chan string, 1000)}
 	c := newWire(w.dial())
 	for _, channel := range append(silent, channel) {
 		c.must(t, e.command("SUBSCRIBE"), channel)
@@ -221,44 +221,44 @@ func (w *world) subscribe(t *testing.T, channel string, sharded bool, silent ...
 	return e
 }
 
-func (e *ear) command(name string) string {
+func (e *subscriber) command(name string) string {
 	if e.sharded {
 		return "S" + name
 	}
 	return name
 }
 
-// heard returns all messages since the last call.
-func (e *ear) heard(t *testing.T) []string {
+// received returns all messages since the last call.
+func (e *subscriber) received(t *testing.T) []string {
 	t.Helper()
 	e.world.must(t, e.command("PUBLISH"), e.channel, last)
-	heard := []string{}
+	received := []string{}
 	for m := range e.messages {
 		if m == last {
-			return heard
+			return received
 		}
-		heard = append(heard, m)
+		received = append(received, m)
 	}
-	t.Fatalf("the connection that listens to %s ended after %q", e.channel, heard)
+	t.Fatalf("the connection that listens to %s ended after %q", e.channel, received)
 	return nil
 }
 
-func (e *ear) want(t *testing.T, want ...string) {
+func (e *subscriber) want(t *testing.T, want ...string) {
 	t.Helper()
-	if got := e.heard(t); !slices.Equal(got, want) {
+	if got := e.received(t); !slices.Equal(got, want) {
 		t.Errorf("on %s came %q, want %q", e.channel, got, want)
 	}
 }
 
-// deaf is a driver that loses every reply, after the script has run.
-type deaf struct{ driver.Driver }
+// lossy is a driver that loses every reply, after the script has run.
+type lossy struct{ driver.Driver }
 
-func (d deaf) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+func (d lossy) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
 	r := d.Batch(ctx, []driver.Call{call})[0]
 	return r.Value, r.Err
 }
 
-func (d deaf) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+func (d lossy) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
 	results := d.Driver.Batch(ctx, calls)
 	for i := range results {
 		results[i] = driver.Result{Err: &driver.Error{Class: driver.Unknown, Err: errLost}}

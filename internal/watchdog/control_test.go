@@ -259,7 +259,7 @@ func TestUnusedWatchdogHasNoGoroutine(t *testing.T) {
 // being renewed. All of them are renewed in time, in few attempts, and spread over the period,
 // whether they were acquired all at once or one after another.
 func TestHundredThousandLeases(t *testing.T) {
-	const shards, each, instants, periods, batch = 4, 25_000, 100, 4, 100
+	const shards, each, instants, periods = 4, 25_000, 100, 4
 	for _, over := range []time.Duration{0, period} {
 		t.Run(over.String(), func(t *testing.T) {
 			virtual(t, func(b *bench) {
@@ -268,10 +268,8 @@ func TestHundredThousandLeases(t *testing.T) {
 				all := make([]*watchdog.Lease, 0, shards*each)
 				for i := range instants {
 					b.at(time.Duration(i) * over / instants)
-					for j := range each / instants {
-						for s := range shards {
-							all = append(all, b.add(fmt.Sprint(s, ":", i, ".", j), true))
-						}
+					for j := range shards * each / instants {
+						all = append(all, b.add(fmt.Sprint(j%shards, ":", i, ".", j/shards), true))
 					}
 				}
 				for now := over; now < periods*period; now += period / 4 {
@@ -291,24 +289,32 @@ func TestHundredThousandLeases(t *testing.T) {
 				}
 				begin := over + period // until then some are renewed early, to be spread
 				for s := range shards {
-					requests, tenths := 0, make(map[time.Duration]int)
-					for _, a := range b.tries(fmt.Sprint(s)) {
-						if a.at >= begin {
-							requests += (len(a.keys) + batch - 1) / batch
-							tenths[a.at/(period/10)] += len(a.keys)
-						}
-					}
-					if most := int((periods*period - begin) / period * each / batch * 11 / 10); requests > most {
-						t.Errorf("shard %d took %d requests for %d leases each, want %d at most", s, requests, batch, most)
-					}
-					for at, n := range tenths {
-						if n > 2*each/10 {
-							t.Errorf("shard %d renewed %d leases in the second from %v, want about %d", s, n, at*period/10, each/10)
-						}
-					}
+					b.wantEven(fmt.Sprint(s), each, begin, periods*period)
 				}
 			})
 		})
+	}
+}
+
+// wantEven demands that the leases of a shard were renewed in few requests, spread over the
+// period, between two moments.
+func (b *bench) wantEven(shard string, leases int, begin, end time.Duration) {
+	b.t.Helper()
+	const batch = 100
+	requests, tenths := 0, make(map[time.Duration]int)
+	for _, a := range b.tries(shard) {
+		if a.at >= begin {
+			requests += (len(a.keys) + batch - 1) / batch
+			tenths[a.at/(period/10)] += len(a.keys)
+		}
+	}
+	if most := int((end - begin) / period * time.Duration(leases) / batch * 11 / 10); requests > most {
+		b.t.Errorf("shard %s took %d requests for %d leases each, want %d at most", shard, requests, batch, most)
+	}
+	for at, n := range tenths {
+		if n > 2*leases/10 {
+			b.t.Errorf("shard %s renewed %d leases in the second from %v, want about %d", shard, n, at*period/10, leases/10)
+		}
 	}
 }
 

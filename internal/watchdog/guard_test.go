@@ -9,14 +9,14 @@ import (
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
-// guarded starts to watch a lease that is two minutes long, and is to be checked every 7 s.
+// guarded starts to watch a lease that is two minutes long, and must be checked every 7 s.
 func (b *bench) guarded(key string, renew bool) *watchdog.Lease {
 	l := &watchdog.Lease{Of: key, Terms: &watchdog.Terms{TTL: ttl, Trust: trust, Guard: 7 * time.Second}}
 	b.Add(l, time.Now(), 2*time.Minute, renew)
 	return l
 }
 
-// extends records for each attempt whether it was to extend the lease.
+// extends records for each attempt whether it extends the lease.
 func (b *bench) extends(state watchdog.State) *[]bool {
 	extended := new([]bool)
 	b.serve(func(_ context.Context, l *watchdog.Lease) watchdog.Answer {

@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -49,7 +50,7 @@ func TestHand(t *testing.T) {
 }
 
 // The outcome of a renewal in flight belongs to the new holder, however often the lease was
-// handed off, and there is no second renewal beside it.
+// handed off, and there is no second renewal at the same time.
 func TestHandDuringAnAttempt(t *testing.T) {
 	for state, want := range map[watchdog.State]struct {
 		lost   bool
@@ -145,7 +146,7 @@ func TestHandOfAFailingLease(t *testing.T) {
 		b.at(time.Minute)
 		b.wantKept("a")
 		b.wantLost("a:heir", trust, watchdog.LostUnconfirmed)
-		if err := b.lost("a:heir")[0].err; err != errDown {
+		if err := b.lost("a:heir")[0].err; !errors.Is(err, errDown) {
 			t.Errorf("the loss came with the error %v, want that of the last attempt", err)
 		}
 	})

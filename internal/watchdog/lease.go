@@ -105,15 +105,6 @@ type loss struct {
 	err    error
 }
 
-// renewal is a lease's way through the queue of its shard and the attempts to renew it.
-// [Watchdog.Hand] may replace the lease.
-type renewal struct {
-	lease    *Lease
-	busy     bool // queued, or in an attempt
-	failures int  // failed attempts since the last success
-	err      error
-}
-
 // instant is a time since the start of the watchdog on two clocks: the monotonic clock, which
 // stands still while the machine is suspended, and the wall clock, which can be set.
 type instant struct{ mono, wall time.Duration }
@@ -124,7 +115,7 @@ func (i instant) add(d time.Duration) instant { return instant{i.mono + d, i.wal
 func (i instant) past(end instant) bool { return i.mono >= end.mono || i.wall >= end.wall }
 
 // schedule is a 4-ary heap of leases, the earliest event first. An event's time is stored
-// beside its lease: reading it from dozens of leases would be slow if there are very many.
+// next to its lease: reading it from dozens of leases would be slow if there are very many.
 type schedule []event
 
 type event struct {

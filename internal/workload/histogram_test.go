@@ -45,7 +45,7 @@ func TestHistogram(t *testing.T) {
 func TestBucketsFollowEachOther(t *testing.T) {
 	for i := range buckets {
 		if got := bucket(floor(i)); got != i {
-			t.Fatalf("bucket(floor(%d)) = %d", i, got)
+			t.Fatalf("bucket(floor(%d)) = %d, want %v", i, got, i)
 		}
 		if i > 0 && bucket(floor(i)-1) != i-1 {
 			t.Fatalf("bucket %d does not end where bucket %d begins", i-1, i)
@@ -55,6 +55,6 @@ func TestBucketsFollowEachOther(t *testing.T) {
 		}
 	}
 	if got := bucket(100 * 24 * time.Hour); got != buckets-1 {
-		t.Errorf("a very long time is in bucket %d", got)
+		t.Errorf("a very long time is in bucket %d, want %v", got, buckets-1)
 	}
 }

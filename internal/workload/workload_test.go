@@ -292,7 +292,7 @@ func TestWaitersAreWeighed(t *testing.T) {
 	run.Begin()
 	r := run.End(10 * time.Second)
 	if r.Each.Goroutines < 0.99 || r.Each.Bytes < 2048 || r.Each.Bytes > 16384 || r.Each.Acquired != 0 || r.Hung != 0 {
-		t.Errorf("%+v, %d hung; want a goroutine each and its stack", r.Each, r.Hung)
+		t.Errorf("got %+v, %d hung; want a goroutine each and its stack", r.Each, r.Hung)
 	}
 	if err := held.Unlock(); err != nil {
 		t.Fatal(err)

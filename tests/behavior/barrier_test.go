@@ -49,7 +49,7 @@ func TestBarrierLetsAllPassTogether(t *testing.T) {
 			for i, p := range parties {
 				got := <-p
 				if got.Err != nil || got.Index != i {
-					t.Errorf("round %d: party %d passed as %d, %v", round, i, got.Index, got.Err)
+					t.Errorf("round %d: party %d passed as %d, %v, want %d", round, i, got.Index, got.Err, i)
 				}
 				if want := time.Duration(5-i) * 5 * time.Second; got.After != want {
 					t.Errorf("round %d: party %d passed after %v, want %v", round, i, got.After, want)
@@ -60,42 +60,14 @@ func TestBarrierLetsAllPassTogether(t *testing.T) {
 	})
 }
 
-// What a party may do that makes the others wait in vain, and what they and who
-// comes later are told.
+// What a party may do so that the others never pass, and what they and later
+// parties are told.
 func TestBarrierBreaks(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		how    func(t *testing.T, ctx context.CancelFunc, c *mortise.Client, f *faults, other *mortise.Client)
-		party  error // what itself is told
-		reason mortise.BrokenReason
-		within time.Duration
-	}{
-		"its context ends": {func(_ *testing.T, cancel context.CancelFunc, _ *mortise.Client, _ *faults, _ *mortise.Client) {
-			cancel()
-		},
-			context.Canceled, mortise.BrokenLeft, 0},
-		"its client is closed": {func(_ *testing.T, _ context.CancelFunc, c *mortise.Client, _ *faults, _ *mortise.Client) {
-			_ = c.Close()
-		},
-			mortise.ErrClosed, mortise.BrokenLeft, 0},
-		"it is cut off": {func(_ *testing.T, _ context.CancelFunc, _ *mortise.Client, f *faults, _ *mortise.Client) {
-			f.Set(silent, nil)
-		},
-			mortise.ErrUnreachable, mortise.BrokenDied, 10*time.Second + 1100*time.Millisecond},
-		"it is cut off for writing only": {func(_ *testing.T, _ context.CancelFunc, _ *mortise.Client, f *faults, _ *mortise.Client) {
-			f.Set(func(context.Context, string) error {
-				return &driver.Error{Class: driver.Passing, Err: errors.New("OOM command not allowed")}
-			}, nil)
-		}, mortise.ErrUnreachable, mortise.BrokenDied, 10*time.Second + 1100*time.Millisecond},
-		"reset": {func(t *testing.T, _ context.CancelFunc, _ *mortise.Client, _ *faults, other *mortise.Client) {
-			if err := other.Barrier("job", 5).Reset(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}, mortise.ErrBroken, mortise.BrokenReset, 0},
-	} {
+	for name, test := range barrierBreaks {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
-				options := &mortise.Options{Lease: 10 * time.Second, RetryFor: 5 * time.Second}
+				options := &mortise.Options{TTL: 10 * time.Second, RetryFor: 5 * time.Second}
 				c, f := open(t, s, options)
 				others := clients(t, s, 3, options)
 				ctx, cancel := context.WithCancel(t.Context())
@@ -126,33 +98,71 @@ func TestBarrierBreaks(t *testing.T) {
 					t.Errorf("the party itself: %v, want %v", got.Err, test.party)
 				}
 				if test.reason != mortise.BrokenReset {
-					_, err := others[0].Barrier("job", 5).Await(t.Context()) // who comes late
+					_, err := others[0].Barrier("job", 5).Await(t.Context()) // a late party
 					if late := wantBroken(t, err, test.reason); late != by {
-						t.Errorf("broken by %s, and who comes later is told by %s", by, late)
+						t.Errorf("a later party is told that %s broke it, want %s", late, by)
 					}
 					if err := others[1].Barrier("job", 5).Reset(t.Context()); err != nil {
 						t.Error(err)
 					}
 				}
-				var again []<-chan arrival
-				for i := range 5 {
-					again = append(again, arrive(t.Context(), others[i%3].Barrier("job", 5)))
-				}
-				for _, p := range again {
-					if got := <-p; got.Err != nil || got.After != 0 {
-						t.Errorf("after a reset: %v after %v, want to pass at once", got.Err, got.After)
-					}
-				}
+				wantPassage(t, others)
 				wantEmpty(t, s)
 			})
 		})
 	}
 }
 
+// wantPassage checks that five parties of three clients pass the barrier.
+func wantPassage(t *testing.T, others []*mortise.Client) {
+	var again []<-chan arrival
+	for i := range 5 {
+		again = append(again, arrive(t.Context(), others[i%3].Barrier("job", 5)))
+	}
+	for _, p := range again {
+		if got := <-p; got.Err != nil || got.After != 0 {
+			t.Errorf("after a reset: %v after %v, want to pass at once", got.Err, got.After)
+		}
+	}
+}
+
+// barrierBreak is a way for a party to break the barrier.
+type barrierBreak struct {
+	how    func(t *testing.T, ctx context.CancelFunc, c *mortise.Client, f *faults, other *mortise.Client)
+	party  error // what itself is told
+	reason mortise.BrokenReason
+	within time.Duration
+}
+
+var barrierBreaks = map[string]barrierBreak{
+	"its context ends": {func(_ *testing.T, cancel context.CancelFunc, _ *mortise.Client, _ *faults, _ *mortise.Client) {
+		cancel()
+	},
+		context.Canceled, mortise.BrokenLeft, 0},
+	"its client is closed": {func(_ *testing.T, _ context.CancelFunc, c *mortise.Client, _ *faults, _ *mortise.Client) {
+		_ = c.Close()
+	},
+		mortise.ErrClosed, mortise.BrokenLeft, 0},
+	"it is cut off": {func(_ *testing.T, _ context.CancelFunc, _ *mortise.Client, f *faults, _ *mortise.Client) {
+		f.Set(silent, nil)
+	},
+		mortise.ErrUnreachable, mortise.BrokenDied, 10*time.Second + 1100*time.Millisecond},
+	"it is cut off for writing only": {func(_ *testing.T, _ context.CancelFunc, _ *mortise.Client, f *faults, _ *mortise.Client) {
+		f.Set(func(context.Context, string) error {
+			return &driver.Error{Class: driver.Passing, Err: errors.New("OOM command not allowed")}
+		}, nil)
+	}, mortise.ErrUnreachable, mortise.BrokenDied, 10*time.Second + 1100*time.Millisecond},
+	"reset": {func(t *testing.T, _ context.CancelFunc, _ *mortise.Client, _ *faults, other *mortise.Client) {
+		if err := other.Barrier("job", 5).Reset(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}, mortise.ErrBroken, mortise.BrokenReset, 0},
+}
+
 // A broken barrier nobody resets is as new after a lease.
 func TestBarrierForgetsThatItIsBroken(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		c, _ := open(t, s, &mortise.Options{Lease: 5 * time.Second})
+		c, _ := open(t, s, &mortise.Options{TTL: 5 * time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.Barrier("job", 2).Await(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -252,7 +262,7 @@ func TestBarrierLateArrivalLetsNobodyPass(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if got := <-arrive(ctx, c.Barrier("job", 2)); !errors.Is(got.Err, context.DeadlineExceeded) || got.After != time.Second {
-			t.Errorf("%+v, want the deadline's error on time", got)
+			t.Errorf("got %+v, want the deadline's error on time", got)
 		}
 		waiting := arrive(t.Context(), other.Barrier("job", 2))
 		late.Wait()
@@ -261,7 +271,7 @@ func TestBarrierLateArrivalLetsNobodyPass(t *testing.T) {
 			t.Fatalf("one passed although nobody else was there: %+v", <-waiting)
 		}
 		if got := <-arrive(t.Context(), other.Barrier("job", 2)); got.Err != nil || got.Index != 1 {
-			t.Errorf("%+v, want to be the last", got)
+			t.Errorf("got %+v, want to be the last", got)
 		}
 		if got := <-waiting; got.Err != nil {
 			t.Error(got.Err)
@@ -269,7 +279,7 @@ func TestBarrierLateArrivalLetsNobodyPass(t *testing.T) {
 	})
 }
 
-// Whatever happens to the keys, nobody waits for ever, and nobody passes alone.
+// Whatever happens to the keys, nobody waits forever, and nobody passes alone.
 func TestBarrierWhoseKeysAreLost(t *testing.T) {
 	t.Parallel()
 	for _, delete := range [][]string{{"DEL", "job"}, {"FLUSHALL"}} {
@@ -378,32 +388,37 @@ func TestBarriersRefuseOtherKindsAndNumbers(t *testing.T) {
 			want("Reset", c.Barrier("job", 3).Reset(t.Context()), "")
 			do(t, s, "DEL", "job")
 		}
-		n := f.Total()
-		for _, name := range []string{"", "a\x00b", "{open", "mortise:x"} {
-			for _, parties := range []int{0, -1, 1001, 2} {
-				if _, err := c.Barrier(name, parties).Await(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
-					t.Errorf("Await of %q for %d: %v, want ErrInvalid", name, parties, err)
-				}
-				if _, _, err := c.DoubleBarrier(name, parties).Enter(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
-					t.Errorf("Enter of %q for %d: %v, want ErrInvalid", name, parties, err)
-				}
+		wantBadBarriersRefused(t, c, f)
+	})
+}
+
+// wantBadBarriersRefused checks that bad input is refused, and that no script is sent for it.
+func wantBadBarriersRefused(t *testing.T, c *mortise.Client, f *faults) {
+	n := f.Total()
+	for _, name := range []string{"", "a\x00b", "{open", "mortise:x"} {
+		for _, parties := range []int{0, -1, 1001, 2} {
+			if _, err := c.Barrier(name, parties).Await(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
+				t.Errorf("Await of %q for %d: %v, want ErrInvalid", name, parties, err)
+			}
+			if _, _, err := c.DoubleBarrier(name, parties).Enter(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
+				t.Errorf("Enter of %q for %d: %v, want ErrInvalid", name, parties, err)
 			}
 		}
-		if _, err := c.Barrier("job", 0).Await(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
-			t.Errorf("Await for nobody: %v, want ErrInvalid", err)
-		}
-		if err := c.Barrier("job", 0).Reset(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
-			t.Errorf("Reset for nobody: %v, want ErrInvalid", err)
-		}
-		if got := f.Total(); got != n {
-			t.Errorf("%d scripts were sent for bad input", got-n)
-		}
-		dead, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := c.Barrier("job", 2).Await(dead); !errors.Is(err, context.Canceled) || f.Total() != n {
-			t.Errorf("Await with a dead context: %v, and %d scripts", err, f.Total()-n)
-		}
-	})
+	}
+	if _, err := c.Barrier("job", 0).Await(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
+		t.Errorf("Await for nobody: %v, want ErrInvalid", err)
+	}
+	if err := c.Barrier("job", 0).Reset(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
+		t.Errorf("Reset for nobody: %v, want ErrInvalid", err)
+	}
+	if got := f.Total(); got != n {
+		t.Errorf("%d scripts were sent for bad input, want 0", got-n)
+	}
+	dead, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Barrier("job", 2).Await(dead); !errors.Is(err, context.Canceled) || f.Total() != n {
+		t.Errorf("Await with a dead context: %v, and %d scripts", err, f.Total()-n)
+	}
 }
 
 // A party's waiting costs about one script a second.
@@ -446,21 +461,21 @@ func TestBarrierForManyParties(t *testing.T) {
 			seen[got.Index] = true
 		}
 		if slices.Contains(seen, false) {
-			t.Error("some number was given twice")
+			t.Error("two parties passed with one number")
 		}
 		wantEmpty(t, s)
 	})
 }
 
 // The reply to an arrival is lost, and all that follows fails for longer than a
-// lease, or for so long that Redis has forgotten. Who asks again passes with the
-// others, or is told that nobody knows; it is not taken for a new party.
+// lease, or for so long that Redis has forgotten. A party that asks again passes
+// with the others, or is told that nobody knows; it is not taken for a new one.
 func TestBarrierWhoseAnswerComesLate(t *testing.T) {
 	t.Parallel()
 	for outage, passes := range map[time.Duration]bool{5 * time.Second: true, 29 * time.Second: true, 2 * time.Minute: false} {
 		t.Run(outage.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
-				options := &mortise.Options{Lease: time.Second, RetryFor: -1}
+				options := &mortise.Options{TTL: time.Second, RetryFor: -1}
 				c, f := open(t, s, options)
 				other, _ := open(t, s, options)
 				start := time.Now()

@@ -96,8 +96,8 @@ func TestClockJumpsAreTold(t *testing.T) {
 	})
 }
 
-// Who loses the lock because the clock was set forward is told that it was so.
-// Who loses it in another way is not.
+// A holder that loses the lock because the clock was set forward is told so. One
+// that loses it in another way is not.
 func TestForwardJumpIsTheCauseOfTheLoss(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -173,7 +173,7 @@ func TestRenewalDoesNotCutALongReentry(t *testing.T) {
 					return nil
 				}, nil)
 				<-arrived
-				inner, _, err := k.Open(c, "job", mortise.LockOptions{Lease: time.Hour}).Lock(ctx)
+				inner, _, err := k.Open(c, "job", mortise.LockOptions{MaxHold: time.Hour}).Lock(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -33,7 +33,7 @@ func TestCloseEndsWaitsAndAbandonsHolds(t *testing.T) {
 		}
 		all.Wait()
 		if d := time.Since(start); d > time.Second {
-			t.Errorf("Close took %v", d)
+			t.Errorf("Close took %v, want %v at most", d, time.Second)
 		}
 		if !errors.Is(context.Cause(ctx), mortise.ErrClosed) {
 			t.Errorf("the cause of an abandoned hold's context is %v, want ErrClosed", context.Cause(ctx))

@@ -290,7 +290,7 @@ func TestCrowdWhoseAnswersCrossIsServedAtOnce(t *testing.T) {
 	}
 }
 
-// Many of one client hear what is forged: together they ask no more often than
+// Many of one client receive what is forged: together they ask no more often than
 // one may.
 func TestCrowdIsCalmUnderForgery(t *testing.T) {
 	t.Parallel()

@@ -17,14 +17,14 @@ import (
 // costs the others a second at first and little from then on.
 func TestDeafClientCostsLittle(t *testing.T) {
 	t.Parallel()
-	lease := mortise.LockOptions{Lease: 20 * time.Second} // which cannot be given
+	lease := mortise.LockOptions{MaxHold: 20 * time.Second} // which cannot be granted
 	for name, test := range map[string]struct {
 		kind    string
 		options mortise.LockOptions
 		own     int64
 	}{
 		"Lock": {kind: "Lock", own: 100}, "FairLock": {kind: "FairLock", own: 100}, "FairLock that is told": {"FairLock", lease, 100},
-		// The lock is free for whoever comes then.
+		// The lock is free for the next one.
 		"Lock that is told": {"Lock", lease, 0}, "FencedLock": {kind: "FencedLock"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestDeafClientCostsLittle(t *testing.T) {
 	}
 }
 
-// A client that hears again looks as rarely as others.
+// A client that receives messages again looks as rarely as others.
 func TestDeafClientThatHearsAgain(t *testing.T) {
 	takesTurns(t, func(t *testing.T, s *memredis.Server, k kind) {
 		holder, _ := open(t, s, nil)
@@ -87,7 +87,7 @@ func TestDeafClientThatHearsAgain(t *testing.T) {
 		before := f.Total()
 		time.Sleep(10 * time.Second)
 		if n := f.Total() - before; n > 15 {
-			t.Errorf("a client that hears asked %d times in ten seconds, want about once a second", n)
+			t.Errorf("a client that receives messages asked %d times in ten seconds, want about once a second", n)
 		}
 		start := time.Now()
 		mustUnlock(t, block)

@@ -34,86 +34,102 @@ func TestDoubleBarrierBeginsAndEndsTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		cs := clients(t, s, 3, nil)
 		for round := range 3 {
-			var entering []<-chan entry
-			for i := range 6 { // two of each client
-				time.Sleep(20 * time.Second)
-				for _, p := range entering {
-					if len(p) != 0 {
-						t.Fatalf("round %d: one went on before all were inside", round)
-					}
-				}
-				entering = append(entering, enter(t.Context(), cs[i%3].DoubleBarrier("job", 6)))
-				synctest.Wait()
-			}
-			var members []entry
-			for i, p := range entering {
-				got := <-p
-				if want := time.Duration(5-i) * 20 * time.Second; got.Err != nil || got.After != want || got.Ctx.Err() != nil {
-					t.Fatalf("round %d: party %d: %v after %v, want to go on after %v", round, i, got.Err, got.After, want)
-				}
-				members = append(members, got)
-			}
+			members := enterOneByOne(t, cs, round)
 			time.Sleep(5 * time.Minute) // renewed
 			next := enter(t.Context(), cs[0].DoubleBarrier("job", 6))
-			var leaving []<-chan error
-			for i, m := range members {
-				if m.Ctx.Err() != nil {
-					t.Fatalf("round %d: the lease of party %d was lost: %v", round, i, context.Cause(m.Ctx))
-				}
-				for _, l := range leaving {
-					if len(l) != 0 {
-						t.Fatalf("round %d: one went on before all had left: %v", round, <-l)
-					}
-				}
-				leaving = append(leaving, leave(t.Context(), m.Member))
-				synctest.Wait()
-				if !errors.Is(context.Cause(m.Ctx), mortise.ErrReleased) {
-					t.Errorf("the cause of the context of who leaves is %v, want ErrReleased", context.Cause(m.Ctx))
-				}
-				if i < 5 {
-					time.Sleep(20 * time.Second)
-				}
-			}
-			for _, l := range leaving {
-				if len(l) == 0 {
-					t.Fatalf("round %d: one still waits although all have left", round)
-				}
-				if err := <-l; err != nil {
-					t.Errorf("round %d: Leave: %v", round, err)
-				}
-			}
-			// Who came while others were inside is the first of the next round.
-			var rest []<-chan entry
-			for i := range 5 {
-				rest = append(rest, enter(t.Context(), cs[i%3].DoubleBarrier("job", 6)))
-			}
-			members = members[:0]
-			for _, p := range append(rest, next) {
-				got := <-p
-				if got.Err != nil {
-					t.Fatal(got.Err)
-				}
-				members = append(members, got)
-			}
-			leaving = leaving[:0]
-			for _, m := range members {
-				leaving = append(leaving, leave(t.Context(), m.Member))
-			}
-			for _, l := range leaving {
-				if err := <-l; err != nil {
-					t.Error(err)
-				}
-			}
-			if err := members[0].Member.Leave(t.Context()); err != nil {
-				t.Errorf("Leave once more: %v", err)
-			}
+			leaveOneByOne(t, members, round)
+			enterAndLeave(t, cs, next)
 		}
 		wantEmpty(t, s)
 	})
 }
 
+// enterOneByOne returns the six members once the last of them, 100 s after the first, has come.
+func enterOneByOne(t *testing.T, cs []*mortise.Client, round int) []entry {
+	var entering []<-chan entry
+	for i := range 6 { // two of each client
+		time.Sleep(20 * time.Second)
+		for _, p := range entering {
+			if len(p) != 0 {
+				t.Fatalf("round %d: one went on before all were inside", round)
+			}
+		}
+		entering = append(entering, enter(t.Context(), cs[i%3].DoubleBarrier("job", 6)))
+		synctest.Wait()
+	}
+	var members []entry
+	for i, p := range entering {
+		got := <-p
+		if want := time.Duration(5-i) * 20 * time.Second; got.Err != nil || got.After != want || got.Ctx.Err() != nil {
+			t.Fatalf("round %d: party %d: %v after %v, want to go on after %v", round, i, got.Err, got.After, want)
+		}
+		members = append(members, got)
+	}
+	return members
+}
+
+// leaveOneByOne checks that no member goes on before the last of them leaves.
+func leaveOneByOne(t *testing.T, members []entry, round int) {
+	var leaving []<-chan error
+	for i, m := range members {
+		if m.Ctx.Err() != nil {
+			t.Fatalf("round %d: the lease of party %d was lost: %v", round, i, context.Cause(m.Ctx))
+		}
+		for _, l := range leaving {
+			if len(l) != 0 {
+				t.Fatalf("round %d: one went on before all had left: %v", round, <-l)
+			}
+		}
+		leaving = append(leaving, leave(t.Context(), m.Member))
+		synctest.Wait()
+		if !errors.Is(context.Cause(m.Ctx), mortise.ErrReleased) {
+			t.Errorf("the context of a member that leaves ended with %v, want ErrReleased", context.Cause(m.Ctx))
+		}
+		if i < 5 {
+			time.Sleep(20 * time.Second)
+		}
+	}
+	for _, l := range leaving {
+		if len(l) == 0 {
+			t.Fatalf("round %d: one still waits although all have left", round)
+		}
+		if err := <-l; err != nil {
+			t.Errorf("round %d: Leave: %v", round, err)
+		}
+	}
+}
+
+// enterAndLeave has five more enter with next, which came while others were inside: it is the first of
+// the next round.
+func enterAndLeave(t *testing.T, cs []*mortise.Client, next <-chan entry) {
+	var rest []<-chan entry
+	for i := range 5 {
+		rest = append(rest, enter(t.Context(), cs[i%3].DoubleBarrier("job", 6)))
+	}
+	var members []entry
+	for _, p := range append(rest, next) {
+		got := <-p
+		if got.Err != nil {
+			t.Fatal(got.Err)
+		}
+		members = append(members, got)
+	}
+	var leaving []<-chan error
+	for _, m := range members {
+		leaving = append(leaving, leave(t.Context(), m.Member))
+	}
+	for _, l := range leaving {
+		if err := <-l; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := members[0].Member.Leave(t.Context()); err != nil {
+		t.Errorf("Leave once more: %v", err)
+	}
+}
+
 // One that waits for the others and gives up, or dies, gives its place to another
-// one; those who wait go on waiting.
+// one; the others go on waiting.
 func TestDoubleBarrierFreesThePlaceOfWhoNeverWasInside(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -127,7 +143,7 @@ func TestDoubleBarrierFreesThePlaceOfWhoNeverWasInside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
-				options := &mortise.Options{Lease: 10 * time.Second, RetryFor: 5 * time.Second}
+				options := &mortise.Options{TTL: 10 * time.Second, RetryFor: 5 * time.Second}
 				cs := clients(t, s, 2, options)
 				c, f := open(t, s, options)
 				ctx, cancel := context.WithCancel(t.Context())
@@ -138,7 +154,7 @@ func TestDoubleBarrierFreesThePlaceOfWhoNeverWasInside(t *testing.T) {
 				test.how(cancel, c, f)
 				got := <-quitter
 				if (!errors.Is(got.Err, test.want) && !errors.Is(got.Err, mortise.ErrLost)) || got.Ctx != ctx || got.Member != nil {
-					t.Errorf("who gave up: %v, want %v or ErrLost", got.Err, test.want)
+					t.Errorf("the party that gave up: %v, want %v or ErrLost", got.Err, test.want)
 				}
 				time.Sleep(test.within + time.Millisecond)
 				second := enter(t.Context(), cs[1].DoubleBarrier("job", 3))
@@ -149,7 +165,7 @@ func TestDoubleBarrierFreesThePlaceOfWhoNeverWasInside(t *testing.T) {
 				third := <-enter(t.Context(), cs[0].DoubleBarrier("job", 3))
 				a, b := <-first, <-second
 				if a.Err != nil || b.Err != nil || third.Err != nil {
-					t.Fatalf("%v, %v, %v", a.Err, b.Err, third.Err)
+					t.Fatalf("got %v, %v, %v, want all three to enter", a.Err, b.Err, third.Err)
 				}
 				left := []<-chan error{leave(t.Context(), a.Member), leave(t.Context(), b.Member), leave(t.Context(), third.Member)}
 				for _, l := range left {
@@ -168,7 +184,7 @@ func TestDoubleBarrierFreesThePlaceOfWhoNeverWasInside(t *testing.T) {
 // told.
 func TestDoubleBarrierTellsWhoDiedInside(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		options := &mortise.Options{Lease: 10 * time.Second}
+		options := &mortise.Options{TTL: 10 * time.Second}
 		dead := mortise.New(s.Driver(), options)
 		cs := clients(t, s, 2, options)
 		members := together(t, append(cs, dead))
@@ -180,7 +196,7 @@ func TestDoubleBarrierTellsWhoDiedInside(t *testing.T) {
 		start := time.Now()
 		_ = dead.Close() // as a crash does
 		if !errors.Is(context.Cause(members[2].Ctx), mortise.ErrClosed) {
-			t.Errorf("the cause of the context of who is inside is %v", context.Cause(members[2].Ctx))
+			t.Errorf("the context of a member that is inside ended: %v", context.Cause(members[2].Ctx))
 		}
 		second := leave(t.Context(), members[1].Member)
 		a, b := wantBroken(t, <-first, mortise.BrokenDied), wantBroken(t, <-second, mortise.BrokenDied)
@@ -188,7 +204,7 @@ func TestDoubleBarrierTellsWhoDiedInside(t *testing.T) {
 			t.Errorf("told after %v, want the lease and a second at most", d)
 		}
 		if a != b {
-			t.Errorf("%s died, and %s", a, b)
+			t.Errorf("%s died, and %s is the dead one, want one name for it", a, b)
 		}
 		if err := members[0].Member.Leave(t.Context()); !errors.Is(err, mortise.ErrBroken) {
 			t.Errorf("Leave once more: %v, want the same", err)
@@ -203,7 +219,7 @@ func TestDoubleBarrierTellsWhoDiedInside(t *testing.T) {
 // A member that is cut off is told before the others can take it for gone.
 func TestDoubleBarrierMemberThatIsCutOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		options := &mortise.Options{Lease: 10 * time.Second}
+		options := &mortise.Options{TTL: 10 * time.Second}
 		c, f := open(t, s, options)
 		cs := clients(t, s, 1, options)
 		members := together(t, append(cs, c))
@@ -221,14 +237,14 @@ func TestDoubleBarrierMemberThatIsCutOff(t *testing.T) {
 		f.Set(nil, nil)
 		for range 2 {
 			if err := members[1].Member.Leave(t.Context()); !errors.Is(err, mortise.ErrLost) {
-				t.Errorf("Leave of who was cut off: %v, want ErrLost", err)
+				t.Errorf("Leave of a member that was cut off: %v, want ErrLost", err)
 			}
 		}
 		wantEmpty(t, s)
 	})
 }
 
-// Who does not wait to the end has left all the same, even if Redis could not be
+// A member that does not wait to the end has left all the same, even if Redis could not be
 // told at once.
 func TestDoubleBarrierLeaveThatDoesNotWait(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -255,6 +271,33 @@ func TestDoubleBarrierLeaveThatDoesNotWait(t *testing.T) {
 	})
 }
 
+// A member that does not wait to the end leaves in the background, while its Leave returns: with
+// the race detector, this test shows that the two share nothing.
+func TestDoubleBarrierLeaveGoesOnInTheBackground(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, nil)
+		cs := clients(t, s, 1, nil)
+		members := together(t, append(cs, c))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		f.Set(func(attempt context.Context, name string) error {
+			if ctx.Err() == nil {
+				return hang(attempt, name)
+			}
+			return nil
+		}, nil)
+		if err := members[1].Member.Leave(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Leave: %v, want the deadline's error", err)
+		}
+		time.Sleep(time.Second) // a mutex locked here would order the two
+		start := time.Now()
+		if err := members[0].Member.Leave(t.Context()); err != nil || time.Since(start) > 0 {
+			t.Errorf("Leave of the other: %v after %v, want nil at once", err, time.Since(start))
+		}
+		wantEmpty(t, s)
+	})
+}
+
 func TestDoubleBarrierEndsItsWaitForOthersInside(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		cs := clients(t, s, 2, nil)
@@ -265,15 +308,15 @@ func TestDoubleBarrierEndsItsWaitForOthersInside(t *testing.T) {
 		time.Sleep(time.Minute)
 		cancel()
 		if got := <-late; !errors.Is(got.Err, context.Canceled) || !errors.Is(got.Err, mortise.ErrLocked) || got.Ctx != ctx {
-			t.Errorf("who came late and gave up: %v", got.Err)
+			t.Errorf("the late party that gave up: %v", got.Err)
 		}
 		_ = c.Close()
 		if got := <-closed; !errors.Is(got.Err, mortise.ErrClosed) {
-			t.Errorf("who came late with a client that was closed: %v", got.Err)
+			t.Errorf("the late party with a closed client: %v", got.Err)
 		}
 		a, b := leave(t.Context(), members[0].Member), leave(t.Context(), members[1].Member)
 		if x, y := <-a, <-b; x != nil || y != nil {
-			t.Errorf("%v, %v", x, y)
+			t.Errorf("got %v, %v, want no error", x, y)
 		}
 		wantEmpty(t, s)
 	})
@@ -323,7 +366,7 @@ func TestDoubleBarrierSurvivesLostRepliesAndRequests(t *testing.T) {
 			lost.Set(g, "double_enter")
 			members := together(t, []*mortise.Client{c, other})
 			if d := time.Since(start); d > 3*time.Second {
-				t.Errorf("with %v of an entry it took %v", lost, d)
+				t.Errorf("with %v of an entry it took %v, want %v at most", lost, d, 3*time.Second)
 			}
 			lost.Set(f, "double_renew")
 			time.Sleep(time.Minute)
@@ -332,7 +375,7 @@ func TestDoubleBarrierSurvivesLostRepliesAndRequests(t *testing.T) {
 			start = time.Now()
 			a, b := leave(t.Context(), members[0].Member), leave(t.Context(), members[1].Member)
 			if x, y := <-a, <-b; x != nil || y != nil || time.Since(start) > 3*time.Second {
-				t.Errorf("with %v: %v, %v after %v", lost, x, y, time.Since(start))
+				t.Errorf("with %v: %v, %v after %v, want no error within 3s", lost, x, y, time.Since(start))
 			}
 
 			ctx, cancel := context.WithCancel(t.Context())
@@ -354,8 +397,8 @@ func TestDoubleBarrierSurvivesLostRepliesAndRequests(t *testing.T) {
 	})
 }
 
-// Late copies of an entry let nobody in, neither for who gave up nor for who has
-// left.
+// Late copies of an entry let nobody in, neither for a party that gave up nor for one that
+// has left.
 func TestDoubleBarrierLateEntryLetsNobodyIn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		raw := s.Driver()
@@ -387,12 +430,12 @@ func TestDoubleBarrierLateEntryLetsNobodyIn(t *testing.T) {
 		members := together(t, []*mortise.Client{c, other})
 		a, b := leave(t.Context(), members[0].Member), leave(t.Context(), members[1].Member)
 		if x, y := <-a, <-b; x != nil || y != nil {
-			t.Errorf("%v, %v", x, y)
+			t.Errorf("got %v, %v, want no error", x, y)
 		}
 		waiting := enter(t.Context(), other.DoubleBarrier("job", 2))
 		late.Wait()
 		if copies != 2 {
-			t.Fatalf("%d copies were late", copies)
+			t.Fatalf("%d copies were late, want 2", copies)
 		}
 		time.Sleep(time.Minute)
 		if len(waiting) != 0 {
@@ -404,7 +447,7 @@ func TestDoubleBarrierLateEntryLetsNobodyIn(t *testing.T) {
 	})
 }
 
-// Whatever happens to the keys, nobody waits for ever.
+// Whatever happens to the keys, nobody waits forever.
 func TestDoubleBarrierWhoseKeysAreLost(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		cs := clients(t, s, 2, nil)
@@ -422,7 +465,7 @@ func TestDoubleBarrierWhoseKeysAreLost(t *testing.T) {
 		wantBroken(t, <-left, mortise.BrokenLost)
 		<-members[1].Ctx.Done()
 		if d := time.Since(start); d > 11*time.Second || !errors.Is(context.Cause(members[1].Ctx), mortise.ErrLost) {
-			t.Errorf("who was inside was told after %v: %v", d, context.Cause(members[1].Ctx))
+			t.Errorf("the member that was inside was told after %v: %v", d, context.Cause(members[1].Ctx))
 		}
 		if err := members[1].Member.Leave(t.Context()); !errors.Is(err, mortise.ErrLost) {
 			t.Errorf("Leave: %v, want ErrLost", err)
@@ -434,7 +477,7 @@ func TestDoubleBarrierWhoseKeysAreLost(t *testing.T) {
 // One that was taken for dead while Redis did not answer its entry is told.
 func TestDoubleBarrierEntryThatOutlastsTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		options := &mortise.Options{Lease: time.Second}
+		options := &mortise.Options{TTL: time.Second}
 		c, f := open(t, s, options)
 		other, _ := open(t, s, options)
 		first := enter(t.Context(), other.DoubleBarrier("job", 2))
@@ -465,14 +508,14 @@ func TestDoubleBarrierEntryThatOutlastsTheLease(t *testing.T) {
 		left := leave(t.Context(), got.Member)
 		wantBroken(t, <-left, mortise.BrokenDied)
 		if got := <-second; !errors.Is(got.Err, mortise.ErrLost) {
-			t.Errorf("%v, want ErrLost", got.Err)
+			t.Errorf("got %v, want ErrLost", got.Err)
 		}
 		f.Set(nil, nil)
 		wantEmpty(t, s)
 	})
 }
 
-// The context that Enter returns carries the owner that it was given.
+// The context that Enter returns carries the owner of its argument.
 func TestDoubleBarrierKeepsTheOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)

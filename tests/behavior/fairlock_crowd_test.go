@@ -53,12 +53,12 @@ func TestFairCrowdLeavesTogether(t *testing.T) {
 			mustUnlock(t, held)
 			hold := fairly(t, other)
 			if d := time.Since(start); d > crowd/20*time.Millisecond {
-				t.Errorf("the next one had the lock after %v, where a script takes 1ms", d)
+				t.Errorf("the next one had the lock after %v, where a script takes 1ms, want %v at most", d, crowd/20*time.Millisecond)
 			}
 			all.Wait()
 			synctest.Wait()
 			if n := f.Count("fair_release") - before; n > crowd/50 {
-				t.Errorf("%d that gave up at once have left with %d scripts", crowd, n)
+				t.Errorf("%d that gave up at once have left with %d scripts, want %v at most", crowd, n, crowd/50)
 			}
 			if queue := queueOf(t, other); len(queue) != 0 {
 				t.Errorf("the queue is %v, want it empty", queue)
@@ -68,8 +68,8 @@ func TestFairCrowdLeavesTogether(t *testing.T) {
 	})
 }
 
-// A crowd gives up while it is still queueing. Of most of it Redis has never heard,
-// nor does it: neither that they queue, nor that they leave.
+// A crowd gives up while it is still queueing. Redis does not know most of its
+// waiters, and never does: neither that they queue, nor that they leave.
 func TestFairCrowdGivesUpWhileItQueues(t *testing.T) {
 	const crowd, atOnce = 1000, 64
 	eachProcs(t, func(t *testing.T) {
@@ -159,13 +159,13 @@ func TestFairCrowdWhereRedisIsAway(t *testing.T) {
 		for range 300 {
 			all.Go(func() {
 				if _, _, err := c.FairLock("job").Lock(t.Context()); !errors.Is(err, mortise.ErrUnreachable) {
-					t.Errorf("%v, want that Redis is not to be reached", err)
+					t.Errorf("got %v, want that Redis is not to be reached", err)
 				}
 			})
 		}
 		all.Wait()
 		if d := time.Since(start); d > 7*time.Second {
-			t.Errorf("the last one knew after %v, where 5s are the patience", d)
+			t.Errorf("the last one knew after %v, where 5s are the patience, want %v at most", d, 7*time.Second)
 		}
 	})
 }

@@ -84,7 +84,7 @@ func TestFairForgedGrantIsNotBelieved(t *testing.T) {
 	})
 }
 
-// Whoever saw a grant cannot use it again: what is drawn is for one place.
+// Nobody can use a grant again that it has seen: its nonce is for one place.
 func TestFairGrantIsForOnePlace(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
@@ -96,7 +96,7 @@ func TestFairGrantIsForOnePlace(t *testing.T) {
 		waiter := queueOf(t, c)[0]
 		client, _, _ := strings.Cut(waiter, ":")
 		old := nonceOf(t, s, "job", waiter)
-		// It is given the lock, but hears of it only by looking, when another has it.
+		// It is granted the lock, but learns it only by looking, when another has it.
 		f.Set(func(context.Context, string) error { return &driver.Error{Class: driver.NotSent, Err: errCut} }, nil)
 		runScript(t, s, `
 			redis.call('lpop', KEYS[1]) redis.call('zrem', KEYS[2], '`+waiter+`') redis.call('hdel', KEYS[3], '`+waiter+`') return 1`,
@@ -118,7 +118,7 @@ func TestFairGrantIsForOnePlace(t *testing.T) {
 }
 
 // A grant for an id that is just being acquired, and that is no waiter's: nobody
-// gives anything back because of a message.
+// releases anything because of a message.
 func TestFairForgedGrantOfWhatIsBeingAcquired(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		other, _ := open(t, s, nil)
@@ -148,7 +148,7 @@ func TestFairForgedGrantOfWhatIsBeingAcquired(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		if n := f.Count("fair_release"); n != 1 {
-			t.Errorf("%d releases after one unlock", n)
+			t.Errorf("%d releases after one unlock, want 1", n)
 		}
 		wantTrusted(t, s, hold)
 		if _, _, err := other.FairLock("job").TryLock(t.Context()); err == nil {
@@ -191,7 +191,7 @@ func TestFairForgedFlood(t *testing.T) {
 					}
 					if i == seconds*10 {
 						if n := runtime.NumGoroutine() - goroutines; n > 20 {
-							t.Errorf("the flood has started %d goroutines", n)
+							t.Errorf("the flood has started %d goroutines, want 20 at most", n)
 						}
 					}
 					time.Sleep(time.Second / 20)
@@ -205,7 +205,7 @@ func TestFairForgedFlood(t *testing.T) {
 				mustUnlock(t, block)
 				l.want(want...)
 				if d := time.Since(start); d > 200*time.Millisecond {
-					t.Errorf("after the flood the lock came after %v", d)
+					t.Errorf("after the flood the lock came after %v, want %v at most", d, 200*time.Millisecond)
 				}
 			})
 		})
@@ -214,7 +214,7 @@ func TestFairForgedFlood(t *testing.T) {
 
 // One that gave up leaves the queue, whatever is lost: its request to do so, or
 // the reply to the one that queued it; or that one arrives only then. Nobody would
-// tell it that it stands there.
+// tell it that it is there.
 func TestFairWaiterThatGaveUpIsGoneWhateverIsLost(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -269,7 +269,7 @@ func TestFairWaiterThatGaveUpIsGoneWhateverIsLost(t *testing.T) {
 				mustUnlock(t, block)
 				l.want(1)
 				if d := time.Since(start); d != 0 {
-					t.Errorf("the one that gave up delayed the next by %v", d)
+					t.Errorf("the one that gave up delayed the next by %v, want 0", d)
 				}
 				end()
 			})

@@ -12,7 +12,7 @@ import (
 )
 
 // The names job and {job} are two locks, for which Redisson has one queue. Its
-// waiters stand in it together, and each lock goes to its own.
+// waiters are in it together, and each lock goes to its own.
 func TestFairLocksThatShareAQueue(t *testing.T) {
 	t.Parallel()
 	for _, names := range [][2]string{{"job", "{job}"}, {"{job}", "job"}} {
@@ -43,7 +43,7 @@ func TestFairLocksThatShareAQueue(t *testing.T) {
 				mustUnlock(t, a) // the head of the queue waits for the other lock
 				hold := <-next
 				if d := time.Since(start); d > 10*time.Millisecond {
-					t.Errorf("a waiter for the other lock delayed the next by %v", d)
+					t.Errorf("a waiter for the other lock delayed the next by %v, want %v at most", d, 10*time.Millisecond)
 				}
 				if len(stranger) != 0 {
 					t.Fatalf("a waiter for %s has it, while another has it, because %s was released", theirs, mine)
@@ -65,7 +65,7 @@ func TestFairLocksThatShareAQueue(t *testing.T) {
 				mustUnlock(t, b)
 				mustUnlock(t, <-stranger)
 				if d := time.Since(start); d > 10*time.Millisecond {
-					t.Errorf("the one at the head had the lock after %v", d)
+					t.Errorf("the one at the head had the lock after %v, want %v at most", d, 10*time.Millisecond)
 				}
 				wantEmpty(t, s)
 			})

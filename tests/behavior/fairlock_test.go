@@ -27,7 +27,7 @@ type line struct {
 	order []int      // in which they had the lock
 }
 
-// join has waiter n of c wait for the lock, and returns when it stands in the
+// join has waiter n of c wait for the lock, and returns when it is in the
 // queue.
 func (l *line) join(ctx context.Context, c *mortise.Client, n int, inside time.Duration) {
 	l.all.Go(func() {
@@ -88,7 +88,7 @@ func runScript(t *testing.T, s *memredis.Server, source string, keys ...string) 
 	return v
 }
 
-// absentRedissonWaiter puts java:1 into the queue, who does not come.
+// absentRedissonWaiter puts java:1 into the queue, which does not come.
 func absentRedissonWaiter(t *testing.T, s *memredis.Server) {
 	t.Helper()
 	runScript(t, s, `redis.call('rpush', KEYS[1], 'java:1') redis.call('zadd', KEYS[2], 9e12, 'java:1') return 1`,
@@ -136,7 +136,7 @@ func TestFairTryLockDoesNotQueueAndDoesNotOvertake(t *testing.T) {
 		var held *mortise.HeldError
 		if !errors.Is(err, mortise.ErrLocked) || !errors.As(err, &held) || held.Owner != "java:1" || held.Count != 0 ||
 			!strings.Contains(err.Error(), "next to have it") {
-			t.Errorf("TryLock of a lock that is free for another: %v, want ErrLocked and who is next", err)
+			t.Errorf("TryLock of a lock that is free for another: %v, want ErrLocked and the next one", err)
 		}
 	})
 }
@@ -149,7 +149,7 @@ func TestFairWaiterKeepsItsPlace(t *testing.T) {
 		other, f := open(t, s, nil)
 		block := fairly(t, c)
 		l := &line{t: t}
-		for i := range 60 { // more than are looked after with one tick
+		for i := range 60 { // more than one heartbeat refreshes
 			l.join(t.Context(), other, i, 0)
 		}
 		before := queueOf(t, c)
@@ -182,7 +182,7 @@ func TestFairWaiterKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// Whoever drops a waiter that lives, it queues again.
+// A live waiter that is dropped, by either side, queues again.
 func TestFairWaiterThatWasDroppedQueuesAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
@@ -230,13 +230,13 @@ func TestFairWaiterThatGivesUpLeavesAtOnce(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		if n := len(queueOf(t, c)); n != 3 {
-			t.Errorf("%d are in the queue after 6 of 9 gave up", n)
+			t.Errorf("%d are in the queue after 6 of 9 gave up, want 3", n)
 		}
 		start := time.Now()
 		mustUnlock(t, block)
 		l.want(1, 4, 7)
 		if d := time.Since(start); d != 3*time.Second {
-			t.Errorf("three turns of a second took %v", d)
+			t.Errorf("three turns of a second took %v, want %v", d, 3*time.Second)
 		}
 	})
 }
@@ -267,7 +267,7 @@ func TestFairDeadWaiters(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				synctest.Wait() // until Redis knows that their connections have ended: else it gives them the lock
+				synctest.Wait() // until Redis knows that their connections have ended: else it grants them the lock
 				var want []int
 				for i := range dead {
 					want = append(want, i)
@@ -319,7 +319,7 @@ func TestFairFrozenWaiter(t *testing.T) {
 	})
 }
 
-// Several are frozen, one behind the other. Each is given the lock for three
+// Several are frozen, one behind the other. Each is granted the lock for three
 // seconds until its silence tells, and that is so for all at the same time.
 func TestFairFrozenWaitersInARow(t *testing.T) {
 	t.Parallel()
@@ -370,7 +370,7 @@ func TestFairFrozenWaitersInARow(t *testing.T) {
 }
 
 // A lease that ends without being released, as that of a holder that died: nobody
-// publishes that, and yet it is noticed sooner than by the next tick.
+// publishes that, and yet it is noticed sooner than by the next heartbeat.
 func TestFairLeaseThatEnds(t *testing.T) {
 	t.Parallel()
 	for seed := range 100 {
@@ -380,7 +380,7 @@ func TestFairLeaseThatEnds(t *testing.T) {
 				other, _ := open(t, s, nil)
 				lease := 3*time.Second + time.Duration(seed)*37*time.Millisecond
 				start := time.Now()
-				if _, _, err := c.FairLock("job").With(mortise.LockOptions{Lease: lease}).Lock(t.Context()); err != nil {
+				if _, _, err := c.FairLock("job").With(mortise.LockOptions{MaxHold: lease}).Lock(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				hold := fairly(t, other)
@@ -436,7 +436,7 @@ func TestFairCloseLeavesTheQueue(t *testing.T) {
 	})
 }
 
-// Whoever sends messages to a waiter does not make it busy.
+// Foreign messages to a waiter do not make it busy.
 func TestFairForgedMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
@@ -458,7 +458,7 @@ func TestFairForgedMessages(t *testing.T) {
 	})
 }
 
-// A client that begins to listen asks for the waiter that stands first in Redis,
+// A client that begins to listen asks for the waiter that is first in Redis,
 // not for one whose place there it does not know yet.
 func TestFairFirstAsksWhenTheClientListens(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {

@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// A client to which Redis gives a lock that it thinks it holds knows that the
+// A client to which Redis grants a lock that it thinks it holds knows that the
 // former lease is over, and does not forget to end it.
 func TestSupersededLeaseEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -98,7 +98,7 @@ func TestNoGhostAfterUnlockBehindAHangingReentry(t *testing.T) {
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if h, _, err := k.With(mortise.LockOptions{Lease: time.Hour}).Lock(ctx); err == nil {
+			if h, _, err := k.With(mortise.LockOptions{MaxHold: time.Hour}).Lock(ctx); err == nil {
 				_ = h.Unlock()
 			}
 		})
@@ -106,7 +106,7 @@ func TestNoGhostAfterUnlockBehindAHangingReentry(t *testing.T) {
 		t.Logf("Unlock: %v", h1.Unlock())
 		wg.Wait()
 		f.Set(nil, nil)
-		time.Sleep(5 * time.Minute) // every hold was given back, every call has returned, Redis is well
+		time.Sleep(5 * time.Minute) // every hold was released, every call has returned, Redis is well
 		if st, _ := other.Lock("job").Inspect(t.Context()); st.Locked {
 			t.Errorf("nobody holds the lock, and it is still locked in Redis for %v", st.TTL)
 		}
@@ -121,7 +121,7 @@ func TestWideMarginOfAFixedLease(t *testing.T) {
 		c, f := open(t, s, nil)
 		f.Set(func(_ context.Context, name string) error { time.Sleep(time.Millisecond); return nil }, nil)
 		k := c.Lock("job")
-		outer, ctx := mustLock(t, k.With(mortise.LockOptions{Lease: 2 * time.Minute, Margin: time.Minute}), t.Context())
+		outer, ctx := mustLock(t, k.With(mortise.LockOptions{MaxHold: 2 * time.Minute, Margin: time.Minute}), t.Context())
 		inner, ctx2 := mustLock(t, k, ctx)
 		time.Sleep(10 * time.Second)
 		if n := f.Count("lock_renew"); n > 10 {
@@ -165,7 +165,7 @@ func TestSecondLateCopyIsFound(t *testing.T) {
 		wg.Wait()
 		time.Sleep(8 * time.Second) // the longest pause between two looks
 		if st, _ := other.Lock("job").Inspect(t.Context()); st.Locked {
-			t.Errorf("a second late copy of a released lock stands for another %v, and nobody looks for it", st.TTL)
+			t.Errorf("a second late copy of a released lock lasts for another %v, and nobody looks for it", st.TTL)
 		}
 	})
 }
@@ -222,7 +222,7 @@ func TestDoubtIsNotForgottenByReentry(t *testing.T) {
 		wg.Wait()
 		time.Sleep(10 * time.Second)
 		if st, _ := other.Lock("job").Inspect(t.Context()); st.Locked {
-			t.Errorf("the late copy stands for another %v, and nobody looks for it", st.TTL)
+			t.Errorf("the late copy lasts for another %v, and nobody looks for it", st.TTL)
 		}
 	})
 }
@@ -273,7 +273,7 @@ func TestForceWithALostReply(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, nil)
 		k := c.Lock("job")
-		hold, ctx := mustLock(t, k.With(mortise.LockOptions{Lease: time.Hour}), t.Context())
+		hold, ctx := mustLock(t, k.With(mortise.LockOptions{MaxHold: time.Hour}), t.Context())
 		f.Set(nil, loseReplies("lock_release", 1))
 		_, err := k.ForceUnlock(t.Context())
 		time.Sleep(30 * time.Minute)
@@ -289,18 +289,18 @@ func TestNonReentrantOnALostLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		owner := mortise.WithOwner(t.Context())
-		k := c.Lock("job").With(mortise.LockOptions{NonReentrant: true, Lease: time.Second})
+		k := c.Lock("job").With(mortise.LockOptions{NonReentrant: true, MaxHold: time.Second})
 		hold, _ := mustLock(t, k, owner)
 		time.Sleep(time.Minute)
 		if _, _, err := k.TryLock(owner); !errors.Is(err, mortise.ErrLost) {
-			t.Errorf("%v, want ErrLost: the lease was lost and not yet unlocked", err)
+			t.Errorf("got %v, want ErrLost: the lease was lost and not yet unlocked", err)
 		}
 		_ = hold.Unlock()
 	})
 }
 
-// blind is a cluster whose driver does not know (yet, or any more) who serves
-// which slot, as driver/rueidis without a map of slots and driver/goredis
+// blind is a cluster whose driver does not know (yet, or any more) which node
+// serves which slot, as driver/rueidis without a map of slots and driver/goredis
 // whose MasterForKey fails.
 type blind struct{ driver.Driver }
 

@@ -117,14 +117,14 @@ func TestFencedTokensRiseWhateverIsLost(t *testing.T) {
 		hold, ctx := mustFence(t, k, t.Context())
 		rises("before the force", hold)
 		if by, err := other.FencedLock("job").ForceUnlock(t.Context()); err != nil || by == nil {
-			t.Errorf("ForceUnlock = %v, %v", by, err)
+			t.Errorf("ForceUnlock = %v, %v, want the holder", by, err)
 		}
 		next, _ := mustFence(t, other.FencedLock("job"), t.Context())
 		rises("after the force", next)
 		wantLost(t, ctx, hold, mortise.LostTaken, 0, 10*time.Second)
 		mustUnlock(t, next)
 
-		hold, ctx = mustFence(t, k.With(mortise.LockOptions{Lease: time.Second}), t.Context())
+		hold, ctx = mustFence(t, k.With(mortise.LockOptions{MaxHold: time.Second}), t.Context())
 		rises("before the expiry", hold)
 		next, _ = mustFence(t, other.FencedLock("job"), t.Context())
 		rises("after the expiry", next)

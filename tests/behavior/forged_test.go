@@ -1,6 +1,6 @@
 package behavior
 
-// What messages can do that nobody sent who had a reason to. Whoever may publish
+// What messages can do that nobody had a reason to send. A user that may publish
 // and list channels knows the channels of clients, and so their UUIDs.
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// turnChannels returns the channels on which clients hear of their turns, with the
+// turnChannels returns the channels on which clients are told of their turns, with the
 // UUID of each.
 func turnChannels(t *testing.T, s *memredis.Server) map[string]string {
 	t.Helper()
@@ -71,7 +71,7 @@ func TestForgedGrantIsNotBelieved(t *testing.T) {
 				mustUnlock(t, block)
 				hold := <-got
 				if n := f.Total() - before; n > 1 { // a FencedLock asks for its token
-					t.Errorf("the next took %d scripts after the release, want to be given the lock", n)
+					t.Errorf("the next took %d scripts after the release, want a grant", n)
 				}
 				wantTrusted(t, s, hold)
 				mustUnlock(t, hold)
@@ -81,8 +81,8 @@ func TestForgedGrantIsNotBelieved(t *testing.T) {
 	}
 }
 
-// A message that names the very id with which a client is asking makes it give
-// nothing back.
+// A message that names the very id with which a client is asking makes it release
+// nothing.
 func TestForgedGrantReleasesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, nil)
@@ -207,7 +207,7 @@ func TestNamesInBracesAreOtherLocks(t *testing.T) {
 						time.Sleep(5 * time.Second)
 						select {
 						case hold := <-got:
-							t.Fatalf("%s has %q beside %s, by a release of %q", hold.Owner(), names[1], two.Owner(), names[0])
+							t.Fatalf("%s has %q at the same time as %s, by a release of %q", hold.Owner(), names[1], two.Owner(), names[0])
 						default:
 						}
 						mustUnlock(t, two)

@@ -29,10 +29,10 @@ func TestGroupLocksExcludeEachOtherWhereTheyOverlap(t *testing.T) {
 			{[]string{"a"}, false}, {[]string{"b", "c"}, false}, {[]string{"b", "a"}, false},
 			{[]string{"c"}, true}, {[]string{"", "A", " a"}, true},
 		} {
-			for who, c := range map[string]*mortise.Client{"this client": c, "another": other} {
+			for by, c := range map[string]*mortise.Client{"this client": c, "another": other} {
 				h, _, err := c.GroupLock("job", test.values...).TryLock(t.Context())
 				if test.free && err != nil || !test.free && !errors.Is(err, mortise.ErrLocked) {
-					t.Errorf("TryLock of %q by %s: %v", test.values, who, err)
+					t.Errorf("TryLock of %q by %s: %v", test.values, by, err)
 				}
 				if err == nil {
 					mustUnlock(t, h)
@@ -123,13 +123,13 @@ func TestGroupLockReentryWithOtherValues(t *testing.T) {
 			}
 		}
 		same, _ := mustFence(t, c.GroupLock("job", "b", "a"), ctx)
-		beside, inner := mustFence(t, c.GroupLock("job", "c"), ctx)
+		third, inner := mustFence(t, c.GroupLock("job", "c"), ctx)
 		elsewhere, _ := mustFence(t, c.GroupLock("other", "a"), inner)
-		for _, h := range []*mortise.Hold{elsewhere, beside, same, hold} {
+		for _, h := range []*mortise.Hold{elsewhere, third, same, hold} {
 			mustUnlock(t, h)
 		}
 		// What is over keeps nobody out; what was lost says so until it is unlocked.
-		hold, ctx = mustFence(t, c.GroupLock("job", "a").With(mortise.LockOptions{Lease: time.Second}), mortise.WithOwner(t.Context()))
+		hold, ctx = mustFence(t, c.GroupLock("job", "a").With(mortise.LockOptions{MaxHold: time.Second}), mortise.WithOwner(t.Context()))
 		<-ctx.Done()
 		if _, _, err := c.GroupLock("job", "a", "b").Lock(context.WithoutCancel(ctx)); !errors.Is(err, mortise.ErrLost) {
 			t.Errorf("after a loss: %v, want ErrLost", err)
@@ -174,7 +174,7 @@ func TestGroupLockRefusesBadInput(t *testing.T) {
 		}
 		for what, k := range map[string]*mortise.GroupLock{
 			"no values": c.GroupLock("job"), "too many": c.GroupLock("job", many...),
-			"no values, with options": c.GroupLock("job").With(mortise.LockOptions{Lease: time.Second}),
+			"no values, with options": c.GroupLock("job").With(mortise.LockOptions{MaxHold: time.Second}),
 			"no name":                 c.GroupLock("", "a"),
 		} {
 			_, _, err := k.Lock(t.Context())
@@ -189,7 +189,7 @@ func TestGroupLockRefusesBadInput(t *testing.T) {
 			}
 		}
 		if n := f.Total(); n != 0 {
-			t.Errorf("%d scripts were sent", n)
+			t.Errorf("%d scripts were sent, want 0", n)
 		}
 		hold, _ := mustFence(t, c.GroupLock("job", many[1:]...), t.Context())
 		time.Sleep(time.Minute) // renewed
@@ -245,50 +245,60 @@ func TestGroupLockInspect(t *testing.T) {
 		c, _ := open(t, s, nil)
 		inspect := func(ctx context.Context, values ...string) mortise.State {
 			t.Helper()
-			state, err := c.GroupLock("job", values...).Inspect(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return state
+			return inspectGroup(t, ctx, c, values...)
 		}
 		if got := inspect(t.Context(), "a"); got.Locked || got.Kind != mortise.KindNone {
-			t.Errorf("of nothing: %+v", got)
+			t.Errorf("Inspect of nothing: %+v, want no lock", got)
 		}
 		ab, ctx := mustFence(t, c.GroupLock("job", "a", "b"), t.Context())
-		cd, _ := mustFence(t, c.GroupLock("job", "c", "d").With(mortise.LockOptions{Lease: time.Hour}), t.Context())
+		cd, _ := mustFence(t, c.GroupLock("job", "c", "d").With(mortise.LockOptions{MaxHold: time.Hour}), t.Context())
 		got := inspect(ctx, "a", "b", "c", "x")
 		if !got.Locked || got.Kind != mortise.KindGroupLock || got.TTL != time.Hour || len(got.Holders) != 2 || got.Mine {
-			t.Errorf("%+v, want two holders for an hour, and not mine", got)
+			t.Errorf("got %+v, want two holders for an hour, and not mine", got)
 		}
 		for _, h := range got.Holders {
 			want := map[string]int{ab.Owner(): 2, cd.Owner(): 1}[h.Owner]
 			if h.Count != want {
-				t.Errorf("%+v, want %d values", h, want)
+				t.Errorf("got %+v, want %d values", h, want)
 			}
 		}
 		if got := inspect(ctx, "b", "a"); !got.Mine || got.TTL != 30*time.Second || len(got.Holders) != 1 {
-			t.Errorf("%+v, want mine, for 30s", got)
+			t.Errorf("got %+v, want mine, for 30s", got)
 		}
 		if got := inspect(t.Context(), "x"); got.Locked {
-			t.Errorf("%+v, want a free value", got)
+			t.Errorf("got %+v, want a free value", got)
 		}
 		mustUnlock(t, ab)
 		mustUnlock(t, cd)
-		plain, _ := mustFence(t, c.Lock("job"), t.Context())
-		if got := inspect(t.Context(), "a"); got.Kind != mortise.KindLock {
-			t.Errorf("%+v, want a plain lock", got)
-		}
-		_, err := c.GroupLock("job", "a").ForceUnlock(t.Context())
-		if _, _, terr := c.GroupLock("job", "a").TryLock(t.Context()); !errors.Is(err, mortise.ErrWrongKind) || !errors.Is(terr, mortise.ErrWrongKind) {
-			t.Errorf("of a plain lock: ForceUnlock: %v, TryLock: %v, want ErrWrongKind", err, terr)
-		}
-		mustUnlock(t, plain)
-		group, _ := mustFence(t, c.GroupLock("job", "a"), t.Context())
-		if _, _, err := c.Lock("job").TryLock(t.Context()); !errors.Is(err, mortise.ErrWrongKind) {
-			t.Errorf("a plain lock on a group: %v, want ErrWrongKind", err)
-		}
-		mustUnlock(t, group)
+		wantPlainLockRefused(t, c)
 	})
+}
+
+func inspectGroup(t *testing.T, ctx context.Context, c *mortise.Client, values ...string) mortise.State {
+	t.Helper()
+	state, err := c.GroupLock("job", values...).Inspect(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// wantPlainLockRefused checks that a group is no plain lock, and a plain lock is no group.
+func wantPlainLockRefused(t *testing.T, c *mortise.Client) {
+	plain, _ := mustFence(t, c.Lock("job"), t.Context())
+	if got := inspectGroup(t, t.Context(), c, "a"); got.Kind != mortise.KindLock {
+		t.Errorf("got %+v, want a plain lock", got)
+	}
+	_, err := c.GroupLock("job", "a").ForceUnlock(t.Context())
+	if _, _, terr := c.GroupLock("job", "a").TryLock(t.Context()); !errors.Is(err, mortise.ErrWrongKind) || !errors.Is(terr, mortise.ErrWrongKind) {
+		t.Errorf("on a plain lock: ForceUnlock: %v, TryLock: %v, want ErrWrongKind", err, terr)
+	}
+	mustUnlock(t, plain)
+	group, _ := mustFence(t, c.GroupLock("job", "a"), t.Context())
+	if _, _, err := c.Lock("job").TryLock(t.Context()); !errors.Is(err, mortise.ErrWrongKind) {
+		t.Errorf("a plain lock on a group: %v, want ErrWrongKind", err)
+	}
+	mustUnlock(t, group)
 }
 
 func TestGroupLockForce(t *testing.T) {
@@ -299,7 +309,7 @@ func TestGroupLockForce(t *testing.T) {
 		cd, cdctx := mustFence(t, other.GroupLock("job", "c", "d"), t.Context())
 		ef, _ := mustFence(t, other.GroupLock("job", "e"), t.Context())
 		if ok, err := other.GroupLock("job", "a", "c").UnlockOwner(t.Context(), "nobody"); ok || err != nil {
-			t.Errorf("UnlockOwner of nobody: %v, %v", ok, err)
+			t.Errorf("UnlockOwner of nobody: %v, %v, want false", ok, err)
 		}
 		freed, err := other.GroupLock("job", "b", "c", "d", "x").ForceUnlock(t.Context())
 		if err != nil || len(freed) != 2 {
@@ -307,7 +317,7 @@ func TestGroupLockForce(t *testing.T) {
 		}
 		for _, h := range freed {
 			if want := map[string]int{ab.Owner(): 1, cd.Owner(): 2}[h.Owner]; h.Count != want {
-				t.Errorf("%+v, want %d values", h, want)
+				t.Errorf("got %+v, want %d values", h, want)
 			}
 		}
 		wantLost(t, cdctx, cd, mortise.LostForced, 0, 0) // in the same process
@@ -322,7 +332,7 @@ func TestGroupLockForce(t *testing.T) {
 			t.Errorf("the rest was free after %v, want at once", d)
 		}
 		if ok, err := c.GroupLock("job", "c").UnlockOwner(t.Context(), free.Owner()); !ok || err != nil {
-			t.Errorf("UnlockOwner: %v, %v", ok, err)
+			t.Errorf("UnlockOwner: %v, %v, want true", ok, err)
 		}
 		if err := free.Unlock(); !errors.Is(err, mortise.ErrLost) {
 			t.Errorf("Unlock of what was taken in part: %v, want ErrLost", err)
@@ -341,7 +351,7 @@ func TestGroupLockForce(t *testing.T) {
 }
 
 // What Redisson leaves behind when a holder's time is over: the next one must
-// not inherit its count, and the rest must not stay for ever.
+// not inherit its count, and the rest must not stay forever.
 func TestGroupLockAfterADeadRedissonHolder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
@@ -377,7 +387,7 @@ func TestGroupLockOfWhichAValueIsTaken(t *testing.T) {
 	})
 }
 
-// An operator sees who holds how many values, but not which.
+// An operator sees how many values each owner holds, but not which.
 func TestUnlockGroup(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)

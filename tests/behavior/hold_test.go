@@ -49,7 +49,7 @@ func TestContextOfAHoldTellsWhatEndedIt(t *testing.T) {
 					hold, ctx := mustLock(t, c.Lock("job"), parent)
 					early(ctx)
 					if ctx.Err() != nil || context.Cause(ctx) != nil {
-						t.Fatalf("while it is held: %v, %v", ctx.Err(), context.Cause(ctx))
+						t.Fatalf("while it is held: %v, %v, want no error", ctx.Err(), context.Cause(ctx))
 					}
 					test.end(hold, cancel)
 					if err, cause := ctx.Err(), context.Cause(ctx); !errors.Is(err, context.Canceled) || !errors.Is(cause, test.cause) {
@@ -125,7 +125,7 @@ func (c *hookContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// Whatever ends first, and whoever sees that, the error of a context stays.
+// Whatever ends first, and whichever goroutine sees that, the error of a context stays.
 func TestErrorOfAHoldsContextStays(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(h *mortise.Hold, k *mortise.Lock){
@@ -149,8 +149,8 @@ func TestErrorOfAHoldsContextStays(t *testing.T) {
 				if seen == nil {
 					t.Fatal("the parent was not asked")
 				}
-				if err := ctx.Err(); err != seen {
-					t.Errorf("the error was %v, and is %v now", seen, err)
+				if err := ctx.Err(); !errors.Is(err, seen) || !errors.Is(seen, err) {
+					t.Errorf("the error is now %v, want %v as before", err, seen)
 				}
 				_ = hold.Unlock()
 			})

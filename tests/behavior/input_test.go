@@ -40,23 +40,23 @@ func TestBadInputIsRefusedAndNothingIsSent(t *testing.T) {
 			}
 		}
 		for _, o := range []mortise.LockOptions{
-			{Lease: -1}, {Lease: -time.Second}, {Lease: math.MinInt64}, {Lease: 999 * time.Microsecond}, {Lease: 1},
-			{Lease: math.MaxInt64}, {Lease: 367 * 24 * time.Hour},
-			{Margin: -1}, {Margin: 30 * time.Second}, {Lease: time.Second, Margin: time.Second},
+			{MaxHold: -1}, {MaxHold: -time.Second}, {MaxHold: math.MinInt64}, {MaxHold: 999 * time.Microsecond}, {MaxHold: 1},
+			{MaxHold: math.MaxInt64}, {MaxHold: 367 * 24 * time.Hour},
+			{Margin: -1}, {Margin: 30 * time.Second}, {MaxHold: time.Second, Margin: time.Second},
 		} {
 			refused("a lock with odd options", c.Lock("job").With(o))
 		}
 		for _, o := range []mortise.Options{
-			{Lease: -1}, {Lease: 99 * time.Millisecond}, {Lease: math.MaxInt64}, {PubSub: 4}, {PubSub: -1},
+			{TTL: -1}, {TTL: 99 * time.Millisecond}, {TTL: math.MaxInt64}, {PubSub: 4}, {PubSub: -1},
 		} {
 			bad, badf := open(t, s, &o)
 			refused("a client with odd options", bad.Lock("job"))
 			if n := badf.Total(); n != 0 {
-				t.Errorf("options %+v: %d scripts were sent", o, n)
+				t.Errorf("options %+v: %d scripts were sent, want 0", o, n)
 			}
 		}
 		if n := f.Total(); n != 0 {
-			t.Errorf("%d scripts were sent for bad input", n)
+			t.Errorf("%d scripts were sent for bad input, want 0", n)
 		}
 	})
 }
@@ -64,7 +64,7 @@ func TestBadInputIsRefusedAndNothingIsSent(t *testing.T) {
 func TestShortestLeaseWorks(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
-		hold, _ := mustLock(t, c.Lock("job").With(mortise.LockOptions{Lease: time.Millisecond}), t.Context())
+		hold, _ := mustLock(t, c.Lock("job").With(mortise.LockOptions{MaxHold: time.Millisecond}), t.Context())
 		mustUnlock(t, hold)
 	})
 }

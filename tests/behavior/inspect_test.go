@@ -16,11 +16,42 @@ import (
 // What Redisson leaves behind is known by its form.
 func TestInspectKnowsKinds(t *testing.T) {
 	t.Parallel()
+	for name, test := range inspectedKinds() {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c := mortise.New(s.Driver(), nil)
+				defer c.Close()
+				runScript(t, s, test.put+" return 1", "job")
+				test.want.Name = "job"
+				got, err := c.Inspect(t.Context(), "job")
+				if err != nil || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", test.want) {
+					t.Errorf("Inspect = %+v, %v, want %+v", got, err, test.want)
+				}
+				// A walk shows what somebody has, once.
+				seen := 0
+				for s, err := range c.Locks(t.Context(), "*") {
+					if err != nil || s.Name != "job" {
+						t.Errorf("a walk shows %+v, %v, want the lock job", s, err)
+					}
+					seen++
+				}
+				if want := map[bool]int{true: 1}[test.want.Locked]; seen != want {
+					t.Errorf("a walk shows %d objects, want %d", seen, want)
+				}
+			})
+		})
+	}
+}
+
+// inspectedKind is what Inspect says about a key.
+type inspectedKind struct {
+	put  string // a script on the key job
+	want mortise.State
+}
+
+func inspectedKinds() map[string]inspectedKind {
 	const owner, writer = "8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:57", "8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:57:write"
-	for name, test := range map[string]struct {
-		put  string // a script on the key job
-		want mortise.State
-	}{
+	return map[string]inspectedKind{
 		"nothing":     {``, mortise.State{Kind: mortise.KindNone}},
 		"a free lock": {`redis.call('set', 'redisson_lock_token:{job}', 7)`, mortise.State{Kind: mortise.KindNone, Token: 7}},
 		"lock": {`redis.call('hset', KEYS[1], '` + owner + `', 2)`,
@@ -59,30 +90,6 @@ func TestInspectKnowsKinds(t *testing.T) {
 		"a hash":    {`redis.call('hset', KEYS[1], 'field', 'value')`, mortise.State{Kind: mortise.KindOther}},
 		"half a group": {`redis.call('hset', KEYS[1], 'v', '` + owner + `', 'v:` + owner + `:expire_time', 9)`,
 			mortise.State{Kind: mortise.KindOther}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *memredis.Server) {
-				c := mortise.New(s.Driver(), nil)
-				defer c.Close()
-				runScript(t, s, test.put+" return 1", "job")
-				test.want.Name = "job"
-				got, err := c.Inspect(t.Context(), "job")
-				if err != nil || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", test.want) {
-					t.Errorf("Inspect = %+v, %v, want %+v", got, err, test.want)
-				}
-				// A walk shows what somebody has, once.
-				seen := 0
-				for s, err := range c.Locks(t.Context(), "*") {
-					if err != nil || s.Name != "job" {
-						t.Errorf("a walk shows %+v, %v", s, err)
-					}
-					seen++
-				}
-				if want := map[bool]int{true: 1}[test.want.Locked]; seen != want {
-					t.Errorf("a walk shows %d objects, want %d", seen, want)
-				}
-			})
-		})
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 func backgroundWork() int {
 	stacks := make([]byte, 16<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	return strings.Count(string(stacks), "created by github.com/mortise-go/mortise.(*Client).spawn") +
-		strings.Count(string(stacks), "created by github.com/mortise-go/mortise.(*Client).background")
+	return strings.Count(string(stacks), "created by github.com/mortise-go/mortise/internal/lockmgr.(*Client).spawn") +
+		strings.Count(string(stacks), "created by github.com/mortise-go/mortise/internal/lockmgr.(*Client).background")
 }
 
 // A crowd that gives up while Redis does not answer leaves attempts in doubt.
@@ -180,7 +180,7 @@ func TestLateCopyAfterALeaseEnded(t *testing.T) {
 			time.Sleep(11 * time.Second)
 			lost(t, h)
 		},
-		"deleted, and never given back": func(t *testing.T, h *mortise.Hold, remove func()) {
+		"deleted, and never released": func(t *testing.T, h *mortise.Hold, remove func()) {
 			remove()
 			time.Sleep(11 * time.Second)
 			if h.Valid() {

@@ -103,7 +103,7 @@ func TestEachKindSurvivesLostRepliesAndRequests(t *testing.T) {
 					t.Fatalf("%s with %v: %v", attempt, lost, err)
 				}
 				if d := time.Since(start); d > time.Second {
-					t.Errorf("%s with %v took %v", attempt, lost, d)
+					t.Errorf("%s with %v took %v, want %v at most", attempt, lost, d, time.Second)
 				}
 				if _, _, err := rival.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
 					t.Errorf("TryLock of another: %v, want ErrLocked", err)
@@ -184,7 +184,7 @@ func TestEachKindEndsItsWaitWithTheContext(t *testing.T) {
 		cancel(bored)
 		all.Wait()
 		if d := time.Since(start); d != 0 {
-			t.Errorf("the waits ended %v after the context", d)
+			t.Errorf("the waits ended %v after the context, want 0", d)
 		}
 		if seen.Load() == 0 {
 			t.Error("no wait said that the lock was held")
@@ -226,7 +226,7 @@ func TestEachKindEndsItsWaitWithTheClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := time.Since(start); d != 0 {
-			t.Errorf("those who are gone kept the lock from others for %v", d)
+			t.Errorf("clients that are gone kept the lock from others for %v, want 0", d)
 		}
 		mustUnlock(t, again)
 		wantEmpty(t, s)
@@ -236,7 +236,7 @@ func TestEachKindEndsItsWaitWithTheClient(t *testing.T) {
 // A killed holder's lock is free when its lease has ended, and not before.
 func TestEachKindFreesTheLockOfADeadHolder(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
-		dead := mortise.New(s.Driver(), &mortise.Options{Lease: 7 * time.Second})
+		dead := mortise.New(s.Driver(), &mortise.Options{TTL: 7 * time.Second})
 		if _, _, err := k.Open(dead, "job", mortise.LockOptions{}).Lock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +260,7 @@ func TestEachKindFreesTheLockOfADeadHolder(t *testing.T) {
 // the lock.
 func TestEachKindLosesItsLeaseBeforeAnotherHasIt(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
-		c, f := open(t, s, &mortise.Options{Lease: 10 * time.Second})
+		c, f := open(t, s, &mortise.Options{TTL: 10 * time.Second})
 		other, _ := open(t, s, nil)
 		hold, ctx, err := k.Open(c, "job", mortise.LockOptions{}).Lock(t.Context())
 		if err != nil {
@@ -294,7 +294,7 @@ func TestEachKindWithAFixedLease(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
 		c, _ := open(t, s, nil)
 		other, _ := open(t, s, nil)
-		hold, ctx, err := k.Open(c, "job", mortise.LockOptions{Lease: 5 * time.Second, Margin: time.Second}).Lock(t.Context())
+		hold, ctx, err := k.Open(c, "job", mortise.LockOptions{MaxHold: 5 * time.Second, Margin: time.Second}).Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,9 +329,9 @@ func TestEachKindRefusesBadInput(t *testing.T) {
 			k.Open(c, "{open", mortise.LockOptions{}),
 			k.Open(c, "x{}y", mortise.LockOptions{}),
 			k.Open(c, "mortise:x", mortise.LockOptions{}),
-			k.Open(c, "job", mortise.LockOptions{Lease: -1}),
-			k.Open(c, "job", mortise.LockOptions{Lease: time.Microsecond}),
-			k.Open(c, "job", mortise.LockOptions{Lease: 1 << 62}),
+			k.Open(c, "job", mortise.LockOptions{MaxHold: -1}),
+			k.Open(c, "job", mortise.LockOptions{MaxHold: time.Microsecond}),
+			k.Open(c, "job", mortise.LockOptions{MaxHold: 1 << 62}),
 			k.Open(c, "job", mortise.LockOptions{Margin: time.Hour}),
 		} {
 			_, _, err := lock.Lock(t.Context())
@@ -341,7 +341,7 @@ func TestEachKindRefusesBadInput(t *testing.T) {
 			}
 		}
 		if n := f.Total(); n != 0 {
-			t.Errorf("%d scripts were sent for bad input", n)
+			t.Errorf("%d scripts were sent for bad input, want 0", n)
 		}
 	})
 }

@@ -19,7 +19,7 @@ func TestLatchOperations(t *testing.T) {
 		c, _ := open(t, s, nil)
 		l, ctx := c.CountDownLatch("job"), t.Context()
 		if l.Name() != "job" {
-			t.Errorf("Name = %q", l.Name())
+			t.Errorf("Name = %q, want %q", l.Name(), "job")
 		}
 		wantCount(t, l, 0)
 		if err := l.Wait(ctx); err != nil {
@@ -64,7 +64,7 @@ func TestLatchOperations(t *testing.T) {
 	})
 }
 
-// Whatever opens a latch wakes all who wait, at once.
+// Whatever opens a latch wakes all waiters, at once.
 func TestLatchWakesAll(t *testing.T) {
 	t.Parallel()
 	for name, free := range map[string]func(ctx context.Context, l *mortise.CountDownLatch) error{
@@ -101,15 +101,15 @@ func TestLatchWakesAll(t *testing.T) {
 					t.Errorf("they were woken after %v, want at once", d)
 				}
 				if n := f.Total() - before; n > 3 {
-					t.Errorf("waking %d took %d scripts", waiters, n)
+					t.Errorf("waking %d took %d scripts, want 3 at most", waiters, n)
 				}
 			})
 		})
 	}
 }
 
-// Who comes after the look that found a latch open, and after it was closed
-// again, is not let through by it.
+// A look that found a latch open lets no waiter through that came after it, and
+// after the latch was closed again.
 func TestLatchLooksAgainForThoseWhoComeLater(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, nil)
@@ -137,7 +137,7 @@ func TestLatchLooksAgainForThoseWhoComeLater(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		if len(third) > 0 {
-			t.Errorf("one who came after the latch was closed again was let through: %v", <-third)
+			t.Errorf("a waiter that came after the latch was closed again passed: %v", <-third)
 		}
 		mustCountDown(t, l)
 		if err := <-third; err != nil {
@@ -167,7 +167,7 @@ func TestLatchThatVanishesOpens(t *testing.T) {
 					most += 5 * time.Second
 				}
 				if d := time.Since(start); d > most {
-					t.Errorf("noticed after %v", d)
+					t.Errorf("noticed after %v, want %v at most", d, most)
 				}
 			})
 		})
@@ -189,7 +189,7 @@ func TestLatchLostMessageCostsAMoment(t *testing.T) {
 				t.Error(err)
 			}
 			if d := time.Since(start); d > 1100*time.Millisecond {
-				t.Errorf("without messages the waiter noticed after %v", d)
+				t.Errorf("without messages the waiter noticed after %v, want %v at most", d, 1100*time.Millisecond)
 			}
 		}
 	})
@@ -351,7 +351,7 @@ func TestLatchRefusesBadInputAndSendsNothing(t *testing.T) {
 			}
 		}
 		if n := f.Total(); n != 0 {
-			t.Errorf("%d scripts were sent", n)
+			t.Errorf("%d scripts were sent, want 0", n)
 		}
 	})
 }

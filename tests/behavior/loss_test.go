@@ -3,6 +3,7 @@ package behavior
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestLossIsNoticedAtTheNextRenewal(t *testing.T) {
 	}{
 		"forced": {func(t *testing.T, other *mortise.Client) {
 			if by, err := other.Lock("job").ForceUnlock(t.Context()); by == nil || err != nil {
-				t.Fatalf("ForceUnlock = %v, %v", by, err)
+				t.Fatalf("ForceUnlock = %v, %v, want the holder", by, err)
 			}
 		}, mortise.LostForced},
 		"taken": {func(t *testing.T, other *mortise.Client) {
@@ -101,13 +102,13 @@ func TestUnlockOwnerFreesOnlyThatOwner(t *testing.T) {
 func TestFixedLeaseEndsBeforeTheKeyExpires(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, nil)
-		k := c.Lock("job").With(mortise.LockOptions{Lease: 10 * time.Second})
+		k := c.Lock("job").With(mortise.LockOptions{MaxHold: 10 * time.Second})
 		hold, ctx := mustLock(t, k, t.Context())
 		<-ctx.Done()
 		wantState(t, k, hold.Owner(), 1) // told before Redis let go
 		wantLost(t, ctx, hold, mortise.LostExpired, 0, 0)
 		if n := f.Count("lock_renew"); n != 0 {
-			t.Errorf("a fixed lease was renewed %d times", n)
+			t.Errorf("a fixed lease was renewed %d times, want 0", n)
 		}
 	})
 }
@@ -207,7 +208,7 @@ func TestHungRenewalIsTriedAgain(t *testing.T) {
 
 func TestLostHoldIsReleasedInRedisOnceItsWorkHasStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		c, f := open(t, s, &mortise.Options{Lease: time.Hour})
+		c, f := open(t, s, &mortise.Options{TTL: time.Hour})
 		reader, _ := open(t, s, nil)
 		// Renewals succeed, but their replies are lost: the key outlives trust.
 		f.Set(nil, func(ctx context.Context, name string) error {
@@ -225,4 +226,25 @@ func TestLostHoldIsReleasedInRedisOnceItsWorkHasStopped(t *testing.T) {
 		time.Sleep(time.Second)
 		wantState(t, reader.Lock("job"), "", 0)
 	})
+}
+
+// The reply of an acquisition takes five seconds. The key's TTL began before it.
+func TestTrustBeginsBeforeTheRequest(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]mortise.LockOptions{"renewed": {}, "fixed": {MaxHold: 20 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, f := open(t, s, nil)
+				f.Set(nil, func(_ context.Context, name string) error {
+					if strings.HasSuffix(name, "_acquire") {
+						time.Sleep(5 * time.Second)
+					}
+					return nil
+				})
+				hold := mustTake(t, c.Lock("job").With(options))
+				wantTrusted(t, s, hold)
+				mustUnlock(t, hold)
+			})
+		})
+	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // A waiter pauses between two attempts, since Redis refuses them, as when it is out
-// of memory. It is given the lock meanwhile, which ends the pause.
+// of memory. It is granted the lock meanwhile, which ends the pause.
 func TestGrantEndsThePauseOfAnAttempt(t *testing.T) {
 	t.Parallel()
 	errMemory := &driver.Error{Class: driver.Passing, Err: errors.New("OOM command not allowed when used memory > 'maxmemory'")}

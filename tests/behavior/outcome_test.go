@@ -41,7 +41,7 @@ func TestLostReplies(t *testing.T) {
 
 				// Nobody had to wait for a lease of his own to end.
 				if d := time.Since(start); d > time.Second {
-					t.Errorf("lost replies took %v to be made good", d)
+					t.Errorf("lost replies took %v to be made good, want %v at most", d, time.Second)
 				}
 
 				f.Set(nil, loseReplies("lock_renew", lost))
@@ -162,7 +162,7 @@ func TestReplyThatComesTooLateIsNoHold(t *testing.T) {
 			}
 			return nil
 		})
-		k := c.Lock("job").With(mortise.LockOptions{Lease: 100 * time.Millisecond})
+		k := c.Lock("job").With(mortise.LockOptions{MaxHold: 100 * time.Millisecond})
 		if _, _, err := k.Lock(t.Context()); !errors.Is(err, mortise.ErrUnreachable) || errors.Is(err, mortise.ErrLost) {
 			t.Errorf("Lock whose answer took longer than the lease: %v, want ErrUnreachable, for nothing was held", err)
 		}
@@ -241,7 +241,7 @@ func TestOutageIsWaitedOutOrReported(t *testing.T) {
 
 func TestUnlockStopsTryingWhenTheLeaseIsOver(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		c, f := open(t, s, nil)
+		c, f := open(t, s, &mortise.Options{UnlockFor: -1})
 		hold, ctx := mustLock(t, c.Lock("job"), t.Context())
 		f.Set(hang, nil)
 		start := time.Now()

@@ -13,7 +13,7 @@ import (
 )
 
 // owned is something with an owner, under one name, by what it looks like in
-// Redis; held in full it lets nobody else in, but readers beside readers.
+// Redis; held in full it lets nobody else in, but readers among readers.
 type owned struct {
 	form string
 	take func(c *mortise.Client, ctx context.Context) (release func() error, inside context.Context, err error)

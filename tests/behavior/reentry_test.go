@@ -183,9 +183,9 @@ func TestReentryIntoALostLeaseDoesNotResurrectIt(t *testing.T) {
 		if !errors.Is(context.Cause(ctx), mortise.ErrLost) {
 			t.Errorf("the context's cause is %v, want ErrLost", context.Cause(ctx))
 		}
-		// As long as the lost hold is not given back, the owner gets no other.
+		// As long as the lost hold is not released, the owner gets no other.
 		if _, _, err := k.TryLock(owner); !errors.Is(err, mortise.ErrLost) {
-			t.Errorf("TryLock beside a lost hold: %v, want ErrLost", err)
+			t.Errorf("TryLock with a lost hold: %v, want ErrLost", err)
 		}
 		if err := hold.Unlock(); !errors.Is(err, mortise.ErrLost) {
 			t.Errorf("Unlock of the lost hold: %v, want ErrLost", err)
@@ -199,8 +199,8 @@ func TestReentryNeverShortensALease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		k := c.Lock("job")
-		long, ctx := mustLock(t, k.With(mortise.LockOptions{Lease: time.Hour}), t.Context())
-		short, ctx2 := mustLock(t, k.With(mortise.LockOptions{Lease: time.Second}), ctx)
+		long, ctx := mustLock(t, k.With(mortise.LockOptions{MaxHold: time.Hour}), t.Context())
+		short, ctx2 := mustLock(t, k.With(mortise.LockOptions{MaxHold: time.Second}), ctx)
 		time.Sleep(30 * time.Minute)
 		if ctx.Err() != nil || ctx2.Err() != nil {
 			t.Error("the lease was lost before its hour was over")
@@ -214,9 +214,9 @@ func TestRenewedHoldInsideAFixedLeaseKeepsIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		k := c.Lock("job")
-		fixed, ctx := mustLock(t, k.With(mortise.LockOptions{Lease: 5 * time.Second}), t.Context())
+		fixed, ctx := mustLock(t, k.With(mortise.LockOptions{MaxHold: 5 * time.Second}), t.Context())
 		renewed, _ := mustLock(t, k, ctx)
-		time.Sleep(time.Hour)
+		time.Sleep(5 * time.Minute)
 		if ctx.Err() != nil {
 			t.Fatalf("lost although the inner hold is renewed: %v", context.Cause(ctx))
 		}

@@ -16,13 +16,13 @@ func wantRegressed(t *testing.T, err error, seen, drawn int64) {
 	t.Helper()
 	var e *mortise.FenceError
 	if !errors.Is(err, mortise.ErrFenceRegressed) || !errors.As(err, &e) || *e != (mortise.FenceError{Key: "redisson_lock_token:{job}", Seen: seen, Drawn: drawn}) {
-		t.Errorf("%v, want ErrFenceRegressed for %d after %d", err, drawn, seen)
+		t.Errorf("got %v, want ErrFenceRegressed for %d after %d", err, drawn, seen)
 	}
 }
 
 const loseTokens = `return redis.call('del', KEYS[2])`
 
-// Tokens that Redis has lost start again from 1. Nobody who has seen higher ones
+// Tokens that Redis has lost start again from 1. No client that has seen higher ones
 // gets a lock with them, and nothing stays behind.
 func TestTokensThatGoBackAreNoticed(t *testing.T) {
 	t.Parallel()
@@ -152,7 +152,7 @@ func TestTokensThatAreAnsweredInAnotherOrder(t *testing.T) {
 		run(t, s, `return redis.call('del', KEYS[1])`)
 		hold, _, err := c.FencedLock("job").TryLock(t.Context())
 		if err != nil || hold.Token() != 2 {
-			t.Fatalf("%v, %v; want the token 2", hold, err)
+			t.Fatalf("got %v, %v; want the token 2", hold, err)
 		}
 		all.Wait()
 		_ = hold.Unlock()
@@ -211,7 +211,7 @@ func TestAnswerAfterTheTimeOfTheLease(t *testing.T) {
 								}
 								return nil
 							})
-							k := kind.Open(c, "job", mortise.LockOptions{Lease: 4 * time.Second})
+							k := kind.Open(c, "job", mortise.LockOptions{MaxHold: 4 * time.Second})
 							take := k.TryLock
 							if wait {
 								take = k.Lock

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,7 +137,7 @@ func TestCloseWhileALeaseIsHandedOn(t *testing.T) {
 			case 0:
 				all.Go(func() { released = first.Unlock() })
 			case 1:
-				released = first.Unlock() // to one who finds the client closed, or not
+				released = first.Unlock() // to a waiter that finds the client closed, or not
 			case 2:
 				released = first.Unlock()
 				synctest.Wait()
@@ -160,7 +161,7 @@ func TestCloseWhileALeaseIsHandedOn(t *testing.T) {
 
 func TestLeaseWithoutMuchTrustIsNotHandedOn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		c, f := open(t, s, &mortise.Options{Lease: 9 * time.Second})
+		c, f := open(t, s, &mortise.Options{TTL: 9 * time.Second})
 		k := c.Lock("job")
 		first, _ := mustLock(t, k, t.Context())
 		var all sync.WaitGroup
@@ -175,7 +176,7 @@ func TestLeaseWithoutMuchTrustIsNotHandedOn(t *testing.T) {
 		time.Sleep(8 * time.Second) // of 8.9
 		mustUnlock(t, first)
 		all.Wait()
-		if left := time.Until(until); left < time.Second { // what was left has 0.9s; what Redis gives has a third of 3s at least
+		if left := time.Until(until); left < time.Second { // what was left has 0.9s; a lease from Redis has a third of 3s at least
 			t.Errorf("the next hold is trusted for %v, want it to have the lock from Redis", left)
 		}
 	})
@@ -184,7 +185,7 @@ func TestLeaseWithoutMuchTrustIsNotHandedOn(t *testing.T) {
 func TestLeaseIsNotHandedToOneThatAsksForMore(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]mortise.LockOptions{
-		"a fixed lease": {Lease: 5 * time.Second},
+		"a fixed lease": {MaxHold: 5 * time.Second},
 		"a margin":      {Margin: 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,6 +204,28 @@ func TestLeaseIsNotHandedToOneThatAsksForMore(t *testing.T) {
 					mustUnlock(t, first)
 					all.Wait()
 				}
+			})
+		})
+	}
+}
+
+// A lease is not handed off to a waiter for a spin lock, whose release would wake no other client.
+// It goes back to Redis, which grants the lock to the next client.
+func TestLeaseIsNotHandedToASpinLock(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Lock", "FencedLock"} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, _ := open(t, s, nil)
+				other, _ := open(t, s, nil)
+				first := mustTake(t, kinds[name].Open(c, "job", mortise.LockOptions{}))
+				var spin sync.WaitGroup
+				spin.Go(func() { mustUnlock(t, mustTake(t, c.SpinLock("job"))) })
+				synctest.Wait()
+				next := later(t, t.Context(), other.Lock("job"))
+				mustUnlock(t, first)
+				wantNow(t, next)
+				spin.Wait()
 			})
 		})
 	}
@@ -238,7 +261,7 @@ func TestLeaseThatWasHandedOn(t *testing.T) {
 			t.Errorf("%d renewals in a minute, valid: %v; want one every 10s", n, hold.Valid())
 		}
 		if by, err := other.Lock("job").ForceUnlock(t.Context()); err != nil || by.Owner != hold.Owner() {
-			t.Errorf("ForceUnlock: %v, %v", by, err)
+			t.Errorf("ForceUnlock: %v, %v, want the owner %s", by, err, hold.Owner())
 		}
 		<-ctx.Done()
 		if cause := context.Cause(ctx); !errors.Is(cause, mortise.ErrLost) {
@@ -268,6 +291,54 @@ func TestLeaseLostBeforeItIsReceived(t *testing.T) {
 			wantState(t, k, "", 0)
 		}
 	})
+}
+
+// stalling is the context of a goroutine that stalls where it checks whether the context has ended.
+type stalling struct {
+	context.Context
+	until atomic.Pointer[time.Time]
+}
+
+func (c *stalling) Err() error {
+	if until := c.until.Load(); until != nil {
+		time.Sleep(time.Until(*until))
+	}
+	return c.Context.Err()
+}
+
+// A lease is handed off to a goroutine that does not run just then, and is lost before the goroutine
+// accepts it. Then the goroutine asks Redis.
+func TestLeaseLostBeforeItIsAccepted(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Lock", "FencedLock"} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, _ := open(t, s, nil)
+				k, plain := kinds[name].Open(c, "job", mortise.LockOptions{}), c.Lock("job")
+				first := mustTake(t, k)
+				ctx := &stalling{Context: t.Context()}
+				got := later(t, ctx, k)
+				runs := time.Now().Add(time.Second)
+				ctx.until.Store(&runs)
+				mustUnlock(t, first)
+				synctest.Wait()
+				wantState(t, plain, first.Owner(), 1) // it was handed off
+				if _, err := plain.ForceUnlock(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				hold := <-got
+				if hold == nil {
+					t.FailNow()
+				}
+				if !hold.Valid() || hold.Owner() == first.Owner() {
+					t.Fatalf("the waiter has the lease %s, valid: %v; want one from Redis", hold.Owner(), hold.Valid())
+				}
+				wantState(t, plain, hold.Owner(), 1)
+				mustUnlock(t, hold)
+				wantState(t, plain, "", 0)
+			})
+		})
+	}
 }
 
 func TestFencedLeaseIsHandedOnWithATokenOfItsOwn(t *testing.T) {
@@ -387,7 +458,7 @@ func TestLeaseWithAReentryOfItsOwnIsNotHandedOn(t *testing.T) {
 					}
 					mustUnlock(t, h)
 				})
-				inner, _ := mustLock(t, k.With(mortise.LockOptions{Lease: test.lease}), ctx)
+				inner, _ := mustLock(t, k.With(mortise.LockOptions{MaxHold: test.lease}), ctx)
 				mustUnlock(t, inner)
 				mustUnlock(t, first)
 				all.Wait()
@@ -428,7 +499,7 @@ func TestLeaseIsNotHandedToOneThatAsksRedis(t *testing.T) {
 		}
 		hold := <-got
 		if hold.Owner() == first.Owner() || !hold.Valid() {
-			t.Errorf("the waiter has the lease %s, valid: %v; want the one that Redis gave it", hold.Owner(), hold.Valid())
+			t.Errorf("the waiter has the lease %s, valid: %v; want the one that Redis granted", hold.Owner(), hold.Valid())
 		}
 		wantState(t, k, hold.Owner(), 1)
 		mustUnlock(t, hold)

@@ -11,6 +11,7 @@ type (
 	faults  = locktest.Faults
 	jumps   = locktest.Jumps
 	kind    = locktest.Kind
+	loss    = locktest.Loss
 	taker   = locktest.Taker
 )
 

@@ -89,71 +89,75 @@ func (r *javaProcess) run(ctx context.Context, t *testing.T, thread int, f func(
 // need it to be, and ours as often as we do, whatever the numbers.
 func TestLockIsSharedWithRedisson(t *testing.T) {
 	t.Parallel()
-	const threads, each, total = 4, 4, 300
 	for name, k := range map[string]kind{"Lock": kinds["Lock"], "FencedLock": kinds["FencedLock"]} {
 		for _, n := range []int{1, 2, 4} {
 			for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
 				t.Run(fmt.Sprintf("%s, %d clients, held for %v", name, n, hold), func(t *testing.T) {
-					bubble(t, func(t *testing.T, s *memredis.Server) {
-						ctx, cancel := context.WithCancel(t.Context())
-						defer cancel()
-						java := newJavaProcess(t, s, "job")
-						java.sub.Subscribe(keyspace.LockChannel("job"), false)
-						synctest.Wait()
-						javas, gos, longest, inside := 0, 0, time.Duration(0), 0 // guarded by the lock
-						have := func() {
-							if inside++; inside != 1 {
-								t.Errorf("%d are inside", inside)
-							}
-							time.Sleep(hold)
-							if inside--; javas+gos >= total {
-								cancel()
-							}
-						}
-						var all sync.WaitGroup
-						for i := range threads {
-							all.Go(func() {
-								java.run(ctx, t, i, func(waited time.Duration) {
-									javas++
-									longest = max(longest, waited)
-									have()
-								})
-							})
-						}
-						for _, c := range clients(t, s, n, nil) {
-							for range each {
-								all.Go(func() {
-									for {
-										h, _, err := k.Open(c, "job", mortise.LockOptions{}).Lock(ctx)
-										if err != nil {
-											return
-										}
-										gos++
-										have()
-										mustUnlock(t, h)
-										time.Sleep(200 * time.Microsecond)
-									}
-								})
-							}
-						}
-						all.Wait()
-						share, even := float64(javas)/float64(javas+gos), float64(threads)/float64(threads+n*each)
-						t.Logf("Redisson's %d threads had it %d times, %d goroutines %d times; the longest wait of a thread was %v", threads, javas, n*each, gos, longest)
-						if hold >= time.Millisecond && share < even/2 {
-							t.Errorf("Redisson's share is %.2f of an even one, want half at least", share/even)
-						}
-						// One hold of nothing is over before others have heard of it.
-						if others := 1 - share; hold >= time.Millisecond && others < (1-even)/4 {
-							t.Errorf("mortise's share is %.2f of an even one, want a quarter at least", others/(1-even))
-						}
-						// In turn each would wait for all others, and for the pause in between.
-						if most := 3 * (threads + time.Duration(n*each)) * (hold + 5*time.Millisecond); longest > most {
-							t.Errorf("a thread waited for %v, want %v at most", longest, most)
-						}
-					})
+					bubble(t, func(t *testing.T, s *memredis.Server) { shareWithRedisson(t, s, k, n, hold) })
 				})
 			}
 		}
+	}
+}
+
+// shareWithRedisson has threads of Redisson and goroutines of n clients contend for a lock, and checks
+// that each side gets its share.
+func shareWithRedisson(t *testing.T, s *memredis.Server, k kind, n int, hold time.Duration) {
+	const threads, each, total = 4, 4, 300
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	java := newJavaProcess(t, s, "job")
+	java.sub.Subscribe(keyspace.LockChannel("job"), false)
+	synctest.Wait()
+	javas, gos, longest, inside := 0, 0, time.Duration(0), 0 // guarded by the lock
+	have := func() {
+		if inside++; inside != 1 {
+			t.Errorf("%d are inside, want 1", inside)
+		}
+		time.Sleep(hold)
+		if inside--; javas+gos >= total {
+			cancel()
+		}
+	}
+	var all sync.WaitGroup
+	for i := range threads {
+		all.Go(func() {
+			java.run(ctx, t, i, func(waited time.Duration) {
+				javas++
+				longest = max(longest, waited)
+				have()
+			})
+		})
+	}
+	for _, c := range clients(t, s, n, nil) {
+		for range each {
+			all.Go(func() {
+				for {
+					h, _, err := k.Open(c, "job", mortise.LockOptions{}).Lock(ctx)
+					if err != nil {
+						return
+					}
+					gos++
+					have()
+					mustUnlock(t, h)
+					time.Sleep(200 * time.Microsecond)
+				}
+			})
+		}
+	}
+	all.Wait()
+	share, even := float64(javas)/float64(javas+gos), float64(threads)/float64(threads+n*each)
+	t.Logf("Redisson's %d threads had it %d times, %d goroutines %d times; the longest wait of a thread was %v", threads, javas, n*each, gos, longest)
+	if hold >= time.Millisecond && share < even/2 {
+		t.Errorf("Redisson's share is %.2f of an even one, want half at least", share/even)
+	}
+	// One hold of nothing is over before others learn of it.
+	if others := 1 - share; hold >= time.Millisecond && others < (1-even)/4 {
+		t.Errorf("mortise's share is %.2f of an even one, want a quarter at least", others/(1-even))
+	}
+	// In turn each would wait for all others, and for the pause in between.
+	if most := 3 * (threads + time.Duration(n*each)) * (hold + 5*time.Millisecond); longest > most {
+		t.Errorf("a thread waited for %v, want %v at most", longest, most)
 	}
 }
 
@@ -196,8 +200,8 @@ func TestLockIsNotKeptForThoseWhoDoNotCome(t *testing.T) {
 	})
 }
 
-// While Redisson's threads listen, a client that is frozen is not given the lock,
-// and what it was given before they came they are told the end of.
+// While Redisson's threads listen, a client that is frozen is not granted the lock.
+// If it was granted the lock before they came, they are told when the grant ends.
 func TestFrozenClientDoesNotKeepRedissonWaiting(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{true, false} {

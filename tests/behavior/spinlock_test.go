@@ -12,7 +12,7 @@ import (
 
 func TestSpinLockUsesNoMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		a := mortise.New(deafDriver{s.Driver()}, nil) // hears nothing
+		a := mortise.New(deafDriver{s.Driver()}, nil) // receives nothing
 		defer a.Close()
 		b, f := open(t, s, nil)
 		hold, _ := mustFence(t, b.SpinLock("job"), t.Context())
@@ -33,7 +33,7 @@ func TestSpinLockUsesNoMessages(t *testing.T) {
 		}
 		mustUnlock(t, h)
 		if n := f.Total() - before; n != 1 {
-			t.Errorf("a release took %d scripts", n)
+			t.Errorf("a release took %d scripts, want 1", n)
 		}
 	})
 }
@@ -84,7 +84,7 @@ func TestSpinLockPausesAsItsBackoffSays(t *testing.T) {
 	}
 }
 
-// Nothing tells a client that others look at its spin lock in vain. It leaves the
+// Nothing tells a client that others find its spin lock held. It leaves the
 // lock to them once in a while, so that they have their share.
 func TestSpinLockIsLeftToOthers(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func spinLockIsLeftToOthers(t *testing.T, held time.Duration) {
 		all.Wait()
 		sum := had[0] + had[1]
 		if least := min(had[0], had[1]); least < sum/4 {
-			t.Errorf("of %d holds one client had %d, want a quarter at least", sum, least)
+			t.Errorf("one client had %d of %d holds, want a quarter at least", least, sum)
 		}
 		if most := int(window / held); sum < most*8/10 {
 			t.Errorf("%d holds, want eight tenths of %d at least: the lock was left free for too long", sum, most)
@@ -134,7 +134,7 @@ func TestSpinLockThatIsOftenFreeIsNotLeft(t *testing.T) {
 			start := time.Now()
 			hold, _ := mustFence(t, c.SpinLock("job"), t.Context())
 			if d := time.Since(start); d > 0 {
-				t.Fatalf("a lock that was free for a fifth of the time was had after %v", d)
+				t.Fatalf("a lock that was free for a fifth of the time was acquired after %v, want 0", d)
 			}
 			time.Sleep(8 * time.Millisecond)
 			mustUnlock(t, hold)
@@ -151,11 +151,11 @@ func TestExponentialBackoffStaysInItsBounds(t *testing.T) {
 		b := mortise.ExponentialBackoff(test.first, test.most)
 		for n := range 100 {
 			if d := b(n); d > test.most {
-				t.Errorf("ExponentialBackoff(%v, %v)(%d) = %v", test.first, test.most, n, d)
+				t.Errorf("ExponentialBackoff(%v, %v)(%d) = %v, want %v at most", test.first, test.most, n, d, test.most)
 			}
 		}
 		if d := b(99); test.most > 2 && d < test.most/2 {
-			t.Errorf("ExponentialBackoff(%v, %v) ends at %v", test.first, test.most, d)
+			t.Errorf("ExponentialBackoff(%v, %v) ends at %v, want %v at least", test.first, test.most, d, test.most/2)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Another waiter of the same client may have the lock before the caller of Unlock
-// hears that it was released. For a sibling of that caller nothing was lost: it waits
+// learns that it was released. For a sibling of that caller nothing was lost: it waits
 // for its turn.
 func TestSiblingOfOneThatReleases(t *testing.T) {
 	t.Parallel()
@@ -20,7 +20,7 @@ func TestSiblingOfOneThatReleases(t *testing.T) {
 		"FairLock":   func(c *mortise.Client) taker { return c.FairLock("job") },
 		"FencedLock": func(c *mortise.Client) taker { return c.FencedLock("job") },
 		"Lock with a lease": func(c *mortise.Client) taker {
-			return c.Lock("job").With(mortise.LockOptions{Lease: time.Minute})
+			return c.Lock("job").With(mortise.LockOptions{MaxHold: time.Minute})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestRedlockSaysThatItsContextHasEnded(t *testing.T) {
 					}
 					defer hold.Unlock()
 				case "it is held by several", "it is held on two servers":
-					if way == "it is held on two servers" { // what the third one grants is given back
+					if way == "it is held on two servers" { // what the third one grants is released
 						others = others[1:]
 					}
 					for _, c := range others {
@@ -113,4 +113,47 @@ func TestRedlockSaysThatItsContextHasEnded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Redis has lost a lock, and gives it to another owner of the same client.
+func TestLeaseEndsWhenItsClientIsGivenTheLockAnew(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		first, ctx := mustLock(t, c.Lock("job"), t.Context())
+		do(t, s, "DEL", "job")
+		second, _, err := c.Lock("job").TryLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first.Valid() || ctx.Err() == nil {
+			t.Errorf("the hold of the lost lease is valid: %v, and its context's error is %v", first.Valid(), ctx.Err())
+		}
+		if !second.Valid() {
+			t.Error("the hold of the new lease is not valid")
+		}
+		mustUnlock(t, second)
+	})
+}
+
+// A lease is handed to an owner of which another goroutine waits behind a stranger. That
+// one can re-enter at once.
+func TestSiblingOfOneThatIsHandedALeaseEnters(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		owner := mortise.WithOwner(t.Context())
+		block := mustTake(t, c.Lock("job"))
+		first := later(t, owner, c.Lock("job"))
+		stranger := later(t, t.Context(), c.Lock("job"))
+		sibling := later(t, owner, c.Lock("job"))
+		mustUnlock(t, block)
+		hold := <-first
+		select {
+		case second := <-sibling:
+			mustUnlock(t, second)
+		case <-time.After(time.Second):
+			t.Error("the sibling does not have the lock after a second, want at once")
+		}
+		mustUnlock(t, hold)
+		mustUnlock(t, <-stranger)
+	})
 }

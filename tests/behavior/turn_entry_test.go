@@ -3,11 +3,13 @@ package behavior
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -18,7 +20,7 @@ func TestTurnHasOneEntry(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(c *mortise.Client) taker{
 		"Lock":              func(c *mortise.Client) taker { return c.Lock("job") },
-		"Lock with a lease": func(c *mortise.Client) taker { return c.Lock("job").With(mortise.LockOptions{Lease: time.Minute}) },
+		"Lock with a lease": func(c *mortise.Client) taker { return c.Lock("job").With(mortise.LockOptions{MaxHold: time.Minute}) },
 		"FencedLock":        func(c *mortise.Client) taker { return c.FencedLock("job") },
 	}
 	for first, former := range ways {
@@ -68,4 +70,33 @@ func TestTurnHasOneEntry(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A client that does not listen has no entry in the turns. Otherwise such clients could be the first
+// two, and only those are notified when one of Redisson's threads releases the lock.
+func TestTurnIsThatOfAClientThatListens(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		holder, _ := open(t, s, nil)
+		block := mustTake(t, holder.Lock("job"))
+		var others sync.WaitGroup
+		for range 2 {
+			c := mortise.New(deafDriver{s.Driver()}, nil)
+			defer c.Close()
+			others.Go(func() { mustUnlock(t, mustTake(t, c.Lock("job"))) })
+		}
+		time.Sleep(1500 * time.Millisecond) // they have asked as the first of their clients
+		c, _ := open(t, s, nil)
+		got := later(t, t.Context(), c.Lock("job"))
+		if n := do(t, s, "ZCARD", "mortise:turns:{job}").Int(); n != 1 {
+			t.Errorf("there are %d entries in the turns, want that of the client that listens", n)
+		}
+		const thread = "6b0a3e86-3a1c-4c1f-9d55-0d2c8c1f7a10:42"
+		runScript(t, s, `redis.call('del', KEYS[1]) return redis.call('hset', KEYS[1], '`+thread+`', 1)`, "job")
+		time.Sleep(1500 * time.Millisecond) // all of them have asked again
+		runScript(t, s, `redis.call('del', KEYS[1]) return redis.call('publish', KEYS[2], '0')`, "job", keyspace.LockChannel("job"))
+		wantNow(t, got)
+		others.Wait()
+		_ = block.Unlock()
+		wantEmpty(t, s)
+	})
 }

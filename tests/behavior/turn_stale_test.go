@@ -29,7 +29,7 @@ func (s slowSink) Message(channel, payload string) {
 	time.AfterFunc(s.post.delay, func() { s.Sink.Message(channel, payload) })
 }
 
-// The news that the lock was given may come when that is long over, and a later
+// The news of a grant may come when that is long over, and a later
 // attempt has been refused since. It must not be taken for news of what came
 // after that attempt.
 func TestStaleNewsOfALockThatWasGiven(t *testing.T) {
@@ -77,23 +77,28 @@ func TestStaleNewsOfALockThatWasGiven(t *testing.T) {
 					}
 					return nil
 				}, nil)
-				mustUnlock(t, block) // gives it to c, who cannot know
+				mustUnlock(t, block) // grants it to c, which cannot know
 				hold, _, err := of(next).Lock(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				end := time.Now().Add(10 * time.Second)
-				for time.Now().Before(end) {
-					time.Sleep(50 * time.Millisecond)
-					select {
-					case second := <-got:
-						t.Fatalf("%s has the lock while %s has it", second.Owner(), hold.Owner())
-					default:
-					}
-				}
+				wantAlone(t, hold, got)
 				mustUnlock(t, hold)
 				mustUnlock(t, <-got)
 			})
 		})
+	}
+}
+
+// wantAlone checks for a while that no other has the lock.
+func wantAlone(t *testing.T, hold *mortise.Hold, others <-chan *mortise.Hold) {
+	end := time.Now().Add(10 * time.Second)
+	for time.Now().Before(end) {
+		time.Sleep(50 * time.Millisecond)
+		select {
+		case second := <-others:
+			t.Fatalf("%s has the lock while %s has it", second.Owner(), hold.Owner())
+		default:
+		}
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// The message that a lock was given, or is free, can come after the client has
-// asked by itself, and been told that it has it. Then it is no reason to give it
-// back.
+// The message that a lock was granted, or is free, can come after the client has
+// asked by itself, and been told that it has it. Then it is no reason to release
+// it.
 func TestMessageOfALockThatIsHeldAlready(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]struct {
@@ -50,8 +50,8 @@ func TestMessageOfALockThatIsHeldAlready(t *testing.T) {
 				client, _, _ := strings.Cut(hold.Owner(), ":")
 				for _, message := range []string{hold.Owner() + " 1", "?" + hold.Owner()} {
 					call := driver.Call{Script: publish, Keys: []string{"job"}, Args: []string{kind.channel("job", client), message}}
-					if heard, err := f.Eval(t.Context(), call); err != nil || heard.Int() != 1 {
-						t.Fatalf("%d listen to the client's channel, %v, want 1", heard.Int(), err)
+					if subscribers, err := f.Eval(t.Context(), call); err != nil || subscribers.Int() != 1 {
+						t.Fatalf("got %d subscribers of the client's channel, %v, want 1", subscribers.Int(), err)
 					}
 					synctest.Wait()
 				}
@@ -137,7 +137,7 @@ func openPost(t *testing.T, s *memredis.Server) (*mortise.Client, *faults, *post
 	return c, f, p
 }
 
-// takesTurns are the kinds of lock that Redis gives to who waits.
+// takesTurns are the kinds of lock that Redis grants to a waiter.
 func takesTurns(t *testing.T, f func(t *testing.T, s *memredis.Server, k kind)) {
 	t.Helper()
 	for _, name := range []string{"Lock", "FairLock"} {
@@ -169,7 +169,7 @@ func later(t *testing.T, ctx context.Context, k taker) <-chan *mortise.Hold {
 		}
 	}()
 	synctest.Wait()
-	time.Sleep(time.Millisecond) // those who come in the same microsecond are in no order
+	time.Sleep(time.Millisecond) // waiters of the same microsecond are in no order
 	return got
 }
 
@@ -188,7 +188,7 @@ func wantTrusted(t *testing.T, s *memredis.Server, h *mortise.Hold) {
 	}
 }
 
-// The waiter finds the lock when it looks; the message that gave it comes later.
+// The waiter finds the lock when it looks; the message of the grant comes later.
 func TestMessageOvertakenByALook(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{1200 * time.Millisecond, 1800 * time.Millisecond, 2500 * time.Millisecond} {
@@ -232,13 +232,20 @@ func wantToKeep(t *testing.T, s *memredis.Server, hold *mortise.Hold, other <-ch
 	mustUnlock(t, hold)
 }
 
-// A process is frozen while it is given the lock, and goes on when another has
-// it. The message that gave it is read before, or after, it hears of that.
+// A process is frozen while it is granted the lock, and goes on when another has
+// it. It reads the message of the grant before it learns that, or after. If its
+// first answer is lost, the next one does not show that there was a grant.
 func TestMessageOfATurnThatIsOver(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ message, answer time.Duration }{
-		"before the answer": {800 * time.Millisecond, time.Second},
-		"after the answer":  {700 * time.Millisecond, 0},
+	for name, test := range map[string]struct {
+		message, answer time.Duration // when they come; the answer is that to an attempt
+		heartbeat       time.Duration // when the answer to a heartbeat comes
+		lost            int           // answers to attempts
+	}{
+		"before any answer":       {800 * time.Millisecond, time.Second, time.Second, 0},
+		"before the answer":       {800 * time.Millisecond, time.Second, 0, 0},
+		"after the answer":        {700 * time.Millisecond, 0, 0, 0},
+		"after the second answer": {700 * time.Millisecond, 0, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			takesTurns(t, func(t *testing.T, s *memredis.Server, k kind) {
@@ -250,16 +257,21 @@ func TestMessageOfATurnThatIsOver(t *testing.T) {
 				after := later(t, t.Context(), k.Open(next, "job", mortise.LockOptions{}))
 				thaw := time.Now().Add(4 * time.Second)
 				unsent := &driver.Error{Class: driver.NotSent, Err: errors.New("frozen by the test")}
+				lose := loseReplies(k.Acquire, test.lost)
 				f.Set(func(context.Context, string) error {
 					if time.Now().Before(thaw) {
 						return unsent
 					}
 					return nil
-				}, func(context.Context, string) error {
-					if time.Since(thaw) < time.Second {
+				}, func(ctx context.Context, name string) error {
+					switch {
+					case time.Since(thaw) >= time.Second:
+					case name == k.Acquire:
 						time.Sleep(test.answer)
+					default:
+						time.Sleep(test.heartbeat)
 					}
-					return nil
+					return lose(ctx, name)
 				})
 				p.set(func(string, string) (time.Duration, bool) { return max(0, time.Until(thaw)+test.message), false })
 				mustUnlock(t, block)
@@ -269,7 +281,7 @@ func TestMessageOfATurnThatIsOver(t *testing.T) {
 	}
 }
 
-// Who asks without queueing goes first if it is refused. One that has queued
+// A request that asks without queueing goes first if it is refused. One that has queued
 // meanwhile must not ask with the same id.
 func TestTurnIsThatOfOneGoroutine(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
@@ -294,5 +306,28 @@ func TestTurnIsThatOfOneGoroutine(t *testing.T) {
 		mustUnlock(t, block)
 		wantToKeep(t, s, <-first, second)
 		wantEmpty(t, s)
+	})
+}
+
+// The lock is granted to a waiter while the refusal of its last attempt is on its way. The
+// grant came after the start of that attempt, and maybe before its reply.
+func TestGrantBehindARefusalIsTrustedFromTheRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		holder, _ := open(t, s, nil)
+		c, f := open(t, s, nil)
+		block := mustTake(t, holder.Lock("job"))
+		got := later(t, t.Context(), c.Lock("job"))
+		refused := make(chan struct{})
+		f.Set(unsent("renew"), func(context.Context, string) error {
+			refused <- struct{}{}
+			time.Sleep(1500 * time.Millisecond)
+			return nil
+		})
+		<-refused
+		mustUnlock(t, block)
+		hold := <-got
+		wantTrusted(t, s, hold)
+		f.Set(nil, nil)
+		mustUnlock(t, hold)
 	})
 }

@@ -86,7 +86,7 @@ func TestRelayIsBounded(t *testing.T) {
 // the next has it at once.
 func TestTurnOfOneThatGivesUp(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string]mortise.LockOptions{"given": {}, "told": {Lease: time.Minute}} {
+	for name, options := range map[string]mortise.LockOptions{"granted": {}, "told": {MaxHold: time.Minute}} {
 		t.Run(name, func(t *testing.T) {
 			takesTurns(t, func(t *testing.T, s *memredis.Server, k kind) {
 				cs := clients(t, s, 3, nil)
@@ -123,7 +123,7 @@ func TestTurnOfOneThatGivesUp(t *testing.T) {
 	}
 }
 
-// A client that is closed, or cut off, in the moment in which it is given the
+// A client that is closed, or cut off, in the moment in which it is granted the
 // lock.
 func TestTurnOfAClientThatEnds(t *testing.T) {
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestTurnOfAClientThatEnds(t *testing.T) {
 		most time.Duration
 	}{
 		"closed": {false, 10 * time.Millisecond},
-		// What it was given lasts for three seconds; who waits looks every second.
+		// Its grant lasts for three seconds; a waiter looks every second.
 		"cut off": {true, 4100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestTurnOfAClientThatEnds(t *testing.T) {
 	}
 }
 
-// The message that gives the lock is lost: who waits finds out.
+// The message of a grant is lost: the waiter finds out.
 func TestMessageOfATurnIsLost(t *testing.T) {
 	takesTurns(t, func(t *testing.T, s *memredis.Server, k kind) {
 		holder, _ := open(t, s, nil)
@@ -195,7 +195,7 @@ func TestMessageOfATurnIsLost(t *testing.T) {
 	})
 }
 
-// The message comes late, and Redis hears nothing of the client meanwhile. What
+// The message comes late, and Redis receives nothing from the client meanwhile. What
 // it has then, it has in Redis, too.
 func TestMessageOfATurnIsLate(t *testing.T) {
 	t.Parallel()
@@ -231,7 +231,7 @@ func TestMessageOfATurnIsLate(t *testing.T) {
 	}
 }
 
-// The release gives the lock to the next, and its reply is lost.
+// The release grants the lock to the next, and its reply is lost.
 func TestReplyOfAReleaseThatGivesIsLost(t *testing.T) {
 	t.Parallel()
 	for _, loss := range losses {
@@ -258,12 +258,12 @@ func TestReplyOfAReleaseThatGivesIsLost(t *testing.T) {
 	}
 }
 
-// The one for whom the client has its turn gives up, and another one is first,
-// who wants something else of the lock.
+// The waiter for which the client has its turn gives up, and another one is first,
+// which wants something else of the lock.
 func TestTurnOfAnother(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]func(c *mortise.Client) taker{
-		"fixed lease": func(c *mortise.Client) taker { return c.Lock("job").With(mortise.LockOptions{Lease: time.Minute}) },
+		"fixed lease": func(c *mortise.Client) taker { return c.Lock("job").With(mortise.LockOptions{MaxHold: time.Minute}) },
 		"margin": func(c *mortise.Client) taker {
 			return c.Lock("job").With(mortise.LockOptions{Margin: 20 * time.Second})
 		},
@@ -284,7 +284,7 @@ func TestTurnOfAnother(t *testing.T) {
 					bound, end := context.WithCancel(t.Context())
 					defer end()
 					second := later(t, bound, other(c))
-					// It is given to the first, who has gone when the message comes.
+					// It is granted to the first, which has gone when the message comes.
 					p.set(func(string, string) (time.Duration, bool) { return 100 * time.Millisecond, false })
 					mustUnlock(t, block)
 					if silent { // before the second one can ask

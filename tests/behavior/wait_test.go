@@ -20,7 +20,7 @@ func TestTenThousandWaitersCostOneContender(t *testing.T) {
 		other, _ := open(t, s, nil)
 		c, f := open(t, s, nil)
 		block, _ := mustLock(t, other.Lock("job"), t.Context())
-		const rounds = 500 // those who get it before the others are sent home
+		const rounds = 500 // holders before the others are sent home
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var all sync.WaitGroup
@@ -61,7 +61,7 @@ func TestTenThousandWaitersCostOneContender(t *testing.T) {
 		if n := f.Total() - start; n > 2*got+got/10 {
 			t.Errorf("%d acquisitions took %d scripts, want 2 each", got, n)
 		}
-		synctest.Wait() // what a waiter that was sent home was given goes back behind its back
+		synctest.Wait() // what was granted to a waiter that was sent home is released without it
 		wantState(t, c.Lock("job"), "", 0)
 	})
 }
@@ -83,7 +83,7 @@ func TestGoroutinesOfOneClientComeInOrder(t *testing.T) {
 				order = append(order, i)
 				mustUnlock(t, hold)
 			})
-			synctest.Wait() // it stands in the queue now
+			synctest.Wait() // it is in the queue now
 		}
 		start := time.Now()
 		mustUnlock(t, first)
@@ -150,7 +150,7 @@ func TestDeadlineIsTheWaitLimit(t *testing.T) {
 	})
 }
 
-// deafDriver is a driver whose subscriptions are never confirmed and hear
+// deafDriver is a driver whose subscriptions are never confirmed and receive
 // nothing: every message is lost.
 type deafDriver struct{ driver.Driver }
 
@@ -164,7 +164,7 @@ func (deafSubscriber) Unsubscribe(string, bool) {}
 
 func (deafSubscriber) Close() error { return nil }
 
-// wantNoticed checks that who waits for what block has notices its release, of
+// wantNoticed checks that a waiter for what block has notices its release, of
 // which no message tells, within most.
 func wantNoticed(t *testing.T, block *mortise.Hold, most time.Duration, wait func(context.Context) (*mortise.Hold, context.Context, error)) {
 	t.Helper()
@@ -200,7 +200,7 @@ func TestLostMessageCostsAMomentNotALease(t *testing.T) {
 
 func TestWaiterGetsTheLockWhenADeadHoldersLeaseEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		dead := mortise.New(s.Driver(), &mortise.Options{Lease: 7 * time.Second})
+		dead := mortise.New(s.Driver(), &mortise.Options{TTL: 7 * time.Second})
 		mustLock(t, dead.Lock("job"), t.Context())
 		if err := dead.Close(); err != nil { // abandons the hold, as a crash does
 			t.Fatal(err)

@@ -70,7 +70,7 @@ var users = map[string]user{
 	}},
 }
 
-// Two objects of different kinds under one name are refused, whoever was first,
+// Two objects of different kinds under one name are refused, whichever was first,
 // wherever the data show it.
 func TestTwoKindsUnderOneNameAreRefused(t *testing.T) {
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestTwoKindsUnderOneNameAreRefused(t *testing.T) {
 					}
 					after, err := c.Inspect(t.Context(), "job")
 					if err != nil || fmt.Sprintf("%+v", after) != fmt.Sprintf("%+v", before) {
-						t.Errorf("there lay %+v, and now %+v, %v", before, after, err)
+						t.Errorf("there lay %+v, and now %+v, %v, want no change", before, after, err)
 					}
 				})
 			})

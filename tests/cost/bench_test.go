@@ -60,7 +60,7 @@ var libraries = map[string]func(b testing.TB, addr string) (driver.Driver, scrip
 }
 
 // BenchmarkPair measures a Lock and Unlock of a lock that nobody else wants,
-// beside two scripts that do no more than they must ("raw"), by one goroutine
+// next to two scripts that do no more than they must ("raw"), by one goroutine
 // and by many with a lock each. Pinned to one CPU, client and server together,
 // it repeats best:
 //

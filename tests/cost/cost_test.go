@@ -167,7 +167,7 @@ func TestRenewalsOfManyLocks(t *testing.T) {
 	}
 }
 
-// Who waits without being the first of the process costs a goroutine with the
+// A waiter that is not the first of the process costs a goroutine with the
 // smallest stack there is, and little else.
 func TestBytesOfAWaiter(t *testing.T) {
 	const waiters = 2000

@@ -18,7 +18,7 @@ import (
 func TestRealRenewalsWhileCPUsAreBusy(t *testing.T) {
 	const locks, lease = 2000, 12 * time.Second
 	s := redistest.Single(t)
-	c := mortise.New(dialers["rueidis"](t, s.Addr(), ""), &mortise.Options{Lease: lease})
+	c := mortise.New(dialers["rueidis"](t, s.Addr(), ""), &mortise.Options{TTL: lease})
 	defer c.Close()
 	holds := make([]*mortise.Hold, locks)
 	var all sync.WaitGroup

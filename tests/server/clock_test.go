@@ -24,7 +24,7 @@ type clocked struct {
 func openClocked(t *testing.T, driver string, s *redistest.Server) *clocked {
 	t.Helper()
 	c := &clocked{faults: &faults{Driver: dialers[driver](t, s.Addr(), "")}}
-	c.Client = mortise.New(c.faults, &mortise.Options{Lease: clockLease, OnClockJump: c.told.Note})
+	c.Client = mortise.New(c.faults, &mortise.Options{TTL: clockLease, OnClockJump: c.told.Note})
 	t.Cleanup(func() {
 		c.Set(nil, nil)
 		_ = c.Client.Close()
@@ -48,7 +48,7 @@ func (c *clocked) renewed(t *testing.T, script string, times int) {
 // the scripts that renew them.
 var clockKinds = map[string]struct {
 	open   func(c *mortise.Client) taker
-	rival  func(c *mortise.Client) taker // of which nobody has it beside the former; the same if nil
+	rival  func(c *mortise.Client) taker // a kind that excludes the former; the same if nil
 	script string
 }{
 	"Lock":        {func(c *mortise.Client) taker { return c.Lock("job") }, nil, "lock_renew"},
@@ -104,8 +104,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// Who loses its lock to a clock that was set forward learns that at the next
-// renewal, and why.
+// A holder that loses its lock to a clock that was set forward learns that at the
+// next renewal, and why.
 func TestClockSetForward(t *testing.T) {
 	for name, k := range clockKinds {
 		t.Run(name, func(t *testing.T) {

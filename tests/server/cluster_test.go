@@ -50,78 +50,94 @@ func onCluster(t *testing.T, f func(t *testing.T, driver string, set *redistest.
 	}
 }
 
+// clusterPeer opens clients of a cluster with one kind of driver. Its name keeps their keys apart.
+type clusterPeer struct {
+	name string
+	open func(t *testing.T, addrs []string) driver.Driver
+	set  *redistest.ClusterSet
+}
+
+func (p clusterPeer) spy(t *testing.T, o *mortise.Options) (*mortise.Client, *faults) {
+	f := &faults{Driver: p.open(t, p.set.Addrs())}
+	c := mortise.New(f, o)
+	t.Cleanup(func() { _ = c.Close() }) // may be closed by the test itself
+	return c, f
+}
+
+func (p clusterPeer) dial(t *testing.T, o *mortise.Options) *mortise.Client {
+	c, _ := p.spy(t, o)
+	return c
+}
+
 func TestRealCluster(t *testing.T) {
 	set := redistest.Cluster(t, 0)
 	for name, open := range clusterDialers {
-		spy := func(t *testing.T, o *mortise.Options) (*mortise.Client, *faults) {
-			f := &faults{Driver: open(t, set.Addrs())}
-			c := mortise.New(f, o)
-			t.Cleanup(func() { _ = c.Close() }) // may be closed by the test itself
-			return c, f
-		}
-		dial := func(t *testing.T, o *mortise.Options) *mortise.Client {
-			c, _ := spy(t, o)
-			return c
-		}
+		p := clusterPeer{name, open, set}
 		t.Run(name, func(t *testing.T) {
-			t.Run("waiters are woken on every shard, in every mode", func(t *testing.T) {
-				for _, mode := range []mortise.PubSub{
-					mortise.PubSubAuto, mortise.PubSubSharded, mortise.PubSubClassic, mortise.PubSubBoth,
-				} {
-					holder := dial(t, &mortise.Options{PubSub: mode})
-					waiter, asked := spy(t, &mortise.Options{PubSub: mode})
-					for i, master := range set.Masters {
-						key := set.KeyOn(t, master, fmt.Sprint(name, mode, i))
-						wakes(t, holder.Lock(key), waiter.Lock(key), asked, mode != mortise.PubSubClassic)
-					}
-				}
-			})
-			t.Run("locks of many slots are renewed", func(t *testing.T) {
-				const lease = time.Second
-				c := dial(t, &mortise.Options{Lease: lease})
-				var holds []*mortise.Hold
-				for i := range 300 {
-					hold, _ := mustLock(t, c.Lock(fmt.Sprint(name, "many", i)), t.Context())
-					holds = append(holds, hold)
-				}
-				awaitRenewals(t, lease, holds...)
-				for _, h := range holds {
-					mustUnlock(t, h)
-				}
-			})
-			t.Run("a slot moves while its lock is held and awaited", func(t *testing.T) {
-				holder, waiter := dial(t, &mortise.Options{Lease: 3 * time.Second}), dial(t, nil)
-				key := set.KeyOn(t, set.Masters[0], name+"moving")
-				from := set.Owner(t, key)
-				to := set.Masters[1]
-				hold, ctx := mustLock(t, holder.Lock(key), t.Context())
-				got := make(chan *mortise.Hold, 1)
-				go func() {
-					h, _, err := waiter.Lock(key).Lock(t.Context())
-					if err != nil {
-						t.Error(err)
-					}
-					got <- h
-				}()
-				set.MoveSlot(t, set.Slot(t, key), from, to)
-				until := hold.Until()
-				redistest.Eventually(t, "the lease was renewed on the new server", func() error {
-					if !hold.Until().After(until) {
-						return fmt.Errorf("trusted until %v still", until)
-					}
-					return ctx.Err()
-				})
-				start := time.Now()
-				mustUnlock(t, hold)
-				h := <-got
-				if d := time.Since(start); d > 5*time.Second {
-					t.Errorf("after the move the waiter was woken after %v", d)
-				}
-				mustUnlock(t, h)
-				set.MoveSlot(t, set.Slot(t, key), to, from)
-			})
+			t.Run("waiters are woken on every shard, in every mode", p.wakesOnEveryShard)
+			t.Run("locks of many slots are renewed", p.renewsManySlots)
+			t.Run("a slot moves while its lock is held and awaited", p.survivesAMovedSlot)
 		})
 	}
+}
+
+func (p clusterPeer) wakesOnEveryShard(t *testing.T) {
+	for _, mode := range []mortise.PubSub{
+		mortise.PubSubAuto, mortise.PubSubSharded, mortise.PubSubClassic, mortise.PubSubBoth,
+	} {
+		holder := p.dial(t, &mortise.Options{PubSub: mode})
+		waiter, asked := p.spy(t, &mortise.Options{PubSub: mode})
+		for i, master := range p.set.Masters {
+			key := p.set.KeyOn(t, master, fmt.Sprint(p.name, mode, i))
+			wakes(t, holder.Lock(key), waiter.Lock(key), asked, mode != mortise.PubSubClassic)
+		}
+	}
+}
+
+func (p clusterPeer) renewsManySlots(t *testing.T) {
+	const lease = time.Second
+	c := p.dial(t, &mortise.Options{TTL: lease})
+	var holds []*mortise.Hold
+	for i := range 300 {
+		hold, _ := mustLock(t, c.Lock(fmt.Sprint(p.name, "many", i)), t.Context())
+		holds = append(holds, hold)
+	}
+	awaitRenewals(t, lease, holds...)
+	for _, h := range holds {
+		mustUnlock(t, h)
+	}
+}
+
+func (p clusterPeer) survivesAMovedSlot(t *testing.T) {
+	holder, waiter := p.dial(t, &mortise.Options{TTL: 3 * time.Second}), p.dial(t, nil)
+	key := p.set.KeyOn(t, p.set.Masters[0], p.name+"moving")
+	from := p.set.Owner(t, key)
+	to := p.set.Masters[1]
+	hold, ctx := mustLock(t, holder.Lock(key), t.Context())
+	got := make(chan *mortise.Hold, 1)
+	go func() {
+		h, _, err := waiter.Lock(key).Lock(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		got <- h
+	}()
+	p.set.MoveSlot(t, p.set.Slot(t, key), from, to)
+	until := hold.Until()
+	redistest.Eventually(t, "the lease was renewed on the new server", func() error {
+		if !hold.Until().After(until) {
+			return fmt.Errorf("trusted until %v still", until)
+		}
+		return ctx.Err()
+	})
+	start := time.Now()
+	mustUnlock(t, hold)
+	h := <-got
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("after the move the waiter was woken after %v, want %v at most", d, 5*time.Second)
+	}
+	mustUnlock(t, h)
+	p.set.MoveSlot(t, p.set.Slot(t, key), to, from)
 }
 
 // wakes shows that a release by holder wakes waiter by its message: five times

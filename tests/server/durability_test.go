@@ -40,13 +40,13 @@ func TestRealReplicas(t *testing.T) {
 				hold, ctx := mustLock(t, all, t.Context())
 				for _, r := range replicas {
 					if n := r.Str(t, "HGET", "job", hold.Owner()); n != "1" {
-						t.Fatalf("all have acknowledged, and %s has the count %q", r.Addr(), n)
+						t.Fatalf("all have acknowledged, and %s has the count %q, want %q", r.Addr(), n, "1")
 					}
 				}
 				inner, _ := mustLock(t, all, ctx)
 				for _, r := range replicas {
 					if n := r.Str(t, "HGET", "job", hold.Owner()); n != "2" {
-						t.Fatalf("all have acknowledged the re-entry, and %s has the count %q", r.Addr(), n)
+						t.Fatalf("all have acknowledged the re-entry, and %s has the count %q, want %q", r.Addr(), n, "2")
 					}
 				}
 				mustUnlock(t, inner)
@@ -97,7 +97,7 @@ func TestRealUnacknowledgedRenewals(t *testing.T) {
 			replica := redistest.Replica(t, master)
 			online(t, master, 1)
 			const lease = 3 * time.Second
-			c := mortise.New(open(t, master.Addr(), ""), &mortise.Options{Lease: lease})
+			c := mortise.New(open(t, master.Addr(), ""), &mortise.Options{TTL: lease})
 			defer c.Close()
 			acked, durable := mustLock(t, c.Lock("durable").With(within(1, time.Second)), t.Context())
 			plain, ctx := mustLock(t, c.Lock("plain"), t.Context())
@@ -204,7 +204,7 @@ func TestRealFailoverKeepsDurableLocks(t *testing.T) {
 				}
 			}
 			if lost > 0 {
-				t.Errorf("of %d locks that were acknowledged, %d are not on the new master", len(holds), lost)
+				t.Errorf("%d of %d acknowledged locks are not on the new master, want 0", lost, len(holds))
 			}
 		})
 	}
@@ -217,62 +217,71 @@ func TestRealFailoverToALaggingReplica(t *testing.T) {
 		for _, acks := range []mortise.Acks{0, mortise.AcksMajority, mortise.AcksAll} {
 			t.Run(fmt.Sprint(name, "/", mortise.Durability{Acks: acks}), func(t *testing.T) {
 				t.Parallel()
-				master := redistest.Single(t)
-				ahead := redistest.Replica(t, master)
-				link := redistest.NewProxy(t, master.Addr())
-				_, port, err := net.SplitHostPort(link.Addr())
-				if err != nil {
-					t.Fatal(err)
-				}
-				behind := redistest.Replica(t, master, "--replicaof", "127.0.0.1 "+port, "--replica-priority", "1") // the first to be promoted
-				online(t, master, 2)
-				set := redistest.Watch(t, master, ahead, behind)
-				first := mortise.New(open(t, set), &mortise.Options{Lease: 12 * time.Second, RetryFor: -1})
-				defer first.Close()
-				second := mortise.New(open(t, set), &mortise.Options{RetryFor: -1})
-				defer second.Close()
-
-				link.Stall(redistest.Requests, redistest.Replies)
-				k := first.Lock("job").With(within(acks, 500*time.Millisecond))
-				hold, ctx, err := k.Lock(t.Context())
-				if acks == mortise.AcksAll {
-					wantNotDurable(t, err, 1, 2)
-					link.Flow()
-					hold, ctx, err = first.Lock("job").With(within(acks, 30*time.Second)).Lock(t.Context())
-					link.Stall(redistest.Requests, redistest.Replies)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				if promoted := set.Failover(t); promoted != behind {
-					t.Fatal("the sentinels have promoted the other one")
-				}
-				theirs, _, err := second.Lock("job").TryLock(t.Context())
-				if acks == mortise.AcksAll {
-					if !errors.Is(err, mortise.ErrLocked) {
-						t.Errorf("TryLock of another: %v, want ErrLocked", err)
-					}
-					if !hold.Valid() {
-						t.Errorf("the hold was lost: %v", context.Cause(ctx))
-					}
-					if err := hold.Unlock(); err != nil && !errors.Is(err, mortise.ErrUnknownOutcome) {
-						t.Errorf("Unlock: %v", err)
-					}
-					return
-				}
-				if err != nil {
-					t.Fatalf("the lagging replica knows of the lock: %v", err)
-				}
-				select {
-				case <-ctx.Done():
-				case <-time.After(30 * time.Second):
-				}
-				if !errors.Is(context.Cause(ctx), mortise.ErrLost) {
-					t.Errorf("the cause is %v, want ErrLost", context.Cause(ctx))
-				}
-				mustUnlock(t, theirs)
+				failoverToALaggingReplica(t, acks, open)
 			})
 		}
+	}
+}
+
+func failoverToALaggingReplica(t *testing.T, acks mortise.Acks, open func(t *testing.T, set *redistest.SentinelSet) driver.Driver) {
+	master := redistest.Single(t)
+	ahead := redistest.Replica(t, master)
+	link := redistest.NewProxy(t, master.Addr())
+	_, port, err := net.SplitHostPort(link.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := redistest.Replica(t, master, "--replicaof", "127.0.0.1 "+port, "--replica-priority", "1") // the first to be promoted
+	online(t, master, 2)
+	set := redistest.Watch(t, master, ahead, behind)
+	first := mortise.New(open(t, set), &mortise.Options{TTL: 12 * time.Second, RetryFor: -1})
+	defer first.Close()
+	second := mortise.New(open(t, set), &mortise.Options{RetryFor: -1})
+	defer second.Close()
+
+	link.Stall(redistest.Requests, redistest.Replies)
+	k := first.Lock("job").With(within(acks, 500*time.Millisecond))
+	hold, ctx, err := k.Lock(t.Context())
+	if acks == mortise.AcksAll {
+		wantNotDurable(t, err, 1, 2)
+		link.Flow()
+		hold, ctx, err = first.Lock("job").With(within(acks, 30*time.Second)).Lock(t.Context())
+		link.Stall(redistest.Requests, redistest.Replies)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if promoted := set.Failover(t); promoted != behind {
+		t.Fatal("the sentinels have promoted the other one")
+	}
+	theirs, _, err := second.Lock("job").TryLock(t.Context())
+	if acks == mortise.AcksAll {
+		wantKept(t, hold, ctx, err)
+		return
+	}
+	if err != nil {
+		t.Fatalf("the lagging replica knows of the lock: %v", err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(30 * time.Second):
+	}
+	if !errors.Is(context.Cause(ctx), mortise.ErrLost) {
+		t.Errorf("the cause is %v, want ErrLost", context.Cause(ctx))
+	}
+	mustUnlock(t, theirs)
+}
+
+// wantKept checks that a failover has neither ended hold nor let in another client, whose TryLock was refused.
+func wantKept(t *testing.T, hold *mortise.Hold, ctx context.Context, refused error) {
+	if !errors.Is(refused, mortise.ErrLocked) {
+		t.Errorf("TryLock of another: %v, want ErrLocked", refused)
+	}
+	if !hold.Valid() {
+		t.Errorf("the hold was lost: %v", context.Cause(ctx))
+	}
+	if err := hold.Unlock(); err != nil && !errors.Is(err, mortise.ErrUnknownOutcome) {
+		t.Errorf("Unlock: %v", err)
 	}
 }
 
@@ -281,7 +290,7 @@ func TestRealDurableLocksOnACluster(t *testing.T) {
 	set := redistest.Cluster(t, 1)
 	held := map[string][]*mortise.Hold{}
 	for name, open := range clusterDialers {
-		c := mortise.New(open(t, set.Addrs()), &mortise.Options{Lease: 6 * time.Second})
+		c := mortise.New(open(t, set.Addrs()), &mortise.Options{TTL: 6 * time.Second})
 		defer c.Close()
 		for i := range 60 {
 			k := c.Lock(fmt.Sprint(name, ":", i)).With(within(mortise.AcksAll, 30*time.Second))
@@ -291,24 +300,7 @@ func TestRealDurableLocksOnACluster(t *testing.T) {
 		_, _, err := c.Lock(name).With(within(2, 100*time.Millisecond)).TryLock(t.Context())
 		wantNotDurable(t, err, 1, 2)
 	}
-	renewed := func(what string) {
-		t.Helper()
-		since := time.Now()
-		redistest.Eventually(t, "every lock is renewed "+what, func() error {
-			for name, holds := range held {
-				for _, h := range holds {
-					if !h.Valid() {
-						t.Fatalf("%s: the lock %s was lost", name, h.Name())
-					}
-					if h.Until().Before(since.Add(5 * time.Second)) { // renewed a second after it at most
-						return fmt.Errorf("%s: the lock %s is trusted until %v", name, h.Name(), h.Until())
-					}
-				}
-			}
-			return nil
-		})
-	}
-	renewed("on all masters")
+	wantAllRenewed(t, held, "on all masters")
 	for name := range held { // a lock of each client moves with its slot
 		slot := set.Slot(t, name+":7")
 		from := set.Owner(t, name+":7")
@@ -318,7 +310,7 @@ func TestRealDurableLocksOnACluster(t *testing.T) {
 		}
 		set.MoveSlot(t, slot, from, to)
 	}
-	renewed("after slots have moved")
+	wantAllRenewed(t, held, "after slots have moved")
 
 	dies := set.Masters[2]
 	var there []*mortise.Hold
@@ -341,6 +333,25 @@ func TestRealDurableLocksOnACluster(t *testing.T) {
 		for _, h := range there {
 			if n := promoted.Int(t, "HEXISTS", h.Name(), h.Owner()); n != 1 {
 				t.Errorf("the new master does not know of the lock %s, which was acknowledged", h.Name())
+			}
+		}
+		return nil
+	})
+}
+
+// wantAllRenewed waits until each lock is renewed. Held is by driver.
+func wantAllRenewed(t *testing.T, held map[string][]*mortise.Hold, what string) {
+	t.Helper()
+	since := time.Now()
+	redistest.Eventually(t, "every lock is renewed "+what, func() error {
+		for name, holds := range held {
+			for _, h := range holds {
+				if !h.Valid() {
+					t.Fatalf("%s: the lock %s was lost", name, h.Name())
+				}
+				if h.Until().Before(since.Add(5 * time.Second)) { // renewed a second after it at most
+					return fmt.Errorf("%s: the lock %s is trusted until %v", name, h.Name(), h.Until())
+				}
 			}
 		}
 		return nil

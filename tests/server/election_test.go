@@ -72,7 +72,7 @@ func TestHelperParty(t *testing.T) {
 	if role == "" {
 		return // not asked for
 	}
-	c := mortise.New(dialers["rueidis"](t, addr, ""), &mortise.Options{Lease: partyLease})
+	c := mortise.New(dialers["rueidis"](t, addr, ""), &mortise.Options{TTL: partyLease})
 	defer c.Close()
 	switch role {
 	case "await":
@@ -89,7 +89,7 @@ func TestHelperParty(t *testing.T) {
 		_ = m
 	case "lead":
 		term, ctx := mustLead(t, c.Election("job"), t.Context(), "process")
-		begin := time.Now() // before the word is given: the freeze may come at once
+		begin := time.Now() // before the message: the freeze may come at once
 		fmt.Println("leads:", term.Token())
 		for last := begin; last.Sub(begin) < 30*time.Second; {
 			now := time.Now()
@@ -108,23 +108,14 @@ func TestHelperParty(t *testing.T) {
 // and a frozen one knows with its first look.
 func TestRealElectionOfProcesses(t *testing.T) {
 	s := redistest.Single(t)
-	c := mortise.New(dialers["goredis"](t, s.Addr(), ""), &mortise.Options{Lease: partyLease})
+	c := mortise.New(dialers["goredis"](t, s.Addr(), ""), &mortise.Options{TTL: partyLease})
 	defer c.Close()
 	e := c.Election("job")
 	last := int64(0)
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		p := newParty(t, s.Addr(), "lead")
 		p.says(t, "leads:")
-		seen := make(chan mortise.Leader, 100)
-		ctx, cancel := context.WithCancel(t.Context())
-		var observing sync.WaitGroup
-		observing.Go(func() {
-			for l, err := range e.Observe(ctx) {
-				if err == nil {
-					seen <- l
-				}
-			}
-		})
+		seen, stop := observe(t, e)
 		if l := <-seen; l.Value != "process" || l.Term <= last {
 			t.Errorf("the leader is %+v, want the process, in a term after %d", l, last)
 		}
@@ -136,10 +127,10 @@ func TestRealElectionOfProcesses(t *testing.T) {
 		}
 		t.Logf("%v: the next one was elected after %v", signal, time.Since(start))
 		if d := time.Since(start); d > partyLease+5*time.Second {
-			t.Errorf("%v: the next one was elected after %v", signal, d)
+			t.Errorf("%v: the next one was elected after %v, want %v at most", signal, d, partyLease+5*time.Second)
 		}
 		if l, err := e.Leader(t.Context()); err != nil || l.Value != "test" || l.Term != term.Token() {
-			t.Errorf("the leader is %+v, %v", l, err)
+			t.Errorf("the leader is %+v, %v, want \"test\" in the term %d", l, err, term.Token())
 		}
 		if signal == syscall.SIGSTOP {
 			p.signal(t, syscall.SIGCONT)
@@ -158,15 +149,29 @@ func TestRealElectionOfProcesses(t *testing.T) {
 		}
 		last = term.Token()
 		mustResign(t, term)
-		cancel()
-		observing.Wait()
+		stop()
 	}
+}
+
+// observe returns the leaders that e has until stop is called.
+func observe(t *testing.T, e *mortise.Election) (leaders <-chan mortise.Leader, stop func()) {
+	seen := make(chan mortise.Leader, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	var observing sync.WaitGroup
+	observing.Go(func() {
+		for l, err := range e.Observe(ctx) {
+			if err == nil {
+				seen <- l
+			}
+		}
+	})
+	return seen, func() { cancel(); observing.Wait() }
 }
 
 // A party of a barrier is killed: the others are told when its lease is over.
 func TestRealBarriersOfProcesses(t *testing.T) {
 	s := redistest.Single(t)
-	c := mortise.New(dialers["goredis"](t, s.Addr(), ""), &mortise.Options{Lease: partyLease})
+	c := mortise.New(dialers["goredis"](t, s.Addr(), ""), &mortise.Options{TTL: partyLease})
 	defer c.Close()
 
 	p := newParty(t, s.Addr(), "await")
@@ -183,7 +188,7 @@ func TestRealBarriersOfProcesses(t *testing.T) {
 	_ = p.cmd.Wait()
 	wantBroken(t, (<-other).Err, mortise.BrokenDied)
 	if d := time.Since(start); d > partyLease+5*time.Second {
-		t.Errorf("told after %v", d)
+		t.Errorf("told after %v, want %v at most", d, partyLease+5*time.Second)
 	}
 	if err := c.Barrier("job", 3).Reset(t.Context()); err != nil {
 		t.Error(err)
@@ -192,10 +197,10 @@ func TestRealBarriersOfProcesses(t *testing.T) {
 	p = newParty(t, s.Addr(), "await")
 	a, b := arrive(t.Context(), c.Barrier("job", 3)), arrive(t.Context(), c.Barrier("job", 3))
 	if x, y := <-a, <-b; x.Err != nil || y.Err != nil {
-		t.Errorf("%v, %v", x.Err, y.Err)
+		t.Errorf("got %v, %v, want both to pass", x.Err, y.Err)
 	}
 	if got := p.says(t, "told: "); got != "<nil>" {
-		t.Errorf("the process: %s", got)
+		t.Errorf("the process: %s, want %q", got, "<nil>")
 	}
 	if err := p.cmd.Wait(); err != nil {
 		t.Error(err)
@@ -213,7 +218,7 @@ func TestRealBarriersOfProcesses(t *testing.T) {
 	_ = p.cmd.Wait()
 	wantBroken(t, <-left, mortise.BrokenDied)
 	if d := time.Since(start); d > partyLease+5*time.Second {
-		t.Errorf("told after %v", d)
+		t.Errorf("told after %v, want %v at most", d, partyLease+5*time.Second)
 	}
 }
 
@@ -223,93 +228,99 @@ func TestRealClusterElectionsAndBarriers(t *testing.T) {
 	onCluster(t, func(t *testing.T, name string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
 		var cs []*mortise.Client
 		for range 2 {
-			cs = append(cs, dial(&mortise.Options{Lease: 3 * time.Second}))
+			cs = append(cs, dial(&mortise.Options{TTL: 3 * time.Second}))
 		}
 		for i, master := range set.Masters {
 			key := set.KeyOn(t, master, fmt.Sprint(name, "election", i))
-			ctx, cancel := context.WithCancel(t.Context())
-			var observing sync.WaitGroup
-			seen := make(chan mortise.Leader, 100)
-			observing.Go(func() {
-				for l, err := range cs[1].Election(key).Observe(ctx) {
-					if err == nil {
-						seen <- l
-					}
-				}
-			})
-			<-seen // nobody
-			for n := range int64(5) {
-				term, _ := mustLead(t, cs[n%2].Election(key), t.Context(), fmt.Sprint("v", n))
-				if term.Token() != n+1 {
-					t.Errorf("the term is %d, want %d", term.Token(), n+1)
-				}
-				if err := term.Proclaim(t.Context(), fmt.Sprint("w", n)); err != nil {
-					t.Error(err)
-				}
-				for l := range seen {
-					if l.Value == fmt.Sprint("w", n) {
-						break
-					}
-				}
-				mustResign(t, term)
-			}
-			cancel()
-			observing.Wait()
+			electsInTurn(t, cs, key)
 
 			key = set.KeyOn(t, master, fmt.Sprint(name, "barrier", i))
 			start := time.Now()
 			for range 5 {
-				a, b := arrive(t.Context(), cs[0].Barrier(key, 2)), arrive(t.Context(), cs[1].Barrier(key, 2))
-				if x, y := <-a, <-b; x.Err != nil || y.Err != nil || x.Index+y.Index != 1 {
-					t.Errorf("%+v, %+v", x, y)
-				}
+				passBarrier(t, cs, key)
 			}
 			key = set.KeyOn(t, master, fmt.Sprint(name, "double", i))
 			for range 5 {
-				a, b := enter(t.Context(), cs[0].DoubleBarrier(key, 2)), enter(t.Context(), cs[1].DoubleBarrier(key, 2))
-				x, y := <-a, <-b
-				if x.Err != nil || y.Err != nil {
-					t.Fatal(x.Err, y.Err)
-				}
-				p, q := leave(t.Context(), x.Member), leave(t.Context(), y.Member)
-				if err := errors.Join(<-p, <-q); err != nil {
-					t.Error(err)
-				}
+				passDoubleBarrier(t, cs, key)
 			}
 			t.Logf("ten rounds took %v", time.Since(start))
 		}
 
-		// A slot moves under a leader, a party that waits and one that is inside.
-		key := set.KeyOn(t, set.Masters[0], name+"moving")
-		tag := func(what string) string { return "{" + key + "}" + what }
-		term, held := mustLead(t, cs[0].Election(tag("e")), t.Context(), "")
-		waiting := arrive(t.Context(), cs[0].Barrier(tag("b"), 2))
-		a, b := enter(t.Context(), cs[0].DoubleBarrier(tag("d"), 2)), enter(t.Context(), cs[1].DoubleBarrier(tag("d"), 2))
-		x, y := <-a, <-b
-		if x.Err != nil || y.Err != nil {
-			t.Fatal(x.Err, y.Err)
+		slotMovesUnderThem(t, set, cs, set.KeyOn(t, set.Masters[0], name+"moving"))
+	})
+}
+
+// electsInTurn has two clients lead in turn while one of them observes.
+func electsInTurn(t *testing.T, cs []*mortise.Client, key string) {
+	seen, stop := observe(t, cs[1].Election(key))
+	<-seen // nobody
+	for n := range int64(5) {
+		term, _ := mustLead(t, cs[n%2].Election(key), t.Context(), fmt.Sprint("v", n))
+		if term.Token() != n+1 {
+			t.Errorf("the term is %d, want %d", term.Token(), n+1)
 		}
-		set.MoveSlot(t, set.Slot(t, key), set.Owner(t, key), set.Masters[1])
-		until := term.Until()
-		redistest.Eventually(t, "the term was renewed on the new server", func() error {
-			if !term.Until().After(until) {
-				return fmt.Errorf("trusted until %v still", until)
-			}
-			return held.Err()
-		})
-		mustResign(t, term)
-		if got := <-arrive(t.Context(), cs[1].Barrier(tag("b"), 2)); got.Err != nil {
-			t.Error(got.Err)
-		}
-		if got := <-waiting; got.Err != nil {
-			t.Error(got.Err)
-		}
-		p, q := leave(t.Context(), x.Member), leave(t.Context(), y.Member)
-		if err := errors.Join(<-p, <-q); err != nil {
+		if err := term.Proclaim(t.Context(), fmt.Sprint("w", n)); err != nil {
 			t.Error(err)
 		}
-		set.MoveSlot(t, set.Slot(t, key), set.Masters[1], set.Masters[0])
+		for l := range seen {
+			if l.Value == fmt.Sprint("w", n) {
+				break
+			}
+		}
+		mustResign(t, term)
+	}
+	stop()
+}
+
+func passBarrier(t *testing.T, cs []*mortise.Client, key string) {
+	a, b := arrive(t.Context(), cs[0].Barrier(key, 2)), arrive(t.Context(), cs[1].Barrier(key, 2))
+	if x, y := <-a, <-b; x.Err != nil || y.Err != nil || x.Index+y.Index != 1 {
+		t.Errorf("%+v, %+v", x, y)
+	}
+}
+
+func passDoubleBarrier(t *testing.T, cs []*mortise.Client, key string) {
+	a, b := enter(t.Context(), cs[0].DoubleBarrier(key, 2)), enter(t.Context(), cs[1].DoubleBarrier(key, 2))
+	x, y := <-a, <-b
+	if x.Err != nil || y.Err != nil {
+		t.Fatal(x.Err, y.Err)
+	}
+	p, q := leave(t.Context(), x.Member), leave(t.Context(), y.Member)
+	if err := errors.Join(<-p, <-q); err != nil {
+		t.Error(err)
+	}
+}
+
+// slotMovesUnderThem moves a slot under a leader, a party that waits and one that is inside.
+func slotMovesUnderThem(t *testing.T, set *redistest.ClusterSet, cs []*mortise.Client, key string) {
+	tag := func(what string) string { return "{" + key + "}" + what }
+	term, held := mustLead(t, cs[0].Election(tag("e")), t.Context(), "")
+	waiting := arrive(t.Context(), cs[0].Barrier(tag("b"), 2))
+	a, b := enter(t.Context(), cs[0].DoubleBarrier(tag("d"), 2)), enter(t.Context(), cs[1].DoubleBarrier(tag("d"), 2))
+	x, y := <-a, <-b
+	if x.Err != nil || y.Err != nil {
+		t.Fatal(x.Err, y.Err)
+	}
+	set.MoveSlot(t, set.Slot(t, key), set.Owner(t, key), set.Masters[1])
+	until := term.Until()
+	redistest.Eventually(t, "the term was renewed on the new server", func() error {
+		if !term.Until().After(until) {
+			return fmt.Errorf("trusted until %v still", until)
+		}
+		return held.Err()
 	})
+	mustResign(t, term)
+	if got := <-arrive(t.Context(), cs[1].Barrier(tag("b"), 2)); got.Err != nil {
+		t.Error(got.Err)
+	}
+	if got := <-waiting; got.Err != nil {
+		t.Error(got.Err)
+	}
+	p, q := leave(t.Context(), x.Member), leave(t.Context(), y.Member)
+	if err := errors.Join(<-p, <-q); err != nil {
+		t.Error(err)
+	}
+	set.MoveSlot(t, set.Slot(t, key), set.Masters[1], set.Masters[0])
 }
 
 func electionUsesItsRights(t *testing.T, c, other *mortise.Client, name string) {

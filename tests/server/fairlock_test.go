@@ -30,7 +30,7 @@ func TestRealFairLocksThatShareAQueue(t *testing.T) {
 			mustUnlock(t, hold)
 			select {
 			case hold := <-next:
-				t.Logf("%s had the lock %v after its release, past one who waits for %s", mine, time.Since(start), theirs)
+				t.Logf("%s had the lock %v after its release, past a waiter for %s", mine, time.Since(start), theirs)
 				mustUnlock(t, hold)
 			case <-stranger:
 				t.Fatalf("a waiter for %s has it, while another has it", theirs)
@@ -52,7 +52,7 @@ func TestRealFairLocksThatShareAQueue(t *testing.T) {
 	})
 }
 
-// queueUp has a waiter of c stand at a place in the queue of the lock job, and
+// queueUp has a waiter of c wait at a place in the queue of the lock job, and
 // returns where its hold comes.
 func queueUp(t *testing.T, c *mortise.Client, name string, place int) <-chan *mortise.Hold {
 	t.Helper()
@@ -88,7 +88,7 @@ func TestRealFairLock(t *testing.T) {
 		}
 		fairOnServers(t, "job", cut, dial(proxy.Addr(), nil), dial(s.Addr(), nil), dial(s.Addr(), nil))
 		if n := len(s.Must(t, "KEYS", "redisson*").([]any)); n != 0 {
-			t.Errorf("%d keys of the queue are left", n)
+			t.Errorf("%d keys of the queue are left, want 0", n)
 		}
 	})
 }
@@ -169,7 +169,7 @@ func fairUsesItsRights(t *testing.T, c, other *mortise.Client, asked *faults, na
 		t.Fatal(err)
 	}
 	mustUnlock(t, inner)
-	// One who gives up, and one who is woken.
+	// One gives up, and one is woken.
 	waiting, cancel := context.WithCancel(t.Context())
 	gaveUp := make(chan error)
 	go func() {
@@ -202,6 +202,6 @@ func fairUsesItsRights(t *testing.T, c, other *mortise.Client, asked *faults, na
 		t.Fatal("the waiter was not woken")
 	}
 	if by, err := k.ForceUnlock(t.Context()); err != nil || by == nil || by.Owner != hold.Owner() {
-		t.Errorf("ForceUnlock = %v, %v", by, err)
+		t.Errorf("ForceUnlock = %v, %v, want the owner %s", by, err, hold.Owner())
 	}
 }

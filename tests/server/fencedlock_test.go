@@ -88,7 +88,7 @@ func TestRealGroupLockLostReplies(t *testing.T) {
 func TestRealFencedSpinAndGroupLocksOnACluster(t *testing.T) {
 	onCluster(t, func(t *testing.T, driver string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
 		const lease = 900 * time.Millisecond
-		c, other := dial(&mortise.Options{Lease: lease}), dial(nil)
+		c, other := dial(&mortise.Options{TTL: lease}), dial(nil)
 		var holds []*mortise.Hold
 		var waiting sync.WaitGroup
 		for i, master := range set.Masters {

@@ -77,13 +77,13 @@ func numbersUseTheirRights(t *testing.T, c, other *mortise.Client, name string) 
 func TestRealClusterOfNumbers(t *testing.T) {
 	onCluster(t, func(t *testing.T, name string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
 		for _, mode := range []mortise.PubSub{mortise.PubSubAuto, mortise.PubSubClassic, mortise.PubSubBoth} {
-			giver, taker := dial(&mortise.Options{PubSub: mode}), dial(&mortise.Options{PubSub: mode})
+			releaser, taker := dial(&mortise.Options{PubSub: mode}), dial(&mortise.Options{PubSub: mode})
 			for i, master := range set.Masters {
 				key := set.KeyOn(t, master, fmt.Sprint(name, mode, i))
-				sem := permitted(t, giver, "{"+key+"}:permits", 1)
+				sem := permitted(t, releaser, "{"+key+"}:permits", 1)
 				mustAcquire(t, sem, 1)
 				permit := acquireLater(t.Context(), taker.Semaphore(sem.Name()), 1)
-				latch := closedLatch(t, giver, key, 1)
+				latch := closedLatch(t, releaser, key, 1)
 				done := waitLater(t.Context(), taker.CountDownLatch(key))
 				redistest.Eventually(t, "both wait", func() error {
 					if master.Int(t, "EXISTS", keyspace.Claims(sem.Name())) == 0 {

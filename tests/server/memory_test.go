@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -11,134 +12,155 @@ import (
 )
 
 // TestRealOutOfMemory: a Redis that is out of memory admits no new holder, but
-// whoever has something keeps it, and can give it back.
+// holders keep what they have, and can release it.
 func TestRealOutOfMemory(t *testing.T) {
 	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
 		const lease = 1500 * time.Millisecond
-		outOfMemory(t, s, dial(s.Addr(), &mortise.Options{Lease: lease, RetryFor: -1}), lease)
+		outOfMemory(t, s, dial(s.Addr(), &mortise.Options{TTL: lease, RetryFor: -1}), lease)
 	})
 }
 
-func outOfMemory(t *testing.T, server *redistest.Server, client *mortise.Client, lease time.Duration) {
-	ctx := mortise.WithOwner(t.Context()) // so that holds of one kind overlap
+// held is what is held of an object: until when it is trusted, if that is known, and what returns it.
+type held struct {
+	until func() time.Time
+	back  func() error
+}
 
-	// Each takes something, and returns until when that is trusted, and what gives
-	// it back.
-	type held struct {
-		until func() time.Time
-		back  func() error
+func takenHold(h *mortise.Hold, _ context.Context, err error) (held, error) {
+	if err != nil {
+		return held{}, err
 	}
-	hold := func(h *mortise.Hold, _ context.Context, err error) (held, error) {
-		if err != nil {
-			return held{}, err
-		}
-		return held{h.Until, h.Unlock}, nil
+	return held{h.Until, h.Unlock}, nil
+}
+
+func returnable(back func() error, err error) ([]held, error) {
+	return []held{{nil, back}}, err
+}
+
+// crowded takes one object of each kind.
+type crowded struct {
+	t      *testing.T
+	ctx    context.Context // one owner, so that holds of one kind overlap
+	client *mortise.Client
+}
+
+func (c crowded) twice(take func(ctx context.Context) (*mortise.Hold, context.Context, error)) ([]held, error) {
+	one, err := takenHold(take(c.ctx))
+	if err != nil {
+		return nil, err
 	}
-	for0 := func(back func() error, err error) ([]held, error) {
-		return []held{{nil, back}}, err
-	}
-	twice := func(take func(ctx context.Context) (*mortise.Hold, context.Context, error)) ([]held, error) {
-		one, err := hold(take(ctx))
-		if err != nil {
-			return nil, err
-		}
-		two, err := hold(take(ctx))
-		return []held{one, two}, err
-	}
-	kinds := map[string]func() ([]held, error){
-		"Lock":     func() ([]held, error) { return twice(client.Lock("lock").Lock) },
-		"SpinLock": func() ([]held, error) { return twice(client.SpinLock("spin").Lock) },
-		"FairLock": func() ([]held, error) { return twice(client.FairLock("fair").Lock) },
+	two, err := takenHold(take(c.ctx))
+	return []held{one, two}, err
+}
+
+func (c crowded) locks() map[string]func() ([]held, error) {
+	return map[string]func() ([]held, error){
+		"Lock":     func() ([]held, error) { return c.twice(c.client.Lock("lock").Lock) },
+		"SpinLock": func() ([]held, error) { return c.twice(c.client.SpinLock("spin").Lock) },
+		"FairLock": func() ([]held, error) { return c.twice(c.client.FairLock("fair").Lock) },
 		"FencedLock": func() ([]held, error) {
-			h, err := hold(client.FencedLock("fenced").Lock(ctx))
+			h, err := takenHold(c.client.FencedLock("fenced").Lock(c.ctx))
 			return []held{h}, err
 		},
-		"RWLock, read":  func() ([]held, error) { return twice(client.RWLock("read").Read().Lock) },
-		"RWLock, write": func() ([]held, error) { return twice(client.RWLock("write").Write().Lock) },
+		"RWLock, read":  func() ([]held, error) { return c.twice(c.client.RWLock("read").Read().Lock) },
+		"RWLock, write": func() ([]held, error) { return c.twice(c.client.RWLock("write").Write().Lock) },
 		"RWLock, both": func() ([]held, error) {
-			w, err := hold(client.RWLock("both").Write().Lock(ctx))
+			w, err := takenHold(c.client.RWLock("both").Write().Lock(c.ctx))
 			if err != nil {
 				return nil, err
 			}
-			r, err := hold(client.RWLock("both").Read().Lock(ctx))
+			r, err := takenHold(c.client.RWLock("both").Read().Lock(c.ctx))
 			return []held{w, r}, err
 		},
 		"GroupLock": func() ([]held, error) {
-			long := client.GroupLock("group", "c").With(mortise.LockOptions{Lease: time.Hour}) // the key need not be prolonged
-			h, err := hold(long.Lock(t.Context()))
+			long := c.client.GroupLock("group", "c").With(mortise.LockOptions{MaxHold: time.Hour}) // the key need not be prolonged
+			h, err := takenHold(long.Lock(c.t.Context()))
 			if err != nil {
 				return nil, err
 			}
-			both, err := twice(client.GroupLock("group", "a", "b").Lock)
+			both, err := c.twice(c.client.GroupLock("group", "a", "b").Lock)
 			return append(both, held{nil, h.back}), err
 		},
 		"MultiLock": func() ([]held, error) {
-			m := mortise.NewMultiLock(client.Lock("multi1"), client.Lock("multi2"))
-			h, err := hold(m.Lock(t.Context()))
+			m := mortise.NewMultiLock(c.client.Lock("multi1"), c.client.Lock("multi2"))
+			h, err := takenHold(m.Lock(c.t.Context()))
 			return []held{h}, err
 		},
+	}
+}
+
+func (c crowded) counts() map[string]func() ([]held, error) {
+	return map[string]func() ([]held, error){
 		"PermitSemaphore": func() ([]held, error) {
-			s := client.PermitSemaphore("permits").With(mortise.PermitOptions{Permits: 3})
-			if _, err := s.TrySetPermits(ctx, 5); err != nil {
+			s := c.client.PermitSemaphore("permits").With(mortise.PermitOptions{Permits: 3})
+			if _, err := s.TrySetPermits(c.ctx, 5); err != nil {
 				return nil, err
 			}
-			h, err := hold(s.Acquire(ctx))
+			h, err := takenHold(s.Acquire(c.ctx))
 			return []held{h}, err
 		},
-		"PermitSemaphore, by id": func() ([]held, error) {
-			s := client.PermitSemaphore("permit")
-			if _, err := s.TrySetPermits(ctx, 5); err != nil {
-				return nil, err
-			}
-			h, _, err := s.With(mortise.PermitOptions{Lease: time.Hour}).Acquire(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return for0(func() error {
-				id := h.Permits()[0]
-				if ok, err := s.UpdateLease(t.Context(), id, time.Minute); !ok || err != nil {
-					return fmt.Errorf("UpdateLease: %v, %w", ok, err)
-				}
-				if n, err := s.Release(t.Context(), id); n != 1 || err != nil {
-					return fmt.Errorf("Release: %v, %w", n, err)
-				}
-				return nil
-			}, nil)
-		},
+		"PermitSemaphore, by id": c.permitByID,
 		"Semaphore": func() ([]held, error) {
-			s := client.Semaphore("semaphore")
-			if _, err := s.TrySetPermits(ctx, 5); err != nil {
+			s := c.client.Semaphore("semaphore")
+			if _, err := s.TrySetPermits(c.ctx, 5); err != nil {
 				return nil, err
 			}
-			return for0(func() error { return s.Release(t.Context(), 2) }, s.Acquire(ctx, 2))
+			return returnable(func() error { return s.Release(c.t.Context(), 2) }, s.Acquire(c.ctx, 2))
 		},
 		"CountDownLatch": func() ([]held, error) {
-			l := client.CountDownLatch("latch")
-			_, err := l.TrySetCount(ctx, 2)
-			return for0(func() error {
-				if err := l.CountDown(t.Context()); err != nil {
+			l := c.client.CountDownLatch("latch")
+			_, err := l.TrySetCount(c.ctx, 2)
+			return returnable(func() error {
+				if err := l.CountDown(c.t.Context()); err != nil {
 					return err
 				}
-				return l.CountDown(t.Context())
+				return l.CountDown(c.t.Context())
 			}, err)
 		},
 		"Election": func() ([]held, error) {
-			term, _, err := client.Election("election").Campaign(ctx, "me")
+			term, _, err := c.client.Election("election").Campaign(c.ctx, "me")
 			if err != nil {
 				return nil, err
 			}
 			return []held{{term.Until, term.Resign}}, nil
 		},
 		"DoubleBarrier": func() ([]held, error) {
-			m, _, err := client.DoubleBarrier("double", 1).Enter(ctx)
+			m, _, err := c.client.DoubleBarrier("double", 1).Enter(c.ctx)
 			if err != nil {
 				return nil, err
 			}
-			return []held{{nil, func() error { return m.Leave(t.Context()) }}}, nil
+			return []held{{nil, func() error { return m.Leave(c.t.Context()) }}}, nil
 		},
 	}
+}
+
+func (c crowded) permitByID() ([]held, error) {
+	s := c.client.PermitSemaphore("permit")
+	if _, err := s.TrySetPermits(c.ctx, 5); err != nil {
+		return nil, err
+	}
+	h, _, err := s.With(mortise.PermitOptions{MaxHold: time.Hour}).Acquire(c.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return returnable(func() error {
+		id := h.Permits()[0]
+		if ok, err := s.UpdateLease(c.t.Context(), id, time.Minute); !ok || err != nil {
+			return fmt.Errorf("UpdateLease: %v, %w", ok, err)
+		}
+		if n, err := s.Release(c.t.Context(), id); n != 1 || err != nil {
+			return fmt.Errorf("Release: %v, %w", n, err)
+		}
+		return nil
+	}, nil)
+}
+
+func outOfMemory(t *testing.T, server *redistest.Server, client *mortise.Client, lease time.Duration) {
+	c := crowded{t, mortise.WithOwner(t.Context()), client}
+	takes := c.locks()
+	maps.Copy(takes, c.counts())
 	all := map[string][]held{}
-	for name, take := range kinds {
+	for name, take := range takes {
 		got, err := take()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -152,27 +174,32 @@ func outOfMemory(t *testing.T, server *redistest.Server, client *mortise.Client,
 	}
 	for name, got := range all {
 		t.Run(name, func(t *testing.T) {
-			for _, h := range got {
-				for h.until != nil && h.until().Before(began.Add(2*lease)) {
-					if time.Now().After(h.until()) {
-						t.Errorf("it was lost")
-						break
-					}
-					time.Sleep(10 * time.Millisecond)
-				}
-			}
+			wantNotLost(t, got, began.Add(2*lease))
 			for i := len(got) - 1; i >= 0; i-- {
 				if name == "RWLock, both" { // the write side first, so that it becomes a read lock
 					i = 0
 					if err := got[0].back(); err != nil {
-						t.Errorf("give back the write side: %v", err)
+						t.Errorf("release of the write side: %v", err)
 					}
 					got = got[1:]
 				}
 				if err := got[i].back(); err != nil {
-					t.Errorf("give back: %v", err)
+					t.Errorf("release: %v", err)
 				}
 			}
 		})
+	}
+}
+
+// wantNotLost waits until all are trusted until end.
+func wantNotLost(t *testing.T, got []held, end time.Time) {
+	for _, h := range got {
+		for h.until != nil && h.until().Before(end) {
+			if time.Now().After(h.until()) {
+				t.Errorf("it was lost")
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
 }

@@ -32,7 +32,7 @@ func TestRealPermitsAreNeverExceeded(t *testing.T) {
 							now := inside.Add(n)
 							most.Store(max(now, most.Load()))
 							if now > total {
-								t.Errorf("%d permits are out", now)
+								t.Errorf("%d permits are out, want %v at most", now, total)
 							}
 							time.Sleep(time.Millisecond)
 							inside.Add(-n)
@@ -51,7 +51,7 @@ func TestRealPermitsAreNeverExceeded(t *testing.T) {
 		}
 		wantPermits(t, sem, total, 0)
 		if ok, err := sem.Delete(t.Context()); !ok || err != nil {
-			t.Error(ok, err)
+			t.Errorf("got %v, %v, want true", ok, err)
 		}
 		if keys := s.Must(t, "KEYS", "[^m]*").([]any); len(keys) != 0 { // all but those that remember operations for a while
 			t.Errorf("keys are left: %v", keys)
@@ -104,14 +104,14 @@ func TestRealPermitsSurviveLostReplies(t *testing.T) {
 func TestRealPermitsOnACluster(t *testing.T) {
 	onCluster(t, func(t *testing.T, driver string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
 		const lease = 900 * time.Millisecond
-		c, other := dial(&mortise.Options{Lease: lease}), dial(nil)
+		c, other := dial(&mortise.Options{TTL: lease}), dial(nil)
 		var holds []*mortise.Hold
 		var waiting sync.WaitGroup
 		for i, master := range set.Masters {
 			for j := range 3 {
 				name := set.KeyOn(t, master, fmt.Sprint("permits", driver, i, j))
 				if ok, err := c.PermitSemaphore(name).TrySetPermits(t.Context(), 2); !ok || err != nil {
-					t.Fatal(ok, err)
+					t.Fatalf("got %v, %v, want true", ok, err)
 				}
 				holds = append(holds, takeAll(t, c.PermitSemaphore(name), 2))
 				waiting.Go(func() {
@@ -145,48 +145,59 @@ func permitsUseTheirRights(t *testing.T, c, other *mortise.Client, name string) 
 	s, o := c.PermitSemaphore(name), other.PermitSemaphore(name)
 	ctx := t.Context()
 	if ok, err := s.TrySetPermits(ctx, 2); !ok || err != nil {
-		t.Fatal(ok, err)
+		t.Fatalf("got %v, %v, want true", ok, err)
 	}
 	if err := errors.Join(s.SetPermits(ctx, 5), s.AddPermits(ctx, -2)); err != nil {
 		t.Error(err)
 	}
 	hold := takeAll(t, s, 3)
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		if err := o.With(atOnce(2)).Do(ctx, func(context.Context) error { return nil }); err != nil {
-			t.Error(err)
-		}
-	})
-	redistest.Eventually(t, "somebody waits", func() error {
-		_, _, err := o.TryAcquire(ctx)
-		if !errors.Is(err, mortise.ErrNoPermits) {
-			return fmt.Errorf("%v, want ErrNoPermits", err)
-		}
-		return nil
-	})
+	waiting := awaitedPermits(t, o)
 	if list, err := o.List(ctx); err != nil || len(list) != 3 {
 		t.Error(list, err)
 	}
 	if ok, err := o.UpdateLease(ctx, hold.Permits()[0], time.Hour); !ok || err != nil {
-		t.Error(ok, err)
+		t.Errorf("got %v, %v, want true", ok, err)
 	}
 	mustUnlock(t, hold)
 	waiting.Wait()
 	lost := takeAll(t, s, 1)
 	if n, err := o.Release(ctx, lost.Permits()...); n != 1 || err != nil {
-		t.Error(n, err)
+		t.Errorf("got %v, %v, want 1", n, err)
 	}
 	if err := lost.Unlock(); !errors.Is(err, mortise.ErrLost) {
 		t.Errorf("Unlock of what was released: %v", err)
 	}
-	late, _, err := s.With(mortise.PermitOptions{Lease: 200 * time.Millisecond}).Acquire(ctx)
+	wantTakenBack(t, s, o)
+	if ok, err := o.Delete(ctx); !ok || err != nil {
+		t.Errorf("got %v, %v, want true", ok, err)
+	}
+}
+
+// wantTakenBack has o take a permit whose lease with s is over.
+func wantTakenBack(t *testing.T, s, o *mortise.PermitSemaphore) {
+	late, _, err := s.With(mortise.PermitOptions{MaxHold: 200 * time.Millisecond}).Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(210 * time.Millisecond)
 	mustUnlock(t, takeAll(t, o, 3)) // takes back what is over
 	_ = late.Unlock()
-	if ok, err := o.Delete(ctx); !ok || err != nil {
-		t.Error(ok, err)
-	}
+}
+
+// awaitedPermits has a goroutine wait for two permits.
+func awaitedPermits(t *testing.T, s *mortise.PermitSemaphore) *sync.WaitGroup {
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		if err := s.With(atOnce(2)).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+	redistest.Eventually(t, "somebody waits", func() error {
+		_, _, err := s.TryAcquire(t.Context())
+		if !errors.Is(err, mortise.ErrNoPermits) {
+			return fmt.Errorf("got %s, want ErrNoPermits", fmt.Sprint(err))
+		}
+		return nil
+	})
+	return &waiting
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Real servers go and come back, fewer than half at any time, while processes
-// contend: the lock stays exclusive and to be had.
+// contend: the lock stays exclusive and available.
 func TestRealRedlock(t *testing.T) {
 	for name, open := range dialers {
 		for _, n := range []int{3, 5} {
@@ -26,51 +26,22 @@ func TestRealRedlock(t *testing.T) {
 				process := func() *mortise.Redlock {
 					var clients []*mortise.Client
 					for _, s := range servers {
-						c := mortise.New(open(t, s.Addr(), ""), &mortise.Options{Lease: 3 * time.Second})
+						c := mortise.New(open(t, s.Addr(), ""), &mortise.Options{TTL: 3 * time.Second})
 						t.Cleanup(func() { _ = c.Close() })
 						clients = append(clients, c)
 					}
 					return mortise.NewRedlock("job", clients...)
 				}
-				counter := 0
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				var all sync.WaitGroup
-				var mu sync.Mutex
-				rounds := 0
+				var crowd redlockCrowd
 				for range 3 {
 					k := process()
 					for range 2 {
-						all.Go(func() {
-							for ctx.Err() == nil {
-								err := k.Do(t.Context(), func(context.Context) error {
-									counter++ // unprotected but for the lock; -race looks on
-									return nil
-								})
-								if err != nil {
-									t.Error(err)
-								}
-								mu.Lock()
-								rounds++
-								mu.Unlock()
-							}
-						})
+						crowd.all.Go(func() { crowd.contend(t, ctx, k) })
 					}
 				}
-				progress := func(what string) {
-					t.Helper()
-					mu.Lock()
-					before := rounds
-					mu.Unlock()
-					redistest.Eventually(t, "progress while "+what, func() error {
-						mu.Lock()
-						defer mu.Unlock()
-						if rounds < before+20 {
-							return fmt.Errorf("%d rounds", rounds-before)
-						}
-						return nil
-					})
-				}
+				progress := func(what string) { t.Helper(); crowd.wantProgress(t, what) }
 				// Always the same ones: those that are left never forget.
 				last := servers[n-1]
 				progress("all are well")
@@ -88,9 +59,9 @@ func TestRealRedlock(t *testing.T) {
 				last.Resume(t)
 				progress("it goes on")
 				stop()
-				all.Wait()
-				if counter != rounds {
-					t.Errorf("the counter is %d after %d rounds: two held the lock at once", counter, rounds)
+				crowd.all.Wait()
+				if crowd.counter != crowd.rounds {
+					t.Errorf("the counter is %d after %d rounds: two held the lock at once", crowd.counter, crowd.rounds)
 				}
 				redistest.Eventually(t, "the lock is free on all servers", func() error {
 					for i, s := range servers {
@@ -103,6 +74,42 @@ func TestRealRedlock(t *testing.T) {
 			})
 		}
 	}
+}
+
+// redlockCrowd are processes that contend for a Redlock.
+type redlockCrowd struct {
+	all     sync.WaitGroup
+	counter int // unprotected but for the lock; -race looks on
+	mu      sync.Mutex
+	rounds  int // guarded by mu
+}
+
+// contend takes the lock again and again until ctx ends.
+func (c *redlockCrowd) contend(t *testing.T, ctx context.Context, k *mortise.Redlock) {
+	for ctx.Err() == nil {
+		if err := k.Do(t.Context(), func(context.Context) error { c.counter++; return nil }); err != nil {
+			t.Error(err)
+		}
+		c.mu.Lock()
+		c.rounds++
+		c.mu.Unlock()
+	}
+}
+
+// wantProgress waits for twenty more rounds.
+func (c *redlockCrowd) wantProgress(t *testing.T, what string) {
+	t.Helper()
+	c.mu.Lock()
+	before := c.rounds
+	c.mu.Unlock()
+	redistest.Eventually(t, "progress while "+what, func() error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.rounds < before+20 {
+			return fmt.Errorf("%d rounds", c.rounds-before)
+		}
+		return nil
+	})
 }
 
 // A frozen server is not waited for, and comes to know of the lock when it goes
@@ -127,22 +134,7 @@ func TestRealRedlockWithFrozenServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A majority is a lock, and free is what others can have the majority
-			// of: one server may still be on its way in either direction, and
-			// would refuse. So all have it before it is released, and none after.
-			for _, want := range []int64{1, 0} {
-				redistest.Eventually(t, fmt.Sprintf("EXISTS is %d on all servers", want), func() error {
-					for i, s := range servers {
-						if got := s.Int(t, "EXISTS", "job"); got != want {
-							return fmt.Errorf("on server %d it is %d", i, got)
-						}
-					}
-					return nil
-				})
-				if want == 1 {
-					mustUnlock(t, warm)
-				}
-			}
+			onAllThenNone(t, servers, warm)
 
 			servers[0].Pause(t)
 			start := time.Now()
@@ -160,18 +152,9 @@ func TestRealRedlockWithFrozenServers(t *testing.T) {
 				}
 				return nil
 			})
-			servers[1].Pause(t)
-			if _, _, err := other.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
-				t.Errorf("TryLock of another: %v, want ErrLocked", err)
-			}
-			servers[2].Pause(t)
-			if _, _, err := other.TryLock(t.Context()); !errors.Is(err, mortise.ErrNoQuorum) {
-				t.Errorf("TryLock with two of three frozen: %v, want ErrNoQuorum", err)
-			}
-			servers[1].Resume(t)
-			servers[2].Resume(t)
+			wantOthersRefused(t, servers, other)
 			if ctx.Err() != nil || !hold.Valid() {
-				t.Errorf("the holder lost it within its lease: %v", context.Cause(ctx))
+				t.Errorf("the holder lost it within its lease: %v, want no loss", context.Cause(ctx))
 			}
 			mustUnlock(t, hold)
 			next, _, err := other.Lock(t.Context())
@@ -180,6 +163,40 @@ func TestRealRedlockWithFrozenServers(t *testing.T) {
 			}
 			mustUnlock(t, next)
 		})
+	}
+}
+
+// wantOthersRefused freezes one of three servers, and then two.
+func wantOthersRefused(t *testing.T, servers []*redistest.Server, other *mortise.Redlock) {
+	servers[1].Pause(t)
+	if _, _, err := other.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+		t.Errorf("TryLock of another: %v, want ErrLocked", err)
+	}
+	servers[2].Pause(t)
+	if _, _, err := other.TryLock(t.Context()); !errors.Is(err, mortise.ErrNoQuorum) {
+		t.Errorf("TryLock with two of three frozen: %v, want ErrNoQuorum", err)
+	}
+	servers[1].Resume(t)
+	servers[2].Resume(t)
+}
+
+// onAllThenNone releases hold once it is on all servers, and waits until it is on none.
+func onAllThenNone(t *testing.T, servers []*redistest.Server, hold *mortise.Hold) {
+	// A majority is a lock, and free is what others can have the majority
+	// of: one server may still be on its way in either direction, and
+	// would refuse. So all have it before it is released, and none after.
+	for _, want := range []int64{1, 0} {
+		redistest.Eventually(t, fmt.Sprintf("EXISTS is %d on all servers", want), func() error {
+			for i, s := range servers {
+				if got := s.Int(t, "EXISTS", "job"); got != want {
+					return fmt.Errorf("on server %d it is %d", i, got)
+				}
+			}
+			return nil
+		})
+		if want == 1 {
+			mustUnlock(t, hold)
+		}
 	}
 }
 

@@ -55,17 +55,17 @@ func groupUsesItsRights(t *testing.T, c, other *mortise.Client, name string) {
 	}()
 	mustUnlock(t, hold)
 	next := <-got
-	short, _ := mustFence(t, c.GroupLock(name, "c").With(mortise.LockOptions{Lease: 20 * time.Millisecond}), t.Context())
+	short, _ := mustFence(t, c.GroupLock(name, "c").With(mortise.LockOptions{MaxHold: 20 * time.Millisecond}), t.Context())
 	<-time.After(time.Until(short.Until()))
 	hold, _ = mustFence(t, c.GroupLock(name, "c"), t.Context()) // over what is left
 	if freed, err := c.GroupLock(name, "b").ForceUnlock(t.Context()); err != nil || len(freed) != 1 || freed[0].Owner != next.Owner() {
-		t.Errorf("ForceUnlock = %v, %v", freed, err)
+		t.Errorf("ForceUnlock = %v, %v, want the owner %s", freed, err, next.Owner())
 	}
 	mustUnlock(t, hold)
 }
 
-// documentedRights returns the ACL command of docs/protocol.md, and what it
-// says that a cluster needs besides.
+// documentedRights returns the ACL command of docs/protocol.md, and what a
+// cluster also needs.
 func documentedRights(t *testing.T) (command, cluster []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/protocol.md")
@@ -73,7 +73,7 @@ func documentedRights(t *testing.T) (command, cluster []string) {
 		t.Fatal(err)
 	}
 	block := regexp.MustCompile("(?s)```\n(ACL SETUSER .*?)```").FindSubmatch(text)
-	more := regexp.MustCompile("A cluster needs `([^`]+)` besides").FindSubmatch(text)
+	more := regexp.MustCompile("A cluster also needs `([^`]+)`").FindSubmatch(text)
 	if block == nil || more == nil {
 		t.Fatal("docs/protocol.md does not show the rights")
 	}
@@ -153,7 +153,7 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, name string) {
 	wakes(t, other.Lock(name), k, asked, true)
 	hold, _ = mustLock(t, k, t.Context())
 	if by, err := k.ForceUnlock(t.Context()); err != nil || by == nil || by.Owner != hold.Owner() {
-		t.Errorf("ForceUnlock = %v, %v", by, err)
+		t.Errorf("ForceUnlock = %v, %v, want the owner %s", by, err, hold.Owner())
 	}
 	rwUsesItsRights(t, c, other, name+":rw")
 	fairUsesItsRights(t, other, c, asked, name+":fair")
@@ -386,7 +386,7 @@ func TestRealFreeLocksNeedNoRightToListen(t *testing.T) {
 	})
 }
 
-// Goroutines that try again and again, so that there always is one who was
+// Goroutines that try again and again, so that there always is one that was
 // refused, do not keep what they were refused.
 func TestRealRefusalIsNotHandedOn(t *testing.T) {
 	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {

@@ -40,7 +40,7 @@ func TestRealRWLockExclusion(t *testing.T) {
 								most.Store(max(readers.Add(1), most.Load()))
 								defer readers.Add(-1)
 								if one != two {
-									t.Errorf("a reader sees %d and %d", one, two)
+									t.Errorf("a reader sees %d and %d, want them equal", one, two)
 								}
 								time.Sleep(time.Millisecond)
 								return nil
@@ -108,7 +108,7 @@ func TestRealRWLockLostReplies(t *testing.T) {
 func TestRealRWLockOnACluster(t *testing.T) {
 	onCluster(t, func(t *testing.T, driver string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
 		const lease = 900 * time.Millisecond
-		c, other := dial(&mortise.Options{Lease: lease}), dial(nil)
+		c, other := dial(&mortise.Options{TTL: lease}), dial(nil)
 		var holds []*mortise.Hold
 		var waiting sync.WaitGroup
 		for i, master := range set.Masters {
@@ -167,7 +167,7 @@ func rwUsesItsRights(t *testing.T, c, other *mortise.Client, name string) {
 		mustUnlock(t, theirs)
 	}
 	if freed, err := o.Read().ForceUnlock(t.Context()); err != nil || len(freed) != 1 {
-		t.Errorf("ForceUnlock: %v, %v", freed, err)
+		t.Errorf("ForceUnlock: %v, %v, want one holder", freed, err)
 	}
 	h, _ := must(t, o.Write(), t.Context())
 	mustUnlock(t, h)

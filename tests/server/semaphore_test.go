@@ -15,8 +15,8 @@ func TestRealSemaphore(t *testing.T) {
 	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
 		const permits = 3
 		p := redistest.NewProxy(t, s.Addr())
-		giver := dial(s.Addr(), nil)
-		sem := permitted(t, giver, "job", permits)
+		releaser := dial(s.Addr(), nil)
+		sem := permitted(t, releaser, "job", permits)
 
 		// Nobody has more than there are, over real connections.
 		var out atomic.Int32
@@ -29,7 +29,7 @@ func TestRealSemaphore(t *testing.T) {
 					for range 10 {
 						err := c.Semaphore("job").Do(t.Context(), n, func(context.Context) error {
 							if now := out.Add(int32(n)); now > permits {
-								t.Errorf("%d permits are out", now)
+								t.Errorf("%d permits are out, want %v at most", now, permits)
 							}
 							out.Add(int32(-n))
 							return nil
@@ -58,7 +58,7 @@ func TestRealSemaphore(t *testing.T) {
 		<-cut
 		wantAvailable(t, sem, permits)
 
-		// Who waits is woken.
+		// The waiter is woken.
 		mustAcquire(t, sem, permits)
 		waiting := acquireLater(t.Context(), cutOff, permits)
 		redistest.Eventually(t, "a claim", func() error {

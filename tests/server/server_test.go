@@ -120,7 +120,7 @@ func TestRealStalledLink(t *testing.T) {
 		var all sync.WaitGroup
 		for i, stall := range []time.Duration{0, 300, 700, 1100, 1900} {
 			p := redistest.NewProxy(t, s.Addr())
-			c := dial(p.Addr(), &mortise.Options{Lease: 1500 * time.Millisecond})
+			c := dial(p.Addr(), &mortise.Options{TTL: 1500 * time.Millisecond})
 			all.Go(func() {
 				name := fmt.Sprint("job", i)
 				hold, ctx, err := c.Lock(name).Lock(t.Context())
@@ -188,7 +188,7 @@ func TestRealLostReplies(t *testing.T) {
 
 func TestRealScriptFlushAndRestart(t *testing.T) {
 	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
-		c := dial(s.Addr(), &mortise.Options{Lease: 2 * time.Second})
+		c := dial(s.Addr(), &mortise.Options{TTL: 2 * time.Second})
 		k := c.Lock("job")
 		hold, _ := mustLock(t, k, t.Context())
 		s.Must(t, "SCRIPT", "FLUSH")
@@ -338,11 +338,11 @@ func TestHelperFrozenHolder(t *testing.T) {
 	if addr == "" {
 		return // not asked for
 	}
-	c := mortise.New(dialers["rueidis"](t, addr, ""), &mortise.Options{Lease: 3 * time.Second})
+	c := mortise.New(dialers["rueidis"](t, addr, ""), &mortise.Options{TTL: 3 * time.Second})
 	defer c.Close()
 	hold, ctx := mustLock(t, c.Lock("job"), t.Context())
 	begin := time.Now()
-	last := begin // before the word is given: the freeze may come at once
+	last := begin // before the message: the freeze may come at once
 	fmt.Println("holding")
 	for {
 		now := time.Now()

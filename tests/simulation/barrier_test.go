@@ -56,7 +56,7 @@ func eachSeed(t *testing.T, f func(w *simulation), least map[string]int) {
 }
 
 // patient are options with which no fault of the network lasts for a lease.
-var patient = mortise.Options{Lease: 5 * time.Minute, RetryFor: -1}
+var patient = mortise.Options{TTL: 5 * time.Minute, RetryFor: -1}
 
 // However bad the network, as long as nobody gives up every round of a barrier
 // ends with all passing, each with another number, and none before the last has
@@ -95,7 +95,7 @@ func TestBarrierHistoriesOfThePatient(t *testing.T) {
 	}, map[string]int{"passed": 2 * parties * rounds, "lost replies": 10, "late copies": 10, "silences": 10, "slow answers": 10})
 }
 
-// The same for those who begin and end together.
+// The same for members that begin and end together.
 func TestDoubleBarrierHistoriesOfThePatient(t *testing.T) {
 	const parties, rounds = 3, 5
 	eachSeed(t, func(w *simulation) {
@@ -146,22 +146,85 @@ type call struct {
 	broken     bool
 }
 
-// Parties that give up, are cut off, die and come again, and somebody who resets:
-// whoever passes does so with enough others, no number is given more often than
+// calls are those of a history.
+type calls struct {
+	mu  sync.Mutex // guards all, and the calls in it
+	all []*call
+}
+
+func (l *calls) start() *call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &call{start: time.Now(), number: -1}
+	l.all = append(l.all, c)
+	return c
+}
+
+// end notes what Await returned.
+func (l *calls) end(w *simulation, c *call, number int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.end = time.Now()
+	switch {
+	case err == nil:
+		c.number = number
+		w.count("passed")
+	case errors.Is(err, mortise.ErrBroken):
+		c.broken = true
+		w.count("broken")
+	default:
+		w.count("given up")
+		w.check(err)
+	}
+}
+
+// there returns how many parties may have been at the barrier with c. One that
+// gave up counts as long as Redis may not know it: until its departure, which is
+// tried again and again, has come through, late at most.
+func (l *calls) there(c *call, late time.Duration) (n int) {
+	for _, o := range l.all {
+		end := o.end
+		if o.number < 0 && !o.broken {
+			end = end.Add(late)
+		}
+		if !o.start.After(c.end) && !end.Before(c.start) {
+			n++
+		}
+	}
+	return n
+}
+
+// check looks at the calls that passed.
+func (l *calls) check(w *simulation, parties int, late time.Duration) {
+	passed := map[int]int{} // by number
+	for _, c := range l.all {
+		if c.number < 0 {
+			continue
+		}
+		passed[c.number]++
+		if there := l.there(c, late); there < parties {
+			w.t.Errorf("one passed while %d were there, want %v at least", there, parties)
+		}
+	}
+	for number, n := range passed {
+		if number >= parties || n*parties > len(l.all) {
+			w.t.Errorf("%d passed with the number %d in %d calls for %d parties", n, number, len(l.all), parties)
+		}
+	}
+}
+
+// Parties that give up, are cut off, die and come again, and resets:
+// a party that passes does so with enough others, no number is used more often than
 // there were rounds, every call ends, and afterwards the barrier works.
 func TestBarrierHistoriesOfTheImpatient(t *testing.T) {
 	const parties = 3
 	lease := 4 * time.Second
 	eachSeed(t, func(w *simulation) {
-		var mu sync.Mutex
-		var calls []*call
-		w.workers(5, mortise.Options{Lease: lease, RetryFor: 2 * time.Second}, func(_ int, c *mortise.Client, link *cutLink, r *rand.Rand) {
+		var history calls
+		w.workers(5, mortise.Options{TTL: lease, RetryFor: 2 * time.Second}, func(_ int, c *mortise.Client, link *cutLink, r *rand.Rand) {
 			for n := range 12 {
 				ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(500+r.IntN(12_000))*time.Millisecond)
-				me := &call{start: time.Now(), number: -1}
-				mu.Lock()
-				calls = append(calls, me)
-				mu.Unlock()
+				me := history.start()
 				switch r.IntN(10) {
 				case 0:
 					w.count("cuts")
@@ -177,51 +240,11 @@ func TestBarrierHistoriesOfTheImpatient(t *testing.T) {
 				}
 				number, err := c.Barrier("job", parties).Await(ctx)
 				cancel()
-				mu.Lock()
-				me.end = time.Now()
-				switch {
-				case err == nil:
-					me.number = number
-					w.count("passed")
-				case errors.Is(err, mortise.ErrBroken):
-					me.broken = true
-					w.count("broken")
-				default:
-					w.count("given up")
-					w.check(err)
-				}
-				mu.Unlock()
+				history.end(w, me, number, err)
 				time.Sleep(time.Duration(r.IntN(500)) * time.Millisecond)
 			}
 		})
-		// One that gave up counts as long as Redis may not know it: until its
-		// departure, which is tried again and again, has come through.
-		late := lease + 4*time.Second
-		given := map[int]int{}
-		for _, c := range calls {
-			if c.number < 0 {
-				continue
-			}
-			given[c.number]++
-			there := 0
-			for _, o := range calls {
-				end := o.end
-				if o.number < 0 && !o.broken {
-					end = end.Add(late)
-				}
-				if !o.start.After(c.end) && !end.Before(c.start) {
-					there++
-				}
-			}
-			if there < parties {
-				w.t.Errorf("one passed while %d were there", there)
-			}
-		}
-		for number, n := range given {
-			if number >= parties || n*parties > len(calls) {
-				w.t.Errorf("%d passed with the number %d in %d calls for %d parties", n, number, len(calls), parties)
-			}
-		}
+		history.check(w, parties, lease+4*time.Second)
 		// Afterwards.
 		time.Sleep(2 * lease)
 		c, _ := open(w.t, w.server, nil)
@@ -237,23 +260,69 @@ func TestBarrierHistoriesOfTheImpatient(t *testing.T) {
 	}, map[string]int{"passed": 6, "broken": 10, "given up": 10, "cuts": 4, "resets": 4, "deaths": 1, "lost replies": 10, "late copies": 10, "silences": 10})
 }
 
-// seatInHistory is one who was inside a double barrier.
-type seatInHistory struct {
+// member is one stay inside a double barrier.
+type member struct {
 	entered time.Time
 	ctx     context.Context
 	leaving bool
 }
 
-// Members that give up, are cut off, die inside and stay too long: whoever is
-// told that all have left by themselves can rely on it, whoever is told that one
-// did not can rely on it that its context has ended, and every call ends.
+// members are those of a history.
+type members struct {
+	mu  sync.Mutex // guards all, and the members in it
+	all []*member
+}
+
+func (l *members) enter(ctx context.Context) *member {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := &member{entered: time.Now(), ctx: ctx}
+	l.all = append(l.all, m)
+	return m
+}
+
+// leave has me leave. Cancel ends the context with which it entered.
+func (l *members) leave(w *simulation, me *member, m *mortise.Member, cancel context.CancelFunc) {
+	l.mu.Lock()
+	me.leaving = true
+	l.mu.Unlock()
+	began := time.Now()
+	cancel()
+	long, done := context.WithTimeout(w.t.Context(), time.Minute)
+	err := m.Leave(long)
+	done()
+	switch {
+	case err == nil:
+		w.count("left")
+	case errors.Is(err, mortise.ErrBroken):
+		w.count("broken")
+	default:
+		w.count("lost")
+		w.check(err)
+		return // it was not told that all are out
+	}
+	var broken *mortise.BrokenError
+	if errors.As(err, &broken) && broken.Reason == mortise.BrokenLost {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range l.all {
+		if o.entered.Before(began) && !o.leaving && o.ctx.Err() == nil {
+			w.t.Errorf("Leave: %v, while another one is inside", err)
+		}
+	}
+}
+
+// Members that give up, are cut off, die inside and stay too long: a member
+// that is told that all have left by themselves can rely on it. One that is told
+// that another did not can rely on the end of its context. Every call ends.
 func TestDoubleBarrierHistoriesOfTheImpatient(t *testing.T) {
 	const parties = 3
 	lease := 4 * time.Second
 	eachSeed(t, func(w *simulation) {
-		var mu sync.Mutex
-		var inside []*seatInHistory
-		w.workers(5, mortise.Options{Lease: lease, RetryFor: 2 * time.Second}, func(_ int, c *mortise.Client, link *cutLink, r *rand.Rand) {
+		var members members
+		w.workers(5, mortise.Options{TTL: lease, RetryFor: 2 * time.Second}, func(_ int, c *mortise.Client, link *cutLink, r *rand.Rand) {
 			for n := range 10 {
 				ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(500+r.IntN(15_000))*time.Millisecond)
 				m, held, err := c.DoubleBarrier("job", parties).Enter(ctx)
@@ -264,10 +333,7 @@ func TestDoubleBarrierHistoriesOfTheImpatient(t *testing.T) {
 					continue
 				}
 				w.count("entered")
-				me := &seatInHistory{entered: time.Now(), ctx: held}
-				mu.Lock()
-				inside = append(inside, me)
-				mu.Unlock()
+				me := members.enter(held)
 				switch r.IntN(8) {
 				case 0:
 					w.count("cuts")
@@ -281,35 +347,7 @@ func TestDoubleBarrierHistoriesOfTheImpatient(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
-				mu.Lock()
-				me.leaving = true
-				mu.Unlock()
-				began := time.Now()
-				cancel()
-				long, done := context.WithTimeout(w.t.Context(), time.Minute)
-				err = m.Leave(long)
-				done()
-				switch {
-				case err == nil:
-					w.count("left")
-				case errors.Is(err, mortise.ErrBroken):
-					w.count("broken")
-				default:
-					w.count("lost")
-					w.check(err)
-					continue // it was not told that all are out
-				}
-				var broken *mortise.BrokenError
-				if errors.As(err, &broken) && broken.Reason == mortise.BrokenLost {
-					continue
-				}
-				mu.Lock()
-				for _, o := range inside {
-					if o.entered.Before(began) && !o.leaving && o.ctx.Err() == nil {
-						w.t.Errorf("Leave: %v, while another one is inside", err)
-					}
-				}
-				mu.Unlock()
+				members.leave(w, me, m, cancel)
 			}
 		})
 	}, map[string]int{"entered": 10, "left": 2, "broken": 2, "given up": 5, "cuts": 1, "lost replies": 10, "late copies": 10, "silences": 10})

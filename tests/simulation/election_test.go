@@ -18,10 +18,10 @@ import (
 )
 
 // Elections on a bad network, at random: candidates that give up, leaders whose
-// link is cut, who are deposed, die, or stay too long; and others who observe.
+// link is cut, that are deposed, die, or stay too long; and observers.
 // The history must be one of a correct election: no two terms are valid at once,
 // numbers rise, a resource that refuses old numbers refuses no valid leader, and
-// those who observe see only what was, in its order, and the end of it.
+// observers see only what was, in its order, and the end of it.
 func TestElectionHistories(t *testing.T) {
 	seeds := histories(t)
 	var sum tally
@@ -70,7 +70,7 @@ type electionHistory struct {
 	last    int64                       // the highest number so far
 	values  map[int64][]string          // of each term, in the order in which they were proclaimed
 	highest int64                       // that the resource was shown
-	seen    map[string][]mortise.Leader // by each who observes
+	seen    map[string][]mortise.Leader // by observer
 	now     map[string]mortise.Leader   // the same, the last one
 	serial  int                         // makes values unique
 }
@@ -99,7 +99,7 @@ func (h *electionHistory) run() {
 			for range 2 { // lives
 				link := &cutLink{Driver: h.server.Driver()}
 				d := &badNetwork{Driver: link, sim: h.simulation, copies: &copies, random: rand.New(rand.NewPCG(random.Uint64(), 0))}
-				c := mortise.New(d, &mortise.Options{Lease: simLease, RetryFor: 8 * time.Second})
+				c := mortise.New(d, &mortise.Options{TTL: simLease, RetryFor: 8 * time.Second})
 				h.live(c, link, random)
 				h.check(c.Close())
 			}
@@ -118,8 +118,8 @@ func (h *electionHistory) run() {
 	observed.Wait()
 	h.check(good.Close())
 	h.check(bad.Close())
-	for who, leaders := range h.seen {
-		h.checkSeen(who, leaders)
+	for observer, leaders := range h.seen {
+		h.checkSeen(observer, leaders)
 	}
 	wantEmpty(h.t, h.server)
 }
@@ -156,7 +156,7 @@ func (h *electionHistory) value() string {
 func (h *electionHistory) round(c *mortise.Client, link *cutLink, r *rand.Rand) {
 	e := c.Election("job")
 	if r.IntN(4) == 0 {
-		e = e.With(mortise.LockOptions{Lease: time.Duration(200+r.IntN(4000)) * time.Millisecond})
+		e = e.With(mortise.LockOptions{MaxHold: time.Duration(200+r.IntN(4000)) * time.Millisecond})
 	}
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Duration(r.IntN(30_000))*time.Millisecond)
 	defer cancel()
@@ -243,20 +243,20 @@ func (h *electionHistory) proclaim(term *mortise.Term) {
 }
 
 // observe notes what it sees, and begins again where the network was too bad.
-func (h *electionHistory) observe(ctx context.Context, c *mortise.Client, who string) {
+func (h *electionHistory) observe(ctx context.Context, c *mortise.Client, observer string) {
 	for ctx.Err() == nil {
 		for l, err := range c.Election("job").Observe(ctx) {
 			if err != nil {
-				if who == "good" && ctx.Err() == nil {
-					h.t.Errorf("who observes over a good network ends with %v", err)
+				if observer == "good" && ctx.Err() == nil {
+					h.t.Errorf("an observer over a good network ended with %v", err)
 				}
 				break
 			}
 			l.TTL = 0
 			h.mu.Lock()
 			h.count("seen")
-			h.seen[who] = append(h.seen[who], l)
-			h.now[who] = l
+			h.seen[observer] = append(h.seen[observer], l)
+			h.now[observer] = l
 			h.mu.Unlock()
 		}
 	}
@@ -288,7 +288,7 @@ func (h *electionHistory) compare(ctx context.Context, c *mortise.Client) {
 }
 
 // checkSeen checks that what was seen has been, in its order.
-func (h *electionHistory) checkSeen(who string, leaders []mortise.Leader) {
+func (h *electionHistory) checkSeen(observer string, leaders []mortise.Leader) {
 	term, edition := int64(0), -1
 	for _, l := range leaders {
 		if l == (mortise.Leader{}) {
@@ -296,7 +296,7 @@ func (h *electionHistory) checkSeen(who string, leaders []mortise.Leader) {
 		}
 		values, known := h.values[l.Term]
 		if l.Term < term {
-			h.t.Errorf("%s saw the term %d after %d", who, l.Term, term)
+			h.t.Errorf("%s saw the term %d after %d", observer, l.Term, term)
 		}
 		if l.Term > term {
 			edition = -1
@@ -307,7 +307,7 @@ func (h *electionHistory) checkSeen(who string, leaders []mortise.Leader) {
 		}
 		i := slices.Index(values, l.Value)
 		if i < 0 || i < edition {
-			h.t.Errorf("%s saw %q in the term %d, whose values were %q, after the one at %d", who, l.Value, l.Term, values, edition)
+			h.t.Errorf("%s saw %q in the term %d, whose values were %q, after the one at %d", observer, l.Value, l.Term, values, edition)
 		}
 		edition = i
 	}

@@ -29,15 +29,15 @@ func TestMultiLockSimulation(t *testing.T) {
 						pick := rand.New(rand.NewPCG(seed, i)).IntN
 						for range 12 {
 							f := &faults{Driver: s.Driver()}
-							c := mortise.New(f, &mortise.Options{Lease: 2 * time.Second})
-							d := mortise.New(s.Driver(), &mortise.Options{Lease: 2 * time.Second})
+							c := mortise.New(f, &mortise.Options{TTL: 2 * time.Second})
+							d := mortise.New(s.Driver(), &mortise.Options{TTL: 2 * time.Second})
 							i, j := pick(4), pick(4)
 							m := multi(c, names[i], names[j])
 							if pick(2) == 0 {
 								m = mortise.NewMultiLock(c.Lock(names[i]), d.Lock(names[j]), c.Lock(names[(j+1)%4]))
 							}
 							if pick(3) == 0 {
-								m = m.With(mortise.LockOptions{Lease: time.Duration(1+pick(1000)) * time.Millisecond})
+								m = m.With(mortise.LockOptions{MaxHold: time.Duration(1+pick(1000)) * time.Millisecond})
 							}
 							script := []string{"multi_acquire", "multi_release", "lock_acquire", "lock_release", "lock_renew"}[pick(5)]
 							if pick(2) == 0 {

@@ -26,86 +26,20 @@ func TestPermitSimulation(t *testing.T) {
 				quiet, _ := open(t, s, nil)
 				sem := permitsOf(t, quiet, total)
 
-				var mu sync.Mutex // guards what follows
-				random := rand.New(rand.NewPCG(seed, 7))
-				relied := map[*mortise.Hold]bool{}
-				turns, lost := 0, 0
-
-				number := func(n int) int {
-					mu.Lock()
-					defer mu.Unlock()
-					return random.IntN(n)
-				}
-				fault := func(one int) func(ctx context.Context, name string) error {
-					return func(ctx context.Context, _ string) error {
-						switch number(one) {
-						case 0:
-							return errCut
-						case 1:
-							return &driver.Error{Class: driver.Passing, Err: errors.New("LOADING")}
-						case 2:
-							time.Sleep(time.Duration(number(1500)) * time.Millisecond)
-						}
-						return nil
-					}
-				}
-				enter := func(hold *mortise.Hold) {
-					mu.Lock()
-					defer mu.Unlock()
-					turns++
-					relied[hold] = true
-					sum := 0
-					for other := range relied {
-						if other.Valid() {
-							sum += len(other.Permits())
-						}
-					}
-					if sum > total {
-						t.Errorf("%d permits are relied on", sum)
-					}
-				}
-				leave := func(hold *mortise.Hold, held context.Context) {
-					mu.Lock()
-					defer mu.Unlock()
-					delete(relied, hold)
-					if errors.Is(context.Cause(held), mortise.ErrLost) {
-						lost++
-					}
-				}
-				turn := func(c *mortise.Client) {
-					options := atOnce(1 + number(3))
-					if number(3) == 0 {
-						options.Lease = time.Duration(100+number(3000)) * time.Millisecond
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(number(8000))*time.Millisecond)
-					defer cancel()
-					hold, held, err := c.PermitSemaphore("job").With(options).Acquire(ctx)
-					if err != nil {
-						return
-					}
-					enter(hold)
-					select {
-					case <-held.Done():
-					case <-time.After(time.Duration(number(1500)) * time.Millisecond):
-					}
-					leave(hold, held)
-					if number(10) > 0 { // else it forgets, or dies
-						_ = hold.Unlock()
-					}
-				}
+				p := &permitHistory{t: t, random: rand.New(rand.NewPCG(seed, 7)), total: total, relied: map[*mortise.Hold]bool{}}
 				var all sync.WaitGroup
 				end := time.Now().Add(time.Minute)
 				for range 3 {
 					all.Go(func() {
 						for time.Now().Before(end) {
 							f := &faults{Driver: s.Driver()}
-							c := mortise.New(f, &mortise.Options{Lease: 2 * time.Second, RetryFor: 2 * time.Second})
-							f.Set(fault(15), fault(15))
+							c := mortise.New(f, &mortise.Options{TTL: 2 * time.Second, RetryFor: 2 * time.Second})
+							f.Set(p.fault(15), p.fault(15))
 							var work sync.WaitGroup
 							for range 3 {
 								work.Go(func() {
-									for range 3 + number(10) {
-										turn(c)
+									for range 3 + p.number(10) {
+										p.turn(c)
 									}
 								})
 							}
@@ -120,11 +54,91 @@ func TestPermitSimulation(t *testing.T) {
 				if n, err := sem.Available(t.Context()); err != nil || n != total {
 					t.Errorf("%d are available in the end, want %d: %v", n, total, err)
 				}
-				allTurns, allLost = allTurns+turns, allLost+lost
+				allTurns, allLost = allTurns+p.turns, allLost+p.lost
 			})
 		})
 	}
 	if allTurns < 250 || allLost < 10 {
 		t.Errorf("only %d turns, and %d holds that were lost", allTurns, allLost)
+	}
+}
+
+// permitHistory is a crowd that holds permits on a bad network.
+type permitHistory struct {
+	t     *testing.T
+	total int
+
+	mu          sync.Mutex // guards what follows
+	random      *rand.Rand
+	relied      map[*mortise.Hold]bool
+	turns, lost int
+}
+
+func (p *permitHistory) number(n int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.random.IntN(n)
+}
+
+// fault disturbs three of n calls.
+func (p *permitHistory) fault(n int) func(ctx context.Context, name string) error {
+	return func(ctx context.Context, _ string) error {
+		switch p.number(n) {
+		case 0:
+			return errCut
+		case 1:
+			return &driver.Error{Class: driver.Passing, Err: errors.New("LOADING")}
+		case 2:
+			time.Sleep(time.Duration(p.number(1500)) * time.Millisecond)
+		}
+		return nil
+	}
+}
+
+func (p *permitHistory) enter(hold *mortise.Hold) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turns++
+	p.relied[hold] = true
+	sum := 0
+	for other := range p.relied {
+		if other.Valid() {
+			sum += len(other.Permits())
+		}
+	}
+	if sum > p.total {
+		p.t.Errorf("%d permits are relied on, want %v at most", sum, p.total)
+	}
+}
+
+func (p *permitHistory) leave(hold *mortise.Hold, held context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.relied, hold)
+	if errors.Is(context.Cause(held), mortise.ErrLost) {
+		p.lost++
+	}
+}
+
+// turn takes some permits, unless that takes too long, and holds them for a while.
+func (p *permitHistory) turn(c *mortise.Client) {
+	options := atOnce(1 + p.number(3))
+	if p.number(3) == 0 {
+		options.MaxHold = time.Duration(100+p.number(3000)) * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Duration(p.number(8000))*time.Millisecond)
+	defer cancel()
+	hold, held, err := c.PermitSemaphore("job").With(options).Acquire(ctx)
+	if err != nil {
+		return
+	}
+	p.enter(hold)
+	select {
+	case <-held.Done():
+	case <-time.After(time.Duration(p.number(1500)) * time.Millisecond):
+	}
+	p.leave(hold, held)
+	if p.number(10) > 0 { // else it forgets, or dies
+		_ = hold.Unlock()
 	}
 }

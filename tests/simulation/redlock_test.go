@@ -27,22 +27,7 @@ func TestRedlockSimulation(t *testing.T) {
 					all.Go(func() {
 						pick := rand.New(rand.NewPCG(seed, i)).IntN
 						for range 6 {
-							var clients []*mortise.Client
-							for _, s := range servers {
-								f := &faults{Driver: s.Driver()}
-								switch script := []string{"lock_acquire", "lock_release", "lock_renew"}[pick(3)]; pick(6) {
-								case 0:
-									f.Set(nil, loseReplies(script, 1+pick(3)))
-								case 1:
-									f.Set(loseReplies(script, 1+pick(3)), nil)
-								case 2:
-									f.Set(hang, nil)
-								case 3:
-									delay := time.Duration(pick(100)) * time.Millisecond
-									f.Set(func(context.Context, string) error { time.Sleep(delay); return nil }, nil)
-								}
-								clients = append(clients, mortise.New(f, &mortise.Options{Lease: 2 * time.Second, RetryFor: 3 * time.Second}))
-							}
+							clients := redlockClients(servers, pick)
 							ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+pick(6000))*time.Millisecond)
 							hold, _, err := mortise.NewRedlock("job", clients...).Lock(ctx)
 							if err == nil {
@@ -71,9 +56,30 @@ func TestRedlockSimulation(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				if n := on(t, servers); n != 0 {
-					t.Errorf("it is still on %d servers", n)
+					t.Errorf("it is still on %d servers, want 0", n)
 				}
 			})
 		})
 	}
+}
+
+// redlockClients returns a client for each server, some of them on bad networks.
+func redlockClients(servers []*memredis.Server, pick func(n int) int) []*mortise.Client {
+	var clients []*mortise.Client
+	for _, s := range servers {
+		f := &faults{Driver: s.Driver()}
+		switch script := []string{"lock_acquire", "lock_release", "lock_renew"}[pick(3)]; pick(6) {
+		case 0:
+			f.Set(nil, loseReplies(script, 1+pick(3)))
+		case 1:
+			f.Set(loseReplies(script, 1+pick(3)), nil)
+		case 2:
+			f.Set(hang, nil)
+		case 3:
+			delay := time.Duration(pick(100)) * time.Millisecond
+			f.Set(func(context.Context, string) error { time.Sleep(delay); return nil }, nil)
+		}
+		clients = append(clients, mortise.New(f, &mortise.Options{TTL: 2 * time.Second, RetryFor: 3 * time.Second}))
+	}
+	return clients
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// The same bad network for readers and writers, who re-enter, read while they
-// write and go on as readers. Whatever happens, no writer is valid beside
-// anybody else, and nothing stays in Redis.
+// The same bad network for readers and writers that re-enter, read while they
+// write and go on as readers. Whatever happens, no writer is valid together
+// with another holder, and nothing stays in Redis.
 func TestRWLockSimulation(t *testing.T) {
 	const seeds = 10
 	var sum tally
@@ -49,7 +49,7 @@ type rwSimulation struct {
 // rwVisit is a hold and the goroutine that has it.
 type rwVisit struct {
 	*mortise.Hold
-	who    *int
+	by     *int // the goroutine
 	writes bool
 }
 
@@ -57,14 +57,14 @@ func (w *rwSimulation) visit(c *mortise.Client, r *rand.Rand) {
 	k := c.RWLock(fmt.Sprint("doc", r.IntN(2)))
 	options := mortise.LockOptions{}
 	if r.IntN(4) == 0 {
-		options.Lease = time.Duration(200+r.IntN(4000)) * time.Millisecond
+		options.MaxHold = time.Duration(200+r.IntN(4000)) * time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(r.IntN(30_000))*time.Millisecond)
 	defer cancel()
 	ctx = mortise.WithOwner(ctx)
-	who := new(int)
+	by := new(int)
 	pause := func() { time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond) }
-	// take returns nil if there was no lock to be had.
+	// take returns nil if it did not get the lock.
 	take := func(k taker, writes bool) (*mortise.Hold, context.Context) {
 		hold, held, err := k.Lock(ctx)
 		if err != nil {
@@ -72,7 +72,7 @@ func (w *rwSimulation) visit(c *mortise.Client, r *rand.Rand) {
 			w.check(err)
 			return nil, nil
 		}
-		w.come(&rwVisit{hold, who, writes})
+		w.come(&rwVisit{hold, by, writes})
 		return hold, held
 	}
 	leave := func(h *mortise.Hold, held context.Context) {
@@ -115,8 +115,8 @@ func (w *rwSimulation) visit(c *mortise.Client, r *rand.Rand) {
 	leave(hold, held)
 }
 
-// come notes a hold, and fails if it may not be valid beside those who are
-// inside.
+// come notes a hold, and fails if it may not be valid together with those
+// that are inside.
 func (w *rwSimulation) come(v *rwVisit) {
 	w.state.Lock()
 	defer w.state.Unlock()
@@ -131,7 +131,7 @@ func (w *rwSimulation) come(v *rwVisit) {
 		}
 		valid = append(valid, other)
 		switch {
-		case other.who == v.who || !v.Valid():
+		case other.by == v.by || !v.Valid():
 		case other.writes || v.writes:
 			w.t.Errorf("%s and %s have %s at once", other.Owner(), v.Owner(), v.Name())
 		default:

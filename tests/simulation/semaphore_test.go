@@ -48,7 +48,7 @@ type permitSimulation struct {
 
 	books   sync.Mutex // guards what follows
 	out     int        // permits that somebody knows to have
-	lost    int        // that were certainly not given back
+	lost    int        // that were certainly not released
 	unsure  int        // of which nobody knows
 	counted [2]int     // how often the latch was counted down, at least and at most
 }
@@ -95,7 +95,7 @@ func (w *permitSimulation) run() {
 	}
 }
 
-// permitRound takes some permits, keeps them for a while, and gives them back.
+// permitRound takes some permits, keeps them for a while, and releases them.
 func (w *permitSimulation) permitRound(c *mortise.Client, r *rand.Rand) {
 	sem, n := c.Semaphore("sem"), 1+r.IntN(simPermits)
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(r.IntN(40_000))*time.Millisecond)
@@ -172,7 +172,7 @@ func (w *permitSimulation) opening(plain *mortise.Client) {
 	waiters.Wait()
 	w.count("latches open")
 	if d := time.Since(start); d > time.Minute {
-		w.t.Errorf("it took them %v to notice", d)
+		w.t.Errorf("it took them %v to notice, want %v at most", d, time.Minute)
 	}
 	for _, c := range clients {
 		w.check(c.Close())

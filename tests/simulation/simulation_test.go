@@ -94,7 +94,7 @@ func (w *simulation) run() {
 			random := rand.New(rand.NewPCG(w.seed, i))
 			for range 3 { // lives
 				d := &badNetwork{Driver: w.server.Driver(), sim: w, copies: &copies, random: rand.New(rand.NewPCG(random.Uint64(), 0))}
-				c := mortise.New(d, &mortise.Options{Lease: simLease, RetryFor: 8 * time.Second})
+				c := mortise.New(d, &mortise.Options{TTL: simLease, RetryFor: 8 * time.Second})
 				w.live(c, random)
 				w.check(c.Close()) // says ErrClosed if the client has died already
 			}
@@ -130,11 +130,11 @@ func (w *simulation) live(c *mortise.Client, random *rand.Rand) {
 	<-done
 }
 
-// round takes a lock, perhaps twice, holds it for a while and gives it back.
+// round takes a lock, perhaps twice, holds it for a while and releases it.
 func (w *simulation) round(c *mortise.Client, r *rand.Rand) {
 	name, options := fmt.Sprint("job", r.IntN(2)), mortise.LockOptions{}
 	if r.IntN(4) == 0 {
-		options.Lease = time.Duration(200+r.IntN(4000)) * time.Millisecond
+		options.MaxHold = time.Duration(200+r.IntN(4000)) * time.Millisecond
 	}
 	k := w.kind.Open(c, name, options)
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(r.IntN(30_000))*time.Millisecond)

@@ -5,7 +5,7 @@
 -- ARGV[8]  lease in ms
 -- ARGV[9]  'once' if it does not queue, 'queue' if it does, 'again' if it has queued
 -- ARGV[10] its nonce from now on; nothing if the lock cannot be granted to it
--- ARGV[11] how far ahead its deadline is to be, in ms
+-- ARGV[11] how far ahead its deadline must be, in ms
 --
 -- {1}    acquired, or acquired by an earlier copy of this call
 -- {2}    acquired after its turn had come: the lock was granted to it, or it was notified

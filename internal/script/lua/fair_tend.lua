@@ -4,7 +4,7 @@
 -- KEYS, ARGV[1..6]  as in fair.lua
 -- ARGV[7]   client
 -- ARGV[8..] some of its waiters, in the order of the queue, the first one first; each is
---           followed by its nonce and by how far ahead its deadline is to be, in ms
+--           followed by its nonce and by how far ahead its deadline must be, in ms
 --
 -- {again, mixed, waiter, ...}
 --   again  in how many ms something may change without a message; or 0

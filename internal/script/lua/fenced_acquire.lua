@@ -7,7 +7,7 @@
 -- KEYS[3]  the turns, see turns.lua; only with ARGV[3]
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
--- ARGV[3]  its entry in the turns, if it is to have one
+-- ARGV[3]  its entry in the turns, if it needs one
 --
 -- {1, token}             acquired, or acquired by an earlier copy of this call
 -- {2, token}             the same with ARGV[3], after its turn had come: if it had an

@@ -5,7 +5,7 @@
 -- KEYS[2]  the turns, see turns.lua; only with ARGV[3]
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
--- ARGV[3]  its entry in the turns, if it is to have one
+-- ARGV[3]  its entry in the turns, if it needs one
 --
 -- 11                     acquired, granted before, or acquired by an earlier copy of this
 --                        call

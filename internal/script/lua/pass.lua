@@ -5,7 +5,7 @@ local MANY = 100   -- limit of the turns passed over because their clients do no
 local ROW = 4      -- grants in a row, where it cannot be known whether Redisson's threads listen
 
 -- Grants the free lock to the next turn, unless threads of Redisson's listen: then it is left
--- to them. Returns three values: whether the release is to be announced to waiters without
+-- to them. Returns three values: whether the release must be announced to waiters without
 -- turns; 'given' if the lock was granted, 'left' if it is left to Redisson's threads, or
 -- nothing; and whether such threads listen. Nothing here may fail the script. It is one
 -- function because every run creates its functions anew, and most runs find no turns.

@@ -6,8 +6,8 @@
 -- ARGV[6..] the ids, one for each permit
 --
 -- {1}                         acquired, or acquired by an earlier copy of this call
--- {0, available, left, next}  refused; left is the number of permits claimed by others
---                             before, next the ms until the first permit ends, -1 if none
+-- {0, available, left, next}  refused; available is nil if there is no semaphore, left the
+--                             number of permits claimed by others before, next the ms until the first permit ends, -1 if none
 --                             does
 -- {-1}                        the key is not a semaphore
 --
@@ -55,7 +55,7 @@ if free < wanted + leave then
   local objection = change()
   if objection then return objection end
   if back > 0 and free > 0 then announce(free) end
-  return {0, free, leave, head[2] and head[2] ~= ENDLESS and tonumber(head[2]) - now or -1}
+  return {0, (exists or back > 0) and free, leave, head[2] and head[2] ~= ENDLESS and tonumber(head[2]) - now or -1}
 end
 
 -- The permits of a semaphore with a TTL must not outlive it; it may have less than a

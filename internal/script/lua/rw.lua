@@ -33,7 +33,8 @@ local function entries()
 end
 
 -- The lease of a reader's longest hold in ms; 0 if all its holds have ended, -1 if that cannot
--- be told. Nil if there was too much to look at.
+-- be told. Nil if there was too much to look at. A hold with less than one ms left has ended,
+-- as for Redisson; its owner has stopped trusting it by then.
 local budget = MANY
 local function rest(reader, count)
   local holds, longest = tonumber(count), 0

@@ -12,7 +12,7 @@
 --
 -- The lock then lasts as long as the longest hold of another reader: a reader that dies keeps
 -- writers out for its own lease, not for that of others. A writer's lease is only in the TTL
--- of the lock, so beside a writer the TTL stays as it is. If there are too many readers to
+-- of the lock, so if there is a writer, the TTL stays as it is. If there are too many readers to
 -- know that none is left, the release is announced as well: a waiter that wakes asks anyway.
 if redis.call('hexists', lock, owner) == 0 then return {0} end
 local fields, all = entries()

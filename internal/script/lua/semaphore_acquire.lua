@@ -1,4 +1,4 @@
--- Takes permits, if there are enough besides those that others claimed before.
+-- Takes permits, if there are enough in addition to those that others claimed before.
 --
 -- KEYS[1], KEYS[2], ARGV[1], ARGV[2]  as in number.lua
 -- KEYS[3]  the claims, see claims.lua
@@ -6,20 +6,21 @@
 -- ARGV[4]  the waiter that claims them otherwise; '' for an acquirer that does not wait
 --
 -- {1}                  taken, or taken by an earlier copy of this call
--- {0, available, left} there are not enough; left is what others claimed before
+-- {0, available, left} there are not enough; available is nil if there is no semaphore,
+--                      left is what others claimed before
 -- {-1}                 the key does not hold a number
 --
 -- A refusal is not recorded, because a waiter asks again with the same serial. If a waiter
 -- gives up in doubt, semaphore_undo.lua records that.
 local told, waiter, n = earlier(), ARGV[4], tonumber(ARGV[3])
 if told and told[1] == 1 then return {1} end
-local available = read()
+local available, exists = read()
 if not available then return {-1} end
 local left, order, _, ended = claimed(KEYS[3], waiter)
 if told or available - n < left then -- undone, or a late copy
   local objection
   if waiter ~= '' and not told then objection = claim(KEYS[3], waiter, order, n, ended) end
-  return objection or {0, available, left}
+  return objection or {0, exists and available, left}
 end
 if waiter ~= '' then redis.call('hdel', KEYS[3], waiter) end
 remember(1)

@@ -1,7 +1,7 @@
 -- The part of the scripts of plain locks by which mortise's clients take turns.
 --
--- The turns: zset {entry -> when it came, in µs}, mortise's own, beside the lock. An entry is
--- the id of a waiting client's request, after a '?' if the lock is not to be granted to it,
+-- The turns: zset {entry -> when it came, in µs}, a key of mortise's own. An entry is
+-- the id of a waiting client's request, after a '?' if the lock must not be granted to it,
 -- only announced. Each client has a channel of its own, with the messages
 --   '<id> <n>'  the lock is granted to id; n grants in a row so far
 --   '?'         the lock is free

@@ -84,11 +84,11 @@ func TestQuietSubscription(t *testing.T) {
 				return nil
 			})
 			if n := len(sink.subscribed); n != 0 {
-				t.Errorf("the connection was replaced %d times", n)
+				t.Errorf("the connection was replaced %d times, want 0", n)
 			}
 			server.Must(t, "PUBLISH", "ch", "hello")
 			if got := next(t, "message", sink.messages); got != "ch: hello" {
-				t.Errorf("heard %q", got)
+				t.Errorf("received %q, want %q", got, "ch: hello")
 			}
 		})
 	}
@@ -118,7 +118,7 @@ func TestShardDoesNoIO(t *testing.T) {
 	}
 	for _, m := range c.Masters {
 		if got, err := m.Info("commandstats", "cmdstat_command"); err != nil || got != "" {
-			t.Errorf("%s was asked for COMMAND: %q, %v", m.Addr(), got, err)
+			t.Errorf("%s was asked for COMMAND: %q, %v, want %q", m.Addr(), got, err, "")
 		}
 	}
 }
@@ -144,6 +144,6 @@ func TestClusterClientOfAPlainServer(t *testing.T) {
 	next(t, "confirmation", sink.subscribed)
 	server.Must(t, "PUBLISH", "ch", "hello")
 	if got := next(t, "message", sink.messages); got != "ch: hello" {
-		t.Errorf("heard %q", got)
+		t.Errorf("received %q, want %q", got, "ch: hello")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// BenchmarkEval measures one script call through the driver beside the same
+// BenchmarkEval measures one script call through the driver, next to the same
 // call through the client alone, by one goroutine and by many.
 func BenchmarkEval(b *testing.B) {
 	server := redistest.Single(b)

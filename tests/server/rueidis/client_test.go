@@ -18,14 +18,14 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// hearing is a driver.Sink that passes on what it hears.
-type hearing struct {
+// channels is a driver.Sink that passes on what it receives.
+type channels struct {
 	subscribed, messages chan string
 }
 
-func (h hearing) Message(_, payload string)    { h.messages <- payload }
-func (h hearing) Subscribed(channel string)    { h.subscribed <- channel }
-func (h hearing) Refused(ch string, err error) { h.subscribed <- ch + " refused: " + err.Error() }
+func (h channels) Message(_, payload string)    { h.messages <- payload }
+func (h channels) Subscribed(channel string)    { h.subscribed <- channel }
+func (h channels) Refused(ch string, err error) { h.subscribed <- ch + " refused: " + err.Error() }
 
 func want(t *testing.T, from chan string, want string) {
 	t.Helper()
@@ -56,9 +56,9 @@ func TestRESP2(t *testing.T) {
 	script := driver.NewScript("kinds", "return {1, 'a', false, {}}")
 	v, err := d.Eval(t.Context(), driver.Call{Script: script, Keys: []string{"k"}})
 	if err != nil || v.String() != `[1 "a" nil []]` {
-		t.Fatalf("Eval = %v, %v", v, err)
+		t.Fatalf("Eval = %v, %v, want %s", v, err, `[1 "a" nil []]`)
 	}
-	h := hearing{make(chan string, 10), make(chan string, 10)}
+	h := channels{make(chan string, 10), make(chan string, 10)}
 	sub := d.Subscriber(h)
 	defer sub.Close()
 	sub.Subscribe("ch", false)
@@ -70,7 +70,7 @@ func TestRESP2(t *testing.T) {
 	}
 }
 
-// A reply that no script of mortise gives is an error, not a wrong value.
+// A reply that no script of mortise returns is an error, not a wrong value.
 func TestUnexpectedReply(t *testing.T) {
 	server := redistest.Single(t)
 	client, err := redis.NewClient(redis.ClientOption{InitAddress: []string{server.Addr()}})
@@ -135,6 +135,6 @@ func TestForeignCancellation(t *testing.T) {
 	})
 	cancel()
 	if err := <-result; err != nil {
-		t.Errorf("a call beside a cancelled one: %v", err)
+		t.Errorf("a call at the same time as a cancelled one: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package demo shows what a lock is good for: several processes add 1 to a number in a file under a
+// Package demo shows what a lock prevents: several processes add 1 to a number in a file under a
 // lock, one of them is killed while it holds the lock, and in the end the number is compared with
 // the updates that were completed.
 //

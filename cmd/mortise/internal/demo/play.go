@@ -154,7 +154,7 @@ func (d *demonstration) crash(ctx context.Context, p *process) error {
 	case err != nil:
 		return err
 	case lost:
-		return fmt.Errorf("worker-%d was to be killed while it held the lock, but lost it before; is the machine very busy?", p.number)
+		return fmt.Errorf("worker-%d lost the lock before it could be killed; is the machine very busy?", p.number)
 	}
 	d.show.parent("worker-%d still has it after %v: while it lives, its lease is renewed; others wait: %d",
 		p.number, alive, len(d.show.waiting))

@@ -87,7 +87,7 @@ func (w *Worker) work(ctx context.Context) (failed error) {
 		if err != nil {
 			return err
 		}
-		client := mortise.New(d, &mortise.Options{Lease: w.Lease, RetryFor: w.Lease})
+		client := mortise.New(d, &mortise.Options{TTL: w.Lease, RetryFor: w.Lease})
 		defer func() { failed = errors.Join(failed, client.Close()) }()
 		w.lock = client.Lock(lockName)
 	}

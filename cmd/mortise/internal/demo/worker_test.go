@@ -84,7 +84,7 @@ func oneTurn(t *testing.T, from string, fails func(ctx context.Context) error) (
 	synctest.Test(t, func(t *testing.T) {
 		s := memredis.New()
 		defer s.Close()
-		client := mortise.New(&silent{Driver: s.Driver(), from: from, fails: fails}, &mortise.Options{Lease: time.Second, RetryFor: time.Second})
+		client := mortise.New(&silent{Driver: s.Driver(), from: from, fails: fails}, &mortise.Options{TTL: time.Second, RetryFor: time.Second})
 		defer client.Close()
 		var out bytes.Buffer
 		w := &Worker{Number: 1, File: d.file, Lease: time.Second, out: &out, lock: client.Lock(lockName)}

@@ -4,9 +4,11 @@ package guard
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -33,44 +35,48 @@ type Child struct {
 	family   *family
 	term     *terminal // nil if there is none
 
-	died    chan os.Signal // SIGCHLD
-	stopped chan os.Signal // SIGTSTP
-	asked   bool           // by SIGTSTP, to stop
-	freed   bool           // a child of the command was continued to let the command stop
-	exited  bool
-	status  int   // its exit code, if exited
-	lost    error // why the hold was lost, if it was
+	post      *Post
+	reports   <-chan report  // of the guard process; nil when that has ended
+	died      chan os.Signal // SIGCHLD
+	stopped   chan os.Signal // SIGTSTP
+	asked     bool           // by SIGTSTP, to stop
+	freed     bool           // a child of the command was continued to let the command stop
+	exited    bool
+	unguarded bool            // the guard process has ended before the command
+	status    unix.WaitStatus // if exited
+	passed    []os.Signal     // that this process has sent on
+	typed     bool            // the signal that ended the command was typed on the terminal
+	patient   time.Time       // until then, another SIGINT kills the command
+	hasty     bool            // another SIGINT came
+	lost      error           // why the hold was lost, if it was
 }
 
-// Start starts the command in a process group of its own. The context held is that of the hold: it
-// ends when the hold is lost.
-func Start(held context.Context, hold Hold, p Plan, o Observer) (*Child, error) {
+// Start starts the command in a process group of its own, as a child of the guard process. The
+// context held is that of the hold: it ends when the hold is lost.
+func Start(held context.Context, hold Hold, p Plan, o Observer, post *Post) (*Child, error) {
 	c := &Child{
-		plan: p, hold: hold, held: held, observer: o, family: newFamily(), term: openTerminal(),
+		plan: p, hold: hold, held: held, observer: o, post: post, term: openTerminal(),
 		died: make(chan os.Signal, 1), stopped: make(chan os.Signal, 1),
 	}
+	post.used = true
+	if <-post.ready; post.err != nil {
+		return nil, fmt.Errorf("its guard process does not start: %w", post.err)
+	}
+	adopt()
+	c.family = &family{guard: post.pid, before: post.before}
+	c.reports = post.reports
 	signal.Notify(c.died, syscall.SIGCHLD)
 	c.catchStops()
-	attr := &syscall.SysProcAttr{Setpgid: true}
-	if c.term.take() {
-		attr.Foreground, attr.Ctty = true, c.term.fd()
-	}
-	if !p.Outlives {
-		// If this process is killed, the lock is not renewed any more, so the command must die too.
-		// The kernel watches the thread that forks: it must last.
-		runtime.LockOSThread()
-		dieWithMortise(attr)
-	}
-	process, err := os.StartProcess(p.Path, p.Argv, &os.ProcAttr{
-		Env: p.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
+	var err error
+	c.family.leader, err = post.start(held, order{
+		path: p.Path, argv: p.Argv, env: p.Env, foreground: c.term.take(), outlives: p.Outlives,
 	})
 	if err != nil {
+		post.abandon()
 		c.term.takeBack()
 		return nil, err
 	}
-	// Not earlier: the command would inherit it.
 	c.term.ignoreOutputStops()
-	c.family.leader = process.Pid
 	return c, nil
 }
 
@@ -85,10 +91,16 @@ func (c *Child) Wait(signals <-chan os.Signal) int {
 		select {
 		case <-look.C:
 			c.letStop()
+			c.reap()
+		case r, ok := <-c.reports:
+			c.hear(r, ok)
 		case <-c.died:
 			c.reap()
 		case s := <-signals:
 			c.forward(s)
+			if s == syscall.SIGINT && c.insists() {
+				c.end(time.Now().Add(lastBreath), signals)
+			}
 		case <-c.stopped:
 			c.asked = true
 			c.family.signal(syscall.SIGTSTP)
@@ -98,13 +110,33 @@ func (c *Child) Wait(signals <-chan os.Signal) int {
 			if c.plan.Outlives {
 				c.observer.Lost(c.lost)
 			} else {
-				c.end(signals)
+				c.end(c.askToEnd(), signals)
 			}
+		}
+		if c.unguarded && c.lost == nil && !c.plan.Outlives {
+			c.observer.Unguarded()
+			c.end(time.Now(), signals)
 		}
 	}
 	c.term.takeBack()
-	return c.status
+	c.post.dismiss(c.reports != nil)
+	if c.status.Signaled() {
+		return 128 + int(c.status.Signal())
+	}
+	return c.status.ExitStatus()
 }
+
+// Signal returns the signal that ended the command, or 0. It was typed if it reached the command only,
+// because the terminal was the command's, and not the process group of this process.
+func (c *Child) Signal() (s syscall.Signal, typed bool) {
+	if !c.status.Signaled() {
+		return 0, false
+	}
+	return c.status.Signal(), c.typed
+}
+
+// Terminated reports whether this process was asked to end while the command ran.
+func (c *Child) Terminated() bool { return slices.ContainsFunc(c.passed, Terminates) }
 
 // Lost returns why the hold was lost while the command ran, or nil.
 func (c *Child) Lost() error { return c.lost }
@@ -118,36 +150,78 @@ func (c *Child) forward(s os.Signal) {
 		c.term.lendAgain(c.family.leader)
 	}
 	c.family.signal(s.(syscall.Signal))
+	if !slices.Contains(c.passed, s) {
+		c.passed = append(c.passed, s)
+	}
 }
 
-// reap records what has happened to the command, and collects the status of the processes that it
-// has left behind.
+// patience is how long a SIGINT is the first of two.
+const patience = 10 * time.Second
+
+// insists reports whether a SIGINT is the second one, which kills a command that the first has not
+// ended. A copy of the first one, as of a terminal and a parent that passes it on, does not count.
+func (c *Child) insists() bool {
+	now := time.Now()
+	if left := c.patient.Sub(now); left > 0 {
+		c.hasty = left < patience-lastBreath
+		return c.hasty
+	}
+	c.patient = now.Add(patience)
+	return false
+}
+
+// hear handles a report of the guard process, or its end.
+func (c *Child) hear(r report, ok bool) {
+	if ok {
+		c.happened(unix.WaitStatus(r.value))
+		return
+	}
+	c.reports, c.unguarded = nil, true
+	c.reap() // on Linux the command is a child of this process now
+}
+
+// happened handles what has happened to the command.
+func (c *Child) happened(status unix.WaitStatus) {
+	if status.Stopped() {
+		c.pause(status.StopSignal())
+		return
+	}
+	c.exited, c.status = true, status
+	if c.hasty && status.Signaled() && status.Signal() == syscall.SIGKILL {
+		c.status = unix.WaitStatus(syscall.SIGINT) // SIGINT has ended it, if by another way
+	}
+	if status.Signaled() {
+		c.term.restoreModes() // the command itself could not
+		s := status.Signal()
+		c.typed = c.term.isLent() && (s == syscall.SIGINT || s == syscall.SIGQUIT) && !slices.Contains(c.passed, os.Signal(s))
+	}
+}
+
+// reap collects the status of the guard process, and of what was left behind: the processes that
+// the command has left when the guard process ends, and the command itself if that was killed.
 func (c *Child) reap() {
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WUNTRACED, nil)
 		switch {
-		case err == unix.EINTR:
-		case err != nil || pid == 0:
-			return
-		case pid != c.family.leader:
-		case status.Stopped():
-			c.pause(status.StopSignal())
+		case errors.Is(err, unix.EINTR):
+		case err == nil && pid == c.family.leader:
+			c.unguarded = true // it is this process' child only if the guard process has ended
+			c.happened(status)
+		case err == nil && pid != 0:
 		default:
-			c.exited = true
-			c.status = status.ExitStatus()
-			if status.Signaled() {
-				c.status = 128 + int(status.Signal())
-				c.term.restoreModes() // the command itself could not
+			if c.unguarded && !c.exited && errors.Is(err, unix.ECHILD) && !c.family.groupAlive() {
+				c.exited, c.status = true, unix.WaitStatus(syscall.SIGKILL) // another process has collected it
 			}
+			return
 		}
 	}
 }
 
 // end asks the command and everything it has started to end, and makes sure that they have ended
-// before another client can hold the lock.
-func (c *Child) end(signals <-chan os.Signal) {
-	e := ending{killAt: c.askToEnd()}
+// before another client can hold the lock. At killAt it kills them.
+func (c *Child) end(killAt time.Time, signals <-chan os.Signal) {
+	e := ending{killAt: killAt}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -158,14 +232,14 @@ func (c *Child) end(signals <-chan os.Signal) {
 		c.press(&e)
 		select {
 		case <-tick.C:
+		case r, ok := <-c.reports:
+			c.hear(r, ok)
 		case <-c.died:
 		case <-c.stopped:
 		case s := <-signals:
+			c.forward(s)
 			if e.complained && Terminates(s) {
 				return // it is out of our hands
-			}
-			if !e.complained {
-				c.forward(s)
 			}
 		}
 	}
@@ -175,6 +249,7 @@ func (c *Child) end(signals <-chan os.Signal) {
 type ending struct {
 	killAt     time.Time
 	killed     time.Time // for the first time: late, if this process was held up
+	relieved   bool      // the guard process was killed as well
 	strays     bool      // the processes outside the group were asked as well
 	complained bool      // processes that were killed are alive, and that was reported
 }
@@ -187,6 +262,12 @@ func (c *Child) press(e *ending) {
 		err := c.family.kill()
 		if e.killed.IsZero() {
 			e.killed = now
+		}
+		if !e.relieved && now.Sub(e.killed) > time.Second {
+			// It may be stopped, so that it does not report the end of the others. On Linux this process
+			// is told instead.
+			e.relieved = true
+			_ = syscall.Kill(c.family.guard, syscall.SIGKILL) // it may have ended
 		}
 		if !e.complained && now.Sub(e.killed) > 2*time.Second {
 			e.complained = true
@@ -227,6 +308,7 @@ const lastBreath = 200 * time.Millisecond
 // Left returns how many processes the command has left behind, after Wait has returned. Processes
 // that are about to end get a moment to do so.
 func (c *Child) Left() int {
+	c.post.await()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for limit := time.After(lastBreath); ; {

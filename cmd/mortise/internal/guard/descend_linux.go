@@ -3,14 +3,31 @@ package guard
 import (
 	"os"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/mortise-go/mortise/cmd/mortise/internal/procfs"
 )
 
-// dieWithMortise makes the kernel kill the command when this process is killed.
-func dieWithMortise(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+// dieWithParent makes the kernel kill a child when this process is killed.
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+
+// rename sets the name of this process that ps and top show. It is that of the main thread.
+func rename(name string) {
+	if text, err := unix.BytePtrFromString(name); err == nil {
+		_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(text)), 0, 0, 0) // the name is only shown
+	}
+}
+
+// self returns a path of this program that is right even if its file was replaced or removed.
+func self() (string, error) {
+	const link = "/proc/self/exe"
+	if _, err := os.Stat(link); err != nil {
+		return os.Executable()
+	}
+	return link, nil
+}
 
 // adopt makes this process the parent of all orphans among its descendants, so that none of them
 // escapes.

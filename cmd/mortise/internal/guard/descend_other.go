@@ -2,11 +2,18 @@
 
 package guard
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // This system has no way to do this: see the Linux version.
 
-func dieWithMortise(*syscall.SysProcAttr) {}
+func dieWithParent(*syscall.SysProcAttr) {}
+
+func rename(string) {}
+
+func self() (string, error) { return os.Executable() }
 
 func adopt() {}
 

@@ -11,19 +11,17 @@ import (
 // descend from the command: those that a shell with job control has put into groups of their own,
 // and those whose parents have ended.
 type family struct {
+	guard  int  // the guard process, which is not one of them, though their parent
 	leader int  // the command: pid and process group
 	gone   bool // the group has ended; another may have its number by now
 	before map[int]bool
 }
 
-// newFamily must be called before the command is started.
-func newFamily() *family {
-	adopt()
-	f := &family{before: map[int]bool{}}
-	for pid := range descendants(nil) {
-		f.before[pid] = true // children from before this process became mortise
-	}
-	return f
+// members returns the processes, each with its process group, as far as the system shows them.
+func (f *family) members() map[int]int {
+	found := descendants(f.before)
+	delete(found, f.guard)
+	return found
 }
 
 // signal sends s to the process group. It ignores a group that has ended.
@@ -35,7 +33,7 @@ func (f *family) signal(s syscall.Signal) {
 
 // signalStrays sends s to the processes outside the group.
 func (f *family) signalStrays(s syscall.Signal) {
-	for pid, group := range descendants(f.before) {
+	for pid, group := range f.members() {
 		if group != f.leader {
 			_ = syscall.Kill(pid, s) // it may have ended meanwhile
 		}
@@ -50,7 +48,7 @@ func (f *family) kill() error {
 			err = e
 		}
 	}
-	for pid := range descendants(f.before) {
+	for pid := range f.members() {
 		if e := syscall.Kill(pid, syscall.SIGKILL); e != nil && !errors.Is(e, syscall.ESRCH) {
 			err = e
 		}
@@ -65,11 +63,11 @@ func (f *family) groupAlive() bool {
 }
 
 // alive reports whether any process of the family is alive.
-func (f *family) alive() bool { return f.groupAlive() || len(descendants(f.before)) > 0 }
+func (f *family) alive() bool { return f.groupAlive() || len(f.members()) > 0 }
 
 // count returns how many processes are alive, as far as that can be known.
 func (f *family) count() int {
-	n := len(descendants(f.before))
+	n := len(f.members())
 	if n == 0 && f.groupAlive() {
 		n = 1
 	}

@@ -50,6 +50,12 @@ func (j *journal) Undying(error) {
 	j.others = append(j.others, "undying")
 }
 
+func (j *journal) Unguarded() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.others = append(j.others, "unguarded")
+}
+
 // guarded is a command of a test, in a directory of its own.
 type guarded struct {
 	child   *Child
@@ -75,7 +81,7 @@ func start(t *testing.T, line string, p Plan) *guarded {
 	if p.Signal == 0 {
 		p.Signal = syscall.SIGTERM
 	}
-	if g.child, err = Start(held, lease(time.Now().Add(time.Minute)), p, g.journal); err != nil {
+	if g.child, err = Start(held, lease(time.Now().Add(time.Minute)), p, g.journal, Prepare()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.kill)
@@ -109,7 +115,7 @@ func (g *guarded) when(t *testing.T, file string, do func()) <-chan struct{} {
 
 // kill kills what is left of the command.
 func (g *guarded) kill() {
-	for pid := range descendants(g.child.family.before) {
+	for pid := range g.child.family.members() {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
 	}
 }
@@ -142,7 +148,7 @@ func TestStartOfWhatIsNoProgram(t *testing.T) {
 	if err := os.WriteFile(path, []byte("no program\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Start(t.Context(), lease{}, Plan{Path: path, Argv: []string{"text"}}, &journal{})
+	_, err := Start(t.Context(), lease{}, Plan{Path: path, Argv: []string{"text"}}, &journal{}, Prepare())
 	if !errors.Is(err, syscall.ENOEXEC) {
 		t.Errorf("error: %v, want ENOEXEC", err)
 	}

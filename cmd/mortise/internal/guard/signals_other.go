@@ -15,3 +15,6 @@ func ParseSignal(name string) (syscall.Signal, bool) { return syscall.SIGTERM, n
 
 // SignalName returns the name of a signal.
 func SignalName(s syscall.Signal) string { return s.String() }
+
+// Die does nothing: this system has no signals that end a process.
+func Die(syscall.Signal, bool) {}

@@ -5,6 +5,7 @@ package guard
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,16 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forwarded are the signals that are sent on to the command.
-var forwarded = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
-	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
-}
+// forwarded are the signals that are sent on to the command: all that end a process by default, as
+// far as Go lets a program catch them, and those that the command may want.
+var forwarded = slices.Concat(terminating, []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT})
+
+// terminating are the signals that ask a process to end. SIGUSR1 and SIGUSR2 are not among them:
+// they are for a command that may not run yet.
+var terminating = append([]os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT,
+	syscall.SIGALRM, syscall.SIGVTALRM, syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGIO,
+}, systemSignals()...)
 
 // Terminates reports whether a signal asks a process to end.
-func Terminates(s os.Signal) bool {
-	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
-}
+func Terminates(s os.Signal) bool { return slices.Contains(terminating, s) }
 
 // CatchSignals returns a channel that receives the signals for the command. Ignored signals, as
 // under nohup and for background jobs of shells, stay ignored, here and in the command.
@@ -32,6 +36,7 @@ func CatchSignals() <-chan os.Signal {
 			signal.Notify(signals, s)
 		}
 	}
+	restoreDefault(syscall.SIGPROF) // Go catches it itself, and drops it
 	return signals
 }
 

@@ -51,10 +51,9 @@ func (c *Child) pause(by syscall.Signal) {
 	case !c.asked && (c.term == nil || !c.term.lent && by == syscall.SIGSTOP):
 		return
 	}
-	c.asked = false
 	c.term.takeBack()
 	c.observer.Stopped(time.Until(c.hold.Until()))
-	stopJob()
+	c.stopJob()
 	if c.held.Err() != nil && !c.plan.Outlives {
 		return // Wait ends the command
 	}
@@ -63,12 +62,17 @@ func (c *Child) pause(by syscall.Signal) {
 }
 
 // stopJob stops this process and its whole job, and returns when it was continued.
-func stopJob() {
+func (c *Child) stopJob() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
-	// The whole job. It has no effect on a job that no shell controls. SIGTSTP would not stop this
-	// process: once it was caught, Go ignores it permanently.
-	_ = syscall.Kill(0, syscall.SIGTTIN)
+	if !c.asked { // otherwise the others were asked as well: another run among them stops by itself, once
+		signal.Stop(c.stopped)
+		_ = syscall.Kill(0, syscall.SIGTSTP)
+	}
+	c.asked = false
+	// It has no effect on a process that no shell controls. SIGTSTP would not stop this process: once
+	// it was caught, Go ignores it permanently.
+	_ = syscall.Kill(os.Getpid(), syscall.SIGTTIN)
 	timer := time.NewTimer(resumeLimit)
 	select {
 	case <-continued:
@@ -76,4 +80,5 @@ func stopJob() {
 	}
 	timer.Stop()
 	signal.Stop(continued)
+	c.catchStops()
 }

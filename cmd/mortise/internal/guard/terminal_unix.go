@@ -16,7 +16,7 @@ import (
 type terminal struct {
 	file  *os.File
 	own   int  // our process group
-	eager bool // the command is to be in the foreground from the start
+	eager bool // the command must be in the foreground from the start
 	lent  bool // to the command
 	modes *term.State
 }
@@ -88,6 +88,9 @@ func (t *terminal) takeBack() {
 	signal.Ignore(syscall.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(t.fd(), unix.TIOCSPGRP, t.own) // the terminal may be gone
 }
+
+// isLent reports whether the terminal is the command's.
+func (t *terminal) isLent() bool { return t != nil && t.lent }
 
 // restoreModes undoes the changes of a killed program to the terminal.
 func (t *terminal) restoreModes() {

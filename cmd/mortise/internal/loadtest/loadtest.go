@@ -78,7 +78,7 @@ type loadTest struct {
 func Run(ctx context.Context, c Config) (*Report, error) {
 	t := &loadTest{Config: c}
 	t.Prefix += rand.Text()[:8] + ":"
-	client, err := t.connect(ctx, mortise.Options{Lease: lockLease})
+	client, err := t.connect(ctx, mortise.Options{TTL: lockLease})
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func (t *loadTest) oneKey(ctx context.Context, c *client) error {
 func (t *loadTest) between(ctx context.Context, first *client) error {
 	clients := []*client{first}
 	for len(clients) < contenders {
-		c, err := t.connect(ctx, mortise.Options{Lease: lockLease})
+		c, err := t.connect(ctx, mortise.Options{TTL: lockLease})
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (t *loadTest) held(ctx context.Context, _ *client) error {
 	l.spec.N = int(max(100, min(MaxHeld, t.seen.Own.Rate*l.window.Seconds())))
 	lease := max(lockLease/2, 20*fromMillis(t.seen.RoundTrip.Most))
 	l.window = max(l.window, lease/2) // a renewal and a half
-	c, err := t.connect(ctx, mortise.Options{Lease: lease})
+	c, err := t.connect(ctx, mortise.Options{TTL: lease})
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (t *loadTest) waiting(ctx context.Context, c *client) (err error) {
 	if err != nil {
 		return err
 	}
-	other := mortise.New(d, &mortise.Options{Lease: lockLease})
+	other := mortise.New(d, &mortise.Options{TTL: lockLease})
 	defer func() { _ = other.Close() }()
 	l := t.cycle("waiting", Waiters, true, c)
 	l.spec.Kind = workload.Queued

@@ -1,0 +1,293 @@
+package lockmgr
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// request is one call of Lock or TryLock.
+type request struct {
+	lock     *Lock
+	queueOps Ops             // replaces the lock's own ops where waiters queue in Redis
+	owner    *Owner          // that the context carries; nil if no other request can act for it
+	waiter   *waiter         // that asks, if it may be granted the lock meanwhile
+	id       string          // of the lease, drawn before the first attempt
+	start    time.Time       // of the last attempt
+	seen     int64           // the highest token that the client had seen then
+	doubt    bool            // the outcome of an attempt is unknown
+	turn     string          // the id of the client's turn, if it asks as the head of its queue
+	notified bool            // it asks because the client was notified that the lock is free
+	streak   int             // how often in a row the lock was granted, if this is a grant
+	entry    script.Entry    // of the client's turn, made if the attempt is refused
+	at       script.Standing // of that turn, after the last refusal
+	refused  *refusal        // what was in the way at the last attempt; nil if nothing was yet
+}
+
+// errNoHold says that there is no hold yet: Redis has refused the lock, a grant or
+// a hand-off was lost again, or the owner has no lease to re-enter. The request
+// tries the next way to the lock, or waits.
+var errNoHold = errors.New("no hold yet")
+
+// Acquire acquires or re-enters the lock for the owner that ctx carries. If wait is true,
+// it blocks until it has the lock or ctx ends. The context of the hold descends from ctx.
+// [Client.Because] makes its error one for callers.
+func (k *Lock) Acquire(ctx context.Context, wait bool) (*Hold, error) {
+	c := k.client
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	defer c.running.done()
+	for tries := 1; ; tries++ {
+		r, err := k.request(ctx)
+		if err != nil {
+			return nil, err
+		}
+		hold, err := r.run(ctx, wait)
+		r.tidy(wait, hold)
+		if !errors.Is(err, errLate) || tries == lateMost {
+			return hold, err
+		}
+	}
+}
+
+// lateMost is how often a lock may be acquired too late to trust its lease. A process
+// that was frozen meanwhile asks again. If Redis' replies take longer than the lease,
+// asking again does not help.
+const lateMost = 5
+
+// request checks the arguments and returns the request of the owner that ctx carries.
+func (k *Lock) request(ctx context.Context) (*request, error) {
+	if err := k.sound(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, ContextError(ctx)
+	}
+	if err := k.ready(ctx); err != nil {
+		return nil, err
+	}
+	r := &request{lock: k}
+	if !k.traits.Unowned {
+		r.owner = ownerOf(ctx)
+	}
+	return r, nil
+}
+
+// sound checks the arguments. It sends nothing.
+func (k *Lock) sound() error {
+	if err := k.checkName(); err != nil {
+		return err
+	}
+	if k.traits.Flaw != nil {
+		return k.traits.Flaw
+	}
+	return k.options.Validate(k.client.config.TTL)
+}
+
+// ready asks Redis for what a request must know before it acquires a lock.
+func (k *Lock) ready(ctx context.Context) error {
+	if _, err := k.learnTopology(ctx); err != nil {
+		return err
+	}
+	return k.client.replicas.canWait(ctx, k.name, k.options.Durability)
+}
+
+// run returns a hold as soon as there is one. If wait is false, it returns a refusal
+// instead of waiting.
+func (r *request) run(ctx context.Context, wait bool) (*Hold, error) {
+	hold, err := r.reenter(ctx)
+	if !errors.Is(err, errNoHold) {
+		return hold, err
+	}
+	if !wait {
+		return r.try(ctx)
+	}
+	if r.lock.traits.Queue != nil {
+		return r.waitInRedis(ctx)
+	}
+	hold, s, err := r.enqueue(ctx)
+	if !errors.Is(err, errNoHold) {
+		return hold, err
+	}
+	if ctx.Done() == nil {
+		return s.wait(ctx)
+	}
+	stop := context.AfterFunc(ctx, s.w.signal)
+	hold, err = s.wait(ctx)
+	stop()
+	return hold, err
+}
+
+// try asks once.
+func (r *request) try(ctx context.Context) (*Hold, error) {
+	hold, err := r.attempt(ctx)
+	if errors.Is(err, errNoHold) { // another request of the same owner may have been faster
+		hold, err = r.reenter(ctx)
+	}
+	if errors.Is(err, errNoHold) {
+		err = r.refused.asError(r.lock.client.errors)
+	}
+	return hold, err
+}
+
+// enqueue acquires the lock if it is free and no goroutine of this client waits for it.
+// Otherwise it returns errNoHold, and the contest whose waiter is in the queue.
+func (r *request) enqueue(ctx context.Context) (hold *Hold, s *contest, err error) {
+	if !r.lock.listens() { // else it is busy, and a turn costs no more than an attempt
+		if hold, err = r.bypass(ctx); !errors.Is(err, errNoHold) {
+			return hold, nil, err
+		}
+		if r.lock.site().reserve() {
+			return r.askReserved(ctx)
+		}
+	}
+	s = newContest(r)
+	r.lock.site().join(&s.w, false)
+	return nil, s, errNoHold
+}
+
+// bypass asks at once if the owner need not queue.
+func (r *request) bypass(ctx context.Context) (*Hold, error) {
+	if _, past, err := r.admission(); err != nil || !past {
+		return nil, cmp.Or(err, errNoHold)
+	}
+	return r.attempt(ctx)
+}
+
+// askReserved asks without a queue. The caller has reserved the place for that.
+func (r *request) askReserved(ctx context.Context) (hold *Hold, s *contest, err error) {
+	at := r.lock.site()
+	defer at.unreserve()
+	if hold, err = r.attempt(ctx); errors.Is(err, errNoHold) {
+		// On a shared place several may ask at once, and none is first: the waiter
+		// that listens stays in front.
+		s = newContest(r)
+		at.join(&s.w, !at.shared())
+	}
+	return hold, s, err
+}
+
+// admission returns the scripts with which the owner asks, and whether it need not queue,
+// given its other leases. For most kinds of lock those do not matter.
+func (r *request) admission() (ask Ops, past bool, err error) {
+	if r.queueOps != nil {
+		return r.queueOps, false, nil
+	}
+	if admission := r.lock.traits.Admission; admission != nil {
+		return admission(r.lock, r.owner)
+	}
+	return r.lock.ops, false, nil
+}
+
+// errGranted ends an attempt of a waiter that was notified of a grant.
+var errGranted = Final(errors.New("the lock was granted to this waiter"))
+
+// newID returns the id of a new lease.
+func (k *Lock) newID() string {
+	if draw := k.traits.Draw; draw != nil {
+		return draw(k.ops)
+	}
+	return k.client.NewID() + k.traits.Mark
+}
+
+// attempt asks Redis once. If Redis refuses, r.refused says what is in the way. It returns
+// errGranted for a waiter that was notified of a grant.
+func (r *request) attempt(ctx context.Context) (*Hold, error) {
+	k := r.lock
+	c := k.client
+	if r.id == "" {
+		r.id = k.newID()
+	}
+	ask, _, err := r.admission()
+	if err != nil {
+		return nil, err
+	}
+	var got script.Grant
+	doubt, err := c.callFor(ctx, r.waiter, c.config.RetryFor, func(ctx context.Context) (err error) {
+		if r.waiter.isGranted() {
+			return errGranted
+		}
+		r.start, r.seen = time.Now(), k.seen()
+		got, err = ask.Acquire(ctx, script.Attempt{ID: r.id, Lease: k.ttl(), Entry: r.entry, Claim: k.traits.Claims && r.waiter != nil})
+		if r.entry != "" {
+			r.at = got.At
+		}
+		return err
+	})
+	r.doubt = r.doubt || doubt
+	if err != nil {
+		if r.refused != nil && ctx.Err() != nil {
+			err = &waitError{err, r.refused.asError(c.errors).err}
+		}
+		return nil, err
+	}
+	if !got.OK {
+		r.refused = &refusal{got.By, got.Lack}
+		return nil, errNoHold
+	}
+	return r.newHold(ctx, got.Token, k.ttl())
+}
+
+// errLate says that a lock was acquired and released again, because Redis replied after
+// the trust in its lease had ended.
+var errLate = &driver.Error{Class: driver.Passing, Err: errors.New("the lock was acquired, but Redis replied after the trust in its lease had ended; it was released again")}
+
+// newHold returns a hold of the lease that Redis has given to r, with that TTL.
+func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (*Hold, error) {
+	k := r.lock
+	l := newLease(r)
+	l.token, l.streak, l.expiry = token, uint16(min(r.streak, math.MaxUint16)), k.client.time(r.start.Add(ttl))
+	trust := k.options.trust(ttl)
+	err := k.regressed(r.seen, token)
+	if time.Since(r.start) >= trust {
+		err = errLate
+	}
+	if err != nil {
+		if _, rerr := k.release(ctx, r.id); rerr != nil {
+			r.doubt = true // it may still be in Redis
+		}
+		return nil, err
+	}
+	if err := r.secure(ctx); err != nil {
+		return nil, err
+	}
+	k.client.watchdog.Add(&l.watch, r.start, trust, k.renewed())
+	hold := l.addHold(ctx, k.renewed())
+	l.owner.add(l) // other requests of the owner may re-enter it from here on
+	if !l.register(r.owner == nil) {
+		l.end(endClosed)
+		_, _ = k.release(k.client.lingerer, r.id) // else it stays in Redis until its TTL ends
+		return nil, ErrClosed
+	}
+	return hold, nil
+}
+
+// tidy removes what a request may have left in Redis, unless hold is of that.
+func (r *request) tidy(waited bool, hold *Hold) {
+	k := r.lock
+	if r.leased(hold) {
+		return
+	}
+	if k.traits.Claims && waited && r.refused != nil && !r.doubt {
+		k.withdraw(r.id)
+	}
+	if r.doubt {
+		k.client.janitor.abandon(k, r.id, k.ttl())
+	}
+}
+
+// leased reports whether hold is of the lease that an attempt of r has acquired. Else it is
+// nil, or of a lease that the owner had, or that was handed to r.
+func (r *request) leased(hold *Hold) bool { return hold != nil && hold.Lease().id == r.id }
+
+// withdraw removes the claim of a waiter that gave up. It tries once: if that fails, the
+// claim soon expires.
+func (k *Lock) withdraw(id string) {
+	k.Finish(func(ctx context.Context) { _, _ = k.release(ctx, id) })
+}

@@ -1,0 +1,145 @@
+package lockmgr
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mortise-go/mortise/internal/keyspace"
+)
+
+// Batch is several locks that are acquired together: all of them or none.
+type Batch struct {
+	name  string
+	locks []*Lock // each once, in the order in which they are acquired
+}
+
+// NewBatch returns a batch of the given locks. A lock that is listed twice counts once. It
+// returns an error, too, if there is none, or a lock is listed with different options.
+func NewBatch(locks []*Lock) (*Batch, error) {
+	b := &Batch{}
+	var invalid error
+	for _, k := range locks {
+		invalid = cmp.Or(invalid, b.add(k))
+	}
+	if len(b.locks) == 0 {
+		return b, Invalid("a MultiLock needs at least one lock")
+	}
+	slices.SortStableFunc(b.locks, lockOrder)
+	var names []string
+	for _, k := range b.locks {
+		names = append(names, k.name)
+	}
+	b.name = strings.Join(names, ", ")
+	return b, invalid
+}
+
+// Name returns the names of the locks, in the order in which they are acquired.
+func (b *Batch) Name() string { return b.name }
+
+// Locks returns the locks, in the order in which they are acquired.
+func (b *Batch) Locks() []*Lock { return b.locks }
+
+// With returns the same batch with these options for each lock.
+func (b *Batch) With(o Options) *Batch {
+	with := &Batch{name: b.name}
+	for _, k := range b.locks {
+		with.locks = append(with.locks, k.With(&o))
+	}
+	return with
+}
+
+func (b *Batch) add(k *Lock) error {
+	for _, have := range b.locks {
+		switch {
+		case have.client != k.client:
+		case have.name == k.name && classes[have.place.use].Queued != classes[k.place.use].Queued:
+			return Invalid("the lock %q is named twice, as a FairLock and as another kind; in Redis they are one lock", k.name)
+		case have.place == k.place:
+			if *have.options != *k.options {
+				return Invalid("the lock %q is named twice, with different options", k.name)
+			}
+			return nil
+		}
+	}
+	b.locks = append(b.locks, k)
+	return nil
+}
+
+// lockOrder is the order in which all processes acquire several locks. It depends only on
+// their names and uses. Locks of one slot are adjacent, so that one script can acquire
+// them. The write side of an RWLock comes before its read side: only that order lets
+// an owner have both.
+func lockOrder(a, b *Lock) int {
+	return cmp.Or(
+		cmp.Compare(keyspace.Slot(a.name), keyspace.Slot(b.name)),
+		strings.Compare(a.place.name, b.place.name),
+		cmp.Compare(b.place.use, a.place.use),
+	)
+}
+
+// Acquire acquires all locks. If wait is true, it blocks until it has them or ctx ends. If it
+// fails, it returns the name of the lock that failed.
+func (b *Batch) Acquire(ctx context.Context, wait bool) (*Hold, string, error) {
+	r := &batchRequest{Batch: b, composite: newComposite(ctx, b.name, len(b.locks), len(b.locks))}
+	at, err := r.acquire(wait)
+	if err == nil {
+		if err = r.composite.complete(); err == nil {
+			return r.composite.hold, "", nil
+		}
+	}
+	members, _, lost := r.composite.finish(&ending{err: err})
+	releaseAndWait(ctx, members)
+	if lost != nil {
+		err = fmt.Errorf("lost while waiting for others: %w", lost)
+	}
+	return nil, at.name, at.client.Because(ctx, err)
+}
+
+// ready checks all locks, and asks Redis for what a request must know before it acquires
+// them. If it fails, it returns the lock that failed.
+func (b *Batch) ready(ctx context.Context) (at *Lock, err error) {
+	for _, k := range b.locks {
+		if k.client.config.Invalid != nil {
+			return k, k.client.config.Invalid
+		}
+		if err := k.sound(); err != nil {
+			return k, err
+		}
+	}
+	for _, k := range b.locks {
+		if err := k.ready(ctx); err != nil {
+			return k, err
+		}
+	}
+	return nil, nil
+}
+
+// mayKeep reports whether locks may be kept while a request waits for another: if their
+// leases are renewed, and all processes acquire these locks in the same order.
+func (b *Batch) mayKeep() bool {
+	for i, k := range b.locks {
+		if k.options.MaxHold != 0 || i > 0 && lockOrder(b.locks[i-1], k) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// contended returns the index of a lock that another request of this process has or waits
+// for, so that asking Redis for it is pointless; noIndex if there is no such lock.
+func (b *Batch) contended(o *Owner) int {
+	return slices.IndexFunc(b.locks, func(k *Lock) bool {
+		k.client.mu.Lock()
+		defer k.client.mu.Unlock()
+		return k.site().wanted() && !o.has(k)
+	})
+}
+
+// noIndex is not the index of a lock.
+const noIndex = -1
+
+// member returns the lock of that index, for a composite that has not acquired it yet.
+func (b *Batch) member(nth int) *member { return &member{of: b.locks[nth], nth: nth} }

@@ -1,0 +1,219 @@
+package lockmgr
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// composite is a hold of several members. It lasts as long as at least need of them do.
+type composite struct {
+	name  string
+	owner *Owner
+	total int // members when it is complete
+	need  int
+	// replace is called after a member has ended, if the composite has not. It must
+	// not block. It is nil for a MultiLock, whose composite ends then.
+	replace func(m *member)
+
+	mu      sync.Mutex // guards the fields below
+	hold    *Hold
+	members []*member // all that were acquired and must be released
+	state   compositeState
+	lostFor *member // whose end lost the hold; nil while it is not lost
+}
+
+// compositeState is where a composite is in its life.
+type compositeState uint8
+
+const (
+	compositeForming  compositeState = iota // members are acquired, until complete or finish
+	compositeHeld                           // it has all members that it needs, until too few are left or finish
+	compositeLost                           // too few members are left; finish releases those
+	compositeReleased                       // finish has returned the members to release
+)
+
+// member is one lock of a composite.
+type member struct {
+	of    *Lock
+	nth   int   // its index among all
+	hold  *Hold // nil until it is acquired
+	ended error // why it has ended, nil while it lasts; guarded by composite.mu
+}
+
+func (m *member) lease() *Lease { return m.hold.of.(*Lease) } // composites do not nest
+
+// newComposite begins a hold whose context descends from parent. Its members
+// must be acquired with that context.
+func newComposite(parent context.Context, name string, total, need int) *composite {
+	c := &composite{name: name, owner: ownerOf(parent), total: total, need: need}
+	if c.owner == nil {
+		c.owner = new(Owner)
+	}
+	c.hold = &Hold{of: c, parent: parent}
+	return c
+}
+
+// acquire acquires the lock of m, and makes m a member.
+func (c *composite) acquire(ctx context.Context, m *member, wait bool) error {
+	hold, err := m.of.Acquire(ctx, wait)
+	if err != nil {
+		return err
+	}
+	return c.add(m, hold)
+}
+
+// add makes m, whose lock was acquired with hold, a member. If the composite is over, it
+// releases hold instead.
+func (c *composite) add(m *member, hold *Hold) error {
+	m.hold = hold
+	c.mu.Lock()
+	over := c.state >= compositeLost
+	if !over {
+		c.members = append(c.members, m)
+	}
+	c.mu.Unlock()
+	if over {
+		_ = hold.of.unlock(hold)
+		return ErrLost // c has the member that was lost
+	}
+	m.lease().setOnEnd(hold, func(why error) { c.memberEnded(m, why) })
+	return nil
+}
+
+// over reports whether the hold was released or lost, so that it accepts no more
+// members.
+func (c *composite) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state >= compositeLost
+}
+
+// complete ends the forming. It fails if too few members are left.
+func (c *composite) complete() error {
+	c.expire()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == compositeLost {
+		return c.lossError()
+	}
+	if c.left() < c.need {
+		return fmt.Errorf("%w while the others were asked", ErrLost)
+	}
+	c.state = compositeHeld
+	return nil
+}
+
+// left counts the members that have not ended. It must be called with Client.mu held.
+func (c *composite) left() (n int) {
+	for _, m := range c.members {
+		if m.ended == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// memberEnded records the end of a member.
+func (c *composite) memberEnded(m *member, why error) {
+	c.mu.Lock()
+	if c.state >= compositeLost || !slices.Contains(c.members, m) {
+		c.mu.Unlock()
+		return
+	}
+	m.ended = why
+	enough := c.left() >= c.need
+	if c.state == compositeForming { // the others may still be granted
+		enough = len(c.members)-c.left() <= c.total-c.need
+	}
+	if !enough {
+		c.state, c.lostFor = compositeLost, m
+	}
+	c.mu.Unlock()
+	if enough {
+		c.replace(m)
+		return
+	}
+	if c.replace != nil {
+		why = c.memberError(m, why)
+	}
+	c.hold.cancel(&ending{err: m.of.client.errors.Operation("hold", m.of.name, why)})
+}
+
+// memberError adds to an error the member that it is about.
+func (c *composite) memberError(m *member, err error) error {
+	if c.replace != nil {
+		return fmt.Errorf("server %d of %d: %w", m.nth+1, c.total, err)
+	}
+	return fmt.Errorf("%q: %w", m.of.name, err)
+}
+
+// lossError returns why the hold was lost. It must be called with Client.mu held.
+func (c *composite) lossError() error { return c.memberError(c.lostFor, c.lostFor.ended) }
+
+// lasting returns the members that have not ended.
+func (c *composite) lasting() (members []*member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.members {
+		if m.ended == nil {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+// remove removes a member that has ended.
+func (c *composite) remove(m *member) {
+	c.mu.Lock()
+	c.members = slices.DeleteFunc(c.members, func(have *member) bool { return have == m })
+	c.mu.Unlock()
+	_ = m.lease().unlock(m.hold) // so that the owner can acquire it again
+}
+
+// The following methods implement what a hold needs; unlock is in composite_release.go.
+
+func (c *composite) contextOwner() *Owner { return c.owner }
+func (c *composite) fencingToken() int64  { return 0 }
+
+func (c *composite) nameAndID() (name, id string) {
+	var ids []string
+	for _, m := range c.lasting() {
+		if id := m.lease().id; !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return c.name, strings.Join(ids, ", ")
+}
+
+// until returns the end of the last member that is needed, as far as is known.
+func (c *composite) until() time.Time {
+	var ends []time.Time
+	for _, m := range c.lasting() {
+		ends = append(ends, m.lease().until())
+	}
+	if len(ends) < c.need {
+		return time.Time{}
+	}
+	slices.SortFunc(ends, func(a, b time.Time) int { return b.Compare(a) })
+	return ends[c.need-1]
+}
+
+func (c *composite) expire() {
+	for _, m := range c.lasting() {
+		m.lease().expire()
+	}
+}
+
+func (c *composite) valid(*Hold) bool {
+	valid := 0
+	for _, m := range c.lasting() {
+		if m.lease().valid(m.hold) {
+			valid++
+		}
+	}
+	return valid >= c.need && !c.over()
+}

@@ -1,0 +1,132 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// finish marks the hold as released. It returns the members to release, and how many of
+// them have not ended. It fails if the hold was lost before, or released.
+func (c *composite) finish(why *ending) (members []*member, left int, err error) {
+	c.expire()
+	c.mu.Lock()
+	switch c.state {
+	case compositeReleased:
+		err = ErrReleased
+	case compositeLost:
+		err = c.lossError()
+		fallthrough
+	default:
+		members, left = slices.Clone(c.members), c.left()
+	}
+	c.state = compositeReleased
+	c.mu.Unlock()
+	c.hold.cancel(why)
+	return members, left, err
+}
+
+// unlock releases all members at the same time. Once others can acquire the whole, it
+// waits for the rest only as long again as it took until then; the rest is released in
+// the background, and does not keep the caller from acquiring the lock again. If Redis does
+// not answer before Config.UnlockFor is over, all that is left is released there.
+func (c *composite) unlock(*Hold) error {
+	members, left, lost := c.finish(endReleased)
+	const least = 10 * time.Millisecond
+	start := time.Now()
+	var enough *time.Timer
+	var late <-chan time.Time
+	results := releaseMembers(members)
+	limit := alarmAt(unlockLimit(members))
+	errs := make([]error, c.total) // in the order of the members
+	for range members {
+		select {
+		case r := <-results:
+			if r.err != nil {
+				errs[r.of.nth] = c.memberError(r.of, r.err)
+			} else if left--; left <= c.total-c.need && enough == nil {
+				enough = time.NewTimer(max(time.Since(start), least))
+				defer enough.Stop()
+				late = enough.C
+			}
+		case <-late:
+			return lost
+		case <-limit:
+			if lost == nil && enough == nil {
+				lost = errors.Join(append(errs, errSlow)...)
+			}
+			return lost
+		}
+	}
+	if lost != nil || enough != nil {
+		return lost
+	}
+	return errors.Join(errs...)
+}
+
+// unlockLimit returns until when a caller of unlock waits for Redis: the latest time that
+// the clients of the members allow, and zero for no limit.
+func unlockLimit(members []*member) (limit time.Time) {
+	for _, m := range members {
+		one := m.of.client.unlockLimit()
+		if one.IsZero() {
+			return one
+		}
+		limit = latest(limit, one)
+	}
+	return limit
+}
+
+// alarmAt returns a channel that receives at that time, and nil if it is zero.
+func alarmAt(at time.Time) <-chan time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(at))
+}
+
+// restart releases all members of a composite that is being formed.
+func (c *composite) restart() {
+	c.mu.Lock()
+	members := c.members
+	c.members = nil
+	c.mu.Unlock()
+	releaseAndWait(c.hold.Context(), members)
+}
+
+// releaseAndWait releases members, and waits for that until ctx ends; then the release
+// continues in the background.
+func releaseAndWait(ctx context.Context, members []*member) {
+	results := releaseMembers(members)
+	for range members {
+		select {
+		case <-results:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// releaseResult is what came of the release of one member.
+type releaseResult struct {
+	of  *member
+	err error
+}
+
+// releaseMembers releases members, all at the same time, in the background. It sends the
+// result of each when it is known.
+func releaseMembers(members []*member) <-chan releaseResult {
+	results := make(chan releaseResult, len(members))
+	for _, g := range releaseGroups(members) {
+		run := func(context.Context) {
+			for i, err := range g.unlock() {
+				results <- releaseResult{g[i], err}
+			}
+		}
+		if !g[0].of.client.background(run) {
+			run(nil) // closed: it ends at once
+		}
+	}
+	return results
+}

@@ -1,0 +1,58 @@
+package lockmgr
+
+import "context"
+
+// count returns the number of holds that are left. It must be called with l.mu held.
+func (l *Lease) count() (n int) {
+	for h := l.holds; h != nil; h = h.next {
+		n++
+	}
+	return n
+}
+
+// noWaiters is Lease.unlocked while the count is locked and no goroutine waits for it.
+var noWaiters = make(chan struct{})
+
+// lockCount locks the count of the lease. It blocks until it can do so, ctx ends, or the
+// client is closed. Only the goroutine that has locked the count may run a script that
+// changes it: the scripts set absolute counts, so their order matters.
+func (l *Lease) lockCount(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		if l.tryLockCount() {
+			l.mu.Unlock()
+			return nil
+		}
+		if l.unlocked == noWaiters {
+			l.unlocked = make(chan struct{})
+		}
+		unlocked := l.unlocked
+		l.mu.Unlock()
+		select {
+		case <-unlocked:
+		case <-ctx.Done():
+			return ContextError(ctx)
+		case <-l.client.done:
+			return ErrClosed
+		}
+	}
+}
+
+// tryLockCount locks the count if it is not locked, and reports whether it was not. It must
+// be called with l.mu held.
+func (l *Lease) tryLockCount() bool {
+	if l.unlocked != nil {
+		return false
+	}
+	l.unlocked = noWaiters
+	return true
+}
+
+func (l *Lease) unlockCount() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unlocked != noWaiters {
+		close(l.unlocked)
+	}
+	l.unlocked = nil
+}

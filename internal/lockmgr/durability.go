@@ -1,0 +1,96 @@
+package lockmgr
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Durability is how many replicas must have a lease before it counts.
+type Durability struct {
+	Acks    int // a number, or AcksMajority or AcksAll
+	AOF     bool
+	Timeout time.Duration
+}
+
+// Special values of Durability.Acks.
+const (
+	AcksMajority = -1
+	AcksAll      = -2
+)
+
+// DurabilityLack says how many replicas acknowledged a lease.
+type DurabilityLack struct {
+	Wanted       int
+	Acknowledged int
+	Unsynced     bool  // the master has not synced its append-only file
+	Err          error // why Redis has not answered; nil if it has
+}
+
+const defaultAckTimeout = time.Second
+
+// String describes d in words.
+func (d Durability) String() string {
+	var text string
+	switch {
+	case d.none():
+		return "none"
+	case d.Acks == AcksMajority:
+		text = "a majority"
+	case d.Acks == AcksAll:
+		text = "all replicas"
+	default:
+		text = fmt.Sprintf("at least %d replicas", d.Acks)
+	}
+	if d.AOF {
+		text += ", synced"
+	}
+	return fmt.Sprintf("%s, within %v", text, d.timeout())
+}
+
+func (d Durability) none() bool { return d.Acks == 0 && !d.AOF }
+
+// like reports whether d and other are equal except for the timeout.
+func (d Durability) like(other Durability) bool { return d.Acks == other.Acks && d.AOF == other.AOF }
+
+// counts reports whether d depends on the number of connected replicas.
+func (d Durability) counts() bool { return d.Acks < 0 }
+
+// wanted returns how many of a master's replicas must acknowledge.
+func (d Durability) wanted(replicas int) int {
+	switch d.Acks {
+	case AcksMajority:
+		return (replicas + 1) / 2
+	case AcksAll:
+		return replicas
+	}
+	return d.Acks
+}
+
+func (d Durability) timeout() time.Duration {
+	if d.Timeout == 0 {
+		return defaultAckTimeout
+	}
+	return d.Timeout
+}
+
+func (d Durability) validate() error {
+	switch {
+	case d.Acks < AcksAll:
+		return Invalid("Durability.Acks is %d; use a number of replicas, AcksMajority or AcksAll", d.Acks)
+	case d.Timeout != 0 && (d.Timeout < time.Millisecond || d.Timeout > LongestLease):
+		return Invalid("Durability.Timeout is %v; it must be between 1ms and a year", d.Timeout)
+	}
+	return nil
+}
+
+// limit returns the time until which a renewal whose context is ctx may wait for replicas.
+func (d Durability) limit(ctx context.Context) time.Time {
+	limit := time.Now().Add(d.timeout())
+	if end, ok := ctx.Deadline(); ok { // the reply must arrive before it
+		if early := time.Now().Add(time.Until(end) * 3 / 4); early.Before(limit) {
+			limit = early
+		}
+	}
+	return limit
+}

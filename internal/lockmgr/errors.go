@@ -1,0 +1,202 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// The sentinel errors of this package. Package mortise exports and documents them.
+var (
+	ErrLocked         = errors.New("locked by another owner")
+	ErrLost           = errors.New("the lease was lost")
+	ErrReleased       = errors.New("released already")
+	ErrReentry        = errors.New("held by the same owner already")
+	ErrWrongKind      = errors.New("the name is in use for something else")
+	ErrClosed         = errors.New("the client is closed")
+	ErrInvalid        = errors.New("invalid argument")
+	ErrUnreachable    = errors.New("redis cannot be reached or cannot serve")
+	ErrDenied         = errors.New("redis denied access")
+	ErrNotDurable     = errors.New("not acknowledged by enough replicas")
+	ErrNoQuorum       = errors.New("too few servers answered")
+	ErrUnknownOutcome = errors.New("the outcome is unknown")
+)
+
+// Errors makes the errors that callers find with [errors.As]. Package mortise defines and
+// documents their types.
+type Errors interface {
+	// Operation makes the error of an operation on the object called name.
+	Operation(op, name string, err error) error
+	// Held makes the error for a refusal because of a holder.
+	Held(by script.Holder) error
+	// NoPermits makes the error for a refusal because of a lack of permits.
+	NoPermits(lack script.PermitRefusal) error
+	// Lost makes the error for the loss of a lease. err is the cause of the
+	// reason, or nil.
+	Lost(reason LostReason, err error) error
+	// FenceRegressed makes the error for a token that is not above one seen before.
+	FenceRegressed(key string, seen, drawn int64) error
+	// NotDurable makes the error for too few acknowledgements.
+	NotDurable(lack DurabilityLack) error
+	// ClockJump makes the error for a jump of the clock of a server.
+	ClockJump(server string, jump time.Duration) error
+}
+
+// LostReason says why a lease was lost.
+type LostReason uint8
+
+// The reasons for which a lease is lost.
+const (
+	LostExpired     LostReason = iota // its time was over, and it was a lease without renewal
+	LostTaken                         // another owner holds the lock in Redis
+	LostForced                        // the lock was free in Redis before its time was over
+	LostUnreachable                   // Redis did not confirm a renewal in time
+)
+
+// refusal is why Redis refused a request: because of a holder or, if lack is not nil, for
+// lack of permits.
+type refusal struct {
+	by   script.Holder
+	lack *script.PermitRefusal
+}
+
+// left returns the time for which the refusal stands at most, unless prolonged; -1 if
+// that is not known.
+func (r *refusal) left() time.Duration {
+	if r.lack != nil {
+		return r.lack.Next
+	}
+	return r.by.TTL
+}
+
+// refusedError is the error of a request that was refused and does not wait.
+type refusedError struct {
+	refusal
+	err error // for callers
+}
+
+func (e *refusedError) Error() string { return e.err.Error() }
+func (e *refusedError) Unwrap() error { return e.err }
+
+// orNil returns the error for callers, and nil if e is nil.
+func (e *refusedError) orNil() error {
+	if e == nil {
+		return nil
+	}
+	return e.err
+}
+
+// refusalIn returns the error for callers of the refusal that err is about, or nil.
+func refusalIn(err error) error {
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return refused.err
+	}
+	if wait, ok := errors.AsType[*waitError](err); ok {
+		return wait.refused
+	}
+	return nil
+}
+
+// asError returns the error for a refusal.
+func (r *refusal) asError(e Errors) *refusedError {
+	if r.lack != nil {
+		return &refusedError{*r, e.NoPermits(*r.lack)}
+	}
+	return &refusedError{*r, e.Held(r.by)}
+}
+
+// waitError is the error for a wait that ended because its context did.
+type waitError struct {
+	ctx     error
+	refused error // for the last refusal; nil if there was none
+}
+
+func (e *waitError) Error() string {
+	if e.refused == nil {
+		return "gave up waiting: " + e.ctx.Error()
+	}
+	return "gave up waiting: " + e.ctx.Error() + "; " + e.refused.Error()
+}
+
+func (e *waitError) Unwrap() []error {
+	if e.refused == nil {
+		return []error{e.ctx}
+	}
+	return []error{e.ctx, e.refused}
+}
+
+// WaitError returns the error for a wait that ended because its context did, with that
+// error. refused is that of the last refusal, or nil.
+func WaitError(ctx, refused error) error { return &waitError{ctx, refused} }
+
+// ContextError returns the error of the ended ctx; it matches the cause, too.
+func ContextError(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// orClosed returns err. If the client was closed meanwhile, the result also matches
+// ErrClosed.
+func (c *Client) orClosed(err error) error {
+	select {
+	case <-c.done:
+		if !errors.Is(err, ErrClosed) {
+			return fmt.Errorf("%w: %w", ErrClosed, err)
+		}
+	default:
+	}
+	return err
+}
+
+// Because returns the meaning of err for the caller, joined with ctx's error if ctx is
+// done, and with ErrClosed if the client was closed meanwhile.
+func (c *Client) Because(ctx context.Context, err error) error {
+	if refused, ok := any(err).(*refusedError); ok {
+		err = refused.err
+	}
+	err = c.orClosed(err)
+	end := ctx.Err()
+	switch {
+	case end == nil:
+		return Meaning(err)
+	case errors.Is(err, end) && errors.Is(err, context.Cause(ctx)):
+		return err
+	case errors.Is(err, end):
+		return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+	}
+	return fmt.Errorf("%w: %w", ContextError(ctx), Meaning(err))
+}
+
+// Invalid returns an error that matches ErrInvalid.
+func Invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// Meaning wraps a driver's error in the sentinel for its class.
+func Meaning(err error) error {
+	var e *driver.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Class {
+	case driver.NotSent, driver.Unknown, driver.Passing:
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case driver.Closed:
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	case driver.Denied:
+		return fmt.Errorf("%w: %w", ErrDenied, err)
+	case driver.Unfit:
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	case driver.WrongType:
+		return fmt.Errorf("%w: %w", ErrWrongKind, err)
+	}
+	return err
+}

@@ -1,0 +1,247 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/hub"
+	"github.com/mortise-go/mortise/internal/keyspace"
+)
+
+// fairContest is a request that waits in a queue in Redis.
+type fairContest struct {
+	sleeper
+	*request
+	w       fairWaiter
+	queue   *fairQueue // the one that w is in
+	ops     fairOps
+	channel *hub.Listener // the waiter's own channel; only for the first waiters
+	hold    *Hold
+}
+
+// waitInRedis blocks until r holds the lock, whose waiters queue in Redis, or gives up. Every
+// waiter is in that queue; the first one of this client refreshes the places of all of them.
+func (r *request) waitInRedis(ctx context.Context) (*Hold, error) {
+	c := r.lock.client
+	r.id = c.NewID()
+	s := &fairContest{request: r, w: fairWaiter{waiter: waiter{client: c, owner: r.owner, wake: make(chan struct{}, 1)}, id: r.id}}
+	s.w.fair = &s.w
+	s.w.until, _ = ctx.Deadline()
+	s.ops = fairOps{FairLock: r.lock.traits.Queue(r.lock.ops), lock: r.lock, w: &s.w}
+	s.sleeper.done, s.sleeper.wake = c.done, s.w.wake
+	r.queueOps, r.waiter = &s.ops, &s.w.waiter
+
+	s.join() // before Redis can call the waiter
+	err := s.sleeper.run(ctx, s)
+	s.leave()
+	return s.hold, r.unlessOver(ctx, err)
+}
+
+// join adds the waiter to the queue of its client.
+func (s *fairContest) join() {
+	c := s.lock.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.lock.site().enqueue(&s.w.waiter, false)
+	s.queue = s.w.in.fair
+	s.queue.join(&s.w)
+}
+
+// leave ends the wait. If the waiter does not have the lock, it leaves the queue in Redis.
+func (s *fairContest) leave() {
+	if s.channel != nil {
+		s.channel.Close()
+	}
+	c := s.lock.client
+	c.mu.Lock()
+	s.queue.attempted(&s.w)
+	delete(s.queue.waiters, s.w.id)
+	since := s.w.since
+	c.mu.Unlock()
+	s.lock.site().leave(&s.w.waiter)
+	c.mu.Lock()
+	s.queue.approach()
+	c.mu.Unlock()
+	if !s.leased(s.hold) && s.ops.contact >= unanswered {
+		fairLock{s.lock, s.ops.FairLock}.quit(s.w.id, since, s.doubt)
+		s.doubt = false // quit resolves it
+	}
+}
+
+// step performs all actions that are due for the waiter.
+func (s *fairContest) step(ctx context.Context, why cause) (time.Duration, error) {
+	if s.ops.contact == unasked {
+		if err := s.begin(ctx, why); !errors.Is(err, errNoHold) || s.ops.contact == unasked {
+			return poll, err
+		}
+		why = asked
+	}
+	for {
+		if err := s.try(ctx, why); !errors.Is(err, errNoHold) {
+			return 0, err
+		}
+		do, err := s.hear()
+		if err != nil {
+			return 0, err
+		}
+		if do != dutyHeartbeat {
+			return untilWoken, errNoHold
+		}
+		if err := s.sendHeartbeat(ctx); err != nil {
+			return 0, err
+		}
+		why = woken
+	}
+}
+
+// begin makes the first attempt, once fewer than fairAtOnce waiters of the client
+// are making theirs. If those get no reply for long, it does not wait for them:
+// otherwise it would learn only after them that Redis is unreachable.
+func (s *fairContest) begin(ctx context.Context, why cause) (err error) {
+	if !s.admitted(why) {
+		s.hold, err = s.reenter(ctx)
+		return err
+	}
+	if s.hold, err = s.ask(ctx); errors.Is(err, errGranted) {
+		err = errNoHold
+	}
+	return err
+}
+
+// admitted reports whether the waiter may make its first attempt.
+func (s *fairContest) admitted(why cause) bool {
+	c := s.lock.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if why == elapsed && s.w.phase == gated {
+		s.queue.admitNow(&s.w)
+	}
+	return s.w.phase == admitted
+}
+
+// try makes an attempt if there is a reason to.
+func (s *fairContest) try(ctx context.Context, why cause) (err error) {
+	if s.hold, err = s.reenter(ctx); !errors.Is(err, errNoHold) {
+		return err
+	}
+	if seen, granted, told := s.news(); granted {
+		s.hold, err = s.confirmGrant(ctx, seen)
+	} else if told || why == notified {
+		if d := s.pauseBefore(); d > 0 && !s.lock.client.pause(ctx, d) {
+			return errEnded
+		}
+		former := s.refused
+		s.hold, err = s.ask(ctx)
+		if err == nil || changedHands(former, s.refused) {
+			s.genuine()
+		}
+	}
+	if errors.Is(err, errGranted) { // the next step handles the grant
+		s.w.signal()
+		err = errNoHold
+	}
+	return err
+}
+
+// ask makes an attempt, and records its outcome.
+func (s *fairContest) ask(ctx context.Context) (*Hold, error) {
+	hold, err := s.attempt(ctx)
+	c, f, w, why := s.lock.client, s.queue, &s.w, &s.ops.refusal
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		if why.Came && !s.doubt && w.phase == placed {
+			f.missed()
+		}
+	case errors.Is(err, errNoHold):
+		if !w.seen.IsZero() && why.Since != 0 {
+			w.dropped++
+		}
+		w.seen = s.start
+		f.mix(why.Mixed)
+		f.scheduleHeartbeat(why.Again)
+	}
+	f.attempted(w)
+	return hold, err
+}
+
+// news reports, once, whether Redis has granted the lock to the waiter, or else whether
+// the waiter was told to ask for it. seen is when the waiter was last seen not to have it.
+func (s *fairContest) news() (seen time.Time, granted, told bool) {
+	c, w := s.lock.client, &s.w
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.grant != ungranted {
+		w.grant = ungranted
+		return w.seen, true, false
+	}
+	return w.seen, false, w.takeCall()
+}
+
+// pauseBefore returns how long to pause before an attempt that a message may have caused:
+// any client may publish.
+func (s *fairContest) pauseBefore() time.Duration {
+	c := s.lock.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return s.queue.pace.next(time.Now())
+}
+
+// genuine notes that the message that caused the last attempt was true.
+func (s *fairContest) genuine() {
+	c := s.lock.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.queue.pace.genuine()
+}
+
+// fairDuty is what a waiter must do at its position before it sleeps.
+type fairDuty uint8
+
+const (
+	dutyNone      fairDuty = iota
+	dutySubscribe          // to its own channel: without the client's, or with Redisson's threads, it needs that
+	dutyHeartbeat          // of the client
+)
+
+// hear subscribes to the channels that the waiter's position requires, and returns what
+// else it must do there.
+func (s *fairContest) hear() (do fairDuty, err error) {
+	do, shared := s.settle()
+	if do == dutySubscribe {
+		s.channel = s.lock.client.hub.Listen(keyspace.FairChannel(s.lock.name, s.id), subscribeMode(s.lock.client.conn))
+		s.own = s.channel.Hints()
+		do, shared = s.settle()
+	}
+	for _, l := range [...]*hub.Listener{s.channel, shared} {
+		if l == nil {
+			continue
+		}
+		if err := l.Refused(); err != nil {
+			return dutyNone, err
+		}
+	}
+	return do, nil
+}
+
+// settle moves the waiter to its position in Redis' order, and returns what it must do
+// there. shared is the client's channel; nil if it has none.
+func (s *fairContest) settle() (do fairDuty, shared *hub.Listener) {
+	c, f := s.lock.client, s.queue
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.turn.listener == nil && c.conn.TurnCommand() != "" {
+		f.turn.listener = f.subscribe()
+	}
+	f.settle(&s.w, s.ops.since)
+	shared = f.turn.listener
+	switch before := f.before(&s.w); {
+	case s.channel == nil && before < fairNear && (shared == nil || f.mixed):
+		do = dutySubscribe
+	case before == 0 && f.owesHeartbeat():
+		do = dutyHeartbeat
+	}
+	return do, shared
+}

@@ -1,0 +1,57 @@
+package lockmgr
+
+import (
+	"context"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/hub"
+)
+
+// Follow calls look at once, after each notification on the channel, and after the time
+// that look has returned. It returns nil when look returns a negative time. Otherwise it
+// returns the error of look unchanged, or an error when ctx ends or the client is closed.
+//
+// look must call Operate, which learns how messages travel.
+func (o *Object) Follow(ctx context.Context, channel string, look func() (again time.Duration, err error)) error {
+	f := &follower{sleeper: sleeper{done: o.client.done}, of: o, channel: channel, look: look}
+	err := f.sleeper.run(ctx, f)
+	if f.listener != nil {
+		f.listener.Close()
+	}
+	return whyEnded(ctx, err)
+}
+
+// follower is the wait of one call of follow.
+type follower struct {
+	sleeper
+	of       *Object
+	channel  string
+	look     func() (again time.Duration, err error)
+	listener *hub.Listener
+	heard    int // number of notifications; the first one says that it listens
+}
+
+func (f *follower) step(ctx context.Context, why cause) (time.Duration, error) {
+	if why == notified {
+		// Several goroutines of a client may follow the same channel, and any message
+		// makes all of them look.
+		if f.heard > 0 {
+			if d := f.pace.share(time.Now(), f.listener.Company()); d > 0 {
+				f.of.client.pause(ctx, d)
+			}
+		}
+		f.heard++
+	}
+	again, err := f.look()
+	if err != nil || again < 0 {
+		return 0, err
+	}
+	if f.listener == nil {
+		f.listener = f.of.client.hub.Listen(f.channel, subscribeMode(f.of.client.conn))
+		f.own = f.listener.Hints()
+	}
+	if err := f.listener.Refused(); err != nil {
+		return 0, Meaning(err)
+	}
+	return again, errNoHold
+}

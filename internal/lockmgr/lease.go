@@ -1,0 +1,346 @@
+package lockmgr
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/watchdog"
+)
+
+// Lease is the record in Redis that one or more holds of one owner share. A client may
+// have very many, so it is small.
+type Lease struct {
+	*Lock // that acquired it
+	owner *Owner
+	id    string
+	watch watchdog.Lease
+
+	series *series       // the series of hand-offs that it is part of; guarded by Client.mu
+	since  time.Duration // when it was acquired, if shared; in the client's time; guarded by Client.mu
+
+	sibling *Lease // the next one of the same owner; guarded by owner.mu
+
+	mu       sync.Mutex    // guards the fields up to late
+	unlocked chan struct{} // closed when the count is unlocked; nil if it is not locked
+	first    Hold          // the only hold of most leases
+	holds    *Hold         // those not yet released, linked; the newest first
+	ended    *ending       // why it is over; nil while it is trusted
+	expiry   time.Duration // the key lasts until then at least, by fixed leases; in the client's time
+	token    int64         // the newest fencing token, of a kind that has them
+	longer   uint32        // longest TTL requested, in s, if above the watchdog's
+	late     bool          // a copy of a script that sets the count may still be on its way
+
+	doubt  bool   // a copy of the acquisition may still be on its way
+	streak uint16 // number of grants in a row that led to it
+}
+
+// ending is why a lease is over. It is not changed once it is made.
+type ending struct {
+	err  error // for callers
+	loss bool  // the lease was not released in the usual way, but lost
+	gone bool  // it was lost because Redis does not have it any more
+}
+
+var (
+	endReleased = &ending{err: ErrReleased}
+	endClosed   = &ending{err: ErrClosed}
+)
+
+// newLease returns the lease of a successful request.
+func newLease(r *request) *Lease {
+	k := r.lock
+	l := &Lease{Lock: k, owner: r.leaseOwner(), id: r.id, doubt: r.doubt}
+	l.watch = watchdog.Lease{Of: l, Terms: k.terms()}
+	l.noteTTL(k.ttl())
+	return l
+}
+
+// leaseOwner returns the owner of the lease of r. A request without an owner has a new one.
+func (r *request) leaseOwner() *Owner {
+	if r.owner == nil {
+		return new(Owner)
+	}
+	return r.owner
+}
+
+// successor returns the lease of r when l is handed off to it. It has the same record in
+// Redis.
+func (l *Lease) successor(r *request) *Lease {
+	n := &Lease{
+		Lock: r.lock, owner: r.leaseOwner(), id: l.id, doubt: l.doubt,
+		longer: l.longer, expiry: l.expiry, series: l.series, streak: l.streak, since: l.since,
+	}
+	n.watch = watchdog.Lease{Of: n, Terms: l.watch.Terms}
+	return n
+}
+
+// terms returns how the leases of k are renewed.
+func (k *Lock) terms() *watchdog.Terms {
+	margin := k.options.Margin
+	if k.options.MaxHold > 0 {
+		margin = 0 // a fixed lease's margin may be longer than the renewed lease
+	}
+	if margin == 0 && k.traits.Guard == 0 {
+		return &k.client.terms
+	}
+	ttl := k.client.config.TTL
+	return &watchdog.Terms{TTL: ttl, Trust: Options{Margin: margin}.trust(ttl), Guard: k.traits.Guard}
+}
+
+// register notes that l is held now. It wakes the waiters of the same owner, on this lock
+// and on its other side: they can enter now, or must fail. If alone is set, the owner has
+// no other waiters yet. It reports false if the client was closed meanwhile.
+//
+// It ends the former lease of this client on the lock, if there is one: Redis has given
+// the lock to another lease.
+func (l *Lease) register(alone bool) bool {
+	c := l.client
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return false
+	}
+	at := l.place.under(l.id)
+	former := c.held.at(at)
+	l.mu.Lock()
+	if l.ended == nil { // else it was lost meanwhile, and nothing would remove it
+		c.held.put(at, l)
+	}
+	l.mu.Unlock()
+	l.had()
+	if !alone {
+		l.site().wakeOwner(l.owner)
+		if other := l.place.other(); other != l.place {
+			site{c, other}.wakeOwner(l.owner)
+		}
+	}
+	c.mu.Unlock()
+	if former != nil {
+		former.supersede()
+	}
+	return true
+}
+
+// ID returns the id of the lease in Redis.
+func (l *Lease) ID() string { return l.id }
+
+// addHold adds a hold whose context descends from parent.
+func (l *Lease) addHold(parent context.Context, renewed bool) *Hold {
+	l.mu.Lock()
+	h := &l.first
+	if h.of != nil {
+		h = new(Hold)
+	}
+	h.of, h.renewed, h.parent, h.next = l, renewed, parent, l.holds
+	l.holds = h
+	ended := l.ended
+	l.mu.Unlock()
+	if ended != nil {
+		h.cancel(ended) // lost just now
+	}
+	return h
+}
+
+// setOnEnd registers f, which is called, at once or later, if the lease ends before h is
+// released. f must not block.
+func (l *Lease) setOnEnd(h *Hold, f func(why error)) {
+	l.mu.Lock()
+	h.onEnd = f
+	ended := l.ended
+	l.mu.Unlock()
+	if ended != nil {
+		f(ended.err)
+	}
+}
+
+// The next methods are those that a Hold needs; unlock is in release.go.
+
+func (l *Lease) nameAndID() (name, id string) { return l.name, l.id }
+func (l *Lease) until() time.Time             { return l.client.watchdog.Until(&l.watch) }
+
+// contextOwner returns the owner that contexts under the lease carry. It is nil for a kind
+// without owners, whose contexts keep the owner that they had.
+func (l *Lease) contextOwner() *Owner {
+	if l.traits.Unowned {
+		return nil
+	}
+	return l.owner
+}
+
+func (l *Lease) fencingToken() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.token
+}
+
+func (l *Lease) valid(h *Hold) bool {
+	if l.over() != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !h.released
+}
+
+// expire ends the lease if trust in it is over. The watchdog may have noticed that, but
+// not reported it yet, if it has many leases to report.
+func (l *Lease) expire() {
+	over, why, err := l.client.watchdog.Expire(&l.watch)
+	if !over {
+		return
+	}
+	l.mu.Lock()
+	unreported := l.ended == nil && l.holds != nil // a lease without holds is being released
+	l.mu.Unlock()
+	if unreported {
+		l.end(l.watchdogLoss(why, err))
+	}
+}
+
+// over returns why the lease is over, or nil. It checks the clock, so that a process that
+// was frozen gets the true state at once.
+func (l *Lease) over() *ending {
+	l.expire()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
+// Err returns the error of a lease that is over, or nil.
+func (l *Lease) Err() error {
+	if end := l.over(); end != nil {
+		return end.err
+	}
+	return nil
+}
+
+// end marks the lease as over, ends the contexts of its holds, and wakes the next waiter
+// of this client.
+func (l *Lease) end(why *ending) {
+	l.mu.Lock()
+	if l.ended != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.ended = why
+	var few [4]*Hold // spares the common case an allocation
+	holds := few[:0]
+	var tell []func(error)
+	for h := l.holds; h != nil; h = h.next {
+		holds = append(holds, h)
+		if h.onEnd != nil {
+			tell = append(tell, h.onEnd)
+		}
+	}
+	l.mu.Unlock()
+	l.client.watchdog.Remove(&l.watch)
+	for _, h := range holds {
+		h.cancel(why)
+	}
+	for _, f := range tell {
+		f(why.err)
+	}
+	l.freed()
+	if l.doubt && why.gone {
+		l.abandon()
+	}
+}
+
+// freed notes that l is not held any more, and wakes the first waiter of this client to
+// ask for the lock.
+func (l *Lease) freed() {
+	c := l.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := l.place.under(l.id); c.held.at(at) == l {
+		delete(c.held[at.use], at.name)
+	}
+	if q := l.site().queue(); q != nil {
+		q.head.signal()
+	}
+}
+
+// EndGone ends a lease that Redis does not have any more.
+func (l *Lease) EndGone() { l.end(l.unreportedLoss()) }
+
+// EndReleased ends a lease whose record its kind removes from Redis by itself.
+func (l *Lease) EndReleased() {
+	l.owner.remove(l)
+	l.end(endReleased)
+}
+
+// supersede ends l after Redis has given the lock to another lease of this client. That
+// one may learn of the release of l before the caller that releases l does.
+func (l *Lease) supersede() {
+	l.mu.Lock()
+	why := endReleased
+	if l.holds != nil {
+		why = l.loss(LostTaken, nil)
+	}
+	l.mu.Unlock()
+	l.end(why)
+}
+
+// loss returns the ending of a lease that was lost.
+func (l *Lease) loss(reason LostReason, err error) *ending {
+	return &ending{l.client.errors.Lost(reason, err), true, reason == LostForced || reason == LostTaken}
+}
+
+// watchdogLoss returns the ending of a lease that the watchdog has lost.
+func (l *Lease) watchdogLoss(reason watchdog.Reason, err error) *ending {
+	switch reason {
+	case watchdog.LostGone:
+		return l.loss(LostForced, err)
+	case watchdog.LostTaken:
+		return l.loss(LostTaken, err)
+	case watchdog.LostExpired:
+		return l.loss(LostExpired, err)
+	}
+	return l.loss(LostUnreachable, err)
+}
+
+// unreportedLoss returns why a lease that the watchdog does not watch any more has ended,
+// before the watchdog has reported it.
+func (l *Lease) unreportedLoss() *ending {
+	if time.Now().Before(l.until()) {
+		return l.loss(LostForced, nil)
+	}
+	return l.loss(LostUnreachable, nil)
+}
+
+// noteTTL notes a TTL that is requested from Redis. It must be called with l.mu held.
+func (l *Lease) noteTTL(ttl time.Duration) {
+	if ttl > l.watch.Terms.TTL {
+		l.longer = max(l.longer, uint32((ttl+time.Second-1)/time.Second)) // a year at most
+	}
+}
+
+// maxTTL returns the longest TTL that was requested. It must be called with l.mu held.
+func (l *Lease) maxTTL() time.Duration {
+	return max(time.Duration(l.longer)*time.Second, l.watch.Terms.TTL)
+}
+
+// maxTTLAndCount returns the longest TTL that was requested, and the number of holds. A
+// re-entry that requests a longer TTL meanwhile changes that number.
+func (l *Lease) maxTTLAndCount() (ttl time.Duration, count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.maxTTL(), l.count()
+}
+
+// remainingTTL returns how long the key must last from now on if it is not renewed.
+func (l *Lease) remainingTTL() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(l.expiry-l.client.time(time.Now()), time.Millisecond)
+}
+
+// abandon releases, in the background, what Redis may have of the lease: for as long as
+// the key can last after the last script.
+func (l *Lease) abandon() {
+	l.mu.Lock()
+	ttl := l.maxTTL()
+	l.mu.Unlock()
+	l.client.janitor.abandon(l.Lock, l.id, ttl)
+}

@@ -1,0 +1,151 @@
+package lockmgr
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// Lock is a lock of some kind, as a client acquires it. Kinds differ in their scripts and
+// their traits. A Lock is small, because every lease keeps the one that acquired it.
+type Lock struct {
+	Object
+	ops     Ops
+	place   place
+	options *Options // must not be changed: most locks share them
+	traits  *Traits  // the same
+}
+
+var defaultOptions Options
+
+// Init makes k the lock called o.name of the kind that has these traits and scripts. It
+// works in place to keep the stacks of waiting goroutines small.
+func (k *Lock) Init(o Object, t *Traits, s Ops) {
+	k.Object, k.ops, k.place, k.options, k.traits = o, s, place{use: t.Use, name: o.name}, &defaultOptions, t
+}
+
+// InitPart is Init for a lock on a part of what the name has. Locks on different parts do
+// not contend inside the client.
+func (k *Lock) InitPart(o Object, t *Traits, s Ops, part string) {
+	k.Init(o, t, s)
+	k.place.name = part
+}
+
+// SetOptions makes k acquire the lock with these options. Only the caller that has made k
+// may use it.
+func (k *Lock) SetOptions(o Options) { k.options = &o }
+
+// SetTraits makes k have other traits than its kind. Only the caller that has made k may
+// use it.
+func (k *Lock) SetTraits(t *Traits) { k.traits = t }
+
+// SetOps makes k use other scripts. Only the caller that has made k may use it.
+func (k *Lock) SetOps(s Ops) { k.ops = s }
+
+// SetFlaw makes k a lock that cannot be used. Only the caller that has made k may use it.
+func (k *Lock) SetFlaw(err error) {
+	t := *k.traits
+	t.Flaw = err
+	k.traits = &t
+}
+
+// Traits returns the traits of k, which must not be changed.
+func (k *Lock) Traits() *Traits { return k.traits }
+
+// Ops returns the scripts of k.
+func (k *Lock) Ops() Ops { return k.ops }
+
+// With returns a copy of k that acquires the lock with these options.
+func (k *Lock) With(o *Options) *Lock {
+	with := *k
+	with.options = o
+	return &with
+}
+
+// Ops are the operations of one kind of lock; internal/script implements them for each
+// kind. The code around them is the same for all kinds. Every script is safe to run twice
+// with the same id.
+type Ops interface {
+	// Channel returns the channel that announces releases; empty if there is none.
+	Channel() string
+	// Acquire acquires the lock for an id that never had it before.
+	Acquire(ctx context.Context, a script.Attempt) (script.Grant, error)
+	// Reenter sets the count of holds of a lock that id has, and extends its lease.
+	Reenter(ctx context.Context, id string, count int, lease time.Duration) (script.Grant, error)
+	// Leave sets the count of holds of a lock that id has and keeps.
+	Leave(ctx context.Context, id string, count int) (bool, error)
+	// Release releases the lock, whatever its count, and wakes waiters. It may return an
+	// error although it has released the lock: then Redis refused to announce that.
+	Release(ctx context.Context, id string, t script.Turns) (script.Freed, error)
+	// Renewal returns how the watchdog extends the lease of id. The script never shortens
+	// a lease: with a ttl of nearly nothing it only checks that the lease is there.
+	Renewal(id string, ttl time.Duration) script.Renewal
+}
+
+// ttl is the lease that k requests from Redis.
+func (k *Lock) ttl() time.Duration { return cmp.Or(k.options.MaxHold, k.client.config.TTL) }
+
+// renewed reports whether the watchdog renews the lock.
+func (k *Lock) renewed() bool { return k.options.MaxHold == 0 }
+
+// Free frees the lock of one owner. It may report true together with an error: then the
+// lock is freed, but Redis refused to notify the waiters.
+func (k *Lock) Free(ctx context.Context, owner string) (freed bool, err error) {
+	again := false // an earlier copy may have run
+	err = k.Operate(ctx, func(ctx context.Context, _ script.Publish) (err error) {
+		freed, err = k.release(ctx, owner)
+		if err == nil && !freed && again {
+			return &driver.Error{Class: driver.Other, Err: ErrUnknownOutcome}
+		}
+		again = again || (err != nil && driver.ClassOf(err) == driver.Unknown)
+		return err
+	})
+	if freed || errors.Is(err, ErrUnknownOutcome) { // either way owner does not have the lock any more
+		k.forced(owner)
+	}
+	return freed, err
+}
+
+// forced ends the lease of id at once if it belongs to this client.
+func (k *Lock) forced(id string) {
+	for _, at := range [...]place{k.place, k.place.twin()} {
+		if l := (site{k.client, at}).lease(id); l != nil {
+			l.end(l.loss(LostForced, nil))
+			return
+		}
+	}
+}
+
+// Counter returns the key that counts the tokens.
+func (k *Lock) Counter() string { return keyspace.Token(k.name) }
+
+// NoteToken notes a token that was read.
+func (k *Lock) NoteToken(token int64) { k.client.tokens.Note(k.Counter(), token) }
+
+// seen returns the highest token that the client has seen of the lock, and 0 for
+// a kind without tokens. Call it before a token is drawn: the replies to
+// concurrent acquisitions may arrive in any order.
+func (k *Lock) seen() int64 {
+	if k.traits.Numbered {
+		return k.client.tokens.Seen(k.Counter())
+	}
+	return 0
+}
+
+// regressed records a token, or returns an error if it is not above seen, the
+// highest one before it was drawn.
+func (k *Lock) regressed(seen, token int64) error {
+	if !k.traits.Numbered {
+		return nil
+	}
+	if token <= seen {
+		return k.client.errors.FenceRegressed(k.Counter(), seen, token)
+	}
+	k.NoteToken(token)
+	return nil
+}

@@ -1,0 +1,223 @@
+package lockmgr
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/doubt"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// A number in Redis, such as that of permits or that of a latch, has no owner by which
+// Redis could tell a repeat of a script from a new call. So each operation has a lane and
+// a serial number. Redis remembers by them, for script.Remembered, what it did.
+
+// operations has the lanes of a client for operations on numbers.
+type operations struct {
+	client *Client
+
+	mu    sync.Mutex // guards the following fields
+	lanes int        // number of lanes
+	idle  []string   // lanes that no operation uses
+}
+
+// draw returns a new operation, in a lane that no other operation of this client uses.
+func (o *operations) draw() script.Operation {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	op := script.Operation{Serial: o.client.serial.Add(1)}
+	if n := len(o.idle); n > 0 {
+		op.Lane, o.idle = o.idle[n-1], o.idle[:n-1]
+	} else {
+		op.Lane = o.client.id + ":" + strconv.Itoa(o.lanes)
+		o.lanes++
+	}
+	return op
+}
+
+// drop ends an operation: other operations may use its lane, and copies that arrive later
+// have no effect.
+func (o *operations) drop(op script.Operation) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.idle = append(o.idle, op.Lane)
+}
+
+// DrawOperation returns a new operation, in a lane that no other operation of this client
+// uses until [Object.DropOperation].
+func (o *Object) DrawOperation() script.Operation { return o.client.operations.draw() }
+
+// DropOperation ends an operation: other operations may use its lane, and copies that
+// arrive later have no effect.
+func (o *Object) DropOperation(op script.Operation) { o.client.operations.drop(op) }
+
+// Unsure is how long an operation whose reply was lost is tried again. It is half of the
+// time that Redis remembers the operation, so that Redis recognizes even a copy that took
+// as long to arrive.
+const Unsure = script.Remembered / 2
+
+// Once runs a script until Redis has answered, as the client's options say, for an
+// operation that Redis remembers. unknown reports that a copy of it may run later.
+func (o *Object) Once(ctx context.Context, op func(context.Context) error) (unknown bool, err error) {
+	var d doubt.Doubt
+	return o.client.call(ctx, o.client.config.RetryFor, func(ctx context.Context) error {
+		if d.Longer(Unsure) {
+			return Final(fmt.Errorf("%w: Redis may have forgotten by now whether it did it: %w", ErrUnreachable, d.Err()))
+		}
+		return d.Try(func() error { return op(ctx) })
+	})
+}
+
+// Change runs a script that changes the number, as an operation of its own. If it fails
+// in doubt, the error matches ErrUnknownOutcome.
+func (o *Object) Change(ctx context.Context, f func(ctx context.Context, n script.Operation, p script.Publish) error) error {
+	return o.Perform(ctx, func(p script.Publish) error {
+		n := o.DrawOperation()
+		defer o.DropOperation(n)
+		unknown, err := o.Once(ctx, func(ctx context.Context) error { return f(ctx, n, p) })
+		if err == nil || !unknown || errors.Is(err, script.ErrUnheard) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	})
+}
+
+// ChangeDetached is Change for what others wait for: the end of ctx does not stop it. It
+// gives up after [Unsure].
+func (o *Object) ChangeDetached(ctx context.Context, f func(ctx context.Context, n script.Operation, p script.Publish) error) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), Unsure, ErrUnreachable)
+	defer cancel()
+	return o.Change(ctx, f)
+}
+
+// Number returns the number, or 0 if there is none.
+func (o *Object) Number(ctx context.Context) (n int64, err error) {
+	err = o.Operate(ctx, func(ctx context.Context, _ script.Publish) (err error) {
+		n, err = script.NumberRead(ctx, o.client.driver, o.name)
+		return err
+	})
+	return n, err
+}
+
+// Contend calls ask until that reports true, as one waiter in the client's queue for the
+// name: the first waiter asks at once, after each notification on the channel, and about
+// once a second. ask is told whether it is called for a waiter in the queue. If wait is
+// false, it calls ask once, and returns what that reports.
+func (o *Object) Contend(ctx context.Context, use Use, channel string, wait bool, ask func(queued bool) (bool, error)) (done bool, err error) {
+	at, why := site{o.client, place{use, o.name}}, started
+	if at.reserve() {
+		why = asked
+	}
+	if why == asked || !wait {
+		if done, err = ask(false); done || err != nil || !wait {
+			return done, err
+		}
+	}
+	w := newWaiter(o.client, nil)
+	at.join(w, false)
+	defer at.leave(w)
+	err = at.attend(ctx, w, channel, why, func() (bool, error) { return ask(true) })
+	return err == nil, err
+}
+
+// WaitOpen blocks until open reports true. One goroutine of the client asks on behalf of
+// all that wait for the name, when a notification comes on the channel, and about once a
+// second.
+func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, open func() (bool, error)) error {
+	at, w := site{o.client, place{use, o.name}}, newWaiter(o.client, nil)
+	at.join(w, false)
+	defer at.leave(w)
+	return at.attend(ctx, w, channel, started, func() (bool, error) {
+		at.mark()
+		is, err := open()
+		if err != nil || !is {
+			return false, err
+		}
+		at.release()
+		return true, nil
+	})
+}
+
+// mark marks the present waiters: the answer to what the first one asks next holds for all
+// of them.
+func (s site) mark() {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	q := s.queue()
+	q.marked = q.tail
+}
+
+// release ends the wait of the waiters that were marked.
+func (s site) release() {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	q := s.queue()
+	for last := q.marked; last != nil && last.in == q; {
+		w := q.head
+		q.dequeue(w)
+		w.signal()
+	}
+	if q.head != nil {
+		q.head.signal()
+	}
+}
+
+// attendance is the wait of one goroutine for a number in Redis.
+type attendance struct {
+	sleeper
+	site
+	w       *waiter
+	channel string
+	first   cause                         // why it is awake at the beginning
+	ask     func() (done bool, err error) // reports whether the wait is over
+}
+
+// attend waits in the queue for its place until ask reports true, or another waiter has
+// ended the wait of w. Only the first waiter in the queue asks: at once unless it asked just
+// before, as why says, after each notification on the channel, and about once a second.
+func (s site) attend(ctx context.Context, w *waiter, channel string, why cause, ask func() (done bool, err error)) error {
+	a := &attendance{sleeper{done: s.client.done, wake: w.wake}, s, w, channel, why, ask}
+	return whyEnded(ctx, a.sleeper.run(ctx, a))
+}
+
+func (a *attendance) step(ctx context.Context, why cause) (time.Duration, error) {
+	if why == started {
+		why = a.first
+	}
+	switch at := a.position(a.w); {
+	case at == gone:
+		return 0, nil
+	case at == behind:
+		return untilWoken, errNoHold
+	case why == notified:
+		if d := a.pace.next(time.Now()); d > 0 && !a.client.pause(ctx, d) {
+			return 0, errEnded
+		}
+	}
+	if why != asked {
+		if done, err := a.ask(); done || err != nil {
+			return 0, err
+		}
+	}
+	listener := a.site.listen(a.channel, subscribeMode(a.client.conn))
+	a.own = listener.Hints()
+	return jitter(poll), cmp.Or(listener.Refused(), errNoHold)
+}
+
+// position returns where w is in the queue: gone, behind or first.
+func (s site) position(w *waiter) position {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	switch {
+	case w.in == nil:
+		return gone
+	case w.in.head == w:
+		return first
+	}
+	return behind
+}

@@ -1,0 +1,128 @@
+package lockmgr
+
+import (
+	"context"
+	"sync"
+)
+
+// Owner is what a lock belongs to in this process: a line of work that re-enters
+// its own locks. It travels in the context. In Redis each of its leases has an id
+// of its own.
+type Owner struct {
+	mu     sync.Mutex // guards leases, and lease.sibling
+	leases *Lease     // a linked list, because an owner holds few locks at a time
+}
+
+type ownerKey struct{}
+
+// WithOwner returns a context with a new owner.
+func WithOwner(ctx context.Context) context.Context {
+	return context.WithValue(ctx, ownerKey{}, new(Owner))
+}
+
+// Detach returns a context without an owner.
+func Detach(ctx context.Context) context.Context {
+	return context.WithValue(ctx, ownerKey{}, (*Owner)(nil))
+}
+
+// ownerOf returns the owner that ctx carries, or nil.
+func ownerOf(ctx context.Context) *Owner {
+	o, _ := ctx.Value(ownerKey{}).(*Owner)
+	return o
+}
+
+// leaseOn returns the owner's lease on p or its twin, or nil.
+func (o *Owner) leaseOn(c *Client, p place) *Lease {
+	if o == nil {
+		return nil
+	}
+	twin := p.twin()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for l := o.leases; l != nil; l = l.sibling {
+		if l.client == c && (l.place == p || l.place == twin) {
+			return l
+		}
+	}
+	return nil
+}
+
+// all returns the owner's leases.
+func (o *Owner) all() (leases []*Lease) {
+	if o == nil {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for l := o.leases; l != nil; l = l.sibling {
+		leases = append(leases, l)
+	}
+	return leases
+}
+
+func (o *Owner) add(l *Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l.sibling, o.leases = o.leases, l
+}
+
+func (o *Owner) remove(l *Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for at := &o.leases; *at != nil; at = &(*at).sibling {
+		if *at == l {
+			*at, l.sibling = l.sibling, nil
+			return
+		}
+	}
+}
+
+// has reports whether o has a lease on k.
+func (o *Owner) has(k *Lock) bool { return o.leaseOn(k.client, k.place) != nil }
+
+// LeaseID returns the id of the valid lease on k of the owner that ctx carries, or an empty
+// text if there is none.
+func (k *Lock) LeaseID(ctx context.Context) (id string) {
+	if o := ownerOf(ctx); o != nil {
+		if l := o.leaseOn(k.client, k.place); l != nil && l.over() == nil {
+			return l.id
+		}
+	}
+	return ""
+}
+
+// OtherSide returns the id of o's lease on the other side of k, or an empty text if there
+// is none. It returns the lease's error if that was lost.
+func (o *Owner) OtherSide(k *Lock) (id string, err error) {
+	l := o.leaseOn(k.client, k.place.other())
+	if l == nil {
+		return "", nil
+	}
+	switch end := l.over(); end {
+	case nil:
+		return l.id, nil
+	case endReleased:
+		return "", nil
+	default:
+		return "", end.err
+	}
+}
+
+// HasPart reports whether o has a lease on another part of k's name for which overlaps
+// returns true, given the scripts of that lease. It returns the lease's error if that was
+// lost.
+func (o *Owner) HasPart(k *Lock, overlaps func(has Ops) bool) (bool, error) {
+	for _, l := range o.all() {
+		if l.client != k.client || l.name != k.name || l.place.use != k.place.use || l.place == k.place || !overlaps(l.ops) {
+			continue
+		}
+		switch end := l.over(); end {
+		case nil:
+			return true, nil
+		case endReleased:
+		default:
+			return false, end.err
+		}
+	}
+	return false, nil
+}

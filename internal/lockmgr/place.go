@@ -1,0 +1,83 @@
+package lockmgr
+
+// place is what goroutines of one client contend for among themselves, and the key under
+// which an owner finds its lease. Locks that differ only in how they are acquired, and may
+// re-enter each other, share a place.
+type place struct {
+	use  Use
+	name string
+}
+
+// Use is what a name is used for. Each kind of object declares its own, or shares that of
+// another kind.
+type Use uint8
+
+// Class has the properties of all names of one use.
+type Class struct {
+	Shared bool // several owners may hold a name at the same time
+	Admits bool // once one waiter has acquired it, the others need not wait for each other
+	Queued bool // its waiters queue in Redis
+
+	twin  Use // see place.twin
+	other Use // see place.other
+}
+
+// classes has the class of each use. It does not change after the packages are
+// initialized.
+var classes []Class
+
+// NewUse declares a use. Call it when a package is initialized.
+func NewUse(c Class) Use {
+	u := Use(len(classes))
+	c.twin, c.other = u, u
+	classes = append(classes, c)
+	return u
+}
+
+// TwinOf declares that names used as u and as v lie in the same hash in Redis.
+func (u Use) TwinOf(v Use) Use {
+	classes[u].twin, classes[v].twin = v, u
+	return u
+}
+
+// OtherSideOf declares that u and v are the two sides of one lock.
+func (u Use) OtherSideOf(v Use) Use {
+	classes[u].other, classes[v].other = v, u
+	return u
+}
+
+// shared reports whether several owners may hold a place at the same time.
+func (p place) shared() bool { return classes[p.use].Shared }
+
+// twin returns the place of the locks that lie in the same hash in Redis, but have a queue
+// of their own. p's owner has those locks as well. Most places have no twin; then it
+// returns p.
+func (p place) twin() place { return place{classes[p.use].twin, p.name} }
+
+// other returns the place of the lock's other side, on which p's owner may have a lease as
+// well. Most locks have one side; then it returns p.
+func (p place) other() place { return place{classes[p.use].other, p.name} }
+
+// under returns the key of a lease on p in the table. If several owners may hold p, the
+// key has the id of the lease.
+func (p place) under(id string) place {
+	if p.shared() {
+		return place{use: p.use, name: id}
+	}
+	return p
+}
+
+// table has the trusted leases of a client, by use and name; see [place.under]. It is
+// compact, because there may be very many.
+type table []map[string]*Lease
+
+func newTable() table { return make(table, len(classes)) }
+
+func (t table) at(p place) *Lease { return t[p.use][p.name] }
+
+func (t table) put(p place, l *Lease) {
+	if t[p.use] == nil {
+		t[p.use] = make(map[string]*Lease)
+	}
+	t[p.use][p.name] = l
+}

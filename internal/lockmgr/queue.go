@@ -1,0 +1,102 @@
+package lockmgr
+
+import "github.com/mortise-go/mortise/internal/hub"
+
+// queue is the wait queue of one client for one place. Only its head asks Redis; the
+// other waiters cost Redis nothing. It exists while it has waiters.
+//
+// Everything here is guarded by Client.mu.
+type queue struct {
+	client *Client
+	place  place
+
+	head, tail *waiter
+	marked     *waiter // the last waiter for which the answer to the head counts, too
+	length     int
+	spinning   int // number of waiters that pause instead of listening
+	turn       turn
+	listener   *hub.Listener // opened by the first head that was refused
+	heeds      *hub.Listener // of a lock: shows others that the listener is not Redisson's
+	fair       *fairQueue    // of a fair lock; else nil
+}
+
+// insert puts w behind before, or first if that is nil.
+func (q *queue) insert(w, before *waiter) {
+	q.length++
+	if w.spins() {
+		q.spinning++
+	} else if q.spinning > 0 {
+		q.head.signal() // it may be in a long pause
+	}
+	w.in = q
+	w.prev, w.next = before, q.head
+	if before != nil {
+		w.next = before.next
+		before.next = w
+	} else {
+		q.head = w
+	}
+	if w.next != nil {
+		w.next.prev = w
+	} else {
+		q.tail = w
+	}
+}
+
+func (q *queue) remove(w *waiter) {
+	q.length--
+	if w.spins() {
+		q.spinning--
+	}
+	w.in = nil
+	if q.marked == w {
+		q.marked = w.prev
+	}
+	if q.fair != nil {
+		q.fair.skip(w)
+	}
+	if w.prev == nil {
+		q.head = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		q.tail = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+}
+
+// retry closes channels that Redis refused to earlier waiters, so that the head
+// subscribes again: the client may have the right to them now. It must be called with
+// Client.mu held.
+func (q *queue) retry() {
+	for _, l := range [...]**hub.Listener{&q.listener, &q.turn.listener} {
+		if *l != nil && (*l).Refused() != nil {
+			(*l).Close()
+			*l = nil
+			q.head.signal() // it opens another one
+		}
+	}
+}
+
+// dequeue removes w from q, and ends q if no waiter is left. It must be called with
+// Client.mu held.
+func (q *queue) dequeue(w *waiter) {
+	if r := w.request; q.head == w && r != nil && r.doubt && q.turn.id == r.id {
+		q.turn.finish() // the request in doubt is responsible for it
+	}
+	q.remove(w)
+	if q.head == nil {
+		delete(q.client.queues, q.place)
+		for _, l := range [...]*hub.Listener{q.listener, q.heeds} {
+			if l != nil {
+				l.Close()
+			}
+		}
+		if q.fair != nil {
+			q.fair.end()
+		}
+		q.endTurn()
+	}
+}

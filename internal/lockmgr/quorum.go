@@ -1,0 +1,181 @@
+package lockmgr
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Quorum is a lock on several servers that are independent of each other: the owner that
+// has it on more than half of them holds it.
+type Quorum struct {
+	name     string
+	locks    []*Lock // the lock of that name on each server
+	majority int
+}
+
+// NewQuorum returns the lock that consists of locks, one on each server, which all have
+// that name.
+func NewQuorum(name string, locks []*Lock) *Quorum {
+	return &Quorum{name: name, locks: locks, majority: len(locks)/2 + 1}
+}
+
+// With returns the same lock with these options.
+func (k *Quorum) With(o Options) *Quorum {
+	with := *k
+	with.locks = make([]*Lock, len(k.locks))
+	for i, lock := range k.locks {
+		with.locks[i] = lock.With(&o)
+	}
+	return &with
+}
+
+// Acquire acquires the lock. If wait is true, it blocks until it has it or ctx ends;
+// otherwise it asks each server once.
+func (k *Quorum) Acquire(ctx context.Context, wait bool) (*Hold, error) {
+	if err := k.sound(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, ContextError(ctx)
+	}
+	r := newQuorumRequest(ctx, k)
+	if wait {
+		return r.wait(ctx)
+	}
+	hold, _, err := r.round(ctx)
+	return hold, err
+}
+
+// sound checks the arguments, before anything is sent.
+func (k *Quorum) sound() error {
+	for _, lock := range k.locks {
+		if lock.client.config.Invalid != nil {
+			return lock.client.config.Invalid
+		}
+		if err := lock.sound(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quorumError is the error for too few answers.
+type quorumError struct {
+	answered, total, majority int
+	errs                      []error
+}
+
+func (e *quorumError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v: %d of %d did, and %d are needed", ErrNoQuorum, e.answered, e.total, e.majority)
+	for _, err := range e.errs {
+		fmt.Fprintf(&b, "; %v", err)
+	}
+	return b.String()
+}
+
+func (e *quorumError) Unwrap() []error { return append([]error{ErrNoQuorum}, e.errs...) }
+
+// serverError adds to an error the server that it comes from.
+func (k *Quorum) serverError(nth int, err error) error {
+	return fmt.Errorf("server %d of %d: %w", nth+1, len(k.locks), err)
+}
+
+// tolerance is how many servers may fail.
+func (k *Quorum) tolerance() int { return len(k.locks) - k.majority }
+
+// timeout is how long to wait for the answer of a server.
+func (k *Quorum) timeout() time.Duration {
+	const shortest, longest = 50 * time.Millisecond, 2 * time.Second
+	ttl := k.locks[0].ttl()
+	for _, lock := range k.locks {
+		ttl = min(ttl, lock.ttl())
+	}
+	return min(max(ttl/20, shortest), longest)
+}
+
+// retryFor is how long to retry while too few servers answer; negative means without
+// limit.
+func (k *Quorum) retryFor() (d time.Duration) {
+	for _, lock := range k.locks {
+		if lock.client.config.RetryFor < 0 {
+			return -1
+		}
+		d = max(d, lock.client.config.RetryFor)
+	}
+	return d
+}
+
+// closed counts the clients that were closed.
+func (k *Quorum) closed() (n int) {
+	for _, lock := range k.locks {
+		select {
+		case <-lock.client.done:
+			n++
+		default:
+		}
+	}
+	return n
+}
+
+// acquireOn asks one server, and makes what it grants a member of c. A server that is
+// reached after the end of c is not asked: its lock would obstruct the next holder
+// until it is released.
+func (k *Quorum) acquireOn(nth int, c *composite) error {
+	lock, timeout := k.locks[nth], k.timeout()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.hold.Context()), timeout)
+	defer cancel()
+	err := lock.ready(ctx)
+	if c.over() {
+		return ErrReleased
+	}
+	var hold *Hold
+	if err == nil {
+		hold, err = lock.Acquire(ctx, false)
+	}
+	switch {
+	case err == nil:
+		return c.add(&member{of: lock, nth: nth}, hold)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: no answer within %v", ErrUnreachable, timeout)
+	}
+	return Meaning(lock.client.orClosed(err))
+}
+
+// rejoin asks a missing server until it becomes a member of c, or c is over. That is
+// harmless: while c has its majority, no other owner can have one. A fixed lease does not
+// rejoin, because it must end.
+func (k *Quorum) rejoin(nth int, c *composite) {
+	lock := k.locks[nth]
+	if !lock.renewed() {
+		return
+	}
+	const first = 100 * time.Millisecond
+	for n := 0; ; n++ {
+		timer := time.NewTimer(min(jitter(first<<min(n, 10)), lock.ttl()/3))
+		select {
+		case <-timer.C:
+		case <-lock.client.done:
+		case <-c.hold.Context().Done():
+		}
+		timer.Stop()
+		if c.hold.Context().Err() != nil || k.acquireOn(nth, c) == nil {
+			return
+		}
+		select {
+		case <-lock.client.done:
+			return
+		default:
+		}
+	}
+}
+
+// useQuorum is the use of a name by a Quorum, on all its servers. It has only a queue in
+// this process; nothing in Redis has that use.
+var useQuorum = NewUse(Class{})
+
+// site is where the waiters of a process queue. Only the first one asks; several would
+// split the votes among themselves.
+func (k *Quorum) site() site { return site{k.locks[0].client, place{useQuorum, k.name}} }

@@ -1,0 +1,155 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// reenter adds a hold to a lease that the owner already has.
+func (r *request) reenter(ctx context.Context) (*Hold, error) {
+	for {
+		l := r.owner.leaseOn(r.lock.client, r.lock.place)
+		if l == nil {
+			return nil, errNoHold
+		}
+		if r.lock.options.NonReentrant {
+			if end := l.over(); end != nil && end != endReleased {
+				return nil, end.err
+			}
+			return nil, ErrReentry
+		}
+		hold, err := l.reenter(ctx, r.lock)
+		if !errors.Is(err, ErrReleased) {
+			return hold, err
+		}
+		r.owner.remove(l) // it was released while r waited to change its count
+	}
+}
+
+// reenter adds a hold to a lease that the owner has. It returns ErrReleased if the lease
+// was released before reenter could lock the count.
+func (l *Lease) reenter(ctx context.Context, k *Lock) (h *Hold, err error) {
+	doubt, err := l.client.call(ctx, l.client.config.RetryFor, func(ctx context.Context) (err error) {
+		h, err = l.reenterOnce(ctx, k)
+		return err
+	})
+	if doubt {
+		l.setLate()
+	}
+	if err != nil && doubt {
+		l.client.background(l.recount)
+	}
+	return h, err
+}
+
+// reenterOnce locks the count for no longer than one attempt, so that other goroutines can
+// unlock between attempts.
+func (l *Lease) reenterOnce(ctx context.Context, k *Lock) (*Hold, error) {
+	if err := l.lockCount(ctx); err != nil {
+		return nil, Final(err)
+	}
+	defer l.unlockCount()
+	if err := l.Err(); err != nil {
+		return nil, Final(err)
+	}
+	if d := k.options.Durability; !d.none() && !d.like(l.options.Durability) {
+		return nil, Final(Invalid("the lease that is to be re-entered has the durability %v; a re-entry cannot change it to %v", l.options.Durability, d))
+	}
+	start, there, err := l.incrementCount(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	if !there || !l.client.watchdog.Confirm(&l.watch, start, k.options.trust(k.ttl())) {
+		l.EndGone()
+		return nil, Final(l.Err())
+	}
+	h := l.addHold(ctx, k.renewed())
+	l.updateRenewal()
+	return h, nil
+}
+
+// incrementCount writes the count with one more hold, whose lock is k, and waits until that
+// is durable. It reports false if the lease is gone. start is when it asked Redis.
+func (l *Lease) incrementCount(ctx context.Context, k *Lock) (start time.Time, there bool, err error) {
+	l.mu.Lock()
+	count, ttl := l.count()+1, k.ttl()
+	l.noteTTL(ttl)
+	l.mu.Unlock()
+	start, seen := time.Now(), k.seen()
+	got, err := k.ops.Reenter(ctx, l.id, count, ttl)
+	if err != nil {
+		return start, false, err
+	}
+	if got.OK {
+		if err := k.regressed(seen, got.Token); err != nil {
+			l.client.background(l.recount)
+			return start, false, Final(err)
+		}
+	}
+	l.mu.Lock()
+	l.token = max(l.token, got.Token)
+	if got.OK {
+		l.expiry = max(l.expiry, l.client.time(start.Add(ttl)))
+	}
+	l.mu.Unlock()
+	if !got.OK {
+		return start, false, nil
+	}
+	if there, err = l.secure(ctx); err != nil {
+		l.client.background(l.recount)
+	}
+	return start, there, err
+}
+
+// setLate notes that a late copy of a script that sets the count may still run. It may
+// also make the key last longer than the next holder wants, so the lease is not handed
+// off any more.
+func (l *Lease) setLate() {
+	l.mu.Lock()
+	l.late = true
+	l.mu.Unlock()
+}
+
+// recount writes the true count again after a re-entry whose outcome is unknown, so that
+// others do not read too high a count.
+func (l *Lease) recount(ctx context.Context) {
+	if l.lockCount(ctx) != nil {
+		return
+	}
+	defer l.unlockCount()
+	l.mu.Lock()
+	count, ended := l.count(), l.ended
+	l.mu.Unlock()
+	if count > 0 && ended == nil {
+		_, _ = l.setCount(ctx, l.client.config.RetryFor, count)
+	}
+}
+
+// setCount writes the number of holds that are left. It reports false if the lease is gone.
+func (l *Lease) setCount(ctx context.Context, patience time.Duration, count int) (there bool, err error) {
+	doubt, err := l.client.call(ctx, patience, func(ctx context.Context) (err error) {
+		there, err = l.ops.Leave(ctx, l.id, count)
+		return err
+	})
+	if doubt {
+		l.setLate()
+	}
+	return there, err
+}
+
+// updateRenewal makes the watchdog renew the lease as long as some hold requires it.
+func (l *Lease) updateRenewal() {
+	l.mu.Lock()
+	renew := false
+	for h := l.holds; h != nil; h = h.next {
+		renew = renew || h.renewed
+	}
+	l.mu.Unlock()
+	l.client.watchdog.SetRenew(&l.watch, renew)
+}
+
+// Final wraps an error so that call does not retry it.
+func Final(err error) error { return &driver.Error{Class: driver.Other, Err: err} }

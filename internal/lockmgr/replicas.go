@@ -1,0 +1,174 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// replicas makes leases durable, and remembers what the masters are able to do for that.
+type replicas struct {
+	client *Client
+
+	mu   sync.Mutex      // guards able
+	able map[ability]int // verified abilities, with the number of replicas of the master
+}
+
+// ability identifies a kind of waiting that a master may support.
+type ability struct {
+	shard  string
+	aof    bool
+	counts bool
+}
+
+func (s *replicas) ability(key string, d Durability) ability {
+	return ability{s.client.driver.Shard(key), d.AOF, d.counts()}
+}
+
+// count returns the number of replicas that a master had when last asked.
+func (s *replicas) count(a ability) (n int, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, known = s.able[a]
+	return n, known
+}
+
+// setCount notes that a master has that ability, and n replicas.
+func (s *replicas) setCount(a ability, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.able[a] = n
+}
+
+// driver returns the client's driver if it can wait for replicas.
+func (s *replicas) driver() (driver.Waiter, error) {
+	if w, ok := s.client.driver.(driver.Waiter); ok {
+		return w, nil
+	}
+	return nil, Invalid("the driver is a %T, which cannot wait for replicas, so that there is no durability", s.client.driver)
+}
+
+// canWait returns an error if the master of key does not support d. It runs
+// before a lock is acquired, and asks each master once.
+func (s *replicas) canWait(ctx context.Context, key string, d Durability) error {
+	if d.none() {
+		return nil
+	}
+	w, err := s.driver()
+	if err != nil {
+		return err
+	}
+	a := s.ability(key, d)
+	if _, known := s.count(a); known {
+		return nil
+	}
+	var n int
+	_, err = s.client.call(ctx, s.client.config.RetryFor, func(ctx context.Context) (err error) {
+		n, err = script.TryWait(ctx, w, key, driver.Wait{Timeout: time.Millisecond, AOF: d.AOF, Count: d.counts()})
+		return err
+	})
+	if err == nil {
+		s.setCount(a, n)
+	} else if driver.ClassOf(err) == driver.Other {
+		return fmt.Errorf("%w: the durability is %v, which Redis cannot give: %w", ErrInvalid, d, err)
+	}
+	return err
+}
+
+// renewAndWait renews leases, all of one shard and with durability d. A result
+// without error was acknowledged as d requires.
+func (s *replicas) renewAndWait(ctx context.Context, d Durability, groups [][]script.Renewal) []script.RenewResult {
+	results := make([]script.RenewResult, len(groups))
+	w, err := s.driver()
+	if err != nil {
+		for i := range results {
+			results[i].Err = Final(err)
+		}
+		return results
+	}
+	a, limit := s.ability(groups[0][0].Key, d), d.limit(ctx)
+	for {
+		known, _ := s.count(a)
+		wait := driver.Wait{Replicas: d.wanted(known), AOF: d.AOF, Count: d.counts(), Timeout: time.Until(limit)}
+		more := false // the master has more replicas than before
+		for i, r := range script.RenewAndWait(ctx, w, groups, wait) {
+			results[i] = r.RenewResult
+			if r.Err != nil {
+				results[i].Err = s.unanswered(ctx, r.Err, wait)
+				continue
+			}
+			if d.counts() {
+				s.setCount(a, r.Of)
+			}
+			wanted := d.wanted(r.Of)
+			if r.Acks < wanted || d.AOF && !r.Synced {
+				results[i].Err = s.client.errors.NotDurable(DurabilityLack{Wanted: wanted, Acknowledged: r.Acks, Unsynced: d.AOF && !r.Synced})
+				more = more || wanted > wait.Replicas
+			}
+		}
+		if !more || !time.Now().Before(limit) || ctx.Err() != nil {
+			return results
+		}
+	}
+}
+
+// unanswered returns the error of a renewal that failed with err. Redis checks only ten
+// times a second whether a WAIT has timed out, which may be too late for ctx.
+func (s *replicas) unanswered(ctx context.Context, err error, wait driver.Wait) error {
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return s.client.errors.NotDurable(DurabilityLack{Wanted: wait.Replicas, Err: err})
+	}
+	return err
+}
+
+// confirm waits until as many replicas as d requires have the lease id. It
+// reports false if the lease is gone.
+func (k *Lock) confirm(ctx context.Context, id string, d Durability) (bool, error) {
+	// No lease is so short that a millisecond extends it, so this only checks it.
+	r := k.client.replicas.renewAndWait(ctx, d, [][]script.Renewal{{k.ops.Renewal(id, time.Millisecond)}})[0]
+	if errors.Is(r.Err, ErrNotDurable) {
+		return false, Final(r.Err)
+	}
+	return r.Err == nil && r.States[0] == script.Renewed, r.Err
+}
+
+// secure waits until an acquired lease is durable, or releases it.
+func (r *request) secure(ctx context.Context) error {
+	k := r.lock
+	d, c := k.options.Durability, k.client
+	if d.none() {
+		return nil
+	}
+	trusted, cancel := context.WithDeadline(ctx, r.start.Add(k.options.trust(k.ttl())))
+	defer cancel()
+	there := false
+	_, err := c.call(trusted, c.config.RetryFor, func(ctx context.Context) (err error) {
+		there, err = k.confirm(ctx, r.id, d)
+		return err
+	})
+	if err == nil && there {
+		return nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: the lease was gone before replicas acknowledged it, as after a failover", ErrNotDurable)
+	}
+	if _, rerr := k.release(ctx, r.id); rerr != nil {
+		r.doubt = true // Redis may still have the lease
+	}
+	return err
+}
+
+// secure waits until a re-entry is durable. It reports false if the lease is gone.
+func (l *Lease) secure(ctx context.Context) (bool, error) {
+	if l.options.Durability.none() {
+		return true, nil
+	}
+	trusted, cancel := context.WithDeadline(ctx, l.until())
+	defer cancel()
+	return l.confirm(trusted, l.id, l.options.Durability)
+}

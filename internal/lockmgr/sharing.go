@@ -1,0 +1,300 @@
+package lockmgr
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/dice"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// Redisson's threads wait for the announcement of a release. They need some milliseconds
+// to receive it and to ask for the lock; a goroutine here is much faster. So if they take
+// part in a lock, a client leaves it to them for a moment after each of its slices, unless
+// they have had it more often than the client since its last slice.
+//
+// A client learns about them from requests that it makes anyway: a release tells whether
+// they listen, and a refusal whether one of them has the lock. Where there are none, they
+// cost nothing.
+
+// sharing is what a client knows about Redisson's part in one lock. It is guarded by
+// Client.mu.
+type sharing struct {
+	seen   time.Time // when a thread was last known to listen or to have the lock
+	heard  int       // releases heard since a thread was last seen in Redis to have the lock
+	from   time.Time // when the lock was left to them; zero if it is known whether they acquired it
+	after  time.Time // they have the first chance to acquire it until then
+	theirs int       // how often they had it since then, as far as was heard
+	vain   int       // how often in a row none of them acquired it
+	keep   time.Time // it is not left to them until then, because they did not acquire it
+
+	// Only for a spin lock:
+	began time.Time     // when the client's slice began; zero if it has none
+	freed time.Time     // when the client last released it
+	idle  time.Duration // how long it was free in that slice
+}
+
+const (
+	// sharedFor is how long threads are believed to take part after they were last seen.
+	sharedFor = 5 * time.Second
+	// sliceTime is how long a client has a shared lock in one slice, unless a single hold
+	// lasts longer.
+	sliceTime = time.Millisecond
+	// chance is how long a lock is left to them: some milliseconds more than they need
+	// on busy CPUs. It ends as soon as one of them has acquired the lock.
+	chance = 20 * time.Millisecond
+	// leastChance is how long it is left to them at least if more than hearsay releases
+	// were heard since one of them was last seen to have the lock. Such releases may be
+	// of another lock whose name has the same channel, or of one in another database.
+	leastChance = 5 * time.Millisecond
+	hearsay     = 2
+	// keepLeast and keepMost bound how long a lock is not left to them after they did
+	// not acquire it three or more times in a row: their process may be frozen.
+	keepLeast = 40 * time.Millisecond
+	keepMost  = time.Second
+	// mostTheirs bounds how many of their slices the client makes up for.
+	mostTheirs = 8
+	// spinSlice is how long a side has a shared spin lock in one slice. For as long
+	// again it is left to the other side, whose threads retry at such intervals.
+	spinSlice = 50 * time.Millisecond
+	// spinSliceUnseen is the same while no thread was seen to have the lock. Threads
+	// that retry without success leave no trace, so it is left to them unseen, but
+	// seldom.
+	spinSliceUnseen = 8 * spinSlice
+)
+
+// sharings is what a client knows about Redisson's part in its locks, by their channel or
+// name. It is guarded by Client.mu.
+type sharings struct {
+	client *Client
+	of     map[string]*sharing
+}
+
+// sharedAs is the key of the lock in Client.sharing.
+func (k *Lock) sharedAs() string { return cmp.Or(k.ops.Channel(), k.name) }
+
+// shared returns the record of a lock, or nil if no thread of Redisson's is known to take
+// part. It must be called with Client.mu held.
+func (r *sharings) shared(as string) *sharing {
+	s := r.of[as]
+	if s == nil || time.Since(s.seen) > sharedFor {
+		return nil
+	}
+	return s
+}
+
+// met notes that Redisson's threads take part in a lock, and returns its record. It must
+// be called with Client.mu held.
+func (r *sharings) met(as string) *sharing {
+	s := r.noted(as)
+	s.seen = time.Now()
+	return s
+}
+
+// noted returns the record of a lock, and makes one if necessary. It must be called with
+// Client.mu held.
+func (r *sharings) noted(as string) *sharing {
+	s := r.of[as]
+	if s == nil {
+		s = new(sharing)
+		r.of[as] = s
+		r.client.sweepWithin(sharedFor)
+	}
+	return s
+}
+
+// lasts returns how long the record of a lock is still useful. It must be called with
+// Client.mu held.
+func (s *sharing) lasts(now time.Time) time.Duration {
+	return max(sharedFor-now.Sub(s.seen), spinSliceUnseen+spinSlice-now.Sub(s.freed))
+}
+
+// taken notes that one of Redisson's threads has the lock. It must be called with
+// Client.mu held.
+func (r *sharings) taken(as string) {
+	s := r.met(as)
+	s.after, s.from, s.vain, s.keep, s.heard = time.Time{}, time.Time{}, 0, time.Time{}, 0
+}
+
+// freedByThem notes a message by which one of Redisson's threads seems to have released a
+// lock. It must be called with Client.mu held.
+func (s *sharing) freedByThem() {
+	s.seen = time.Now()
+	s.heard++
+	switch {
+	case s.heard <= hearsay:
+		s.after, s.from, s.vain = time.Time{}, time.Time{}, 0
+		s.theirs = min(s.theirs+1, mostTheirs)
+	case !s.from.IsZero():
+		s.after, s.from = s.from.Add(leastChance), time.Time{}
+	}
+}
+
+// leaveOpen leaves a lock that is free to Redisson's threads for a moment. It must
+// be called with Client.mu held.
+func (r *sharings) leaveOpen(as string) {
+	s := r.met(as)
+	if now := time.Now(); !now.Before(s.after) && !now.Before(s.keep) {
+		s.from, s.after, s.theirs = now, now.Add(chance), 0
+	}
+}
+
+// announced handles a message on the channel on which Redisson announces releases.
+// mortise's own messages say whether the release has left the lock to Redisson's threads;
+// any other message may be by one of these threads, where they take part.
+func (r *sharings) announced(as, message string) {
+	r.client.mu.Lock()
+	defer r.client.mu.Unlock()
+	switch m := script.ParseRelease(message); {
+	case m.Left:
+		r.leaveOpen(as)
+	case !m.Ours:
+		if s := r.shared(as); s != nil {
+			s.freedByThem()
+		}
+	}
+}
+
+// heldBy notes that owner was seen to have a lock. It must be called with Client.mu held.
+func (k *Lock) heldBy(owner string) {
+	as, r := k.sharedAs(), &k.client.sharing
+	if !script.IsMortise(owner) && k.traits.Pause != nil {
+		r.spun(as)
+	} else if !script.IsMortise(owner) {
+		r.taken(as)
+	} else if s := r.shared(as); s != nil {
+		s.from = time.Time{} // another client knows whether they used the chance
+	}
+}
+
+// had notes that this client has acquired a lock. It must be called with Client.mu held.
+func (l *Lease) had() {
+	r := &l.client.sharing
+	if len(r.of) == 0 && l.traits.Pause == nil {
+		return
+	}
+	now := time.Now()
+	l.since = l.client.time(now)
+	as := l.sharedAs()
+	if s := r.of[as]; s != nil && !s.freed.IsZero() {
+		s.spinsOn(now)
+	}
+	if s := r.shared(as); s != nil && !s.from.IsZero() {
+		s.from = time.Time{}
+		if s.vain++; s.vain > 2 {
+			s.keep = now.Add(min(keepLeast<<min(s.vain-3, 10), keepMost))
+		}
+	}
+}
+
+// after returns until when others have the first chance to acquire a lock. It must be
+// called with Client.mu held.
+func (k *Lock) after() (t time.Time) {
+	r := &k.client.sharing
+	if len(r.of) == 0 {
+		return t
+	}
+	if s := r.of[k.sharedAs()]; s != nil {
+		return s.after
+	}
+	return t
+}
+
+// shares reports whether Redisson's threads take part in a lock that is about to be
+// released, and whether the client need not leave it to them all the same.
+func (k *Lock) shares() (shared, keep bool) {
+	k.client.mu.Lock()
+	defer k.client.mu.Unlock()
+	r := &k.client.sharing
+	if len(r.of) == 0 {
+		return false, false
+	}
+	s := r.shared(k.sharedAs())
+	return s != nil, s != nil && s.goesOn()
+}
+
+// goesOn reports whether the client need not leave the lock to others now. It must
+// be called with Client.mu held.
+func (s *sharing) goesOn() bool {
+	if s.theirs > 1 {
+		s.theirs--
+		return true
+	}
+	return time.Now().Before(s.keep)
+}
+
+// left notes that a release of this client has left the lock to Redisson's
+// threads.
+func (k *Lock) left() {
+	k.client.mu.Lock()
+	defer k.client.mu.Unlock()
+	k.client.sharing.leaveOpen(k.sharedAs())
+}
+
+// inSlice reports whether l may be handed off inside the process although others may take
+// part in the lock. It must be called with Client.mu held.
+func (l *Lease) inSlice() bool {
+	r := &l.client.sharing
+	if len(r.of) == 0 {
+		return true
+	}
+	s := r.shared(l.sharedAs())
+	return s == nil || l.client.time(time.Now())-l.since < sliceTime || s.goesOn()
+}
+
+// spinOn notes the release of a spin lock. Its waiters elsewhere retry once in a while,
+// and get no message. So the lock is left to them at the end of a slice, unless it was
+// free for as long during the slice.
+func (k *Lock) spinOn() {
+	c := k.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	as, now := k.sharedAs(), time.Now()
+	s, slice, began := c.sharing.shared(as), spinSlice, now
+	if s == nil {
+		s, slice = c.sharing.noted(as), spinSliceUnseen
+		if l := c.held.at(k.place); l != nil {
+			began = now.Add(l.since - c.time(now)) // one hold may be longer than a slice
+		}
+	}
+	s.freed = now
+	if s.began.IsZero() {
+		s.began, s.idle = began, 0
+	}
+	if now.Before(s.keep) || now.Sub(s.began) < slice {
+		return
+	}
+	if s.began, s.from = (time.Time{}), (time.Time{}); slice == spinSlice {
+		s.from = now
+	}
+	s.after = now.Add(spinSlice/2 + dice.N(spinSlice))
+}
+
+// spinsOn notes that the client has a spin lock again. It must be called with
+// Client.mu held.
+func (s *sharing) spinsOn(now time.Time) {
+	if s.idle += now.Sub(s.freed); s.idle >= spinSlice {
+		s.began = time.Time{}
+	}
+}
+
+// spun notes that one of Redisson's threads has a spin lock. If it was left to them, their
+// slice begins. It must be called with Client.mu held.
+func (r *sharings) spun(as string) {
+	open := r.of[as] != nil && !r.of[as].from.IsZero()
+	r.taken(as)
+	if s := r.of[as]; open {
+		s.after = time.Now().Add(spinSlice)
+	}
+}
+
+// spinPause bounds the pause of w, the head of its queue, if a waiter behind it listens
+// for releases: only the head receives notifications.
+func (w *waiter) spinPause(d time.Duration) time.Duration {
+	w.client.mu.Lock()
+	defer w.client.mu.Unlock()
+	if q := w.in; q != nil && q.spinning < q.length {
+		return min(d, poll)
+	}
+	return d
+}

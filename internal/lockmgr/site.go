@@ -1,0 +1,161 @@
+package lockmgr
+
+import "github.com/mortise-go/mortise/internal/hub"
+
+// site is a place at one client.
+type site struct {
+	client *Client
+	place
+}
+
+// site returns what k contends for inside its client.
+func (k *Lock) site() site { return site{k.client, k.place} }
+
+// queue returns the wait queue, or nil. It must be called with Client.mu held.
+func (s site) queue() *queue { return s.client.queues[s.place] }
+
+// reserve reports whether no goroutine of this client holds the place, waits for it or asks
+// for it. If so, the caller may ask Redis without queueing, and must call unreserve
+// afterwards; all other goroutines queue behind it. If the place is shared, only waiters
+// are in the way.
+func (s site) reserve() bool {
+	c := s.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.wanted() {
+		return false
+	}
+	if !s.shared() {
+		c.asking[s.place] = struct{}{}
+	}
+	return true
+}
+
+// wanted reports whether a goroutine of this client waits for the place or, unless it is
+// shared, holds it or asks for it. It must be called with Client.mu held.
+func (s site) wanted() bool { return s.queue() != nil || s.occupied() != unoccupied }
+
+func (s site) unreserve() {
+	c := s.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.asking, s.place)
+	if q := s.queue(); q != nil {
+		q.head.signal()
+	}
+}
+
+// join adds w to the queue: at the end, or in front of all waiters that came while it
+// asked.
+func (s site) join(w *waiter, front bool) {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	s.enqueue(w, front)
+}
+
+// enqueue puts w into the queue. It must be called with Client.mu held.
+func (s site) enqueue(w *waiter, front bool) {
+	w.rest()
+	q := s.client.queues[s.place]
+	if q == nil {
+		q = &queue{client: s.client, place: s.place}
+		if classes[s.use].Queued {
+			q.fair = newFairQueue(q)
+		}
+		s.client.queues[s.place] = q
+	}
+	q.retry()
+	if front {
+		if q.head != nil && q.head.state >= asks {
+			q.turn.finish() // the attempt under way has the id, and is responsible for it
+		}
+		q.insert(w, nil)
+	} else {
+		q.insert(w, q.tail)
+	}
+}
+
+// leave removes w from the queue. If w was the head, it wakes the next waiter, unless there
+// is no reason to ask. It returns a lease that was handed to w but not accepted.
+func (s site) leave(w *waiter) (handed *Lease) {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	q := w.in
+	if q == nil {
+		handed, w.handed = w.handed, nil
+		return handed
+	}
+	wasHead := q.head == w
+	if q.dequeue(w); wasHead && q.head != nil && (s.occupied() == unoccupied || q.fair.owesHeartbeat()) {
+		q.head.signal()
+	}
+	return nil
+}
+
+// occupied returns what is in the way inside this client. It must be called with Client.mu
+// held.
+func (s site) occupied() occupancy {
+	c := s.client
+	_, asks := c.asking[s.place]
+	switch {
+	case s.shared():
+		return unoccupied
+	case asks:
+		return othersAsk
+	case c.held.at(s.place) != nil:
+		return occupied
+	}
+	return unoccupied
+}
+
+// listen returns the subscription of the queue, and opens it if necessary. It returns nil
+// if there is no queue any more.
+func (s site) listen(channel string, kind hub.Kind) *hub.Listener {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	q := s.queue()
+	if q == nil {
+		return nil
+	}
+	if q.listener == nil {
+		q.listener = s.client.hub.Listen(channel, kind)
+	}
+	return q.listener
+}
+
+// wakeOwner wakes the waiters of o for the place and for its twin. It must be called with
+// Client.mu held.
+func (s site) wakeOwner(o *Owner) {
+	for _, at := range [...]place{s.place, s.twin()} {
+		if q := s.client.queues[at]; q != nil {
+			for w := q.head; w != nil; w = w.next {
+				if w.owner == o {
+					w.signal()
+				}
+			}
+		}
+	}
+}
+
+// admit tells all waiters to ask, because one of them has acquired the lock, if they need
+// not wait for each other.
+func (s site) admit() {
+	if !classes[s.use].Admits {
+		return
+	}
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	for w := s.queue().head; w != nil; w = w.next {
+		w.call()
+	}
+}
+
+// lease returns the lease of this client on the place with that id, or nil.
+func (s site) lease(id string) *Lease {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if l := s.client.held.at(s.under(id)); l != nil && l.place == s.place && l.id == id {
+		return l
+	}
+	return nil
+}

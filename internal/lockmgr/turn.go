@@ -1,0 +1,362 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/hub"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// Clients that wait for a plain lock take turns. The head of each client's queue asks for
+// all waiters in it; in Redis the client has an entry, and a channel of its own. The
+// release script grants the lock to the first of these clients, and notifies only that
+// one. A client that does not listen is passed over; a frozen one holds the lock for
+// [script.GivenLease] and no longer.
+//
+// Redisson's threads wait for the announcement of a release. So do mortise's clients where
+// messages of one server do not reach another. While threads listen, a lock is not granted
+// to a client but left to them; see sharing.
+
+// turn is a client's turn at one lock, on behalf of its queue. It is guarded by
+// Client.mu.
+type turn struct {
+	listener *hub.Listener // for the client's own channel
+	id       string        // of the lease that a grant makes, drawn at random; empty if none
+	entry    script.Entry  // that it may have in Redis; empty if none
+	seen     time.Time     // when an attempt began that showed that id did not have the lock
+	phase    phase
+	streak   int       // number of grants in a row, up to that one
+	heard    time.Time // when the listener was last known to work
+	notified bool      // the lock is free, and no waiter here has asked since
+}
+
+// phase is how far a turn has come.
+type phase uint8
+
+const (
+	turnNone          phase = iota // there is no id, or no attempt was refused with it
+	turnUnsure                     // an earlier grant may have been missed, so that seen is not certain
+	turnGranted                    // Redis has granted the lock to id
+	turnGrantedUnsure              // the same, after turnUnsure
+)
+
+const (
+	// nearTurn is how many clients listen for the release by a holder that
+	// notifies no particular client. These pass the lock on to the others.
+	nearTurn = 2
+)
+
+// takesTurns reports whether clients that wait for the lock take turns.
+func (k *Lock) takesTurns() bool { return k.traits.Turns && k.client.conn.TurnCommand() != "" }
+
+// takesGrants reports whether the lock can be granted to a waiter of k: only a usual lease
+// can.
+func (k *Lock) takesGrants() bool {
+	return k.traits.Grantable && k.options.usual() && k.ttl() >= script.GivenLease
+}
+
+// prepareTurn prepares r, of the head of its queue, for an attempt on behalf of the client: w
+// is busy from here on. It reports false if w is not the head any more. The attempt
+// requests a turn only if the client already listens.
+//
+// Only one request at a time asks with the id of a turn, and only a grant by Redis names
+// it. So a message with the id means that the client has the lock.
+func (r *request) prepareTurn(w *waiter) bool {
+	k := r.lock
+	c := k.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := w.in
+	if q == nil || q.head != w {
+		return false
+	}
+	w.ask()
+	r.waiter, r.entry, r.turn = w, "", ""
+	if !k.takesTurns() {
+		return true
+	}
+	t := &q.turn
+	if t.listener == nil {
+		t.listener = q.subscribe()
+	}
+	gives := k.takesGrants()
+	entry := script.ToTell
+	if gives {
+		entry = script.ToGive
+	}
+	if t.entry != "" && t.entry != entry(t.id) {
+		// The first waiter was another one, and asked in another way. A turn has
+		// one entry, and ends when that is removed.
+		k.site().declineLater(t.id)
+		t.finish()
+	}
+	if t.id == "" {
+		t.id, t.seen = newTurnID(c.id), time.Time{}
+	}
+	if r.notified, t.notified = t.notified, false; t.listener.Confirmed() {
+		t.entry = entry(t.id)
+		r.entry = t.entry
+	}
+	if r.turn = t.id; gives {
+		r.useID(t.id)
+	}
+	return true
+}
+
+// useID makes r ask with id. If an attempt with its former id is in doubt, it abandons
+// that one. It must be called with Client.mu held.
+func (r *request) useID(id string) {
+	if former, k := r.id, r.lock; id != former && r.doubt {
+		k.client.spawn(func(context.Context) { k.client.janitor.abandon(k, former, k.ttl()) })
+		r.doubt = false
+	}
+	r.id = id
+}
+
+// turnAnswered notes the outcome of an attempt by the head of the queue. If another waiter
+// was put in front meanwhile, the turn may belong to that waiter. Then it removes
+// the entry that this attempt has made.
+func (r *request) turnAnswered(refused bool) {
+	c, at, id := r.lock.client, r.lock.site(), r.turn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if refused && r.refused.lack == nil {
+		r.lock.heldBy(r.refused.by.Owner)
+	}
+	q := at.queue()
+	switch {
+	case id == "":
+	case q == nil || q.turn.id != id:
+		if refused && r.entry != "" {
+			at.declineLater(id)
+		}
+	case !refused:
+		if r.at.Came && !r.doubt && !q.turn.seen.IsZero() {
+			q.missed()
+		}
+		q.turn.finish()
+	case r.entry != "":
+		if !q.turn.seen.IsZero() && r.at.New {
+			q.turn.doubt()
+			q.missed()
+		}
+		q.turn.seen = r.start
+	}
+}
+
+// turnFailed notes that an attempt by the head of the queue has failed. If the client was
+// notified that the lock is free, the next waiter has to ask, or else the next client.
+func (r *request) turnFailed() {
+	c := r.lock.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := r.lock.site().queue(); q != nil && r.notified {
+		q.turn.notified = true
+	}
+}
+
+// finish ends the turn: the next attempt has another id.
+func (t *turn) finish() { t.id, t.entry, t.phase = "", "", turnNone }
+
+// acceptGrant returns a hold of the lock that was granted to the client; w is busy from here
+// on. If the grant cannot be trusted, acceptGrant asks Redis. The turn is over either way:
+// others know its id now, so no further message with it can be believed.
+func (r *request) acceptGrant(ctx context.Context, w *waiter) (hold *Hold, err error) {
+	k := r.lock
+	c := k.client
+	c.mu.Lock()
+	q := w.in
+	if q == nil || q.head != w || q.turn.phase < turnGranted {
+		c.mu.Unlock()
+		return nil, errNoHold
+	}
+	t := &q.turn
+	id, seen, streak := t.id, t.seen, t.streak
+	r.entry, r.turn = "", ""
+	if t.phase == turnGrantedUnsure {
+		// An attempt may have made the entry again after the grant had removed it. This
+		// one removes it, if it acquires the lock.
+		r.entry, seen = t.entry, time.Time{}
+	}
+	t.finish()
+	if !k.traits.Turns { // it asks in another way
+		q.site().declineLater(id)
+		c.mu.Unlock()
+		return nil, errNoHold
+	}
+	w.ask()
+	r.useID(id)
+	c.mu.Unlock()
+	r.streak = streak
+	if hold, err = r.confirmGrant(ctx, seen); hold == nil {
+		r.streak = 0
+	}
+	if r.entry != "" && errors.Is(err, errNoHold) {
+		c.mu.Lock()
+		k.site().declineLater(id)
+		r.useID("") // the next attempt draws another
+		c.mu.Unlock()
+	}
+	return hold, err
+}
+
+// confirmGrant returns a hold of the lock that Redis has granted to r. seen is when r was last
+// known not to have it. If that is too long ago for trust, or not certain, it asks
+// Redis.
+func (r *request) confirmGrant(ctx context.Context, seen time.Time) (*Hold, error) {
+	if r.lock.takesGrants() && !r.doubt && time.Until(seen.Add(script.GivenLease)) > script.GivenLease/3 {
+		r.start = seen
+		return r.newHold(ctx, 0, script.GivenLease)
+	}
+	hold, err := r.attempt(ctx)
+	if err != nil && !errors.Is(err, errNoHold) {
+		r.doubt = true // r had the lock, and may still have it
+	}
+	return hold, err
+}
+
+// subscribe returns the notifications for the head of the queue: those on the client's own
+// channel, and those on the channel of all. It subscribes to the latter where clients
+// take no turns. It also does so for a holder that notifies no particular client, if few
+// clients come first.
+func (r *request) subscribe() (own, all <-chan struct{}, err error) {
+	k := r.lock
+	c := k.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := k.site().queue()
+	if q == nil {
+		return nil, nil, nil // the waiter was handed a lease just now
+	}
+	takes := k.takesTurns()
+	if takes {
+		if q.turn.listener == nil {
+			q.turn.listener = q.subscribe()
+		}
+		own, err = q.turn.listener.Hints(), q.turn.listener.Refused()
+	}
+	theirs := r.refused != nil && r.refused.lack == nil && !script.IsMortise(r.refused.by.Owner) || c.sharing.shared(k.sharedAs()) != nil
+	if q.listener == nil && (!takes || theirs && r.at.Before < nearTurn) {
+		q.listener, q.heeds = k.hearReleases(func(message string) bool { c.sharing.announced(k.sharedAs(), message); return true }, nil)
+	}
+	if q.listener != nil && err == nil {
+		all, err = q.listener.Hints(), q.listener.Refused()
+	}
+	return own, all, err
+}
+
+// hearReleases listens to the channel on which Redisson announces releases of the lock, with
+// heard and changed as in [hub.Hub.ListenFor]. heeds shows others that the subscriber is
+// not one of Redisson's.
+func (k *Lock) hearReleases(heard func(string) bool, changed func()) (all, heeds *hub.Listener) {
+	c, channel, kind := k.client, k.ops.Channel(), subscribeMode(k.client.conn)
+	heeds = c.hub.ListenFor(keyspace.Heeds(channel), kind, func(string) bool { return false }, nil)
+	return c.hub.ListenFor(channel, kind, heard, changed), heeds
+}
+
+// subscribe returns a listener on the client's channel for the place, and reuses an idle
+// one. It must be called with Client.mu held.
+func (q *queue) subscribe() *hub.Listener {
+	c, p := q.client, q.place
+	if e, ok := c.idle[p]; ok {
+		delete(c.idle, p)
+		if e.listener.Refused() == nil {
+			return e.listener
+		}
+		e.listener.Close()
+	}
+	if classes[p.use].Queued {
+		return fairChannel{q.site()}.listen()
+	}
+	at := q.site()
+	return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), ownSubscribeMode(c.conn), at.called, at.opened)
+}
+
+// site returns the place that the queue is for.
+func (q *queue) site() site { return site{q.client, q.place} }
+
+// subscribeMode returns how to subscribe to the channels of locks.
+func subscribeMode(conn *script.Conn) hub.Kind {
+	p := conn.Publish()
+	return hub.Kind{Classic: p != script.Sharded, Sharded: p != script.Classic}
+}
+
+// ownSubscribeMode returns how a client subscribes to its own channels.
+func ownSubscribeMode(conn *script.Conn) hub.Kind {
+	return hub.Kind{Classic: !conn.Cluster(), Sharded: conn.Cluster()}
+}
+
+// called handles a message to this client about the place. It reports whether the head of
+// the queue has to ask Redis.
+//
+// Any client with the right to publish can send a message. A message that names an id is
+// believed if that is the id of the turn, which cannot be guessed. No message makes the
+// client give anything back: it declines an id that it does not need any more by itself.
+func (s site) called(message string) bool {
+	c := s.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := s.queue()
+	s.hears()
+	m := script.ParseTurn(message)
+	switch {
+	case m.Granted != "":
+		if q != nil && q.turn.id == m.Granted {
+			q.turn.grant(m.Row)
+			q.head.signal()
+		}
+		return false
+	case q == nil:
+		if e, ok := c.idle[s.place]; ok && e.owed { // the entry existed when the queue ended, and is gone now
+			e.owed = false
+			c.idle[s.place] = e
+			c.spawn(func(context.Context) { s.wakeNext() })
+		}
+		return false
+	}
+	q.turn.notified = true
+	if m.Left {
+		c.sharing.leaveOpen(keyspace.LockChannel(s.name))
+		q.head.signal()
+		return false
+	}
+	return true
+}
+
+// grant notes that Redis has granted the lock to the id, streak times in a row.
+func (t *turn) grant(streak int) {
+	if t.streak = streak; t.phase == turnUnsure {
+		t.phase = turnGrantedUnsure
+	} else if t.phase == turnNone {
+		t.phase = turnGranted
+	}
+}
+
+// doubt notes that the id may have been granted the lock before an attempt that has not
+// seen that.
+func (t *turn) doubt() {
+	switch t.phase {
+	case turnNone:
+		t.phase = turnUnsure
+	case turnGranted:
+		t.phase = turnGrantedUnsure
+	}
+}
+
+// endTurn closes the turn of a queue that has ended, and passes on what the queue owes
+// to other clients. It must be called with Client.mu held.
+func (q *queue) endTurn() {
+	t, at := &q.turn, q.site()
+	if t.listener != nil {
+		q.keepListening()
+	}
+	if t.entry != "" || t.phase >= turnGranted {
+		at.declineLater(t.id)
+	}
+	if t.notified { // its entry is gone, but the next client was not notified
+		q.client.spawn(func(context.Context) { at.wakeNext() })
+	}
+}

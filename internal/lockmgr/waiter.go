@@ -1,0 +1,112 @@
+package lockmgr
+
+// waiterState is what a waiter does, and what it was told.
+type waiterState uint8
+
+const (
+	waits       waiterState = iota // until it is woken
+	waitsCalled                    // it was told to ask for the lock, and has not begun to
+	asks                           // it asks Redis, so no lease can be handed to it
+	asksCalled                     // the same, and it was told to ask again
+)
+
+// call tells w to ask for the lock.
+func (w *waiter) call() {
+	w.state |= waitsCalled
+	w.signal()
+}
+
+// takeCall reports, once, whether w was told to ask for the lock.
+func (w *waiter) takeCall() (called bool) {
+	called = w.state&waitsCalled != 0
+	w.state &^= waitsCalled
+	return called
+}
+
+// ask notes that w asks Redis, and rest that it does not any more.
+func (w *waiter) ask()  { w.state |= asks }
+func (w *waiter) rest() { w.state &^= asks }
+
+// waiter is one goroutine in a queue. There may be very many, so it is small.
+type waiter struct {
+	client     *Client
+	owner      *Owner
+	request    *request      // accepts leases that are handed off; nil for a waiter that never does
+	wake       chan struct{} // capacity 1: look again
+	in         *queue        // nil if none; this and the fields below are guarded by Client.mu
+	prev, next *waiter
+	handed     *Lease // was handed to the waiter, which is not in the queue any more
+	state      waiterState
+	fair       *fairWaiter // of a waiter for a fair lock; else nil
+}
+
+// spins reports whether w pauses instead of listening.
+func (w *waiter) spins() bool { return w.request != nil && w.request.lock.traits.Pause != nil }
+
+func (w *waiter) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// newWaiter returns a waiter that no lease can be handed to.
+func newWaiter(c *Client, o *Owner) *waiter {
+	return &waiter{client: c, owner: o, wake: make(chan struct{}, 1)}
+}
+
+// takeHandoff returns the lease that was handed to w, once.
+func (w *waiter) takeHandoff() (l *Lease) {
+	w.client.mu.Lock()
+	defer w.client.mu.Unlock()
+	l, w.handed = w.handed, nil
+	return l
+}
+
+// see sets v to what w sees of its place.
+func (w *waiter) see(v *view) {
+	w.client.mu.Lock()
+	defer w.client.mu.Unlock()
+	*v = view{}
+	switch q := w.in; {
+	case w.handed != nil:
+		v.position = handedOff
+	case q == nil || q.head != w:
+		if w.state&waitsCalled != 0 {
+			v.pass = called
+		}
+	case q.turn.phase >= turnGranted:
+		v.position = granted
+	default:
+		k := w.request.lock
+		v.position, v.occupancy, v.notBefore = first, k.site().occupied(), k.after()
+	}
+}
+
+// isGranted reports whether w was notified that Redis has granted it the lock. w may be
+// nil.
+func (w *waiter) isGranted() bool {
+	if w == nil {
+		return false
+	}
+	w.client.mu.Lock()
+	defer w.client.mu.Unlock()
+	return w.fair != nil && w.fair.grant != ungranted || w.in != nil && w.in.head == w && w.in.turn.phase >= turnGranted
+}
+
+// beginAsking notes that w asks Redis, as it was told. It reports false if w is not in the
+// queue any more, because it was handed a lease.
+func (w *waiter) beginAsking() bool {
+	w.client.mu.Lock()
+	defer w.client.mu.Unlock()
+	w.ask()
+	w.takeCall()
+	return w.in != nil
+}
+
+// endAsking notes that w does not ask Redis any more.
+func (w *waiter) endAsking() {
+	w.client.mu.Lock()
+	defer w.client.mu.Unlock()
+	w.rest()
+}

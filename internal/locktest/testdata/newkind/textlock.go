@@ -1,0 +1,28 @@
+package mortise
+
+import (
+	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// TextLock is a lock that is a string in Redis: the id of its holder.
+type TextLock struct {
+	locker
+	script script.TextLock
+}
+
+// TextLock returns the lock called name. It does no I/O.
+func (c *Client) TextLock(name string) *TextLock {
+	k := &TextLock{script: c.core.Conn().TextLock(name)}
+	k.lock.Init(c.core.Object(name), &textTraits, &k.script)
+	return k
+}
+
+var textTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), HandsOff: true}
+
+// With returns a handle to the same lock that acquires it with these options.
+func (k *TextLock) With(options LockOptions) *TextLock {
+	with := *k
+	with.lock.SetOptions(options.core())
+	return &with
+}

@@ -1,0 +1,164 @@
+package mortise
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+)
+
+// The JSON forms of what Redis holds are part of the API: mortise show --json prints them,
+// too. Times are whole milliseconds, and -1 without limit.
+
+// stateJSON is the form of a State. What a kind does not use is omitted.
+type stateJSON struct {
+	Name    string   `json:"name"`
+	Kind    Kind     `json:"kind"`
+	Locked  bool     `json:"locked"`
+	TTL     int64    `json:"ttl_ms"`
+	Holders []Holder `json:"holders"`
+	Mine    bool     `json:"mine,omitempty"`
+
+	Mode      string       `json:"mode,omitempty"`
+	Token     int64        `json:"token,omitempty"` // of an election: term
+	Term      int64        `json:"term,omitempty"`
+	Value     string       `json:"value,omitempty"`
+	Queue     []queuedJSON `json:"queue,omitempty"`
+	Available *int64       `json:"available,omitempty"` // of a PermitSemaphore
+	Number    *int64       `json:"number,omitempty"`    // of a semaphore or a latch
+	Permits   []Permit     `json:"permits,omitempty"`
+}
+
+// queuedJSON is the form of a Waiter in a State. Position 1 is the next one.
+type queuedJSON struct {
+	Position int `json:"position"`
+	waiterJSON
+}
+
+type waiterJSON struct {
+	Owner string `json:"owner"`
+	Left  int64  `json:"deadline_ms"`
+}
+
+type permitJSON struct {
+	ID   string `json:"id"`
+	Left int64  `json:"ttl_ms"`
+}
+
+type leaderJSON struct {
+	Value string `json:"value"`
+	Owner string `json:"owner"`
+	Term  int64  `json:"term"`
+	TTL   int64  `json:"ttl_ms"`
+}
+
+// MarshalJSON returns the state as an object with the fields name, kind, locked, ttl_ms
+// and holders, and those that the kind has: mode; token, or term and value of an
+// [Election]; queue, with position, owner and deadline_ms; available and permits, with
+// id and ttl_ms; number; and mine if true. A time without limit, or a deadline that has
+// passed, is -1.
+func (s State) MarshalJSON() ([]byte, error) {
+	form := stateJSON{
+		Name: s.Name, Kind: s.Kind, Locked: s.Locked, TTL: toMillis(s.TTL), Holders: s.Holders,
+		Mine: s.Mine, Mode: s.Mode, Value: s.Value, Permits: s.Permits,
+	}
+	if form.Holders == nil {
+		form.Holders = []Holder{}
+	}
+	switch s.Kind {
+	case KindElection:
+		form.Term = s.Token
+	case KindPermits:
+		form.Available = &s.Number
+	case KindNumber:
+		form.Number = &s.Number
+	default:
+		form.Token = s.Token
+	}
+	for i, w := range s.Queue {
+		form.Queue = append(form.Queue, queuedJSON{i + 1, waiterJSON{w.Owner, toMillis(w.Left)}})
+	}
+	return marshal(form)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *State) UnmarshalJSON(data []byte) error {
+	var form stateJSON
+	if err := json.Unmarshal(data, &form); err != nil {
+		return err
+	}
+	*s = State{
+		Name: form.Name, Kind: form.Kind, Locked: form.Locked, TTL: fromMillis(form.TTL), Mine: form.Mine,
+		Mode: form.Mode, Token: form.Token + form.Term, Value: form.Value, Permits: form.Permits,
+	}
+	if len(form.Holders) > 0 {
+		s.Holders = form.Holders
+	}
+	for _, number := range []*int64{form.Available, form.Number} {
+		if number != nil {
+			s.Number = *number
+		}
+	}
+	for _, w := range form.Queue {
+		s.Queue = append(s.Queue, Waiter{w.Owner, fromMillis(w.Left)})
+	}
+	return nil
+}
+
+// MarshalJSON returns the waiter as an object with the fields owner and deadline_ms.
+func (w Waiter) MarshalJSON() ([]byte, error) { return marshal(waiterJSON{w.Owner, toMillis(w.Left)}) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (w *Waiter) UnmarshalJSON(data []byte) error {
+	var form waiterJSON
+	err := json.Unmarshal(data, &form)
+	*w = Waiter{form.Owner, fromMillis(form.Left)}
+	return err
+}
+
+// MarshalJSON returns the permit as an object with the fields id and ttl_ms.
+func (p Permit) MarshalJSON() ([]byte, error) { return marshal(permitJSON{p.ID, toMillis(p.Left)}) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (p *Permit) UnmarshalJSON(data []byte) error {
+	var form permitJSON
+	err := json.Unmarshal(data, &form)
+	*p = Permit{form.ID, fromMillis(form.Left)}
+	return err
+}
+
+// MarshalJSON returns the leader as an object with the fields value, owner, term and
+// ttl_ms.
+func (l Leader) MarshalJSON() ([]byte, error) {
+	return marshal(leaderJSON{l.Value, l.Owner, l.Term, toMillis(l.TTL)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (l *Leader) UnmarshalJSON(data []byte) error {
+	var form leaderJSON
+	err := json.Unmarshal(data, &form)
+	*l = Leader{form.Value, form.Owner, form.Term, fromMillis(form.TTL)}
+	return err
+}
+
+// marshal leaves it to the caller's encoder whether HTML is escaped.
+func marshal(form any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(form)
+	return b.Bytes(), err
+}
+
+func toMillis(d time.Duration) int64 {
+	if d < 0 {
+		return -1
+	}
+	return d.Milliseconds()
+}
+
+func fromMillis(n int64) time.Duration {
+	if n < 0 {
+		return -1
+	}
+	return time.Duration(n) * time.Millisecond
+}
