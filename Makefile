@@ -1,10 +1,11 @@
 # The modules of the workspace, as package patterns.
-PACKAGES := ./... ./cmd/mortise/... ./fencing/sqlexample/... ./bench/...
+PACKAGES := ./... ./cmd/mortise/... ./fencing/sqlexample/... ./examples/... ./analyzer/... ./bench/...
 GOTEST := go run ./scripts/gotest
 GOLANGCI := bin/golangci-lint-2.15.0
+GORELEASER := bin/goreleaser-2.15.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cover bench interop lint fmt tidy
+.PHONY: help demo test check cover bench interop lint fmt tidy rehearse picture pages snapshot release
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,21 +13,28 @@ help: ## Show what can be made
 demo: ## Run the demonstration: processes that contend, and one that is killed
 	go run ./cmd/mortise demo
 
-test: ## Run the tests that need nothing but Go, in half a minute
-	@GOGC=1000 $(GOTEST) $(ARGS) $$(go list ./... | grep -vE '/tests/(server|simulation|cost)')
+test: ## Run the tests that need nothing but Go, in about half a minute
+	@GOGC=2000 $(GOTEST) $(ARGS) ./tests/behavior $$(go list ./... | grep -vE '/tests/(server|simulation|cost)')
 
-check: ## Run all tests under the race detector, and the linters, in a quarter of an hour; installs redis-server
-	@scripts/need.sh redis cc
+check: ## Run all tests under the race detector, and the linters, in about a quarter of an hour; installs redis-server
+	@scripts/need.sh redis cc git
 	@echo "== what computes, under the race detector"
 	@$(GOTEST) -race -tags server -timeout 20m $(ARGS) $$(go list $(PACKAGES) | grep -vE '/tests/server|/cmd/mortise')
 	@echo "== what waits for servers and processes, under the race detector"
 	@$(GOTEST) -race -timeout 20m $(ARGS) ./tests/server/... ./cmd/mortise/...
 	@echo "== costs, without the race detector"
 	@$(GOTEST) $(ARGS) ./tests/cost
+	@echo "== the model of waiting, within wide limits"
+	@$(GOTEST) -timeout 20m $(ARGS) ./internal/lockmgr -args -deep
 	@echo "== behavior on one CPU"
 	@GOMAXPROCS=1 GOGC=1000 $(GOTEST) -count=1 $(ARGS) ./tests/behavior
+	@echo "== installing from the tags of a release, in an empty module cache"
+	@$(MAKE) --no-print-directory rehearse
 	@echo "== linters"
 	@$(MAKE) --no-print-directory lint
+
+rehearse: ## Install the command and build a program as users will do from the next tags
+	@go run ./scripts/release rehearse
 
 cover: ## Run all tests and show how much of each package they cover
 	@scripts/need.sh redis cc
@@ -45,20 +53,44 @@ lint: $(GOLANGCI) ## Check formatting, vet, import arrows and a few linters
 	$(GOLANGCI) run ./...
 	cd cmd/mortise && ../../$(GOLANGCI) run ./...
 	cd fencing/sqlexample && ../../$(GOLANGCI) run ./...
+	cd examples && ../$(GOLANGCI) run ./...
+	cd analyzer && ../$(GOLANGCI) run ./...
 	cd bench && ../$(GOLANGCI) run ./...
 
 fmt: $(GOLANGCI) ## Format the code
 	$(GOLANGCI) fmt ./...
 	cd cmd/mortise && ../../$(GOLANGCI) fmt ./...
 	cd fencing/sqlexample && ../../$(GOLANGCI) fmt ./...
+	cd examples && ../$(GOLANGCI) fmt ./...
+	cd analyzer && ../$(GOLANGCI) fmt ./...
 	cd bench && ../$(GOLANGCI) fmt ./...
 
 tidy: ## Tidy the go.mod of each module
 	go mod tidy
 	scripts/tidy.sh cmd/mortise
 	scripts/tidy.sh fencing/sqlexample
+	scripts/tidy.sh examples
+	cd analyzer && go mod tidy
 	scripts/tidy.sh bench -e # not every proxy has what tests of redsync import
+
+picture: ## Draw the picture of the README anew, from a run of the demonstration
+	go test ./cmd/mortise/internal/demo -count=1 -run '^TestPicture$$' -args -picture $(CURDIR)/docs/demo.svg
+
+pages: ## Write the manual pages and the completions of the command to bin/pages
+	rm -rf bin/pages
+	go test ./cmd/mortise -count=1 -run '^TestPages$$' -args -pages $(CURDIR)/bin/pages
+
+snapshot: $(GORELEASER) ## Make the files of a release, in dist, without releasing anything
+	$(GORELEASER) check
+	$(GORELEASER) release --snapshot --clean
+
+release: $(GORELEASER) ## Publish the files of a release whose tag is checked out, TAG; CI does this
+	GORELEASER_CURRENT_TAG=$(TAG) $(GORELEASER) release --clean
 
 $(GOLANGCI):
 	GOWORK=off GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 	mv bin/golangci-lint $@
+
+$(GORELEASER):
+	GOWORK=off GOBIN=$(CURDIR)/bin go install github.com/goreleaser/goreleaser/v2@v2.15.1
+	mv bin/goreleaser $@

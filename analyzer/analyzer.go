@@ -1,0 +1,144 @@
+// Package analyzer finds misuses of package mortise that compile: a hold that is dropped, a
+// context that does not end with the lock, and one that has ended with it.
+//
+//	go install github.com/mortise-go/mortise/analyzer/cmd/mortisevet@latest
+//	go vet -vettool=$(which mortisevet) ./...
+//
+// It is a module of its own, so that mortise does not depend on golang.org/x/tools.
+package analyzer
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/ctrlflow"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+	"golang.org/x/tools/go/cfg"
+)
+
+// Analyzer reports:
+//
+//   - a call that returns a hold, a term or a member that nothing keeps: nothing can release it. In
+//     a test it may be dropped if its error is kept.
+//   - the use of a context under a lock that was acquired with it, if the context that the lock
+//     returned was dropped: it does not end when the lock is lost.
+//   - the use of the context of a hold after its release in the same function: it has ended.
+var Analyzer = &analysis.Analyzer{
+	Name:     "mortise",
+	Doc:      "report holds that are dropped, and contexts that do not end with the lock or have ended with it",
+	URL:      "https://pkg.go.dev/github.com/mortise-go/mortise/analyzer",
+	Requires: []*analysis.Analyzer{inspect.Analyzer, ctrlflow.Analyzer},
+	Run:      run,
+}
+
+const mortisePath = "github.com/mortise-go/mortise"
+
+// releases are the types that stand for something held, and the methods that release it.
+var releases = map[string]string{"Hold": "Unlock", "Term": "Resign", "Member": "Leave"}
+
+func run(pass *analysis.Pass) (any, error) {
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+	cfgs := pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs)
+	c := &checker{pass, make(map[token.Pos]bool)}
+	in.Preorder([]ast.Node{(*ast.ExprStmt)(nil), (*ast.GoStmt)(nil), (*ast.DeferStmt)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil)}, c.dropped)
+	in.Preorder([]ast.Node{(*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)}, func(n ast.Node) {
+		var g *cfg.CFG
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			g = cfgs.FuncDecl(n)
+		case *ast.FuncLit:
+			g = cfgs.FuncLit(n)
+		}
+		if g != nil {
+			c.contexts(g)
+		}
+	})
+	return nil, nil
+}
+
+// checker checks one package.
+type checker struct {
+	*analysis.Pass
+	reported map[token.Pos]bool
+}
+
+func (c *checker) report(at token.Pos, format string, args ...any) {
+	if !c.reported[at] {
+		c.reported[at] = true
+		c.Reportf(at, format, args...)
+	}
+}
+
+// dropped reports a statement that drops what an acquisition returns.
+func (c *checker) dropped(n ast.Node) {
+	var call ast.Expr
+	drops, kept := true, false // the hold, and the error
+	switch n := n.(type) {
+	case *ast.ExprStmt:
+		call = n.X
+	case *ast.GoStmt:
+		call = n.Call
+	case *ast.DeferStmt:
+		call = n.Call
+	case *ast.AssignStmt:
+		if len(n.Rhs) == 1 && len(n.Lhs) == 3 {
+			call, drops, kept = n.Rhs[0], isBlank(n.Lhs[0]), !isBlank(n.Lhs[2])
+		}
+	case *ast.ValueSpec:
+		if len(n.Values) == 1 && len(n.Names) == 3 {
+			call, drops, kept = n.Values[0], isBlank(n.Names[0]), !isBlank(n.Names[2])
+		}
+	}
+	if call == nil || !drops || kept && c.inTest(n.Pos()) {
+		return
+	}
+	if what := c.acquires(call); what != "" {
+		c.report(n.Pos(), "the %s is dropped: nothing can release the lock with %s", strings.ToLower(what), releases[what])
+	}
+}
+
+func (c *checker) inTest(at token.Pos) bool {
+	return strings.HasSuffix(c.Fset.File(at).Name(), "_test.go")
+}
+
+func isBlank(e ast.Expr) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == "_"
+}
+
+// acquires returns which of the types in releases a call returns, with a context and an error;
+// an empty text if it returns anything else.
+func (c *checker) acquires(e ast.Expr) string {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	results, ok := c.TypesInfo.TypeOf(call).(*types.Tuple)
+	if !ok || results.Len() != 3 || !isNamed(results.At(1).Type(), "context", "Context") {
+		return ""
+	}
+	pointer, ok := types.Unalias(results.At(0).Type()).(*types.Pointer)
+	if !ok {
+		return ""
+	}
+	for name := range releases {
+		if isNamed(pointer.Elem(), mortisePath, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+func isNamed(t types.Type, path, name string) bool {
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && named.Obj().Name() == name && isFrom(named.Obj(), path)
+}
+
+// isFrom reports whether an object is from the package with that path, or a vendored copy of it.
+func isFrom(o types.Object, path string) bool {
+	return o.Pkg() != nil && (o.Pkg().Path() == path || strings.HasSuffix(o.Pkg().Path(), "/vendor/"+path))
+}

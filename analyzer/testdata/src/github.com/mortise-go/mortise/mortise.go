@@ -1,0 +1,36 @@
+// Package mortise has the signatures of the real one that matter to the analyzer.
+package mortise
+
+import "context"
+
+type (
+	Client   struct{}
+	Lock     struct{}
+	Election struct{}
+	Barrier  struct{}
+	Hold     struct{}
+	Term     struct{}
+	Member   struct{}
+	State    struct{}
+)
+
+func (*Client) Lock(string) *Lock         { return nil }
+func (*Client) Election(string) *Election { return nil }
+func (*Client) Barrier(string) *Barrier   { return nil }
+
+func (*Lock) Lock(ctx context.Context) (*Hold, context.Context, error)    { return nil, ctx, nil }
+func (*Lock) TryLock(ctx context.Context) (*Hold, context.Context, error) { return nil, ctx, nil }
+func (*Lock) Inspect(context.Context) (State, error)                      { return State{}, nil }
+func (*Hold) Unlock() error                                               { return nil }
+func (*Hold) Valid() bool                                                 { return true }
+
+func (*Election) Campaign(ctx context.Context, value string) (*Term, context.Context, error) {
+	return nil, ctx, nil
+}
+func (*Term) Resign() error { return nil }
+
+func (*Barrier) Enter(ctx context.Context) (*Member, context.Context, error) { return nil, ctx, nil }
+func (*Member) Leave(context.Context) error                                  { return nil }
+
+func HoldFrom(context.Context) (*Hold, bool)        { return nil, false }
+func WithOwner(ctx context.Context) context.Context { return ctx }

@@ -1,0 +1,281 @@
+// Package examples_test runs the programs in the folders below, as processes, on an embedded Redis.
+package examples_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/memredis"
+	_ "modernc.org/sqlite"
+)
+
+// bin is a directory with all programs.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if bin, err = os.MkdirTemp("", "mortise-examples-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(bin) }()
+		build := exec.Command("go", "build", "-o", bin, "./...", "github.com/mortise-go/mortise/cmd/mortise")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// world is an embedded Redis, and a client of it.
+type world struct {
+	server *memredis.Server
+	client *mortise.Client
+}
+
+func newWorld(t *testing.T) *world {
+	server, err := memredis.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := mortise.New(server.Driver(), nil)
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+	})
+	return &world{server, client}
+}
+
+// program returns the command of a program.
+func (w *world) program(t *testing.T, name string, args ...string) *exec.Cmd {
+	_, _ = os.Stat(filepath.Join(name, "main.go"))                           // so that go test knows what a result depends on
+	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second) // less than a lease
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, name), args...)
+	url := "redis://" + w.server.Addr()
+	cmd.Env = append(os.Environ(), "REDIS_URL="+url, "MORTISE_REDIS_URL="+url, "LISTEN=127.0.0.1:0", "PATH="+bin+":"+os.Getenv("PATH"))
+	return cmd
+}
+
+// prints runs a program to its end, which must be as expected.
+func prints(t *testing.T, cmd *exec.Cmd, succeeds bool, want ...string) {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if (err == nil) != succeeds {
+		t.Errorf("%s: %v\n%s", cmd, err, out)
+	}
+	for _, text := range want {
+		if !strings.Contains(string(out), text) {
+			t.Errorf("%s printed\n%s\nwant: %s", cmd, out, text)
+		}
+	}
+}
+
+// begin starts a program and returns its output, line by line.
+func begin(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		cmd.Stderr = cmd.Stdout
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bufio.NewScanner(out)
+}
+
+// await reads lines until one matches, and returns what the pattern's parentheses enclose.
+func await(t *testing.T, lines *bufio.Scanner, pattern string) string {
+	t.Helper()
+	var read bytes.Buffer
+	for lines.Scan() {
+		if found := regexp.MustCompile(pattern).FindStringSubmatch(lines.Text()); found != nil {
+			return found[len(found)-1]
+		}
+		fmt.Fprintln(&read, lines.Text())
+	}
+	t.Fatalf("no line matches %s:\n%s", pattern, &read)
+	return ""
+}
+
+// end tells a program to end, which it must do without an error.
+func end(t *testing.T, cmd *exec.Cmd, rest *bufio.Scanner) {
+	t.Helper()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	var last bytes.Buffer
+	for rest.Scan() {
+		fmt.Fprintln(&last, rest.Text())
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v\n%s", cmd, err, &last)
+	}
+}
+
+func TestNightly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hold, _, err := w.client.Lock("nightly:report").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	prints(t, w.program(t, "nightly"), true, "another machine writes the report: held by "+hold.Owner())
+	if err := hold.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	prints(t, w.program(t, "nightly"), true, "reporting on orders", "reporting on returns")
+}
+
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cmd := w.program(t, "orders")
+	lines := begin(t, cmd)
+	url := await(t, lines, `listens on (http://\S+)`)
+	answers := func(order string, want int) {
+		t.Helper()
+		response, err := http.Post(url+"/orders/"+order+"/shipment", "text/plain", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		if response.Body.Close(); err != nil || response.StatusCode != want {
+			t.Errorf("order %s: %v, %s, %s; want status %d", order, err, response.Status, text, want)
+		}
+		if busy := want == http.StatusLocked || want == http.StatusServiceUnavailable; busy && response.Header.Get("Retry-After") == "" {
+			t.Errorf("order %s: status %d does not say when to try again", order, want)
+		}
+	}
+	answers("42", http.StatusOK)
+	hold, _, err := w.client.Lock("order:42").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers("42", http.StatusLocked)
+	answers("43", http.StatusOK)
+	answers("%01", http.StatusBadRequest)
+	if err := hold.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	answers("42", http.StatusOK)
+	w.server.Close()
+	answers("42", http.StatusServiceUnavailable)
+	end(t, cmd, lines)
+}
+
+func TestWorkers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	out, err := w.program(t, "workers", "a", "b", "c", "d", "e", "f").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	running, done := 0, 0
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "begins") {
+			running++
+		} else {
+			running--
+			done++
+		}
+		if running > 2 {
+			t.Errorf("%d run at the same time, want at most 2\n%s", running, out)
+		}
+	}
+	available, err := w.client.PermitSemaphore("converter:licenses").Available(t.Context())
+	if done != 6 || available != 2 || err != nil {
+		t.Errorf("%d are done, %d licenses are available, %v; want 6 and 2\n%s", done, available, err, out)
+	}
+}
+
+// The process that is told to end hands over at once: long before its lease would have ended.
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.program(t, "leader")
+	lines := begin(t, first)
+	await(t, lines, `leads, term 1$`)
+	second := w.program(t, "leader")
+	more := begin(t, second)
+	end(t, first, lines)
+	await(t, more, `leads, term 2$`)
+	end(t, second, more)
+}
+
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "ledger")
+	prints(t, w.program(t, "ledger", file, "7", "10"), true, "account 7 has 10, written with token 1")
+	prints(t, w.program(t, "ledger", file, "7", "5"), true, "account 7 has 15, written with token 2")
+
+	// As if this process had been frozen since before another one wrote with token 9.
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), `UPDATE account SET balance = 100, token = 9`); err != nil {
+		t.Fatal(err)
+	}
+	prints(t, w.program(t, "ledger", file, "7", "1"), false, "a newer holder of the lock has written this account")
+	var balance int
+	if err := db.QueryRowContext(t.Context(), `SELECT balance FROM account`).Scan(&balance); err != nil || balance != 100 {
+		t.Errorf("the balance is %d, %v; want 100", balance, err)
+	}
+}
+
+// The line of the crontab makes the report, unless another machine does.
+func TestCron(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	crontab, err := os.ReadFile("cron/crontab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^\S+ \S+ \S+ \S+ \S+ +root +(mortise .*)$`).FindSubmatch(crontab)
+	if line == nil {
+		t.Fatalf("the crontab has no line with mortise:\n%s", crontab)
+	}
+	report := filepath.Join(t.TempDir(), "report")
+	if err := os.WriteFile(report, []byte("#!/bin/sh\necho report $*\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	machine := func(want string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", string(line[1]))
+		cmd.Env = append(w.program(t, "mortise").Env, "PATH="+filepath.Dir(report)+":"+bin+":"+os.Getenv("PATH"))
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("%s: %v, %q; want %q", cmd, err, out, want)
+		}
+	}
+	hold, _, err := w.client.Lock("nightly:report").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine("")
+	if err := hold.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	machine("report --all\n")
+}
