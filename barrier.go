@@ -118,9 +118,9 @@ type BrokenReason string
 
 // The reasons for which a barrier is broken.
 const (
-	// BrokenLeft: a party gave up. Its context ended, or its client was closed
+	// BrokenAbandoned: a party gave up. Its context ended, or its client was closed
 	// or could not reach Redis.
-	BrokenLeft BrokenReason = "left"
+	BrokenAbandoned BrokenReason = "left"
 	// BrokenDied: a party did not renew its lease in time. It was killed, frozen
 	// or cut off.
 	BrokenDied BrokenReason = "died"
@@ -143,7 +143,7 @@ type BrokenError struct {
 // Error says why the barrier is broken, and which party broke it.
 func (e *BrokenError) Error() string {
 	switch e.Reason {
-	case BrokenLeft:
+	case BrokenAbandoned:
 		return "the barrier is broken: the party " + readable(e.By) + " gave up"
 	case BrokenDied:
 		return "the barrier is broken: the party " + readable(e.By) + " died, or was cut off"

@@ -59,9 +59,10 @@ func (k *FairLock) With(options LockOptions) *FairLock {
 // Waiter is an entry of a queue in Redis.
 type Waiter struct {
 	Owner string // as in [Holder]
-	// Left is how long Redisson's clients will wait for this waiter when it is
-	// the next one; negative if they no longer do.
-	Left time.Duration
+	// TTL is the time until its deadline: after that, Redisson's clients pass it over
+	// when it is the next one. It is negative if the deadline has passed, or if the
+	// waiter has none.
+	TTL time.Duration
 }
 
 // Queue returns the waiters for the lock, the next one first, at most a thousand.
@@ -73,7 +74,7 @@ func (k *FairLock) Queue(ctx context.Context) (queue []Waiter, err error) {
 		waiters, err := script.FairInspect(ctx, k.lock.Client().Config().Driver, k.Name(), 1000)
 		queue = nil
 		for _, w := range waiters {
-			queue = append(queue, Waiter(w))
+			queue = append(queue, Waiter{Owner: w.Owner, TTL: w.Left})
 		}
 		return err
 	})

@@ -63,8 +63,8 @@ type Holder struct {
 
 // Permit is a permit of a [PermitSemaphore] that is held.
 type Permit struct {
-	ID   string        // in hex, as in Redisson's API
-	Left time.Duration // until it expires unless renewed; -1 if it does not
+	ID  string        // in hex, as in Redisson's API
+	TTL time.Duration // what its lease has left unless renewed; -1: no limit
 }
 
 // Inspect reads the state of the lock from the master. It changes nothing, and
@@ -175,14 +175,14 @@ func (s *State) readNumber(k script.Key) {
 			s.Number++
 			continue
 		}
-		permit := Permit{ID: permitText(p.ID), Left: p.Left}
+		permit := Permit{ID: permitText(p.ID), TTL: p.Left}
 		if p.Ever {
-			permit.Left = -1
+			permit.TTL = -1
 		}
 		if p.Ever || s.TTL < 0 {
 			s.TTL = -1
 		} else {
-			s.TTL = max(s.TTL, permit.Left)
+			s.TTL = max(s.TTL, permit.TTL)
 		}
 		s.Locked = true
 		s.Permits = append(s.Permits, permit)
@@ -274,9 +274,9 @@ func groupHolders(fields map[string]string) map[string]string {
 
 func waiters(queue []script.Due) (list []Waiter) {
 	for _, d := range queue {
-		w := Waiter{Owner: d.ID, Left: d.Left}
+		w := Waiter{Owner: d.ID, TTL: d.Left}
 		if d.Ever { // without a deadline Redisson waits for it forever
-			w.Left = -1
+			w.TTL = -1
 		}
 		list = append(list, w)
 	}

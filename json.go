@@ -36,12 +36,12 @@ type queuedJSON struct {
 
 type waiterJSON struct {
 	Owner string `json:"owner"`
-	Left  int64  `json:"deadline_ms"`
+	TTL   int64  `json:"ttl_ms"`
 }
 
 type permitJSON struct {
-	ID   string `json:"id"`
-	Left int64  `json:"ttl_ms"`
+	ID  string `json:"id"`
+	TTL int64  `json:"ttl_ms"`
 }
 
 type leaderJSON struct {
@@ -53,7 +53,7 @@ type leaderJSON struct {
 
 // MarshalJSON returns the state as an object with the fields name, kind, locked, ttl_ms
 // and holders, and those that the kind has: mode; token, or term and value of an
-// [Election]; queue, with position, owner and deadline_ms; available and permits, with
+// [Election]; queue, with position, owner and ttl_ms; available and permits, with
 // id and ttl_ms; number; and mine if true. A time without limit, or a deadline that has
 // passed, is -1.
 func (s State) MarshalJSON() ([]byte, error) {
@@ -75,7 +75,7 @@ func (s State) MarshalJSON() ([]byte, error) {
 		form.Token = s.Token
 	}
 	for i, w := range s.Queue {
-		form.Queue = append(form.Queue, queuedJSON{i + 1, waiterJSON{w.Owner, toMillis(w.Left)}})
+		form.Queue = append(form.Queue, queuedJSON{i + 1, waiterJSON{w.Owner, toMillis(w.TTL)}})
 	}
 	return marshal(form)
 }
@@ -99,30 +99,30 @@ func (s *State) UnmarshalJSON(data []byte) error {
 		}
 	}
 	for _, w := range form.Queue {
-		s.Queue = append(s.Queue, Waiter{w.Owner, fromMillis(w.Left)})
+		s.Queue = append(s.Queue, Waiter{w.Owner, fromMillis(w.TTL)})
 	}
 	return nil
 }
 
-// MarshalJSON returns the waiter as an object with the fields owner and deadline_ms.
-func (w Waiter) MarshalJSON() ([]byte, error) { return marshal(waiterJSON{w.Owner, toMillis(w.Left)}) }
+// MarshalJSON returns the waiter as an object with the fields owner and ttl_ms.
+func (w Waiter) MarshalJSON() ([]byte, error) { return marshal(waiterJSON{w.Owner, toMillis(w.TTL)}) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (w *Waiter) UnmarshalJSON(data []byte) error {
 	var form waiterJSON
 	err := json.Unmarshal(data, &form)
-	*w = Waiter{form.Owner, fromMillis(form.Left)}
+	*w = Waiter{form.Owner, fromMillis(form.TTL)}
 	return err
 }
 
 // MarshalJSON returns the permit as an object with the fields id and ttl_ms.
-func (p Permit) MarshalJSON() ([]byte, error) { return marshal(permitJSON{p.ID, toMillis(p.Left)}) }
+func (p Permit) MarshalJSON() ([]byte, error) { return marshal(permitJSON{p.ID, toMillis(p.TTL)}) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (p *Permit) UnmarshalJSON(data []byte) error {
 	var form permitJSON
 	err := json.Unmarshal(data, &form)
-	*p = Permit{form.ID, fromMillis(form.Left)}
+	*p = Permit{form.ID, fromMillis(form.TTL)}
 	return err
 }
 

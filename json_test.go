@@ -21,15 +21,15 @@ var jsonForms = []struct {
 	}, {
 		mortise.State{
 			Name: "a<b", Kind: mortise.KindFairLock, Locked: true, TTL: 1500 * time.Millisecond, Mine: true, Token: 7,
-			Holders: []mortise.Holder{{Owner: "u:1", Count: 2}}, Queue: []mortise.Waiter{{Owner: "u:2", Left: time.Second}, {Owner: "u:3", Left: -1}},
+			Holders: []mortise.Holder{{Owner: "u:1", Count: 2}}, Queue: []mortise.Waiter{{Owner: "u:2", TTL: time.Second}, {Owner: "u:3", TTL: -1}},
 		},
 		`{"name":"a<b","kind":"fairlock","locked":true,"ttl_ms":1500,"holders":[{"owner":"u:1","count":2}],"mine":true,"token":7,` +
-			`"queue":[{"position":1,"owner":"u:2","deadline_ms":1000},{"position":2,"owner":"u:3","deadline_ms":-1}]}`,
+			`"queue":[{"position":1,"owner":"u:2","ttl_ms":1000},{"position":2,"owner":"u:3","ttl_ms":-1}]}`,
 	}, {
 		mortise.State{Name: "e", Kind: mortise.KindElection, Locked: true, TTL: -1, Token: 9, Value: "v", Holders: []mortise.Holder{{Owner: "u:1", Count: 1}}},
 		`{"name":"e","kind":"election","locked":true,"ttl_ms":-1,"holders":[{"owner":"u:1","count":1}],"term":9,"value":"v"}`,
 	}, {
-		mortise.State{Name: "p", Kind: mortise.KindPermits, Locked: true, TTL: time.Minute, Permits: []mortise.Permit{{ID: "ab", Left: time.Minute}, {ID: "cd", Left: -1}}},
+		mortise.State{Name: "p", Kind: mortise.KindPermits, Locked: true, TTL: time.Minute, Permits: []mortise.Permit{{ID: "ab", TTL: time.Minute}, {ID: "cd", TTL: -1}}},
 		`{"name":"p","kind":"permitsemaphore","locked":true,"ttl_ms":60000,"holders":[],"available":0,"permits":[{"id":"ab","ttl_ms":60000},{"id":"cd","ttl_ms":-1}]}`,
 	}, {
 		mortise.State{Name: "n", Kind: mortise.KindNumber, Number: -3},
@@ -39,8 +39,8 @@ var jsonForms = []struct {
 		`{"name":"rw","kind":"rwlock","locked":true,"ttl_ms":1000,"holders":[{"owner":"u:1:write","count":-1}],"mode":"write"}`,
 	},
 	{mortise.Holder{Owner: "u:1", Count: 1}, `{"owner":"u:1","count":1}`},
-	{mortise.Waiter{Owner: "u:1", Left: 2 * time.Second}, `{"owner":"u:1","deadline_ms":2000}`},
-	{mortise.Permit{ID: "ab", Left: 2 * time.Second}, `{"id":"ab","ttl_ms":2000}`},
+	{mortise.Waiter{Owner: "u:1", TTL: 2 * time.Second}, `{"owner":"u:1","ttl_ms":2000}`},
+	{mortise.Permit{ID: "ab", TTL: 2 * time.Second}, `{"id":"ab","ttl_ms":2000}`},
 	{mortise.Leader{Value: "v", Owner: "u:1", Term: 3, TTL: 2 * time.Second}, `{"value":"v","owner":"u:1","term":3,"ttl_ms":2000}`},
 }
 

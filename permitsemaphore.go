@@ -185,7 +185,7 @@ func (s *PermitSemaphore) List(ctx context.Context) ([]Permit, error) {
 	state, err := s.look(ctx, "list", listed)
 	var permits []Permit
 	for _, p := range state.List {
-		permits = append(permits, Permit{ID: p.ID, Left: p.Left})
+		permits = append(permits, Permit{ID: p.ID, TTL: p.Left})
 	}
 	return permits, err
 }

@@ -180,8 +180,8 @@ func fairQueueIsRead(t *testing.T, w *world) {
 	}
 	for i, waiter := range queue {
 		// The first one reckons with the lease, and Go's may have moved.
-		if most := longLease + time.Duration((i+2)/2)*step + time.Minute; waiter.Left > most || waiter.Left < most-2*time.Minute {
-			t.Errorf("the waiter at place %d has %v left, want about %v", i, waiter.Left, most)
+		if most := longLease + time.Duration((i+2)/2)*step + time.Minute; waiter.TTL > most || waiter.TTL < most-2*time.Minute {
+			t.Errorf("the waiter at place %d has %v left, want about %v", i, waiter.TTL, most)
 		}
 	}
 	mustUnlock(t, gate)

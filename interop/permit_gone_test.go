@@ -14,7 +14,7 @@ func endlessPermit(t *testing.T, w *world) {
 	sem, java := w.permits(t, "permits-endless", 1)
 	id := java.take()
 	list, err := sem.List(t.Context())
-	if err != nil || len(list) != 1 || list[0] != (mortise.Permit{ID: id[0], Left: -1}) {
+	if err != nil || len(list) != 1 || list[0] != (mortise.Permit{ID: id[0], TTL: -1}) {
 		t.Errorf("Go lists %v, %v, want %q without end", list, err, id)
 	}
 	waiting := w.permitsAwaited(t, sem)

@@ -212,7 +212,7 @@ func permitsCounted(t *testing.T, w *world) {
 			t.Errorf("Go lists %+v, want one of %q", p, out)
 		}
 	}
-	if len(list) != 4 || list[3].Left != -1 || list[3].ID != ids[0] || list[2].ID != ids[1] || list[2].Left > longLease {
+	if len(list) != 4 || list[3].TTL != -1 || list[3].ID != ids[0] || list[2].ID != ids[1] || list[2].TTL > longLease {
 		t.Errorf("Go lists %v; Java has %q, the first without end", list, ids)
 	}
 	mustUnlock(t, hold)

@@ -78,7 +78,7 @@ func (a *app) list(states []mortise.State) error {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s%s\n", shown(s.Name), s.Kind, lasting(s.TTL), h.Count, shown(h.Owner), more)
 		}
 		for _, p := range s.Permits {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s%s\n", shown(s.Name), s.Kind, lasting(p.Left), 1, shown(p.ID), more)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s%s\n", shown(s.Name), s.Kind, lasting(p.TTL), 1, shown(p.ID), more)
 		}
 	}
 	return w.Flush()

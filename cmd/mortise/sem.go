@@ -67,7 +67,7 @@ func (a *app) showPermits(ctx context.Context, s *mortise.PermitSemaphore) error
 		Name: s.Name(), Kind: mortise.KindPermits, Locked: len(out) > 0, Number: int64(available), Permits: out,
 	}
 	for _, p := range out {
-		if state.TTL = max(state.TTL, p.Left); p.Left < 0 {
+		if state.TTL = max(state.TTL, p.TTL); p.TTL < 0 {
 			state.TTL = -1
 			break
 		}

@@ -67,8 +67,8 @@ func (a *app) showState(s mortise.State) error {
 	}
 	for i, q := range s.Queue {
 		deadline := "past its deadline"
-		if q.Left >= 0 {
-			deadline = "deadline in " + duration.Round(q.Left).String()
+		if q.TTL >= 0 {
+			deadline = "deadline in " + duration.Round(q.TTL).String()
 		}
 		fmt.Fprintf(w, "waiter %d\t%s  %s\n", i+1, shown(q.Owner), deadline)
 	}
@@ -76,7 +76,7 @@ func (a *app) showState(s mortise.State) error {
 		fmt.Fprintf(w, "available\t%d\n", s.Number)
 	}
 	for _, p := range s.Permits {
-		fmt.Fprintf(w, "permit\t%s  %s\n", shown(p.ID), lasting(p.Left))
+		fmt.Fprintf(w, "permit\t%s  %s\n", shown(p.ID), lasting(p.TTL))
 	}
 	return w.Flush()
 }

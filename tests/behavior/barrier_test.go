@@ -138,11 +138,11 @@ var barrierBreaks = map[string]barrierBreak{
 	"its context ends": {func(_ *testing.T, cancel context.CancelFunc, _ *mortise.Client, _ *faults, _ *mortise.Client) {
 		cancel()
 	},
-		context.Canceled, mortise.BrokenLeft, 0},
+		context.Canceled, mortise.BrokenAbandoned, 0},
 	"its client is closed": {func(_ *testing.T, _ context.CancelFunc, c *mortise.Client, _ *faults, _ *mortise.Client) {
 		_ = c.Close()
 	},
-		mortise.ErrClosed, mortise.BrokenLeft, 0},
+		mortise.ErrClosed, mortise.BrokenAbandoned, 0},
 	"it is cut off": {func(_ *testing.T, _ context.CancelFunc, _ *mortise.Client, f *faults, _ *mortise.Client) {
 		f.Set(silent, nil)
 	},
@@ -170,7 +170,7 @@ func TestBarrierForgetsThatItIsBroken(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		_, err := c.Barrier("job", 2).Await(t.Context())
-		_ = wantBroken(t, err, mortise.BrokenLeft)
+		_ = wantBroken(t, err, mortise.BrokenAbandoned)
 		time.Sleep(1001 * time.Millisecond)
 		a, b := arrive(t.Context(), c.Barrier("job", 2)), arrive(t.Context(), c.Barrier("job", 2))
 		if a, b := <-a, <-b; a.Err != nil || b.Err != nil || a.Index+b.Index != 1 {
@@ -230,7 +230,7 @@ func TestBarrierSurvivesLostRepliesAndRequests(t *testing.T) {
 			if got := <-a; !errors.Is(got.Err, context.Canceled) {
 				t.Error(got.Err)
 			}
-			_ = wantBroken(t, (<-b).Err, mortise.BrokenLeft)
+			_ = wantBroken(t, (<-b).Err, mortise.BrokenAbandoned)
 			if err := other.Barrier("job", 3).Reset(t.Context()); err != nil {
 				t.Error(err)
 			}

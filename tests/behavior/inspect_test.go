@@ -61,9 +61,9 @@ func inspectedKinds() map[string]inspectedKind {
 		"fair lock": {`redis.call('hset', KEYS[1], '` + owner + `', 1) redis.call('rpush', 'redisson_lock_queue:{job}', 'a:1', 'b:2')
 				local now = redis.call('time')[1] * 1000 redis.call('zadd', 'redisson_lock_timeout:{job}', now + 5000, 'a:1')`,
 			mortise.State{Kind: mortise.KindFairLock, Locked: true, TTL: -1, Holders: []mortise.Holder{{Owner: owner, Count: 1}},
-				Queue: []mortise.Waiter{{Owner: "a:1", Left: 5 * time.Second}, {Owner: "b:2", Left: -1}}}},
+				Queue: []mortise.Waiter{{Owner: "a:1", TTL: 5 * time.Second}, {Owner: "b:2", TTL: -1}}}},
 		"fair lock that is free for somebody": {`redis.call('rpush', 'redisson_lock_queue:{job}', 'a:1')`,
-			mortise.State{Kind: mortise.KindFairLock, Queue: []mortise.Waiter{{Owner: "a:1", Left: -1}}}},
+			mortise.State{Kind: mortise.KindFairLock, Queue: []mortise.Waiter{{Owner: "a:1", TTL: -1}}}},
 		"readers": {`redis.call('hset', KEYS[1], 'mode', 'read', '` + owner + `', 2, 'x:1', 1)`,
 			mortise.State{Kind: mortise.KindRWLock, Mode: "read", Locked: true, TTL: -1, Holders: []mortise.Holder{{Owner: owner, Count: 2}, {Owner: "x:1", Count: 1}}}},
 		"writer": {`redis.call('hset', KEYS[1], 'mode', 'write', '` + writer + `', 1)`,
@@ -76,11 +76,11 @@ func inspectedKinds() map[string]inspectedKind {
 		"permits": {`redis.call('set', KEYS[1], 4) local now = redis.call('time')[1] * 1000
 				redis.call('zadd', '{job}:timeout', now + 5000, '0123456789abcdef', 922337203685477, 'fedcba9876543210')`,
 			mortise.State{Kind: mortise.KindPermits, Number: 4, Locked: true, TTL: -1, Permits: []mortise.Permit{
-				{ID: "30313233343536373839616263646566", Left: 5 * time.Second}, {ID: "66656463626139383736353433323130", Left: -1}}}},
+				{ID: "30313233343536373839616263646566", TTL: 5 * time.Second}, {ID: "66656463626139383736353433323130", TTL: -1}}}},
 		"permits of which one is over": {`redis.call('set', KEYS[1], 4) local now = redis.call('time')[1] * 1000
 				redis.call('zadd', '{job}:timeout', now + 5000, '0123456789abcdef', now - 3600000, 'fedcba9876543210')`,
 			mortise.State{Kind: mortise.KindPermits, Number: 5, Locked: true, TTL: 5 * time.Second, Permits: []mortise.Permit{
-				{ID: "30313233343536373839616263646566", Left: 5 * time.Second}}}},
+				{ID: "30313233343536373839616263646566", TTL: 5 * time.Second}}}},
 		"permits that are over": {`redis.call('set', KEYS[1], 4) local now = redis.call('time')[1] * 1000
 				redis.call('zadd', '{job}:timeout', now - 3600000, '0123456789abcdef')`,
 			mortise.State{Kind: mortise.KindPermits, Number: 5}},

@@ -86,7 +86,7 @@ func wantListed(t *testing.T, sem *mortise.PermitSemaphore, out []string) {
 		t.Fatalf("got %v, %v, want 4 permits", list, err)
 	}
 	for _, p := range list {
-		if !slices.Contains(out, p.ID) || len(p.ID) != 32 || p.Left != 30*time.Second {
+		if !slices.Contains(out, p.ID) || len(p.ID) != 32 || p.TTL != 30*time.Second {
 			t.Errorf("listed is %+v, out are %q", p, out)
 		}
 	}
@@ -323,7 +323,7 @@ func TestUpdateLeaseOfAPermit(t *testing.T) {
 			if ok, err := sem.UpdateLease(t.Context(), id, lease); !ok || err != nil {
 				t.Errorf("UpdateLease to %v: %v, %v, want true", lease, ok, err)
 			}
-			if list, err := sem.List(t.Context()); err != nil || len(list) != 1 || list[0] != (mortise.Permit{ID: id, Left: lease}) {
+			if list, err := sem.List(t.Context()); err != nil || len(list) != 1 || list[0] != (mortise.Permit{ID: id, TTL: lease}) {
 				t.Errorf("got %v, %v, want a lease of %v", list, err, lease)
 			}
 		}
