@@ -93,7 +93,10 @@ type Topology struct {
 
 // Subscriber keeps a set of channels subscribed. Its methods never block: they change the wanted
 // set, and the subscriber subscribes accordingly, now or as soon as Redis can be reached, for as
-// long as a channel is wanted.
+// long as a channel is wanted. On one connection channels are subscribed in the order in which
+// they were wanted, also after an interruption, and unsubscribed in the order in which that
+// ended: a client that marks its subscriptions by a second channel is never seen without the
+// mark.
 type Subscriber interface {
 	// Subscribe adds channel to the wanted set. A channel may be wanted as a classic and as a
 	// sharded one at the same time. Each call is answered by a later Sink.Subscribed or

@@ -2,8 +2,11 @@ package memredis
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +31,7 @@ type subscriber struct {
 
 	mu      sync.Mutex     // guards the fields below
 	wanted  map[string]int // channel -> number of its request
+	changed []string       // channels to compare with wanted, in the order of the calls
 	asked   int
 	started bool
 }
@@ -55,6 +59,7 @@ func (s *subscriber) Unsubscribe(channel string, sharded bool) {
 
 func (s *subscriber) want(channel string, yes bool) {
 	s.mu.Lock()
+	s.changed = append(s.changed, channel)
 	if yes {
 		s.asked++
 		s.wanted[channel] = s.asked
@@ -99,6 +104,7 @@ func (s *subscriber) serve(c net.Conn) {
 		defer close(dead)
 		s.read(c)
 	})
+	s.begin()
 	has := make(map[string]int)
 	for s.update(c, has) {
 		select {
@@ -118,24 +124,30 @@ func (s *subscriber) serve(c net.Conn) {
 func (s *subscriber) update(c net.Conn, has map[string]int) bool {
 	var b []byte
 	s.mu.Lock()
-	for channel, request := range s.wanted {
-		if has[channel] != request {
+	for _, channel := range s.changed {
+		switch request := s.wanted[channel]; {
+		case request != 0 && has[channel] != request:
 			has[channel] = request
 			b = resp.Append(b, "SUBSCRIBE", channel)
-		}
-	}
-	for channel := range has {
-		if s.wanted[channel] == 0 {
+		case request == 0 && has[channel] != 0:
 			delete(has, channel)
 			b = resp.Append(b, "UNSUBSCRIBE", channel)
 		}
 	}
+	s.changed = nil
 	s.mu.Unlock()
 	if len(b) == 0 {
 		return true // a pipe passes on empty writes, and the server counts them
 	}
 	_, err := c.Write(b)
 	return err == nil
+}
+
+// begin requests all wanted channels, in the order of their requests.
+func (s *subscriber) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed = slices.SortedFunc(maps.Keys(s.wanted), func(a, b string) int { return cmp.Compare(s.wanted[a], s.wanted[b]) })
 }
 
 func (s *subscriber) read(c net.Conn) {

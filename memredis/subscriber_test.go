@@ -167,3 +167,47 @@ func TestUnusedSubscriberClose(t *testing.T) {
 		e.want(t)
 	})
 }
+
+func TestSubscribeInOrder(t *testing.T) {
+	subscribed(t, func(t *testing.T, s *memredis.Server, _ driver.Driver, sub driver.Subscriber, _ *ears) {
+		const channels, cuts = 50, "cuts the connection"
+		var mu sync.Mutex
+		var got []string
+		s.Hook(func(command string, args []string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if args[0] == cuts {
+				return false
+			}
+			got = append(got, command+" "+args[0])
+			return true
+		})
+		check := func(what, verb string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			var want []string
+			for i := range channels {
+				want = append(want, fmt.Sprint(verb, " ", i))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got %q, want %q", what, got, want)
+			}
+			got = nil
+		}
+		for i := range channels {
+			sub.Subscribe(fmt.Sprint(i), false)
+		}
+		check("wanted", "SUBSCRIBE")
+		sub.Subscribe(cuts, false)
+		synctest.Wait()
+		sub.Unsubscribe(cuts, false)
+		time.Sleep(time.Second)
+		check("after the connection was cut", "SUBSCRIBE")
+		for i := range channels {
+			sub.Unsubscribe(fmt.Sprint(i), false)
+		}
+		check("not wanted", "UNSUBSCRIBE")
+	})
+}

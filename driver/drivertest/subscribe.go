@@ -53,6 +53,7 @@ func (s suite) subscribe(t *testing.T, server *redistest.Server) {
 		r.awaitMessage(t, "anew", "still here")
 	})
 	t.Run("many channels", func(t *testing.T) { s.manyChannels(t, server) })
+	t.Run("in order", func(t *testing.T) { s.inOrder(t, server) })
 	t.Run("races", func(t *testing.T) { s.races(t, server) })
 	t.Run("refused", func(t *testing.T) { s.refusedChannel(t, server) })
 	t.Run("closed", func(t *testing.T) {
@@ -126,6 +127,55 @@ func (s suite) manyChannels(t *testing.T, server *redistest.Server) {
 	for _, i := range []int{0, 500, channels - 1} {
 		eventuallySubscribers(t, server, fmt.Sprint("many:", i), 0)
 	}
+}
+
+// inOrder: channels are subscribed and unsubscribed in the order of the calls, also on a new
+// connection.
+func (s suite) inOrder(t *testing.T, server *redistest.Server) {
+	const channels = 600
+	monitor, err := redistest.Dial(server.Addr(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer monitor.Close()
+	if _, err := monitor.Do("MONITOR"); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range channels {
+		names = append(names, fmt.Sprint("order:", i))
+	}
+	want := func(verb string, what string) {
+		t.Helper()
+		for i, name := range names {
+			for {
+				line, err := monitor.Receive(generous)
+				if err != nil {
+					t.Fatalf("%s: after %d channels: %v", what, i, err)
+				}
+				command := strings.Fields(strings.ToLower(strings.ReplaceAll(line.(string), `"`, "")))
+				if !slices.Contains(command, verb) {
+					continue
+				}
+				if got := command[len(command)-1]; got != name {
+					t.Fatalf("%s: %s of %s after %d channels, want %s", what, verb, got, i, name)
+				}
+				break
+			}
+		}
+	}
+	sub, r := subscriber(t, s.driver(t, at(server)))
+	for _, name := range names {
+		sub.Subscribe(name, false)
+	}
+	want("subscribe", "wanted")
+	r.awaitSubscribed(t, names[channels-1], 0)
+	server.Must(t, "CLIENT", "KILL", "TYPE", "pubsub")
+	want("subscribe", "after the connection was lost")
+	for _, name := range names {
+		sub.Unsubscribe(name, false)
+	}
+	want("unsubscribe", "not wanted")
 }
 
 // races: after concurrent changes, the last one counts.

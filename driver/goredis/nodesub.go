@@ -1,7 +1,10 @@
 package goredis
 
 import (
+	"cmp"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,14 +28,15 @@ type nodeSub struct {
 
 	// The fields below are guarded by sub.mu.
 
-	node    *redis.Client        // of a cluster, or nil
-	changed map[channel]struct{} // channels to compare with the wanted set
-	asked   map[channel]uint64   // channels requested on this connection, with their versions
+	node    *redis.Client      // of a cluster, or nil
+	changed map[channel]uint64 // channels to compare with the wanted set, with the number of the change
+	asked   map[channel]uint64 // channels requested on this connection, with their versions
 }
 
 // todo makes the nodeSub compare a channel with the wanted set. The caller holds sub.mu.
 func (l *nodeSub) todo(ch channel) {
-	l.changed[ch] = struct{}{}
+	l.sub.changes++
+	l.changed[ch] = l.sub.changes
 	select {
 	case l.wake <- struct{}{}:
 	default: // it is about to do so anyway
@@ -92,18 +96,19 @@ func (l *nodeSub) begin() {
 	defer l.sub.mu.Unlock()
 	clear(l.asked)
 	clear(l.changed)
-	for ch, w := range l.sub.wanted {
-		if w.nodeSub == l {
+	for _, ch := range l.sub.inOrder() {
+		if l.sub.wanted[ch].nodeSub == l {
 			l.todo(ch)
 		}
 	}
 }
 
-// take returns the next subscriptions and unsubscriptions, and whether there are more.
+// take returns the next subscriptions and unsubscriptions in their order, and whether there are
+// more.
 func (l *nodeSub) take() (requests []request, more bool) {
 	l.sub.mu.Lock()
 	defer l.sub.mu.Unlock()
-	for ch := range l.changed {
+	for _, ch := range slices.SortedFunc(maps.Keys(l.changed), func(a, b channel) int { return cmp.Compare(l.changed[a], l.changed[b]) }) {
 		if len(requests) == takeSize {
 			return requests, true
 		}

@@ -1,7 +1,10 @@
 package goredis
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,7 +42,8 @@ type subscriber struct {
 	nodeSubs  map[string]*nodeSub // by address; "" is the single server, or that of sentinels
 	preferred *redis.Client       // serves the classic channels of a cluster
 	version   uint64
-	placing   bool // placeAll is running
+	changes   uint64 // of what the nodeSubs must do
+	placing   bool   // placeAll is running
 	closed    bool
 	running   sync.WaitGroup // nodeSubs, and placeAll
 }
@@ -106,6 +110,13 @@ func (s *subscriber) shutdown() {
 	}
 	s.mu.Unlock()
 	s.running.Wait()
+}
+
+// inOrder returns the wanted channels in the order in which they were wanted. The caller holds mu.
+func (s *subscriber) inOrder() []channel {
+	return slices.SortedFunc(maps.Keys(s.wanted), func(a, b channel) int {
+		return cmp.Compare(s.wanted[a].version, s.wanted[b].version)
+	})
 }
 
 // context returns a context that ends when the subscriber closes.

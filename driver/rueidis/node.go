@@ -1,8 +1,11 @@
 package rueidis
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,14 +34,15 @@ type node struct {
 	addr string
 	wake chan struct{} // capacity 1
 
-	pending map[channel]struct{} // to compare with the wanted set; guarded by sub.mu
+	pending map[channel]uint64   // to compare with the wanted set, with the number of the change; guarded by sub.mu
 	later   map[channel]struct{} // the same, after a pause; guarded by sub.mu
 	onWire  map[channel]struct{} // requested on this connection; used only by the goroutine of run
 }
 
 // todo makes the node compare a channel with the wanted set. The caller holds sub.mu.
 func (n *node) todo(ch channel) {
-	n.pending[ch] = struct{}{}
+	n.sub.changes++
+	n.pending[ch] = n.sub.changes
 	select {
 	case n.wake <- struct{}{}:
 	default: // it is about to do so anyway
@@ -164,8 +168,8 @@ func (n *node) begin() {
 	clear(n.onWire)
 	clear(n.pending)
 	clear(n.later)
-	for ch, w := range n.sub.wanted {
-		if w.node == n {
+	for _, ch := range n.sub.inOrder() {
+		if n.sub.wanted[ch].node == n {
 			n.todo(ch)
 		}
 	}
@@ -174,17 +178,23 @@ func (n *node) begin() {
 func (n *node) retryLater() {
 	n.sub.mu.Lock()
 	defer n.sub.mu.Unlock()
-	for ch := range n.later {
-		delete(n.later, ch)
-		n.todo(ch)
+	if len(n.later) == 0 {
+		return
 	}
+	for _, ch := range n.sub.inOrder() {
+		if _, ok := n.later[ch]; ok {
+			n.todo(ch)
+		}
+	}
+	clear(n.later)
 }
 
-// take returns the next channels to subscribe and to unsubscribe, and whether there are more.
+// take returns the next channels to subscribe and to unsubscribe in their order, and whether there
+// are more.
 func (n *node) take() (want, drop []channel, more bool) {
 	n.sub.mu.Lock()
 	defer n.sub.mu.Unlock()
-	for ch := range n.pending {
+	for _, ch := range slices.SortedFunc(maps.Keys(n.pending), func(a, b channel) int { return cmp.Compare(n.pending[a], n.pending[b]) }) {
 		if len(want)+len(drop) == chunk {
 			return want, drop, true
 		}

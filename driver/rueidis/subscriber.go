@@ -1,7 +1,10 @@
 package rueidis
 
 import (
+	"cmp"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	redis "github.com/redis/rueidis"
@@ -17,8 +20,9 @@ type channel struct {
 
 // wantedChannel is a channel of the wanted set, and the node that must serve it.
 type wantedChannel struct {
-	node *node
-	hops int // redirections since the last confirmation
+	since uint64 // the number of the change by which it became wanted
+	node  *node
+	hops  int // redirections since the last confirmation
 }
 
 // subscriber keeps channels subscribed, on one connection for each node. It does not use the
@@ -41,6 +45,7 @@ type subscriber struct {
 	wanted    map[channel]*wantedChannel
 	nodes     map[string]*node // by address; "" is the single server, or that of sentinels
 	preferred *node            // serves classic channels
+	changes   uint64           // of the wanted set, and of what nodes must do
 	closed    bool
 	closing   chan struct{}
 	running   sync.WaitGroup // of nodes
@@ -63,7 +68,8 @@ func (s *subscriber) Subscribe(name string, sharded bool) {
 	if s.closed || s.wanted[ch] != nil {
 		return
 	}
-	w := &wantedChannel{}
+	s.changes++
+	w := &wantedChannel{since: s.changes}
 	s.wanted[ch] = w
 	s.assign(ch, w, s.place(ch))
 }
@@ -158,7 +164,7 @@ func (s *subscriber) node(addr string) *node {
 	if n == nil {
 		n = &node{
 			sub: s, addr: addr,
-			pending: map[channel]struct{}{}, later: map[channel]struct{}{}, onWire: map[channel]struct{}{},
+			pending: map[channel]uint64{}, later: map[channel]struct{}{}, onWire: map[channel]struct{}{},
 			wake: make(chan struct{}, 1),
 		}
 		s.nodes[addr] = n
@@ -173,6 +179,13 @@ func (s *subscriber) assign(ch channel, w *wantedChannel, n *node) {
 	n.todo(ch)
 }
 
+// inOrder returns the wanted channels in the order in which they were wanted. The caller holds mu.
+func (s *subscriber) inOrder() []channel {
+	return slices.SortedFunc(maps.Keys(s.wanted), func(a, b channel) int {
+		return cmp.Compare(s.wanted[a].since, s.wanted[b].since)
+	})
+}
+
 // reassign moves the channels of a node that cannot be reached to those that are now believed to
 // serve them. It reports whether the node has none left, and removes it then.
 func (s *subscriber) reassign(n *node) (idle bool) {
@@ -185,7 +198,8 @@ func (s *subscriber) reassign(n *node) (idle bool) {
 		s.preferred = s.node(s.anyNode(n.addr))
 	}
 	left := 0
-	for ch, w := range s.wanted {
+	for _, ch := range s.inOrder() {
+		w := s.wanted[ch]
 		if w.node != n {
 			continue
 		}
