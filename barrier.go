@@ -181,10 +181,10 @@ func (m *meeting) check(ctx context.Context) error {
 }
 
 func (m *meeting) script(p script.Publish) script.Barrier {
-	return script.Barrier{Name: m.Name(), Parties: m.parties, Lease: m.core.Client().Config().TTL, Publish: p}
+	return script.Barrier{Name: m.core.Key(), Parties: m.parties, Lease: m.core.Client().Config().TTL, Publish: p}
 }
 
-func (m *meeting) channel() string { return keyspace.BarrierChannel(m.Name()) }
+func (m *meeting) channel() string { return keyspace.BarrierChannel(m.core.Key()) }
 
 // tick is how often a waiting party renews its lease, and looks again.
 func (m *meeting) tick() time.Duration { return min(lockmgr.Poll(), m.core.Client().Config().TTL/3) }

@@ -28,7 +28,7 @@ func New(d driver.Driver, options *Options) *Client {
 	}
 	o := options.withDefaults()
 	config := lockmgr.Config{
-		Driver: d, Invalid: o.validate(), TTL: o.TTL, RetryFor: o.RetryFor, UnlockFor: o.UnlockFor, AllowAnyName: o.AllowAnyName,
+		Driver: d, Invalid: o.validate(), TTL: o.TTL, RetryFor: o.RetryFor, UnlockFor: o.UnlockFor, Prefix: o.Prefix, AllowAnyName: o.AllowAnyName,
 		Errors: publicErrors{}, Publish: o.PubSub.on,
 	}
 	if tell := o.OnClockJump; tell != nil {
@@ -55,12 +55,12 @@ func (c *Client) Close() error {
 	return err
 }
 
-// object is what all kinds of object have in common: a client and a name in Redis.
+// object is what all kinds of object have in common: a client and a name.
 type object struct{ core lockmgr.Object }
 
 func (c *Client) object(name string) object { return object{c.core.Object(name)} }
 
-// Name returns the name in Redis.
+// Name returns the name, without [Options.Prefix].
 func (o *object) Name() string { return o.core.Name() }
 
 // fail returns the error of an operation, and nil if err is nil.

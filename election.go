@@ -34,8 +34,9 @@ type Election struct {
 // Election returns the election called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) Election(name string) *Election {
-	e := &Election{script: c.core.Conn().Election(name, "")}
-	e.locker.lock.Init(c.core.Object(name), &electionTraits, &e.script)
+	o := c.core.Object(name)
+	e := &Election{script: c.core.Conn().Election(o.Key(), "")}
+	e.locker.lock.Init(o, &electionTraits, &e.script)
 	e.locker.lock.SetOptions(lockmgr.Options{NonReentrant: true})
 	return e
 }
@@ -52,7 +53,7 @@ func (e *Election) With(options LockOptions) *Election {
 	return &with
 }
 
-// Name returns the name in Redis.
+// Name returns the name, without [Options.Prefix].
 func (e *Election) Name() string { return e.locker.Name() }
 
 // maxValue is the maximal length of the value of a term: each observer reads it
@@ -87,7 +88,7 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Term, context.C
 	if err := checkValue(value); err != nil {
 		return nil, ctx, e.locker.fail(op, err)
 	}
-	k, candidate := e.locker, e.locker.lock.Client().Conn().Election(e.Name(), value)
+	k, candidate := e.locker, e.locker.lock.Client().Conn().Election(e.locker.lock.Key(), value)
 	k.lock.SetOps(&candidate)
 	hold, held, err := k.enter(ctx, op, true)
 	if err != nil {
@@ -125,7 +126,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 func (e *Election) read(ctx context.Context) (l script.Leader, ok bool, err error) {
 	needContext(ctx)
 	err = e.locker.lock.Operate(ctx, func(ctx context.Context, _ script.Publish) (err error) {
-		l, ok, err = script.ElectionRead(ctx, e.locker.lock.Client().Config().Driver, e.Name())
+		l, ok, err = script.ElectionRead(ctx, e.locker.lock.Client().Config().Driver, e.locker.lock.Key())
 		return err
 	})
 	return l, ok, err
@@ -149,7 +150,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	const op = "observe"
 	return func(yield func(Leader, error) bool) {
 		var last *script.Leader
-		err := e.locker.lock.Follow(ctx, keyspace.ElectionNews(e.Name()), func() (time.Duration, error) {
+		err := e.locker.lock.Follow(ctx, keyspace.ElectionNews(e.locker.lock.Key()), func() (time.Duration, error) {
 			now, ok, err := e.read(ctx)
 			if err != nil {
 				return 0, err
@@ -271,7 +272,7 @@ func (t *Term) Proclaim(ctx context.Context, value string) error {
 	t.edition++
 	done := false
 	err := e.locker.operate(ctx, op, func(ctx context.Context, p script.Publish) (err error) {
-		done, err = script.ElectionProclaim(ctx, e.locker.lock.Client().Config().Driver, e.Name(), l.ID(), value, t.edition, p)
+		done, err = script.ElectionProclaim(ctx, e.locker.lock.Client().Config().Driver, e.locker.lock.Key(), l.ID(), value, t.edition, p)
 		return err
 	})
 	if err == nil && !done {

@@ -36,8 +36,9 @@ type FairLock struct {
 // FairLock returns the fair lock called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) FairLock(name string) *FairLock {
-	k := &FairLock{script: c.core.Conn().FairLock(name)}
-	k.lock.Init(c.core.Object(name), &fairTraits, &k.script)
+	o := c.core.Object(name)
+	k := &FairLock{script: c.core.Conn().FairLock(o.Key())}
+	k.lock.Init(o, &fairTraits, &k.script)
 	return k
 }
 
@@ -71,7 +72,7 @@ type Waiter struct {
 // Errors: those of every method; see the package documentation.
 func (k *FairLock) Queue(ctx context.Context) (queue []Waiter, err error) {
 	err = k.operate(ctx, "queue", func(ctx context.Context, _ script.Publish) error {
-		waiters, err := script.FairInspect(ctx, k.lock.Client().Config().Driver, k.Name(), 1000)
+		waiters, err := script.FairInspect(ctx, k.lock.Client().Config().Driver, k.lock.Key(), 1000)
 		queue = nil
 		for _, w := range waiters {
 			queue = append(queue, Waiter{Owner: w.Owner, TTL: w.Left})

@@ -35,8 +35,9 @@ type FencedLock struct {
 // FencedLock returns the fenced lock called name; see [Client.Lock] for names.
 // It does no I/O.
 func (c *Client) FencedLock(name string) *FencedLock {
-	k := &FencedLock{script: c.core.Conn().FencedLock(name)}
-	k.lock.Init(c.core.Object(name), &fencedTraits, &k.script)
+	o := c.core.Object(name)
+	k := &FencedLock{script: c.core.Conn().FencedLock(o.Key())}
+	k.lock.Init(o, &fencedTraits, &k.script)
 	return k
 }
 
@@ -57,7 +58,7 @@ func (k *FencedLock) With(options LockOptions) *FencedLock {
 // method; see the package documentation.
 func (k *FencedLock) CurrentToken(ctx context.Context) (token int64, err error) {
 	err = k.operate(ctx, "current token", func(ctx context.Context, _ script.Publish) (err error) {
-		token, err = script.FencedToken(ctx, k.lock.Client().Config().Driver, k.Name())
+		token, err = script.FencedToken(ctx, k.lock.Client().Config().Driver, k.lock.Key())
 		return err
 	})
 	if err == nil {

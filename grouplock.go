@@ -70,9 +70,10 @@ var groupTraits = lockmgr.Traits{Use: useGroup, Partial: true, Admission: refuse
 
 // groupLock returns the lock on these fields.
 func (c *Client) groupLock(group string, fields []string) *GroupLock {
-	k := &GroupLock{script: c.core.Conn().GroupLock(script.Group{Name: group, Fields: fields})}
+	o := c.core.Object(group)
+	k := &GroupLock{script: c.core.Conn().GroupLock(script.Group{Name: o.Key(), Fields: fields})}
 	// No name contains the separator.
-	k.lock.InitPart(c.core.Object(group), &groupTraits, &k.script, group+"\n"+strings.Join(fields, ""))
+	k.lock.InitPart(o, &groupTraits, &k.script, o.Key()+"\n"+strings.Join(fields, ""))
 	return k
 }
 

@@ -100,7 +100,7 @@ func read(ctx context.Context, op string, o *lockmgr.Object) (script.Key, error)
 	needContext(ctx)
 	var result script.InspectResult
 	err := o.Operate(ctx, func(ctx context.Context, _ script.Publish) error {
-		result = script.Inspect(ctx, o.Client().Config().Driver, o.Name())[0]
+		result = script.Inspect(ctx, o.Client().Config().Driver, o.Key())[0]
 		return result.Err
 	})
 	return result.Key, fail(op, o.Name(), err)
@@ -321,8 +321,9 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 	if !ok {
 		return errors.New("this driver cannot list keys")
 	}
+	prefix := c.core.Config().Prefix
 	seen := make(map[string]bool) // SCAN may return a key twice
-	return scanner.Scan(ctx, pattern, func(page []string) error {
+	return scanner.Scan(ctx, literal.Replace(prefix)+pattern, func(page []string) error {
 		for keys := range slices.Chunk(page, script.InspectBatch) {
 			for i, result := range script.Inspect(ctx, c.core.Config().Driver, keys...) {
 				if result.Err != nil {
@@ -331,7 +332,8 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 				if result.Err != nil {
 					return result.Err
 				}
-				if s := state(keys[i], result.Key); s.Locked && !seen[s.Name] {
+				s := state(strings.TrimPrefix(keys[i], prefix), result.Key)
+				if s.Locked && s.Name != "" && !seen[s.Name] {
 					seen[s.Name] = true
 					if !yield(s, nil) {
 						return errStop
@@ -342,6 +344,9 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 		return nil
 	})
 }
+
+// literal makes a pattern of SCAN that matches only the text itself.
+var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // inspectAgain reads a key again that could not be read in a batch, and retries
 // while Redis cannot serve it, as while its slot is moved.

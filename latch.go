@@ -55,7 +55,7 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (set bool, err 
 		if err := l.together(); err != nil {
 			return err
 		}
-		set, err = script.NumberSet(ctx, l.core.Client().Config().Driver, l.Name(), o, n, keyspace.LatchChannel(l.Name()), "1", p)
+		set, err = script.NumberSet(ctx, l.core.Client().Config().Driver, l.core.Key(), o, n, keyspace.LatchChannel(l.core.Key()), "1", p)
 		return err
 	})
 	return set, err
@@ -78,7 +78,7 @@ func (l *CountDownLatch) CountDown(ctx context.Context) error {
 		if err := l.together(); err != nil {
 			return err
 		}
-		_, _, err := script.LatchCountDown(ctx, l.core.Client().Config().Driver, l.Name(), o, p)
+		_, _, err := script.LatchCountDown(ctx, l.core.Client().Config().Driver, l.core.Key(), o, p)
 		return err
 	})
 }
@@ -103,11 +103,11 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 		if err := l.together(); err != nil {
 			return err
 		}
-		return l.core.WaitOpen(ctx, useLatch, keyspace.LatchChannel(l.Name()), func() (open bool, err error) {
+		return l.core.WaitOpen(ctx, useLatch, keyspace.LatchChannel(l.core.Key()), func() (open bool, err error) {
 			c := l.core.Client()
 			var n int64
 			err = c.Retry(ctx, func(ctx context.Context) (err error) {
-				n, err = script.NumberRead(ctx, c.Config().Driver, l.Name())
+				n, err = script.NumberRead(ctx, c.Config().Driver, l.core.Key())
 				return err
 			})
 			return n <= 0, err
@@ -123,7 +123,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (closed bool, err error) {
 		if err := l.together(); err != nil {
 			return err
 		}
-		closed, err = script.NumberDelete(ctx, l.core.Client().Config().Driver, l.Name(), o, keyspace.LatchChannel(l.Name()), "1", p)
+		closed, err = script.NumberDelete(ctx, l.core.Client().Config().Driver, l.core.Key(), o, keyspace.LatchChannel(l.core.Key()), "1", p)
 		return err
 	})
 	return closed, err
@@ -133,7 +133,7 @@ var useLatch = lockmgr.NewUse(lockmgr.Class{Shared: true})
 
 // together refuses a name whose channel is on another slot of a cluster than its key.
 func (l *CountDownLatch) together() error {
-	if l.core.Client().Conn().Cluster() && keyspace.Slot(keyspace.LatchChannel(l.Name())) != keyspace.Slot(l.Name()) {
+	if l.core.Client().Conn().Cluster() && keyspace.Slot(keyspace.LatchChannel(l.core.Key())) != keyspace.Slot(l.core.Key()) {
 		return lockmgr.Final(lockmgr.Invalid("on a cluster the name of a latch must not contain braces: " +
 			"Redisson's channel for it would lie in another slot"))
 	}

@@ -29,8 +29,9 @@ type Lock struct {
 // of UTF-8 without control characters; see [Options.AllowAnyName] for other
 // invalid names. An invalid name is reported when the lock is used.
 func (c *Client) Lock(name string) *Lock {
-	k := &Lock{script: c.core.Conn().Lock(name)}
-	k.lock.Init(c.core.Object(name), &lockTraits, &k.script)
+	o := c.core.Object(name)
+	k := &Lock{script: c.core.Conn().Lock(o.Key())}
+	k.lock.Init(o, &lockTraits, &k.script)
 	return k
 }
 

@@ -12,7 +12,7 @@ import (
 // locker is what all kinds of lock have in common: the exported methods.
 type locker struct{ lock lockmgr.Lock }
 
-// Name returns the name in Redis.
+// Name returns the name, without [Options.Prefix].
 func (k *locker) Name() string { return k.lock.Name() }
 
 // operate runs a script that is neither an acquisition nor a release of a hold.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -39,6 +40,19 @@ type Options struct {
 	// PubSub selects how releases are published and subscribed to on a Redis
 	// Cluster. It has no effect elsewhere. Default PubSubAuto.
 	PubSub PubSub
+
+	// Prefix is put before every name, so that tenants or environments share one
+	// Redis: with the prefix "staging:", the lock job is staging:job in Redis, and
+	// nothing else of the client has another name there. Redisson's NameMapper does the
+	// same. Errors, holds and states show names without it, and [Client.Locks] lists
+	// only names that begin with it. End it with a separator, as staging: does: the
+	// prefixes a and ab share the name abc. A prefix of which no name could begin is
+	// invalid; its braces, if any, must be closed pairs, as in {tenant}:, which puts
+	// all names of the client into one cluster slot. Default: none.
+	//
+	// It applies to names of locks and other objects, not to the resources of a
+	// fencing guard, which are keys of the application.
+	Prefix string
 
 	// AllowAnyName admits names that are invalid by default: those whose
 	// derived keys would not lie in one cluster slot, and those that begin
@@ -97,6 +111,9 @@ func (o *Options) withDefaults() Options {
 func (o *Options) validate() error {
 	if o.TTL < shortestRenewed || o.TTL > lockmgr.LongestLease {
 		return lockmgr.Invalid("Options.TTL is %v; it must be between %v and a year", o.TTL, shortestRenewed)
+	}
+	if err := keyspace.CheckPrefix(o.Prefix, o.AllowAnyName); err != nil {
+		return lockmgr.Invalid("Options.Prefix is %.600q; no name may begin with it: %v", o.Prefix, err)
 	}
 	if o.PubSub < PubSubAuto || o.PubSub > PubSubBoth {
 		return lockmgr.Invalid("Options.PubSub is %d; use one of the PubSub constants", o.PubSub)

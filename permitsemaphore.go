@@ -192,7 +192,7 @@ func (s *PermitSemaphore) List(ctx context.Context) ([]Permit, error) {
 
 func (s *PermitSemaphore) look(ctx context.Context, op string, limit int) (state script.PermitState, err error) {
 	err = s.operate(ctx, op, func(ctx context.Context, p script.Publish) (err error) {
-		state, err = script.PermitInspect(ctx, s.core.Client().Config().Driver, script.Permits{Name: s.Name(), Publish: p}, limit)
+		state, err = script.PermitInspect(ctx, s.core.Client().Config().Driver, script.Permits{Name: s.core.Key(), Publish: p}, limit)
 		return err
 	})
 	return state, err
@@ -294,7 +294,7 @@ func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx contex
 		if d.Longer(lockmgr.Unsure) { // a copy now would be taken for another operation
 			return lockmgr.Final(fmt.Errorf("%w: %w", ErrUnknownOutcome, d.Err()))
 		}
-		return d.Try(func() error { return f(ctx, script.Permits{Name: s.Name(), Publish: p}, id) })
+		return d.Try(func() error { return f(ctx, script.Permits{Name: s.core.Key(), Publish: p}, id) })
 	})
 }
 
@@ -307,7 +307,7 @@ var permitTraits = lockmgr.Traits{
 // locker returns the locker of a request for permits.
 func (s *PermitSemaphore) locker() *locker {
 	o := s.options
-	taker := &permitTaker{s.core.Client().Conn().PermitSemaphore(s.Name()), o.Permits}
+	taker := &permitTaker{s.core.Client().Conn().PermitSemaphore(s.core.Key()), o.Permits}
 	k := new(locker)
 	k.lock.Init(s.core, &permitTraits, taker)
 	if o.MaxHold != 0 || o.Margin != 0 || o.Durability != (Durability{}) {

@@ -69,7 +69,7 @@ func NewRedlock(name string, clients ...*Client) *Redlock {
 	return k
 }
 
-// Name returns the name in Redis, on each server.
+// Name returns the name on each server, without [Options.Prefix].
 func (k *Redlock) Name() string { return k.name }
 
 // With returns a handle to the same lock that acquires it with these options.

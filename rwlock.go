@@ -37,14 +37,14 @@ func (c *Client) RWLock(name string) *RWLock { return &RWLock{c.object(name)} }
 
 // Read returns the read side. It does no I/O.
 func (k *RWLock) Read() *ReadLock {
-	r := &ReadLock{script: k.core.Client().Conn().ReadLock(k.Name())}
+	r := &ReadLock{script: k.core.Client().Conn().ReadLock(k.core.Key())}
 	r.lock.Init(k.core, &readTraits, &r.script)
 	return r
 }
 
 // Write returns the write side. It does no I/O.
 func (k *RWLock) Write() *WriteLock {
-	w := &WriteLock{script: k.core.Client().Conn().WriteLock(k.Name())}
+	w := &WriteLock{script: k.core.Client().Conn().WriteLock(k.core.Key())}
 	w.lock.Init(k.core, &writeTraits, &w.script)
 	return w
 }

@@ -97,7 +97,7 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 		return err
 	}
 	return s.changeDetached(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) error {
-		total, done, err := script.SemaphoreRelease(ctx, s.core.Client().Config().Driver, s.Name(), o, n, p)
+		total, done, err := script.SemaphoreRelease(ctx, s.core.Client().Config().Driver, s.core.Key(), o, n, p)
 		return inRange(total, done, err)
 	})
 }
@@ -114,7 +114,7 @@ func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
 		return err
 	}
 	return s.change(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) error {
-		total, done, err := script.SemaphoreAdd(ctx, s.core.Client().Config().Driver, s.Name(), o, n, p)
+		total, done, err := script.SemaphoreAdd(ctx, s.core.Client().Config().Driver, s.core.Key(), o, n, p)
 		return inRange(total, done, err)
 	})
 }
@@ -133,7 +133,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (set bool, err err
 		}
 	}
 	err = s.change(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) (err error) {
-		set, err = script.NumberSet(ctx, s.core.Client().Config().Driver, s.Name(), o, n, keyspace.SemaphoreChannel(s.Name()), fmt.Sprint(n), p)
+		set, err = script.NumberSet(ctx, s.core.Client().Config().Driver, s.core.Key(), o, n, keyspace.SemaphoreChannel(s.core.Key()), fmt.Sprint(n), p)
 		return err
 	})
 	return set, err
@@ -144,7 +144,7 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (set bool, err err
 // any for other waiters. Everything else is as with [Semaphore.AddPermits].
 func (s *Semaphore) Drain(ctx context.Context) (n int, err error) {
 	err = s.change(ctx, "drain", func(ctx context.Context, o script.Operation, _ script.Publish) error {
-		drained, err := script.SemaphoreDrain(ctx, s.core.Client().Config().Driver, s.Name(), o)
+		drained, err := script.SemaphoreDrain(ctx, s.core.Client().Config().Driver, s.core.Key(), o)
 		n = int(drained)
 		return err
 	})
@@ -166,7 +166,7 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 // [Semaphore.AddPermits].
 func (s *Semaphore) Delete(ctx context.Context) (deleted bool, err error) {
 	err = s.change(ctx, "delete", func(ctx context.Context, o script.Operation, _ script.Publish) (err error) {
-		deleted, err = script.NumberDelete(ctx, s.core.Client().Config().Driver, s.Name(), o, "", "", script.Silent)
+		deleted, err = script.NumberDelete(ctx, s.core.Client().Config().Driver, s.core.Key(), o, "", "", script.Silent)
 		return err
 	})
 	return deleted, err
@@ -230,7 +230,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) er
 
 // run blocks until the permits are taken.
 func (a *acquisition) run(ctx context.Context, wait bool) error {
-	done, err := a.core.Contend(ctx, useSemaphore, keyspace.SemaphoreChannel(a.Name()), wait, func(queued bool) (bool, error) {
+	done, err := a.core.Contend(ctx, useSemaphore, keyspace.SemaphoreChannel(a.core.Key()), wait, func(queued bool) (bool, error) {
 		if queued {
 			a.waiter = cmp.Or(a.waiter, a.core.Client().NewID())
 		}
@@ -249,7 +249,7 @@ func (a *acquisition) attempt(ctx context.Context) (ok bool, err error) {
 	}
 	var why script.PermitRefusal
 	doubt, err := a.core.Once(ctx, func(ctx context.Context) (err error) {
-		ok, why, err = script.SemaphoreAcquire(ctx, a.core.Client().Config().Driver, a.Name(), a.op, a.n, a.waiter)
+		ok, why, err = script.SemaphoreAcquire(ctx, a.core.Client().Config().Driver, a.core.Key(), a.op, a.n, a.waiter)
 		return err
 	})
 	a.doubt = a.doubt || doubt
@@ -272,7 +272,7 @@ func (a *acquisition) undo(p script.Publish) {
 	a.core.Finish(func(ctx context.Context) {
 		start := time.Now()
 		for attempt := 0; time.Since(start) < lockmgr.Unsure; attempt++ {
-			_, err := script.SemaphoreUndo(ctx, a.core.Client().Config().Driver, a.Name(), a.op, a.n, a.waiter, a.doubt, p)
+			_, err := script.SemaphoreUndo(ctx, a.core.Client().Config().Driver, a.core.Key(), a.op, a.n, a.waiter, a.doubt, p)
 			if class := driver.ClassOf(err); err == nil || class != driver.Unknown && class != driver.NotSent && class != driver.Passing {
 				a.core.DropOperation(a.op) // done, or it cannot be done
 				return

@@ -69,8 +69,9 @@ func ConstantBackoff(d time.Duration) Backoff { return func(int) time.Duration {
 // SpinLock returns the spin lock called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) SpinLock(name string) *SpinLock {
-	k := &SpinLock{script: c.core.Conn().SpinLock(name)}
-	k.lock.Init(c.core.Object(name), &spinTraits, &k.script)
+	o := c.core.Object(name)
+	k := &SpinLock{script: c.core.Conn().SpinLock(o.Key())}
+	k.lock.Init(o, &spinTraits, &k.script)
 	return k
 }
 

@@ -122,7 +122,8 @@ func (g *Guard) Admit(ctx context.Context, resource string, token int64) error {
 // Run runs a script of the caller if the token is not older than the newest that the resource has
 // seen, atomically with that check, and returns the script's result. The resource is any name, such
 // as that of the lock. On a cluster the keys must be in its slot: give both names the same part in
-// braces.
+// braces. A guard does not know mortise.Options.Prefix: where tenants share a Redis, each resource
+// must have the prefix in its name.
 //
 // Everything else is as with [Guard.Set].
 func (g *Guard) Run(ctx context.Context, resource string, token int64, s *Script, keys []string, args ...string) (result string, err error) {

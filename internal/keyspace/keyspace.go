@@ -8,6 +8,7 @@
 package keyspace
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -146,13 +147,28 @@ func braced(name string) string {
 	return "{" + name + "}"
 }
 
+// ErrEmpty is the error for a name without any text.
+var ErrEmpty = errors.New("the name is empty")
+
+// CheckPrefix returns an error that says why no name may begin with prefix, or nil. With any set,
+// it refuses only what no deployment can work with. Each name is checked again with its prefix.
+func CheckPrefix(prefix string, any bool) error {
+	switch {
+	case prefix == "":
+		return nil
+	case len(prefix) >= MaxName:
+		return fmt.Errorf("it has %d bytes; together with a name at most %d are allowed", len(prefix), MaxName)
+	}
+	return Check(prefix+"x", any)
+}
+
 // Check returns an error that says what is wrong with name, or nil. With any set, it refuses
 // only what no deployment can work with; otherwise also reserved names, and names that could
 // not be unlocked on a cluster.
 func Check(name string, any bool) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("the name is empty")
+		return ErrEmpty
 	case len(name) > MaxName:
 		return fmt.Errorf("the name has %d bytes; at most %d are allowed", len(name), MaxName)
 	case !utf8.ValidString(name):

@@ -229,18 +229,30 @@ func (k *keys) wantNone(t *testing.T, name string) {
 
 // No two names share a key or channel of mortise's, and none of these is a name that something
 // else uses. A name and the same name in braces share all keys of Redisson's; no other two names
-// share any.
+// share any. Behind a prefix no two names do.
 func TestNoTwoNamesShareAKey(t *testing.T) {
+	for prefix, want := range map[string]struct{ draws, pairs int }{"": {300_000, 100}, "p:": {10_000, 0}, "{p}": {10_000, 0}, "a{b}c:": {10_000, 0}} {
+		t.Run(prefix, func(t *testing.T) {
+			k, names := drawNames(t, prefix, want.draws)
+			if names < want.draws/20 || k.pairs < want.pairs || want.pairs == 0 && k.pairs > 0 {
+				t.Errorf("%d names were admitted, and %d keys shared, want more of both", names, k.pairs)
+			}
+		})
+	}
+}
+
+// drawNames adds names that begin with prefix, and returns how many were admitted.
+func drawNames(t *testing.T, prefix string, draws int) (k *keys, names int) {
 	pieces := []string{
 		"a", "b", "job", ":", "{", "}", "{a}", "{job}", "::", ":timeout", "timeout", ":rwlock_timeout:1", "mortise:", "mortise:turns:",
 		"redisson_lock_queue:", "a1000000-0000-8000-8000-000000000001", ":7", "00112233445566778899aabbccddeeff", "b2000000-0000-4000-8000-000000000002:1",
 	}
-	const names = 300_000
 	draw := rand.New(rand.NewPCG(1, 2))
-	k := &keys{own: make(map[string]string), shared: make(map[string]string)}
+	k = &keys{own: make(map[string]string), shared: make(map[string]string)}
 	admitted := make(map[string]bool)
-	for range names {
+	for range draws {
 		var b strings.Builder
+		b.WriteString(prefix)
 		for range 1 + draw.IntN(5) {
 			b.WriteString(pieces[draw.IntN(len(pieces))])
 		}
@@ -254,7 +266,21 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 	for name := range admitted {
 		k.wantNone(t, name)
 	}
-	if len(admitted) < names/20 || k.pairs < 100 {
-		t.Errorf("%d names were admitted, and %d keys shared, want more of both", len(admitted), k.pairs)
+	return k, len(admitted)
+}
+
+func TestCheckPrefix(t *testing.T) {
+	for prefix, want := range map[string]struct{ strict, any bool }{ // admitted
+		"": {true, true}, "p:": {true, true}, "{p}": {true, true}, "{p}:{q}": {true, true}, "ümläut": {true, true}, "redisson": {true, true},
+		strings.Repeat("x", MaxName-1): {true, true}, strings.Repeat("x", MaxName): {false, false},
+		"a\x00": {false, false}, "a\n": {false, false}, "\xff": {false, false},
+		"redisson_": {false, true}, "mortise:": {false, true}, "{p": {false, true}, "{}": {false, true}, "p}": {false, true}, "{": {false, true},
+	} {
+		if err := CheckPrefix(prefix, false); (err == nil) != want.strict {
+			t.Errorf("CheckPrefix(%.20q, false) = %v, want admitted %v", prefix, err, want.strict)
+		}
+		if err := CheckPrefix(prefix, true); (err == nil) != want.any {
+			t.Errorf("CheckPrefix(%.20q, true) = %v, want admitted %v", prefix, err, want.any)
+		}
 	}
 }

@@ -30,7 +30,7 @@ func NewBatch(locks []*Lock) (*Batch, error) {
 	slices.SortStableFunc(b.locks, lockOrder)
 	var names []string
 	for _, k := range b.locks {
-		names = append(names, k.name)
+		names = append(names, k.Name())
 	}
 	b.name = strings.Join(names, ", ")
 	return b, invalid
@@ -56,10 +56,10 @@ func (b *Batch) add(k *Lock) error {
 		switch {
 		case have.client != k.client:
 		case have.name == k.name && classes[have.place.use].Queued != classes[k.place.use].Queued:
-			return Invalid("the lock %q is named twice, as a FairLock and as another kind; in Redis they are one lock", k.name)
+			return Invalid("the lock %q is named twice, as a FairLock and as another kind; in Redis they are one lock", k.Name())
 		case have.place == k.place:
 			if *have.options != *k.options {
-				return Invalid("the lock %q is named twice, with different options", k.name)
+				return Invalid("the lock %q is named twice, with different options", k.Name())
 			}
 			return nil
 		}
@@ -95,7 +95,7 @@ func (b *Batch) Acquire(ctx context.Context, wait bool) (*Hold, string, error) {
 	if lost != nil {
 		err = fmt.Errorf("lost while waiting for others: %w", lost)
 	}
-	return nil, at.name, at.client.Because(ctx, err)
+	return nil, at.Name(), at.client.Because(ctx, err)
 }
 
 // ready checks all locks, and asks Redis for what a request must know before it acquires

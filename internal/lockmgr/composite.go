@@ -140,7 +140,7 @@ func (c *composite) memberEnded(m *member, why error) {
 	if c.replace != nil {
 		why = c.memberError(m, why)
 	}
-	c.hold.cancel(&ending{err: m.of.client.errors.Operation("hold", m.of.name, why)})
+	c.hold.cancel(&ending{err: m.of.client.errors.Operation("hold", m.of.Name(), why)})
 }
 
 // memberError adds to an error the member that it is about.
@@ -148,7 +148,7 @@ func (c *composite) memberError(m *member, err error) error {
 	if c.replace != nil {
 		return fmt.Errorf("server %d of %d: %w", m.nth+1, c.total, err)
 	}
-	return fmt.Errorf("%q: %w", m.of.name, err)
+	return fmt.Errorf("%q: %w", m.of.Name(), err)
 }
 
 // lossError returns why the hold was lost. It must be called with Client.mu held.

@@ -12,7 +12,7 @@ var plainTraits = Traits{Turns: true}
 // plain returns the lock at s as a plain one, whatever kinds of lock take turns there.
 func (s site) plain() *Lock {
 	k, ops := new(Lock), s.client.conn.Lock(s.name)
-	k.Init(s.client.Object(s.name), &plainTraits, &ops)
+	k.Init(Object{s.client, s.name}, &plainTraits, &ops)
 	k.place = s.place
 	return k
 }

@@ -156,7 +156,7 @@ func (l *Lease) setOnEnd(h *Hold, f func(why error)) {
 
 // The next methods are those that a Hold needs; unlock is in release.go.
 
-func (l *Lease) nameAndID() (name, id string) { return l.name, l.id }
+func (l *Lease) nameAndID() (name, id string) { return l.Name(), l.id }
 func (l *Lease) until() time.Time             { return l.client.watchdog.Until(&l.watch) }
 
 // contextOwner returns the owner that contexts under the lease carry. It is nil for a kind

@@ -12,14 +12,17 @@ import (
 // Object is what all kinds of object have in common: a client and a name in Redis.
 type Object struct {
 	client *Client
-	name   string
+	name   string // in Redis, with the client's prefix: keys, channels and places derive from it
 }
 
-// Object returns the object called name.
-func (c *Client) Object(name string) Object { return Object{c, name} }
+// Object returns the object that the application calls name.
+func (c *Client) Object(name string) Object { return Object{c, c.config.Prefix + name} }
 
-// Name returns the name in Redis.
-func (o *Object) Name() string { return o.name }
+// Name returns the name as the application knows it, for errors and states.
+func (o *Object) Name() string { return o.name[len(o.client.config.Prefix):] }
+
+// Key returns the name in Redis, which begins with the client's prefix.
+func (o *Object) Key() string { return o.name }
 
 // Client returns the client.
 func (o *Object) Client() *Client { return o.client }
@@ -59,10 +62,23 @@ func (o *Object) Perform(ctx context.Context, f func(script.Publish) error) erro
 
 // checkName returns an error for an invalid name, before anything is sent.
 func (o *Object) checkName() error {
-	if err := keyspace.Check(o.name, o.client.config.AllowAnyName); err != nil {
-		return Invalid("%v", err)
+	if o.Name() == "" {
+		return Invalid("%v", keyspace.ErrEmpty)
 	}
-	return nil
+	return o.invalid(keyspace.Check(o.name, o.client.config.AllowAnyName))
+}
+
+// invalid returns the error for a name that was refused, or nil if err is nil. A rule may refuse
+// a name only because of the prefix, which the error therefore shows.
+func (o *Object) invalid(err error) error {
+	switch prefix := o.client.config.Prefix; {
+	case err == nil:
+		return nil
+	case prefix == "":
+		return Invalid("%v", err)
+	default:
+		return Invalid("in Redis it is called %.600q, with the prefix %q: %v", o.name, prefix, err)
+	}
 }
 
 // CheckName returns an error if valid refuses the name, unless the client allows any name.
@@ -70,10 +86,7 @@ func (o *Object) CheckName(valid func(name string) error) error {
 	if o.client.config.AllowAnyName {
 		return nil
 	}
-	if err := valid(o.name); err != nil {
-		return Invalid("%v", err)
-	}
-	return nil
+	return o.invalid(valid(o.name))
 }
 
 // learnTopology returns how releases are announced. The first call may ask Redis. On a
@@ -92,8 +105,8 @@ func (o *Object) learnTopology(ctx context.Context) (script.Publish, error) {
 		return 0, err
 	}
 	if topology.Cluster {
-		if err := keyspace.CheckSlot(o.name); err != nil {
-			return 0, Invalid("%v", err)
+		if err := o.invalid(keyspace.CheckSlot(o.name)); err != nil {
+			return 0, err
 		}
 	}
 	p := c.config.Publish(topology)

@@ -86,7 +86,7 @@ func (g scriptGroup) acquireAtOnce(c *composite) (nth int, err error) {
 	}
 	switch {
 	case errors.Is(err, script.ErrKind):
-		return g[at].nth, fmt.Errorf("%q: %w", g[at].of.name, err)
+		return g[at].nth, fmt.Errorf("%q: %w", g[at].of.Name(), err)
 	case err != nil:
 		return g[0].nth, err
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // fencedUsesItsRights does all that a fenced lock and a guard can do.
-func fencedUsesItsRights(t *testing.T, c *mortise.Client, wrap func() driver.Driver, name string) {
+func fencedUsesItsRights(t *testing.T, c *mortise.Client, wrap func() driver.Driver, prefix, name string) {
 	t.Helper()
 	k := c.FencedLock(name)
 	hold, ctx := mustFence(t, k, t.Context())
@@ -32,7 +32,7 @@ func fencedUsesItsRights(t *testing.T, c *mortise.Client, wrap func() driver.Dri
 	mustUnlock(t, inner)
 	g := fencing.NewGuard(wrap())
 	defer g.Close()
-	if err := g.Set(ctx, name+":data", "x", hold.Token()); err != nil {
+	if err := g.Set(ctx, prefix+name+":data", "x", hold.Token()); err != nil {
 		t.Error(err)
 	}
 	mustUnlock(t, hold)
@@ -101,8 +101,8 @@ func TestRealDocumentedRightsSuffice(t *testing.T) {
 		"rueidis": func() driver.Driver { return rueidis.Wrap(rc) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, name := range []string{"app:job", "{app:1}:job"} {
-				usesItsRights(t, wrap, name)
+			for prefix, name := range map[string]string{"app:": "job", "": "{app:1}:job"} {
+				usesItsRights(t, wrap, prefix, name)
 			}
 		})
 	}
@@ -130,19 +130,19 @@ func TestRealDocumentedRightsSufficeOnACluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, master := range set.Masters {
-				usesItsRights(t, wrap, set.KeyOn(t, master, "app:"+name))
+				usesItsRights(t, wrap, "", set.KeyOn(t, master, "app:"+name))
 			}
 		})
 	}
 }
 
 // usesItsRights does all that a lock can do.
-func usesItsRights(t *testing.T, wrap func() driver.Driver, name string) {
+func usesItsRights(t *testing.T, wrap func() driver.Driver, prefix, name string) {
 	t.Helper()
 	asked := &faults{Driver: wrap()}
-	c := mortise.New(asked, nil)
+	c := mortise.New(asked, &mortise.Options{Prefix: prefix})
 	defer c.Close()
-	other := mortise.New(wrap(), nil)
+	other := mortise.New(wrap(), &mortise.Options{Prefix: prefix})
 	defer other.Close()
 	k := c.Lock(name)
 	hold, ctx := mustLock(t, k, t.Context())
@@ -157,13 +157,15 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, name string) {
 	}
 	rwUsesItsRights(t, c, other, name+":rw")
 	fairUsesItsRights(t, other, c, asked, name+":fair")
-	fencedUsesItsRights(t, c, wrap, name+":fenced")
+	fencedUsesItsRights(t, c, wrap, prefix, name+":fenced")
 	groupUsesItsRights(t, c, other, name+":group")
 	electionUsesItsRights(t, c, other, name+":election")
 	barriersUseTheirRights(t, c, other, name)
 	permitsUseTheirRights(t, c, other, name+":permits")
 	numbersUseTheirRights(t, c, other, name+":number")
-	if _, _, err := c.Lock("foreign").TryLock(t.Context()); !errors.Is(err, mortise.ErrDenied) {
+	stranger := mortise.New(wrap(), nil)
+	defer stranger.Close()
+	if _, _, err := stranger.Lock("foreign").TryLock(t.Context()); !errors.Is(err, mortise.ErrDenied) {
 		t.Errorf("TryLock outside the allowed names: %v, want ErrDenied", err)
 	}
 }

@@ -13,8 +13,9 @@ type TextLock struct {
 
 // TextLock returns the lock called name. It does no I/O.
 func (c *Client) TextLock(name string) *TextLock {
-	k := &TextLock{script: c.core.Conn().TextLock(name)}
-	k.lock.Init(c.core.Object(name), &textTraits, &k.script)
+	o := c.core.Object(name)
+	k := &TextLock{script: c.core.Conn().TextLock(o.Key())}
+	k.lock.Init(o, &textTraits, &k.script)
 	return k
 }
 
