@@ -95,7 +95,7 @@ func TestSpinLockIsLeftToOthers(t *testing.T) {
 
 func spinLockIsLeftToOthers(t *testing.T, held time.Duration) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		window := max(2*time.Minute, 200*held)
+		window := max(40*time.Second, 200*held)
 		var had [2]int
 		var all sync.WaitGroup
 		for i := range had {
