@@ -21,9 +21,13 @@ type app struct {
 	stderr io.Writer // messages
 	getenv func(string) string
 
-	redis string // of --redis
-	json  bool   // of --json
-	args  []string
+	redis  string // of --redis
+	prefix struct {
+		text  string      // of --prefix
+		given func() bool // reports whether that was on the command line
+	}
+	json bool // of --json
+	args []string
 }
 
 func newApp() *app {
@@ -50,7 +54,7 @@ func (a *app) report(err error) {
 	if err == nil || errors.As(err, &child) {
 		return // the command has reported its own errors
 	}
-	text := strings.TrimPrefix(err.Error(), "mortise: ")
+	text := inOwnWords.Replace(strings.TrimPrefix(err.Error(), "mortise: "))
 	var below *driver.Error
 	if !errors.As(err, &below) { // package connect removes its secrets itself
 		text = concealed(text)
@@ -94,7 +98,7 @@ func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Cli
 	if err != nil {
 		return nil, err
 	}
-	return mortise.New(d, &options), nil
+	return mortise.New(d, a.options(options)), nil
 }
 
 // open connects to Redis. It returns when the server has accepted or refused the connection, after

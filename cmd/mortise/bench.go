@@ -56,6 +56,9 @@ func benchCommand(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b.Duration = time.Duration(given)
+			if !cmd.Flags().Changed("prefix") {
+				b.Prefix = a.getenv(envPrefix) + b.Prefix
+			}
 			if err := validateBench(b, a.url()); err != nil {
 				return err
 			}
@@ -66,7 +69,7 @@ func benchCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().Var(&given, "time", "approximate total time, `DUR` from 5s to 10m")
 	cmd.Flags().IntVar(&b.Concurrency, "concurrency", 8, "`N` goroutines use locks at a time, 4 to 1024")
-	cmd.Flags().StringVar(&b.Prefix, "prefix", "mortise-bench:", "`TEXT` that all keys begin with; a random part follows")
+	cmd.Flags().StringVar(&b.Prefix, "prefix", "mortise-bench:", "`TEXT` that all keys begin with; a random part follows; the default comes after $MORTISE_PREFIX")
 	a.jsonFlag(cmd)
 	return cmd
 }

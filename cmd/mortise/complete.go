@@ -50,7 +50,7 @@ func (a *app) findNames(ctx context.Context, prefix string, found chan<- cobra.C
 	if err != nil {
 		return
 	}
-	client := mortise.New(d, &asking)
+	client := mortise.New(d, a.options(asking))
 	defer leave(client)
 	count := 0
 	for s, err := range client.Locks(ctx, globQuote(prefix)+"*") {

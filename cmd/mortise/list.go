@@ -19,7 +19,8 @@ key; a plain lock, for example, is a hash whose only field is a UUID, a colon an
 more. Semaphores without held permits and latches are plain numbers, which ls
 leaves out: see mortise sem NAME show and mortise latch NAME show.
 
-PATTERN is a glob as in Redis: * ? [abc]. Without one, ls looks at all keys.`
+PATTERN is a glob as in Redis: * ? [abc]. Without one, ls looks at all keys. With
+--prefix, it lists only names that begin with the prefix, and shows the rest of them.`
 
 func listCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{

@@ -19,7 +19,8 @@ const (
 	envHeld  = "MORTISE_HELD"
 	envToken = "MORTISE_TOKEN" // the fencing token, if there is one
 	// envHolds has a line for each name that a run around the command holds, those of the
-	// innermost run first; see outer. A name has no line breaks.
+	// innermost run first; see outer. The name is that in Redis, with the prefix. It has no line
+	// breaks.
 	envHolds = "MORTISE_HOLDS"
 	// envRedis is passed on, so that a nested mortise uses the same Redis.
 	envRedis = "MORTISE_REDIS_URL"
@@ -64,7 +65,7 @@ func (a *app) outers(name string) (found []outer) {
 	}
 	for line := range strings.Lines(a.getenv(envHolds)) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 4)
-		if len(f) == 4 && f[3] == name {
+		if len(f) == 4 && f[3] == a.keyPrefix()+name {
 			o := outer{claim{kind: claimKind(f[0]), name: name}, strings.Split(f[1], ","), f[2]}
 			o.permits = len(o.owners)
 			found = append(found, o)
@@ -185,19 +186,17 @@ func (a *app) childEnv(p *plan, hold grip) []string {
 	token := strconv.FormatInt(hold.Token(), 10)
 	var holds strings.Builder
 	for _, c := range p.claims {
+		c.name = a.keyPrefix() + c.name
 		fmt.Fprintln(&holds, outer{c, strings.Split(strings.ReplaceAll(hold.Owner(), " ", ""), ","), token})
 	}
 	set := env(p.name, hold.Owner(), token)
 	set[envHolds] = strings.TrimSuffix(holds.String()+a.getenv(envHolds), "\n")
-	if a.redis != "" {
-		set[envRedis] = a.redis
-	}
-	return with(set)
+	return with(a.passOn(set))
 }
 
 // innerEnv returns the environment of a command that runs under the hold of an outer run.
-func innerEnv(p *plan, by *outer) []string {
-	return with(env(p.name, strings.Join(by.owners, ","), by.token))
+func (a *app) innerEnv(p *plan, by *outer) []string {
+	return with(a.passOn(env(p.name, strings.Join(by.owners, ","), by.token)))
 }
 
 // env returns the variables that describe a lock to the command under it.

@@ -11,7 +11,11 @@ releases such locks. They are compatible with those of Redisson: Java and Go
 programs and this command exclude each other.
 
 The Redis URL is that of --redis, else MORTISE_REDIS_URL, else REDIS_URL, else
-redis://127.0.0.1:6379.`
+redis://127.0.0.1:6379.
+
+With --prefix TEXT, else MORTISE_PREFIX, every NAME is that of the lock TEXT+NAME in
+Redis, and ls lists only such locks, without the prefix: tenants and environments
+share one Redis. Redisson's NameMapper does the same.`
 
 // rootCommand returns the command mortise with all its subcommands.
 func rootCommand(a *app) *cobra.Command {
@@ -31,6 +35,7 @@ func rootCommand(a *app) *cobra.Command {
 		},
 	}
 	root.PersistentFlags().StringVar(&a.redis, "redis", "", "`URL` of Redis or Valkey (default $MORTISE_REDIS_URL, $REDIS_URL, "+defaultRedis+")")
+	a.prefixFlag(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("See "+cmd.CommandPath()+" --help for the flags.", "%w", err)
 	})

@@ -42,7 +42,8 @@ about the lock applies to the permit.
 The command's environment has MORTISE_NAME, MORTISE_OWNER and MORTISE_HELD=1. A
 mortise run inside the command does not acquire again what this one holds: it runs
 at once, or acquires the rest. It fails if it could never acquire the rest because
-of what this one holds, as when this one reads and it asks to write.
+of what this one holds, as when this one reads and it asks to write. --prefix and
+--redis are passed on to it.
 
 `
 

@@ -68,7 +68,7 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 // process group of both.
 func (a *app) become(client *mortise.Client, p *plan, by *outer) error {
 	leave(client)
-	return startError(p, syscall.Exec(p.path, p.argv, innerEnv(p, by)))
+	return startError(p, syscall.Exec(p.path, p.argv, a.innerEnv(p, by)))
 }
 
 // under runs the command under a held lock, and releases the lock.
