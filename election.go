@@ -44,7 +44,7 @@ func (c *Client) Election(name string) *Election {
 var electionTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), Numbered: true}
 
 // With returns the same election, with these options for campaigning. With a MaxHold a
-// term ends at its end; it is not renewed. NonReentrant makes no difference: an owner
+// term ends at its end. NonReentrant makes no difference: an owner
 // leads once or not at all.
 func (e *Election) With(options LockOptions) *Election {
 	with := *e

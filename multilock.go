@@ -31,8 +31,8 @@ func (k *locker) locks() ([]*lockmgr.Lock, error) { return []*lockmgr.Lock{&k.lo
 // contention, after several refusals it acquires the locks in one order, which all
 // processes share, however they are listed, and keeps those that it has while it waits
 // for the next: for a tenth of a second at first, for twice as long each time, and then
-// starts over. With a fixed lease, or where locks of one name are on several servers, it
-// does not do that, so that no lease is used up before the last lock is acquired.
+// starts over. With a MaxHold, or where locks of one name are on several servers, it
+// does not do that, so that none is used up before the last lock is acquired.
 //
 // The hold lasts as long as all of the locks do. If one of them is lost, its
 // context ends with a cause that names it, an [*Error] that matches [ErrLost];

@@ -12,7 +12,7 @@ import (
 
 // Options configures a client. The zero value of each field is its default.
 type Options struct {
-	// TTL is how long a lock without a lease of its own lasts in Redis
+	// TTL is how long a lock without a TTL of its own lasts in Redis
 	// after the last renewal: how long waiters wait if this process dies.
 	// While the lock is held, the watchdog renews it every third of TTL. It
 	// is truncated to whole milliseconds. At least 100 ms; default 30 s, like
@@ -93,7 +93,6 @@ const (
 	defaultTTL       = 30 * time.Second
 	defaultRetryFor  = 10 * time.Second
 	defaultUnlockFor = 5 * time.Second
-	shortestRenewed  = 100 * time.Millisecond
 )
 
 // withDefaults returns a copy of o, which may be nil, with every field set.
@@ -109,8 +108,8 @@ func (o *Options) withDefaults() Options {
 }
 
 func (o *Options) validate() error {
-	if o.TTL < shortestRenewed || o.TTL > lockmgr.LongestLease {
-		return lockmgr.Invalid("Options.TTL is %v; it must be between %v and a year", o.TTL, shortestRenewed)
+	if o.TTL < lockmgr.ShortestRenewed || o.TTL > lockmgr.LongestLease {
+		return lockmgr.Invalid("Options.TTL is %v; it must be between %v and a year", o.TTL, lockmgr.ShortestRenewed)
 	}
 	if err := keyspace.CheckPrefix(o.Prefix, o.AllowAnyName); err != nil {
 		return lockmgr.Invalid("Options.Prefix is %.600q; no name may begin with it: %v", o.Prefix, err)
@@ -137,10 +136,27 @@ func (p PubSub) on(t driver.Topology) script.Publish {
 // LockOptions configures how a lock is acquired. The zero value of each field
 // is its default.
 type LockOptions struct {
-	// MaxHold limits how long the lock lasts: it is never renewed, and the hold
-	// is lost when the time is over. It is truncated to whole milliseconds,
-	// from 1 ms to a year. Default 0: the watchdog renews the lock until it
-	// is released.
+	// TTL is how long the lock lasts in Redis after the last renewal: how long
+	// others wait if this process dies. While the lock is held, the watchdog
+	// renews it every third of TTL. It is truncated to whole milliseconds, from
+	// 100 ms to a year. It applies to the hold that acquires the lock; a re-entry
+	// has the TTL of the lease it enters. Default: Options.TTL.
+	TTL time.Duration
+
+	// MaxHold limits how long a hold lasts from when it was requested from Redis:
+	// when the time is over, less the margin, it is lost, whatever happens, and the
+	// cause of its context's end is ErrLost with LostExpired. In Redis the lock ends
+	// then, too. A MaxHold that is not longer than TTL makes a fixed lease, Redisson's
+	// leaseTime: it is the TTL of the lock, which is never renewed. With a longer one
+	// the lock is renewed as any other, but not beyond its end.
+	//
+	// A re-entry does not change when the other holds of its owner end: each has a
+	// MaxHold of its own, or none, and the lock lasts in Redis as long as one of them
+	// needs it. It is truncated to whole milliseconds, from 1 ms to a year.
+	//
+	// Default 0: the watchdog renews the lock until it is released. The price is
+	// that a hold that is leaked, or whose work hangs, keeps the lock for as
+	// long as its process lives.
 	MaxHold time.Duration
 
 	// Margin is how long before the key can expire the hold's context ends.
@@ -165,5 +181,8 @@ type LockOptions struct {
 
 // core returns the options as the core needs them.
 func (o LockOptions) core() lockmgr.Options {
-	return lockmgr.Options{MaxHold: o.MaxHold, Margin: o.Margin, NonReentrant: o.NonReentrant, Durability: o.Durability.core()}
+	return lockmgr.Options{
+		TTL: o.TTL, MaxHold: o.MaxHold, Margin: o.Margin,
+		NonReentrant: o.NonReentrant, Durability: o.Durability.core(),
+	}
 }

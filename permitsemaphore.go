@@ -50,11 +50,15 @@ type PermitOptions struct {
 	// none. From 1 to 1000. Default 1.
 	Permits int
 
-	// MaxHold makes the permits last that long and no longer: they are never
-	// renewed, and the hold is lost at its end. It counts in whole
-	// milliseconds, from 1 ms to a year. Default 0: the watchdog renews them
-	// until they are given back, and they come back after [Options.TTL] if
-	// this process dies. Redisson does not renew permits.
+	// TTL is how long the permits last in Redis after their last renewal: when
+	// they come back if this process dies. See [LockOptions.TTL]. Default:
+	// [Options.TTL]. Redisson does not renew permits.
+	TTL time.Duration
+
+	// MaxHold makes the hold last that long and no longer, see
+	// [LockOptions.MaxHold]. Permits with a MaxHold that is not longer than TTL
+	// are never renewed. Default 0: the watchdog renews them until they are given
+	// back.
 	MaxHold time.Duration
 
 	// Margin and Durability are those of [LockOptions].
@@ -213,7 +217,7 @@ func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, lease time
 	const op = "update lease"
 	ids, err := permitIDs(id)
 	if err == nil && lease >= 0 {
-		err = lockmgr.Options{MaxHold: lease}.Validate(lease)
+		err = (&lockmgr.Options{MaxHold: lease}).Validate(lease)
 	}
 	if err != nil {
 		return false, s.fail(op, err)
@@ -310,8 +314,8 @@ func (s *PermitSemaphore) locker() *locker {
 	taker := &permitTaker{s.core.Client().Conn().PermitSemaphore(s.core.Key()), o.Permits}
 	k := new(locker)
 	k.lock.Init(s.core, &permitTraits, taker)
-	if o.MaxHold != 0 || o.Margin != 0 || o.Durability != (Durability{}) {
-		k.lock.SetOptions(LockOptions{MaxHold: o.MaxHold, Margin: o.Margin, Durability: o.Durability}.core())
+	if o := (LockOptions{TTL: o.TTL, MaxHold: o.MaxHold, Margin: o.Margin, Durability: o.Durability}); o != (LockOptions{}) {
+		k.lock.SetOptions(o.core())
 	}
 	switch n := o.Permits; {
 	case n < 0 || n > mostPermits:

@@ -281,7 +281,7 @@ func wantSoonAfterDeath(t testing.TB, gate *mortise.Hold, waiting <-chan gained)
 func lateJavaWaiterKeepsItsPlace(t *testing.T, w *world) {
 	const name = "late"
 	client := w.client(t, longLease)
-	gate, _ := mustLock(t, w.lock(client, name, mortise.LockOptions{MaxHold: longLease}))
+	gate, _ := mustLock(t, w.lock(client, name, mortise.LockOptions{TTL: longLease, MaxHold: longLease}))
 	java := w.thread("late")
 	waiting := java.send("fair.tryLock", name, millis(25*time.Second))
 	w.awaitQueue(t, name, 1)

@@ -194,7 +194,7 @@ func goGroupReleaseWakes(t *testing.T, w *world) {
 	var took []time.Duration
 	for i := range rounds {
 		name := fmt.Sprint("group:go-java:", i)
-		hold, _ := mustGroup(t, client.GroupLock(name, "a", "b").With(mortise.LockOptions{MaxHold: longLease}))
+		hold, _ := mustGroup(t, client.GroupLock(name, "a", "b").With(mortise.LockOptions{TTL: longLease, MaxHold: longLease}))
 		var waiting []*reply
 		for _, value := range []string{"a", "b"} {
 			waiting = append(waiting, w.groupThread("waiter-"+value).waitFor(t, groupOf(name, value), longLease))

@@ -120,7 +120,7 @@ func goCannotUnlockJava(t *testing.T, w *world) {
 	lock := w.lock(client, name)
 	released, _ := mustLock(t, lock)
 	mustUnlock(t, released)
-	lost, _ := mustLock(t, w.lock(client, name, mortise.LockOptions{MaxHold: time.Hour}))
+	lost, _ := mustLock(t, w.lock(client, name, mortise.LockOptions{TTL: time.Hour, MaxHold: time.Hour}))
 	w.redis().Must(t, "DEL", name)
 
 	java := w.thread("holder")

@@ -49,7 +49,7 @@ func unusualNames(t *testing.T, w *world) {
 func wakeJava(t testing.TB, w *world, client *mortise.Client, name string) time.Duration {
 	t.Helper()
 	waiter := w.thread("waiter")
-	hold, _ := mustLock(t, w.lock(client, name, mortise.LockOptions{MaxHold: longLease}))
+	hold, _ := mustLock(t, w.lock(client, name, mortise.LockOptions{TTL: longLease, MaxHold: longLease}))
 	waiting := waiter.waitFor(t, name, longLease)
 	released := time.Now()
 	mustUnlock(t, hold)

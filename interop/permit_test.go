@@ -69,7 +69,7 @@ var permitKind = lockKind{
 	object: "PermitSemaphore", java: "permits",
 	channels: func(_ testing.TB, _ *world, name string) []string { return []string{"redisson_sc:" + braced(name)} },
 	open: func(c *mortise.Client, name string, o mortise.LockOptions) taker {
-		return permitTaker{c.PermitSemaphore(name).With(mortise.PermitOptions{MaxHold: o.MaxHold})}
+		return permitTaker{c.PermitSemaphore(name).With(mortise.PermitOptions{TTL: o.TTL, MaxHold: o.MaxHold})}
 	},
 }
 
@@ -301,7 +301,7 @@ func severalPermits(t *testing.T, w *world) {
 // what is released meanwhile does no harm to those of Java's that wait.
 func fewerPermits(t *testing.T, w *world) {
 	sem, java := w.permits(t, "permits-fewer", 3)
-	hold, held := takePermits(t, sem.With(mortise.PermitOptions{Permits: 2, MaxHold: longLease}))
+	hold, held := takePermits(t, sem.With(mortise.PermitOptions{Permits: 2, TTL: longLease, MaxHold: longLease}))
 	id := java.take(1, longLease)
 	if err := sem.AddPermits(t.Context(), -2); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 func goPermitWakesJava(t *testing.T, w *world) {
 	sem, java := w.permits(t, "permits-wake-java", 1)
-	hold, _ := takePermits(t, sem.With(mortise.PermitOptions{MaxHold: longLease}))
+	hold, _ := takePermits(t, sem.With(mortise.PermitOptions{TTL: longLease, MaxHold: longLease}))
 	waiting := java.waits(1, longLease)
 	released := time.Now()
 	mustUnlock(t, hold)
@@ -36,7 +36,7 @@ func javaPermitWakesGo(t *testing.T, w *world) {
 
 func goPermitsWakeJavas(t *testing.T, w *world) {
 	sem, java := w.permits(t, "permits-wake-javas", 3)
-	hold, _ := takePermits(t, sem.With(mortise.PermitOptions{Permits: 3, MaxHold: longLease}))
+	hold, _ := takePermits(t, sem.With(mortise.PermitOptions{Permits: 3, TTL: longLease, MaxHold: longLease}))
 	var waiting []*reply
 	for i := range 3 {
 		waiting = append(waiting, java.as(fmt.Sprint("waiter", i)).waits(1, longLease))
@@ -53,8 +53,8 @@ func goPermitsWakeJavaForSeveral(t *testing.T, w *world) {
 		return
 	}
 	sem, java := w.permits(t, "permits-several-java", 3)
-	one, _ := takePermits(t, sem.With(mortise.PermitOptions{MaxHold: longLease}))
-	two, _ := takePermits(t, sem.With(mortise.PermitOptions{Permits: 2, MaxHold: longLease}))
+	one, _ := takePermits(t, sem.With(mortise.PermitOptions{TTL: longLease, MaxHold: longLease}))
+	two, _ := takePermits(t, sem.With(mortise.PermitOptions{Permits: 2, TTL: longLease, MaxHold: longLease}))
 	waiting := java.waits(3, longLease)
 	mustUnlock(t, one)
 	released := time.Now()

@@ -347,7 +347,7 @@ func javaCutsLeases(t *testing.T, w *world) {
 	const name, watchdog, long = "rw-cut", 15 * time.Second, 10 * time.Minute
 	read := w.side(reads)
 	dies := startAgent(t, w.version, agentOptions{Address: w.nodes[0].Addr(), Watchdog: watchdog})
-	hold, held := mustLock(t, read.lock(w.client(t, shortLease), name, mortise.LockOptions{MaxHold: long}))
+	hold, held := mustLock(t, read.lock(w.client(t, shortLease), name, mortise.LockOptions{TTL: long, MaxHold: long}))
 	dies.thread("reader").of("read").lock(t, name, 0)
 	ttl := func(key string) time.Duration {
 		return time.Duration(w.redis().Int(t, "PTTL", key)) * time.Millisecond

@@ -86,7 +86,7 @@ const tries = 10
 
 func goReleaseIsNoticed(t *testing.T, w *world) {
 	const name = "spin:go-java"
-	lock, java := w.lock(w.client(t, shortLease), name, mortise.LockOptions{MaxHold: longLease}), w.thread("waiter")
+	lock, java := w.lock(w.client(t, shortLease), name, mortise.LockOptions{TTL: longLease, MaxHold: longLease}), w.thread("waiter")
 	var took []time.Duration
 	for range rounds {
 		hold, _ := mustLock(t, lock)

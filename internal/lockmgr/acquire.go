@@ -258,7 +258,10 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 		return nil, err
 	}
 	k.client.watchdog.Add(&l.watch, r.start, trust, k.renewed())
-	hold := l.addHold(ctx, k.renewed())
+	hold := l.addHold(ctx, k, r.start)
+	if k.options.MaxHold != 0 && k.renewed() {
+		l.updateRenewal()
+	}
 	l.owner.add(l) // other requests of the owner may re-enter it from here on
 	if !l.register(r.owner == nil) {
 		l.end(endClosed)

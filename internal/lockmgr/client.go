@@ -73,7 +73,7 @@ func New(config Config) *Client {
 	c.life, c.end = context.WithCancel(context.Background())
 	c.done = c.life.Done()
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())
-	c.terms = watchdog.Terms{TTL: config.TTL, Trust: Options{}.trust(config.TTL)}
+	c.terms = watchdog.Terms{TTL: config.TTL, Trust: defaultOptions.trust(config.TTL)}
 	r := newRenewer(c)
 	c.watchdog = watchdog.New(watchdog.Config{Renew: r.renew, Shard: r.shard, Lost: r.lost})
 	return c

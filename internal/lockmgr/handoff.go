@@ -106,7 +106,7 @@ func (r *request) acceptHandoff(ctx context.Context, l *Lease) (hold *Hold, err 
 			return nil, err
 		}
 	} else {
-		hold = l.addHold(ctx, true)
+		hold = l.addHold(ctx, r.lock, time.Time{})
 	}
 	l.owner.add(l)
 	if r.owner != nil {

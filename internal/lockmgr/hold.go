@@ -169,13 +169,14 @@ func (c *holdContext) Err() error {
 	if err := h.over(); err != nil {
 		return err
 	}
-	h.of.expire()
+	h.expire()
 	return h.over()
 }
 
 func (c *holdContext) Done() <-chan struct{} {
-	c.of.expire()
-	return (*Hold)(c).derive().Done()
+	h := (*Hold)(c)
+	h.expire()
+	return h.derive().Done()
 }
 
 // Value also serves the internal keys of package context: the cause of a context,

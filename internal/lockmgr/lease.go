@@ -78,14 +78,15 @@ func (l *Lease) successor(r *request) *Lease {
 // terms returns how the leases of k are renewed.
 func (k *Lock) terms() *watchdog.Terms {
 	margin := k.options.Margin
-	if k.options.MaxHold > 0 {
+	if !k.renewed() {
 		margin = 0 // a fixed lease's margin may be longer than the renewed lease
 	}
-	if margin == 0 && k.traits.Guard == 0 {
+	if margin == 0 && k.traits.Guard == 0 && k.options.TTL == 0 {
 		return &k.client.terms
 	}
-	ttl := k.client.config.TTL
-	return &watchdog.Terms{TTL: ttl, Trust: Options{Margin: margin}.trust(ttl), Guard: k.traits.Guard}
+	ttl := k.renewedTTL()
+	o := Options{Margin: margin}
+	return &watchdog.Terms{TTL: ttl, Trust: o.trust(ttl), Guard: k.traits.Guard}
 }
 
 // register notes that l is held now. It wakes the waiters of the same owner, on this lock
@@ -125,14 +126,16 @@ func (l *Lease) register(alone bool) bool {
 // ID returns the id of the lease in Redis.
 func (l *Lease) ID() string { return l.id }
 
-// addHold adds a hold whose context descends from parent.
-func (l *Lease) addHold(parent context.Context, renewed bool) *Hold {
+// addHold adds a hold of k whose context descends from parent. start is when it was
+// requested.
+func (l *Lease) addHold(parent context.Context, k *Lock, start time.Time) *Hold {
+	parent = k.bound(parent, start)
 	l.mu.Lock()
 	h := &l.first
 	if h.of != nil {
 		h = new(Hold)
 	}
-	h.of, h.renewed, h.parent, h.next = l, renewed, parent, l.holds
+	h.of, h.renewed, h.parent, h.next = l, k.renewed(), parent, l.holds
 	l.holds = h
 	ended := l.ended
 	l.mu.Unlock()
@@ -148,6 +151,9 @@ func (l *Lease) setOnEnd(h *Hold, f func(why error)) {
 	l.mu.Lock()
 	h.onEnd = f
 	ended := l.ended
+	if ended == nil {
+		ended = h.lost()
+	}
 	l.mu.Unlock()
 	if ended != nil {
 		f(ended.err)
@@ -180,7 +186,7 @@ func (l *Lease) valid(h *Hold) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !h.released
+	return !h.released && h.lost() == nil
 }
 
 // expire ends the lease if trust in it is over. The watchdog may have noticed that, but
@@ -229,6 +235,7 @@ func (l *Lease) end(why *ending) {
 	var tell []func(error)
 	for h := l.holds; h != nil; h = h.next {
 		holds = append(holds, h)
+		h.stopTimer()
 		if h.onEnd != nil {
 			tell = append(tell, h.onEnd)
 		}

@@ -87,11 +87,16 @@ type Ops interface {
 	Renewal(id string, ttl time.Duration) script.Renewal
 }
 
-// ttl is the lease that k requests from Redis.
-func (k *Lock) ttl() time.Duration { return cmp.Or(k.options.MaxHold, k.client.config.TTL) }
+// ttl is the TTL that k requests from Redis for a new lease.
+func (k *Lock) ttl() time.Duration { return k.options.lease(k.client.config.TTL) }
+
+// renewedTTL is the TTL that a renewal sets.
+func (k *Lock) renewedTTL() time.Duration { return cmp.Or(k.options.TTL, k.client.config.TTL) }
 
 // renewed reports whether the watchdog renews the lock.
-func (k *Lock) renewed() bool { return k.options.MaxHold == 0 }
+func (k *Lock) renewed() bool {
+	return k.options.MaxHold == 0 || k.options.MaxHold > k.renewedTTL()
+}
 
 // Free frees the lock of one owner. It may report true together with an error: then the
 // lock is freed, but Redis refused to notify the waiters.

@@ -29,7 +29,8 @@ type Config struct {
 
 // Options configures how a lock is acquired. The zero value of each field is its default.
 type Options struct {
-	MaxHold      time.Duration // of a lease that is not renewed; 0 for one that is
+	TTL          time.Duration // of a lease that is renewed; 0 for that of the client
+	MaxHold      time.Duration // after which a hold is lost; 0 for never
 	Margin       time.Duration // how long before the key can expire the hold ends
 	NonReentrant bool
 	Durability   Durability
@@ -38,29 +39,48 @@ type Options struct {
 // LongestLease is the longest lease, and the longest time to wait for replicas.
 const LongestLease = 366 * 24 * time.Hour
 
-// Validate returns an error for options that are not acceptable. renewed is the lease of
-// a lock that is renewed.
-func (o Options) Validate(renewed time.Duration) error {
-	lease := cmp.Or(o.MaxHold, renewed)
+// ShortestRenewed is the shortest lease that is renewed.
+const ShortestRenewed = 100 * time.Millisecond
+
+// Validate returns an error for options that are not acceptable. renewed is the TTL of
+// the client's leases that are renewed.
+func (o *Options) Validate(renewed time.Duration) error {
+	lease := o.lease(renewed)
 	switch {
+	case o.TTL != 0 && o.TTL < ShortestRenewed || o.TTL > LongestLease:
+		return Invalid("the TTL is %v; it must be between %v and a year, or zero for that of the client", o.TTL, ShortestRenewed)
 	case o.MaxHold < 0:
-		return Invalid("the lease is %v; it must be positive, or zero to be renewed", o.MaxHold)
+		return Invalid("MaxHold is %v; it must be positive, or zero for a hold without a limit", o.MaxHold)
 	case lease < time.Millisecond:
-		return Invalid("the lease is %v; the least is 1ms", o.MaxHold)
-	case lease > LongestLease:
-		return Invalid("the lease is %v; the most is a year", o.MaxHold)
+		return Invalid("MaxHold is %v; the least is 1ms", o.MaxHold)
+	case o.MaxHold > LongestLease:
+		return Invalid("MaxHold is %v; the most is a year", o.MaxHold)
 	case o.Margin < 0 || o.Margin >= lease.Truncate(time.Millisecond):
 		return Invalid("the margin is %v; it must be positive and less than the lease of %v", o.Margin, lease)
 	}
 	return o.Durability.validate()
 }
 
+// lease returns the TTL of a new lease. renewed is that of the client's leases that are
+// renewed.
+func (o *Options) lease(renewed time.Duration) time.Duration {
+	ttl := cmp.Or(o.TTL, renewed)
+	if o.MaxHold != 0 {
+		ttl = min(ttl, o.MaxHold)
+	}
+	return ttl
+}
+
 // usual reports whether a lease with these options is like one with the default options.
-func (o Options) usual() bool { return o.MaxHold == 0 && o.Margin == 0 && o.Durability.none() }
+func (o *Options) usual() bool { return o.TTL == 0 && o.grantable() }
+
+// grantable reports whether a release may make a lease with these options: it lasts for
+// [script.GivenLease] at first, and is renewed without any end.
+func (o *Options) grantable() bool { return o.MaxHold == 0 && o.Margin == 0 && o.Durability.none() }
 
 // trust returns how long a lease is trusted from the start of the attempt that Redis
 // confirmed.
-func (o Options) trust(lease time.Duration) time.Duration {
+func (o *Options) trust(lease time.Duration) time.Duration {
 	lease = lease.Truncate(time.Millisecond) // as it is sent to Redis
 	least := min(lease/100+2*time.Millisecond, lease/2)
 	return lease - max(o.Margin, least)

@@ -123,8 +123,8 @@ func (k *Quorum) closed() (n int) {
 // acquireOn asks one server, and makes what it grants a member of c. A server that is
 // reached after the end of c is not asked: its lock would obstruct the next holder
 // until it is released.
-func (k *Quorum) acquireOn(nth int, c *composite) error {
-	lock, timeout := k.locks[nth], k.timeout()
+func (k *Quorum) acquireOn(nth int, lock *Lock, c *composite) error {
+	timeout := k.timeout()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.hold.Context()), timeout)
 	defer cancel()
 	err := lock.ready(ctx)
@@ -146,7 +146,7 @@ func (k *Quorum) acquireOn(nth int, c *composite) error {
 
 // rejoin asks a missing server until it becomes a member of c, or c is over. That is
 // harmless: while c has its majority, no other owner can have one. A fixed lease does not
-// rejoin, because it must end.
+// rejoin, because it must end; one with a limit does for what is left of that.
 func (k *Quorum) rejoin(nth int, c *composite) {
 	lock := k.locks[nth]
 	if !lock.renewed() {
@@ -161,7 +161,7 @@ func (k *Quorum) rejoin(nth int, c *composite) {
 		case <-c.hold.Context().Done():
 		}
 		timer.Stop()
-		if c.hold.Context().Err() != nil || k.acquireOn(nth, c) == nil {
+		if c.hold.Context().Err() != nil || k.acquireOn(nth, lock.within(c.limit()), c) == nil {
 			return
 		}
 		select {

@@ -140,7 +140,7 @@ func (q *quorumRound) ask(nth int) {
 	k, c, s, replies, concluded := q.Quorum, q.composite, &q.servers[nth], q.replies, q.concluded
 	s.pending.Store(true)
 	if !k.locks[nth].client.background(func(context.Context) {
-		err := k.acquireOn(nth, c)
+		err := k.acquireOn(nth, k.locks[nth], c)
 		s.pending.Store(false)
 		replies <- reply{nth, err}
 		if <-concluded; err != nil {

@@ -62,11 +62,15 @@ func (l *Lease) reenterOnce(ctx context.Context, k *Lock) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !there || !l.client.watchdog.Confirm(&l.watch, start, k.options.trust(k.ttl())) {
+	if there {
+		l.client.watchdog.SetLimit(&l.watch, l.limitWith(k, start).until)
+		there = l.client.watchdog.Confirm(&l.watch, start, k.options.trust(l.ttlFor(k)))
+	}
+	if !there {
 		l.EndGone()
 		return nil, Final(l.Err())
 	}
-	h := l.addHold(ctx, k.renewed())
+	h := l.addHold(ctx, k, start)
 	l.updateRenewal()
 	return h, nil
 }
@@ -75,7 +79,7 @@ func (l *Lease) reenterOnce(ctx context.Context, k *Lock) (*Hold, error) {
 // is durable. It reports false if the lease is gone. start is when it asked Redis.
 func (l *Lease) incrementCount(ctx context.Context, k *Lock) (start time.Time, there bool, err error) {
 	l.mu.Lock()
-	count, ttl := l.count()+1, k.ttl()
+	count, ttl := l.count()+1, l.ttlFor(k)
 	l.noteTTL(ttl)
 	l.mu.Unlock()
 	start, seen := time.Now(), k.seen()
@@ -140,15 +144,28 @@ func (l *Lease) setCount(ctx context.Context, patience time.Duration, count int)
 	return there, err
 }
 
-// updateRenewal makes the watchdog renew the lease as long as some hold requires it.
+// ttlFor returns the TTL that a re-entry of k requests: if it is renewed, that of the lease.
+func (l *Lease) ttlFor(k *Lock) time.Duration {
+	o := *k.options
+	if k.renewed() {
+		o.TTL = l.watch.Terms.TTL
+	}
+	return o.lease(k.client.config.TTL)
+}
+
+// updateRenewal makes the watchdog renew the lease as long as some hold requires it, and up
+// to the limit that its holds have.
 func (l *Lease) updateRenewal() {
 	l.mu.Lock()
 	renew := false
 	for h := l.holds; h != nil; h = h.next {
 		renew = renew || h.renewed
 	}
+	end := l.limit()
+	l.endHoldsBefore(end)
 	l.mu.Unlock()
 	l.client.watchdog.SetRenew(&l.watch, renew)
+	l.client.watchdog.SetLimit(&l.watch, end.until)
 }
 
 // Final wraps an error so that call does not retry it.

@@ -67,6 +67,7 @@ func (l *Lease) removeHold(h *Hold) (left int, err error) {
 // markReleased marks h as released, and ends its context. It returns why the lease is over,
 // or nil, and whether it has locked the count.
 func (l *Lease) markReleased(h *Hold) (ended *ending, locked bool, err error) {
+	h.expire()
 	ended = l.over()
 	l.mu.Lock()
 	if h.released {
@@ -74,6 +75,10 @@ func (l *Lease) markReleased(h *Hold) (ended *ending, locked bool, err error) {
 		return nil, false, ErrReleased
 	}
 	h.released = true
+	if lost := h.lost(); lost != nil { // it is unlinked, and its context has ended
+		l.mu.Unlock()
+		return nil, false, lost.err
+	}
 	locked = ended == nil && l.tryLockCount()
 	l.mu.Unlock()
 	h.cancel(endReleased)
@@ -127,13 +132,19 @@ func (l *Lease) whileTrusted(limit time.Time) *driver.Deadline {
 func (l *Lease) unlink(h *Hold) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.takeOut(h)
+	return l.count()
+}
+
+// takeOut takes h out of the list of holds. It must be called with l.mu held.
+func (l *Lease) takeOut(h *Hold) {
 	for at := &l.holds; *at != nil; at = &(*at).next {
 		if *at == h {
 			*at, h.next = h.next, nil
 			break
 		}
 	}
-	return l.count()
+	h.stopTimer()
 }
 
 // decrementCount writes the count of the holds that are left. If Redis does not answer

@@ -108,7 +108,7 @@ func (r *renewer) group(leases []*watchdog.Lease) (groups [][]script.Renewal, me
 	cluster := r.client.conn.Cluster()
 	for i, w := range leases {
 		l := w.Of.(*Lease)
-		ttl := w.Terms.TTL
+		ttl := l.remaining(w.Terms.TTL)
 		if !w.Extends() {
 			ttl = l.remainingTTL()
 		}

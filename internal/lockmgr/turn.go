@@ -52,10 +52,10 @@ const (
 // takesTurns reports whether clients that wait for the lock take turns.
 func (k *Lock) takesTurns() bool { return k.traits.Turns && k.client.conn.TurnCommand() != "" }
 
-// takesGrants reports whether the lock can be granted to a waiter of k: only a usual lease
-// can.
+// takesGrants reports whether the lock can be granted to a waiter of k, whatever its lease is
+// by then.
 func (k *Lock) takesGrants() bool {
-	return k.traits.Grantable && k.options.usual() && k.ttl() >= script.GivenLease
+	return k.traits.Grantable && k.options.grantable() && k.ttl() >= script.GivenLease
 }
 
 // prepareTurn prepares r, of the head of its queue, for an attempt on behalf of the client: w

@@ -21,6 +21,7 @@ type Lease struct {
 	renew   bool
 	extend  bool // whether the attempt in flight renews the lease or only checks it
 	watched bool
+	capped  bool // trust ends at the limit of the lease
 }
 
 // Terms say how long leases last and how often they are renewed.
@@ -90,7 +91,7 @@ func (l *Lease) over(now instant) bool { return now.past(l.until) }
 // overdue is the loss of a lease whose trust has ended.
 func (l *Lease) overdue() loss {
 	switch {
-	case !l.renew:
+	case !l.renew || l.capped:
 		return loss{l, LostExpired, nil}
 	case l.renewal == nil:
 		return loss{l, LostUnconfirmed, nil}

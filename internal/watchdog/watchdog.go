@@ -40,7 +40,7 @@ const (
 	LostGone Reason = iota
 	// LostTaken: Redis answered that the key has another owner.
 	LostTaken
-	// LostExpired: the lease is not renewed, and has ended.
+	// LostExpired: the lease is not renewed, and has ended, or its limit has come.
 	LostExpired
 	// LostUnconfirmed: the lease is renewed, but no renewal was confirmed in time.
 	LostUnconfirmed
@@ -68,6 +68,7 @@ type Watchdog struct {
 
 	mu      sync.Mutex // guards the fields below, and the lower part of every Lease
 	events  schedule
+	limits  map[*Lease]instant    // the latest end of trust, of those leases that have one
 	queues  map[string][]*renewal // due leases per shard; a shard with an entry has a running worker
 	asleep  time.Duration         // until when the scheduler sleeps, unless it is woken
 	started bool
@@ -79,7 +80,7 @@ func New(config Config) *Watchdog {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Watchdog{
 		config: config, base: time.Now(), ctx: ctx, cancel: cancel,
-		wake: make(chan struct{}, 1), queues: make(map[string][]*renewal),
+		wake: make(chan struct{}, 1), limits: make(map[*Lease]instant), queues: make(map[string][]*renewal),
 	}
 }
 
@@ -131,11 +132,35 @@ func (w *Watchdog) Confirm(l *Lease, start time.Time, trust time.Duration) bool 
 // trust moves the end of trust to until and reports true, unless until is earlier than the
 // present end. The caller holds w.mu.
 func (w *Watchdog) trust(l *Lease, until instant) bool {
+	if end, ok := w.limits[l]; ok && until.mono >= end.mono {
+		until, l.capped = end, true
+	}
 	if until.mono <= l.until.mono {
 		return false
 	}
 	l.until = until
 	return true
+}
+
+// SetLimit sets when trust in a lease ends at the latest, although it is renewed. The zero
+// time removes the limit. Only the next confirmation extends a trust that the former limit
+// has cut.
+func (w *Watchdog) SetLimit(l *Lease, end time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !l.watched {
+		return
+	}
+	l.capped = false
+	if end.IsZero() {
+		delete(w.limits, l)
+		return
+	}
+	limit := w.at(end)
+	if w.limits[l] = limit; limit.mono <= l.until.mono {
+		l.until, l.capped = limit, true
+		w.fix(l)
+	}
 }
 
 // SetRenew changes whether a lease is renewed.
@@ -166,12 +191,12 @@ func (w *Watchdog) Remove(l *Lease) bool {
 // it is renewed, and when next; the answer to a renewal in flight counts for it. From is not
 // watched any more, as after [Watchdog.Remove].
 //
-// It reports false, and changes nothing, if from was not watched any more or its trust has
-// ended.
+// It reports false, and changes nothing, if from was not watched any more, has a limit, or its
+// trust has ended.
 func (w *Watchdog) Hand(from, to *Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !from.watched || from.over(w.now()) {
+	if _, limited := w.limits[from]; limited || !from.watched || from.over(w.now()) {
 		return false
 	}
 	to.until, to.next, to.renew, to.extend = from.until, from.next, from.renew, from.extend
@@ -190,6 +215,7 @@ func (w *Watchdog) remove(l *Lease) bool {
 		return false
 	}
 	w.events.remove(l)
+	delete(w.limits, l)
 	return true
 }
 
@@ -227,7 +253,7 @@ func (w *Watchdog) Close() {
 	w.mu.Lock()
 	w.closed = true
 	for len(w.events) > 0 {
-		w.events.remove(w.events[len(w.events)-1].lease)
+		w.remove(w.events[len(w.events)-1].lease)
 	}
 	w.mu.Unlock()
 	w.cancel()
@@ -281,7 +307,7 @@ func (w *Watchdog) step() (next time.Duration) {
 			break
 		}
 		if l.over(now) {
-			w.events.remove(l)
+			w.remove(l)
 			lost = append(lost, l.overdue())
 			continue
 		}

@@ -121,8 +121,9 @@ func TestWideMarginOfAFixedLease(t *testing.T) {
 		c, f := open(t, s, nil)
 		f.Set(func(_ context.Context, name string) error { time.Sleep(time.Millisecond); return nil }, nil)
 		k := c.Lock("job")
-		outer, ctx := mustLock(t, k.With(mortise.LockOptions{MaxHold: 2 * time.Minute, Margin: time.Minute}), t.Context())
-		inner, ctx2 := mustLock(t, k, ctx)
+		owner := mortise.WithOwner(t.Context())
+		outer, _ := mustLock(t, k.With(mortise.LockOptions{TTL: 2 * time.Minute, MaxHold: 2 * time.Minute, Margin: time.Minute}), owner)
+		inner, ctx2 := mustLock(t, k, owner)
 		time.Sleep(10 * time.Second)
 		if n := f.Count("lock_renew"); n > 10 {
 			t.Errorf("%d renewals in 10s, want one each 10s", n)

@@ -251,7 +251,7 @@ func TestGroupLockInspect(t *testing.T) {
 			t.Errorf("Inspect of nothing: %+v, want no lock", got)
 		}
 		ab, ctx := mustFence(t, c.GroupLock("job", "a", "b"), t.Context())
-		cd, _ := mustFence(t, c.GroupLock("job", "c", "d").With(mortise.LockOptions{MaxHold: time.Hour}), t.Context())
+		cd, _ := mustFence(t, c.GroupLock("job", "c", "d").With(mortise.LockOptions{TTL: time.Hour}), t.Context())
 		got := inspect(ctx, "a", "b", "c", "x")
 		if !got.Locked || got.Kind != mortise.KindGroupLock || got.TTL != time.Hour || len(got.Holders) != 2 || got.Mine {
 			t.Errorf("got %+v, want two holders for an hour, and not mine", got)

@@ -187,6 +187,8 @@ func TestLeaseIsNotHandedToOneThatAsksForMore(t *testing.T) {
 	for name, options := range map[string]mortise.LockOptions{
 		"a fixed lease": {MaxHold: 5 * time.Second},
 		"a margin":      {Margin: 10 * time.Second},
+		"a TTL":         {TTL: 5 * time.Second},
+		"a limit":       {MaxHold: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {

@@ -43,9 +43,10 @@ func TestRWLockOutlivesRedissonsRenewals(t *testing.T) {
 		client       mortise.Options
 		outer, inner mortise.LockOptions
 	}{
-		"a fixed lease":        {outer: mortise.LockOptions{MaxHold: 2 * time.Hour}, inner: mortise.LockOptions{MaxHold: time.Minute}},
-		"a longer one inside":  {outer: mortise.LockOptions{MaxHold: 5 * time.Minute}, inner: mortise.LockOptions{MaxHold: 2 * time.Hour}},
-		"a renewed one inside": {outer: mortise.LockOptions{MaxHold: 2 * time.Hour}},
+		"a fixed lease":        {outer: leased(2 * time.Hour), inner: leased(time.Minute)},
+		"a longer one inside":  {outer: leased(5 * time.Minute), inner: leased(2 * time.Hour)},
+		"a renewed one inside": {outer: leased(2 * time.Hour)},
+		"a limited lease":      {outer: mortise.LockOptions{MaxHold: 2 * time.Hour}},
 		"a renewed lease":      {client: mortise.Options{TTL: 10 * time.Minute}},
 		"the default":          {},
 	} {
@@ -53,8 +54,9 @@ func TestRWLockOutlivesRedissonsRenewals(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				c, _ := open(t, s, &options.client)
 				other, _ := open(t, s, nil)
-				hold, ctx := must(t, c.RWLock("doc").Read().With(options.outer), t.Context())
-				inner, _ := must(t, c.RWLock("doc").Read().With(options.inner), ctx)
+				owner := mortise.WithOwner(t.Context())
+				hold, ctx := must(t, c.RWLock("doc").Read().With(options.outer), owner)
+				inner, ctx2 := must(t, c.RWLock("doc").Read().With(options.inner), owner)
 				java := "8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:57"
 				do(t, s, "HSET", "doc", java, "1")
 				do(t, s, "SET", "{doc}:"+java+":rwlock_timeout:1", "1", "PX", "30000")
@@ -67,12 +69,22 @@ func TestRWLockOutlivesRedissonsRenewals(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Hour) // it has died
-				if ctx.Err() != nil {
-					t.Errorf("the reader was lost: %v", context.Cause(ctx))
+				for of, ctx := range map[mortise.LockOptions]context.Context{options.outer: ctx, options.inner: ctx2} {
+					if over := of.MaxHold != 0 && of.MaxHold < time.Hour; (ctx.Err() != nil) != over {
+						t.Errorf("the reader with a MaxHold of %v: %v", of.MaxHold, context.Cause(ctx))
+					}
 				}
 				wantRefused(t, other.RWLock("doc").Write(), hold.Owner())
-				mustUnlock(t, inner)
-				mustUnlock(t, hold)
+				if ctx2.Err() == nil {
+					mustUnlock(t, inner)
+				} else if err := inner.Unlock(); !errors.Is(err, mortise.ErrLost) {
+					t.Errorf("Unlock of the inner reader: %v, want ErrLost", err)
+				}
+				if ctx.Err() == nil {
+					mustUnlock(t, hold)
+				} else if err := hold.Unlock(); !errors.Is(err, mortise.ErrLost) {
+					t.Errorf("Unlock of the outer reader: %v, want ErrLost", err)
+				}
 				wantHad(t, other.RWLock("doc").Write())
 				wantEmpty(t, s)
 			})

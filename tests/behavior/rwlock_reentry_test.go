@@ -335,7 +335,8 @@ func unlockOuterHold(t *testing.T, s *memredis.Server) {
 	mustUnlock(t, hour)
 }
 
-func leased(d time.Duration) mortise.LockOptions { return mortise.LockOptions{MaxHold: d} }
+// leased returns the options of a lease of d that is not renewed.
+func leased(d time.Duration) mortise.LockOptions { return mortise.LockOptions{TTL: d, MaxHold: d} }
 
 // rwLeft returns the TTL of the lock.
 func rwLeft(t *testing.T, s *memredis.Server) time.Duration {

@@ -73,7 +73,7 @@ func (c crowded) locks() map[string]func() ([]held, error) {
 			return []held{w, r}, err
 		},
 		"GroupLock": func() ([]held, error) {
-			long := c.client.GroupLock("group", "c").With(mortise.LockOptions{MaxHold: time.Hour}) // the key need not be prolonged
+			long := c.client.GroupLock("group", "c").With(mortise.LockOptions{TTL: time.Hour, MaxHold: time.Hour}) // the key need not be prolonged
 			h, err := takenHold(long.Lock(c.t.Context()))
 			if err != nil {
 				return nil, err
@@ -139,7 +139,7 @@ func (c crowded) permitByID() ([]held, error) {
 	if _, err := s.TrySetPermits(c.ctx, 5); err != nil {
 		return nil, err
 	}
-	h, _, err := s.With(mortise.PermitOptions{MaxHold: time.Hour}).Acquire(c.ctx)
+	h, _, err := s.With(mortise.PermitOptions{TTL: time.Hour, MaxHold: time.Hour}).Acquire(c.ctx)
 	if err != nil {
 		return nil, err
 	}
