@@ -17,7 +17,7 @@ import (
 
 // app is what the commands share: the outside world, and the common flags.
 type app struct {
-	stdout io.Writer // results
+	stdout *output   // results
 	stderr io.Writer // messages
 	getenv func(string) string
 
@@ -31,7 +31,7 @@ type app struct {
 }
 
 func newApp() *app {
-	return &app{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
+	return &app{stdout: newOutput(os.Stdout), stderr: os.Stderr, getenv: os.Getenv}
 }
 
 // main runs the command in args and returns the exit code. If a signal has ended it, main does not
@@ -43,6 +43,9 @@ func (a *app) main(args []string) int {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	err := root.ExecuteContext(context.Background())
+	if lost := a.stdout.failure(); lost != nil && (err == nil || exitCode(err) == exitBug) {
+		err = lost
+	}
 	a.report(err)
 	dieOf(err)
 	return exitCode(err)

@@ -37,6 +37,7 @@ Exit codes:
     1  two goroutines held one lock at the same time: a failure of mortise or of the server
    64  wrong usage
    69  Redis cannot be reached
+   74  the output cannot be written
    77  Redis refused the user, the password or a right
   130  interrupted (SIGINT); 143 by SIGTERM: it ends by that signal`
 
@@ -62,7 +63,7 @@ func benchCommand(a *app) *cobra.Command {
 			if err := validateBench(b, a.url()); err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := a.untilSignal(cmd.Context())
 			defer stop()
 			return a.bench(ctx, b)
 		},

@@ -30,6 +30,7 @@ Exit codes:
     1  updates were lost, as they are with --no-lock
    64  wrong usage
    70  the demonstration failed
+   74  the output cannot be written
   130  interrupted (SIGINT); 143 by SIGTERM: it ends by that signal`
 
 func demoCommand(a *app) *cobra.Command {
@@ -52,8 +53,8 @@ func demoCommand(a *app) *cobra.Command {
 				return fmt.Errorf("find the program to start as a worker: %w", err)
 			}
 			d.Command = func(w demo.Worker) *exec.Cmd { return workerOf(exe, w) }
-			d.Colour = coloured(a.stdout, a.getenv)
-			ctx, stop := untilSignal(cmd.Context())
+			d.Colour = coloured(a.stdout.to, a.getenv)
+			ctx, stop := a.untilSignal(cmd.Context())
 			defer stop()
 			return demoError(demo.Run(ctx, d), d.NoLock)
 		},
@@ -122,6 +123,7 @@ func workerOf(exe string, w demo.Worker) *exec.Cmd {
 // demoWorkerCommand is the command of the demonstration's workers.
 func demoWorkerCommand(a *app) *cobra.Command {
 	w := demo.Worker{}
+	var lease duration.Flag
 	cmd := &cobra.Command{
 		Use:    "worker",
 		Short:  "Be a worker of the demonstration, which starts it",
@@ -131,12 +133,13 @@ func demoWorkerCommand(a *app) *cobra.Command {
 			// An interrupt from the terminal also reaches the parent, which ends its workers in
 			// order.
 			ignoreInterrupt()
+			w.Lease = time.Duration(lease)
 			return w.Run(cmd.Context(), os.Stdin, a.stdout)
 		},
 	}
 	cmd.Flags().IntVar(&w.Number, "number", 0, "which one")
 	cmd.Flags().StringVar(&w.File, "file", "", "the counter")
 	cmd.Flags().StringVar(&w.Server, "server", "", "URL of the embedded Redis")
-	cmd.Flags().DurationVar(&w.Lease, "lease", 0, "lease of the lock; 0: no lock")
+	cmd.Flags().Var(&lease, "lease", "lease of the lock; 0: no lock")
 	return cmd
 }

@@ -18,6 +18,7 @@ const (
 	exitUsage       = 64  // EX_USAGE
 	exitUnreachable = 69  // EX_UNAVAILABLE
 	exitBug         = 70  // EX_SOFTWARE
+	exitOutput      = 74  // EX_IOERR
 	exitBusy        = 75  // EX_TEMPFAIL
 	exitDenied      = 77  // EX_NOPERM
 	exitLost        = 79  // free in sysexits.h

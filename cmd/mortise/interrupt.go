@@ -8,26 +8,30 @@ import (
 	"syscall"
 )
 
-// untilSignal returns a context that ends when a signal asks the process to end, with an error for
-// the exit code of the signal. Stop stops catching signals.
-func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
+// untilSignal returns a context that ends when a signal asks the process to end, or when the output
+// is lost, with an error for the exit code. Stop stops catching signals.
+func (a *app) untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup does so
 		signal.Notify(signals, syscall.SIGHUP)
 	}
+	letPipes := keepPipes()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		select {
 		case s := <-signals:
 			cancel(signalled(s))
+		case <-a.stdout.failed:
+			cancel(a.stdout.failure())
 		case <-ctx.Done():
 		}
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
+		letPipes()
 		cancel(nil)
 		<-done
 	}

@@ -127,7 +127,7 @@ func verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, v
 		return "", "", 0, usageError(hint, "nothing comes after %s", verb)
 	case needs:
 		if n, err = strconv.Atoi(args[2]); err != nil {
-			return "", "", 0, usageError("", "%q is not a number", args[2])
+			return "", "", 0, usageError("", "the number after %s is %q; %s", verb, args[2], numberFault(err))
 		}
 	}
 	return name, verb, n, nil

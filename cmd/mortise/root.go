@@ -37,7 +37,7 @@ func rootCommand(a *app) *cobra.Command {
 	root.PersistentFlags().StringVar(&a.redis, "redis", "", "`URL` of Redis or Valkey (default $MORTISE_REDIS_URL, $REDIS_URL, "+defaultRedis+")")
 	a.prefixFlag(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError("See "+cmd.CommandPath()+" --help for the flags.", "%w", err)
+		return usageError("See "+cmd.CommandPath()+" --help for the flags.", "%w", flagError(err))
 	})
 	root.AddCommand(
 		runCommand(a),

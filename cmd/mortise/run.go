@@ -126,7 +126,7 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 		if !slices.Contains(a.args, "--") {
 			hint = "Flags of the command come after --, as in: " + cmd.CommandPath() + " NAME -- CMD -x"
 		}
-		return usageError(hint, "%w", err)
+		return usageError(hint, "%w", flagError(err))
 	})
 	for name, values := range map[string][]string{"on-lost": {"kill", "warn"}, "signal": {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2"}} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {

@@ -20,7 +20,8 @@ addresses only.
 Exit codes:
    0  ended by SIGINT or SIGTERM
   64  wrong usage, or an address that other machines can reach
-  69  cannot listen on the address, because another server does`
+  69  cannot listen on the address, because another server does
+  74  the output cannot be written`
 
 func serverCommand(a *app) *cobra.Command {
 	var addr string
@@ -33,7 +34,7 @@ func serverCommand(a *app) *cobra.Command {
 			if a.redis != "" {
 				return usageError("To choose its address: --addr HOST:PORT.", "mortise server is a Redis of its own and takes no --redis")
 			}
-			ctx, stop := untilSignal(cmd.Context())
+			ctx, stop := a.untilSignal(cmd.Context())
 			defer stop()
 			return a.serve(ctx, addr)
 		},
@@ -58,6 +59,9 @@ func (a *app) serve(ctx context.Context, addr string) error {
 	fmt.Fprintf(a.stdout, "  mortise --redis redis://%s run demo -- sleep 5\n\n", server.Addr())
 	fmt.Fprintf(a.stdout, "Ctrl-C ends it, and deletes everything in it.\n")
 	<-ctx.Done()
+	if err := a.stdout.failure(); err != nil {
+		return err
+	}
 	a.say("the embedded Redis has ended (%v)", context.Cause(ctx))
 	return nil
 }

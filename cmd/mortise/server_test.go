@@ -83,7 +83,7 @@ func TestServerPortInUse(t *testing.T) {
 	defer other.Close()
 	addr := other.Addr().String()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdout: &stdout, stderr: &stderr, getenv: func(string) string { return "" }}
+	a := &app{stdout: newOutput(&stdout), stderr: &stderr, getenv: func(string) string { return "" }}
 	if code := a.main([]string{"server", "--addr", addr}); code != exitUnreachable {
 		t.Errorf("exit code %d, want %d", code, exitUnreachable)
 	}

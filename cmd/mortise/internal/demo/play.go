@@ -184,7 +184,7 @@ func (d *demonstration) dismiss(ctx context.Context) error {
 	}
 	for _, p := range d.processes {
 		<-p.gone // it has closed the pipe, so it will end
-		if err := d.ended(p); err != nil {
+		if err := d.ended(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -219,7 +219,7 @@ func (d *demonstration) watch(ctx context.Context, while time.Duration, until fu
 				return true, nil
 			}
 		case p := <-d.exits:
-			if err := d.ended(p); err != nil {
+			if err := d.ended(ctx, p); err != nil {
 				return false, err
 			}
 		case <-timer.C:
@@ -238,19 +238,29 @@ func (d *demonstration) order(ctx context.Context, p *process, what string) erro
 	}
 	select {
 	case <-p.gone:
-		return cmp.Or(d.ended(p), err)
+		return cmp.Or(d.ended(ctx, p), err)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
+// interruptLimit is how long an interrupt that has ended a worker takes to reach the parent, too.
+const interruptLimit = time.Second
+
 // ended returns an error if a process should not have ended, or not this way.
-func (d *demonstration) ended(p *process) error {
+func (d *demonstration) ended(ctx context.Context, p *process) error {
 	switch {
 	case p.doomed, d.dismissed && p.err == nil:
 		return nil
 	case p.err == nil:
 		return fmt.Errorf("worker-%d (pid %d) ended too early", p.number, p.pid())
+	case p.interrupted():
+		// A terminal interrupts all processes at once, also a worker that does not ignore it yet.
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(interruptLimit):
+		}
 	}
 	return fmt.Errorf("worker-%d (pid %d) failed: %w: %s", p.number, p.pid(), p.err, strings.TrimSpace(p.stderr.String()))
 }

@@ -1,12 +1,14 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"sync"
+	"syscall"
 )
 
 // process is the process of a worker as the parent sees it.
@@ -62,6 +64,16 @@ func (p *process) order(what string) error {
 		return fmt.Errorf("order worker-%d to %s: %w", p.number, what, err)
 	}
 	return nil
+}
+
+// interrupted reports whether a signal of the terminal has ended the process.
+func (p *process) interrupted() bool {
+	var exit *exec.ExitError
+	if !errors.As(p.err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && (status.Signal() == syscall.SIGINT || status.Signal() == syscall.SIGHUP)
 }
 
 // dismiss tells the worker to end after its turn.
