@@ -113,5 +113,5 @@ func busyHint(p *plan, few *mortise.PermitsError) string {
 	if few != nil && few.Unset {
 		return "To give it permits: " + setHint(p.name) + ", or run --sem --limit N."
 	}
-	return "mortise show " + shellQuote(p.name) + " shows more; without -n or -w, run waits."
+	return "mortise show " + nameArgs(p.name) + " shows more; without -n or -w, run waits."
 }

@@ -90,6 +90,16 @@ func shellQuote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
+// nameArgs returns a name, and the arguments after it, for a command line of mortise: a name that
+// begins like a flag needs -- before it.
+func nameArgs(name string, more ...string) string {
+	words := shellQuoteAll(append([]string{name}, more...))
+	if strings.HasPrefix(name, "-") {
+		return "-- " + words
+	}
+	return words
+}
+
 func shellQuoteAll(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

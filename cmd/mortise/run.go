@@ -149,6 +149,12 @@ func splitArgs(cmd *cobra.Command, args []string) (name string, command []string
 	example := "Write it as: " + path + " NAME -- CMD ARG…"
 	dash := cmd.ArgsLenAtDash()
 	shell := cmd.Flags().Changed("command")
+	switch { // a name that begins like a flag comes after a -- of its own
+	case dash == 0 && len(args) > 1 && args[1] == "--":
+		args, dash = slices.Delete(args, 1, 2), 1
+	case dash == 0 && len(args) == 1 && shell:
+		dash = -1
+	}
 	switch {
 	case len(args) == 0 || dash == 0:
 		return "", nil, usageError(example, "%s needs a NAME", path)

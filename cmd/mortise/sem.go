@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -13,8 +14,10 @@ import (
 const semLong = `sem works with the semaphore NAME, whose permits mortise run --sem acquires. It is
 Redisson's RPermitExpirableSemaphore.
 
-A semaphore that was never set has no permits: a run waits until it is set. set
-sets the number of permits to N, including those that are held. add adds N to it; to remove some, write: mortise sem NAME add -- -N. No holder loses its
+A semaphore that was never set has no permits: a run waits until it is set, and
+so does one that needs more permits than the semaphore has. set sets the number of
+permits to N, including those that are held. add adds N to it; to remove some, but
+not more than there are, write: mortise sem NAME add -- -N. No holder loses its
 permit. show shows the number of available permits, and the held permits.
 
 set and add also work on a plain semaphore (RSemaphore). Its holders are not
@@ -47,11 +50,26 @@ func semCommand(a *app) *cobra.Command {
 		case "set":
 			return s.SetPermits(cmd.Context(), n)
 		case "add":
-			return s.AddPermits(cmd.Context(), n)
+			return addPermits(cmd.Context(), s, n)
 		}
 		return a.showPermits(cmd.Context(), s)
 	}
 	return cmd
+}
+
+// addPermits adds permits, or removes as many as there are at most.
+func addPermits(ctx context.Context, s *mortise.PermitSemaphore, n int) error {
+	if n < 0 {
+		has, err := s.Permits(ctx)
+		if err != nil {
+			return err
+		}
+		if has+n < 0 {
+			return usageError("To leave none: mortise sem "+nameArgs(s.Name(), "set", "0"),
+				"%s has %d permits, held ones included; %d cannot be removed", shown(s.Name()), has, -n)
+		}
+	}
+	return s.AddPermits(ctx, n)
 }
 
 func (a *app) showPermits(ctx context.Context, s *mortise.PermitSemaphore) error {
@@ -94,12 +112,21 @@ func (f *runFlags) permitsOf(c *mortise.Client, p *plan) subject {
 		if !errors.Is(err, mortise.ErrNoPermits) {
 			return hold, held, err
 		}
-		if errors.Is(err, mortise.ErrNotSet) {
-			f.say("%s; this waits until someone sets it: %s", unset(s.Name()), setHint(s.Name()))
-		}
+		f.tellTooFew(ctx, s, err)
 		return s.Acquire(ctx)
 	}
 	return subject{lock: taking(waiting), try: taking(s.TryAcquire)}
+}
+
+// tellTooFew tells the user if a wait for permits cannot end before somebody changes the semaphore.
+func (f *runFlags) tellTooFew(ctx context.Context, s *mortise.PermitSemaphore, err error) {
+	if errors.Is(err, mortise.ErrNotSet) {
+		f.say("%s; this waits until someone sets it: %s", unset(s.Name()), setHint(s.Name()))
+		return
+	}
+	if has, err := s.Permits(ctx); err == nil && has < f.permits {
+		f.say("%s has only %d of the %d permits that are needed; this waits until it has more: %s", shown(s.Name()), has, f.permits, setHint(s.Name()))
+	}
 }
 
 // setLimit sets the number of permits to that of --limit, if it was never set. Another number
@@ -114,8 +141,8 @@ func (f *runFlags) setLimit(ctx context.Context, s *mortise.PermitSemaphore) err
 	}
 	n, err := s.Permits(ctx)
 	if err == nil && n != f.limit {
-		f.say("%s has %d permits, not the %d of --limit; to change that: mortise sem %s set %d",
-			shown(s.Name()), n, f.limit, shellQuote(s.Name()), f.limit)
+		f.say("%s has %d permits, not the %d of --limit; to change that: mortise sem %s",
+			shown(s.Name()), n, f.limit, nameArgs(s.Name(), "set", strconv.Itoa(f.limit)))
 	}
 	return err
 }
@@ -126,7 +153,7 @@ func unset(name string) string {
 }
 
 // setHint is the command that sets a semaphore.
-func setHint(name string) string { return "mortise sem " + shellQuote(name) + " set N" }
+func setHint(name string) string { return "mortise sem " + nameArgs(name, "set", "N") }
 
 // permitFlags checks the flags that go with --sem.
 func (f *runFlags) permitFlags(cmd *cobra.Command) error {

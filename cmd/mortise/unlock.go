@@ -161,9 +161,13 @@ func (a *app) unlockLines(s mortise.State) []string {
 		lines = []string{"For each holder that is gone for good:"}
 	}
 	command := func(owner string) {
-		line := "  mortise unlock " + shellQuote(s.Name) + " --owner " + shellQuote(owner)
+		flags := "--owner " + shellQuote(owner)
 		if a.redis != "" && connect.Redact(a.redis) == a.redis {
-			line += " --redis " + shellQuote(a.redis)
+			flags += " --redis " + shellQuote(a.redis)
+		}
+		line := "  mortise unlock " + shellQuote(s.Name) + " " + flags
+		if strings.HasPrefix(s.Name, "-") {
+			line = "  mortise unlock " + flags + " " + nameArgs(s.Name)
 		}
 		lines = append(lines, line)
 	}
