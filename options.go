@@ -56,7 +56,8 @@ type Options struct {
 
 	// AllowAnyName admits names that are invalid by default: those whose
 	// derived keys would not lie in one cluster slot, and those that begin
-	// with a reserved prefix. On a cluster names of the first kind stay
+	// with a reserved prefix; also control characters, text that is not UTF-8, and
+	// more than 512 bytes, since other programs may use such names. On a cluster names of the first kind stay
 	// invalid, because a lock of such a name could never be released.
 	AllowAnyName bool
 

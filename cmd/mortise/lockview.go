@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -79,8 +80,13 @@ func holding(s mortise.State) string {
 	return fmt.Sprintf("held by %s %s", strings.Join(names, ", "), until)
 }
 
-// shellQuote returns text as one word of a shell command line.
+// shellQuote returns text as one word of a shell command line. What could do or hide something on
+// a terminal is escaped, in a form that bash, zsh and ksh know.
 func shellQuote(text string) string {
+	hidden := func(r rune) bool { return !strconv.IsPrint(r) }
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, hidden) {
+		return ansiQuote(text)
+	}
 	plain := func(r rune) bool {
 		return !strings.ContainsRune("_-.:/@%+,=", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	}
@@ -88,6 +94,20 @@ func shellQuote(text string) string {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// ansiQuote returns text as $'…', in printable ASCII.
+func ansiQuote(text string) string {
+	var b strings.Builder
+	b.WriteString("$'")
+	for _, c := range []byte(text) {
+		if c < ' ' || c > '~' || c == '\'' || c == '\\' {
+			fmt.Fprintf(&b, `\%03o`, c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String() + "'"
 }
 
 // nameArgs returns a name, and the arguments after it, for a command line of mortise: a name that

@@ -149,11 +149,8 @@ func splitArgs(cmd *cobra.Command, args []string) (name string, command []string
 	example := "Write it as: " + path + " NAME -- CMD ARG…"
 	dash := cmd.ArgsLenAtDash()
 	shell := cmd.Flags().Changed("command")
-	switch { // a name that begins like a flag comes after a -- of its own
-	case dash == 0 && len(args) > 1 && args[1] == "--":
-		args, dash = slices.Delete(args, 1, 2), 1
-	case dash == 0 && len(args) == 1 && shell:
-		dash = -1
+	if dash == 0 {
+		args, dash = afterDash(args, shell)
 	}
 	switch {
 	case len(args) == 0 || dash == 0:
@@ -173,6 +170,18 @@ func splitArgs(cmd *cobra.Command, args []string) (name string, command []string
 		return "", nil, usageError(example, "there is no command after --")
 	}
 	return args[0], args[1:], nil
+}
+
+// afterDash returns the arguments, and the place of the -- among them, if the first -- is not there
+// for the command but for a NAME that begins like a flag.
+func afterDash(args []string, shell bool) ([]string, int) {
+	switch {
+	case len(args) > 1 && args[1] == "--":
+		return slices.Delete(args, 1, 2), 1
+	case len(args) == 1 && shell:
+		return args, -1
+	}
+	return args, 0
 }
 
 // errWaitOver ends a wait at the limit of --wait.

@@ -169,6 +169,8 @@ func Check(name string, any bool) error {
 	switch {
 	case name == "":
 		return ErrEmpty
+	case any:
+		return nil // other programs may use it
 	case len(name) > MaxName:
 		return fmt.Errorf("the name has %d bytes; at most %d are allowed", len(name), MaxName)
 	case !utf8.ValidString(name):
@@ -178,9 +180,6 @@ func Check(name string, any bool) error {
 		if r < ' ' || r == 0x7f {
 			return fmt.Errorf("the name contains the control character %U", r)
 		}
-	}
-	if any {
-		return nil
 	}
 	if strings.HasPrefix(name, "redisson_") || strings.HasPrefix(name, "mortise:") {
 		return fmt.Errorf("the prefixes %q and %q are reserved for the other keys of locks", "redisson_", "mortise:")

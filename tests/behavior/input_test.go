@@ -81,7 +81,7 @@ func TestAnyNameIsAdmittedWhereItCanWork(t *testing.T) {
 		single, _ := open(t, s, &mortise.Options{AllowAnyName: true})
 		cluster := mortise.New(clusterDriver{s.Driver()}, &mortise.Options{AllowAnyName: true})
 		defer cluster.Close()
-		for _, name := range []string{"a}b", "x{}y", "{}z", "{open"} {
+		for _, name := range []string{"a}b", "x{}y", "{}z", "{open", "{\x1b\n\xff", "{" + strings.Repeat("x", 600)} {
 			hold, _ := mustLock(t, single.Lock(name), t.Context())
 			mustUnlock(t, hold)
 			if _, _, err := cluster.Lock(name).Lock(t.Context()); !errors.Is(err, mortise.ErrInvalid) {
