@@ -40,7 +40,6 @@ func (a *app) main(args []string) int {
 	a.args = args
 	root := rootCommand(a)
 	root.SetArgs(args)
-	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	err := root.ExecuteContext(context.Background())
 	if lost := a.stdout.failure(); lost != nil && (err == nil || exitCode(err) == exitBug) {

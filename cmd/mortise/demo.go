@@ -62,6 +62,7 @@ func demoCommand(a *app) *cobra.Command {
 	cmd.Flags().IntVar(&d.Workers, "workers", 4, "`number` of processes, 2 to 16")
 	cmd.Flags().Var(&given, "duration", "approximate total time, 2s to 15s (default 8s; 3s with --no-lock)")
 	cmd.Flags().BoolVar(&d.NoLock, "no-lock", false, "run without the lock, and lose updates")
+	a.withoutRedis(cmd)
 	cmd.AddCommand(demoWorkerCommand(a))
 	return cmd
 }

@@ -30,9 +30,10 @@ func electCommand(a *app) *cobra.Command {
 	var value string
 	var keep bool
 	cmd := &cobra.Command{
-		Use:   "elect NAME [flags] -- CMD [ARG…]",
-		Short: "Run a command while being the leader",
-		Long:  electLong + exitCodes("lead", "another candidate led for the whole wait (-w)"),
+		Use:        "elect NAME [flags] -- CMD [ARG…]",
+		SuggestFor: []string{"lead", "leader", "campaign"},
+		Short:      "Run a command while being the leader",
+		Long:       electLong + exitCodes("lead", "another candidate led for the whole wait (-w)"),
 		Example: `  mortise elect scheduler -- ./scheduler
   mortise elect scheduler --keep --value "$HOSTNAME:8080" -- ./scheduler`,
 		ValidArgsFunction: a.completeRun,

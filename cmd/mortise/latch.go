@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,13 +23,16 @@ count is zero; with -w it waits at most that long, and then exits with 75. A lat
 that was never set looks like one that was counted down to zero: wait does not
 wait for it, and down counts nothing; both say so. So set it before they start. show shows the count. delete opens it at once.`
 
+var latchVerbs = []cobra.Completion{"set\tcreate it with a count", "down\tcount down by one", "wait\twait until it is at zero",
+	"show\tshow the count", "delete\topen it at once"}
+
 func latchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "latch NAME (set N | down | wait [-w DUR] | show | delete)",
 		Short:             "Count a latch down, or wait for it",
 		Long:              latchLong,
 		Example:           "  mortise latch ready set 3\n  mortise latch ready down\n  mortise latch ready wait -w 30s",
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: a.completeVerb(latchVerbs, mortise.KindNumber),
 	}
 	var wait duration.Flag
 	cmd.Flags().VarP(&wait, "wait", "w", "wait at most `DUR`: 90s, 1m30s, or seconds")
@@ -120,7 +125,7 @@ func verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, v
 	case name == "":
 		return "", "", 0, usageError("", "the NAME is empty")
 	case !known:
-		return "", "", 0, usageError(hint, "%s cannot %q", cmd.CommandPath(), verb)
+		return "", "", 0, usageError(didYouMean(alike(verb, slices.Sorted(maps.Keys(verbs))), hint), "%s cannot %q", cmd.CommandPath(), verb)
 	case needs && len(args) != 3:
 		return "", "", 0, usageError(hint, "%s needs one number", verb)
 	case !needs && len(args) != 2:

@@ -57,6 +57,9 @@ func checkPages(t *testing.T, cmd *cobra.Command, dir string) {
 	if err != nil {
 		t.Errorf("%s: %v", cmd.CommandPath(), err)
 	}
+	if strings.Contains(string(page), "`") {
+		t.Errorf("%s shows a back-tick", name)
+	}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden && !strings.Contains(strings.ReplaceAll(string(page), `\-`, "-"), "--"+f.Name) {
 			t.Errorf("%s does not show --%s", name, f.Name)

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"runtime/debug"
-
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 const rootLong = `mortise runs commands under distributed locks in Redis or Valkey, and shows and
 releases such locks. They are compatible with those of Redisson: Java and Go
@@ -23,13 +19,13 @@ func rootCommand(a *app) *cobra.Command {
 		Use:           "mortise",
 		Short:         "Run commands under distributed locks, show and release locks",
 		Long:          rootLong,
-		Version:       version(),
+		Version:       buildVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError("See mortise --help for the commands.", "unknown command %q", args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return cmd.Help()
 		},
@@ -37,7 +33,7 @@ func rootCommand(a *app) *cobra.Command {
 	root.PersistentFlags().StringVar(&a.redis, "redis", "", "`URL` of Redis or Valkey (default $MORTISE_REDIS_URL, $REDIS_URL, "+defaultRedis+")")
 	a.prefixFlag(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError("See "+cmd.CommandPath()+" --help for the flags.", "%w", flagError(err))
+		return usageError(unknownFlag(cmd, err, "See "+cmd.CommandPath()+" --help for the flags."), "%w", flagError(err))
 	})
 	root.AddCommand(
 		runCommand(a),
@@ -50,14 +46,11 @@ func rootCommand(a *app) *cobra.Command {
 		benchCommand(a),
 		demoCommand(a),
 		serverCommand(a),
+		versionCommand(a),
 	)
+	root.SetHelpCommand(helpCommand(a))
+	root.InitDefaultHelpCmd()
+	a.completionCommand(root)
+	tidied(root)
 	return root
-}
-
-// version returns the version of the module, if the program was built from one.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }

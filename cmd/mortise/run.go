@@ -75,6 +75,7 @@ func runCommand(a *app) *cobra.Command {
 	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter), say: a.say}
 	cmd := &cobra.Command{
 		Use:               "run NAME [flags] -- CMD [ARG…]",
+		SuggestFor:        []string{"lock", "exec", "with"},
 		Short:             "Run a command while holding a lock",
 		Long:              runLong + exitCodes("lock", "the lock is busy (-n), or stayed busy for the whole wait (-w)"),
 		Example:           runExample,
@@ -126,7 +127,7 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 		if !slices.Contains(a.args, "--") {
 			hint = "Flags of the command come after --, as in: " + cmd.CommandPath() + " NAME -- CMD -x"
 		}
-		return usageError(hint, "%w", flagError(err))
+		return usageError(unknownFlag(cmd, err, hint), "%w", flagError(err))
 	})
 	for name, values := range map[string][]string{"on-lost": {"kill", "warn"}, "signal": {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2"}} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {

@@ -39,6 +39,11 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// TestWordScripts runs the sessions that need no server.
+func TestWordScripts(t *testing.T) {
+	runScripts(t, "testdata/words*.txt", func(*testscript.Env) (string, string, error) { return "", "", nil })
+}
+
 // TestRefusalScripts runs the sessions that need rules that only a real server has.
 func TestRefusalScripts(t *testing.T) {
 	server := redistest.Single(t, "--requirepass", "s3cret")

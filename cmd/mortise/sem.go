@@ -23,13 +23,16 @@ permit. show shows the number of available permits, and the held permits.
 set and add also work on a plain semaphore (RSemaphore). Its holders are not
 recorded, so held permits are not counted.`
 
+var semVerbs = []cobra.Completion{"set\tset the number of permits", "add\tadd permits, or remove some", "show\tshow the permits"}
+
 func semCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "sem NAME (set N | add N | show)",
+		SuggestFor:        []string{"semaphore", "permits"},
 		Short:             "Set how many permits a semaphore has, or show them",
 		Long:              semLong,
 		Example:           "  mortise sem builds set 4\n  mortise run --sem builds -- make\n  mortise sem builds show",
-		ValidArgsFunction: a.completeName,
+		ValidArgsFunction: a.completeVerb(semVerbs, mortise.KindPermits, mortise.KindNumber),
 	}
 	a.jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

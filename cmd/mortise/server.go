@@ -39,6 +39,7 @@ func serverCommand(a *app) *cobra.Command {
 			return a.serve(ctx, addr)
 		},
 	}
+	a.withoutRedis(cmd)
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:6379", "loopback `host:port` to listen on; port 0 means any free port")
 	return cmd
 }

@@ -18,6 +18,7 @@ var asking = mortise.Options{RetryFor: 2 * time.Second, AllowAnyName: true}
 func showCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show NAME",
+		SuggestFor:        []string{"status", "inspect", "info"},
 		Short:             "Show the holders and waiters of a lock, and its TTL",
 		Example:           "  mortise show deploy\n  mortise show deploy --json | jq .locked",
 		Args:              oneName,

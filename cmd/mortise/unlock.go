@@ -25,6 +25,7 @@ func unlockCommand(a *app) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:               "unlock NAME (--owner OWNER | --force)",
+		SuggestFor:        []string{"release", "free"},
 		Short:             "Release a lock whose holder is gone",
 		Long:              unlockLong,
 		Args:              oneName,
@@ -60,6 +61,9 @@ func unlockCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&owner, "owner", "", "release it only if `OWNER`, as shown by mortise show, still holds it; for a semaphore, the permit with that id")
 	cmd.Flags().BoolVar(&force, "force", false, "release it regardless of its holder; for a read/write lock both sides, for a semaphore all permits")
+	if err := cmd.RegisterFlagCompletionFunc("owner", a.completeOwner); err != nil {
+		panic(err) // there is no such flag
+	}
 	return cmd
 }
 
