@@ -49,11 +49,12 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, settl
 	if p.wait > 0 {
 		inTime = time.AfterFunc(p.wait, func() { cancel(errWaitOver) }).Stop
 	}
-	if p.verbose {
-		notice := time.AfterFunc(time.Second, func() { a.say("waiting for %s", shown(p.name)) })
-		defer notice.Stop()
+	waited := func() {}
+	if !p.nonblock {
+		waited = a.showWaiting(ctx, waiting{what: p.wants(), limit: p.wait, verbose: p.verbose, look: s.look})
 	}
 	hold, held, err := take(ctx)
+	waited()
 	if !inTime() {
 		<-ctx.Done() // the timer's function is running
 	}

@@ -20,6 +20,7 @@ type app struct {
 	stdout *output   // results
 	stderr io.Writer // messages
 	getenv func(string) string
+	line   statusLine
 
 	redis  string // of --redis
 	prefix struct {
@@ -31,7 +32,9 @@ type app struct {
 }
 
 func newApp() *app {
-	return &app{stdout: newOutput(os.Stdout), stderr: os.Stderr, getenv: os.Getenv}
+	a := &app{stdout: newOutput(os.Stdout), stderr: os.Stderr, getenv: os.Getenv}
+	a.line.open(os.Stderr, os.Getenv)
+	return a
 }
 
 // main runs the command in args and returns the exit code. If a signal has ended it, main does not
@@ -69,7 +72,7 @@ func (a *app) report(err error) {
 
 // say writes a message for the user to stderr.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "mortise: %s\n", fmt.Sprintf(format, args...))
+	a.line.around(func() { fmt.Fprintf(a.stderr, "mortise: %s\n", fmt.Sprintf(format, args...)) })
 }
 
 // secret matches text that may be a URL with a password.

@@ -35,7 +35,7 @@ func (a *app) complete(cmd *cobra.Command, prefix string, find finder) ([]cobra.
 		if err != nil {
 			return
 		}
-		defer d.Close()
+		defer func() { _ = d.Close() }() // it has been used
 		find(ctx, d, prefix, func(c cobra.Completion) bool {
 			select {
 			case found <- c:

@@ -33,7 +33,7 @@ func flagName(f *pflag.Flag) string {
 
 // wanted says which values a flag accepts.
 func wanted(err *pflag.InvalidValueError) string {
-	value := err.GetFlag().Value
+	value := bare(err.GetFlag().Value)
 	if _, ok := value.(*duration.Flag); ok {
 		return err.Unwrap().Error()
 	}

@@ -62,3 +62,14 @@ type namedList struct {
 	named
 	pflag.SliceValue
 }
+
+// bare returns a flag's value without the name.
+func bare(value pflag.Value) pflag.Value {
+	switch v := value.(type) {
+	case named:
+		return v.Value
+	case namedList:
+		return v.Value
+	}
+	return value
+}

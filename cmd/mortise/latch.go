@@ -35,7 +35,9 @@ func latchCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeVerb(latchVerbs, mortise.KindNumber),
 	}
 	var wait duration.Flag
+	var verbose bool
 	cmd.Flags().VarP(&wait, "wait", "w", "wait at most `DUR`: 90s, 1m30s, or seconds")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "report progress while it waits")
 	a.jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, verb, number, err := verbArgs(cmd, args, map[string]bool{"set": true, "down": false, "wait": false, "show": false, "delete": false})
@@ -54,7 +56,11 @@ func latchCommand(a *app) *cobra.Command {
 			return err
 		}
 		defer leave(client)
-		return a.latch(cmd.Context(), client.CountDownLatch(name), verb, number, limited, time.Duration(wait))
+		l := client.CountDownLatch(name)
+		if verb == "wait" {
+			defer a.showWaiting(cmd.Context(), waiting{what: shown(name), limit: time.Duration(wait), verbose: verbose, look: countOf(l)})()
+		}
+		return a.latch(cmd.Context(), l, verb, number, limited, time.Duration(wait))
 	}
 	return cmd
 }
@@ -97,6 +103,17 @@ func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string,
 	}
 	fmt.Fprintln(a.stdout, count)
 	return nil
+}
+
+// countOf returns the count of a latch, for the user who waits.
+func countOf(l *mortise.CountDownLatch) func(context.Context) string {
+	return func(ctx context.Context) string {
+		n, err := l.Count(ctx)
+		if err != nil {
+			return unknown(err)
+		}
+		return fmt.Sprintf("its count is %d", n)
+	}
 }
 
 // whileClosed does something with a latch. If the latch is open already, it tells the user what

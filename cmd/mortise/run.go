@@ -31,6 +31,9 @@ the foreground. Stopping it there (Ctrl-Z) also stops the renewals: if it is
 continued in time, it goes on under the lock, otherwise it is ended. Processes
 that it leaves in the background when it ends are not under the lock any more.
 
+On a terminal a wait of more than a second is shown, with the holder of the lock.
+Elsewhere, as in cron, it is silent without --verbose.
+
 If a signal ends the command, or the wait for the lock, mortise ends by the same
 signal, so that Ctrl-C also ends the script or loop around it.
 
@@ -121,7 +124,7 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half the lease")
 	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and exits with its status")
 	flags.StringVar(&f.signal, "signal", "TERM", "ask the command to end with the signal `SIG` when the "+what+" is lost")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "report progress")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "report progress; a wait also where there is no terminal")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		hint := "See " + cmd.CommandPath() + " --help for the flags."
 		if !slices.Contains(a.args, "--") {

@@ -57,7 +57,9 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 		post = guard.Prepare()
 		defer post.Discard()
 	}
-	hold, held, err := a.acquire(ctx, cancel, settle, left.open(client, left), left)
+	s := left.open(client, left)
+	s.look = left.look(client)
+	hold, held, err := a.acquire(ctx, cancel, settle, s, left)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 // that can be held.
 type subject struct {
 	lock, try func(ctx context.Context) (grip, context.Context, error)
+	look      func(ctx context.Context) string // returns what is known of its holders
 }
 
 // grip is a held subject.
@@ -31,7 +32,9 @@ type taker interface {
 }
 
 // subjectOf returns a lock as a subject.
-func subjectOf(k taker) subject { return subject{lock: gripping(k.Lock), try: gripping(k.TryLock)} }
+func subjectOf(k taker) subject {
+	return subject{lock: gripping(k.Lock), try: gripping(k.TryLock)}
+}
 
 func gripping(take func(context.Context) (*mortise.Hold, context.Context, error)) func(context.Context) (grip, context.Context, error) {
 	return func(ctx context.Context) (grip, context.Context, error) { return take(ctx) }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"time"
+)
+
+// How often a user is told what a command waits for. A wait that is shorter than patience is not worth it.
+const (
+	patience    = time.Second
+	linePeriod  = 30 * time.Second // of whole lines
+	lookPeriod  = 5 * time.Second
+	lookTimeout = 2 * time.Second
+)
+
+// waiting is something that a command waits for.
+type waiting struct {
+	what    string                           // such as the name of a lock
+	limit   time.Duration                    // 0: none
+	verbose bool                             // write lines where there is no terminal
+	look    func(ctx context.Context) string // returns what is known of its holder; may be nil
+}
+
+// showWaiting tells the user what the command waits for, until stop is called: on a terminal in one line that is
+// refreshed and finally erased; elsewhere in lines, if the wait is verbose.
+func (a *app) showWaiting(ctx context.Context, w waiting) (stop func()) {
+	show := a.showLine
+	switch {
+	case a.line.erasable:
+	case w.verbose, a.line.terminal != nil:
+		show = a.showLines
+	default:
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		show(ctx, w)
+	}()
+	return func() {
+		cancel()
+		<-done
+		a.line.clear()
+	}
+}
+
+// showLine shows a wait in the status line until ctx ends.
+func (a *app) showLine(ctx context.Context, w waiting) {
+	start := time.Now()
+	if !sleep(ctx, patience) {
+		return
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var known string
+	var looked time.Time
+	results := make(chan string, 1)
+	looking := false
+	defer func() {
+		if looking {
+			<-results // ctx has ended, so it comes soon
+		}
+	}()
+	for {
+		if !looking && w.look != nil && time.Since(looked) >= lookPeriod {
+			looking = true
+			go func() { results <- w.known(ctx) }()
+		}
+		a.line.set(w.texts(time.Since(start), known)...)
+		select {
+		case <-ctx.Done():
+			return
+		case known = <-results:
+			looking, looked = false, time.Now()
+		case <-tick.C:
+		}
+	}
+}
+
+// showLines shows a wait in lines until ctx ends.
+func (a *app) showLines(ctx context.Context, w waiting) {
+	start := time.Now()
+	for pause := patience; sleep(ctx, pause); pause = linePeriod {
+		if !w.verbose && !a.line.visible() {
+			continue
+		}
+		text := w.sentence(time.Since(start), w.known(ctx))
+		if a.line.terminal != nil {
+			text += giveUp
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		a.say("%s", text)
+	}
+}
+
+// known returns what is known of the holder.
+func (w waiting) known(ctx context.Context) string {
+	if w.look == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	return w.look(ctx)
+}
+
+// sentence says what is waited for.
+func (w waiting) sentence(past time.Duration, known string) string {
+	text := "waiting " + past.Truncate(time.Second).String()
+	if w.limit > 0 {
+		text += " of " + w.limit.String()
+	}
+	text += " for " + w.what
+	if known != "" {
+		text += ": " + known
+	}
+	return text
+}
+
+// giveUp says how to end a wait on a terminal.
+const giveUp = "; Ctrl-C gives up"
+
+// longID matches the end of a client's id that a terminal may have no room for.
+var longID = regexp.MustCompile(`\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// texts returns the status line, and shorter forms of it for narrow terminals.
+func (w waiting) texts(past time.Duration, known string) []string {
+	long, short := w.sentence(past, known), w.sentence(past, "")
+	brief := longID.ReplaceAllString(long, "$1…")
+	return []string{"mortise: " + long + giveUp, "mortise: " + brief + giveUp, brief + giveUp, short + giveUp, short}
+}
+
+// sleep reports whether the time has passed before ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
