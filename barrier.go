@@ -34,31 +34,39 @@ type Barrier struct{ meeting }
 // Barrier returns the barrier called name for that many parties, from 1 to 1000;
 // see [Client.Lock] for names. All must agree on the number. It does no I/O.
 func (c *Client) Barrier(name string, parties int) *Barrier {
-	return &Barrier{meeting{c.object(name), parties}}
+	return &Barrier{meeting{object: c.object(name), parties: parties}}
 }
 
-// Await blocks until all parties have arrived, or ctx ends. It returns how many had
-// arrived before this one: 0 for exactly one of them, and the number of parties
-// less one for the last.
+// With returns the same barrier, with these options for [Barrier.Await].
+func (b *Barrier) With(options WaitOptions) *Barrier {
+	return &Barrier{meeting{b.object, b.parties, options}}
+}
+
+// Await blocks until all parties have arrived, ctx ends, or [WaitOptions.Wait] is over. It
+// returns how many had arrived before this one: 0 for exactly one of them, and the number
+// of parties less one for the last.
 //
-// The end of ctx breaks the barrier for the other waiting parties. So does that of
+// The end of ctx, or of Wait, breaks the barrier for the other waiting parties. So does that of
 // the client or the process. The others learn of a dead process when its lease ends,
 // [Options.TTL] after its last sign of life.
 //
 // While it waits, a party asks Redis about once a second, or three times in a
 // lease if that is more often, besides receiving notifications.
 //
-// Errors: [ErrBroken], and then [BrokenError] gives the reason and the party; the
-// error of ctx; [ErrWrongKind] if the name holds no barrier, or one for another number
+// Errors: [ErrBroken], and then [BrokenError] gives the reason and the party;
+// [ErrMissing] if this party has broken it, because others were missing for all of its
+// wait, with a [MissingError] that says how many; the error of ctx, with ErrMissing or
+// [ErrUnreachable], if that has ended the wait; [ErrWrongKind] if the name holds no barrier, or one for another number
 // of parties; [ErrUnreachable] after [Options.RetryFor], and those of every method;
 // see the package documentation.
 func (b *Barrier) Await(ctx context.Context) (int, error) {
 	const op = "await"
 	var fate script.Fate
 	err := b.core.Client().Run(func() (err error) {
-		if err = b.check(ctx); err == nil {
-			fate, err = b.await(ctx)
+		if err = b.check(ctx); err != nil {
+			return err
 		}
+		fate, err = b.await(ctx)
 		return err
 	})
 	if err != nil {
@@ -71,10 +79,14 @@ func (b *Barrier) Await(ctx context.Context) (int, error) {
 func (b *Barrier) await(ctx context.Context) (script.Fate, error) {
 	c := b.core.Client()
 	party := c.NewID()
+	ctx, cancel := lockmgr.Within(ctx, b.options.Wait)
+	defer cancel()
 	var fate script.Fate
 	var d doubt.Doubt
 	known, sent := false, false
-	err := b.core.Follow(ctx, b.channel(), func() (time.Duration, error) {
+	there := b.parties
+	missing := func() error { return b.missing(b.parties-there, false) }
+	err := b.core.Follow(ctx, b.channel(), missing, func() (time.Duration, error) {
 		err := b.core.Operate(ctx, func(ctx context.Context, p script.Publish) (err error) {
 			sent = true
 			known = known || d.Longer(remembered)
@@ -83,7 +95,9 @@ func (b *Barrier) await(ctx context.Context) (script.Fate, error) {
 				return err
 			})
 		})
-		known = known || err == nil
+		if err == nil {
+			known, there = true, fate.There
+		}
 		if fate.Over {
 			return -1, err
 		}
@@ -165,6 +179,16 @@ const maxParties = 1000
 type meeting struct {
 	object
 	parties int
+	options WaitOptions
+}
+
+// missing returns the error for a wait in which that many parties were missing, or nil if
+// none is known to be.
+func (m *meeting) missing(n int, inside bool) error {
+	if n <= 0 {
+		return nil
+	}
+	return &MissingError{Missing: n, Of: m.parties, inside: inside}
 }
 
 // check returns an error for an invalid number of parties, or if ctx has ended,
@@ -177,7 +201,7 @@ func (m *meeting) check(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return lockmgr.ContextError(ctx)
 	}
-	return nil
+	return lockmgr.CheckWait(m.options.Wait)
 }
 
 func (m *meeting) script(p script.Publish) script.Barrier {

@@ -37,32 +37,41 @@ type DoubleBarrier struct{ meeting }
 // 1 to 1000; see [Client.Lock] for names. All must agree on the number. It does
 // no I/O.
 func (c *Client) DoubleBarrier(name string, parties int) *DoubleBarrier {
-	return &DoubleBarrier{meeting{c.object(name), parties}}
+	return &DoubleBarrier{meeting{object: c.object(name), parties: parties}}
+}
+
+// With returns the same double barrier, with these options for [DoubleBarrier.Enter] and
+// [Member.Leave]: each waits that long at most.
+func (b *DoubleBarrier) With(options WaitOptions) *DoubleBarrier {
+	return &DoubleBarrier{meeting{b.object, b.parties, options}}
 }
 
 // Member is a party that is inside a [DoubleBarrier]. Its methods are safe for
 // concurrent use.
 type Member struct {
 	of    *DoubleBarrier
+	hold  *lockmgr.Hold
 	lease *lockmgr.Lease
 
 	mu      sync.Mutex // guards leaving
 	leaving bool
 }
 
-// Enter blocks until all parties are inside, or ctx ends. The returned context is
-// derived from ctx, and ends when the party begins to leave, or when its lease
-// is lost, with cause [ErrLost], before the others can regard it as gone. The work
-// inside should use it. In case of an error it is ctx itself, and the party is
-// not inside.
+// Enter blocks until all parties are inside, ctx ends, or [WaitOptions.Wait] is over. The
+// returned context is derived from ctx, and ends when the party begins to leave, or when
+// its lease is lost, with cause [ErrLost], before the others can regard it as gone. The
+// work inside should use it. In case of an error it is ctx itself, and the party is not
+// inside.
 //
 // The end of ctx does not let the party leave; only [Member.Leave] does.
 //
 // While it waits, a party asks Redis about once a second, or three times in a
 // lease if that is more often, besides receiving notifications.
 //
-// Errors: the error of ctx, which also matches [ErrLocked] if others were
-// inside; [ErrLost] if the lease was lost while waiting; [ErrWrongKind] if the name
+// Errors: [ErrMissing] if parties were missing for all of the wait, with a [MissingError]
+// that says how many, and [ErrLocked] if there was no place for this one;
+// [ErrUnreachable] if Redis did not answer; each of them with the error of ctx, if that has
+// ended the wait; [ErrLost] if the lease was lost while waiting; [ErrWrongKind] if the name
 // holds no double barrier, or one for another number of parties; [ErrUnreachable]
 // after [Options.RetryFor], and those of every method; see the package documentation.
 func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, error) {
@@ -88,18 +97,34 @@ func (b *DoubleBarrier) enter(ctx context.Context) (*Member, context.Context, er
 	// No other request has this part of the name in the process, so nothing re-enters it.
 	var k lockmgr.Lock
 	k.InitPart(b.core, &barrierTraits, s, c.NewID())
+	ctx, cancel := lockmgr.Within(ctx, b.options.Wait)
+	defer cancel()
 	hold, err := k.Acquire(ctx, true)
 	if err != nil {
-		return nil, ctx, c.Because(ctx, err)
+		return nil, nil, c.Because(ctx, err)
 	}
-	m, held := &Member{of: b, lease: hold.Lease()}, hold.Context()
+	m, held := &Member{of: b, hold: hold, lease: hold.Lease()}, hold.Context()
 	if s.open {
 		return m, held, nil
 	}
-	err = b.core.Follow(held, b.channel(), func() (time.Duration, error) {
-		inside, open := false, false
+	if err = m.awaitOthers(ctx, s.inside); err != nil {
+		m.drop()
+		return nil, nil, err
+	}
+	return m, held, nil
+}
+
+// awaitOthers blocks until all parties are inside, for a member that has entered with ctx.
+// inside is how many were then.
+func (m *Member) awaitOthers(ctx context.Context, inside int) error {
+	b, c := m.of, m.of.core.Client()
+	held, cancel := lockmgr.Rejoin(ctx, m.hold.Context())
+	defer cancel()
+	missing := func() error { return b.missing(b.parties-inside, false) }
+	return b.core.Follow(held, b.channel(), missing, func() (time.Duration, error) {
+		now, open := 0, false
 		err := b.core.Operate(held, func(ctx context.Context, p script.Publish) (err error) {
-			inside, open, _, err = script.DoubleEnter(ctx, c.Config().Driver, b.script(p), m.lease.ID(), true)
+			now, open, _, err = script.DoubleEnter(ctx, c.Config().Driver, b.script(p), m.lease.ID(), true)
 			return err
 		})
 		switch {
@@ -107,17 +132,13 @@ func (b *DoubleBarrier) enter(ctx context.Context) (*Member, context.Context, er
 			return 0, err
 		case open:
 			return -1, nil
-		case !inside:
+		case now == 0:
 			m.lease.EndGone()
 			return 0, m.lease.Err()
 		}
+		inside = now
 		return b.tick(), nil
 	})
-	if err != nil {
-		m.drop()
-		return nil, ctx, err
-	}
-	return m, held, nil
 }
 
 // drop takes out a member that does not leave normally.
@@ -131,13 +152,14 @@ func (m *Member) drop() {
 }
 
 // Leave ends the party's part in the work, and blocks until all others have left
-// as well, or ctx ends. The context of the member ends first. The party has left
+// as well, ctx ends, or [WaitOptions.Wait] is over. The context of the member ends first. The party has left
 // even if Leave does not wait to the end; call it again to keep waiting.
 //
 // Errors: [ErrBroken] if all are out, but one of them gave up or died inside, or
 // if Redis has no record of this party any more; [ErrLost] if the lease was lost
-// before; the error of ctx; [ErrUnreachable] after [Options.RetryFor], and those of
-// every method; see the package documentation.
+// before; [ErrMissing] if others had not left when the wait was over, also with the error
+// of ctx; [ErrUnreachable] after [Options.RetryFor], and those of every method; see the
+// package documentation.
 func (m *Member) Leave(ctx context.Context) error {
 	needContext(ctx)
 	const op = "leave"
@@ -170,11 +192,16 @@ func (m *Member) leave(ctx context.Context) (fate script.Fate, err error) {
 	leave := func(ctx context.Context, p script.Publish) (script.Fate, error) {
 		return script.DoubleLeave(ctx, c.Config().Driver, b.script(p), m.lease.ID())
 	}
-	left := false
-	err = b.core.Follow(ctx, b.channel(), func() (time.Duration, error) {
+	ctx, cancel := lockmgr.Within(ctx, b.options.Wait)
+	defer cancel()
+	left, inside := false, 0
+	missing := func() error { return b.missing(inside, true) }
+	err = b.core.Follow(ctx, b.channel(), missing, func() (time.Duration, error) {
 		err := b.core.Operate(ctx, func(ctx context.Context, p script.Publish) (err error) {
 			fate, err = leave(ctx, p)
-			left = left || err == nil
+			if err == nil {
+				left, inside = true, fate.There
+			}
 			return err
 		})
 		if fate.Over {
@@ -198,24 +225,24 @@ var barrierTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{})}
 type seat struct {
 	script.DoubleBarrier
 	driver driver.Driver
-	open   bool        // whether all were inside at the last attempt
+	inside int         // how many were inside after the last attempt
+	open   bool        // whether all were
 	doubt  doubt.Doubt // since the last answer
 }
 
 // Acquire lets the party in. A copy whose reply was lost may have let it in already.
 func (s *seat) Acquire(ctx context.Context, a script.Attempt) (script.Grant, error) {
-	var inside bool
 	var by script.Holder
 	err := s.doubt.Try(func() (err error) {
-		inside, s.open, by, err = script.DoubleEnter(ctx, s.driver, s.Barrier(), a.ID, s.doubt.Longer(remembered))
+		s.inside, s.open, by, err = script.DoubleEnter(ctx, s.driver, s.Barrier(), a.ID, s.doubt.Longer(remembered))
 		return err
 	})
 	if err == nil {
 		s.doubt = doubt.Doubt{}
-		if !inside && by.Owner == "" {
+		if s.inside == 0 && by.Owner == "" {
 			// An earlier copy let it in, and it was regarded as dead since.
 			err = lockmgr.Final(&LostError{Reason: LostExpired})
 		}
 	}
-	return script.Grant{OK: inside, By: by}, err
+	return script.Grant{OK: s.inside > 0, By: by}, err
 }

@@ -67,7 +67,8 @@ func checkValue(value string) error {
 	return nil
 }
 
-// Campaign blocks until it is elected or ctx ends, and returns the term. The value
+// Campaign blocks until it is elected, ctx ends, or [LockOptions.Wait] is over, and returns
+// the term. The value
 // may be any text of up to 64 KiB. Goroutines of one client are elected in the
 // order in which they called.
 //
@@ -76,8 +77,9 @@ func checkValue(value string) error {
 // can be elected. The leader's work should use it. In case of an error it is
 // ctx itself. The end of ctx does not end the term; only [Term.Resign] does.
 //
-// Errors: the error of ctx, which also matches [ErrLocked] if Redis reported a
-// leader, and then [HeldError] names it; [ErrReentry] if the owner that ctx
+// Errors: [ErrLocked] if another led for all of the wait, and a [HeldError] names it;
+// [ErrUnreachable] if Redis did not answer; either of them with the error of ctx, if that
+// has ended the wait; [ErrReentry] if the owner that ctx
 // carries leads already; [ErrLost] if it has led, was deposed and has not
 // resigned; [ErrFenceRegressed] if the number of the term is not above that of an
 // earlier one this client knows of; [ErrNotDurable] if it was elected and too few
@@ -150,7 +152,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	const op = "observe"
 	return func(yield func(Leader, error) bool) {
 		var last *script.Leader
-		err := e.locker.lock.Follow(ctx, keyspace.ElectionNews(e.locker.lock.Key()), func() (time.Duration, error) {
+		err := e.locker.lock.Follow(ctx, keyspace.ElectionNews(e.locker.lock.Key()), nil, func() (time.Duration, error) {
 			now, ok, err := e.read(ctx)
 			if err != nil {
 				return 0, err

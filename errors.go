@@ -17,8 +17,8 @@ import (
 // covers, such as that of a server without Lua, and [Client.Locks] with a driver
 // that cannot list keys. The client library's own errors stay matchable too.
 var (
-	// ErrLocked: another owner holds the lock. errors.As finds a *HeldError
-	// that names it, if Redis was asked.
+	// ErrLocked: another owner holds the lock, or held it when a wait was over.
+	// errors.As finds a *HeldError that names it, if it is known.
 	ErrLocked = lockmgr.ErrLocked
 	// ErrNoPermits: a semaphore has fewer permits available than requested.
 	// errors.As finds a *PermitsError with the numbers.
@@ -46,6 +46,9 @@ var (
 	// ErrWrongKind: the data under the name in Redis is not of the type that
 	// this kind of object uses. Nothing was changed.
 	ErrWrongKind = lockmgr.ErrWrongKind
+	// ErrMissing: what a latch or a barrier waits for was still missing when the wait was
+	// over. errors.As finds a *MissingError with the number.
+	ErrMissing = errors.New("not all that was waited for has come")
 	// ErrNoLeader: the election has no leader.
 	ErrNoLeader = errors.New("the election has no leader")
 	// ErrBroken: not all parties of a barrier arrived, or left, together.
@@ -58,7 +61,8 @@ var (
 	// would become out of range. Nothing was changed in Redis.
 	ErrInvalid = lockmgr.ErrInvalid
 	// ErrUnreachable: Redis could not be reached, or could not serve, for
-	// longer than Options.RetryFor; for Unlock, than Options.UnlockFor.
+	// longer than Options.RetryFor; for Unlock, than Options.UnlockFor. Or a wait
+	// was over, by its limit or its context, before Redis had answered.
 	ErrUnreachable = lockmgr.ErrUnreachable
 	// ErrDenied: Redis refused the user, the password or a right.
 	ErrDenied = lockmgr.ErrDenied
@@ -165,6 +169,28 @@ func (e *PermitsError) Is(target error) bool {
 func permitsError(lack script.PermitRefusal) *PermitsError {
 	return &PermitsError{Wanted: lack.Wanted, Available: lack.Available, Next: lack.Next, Unset: lack.Unset}
 }
+
+// MissingError says what a latch or a barrier still waited for when Redis was asked last.
+// It matches [ErrMissing].
+type MissingError struct {
+	Missing int // how often the latch must be counted down, or how many parties are missing
+	Of      int // the number of parties; 0 for a latch
+	inside  bool
+}
+
+// Error says how many of what are missing.
+func (e *MissingError) Error() string {
+	switch {
+	case e.Of == 0:
+		return fmt.Sprintf("counts missing: %d", e.Missing)
+	case e.inside:
+		return fmt.Sprintf("parties still inside: %d of %d", e.Missing, e.Of)
+	}
+	return fmt.Sprintf("parties missing: %d of %d", e.Missing, e.Of)
+}
+
+// Is makes a MissingError match ErrMissing.
+func (e *MissingError) Is(target error) bool { return target == ErrMissing }
 
 // LostReason says why a lease was lost.
 type LostReason string

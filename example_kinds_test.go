@@ -418,9 +418,7 @@ func ExampleBarrier() {
 	// One party waits, and a second one gives up.
 	var other error
 	workers.Go(func() { _, other = barrier.Await(context.Background()) })
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	_, err := barrier.Await(ctx)
+	_, err := barrier.With(mortise.WaitOptions{Wait: 100 * time.Millisecond}).Await(context.Background())
 	fmt.Println(err)
 	workers.Wait()
 	var broken *mortise.BrokenError
@@ -429,7 +427,7 @@ func ExampleBarrier() {
 	}
 	// Output:
 	// all three have come
-	// mortise: await "phase": context deadline exceeded
+	// mortise: await "phase": gave up waiting: the wait limit of 100ms is over; parties missing: 1 of 3
 	// broken, because one left
 }
 

@@ -31,12 +31,20 @@ import (
 // What it does not guarantee: that every expected process has counted down, since
 // nothing records which did; and anything if Redis loses the key when it fails over
 // or restarts, which opens the latch.
-type CountDownLatch struct{ object }
+type CountDownLatch struct {
+	object
+	options WaitOptions
+}
 
 // CountDownLatch returns the latch called name; see [Client.Lock] for names. It
 // does no I/O.
 func (c *Client) CountDownLatch(name string) *CountDownLatch {
-	return &CountDownLatch{c.object(name)}
+	return &CountDownLatch{object: c.object(name)}
+}
+
+// With returns the same latch, with these options for [CountDownLatch.Wait].
+func (l *CountDownLatch) With(options WaitOptions) *CountDownLatch {
+	return &CountDownLatch{l.object, options}
 }
 
 // TrySetCount closes the latch until it has been counted down n times, if it is
@@ -91,28 +99,50 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 	return int(max(n, 0)), err
 }
 
-// Wait blocks until the latch is open or ctx ends. It returns at once if the latch is
-// open already, also if it was never set: Redis cannot tell the two. Errors: the error of ctx, and those of every method; see the package
-// documentation.
+// Wait blocks until the latch is open, ctx ends, or [WaitOptions.Wait] is over. It
+// returns at once if the latch is open already, also if it was never set: Redis cannot
+// tell the two.
+//
+// Errors: [ErrMissing] if the latch was closed for all of the wait, with a
+// [MissingError] that says how many times it must still be counted down;
+// [ErrUnreachable] if Redis did not answer; either of them with the error of ctx, if that
+// has ended the wait; and those of every method; see the package documentation.
 //
 // The opening wakes it. If that message is lost, or the latch expires, which Redis
 // does not announce, it finds out within about a second.
 func (l *CountDownLatch) Wait(ctx context.Context) error {
 	needContext(ctx)
-	return l.fail("wait", l.core.Perform(ctx, func(script.Publish) error {
+	const op = "wait"
+	ctx, cancel, err := l.options.within(ctx, true)
+	if err != nil {
+		return l.fail(op, err)
+	}
+	defer cancel()
+	return l.fail(op, l.core.Perform(ctx, func(script.Publish) error {
 		if err := l.together(); err != nil {
 			return err
 		}
-		return l.core.WaitOpen(ctx, useLatch, keyspace.LatchChannel(l.core.Key()), func() (open bool, err error) {
-			c := l.core.Client()
-			var n int64
-			err = c.Retry(ctx, func(ctx context.Context) (err error) {
-				n, err = script.NumberRead(ctx, c.Config().Driver, l.core.Key())
-				return err
-			})
-			return n <= 0, err
-		})
+		if err := lockmgr.CheckContext(ctx); err != nil {
+			return err
+		}
+		return l.core.WaitOpen(ctx, useLatch, keyspace.LatchChannel(l.core.Key()), func() (missing, err error) { return l.missing(ctx) })
 	}))
+}
+
+// missing returns what the latch waits for, or nil if it is open.
+func (l *CountDownLatch) missing(ctx context.Context) (missing, err error) {
+	c := l.core.Client()
+	var n int64
+	err = c.Retry(ctx, func(ctx context.Context) (err error) {
+		if n, err = script.NumberRead(ctx, c.Config().Driver, l.core.Key()); err != nil {
+			l.core.NoteFailure(ctx, useLatch, err)
+		}
+		return err
+	})
+	if err != nil || n <= 0 {
+		return nil, err
+	}
+	return &MissingError{Missing: int(n)}, nil
 }
 
 // Delete opens the latch whatever its count, and reports whether it was closed.

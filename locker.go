@@ -52,7 +52,9 @@ func under(ctx context.Context, lock func(context.Context) (*Hold, context.Conte
 	return f(ctx)
 }
 
-// Lock acquires the lock. It waits for other owners until ctx ends.
+// Lock acquires the lock. It waits for other owners until ctx ends, or for
+// [LockOptions.Wait] at most. The end of ctx also ends the work under the lock; that of
+// Wait does not, so it is the way to limit a wait.
 //
 // The returned context is derived from ctx. It carries the owner, so acquiring
 // the same lock with it re-enters. It ends when the hold does: when the hold is
@@ -74,8 +76,9 @@ func under(ctx context.Context, lock func(context.Context) (*Hold, context.Conte
 // different set of values or another kind of object of that name, is an error
 // at once.
 //
-// Errors: the error of ctx, which also matches [ErrLocked] if the lock was
-// seen to be held; [ErrReentry]; [ErrFenceRegressed] from a [FencedLock];
+// Errors: [ErrLocked] if another owner had the lock for all of the wait, and a
+// [HeldError] names it; [ErrUnreachable] if Redis did not answer; either of them with the
+// error of ctx, if that has ended the wait; [ErrReentry]; [ErrFenceRegressed] from a [FencedLock];
 // [ErrLost] if ctx carries an owner whose lease on this lock was lost and not
 // yet unlocked; [ErrNotDurable] if the lock was acquired, but too few replicas
 // have acknowledged it; and those of every method; see the package documentation.
@@ -84,7 +87,7 @@ func (k *locker) Lock(ctx context.Context) (*Hold, context.Context, error) {
 }
 
 // TryLock acquires the lock if it is free, or held by the owner that ctx carries.
-// It does not wait for other owners: [ErrLocked] means that one of them holds
+// It does not wait for other owners, whatever [LockOptions.Wait] is: [ErrLocked] means that one of them holds
 // the lock, and [HeldError] tells which. But it does wait for Redis: while that cannot
 // be reached, or cannot serve, TryLock retries for [Options.RetryFor], 10 s by default,
 // and then returns [ErrUnreachable]. Everything else is as with [Lock.Lock].

@@ -90,7 +90,8 @@ func (m *MultiLock) Do(ctx context.Context, f func(ctx context.Context) error) e
 	return under(ctx, m.Lock, f)
 }
 
-// Lock acquires all locks, and blocks until it has them or ctx ends. The returned
+// Lock acquires all locks, and blocks until it has them, ctx ends, or [LockOptions.Wait] is
+// over; if the locks have several such limits, the shortest holds for all. The returned
 // context, and the owner that it carries, are as with [Lock.Lock]: with it, each of the
 // locks can be re-entered, by itself or together.
 //

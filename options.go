@@ -2,6 +2,7 @@ package mortise
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -178,12 +179,36 @@ type LockOptions struct {
 	// re-entry has the durability of the lease it enters, and fails with
 	// ErrInvalid if it asks for another one. Default: none.
 	Durability Durability
+
+	// Wait is how long Lock waits at most, for other owners and for Redis; then its
+	// error matches ErrLocked if another owner had the lock, and ErrUnreachable if
+	// Redis did not answer. It bounds only the wait: a hold, once acquired, and its
+	// context last on. It has no effect on TryLock. Default 0: as long as ctx lasts.
+	Wait time.Duration
 }
 
 // core returns the options as the core needs them.
 func (o LockOptions) core() lockmgr.Options {
 	return lockmgr.Options{
 		TTL: o.TTL, MaxHold: o.MaxHold, Margin: o.Margin,
-		NonReentrant: o.NonReentrant, Durability: o.Durability.core(),
+		NonReentrant: o.NonReentrant, Durability: o.Durability.core(), Wait: o.Wait,
 	}
+}
+
+// WaitOptions configures how to wait for a [Semaphore], a [CountDownLatch], a [Barrier]
+// or a [DoubleBarrier]. The zero value of each field is its default.
+type WaitOptions struct {
+	// Wait is how long a call waits at most; then its error says what was missing. It
+	// has no effect on calls that do not wait for others. Default 0: as long as ctx
+	// lasts.
+	Wait time.Duration
+}
+
+// within returns ctx for a call that waits as the options say, if it waits.
+func (o WaitOptions) within(ctx context.Context, waits bool) (context.Context, context.CancelFunc, error) {
+	if err := lockmgr.CheckWait(o.Wait); err != nil || !waits {
+		return ctx, func() {}, err
+	}
+	ctx, cancel := lockmgr.Within(ctx, o.Wait)
+	return ctx, cancel, nil
 }

@@ -61,9 +61,11 @@ type PermitOptions struct {
 	// back.
 	MaxHold time.Duration
 
-	// Margin and Durability are those of [LockOptions].
+	// Margin, Durability and Wait are those of [LockOptions]; instead of ErrLocked, the
+	// error at the end of Wait matches ErrNoPermits.
 	Margin     time.Duration
 	Durability Durability
+	Wait       time.Duration
 }
 
 // mostPermits is how many permits a hold can consist of: their ids are part of every
@@ -83,7 +85,7 @@ func (s *PermitSemaphore) With(options PermitOptions) *PermitSemaphore {
 	return &PermitSemaphore{s.object, options}
 }
 
-// Acquire takes permits, and blocks until it has them or ctx ends. The returned
+// Acquire takes permits, and blocks until it has them, ctx ends, or [PermitOptions.Wait] is over. The returned
 // context is derived from ctx. It ends when the hold does: when the permits are given
 // back, with [Hold.Unlock], or when one of them is lost, with cause [ErrLost],
 // before another client can have it. Work that needs the permits should use it. In
@@ -91,8 +93,11 @@ func (s *PermitSemaphore) With(options PermitOptions) *PermitSemaphore {
 //
 // The end of ctx does not give permits back; only Unlock does.
 //
-// Errors: the error of ctx, which also matches [ErrNoPermits] if Redis reported too
-// few, and [ErrNotSet] if there was no semaphore; [ErrNotDurable], and those of every method; see the package documentation.
+// Errors: [ErrNoPermits] if there were too few for all of the wait, with a
+// [PermitsError] that says how many, and [ErrNotSet] if there was no semaphore;
+// [ErrUnreachable] if Redis did not answer; either of them with the error of ctx, if that
+// has ended the wait; [ErrNotDurable], and those of every method; see the package
+// documentation.
 func (s *PermitSemaphore) Acquire(ctx context.Context) (*Hold, context.Context, error) {
 	return s.locker().enter(ctx, "acquire", true)
 }
@@ -306,6 +311,7 @@ var usePermit = lockmgr.NewUse(lockmgr.Class{Shared: true})
 
 var permitTraits = lockmgr.Traits{
 	Use: usePermit, Unowned: true, Partial: true, Claims: true, Draw: drawPermits, Permits: script.PermitIDs,
+	Wanted: func(o lockmgr.Ops) int { return o.(*permitTaker).number },
 }
 
 // locker returns the locker of a request for permits.
@@ -314,7 +320,7 @@ func (s *PermitSemaphore) locker() *locker {
 	taker := &permitTaker{s.core.Client().Conn().PermitSemaphore(s.core.Key()), o.Permits}
 	k := new(locker)
 	k.lock.Init(s.core, &permitTraits, taker)
-	if o := (LockOptions{TTL: o.TTL, MaxHold: o.MaxHold, Margin: o.Margin, Durability: o.Durability}); o != (LockOptions{}) {
+	if o := (LockOptions{TTL: o.TTL, MaxHold: o.MaxHold, Margin: o.Margin, Durability: o.Durability, Wait: o.Wait}); o != (LockOptions{}) {
 		k.lock.SetOptions(o.core())
 	}
 	switch n := o.Permits; {

@@ -83,13 +83,14 @@ func (k *Redlock) Do(ctx context.Context, f func(ctx context.Context) error) err
 	return under(ctx, k.Lock, f)
 }
 
-// Lock acquires the lock, and blocks until it has it or ctx ends. The returned context,
-// and the owner that it carries, are as with [Lock.Lock].
+// Lock acquires the lock, and blocks until it has it, ctx ends, or [LockOptions.Wait] is
+// over. The returned context, and the owner that it carries, are as with [Lock.Lock].
 //
 // Errors: [ErrNoQuorum] if too few servers could be reached, or could serve, for
 // the longest [Options.RetryFor] of the clients; at once if that cannot pass by
-// itself; the error of ctx, which also matches [ErrLocked] if a server reported the
-// lock held; [ErrReentry], and those of every method; see the package documentation.
+// itself; [ErrLocked] if others had the lock for all of the wait, or ErrNoQuorum and
+// [ErrUnreachable] if too few servers answered, either with the error of ctx, if that has
+// ended the wait; [ErrReentry], and those of every method; see the package documentation.
 // An ErrNoQuorum includes the errors of the servers, see Lock.Lock.
 func (k *Redlock) Lock(ctx context.Context) (*Hold, context.Context, error) {
 	return k.enter(ctx, "lock", true)

@@ -38,19 +38,26 @@ import (
 // What it does not guarantee: anything about a name whose key is changed by other
 // means, or lost by Redis when it fails over or restarts. A counter that another
 // program keeps under the same name cannot be told from a semaphore.
-type Semaphore struct{ object }
+type Semaphore struct {
+	object
+	options WaitOptions
+}
 
 // Semaphore returns the semaphore called name; see [Client.Lock] for names. It
 // does no I/O.
-func (c *Client) Semaphore(name string) *Semaphore { return &Semaphore{c.object(name)} }
+func (c *Client) Semaphore(name string) *Semaphore { return &Semaphore{object: c.object(name)} }
 
-// Acquire takes n permits, all at once, and blocks until it has them or ctx ends. If
-// it fails it has taken none; a request that may have succeeded although its reply
-// was lost is undone in the background.
+// With returns the same semaphore, with these options for Acquire and Do.
+func (s *Semaphore) With(options WaitOptions) *Semaphore { return &Semaphore{s.object, options} }
+
+// Acquire takes n permits, all at once, and blocks until it has them, ctx ends, or
+// [WaitOptions.Wait] is over. If it fails it has taken none; a request that may have
+// succeeded although its reply was lost is undone in the background.
 //
-// Errors: the error of ctx, which also matches [ErrNoPermits] if there were too
-// few, and [ErrNotSet] if there was no semaphore, and those of every method; see the
-// package documentation.
+// Errors: [ErrNoPermits] if there were too few for all of the wait, with a
+// [PermitsError] that says how many, and [ErrNotSet] if there was no semaphore;
+// [ErrUnreachable] if Redis did not answer; either of them with the error of ctx, if that
+// has ended the wait; and those of every method; see the package documentation.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	return s.acquire(ctx, "acquire", n, true)
 }
@@ -197,7 +204,6 @@ type acquisition struct {
 	op     script.Operation // drawn for the first attempt
 	waiter string           // the id that claims permits; empty until it may have claimed some
 	doubt  bool             // a copy may have taken permits, or may yet
-	short  *PermitsError    // why the last attempt failed
 }
 
 func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) error {
@@ -205,9 +211,14 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) er
 	if err := s.some(op, n, 1); err != nil {
 		return err
 	}
+	ctx, cancel, err := s.options.within(ctx, wait)
+	if err != nil {
+		return s.fail(op, err)
+	}
+	defer cancel()
 	return s.fail(op, s.core.Perform(ctx, func(p script.Publish) error {
-		if ctx.Err() != nil {
-			return lockmgr.ContextError(ctx)
+		if err := lockmgr.CheckContext(ctx); err != nil {
+			return err
 		}
 		a := &acquisition{Semaphore: s, n: n}
 		err := a.run(ctx, wait)
@@ -221,42 +232,42 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) er
 			}
 		}
 		a.undo(p)
-		if ctx.Err() != nil && a.short != nil {
-			return lockmgr.WaitError(err, a.short)
-		}
 		return err
 	}))
 }
 
 // run blocks until the permits are taken.
 func (a *acquisition) run(ctx context.Context, wait bool) error {
-	done, err := a.core.Contend(ctx, useSemaphore, keyspace.SemaphoreChannel(a.core.Key()), wait, func(queued bool) (bool, error) {
+	lack, err := a.core.Contend(ctx, useSemaphore, keyspace.SemaphoreChannel(a.core.Key()), a.n, wait, func(queued bool) (*script.PermitRefusal, error) {
 		if queued {
 			a.waiter = cmp.Or(a.waiter, a.core.Client().NewID())
 		}
 		return a.attempt(ctx)
 	})
-	if !done && err == nil {
-		return a.short
+	if lack != nil && err == nil {
+		return permitsError(*lack)
 	}
 	return err
 }
 
-// attempt asks Redis once.
-func (a *acquisition) attempt(ctx context.Context) (ok bool, err error) {
+// attempt asks Redis once, and returns what is lacking, or nil.
+func (a *acquisition) attempt(ctx context.Context) (lack *script.PermitRefusal, err error) {
 	if a.op.Lane == "" {
 		a.op = a.core.DrawOperation()
 	}
-	var why script.PermitRefusal
+	ok, why := false, script.PermitRefusal{}
 	doubt, err := a.core.Once(ctx, func(ctx context.Context) (err error) {
 		ok, why, err = script.SemaphoreAcquire(ctx, a.core.Client().Config().Driver, a.core.Key(), a.op, a.n, a.waiter)
+		if err != nil {
+			a.core.NoteFailure(ctx, useSemaphore, err)
+		}
 		return err
 	})
 	a.doubt = a.doubt || doubt
-	if !ok && err == nil {
-		a.short = permitsError(why)
+	if ok || err != nil {
+		return nil, err
 	}
-	return ok, err
+	return &why, nil
 }
 
 // undo gives back permits that the caller does not know it has, and lets later

@@ -38,6 +38,9 @@ var errNoHold = errors.New("no hold yet")
 // it blocks until it has the lock or ctx ends. The context of the hold descends from ctx.
 // [Client.Because] makes its error one for callers.
 func (k *Lock) Acquire(ctx context.Context, wait bool) (*Hold, error) {
+	if wait && k.options.Wait > 0 && !limited(ctx) {
+		return k.acquireWithin(ctx)
+	}
 	c := k.client
 	if err := c.begin(); err != nil {
 		return nil, err
@@ -66,8 +69,8 @@ func (k *Lock) request(ctx context.Context) (*request, error) {
 	if err := k.sound(); err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, ContextError(ctx)
+	if err := CheckContext(ctx); err != nil {
+		return nil, err
 	}
 	if err := k.ready(ctx); err != nil {
 		return nil, err
@@ -169,6 +172,7 @@ func (r *request) askReserved(ctx context.Context) (hold *Hold, s *contest, err 
 		// that listens stays in front.
 		s = newContest(r)
 		at.join(&s.w, !at.shared())
+		at.note(r.refused, nil)
 	}
 	return hold, s, err
 }
@@ -218,17 +222,21 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 		if r.entry != "" {
 			r.at = got.At
 		}
+		if err != nil {
+			k.site().noteFailure(ctx, err)
+		}
 		return err
 	})
 	r.doubt = r.doubt || doubt
 	if err != nil {
-		if r.refused != nil && ctx.Err() != nil {
-			err = &waitError{err, r.refused.asError(c.errors).err}
+		if ctx.Err() != nil && isUnanswered(err) {
+			err = r.gaveUp(ctx, err)
 		}
 		return nil, err
 	}
 	if !got.OK {
 		r.refused = &refusal{got.By, got.Lack}
+		k.site().note(r.refused, nil)
 		return nil, errNoHold
 	}
 	return r.newHold(ctx, got.Token, k.ttl())

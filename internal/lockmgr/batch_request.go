@@ -33,14 +33,20 @@ const (
 // acquire acquires all locks. If it fails, it returns the lock that failed, and the
 // composite has those that were acquired before.
 func (r *batchRequest) acquire(wait bool) (at *Lock, err error) {
-	if at, err = r.ready(r.composite.hold.Context()); err != nil {
+	ctx := r.composite.hold.Context()
+	if wait {
+		var cancel context.CancelFunc
+		ctx, cancel = Within(ctx, r.waitLimit())
+		defer cancel()
+	}
+	if at, err = r.ready(ctx); err != nil {
 		return at, err
 	}
 	nth := 0
 	if wait {
-		nth, err = r.wait()
+		nth, err = r.wait(ctx)
 	} else {
-		nth, err = r.try()
+		nth, err = r.try(ctx)
 	}
 	return r.locks[max(nth, 0)], err
 }
@@ -50,62 +56,65 @@ func (r *batchRequest) acquire(wait bool) (at *Lock, err error) {
 // nothing while it waits. Under contention that may never succeed, so after some rounds
 // it acquires them in their order, and keeps those that it has, for longer each time. If
 // it fails it returns the index of the lock that failed.
-func (r *batchRequest) wait() (nth int, err error) {
-	ctx := r.composite.hold.Context()
+func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 	nth = r.contended(r.composite.owner)
 	kept := 0 // how often it kept what it had, without success
 	for round := 1; ; round++ {
 		if nth != noIndex {
 			if err := r.composite.acquire(ctx, r.member(nth), true); err != nil {
-				return nth, r.ended(err)
+				return nth, r.ended(ctx, err)
 			}
 		}
-		nth, err = r.try()
+		nth, err = r.try(ctx)
 		if errors.Is(err, ErrLocked) {
-			nth, err = r.waitBriefly(nth, err)
+			nth, err = r.waitBriefly(ctx, nth, err)
 		}
 		if !errors.Is(err, ErrLocked) {
-			return nth, r.ended(err)
+			return nth, r.ended(ctx, err)
 		}
 		r.refused = cmp.Or(refusalIn(err), r.refused)
 		r.composite.restart()
 		if round%roundsBeforeKeeping == 0 && r.mayKeep() {
-			nth, err = r.acquireInOrder(jitter(keepFirst << min(kept, 16)))
-			if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-				return nth, r.ended(err)
+			nth, err = r.acquireInOrder(ctx, jitter(keepFirst<<min(kept, 16)))
+			if ctx.Err() != nil || !isOverdue(err) && !errors.Is(err, context.DeadlineExceeded) {
+				return nth, r.ended(ctx, err)
 			}
 			r.composite.restart()
 			kept++
 		}
 		// Two requests that obstruct each other must not retry in step.
 		if !r.locks[nth].client.pause(ctx, dice.N(time.Millisecond<<min(round, 8))) {
-			return nth, endedBy(ctx, r.refused)
+			return nth, whyEnded(ctx, r.refused, errEnded)
 		}
 	}
 }
 
-// ended returns err. If the context has ended, it adds the last refusal.
-func (r *batchRequest) ended(err error) error {
-	if err == nil || r.refused == nil || r.composite.hold.Context().Err() == nil || errors.Is(err, ErrLocked) {
+// ended returns err. If ctx has ended before the lock that r asked for last has refused, it
+// adds the last refusal.
+func (r *batchRequest) ended(ctx context.Context, err error) error {
+	if ctx.Err() == nil || err == nil || isWaitError(err) {
 		return err
 	}
-	return &waitError{err, r.refused}
+	if errors.Is(err, ctx.Err()) {
+		return GaveUp(ctx, r.refused, err)
+	}
+	return whyEnded(ctx, r.refused, err)
 }
 
 // waitBriefly waits for the refusing lock and then for the rest, for keepBriefly in all.
-func (r *batchRequest) waitBriefly(nth int, refused error) (at int, err error) {
+func (r *batchRequest) waitBriefly(whole context.Context, nth int, refused error) (at int, err error) {
 	c := r.composite
-	ctx, cancel := context.WithTimeout(c.hold.Context(), jitter(keepBriefly))
+	ctx, cancel := Within(whole, jitter(keepBriefly))
 	defer cancel()
 	for err = refused; errors.Is(err, ErrLocked) && ctx.Err() == nil && len(c.lasting()) > 0; {
 		var hold *Hold
 		if hold, err = r.locks[nth].Acquire(ctx, true); err == nil {
 			err = c.add(r.member(nth), hold)
-		} else if ctx.Err() != nil && c.hold.Context().Err() == nil {
+		} else if ctx.Err() != nil && whole.Err() == nil {
 			return nth, refused
 		}
 		if err == nil {
-			nth, err = r.try()
+			nth, err = r.try(whole)
 		}
 	}
 	return nth, err
@@ -113,11 +122,11 @@ func (r *batchRequest) waitBriefly(nth int, refused error) (at int, err error) {
 
 // acquireInOrder acquires one lock after the other. It waits for each, but at most for
 // limit once it has one.
-func (r *batchRequest) acquireInOrder(limit time.Duration) (nth int, err error) {
+func (r *batchRequest) acquireInOrder(whole context.Context, limit time.Duration) (nth int, err error) {
 	for i := range r.locks {
-		ctx, cancel := r.composite.hold.Context(), context.CancelFunc(func() {})
+		ctx, cancel := whole, context.CancelFunc(func() {})
 		if i > 0 {
-			ctx, cancel = context.WithTimeout(ctx, limit)
+			ctx, cancel = Within(whole, limit)
 		}
 		err := r.composite.acquire(ctx, r.member(i), true)
 		cancel()
@@ -128,10 +137,20 @@ func (r *batchRequest) acquireInOrder(limit time.Duration) (nth int, err error) 
 	return 0, nil
 }
 
+// waitLimit returns the shortest of the locks' limits; 0 if there is none.
+func (b *Batch) waitLimit() (d time.Duration) {
+	for _, k := range b.locks {
+		if wait := k.options.Wait; wait > 0 && (d == 0 || wait < d) {
+			d = wait
+		}
+	}
+	return d
+}
+
 // try acquires all locks that are missing, without waiting.
-func (r *batchRequest) try() (nth int, err error) {
+func (r *batchRequest) try(ctx context.Context) (nth int, err error) {
 	for _, g := range r.missing() {
-		if nth, err = g.acquire(r.composite); err != nil {
+		if nth, err = g.acquire(ctx, r.composite); err != nil {
 			return nth, err
 		}
 	}

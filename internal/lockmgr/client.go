@@ -38,13 +38,14 @@ type Client struct {
 	rechecks   rechecks
 	janitor    janitor // undoes acquisitions that are no longer wanted
 
-	life     context.Context    // ends with Close
-	done     <-chan struct{}    // life.Done()
-	end      context.CancelFunc // ends life
-	lingerer context.Context    // for background work; ends linger after done
-	dismiss  context.CancelFunc // ends lingerer
-	running  running            // operations and background work
-	start    func(run func())   // starts background work in a test; else nil
+	life     context.Context       // ends with Close
+	done     <-chan struct{}       // life.Done()
+	end      context.CancelFunc    // ends life
+	lingerer context.Context       // for background work; ends linger after done
+	dismiss  context.CancelFunc    // ends lingerer
+	running  running               // operations and background work
+	failed   atomic.Pointer[error] // the last failure since Redis has last answered
+	start    func(run func())      // starts background work in a test; else nil
 
 	mu      sync.Mutex // guards the following fields, and every queue
 	closed  bool

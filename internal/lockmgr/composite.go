@@ -53,7 +53,7 @@ func newComposite(parent context.Context, name string, total, need int) *composi
 	if c.owner == nil {
 		c.owner = new(Owner)
 	}
-	c.hold = &Hold{of: c, parent: parent}
+	c.hold = &Hold{of: c, parent: lasting(parent)}
 	return c
 }
 

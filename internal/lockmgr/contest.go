@@ -26,15 +26,15 @@ func newContest(r *request) *contest {
 // wait blocks until the waiter has the lock or the wait ends. The end of ctx must signal
 // the waiter.
 func (s *contest) wait(ctx context.Context) (*Hold, error) {
-	err := s.sleeper.run(ctx, s)
+	err := s.request.unlessOver(ctx, s.sleeper.run(ctx, s))
 	s.leave(&s.w)
-	return s.hold, s.request.unlessOver(ctx, err)
+	return s.hold, err
 }
 
 // unlessOver returns err. If err is errEnded, it returns why the wait has ended.
 func (r *request) unlessOver(ctx context.Context, err error) error {
 	if errors.Is(err, errEnded) {
-		return r.ended(ctx)
+		return r.gaveUp(ctx, nil)
 	}
 	return err
 }
@@ -178,26 +178,12 @@ func (r *request) patience() time.Duration {
 	return d
 }
 
-// ended returns the error of a wait that is over.
-func (r *request) ended(ctx context.Context) error {
-	return endedBy(ctx, r.refusal())
-}
-
 // refusal returns the error for what was in the way at the last attempt, or nil.
 func (r *request) refusal() error {
 	if r.refused == nil {
 		return nil
 	}
 	return r.refused.asError(r.lock.client.errors).err
-}
-
-// endedBy returns the error of a wait that is over. refused is that of the last refusal,
-// or nil.
-func endedBy(ctx context.Context, refused error) error {
-	if ctx.Err() == nil {
-		return ErrClosed
-	}
-	return &waitError{ContextError(ctx), refused}
 }
 
 // changedHands reports whether a lock was released between two refusals: it has

@@ -31,7 +31,7 @@ func (l *Lease) lockCount(ctx context.Context) error {
 		select {
 		case <-unlocked:
 		case <-ctx.Done():
-			return ContextError(ctx)
+			return GaveUp(ctx, nil, nil) // the goroutine that has locked it asks Redis
 		case <-l.client.done:
 			return ErrClosed
 		}

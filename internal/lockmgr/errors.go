@@ -96,8 +96,8 @@ func refusalIn(err error) error {
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		return refused.err
 	}
-	if wait, ok := errors.AsType[*waitError](err); ok {
-		return wait.refused
+	if wait, ok := errors.AsType[*waitError](err); ok && errors.Is(wait.why, ErrLocked) {
+		return wait.why
 	}
 	return nil
 }
@@ -108,39 +108,6 @@ func (r *refusal) asError(e Errors) *refusedError {
 		return &refusedError{*r, e.NoPermits(*r.lack)}
 	}
 	return &refusedError{*r, e.Held(r.by)}
-}
-
-// waitError is the error for a wait that ended because its context did.
-type waitError struct {
-	ctx     error
-	refused error // for the last refusal; nil if there was none
-}
-
-func (e *waitError) Error() string {
-	if e.refused == nil {
-		return "gave up waiting: " + e.ctx.Error()
-	}
-	return "gave up waiting: " + e.ctx.Error() + "; " + e.refused.Error()
-}
-
-func (e *waitError) Unwrap() []error {
-	if e.refused == nil {
-		return []error{e.ctx}
-	}
-	return []error{e.ctx, e.refused}
-}
-
-// WaitError returns the error for a wait that ended because its context did, with that
-// error. refused is that of the last refusal, or nil.
-func WaitError(ctx, refused error) error { return &waitError{ctx, refused} }
-
-// ContextError returns the error of the ended ctx; it matches the cause, too.
-func ContextError(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
 }
 
 // orClosed returns err. If the client was closed meanwhile, the result also matches
@@ -157,22 +124,26 @@ func (c *Client) orClosed(err error) error {
 }
 
 // Because returns the meaning of err for the caller, joined with ctx's error if ctx is
-// done, and with ErrClosed if the client was closed meanwhile.
+// done, and with ErrClosed if the client was closed meanwhile. It matches the errors of
+// contexts only if that of the caller has ended.
 func (c *Client) Because(ctx context.Context, err error) error {
 	if refused, ok := any(err).(*refusedError); ok {
 		err = refused.err
 	}
 	err = c.orClosed(err)
-	end := ctx.Err()
+	caller := lasting(ctx)
+	end := caller.Err()
 	switch {
+	case end == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
+		return foreign{Meaning(err)}
 	case end == nil:
 		return Meaning(err)
-	case errors.Is(err, end) && errors.Is(err, context.Cause(ctx)):
+	case errors.Is(err, end) && errors.Is(err, context.Cause(caller)):
 		return err
 	case errors.Is(err, end):
-		return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		return fmt.Errorf("%w: %w", err, context.Cause(caller))
 	}
-	return fmt.Errorf("%w: %w", ContextError(ctx), Meaning(err))
+	return fmt.Errorf("%w: %w", ContextError(caller), Meaning(err))
 }
 
 // Invalid returns an error that matches ErrInvalid.
@@ -188,6 +159,9 @@ func Meaning(err error) error {
 	}
 	switch e.Class {
 	case driver.NotSent, driver.Unknown, driver.Passing:
+		if errors.Is(err, ErrUnreachable) {
+			return err
+		}
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case driver.Closed:
 		return fmt.Errorf("%w: %w", ErrClosed, err)

@@ -33,9 +33,9 @@ func (r *request) waitInRedis(ctx context.Context) (*Hold, error) {
 	r.queueOps, r.waiter = &s.ops, &s.w.waiter
 
 	s.join() // before Redis can call the waiter
-	err := s.sleeper.run(ctx, s)
+	err := r.unlessOver(ctx, s.sleeper.run(ctx, s))
 	s.leave()
-	return s.hold, r.unlessOver(ctx, err)
+	return s.hold, err
 }
 
 // join adds the waiter to the queue of its client.

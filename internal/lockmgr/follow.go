@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/hub"
@@ -11,14 +12,22 @@ import (
 // that look has returned. It returns nil when look returns a negative time. Otherwise it
 // returns the error of look unchanged, or an error when ctx ends or the client is closed.
 //
-// look must call Operate, which learns how messages travel.
-func (o *Object) Follow(ctx context.Context, channel string, look func() (again time.Duration, err error)) error {
+// look must call Operate, which learns how messages travel. missing returns what look last
+// found to be missing; it is nil if ctx may end at any time.
+func (o *Object) Follow(ctx context.Context, channel string, missing func() error, look func() (again time.Duration, err error)) error {
 	f := &follower{sleeper: sleeper{done: o.client.done}, of: o, channel: channel, look: look}
 	err := f.sleeper.run(ctx, f)
 	if f.listener != nil {
 		f.listener.Close()
 	}
-	return whyEnded(ctx, err)
+	if missing == nil && errors.Is(err, errEnded) && ctx.Err() != nil {
+		return ContextError(ctx) // it waited for nothing
+	}
+	var known error
+	if missing != nil {
+		known = missing()
+	}
+	return whyEnded(ctx, known, err)
 }
 
 // follower is the wait of one call of follow.

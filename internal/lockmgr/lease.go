@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/script"
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
@@ -129,7 +130,7 @@ func (l *Lease) ID() string { return l.id }
 // addHold adds a hold of k whose context descends from parent. start is when it was
 // requested.
 func (l *Lease) addHold(parent context.Context, k *Lock, start time.Time) *Hold {
-	parent = k.bound(parent, start)
+	parent = k.bound(lasting(parent), start)
 	l.mu.Lock()
 	h := &l.first
 	if h.of != nil {
@@ -341,6 +342,14 @@ func (l *Lease) remainingTTL() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(l.expiry-l.client.time(time.Now()), time.Millisecond)
+}
+
+// asHolder returns the lease as what keeps others out.
+func (l *Lease) asHolder() script.Holder {
+	until := time.Until(l.until())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return script.Holder{Owner: l.id, Count: max(l.count(), 1), TTL: max(until, l.expiry-l.client.time(time.Now()), 0)}
 }
 
 // abandon releases, in the background, what Redis may have of the lease: for as long as

@@ -104,39 +104,53 @@ func (o *Object) Number(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// Contend calls ask until that reports true, as one waiter in the client's queue for the
+// Contend calls ask until that returns nil, as one waiter in the client's queue for the
 // name: the first waiter asks at once, after each notification on the channel, and about
-// once a second. ask is told whether it is called for a waiter in the queue. If wait is
-// false, it calls ask once, and returns what that reports.
-func (o *Object) Contend(ctx context.Context, use Use, channel string, wait bool, ask func(queued bool) (bool, error)) (done bool, err error) {
+// once a second. ask is told whether it is called for a waiter in the queue, and returns
+// what is lacking. If wait is false, Contend calls ask once, and returns what that returns.
+// wanted is how many permits the caller wants.
+func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted int, wait bool, ask func(queued bool) (*script.PermitRefusal, error)) (lack *script.PermitRefusal, err error) {
 	at, why := site{o.client, place{use, o.name}}, started
 	if at.reserve() {
 		why = asked
 	}
 	if why == asked || !wait {
-		if done, err = ask(false); done || err != nil || !wait {
-			return done, err
+		if lack, err = ask(false); lack == nil || err != nil || !wait {
+			return lack, err
 		}
 	}
 	w := newWaiter(o.client, nil)
 	at.join(w, false)
 	defer at.leave(w)
-	err = at.attend(ctx, w, channel, why, func() (bool, error) { return ask(true) })
-	return err == nil, err
+	if lack != nil {
+		at.note(&refusal{lack: lack}, nil)
+	}
+	return nil, at.attend(ctx, w, channel, why, wanted, func() (bool, error) {
+		lack, err := ask(true)
+		if lack == nil || err != nil {
+			return err == nil, err
+		}
+		at.note(&refusal{lack: lack}, nil)
+		return false, nil
+	})
 }
 
-// WaitOpen blocks until open reports true. One goroutine of the client asks on behalf of
-// all that wait for the name, when a notification comes on the channel, and about once a
-// second.
-func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, open func() (bool, error)) error {
+// WaitOpen blocks until look finds that nothing is missing. One goroutine of the client
+// asks on behalf of all that wait for the name, when a notification comes on the channel,
+// and about once a second.
+func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, look func() (missing, err error)) error {
 	at, w := site{o.client, place{use, o.name}}, newWaiter(o.client, nil)
 	at.join(w, false)
 	defer at.leave(w)
-	return at.attend(ctx, w, channel, started, func() (bool, error) {
+	return at.attend(ctx, w, channel, started, 0, func() (bool, error) {
 		at.mark()
-		is, err := open()
-		if err != nil || !is {
+		missing, err := look()
+		if err != nil {
 			return false, err
+		}
+		if missing != nil {
+			at.note(nil, missing)
+			return false, nil
 		}
 		at.release()
 		return true, nil
@@ -180,9 +194,14 @@ type attendance struct {
 // attend waits in the queue for its place until ask reports true, or another waiter has
 // ended the wait of w. Only the first waiter in the queue asks: at once unless it asked just
 // before, as why says, after each notification on the channel, and about once a second.
-func (s site) attend(ctx context.Context, w *waiter, channel string, why cause, ask func() (done bool, err error)) error {
+// wanted is how many permits the caller wants, if any.
+func (s site) attend(ctx context.Context, w *waiter, channel string, why cause, wanted int, ask func() (done bool, err error)) error {
 	a := &attendance{sleeper{done: s.client.done, wake: w.wake}, s, w, channel, why, ask}
-	return whyEnded(ctx, a.sleeper.run(ctx, a))
+	err := a.sleeper.run(ctx, a)
+	if err == nil {
+		return nil
+	}
+	return whyEnded(ctx, s.obstacle(wanted), err)
 }
 
 func (a *attendance) step(ctx context.Context, why cause) (time.Duration, error) {

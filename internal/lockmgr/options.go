@@ -34,6 +34,7 @@ type Options struct {
 	Margin       time.Duration // how long before the key can expire the hold ends
 	NonReentrant bool
 	Durability   Durability
+	Wait         time.Duration // how long to wait at most; 0 for as long as the context lasts
 }
 
 // LongestLease is the longest lease, and the longest time to wait for replicas.
@@ -57,6 +58,9 @@ func (o *Options) Validate(renewed time.Duration) error {
 		return Invalid("MaxHold is %v; the most is a year", o.MaxHold)
 	case o.Margin < 0 || o.Margin >= lease.Truncate(time.Millisecond):
 		return Invalid("the margin is %v; it must be positive and less than the lease of %v", o.Margin, lease)
+	}
+	if err := CheckWait(o.Wait); err != nil {
+		return err
 	}
 	return o.Durability.validate()
 }

@@ -15,6 +15,8 @@ type queue struct {
 	length     int
 	spinning   int // number of waiters that pause instead of listening
 	turn       turn
+	refused    *refusal      // what was in the way when Redis last answered a waiter; nil if something else is
+	why        error         // that, for callers, or why Redis cannot be asked; else nil
 	listener   *hub.Listener // opened by the first head that was refused
 	heeds      *hub.Listener // of a lock: shows others that the listener is not Redisson's
 	fair       *fairQueue    // of a fair lock; else nil

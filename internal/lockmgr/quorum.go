@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -42,6 +43,8 @@ func (k *Quorum) Acquire(ctx context.Context, wait bool) (*Hold, error) {
 	}
 	r := newQuorumRequest(ctx, k)
 	if wait {
+		ctx, cancel := Within(ctx, k.locks[0].options.Wait)
+		defer cancel()
 		return r.wait(ctx)
 	}
 	hold, _, err := r.round(ctx)
@@ -139,6 +142,9 @@ func (k *Quorum) acquireOn(nth int, lock *Lock, c *composite) error {
 	case err == nil:
 		return c.add(&member{of: lock, nth: nth}, hold)
 	case ctx.Err() != nil:
+		if asked, ok := errors.AsType[*interruptedError](err); ok && asked.failed {
+			return asked.why
+		}
 		return fmt.Errorf("%w: no answer within %v", ErrUnreachable, timeout)
 	}
 	return Meaning(lock.client.orClosed(err))

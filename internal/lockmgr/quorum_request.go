@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -62,10 +63,7 @@ func (r *quorumRequest) wait(ctx context.Context) (*Hold, error) {
 	defer r.subscriptions.close()
 	r.waiter, r.sleeper = w, sleeper{wake: w.wake, own: r.subscriptions.received}
 	if err := r.sleeper.run(ctx, r); err != nil {
-		if errors.Is(err, errEnded) {
-			err = endedBy(ctx, r.refusal.orNil())
-		}
-		return nil, err
+		return nil, whyEnded(ctx, r.obstacle(), err)
 	}
 	return r.hold, nil
 }
@@ -113,6 +111,8 @@ func (r *quorumRequest) sleepOn() (time.Duration, error) {
 // if another round cannot help.
 func (r *quorumRequest) afterFailure(ctx context.Context, split bool, err error) (time.Duration, error) {
 	switch now := time.Now(); {
+	case isWaitError(err):
+		return 0, err
 	case errors.Is(err, ErrNoQuorum):
 		if r.failing.IsZero() {
 			r.failing = now
@@ -172,11 +172,24 @@ func (r *quorumRequest) heldElsewhere() bool {
 func (r *quorumRequest) noQuorum(answered int) error {
 	e := &quorumError{answered: answered, total: len(r.servers), majority: r.majority}
 	for i := range r.servers {
-		if err := r.servers[i].err; err != nil {
+		err := r.servers[i].err
+		if failed := r.locks[i].client.failed.Load(); err == nil && failed != nil {
+			err = unreachable(*failed)
+		}
+		if err != nil {
 			e.errs = append(e.errs, r.serverError(i, err))
 		}
 	}
 	return e
+}
+
+// obstacle returns what the last round of the process has found, or else why there is no
+// such round.
+func (r *quorumRequest) obstacle() error {
+	if known := r.site().obstacle(0); known != nil {
+		return known
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, r.noQuorum(0))
 }
 
 // failsForGood reports whether too many servers failed in a way that a retry cannot help.

@@ -3,6 +3,7 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -87,6 +88,9 @@ func (r *quorumRequest) round(ctx context.Context) (hold *Hold, split bool, err 
 		err = q.outcome()
 	}
 	if err != nil {
+		if !isWaitError(err) && (errors.Is(err, ErrLocked) || errors.Is(err, ErrNoQuorum)) {
+			r.site().note(nil, err)
+		}
 		q.undo(ctx, err)
 		return nil, q.granted > 0 && !r.heldElsewhere(), err
 	}
@@ -157,7 +161,7 @@ func (q *quorumRound) count(ctx context.Context) error {
 	for !q.decided() {
 		select {
 		case <-ctx.Done():
-			return endedBy(ctx, q.refusal.orNil())
+			return q.interrupted(ctx)
 		case got := <-q.replies:
 			if err := q.record(got); err != nil {
 				return err
@@ -165,6 +169,19 @@ func (q *quorumRound) count(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// interrupted returns the error of a round that ended with ctx: for what the last round has
+// found, or else for what is known of this one.
+func (q *quorumRound) interrupted(ctx context.Context) error {
+	known := q.site().obstacle(0)
+	if known == nil {
+		known = q.refusal.orNil()
+	}
+	if known == nil {
+		known = fmt.Errorf("%w: %w", ErrUnreachable, q.noQuorum(q.granted+q.refused))
+	}
+	return GaveUp(ctx, known, nil)
 }
 
 // decided reports whether the missing replies cannot change the outcome.

@@ -28,8 +28,12 @@ func (c *Client) Retry(ctx context.Context, op func(context.Context) error) erro
 // w may be nil.
 func (c *Client) callFor(ctx context.Context, w *waiter, patience time.Duration, op func(context.Context) error) (doubt bool, err error) {
 	var failing time.Time // since when
+	var failed error      // the last failure for which ctx was not to blame
 	for attempt := 0; ; attempt++ {
 		if err = op(ctx); err == nil {
+			if c.failed.Load() != nil {
+				c.failed.Store(nil)
+			}
 			return doubt, nil
 		}
 		switch driver.ClassOf(err) {
@@ -43,18 +47,25 @@ func (c *Client) callFor(ctx context.Context, w *waiter, patience time.Duration,
 		if failing.IsZero() {
 			failing = now
 		}
+		if !expired(ctx) {
+			failed = err
+			c.noteFailed(err)
+		}
 		if patience >= 0 && now.Sub(failing) >= patience {
 			return doubt, err
 		}
 		came, ok := w.pause(ctx, c, PauseAfter(attempt))
 		if !ok {
-			return doubt, err
+			return doubt, interrupted(ctx, failed, err)
 		}
 		if came {
 			w = nil
 		}
 	}
 }
+
+// noteFailed notes the last failure since Redis has last answered.
+func (c *Client) noteFailed(err error) { c.failed.Store(&err) }
 
 // pause is [Client.pause] for a waiter, or for none if w is nil. came reports that w was
 // notified that it has the lock, which ends the pause. Any other wake-up of w has no

@@ -39,16 +39,16 @@ func releaseGroups(members []*member) (groups []scriptGroup) {
 
 // acquire acquires the locks of the group without waiting, and makes them members of c.
 // If it fails, it returns the index of the lock that failed.
-func (g scriptGroup) acquire(c *composite) (nth int, err error) {
+func (g scriptGroup) acquire(ctx context.Context, c *composite) (nth int, err error) {
 	if len(g) > 1 {
-		nth, err = g.acquireAtOnce(c)
+		nth, err = g.acquireAtOnce(ctx, c)
 		if !errors.Is(err, ErrLocked) || !slices.ContainsFunc(g, func(m *member) bool { return c.owner.has(m.of) }) {
 			return nth, err
 		}
 		// Another request of the same owner was faster with that one.
 	}
 	for _, m := range g {
-		if err := c.acquire(c.hold.Context(), m, false); err != nil {
+		if err := c.acquire(ctx, m, false); err != nil {
 			return m.nth, err
 		}
 	}
@@ -56,8 +56,8 @@ func (g scriptGroup) acquire(c *composite) (nth int, err error) {
 }
 
 // acquireAtOnce is acquire with one script.
-func (g scriptGroup) acquireAtOnce(c *composite) (nth int, err error) {
-	ctx, client := c.hold.Context(), g[0].of.client
+func (g scriptGroup) acquireAtOnce(ctx context.Context, c *composite) (nth int, err error) {
+	client := g[0].of.client
 	if err := client.begin(); err != nil {
 		return g[0].nth, err
 	}
@@ -79,7 +79,7 @@ func (g scriptGroup) acquireAtOnce(c *composite) (nth int, err error) {
 		return err
 	})
 	if got && err == nil {
-		return g.granted(c, r)
+		return g.granted(ctx, c, r)
 	}
 	if r.doubt {
 		g.abandon(r.id)
@@ -94,10 +94,10 @@ func (g scriptGroup) acquireAtOnce(c *composite) (nth int, err error) {
 }
 
 // granted makes the locks of the group, which Redis has granted to r, members of c.
-func (g scriptGroup) granted(c *composite, r *request) (nth int, err error) {
+func (g scriptGroup) granted(ctx context.Context, c *composite, r *request) (nth int, err error) {
 	for i, m := range g {
 		one := &request{lock: m.of, owner: r.owner, id: r.id, start: r.start, doubt: r.doubt}
-		hold, err := one.newHold(c.hold.Context(), 0, m.of.ttl())
+		hold, err := one.newHold(ctx, 0, m.of.ttl())
 		if err != nil {
 			g[i:].abandon(r.id)
 			return m.nth, err

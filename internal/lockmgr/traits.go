@@ -34,6 +34,9 @@ type Traits struct {
 	// Permits splits the id of a lease into the ids of its permits.
 	Permits func(id string) []string
 
+	// Wanted returns how many permits a request is for. It is nil for a lock.
+	Wanted func(o Ops) int
+
 	// Admission returns the scripts with which o asks, and whether o need not queue,
 	// given its other leases. It fails if they would keep o out forever.
 	Admission func(k *Lock, o *Owner) (ask Ops, past bool, err error)

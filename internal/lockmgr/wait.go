@@ -134,13 +134,17 @@ func (s *sleeper) over(ctx context.Context) bool {
 	}
 }
 
-// whyEnded returns err. If err is errEnded, it returns why the wait has ended.
-func whyEnded(ctx context.Context, err error) error {
-	switch {
-	case !errors.Is(err, errEnded):
-		return err
-	case ctx.Err() != nil:
-		return ContextError(ctx)
+// whyEnded returns err, or if the wait has ended, why it has, and what it was for. known is
+// that as far as Redis has answered, or nil.
+func whyEnded(ctx context.Context, known, err error) error {
+	ended := errors.Is(err, errEnded)
+	switch _, asked := errors.AsType[*interruptedError](err); {
+	case ended && ctx.Err() == nil:
+		return ErrClosed
+	case ended:
+		return GaveUp(ctx, known, nil)
+	case asked && ctx.Err() != nil:
+		return GaveUp(ctx, known, err)
 	}
-	return ErrClosed
+	return err
 }

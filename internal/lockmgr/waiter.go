@@ -27,6 +27,9 @@ func (w *waiter) takeCall() (called bool) {
 func (w *waiter) ask()  { w.state |= asks }
 func (w *waiter) rest() { w.state &^= asks }
 
+// isAsking reports whether w asks Redis.
+func (w *waiter) isAsking() bool { return w.state >= asks }
+
 // waiter is one goroutine in a queue. There may be very many, so it is small.
 type waiter struct {
 	client     *Client

@@ -64,6 +64,7 @@ type Fate struct {
 	Index int    // how many parties had arrived before it
 	Why   string // the barrier is broken: died, left, reset, or lost
 	Who   string // the party or call that broke it; empty if lost
+	There int    // while it has to wait: how many parties have arrived, or are still inside
 }
 
 // fate reads a party's fate from the reply of a script.
@@ -72,8 +73,8 @@ func fate(s *driver.Script, v driver.Value) (Fate, error) {
 		switch n := v.At(0).Int(); {
 		case n == 0 && v.At(0).Kind() == driver.Int:
 			return Fate{Over: true, Why: "lost"}, nil
-		case n == 1:
-			return Fate{}, nil
+		case n == 1 && v.Len() == 2:
+			return Fate{There: int(v.At(1).Int())}, nil
 		case n == 2:
 			if f, ok := outcome(v.At(1).Str()); ok {
 				return f, nil
@@ -167,27 +168,27 @@ func (k *DoubleBarrier) Renewal(id string, lease time.Duration) Renewal {
 	return DoubleRenewal(k.b.Name, id, lease)
 }
 
-// DoubleEnter lets party enter a double barrier, if it has not. It reports
-// whether it is inside and whether all are; if there is no place, by is one of the
-// parties inside. Known means that it has certainly entered: then it is not let in
+// DoubleEnter lets party enter a double barrier, if it has not. It returns how many
+// parties are inside, this one included, and whether all are, or 0 if this one is not; if
+// there is no place, by is one of the parties inside. Known means that it has certainly entered: then it is not let in
 // again.
-func DoubleEnter(ctx context.Context, d driver.Driver, b Barrier, party string, known bool) (inside, open bool, by Holder, err error) {
+func DoubleEnter(ctx context.Context, d driver.Driver, b Barrier, party string, known bool) (inside int, open bool, by Holder, err error) {
 	v, err := d.Eval(ctx, b.call(doubleEnter, party, b.here(known)...))
 	if err == nil {
 		err = b.refusal(v)
 	}
 	if err != nil {
-		return false, false, Holder{}, err
+		return 0, false, Holder{}, err
 	}
 	switch n := v.At(0).Int(); {
-	case n == 1 && v.Len() == 2:
-		return true, v.At(1).Int() == 1, Holder{}, nil
+	case n == 1 && v.Len() == 3:
+		return int(v.At(2).Int()), v.At(1).Int() == 1, Holder{}, nil
 	case n == 0 && v.Len() == 3:
-		return false, false, Holder{Owner: v.At(2).Str(), Count: 1, TTL: ttl(v.At(1))}, nil
+		return 0, false, Holder{Owner: v.At(2).Str(), Count: 1, TTL: ttl(v.At(1))}, nil
 	case n == 2 && v.Len() == 1:
-		return false, false, Holder{}, nil
+		return 0, false, Holder{}, nil
 	}
-	return false, false, Holder{}, unexpected(doubleEnter, v)
+	return 0, false, Holder{}, unexpected(doubleEnter, v)
 }
 
 // DoubleLeave lets party leave a double barrier, if it has not, and reports

@@ -134,7 +134,7 @@ func saidFate(f script.Fate, err error) string {
 	case err != nil:
 		return driver.ClassOf(err).String()
 	case !f.Over:
-		return "waits"
+		return fmt.Sprint("waits, there: ", f.There)
 	case f.Why != "":
 		return strings.TrimSpace("broken " + f.Why + " " + names.Replace(f.Who))
 	default:
@@ -216,11 +216,11 @@ func await(known bool) func(ctx context.Context, d driver.Driver) string {
 
 func TestBarrierAwait(t *testing.T) {
 	barriers(t, await(false), append(notBarriers("doublebarrier"), []barrierRow{
-		{name: "first", setup: nothing, want: "waits", after: "me=T 0, mode=barrier, next=T, parties=3"},
-		{name: "second", setup: barrierOf(ten, cyclic(), seat{you, ten, " 0"}), want: "waits", after: "me=T 1, mode=barrier, next=T, parties=3, you=T 0"},
+		{name: "first", setup: nothing, want: "waits, there: 1", after: "me=T 0, mode=barrier, next=T, parties=3"},
+		{name: "second", setup: barrierOf(ten, cyclic(), seat{you, ten, " 0"}), want: "waits, there: 2", after: "me=T 1, mode=barrier, next=T, parties=3, you=T 0"},
 		{name: "last", setup: barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), want: "over 2",
 			after: "nothing; me: passed 2; you: passed 0; they: passed 1", messages: 1},
-		{name: "arrived already", setup: barrierOf(ten, cyclic(), seat{me, ten, " 0"}, seat{they, ten, " 1"}), want: "waits", after: "me=T 0, mode=barrier, next=T, parties=3, they=T 1"},
+		{name: "arrived already", setup: barrierOf(ten, cyclic(), seat{me, ten, " 0"}, seat{they, ten, " 1"}), want: "waits, there: 2", after: "me=T 0, mode=barrier, next=T, parties=3, they=T 1"},
 		{name: "passed already", setup: told(nothing, me, "passed 1"), want: "over 1", after: "nothing; me: passed 1"},
 		{name: "passed already, and others came since", setup: told(barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), me, "passed 1"), want: "over 1",
 			after: "mode=barrier, next=T, parties=3, they=T 1, you=T 0; me: passed 1"},
@@ -233,7 +233,7 @@ func TestBarrierAwait(t *testing.T) {
 		{name: "I have died", setup: barrierOf(ten, cyclic(), seat{me, -time.Second, " 0"}, seat{they, ten, " 1"}), want: "broken died me",
 			after: "broken=broken died me, mode=barrier, parties=3; me: broken died me; they: broken died me", messages: 1},
 		{name: "for others", setup: barrierOf(ten, barrierFields("barrier", "4", nil), seat{you, ten, " 0"}), want: "wrong type", after: "mode=barrier, next=T, parties=4, you=T 0"},
-		{name: "without TTL", setup: barrierOf(none, cyclic(), seat{you, ten, " 0"}), want: "waits", after: "me=T 1, mode=barrier, next=T, parties=3, you=T 0"},
+		{name: "without TTL", setup: barrierOf(none, cyclic(), seat{you, ten, " 0"}), want: "waits, there: 2", after: "me=T 1, mode=barrier, next=T, parties=3, you=T 0"},
 		{name: "damaged entry", setup: barrierOf(ten, cyclic(you, "x")), want: "broken died you", after: "broken=broken died you, mode=barrier, parties=3; you: broken died you", messages: 1},
 		{name: "outcome of another type", setup: func(t *testing.T, w *world) {
 			w.must(t, "RPUSH", outcomeKey(me), "x")
@@ -245,7 +245,7 @@ func TestBarrierAwait(t *testing.T) {
 
 func TestBarrierAwaitOfWhoHasArrived(t *testing.T) {
 	barriers(t, await(true), []barrierRow{
-		{name: "waits", setup: barrierOf(ten, cyclic(), seat{me, ten, " 0"}, seat{they, ten, " 1"}), want: "waits", after: "me=T 0, mode=barrier, next=T, parties=3, they=T 1"},
+		{name: "waits", setup: barrierOf(ten, cyclic(), seat{me, ten, " 0"}, seat{they, ten, " 1"}), want: "waits, there: 2", after: "me=T 0, mode=barrier, next=T, parties=3, they=T 1"},
 		{name: "passed", setup: told(nothing, me, "passed 0"), want: "over 0", after: "nothing; me: passed 0"},
 		{name: "deleted", setup: nothing, want: "broken lost", after: "nothing"},
 		{name: "deleted, and others came since", setup: barrierOf(ten, cyclic(), seat{you, ten, " 0"}, seat{they, ten, " 1"}), want: "broken lost",
@@ -300,14 +300,14 @@ func TestBarrierReset(t *testing.T) {
 	}...))
 }
 
-func saidEntry(inside, open bool, by script.Holder, err error) string {
+func saidEntry(inside int, open bool, by script.Holder, err error) string {
 	switch {
 	case err != nil:
 		return saidFate(script.Fate{}, err)
 	case open:
 		return "open"
-	case inside:
-		return "waits"
+	case inside > 0:
+		return fmt.Sprint("waits, there: ", inside)
 	case by.Owner != "":
 		return "taken"
 	default:
@@ -323,11 +323,11 @@ func enter(known bool) func(ctx context.Context, d driver.Driver) string {
 
 func TestDoubleEnter(t *testing.T) {
 	barriers(t, enter(false), append(notBarriers("barrier"), []barrierRow{
-		{name: "first", setup: nothing, want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3"},
-		{name: "second", setup: barrierOf(ten, double(), seat{you, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3, you=T"},
+		{name: "first", setup: nothing, want: "waits, there: 1", after: "me=T, mode=doublebarrier, next=T, parties=3"},
+		{name: "second", setup: barrierOf(ten, double(), seat{you, ten, ""}), want: "waits, there: 2", after: "me=T, mode=doublebarrier, next=T, parties=3, you=T"},
 		{name: "last", setup: barrierOf(ten, double(), seat{you, ten, ""}, seat{they, ten, ""}), want: "open",
 			after: "me=T, mode=doublebarrier, next=T, open=1, parties=3, they=T, you=T", messages: 1},
-		{name: "entered already", setup: barrierOf(ten, double(), seat{me, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3"},
+		{name: "entered already", setup: barrierOf(ten, double(), seat{me, ten, ""}), want: "waits, there: 1", after: "me=T, mode=doublebarrier, next=T, parties=3"},
 		{name: "entered already, open", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, 0, ""}, seat{they, ten, ""}), want: "open",
 			after: "me=T, mode=doublebarrier, next=T, open=1, parties=3, they=T, you=left"},
 		{name: "left already", setup: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{they, ten, ""}), want: "out",
@@ -335,21 +335,21 @@ func TestDoubleEnter(t *testing.T) {
 		{name: "the round is over for me", setup: told(barrierOf(ten, double(), seat{you, ten, ""}), me, "over"), want: "out", after: "mode=doublebarrier, next=T, parties=3, you=T; me: over"},
 		{name: "others are inside", setup: barrierOf(ten, double("open", "1"), seat{mine2, ten, ""}, seat{you, 0, ""}, seat{they, ten, ""}), want: "taken",
 			after: "mine2=T, mode=doublebarrier, next=T, open=1, parties=3, they=T, you=left"},
-		{name: "one that waited has died", setup: barrierOf(ten, double(), seat{you, -time.Second, ""}, seat{they, ten, ""}), want: "waits",
+		{name: "one that waited has died", setup: barrierOf(ten, double(), seat{you, -time.Second, ""}, seat{they, ten, ""}), want: "waits, there: 2",
 			after: "me=T, mode=doublebarrier, next=T, parties=3, they=T"},
-		{name: "all that waited have died", setup: barrierOf(ten, double(), seat{you, -time.Second, ""}, seat{they, -time.Second, ""}), want: "waits",
+		{name: "all that waited have died", setup: barrierOf(ten, double(), seat{you, -time.Second, ""}, seat{they, -time.Second, ""}), want: "waits, there: 1",
 			after: "me=T, mode=doublebarrier, next=T, parties=3"},
-		{name: "all that were inside have died", setup: barrierOf(ten, double("open", "1"), seat{you, -time.Second, ""}, seat{they, 0, ""}), want: "waits",
+		{name: "all that were inside have died", setup: barrierOf(ten, double("open", "1"), seat{you, -time.Second, ""}, seat{they, 0, ""}), want: "waits, there: 1",
 			after: "me=T, mode=doublebarrier, next=T, parties=3; you: broken died you; they: broken died you", messages: 1},
-		{name: "I have died", setup: barrierOf(ten, double(), seat{me, -time.Second, ""}, seat{they, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3, they=T"},
+		{name: "I have died", setup: barrierOf(ten, double(), seat{me, -time.Second, ""}, seat{they, ten, ""}), want: "waits, there: 2", after: "me=T, mode=doublebarrier, next=T, parties=3, they=T"},
 		{name: "for others", setup: barrierOf(ten, barrierFields("doublebarrier", "4", nil), seat{you, ten, ""}), want: "wrong type", after: "mode=doublebarrier, next=T, parties=4, you=T"},
-		{name: "without TTL", setup: barrierOf(none, double(), seat{you, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3, you=T"},
+		{name: "without TTL", setup: barrierOf(none, double(), seat{you, ten, ""}), want: "waits, there: 2", after: "me=T, mode=doublebarrier, next=T, parties=3, you=T"},
 	}...))
 }
 
 func TestDoubleEnterOfWhoHasEntered(t *testing.T) {
 	barriers(t, enter(true), []barrierRow{
-		{name: "waits", setup: barrierOf(ten, double(), seat{me, ten, ""}), want: "waits", after: "me=T, mode=doublebarrier, next=T, parties=3"},
+		{name: "waits", setup: barrierOf(ten, double(), seat{me, ten, ""}), want: "waits, there: 1", after: "me=T, mode=doublebarrier, next=T, parties=3"},
 		{name: "open", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}), want: "open", after: "me=T, mode=doublebarrier, next=T, open=1, parties=3"},
 		{name: "deleted", setup: nothing, want: "out", after: "nothing"},
 		{name: "deleted, and others came since", setup: barrierOf(ten, double(), seat{you, ten, ""}), want: "out", after: "mode=doublebarrier, next=T, parties=3, you=T"},
@@ -361,18 +361,18 @@ func TestDoubleLeave(t *testing.T) {
 	barriers(t, func(ctx context.Context, d driver.Driver) string {
 		return saidFate(script.DoubleLeave(ctx, d, ours, me))
 	}, append(notBarriers("barrier"), []barrierRow{
-		{name: "first", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, ten, ""}, seat{they, ten, ""}), want: "waits",
-			after: "me=left, mode=doublebarrier, next=T, open=1, parties=3, they=T, you=T"},
-		{name: "left already", setup: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{you, ten, ""}), want: "waits",
-			after: "me=left, mode=doublebarrier, next=T, open=1, parties=3, you=T"},
+		{name: "first", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, ten, ""}, seat{they, ten, ""}), want: "waits, there: 2",
+			after: "me=left, mode=doublebarrier, next=T, open=1, out=1, parties=3, they=T, you=T"},
+		{name: "left already", setup: barrierOf(ten, double("open", "1", "out", "1"), seat{me, 0, ""}, seat{you, ten, ""}), want: "waits, there: 2",
+			after: "me=left, mode=doublebarrier, next=T, open=1, out=1, parties=3, you=T"},
 		{name: "last", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, 0, ""}, seat{they, 0, ""}), want: "over 0",
 			after: "nothing; me: over; you: over; they: over", messages: 1},
 		{name: "the others have died", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, -time.Second, ""}, seat{they, 0, ""}), want: "broken died you",
 			after: "nothing; me: broken died you; you: broken died you; they: broken died you", messages: 1},
 		{name: "I wait, and the others have died", setup: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{you, -time.Second, ""}), want: "broken died you",
 			after: "nothing; me: broken died you; you: broken died you", messages: 1},
-		{name: "I have died", setup: barrierOf(ten, double("open", "1"), seat{me, -time.Second, ""}, seat{you, ten, ""}), want: "waits",
-			after: "broken=broken died me, me=left, mode=doublebarrier, next=T, open=1, parties=3, you=T"},
+		{name: "I have died", setup: barrierOf(ten, double("open", "1"), seat{me, -time.Second, ""}, seat{you, ten, ""}), want: "waits, there: 2",
+			after: "broken=broken died me, me=left, mode=doublebarrier, next=T, open=1, out=1, parties=3, you=T"},
 		{name: "one quit before", setup: barrierOf(ten, double("open", "1", "broken", "broken left "+you), seat{me, ten, ""}, seat{you, 0, ""}), want: "broken left you",
 			after: "nothing; me: broken left you; you: broken left you", messages: 1},
 		{name: "over", setup: told(nothing, me, "over"), want: "over 0", after: "nothing; me: over"},
@@ -393,7 +393,7 @@ func TestDoubleQuit(t *testing.T) {
 			after: "mode=doublebarrier, next=T, parties=3, you=T; me: gone"},
 		{name: "waited alone", setup: barrierOf(ten, double(), seat{me, ten, ""}), want: "done", repeat: "not inside", after: "nothing; me: gone"},
 		{name: "was inside", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, ten, ""}), want: "done", repeat: "not inside",
-			after: "broken=broken left me, me=left, mode=doublebarrier, next=T, open=1, parties=3, you=T; me: gone"},
+			after: "broken=broken left me, me=left, mode=doublebarrier, next=T, open=1, out=1, parties=3, you=T; me: gone"},
 		{name: "was the last inside", setup: barrierOf(ten, double("open", "1"), seat{me, ten, ""}, seat{you, 0, ""}), want: "done", repeat: "not inside",
 			after: "nothing; me: broken left me; you: broken left me", messages: 1},
 		{name: "has left", setup: barrierOf(ten, double("open", "1"), seat{me, 0, ""}, seat{you, ten, ""}), want: "not inside",
@@ -447,21 +447,21 @@ func TestBarrierLeasesEndOnTime(t *testing.T) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}
-		want(long, you, "waits")
-		want(short, me, "waits")
+		want(long, you, "waits, there: 1")
+		want(short, me, "waits, there: 2")
 		for range 10 {
 			time.Sleep(999 * time.Millisecond)
-			want(short, me, "waits")
-			want(long, you, "waits")
+			want(short, me, "waits, there: 2")
+			want(long, you, "waits, there: 2")
 		}
 		time.Sleep(999 * time.Millisecond)
-		want(long, you, "waits")
+		want(long, you, "waits, there: 2")
 		time.Sleep(time.Millisecond)
 		want(long, you, "broken died me")
 		want(short, me, "broken died me")
 		want(long, they, "broken died me") // a party that arrives late
 		time.Sleep(3 * time.Second)
-		want(long, mine2, "waits") // Redis has forgotten it
+		want(long, mine2, "waits, there: 1") // Redis has forgotten it
 	})
 }
 
@@ -474,7 +474,7 @@ var barrierCalls = map[string]func(ctx context.Context, d driver.Driver) error{
 	"BarrierReset": func(ctx context.Context, d driver.Driver) error { return script.BarrierReset(ctx, d, ours, me) },
 	"DoubleEnter": func(ctx context.Context, d driver.Driver) error {
 		inside, open, by, err := script.DoubleEnter(ctx, d, ours, me, false)
-		return unless(inside || open || by != (script.Holder{}), err)
+		return unless(inside > 0 || open || by != (script.Holder{}), err)
 	},
 	"DoubleLeave": func(ctx context.Context, d driver.Driver) error {
 		f, err := script.DoubleLeave(ctx, d, ours, me)

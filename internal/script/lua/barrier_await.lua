@@ -6,7 +6,7 @@
 -- ARGV[6]  the size of the barrier, in parties
 -- ARGV[7]  1 if the party knows that it has arrived, else 0
 --
--- {1}             waiting
+-- {1, n}          waiting; n parties have arrived, this one included
 -- {2, 'passed i'} all have arrived; i of them before this one
 -- {2, 'broken why who'}  broken; cut to 300 bytes
 -- {0}             it had arrived, but Redis has no record of it any more
@@ -49,4 +49,4 @@ else
   local till = math.min(now + lease, tonumber(redis.call('hget', barrier, 'next') or '') or now + lease)
   redis.call('hset', barrier, 'mode', 'barrier', 'parties', ARGV[6], 'next', till, party, now + lease .. ' ' .. arrived)
 end
-return prolong() or {1}
+return prolong() or {1, redis.call('hlen', barrier) - 3} -- without mode, parties and next

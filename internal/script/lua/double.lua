@@ -1,7 +1,8 @@
 -- The second part of the scripts of the double barrier.
 --
 -- KEYS[1] has further fields: 'open' -> 1 once all have entered; 'broken' -> why, if a
--- party has since gone without leaving. A party's entry is the end of its lease, or 'left'.
+-- party has since gone without leaving; 'out' -> how many are not inside any more since
+-- then. A party's entry is the end of its lease, or 'left'.
 
 -- The number of parties inside.
 local function inside()
@@ -28,6 +29,7 @@ local function out(parties, why, open)
     if over then
       if why then redis.call('hsetnx', barrier, 'broken', 'broken ' .. why .. ' ' .. string.sub(who, 1, 200)) end
       redis.call('hset', barrier, who, 'left')
+      redis.call('hset', barrier, 'out', (tonumber(redis.call('hget', barrier, 'out') or '') or 0) + 1)
     else
       redis.call('hdel', barrier, who)
     end

@@ -5,7 +5,7 @@
 -- ARGV[6]  the size of the barrier, in parties
 -- ARGV[7]  1 if the party knows that it has entered, else 0
 --
--- {1, open}        inside; open is 1 once all parties are, else 0
+-- {1, open, n}     inside; open is 1 once all parties are, else 0, and n of them are
 -- {0, ttl, party}  all places are taken, one of them by this party; ttl in ms, -1 if the
 --                  key has none; the name is cut to 200 bytes
 -- {2}              it had entered, but is not inside any more
@@ -36,4 +36,4 @@ if not entry and inside() >= tonumber(ARGV[6]) then
   announce()
   open = 1
 end
-return {1, open and 1 or 0}
+return {1, open and 1 or 0, open and tonumber(ARGV[6]) or redis.call('hlen', barrier) - 3} -- without mode, parties and next

@@ -3,7 +3,7 @@
 --
 -- KEYS, ARGV[1..5]  as in barrier.lua
 --
--- {1}               it has left, and others are still inside
+-- {1, n}            it has left, and n others are still inside
 -- {2, 'over'}       all have left
 -- {2, 'broken why who'}  the same, but one of them went without leaving
 -- {0}               Redis has no record of the party any more
@@ -21,4 +21,5 @@ if entry and entry ~= 'left' then out({party}) end
 told = redis.call('get', KEYS[2])
 if told then return {2, told} end
 if not entry then return {0} end
-return prolong() or {1}
+local out, all = redis.call('hget', barrier, 'out'), redis.call('hget', barrier, 'parties')
+return prolong() or {1, (tonumber(all or '') or 0) - (tonumber(out or '') or 0)}
