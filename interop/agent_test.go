@@ -40,6 +40,7 @@ type agentOptions struct {
 	Sharded  string        // "on" or "off"; empty for Redisson's default
 	Watchdog time.Duration // lock watchdog timeout; 0 for Redisson's 30 s
 	Redlock  []string      // host:port of each server, for locks over several
+	Prefix   string        // that a NameMapper puts before every name
 }
 
 // identity is what an agent tells about itself when it is ready.
@@ -142,6 +143,9 @@ func (o agentOptions) arguments() []string {
 	}
 	if o.Watchdog > 0 {
 		args = append(args, "--watchdog="+strconv.FormatInt(o.Watchdog.Milliseconds(), 10))
+	}
+	if o.Prefix != "" {
+		args = append(args, "--prefix="+o.Prefix)
 	}
 	if len(o.Redlock) > 0 {
 		args = append(args, "--redlock="+strings.Join(o.Redlock, ","))

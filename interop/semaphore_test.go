@@ -98,7 +98,7 @@ func (w *world) goAcquires(t testing.TB, s *mortise.Semaphore, n int) <-chan tim
 		if len(waiting) > 0 {
 			t.Fatalf("Go does not wait for %s: %v", s.Name(), (<-waiting).err)
 		}
-		if w.serverOf(t, s.Name()).Int(t, "EXISTS", keyspace.Claims(s.Name())) == 0 {
+		if w.serverOf(t, w.prefix+s.Name()).Int(t, "EXISTS", keyspace.Claims(w.prefix+s.Name())) == 0 {
 			return errors.New("it claims nothing yet")
 		}
 		return nil
@@ -171,7 +171,7 @@ func eachWay(t *testing.T, w *world, side string, f func(way, name string) time.
 		for way, how := range ways {
 			name := fmt.Sprintf("%s:%s:%d", side, way, i)
 			if how.before != "" {
-				w.serverOf(t, name).Must(t, "SET", name, how.before)
+				w.serverOf(t, w.prefix+name).Must(t, "SET", w.prefix+name, how.before)
 			}
 			d := f(way, name)
 			failIfLate(t, name, d)

@@ -104,6 +104,7 @@ type world struct {
 	pubsub    mortise.PubSub // the Go clients' mode, cluster only
 	java      *agent
 	kind      lockKind // of the locks that are on trial
+	prefix    string   // of both sides' names, see newPrefixWorld
 }
 
 // newWorld returns a world with one server. It is empty but not new: a test
@@ -188,7 +189,7 @@ func (w *world) client(t testing.TB, lease time.Duration) *mortise.Client {
 // clientAt is client for the given one of the world's servers.
 func (w *world) clientAt(t testing.TB, server *redistest.Server, lease time.Duration) *mortise.Client {
 	t.Helper()
-	client, closeAll, err := openClient(w.transport, server.Addr(), w.cluster != nil, mortise.Options{TTL: lease, PubSub: w.pubsub})
+	client, closeAll, err := openClient(w.transport, server.Addr(), w.cluster != nil, mortise.Options{TTL: lease, PubSub: w.pubsub, Prefix: w.prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +236,7 @@ func (w *world) awaitWaiters(t testing.TB, name string, n int64) {
 		var got int64
 		for _, node := range w.nodes {
 			for _, question := range questions {
-				for _, channel := range w.kind.channels(t, w, name) {
+				for _, channel := range w.kind.channels(t, w, w.prefix+name) {
 					reply, err := node.Do("PUBSUB", question, channel)
 					if err != nil {
 						return err

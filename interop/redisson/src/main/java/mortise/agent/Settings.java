@@ -20,6 +20,7 @@ import org.redisson.config.SingleServerConfig;
  *       only the default can be had, and anything else is refused.
  *   <li>{@code --watchdog=30000}: lock watchdog timeout in milliseconds.
  *   <li>{@code --redlock=127.0.0.1:6380,127.0.0.1:6381}: further servers, each on its own, for locks over several.
+ *   <li>{@code --prefix=tenant:}: what a NameMapper puts before every name.
  * </ul>
  */
 final class Settings {
@@ -28,6 +29,7 @@ final class Settings {
     private String sharded = "auto";
     private long watchdogMs = 30_000;
     private List<String> redlock = List.of();
+    private String prefix = "";
 
     private Settings() {
     }
@@ -51,6 +53,9 @@ final class Settings {
             case "cluster" -> cluster(config.useClusterServers());
             default -> throw new IllegalArgumentException("--mode is single or cluster, not " + mode);
         }
+        if (!prefix.isEmpty()) {
+            Prefix.set(config, prefix);
+        }
         return config;
     }
 
@@ -72,6 +77,7 @@ final class Settings {
             case "--mode" -> mode = value;
             case "--sharded" -> sharded = value;
             case "--watchdog" -> watchdogMs = Long.parseLong(value);
+            case "--prefix" -> prefix = value;
             case "--redlock" -> redlock = List.of(value.split(","));
             default -> throw new IllegalArgumentException("unknown start argument " + arg);
         }
