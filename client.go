@@ -28,7 +28,7 @@ func New(d driver.Driver, options *Options) *Client {
 	}
 	o := options.withDefaults()
 	config := lockmgr.Config{
-		Driver: d, Invalid: o.validate(), TTL: o.TTL, RetryFor: o.RetryFor, UnlockFor: o.UnlockFor, Prefix: o.Prefix, AllowAnyName: o.AllowAnyName,
+		Driver: d, Invalid: o.validate(), TTL: o.TTL, RetryFor: o.RetryFor, UnlockFor: o.UnlockFor, FairWait: o.FairWait, Prefix: o.Prefix, AllowAnyName: o.AllowAnyName,
 		Errors: publicErrors{}, Publish: o.PubSub.on,
 	}
 	if tell := o.OnClockJump; tell != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -324,6 +325,7 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 	prefix := c.core.Config().Prefix
 	seen := make(map[string]bool) // SCAN may return a key twice
 	return scanner.Scan(ctx, literal.Replace(prefix)+pattern, func(page []string) error {
+		page = slices.DeleteFunc(page, keyspace.CountsTokens) // a look at one would be a use of it
 		for keys := range slices.Chunk(page, script.InspectBatch) {
 			for i, result := range script.Inspect(ctx, c.core.Config().Driver, keys...) {
 				if result.Err != nil {

@@ -42,6 +42,18 @@ type Options struct {
 	// Cluster. It has no effect elsewhere. Default PubSubAuto.
 	PubSub PubSub
 
+	// FairWait is the fairLockWaitTimeout of the Redisson clients, if any, that use the
+	// same fair locks: for that long, a thread that is the next in the queue may be
+	// silent, or have died, before other Redisson clients drop it, and each
+	// thread's deadline is that much later than the one before it. Set it if theirs is
+	// not the default. If it is too short, Redisson clients may drop live waiters of
+	// this client, which then queue again, at the end; if it is too long, Redisson
+	// clients wait longer for a waiter that died behind threads of theirs. It has no
+	// effect among mortise's clients, which drop a dead waiter within a second or two,
+	// nor on how long this client waits. From 1 ms to a year; default 5 minutes, like
+	// Redisson's.
+	FairWait time.Duration
+
 	// Prefix is put before every name, so that tenants or environments share one
 	// Redis: with the prefix "staging:", the lock job is staging:job in Redis, and
 	// nothing else of the client has another name there. Redisson's NameMapper does the
@@ -112,6 +124,9 @@ func (o *Options) withDefaults() Options {
 func (o *Options) validate() error {
 	if o.TTL < lockmgr.ShortestRenewed || o.TTL > lockmgr.LongestLease {
 		return lockmgr.Invalid("Options.TTL is %v; it must be between %v and a year", o.TTL, lockmgr.ShortestRenewed)
+	}
+	if o.FairWait < 0 || o.FairWait > 0 && o.FairWait < time.Millisecond || o.FairWait > lockmgr.LongestLease {
+		return lockmgr.Invalid("Options.FairWait is %v; it must be between 1ms and a year", o.FairWait)
 	}
 	if err := keyspace.CheckPrefix(o.Prefix, o.AllowAnyName); err != nil {
 		return lockmgr.Invalid("Options.Prefix is %.600q; no name may begin with it: %v", o.Prefix, err)

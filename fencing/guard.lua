@@ -1,7 +1,8 @@
 -- The frame of every guarded write: it checks the token, does the write, and records for a while
 -- that it was done, in one step.
 --
--- KEYS[1]   the fence: the newest token seen, in decimal; it has no TTL
+-- KEYS[1]   the fence: the newest token seen, in decimal; a TTL that it was given because it was not
+--           used is removed
 -- KEYS[2]   the receipt of this call
 -- KEYS[3..] the keys of the write
 -- ARGV[1]   token, in decimal
@@ -22,6 +23,7 @@ if not string.find(newest, '^%d+$') then return {-1} end
 local function older(a, b) return #a < #b or #a == #b and a < b end
 local token = ARGV[1]
 if older(newest, ARGV[3]) then return {-2, newest} end
+redis.call('persist', KEYS[1])
 if older(token, newest) then return {0, newest} end
 
 local keys, args = {unpack(KEYS, 3)}, {unpack(ARGV, 4)}

@@ -43,6 +43,7 @@ func rootCommand(a *app) *cobra.Command {
 		showCommand(a),
 		listCommand(a),
 		unlockCommand(a),
+		tokensCommand(a),
 		benchCommand(a),
 		demoCommand(a),
 		serverCommand(a),

@@ -54,7 +54,7 @@ func Heeds(channel string) string { return heeds + channel }
 const heeds = "mortise:heeds:"
 
 // Token is the number of the last acquisition of the fenced lock name.
-func Token(name string) string { return prefixed("redisson_lock_token", name) }
+func Token(name string) string { return prefixed("redisson_lock_token", name) } // as tokenKeys
 
 // RWChannel is the channel that announces releases of the read/write lock name.
 func RWChannel(name string) string { return prefixed("redisson_rwlock", name) }
@@ -115,7 +115,7 @@ func Claims(name string) string { return own("mortise:claim", name) }
 func LatchChannel(name string) string { return "redisson_countdownlatch__channel__{" + name + "}" }
 
 // Fence is the newest token that a resource called name has seen.
-func Fence(name string) string { return own("mortise:fence", name) }
+func Fence(name string) string { return own("mortise:fence", name) } // as fenceKeys
 
 // Operation is the key that remembers for a while what an operation on name did, so that a
 // repeat changes nothing.

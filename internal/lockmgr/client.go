@@ -66,6 +66,9 @@ func New(config Config) *Client {
 		conn: script.NewConn(config.Driver), id: script.NewClientID(), born: time.Now(), hub: hub.New(config.Driver, script.Echo),
 		queues: make(map[place]*queue), held: newTable(), asking: make(map[place]struct{}), idle: make(map[place]idleSubscription), deaf: make(map[place]deafness),
 	}
+	if config.FairWait > 0 {
+		c.conn.SetFairStep(config.FairWait)
+	}
 	c.operations.client = c
 	c.sharing = sharings{c, make(map[string]*sharing)}
 	c.replicas.client, c.replicas.able = c, make(map[ability]int)

@@ -15,6 +15,7 @@ type Config struct {
 	TTL          time.Duration // of a lease that is renewed
 	RetryFor     time.Duration // negative: as long as the context of the operation lasts
 	UnlockFor    time.Duration // not positive: until the lease ends
+	FairWait     time.Duration // the fairLockWaitTimeout of Redisson's clients; 0 for the default
 	Prefix       string        // what every name in Redis begins with
 	AllowAnyName bool
 	Errors       Errors

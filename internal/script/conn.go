@@ -1,7 +1,9 @@
 package script
 
 import (
+	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/mortise-go/mortise/driver"
 )
@@ -12,10 +14,15 @@ type Conn struct {
 	driver  driver.Driver
 	publish atomic.Pointer[Publish]
 	cluster atomic.Bool
+	fair    string // the step of fair locks; empty for the default
 }
 
 // NewConn returns the connection to Redis through d.
 func NewConn(d driver.Driver) *Conn { return &Conn{driver: d} }
+
+// SetFairStep sets how much later the deadline of a Redisson waiter for a fair lock is than
+// that of the waiter before it. It must not be called while the connection is used.
+func (c *Conn) SetFairStep(step time.Duration) { c.fair = strconv.FormatInt(step.Milliseconds(), 10) }
 
 // Learn sets the way to publish.
 func (c *Conn) Learn(cluster bool, p Publish) {

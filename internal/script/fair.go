@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -31,7 +32,7 @@ func (c *Conn) FairLock(name string) FairLock { return FairLock{hash{c, name}, N
 
 // Fair returns the lock, with its ways to publish.
 func (k *FairLock) Fair() Fair {
-	return Fair{FairKeys: k.keys, Publish: k.conn.Publish(), Cluster: k.conn.Cluster(), Turns: k.conn.TurnCommand()}
+	return Fair{FairKeys: k.keys, Publish: k.conn.Publish(), Cluster: k.conn.Cluster(), Turns: k.conn.TurnCommand(), Step: k.conn.fair}
 }
 
 // Channel is empty: each waiter has its own.
@@ -60,6 +61,9 @@ type Fair struct {
 	// Turns is the command that notifies mortise's clients; it is empty if each of their
 	// waiters has a channel of its own.
 	Turns string
+	// Step is how much later the deadline of a Redisson waiter is than that of the one
+	// before it, in ms; empty for the default.
+	Step string
 }
 
 // FairKeys are the keys of a fair lock, and the prefixes of its channels.
@@ -82,7 +86,7 @@ var fairStepText = millis(fairStep)
 
 func (f Fair) call(s *driver.Script, args ...string) driver.Call {
 	all := make([]string, 0, 6+len(args))
-	all = append(all, f.waiters, f.probes(), f.speech(), fairStepText, f.clients, f.Turns)
+	all = append(all, f.waiters, f.probes(), f.speech(), cmp.Or(f.Step, fairStepText), f.clients, f.Turns)
 	return driver.Call{Script: s, Keys: f.keys, Args: append(all, args...)}
 }
 

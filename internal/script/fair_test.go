@@ -220,6 +220,17 @@ func TestFairQueueBesideRedissonsNumbers(t *testing.T) {
 	})
 }
 
+// The room for the threads before a waiter is what their clients wait for each.
+func TestFairStep(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.Step = "60000"
+		f.gets(javaN, script.FairOnce)
+		f.enqueue(java, time.Minute)
+		f.refused(me, script.FairQueue, javaN, 1)
+		f.wantQueue(java, time.Minute, me, time.Minute+ahead)
+	})
+}
+
 func TestFairAcquireAtTheHead(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.enqueue(me, ahead)

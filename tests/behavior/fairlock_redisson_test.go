@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/memredis"
@@ -109,12 +110,18 @@ const javaThread = "8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:"
 
 // A waiter of ours keeps its place among Redisson's threads, whatever those before
 // it take from its deadline, and those behind it keep theirs.
-func TestFairPlacesAmongRedissonsThreads(t *testing.T) {
+func TestFairPlacesAmongRedissonsThreads(t *testing.T) { fairPlaces(t, nil, 5*time.Minute) }
+
+// So it is where Redisson's fairLockWaitTimeout is another one, if we know it.
+func TestFairPlacesAmongMorePatientThreads(t *testing.T) {
+	fairPlaces(t, &mortise.Options{FairWait: 20 * time.Minute}, 20*time.Minute)
+}
+
+func fairPlaces(t *testing.T, options *mortise.Options, wait time.Duration) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		c, _ := open(t, s, nil)
-		other, _ := open(t, s, nil)
+		c, _ := open(t, s, options)
+		other, _ := open(t, s, options)
 		r := withRedisson(t, s)
-		const wait = 5 * time.Minute
 		block := fairly(t, c)
 		l := &line{t: t}
 		r.queue(javaThread+"1", wait)

@@ -48,6 +48,7 @@ func TestBadInputIsRefusedAndNothingIsSent(t *testing.T) {
 		}
 		for _, o := range []mortise.Options{
 			{TTL: -1}, {TTL: 99 * time.Millisecond}, {TTL: math.MaxInt64}, {PubSub: 4}, {PubSub: -1},
+			{FairWait: -1}, {FairWait: time.Millisecond - 1}, {FairWait: 367 * 24 * time.Hour},
 		} {
 			bad, badf := open(t, s, &o)
 			refused("a client with odd options", bad.Lock("job"))
