@@ -139,6 +139,9 @@ func (a *app) findNumbers(kinds []mortise.Kind) finder {
 		defer leave(client)
 		_ = scanner.Scan(ctx, globQuote(a.keyPrefix()+prefix)+"*", func(keys []string) error {
 			for _, key := range keys {
+				if strings.HasPrefix(key, "redisson_") || strings.HasPrefix(key, "mortise:") {
+					continue // a key of a lock; to read a counter of tokens would be to use it
+				}
 				key = strings.TrimPrefix(key, a.keyPrefix())
 				s, err := client.Inspect(ctx, key)
 				if err != nil {
