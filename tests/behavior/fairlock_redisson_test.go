@@ -110,14 +110,14 @@ const javaThread = "8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:"
 
 // A waiter of ours keeps its place among Redisson's threads, whatever those before
 // it take from its deadline, and those behind it keep theirs.
-func TestFairPlacesAmongRedissonsThreads(t *testing.T) { fairPlaces(t, nil, 5*time.Minute) }
+func TestFairPlacesAmongRedissonsThreads(t *testing.T) { fairPlaces(t, nil, 5*time.Minute, 30) }
 
 // So it is where Redisson's fairLockWaitTimeout is another one, if we know it.
 func TestFairPlacesAmongMorePatientThreads(t *testing.T) {
-	fairPlaces(t, &mortise.Options{FairWait: 20 * time.Minute}, 20*time.Minute)
+	fairPlaces(t, &mortise.Options{FairWait: 20 * time.Minute}, 20*time.Minute, 6)
 }
 
-func fairPlaces(t *testing.T, options *mortise.Options, wait time.Duration) {
+func fairPlaces(t *testing.T, options *mortise.Options, wait time.Duration, looks int) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, options)
 		other, _ := open(t, s, options)
@@ -130,7 +130,7 @@ func fairPlaces(t *testing.T, options *mortise.Options, wait time.Duration) {
 		l.join(t.Context(), c, 2, 0)
 		r.queue(javaThread+"3", wait)
 		queue := queueOf(t, c)
-		for range 30 { // Redisson's own deadlines end later
+		for range looks { // Redisson's own deadlines end later
 			time.Sleep(10 * time.Second)
 			if n := r.look(); n != 0 {
 				t.Fatalf("Redisson has dropped %d waiters that live, want 0", n)
