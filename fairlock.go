@@ -46,7 +46,7 @@ func (c *Client) FairLock(name string) *FairLock {
 var useFair = lockmgr.NewUse(lockmgr.Class{Queued: true}).TwinOf(usePlain)
 
 var fairTraits = lockmgr.Traits{
-	Use: useFair, Grantable: true,
+	Use: useFair, Grantable: true, Keeps: true,
 	Queue: func(o lockmgr.Ops) *script.FairLock { return o.(*script.FairLock) },
 }
 

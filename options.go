@@ -176,6 +176,22 @@ type LockOptions struct {
 	// long as its process lives.
 	MaxHold time.Duration
 
+	// MinHold is how long the lock stays taken from when it was acquired, however
+	// early it is released: two runs of a nightly job, started at about the same
+	// time on two machines, are one run. After Unlock, or Client.Close, no owner
+	// has the lock until then, not even the one that released it, and then it is free:
+	// its key ends, which is not announced, so mortise's waiters notice within
+	// a second, and Redisson's when the TTL that they were told is over. Until then
+	// the name of its owner in Redis ends with ":kept"; ForceUnlock frees it.
+	//
+	// It is no promise if the process dies or the hold is lost: then the lock ends
+	// with its TTL, which can be set to as much. It counts for the hold that
+	// acquires the lock; a re-entry fails with ErrInvalid if it asks for more. At most
+	// MaxHold, if that is set, and a year. Only a Lock, FencedLock, SpinLock, FairLock and
+	// the write side of an RWLock support it, and not as parts of a MultiLock or
+	// Redlock; anything else fails with ErrInvalid. Default: none.
+	MinHold time.Duration
+
 	// Margin is how long before the key can expire the hold's context ends.
 	// Set it if work needs more time to stop safely. It must be less than the
 	// lease. The default is also the minimum: a hundredth of the lease plus
@@ -205,7 +221,7 @@ type LockOptions struct {
 // core returns the options as the core needs them.
 func (o LockOptions) core() lockmgr.Options {
 	return lockmgr.Options{
-		TTL: o.TTL, MaxHold: o.MaxHold, Margin: o.Margin,
+		TTL: o.TTL, MaxHold: o.MaxHold, MinHold: o.MinHold, Margin: o.Margin,
 		NonReentrant: o.NonReentrant, Durability: o.Durability.core(), Wait: o.Wait,
 	}
 }

@@ -63,7 +63,7 @@ var (
 
 var (
 	readTraits  = lockmgr.Traits{Use: useRead, Guard: readGuard, Admission: admitWriter}
-	writeTraits = lockmgr.Traits{Use: useWrite, Mark: script.RWWriter, Admission: refuseReader}
+	writeTraits = lockmgr.Traits{Use: useWrite, Keeps: true, Mark: script.RWWriter, Admission: refuseReader}
 )
 
 // ReadLock is the side of an [RWLock] that any number of owners may hold at the

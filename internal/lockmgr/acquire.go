@@ -90,6 +90,9 @@ func (k *Lock) sound() error {
 	if k.traits.Flaw != nil {
 		return k.traits.Flaw
 	}
+	if k.options.MinHold != 0 && !k.traits.Keeps {
+		return errKeeps
+	}
 	return k.options.Validate(k.client.config.TTL)
 }
 

@@ -108,6 +108,9 @@ func (b *Batch) ready(ctx context.Context) (at *Lock, err error) {
 		if err := k.sound(); err != nil {
 			return k, err
 		}
+		if k.options.MinHold != 0 {
+			return k, errKeeps
+		}
 	}
 	for _, k := range b.locks {
 		if err := k.ready(ctx); err != nil {

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// bounds is the parent of the context of a hold that has a MaxHold. Few holds have one, so
-// what belongs to it is here, and not in Hold.
+// bounds is the parent of the context of a hold that has a MaxHold or a MinHold. Few holds
+// have one, so what belongs to it is here, and not in Hold.
 //
 // The lease lasts as long as some hold needs it. So the watchdog ends the lease at the last
 // of the limits of its holds, and a timer each hold whose own limit is earlier.
 type bounds struct {
 	context.Context
 	limit
+	least time.Time   // until when the lock stays taken; zero without a MinHold
 	timer *time.Timer // ends the hold alone; nil if the end of the lease does; guarded by Lease.mu
 	lost  *ending     // the hold was lost, and taken out of the lease, which was not; guarded by Lease.mu
 }
@@ -36,16 +37,22 @@ func (k *Lock) limit(start time.Time) limit {
 
 // bound returns the parent of the context of a hold of k that was requested at start.
 func (k *Lock) bound(parent context.Context, start time.Time) context.Context {
-	if end := k.limit(start); !end.isZero() {
-		return &bounds{Context: parent, limit: end}
+	if k.options.MaxHold == 0 && k.options.MinHold == 0 {
+		return parent
 	}
-	return parent
+	b := &bounds{Context: parent, limit: k.limit(start)}
+	if k.options.MinHold != 0 {
+		b.least = time.Now().Add(k.options.MinHold)
+	}
+	return b
 }
 
-// bounds returns what bounds h, or nil.
+// bounds returns what limits h, or nil.
 func (h *Hold) bounds() *bounds {
-	b, _ := h.parent.(*bounds)
-	return b
+	if b, ok := h.parent.(*bounds); ok && !b.isZero() {
+		return b
+	}
+	return nil
 }
 
 // lost returns how h was lost if the lease was not, or nil. It must be called with Lease.mu

@@ -135,6 +135,9 @@ func (c *Client) Close() error {
 		w.signal()
 	}
 	for _, l := range held {
+		if l.keeps() {
+			c.spawn(l.keepClosed)
+		}
 		l.end(endClosed)
 	}
 	c.watchdog.Close()

@@ -355,8 +355,6 @@ func (l *Lease) asHolder() script.Holder {
 // abandon releases, in the background, what Redis may have of the lease: for as long as
 // the key can last after the last script.
 func (l *Lease) abandon() {
-	l.mu.Lock()
-	ttl := l.maxTTL()
-	l.mu.Unlock()
+	ttl, _ := l.maxTTLAndCount()
 	l.client.janitor.abandon(l.Lock, l.id, ttl)
 }

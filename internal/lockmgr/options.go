@@ -32,6 +32,7 @@ type Config struct {
 type Options struct {
 	TTL          time.Duration // of a lease that is renewed; 0 for that of the client
 	MaxHold      time.Duration // after which a hold is lost; 0 for never
+	MinHold      time.Duration // until when the lock stays taken at least, whenever it is released
 	Margin       time.Duration // how long before the key can expire the hold ends
 	NonReentrant bool
 	Durability   Durability
@@ -57,6 +58,10 @@ func (o *Options) Validate(renewed time.Duration) error {
 		return Invalid("MaxHold is %v; the least is 1ms", o.MaxHold)
 	case o.MaxHold > LongestLease:
 		return Invalid("MaxHold is %v; the most is a year", o.MaxHold)
+	case o.MinHold < 0 || o.MinHold > LongestLease:
+		return Invalid("MinHold is %v; it must be positive, and a year at most", o.MinHold)
+	case o.MaxHold != 0 && o.MinHold > o.MaxHold:
+		return Invalid("MinHold is %v, and MaxHold is %v; a lock cannot be kept for longer than it can be held", o.MinHold, o.MaxHold)
 	case o.Margin < 0 || o.Margin >= lease.Truncate(time.Millisecond):
 		return Invalid("the margin is %v; it must be positive and less than the lease of %v", o.Margin, lease)
 	}
@@ -77,7 +82,7 @@ func (o *Options) lease(renewed time.Duration) time.Duration {
 }
 
 // usual reports whether a lease with these options is like one with the default options.
-func (o *Options) usual() bool { return o.TTL == 0 && o.grantable() }
+func (o *Options) usual() bool { return o.TTL == 0 && o.MinHold == 0 && o.grantable() }
 
 // grantable reports whether a release may make a lease with these options: it lasts for
 // [script.GivenLease] at first, and is renewed without any end.

@@ -60,6 +60,9 @@ func (k *Quorum) sound() error {
 		if err := lock.sound(); err != nil {
 			return err
 		}
+		if lock.options.MinHold != 0 {
+			return errKeeps
+		}
 	}
 	return nil
 }

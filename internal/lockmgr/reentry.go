@@ -58,6 +58,9 @@ func (l *Lease) reenterOnce(ctx context.Context, k *Lock) (*Hold, error) {
 	if d := k.options.Durability; !d.none() && !d.like(l.options.Durability) {
 		return nil, Final(Invalid("the lease that is to be re-entered has the durability %v; a re-entry cannot change it to %v", l.options.Durability, d))
 	}
+	if least := k.options.MinHold; least > l.options.MinHold {
+		return nil, Final(Invalid("the lease that is to be re-entered has a MinHold of %v; a re-entry cannot change it to %v", l.options.MinHold, least))
+	}
 	start, there, err := l.incrementCount(ctx, k)
 	if err != nil {
 		return nil, err

@@ -190,8 +190,13 @@ func (l *Lease) release(limit time.Time) error {
 
 // releaseStopped releases a lease that is not renewed any more. It tries until ctx ends.
 func (l *Lease) releaseStopped(ctx context.Context) (released, doubt bool, err error) {
+	keeps := l.keeps()
 	doubt, err = l.client.call(ctx, -1, func(ctx context.Context) (err error) {
-		released, err = l.releaseGranted(ctx, l.id, int(l.streak))
+		if keeps { // also when its time is over by now: an earlier copy may have run
+			released, err = l.keep(ctx, false)
+		} else {
+			released, err = l.releaseGranted(ctx, l.id, int(l.streak))
+		}
 		return err
 	})
 	return released, doubt, err
@@ -225,7 +230,7 @@ func (l *Lease) stopRenewal() error {
 func (l *Lease) finishRelease(released, doubt bool, err error) error {
 	l.owner.remove(l)
 	l.end(endReleased)
-	if l.doubt || (err != nil && !released) {
+	if (l.doubt || err != nil && !released) && (released || !l.keeps()) {
 		l.abandon()
 	}
 	switch {
@@ -274,6 +279,8 @@ func isUnanswered(err error) bool {
 func (l *Lease) reap(why *ending) {
 	l.owner.remove(l)
 	switch {
+	case why.loss && !why.gone && l.keeps():
+		l.client.background(l.keepLost)
 	case why.gone: // end has already abandoned a lease in doubt
 		if l.traits.Partial {
 			l.abandon()

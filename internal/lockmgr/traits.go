@@ -15,6 +15,7 @@ type Traits struct {
 	Turns     bool // its waiting clients take turns in Redis; only for kinds in the hash of a plain lock
 	Grantable bool // a release may grant it to a waiting client
 	HandsOff  bool // a released lease may be handed off to a waiter with the same traits
+	Keeps     bool // a release can leave it taken for a while; then its Ops are a keeper
 	Batched   bool // one script can acquire several of them, and one release them
 	Numbered  bool // each holder draws a fencing token
 	Unowned   bool // its leases have no owner: the holder of one may acquire another

@@ -16,6 +16,7 @@ var (
 	lockLeave   = load("lock_leave")
 	lockRelease = load("lock_release", "redissons", "turns", "pass")
 	lockRenew   = load("lock_renew")
+	lockKeep    = load("lock_keep")
 )
 
 // ErrKind is returned if a name holds a hash of another kind than the requested
@@ -48,6 +49,11 @@ func (k *Lock) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
 func (k *Lock) Release(ctx context.Context, id string, t Turns) (Freed, error) {
 	became, err := LockRelease(ctx, k.driver(), k.name, id, k.Channel(), k.conn.Publish(), t)
 	return Freed{Released: became}, err
+}
+
+// Keep releases the lock, but leaves it taken, as [LockKeep] does.
+func (k *hash) Keep(ctx context.Context, id string, left time.Duration, longer bool) (bool, error) {
+	return LockKeep(ctx, k.driver(), k.name, id, id+kept, left, longer)
 }
 
 // LockAcquire acquires the lock key for owner, which must not have held it
@@ -87,6 +93,20 @@ func LockLeave(ctx context.Context, d driver.Driver, key, owner string, count in
 		Script: lockLeave, Keys: []string{key},
 		Args: []string{owner, strconv.Itoa(count)},
 	})
+}
+
+// kept is the end of the name that takes the place of an owner, see [LockKeep].
+const kept = ":kept"
+
+// LockKeep releases a lock of any kind that is a hash with a field for its owner, but leaves
+// it taken for that long, under the name keeper: with longer set for no less than it would
+// last anyway. It reports false if owner does not hold it.
+func LockKeep(ctx context.Context, d driver.Driver, key, owner, keeper string, left time.Duration, longer bool) (bool, error) {
+	how := ""
+	if longer {
+		how = "longer"
+	}
+	return flag(ctx, d, driver.Call{Script: lockKeep, Keys: []string{key}, Args: []string{owner, keeper, millis(left), how}})
 }
 
 // Released is the outcome of a release.

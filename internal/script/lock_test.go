@@ -114,6 +114,73 @@ func TestLockRelease(t *testing.T) {
 	}...))
 }
 
+func TestLockKeep(t *testing.T) {
+	const keeper = me + ":kept"
+	const writer, wrote = me + ":write", me + ":kept:write"
+	for longer, long := range map[bool]time.Duration{false: lease, true: 10 * time.Minute} {
+		table(t, func(ctx context.Context, d driver.Driver) answer {
+			ok, err := script.LockKeep(ctx, d, job, me, keeper, lease, longer)
+			return answered(ok, script.Holder{}, err)
+		}, append(foreign(no), []row{
+			{name: "mine", setup: held(10*time.Minute, me, "1"), want: yes, after: "hash " + keeper + "=1", ttl: long},
+			{name: "mine, counted", setup: held(lease, me, "7"), want: yes, after: "hash " + keeper + "=1", ttl: lease},
+			{name: "mine, for a shorter time", setup: held(time.Minute, me, "1"), want: yes, after: "hash " + keeper + "=1", ttl: lease},
+			{name: "mine, without TTL", setup: held(none, me, "1"), want: yes, after: "hash " + keeper + "=1", ttl: lease},
+			// An earlier copy of this call has run.
+			{name: "kept", setup: held(lease, keeper, "1"), want: yes, after: "hash " + keeper + "=1", ttl: lease},
+			{name: "kept, and this copy is late", setup: held(time.Minute, keeper, "1"), want: yes, after: "hash " + keeper + "=1", ttl: time.Minute},
+			{name: "kept, and this copy cuts it", setup: held(10*time.Minute, keeper, "1"), want: yes, after: "hash " + keeper + "=1", ttl: long},
+			{name: "free", setup: nothing, want: no, after: "nothing", ttl: absent},
+			{name: "Java's", setup: held(lease, java, "2"), want: no, after: "hash " + java + "=2", ttl: lease},
+			{name: "another number of this client", setup: held(none, mine2, "1"), want: no, after: "hash " + mine2 + "=1", ttl: none},
+		}...))
+		table(t, func(ctx context.Context, d driver.Driver) answer {
+			ok, err := script.LockKeep(ctx, d, job, writer, wrote, lease, longer)
+			return answered(ok, script.Holder{}, err)
+		}, []row{
+			{name: "writer", setup: held(10*time.Minute, "mode", "write", writer, "1"), want: yes, after: "hash " + wrote + "=1 mode=write", ttl: long},
+			{name: "writer that reads, too", setup: held(10*time.Minute, "mode", "write", writer, "1", me, "2"), want: yes,
+				after: "hash " + me + "=2 " + wrote + "=1 mode=write", ttl: 10 * time.Minute},
+			{name: "writer that reads for a shorter time", setup: held(time.Minute, "mode", "write", writer, "1", me, "2"), want: yes,
+				after: "hash " + me + "=2 " + wrote + "=1 mode=write", ttl: lease},
+			{name: "another writer", setup: held(lease, "mode", "write", java+":write", "1"), want: no, after: "hash " + java + ":write=1 mode=write", ttl: lease},
+		})
+	}
+}
+
+// What was kept is nobody's: copies of the scripts of its former owner that are late do not
+// change it, and a release by force frees it.
+func TestLockKeptIsNobodys(t *testing.T) {
+	const keeper = me + ":kept"
+	for name, late := range map[string]func(ctx context.Context, d driver.Driver) answer{
+		"acquisition": func(ctx context.Context, d driver.Driver) answer {
+			return answered(acquire(ctx, d, job, me, 10*time.Minute))
+		},
+		"re-entry": func(ctx context.Context, d driver.Driver) answer {
+			ok, err := script.LockReenter(ctx, d, job, me, 2, 10*time.Minute)
+			return answered(ok, script.Holder{}, err)
+		},
+		"leave": func(ctx context.Context, d driver.Driver) answer {
+			ok, err := script.LockLeave(ctx, d, job, me, 1)
+			return answered(ok, script.Holder{}, err)
+		},
+		"release": func(ctx context.Context, d driver.Driver) answer {
+			ok, err := released(script.LockRelease(ctx, d, job, me, channel, script.Classic, script.Turns{}))
+			return answered(ok, script.Holder{}, err)
+		},
+		"renewal": func(ctx context.Context, d driver.Driver) answer {
+			got := script.Renew(ctx, d, [][]script.Renewal{{script.LockRenewal(job, me, 10*time.Minute)}})[0]
+			return answered(got.Err == nil && got.States[0] == script.Renewed, script.Holder{}, got.Err)
+		},
+	} {
+		want := no
+		if name == "acquisition" {
+			want = heldBy(keeper, 1, lease)
+		}
+		table(t, late, []row{{name: name, setup: held(lease, keeper, "1"), want: want, after: "hash " + keeper + "=1", ttl: lease}})
+	}
+}
+
 func TestLockReleaseSilently(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
 		ok, err := released(script.LockRelease(ctx, d, job, me, "", script.Silent, script.Turns{}))

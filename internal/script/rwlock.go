@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -84,6 +85,12 @@ func (k *WriteLock) Acquire(ctx context.Context, a Attempt) (g Grant, err error)
 func (k *WriteLock) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
 	became, err := RWWriteRelease(ctx, k.driver(), k.name, id, k.Channel(), k.conn.Publish())
 	return Freed{Released: became}, err
+}
+
+// Keep takes a writer out of the lock, but leaves it taken: another writer's name takes its
+// place.
+func (k *WriteLock) Keep(ctx context.Context, id string, left time.Duration, longer bool) (bool, error) {
+	return LockKeep(ctx, k.driver(), k.name, id, strings.TrimSuffix(id, RWWriter)+kept+RWWriter, left, longer)
 }
 
 // A writer's count and lease are those of any lock: it uses [LockReenter], [LockLeave]
