@@ -1,28 +1,37 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
 )
 
-const listLong = `ls shows the locks that are held, including Redisson's, in the order of their
-names: locks of all kinds, leads of elections, and held permits of semaphores. It
-goes through all keys that match PATTERN, with SCAN: that takes a while on a big
-server, but does not block it. The kind of a lock is recognized by the form of its
-key; a plain lock, for example, is a hash whose only field is a UUID, a colon and
-more. Semaphores without held permits and latches are plain numbers, which ls
-leaves out: see mortise sem NAME show and mortise latch NAME show.
+const listLong = `ls shows the locks that are held, including Redisson's: locks of all kinds, leads
+of elections, and held permits of semaphores. It shows each one as soon as it is
+found, in no order: to have them by name, write mortise ls | sort. It goes through
+all keys that match PATTERN, with SCAN: that takes a while on a big server, but
+does not block it. With --limit, it ends when it has found that many. The kind of
+a lock is recognized by the form of its key; a plain lock, for example, is a hash
+whose only field is a UUID, a colon and more. Semaphores without held permits and
+latches are plain numbers, which ls leaves out: see mortise sem NAME show and
+mortise latch NAME show.
 
 PATTERN is a glob as in Redis: * ? [abc]. Without one, ls looks at all keys. With
 --prefix, it lists only names that begin with the prefix, and shows the rest of them.`
 
 func listCommand(a *app) *cobra.Command {
+	var limit int
 	cmd := &cobra.Command{
 		Use:               "ls [PATTERN]",
 		Short:             "List the locks that are held",
@@ -40,47 +49,119 @@ func listCommand(a *app) *cobra.Command {
 			if len(args) == 1 {
 				pattern = args[0]
 			}
-			client, err := a.client(cmd.Context(), asking)
-			if err != nil {
-				return err
+			if limit < 1 && cmd.Flags().Changed("limit") {
+				return usageError("", "--limit is %d; it must be at least 1", limit)
 			}
-			defer leave(client)
-			states := []mortise.State{}
-			for state, err := range client.Locks(cmd.Context(), pattern) {
-				if err != nil {
-					return err
-				}
-				states = append(states, state)
-			}
-			slices.SortFunc(states, func(x, y mortise.State) int { return strings.Compare(x.Name, y.Name) })
-			return a.list(states)
+			return a.list(cmd.Context(), pattern, limit)
 		},
 	}
+	cmd.Flags().IntVar(&limit, "limit", 0, "show at most `N` locks, and end when they are found")
 	a.jsonFlag(cmd)
 	return cmd
 }
 
-func (a *app) list(states []mortise.State) error {
-	if a.json {
-		return writeJSON(a.stdout, states)
+// list shows the locks whose names match pattern: at most limit, if that is not 0.
+func (a *app) list(ctx context.Context, pattern string, limit int) error {
+	d, err := a.open(ctx)
+	if err != nil {
+		return err
 	}
-	if len(states) == 0 {
+	count := &counting{Driver: d}
+	if scanner, ok := d.(driver.Scanner); ok {
+		count.scanner, d = scanner, count
+	}
+	client := mortise.New(d, a.options(asking))
+	defer leave(client)
+	l := &listing{app: a}
+	stop := a.showProgress(ctx, func(past time.Duration) string {
+		return fmt.Sprintf("%v: %d keys looked at; Ctrl-C ends it", past, count.keys.Load())
+	})
+	found := 0
+	for state, lerr := range client.Locks(ctx, pattern) {
+		if err = lerr; err != nil {
+			break
+		}
+		a.line.around(func() { l.show(state) })
+		if found++; found == limit {
+			break
+		}
+	}
+	stop()
+	l.end()
+	switch {
+	case err == nil && found == 0 && !a.json:
 		a.say("no lock that matches is held")
-		return nil
+	case err == nil && found == limit && found > 0:
+		a.say("ended after %d, as --limit says; there may be more", limit)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tKIND\tTTL\tCOUNT\tOWNER")
-	for _, s := range states {
-		more := details(s)
-		if more != "" {
-			more = "\t" + more
-		}
-		for _, h := range s.Holders {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s%s\n", shown(s.Name), s.Kind, lasting(s.TTL), h.Count, shown(h.Owner), more)
-		}
-		for _, p := range s.Permits {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s%s\n", shown(s.Name), s.Kind, lasting(p.TTL), 1, shown(p.ID), more)
+	return err
+}
+
+// listing writes locks as they are found: rows of a table, or the elements of an array.
+type listing struct {
+	app    *app
+	begun  bool
+	widths []int // of the columns
+}
+
+// The columns, and the widths that they begin with: the widest row is not known yet.
+var (
+	headings    = []string{"NAME", "KIND", "TTL", "COUNT", "OWNER"}
+	usualWidths = []int{20, 8, 8, 5, 38}
+)
+
+func (l *listing) show(s mortise.State) {
+	if l.app.json {
+		l.element(s)
+		return
+	}
+	if !l.begun {
+		l.begun, l.widths = true, slices.Clone(usualWidths)
+		l.row(headings...)
+	}
+	for _, h := range s.Holders {
+		l.row(shown(s.Name), string(s.Kind), lasting(s.TTL), strconv.Itoa(h.Count), shown(h.Owner), details(s))
+	}
+	for _, p := range s.Permits {
+		l.row(shown(s.Name), string(s.Kind), lasting(p.TTL), "1", shown(p.ID), details(s))
+	}
+}
+
+// row writes a line of the table. A column becomes wider with a cell that does not fit.
+func (l *listing) row(cells ...string) {
+	var b strings.Builder
+	for i, cell := range cells {
+		b.WriteString(cell)
+		if i < len(l.widths) {
+			width := utf8.RuneCountInString(cell)
+			l.widths[i] = max(l.widths[i], width)
+			b.WriteString(strings.Repeat(" ", l.widths[i]-width+2))
 		}
 	}
-	return w.Flush()
+	fmt.Fprintln(l.app.stdout, strings.TrimRight(b.String(), " "))
+}
+
+// element writes an element of the array.
+func (l *listing) element(s mortise.State) {
+	open := ",\n  "
+	if !l.begun {
+		l.begun, open = true, "[\n  "
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("  ", "  ")
+	_ = e.Encode(s) // nothing in it can fail
+	fmt.Fprint(l.app.stdout, open+strings.TrimSuffix(b.String(), "\n"))
+}
+
+// end ends the array, also after an error: what was found is valid JSON.
+func (l *listing) end() {
+	switch {
+	case !l.app.json:
+	case l.begun:
+		fmt.Fprintln(l.app.stdout, "\n]")
+	default:
+		fmt.Fprintln(l.app.stdout, "[]")
+	}
 }

@@ -22,7 +22,7 @@ func TestLostOutput(t *testing.T) {
 	for _, line := range []string{
 		"--help", "help", "run --help", "--version", "completion bash", "demo", "demo --help", "bench",
 		"server --addr 127.0.0.1:0", "sem s show", "sem s show --json", "latch l show", "latch l show --json",
-		"show x", "show x --json", "ls --json", "unlock x", "unlock x --force",
+		"show x", "show x --json", "ls --json", "unlock x", "unlock x --force --yes",
 	} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		if err != nil {

@@ -15,15 +15,26 @@ import (
 // name that can exist is acceptable.
 var asking = mortise.Options{RetryFor: 2 * time.Second, AllowAnyName: true}
 
+const showLong = `show shows who holds the lock NAME, how often and for how long, and who waits for
+it, as far as Redis knows. It changes nothing.
+
+With --quiet it prints nothing, and its exit code answers: 0 if the lock is held, 1
+if it is not. Any other code is an error, as without --quiet.`
+
 func showCommand(a *app) *cobra.Command {
+	var quiet bool
 	cmd := &cobra.Command{
 		Use:               "show NAME",
 		SuggestFor:        []string{"status", "inspect", "info"},
 		Short:             "Show the holders and waiters of a lock, and its TTL",
-		Example:           "  mortise show deploy\n  mortise show deploy --json | jq .locked",
+		Long:              showLong,
+		Example:           "  mortise show deploy\n  mortise show deploy --json | jq .locked\n  mortise show -q deploy && echo busy",
 		Args:              oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if quiet && a.json {
+				return usageError("", "--quiet and --json exclude each other")
+			}
 			client, err := a.client(cmd.Context(), asking)
 			if err != nil {
 				return err
@@ -33,12 +44,18 @@ func showCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
+			switch {
+			case quiet && !state.Locked:
+				return childStatus{code: exitOther} // silently
+			case quiet:
+				return nil
+			case a.json:
 				return writeJSON(a.stdout, state)
 			}
 			return a.showState(state)
 		},
 	}
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing; exit with 0 if it is held, and with 1 if it is not")
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -18,13 +18,17 @@ a Redisson holder not before it releases. Until then, two clients may believe th
 they hold the lock. Make sure that the holder is dead.
 
 Without a flag it releases nothing, and shows the holders of the lock and the
-command that would release it.`
+command that would release it.
+
+On a terminal, --force shows who will lose the lock, and asks. If another one holds
+it when the answer comes, nothing is released. In scripts, where nobody can be
+asked, --force needs --yes.`
 
 func unlockCommand(a *app) *cobra.Command {
 	var owner string
-	var force bool
+	var force, yes bool
 	cmd := &cobra.Command{
-		Use:               "unlock NAME (--owner OWNER | --force)",
+		Use:               "unlock NAME (--owner OWNER | --force [--yes])",
 		SuggestFor:        []string{"release", "free"},
 		Short:             "Release a lock whose holder is gone",
 		Long:              unlockLong,
@@ -37,34 +41,47 @@ func unlockCommand(a *app) *cobra.Command {
 				return usageError("", "--owner and --force exclude each other")
 			case byOwner && owner == "":
 				return usageError("mortise show NAME shows the owner.", "--owner is empty")
+			case force && !yes && !a.canAsk():
+				return usageError("In a script: mortise unlock --force --yes "+nameArgs(args[0]),
+					"unlock --force asks before it releases a lock, but there is no terminal to ask on")
 			}
-			client, err := a.client(cmd.Context(), asking)
-			if err != nil {
-				return err
-			}
-			defer leave(client)
-			u := unlocking{app: a, client: client, name: args[0]}
-			if u.state, err = client.Inspect(cmd.Context(), u.name); err != nil {
-				return err
-			}
-			if u.state.Kind == mortise.KindOther || u.state.Kind == mortise.KindNumber {
-				return &mortise.Error{Op: "unlock", Name: u.name, Err: fmt.Errorf("%w: the key is not a lock", mortise.ErrWrongKind)}
-			}
-			switch {
-			case byOwner:
-				return u.owner(cmd.Context(), owner)
-			case force:
-				return u.force(cmd.Context())
-			}
-			return u.nothing()
+			return a.unlock(cmd.Context(), args[0], func(ctx context.Context, u unlocking) error {
+				switch {
+				case byOwner:
+					return u.owner(ctx, owner)
+				case force && yes:
+					return u.force(ctx)
+				case force:
+					return u.ask(ctx)
+				}
+				return u.nothing()
+			})
 		},
 	}
 	cmd.Flags().StringVar(&owner, "owner", "", "release it only if `OWNER`, as shown by mortise show, still holds it; for a semaphore, the permit with that id")
-	cmd.Flags().BoolVar(&force, "force", false, "release it regardless of its holder; for a read/write lock both sides, for a semaphore all permits")
+	cmd.Flags().BoolVar(&force, "force", false, "release it regardless of its holder; for a read/write lock both sides, for a semaphore all permits; asks first")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "with --force, do not ask")
 	if err := cmd.RegisterFlagCompletionFunc("owner", a.completeOwner); err != nil {
 		panic(err) // there is no such flag
 	}
 	return cmd
+}
+
+// unlock does something about the lock called name.
+func (a *app) unlock(ctx context.Context, name string, do func(context.Context, unlocking) error) error {
+	client, err := a.client(ctx, asking)
+	if err != nil {
+		return err
+	}
+	defer leave(client)
+	u := unlocking{app: a, client: client, name: name}
+	if u.state, err = client.Inspect(ctx, name); err != nil {
+		return err
+	}
+	if u.state.Kind == mortise.KindOther || u.state.Kind == mortise.KindNumber {
+		return &mortise.Error{Op: "unlock", Name: name, Err: fmt.Errorf("%w: the key is not a lock", mortise.ErrWrongKind)}
+	}
+	return do(ctx, u)
 }
 
 // unlocking is one run of unlock.
@@ -117,29 +134,62 @@ func (u unlocking) owner(ctx context.Context, owner string) error {
 	return &exitError{code: exitOther, err: fmt.Errorf("%s was not freed: %s does not hold it; %s", shown(u.name), shown(owner), now)}
 }
 
+// ask shows who will lose the lock, and asks the user whether to release it. It releases nothing that
+// the user has not seen.
+func (u unlocking) ask(ctx context.Context) error {
+	if !u.state.Locked {
+		fmt.Fprintf(u.app.stdout, "%s was not locked\n", shown(u.name))
+		return nil
+	}
+	u.app.say("%s is %s", shown(u.name), holding(u.state))
+	if n := len(u.state.Queue); n > 0 {
+		u.app.say("%s", counted(n, "waiter")+" in its queue")
+	}
+	if !u.app.confirmed("Release it? If its holder is alive, two will believe that they hold it.") {
+		return &exitError{code: exitOther, err: errors.New("nothing was released")}
+	}
+	freed, err := u.freeAll(ctx)
+	if err != nil || freed {
+		return err
+	}
+	now := "nobody holds it now"
+	if u.state, err = u.client.Inspect(ctx, u.name); err != nil {
+		return err
+	}
+	if u.state.Locked {
+		now = "it is " + holding(u.state)
+	}
+	return &exitError{code: exitOther, err: fmt.Errorf("%s has changed hands meanwhile, so nothing was released: %s", shown(u.name), now)}
+}
+
+// freeAll releases the lock of those who held it when it was inspected. It reports whether any of them still
+// did.
+func (u unlocking) freeAll(ctx context.Context) (done bool, err error) {
+	holders := u.state.Holders
+	for _, p := range u.state.Permits {
+		holders = append(holders, mortise.Holder{Owner: p.ID, Count: 1})
+	}
+	for _, h := range holders {
+		freed, err := u.free(ctx, h.Owner)
+		if freed {
+			done = true
+			fmt.Fprintf(u.app.stdout, "freed %s, which was held by %s (count %d)\n", shown(u.name), shown(h.Owner), h.Count)
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
 // force releases the lock of all its holders. If it has changed hands meanwhile, force inspects it
 // again.
 func (u unlocking) force(ctx context.Context) error {
 	for u.state.Locked {
-		done := false
-		holders := u.state.Holders
-		for _, p := range u.state.Permits {
-			holders = append(holders, mortise.Holder{Owner: p.ID, Count: 1})
+		done, err := u.freeAll(ctx)
+		if err != nil || done {
+			return err
 		}
-		for _, h := range holders {
-			freed, err := u.free(ctx, h.Owner)
-			if freed {
-				done = true
-				fmt.Fprintf(u.app.stdout, "freed %s, which was held by %s (count %d)\n", shown(u.name), shown(h.Owner), h.Count)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if done {
-			return nil
-		}
-		var err error
 		if u.state, err = u.client.Inspect(ctx, u.name); err != nil {
 			return err
 		}
@@ -168,6 +218,9 @@ func (a *app) unlockLines(s mortise.State) []string {
 		flags := "--owner " + shellQuote(owner)
 		if a.redis != "" && connect.Redact(a.redis) == a.redis {
 			flags += " --redis " + shellQuote(a.redis)
+		}
+		if a.prefix.given != nil && a.prefix.given() {
+			flags += " --prefix " + shellQuote(a.prefix.text)
 		}
 		line := "  mortise unlock " + shellQuote(s.Name) + " " + flags
 		if strings.HasPrefix(s.Name, "-") {
