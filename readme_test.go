@@ -11,34 +11,90 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Every Go block of the README is, line by line, part of an example that is
-// compiled and run, or a program that the rehearsal of a release builds and runs.
-func TestReadmeShowsCodeThatRuns(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+// Every block of code of a document is, line by line, part of a file that is compiled and run, or a
+// program that the rehearsal of a release builds and runs. The Java is compiled by make interop.
+func TestDocumentsShowCodeThatRuns(t *testing.T) {
+	for _, shown := range []struct {
+		document, language, files string
+		least                     int
+	}{
+		{"README.md", "go", "example_test.go", 3},
+		{"docs/migration.md", "go", "examples/migration/*.go", 9},
+		{"docs/migration.md", "java", "interop/redisson/src/main/java/mortise/agent/Migration.java", 1},
+	} {
+		text, err := os.ReadFile(shown.document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := unindent(read(t, shown.files))
+		blocks := regexp.MustCompile("(?s)```"+shown.language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+		if len(blocks) < shown.least {
+			t.Errorf("%s has %d blocks of %s, want %d at least: is it read right?", shown.document, len(blocks), shown.language, shown.least)
+		}
+		for _, block := range blocks {
+			if !strings.HasPrefix(block[1], "package main\n") && !strings.Contains(code, unindent(block[1])) {
+				t.Errorf("this block of %s stands in no file that is compiled:\n%s", shown.document, block[1])
+			}
+		}
+	}
+}
+
+// What the tables of docs/migration.md give as mortise's names is the name of something.
+func TestMigrationLeadsToWhatExists(t *testing.T) {
+	text, err := os.ReadFile("docs/migration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	examples, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
+	exist := make(map[string]bool)
+	for _, word := range regexp.MustCompile(`\w+`).FindAllString(read(t, "*.go", "driver/*/*.go", "fencing/*.go"), -1) {
+		exist[word] = true
 	}
-	unindent := func(text string) string {
-		lines := strings.Split(text, "\n")
-		for i, line := range lines {
-			lines[i] = strings.TrimSpace(line)
-		}
-		return strings.Join(lines, "\n")
-	}
-	code := unindent(string(examples))
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	if len(blocks) < 3 {
-		t.Fatalf("the README has %d blocks of Go, want three at least: is it read right?", len(blocks))
-	}
-	for _, block := range blocks {
-		if !strings.HasPrefix(block[1], "package main\n") && !strings.Contains(code, unindent(block[1])) {
-			t.Errorf("this block of the README stands in no example:\n%s", block[1])
+	checked := 0
+	for _, row := range regexp.MustCompile(`(?m)^\|[^|]+\|([^|]+)\|[^|]*\|$`).FindAllStringSubmatch(string(text), -1) {
+		for _, quoted := range regexp.MustCompile("`[^`]+`").FindAllString(row[1], -1) {
+			for _, name := range regexp.MustCompile(`\b[A-Z]\w*[a-z]\w*`).FindAllString(quoted, -1) {
+				checked++
+				if !exist[name] {
+					t.Errorf("docs/migration.md leads to %s in %s, and mortise has none", name, quoted)
+				}
+			}
 		}
 	}
+	if checked < 100 {
+		t.Errorf("the tables have %d names, want a hundred at least: are they read right?", checked)
+	}
+}
+
+// read returns the text of all files that match, without tests.
+func read(t *testing.T, patterns ...string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil || files == nil {
+			t.Fatalf("no file matches %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") && strings.Contains(pattern, "*") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(text)
+		}
+	}
+	return all.String()
+}
+
+// unindent removes the indentation of each line.
+func unindent(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Links between the documents, and to the code, have existing targets.
@@ -48,7 +104,7 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	links := 0
-	for _, document := range append(documents, "README.md", "CONTRIBUTING.md", "CHANGELOG.md") {
+	for _, document := range append(documents, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md") {
 		text, err := os.ReadFile(document)
 		if err != nil {
 			t.Fatal(err)
