@@ -35,8 +35,9 @@ func (r *rounds) run(ctx context.Context) error {
 		if round > 0 && time.Since(began)+r.expected(round) > r.budget {
 			return nil
 		}
-		for _, l := range r.loads {
-			if err := r.load(ctx, l, round); err != nil {
+		for i, l := range r.loads {
+			where := fmt.Sprintf("after %v: round %d, load %d of %d", time.Since(began).Round(time.Second), round+1, i+1, len(r.loads))
+			if err := r.load(ctx, l, round, where); err != nil {
 				return err
 			}
 		}
@@ -71,11 +72,11 @@ func (l *load) in(round int) (systems []*peer.System) {
 	return systems
 }
 
-// load runs all systems under one load.
-func (r *rounds) load(ctx context.Context, l *load, round int) error {
+// load runs all systems under one load. where says how far the run is.
+func (r *rounds) load(ctx context.Context, l *load, round int, where string) error {
 	for i, s := range l.in(round) {
 		if i == 0 {
-			r.say("round %d, %s: %s", round+1, l.Name, l.Title)
+			r.say("%s, %s: %s", where, l.Name, l.Title)
 		}
 		start := time.Now()
 		sample := report.Sample{Case: l.Name, System: s.Name, Round: round}
