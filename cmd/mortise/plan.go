@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/guard"
 )
 
@@ -33,7 +34,7 @@ type plan struct {
 	conflict int           // exit code if the lock could not be acquired
 	verbose  bool
 
-	ttl    time.Duration // of the lease, renewed or not
+	ttl    time.Duration // of the lease, after each renewal
 	lock   mortise.LockOptions
 	what   string  // the kind of thing that is held: "lock"
 	claims []claim // the same in detail: one, or several with --multi
@@ -79,28 +80,57 @@ func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 	return p, p.find()
 }
 
-// lease checks the duration of the lease.
-func (p *plan) lease(cmd *cobra.Command, f *runFlags) error {
-	flag, least := "--ttl", shortestTTL
-	p.ttl = time.Duration(f.ttl)
-	if cmd.Flags().Changed("lease") {
-		if cmd.Flags().Changed("ttl") {
-			return usageError("--ttl is for a lock that is renewed, --lease for one that is not.", "--ttl and --lease exclude each other")
-		}
-		flag, least = "--lease", time.Millisecond
-		p.ttl = time.Duration(f.lease)
+// lease checks how long the lock lasts. Unless the user names a TTL, it is no longer than the time
+// for which the lock may be held.
+func (p *plan) lease(cmd *cobra.Command, f *runFlags) (err error) {
+	changed := cmd.Flags().Changed
+	if p.ttl, err = lengthOf("--ttl", f.ttl, shortestTTL); err != nil {
+		return err
 	}
-	p.ttl = p.ttl.Truncate(time.Millisecond) // the resolution of Redis
 	switch {
-	case p.ttl < least:
-		return usageError("", "%s must be at least %v", flag, least)
-	case p.ttl > longestLease:
-		return usageError("", "%s is %v; the maximum is a year", flag, p.ttl)
+	case changed("lease") && changed("max-hold"):
+		return usageError("--lease is the former name of --max-hold.", "--max-hold and --lease exclude each other")
+	case changed("lease"):
+		p.lock.MaxHold, err = lengthOf("--lease", f.lease, time.Millisecond)
+	case changed("max-hold"):
+		p.lock.MaxHold, err = lengthOf("--max-hold", f.maxHold, time.Millisecond)
 	}
-	if flag == "--lease" {
-		p.lock.MaxHold = p.ttl
+	if err != nil {
+		return err
+	}
+	if p.lock.MaxHold != 0 && !changed("ttl") {
+		p.ttl = min(p.ttl, max(p.lock.MaxHold, shortestTTL))
+	}
+	if changed("min-hold") {
+		return p.minHold(f)
 	}
 	return nil
+}
+
+// minHold checks how long the lock stays taken at least.
+func (p *plan) minHold(f *runFlags) (err error) {
+	if p.lock.MinHold, err = lengthOf("--min-hold", f.minHold, time.Millisecond); err != nil {
+		return err
+	}
+	if most := p.lock.MaxHold; most != 0 && p.lock.MinHold > most {
+		return usageError("", "--min-hold is %v, and --max-hold %v; the lock cannot stay taken for longer than it may be held", p.lock.MinHold, most)
+	}
+	if kind := p.claims[0].kind; len(p.claims) > 1 || kind == claimRead || kind == claimPermit {
+		return usageError("Use it with one lock: alone, or with --fair, --fence or --write.", "--min-hold excludes --read, --sem and --multi: what these acquire is free as soon as it is released")
+	}
+	return nil
+}
+
+// lengthOf returns the value of a flag that says how long a lock lasts, in the resolution of Redis.
+func lengthOf(flag string, value duration.Flag, least time.Duration) (time.Duration, error) {
+	d := time.Duration(value).Truncate(time.Millisecond)
+	switch {
+	case d < least:
+		return 0, usageError("", "%s must be at least %v", flag, least)
+	case d > longestLease:
+		return 0, usageError("", "%s is %v; the maximum is a year", flag, d)
+	}
+	return d, nil
 }
 
 // loss checks what to do when the lock is lost. The hold's context ends early enough before the key
@@ -120,12 +150,15 @@ func (p *plan) loss(cmd *cobra.Command, f *runFlags) error {
 	p.killAfter = time.Duration(f.killAfter)
 	if p.killAfter > p.ttl/2 {
 		if cmd.Flags().Changed("kill-after") {
-			return usageError("", "--kill-after is %v; the maximum is half the lease of %v", p.killAfter, p.ttl)
+			return usageError("", "--kill-after is %v; the maximum is half of the TTL of %v", p.killAfter, p.ttl)
 		}
 		p.killAfter = p.ttl / 2
 	}
 	if !p.warn {
 		p.lock.Margin = p.killAfter + dying(p.ttl)
+		if p.lock.MaxHold != 0 { // the command gets all of what the user has named
+			p.lock.MaxHold += p.lock.Margin
+		}
 	}
 	return nil
 }

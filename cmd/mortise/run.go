@@ -37,6 +37,11 @@ Elsewhere, as in cron, it is silent without --verbose.
 If a signal ends the command, or the wait for the lock, mortise ends by the same
 signal, so that Ctrl-C also ends the script or loop around it.
 
+A command whose work hangs keeps the lock for as long as it lives, unless --max-hold
+limits that. --min-hold keeps the lock taken although the command has ended: of two
+machines that run the same cron job, with clocks that differ a little, only one does.
+It is no promise if this process is killed: then the lock becomes free after --ttl.
+
 With --fair, --read, --write, --fence or --multi it acquires a lock of another
 kind, or several locks. With --sem it acquires a permit of a semaphore, which
 becomes available again after --ttl if this process dies; everything said here
@@ -60,7 +65,9 @@ type runFlags struct {
 	wait      duration.Flag
 	conflict  int
 	ttl       duration.Flag
-	lease     duration.Flag
+	maxHold   duration.Flag
+	lease     duration.Flag // the former name of maxHold
+	minHold   duration.Flag
 	command   string
 	killAfter duration.Flag
 	onLost    string
@@ -101,7 +108,7 @@ func runCommand(a *app) *cobra.Command {
 	cmd.DisableFlagsInUseLine = true
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.nonblock, "nonblock", "n", false, "fail if the lock is busy, instead of waiting")
-	flags.Var(&f.lease, "lease", "acquire the lock for a fixed `DUR`, and do not renew it")
+	flags.Var(&f.minHold, "min-hold", "keep the lock taken until `DUR` after it was acquired, even if the command ends earlier: two runs started at about the same time on two machines are one")
 	for _, k := range kinds {
 		flags.Bool(k.flag, false, k.usage)
 	}
@@ -120,8 +127,11 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds")
 	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with status `N` if the "+what+" could not be acquired; with 0, also print nothing")
 	flags.Var(&f.ttl, "ttl", "renew the "+what+" so that it ends at most `DUR` after this process dies")
+	flags.Var(&f.maxHold, "max-hold", "end the command when it has held the "+what+" for `DUR`; in Redis that lasts longer by --kill-after and a second at most. Default: no limit")
+	flags.Var(&f.lease, "lease", "the former name of --max-hold, `DUR`")
+	_ = flags.MarkHidden("lease") // there is such a flag
 	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
-	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half the lease")
+	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half of --ttl")
 	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and exits with its status")
 	flags.StringVar(&f.signal, "signal", "TERM", "ask the command to end with the signal `SIG` when the "+what+" is lost")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "report progress; a wait also where there is no terminal")
