@@ -25,8 +25,8 @@ The danger: the tokens of a name whose counter is gone begin at 1 again. A resou
 that remembers a higher one, such as a database, refuses all new holders. And what
 has forgotten the higher ones admits a holder from before, as one that was frozen
 all the time. So --idle and --expire together must be longer than any process that
-used the lock can live. Where Redisson's threads use the name, do not expire it: they do not remove
-the TTL when they draw a token.
+used the lock can live. Where Redisson's threads use the name, do not expire it:
+they do not remove the TTL when they draw a token.
 
 Redis knows how long a key was not used unless its maxmemory-policy is an LFU one;
 then tokens fails. A restart of Redis begins this time anew. mortise show NAME is a
