@@ -64,15 +64,20 @@ func (a *app) report(err error) {
 	if !errors.As(err, &below) { // package connect removes its secrets itself
 		text = concealed(text)
 	}
+	hint := a.hint(err)
+	if a.wantsJSON() {
+		a.writeFailure(failure{Code: exitCode(err), Message: withoutScript(text), Hint: hint})
+		return
+	}
 	a.say("%s", text)
-	if hint := a.hint(err); hint != "" {
+	if hint != "" {
 		fmt.Fprintf(a.stderr, "  %s\n", strings.ReplaceAll(hint, "\n", "\n  "))
 	}
 }
 
 // say writes a message for the user to stderr.
 func (a *app) say(format string, args ...any) {
-	a.line.around(func() { fmt.Fprintf(a.stderr, "mortise: %s\n", fmt.Sprintf(format, args...)) })
+	a.line.around(func() { fmt.Fprintf(a.stderr, "mortise: %s\n", said(format, args...)) })
 }
 
 // secret matches text that may be a URL with a password.

@@ -44,7 +44,7 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 func (a *app) jsonFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.json, "json", false, "write JSON to standard output")
+	cmd.Flags().BoolVar(&a.json, "json", false, "write JSON to standard output, and an error as {\"error\": {code, kind, message, hint}} to standard error")
 }
 
 // shown prepares a text from Redis, such as a name, for a terminal: it is quoted if it could do or

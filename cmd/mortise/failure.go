@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// failure is the JSON form of an error, which is stable.
+type failure struct {
+	Code    int    `json:"code"` // the exit code
+	Kind    string `json:"kind"` // the same in a word; see failureKinds
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// failureKinds are the words for exit codes. A signal that ended the command is "signal".
+var failureKinds = map[int]string{
+	exitOther: "no", exitUsage: "usage", exitUnreachable: "unreachable", exitBug: "internal", exitOutput: "output",
+	exitBusy: "busy", exitDenied: "denied", exitLost: "lost", exitNotExec: "not_executable", exitNotFound: "not_found",
+}
+
+// wantsJSON reports whether --json was given, also if the command line could not be parsed to its end.
+func (a *app) wantsJSON() bool {
+	before := a.args
+	if i := slices.Index(before, "--"); i >= 0 {
+		before = before[:i]
+	}
+	return a.json || slices.Contains(before, "--json")
+}
+
+// writeFailure writes an error as one line of JSON.
+func (a *app) writeFailure(f failure) {
+	f.Kind = failureKinds[f.Code]
+	if f.Kind == "" && f.Code > exitSignal {
+		f.Kind = "signal"
+	}
+	e := json.NewEncoder(a.stderr)
+	e.SetEscapeHTML(false)
+	a.line.around(func() {
+		_ = e.Encode(struct { // stderr may be closed
+			Error failure `json:"error"`
+		}{f})
+	})
+}
+
+// scriptText matches what Redis and the embedded server say about the place in a script where an error
+// happened.
+var scriptText = regexp.MustCompile(`,? script: [0-9a-f]{40}(, on @?user_script:[0-9]+)?\.?` +
+	`|Error running script \(call to f?_?[0-9a-f]{40}\): ?` +
+	`|@?user_script: ?[0-9]+: ?|<string>:[0-9]+: ?|(?s)\s*stack traceback:.*`)
+
+// withoutScript removes Lua from the text of an error.
+func withoutScript(text string) string {
+	if !strings.Contains(text, "script") && !strings.Contains(text, "<string>:") {
+		return text
+	}
+	return strings.ReplaceAll(scriptText.ReplaceAllString(text, ""), "The user executing the script", "The user")
+}
+
+// said returns a message as it is written.
+func said(format string, args ...any) string { return withoutScript(fmt.Sprintf(format, args...)) }
