@@ -148,19 +148,30 @@ func (p *plan) loss(cmd *cobra.Command, f *runFlags) error {
 		return usageError("Use a name such as TERM or SIGTERM, or a number.", "--signal is %q, which is not a signal", f.signal)
 	}
 	p.killAfter = time.Duration(f.killAfter)
-	if p.killAfter > p.ttl/2 {
-		if cmd.Flags().Changed("kill-after") {
-			return usageError("", "--kill-after is %v; the maximum is half of the TTL of %v", p.killAfter, p.ttl)
-		}
-		p.killAfter = p.ttl / 2
+	switch given := cmd.Flags().Changed("kill-after"); {
+	case !given:
+		p.killAfter = usualKillAfter(p.ttl)
+	case p.killAfter > p.ttl/2:
+		return usageError("", "--kill-after is %v; the maximum is half of the TTL of %v", p.killAfter, p.ttl)
 	}
-	if !p.warn {
-		p.lock.Margin = p.killAfter + dying(p.ttl)
-		if p.lock.MaxHold != 0 { // the command gets all of what the user has named
-			p.lock.MaxHold += p.lock.Margin
-		}
-	}
+	p.reserve()
 	return nil
+}
+
+// usualKillAfter is the time from the signal to SIGKILL if the user names none: the more of a TTL is
+// reserved for ending the command, the shorter is the silence of Redis that the command survives.
+func usualKillAfter(ttl time.Duration) time.Duration { return min(defaultKillAfter, ttl/6) }
+
+// reserve sets how much of the TTL is reserved for ending the command. A limit of the hold is longer
+// by as much: the command gets all of what the user has named.
+func (p *plan) reserve() {
+	if p.warn {
+		return
+	}
+	p.lock.Margin = p.killAfter + dying(p.ttl)
+	if p.lock.MaxHold != 0 {
+		p.lock.MaxHold += p.lock.Margin
+	}
 }
 
 // dying is the time reserved for processes to be gone after SIGKILL, for a busy machine to handle

@@ -21,7 +21,11 @@ the command, but not what it has started.
 If Redis cannot be reached, so that the lock would be lost, the command is ended
 first: it gets SIGTERM (--signal), and SIGKILL after --kill-after, together with
 everything it has started. That happens early enough for all of these processes to
-be dead before another client can acquire the lock. If the lock was released by
+be dead before another client can acquire the lock. Of --ttl, a third may pass
+between two renewals, and --kill-after and a tenth, at most a second, are reserved
+for ending the command; a silence of Redis that is shorter than the rest does no
+harm: 14s by default, 2.4s with --ttl 6s. With --max-hold the command has all of
+that time, and what is reserved for ending it comes on top. If the lock was released by
 force, the command is ended as soon as mortise notices, at most a third of --ttl
 later.
 
@@ -131,7 +135,7 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags.Var(&f.lease, "lease", "the former name of --max-hold, `DUR`")
 	_ = flags.MarkHidden("lease") // there is such a flag
 	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
-	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half of --ttl")
+	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half of --ttl, and by default at most a sixth of it")
 	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and exits with its status")
 	flags.StringVar(&f.signal, "signal", "TERM", "ask the command to end with the signal `SIG` when the "+what+" is lost")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "report progress; a wait also where there is no terminal")

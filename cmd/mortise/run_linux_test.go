@@ -195,3 +195,28 @@ func TestLeftInTheBackground(t *testing.T) {
 		t.Errorf("%d processes are left, want 1", n)
 	}
 }
+
+// A release that Redis does not answer is told, and bounded; the command's status is the result.
+func TestReleaseOnASilentServer(t *testing.T) {
+	for _, command := range []string{"run", "elect"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Single(t)
+			proxy := redistest.NewProxy(t, server.Addr())
+			s := begin(t, proxy.Addr(), command, "job", "--", "sh", "-c", "echo ready; exec sleep 1000")
+			s.await(t, "ready\n")
+			proxy.Stall(redistest.Requests, redistest.Replies)
+			start := time.Now()
+			s.signal(t, syscall.SIGUSR1) // ends the command
+			s.wantStatus(t, exitSignal+int(syscall.SIGUSR1))
+			if past := time.Since(start); past < releaseLimit || past > limit/2 {
+				t.Errorf("it took %v, want about %v", past, releaseLimit)
+			}
+			for _, want := range []string{"mortise: Redis does not answer; trying to release the ", "was not released, because Redis does not answer; it ends by itself within 30s"} {
+				if !strings.Contains(s.out.text(), want) {
+					t.Errorf("it does not say %q", want)
+				}
+			}
+		})
+	}
+}

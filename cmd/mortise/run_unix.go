@@ -146,18 +146,34 @@ func (o observer) Unguarded() {
 	o.app.say("the guard process was killed; ending the command")
 }
 
-// release releases the lock. If Redis cannot be reached, that takes long: then a signal that asks
-// to end leaves the lock to its TTL, and asked is true.
+// How long a release is tried while Redis does not answer, and when the user is told so.
+const (
+	releaseLimit  = 5 * time.Second
+	releaseNotice = time.Second
+)
+
+// release releases the lock. If Redis does not answer, the lock is left to its TTL after
+// releaseLimit, or when a signal asks to end; then asked is true.
 func (a *app) release(hold grip, p *plan, signals <-chan os.Signal) (asked bool, err error) {
 	done := make(chan error, 1)
 	go func() { done <- hold.Unlock() }()
-	for {
+	start := time.Now()
+	timer := time.NewTimer(releaseNotice)
+	defer timer.Stop()
+	for told := false; ; {
 		select {
 		case err := <-done:
 			if err == nil && p.verbose {
 				a.say("released %s", shown(p.name))
 			}
 			return false, err
+		case <-timer.C:
+			if told {
+				return false, fmt.Errorf("the %s %q was not released, because Redis does not answer; it ends by itself within %v", p.what, p.name, p.ttl)
+			}
+			told = true
+			a.say("Redis does not answer; trying to release the %s %q for up to %v", p.what, p.name, releaseLimit)
+			timer.Reset(time.Until(start.Add(releaseLimit)))
 		case s := <-signals:
 			if guard.Terminates(s) && s != syscall.SIGPIPE { // that may be due to a message to a closed stderr
 				return true, fmt.Errorf("the %s %q was not released; it ends by itself within %v", p.what, p.name, p.ttl)
