@@ -233,3 +233,23 @@ func wantNoGuards(t *testing.T, mark string) {
 		return nil
 	})
 }
+
+// A mortise that is stopped alone cannot end its command when the lock is lost: its guard process
+// does, before another client can acquire the lock.
+func TestStoppedAlone(t *testing.T) {
+	for _, flag := range []string{"--ttl", "--lease"} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Single(t)
+			s, mark := beginMarked(t, server.Addr(), "run", "job", flag, "2s", "--kill-after", "300ms", "-c", undying)
+			s.await(t, "ready\n")
+			s.signal(t, syscall.SIGSTOP)
+			awaitDead(t, mark)
+			if left := server.Int(t, "PTTL", "job"); left <= 0 {
+				t.Errorf("when all were dead the key had %d ms left, want some", left)
+			}
+			s.signal(t, syscall.SIGCONT)
+			s.wantStatus(t, exitLost)
+		})
+	}
+}

@@ -15,8 +15,9 @@ releases it when the command has ended. It exits with the command's own status.
 While the command runs, the lock is renewed. If this process is killed, so is the
 command at once, with everything it has started, and the lock becomes free after
 --ttl. A guard process does that (lockguard, the command's parent); outside Linux
-it knows only the command's process group. If both are killed at once, Linux kills
-the command, but not what it has started.
+it knows only the command's process group. It also kills the command, before the
+lock ends, if this process is stopped (SIGSTOP) and the command is not. If both
+are killed at once, Linux kills the command, but not what it has started.
 
 If Redis cannot be reached, so that the lock would be lost, the command is ended
 first: it gets SIGTERM (--signal), and SIGKILL after --kill-after, together with

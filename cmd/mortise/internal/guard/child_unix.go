@@ -49,6 +49,7 @@ type Child struct {
 	patient   time.Time       // until then, another SIGINT kills the command
 	hasty     bool            // another SIGINT came
 	lost      error           // why the hold was lost, if it was
+	until     time.Time       // until then the hold lasts, as the guard process knows
 }
 
 // Start starts the command in a process group of its own, as a child of the guard process. The
@@ -87,11 +88,15 @@ func (c *Child) Wait(signals <-chan os.Signal) int {
 	lost := c.held.Done()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
+	beat := time.NewTimer(c.beat())
+	defer beat.Stop()
 	for !c.exited {
 		select {
 		case <-look.C:
 			c.letStop()
 			c.reap()
+		case <-beat.C:
+			beat.Reset(c.beat())
 		case r, ok := <-c.reports:
 			c.hear(r, ok)
 		case <-c.died:
@@ -124,6 +129,19 @@ func (c *Child) Wait(signals <-chan os.Signal) int {
 		return 128 + int(c.status.Signal())
 	}
 	return c.status.ExitStatus()
+}
+
+// beat tells the guard process until when the command may run, if that has changed: it kills the
+// command then if this process cannot, because it is stopped. It returns when to look again, which
+// is often enough for each renewal to be told in time.
+func (c *Child) beat() time.Duration {
+	until := c.hold.Until()
+	left := time.Until(until)
+	if left > 0 && !until.Equal(c.until) && !c.plan.Outlives && c.reports != nil {
+		c.until = until
+		c.post.tell(word{wordUntil, time.Now().UnixNano(), left + c.plan.KillAfter})
+	}
+	return min(max(left/4, 10*time.Millisecond), time.Second)
 }
 
 // Signal returns the signal that ended the command, or 0. It was typed if it reached the command only,

@@ -12,8 +12,8 @@
 // with it.
 //
 // Between this process and the command there is a guard process, the same program started once more
-// ([Prepare]): it kills the command when this process is killed. If both are killed, Linux kills the
-// command, though not what it has started.
+// ([Prepare]): it kills the command when this process is killed, or is stopped for longer than the
+// hold lasts. If both are killed, Linux kills the command, though not what it has started.
 //
 // Start and Wait work only on Unix systems. They take over the children and the terminal of the
 // whole process: one command is guarded at a time.

@@ -134,8 +134,15 @@ func (p *Post) start(held context.Context, o order) (int, error) {
 func (p *Post) dismiss(alive bool) {
 	close(p.done)
 	if alive {
-		_, _ = p.link.Write([]byte{dismissed}) // it may have been killed
+		p.tell(word{kind: wordDismissed})
 	}
+}
+
+// tell sends a word to the guard process, which may have been killed, or stopped for so long that
+// the socket is full: that must not hold up this process.
+func (p *Post) tell(w word) {
+	_ = p.link.SetWriteDeadline(time.Now().Add(lastBreath))
+	_, _ = p.link.Write(w.encode())
 }
 
 // abandon ends a guard process that has started nothing.

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,6 +37,8 @@ type process struct {
 	link    *os.File // to mortise
 	mortise int      // its pid
 	leader  int      // the command's
+	paused  atomic.Bool
+	resumed chan struct{} // capacity 1: the command was continued
 }
 
 // serve starts the command that mortise orders, reports what happens to it, and kills it with all
@@ -45,7 +48,7 @@ func serve(fd int) {
 	syscall.CloseOnExec(fd)
 	rename(processName)
 	adopt()
-	p := &process{link: os.NewFile(uintptr(fd), "mortise"), mortise: os.Getppid()}
+	p := &process{link: os.NewFile(uintptr(fd), "mortise"), mortise: os.Getppid(), resumed: make(chan struct{}, 1)}
 	o, err := readOrder(p.link)
 	if err != nil {
 		return // mortise has ended
@@ -59,9 +62,44 @@ func serve(fd int) {
 	}
 	p.report(report{reportStarted, uint32(p.leader)})
 	go p.collect()
-	var word [1]byte
-	if n, _ := p.link.Read(word[:]); n == 0 && !o.outlives {
+	if killed := p.watch(); killed && !o.outlives {
 		p.kill()
+	}
+}
+
+// watch returns when mortise has dismissed the guard process, or was killed. It kills the command
+// when its time is over: then mortise is stopped, or else would have done so. A command that is
+// stopped as well, as by Ctrl-Z, may stay so.
+func (p *process) watch() (killed bool) {
+	words := make(chan word)
+	go func() {
+		defer close(words)
+		for {
+			w, err := readWord(p.link)
+			if err != nil {
+				return
+			}
+			words <- w
+		}
+	}()
+	timer := time.NewTimer(killLimit)
+	timer.Stop()
+	defer timer.Stop()
+	var until time.Time // zero before the first word
+	for {
+		select {
+		case w, ok := <-words:
+			if !ok || w.kind == wordDismissed {
+				return !ok
+			}
+			until = w.deadline()
+			timer.Reset(time.Until(until))
+		case <-timer.C:
+		case <-p.resumed:
+		}
+		if !until.IsZero() && passed(until) && !p.paused.Load() {
+			p.kill()
+		}
 	}
 }
 
@@ -107,12 +145,20 @@ func (p *process) report(r report) { _, _ = p.link.Write(r.encode()) }
 func (p *process) collect() {
 	for {
 		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, unix.WUNTRACED, nil)
+		pid, err := unix.Wait4(-1, &status, unix.WUNTRACED|unix.WCONTINUED, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			return // there are no more
-		case pid == p.leader:
+		case pid != p.leader:
+		case status.Continued():
+			p.paused.Store(false)
+			select {
+			case p.resumed <- struct{}{}:
+			default:
+			}
+		default:
+			p.paused.Store(status.Stopped())
 			p.report(report{reportStatus, uint32(status)})
 		}
 	}

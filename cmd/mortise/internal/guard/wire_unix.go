@@ -9,11 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// Between mortise and its guard process there is a socket. mortise sends one order, and the word
-// dismissed at the end; without that word, the end of the socket means that mortise was killed.
-// The guard process sends reports.
+// Between mortise and its guard process there is a socket. mortise sends one order, then words: until
+// when the command may run, and in the end that the guard process is dismissed. Without that word,
+// the end of the socket means that mortise was killed. The guard process sends reports.
 
 // order is what the guard process should start.
 type order struct {
@@ -23,7 +24,38 @@ type order struct {
 	outlives   bool // it goes on when mortise is killed
 }
 
-const dismissed = 'd'
+// word is what mortise tells the guard process of a command that runs.
+type word struct {
+	kind wordKind
+	sent int64         // by the wall clock, in ns
+	left time.Duration // from then on the command may run for so long
+}
+
+type wordKind byte
+
+const (
+	wordDismissed wordKind = 'd'
+	wordUntil     wordKind = 'u'
+)
+
+const wordSize = 1 + 8 + 8
+
+func (w word) encode() []byte {
+	text := binary.BigEndian.AppendUint64([]byte{byte(w.kind)}, uint64(w.sent))
+	return binary.BigEndian.AppendUint64(text, uint64(w.left))
+}
+
+func readWord(r io.Reader) (word, error) {
+	var text [wordSize]byte
+	_, err := io.ReadFull(r, text[:])
+	return word{wordKind(text[0]), int64(binary.BigEndian.Uint64(text[1:])), time.Duration(binary.BigEndian.Uint64(text[9:]))}, err
+}
+
+// deadline returns until when the command may run, for a reader that may have been held up.
+func (w word) deadline() time.Time {
+	now := time.Now()
+	return now.Add(w.left - max(0, time.Duration(now.UnixNano()-w.sent)))
+}
 
 var errOrder = errors.New("the order cannot be read")
 
