@@ -241,7 +241,7 @@ func TestStoppedAlone(t *testing.T) {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Single(t)
-			s, mark := beginMarked(t, server.Addr(), "run", "job", flag, "2s", "--kill-after", "300ms", "-c", undying)
+			s, mark := beginMarked(t, server.Addr(), "run", "job", flag, "6s", "--kill-after", "300ms", "-c", undying)
 			s.await(t, "ready\n")
 			s.signal(t, syscall.SIGSTOP)
 			awaitDead(t, mark)

@@ -86,17 +86,14 @@ func Start(held context.Context, hold Hold, p Plan, o Observer, post *Post) (*Ch
 // shells do: 128+n if signal n ended it.
 func (c *Child) Wait(signals <-chan os.Signal) int {
 	lost := c.held.Done()
-	look := time.NewTicker(time.Second)
+	look := time.NewTimer(c.beat())
 	defer look.Stop()
-	beat := time.NewTimer(c.beat())
-	defer beat.Stop()
 	for !c.exited {
 		select {
 		case <-look.C:
 			c.letStop()
 			c.reap()
-		case <-beat.C:
-			beat.Reset(c.beat())
+			look.Reset(c.beat())
 		case r, ok := <-c.reports:
 			c.hear(r, ok)
 		case <-c.died:
