@@ -26,9 +26,9 @@ be dead before another client can acquire the lock. Of --ttl, a third may pass
 between two renewals, and --kill-after and a tenth, at most a second, are reserved
 for ending the command; a silence of Redis that is shorter than the rest does no
 harm: 14s by default, 2.4s with --ttl 6s. With --max-hold the command has all of
-that time, and what is reserved for ending it comes on top. If the lock was released by
-force, the command is ended as soon as mortise notices, at most a third of --ttl
-later.
+that time, and what is reserved for ending it comes on top. If the lock was
+released by force, the command is ended as soon as mortise notices, at most a
+third of --ttl later.
 
 The command runs in a process group of its own. Signals that mortise gets go to
 that group; a second SIGINT within ten seconds kills it. On a terminal it runs in
