@@ -32,7 +32,7 @@ func TestLostOutput(t *testing.T) {
 		s.cmd.Env = append(s.cmd.Env, "TMPDIR="+t.TempDir())
 		s.cmd.Stdout, s.cmd.Stderr = full, &s.out
 		s.launch(t)
-		if got := s.status(t); got != exitOutput || !strings.Contains(s.out.text(), "mortise: the output cannot be written: no space left on device\n") {
+		if got := s.status(t); got != exitOutput || !strings.Contains(s.out.text(), "the output cannot be written: no space left on device") {
 			t.Errorf("mortise %s: exit status %d, and it wrote %q; want %d, and the reason", line, got, s.out.text(), exitOutput)
 		}
 		full.Close()
