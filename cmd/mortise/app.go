@@ -27,7 +27,8 @@ type app struct {
 		text  string      // of --prefix
 		given func() bool // reports whether that was on the command line
 	}
-	json bool // of --json
+	wait time.Duration // for a lock, at most; 0: no limit
+	json bool          // of --json
 	args []string
 }
 
@@ -99,8 +100,12 @@ func (a *app) url() string {
 	return defaultRedis
 }
 
-// connectLimit is how long to try to reach Redis before giving up.
-const connectLimit = 5 * time.Second
+// How long to try to reach Redis before giving up: a wait that is limited to less ends earlier, but
+// the first answer may take a moment.
+const (
+	connectLimit = 5 * time.Second
+	connectLeast = time.Second
+)
 
 // client returns a client that is connected to Redis.
 func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Client, error) {
@@ -112,9 +117,13 @@ func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Cli
 }
 
 // open connects to Redis. It returns when the server has accepted or refused the connection, after
-// connectLimit, or when ctx ends.
+// connectLimit or the time that the user has to wait, or when ctx ends.
 func (a *app) open(ctx context.Context) (driver.Driver, error) {
-	opening, cancel := context.WithTimeout(ctx, connectLimit)
+	limit := connectLimit
+	if a.wait > 0 {
+		limit = min(limit, max(a.wait, connectLeast))
+	}
+	opening, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	url := a.url()
 	d, err := connect.Open(opening, url)

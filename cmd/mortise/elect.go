@@ -46,7 +46,7 @@ func electCommand(a *app) *cobra.Command {
 				value, _ = os.Hostname() // without a name the value is empty
 			}
 			if p.nonblock {
-				return usageError("", "--wait is 0, but elect has to wait for the result")
+				return usageError("", "--wait is less than %v, but elect has to wait for the result", shortestWait)
 			}
 			p.what, p.keep = "lead", keep
 			p.claims = []claim{{kind: claimLead, name: p.name}}

@@ -20,6 +20,7 @@ const (
 	defaultTTL       = 30 * time.Second
 	defaultKillAfter = 5 * time.Second
 	shortestTTL      = 100 * time.Millisecond // of a lease that is renewed
+	shortestWait     = 50 * time.Millisecond  // that is one: the answer of Redis may take as long
 	longestLease     = 366 * 24 * time.Hour
 )
 
@@ -60,8 +61,8 @@ func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 	switch {
 	case waits && f.nonblock:
 		return nil, usageError("", "--nonblock and --wait exclude each other")
-	case waits && p.wait == 0:
-		p.nonblock = true
+	case waits && p.wait < shortestWait:
+		p.nonblock, p.wait = true, 0
 	case f.conflict < 0 || f.conflict > 255:
 		return nil, usageError("", "--conflict-exit-code (-E) is %d; it must be from 0 to 255", f.conflict)
 	}

@@ -129,7 +129,7 @@ func runCommand(a *app) *cobra.Command {
 // what says whether that is a lock or something else.
 func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags := cmd.Flags()
-	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds")
+	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds; Redis has a second to answer; less than 50ms is no wait")
 	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with status `N` if the "+what+" could not be acquired; with 0, also print nothing")
 	flags.Var(&f.ttl, "ttl", "renew the "+what+" so that it ends at most `DUR` after this process dies")
 	flags.Var(&f.maxHold, "max-hold", "end the command when it has held the "+what+" for `DUR`; in Redis that lasts longer by --kill-after and a second at most. Default: no limit")

@@ -40,6 +40,7 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 		post = guard.Prepare()
 		defer post.Discard()
 	}
+	a.wait = p.wait
 	// This process ends after the release, so nothing could go on in the background.
 	client, err := a.client(ctx, mortise.Options{TTL: max(p.ttl, shortestTTL), UnlockFor: -1})
 	if err != nil {

@@ -128,3 +128,16 @@ func TestSilentRedis(t *testing.T) {
 		t.Errorf("it wrote %q, want where it has tried", text)
 	}
 }
+
+// A limited wait is also the limit for reaching Redis, down to a second.
+func TestSilentRedisWithinTheWait(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	server.Pause(t)
+	start := time.Now()
+	s := begin(t, server.Addr(), "run", "-w", "0.2", "job", "--", "true")
+	s.wantStatus(t, exitUnreachable)
+	if past := time.Since(start); past > connectLeast+time.Second {
+		t.Errorf("it took %v, want about %v", past, connectLeast)
+	}
+}
