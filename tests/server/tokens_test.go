@@ -67,3 +67,26 @@ func expireAll(t *testing.T, c *mortise.Client, names []string) {
 		}
 	}
 }
+
+// A walk over what is held, or over the counters, reads none of them: to read one is to use it.
+func TestRealWalksDoNotUseTokens(t *testing.T) {
+	s := redistest.Single(t)
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr()})
+	t.Cleanup(func() { rdb.Close() })
+	c := mortise.New(goredis.Wrap(rdb), nil)
+	t.Cleanup(func() { c.Close() })
+	for _, key := range []string{"redisson_lock_token:{job}", "mortise:fence:{job}"} {
+		s.Must(t, "SET", key, "70001")
+		s.Must(t, "RESTORE", key, "0", s.Must(t, "DUMP", key).(string), "REPLACE", "IDLETIME", "1000")
+	}
+	for state, err := range c.Locks(t.Context(), "*") {
+		t.Errorf("a walk shows %+v, %v, want nothing", state, err)
+	}
+	for range 2 {
+		for use, err := range c.TokenUses(t.Context()) {
+			if err != nil || use.Name != "job" || use.Idle < 1000*time.Second {
+				t.Errorf("%+v, %v, want job, unused for 1000 s", use, err)
+			}
+		}
+	}
+}
