@@ -17,7 +17,7 @@ import (
 
 const demoLong = `Shows what a lock prevents, and what happens when its holder dies. It needs
 no Redis: it starts an embedded one, which listens on a free port of 127.0.0.1
-until the end. That one is for trying things, not for production.
+until the end. It is for trying things, not for production.
 
 Several processes add 1 to a number in a file, again and again: each reads the
 file, thinks for a moment, and writes it back. Only the lock keeps them from

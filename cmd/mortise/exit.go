@@ -32,7 +32,7 @@ func exitCodes(what, busy string) string {
 	return strings.NewReplacer("{what}", what, "{busy}", busy).Replace(`Exit codes:
   the command's own, or 128+n (in a shell) if signal n ended it or the wait
    64  wrong usage, or a name or duration that is not acceptable
-   69  Redis cannot be reached
+   69  Redis cannot be reached, or cannot serve
    70  an internal error
    75  {busy}; see -E
    77  Redis refused the user, the password or a right

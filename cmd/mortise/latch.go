@@ -21,7 +21,8 @@ counted down to zero. It is Redisson's RCountDownLatch.
 set creates it, unless it exists. down counts down by one. wait waits until the
 count is zero; with -w it waits at most that long, and then exits with 75. A latch
 that was never set looks like one that was counted down to zero: wait does not
-wait for it, and down counts nothing; both say so. So set it before they start. show shows the count. delete opens it at once.`
+wait for it, and down counts nothing; both say so. So set it before they start.
+show shows the count. delete opens it at once.`
 
 var latchVerbs = []cobra.Completion{"set\tcreate it with a count", "down\tcount down by one", "wait\twait until it is at zero",
 	"show\tshow the count", "delete\topen it at once"}

@@ -19,7 +19,7 @@ import (
 
 const listLong = `ls shows the locks that are held, including Redisson's: locks of all kinds, leads
 of elections, and held permits of semaphores. It shows each one as soon as it is
-found, in no order: to have them by name, write mortise ls | sort. It goes through
+found, in no order: to sort them by name, write mortise ls | sort. It goes through
 all keys that match PATTERN, with SCAN: that takes a while on a big server, but
 does not block it. With --limit, it ends when it has found that many. The kind of
 a lock is recognized by the form of its key; a plain lock, for example, is a hash

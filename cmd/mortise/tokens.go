@@ -22,14 +22,14 @@ a token, or a guard that checks one, removes the TTL. Without --yes it shows wha
 would expire, and changes nothing.
 
 The danger: the tokens of a name whose counter is gone begin at 1 again. A resource
-that remembers a higher one, such as a database, refuses all new holders. And what
-has forgotten the higher ones admits a holder from before, as one that was frozen
-all the time. So --idle and --expire together must be longer than any process that
+that remembers a higher one, such as a database, refuses all new holders. One
+that has forgotten the higher ones admits an earlier holder, such as one that was
+frozen all that time. So --idle and --expire together must be longer than any process that
 used the lock can live. Where Redisson's threads use the name, do not expire it:
 they do not remove the TTL when they draw a token.
 
-Redis knows how long a key was not used unless its maxmemory-policy is an LFU one;
-then tokens fails. A restart of Redis begins this time anew. mortise show NAME is a
+Redis knows how long a key was not used, unless its maxmemory-policy is an LFU one:
+then tokens fails. A restart of Redis resets this time. mortise show NAME is a
 use, ls and tokens are not. Many versions of Redis store a number below 10000 once
 for all keys, unless maxmemory is set with an LRU policy. The time is then that
 since any key with this number was used: it may be too short, never too long. If it
