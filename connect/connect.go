@@ -29,7 +29,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	redis "github.com/redis/rueidis"
@@ -107,7 +106,7 @@ func failed(a *address, err error) error {
 	} else if errors.Is(err, errNoCluster) {
 		class = driver.Other
 	}
-	return &driver.Error{Class: class, Err: fmt.Errorf("connect to Redis at %s: %w", strings.Join(a.hosts, ", "), err)}
+	return &driver.Error{Class: class, Err: &PhaseError{Phase: phaseOf(class, err), Hosts: a.hosts, Err: err}}
 }
 
 // clientOption returns the options of the client. A client for locks needs small buffers, one

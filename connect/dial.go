@@ -54,7 +54,7 @@ func secured(ctx context.Context, conn net.Conn, addr string, config *tls.Config
 	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
-		return nil, err
+		return nil, handshakeError{err}
 	}
 	return secure, nil
 }

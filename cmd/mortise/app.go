@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -22,7 +23,12 @@ type app struct {
 	getenv func(string) string
 	line   statusLine
 
-	redis  string // of --redis
+	redis        string // of --redis
+	passwordFile string // of --password-file
+	aimed        sync.Once
+	aim          target   // see target
+	hidden       *os.File // see hide
+
 	prefix struct {
 		text  string      // of --prefix
 		given func() bool // reports whether that was on the command line
@@ -90,16 +96,6 @@ func concealed(text string) string { return secret.ReplaceAllStringFunc(text, co
 
 const defaultRedis = "redis://127.0.0.1:6379"
 
-// url returns the URL of the Redis to use.
-func (a *app) url() string {
-	for _, url := range []string{a.redis, a.getenv("MORTISE_REDIS_URL"), a.getenv("REDIS_URL")} {
-		if url != "" {
-			return url
-		}
-	}
-	return defaultRedis
-}
-
 // How long to try to reach Redis before giving up: a wait that is limited to less ends earlier, but
 // the first answer may take a moment.
 const (
@@ -125,15 +121,19 @@ func (a *app) open(ctx context.Context) (driver.Driver, error) {
 	}
 	opening, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	url := a.url()
-	d, err := connect.Open(opening, url)
+	t := a.target()
+	if t.err != nil {
+		return nil, t.err
+	}
+	defer a.showWaiting(ctx, waiting{what: "Redis at " + connect.Redact(t.url)})()
+	d, err := connect.Open(opening, t.url)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		return nil, connectError(err)
 	}
-	if strings.HasPrefix(strings.ToLower(url), "mem:") {
+	if strings.HasPrefix(strings.ToLower(t.url), "mem:") {
 		a.say("mem:// is an embedded server that ends with this command; it excludes no other process")
 	}
 	return d, nil

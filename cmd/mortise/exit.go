@@ -130,12 +130,14 @@ func exitCode(err error) int {
 // hint returns advice about an error.
 func (a *app) hint(err error) string {
 	var own *exitError
+	var phase *connect.PhaseError
 	switch {
 	case errors.As(err, &own):
 		return own.hint
+	case errors.As(err, &phase):
+		return a.connectHint(phase.Phase)
 	case errors.Is(err, mortise.ErrUnreachable):
-		return fmt.Sprintf("Tried %s. Start Redis there, or choose another with --redis URL or MORTISE_REDIS_URL.\n"+
-			"To try mortise without Redis: mortise demo, or mortise server.", connect.Redact(a.url()))
+		return a.connectHint(connect.PhaseConnect)
 	case errors.Is(err, mortise.ErrDenied):
 		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +
 			"on the command line, where others can see it; or ask for the user's rights (ACL) to be extended."

@@ -11,6 +11,7 @@ import (
 func (a *app) withoutRedis(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&a.redis, "redis", "", "")
+	flags.StringVar(&a.passwordFile, "password-file", "", "")
 	flags.StringVar(&a.prefix.text, "prefix", "", "")
 	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 }

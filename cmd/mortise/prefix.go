@@ -35,9 +35,7 @@ func (a *app) options(o mortise.Options) *mortise.Options {
 // passOn adds to the environment of a command what a mortise inside it needs, to use the same Redis
 // and the same names.
 func (a *app) passOn(set map[string]string) map[string]string {
-	if a.redis != "" {
-		set[envRedis] = a.redis
-	}
+	a.passOnRedis(set)
 	if a.prefix.given != nil && a.prefix.given() {
 		set[envPrefix] = a.prefix.text
 	}

@@ -7,7 +7,9 @@ releases such locks. They are compatible with those of Redisson: Java and Go
 programs and this command exclude each other.
 
 The Redis URL is that of --redis, else MORTISE_REDIS_URL, else REDIS_URL, else
-redis://127.0.0.1:6379.
+redis://127.0.0.1:6379. MORTISE_REDIS_URL_FILE names a file with the URL. A password
+that is not in the URL comes from --password-file, else from the file that
+MORTISE_PASSWORD_FILE names, else from REDISCLI_AUTH.
 
 With --prefix TEXT, else MORTISE_PREFIX, every NAME is that of the lock TEXT+NAME in
 Redis, and ls lists only such locks, without the prefix: tenants and environments
@@ -30,7 +32,7 @@ func rootCommand(a *app) *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	root.PersistentFlags().StringVar(&a.redis, "redis", "", "`URL` of Redis or Valkey (default $MORTISE_REDIS_URL, $REDIS_URL, "+defaultRedis+")")
+	a.redisFlags(root)
 	a.prefixFlag(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(unknownFlag(cmd, err, "See "+cmd.CommandPath()+" --help for the flags."), "%w", flagError(err))

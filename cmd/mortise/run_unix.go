@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/guard"
@@ -71,7 +73,11 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 // process group of both.
 func (a *app) become(client *mortise.Client, p *plan, by *outer) error {
 	leave(client)
-	return startError(p, syscall.Exec(p.path, p.argv, a.innerEnv(p, by)))
+	env := a.innerEnv(p, by)
+	if a.hidden != nil { // it ends with the command, which is this process
+		_, _ = unix.FcntlInt(a.hidden.Fd(), unix.F_SETFD, 0) // an error would show in a mortise inside
+	}
+	return startError(p, syscall.Exec(p.path, p.argv, env))
 }
 
 // under runs the command under a held lock, and releases the lock.
