@@ -42,6 +42,10 @@
 //   - The error of the caller's context, and its cause, if the context ended
 //     before the method was done.
 //
+// A wait ends with its own limit, such as [LockOptions.Wait], or with the context.
+// Its error says what was waited for: [ErrLocked], [ErrNoPermits] or [ErrMissing], or
+// [ErrUnreachable]. It matches the error of the context only if that has ended.
+//
 // # What a lock in Redis is, and is not
 //
 // A lock excludes other owners as long as Redis does not lose acknowledged

@@ -238,3 +238,38 @@ func ExampleClient_Locks() {
 	// order:1 lock 1
 	// order:2 lock 1
 }
+
+// Wait limits the wait, and not the work.
+func ExampleLockOptions_wait() {
+	redis := memredis.New()
+	defer redis.Close()
+	client := mortise.New(redis.Driver(), nil)
+	defer client.Close()
+	ctx := context.Background()
+
+	ship := func() error {
+		lock := client.Lock("order:42").With(mortise.LockOptions{Wait: 20 * time.Millisecond})
+		return lock.Do(ctx, func(ctx context.Context) error {
+			time.Sleep(40 * time.Millisecond)
+			return ctx.Err()
+		})
+	}
+	fmt.Println("free:", ship())
+
+	hold, _, err := client.Lock("order:42").Lock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer hold.Unlock()
+	switch err := ship(); {
+	case errors.Is(err, mortise.ErrLocked):
+		var held *mortise.HeldError
+		fmt.Println("busy, and it is known by whom:", errors.As(err, &held) && held.Owner == hold.Owner())
+	case errors.Is(err, mortise.ErrUnreachable):
+		fmt.Println("Redis does not answer")
+	}
+	// Output:
+	// free: <nil>
+	// busy, and it is known by whom: true
+}

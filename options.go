@@ -27,8 +27,8 @@ type Options struct {
 	// operation's context can end it earlier. A negative value means as long as
 	// the context lasts. A client that was closed, or whose Redis client was, does
 	// not retry: its operations return ErrClosed. The waiters of a wait queue
-	// ask one after the other, and each may retry for RetryFor; use a
-	// deadline to bound the total. Default 10 s.
+	// ask one after the other, and each may retry for RetryFor;
+	// LockOptions.Wait bounds the total. Default 10 s.
 	RetryFor time.Duration
 
 	// UnlockFor is how long Unlock blocks while Redis does not answer, before it

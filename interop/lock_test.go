@@ -16,6 +16,7 @@ var lockTrials = []trial{
 	{claim{"Lock", "excludes", "Go <-> Java"}, exclusion},
 	{claim{"Lock", "release wakes the waiter", "Go -> Java"}, goReleaseWakesJava},
 	{claim{"Lock", "release wakes the waiter", "Java -> Go"}, javaReleaseWakesGo},
+	{claim{"Lock", "a limited wait names the holder, or has the lock", "Java -> Go"}, limitedWait},
 	{claim{"Lock", "unusual names mean the same lock", "Go <-> Java"}, unusualNames},
 	{claim{"Lock", "count and TTL are read", "Go -> Java"}, javaReadsGoState},
 	{claim{"Lock", "count and TTL are read", "Java -> Go"}, goReadsJavaState},

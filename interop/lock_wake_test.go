@@ -3,6 +3,8 @@
 package interop
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -73,6 +75,34 @@ func wakeGo(t testing.TB, w *world, client *mortise.Client, name string) time.Du
 	took := got.at.Sub(released)
 	failIfLate(t, name, took)
 	return took
+}
+
+// limitedWait: a Go waiter whose limit is over names Java's holder; one whose limit is not has
+// the lock when Java releases it, and keeps it beyond the limit.
+func limitedWait(t *testing.T, w *world) {
+	const name, limit = "limited", 300 * time.Millisecond
+	client, holder := w.client(t, shortLease), w.thread("holder")
+	holder.lock(t, name, longLease)
+	holders := w.holders(t, name)
+	start := time.Now()
+	_, _, err := w.lock(client, name, mortise.LockOptions{Wait: limit}).Lock(t.Context())
+	took := time.Since(start)
+	var held *mortise.HeldError
+	if !errors.Is(err, mortise.ErrLocked) || errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &held) || !slices.Contains(holders, held.Owner) || held.Count != 1 {
+		t.Errorf("a limited wait: %v, want ErrLocked that names %v", err, holders)
+	}
+	if took < limit || took > limit+prompt {
+		t.Errorf("a wait limited to %v took %v", limit, took)
+	}
+	waiting := w.goWaits(t, w.lock(client, name, mortise.LockOptions{Wait: longLease}))
+	released := time.Now()
+	holder.unlock(t, name)
+	got := mustGain(t, waiting)
+	failIfLate(t, name, got.at.Sub(released))
+	if end, ok := got.ctx.Deadline(); ok || got.ctx.Err() != nil {
+		t.Errorf("the hold's context ends with the wait, at %v: %v", end, got.ctx.Err())
+	}
+	mustUnlock(t, got.hold)
 }
 
 // failIfLate fails at the first waiter that was not woken: each one would take

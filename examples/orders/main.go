@@ -60,9 +60,8 @@ func run(ctx context.Context) error {
 func shipment(client *mortise.Client) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		order := r.PathValue("order")
-		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-		defer cancel()
-		err := client.Lock("order:"+order).Do(ctx, func(ctx context.Context) error {
+		lock := client.Lock("order:" + order).With(mortise.LockOptions{Wait: 2 * time.Second})
+		err := lock.Do(r.Context(), func(ctx context.Context) error { // however long the work takes
 			return ship(ctx, order)
 		})
 		switch {

@@ -234,6 +234,7 @@ func (r *request) attempt(ctx context.Context) (*Hold, error) {
 	if err != nil {
 		if ctx.Err() != nil && isUnanswered(err) {
 			err = r.gaveUp(ctx, err)
+			k.site().noteSilence()
 		}
 		return nil, err
 	}

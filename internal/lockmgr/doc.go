@@ -58,6 +58,10 @@
 //	any state ─ ctx ends, client closed ─► failed: leave the queue, decline the
 //	                                       turn, undo an attempt in doubt
 //
+// A wait with a limit of its own has a context with that limit, of which no hold is made
+// (waitlimit.go). Those that ask note in the queue what they have learned, so that
+// each waiter that gives up can say what it waited for.
+//
 // The waiters of a fair lock (faircontest.go), a Redlock (quorum_request.go), and of a
 // semaphore or a latch (number.go) decide in steps of their own, but sleep in the same
 // loop: see stepper. A MultiLock acquires its locks one by one, or several with one script

@@ -231,6 +231,16 @@ func (s site) noteFailure(ctx context.Context, err error) {
 	}
 }
 
+// noteSilence notes that a waiter has given up before Redis had answered, unless more is
+// known.
+func (s site) noteSilence() {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if q := s.queue(); q != nil && q.refused == nil && q.why == nil {
+		q.why = unreachable(nil)
+	}
+}
+
 // obstacle returns the error for what is in the way as far as the goroutines of this client
 // know; nil if they do not. wanted is how many permits the caller wants, if any.
 func (s site) obstacle(wanted int) error {

@@ -275,3 +275,25 @@ func TestPermitsErrorBehindAnotherWaiter(t *testing.T) {
 		}
 	})
 }
+
+// A party that gives up at its limit breaks the barrier, as one whose context ends.
+func TestBarrierBreaksAtTheLimitOfAParty(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		b := c.Barrier("job", 3)
+		patient := make(chan error, 1)
+		go func() {
+			_, err := b.Await(t.Context())
+			patient <- err
+		}()
+		time.Sleep(time.Millisecond)
+		_, err := b.With(mortise.WaitOptions{Wait: waitFor}).Await(t.Context())
+		var missing *mortise.MissingError
+		if !errors.As(err, &missing) || missing.Missing != 1 || missing.Of != 3 || errors.Is(err, mortise.ErrBroken) {
+			t.Errorf("%v, want 1 of 3 missing", err)
+		}
+		if err := <-patient; !errors.Is(err, mortise.ErrBroken) {
+			t.Errorf("the other party: %v, want ErrBroken", err)
+		}
+	})
+}

@@ -168,8 +168,16 @@ func TestRenewalsOfManyLocks(t *testing.T) {
 }
 
 // A waiter that is not the first of the process costs a goroutine with the
-// smallest stack there is, and little else.
+// smallest stack there is, and little else. One whose wait has a limit has a timer and a
+// context of its own as well.
 func TestBytesOfAWaiter(t *testing.T) {
+	plain := func(c *mortise.Client) *mortise.Lock { return c.Lock("job") }
+	limited := func(c *mortise.Client) *mortise.Lock { return c.Lock("job").With(mortise.LockOptions{Wait: time.Hour}) }
+	t.Run("without a limit", func(t *testing.T) { testBytesOfAWaiter(t, plain, 3800) })
+	t.Run("with a limit", func(t *testing.T) { testBytesOfAWaiter(t, limited, 6100) })
+}
+
+func testBytesOfAWaiter(t *testing.T, open func(*mortise.Client) *mortise.Lock, most int) {
 	const waiters = 2000
 	synctest.Test(t, func(t *testing.T) {
 		c := mortise.New(newParrot(t), nil)
@@ -180,8 +188,9 @@ func TestBytesOfAWaiter(t *testing.T) {
 		var all sync.WaitGroup
 		heap, stacks := used()
 		for range waiters {
+			k := open(c)
 			all.Go(func() {
-				if _, _, err := c.Lock("job").Lock(ctx); !errors.Is(err, context.Canceled) {
+				if _, _, err := k.Lock(ctx); !errors.Is(err, context.Canceled) {
 					t.Error(err)
 				}
 			})
@@ -189,7 +198,6 @@ func TestBytesOfAWaiter(t *testing.T) {
 		}
 		heapAfter, stacksAfter := used()
 		heap, stacks = (heapAfter-heap)/waiters, (stacksAfter-stacks)/waiters
-		most := 3800
 		if raceDetector {
 			most += 2048 // it needs the next larger stack
 		}
