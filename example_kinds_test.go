@@ -419,7 +419,7 @@ func ExampleBarrier() {
 	var other error
 	workers.Go(func() { _, other = barrier.Await(context.Background()) })
 	_, err := barrier.With(mortise.WaitOptions{Wait: 100 * time.Millisecond}).Await(context.Background())
-	fmt.Println(err)
+	fmt.Println("gave up, because others are missing:", errors.Is(err, mortise.ErrMissing))
 	workers.Wait()
 	var broken *mortise.BrokenError
 	if errors.As(other, &broken) {
@@ -427,7 +427,7 @@ func ExampleBarrier() {
 	}
 	// Output:
 	// all three have come
-	// mortise: await "phase": gave up waiting: the wait limit of 100ms is over; parties missing: 1 of 3
+	// gave up, because others are missing: true
 	// broken, because one left
 }
 
