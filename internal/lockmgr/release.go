@@ -230,7 +230,10 @@ func (l *Lease) stopRenewal() error {
 func (l *Lease) finishRelease(released, doubt bool, err error) error {
 	l.owner.remove(l)
 	l.end(endReleased)
-	if (l.doubt || err != nil && !released) && (released || !l.keeps()) {
+	switch failed := err != nil && !released; {
+	case failed && l.keeps():
+		l.client.background(l.keepLost)
+	case failed, l.doubt:
 		l.abandon()
 	}
 	switch {

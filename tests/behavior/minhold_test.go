@@ -247,6 +247,28 @@ func TestMinHoldOfALostHold(t *testing.T) {
 	})
 }
 
+// Redis does not answer a release for as long as the lease is trusted. The lock is kept when it
+// answers again.
+func TestMinHoldOfAFailedRelease(t *testing.T) {
+	eachKeeper(t, func(t *testing.T, s *memredis.Server, name string, k kind) {
+		c, f := open(t, s, &mortise.Options{UnlockFor: -1})
+		other, _ := open(t, s, nil)
+		start := time.Now()
+		hold, _ := must(t, k.Open(c, "job", mortise.LockOptions{MinHold: 2 * time.Minute, Margin: 5 * time.Second}), t.Context())
+		f.Set(func(context.Context, string) error { return errCut }, nil)
+		if err := hold.Unlock(); !errors.Is(err, mortise.ErrUnreachable) {
+			t.Errorf("Unlock: %v, want ErrUnreachable", err)
+		}
+		f.Set(nil, nil)
+		time.Sleep(10 * time.Second)
+		wantKept(t, t.Context(), k, c, other)
+		mustUnlock(t, mustTake(t, k.Open(other, "job", mortise.LockOptions{})))
+		if d := time.Since(start); d < 2*time.Minute || d > 2*time.Minute+slack(name) {
+			t.Errorf("the next had it after %v, want 2m", d)
+		}
+	})
+}
+
 // A lock that is kept can be freed by force, and by the name that it is kept under.
 func TestForceUnlockOfAKeptLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
