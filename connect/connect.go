@@ -100,13 +100,20 @@ var errNoCluster = errors.New("the server is not a node of a cluster; write redi
 
 // failed returns the error of Open. It names the hosts, and nothing else of the URL.
 func failed(a *address, err error) error {
-	class := driver.NotSent // nothing was sent but the handshake, whatever happened
+	class, text := driver.NotSent, "" // nothing was sent but the handshake, whatever happened
+	var turned turnedAwayError
 	if reply, ok := redis.IsRedisErr(err); ok {
-		class = driver.ClassifyReply(reply.Error())
-	} else if errors.Is(err, errNoCluster) {
+		text = reply.Error()
+	} else if errors.As(err, &turned) {
+		text = string(turned)
+	}
+	switch {
+	case text != "":
+		class = driver.ClassifyReply(text)
+	case errors.Is(err, errNoCluster):
 		class = driver.Other
 	}
-	return &driver.Error{Class: class, Err: &PhaseError{Phase: phaseOf(class, err), Hosts: a.hosts, Err: err}}
+	return &driver.Error{Class: class, Err: &PhaseError{Phase: phaseOf(class, err), Hosts: a.hosts, Err: err}, Reply: text}
 }
 
 // clientOption returns the options of the client. A client for locks needs small buffers, one

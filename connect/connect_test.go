@@ -106,3 +106,36 @@ func TestOpenSilentServer(t *testing.T) {
 	}
 	refused(t, t.Context(), "redis://"+l.Addr().String(), driver.NotSent, l.Addr().String())
 }
+
+// A server that turns clients away closes the connection at once. Its reason is the error.
+func TestOpenTurnedAway(t *testing.T) {
+	for reply, class := range map[string]driver.Class{
+		"ERR max number of clients reached":                                                     driver.Passing,
+		"DENIED Redis is running in protected mode because protected mode is enabled and so on": driver.Denied,
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Write([]byte("-" + reply + "\r\n"))
+				conn.Close()
+			}
+		}()
+		for range 5 { // the client may write before or after the end
+			_, err = Open(t.Context(), "redis://"+l.Addr().String())
+			if err == nil || driver.ClassOf(err) != class || !strings.HasSuffix(err.Error(), ": "+reply) {
+				t.Errorf("Open: %v, class %v, want %v and the reason %q", err, driver.ClassOf(err), class, reply)
+			}
+		}
+		l.Close()
+		<-done
+	}
+}

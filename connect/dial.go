@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 )
 
 // dialer returns a function that opens connections for the client. They end with life: the client
@@ -63,7 +64,29 @@ func secured(ctx context.Context, conn net.Conn, addr string, config *tls.Config
 type mortal struct {
 	net.Conn
 	stop func() bool
+	read bool // for the first time; one goroutine at a time reads
 }
+
+// Read implements net.Conn. A server that turns a client away says why, and closes the connection
+// before it has read anything. The client takes that for the reply to its first command, or sees
+// only the end, so Read makes it an error of the connection.
+func (m *mortal) Read(p []byte) (int, error) {
+	n, err := m.Conn.Read(p)
+	if !m.read {
+		m.read = true
+		for _, away := range []string{"-ERR max number of clients", "-DENIED "} {
+			if line, _, _ := strings.Cut(string(p[:n]), "\r"); strings.HasPrefix(line, away) {
+				return 0, turnedAwayError(line[1:])
+			}
+		}
+	}
+	return n, err
+}
+
+// turnedAwayError is what a server says that closes the connection at once.
+type turnedAwayError string
+
+func (e turnedAwayError) Error() string { return string(e) }
 
 func (m *mortal) Close() error {
 	m.stop()

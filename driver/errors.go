@@ -51,6 +51,7 @@ func (c Class) String() string { return classNames[c] }
 type Error struct {
 	Class Class
 	Err   error
+	Reply string // Redis' error reply, if it was one
 }
 
 // Error returns the underlying error's text.
@@ -77,7 +78,7 @@ func ClassOf(err error) Class {
 // ReplyError returns the error for an error reply of Redis: err is the client library's error,
 // message its text as Redis sent it.
 func ReplyError(err error, message string) error {
-	return &Error{Class: ClassifyReply(message), Err: err}
+	return &Error{Class: ClassifyReply(message), Err: err, Reply: strings.TrimPrefix(message, "-")}
 }
 
 // ContextError returns the error for a call that ended because ctx did. It

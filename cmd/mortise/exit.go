@@ -90,6 +90,9 @@ func connectError(err error) error {
 	case driver.Other:
 		return &exitError{code: exitUsage, err: err} // it describes the forms of a URL
 	}
+	if reason := driver.Reason(err); reason != "" {
+		return &exitError{code: exitUnreachable, hint: refusalHint(err), err: fmt.Errorf("redis cannot serve: %s: %w", reason, err)}
+	}
 	return fmt.Errorf("%w: %w", mortise.ErrUnreachable, err)
 }
 
@@ -134,6 +137,8 @@ func (a *app) hint(err error) string {
 	switch {
 	case errors.As(err, &own):
 		return own.hint
+	case refusalHint(err) != "":
+		return refusalHint(err)
 	case errors.As(err, &phase):
 		return a.connectHint(phase.Phase)
 	case errors.Is(err, mortise.ErrUnreachable):

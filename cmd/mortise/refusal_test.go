@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+)
+
+// A Redis that answers but cannot serve has a next step of its own: to start one there is none.
+func TestHintsForRefusals(t *testing.T) {
+	a := &app{getenv: func(string) string { return "" }}
+	for reply, want := range map[string]string{
+		"OOM command not allowed when used memory > 'maxmemory'.":                                          "maxmemory",
+		"READONLY You can't write against a read only replica.":                                            "master",
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.":                 "master",
+		"NOREPLICAS Not enough good replicas to write.":                                                    "min-replicas-to-write",
+		"ERR max number of clients reached":                                                                "maxclients",
+		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.": "disk",
+		"LOADING Redis is loading the dataset in memory":                                                   "loading:0",
+		"CLUSTERDOWN Hash slot not served":                                                                 "CLUSTER NODES",
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.":           "SCRIPT KILL",
+	} {
+		err := driver.ReplyError(errors.New(reply), reply)
+		later := &mortise.Error{Op: "lock", Name: "job", Err: fmt.Errorf("%w: %w", mortise.ErrUnreachable, err)}
+		for _, err := range []error{connectError(err), later} {
+			if hint := a.hint(err); !strings.Contains(hint, want) || strings.Contains(hint, "Start Redis") || exitCode(err) != exitUnreachable {
+				t.Errorf("%v: exit code %d, hint %q; want %d, and %q in the hint", err, exitCode(err), hint, exitUnreachable, want)
+			}
+		}
+		if err := connectError(err); driver.Reason(err) == "" || strings.Contains(err.Error(), "cannot be reached") {
+			t.Errorf("the error is %q, want the reason", err)
+		}
+	}
+	if hint := a.hint(connectError(&driver.Error{Class: driver.NotSent, Err: errors.New("refused")})); !strings.Contains(hint, "Start Redis there") {
+		t.Errorf("hint %q for a Redis that does not run", hint)
+	}
+}
