@@ -11,7 +11,6 @@ import (
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/guard"
-	"github.com/mortise-go/mortise/driver"
 )
 
 // interruptible returns a context that ends with the first signal that asks the process to end.
@@ -38,16 +37,11 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 
 // acquire acquires the lock as planned. The returned context is the hold's. After settle, signals
 // do not end ctx any more.
-func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, settle func(), s subject, p *plan) (grip, context.Context, error) {
+func (a *app) acquire(ctx context.Context, settle func(), s subject, p *plan) (grip, context.Context, error) {
 	start := time.Now()
 	take := s.lock
 	if p.nonblock {
 		take = s.try
-	}
-	// Not a deadline: the hold's context is derived from ctx, and must not end at the wait limit.
-	inTime := func() bool { return true }
-	if p.wait > 0 {
-		inTime = time.AfterFunc(p.wait, func() { cancel(errWaitOver) }).Stop
 	}
 	waited := func() {}
 	if !p.nonblock {
@@ -55,9 +49,6 @@ func (a *app) acquire(ctx context.Context, cancel context.CancelCauseFunc, settl
 	}
 	hold, held, err := take(ctx)
 	waited()
-	if !inTime() {
-		<-ctx.Done() // the timer's function is running
-	}
 	settle()
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -82,15 +73,12 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	}
 	var held *mortise.HeldError
 	var few *mortise.PermitsError
-	var failure *driver.Error
-	waited := errors.Is(context.Cause(ctx), errWaitOver)
-	switch {
-	case errors.As(err, &held), errors.As(err, &few):
-	case errors.As(err, &failure) && waited && !errors.Is(err, mortise.ErrUnreachable):
-		return fmt.Errorf("%w: %w", mortise.ErrUnreachable, plain(err)) // Redis has not answered that it is locked
-	case errors.As(err, &failure) || !waited:
+	if !errors.Is(err, mortise.ErrLocked) && !errors.Is(err, mortise.ErrNoPermits) {
 		return err
 	}
+	errors.As(err, &held)
+	errors.As(err, &few)
+	waited := !p.nonblock
 	if p.conflict == 0 && !p.verbose {
 		return childStatus{} // silent by request
 	}

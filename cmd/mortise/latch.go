@@ -81,16 +81,7 @@ func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string,
 		_, err := l.Delete(ctx)
 		return err
 	case "wait":
-		if limited {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, wait)
-			defer cancel()
-		}
-		err := a.whileClosed(ctx, l, "there is nothing to wait for", l.Wait)
-		if limited && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, mortise.ErrUnreachable) {
-			return &exitError{code: exitBusy, err: fmt.Errorf("%s was not at zero for all of %v", shown(l.Name()), wait)}
-		}
-		return err
+		return a.awaitLatch(ctx, l, limited, wait)
 	}
 	count, err := l.Count(ctx)
 	if err != nil {
@@ -104,6 +95,34 @@ func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string,
 	}
 	fmt.Fprintln(a.stdout, count)
 	return nil
+}
+
+// awaitLatch waits for a latch. A limit of 0 makes it look once.
+func (a *app) awaitLatch(ctx context.Context, l *mortise.CountDownLatch, limited bool, limit time.Duration) error {
+	start, look := time.Now(), ctx
+	if limit > 0 {
+		var cancel context.CancelFunc
+		look, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	err := a.whileClosed(look, l, "there is nothing to wait for", func(context.Context) error {
+		if limited && limit == 0 {
+			n, err := l.Count(ctx)
+			if err == nil && n > 0 {
+				err = mortise.ErrMissing
+			}
+			return err
+		}
+		var o mortise.WaitOptions
+		if limited {
+			o.Wait = max(limit-time.Since(start), 1)
+		}
+		return l.With(o).Wait(ctx)
+	})
+	if errors.Is(err, mortise.ErrMissing) {
+		return &exitError{code: exitBusy, err: fmt.Errorf("%s was not at zero for all of %v", shown(l.Name()), limit)}
+	}
+	return err
 }
 
 // countOf returns the count of a latch, for the user who waits.

@@ -66,6 +66,7 @@ func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 	case f.conflict < 0 || f.conflict > 255:
 		return nil, usageError("", "--conflict-exit-code (-E) is %d; it must be from 0 to 255", f.conflict)
 	}
+	p.lock.Wait = p.wait
 	if err = p.choose(cmd, f); err != nil {
 		return nil, err
 	}

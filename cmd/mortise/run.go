@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -202,6 +201,3 @@ func afterDash(args []string, shell bool) ([]string, int) {
 	}
 	return args, 0
 }
-
-// errWaitOver ends a wait at the limit of --wait.
-var errWaitOver = errors.New("the wait limit has passed")

@@ -62,7 +62,7 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 	}
 	s := left.open(client, left)
 	s.look = left.look(client)
-	hold, held, err := a.acquire(ctx, cancel, settle, s, left)
+	hold, held, err := a.acquire(ctx, settle, s, left)
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -101,29 +102,38 @@ func (a *app) showPermits(ctx context.Context, s *mortise.PermitSemaphore) error
 
 // permitsOf returns permits of a semaphore as a subject.
 func (f *runFlags) permitsOf(c *mortise.Client, p *plan) subject {
-	s := c.PermitSemaphore(p.name).With(mortise.PermitOptions{Permits: f.permits, MaxHold: p.lock.MaxHold, Margin: p.lock.Margin})
+	options := mortise.PermitOptions{Permits: f.permits, MaxHold: p.lock.MaxHold, Margin: p.lock.Margin, Wait: p.wait}
+	s := c.PermitSemaphore(p.name).With(options)
 	taking := func(take func(context.Context) (*mortise.Hold, context.Context, error)) func(context.Context) (grip, context.Context, error) {
 		return func(ctx context.Context) (grip, context.Context, error) {
-			if err := f.setLimit(ctx, s); err != nil {
+			if err := f.setLimit(ctx, s, p.wait); err != nil {
 				return nil, ctx, err
 			}
 			return take(ctx)
 		}
 	}
 	waiting := func(ctx context.Context) (*mortise.Hold, context.Context, error) {
-		hold, held, err := s.TryAcquire(ctx)
-		if !errors.Is(err, mortise.ErrNoPermits) {
-			return hold, held, err
-		}
-		f.tellTooFew(ctx, s, err)
+		defer f.tellTooFew(ctx, c, s)()
 		return s.Acquire(ctx)
 	}
 	return subject{lock: taking(waiting), try: taking(s.TryAcquire)}
 }
 
-// tellTooFew tells the user if a wait for permits cannot end before somebody changes the semaphore.
-func (f *runFlags) tellTooFew(ctx context.Context, s *mortise.PermitSemaphore, err error) {
-	if errors.Is(err, mortise.ErrNotSet) {
+// tellTooFew tells the user, unless stop is called soon, if a wait for permits cannot end before
+// somebody changes the semaphore.
+func (f *runFlags) tellTooFew(ctx context.Context, c *mortise.Client, s *mortise.PermitSemaphore) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		if sleep(ctx, 50*time.Millisecond) {
+			f.lookForTooFew(ctx, c, s)
+		}
+	})
+	return func() { cancel(); looking.Wait() }
+}
+
+func (f *runFlags) lookForTooFew(ctx context.Context, c *mortise.Client, s *mortise.PermitSemaphore) {
+	if state, err := c.Inspect(ctx, s.Name()); err == nil && state.Kind == mortise.KindNone {
 		f.say("%s; this waits until someone sets it: %s", unset(s.Name()), setHint(s.Name()))
 		return
 	}
@@ -133,10 +143,15 @@ func (f *runFlags) tellTooFew(ctx context.Context, s *mortise.PermitSemaphore, e
 }
 
 // setLimit sets the number of permits to that of --limit, if it was never set. Another number
-// stays; the user is told of it.
-func (f *runFlags) setLimit(ctx context.Context, s *mortise.PermitSemaphore) error {
+// stays; the user is told of it. It waits for Redis as long as --wait says, if it says so.
+func (f *runFlags) setLimit(ctx context.Context, s *mortise.PermitSemaphore, wait time.Duration) error {
 	if f.limit == 0 {
 		return nil
+	}
+	if wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
 	}
 	set, err := s.TrySetPermits(ctx, f.limit)
 	if err != nil || set {
