@@ -151,6 +151,12 @@ func Invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
+// unable is ErrUnreachable for a Redis that was reached.
+type unable struct{}
+
+func (unable) Error() string        { return "redis cannot serve" }
+func (unable) Is(target error) bool { return target == ErrUnreachable }
+
 // Meaning wraps a driver's error in the sentinel for its class.
 func Meaning(err error) error {
 	var e *driver.Error
@@ -161,6 +167,9 @@ func Meaning(err error) error {
 	case driver.NotSent, driver.Unknown, driver.Passing:
 		if errors.Is(err, ErrUnreachable) {
 			return err
+		}
+		if reason := driver.Reason(err); reason != "" {
+			return fmt.Errorf("%w: %s: %w", unable{}, reason, err)
 		}
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case driver.Closed:
