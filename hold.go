@@ -23,7 +23,8 @@ type Hold lockmgr.Hold
 //
 // A hold that was released or lost is returned as well; [Hold.Valid] tells. Contexts
 // of [Detach] and [context.WithoutCancel] descend from that of the hold, too. For a
-// [Term] it is the hold of the leadership, and for a [Member] that of its place.
+// [Term] it is the hold of the leadership, and for a [Member] that of its place, which
+// Unlock refuses with [ErrInvalid], because the others must learn how the party left.
 func HoldFrom(ctx context.Context) (*Hold, bool) {
 	needContext(ctx)
 	h := lockmgr.HoldFrom(ctx)

@@ -23,6 +23,7 @@ type composite struct {
 	hold    *Hold
 	members []*member // all that were acquired and must be released
 	state   compositeState
+	formed  bool    // it was held at some time
 	lostFor *member // whose end lost the hold; nil while it is not lost
 }
 
@@ -103,7 +104,7 @@ func (c *composite) complete() error {
 	if c.left() < c.need {
 		return fmt.Errorf("%w while the others were asked", ErrLost)
 	}
-	c.state = compositeHeld
+	c.state, c.formed = compositeHeld, true
 	return nil
 }
 
@@ -120,6 +121,9 @@ func (c *composite) left() (n int) {
 // memberEnded records the end of a member.
 func (c *composite) memberEnded(m *member, why error) {
 	c.mu.Lock()
+	if !c.formed {
+		m.lease().releaseUnused(m.hold)
+	}
 	if c.state >= compositeLost || !slices.Contains(c.members, m) {
 		c.mu.Unlock()
 		return

@@ -72,7 +72,12 @@ func (h *Hold) Token() int64 { return h.of.fencingToken() }
 func (h *Hold) Valid() bool { return h.Context().Err() == nil || h.of.valid(h) }
 
 // Unlock releases the hold.
-func (h *Hold) Unlock() error { return h.of.unlock(h) }
+func (h *Hold) Unlock() error {
+	if l, ok := h.of.(*Lease); ok && l.traits.Leave != "" {
+		return Invalid("the hold of a party is released by %s", l.traits.Leave)
+	}
+	return h.of.unlock(h)
+}
 
 // holdContext is the context of a hold. It carries the owner, and every method
 // that reports its end checks the clock: after a freeze, code that checks its

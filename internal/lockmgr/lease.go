@@ -255,6 +255,17 @@ func (l *Lease) end(why *ending) {
 	}
 }
 
+// releaseUnused releases, in the background, a lease that has ended because its client is being
+// closed, if it was acquired for h alone, which no caller has: no work under it goes on.
+func (l *Lease) releaseUnused(h *Hold) {
+	l.mu.Lock()
+	unused := l.ended == endClosed && l.holds == h && h.next == nil
+	l.mu.Unlock()
+	if unused {
+		l.client.spawn(func(ctx context.Context) { _, _ = l.Lock.release(ctx, l.id) })
+	}
+}
+
 // freed notes that l is not held any more, and wakes the first waiter of this client to
 // ask for the lock.
 func (l *Lease) freed() {

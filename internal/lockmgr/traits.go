@@ -25,6 +25,9 @@ type Traits struct {
 	Mark  string        // suffix of the ids of its leases
 	Guard time.Duration // how often its leases are checked at least; 0 if they need not be
 
+	// Leave names the method that releases its holds, if [Hold.Unlock] must not.
+	Leave string
+
 	// Pause returns how long a waiter pauses after the n-th refusal, counted from 0,
 	// before it asks again. Such a waiter does not listen.
 	Pause func(n int) time.Duration

@@ -2,6 +2,7 @@ package behavior
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -82,5 +83,27 @@ func TestHoldFromOfEachKind(t *testing.T) {
 			t.Errorf("HoldFrom of a term = %v, %v, want a hold with its token", hold, ok)
 		}
 		noError(term.Resign())
+	})
+}
+
+// A party of a double barrier leaves by Leave only: the others would not learn of anything else.
+func TestHoldOfAPartyIsNotUnlocked(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		m, ctx, err := c.DoubleBarrier("job", 1).Enter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold, ok := mortise.HoldFrom(ctx)
+		if !ok || !hold.Valid() {
+			t.Fatalf("HoldFrom = %v, %v, want the hold of the party", hold, ok)
+		}
+		if err := hold.Unlock(); !errors.Is(err, mortise.ErrInvalid) || !hold.Valid() || ctx.Err() != nil {
+			t.Errorf("Unlock = %v, want ErrInvalid, and the party inside", err)
+		}
+		if err := m.Leave(t.Context()); err != nil {
+			t.Errorf("Leave = %v", err)
+		}
+		wantEmpty(t, s)
 	})
 }
