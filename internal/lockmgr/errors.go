@@ -157,6 +157,15 @@ type unable struct{}
 func (unable) Error() string        { return "redis cannot serve" }
 func (unable) Is(target error) bool { return target == ErrUnreachable }
 
+// notServed wraps an error of a Redis that could not be reached, or that says why it cannot
+// serve.
+func notServed(err error) error {
+	if reason := driver.Reason(err); reason != "" {
+		return fmt.Errorf("%w: %s: %w", unable{}, reason, err)
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
 // Meaning wraps a driver's error in the sentinel for its class.
 func Meaning(err error) error {
 	var e *driver.Error
@@ -168,10 +177,7 @@ func Meaning(err error) error {
 		if errors.Is(err, ErrUnreachable) {
 			return err
 		}
-		if reason := driver.Reason(err); reason != "" {
-			return fmt.Errorf("%w: %s: %w", unable{}, reason, err)
-		}
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return notServed(err)
 	case driver.Closed:
 		return fmt.Errorf("%w: %w", ErrClosed, err)
 	case driver.Denied:

@@ -162,7 +162,7 @@ func unreachable(failed error) error {
 	if failed == nil {
 		failed = errNoAnswer
 	}
-	return fmt.Errorf("%w: %w", ErrUnreachable, foreign{failed})
+	return notServed(foreign{failed})
 }
 
 // foreign is an error of a driver that does not match the errors of contexts. Those
