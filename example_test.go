@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"testing"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -12,7 +13,10 @@ import (
 	"github.com/mortise-go/mortise/driver/goredis"
 	"github.com/mortise-go/mortise/memredis"
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The examples run on the embedded Redis, so that their output is checked.
 // Everything else about them is as in production.

@@ -2,7 +2,14 @@ package mortise
 
 import (
 	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -65,4 +72,143 @@ func (k *FencedLock) CurrentToken(ctx context.Context) (token int64, err error) 
 		k.lock.NoteToken(token)
 	}
 	return token, err
+}
+
+// TokenUse says for how long the counter of a name's fencing tokens was not used. The
+// counter of a [FencedLock], or of an [Election], stays in Redis forever, as
+// Redisson's does, and so does the fence of a fencing guard: a lock for each order, say,
+// leaves one or two keys for each.
+type TokenUse struct {
+	Name    string
+	Idle    time.Duration // at least; since the last use of the counter or the fence, in seconds
+	Counter bool          // there is a counter
+	Fence   bool          // there is a fence of a fencing guard, whose resource has that name
+	InUse   bool          // the lock is held or waited for
+	// TTL is how long it takes until one of them expires; -1 if it does not.
+	TTL time.Duration
+}
+
+// TokenUses iterates over the names that have a counter of fencing tokens or a fence. It
+// uses SCAN, twice, so it does not block the server; a name may come more than once. It
+// does not count as a use. Nor does [Client.Locks]; a look at one name does, such as
+// [Client.Inspect].
+//
+// Redis knows for how long a key was not used unless its maxmemory-policy is an LFU one:
+// then the error matches [ErrInvalid]. It forgets it when it restarts, and a replica that
+// becomes the master knows only of writes. Many versions store a number below 10,000
+// once for all keys, unless maxmemory is set with an LRU policy: then Idle is the time
+// since any key with the same number was used, so it may be too short, but never too
+// long. The user needs the right to run SCAN and OBJECT IDLETIME.
+//
+// Do not close the client inside the loop: Close waits for the iteration. An error ends
+// the iteration and comes with a zero TokenUse. Errors: those of every method; see the
+// package documentation.
+func (c *Client) TokenUses(ctx context.Context) iter.Seq2[TokenUse, error] {
+	needContext(ctx)
+	return func(yield func(TokenUse, error) bool) {
+		err := c.core.Run(func() error {
+			for _, pattern := range keyspace.TokenPatterns() {
+				if err := c.scanTokens(ctx, pattern, yield); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(TokenUse{}, &Error{Op: "list tokens", Err: lockmgr.Meaning(err)})
+		}
+	}
+}
+
+func (c *Client) scanTokens(ctx context.Context, pattern string, yield func(TokenUse, error) bool) error {
+	scanner, ok := c.core.Config().Driver.(driver.Scanner)
+	if !ok {
+		return errors.New("this driver cannot list keys")
+	}
+	return scanner.Scan(ctx, pattern, func(page []string) error {
+		for keys := range slices.Chunk(page, script.InspectBatch) {
+			var names [][]string
+			var fences []bool
+			for _, key := range keys {
+				if shared, fence := keyspace.CountedNames(key); c.own(shared) != "" {
+					names, fences = append(names, shared), append(fences, fence)
+				}
+			}
+			for i, result := range script.InspectTokens(ctx, c.core.Config().Driver, 0, 0, names...) {
+				use, err := c.tokenUse(ctx, names[i], result)
+				switch {
+				case err != nil:
+					return err
+				case use.Idle < 0 || fences[i] && use.Counter: // gone, or listed with its counter
+				case !yield(use, nil):
+					return errStop
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// own returns the first of the names that begins with the client's prefix, without the prefix;
+// empty if none does.
+func (c *Client) own(names []string) string {
+	for _, name := range names {
+		if short, ok := strings.CutPrefix(name, c.core.Config().Prefix); ok && short != "" {
+			return short
+		}
+	}
+	return ""
+}
+
+// tokenUse returns what a script has found, and asks again while Redis cannot serve.
+func (c *Client) tokenUse(ctx context.Context, names []string, r script.TokensResult) (TokenUse, error) {
+	first := true
+	err := c.core.Retry(ctx, func(ctx context.Context) error {
+		if !first {
+			r = script.InspectTokens(ctx, c.core.Config().Driver, 0, 0, names)[0]
+		}
+		first = false
+		return r.Err
+	})
+	return useOf(c.own(names), r.Tokens), err
+}
+
+func useOf(name string, t script.Tokens) TokenUse {
+	return TokenUse{Name: name, Idle: t.Idle, Counter: t.Counter, Fence: t.Fences > 0, InUse: t.Held || t.Awaited, TTL: t.TTL}
+}
+
+// ExpireTokens makes the counter of a name's fencing tokens, and its fence, expire after
+// the given time, if neither was used for idle and the lock is neither held nor waited
+// for. It reports whether they expire now. If the name is used before that, they stay: a
+// mortise client that draws a token, or a guard that checks one, removes the TTL. So where
+// Redis does not know how long keys were not used, an idle of 0 and a long time after
+// which they expire have the same effect.
+//
+// After they have expired, the tokens begin at 1 again. A resource that still
+// remembers an old token, outside Redis or under another name, then refuses all new
+// holders; and a holder from before, as one that is frozen since, is admitted again by
+// a guard that has forgotten the newer ones. A client that has seen the old tokens
+// returns [ErrFenceRegressed]. So idle and after together must be longer than any process
+// that used the lock can live, or stay frozen. Redisson's threads do not remove the TTL when they draw
+// a token: where they use the name, ExpireTokens is not safe at all.
+//
+// idle must not be negative, and after at least a second. Errors: [ErrInvalid] also if Redis does not
+// know for how long keys were not used, see [Client.TokenUses], and those of every
+// method; see the package documentation.
+func (c *Client) ExpireTokens(ctx context.Context, name string, idle, after time.Duration) (bool, error) {
+	const op = "expire tokens"
+	o := c.object(name)
+	if idle < 0 || after < time.Second || after > lockmgr.LongestLease {
+		return false, o.fail(op, lockmgr.Invalid("tokens that were not used for %v would expire after %v; the first must not be negative, the second between a second and a year", idle, after))
+	}
+	var r script.TokensResult
+	err := o.operate(ctx, op, func(ctx context.Context, _ script.Publish) error {
+		names, _ := keyspace.CountedNames(keyspace.Token(o.core.Key()))
+		if len(names) == 0 { // a name that only works on a single server
+			names = []string{o.core.Key()}
+		}
+		r = script.InspectTokens(ctx, c.core.Config().Driver, idle, after, names)[0]
+		return r.Err
+	})
+	return err == nil && r.Tokens.TTL >= 0, err
 }

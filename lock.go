@@ -1,6 +1,10 @@
 package mortise
 
 import (
+	"context"
+	"errors"
+	"fmt"
+
 	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -45,4 +49,174 @@ func (k *Lock) With(options LockOptions) *Lock {
 	with := *k
 	with.lock.SetOptions(options.core())
 	return &with
+}
+
+// locker is what all kinds of lock have in common: the exported methods.
+type locker struct{ lock lockmgr.Lock }
+
+// Name returns the name, without [Options.Prefix].
+func (k *locker) Name() string { return k.lock.Name() }
+
+// operate runs a script that is neither an acquisition nor a release of a hold.
+func (k *locker) operate(ctx context.Context, op string, f func(context.Context, script.Publish) error) error {
+	needContext(ctx)
+	return k.fail(op, k.lock.Operate(ctx, f))
+}
+
+// fail returns the error of an operation, and nil if err is nil.
+func (k *locker) fail(op string, err error) error {
+	return fail(op, k.lock.Name(), err)
+}
+
+// Do acquires the lock, calls f, and releases the lock, even if f panics. It
+// blocks like [Lock.Lock]. The context passed to f ends when the lease is lost,
+// with cause [ErrLost], before another owner can have the lock; f should return
+// then.
+//
+// Do returns the error of f joined with that of the release. So nil means that
+// f succeeded and the lock was held until f was done.
+func (k *locker) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	return under(ctx, k.Lock, f)
+}
+
+// under runs f under a lock.
+func under(ctx context.Context, lock func(context.Context) (*Hold, context.Context, error), f func(ctx context.Context) error) (err error) {
+	needWork(ctx, f)
+	hold, ctx, err := lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if uerr := hold.Unlock(); uerr != nil {
+			err = errors.Join(err, uerr)
+		}
+	}()
+	return f(ctx)
+}
+
+// Lock acquires the lock. It waits for other owners until ctx ends, or for
+// [LockOptions.Wait] at most. The end of ctx also ends the work under the lock; that of
+// Wait does not, so it is the way to limit a wait.
+//
+// The returned context is derived from ctx. It carries the owner, so acquiring
+// the same lock with it re-enters. It ends when the hold does: when the hold is
+// released, or when the lease is lost, with cause [ErrLost], before another
+// owner can have the lock. Work under the lock should use it, and what comes after
+// Unlock must not, so a name of its own helps; [Lock.Do] leaves no choice:
+//
+//	hold, lctx, err := lock.Lock(ctx)
+//
+// If Lock fails, it returns ctx itself.
+//
+// The end of ctx does not release the lock; only [Hold.Unlock] does.
+//
+// Lock, [FencedLock], [SpinLock] and [FairLock] of one name are one lock, and
+// their owner can re-enter it as any of them, as Redisson's threads can. The
+// release of the last hold wakes the waiters of the kind that the owner acquired
+// first. An owner never waits for itself: a lock that it can neither re-enter
+// nor hold together with its own, such as a [GroupLock] with an overlapping but
+// different set of values or another kind of object of that name, is an error
+// at once.
+//
+// Errors: [ErrLocked] if another owner had the lock for all of the wait, and a
+// [HeldError] names it; [ErrUnreachable] if Redis did not answer; either of them with the
+// error of ctx, if that has ended the wait; [ErrReentry]; [ErrFenceRegressed] from a [FencedLock];
+// [ErrLost] if ctx carries an owner whose lease on this lock was lost and not
+// yet unlocked; [ErrNotDurable] if the lock was acquired, but too few replicas
+// have acknowledged it; and those of every method; see the package documentation.
+func (k *locker) Lock(ctx context.Context) (*Hold, context.Context, error) {
+	return k.enter(ctx, "lock", true)
+}
+
+// TryLock acquires the lock if it is free, or held by the owner that ctx carries.
+// It does not wait for other owners, whatever [LockOptions.Wait] is: [ErrLocked] means that one of them holds
+// the lock, and [HeldError] tells which. But it does wait for Redis: while that cannot
+// be reached, or cannot serve, TryLock retries for [Options.RetryFor], 10 s by default,
+// and then returns [ErrUnreachable]. Everything else is as with [Lock.Lock].
+func (k *locker) TryLock(ctx context.Context) (*Hold, context.Context, error) {
+	return k.enter(ctx, "try lock", false)
+}
+
+func (k *locker) enter(ctx context.Context, op string, wait bool) (*Hold, context.Context, error) {
+	needContext(ctx)
+	hold, err := k.lock.Acquire(ctx, wait)
+	if err != nil {
+		return nil, ctx, k.refuse(ctx, op, err)
+	}
+	return (*Hold)(hold), hold.Context(), nil
+}
+
+// refuse returns the error of a request. It is not part of enter to keep the stacks of
+// waiting goroutines small.
+func (k *locker) refuse(ctx context.Context, op string, err error) error {
+	return k.fail(op, k.lock.Client().Because(ctx, err))
+}
+
+// ForceUnlock frees the lock regardless of its holder, and returns that holder,
+// or nil if there was none. Waiters are woken. The holder is not asked. A holder of
+// this client learns of it at once, one of another mortise client at its next
+// renewal, within a third of its lease; with a fixed lease, which is not renewed, at
+// the end of the lease or at Unlock. Until then two owners may believe that they hold
+// the lock.
+//
+// ForceUnlock reads the holder of the lock, and then frees the lock of that
+// holder. If the lock changes hands in between, it reads again. So it takes two
+// round trips, and never frees the lock of a holder that it does not report.
+//
+// Errors: [ErrUnknownOutcome] if the holder that was read does not have the lock
+// any more, but Redis' reply was lost, so it is unknown whether this call freed
+// the lock; [ErrWrongKind], [ErrUnreachable], [ErrDenied], [ErrInvalid],
+// [ErrClosed], the error of ctx.
+func (k *locker) ForceUnlock(ctx context.Context) (*Holder, error) {
+	const op = "force unlock"
+	for {
+		key, err := read(ctx, op, &k.lock.Object)
+		if err != nil {
+			return nil, err
+		}
+		if key.Type == "none" {
+			return nil, nil
+		}
+		by, ok := plainHolder(key)
+		if !ok {
+			return nil, k.fail(op, notPlain(key))
+		}
+		if freed, err := k.free(ctx, op, by.Owner); freed {
+			return &by, err
+		} else if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// UnlockOwner frees the lock if owner still holds it, whatever the count, and
+// reports whether it did. [Holder.Owner] and [Hold.Owner] show the owner. It is
+// a tool for operators: the holder is not asked. Everything else is as with
+// [Lock.ForceUnlock].
+func (k *locker) UnlockOwner(ctx context.Context, owner string) (bool, error) {
+	const op = "unlock owner"
+	key, err := read(ctx, op, &k.lock.Object)
+	if err != nil || key.Type == "none" {
+		return false, err
+	}
+	by, ok := plainHolder(key)
+	if !ok {
+		return false, k.fail(op, notPlain(key))
+	}
+	if by.Owner != owner {
+		return false, nil
+	}
+	return k.free(ctx, op, owner)
+}
+
+// notPlain is the error for a name that holds something other than a plain lock.
+func notPlain(key script.Key) error {
+	return fmt.Errorf("%w: it holds a %s that is no plain lock", ErrWrongKind, key.Type)
+}
+
+// free frees the lock of one owner. It may report true together with an error: then the
+// lock is freed, but Redis refused to notify the waiters.
+func (k *locker) free(ctx context.Context, op, owner string) (bool, error) {
+	freed, err := k.lock.Free(ctx, owner)
+	return freed, k.fail(op, err)
 }

@@ -1,15 +1,24 @@
-package mortise_test
+// Package documents tests that the documents show code that runs, and name what exists.
+package documents
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"go.uber.org/goleak"
 )
+
+// Paths are relative to the root of the repository, as in the documents.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
 
 // Every block of code of a document is, line by line, part of a file that is compiled and run, or a
 // program that the rehearsal of a release builds and runs. The Java is compiled by make interop.
@@ -206,5 +215,3 @@ func TestDocumentsNameScriptsThatExist(t *testing.T) {
 		}
 	}
 }
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,4 +1,4 @@
-package mortise_test
+package behavior
 
 import (
 	"encoding/json"
