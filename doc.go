@@ -22,7 +22,7 @@
 // with cause [ErrLost], before the key can expire in Redis, even if the
 // network hangs. Work under a lock should use that context.
 //
-// The context also carries the owner. Acquiring the same lock with it
+// The context also identifies the lock's owner. Acquiring the same lock with it
 // re-enters, as a Java thread does; acquiring it with another context contends.
 // Goroutines that share the context act for the same owner. [Detach] removes
 // the owner, so that a goroutine contends like any other.
@@ -36,7 +36,8 @@
 //   - [ErrUnreachable]: Redis could not be reached, or could not serve, for
 //     longer than [Options.RetryFor].
 //   - [ErrDenied]: Redis refused the user, the password or a right.
-//   - [ErrWrongKind]: the name is in use for another kind of object.
+//   - [ErrWrongKind]: the name is in use for another kind of object, as far as the
+//     data show it.
 //   - [ErrInvalid]: a name, a lease or an option is not acceptable.
 //   - [ErrClosed]: the client, or the Redis client below it, was closed.
 //   - The error of the caller's context, and its cause, if the context ended
@@ -45,6 +46,9 @@
 // A wait ends with its own limit, such as [LockOptions.Wait], or with the context.
 // Its error says what was waited for: [ErrLocked], [ErrNoPermits] or [ErrMissing], or
 // [ErrUnreachable]. It matches the error of the context only if that has ended.
+//
+// So compare in this order, as in the example called Errors: ErrLost; the caller's own
+// context, whose end is the reason whatever else matches; ErrLocked; ErrUnreachable.
 //
 // # What a lock in Redis is, and is not
 //

@@ -18,7 +18,9 @@ import (
 // that cannot list keys. The client library's own errors stay matchable too.
 var (
 	// ErrLocked: another owner holds the lock, or held it when a wait was over.
-	// errors.As finds a *HeldError that names it, if it is known.
+	// errors.As finds a *HeldError that names it, if it is known. The classic
+	// mistake is to acquire a lock again with the outer context instead of the one
+	// that Lock returned: the caller then competes with itself.
 	ErrLocked = lockmgr.ErrLocked
 	// ErrNoPermits: a semaphore has fewer permits available than requested.
 	// errors.As finds a *PermitsError with the numbers.
@@ -31,12 +33,12 @@ var (
 	// context then has it as its cause, and Unlock returns it. errors.As finds
 	// a *LostError with the reason.
 	ErrLost = lockmgr.ErrLost
-	// ErrFenceRegressed: the fencing tokens of a lock, or the numbers of an
-	// election's terms, went back: Redis has lost them, or they were deleted.
+	// ErrFenceRegressed: the counter of a lock's fencing tokens, or of an election's
+	// terms, went backwards: Redis has lost it, or it was deleted.
 	// The acquisition was undone; a resource would have refused its token, or
 	// admitted a stale one. errors.As finds a *FenceError that says how far
 	// the tokens must be raised.
-	ErrFenceRegressed = errors.New("the fencing tokens went back")
+	ErrFenceRegressed = errors.New("the fencing token counter went backwards")
 	// ErrReleased: the hold was already released.
 	ErrReleased = lockmgr.ErrReleased
 	// ErrReentry: the owner holds this lock already and cannot re-enter: with
@@ -44,11 +46,13 @@ var (
 	// a reader of an RWLock acquires the write side.
 	ErrReentry = lockmgr.ErrReentry
 	// ErrWrongKind: the data under the name in Redis is not of the type that
-	// this kind of object uses. Nothing was changed.
+	// this kind of object uses. Nothing was changed. Kinds whose data look the same
+	// cannot be told apart: a Semaphore, a PermitSemaphore and a CountDownLatch are
+	// each an integer under their name, and so is a counter of another program.
 	ErrWrongKind = lockmgr.ErrWrongKind
 	// ErrMissing: what a latch or a barrier waits for was still missing when the wait was
 	// over. errors.As finds a *MissingError with the number.
-	ErrMissing = errors.New("not all that was waited for has come")
+	ErrMissing = errors.New("not everything waited for has arrived")
 	// ErrNoLeader: the election has no leader.
 	ErrNoLeader = errors.New("the election has no leader")
 	// ErrBroken: not all parties of a barrier arrived, or left, together.
@@ -101,7 +105,9 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// HeldError describes the holder of a lock. It matches [ErrLocked].
+// HeldError describes the holder of a lock. It matches [ErrLocked]. If Owner is that of
+// a hold of the caller's own, the lock was acquired again with the outer context: only
+// the context that Lock returned re-enters.
 type HeldError struct {
 	Holder
 	// TTL is the remaining time of the holder's lease when Redis was asked,
@@ -182,7 +188,10 @@ type MissingError struct {
 func (e *MissingError) Error() string {
 	switch {
 	case e.Of == 0:
-		return fmt.Sprintf("counts missing: %d", e.Missing)
+		if e.Missing == 1 {
+			return "1 more count-down is needed"
+		}
+		return fmt.Sprintf("%d more count-downs are needed", e.Missing)
 	case e.inside:
 		return fmt.Sprintf("parties still inside: %d of %d", e.Missing, e.Of)
 	}
@@ -269,7 +278,7 @@ func (e *ClockError) Error() string {
 // Is makes a ClockError match ErrClockJump.
 func (e *ClockError) Is(target error) bool { return target == ErrClockJump }
 
-// FenceError describes how far the fencing tokens of a lock went back. It
+// FenceError describes how far the counter of fencing tokens went backwards. It
 // matches [ErrFenceRegressed].
 //
 // To recover, set Key to the highest token that any resource may have seen, at
@@ -281,9 +290,9 @@ type FenceError struct {
 	Drawn int64  // the lower one that was drawn, or found, later
 }
 
-// Error says how far the tokens went back, and how to recover.
+// Error says how far the counter went backwards, and how to recover.
 func (e *FenceError) Error() string {
-	return fmt.Sprintf("%v: %d came after %d, so Redis has lost them; set the key %q to the highest token that any resource may have seen, at least %d", ErrFenceRegressed, e.Drawn, e.Seen, e.Key, e.Seen)
+	return fmt.Sprintf("%v: %d came after %d, so Redis has lost its value; set the key %q to the highest token that any resource may have seen, at least %d", ErrFenceRegressed, e.Drawn, e.Seen, e.Key, e.Seen)
 }
 
 // Is makes a FenceError match ErrFenceRegressed.

@@ -39,7 +39,7 @@ func Example() {
 
 func ship(ctx context.Context, order int) error {
 	fmt.Println("shipping order", order)
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // This uses an existing go-redis client of the application.
@@ -241,6 +241,57 @@ func ExampleClient_Locks() {
 	// Unordered output:
 	// order:1 lock 1
 	// order:2 lock 1
+}
+
+// The order of the cases matters: a wait that the caller's context has ended also matches
+// what was waited for.
+func Example_errors() {
+	server := memredis.New()
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+	lock := client.Lock("order:42").With(mortise.LockOptions{Wait: 20 * time.Millisecond})
+
+	attempt := func(ctx context.Context, work func(ctx context.Context) error) string {
+		err := lock.Do(ctx, work)
+		switch {
+		case err == nil:
+			return "done"
+		case errors.Is(err, mortise.ErrLost):
+			return "lost: the work may be incomplete, and another owner may have the lock"
+		case ctx.Err() != nil: // the context of the caller, not the one that the work got
+			return "cancelled"
+		case errors.Is(err, mortise.ErrLocked):
+			return "busy"
+		case errors.Is(err, mortise.ErrUnreachable):
+			return "down"
+		}
+		return err.Error() // the work failed, or Redis refused a right, for example
+	}
+
+	ctx := context.Background()
+	fmt.Println(attempt(ctx, func(lctx context.Context) error {
+		cancelled, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+		defer cancel()
+		fmt.Println(attempt(ctx, func(context.Context) error { return nil })) // competes: not with lctx
+		fmt.Println(attempt(cancelled, func(context.Context) error { return nil }))
+		return context.Cause(lctx)
+	}))
+	fmt.Println(attempt(ctx, func(lctx context.Context) error {
+		if _, err := lock.ForceUnlock(ctx); err != nil {
+			return err
+		}
+		<-lctx.Done()
+		return context.Cause(lctx)
+	}))
+	server.Close()
+	fmt.Println(attempt(ctx, func(context.Context) error { return nil }))
+	// Output:
+	// busy
+	// cancelled
+	// done
+	// lost: the work may be incomplete, and another owner may have the lock
+	// down
 }
 
 // Wait limits the wait, and not the work.

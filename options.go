@@ -14,11 +14,11 @@ import (
 
 // Options configures a client. The zero value of each field is its default.
 type Options struct {
-	// TTL is how long a lock without a TTL of its own lasts in Redis
-	// after the last renewal: how long waiters wait if this process dies.
-	// While the lock is held, the watchdog renews it every third of TTL. It
-	// is truncated to whole milliseconds. At least 100 ms; default 30 s, like
-	// Redisson's lockWatchdogTimeout.
+	// TTL is how long a lock lasts in Redis after the last renewal, unless it has a
+	// TTL of its own. If this process dies, waiters wait for what is left of it.
+	// While the lock is held, the watchdog renews it every third of TTL. It is
+	// truncated to whole milliseconds. At least 100 ms; default 30 s, like Redisson's
+	// lockWatchdogTimeout.
 	TTL time.Duration
 
 	// RetryFor is how long an operation retries while Redis cannot be reached
@@ -27,9 +27,9 @@ type Options struct {
 	// holds for operations that do not wait for others, too, such as TryLock. The
 	// operation's context can end it earlier. A negative value means as long as
 	// the context lasts. A client that was closed, or whose Redis client was, does
-	// not retry: its operations return ErrClosed. The waiters of a wait queue
-	// ask one after the other, and each may retry for RetryFor;
-	// LockOptions.Wait bounds the total. Default 10 s.
+	// not retry: its operations return ErrClosed. The waiters of a wait queue ask
+	// one after the other, and each may retry for RetryFor; LockOptions.Wait bounds
+	// the total. Default 10 s.
 	RetryFor time.Duration
 
 	// UnlockFor is how long Unlock blocks while Redis does not answer, before it
@@ -68,11 +68,11 @@ type Options struct {
 	// fencing guard, which are keys of the application.
 	Prefix string
 
-	// AllowAnyName admits names that are invalid by default: those whose
-	// derived keys would not lie in one cluster slot, and those that begin
-	// with a reserved prefix; also control characters, text that is not UTF-8, and
-	// more than 512 bytes, since other programs may use such names. On a cluster names of the first kind stay
-	// invalid, because a lock of such a name could never be released.
+	// AllowAnyName admits names that are invalid by default: those whose derived
+	// keys would not lie in one cluster slot, and those that begin with a reserved
+	// prefix; also control characters, text that is not UTF-8, and more than 512
+	// bytes, since other programs may use such names. On a cluster names of the
+	// first kind stay invalid, because a lock of such a name could never be released.
 	AllowAnyName bool
 
 	// OnClockJump, if set, is called when renewals show that the clock of a
@@ -172,24 +172,29 @@ type LockOptions struct {
 	// MaxHold of its own, or none, and the lock lasts in Redis as long as one of them
 	// needs it. It is truncated to whole milliseconds, from 1 ms to a year.
 	//
+	// The context of the hold ends then without having had a Deadline: its Deadline
+	// is that of the caller's context. [Hold.Until] shows the end of a lease that is
+	// not renewed.
+	//
 	// Default 0: the watchdog renews the lock until it is released. The price is
 	// that a hold that is leaked, or whose work hangs, keeps the lock for as
 	// long as its process lives.
 	MaxHold time.Duration
 
 	// MinHold is how long the lock stays taken from when it was acquired, however
-	// early it is released: two runs of a nightly job, started at about the same
-	// time on two machines, are one run. After Unlock, or Client.Close, no owner
-	// has the lock until then, not even the one that released it, and then it is free:
-	// its key ends, which is not announced, so mortise's waiters notice within
-	// a second, and Redisson's when the TTL that they were told is over. Until then
-	// the name of its owner in Redis ends with ":kept"; ForceUnlock frees it.
+	// early it is released. With TryLock, a run of a nightly job that starts shortly
+	// after another does nothing; with Lock, it waits until MinHold is over and then
+	// runs. After Unlock, or Client.Close, no owner has the lock until then, not even
+	// the one that released it, and then it is free: its key ends, which is not
+	// announced, so mortise's waiters notice within a second, and Redisson's when the
+	// TTL that they were told is over. Until then the name of its owner in Redis ends
+	// with ":kept"; ForceUnlock frees it.
 	//
 	// It is no promise if the process dies or the hold is lost: then the lock ends
 	// with its TTL, which can be set to as much. It counts for the hold that
 	// acquires the lock; a re-entry fails with ErrInvalid if it asks for more. At most
-	// MaxHold, if that is set, and a year. Only a Lock, FencedLock, SpinLock, FairLock and
-	// the write side of an RWLock support it, and not as parts of a MultiLock or
+	// MaxHold, if that is set, and a year. Only a Lock, FencedLock, SpinLock, FairLock
+	// and the write side of an RWLock support it, and not as parts of a MultiLock or
 	// Redlock; anything else fails with ErrInvalid. Default: none.
 	MinHold time.Duration
 

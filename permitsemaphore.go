@@ -35,7 +35,9 @@ import (
 //
 // What it does not guarantee, beyond what [Lock] does not: that Redisson's
 // clients respect a lease to the millisecond. They compare it with their own
-// clocks; one whose clock is ahead takes permits back early, by that much.
+// clocks; one whose clock is ahead takes permits back early, by that much. Nor is a
+// [Semaphore], a [CountDownLatch] or a counter of another program under the same name
+// detected: it is an integer, too, so there is no [ErrWrongKind], and both change it.
 //
 // A PermitSemaphore holds no resources. Its methods are safe for concurrent use.
 type PermitSemaphore struct {

@@ -36,8 +36,9 @@ import (
 // A Semaphore holds no resources. Its methods are safe for concurrent use.
 //
 // What it does not guarantee: anything about a name whose key is changed by other
-// means, or lost by Redis when it fails over or restarts. A counter that another
-// program keeps under the same name cannot be told from a semaphore.
+// means, or lost by Redis when it fails over or restarts. A [PermitSemaphore], a
+// [CountDownLatch] or a counter of another program under the same name is an integer,
+// too, and cannot be told from a semaphore: no [ErrWrongKind], and both change it.
 type Semaphore struct {
 	object
 	options WaitOptions

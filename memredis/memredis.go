@@ -13,7 +13,8 @@
 //	defer client.Close()
 //
 // Inside a [testing/synctest] bubble the server's time is the bubble's, so a test that waits for
-// the end of a lease of hours takes no real time. Create the server inside the bubble.
+// the end of a lease of hours takes no real time. Create the server and the client inside the
+// bubble, and close both before it ends.
 package memredis
 
 import (
