@@ -56,5 +56,5 @@ func run(ctx context.Context, files []string) error {
 func convert(ctx context.Context, file string) error {
 	fmt.Println("begins", file)
 	defer fmt.Println("has done", file)
-	return ctx.Err()
+	return context.Cause(ctx)
 }
