@@ -26,6 +26,9 @@ import (
 // single server such names work, but are best avoided: they do not survive a move
 // to a cluster.
 //
+// A [Semaphore], a [PermitSemaphore] or a counter of another program under the same name
+// is an integer, too, and cannot be told from a latch: there is no [ErrWrongKind].
+//
 // A CountDownLatch holds no resources. Its methods are safe for concurrent use.
 //
 // What it does not guarantee: that every expected process has counted down, since

@@ -297,3 +297,18 @@ func TestBarrierBreaksAtTheLimitOfAParty(t *testing.T) {
 		}
 	})
 }
+
+func TestMissingErrorCountsInWords(t *testing.T) {
+	for _, c := range []struct {
+		missing mortise.MissingError
+		want    string
+	}{
+		{mortise.MissingError{Missing: 1}, "1 more count-down is needed"},
+		{mortise.MissingError{Missing: 2}, "2 more count-downs are needed"},
+		{mortise.MissingError{Missing: 2, Of: 3}, "parties missing: 2 of 3"},
+	} {
+		if got := c.missing.Error(); got != c.want {
+			t.Errorf("%+v says %q, want %q", c.missing, got, c.want)
+		}
+	}
+}
