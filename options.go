@@ -184,11 +184,16 @@ type LockOptions struct {
 	// MinHold is how long the lock stays taken from when it was acquired, however
 	// early it is released. With TryLock, a run of a nightly job that starts shortly
 	// after another does nothing; with Lock, it waits until MinHold is over and then
-	// runs. After Unlock, or Client.Close, no owner has the lock until then, not even
-	// the one that released it, and then it is free: its key ends, which is not
-	// announced, so mortise's waiters notice within a second, and Redisson's when the
-	// TTL that they were told is over. Until then the name of its owner in Redis ends
-	// with ":kept"; ForceUnlock frees it.
+	// runs. After Unlock no owner has the lock until then, not even the one that
+	// released it, and then it is free: its key ends, which is not announced, so
+	// mortise's waiters notice within a second, and Redisson's when the TTL that they
+	// were told is over. Until then the name of its owner in Redis ends with ":kept";
+	// ForceUnlock frees it. After Client.Close the lock stays taken until then too,
+	// but no less than for the rest of its TTL, as without a MinHold: the work that it
+	// protects may go on.
+	//
+	// A writer whose owner also holds the read side when it is released keeps
+	// nothing: the owner goes on as a reader, as without a MinHold.
 	//
 	// It is no promise if the process dies or the hold is lost: then the lock ends
 	// with its TTL, which can be set to as much. It counts for the hold that

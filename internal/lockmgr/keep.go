@@ -3,19 +3,22 @@ package lockmgr
 import (
 	"context"
 	"time"
+
+	"github.com/mortise-go/mortise/internal/script"
 )
 
 // A lease with a MinHold that is released before leaves the lock taken: the script replaces
 // its id by another one, which no client holds, and lets the key last until the MinHold is
 // over. So neither a late copy of a renewal nor one of an acquisition can touch it, and nobody
-// re-enters it. It announces nothing: nobody can have the lock yet.
+// re-enters it. It announces nothing: nobody can have the lock yet. A writer whose owner goes on
+// as a reader keeps nothing: its release is an ordinary one.
 
 // keeper is implemented by the operations of a kind whose released locks can stay taken.
 type keeper interface {
 	// Keep releases id, but leaves the lock taken for that long; with longer set, for no less
-	// than it would last anyway. A repeat changes nothing more. It reports false if id does
-	// not have the lock.
-	Keep(ctx context.Context, id string, left time.Duration, longer bool) (bool, error)
+	// than it would last anyway. A repeat changes nothing more. Without longer, it may be an
+	// ordinary release instead, as Ops.Release.
+	Keep(ctx context.Context, id string, left time.Duration, longer bool) (script.Released, error)
 }
 
 var errKeeps = Invalid("MinHold is for a Lock, FencedLock, SpinLock, FairLock or the write side of an RWLock by itself; nothing else stays taken after its release")
@@ -36,7 +39,8 @@ func (l *Lease) keeps() bool { return time.Now().Before(l.least()) }
 
 // keep releases the lease, but leaves the lock taken until its MinHold is over.
 func (l *Lease) keep(ctx context.Context, longer bool) (bool, error) {
-	return l.ops.(keeper).Keep(ctx, l.id, max(time.Until(l.least()), time.Millisecond), longer)
+	became, err := l.ops.(keeper).Keep(ctx, l.id, max(time.Until(l.least()), time.Millisecond), longer)
+	return l.released(became), err
 }
 
 // keepLost is keep for a lease that was lost, but may still be in Redis. It tries for as long as

@@ -132,7 +132,8 @@ var notWhole = map[string]string{
 	"fair_tend": "shows that a client lives", "group_leave": "changes what its id has", "group_reenter": "changes what its id has",
 	"group_release": "ends what its id has", "group_renew": "changes what its id has", "multi_release": "ends what its id has",
 	"rw_read_leave": "changes what its id has", "rw_read_reenter": "changes what its id has", "rw_read_release": "ends what its id has",
-	"rw_read_renew": "changes what its id has", "rw_write_release": "ends what its id has", "permit_renew": "changes what its id has",
+	"rw_read_renew": "changes what its id has", "rw_write_release": "ends what its id has",
+	"rw_write": "a part", "rw_write_keep": "ends what its id has, and never lengthens what it has left", "permit_renew": "changes what its id has",
 
 	"permit_release": "tests of its own", "permit_set": "tests of its own", "permit_extend": "tests of its own",
 	"permit_delete": "tests of its own",

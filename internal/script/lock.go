@@ -52,7 +52,7 @@ func (k *Lock) Release(ctx context.Context, id string, t Turns) (Freed, error) {
 }
 
 // Keep releases the lock, but leaves it taken, as [LockKeep] does.
-func (k *hash) Keep(ctx context.Context, id string, left time.Duration, longer bool) (bool, error) {
+func (k *hash) Keep(ctx context.Context, id string, left time.Duration, longer bool) (Released, error) {
 	return LockKeep(ctx, k.driver(), k.name, id, id+kept, left, longer)
 }
 
@@ -100,13 +100,13 @@ const kept = ":kept"
 
 // LockKeep releases a lock of any kind that is a hash with a field for its owner, but leaves
 // it taken for that long, under the name keeper: with longer set for no less than it would
-// last anyway. It reports false if owner does not hold it.
-func LockKeep(ctx context.Context, d driver.Driver, key, owner, keeper string, left time.Duration, longer bool) (bool, error) {
+// last anyway.
+func LockKeep(ctx context.Context, d driver.Driver, key, owner, keeper string, left time.Duration, longer bool) (Released, error) {
 	how := ""
 	if longer {
 		how = "longer"
 	}
-	return flag(ctx, d, driver.Call{Script: lockKeep, Keys: []string{key}, Args: []string{owner, keeper, millis(left), how}})
+	return became(ctx, d, driver.Call{Script: lockKeep, Keys: []string{key}, Args: []string{owner, keeper, millis(left), how}})
 }
 
 // Released is the outcome of a release.

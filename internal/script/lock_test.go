@@ -119,7 +119,7 @@ func TestLockKeep(t *testing.T) {
 	const writer, wrote = me + ":write", me + ":kept:write"
 	for longer, long := range map[bool]time.Duration{false: lease, true: 10 * time.Minute} {
 		table(t, func(ctx context.Context, d driver.Driver) answer {
-			ok, err := script.LockKeep(ctx, d, job, me, keeper, lease, longer)
+			ok, err := released(script.LockKeep(ctx, d, job, me, keeper, lease, longer))
 			return answered(ok, script.Holder{}, err)
 		}, append(foreign(no), []row{
 			{name: "mine", setup: held(10*time.Minute, me, "1"), want: yes, after: "hash " + keeper + "=1", ttl: long},
@@ -134,18 +134,19 @@ func TestLockKeep(t *testing.T) {
 			{name: "Java's", setup: held(lease, java, "2"), want: no, after: "hash " + java + "=2", ttl: lease},
 			{name: "another number of this client", setup: held(none, mine2, "1"), want: no, after: "hash " + mine2 + "=1", ttl: none},
 		}...))
-		table(t, func(ctx context.Context, d driver.Driver) answer {
-			ok, err := script.LockKeep(ctx, d, job, writer, wrote, lease, longer)
-			return answered(ok, script.Holder{}, err)
-		}, []row{
-			{name: "writer", setup: held(10*time.Minute, "mode", "write", writer, "1"), want: yes, after: "hash " + wrote + "=1 mode=write", ttl: long},
-			{name: "writer that reads, too", setup: held(10*time.Minute, "mode", "write", writer, "1", me, "2"), want: yes,
-				after: "hash " + me + "=2 " + wrote + "=1 mode=write", ttl: 10 * time.Minute},
-			{name: "writer that reads for a shorter time", setup: held(time.Minute, "mode", "write", writer, "1", me, "2"), want: yes,
-				after: "hash " + me + "=2 " + wrote + "=1 mode=write", ttl: lease},
-			{name: "another writer", setup: held(lease, "mode", "write", java+":write", "1"), want: no, after: "hash " + java + ":write=1 mode=write", ttl: lease},
-		})
 	}
+	// A client that is closed leaves its writer as it is, and its reader.
+	table(t, func(ctx context.Context, d driver.Driver) answer {
+		ok, err := released(script.LockKeep(ctx, d, job, writer, wrote, lease, true))
+		return answered(ok, script.Holder{}, err)
+	}, []row{
+		{name: "writer", setup: held(10*time.Minute, "mode", "write", writer, "1"), want: yes, after: "hash " + wrote + "=1 mode=write", ttl: 10 * time.Minute},
+		{name: "writer that reads, too", setup: held(10*time.Minute, "mode", "write", writer, "1", me, "2"), want: yes,
+			after: "hash " + me + "=2 " + wrote + "=1 mode=write", ttl: 10 * time.Minute},
+		{name: "writer that reads for a shorter time", setup: held(time.Minute, "mode", "write", writer, "1", me, "2"), want: yes,
+			after: "hash " + me + "=2 " + wrote + "=1 mode=write", ttl: lease},
+		{name: "another writer", setup: held(lease, "mode", "write", java+":write", "1"), want: no, after: "hash " + java + ":write=1 mode=write", ttl: lease},
+	})
 }
 
 // What was kept is nobody's: copies of the scripts of its former owner that are late do not

@@ -17,7 +17,8 @@ var (
 	rwReadRelease  = load("rw_read_release", "redissons", "rw")
 	rwReadRenew    = load("rw_read_renew")
 	rwWriteAcquire = load("rw_write_acquire", "rw")
-	rwWriteRelease = load("rw_write_release", "redissons", "rw")
+	rwWriteRelease = load("rw_write_release", "redissons", "rw", "rw_write")
+	rwWriteKeep    = load("rw_write_keep", "redissons", "rw", "rw_write")
 )
 
 // RWWriter is the suffix of the owner of a write lock.
@@ -87,10 +88,15 @@ func (k *WriteLock) Release(ctx context.Context, id string, _ Turns) (Freed, err
 	return Freed{Released: became}, err
 }
 
-// Keep takes a writer out of the lock, but leaves it taken: another writer's name takes its
-// place.
-func (k *WriteLock) Keep(ctx context.Context, id string, left time.Duration, longer bool) (bool, error) {
-	return LockKeep(ctx, k.driver(), k.name, id, strings.TrimSuffix(id, RWWriter)+kept+RWWriter, left, longer)
+// Keep takes a writer out of the lock, but leaves it taken, as [RWWriteKeep] does. With longer
+// set it lasts no less than it would anyway, also beside a reader with the same owner in the
+// process.
+func (k *WriteLock) Keep(ctx context.Context, id string, left time.Duration, longer bool) (Released, error) {
+	keeper := strings.TrimSuffix(id, RWWriter) + kept + RWWriter
+	if longer {
+		return LockKeep(ctx, k.driver(), k.name, id, keeper, left, longer)
+	}
+	return RWWriteKeep(ctx, k.driver(), k.name, id, keeper, left, k.Channel(), k.conn.Publish())
 }
 
 // A writer's count and lease are those of any lock: it uses [LockReenter], [LockLeave]
@@ -132,6 +138,13 @@ func RWReadRelease(ctx context.Context, d driver.Driver, key, owner, channel str
 // come with a result.
 func RWWriteRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish) (Released, error) {
 	return became(ctx, d, rwCall(rwWriteRelease, key, owner, append([]string{channel}, p.commands()...)...))
+}
+
+// RWWriteKeep takes a writer out of the lock, but leaves it taken for that long, under the name
+// keeper, which ends with [RWWriter]: unless a reader with the same owner in the process stays,
+// then it is [RWWriteRelease].
+func RWWriteKeep(ctx context.Context, d driver.Driver, key, owner, keeper string, left time.Duration, channel string, p Publish) (Released, error) {
+	return became(ctx, d, rwCall(rwWriteKeep, key, owner, append([]string{channel, keeper, millis(left)}, p.commands()...)...))
 }
 
 // RWReadRenewal extends the lease of a reader.

@@ -72,6 +72,9 @@ func TestRWReleaseHalfWay(t *testing.T) {
 		"downgrade, no mode":  {"-hset", writing(long, by(meW, "1"), by(me, "1", minute)), reading(minute, by(me, "1", minute)), []string{"1", "00", "00", "00"}, writeRelease},
 		"downgrade, no TTL":   {"-pexpire", writing(long, by(meW, "1"), by(me, "1", minute)), reading(minute, by(me, "1", minute)), []string{"1", "00", "00", "00"}, writeRelease},
 		"downgrade, no field": {"-hdel", writing(long, by(meW, "1"), by(me, "1", minute)), reading(minute, by(me, "1", minute)), []string{"1", "00", "00", "00"}, writeRelease},
+		"kept, no name":       {"-hset", writing(long, by(meW, "1"), by(me, "1")), writing(lease, by(keptW, "1")), nil, writeKeep},
+		"kept, no TTL":        {"-pexpire", writing(long, by(meW, "1"), by(me, "1")), writing(lease, by(keptW, "1")), nil, writeKeep},
+		"kept, no field":      {"-hdel", writing(long, by(meW, "1"), by(me, "1")), writing(lease, by(keptW, "1")), nil, writeKeep},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := realWorld(t, server)
@@ -116,6 +119,10 @@ func TestRWReleaseThatIsNotHeard(t *testing.T) {
 		"read": func() (bool, error) {
 			reading(lease, by(me, "1", lease)).put(t, w)
 			return released(script.RWReadRelease(t.Context(), d, job, me, rwChannel, script.Both))
+		},
+		"downgrade": func() (bool, error) {
+			writing(lease, by(meW, "1"), by(me, "1", lease)).put(t, w)
+			return released(script.RWWriteKeep(t.Context(), d, job, meW, keptW, lease, rwChannel, script.Both))
 		},
 		"write": func() (bool, error) {
 			writing(lease, by(meW, "1")).put(t, w)

@@ -42,6 +42,14 @@ func writeRelease(ctx context.Context, d driver.Driver) answer {
 	return answered(ok, script.Holder{}, err)
 }
 
+func writeKeep(ctx context.Context, d driver.Driver) answer {
+	ok, err := released(script.RWWriteKeep(ctx, d, job, meW, keptW, lease, rwChannel, script.Classic))
+	return answered(ok, script.Holder{}, err)
+}
+
+// keptW is the name in the place of a writer that was released before its time.
+const keptW = me + ":kept:write"
+
 const (
 	minute = time.Minute
 	long   = 10 * time.Minute
@@ -235,6 +243,62 @@ func TestRWWriteRelease(t *testing.T) {
 	})
 }
 
+func TestRWWriteKeep(t *testing.T) {
+	told := []string{"1", "00", "00", "00"}
+	stays := writing(lease, by(keptW, "1"))
+	rwForeign(t, no, writeKeep)
+	rwTable(t, writeKeep, []rwRow{
+		{name: "mine", setup: writing(lease, by(meW, "1")), want: yes, after: stays},
+		{name: "whatever the count", setup: writing(lease, by(meW, "7")), want: yes, after: stays},
+		{name: "mine, for a shorter time", setup: writing(minute, by(meW, "1")), want: yes, after: stays},
+		{name: "mine, for longer", setup: writing(long, by(meW, "1")), want: yes, after: stays},
+		{name: "without TTL", setup: writing(none, by(meW, "1")), want: yes, after: stays},
+		{name: "a half-done copy of this call", setup: writing(long, by(meW, "1"), by(keptW, "1")), want: yes, after: stays},
+		{name: "kept", setup: stays, want: yes, after: stays},
+		{name: "kept, and this copy is late", setup: writing(minute, by(keptW, "1")), want: yes, after: writing(minute, by(keptW, "1"))},
+		{name: "kept, and this copy cuts it", setup: writing(long, by(keptW, "1")), want: yes, after: stays},
+		// A downgrade: the lock is a read lock, and nothing is kept.
+		{name: "I read", setup: writing(long, by(meW, "1"), by(me, "2", lease, minute)), want: yes,
+			after: reading(lease, by(me, "2", lease, minute)), messages: told, repeat: &no},
+		{name: "I read for longer", setup: writing(minute, by(meW, "1"), by(me, "1", long)), want: yes,
+			after: reading(long, by(me, "1", long)), messages: told, repeat: &no},
+		{name: "my read hold has no TTL", setup: writing(long, by(meW, "1"), by(me, "1", none)), want: yes,
+			after: reading(long, by(me, "1", none)), messages: told, repeat: &no},
+		{name: "my read lease is over", setup: writing(long, by(meW, "1"), by(me, "1")), want: yes, after: stays},
+		{name: "free", setup: unlocked, want: no, after: unlocked},
+		{name: "Java's", setup: writing(lease, by(javaW, "2")), want: no, after: writing(lease, by(javaW, "2"))},
+		{name: "Java reads", setup: reading(lease, by(java, "1", lease)), want: no, after: reading(lease, by(java, "1", lease))},
+	})
+}
+
+// A writer that was kept is nobody's: late copies of the scripts of its owner, and of a reader
+// with the same owner, do not change it.
+func TestRWWriterKeptIsNobodys(t *testing.T) {
+	stays := writing(minute, by(keptW, "1"))
+	refusal := heldBy(keptW, 1, minute)
+	for _, late := range []struct {
+		name string
+		call func(ctx context.Context, d driver.Driver) answer
+		want answer
+	}{
+		{"write", writeAcquire, refusal},
+		{"stop writing", writeRelease, no},
+		{"read", readAcquire(""), refusal},
+		{"read behind the writer", readAcquire(meW), refusal},
+		{"read again", func(ctx context.Context, d driver.Driver) answer {
+			ok, err := script.RWReadReenter(ctx, d, job, me, 2, lease)
+			return answered(ok, script.Holder{}, err)
+		}, no},
+		{"stop reading", readRelease, no},
+		{"renew reading", func(ctx context.Context, d driver.Driver) answer {
+			got := script.Renew(ctx, d, [][]script.Renewal{{script.RWReadRenewal(job, me, long)}})[0]
+			return answered(got.Err == nil && got.States[0] == script.Renewed, script.Holder{}, got.Err)
+		}, no},
+	} {
+		rwTable(t, late.call, []rwRow{{name: late.name, setup: stays, want: late.want, after: stays}})
+	}
+}
+
 // A writer's count and lease are those of any lock.
 func TestRWWriterIsALock(t *testing.T) {
 	server := single(t)
@@ -376,6 +440,10 @@ func init() {
 		},
 		"RWWriteRelease": func(ctx context.Context, d driver.Driver) error {
 			ok, err := released(script.RWWriteRelease(ctx, d, job, meW, rwChannel, script.Classic))
+			return unless(ok, err)
+		},
+		"RWWriteKeep": func(ctx context.Context, d driver.Driver) error {
+			ok, err := released(script.RWWriteKeep(ctx, d, job, meW, keptW, lease, rwChannel, script.Classic))
 			return unless(ok, err)
 		},
 		"RWReadRenewal": func(ctx context.Context, d driver.Driver) error {

@@ -26,6 +26,14 @@ func eachKeeper(t *testing.T, f func(t *testing.T, s *memredis.Server, name stri
 	}
 }
 
+// keepScript returns the script that releases a lock before its MinHold is over.
+func keepScript(kind string) string {
+	if kind == "RWLock.Write" {
+		return "rw_write_keep"
+	}
+	return "lock_keep"
+}
+
 // wantKept fails unless nobody can have the lock, not even the client and the owner that released
 // it.
 func wantKept(t *testing.T, ctx context.Context, k kind, clients ...*mortise.Client) {
@@ -76,7 +84,7 @@ func TestMinHoldKeepsTheLock(t *testing.T) {
 				}
 				mustUnlock(t, hold)
 			}
-			if n := f.Count("lock_keep"); n != 1 {
+			if n := f.Count(keepScript(name)); n != 1 {
 				t.Errorf("it was kept %d times, want once", n)
 			}
 		}
@@ -98,7 +106,7 @@ func TestMinHoldThatIsOver(t *testing.T) {
 		if d := time.Since(start); d > slack(name) {
 			t.Errorf("the next had it after %v, want at once", d)
 		}
-		if n := f.Count("lock_keep"); n != 0 {
+		if n := f.Count(keepScript(name)); n != 0 {
 			t.Errorf("it was kept %d times, want never", n)
 		}
 	})
@@ -138,12 +146,12 @@ func TestMinHoldAndReentry(t *testing.T) {
 
 // Replies and requests are lost. The outcome is known, because a repeat sees that the lock is kept.
 func TestMinHoldAndLostReplies(t *testing.T) {
-	eachKeeper(t, func(t *testing.T, s *memredis.Server, _ string, k kind) {
+	eachKeeper(t, func(t *testing.T, s *memredis.Server, name string, k kind) {
 		c, f := open(t, s, nil)
 		other, _ := open(t, s, nil)
 		for i, lose := range []func(){
-			func() { f.Set(nil, loseReplies("lock_keep", 3)) },
-			func() { f.Set(loseReplies("lock_keep", 3), nil) },
+			func() { f.Set(nil, loseReplies(keepScript(name), 3)) },
+			func() { f.Set(loseReplies(keepScript(name), 3), nil) },
 		} {
 			start := time.Now()
 			hold, _ := must(t, k.Open(c, "job", mortise.LockOptions{MinHold: 10 * time.Second}), t.Context())
@@ -154,8 +162,8 @@ func TestMinHoldAndLostReplies(t *testing.T) {
 			wantKept(t, t.Context(), k, c, other)
 			time.Sleep(100 * time.Millisecond)
 			wantHad(t, k.Open(other, "job", mortise.LockOptions{}))
-			if n := f.Count("lock_keep"); n != 4*(i+1) {
-				t.Errorf("lock_keep was sent %d times, want %d", n, 4*(i+1))
+			if n := f.Count(keepScript(name)); n != 4*(i+1) {
+				t.Errorf("%s was sent %d times, want %d", keepScript(name), n, 4*(i+1))
 			}
 		}
 	})
@@ -297,31 +305,74 @@ func TestForceUnlockOfAKeptLock(t *testing.T) {
 	})
 }
 
-// A writer that also reads leaves the lock taken until it has released both, and its reader
-// does not end it.
+// A writer that goes on as a reader keeps nothing: other readers enter at once, and the lock is
+// free after the last of them.
 func TestMinHoldOfAWriterThatReads(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		other, _ := open(t, s, nil)
-		owner := mortise.WithOwner(t.Context())
-		start := time.Now()
-		write, _ := must(t, c.RWLock("job").Write().With(mortise.LockOptions{MinHold: time.Minute}), owner)
-		read, ctx := must(t, c.RWLock("job").Read(), owner)
-		mustUnlock(t, write)
-		if _, _, err := other.RWLock("job").Read().TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
-			t.Errorf("another reader: %v, want ErrLocked", err)
+		for _, least := range []time.Duration{2 * time.Second, time.Minute} {
+			owner := mortise.WithOwner(t.Context())
+			write, _ := must(t, c.RWLock("job").Write().With(mortise.LockOptions{MinHold: least}), owner)
+			read, ctx := must(t, c.RWLock("job").Read(), owner)
+			soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			waits := []<-chan *mortise.Hold{later(t, soon, c.RWLock("job").Read()), later(t, soon, other.RWLock("job").Read())}
+			start := time.Now()
+			mustUnlock(t, write)
+			for _, next := range waits {
+				hold, ok := <-next
+				if !ok {
+					t.Fatalf("with %v another reader does not get it", least)
+				}
+				mustUnlock(t, hold)
+			}
+			if d := time.Since(start); d > 20*time.Millisecond {
+				t.Errorf("with %v other readers had it after %v, want at once", least, d)
+			}
+			time.Sleep(4 * time.Second)
+			wantRefused(t, other.RWLock("job").Write(), read.Owner())
+			if ctx.Err() != nil {
+				t.Errorf("the reader was lost: %v", context.Cause(ctx))
+			}
+			mustUnlock(t, read)
+			wantHad(t, other.RWLock("job").Write())
+			wantEmpty(t, s)
 		}
-		time.Sleep(5 * time.Second)
-		if ctx.Err() != nil {
-			t.Errorf("the reader was lost: %v", context.Cause(ctx))
+	})
+}
+
+// The lock is kept if its writer does not read any more, be it that the reader was released or
+// lost. A reader that comes then is refused, whatever its owner.
+func TestMinHoldOfAWriterThatHasRead(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		other, _ := open(t, s, nil)
+		for _, most := range []time.Duration{0, time.Second} {
+			owner := mortise.WithOwner(t.Context())
+			start := time.Now()
+			write, _ := must(t, c.RWLock("job").Write().With(mortise.LockOptions{MinHold: time.Minute}), owner)
+			read, ctx := must(t, c.RWLock("job").Read().With(mortise.LockOptions{MaxHold: most}), owner)
+			if most == 0 {
+				mustUnlock(t, read)
+			}
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			mustUnlock(t, write)
+			_ = read.Unlock()
+			wantKept(t, owner, kinds["RWLock.Write"], c, other)
+			for _, c := range []*mortise.Client{c, other} {
+				wantRefused(t, c.RWLock("job").Read(), strings.TrimSuffix(write.Owner(), ":write")+":kept:write")
+				if _, _, err := c.RWLock("job").Read().TryLock(owner); !errors.Is(err, mortise.ErrLocked) {
+					t.Errorf("a reader with the same owner: %v, want ErrLocked", err)
+				}
+			}
+			mustUnlock(t, mustTake(t, other.RWLock("job").Read()))
+			if d := time.Since(start); d < time.Minute-time.Millisecond || d > time.Minute+20*time.Millisecond {
+				t.Errorf("the next reader had it after %v, want a minute", d)
+			}
+			wantEmpty(t, s)
 		}
-		mustUnlock(t, read)
-		wantKept(t, t.Context(), kinds["RWLock.Write"], c, other)
-		mustUnlock(t, mustTake(t, other.RWLock("job").Read()))
-		if d := time.Since(start); d < time.Minute-time.Millisecond || d > time.Minute+20*time.Millisecond {
-			t.Errorf("the next reader had it after %v, want a minute", d)
-		}
-		wantEmpty(t, s)
 	})
 }
 

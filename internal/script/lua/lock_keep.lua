@@ -11,8 +11,8 @@
 -- {1}  released, by this call or by an earlier copy of it
 -- {0}  the owner does not hold the lock; nothing was changed
 --
--- A TTL is not cut if the hash has other owners, such as readers beside a writer. A repeat
--- does not lengthen it: it may be late.
+-- A TTL is not cut if the hash has other owners, which only other programs write. A repeat does
+-- not lengthen it: it may be late.
 --
 -- The first command lets the others write when Redis is out of memory, since it removes
 -- something, if there were such a field.
