@@ -176,7 +176,7 @@ func ExampleNewMultiLock() {
 	err := both.Do(context.Background(), func(ctx context.Context) error {
 		_, _, err := client.Lock("account:1").TryLock(context.Background()) // as any other owner
 		fmt.Println(errors.Is(err, mortise.ErrLocked))
-		return ctx.Err() // ctx ends when either lock is lost, with a cause that names it
+		return context.Cause(ctx) // ctx ends when either lock is lost, with a cause that names it
 	})
 	fmt.Println(err)
 	// Output:
