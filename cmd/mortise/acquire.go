@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -82,13 +83,15 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	if p.conflict == 0 && !p.verbose {
 		return childStatus{} // silent by request
 	}
-	text := shown(p.name) + " is locked"
+	text := strconv.Quote(p.name) + " is locked"
 	if waited {
-		text = fmt.Sprintf("%s was locked for all of %v", shown(p.name), p.wait)
+		text = fmt.Sprintf("%q was locked for all of %v", p.name, p.wait)
 	}
 	switch {
 	case few != nil:
 		text = scarce(p, few, waited)
+	case held != nil && isKept(held.Owner):
+		text += ": " + keptText(held.TTL)
 	case held != nil && held.Count == 0:
 		text += fmt.Sprintf(": %s is the next to have it", shown(held.Owner))
 	case held != nil:
@@ -97,10 +100,21 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	return &exitError{code: p.conflict, err: errors.New(text), hint: busyHint(p, few)}
 }
 
+// unlimited says what p would have to be to wait longer.
+func unlimited(p *plan) string {
+	switch {
+	case p.what == "lead":
+		return "without -w, elect waits as long as it takes"
+	case !p.nonblock:
+		return "without -w, run waits as long as it takes"
+	}
+	return "without -n or -w, run waits as long as it takes"
+}
+
 // busyHint says what to do about something that could not be acquired.
 func busyHint(p *plan, few *mortise.PermitsError) string {
 	if few != nil && few.Unset {
 		return "To give it permits: " + setHint(p.name) + ", or run --sem --limit N."
 	}
-	return "mortise show " + nameArgs(p.name) + " shows more; without -n or -w, run waits."
+	return "mortise show " + nameArgs(p.name) + " shows more; " + unlimited(p) + "."
 }

@@ -71,6 +71,7 @@ func (a *app) report(err error) {
 	if !errors.As(err, &below) { // package connect removes its secrets itself
 		text = concealed(text)
 	}
+	text = withoutReply(err, text)
 	hint := a.hint(err)
 	if a.wantsJSON() {
 		a.writeFailure(failure{Code: exitCode(err), Message: withoutScript(text), Hint: hint})

@@ -55,7 +55,7 @@ func electCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.DisableFlagsInUseLine = true
-	cmd.Flags().StringVar(&value, "value", "", "text that mortise show and the library report about the leader (default the host's name)")
+	cmd.Flags().StringVar(&value, "value", "", "`TEXT` that mortise show and the library report about the leader (default the host's name)")
 	cmd.Flags().BoolVar(&keep, "keep", false, "campaign again when the lead is lost")
 	a.guardFlags(cmd, &f, "lead")
 	return cmd

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -36,9 +37,20 @@ func exitCodes(what, busy string) string {
    70  an internal error
    75  {busy}; see -E
    77  Redis refused the user, the password or a right
-   79  the {what} was lost while the command ran, and the command was ended
+   79  the {what} was lost while the command ran, and the command was ended;
+       or --max-hold was over, and the command was ended
   126  the command cannot be executed
   127  the command was not found`)
+}
+
+// asks is the table in the help of a command that only asks or changes something in Redis. Others are
+// the lines of the codes that not all of them have.
+func asks(done string, others ...string) string {
+	lines := append([]string{"   0  " + done}, others...)
+	lines = append(lines, "  64  wrong usage, or the name is in use for something else",
+		"  69  Redis cannot be reached, or cannot serve", "  77  Redis refused the user, the password or a right")
+	slices.Sort(lines) // the codes stand at the same place in all of them
+	return "\n\nExit codes:\n" + strings.Join(lines, "\n")
 }
 
 // exitError is an error with an exit code of its own and, if the text does not already say it, a
@@ -147,7 +159,7 @@ func (a *app) hint(err error) string {
 		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +
 			"on the command line, where others can see it; or ask for the user's rights (ACL) to be extended."
 	case errors.Is(err, mortise.ErrWrongKind):
-		return "Something of another kind has this name in Redis; mortise show NAME says of which. Choose another name."
+		return wrongKindHint(err)
 	}
 	return ""
 }

@@ -18,11 +18,11 @@ import (
 const latchLong = `latch works with the count-down latch NAME: its waiters go on when it has been
 counted down to zero. It is Redisson's RCountDownLatch.
 
-set creates it, unless it exists. down counts down by one. wait waits until the
-count is zero; with -w it waits at most that long, and then exits with 75. A latch
-that was never set looks like one that was counted down to zero: wait does not
-wait for it, and down counts nothing; both say so. So set it before they start.
-show shows the count. delete opens it at once.`
+set creates it; it fails (exit 1) if it exists. down counts down by one. wait waits
+until the count is zero; with -w it waits at most that long, and then exits with
+75. A latch that was never set looks like one that was counted down to zero: wait
+does not wait for it, and down counts nothing; both say so. So set it before they
+start. show shows the count. delete opens it at once.`
 
 var latchVerbs = []cobra.Completion{"set\tcreate it with a count", "down\tcount down by one", "wait\twait until it is at zero",
 	"show\tshow the count", "delete\topen it at once"}
@@ -31,7 +31,7 @@ func latchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "latch NAME (set N | down | wait [-w DUR] | show | delete)",
 		Short:             "Count a latch down, or wait for it",
-		Long:              latchLong,
+		Long:              latchLong + asks("done", "   1  set: it exists", "  75  wait -w: it did not reach zero in time"),
 		Example:           "  mortise latch ready set 3\n  mortise latch ready down\n  mortise latch ready wait -w 30s",
 		ValidArgsFunction: a.completeVerb(latchVerbs, mortise.KindNumber),
 	}
@@ -91,9 +91,13 @@ func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string,
 		return writeJSON(a.stdout, struct {
 			Name  string `json:"name"`
 			Count int    `json:"count"`
-		}{l.Name(), count})
+			Set   bool   `json:"set"` // false: never set, deleted, or at zero
+		}{l.Name(), count, count > 0})
 	}
 	fmt.Fprintln(a.stdout, count)
+	if count == 0 {
+		a.say("%s is open: it was counted down to zero, was deleted, or was never set", shown(l.Name()))
+	}
 	return nil
 }
 
@@ -120,9 +124,17 @@ func (a *app) awaitLatch(ctx context.Context, l *mortise.CountDownLatch, limited
 		return l.With(o).Wait(ctx)
 	})
 	if errors.Is(err, mortise.ErrMissing) {
-		return &exitError{code: exitBusy, err: fmt.Errorf("%s was not at zero for all of %v", shown(l.Name()), limit)}
+		return &exitError{code: exitBusy, err: notZero(l.Name(), limit)}
 	}
 	return err
+}
+
+// notZero returns the error for a wait for a latch that was over.
+func notZero(name string, limit time.Duration) error {
+	if limit == 0 {
+		return fmt.Errorf("%q is not at zero", name)
+	}
+	return fmt.Errorf("%q did not reach zero within %v", name, limit)
 }
 
 // countOf returns the count of a latch, for the user who waits.
@@ -158,11 +170,14 @@ func verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, v
 	}
 	name, verb = args[0], args[1]
 	needs, known := verbs[verb]
+	if _, first := verbs[name]; first && !known {
+		return "", "", 0, usageError("Write it as: "+cmd.CommandPath()+" "+nameArgs(verb, append([]string{name}, args[2:]...)...), "the NAME comes first")
+	}
 	switch {
 	case name == "":
 		return "", "", 0, usageError("", "the NAME is empty")
 	case !known:
-		return "", "", 0, usageError(didYouMean(alike(verb, slices.Sorted(maps.Keys(verbs))), hint), "%s cannot %q", cmd.CommandPath(), verb)
+		return "", "", 0, usageError(didYouMean(alike(verb, slices.Sorted(maps.Keys(verbs))), hint), "unknown action %q", verb)
 	case needs && len(args) != 3:
 		return "", "", 0, usageError(hint, "%s needs one number", verb)
 	case !needs && len(args) != 2:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
@@ -19,13 +21,13 @@ import (
 
 const listLong = `ls shows the locks that are held, including Redisson's: locks of all kinds, leads
 of elections, and held permits of semaphores. It shows each one as soon as it is
-found, in no order: to sort them by name, write mortise ls | sort. It goes through
-all keys that match PATTERN, with SCAN: that takes a while on a big server, but
-does not block it. With --limit, it ends when it has found that many. The kind of
-a lock is recognized by the form of its key; a plain lock, for example, is a hash
-whose only field is a UUID, a colon and more. Semaphores without held permits and
-latches are plain numbers, which ls leaves out: see mortise sem NAME show and
-mortise latch NAME show.
+found, in no order: to sort them by name, write mortise ls | sort. Only on a
+terminal they have a header. ls goes through all keys that match PATTERN, with SCAN:
+that takes a while on a big server, but does not block it. With --limit, it ends when
+it has found that many. The kind of a lock is recognized by the form of its key; a
+plain lock, for example, is a hash whose only field is a UUID, a colon and more.
+Semaphores without held permits and latches are plain numbers, which ls leaves out:
+see mortise sem NAME show and mortise latch NAME show.
 
 PATTERN is a glob as in Redis: * ? [abc]. Without one, ls looks at all keys. With
 --prefix, it lists only names that begin with the prefix, and shows the rest of them.`
@@ -35,7 +37,7 @@ func listCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "ls [PATTERN]",
 		Short:             "List the locks that are held",
-		Long:              listLong,
+		Long:              listLong + asks("done, also if there are none"),
 		Example:           "  mortise ls\n  mortise ls 'order:*' --json",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -90,11 +92,19 @@ func (a *app) list(ctx context.Context, pattern string, limit int) error {
 	l.end()
 	switch {
 	case err == nil && found == 0 && !a.json:
-		a.say("no lock that matches is held")
+		a.say("%s", noneHeld(pattern))
 	case err == nil && found == limit && found > 0:
 		a.say("ended after %d, as --limit says; there may be more", limit)
 	}
 	return err
+}
+
+// noneHeld says that no name that matches pattern is held.
+func noneHeld(pattern string) string {
+	if pattern == "*" {
+		return "no locks are held"
+	}
+	return "no lock that matches " + strconv.Quote(pattern) + " is held"
 }
 
 // listing writes locks as they are found: rows of a table, or the elements of an array.
@@ -117,7 +127,9 @@ func (l *listing) show(s mortise.State) {
 	}
 	if !l.begun {
 		l.begun, l.widths = true, slices.Clone(usualWidths)
-		l.row(headings...)
+		if term.IsTerminal(int(os.Stdout.Fd())) { // in a pipe the header would be a row to sort
+			l.row(headings...)
+		}
 	}
 	for _, h := range s.Holders {
 		l.row(shown(s.Name), string(s.Kind), lasting(s.TTL), strconv.Itoa(h.Count), shown(h.Owner), details(s))

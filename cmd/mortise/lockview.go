@@ -66,6 +66,9 @@ func lasting(ttl time.Duration) string {
 
 // holding describes the holders of a lock.
 func holding(s mortise.State) string {
+	if allKept(s) {
+		return keptText(s.TTL)
+	}
 	var names []string
 	for _, h := range s.Holders {
 		names = append(names, shown(h.Owner))

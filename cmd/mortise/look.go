@@ -52,7 +52,10 @@ func unknown(err error) string {
 // holderText describes the holders of a lock, and the queue for it, in few words.
 func holderText(s mortise.State) string {
 	var parts []string
-	if len(s.Holders) > 0 {
+	switch {
+	case allKept(s):
+		parts = append(parts, keptText(s.TTL))
+	case len(s.Holders) > 0:
 		parts = append(parts, "held by "+andMore(shown(s.Holders[0].Owner), len(s.Holders)-1))
 	}
 	if s.Kind == mortise.KindElection && s.Value != "" {

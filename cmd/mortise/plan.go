@@ -154,10 +154,31 @@ func (p *plan) loss(cmd *cobra.Command, f *runFlags) error {
 	case !given:
 		p.killAfter = usualKillAfter(p.ttl)
 	case p.killAfter > p.ttl/2:
-		return usageError("", "--kill-after is %v; the maximum is half of the TTL of %v", p.killAfter, p.ttl)
+		return usageError("", "--kill-after is %v; the maximum is %v, half of %s", p.killAfter, p.ttl/2, p.ttlFrom(cmd))
 	}
 	p.reserve()
 	return nil
+}
+
+// ttlFrom says which flag has set the TTL.
+func (p *plan) ttlFrom(cmd *cobra.Command) string {
+	changed := cmd.Flags().Changed
+	switch {
+	case changed("ttl"):
+		return fmt.Sprintf("--ttl %v", p.ttl)
+	case p.lock.MaxHold != 0 && p.ttl < defaultTTL:
+		return fmt.Sprintf("--max-hold %v (or of --ttl, if that is given)", p.ttl)
+	}
+	return fmt.Sprintf("the default --ttl of %v", p.ttl)
+}
+
+// over reports whether a hold was lost because the time of --max-hold is over, and how long that was.
+func (p *plan) over(cause error) (time.Duration, bool) {
+	var lost *mortise.LostError
+	if p.lock.MaxHold == 0 || !errors.As(cause, &lost) || lost.Reason != mortise.LostExpired {
+		return 0, false
+	}
+	return p.lock.MaxHold - p.lock.Margin, true
 }
 
 // usualKillAfter is the time from the signal to SIGKILL if the user names none: the more of a TTL is

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise/memredis"
 )
@@ -32,7 +34,10 @@ func TestReadmeShowsWhatTheCommandPrints(t *testing.T) {
 			}
 			ran++
 			command = strings.ReplaceAll(command, "go run ./cmd/mortise", "mortise")
-			cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // a hang is told with what was printed
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "sh", "-c", command)
+			cmd.WaitDelay = 5 * time.Second // its children may hold the pipe
 			cmd.Env = append(os.Environ(), "MORTISE_REDIS_URL=redis://"+server.Addr())
 			if strings.Contains(command, "demo") {
 				cmd.Env = append(os.Environ(), "MORTISE_REDIS_URL=")

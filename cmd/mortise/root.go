@@ -27,7 +27,7 @@ func rootCommand(a *app) *cobra.Command {
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return unknownCommand(cmd, args[0])
+				return misplaced(cmd, args[0])
 			}
 			return cmd.Help()
 		},
@@ -35,6 +35,9 @@ func rootCommand(a *app) *cobra.Command {
 	a.redisFlags(root)
 	a.prefixFlag(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if hint := negative(cmd, err); hint != "" {
+			return usageError(hint, "a number below zero looks like a flag")
+		}
 		return usageError(unknownFlag(cmd, err, "See "+cmd.CommandPath()+" --help for the flags."), "%w", flagError(err))
 	})
 	root.AddCommand(
@@ -55,5 +58,6 @@ func rootCommand(a *app) *cobra.Command {
 	root.InitDefaultHelpCmd()
 	a.completionCommand(root)
 	tidied(root)
+	wrapHelp(root)
 	return root
 }

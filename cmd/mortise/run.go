@@ -11,8 +11,8 @@ import (
 const runLong = `run waits for the lock NAME, runs a command while it holds the lock, and
 releases it when the command has ended. It exits with the command's own status.
 
-While the command runs, the lock is renewed. If this process is killed, so is the
-command at once, with everything it has started, and the lock becomes free after
+While the command runs, the lock is renewed. If this process is killed, the command
+is killed at once, with everything it has started, and the lock becomes free after
 --ttl. A guard process does that (lockguard, the command's parent); outside Linux
 it knows only the command's process group. It also kills the command, before the
 lock ends, if this process is stopped (SIGSTOP) and the command is not. If both
@@ -42,9 +42,15 @@ If a signal ends the command, or the wait for the lock, mortise ends by the same
 signal, so that Ctrl-C also ends the script or loop around it.
 
 A command whose work hangs keeps the lock for as long as it lives, unless --max-hold
-limits that. --min-hold keeps the lock taken although the command has ended: of two
-machines that run the same cron job, with clocks that differ a little, only one does.
-It is no promise if this process is killed: then the lock becomes free after --ttl.
+limits that. --min-hold keeps the lock taken although the command has ended. With -n,
+a second run started shortly after does nothing: that is for two machines that run
+the same cron job, with clocks that differ a little. Without -n, the second run waits
+until DUR is over and then runs. If this process is killed, --min-hold does not
+apply: the lock becomes free after --ttl.
+
+If Redis cannot be reached at the start, run fails with 69: at once if the connection
+is refused, or if there is no answer within 5s, or within -w if that is shorter, but
+at least 1s. That is not retried, whatever -w says; later interruptions are.
 
 With --fair, --read, --write, --fence or --multi it acquires a lock of another
 kind, or several locks. With --sem it acquires a permit of a semaphore, which
@@ -112,7 +118,7 @@ func runCommand(a *app) *cobra.Command {
 	cmd.DisableFlagsInUseLine = true
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.nonblock, "nonblock", "n", false, "fail if the lock is busy, instead of waiting")
-	flags.Var(&f.minHold, "min-hold", "keep the lock taken until `DUR` after it was acquired, even if the command ends earlier: two runs started at about the same time on two machines are one")
+	flags.Var(&f.minHold, "min-hold", "keep the lock taken until `DUR` after it was acquired, even if the command ends earlier: with -n, a second run started shortly after does nothing; without it, it waits until DUR is over and then runs")
 	for _, k := range kinds {
 		flags.Bool(k.flag, false, k.usage)
 	}
@@ -129,13 +135,13 @@ func runCommand(a *app) *cobra.Command {
 func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags := cmd.Flags()
 	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds; Redis has a second to answer; less than 50ms is no wait")
-	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with status `N` if the "+what+" could not be acquired; with 0, also print nothing")
+	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with status `N` if "+map[bool]string{true: "it was not elected", false: "the lock could not be acquired"}[what == "lead"]+"; with 0, also print nothing")
 	flags.Var(&f.ttl, "ttl", "renew the "+what+" so that it ends at most `DUR` after this process dies")
-	flags.Var(&f.maxHold, "max-hold", "end the command when it has held the "+what+" for `DUR`; in Redis that lasts longer by --kill-after and a second at most. Default: no limit")
+	flags.Var(&f.maxHold, "max-hold", "end the command when it has held the "+what+" for `DUR`; the "+what+" itself may last up to --kill-after plus 1 s longer; default: no limit")
 	flags.Var(&f.lease, "lease", "the former name of --max-hold, `DUR`")
 	_ = flags.MarkHidden("lease") // there is such a flag
 	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
-	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half of --ttl, and by default at most a sixth of it")
+	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half of --ttl, and by default at most a sixth of it; without --ttl, a shorter --max-hold counts in its place")
 	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and exits with its status")
 	flags.StringVar(&f.signal, "signal", "TERM", "ask the command to end with the signal `SIG` when the "+what+" is lost")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "report progress; a wait also where there is no terminal")

@@ -99,7 +99,7 @@ func (a *app) under(hold grip, held context.Context, p *plan, post *guard.Post, 
 	}
 	switch {
 	case c.Lost() != nil && !p.warn:
-		return &exitError{code: exitLost, again: !asked && !c.Terminated(), err: fmt.Errorf("the command was ended, because the %s %q was lost", p.what, p.name)}
+		return &exitError{code: exitLost, again: !asked && !c.Terminated(), err: p.lostText(c.Lost())}
 	case c.Lost() != nil:
 		return status // the loss was reported when it happened
 	case errors.Is(err, mortise.ErrLost) && !p.warn:
@@ -109,6 +109,14 @@ func (a *app) under(hold grip, held context.Context, p *plan, post *guard.Post, 
 		a.say("%v", plain(err))
 	}
 	return status
+}
+
+// lostText says why the command was ended.
+func (p *plan) lostText(cause error) error {
+	if limit, ok := p.over(cause); ok {
+		return fmt.Errorf("the command was ended: --max-hold of %v is over", limit)
+	}
+	return fmt.Errorf("the command was ended, because the %s %q was lost", p.what, p.name)
 }
 
 // guarded returns the part of the plan that the guard needs.
@@ -130,6 +138,12 @@ func (o observer) Lost(cause error) {
 	then := "ending the command"
 	if o.plan.warn {
 		then = "the command goes on without it"
+	}
+	if limit, ok := o.plan.over(cause); ok {
+		if o.plan.warn { // otherwise the end says it
+			o.app.say("--max-hold of %v is over; %s", limit, then)
+		}
+		return
 	}
 	o.app.say("lost the %s %q: %v; %s", o.plan.what, o.plan.name, cause, then)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -31,7 +32,7 @@ func semCommand(a *app) *cobra.Command {
 		Use:               "sem NAME (set N | add N | show)",
 		SuggestFor:        []string{"semaphore", "permits"},
 		Short:             "Set how many permits a semaphore has, or show them",
-		Long:              semLong,
+		Long:              semLong + asks("done"),
 		Example:           "  mortise sem builds set 4\n  mortise run --sem builds -- make\n  mortise sem builds show",
 		ValidArgsFunction: a.completeVerb(semVerbs, mortise.KindPermits, mortise.KindNumber),
 	}
@@ -56,7 +57,7 @@ func semCommand(a *app) *cobra.Command {
 		case "add":
 			return addPermits(cmd.Context(), s, n)
 		}
-		return a.showPermits(cmd.Context(), s)
+		return a.showPermits(cmd.Context(), client, s)
 	}
 	return cmd
 }
@@ -76,7 +77,7 @@ func addPermits(ctx context.Context, s *mortise.PermitSemaphore, n int) error {
 	return s.AddPermits(ctx, n)
 }
 
-func (a *app) showPermits(ctx context.Context, s *mortise.PermitSemaphore) error {
+func (a *app) showPermits(ctx context.Context, c *mortise.Client, s *mortise.PermitSemaphore) error {
 	available, err := s.Available(ctx) // takes back what has expired
 	if err != nil {
 		return err
@@ -94,10 +95,37 @@ func (a *app) showPermits(ctx context.Context, s *mortise.PermitSemaphore) error
 			break
 		}
 	}
-	if a.json {
-		return writeJSON(a.stdout, state)
+	set := available != 0 || len(out) > 0
+	if !set {
+		known, err := c.Inspect(ctx, s.Name())
+		if err != nil {
+			return err
+		}
+		set = known.Kind != mortise.KindNone
 	}
-	return a.showState(state)
+	if a.json {
+		return writeJSON(a.stdout, permitState{state, set})
+	}
+	if err := a.showState(state); err != nil || set {
+		return err
+	}
+	a.say("%s", unset(s.Name()))
+	return nil
+}
+
+// permitState is the state of a semaphore, and whether it was ever set and not deleted.
+type permitState struct {
+	mortise.State
+	set bool
+}
+
+// MarshalJSON returns the fields of the state, and the field set.
+func (s permitState) MarshalJSON() ([]byte, error) {
+	text, err := s.State.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(bytes.TrimSuffix(bytes.TrimSpace(text), []byte("}")), `,"set":%t}`, s.set), nil
 }
 
 // permitsOf returns permits of a semaphore as a subject.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
+	"github.com/mortise-go/mortise/driver"
 )
 
 // asking are the options of the commands that only ask Redis and exit. They are for operators: any
@@ -27,7 +29,7 @@ func showCommand(a *app) *cobra.Command {
 		Use:               "show NAME",
 		SuggestFor:        []string{"status", "inspect", "info"},
 		Short:             "Show the holders and waiters of a lock, and its TTL",
-		Long:              showLong,
+		Long:              showLong + asks("done; with --quiet: it is held", "   1  with --quiet: it is not held"),
 		Example:           "  mortise show deploy\n  mortise show deploy --json | jq .locked\n  mortise show -q deploy && echo busy",
 		Args:              oneName,
 		ValidArgsFunction: a.completeName,
@@ -35,10 +37,11 @@ func showCommand(a *app) *cobra.Command {
 			if quiet && a.json {
 				return usageError("", "--quiet and --json exclude each other")
 			}
-			client, err := a.client(cmd.Context(), asking)
+			d, err := a.open(cmd.Context())
 			if err != nil {
 				return err
 			}
+			client := mortise.New(d, a.options(asking))
 			defer leave(client)
 			state, err := client.Inspect(cmd.Context(), args[0])
 			if err != nil {
@@ -52,12 +55,26 @@ func showCommand(a *app) *cobra.Command {
 			case a.json:
 				return writeJSON(a.stdout, state)
 			}
+			if state.Kind == mortise.KindOther {
+				return a.showForeign(cmd.Context(), d, state)
+			}
 			return a.showState(state)
 		},
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing; exit with 0 if it is held, and with 1 if it is not")
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// showForeign shows what Redis has under a name that is in use for something else.
+func (a *app) showForeign(ctx context.Context, d driver.Driver, s mortise.State) error {
+	text, err := typeText(ctx, d, a.keyPrefix()+s.Name)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "name\t%s\nkind\t%s\ntype\t%s\n", shown(s.Name), s.Kind, text)
+	return w.Flush()
 }
 
 func (a *app) showState(s mortise.State) error {
@@ -82,6 +99,9 @@ func (a *app) showState(s mortise.State) error {
 	}
 	for _, h := range s.Holders {
 		fmt.Fprintf(w, "holder\t%s  count %d\n", shown(h.Owner), h.Count)
+	}
+	if allKept(s) {
+		fmt.Fprintf(w, "state\t%s\n", keptText(s.TTL))
 	}
 	for i, q := range s.Queue {
 		deadline := "past its deadline"

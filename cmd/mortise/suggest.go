@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,29 @@ func unknownCommand(parent *cobra.Command, word string) error {
 	like := slices.Compact(slices.Sorted(slices.Values(parent.SuggestionsFor(word))))
 	hint := "See " + parent.CommandPath() + " --help for the commands."
 	return usageError(didYouMean(like, hint), "unknown command %q", word)
+}
+
+// misplaced returns the error for a word that was not taken as a command below parent.
+func misplaced(parent *cobra.Command, word string) error {
+	for _, sub := range parent.Commands() {
+		if sub.Name() == word {
+			return usageError("Write it without --: "+parent.CommandPath()+" [flags] "+word, "%s must come before --", word)
+		}
+	}
+	return unknownCommand(parent, word)
+}
+
+// negative returns a hint for an error of parsing flags that is about a number below zero.
+func negative(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	number := unknown.GetSpecifiedShortnames()
+	if _, err := strconv.ParseUint(number, 10, 64); err != nil {
+		return ""
+	}
+	return "Write -- before it, as in: " + cmd.CommandPath() + " NAME add -- -" + number
 }
 
 // unknownFlag returns a hint for an error of parsing flags.

@@ -31,7 +31,7 @@ func unlockCommand(a *app) *cobra.Command {
 		Use:               "unlock NAME (--owner OWNER | --force [--yes])",
 		SuggestFor:        []string{"release", "free"},
 		Short:             "Release a lock whose holder is gone",
-		Long:              unlockLong,
+		Long:              unlockLong + asks("it was released, or was not locked", "   1  it was not released"),
 		Args:              oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -145,7 +145,11 @@ func (u unlocking) ask(ctx context.Context) error {
 	if n := len(u.state.Queue); n > 0 {
 		u.app.say("%s", counted(n, "waiter")+" in its queue")
 	}
-	if !u.app.confirmed("Release it? If its holder is alive, two will believe that they hold it.") {
+	question := "Release it? If its holder is alive, two will believe that they hold it."
+	if allKept(u.state) {
+		question = "Release it? The next run may then start before --min-hold is over."
+	}
+	if !u.app.confirmed(question) {
 		return &exitError{code: exitOther, err: errors.New("nothing was released")}
 	}
 	freed, err := u.freeAll(ctx)
@@ -205,6 +209,9 @@ func (u unlocking) nothing() error {
 		return nil
 	}
 	hint := strings.Join(u.app.unlockLines(u.state), "\n")
+	if allKept(u.state) {
+		hint = "It becomes free by itself. To release it now:\n" + u.app.unlockLine(u.name, "--force")
+	}
 	return &exitError{code: exitOther, hint: hint, err: errors.New(shown(u.name) + " was not freed: it is " + holding(u.state))}
 }
 
@@ -215,18 +222,7 @@ func (a *app) unlockLines(s mortise.State) []string {
 		lines = []string{"For each holder that is gone for good:"}
 	}
 	command := func(owner string) {
-		flags := "--owner " + shellQuote(owner)
-		if a.redis != "" && connect.Redact(a.redis) == a.redis {
-			flags += " --redis " + shellQuote(a.redis)
-		}
-		if a.prefix.given != nil && a.prefix.given() {
-			flags += " --prefix " + shellQuote(a.prefix.text)
-		}
-		line := "  mortise unlock " + shellQuote(s.Name) + " " + flags
-		if strings.HasPrefix(s.Name, "-") {
-			line = "  mortise unlock " + flags + " " + nameArgs(s.Name)
-		}
-		lines = append(lines, line)
+		lines = append(lines, a.unlockLine(s.Name, "--owner "+shellQuote(owner)))
 	}
 	for _, h := range s.Holders {
 		command(h.Owner)
@@ -235,4 +231,18 @@ func (a *app) unlockLines(s mortise.State) []string {
 		command(p.ID)
 	}
 	return lines
+}
+
+// unlockLine returns a command that releases a lock.
+func (a *app) unlockLine(name, flags string) string {
+	if a.redis != "" && connect.Redact(a.redis) == a.redis {
+		flags += " --redis " + shellQuote(a.redis)
+	}
+	if a.prefix.given != nil && a.prefix.given() {
+		flags += " --prefix " + shellQuote(a.prefix.text)
+	}
+	if strings.HasPrefix(name, "-") {
+		return "  mortise unlock " + flags + " " + nameArgs(name)
+	}
+	return "  mortise unlock " + shellQuote(name) + " " + flags
 }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+)
+
+// withoutReply removes from the text of an error of a wrong kind what Redis has replied: that is about
+// types and scripts, not about the name.
+func withoutReply(err error, text string) string {
+	if !errors.Is(err, mortise.ErrWrongKind) {
+		return text
+	}
+	what := mortise.ErrWrongKind.Error()
+	if i := strings.Index(text, what+": "); i >= 0 && strings.Contains(text[i:], "WRONGTYPE") {
+		return text[:i+len(what)]
+	}
+	return text
+}
+
+// wrongKindHint says what to do about a name that is in use for something else.
+func wrongKindHint(err error) string {
+	name := "NAME"
+	for e := (*mortise.Error)(nil); errors.As(err, &e); err = e.Err {
+		if e.Name != "" {
+			name = nameArgs(e.Name) // the innermost: that of a lock among several
+		}
+	}
+	return "Something of another kind has this name in Redis; mortise show " + name + " says what. Choose another name."
+}
+
+var typeOf = driver.NewScript("type", "return redis.call('TYPE', KEYS[1]).ok")
+
+// otherTypes are the types of keys in Redis that mortise does not use in this form.
+var otherTypes = map[string]string{
+	"string": "a string, as redsync and redislock use it, or another program's",
+	"hash":   "a hash, but not of the form of a lock",
+	"list":   "a list",
+	"set":    "a set",
+	"zset":   "a sorted set",
+	"stream": "a stream",
+}
+
+// typeText says which type a key has in Redis.
+func typeText(ctx context.Context, d driver.Driver, key string) (string, error) {
+	v, err := d.Eval(ctx, driver.Call{Script: typeOf, Keys: []string{key}})
+	if err != nil {
+		return "", err
+	}
+	if text, ok := otherTypes[v.Str()]; ok {
+		return text, nil
+	}
+	return "of the type " + shown(v.Str()), nil
+}
