@@ -49,8 +49,8 @@ until DUR is over and then runs. If this process is killed, --min-hold does not
 apply: the lock becomes free after --ttl.
 
 If Redis cannot be reached at the start, run fails with 69: at once if the connection
-is refused, or if there is no answer within 5s, or within -w if that is shorter, but
-at least 1s. That is not retried, whatever -w says; later interruptions are.
+is refused; if there is no answer, after at most 5s, or after -w if that is shorter,
+but not before 1s. That is not retried, whatever -w says; later interruptions are.
 
 With --fair, --read, --write, --fence or --multi it acquires a lock of another
 kind, or several locks. With --sem it acquires a permit of a semaphore, which
