@@ -1,7 +1,6 @@
 package lockmgr
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,6 +14,7 @@ type batchRequest struct {
 	*Batch
 	composite *composite // of the locks that it has
 	refused   error      // for the last refusal of a waiting call; nil if there was none
+	answered  time.Time  // when that lock was last known to be held, or was acquired
 }
 
 const (
@@ -61,9 +61,11 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 	kept := 0 // how often it kept what it had, without success
 	for round := 1; ; round++ {
 		if nth != noIndex {
+			r.note(r.locks[nth].site().obstacle(0))
 			if err := r.composite.acquire(ctx, r.member(nth), true); err != nil {
 				return nth, r.ended(ctx, err)
 			}
+			r.answered = time.Now()
 		}
 		nth, err = r.try(ctx)
 		if errors.Is(err, ErrLocked) {
@@ -72,7 +74,7 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 		if !errors.Is(err, ErrLocked) {
 			return nth, r.ended(ctx, err)
 		}
-		r.refused = cmp.Or(refusalIn(err), r.refused)
+		r.note(refusalIn(err))
 		r.composite.restart()
 		if round%roundsBeforeKeeping == 0 && r.mayKeep() {
 			nth, err = r.acquireInOrder(ctx, jitter(keepFirst<<min(kept, 16)))
@@ -89,10 +91,23 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 	}
 }
 
+// note notes what was in the way of a lock, if that was another owner.
+func (r *batchRequest) note(why error) {
+	if errors.Is(why, ErrLocked) {
+		r.refused, r.answered = why, time.Now()
+	}
+}
+
 // ended returns err. If ctx has ended before the lock that r asked for last has refused, it
-// adds the last refusal.
+// adds the last refusal. That counts unless Redis was silent for as long as a poll takes.
 func (r *batchRequest) ended(ctx context.Context, err error) error {
-	if ctx.Err() == nil || err == nil || isWaitError(err) {
+	switch {
+	case ctx.Err() == nil || err == nil:
+		return err
+	case isWaitError(err):
+		if r.refused != nil && isCutOff(err) && time.Since(r.answered) < poll {
+			return GaveUp(ctx, r.refused, nil)
+		}
 		return err
 	}
 	if errors.Is(err, ctx.Err()) {

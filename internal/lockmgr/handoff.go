@@ -102,6 +102,10 @@ func (r *request) acceptHandoff(ctx context.Context, l *Lease) (hold *Hold, err 
 	}
 	if l.traits.Numbered { // each holder draws a token
 		if hold, err = l.reenter(ctx, r.lock); err != nil {
+			if ctx.Err() != nil && isUnanswered(err) {
+				// Until a moment ago, another goroutine had what is this owner's now.
+				err = GaveUp(ctx, l.client.errors.Held(l.asHolder()), err)
+			}
 			l.giveBack()
 			return nil, err
 		}

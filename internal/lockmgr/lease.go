@@ -276,6 +276,7 @@ func (l *Lease) freed() {
 		delete(c.held[at.use], at.name)
 	}
 	if q := l.site().queue(); q != nil {
+		q.freed = c.time(time.Now())
 		q.head.signal()
 	}
 }

@@ -1,6 +1,10 @@
 package lockmgr
 
-import "github.com/mortise-go/mortise/internal/hub"
+import (
+	"time"
+
+	"github.com/mortise-go/mortise/internal/hub"
+)
 
 // queue is the wait queue of one client for one place. Only its head asks Redis; the
 // other waiters cost Redis nothing. It exists while it has waiters.
@@ -17,6 +21,7 @@ type queue struct {
 	turn       turn
 	refused    *refusal      // what was in the way when Redis last answered a waiter; nil if something else is
 	why        error         // that, for callers, or why Redis cannot be asked; else nil
+	freed      time.Duration // when a lease of this client was last in the way, in the client's time; else 0
 	listener   *hub.Listener // opened by the first head that was refused
 	heeds      *hub.Listener // of a lock: shows others that the listener is not Redisson's
 	fair       *fairQueue    // of a fair lock; else nil

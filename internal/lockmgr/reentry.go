@@ -22,6 +22,9 @@ func (r *request) reenter(ctx context.Context) (*Hold, error) {
 			return nil, ErrReentry
 		}
 		hold, err := l.reenter(ctx, r.lock)
+		if err != nil && ctx.Err() != nil && isUnanswered(err) && r.refused != nil {
+			err = GaveUp(ctx, r.refusal(), err) // it has waited before
+		}
 		if !errors.Is(err, ErrReleased) {
 			return hold, err
 		}

@@ -30,6 +30,7 @@ func (c *Client) callFor(ctx context.Context, w *waiter, patience time.Duration,
 	var failing time.Time // since when
 	var failed error      // the last failure for which ctx was not to blame
 	for attempt := 0; ; attempt++ {
+		start := time.Now()
 		if err = op(ctx); err == nil {
 			if c.failed.Load() != nil {
 				c.failed.Store(nil)
@@ -56,7 +57,7 @@ func (c *Client) callFor(ctx context.Context, w *waiter, patience time.Duration,
 		}
 		came, ok := w.pause(ctx, c, PauseAfter(attempt))
 		if !ok {
-			return doubt, interrupted(ctx, failed, err)
+			return doubt, interrupted(ctx, start, failed, err)
 		}
 		if came {
 			w = nil

@@ -118,6 +118,7 @@ func isWaitError(err error) bool {
 type interruptedError struct {
 	end    error
 	failed bool  // it failed before, and was tried again
+	silent bool  // it failed, or Redis has not answered for as long as a poll takes
 	why    error // matches ErrUnreachable
 	last   error // of the last attempt; has the class of the error
 }
@@ -132,13 +133,14 @@ func (e *interruptedError) As(target any) bool {
 	return false
 }
 
-// interrupted returns the error of an operation that ended with err because ctx did. failed
-// is the last failure for which ctx was not to blame, or nil.
-func interrupted(ctx context.Context, failed, err error) error {
+// interrupted returns the error of an operation that ended with err because ctx did. start
+// is when its last attempt began, and failed the last failure for which ctx was not to blame,
+// or nil.
+func interrupted(ctx context.Context, start time.Time, failed, err error) error {
 	if _, own := ctx.(*driver.Deadline); own || ctx.Err() == nil {
 		return err
 	}
-	return &interruptedError{ContextError(ctx), failed != nil, unreachable(failed), err}
+	return &interruptedError{ContextError(ctx), failed != nil, failed != nil || time.Since(start) >= poll, unreachable(failed), err}
 }
 
 // expired reports whether ctx has ended, or ends right now, so that it may be the cause of
@@ -155,6 +157,10 @@ var (
 	errNoAnswer = errors.New("it has not answered")
 	errNoTime   = errors.New("there was no time to ask it")
 )
+
+// isCutOff reports whether err is of a wait that ended while Redis was asked, or before it
+// could be, and not after a failure.
+func isCutOff(err error) bool { return errors.Is(err, errNoAnswer) || errors.Is(err, errNoTime) }
 
 // unreachable returns the error for a wait for Redis. failed is the last failure; nil if
 // Redis just does not answer.
@@ -177,11 +183,13 @@ func (e foreign) Is(target error) bool {
 }
 
 // GaveUp returns the error of a wait that ended with ctx. known is what was in the way when
-// Redis last answered, or nil. err is that of the attempt under way, or nil.
+// Redis last answered, or nil. err is that of the attempt under way, or nil. An attempt that
+// was cut off early says nothing about Redis: what is known counts. If Redis was silent for
+// as long as a poll takes, it does not.
 func GaveUp(ctx context.Context, known, err error) error {
 	asked, ok := errors.AsType[*interruptedError](err)
 	switch {
-	case ok && (asked.failed || known == nil):
+	case ok && (asked.silent || known == nil):
 		known = asked.why
 	case known == nil:
 		known = unreachable(nil)
@@ -189,21 +197,16 @@ func GaveUp(ctx context.Context, known, err error) error {
 	return &waitError{ContextError(ctx), known}
 }
 
-// gaveUp is GaveUp for a request. If Redis was silent in an attempt for as long as a poll
-// takes, what it has said before does not count.
+// gaveUp is GaveUp for a request.
 func (r *request) gaveUp(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return ErrClosed
-	}
-	asked, ok := errors.AsType[*interruptedError](err)
-	if ok && (asked.failed || r.refused != nil && time.Since(r.start) >= poll) {
-		return &waitError{ContextError(ctx), asked.why}
 	}
 	known := r.lock.site().obstacle(r.wanted())
 	if known == nil {
 		known = r.refusal()
 	}
-	if known == nil && !ok {
+	if _, asked := errors.AsType[*interruptedError](err); known == nil && !asked {
 		known = ErrLocked // others have their turn, and it is not known which
 	}
 	return GaveUp(ctx, known, err)
@@ -257,6 +260,8 @@ func (s site) obstacle(wanted int) error {
 	switch _, asks := c.asking[s.place]; {
 	case q != nil && q.refused != nil:
 		return q.refused.of(wanted).asError(c.errors).err
+	case q != nil && q.freed != 0 && wanted == 0 && c.time(time.Now())-q.freed < poll:
+		return ErrLocked // until then; Redis has not been silent for long since
 	case asks, q != nil && q.head.isAsking():
 		return unreachable(nil)
 	}
