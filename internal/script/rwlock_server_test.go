@@ -115,23 +115,25 @@ func TestRWReleaseThatIsNotHeard(t *testing.T) {
 	server := redistest.Single(t)
 	w := realWorld(t, server)
 	d := w.login(t, "+@all", "~*", "resetchannels")
-	for name, release := range map[string]func() (bool, error){
-		"read": func() (bool, error) {
-			reading(lease, by(me, "1", lease)).put(t, w)
+	for name, test := range map[string]struct {
+		before, after rw
+		release       func() (bool, error)
+	}{
+		"read": {reading(lease, by(me, "1", lease)), unlocked, func() (bool, error) {
 			return released(script.RWReadRelease(t.Context(), d, job, me, rwChannel, script.Both))
-		},
-		"downgrade": func() (bool, error) {
-			writing(lease, by(meW, "1"), by(me, "1", lease)).put(t, w)
+		}},
+		"downgrade": {writing(lease, by(meW, "1"), by(me, "1", lease)), reading(lease, by(me, "1", lease)), func() (bool, error) {
 			return released(script.RWWriteKeep(t.Context(), d, job, meW, keptW, lease, rwChannel, script.Both))
-		},
-		"write": func() (bool, error) {
-			writing(lease, by(meW, "1")).put(t, w)
+		}},
+		"write": {writing(lease, by(meW, "1")), unlocked, func() (bool, error) {
 			return released(script.RWWriteRelease(t.Context(), d, job, meW, rwChannel, script.Both))
-		},
+		}},
 	} {
-		if ok, err := release(); !ok || err == nil || driver.ClassOf(err) != driver.Denied {
+		w.must(t, "FLUSHALL")
+		test.before.put(t, w)
+		if ok, err := test.release(); !ok || err == nil || driver.ClassOf(err) != driver.Denied {
 			t.Errorf("%s: %v, %v, want true and an error of class denied", name, ok, err)
 		}
-		unlocked.found(t, w)
+		test.after.found(t, w)
 	}
 }

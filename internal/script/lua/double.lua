@@ -29,10 +29,13 @@ local function out(parties, why, open)
     if over then
       if why then redis.call('hsetnx', barrier, 'broken', 'broken ' .. why .. ' ' .. string.sub(who, 1, 200)) end
       redis.call('hset', barrier, who, 'left')
-      redis.call('hset', barrier, 'out', (tonumber(redis.call('hget', barrier, 'out') or '') or 0) + 1)
     else
       redis.call('hdel', barrier, who)
     end
+  end
+  if over then
+    local before = tonumber(redis.call('hget', barrier, 'out') or '') or 0
+    redis.call('hset', barrier, 'out', before + #parties)
   end
   if inside() > 0 then return end
   if over then finish() else redis.call('del', barrier) end
