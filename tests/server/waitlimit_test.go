@@ -44,8 +44,9 @@ func TestRealBlackHole(t *testing.T) {
 			start := time.Now()
 			errs := make(map[string]chan error)
 			for by, wait := range waits {
-				errs[by] = make(chan error, 1)
-				go func() { errs[by] <- wait() }()
+				ended := make(chan error, 1)
+				errs[by] = ended
+				go func() { ended <- wait() }()
 			}
 			for by, ended := range errs {
 				err := <-ended
