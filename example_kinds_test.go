@@ -418,7 +418,7 @@ func ExampleBarrier() {
 	// One party waits, and a second one gives up.
 	var other error
 	workers.Go(func() { _, other = barrier.Await(context.Background()) })
-	_, err := barrier.With(mortise.WaitOptions{Wait: 100 * time.Millisecond}).Await(context.Background())
+	_, err := barrier.With(mortise.WaitOptions{Wait: 500 * time.Millisecond}).Await(context.Background())
 	fmt.Println("gave up, because others are missing:", errors.Is(err, mortise.ErrMissing))
 	workers.Wait()
 	var broken *mortise.BrokenError

@@ -250,7 +250,7 @@ func Example_errors() {
 	defer server.Close()
 	client := mortise.New(server.Driver(), nil)
 	defer client.Close()
-	lock := client.Lock("order:42").With(mortise.LockOptions{Wait: 20 * time.Millisecond})
+	lock := client.Lock("order:42").With(mortise.LockOptions{Wait: 500 * time.Millisecond})
 
 	attempt := func(ctx context.Context, work func(ctx context.Context) error) string {
 		err := lock.Do(ctx, work)
@@ -303,9 +303,9 @@ func ExampleLockOptions_wait() {
 	ctx := context.Background()
 
 	ship := func() error {
-		lock := client.Lock("order:42").With(mortise.LockOptions{Wait: 20 * time.Millisecond})
+		lock := client.Lock("order:42").With(mortise.LockOptions{Wait: 500 * time.Millisecond})
 		return lock.Do(ctx, func(ctx context.Context) error {
-			time.Sleep(40 * time.Millisecond)
+			time.Sleep(600 * time.Millisecond)
 			return ctx.Err()
 		})
 	}
