@@ -81,11 +81,11 @@ pages: ## Write the manual pages and the completions of the command to bin/pages
 	go test ./cmd/mortise -count=1 -run '^TestPages$$' -args -pages $(CURDIR)/bin/pages
 
 snapshot: $(GORELEASER) ## Make the files of a release, in dist, without releasing anything
-	$(GORELEASER) check
-	$(GORELEASER) release --snapshot --clean
+	$(GORELEASER) check scripts/release/goreleaser.yaml
+	$(GORELEASER) release --config scripts/release/goreleaser.yaml --snapshot --clean
 
 release: $(GORELEASER) ## Publish the files of a release whose tag is checked out, TAG; CI does this
-	GORELEASER_CURRENT_TAG=$(TAG) $(GORELEASER) release --clean
+	GORELEASER_CURRENT_TAG=$(TAG) $(GORELEASER) release --config scripts/release/goreleaser.yaml --clean
 
 $(GOLANGCI):
 	GOWORK=off GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

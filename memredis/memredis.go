@@ -15,6 +15,8 @@
 // Inside a [testing/synctest] bubble the server's time is the bubble's, so a test that waits for
 // the end of a lease of hours takes no real time. Create the server and the client inside the
 // bubble, and close both before it ends.
+//
+// Package mortisetest has the same server with faults: lost replies, partitions, failovers.
 package memredis
 
 import (
@@ -24,6 +26,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/minired"
 )
 
 // Server is an embedded Redis. Its methods are safe for concurrent use.
@@ -81,4 +84,9 @@ func (s *Server) Close() {
 	s.closed = true
 	s.mu.Unlock()
 	s.mini.Close()
+}
+
+// Faults are for tests: package mortisetest has them.
+func init() {
+	minired.Of = func(server any) *miniredis.Miniredis { return server.(*Server).mini }
 }

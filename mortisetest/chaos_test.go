@@ -1,0 +1,115 @@
+package mortisetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/mortisetest"
+)
+
+var everything = mortisetest.Rates{
+	RequestLost: 0.05, ReplyLost: 0.05, Late: 0.05, Slow: 0.05, NotConnected: 0.05, Refused: 0.05,
+	Partition: 0.05, Freeze: 0.05, Cut: 0.05,
+	MessageLost: 0.1, MessageLate: 0.1, MessageDoubled: 0.1,
+}
+
+// Chaos draws all that it can, from its seed only, and ends when it is told.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	story := func(t *testing.T, seed uint64) (story string, hits map[mortisetest.Hit]int) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			s := mortisetest.NewServer()
+			defer s.Close()
+			l := s.Link()
+			defer l.Close()
+			_, heard := listen(t, l, "a")
+			l.Chaos(seed, everything)
+			for range 120 {
+				n, err := add(t.Context(), l, "n")
+				story += fmt.Sprint(n, err, time.Now(), "\n")
+				time.Sleep(10 * time.Second) // what was late has arrived, and an outage is over
+				s.Publish("a", "x")
+				synctest.Wait()
+			}
+			time.Sleep(10 * time.Second)
+			heard.mu.Lock()
+			story += fmt.Sprint(heard.all)
+			heard.all = nil
+			heard.mu.Unlock()
+			hits = s.Hits()
+			l.Chaos(0, mortisetest.Rates{})
+			for range 50 {
+				mustAdd(t, l, "n")
+			}
+			if got := s.Hits(); !maps.Equal(got, hits) {
+				t.Errorf("after the end of chaos %v, before %v", got, hits)
+			}
+		})
+		return story, hits
+	}
+	first, hits := story(t, 1)
+	if again, _ := story(t, 1); again != first {
+		t.Error("two runs with one seed differ")
+	}
+	if other, _ := story(t, 2); other == first {
+		t.Error("two seeds have one story")
+	}
+	for _, hit := range []mortisetest.Hit{
+		mortisetest.RequestLost, mortisetest.ReplyLost, mortisetest.RanLate, mortisetest.Slow, mortisetest.NotConnected, mortisetest.Refused,
+		mortisetest.WasPartitioned, mortisetest.WasFrozen, mortisetest.WasCut,
+		mortisetest.MessageLost, mortisetest.MessageLate, mortisetest.MessageDoubled,
+	} {
+		if hits[hit] == 0 {
+			t.Errorf("no %s", hit)
+		}
+	}
+}
+
+// A server's chaos follows the scripts that run.
+func TestServerChaos(t *testing.T) {
+	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
+		s.Chaos(1, mortisetest.ServerRates{FailOver: 0.1, Restart: 0.1, Evict: 0.1, FlushScripts: 0.1, Jump: 0.1, Forget: 3, JumpBy: time.Minute})
+		for range 100 {
+			mustAdd(t, l, "n")
+		}
+		for _, hit := range []mortisetest.Hit{
+			mortisetest.FailedOver, mortisetest.Forgotten, mortisetest.Restarted, mortisetest.Evicted, mortisetest.ScriptsFlushed, mortisetest.Jumped,
+		} {
+			if s.Hits()[hit] == 0 {
+				t.Errorf("no %s", hit)
+			}
+		}
+		s.Chaos(1, mortisetest.ServerRates{})
+		hits := s.Hits()
+		mustAdd(t, l, "n")
+		if got := s.Hits(); !maps.Equal(got, hits) {
+			t.Errorf("after the end of chaos %v, before %v", got, hits)
+		}
+	})
+}
+
+// Locks work on a bad network.
+func TestLocksInChaos(t *testing.T) {
+	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
+		client := mortise.New(l, nil)
+		defer client.Close()
+		l.Chaos(1, mortisetest.Rates{ReplyLost: 0.3, Late: 0.2})
+		for range 20 {
+			err := client.Lock("job").Do(t.Context(), func(ctx context.Context) error { return ctx.Err() })
+			if err != nil && !errors.Is(err, mortise.ErrUnknownOutcome) && !errors.Is(err, mortise.ErrUnreachable) {
+				t.Fatal(err)
+			}
+		}
+		l.Calm()
+		if hits := l.Hits(); hits[mortisetest.ReplyLost] < 5 || hits[mortisetest.RanLate] < 5 {
+			t.Errorf("%v, want five lost replies and five late calls at least", hits)
+		}
+	})
+}

@@ -1,0 +1,51 @@
+// Package mortisetest lets tests break what locks rely on: it embeds a Redis whose network and
+// server fail on demand.
+//
+// A lock in Redis can be lost while its holder works, and nothing but a test shows what the
+// holder's code does then. Such a test needs no Redis server, and takes no real time in a
+// [testing/synctest] bubble:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		server := mortisetest.NewServer()
+//		defer server.Close()
+//		link := server.Link() // the network between one client and the server
+//		client := mortise.New(link, nil)
+//		defer client.Close()
+//		…
+//		link.Partition() // from here on, no call gets through
+//
+// The example of the package shows a job that goes on writing after its lock was lost, the test
+// that finds that, and the job mended.
+//
+// # What can fail
+//
+// Of one client's network, methods of [Link]:
+//
+//   - calls ([Link.Next], [Link.OnCall]): the request is lost, or the reply after the script has
+//     run, or there is no connection; either is late, so that a script runs after its client has
+//     given up; the server refuses the script with an error reply;
+//   - messages ([Link.OnMessage], [Link.Forge]): lost, late, doubled, forged;
+//   - everything: [Link.Partition], [Link.Freeze], [Link.Cut].
+//
+// Of the server, methods of [Server]: a failover that forgets writes, a restart without its data,
+// a key that vanishes, scripts that are flushed, a clock that jumps, error replies.
+//
+// [Link.Chaos] and [Server.Chaos] draw such faults at random from a seed; [Server.Hits] counts
+// what has happened.
+//
+// # Time
+//
+// In a bubble, time moves only when all goroutines in it wait, and whatever a test does takes no real
+// time. Create the server, its links and the clients inside the bubble, and close them before it
+// ends. The order in which goroutines that could run do so is not determined: a run with faults
+// drawn from a seed repeats them as long as the goroutines make the same calls.
+//
+// Outside a bubble the package works in real time.
+//
+// # What it does not simulate
+//
+// The server is that of package memredis, a single one in the memory of the process. It has no
+// replicas to acknowledge writes, so locks with a Durability cannot be acquired, and it is no
+// cluster. A process that is stopped can be simulated as others see it, not as it sees itself: see
+// [Link.Freeze]. Errors have the classes that those of go-redis and rueidis have, not the texts.
+package mortisetest

@@ -1,0 +1,167 @@
+package mortisetest
+
+import (
+	"slices"
+	"time"
+)
+
+// planned is a fault of the next n calls of a script.
+type planned struct {
+	script string
+	n      int
+	fault  Fault
+}
+
+// Next makes the next n calls of a script suffer a fault, with "" the next of any script. Calls that
+// an earlier Next has claimed do not count. Where OnCall and Chaos would have one, too, only this one occurs.
+func (l *Link) Next(script string, n int, f Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next = append(l.next, planned{script, n, f})
+}
+
+// OnCall has f say what happens to each call; nil ends that. F is called before a call is sent,
+// with the name of the script, as in [Link.Calls]. It may be called by several goroutines at once,
+// and must not block or call methods of the link.
+func (l *Link) OnCall(f func(script string) Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onCall = f
+}
+
+// fault returns what happens to the next call of a script. It must be called with l.mu held.
+func (l *Link) fault(script string) (f Fault) {
+	for i := range l.next {
+		p := &l.next[i]
+		if p.script != "" && p.script != script {
+			continue
+		}
+		f = p.fault
+		if p.n--; p.n <= 0 {
+			l.next = slices.Delete(l.next, i, i+1)
+		}
+		return f
+	}
+	if l.onCall != nil {
+		f = l.onCall(script)
+	}
+	if f == (Fault{}) && l.plan != nil {
+		f = l.plan.call(l, script)
+	}
+	return f
+}
+
+// Partition cuts the client off, until Heal: calls and replies are lost, and the client hears
+// nothing until its context or its timeout ends. Messages are lost. The server still counts the
+// client among the subscribers of its channels, as it does until it notices.
+func (l *Link) Partition() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.partition()
+}
+
+func (l *Link) partition() {
+	if !l.partitioned {
+		l.partitioned = true
+		l.hits[WasPartitioned]++
+	}
+}
+
+func (l *Link) isPartitioned() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.partitioned
+}
+
+// Heal ends a partition. The connections of before are broken: subscriptions are made anew.
+func (l *Link) Heal() {
+	l.mu.Lock()
+	was := l.partitioned
+	l.partitioned = false
+	l.mu.Unlock()
+	if was {
+		l.renew(0)
+	}
+}
+
+// Freeze holds back all that the client sends and all that it would receive, until Thaw: calls,
+// replies and messages, in their order; nothing is lost. A call that the client has given up
+// meanwhile runs as well, as a late copy. New calls of the client wait, too.
+//
+// This is how a client that is stopped (SIGSTOP, a long pause of its machine) looks to others. It
+// is not how it looks to the client: the goroutines of the test's process go on, and so do its
+// timers, so the client gives up waiting, and loses its locks, on time, where one that was really
+// stopped notices only afterwards. To test that, stop a real process.
+func (l *Link) Freeze() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.freeze()
+}
+
+func (l *Link) freeze() {
+	if l.frozen == nil {
+		l.frozen = make(chan struct{})
+		l.hits[WasFrozen]++
+	}
+}
+
+// Thaw ends a freeze: what was held back goes on its way.
+func (l *Link) Thaw() {
+	for {
+		l.mu.Lock()
+		held := l.held
+		l.held = nil
+		if len(held) == 0 { // else others may come after them, and must not overtake
+			if l.frozen != nil {
+				close(l.frozen)
+				l.frozen = nil
+			}
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		for _, f := range held {
+			f()
+		}
+	}
+}
+
+// whenThawed runs f, at once or when the link thaws.
+func (l *Link) whenThawed(f func()) {
+	l.mu.Lock()
+	if l.frozen != nil {
+		l.held = append(l.held, f)
+		l.mu.Unlock()
+		return
+	}
+	l.mu.Unlock()
+	f()
+}
+
+// Cut breaks the connections of the client. Calls in flight fail, with an unknown outcome, though
+// their scripts may run. Subscriptions are made anew after the pause, and confirmed anew; messages
+// are lost until then, and the server does not count the client among the subscribers. New calls
+// find new connections.
+func (l *Link) Cut(pause time.Duration) {
+	l.mu.Lock()
+	l.hits[WasCut]++
+	l.breakCalls()
+	l.mu.Unlock()
+	l.renew(pause)
+}
+
+func (l *Link) renew(pause time.Duration) {
+	for _, s := range l.subscriptions() {
+		s.renew(pause)
+	}
+}
+
+// Calm ends all faults of the link: partition and freeze, what was planned with Next, OnCall,
+// OnMessage and Chaos. What is under way still arrives.
+func (l *Link) Calm() {
+	l.mu.Lock()
+	l.next, l.onCall, l.onMessage, l.plan = nil, nil, nil, nil
+	l.mu.Unlock()
+	l.Heal()
+	l.Thaw()
+}
