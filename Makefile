@@ -5,7 +5,7 @@ GOLANGCI := bin/golangci-lint-2.15.0
 GORELEASER := bin/goreleaser-2.15.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cover bench interop lint fmt tidy rehearse picture pages snapshot release
+.PHONY: help demo test check cover mutants bench interop lint fmt tidy rehearse picture pages snapshot release
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ cover: ## Run all tests and show how much of each package they cover
 	@scripts/need.sh redis cc
 	go test -tags server -coverpkg=github.com/mortise-go/mortise/... -coverprofile=cover.out $(PACKAGES)
 	go tool cover -func=cover.out | tail -1
+
+mutants: ## Make each of the mistakes in scripts/mutants/list, one at a time: a test must notice it; ARGS can name some
+	@go run ./scripts/mutants $(ARGS)
 
 bench: ## Compare with other locks on this machine, in about 15 minutes; the report goes to bench/out
 	@scripts/need.sh redis
