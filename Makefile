@@ -1,11 +1,12 @@
 # The modules of the workspace, as package patterns.
 PACKAGES := ./... ./cmd/mortise/... ./fencing/sqlexample/... ./examples/... ./analyzer/... ./bench/...
 GOTEST := go run ./scripts/gotest
+FUZZTIME ?= 10s
 GOLANGCI := bin/golangci-lint-2.15.0
 GORELEASER := bin/goreleaser-2.15.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cover mutants bench interop lint fmt tidy rehearse picture pages snapshot release
+.PHONY: help demo test check fuzz cover mutants bench interop lint fmt tidy rehearse picture pages snapshot release
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +29,8 @@ check: ## Run all tests under the race detector, and the linters, in about a qua
 	@$(GOTEST) -timeout 20m $(ARGS) ./internal/lockmgr -args -deep
 	@echo "== behavior on one CPU"
 	@GOMAXPROCS=1 GOGC=1000 $(GOTEST) -count=1 $(ARGS) ./tests/behavior
+	@echo "== fuzz targets, for a moment each"
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=1s
 	@echo "== installing from the tags of a release, in an empty module cache"
 	@$(MAKE) --no-print-directory rehearse
 	@echo "== linters"
@@ -35,6 +38,10 @@ check: ## Run all tests under the race detector, and the linters, in about a qua
 
 rehearse: ## Install the command and build a program as users will do from the next tags
 	@go run ./scripts/release rehearse
+
+fuzz: ## Run each fuzz target for FUZZTIME, 10s by default; ARGS=-list names them, ARGS="-run X" chooses
+	@scripts/need.sh redis
+	@go run ./scripts/fuzz -time $(FUZZTIME) $(ARGS) $(PACKAGES)
 
 cover: ## Run all tests and show how much of each package they cover
 	@scripts/need.sh redis cc

@@ -139,20 +139,6 @@ func TestSlot(t *testing.T) {
 	}
 }
 
-func FuzzAdmittedNamesShareASlotWithTheirKeys(f *testing.F) {
-	for _, s := range []string{"job", "{t}:x", "a}b", "x{}y", "a{b}c{d}", "{open"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, name string) {
-		if Check(name, false) == nil && Slot(LockChannel(name)) != Slot(name) {
-			t.Errorf("%q is admitted, but its channel lies in another slot", name)
-		}
-		if hold := RWHolds(name) + ":x:1:rwlock_timeout:1"; Check(name, false) == nil && Slot(hold) != Slot(name) {
-			t.Errorf("%q is admitted, but its key %q lies in another slot", name, hold)
-		}
-	})
-}
-
 func TestTurnNames(t *testing.T) {
 	for _, name := range []string{"a", "{a}", "a:{b}:c", "größe"} {
 		turns, channels := TurnNames(name)

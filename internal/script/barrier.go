@@ -69,16 +69,14 @@ type Fate struct {
 
 // fate reads a party's fate from the reply of a script.
 func fate(s *driver.Script, v driver.Value) (Fate, error) {
-	if v.Kind() == driver.Array && v.Len() > 0 {
-		switch n := v.At(0).Int(); {
-		case n == 0 && v.At(0).Kind() == driver.Int:
-			return Fate{Over: true, Why: "lost"}, nil
-		case n == 1 && v.Len() == 2:
-			return Fate{There: int(v.At(1).Int())}, nil
-		case n == 2:
-			if f, ok := outcome(v.At(1).Str()); ok {
-				return f, nil
-			}
+	switch n := v.At(0).Int(); {
+	case n == 0 && is(v, "i"):
+		return Fate{Over: true, Why: "lost"}, nil
+	case n == 1 && is(v, "ii"):
+		return Fate{There: int(v.At(1).Int())}, nil
+	case n == 2 && is(v, "is"):
+		if f, ok := outcome(v.At(1).Str()); ok {
+			return f, nil
 		}
 	}
 	return Fate{}, unexpected(s, v)
@@ -131,7 +129,7 @@ func (b Barrier) done(ctx context.Context, d driver.Driver, call driver.Call) er
 	if err == nil {
 		err = b.refusal(v)
 	}
-	if err == nil && v.At(0).Int() != 1 {
+	if err == nil && (v.At(0).Int() != 1 || !is(v, "i")) {
 		err = unexpected(call.Script, v)
 	}
 	return err
@@ -181,11 +179,11 @@ func DoubleEnter(ctx context.Context, d driver.Driver, b Barrier, party string, 
 		return 0, false, Holder{}, err
 	}
 	switch n := v.At(0).Int(); {
-	case n == 1 && v.Len() == 3:
+	case n == 1 && is(v, "iii"):
 		return int(v.At(2).Int()), v.At(1).Int() == 1, Holder{}, nil
-	case n == 0 && v.Len() == 3:
+	case n == 0 && is(v, "iis"):
 		return 0, false, Holder{Owner: v.At(2).Str(), Count: 1, TTL: ttl(v.At(1))}, nil
-	case n == 2 && v.Len() == 1:
+	case n == 2 && is(v, "i"):
 		return 0, false, Holder{}, nil
 	}
 	return 0, false, Holder{}, unexpected(doubleEnter, v)
@@ -211,7 +209,7 @@ func DoubleQuit(ctx context.Context, d driver.Driver, b Barrier, party string) (
 	if err == nil {
 		err = b.refusal(v)
 	}
-	if err == nil && (v.Kind() != driver.Array || v.Len() != 1) {
+	if err == nil && (!is(v, "i") || !states(v, 0, 1)) {
 		err = unexpected(doubleQuit, v)
 	}
 	return err == nil && v.At(0).Int() == 1, err

@@ -2,7 +2,7 @@ package script
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -54,11 +54,11 @@ func ElectionCampaign(ctx context.Context, d driver.Driver, key, owner, value st
 		return 0, Holder{}, err
 	}
 	switch {
-	case v.At(0).Int() == 1 && v.At(1).Int() > 0:
+	case v.At(0).Int() == 1 && v.At(1).Int() > 0 && is(v, "ii"):
 		return v.At(1).Int(), Holder{}, nil
 	case v.At(0).Int() == -1:
 		return 0, Holder{}, ErrKind
-	case v.At(0).Int() == 0 && v.Len() == 3:
+	case v.At(0).Int() == 0 && is(v, "iis"):
 		return 0, Holder{Owner: v.At(2).Str(), Count: 1, TTL: ttl(v.At(1))}, nil
 	}
 	return 0, Holder{}, unexpected(electionCampaign, v)
@@ -75,11 +75,11 @@ func ElectionProclaim(ctx context.Context, d driver.Driver, key, owner, value st
 	if err != nil {
 		return false, err
 	}
-	if v.Kind() != driver.Array || v.Len() == 0 {
+	if !states(v, 0, 1) {
 		return false, unexpected(electionProclaim, v)
 	}
 	if reason := v.At(1).Str(); reason != "" {
-		err = &driver.Error{Class: driver.ClassifyReply(reason), Err: errors.New("done, but Redis refused to notify observers: " + reason)}
+		err = &driver.Error{Class: driver.ClassifyReply(reason), Err: fmt.Errorf("done, but Redis refused to notify observers: %.500s", reason)}
 	}
 	return v.At(0).Int() == 1, err
 }
@@ -99,12 +99,11 @@ func ElectionRead(ctx context.Context, d driver.Driver, key string) (l Leader, o
 		return Leader{}, false, err
 	}
 	switch {
-	case v.Kind() != driver.Array || v.Len() == 0:
 	case v.At(0).Int() == -1:
 		return Leader{}, false, ErrKind
-	case v.At(0).Int() == 0:
+	case v.At(0).Int() == 0 && is(v, "i"):
 		return Leader{}, false, nil
-	case v.Len() == 6:
+	case v.At(0).Int() == 1 && is(v, "isisii"):
 		return Leader{
 			Owner: v.At(1).Str(), Term: v.At(2).Int(), Value: v.At(3).Str(),
 			Edition: int(v.At(4).Int()), TTL: ttl(v.At(5)),
@@ -123,7 +122,7 @@ func ElectionResign(ctx context.Context, d driver.Driver, key, owner string, p P
 	if err != nil {
 		return false, err
 	}
-	if v.Kind() != driver.Array || v.Len() == 0 {
+	if !states(v, 0, 1) {
 		return false, unexpected(electionResign, v)
 	}
 	return v.At(0).Int() == 1, unheard(v.At(1).Str())

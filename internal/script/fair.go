@@ -158,13 +158,13 @@ func FairAcquire(ctx context.Context, d driver.Driver, f Fair, p FairPlace, leas
 		return false, FairRefusal{}, err
 	}
 	switch {
-	case v.At(0).Int() == 1 || v.At(0).Int() == 2:
+	case (v.At(0).Int() == 1 || v.At(0).Int() == 2) && is(v, "i"):
 		return true, FairRefusal{Came: v.At(0).Int() == 2}, nil
 	case v.At(0).Int() == -1:
 		return false, FairRefusal{}, ErrKind
-	case v.Len() == 8:
+	case v.At(0).Int() == 0 && is(v, "iisiiiii"):
 		by := Holder{Owner: v.At(2).Str(), Count: int(v.At(3).Int()), TTL: ttl(v.At(1))}
-		again := time.Duration(v.At(4).Int()) * time.Millisecond
+		again := span(v.At(4).Int())
 		return false, FairRefusal{Holder: by, Again: again, Queued: int(v.At(5).Int()), Since: v.At(6).Int(), Mixed: v.At(7).Int() == 1}, nil
 	}
 	return false, FairRefusal{}, unexpected(fairAcquire, v)
@@ -200,10 +200,10 @@ func fairReleaseAll(ctx context.Context, d driver.Driver, f Fair, owners ...stri
 		return false, 0, 0, err
 	}
 	done = int(v.At(2).Int())
-	if v.Kind() != driver.Array || v.Len() < 3 || done < 1 || done > len(owners) {
+	if !is(v, "iii") && !is(v, "iiis") || done < 1 || done > len(owners) || v.At(0).Int()&^1 != 0 {
 		return false, 0, 0, unexpected(fairRelease, v)
 	}
-	return v.At(0).Int() == 1, time.Duration(v.At(1).Int()) * time.Millisecond, done, unheard(v.At(3).Str())
+	return v.At(0).Int() == 1, span(v.At(1).Int()), done, unheard(v.At(3).Str())
 }
 
 // FairTend keeps waiters of one client in the queue. The waiters that it returns
@@ -222,9 +222,12 @@ func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waite
 		return nil, 0, false, unexpected(fairTend, v)
 	}
 	for i := 2; i < v.Len(); i++ {
+		if v.At(i).Kind() != driver.String {
+			return nil, 0, false, unexpected(fairTend, v)
+		}
 		ask = append(ask, v.At(i).Str())
 	}
-	return ask, time.Duration(v.At(0).Int()) * time.Millisecond, v.At(1).Int() == 1, nil
+	return ask, span(v.At(0).Int()), v.At(1).Int() == 1, nil
 }
 
 // FairWaiter is one place in the queue of a fair lock.
@@ -250,9 +253,12 @@ func FairInspect(ctx context.Context, d driver.Driver, name string, limit int) (
 	}
 	var queue []FairWaiter
 	for i := 1; i < v.Len(); i += 2 {
+		if v.At(i).Kind() != driver.String || v.At(i+1).Kind() != driver.String {
+			return nil, unexpected(fairInspect, v)
+		}
 		w := FairWaiter{Owner: v.At(i).Str(), Left: -1}
 		if deadline, err := strconv.ParseInt(v.At(i+1).Str(), 10, 64); err == nil {
-			w.Left = time.Duration(deadline-v.At(0).Int()) * time.Millisecond
+			w.Left = span(deadline) - span(v.At(0).Int())
 		}
 		queue = append(queue, w)
 	}

@@ -50,13 +50,13 @@ func FencedAcquire(ctx context.Context, d driver.Driver, name, owner string, lea
 		return 0, Holder{}, at, err
 	}
 	switch n := v.At(0).Int(); {
-	case (n == 1 || n == 2) && v.At(1).Int() > 0:
+	case (n == 1 || n == 2) && v.At(1).Int() > 0 && is(v, "ii"):
 		return v.At(1).Int(), Holder{}, Standing{Came: n == 2}, nil
 	case n == -1:
 		return 0, Holder{}, at, ErrKind
 	case n == -2:
 		return 0, Holder{}, at, ErrToken
-	case v.Len() == 4 || v.Len() == 6:
+	case n == 0 && (is(v, "iiss") || is(v, "iissii")):
 		return 0, holder(v.At(1), v.At(2), v.At(3)), standing(v), nil
 	}
 	return 0, Holder{}, at, unexpected(fencedAcquire, v)
@@ -73,11 +73,11 @@ func FencedReenter(ctx context.Context, d driver.Driver, name, owner string, cou
 		return 0, err
 	}
 	switch n := v.At(0).Int(); {
-	case n == 1 && v.At(1).Int() > 0:
+	case n == 1 && v.At(1).Int() > 0 && is(v, "ii"):
 		return v.At(1).Int(), nil
 	case n == -2:
 		return 0, ErrToken
-	case n == 0 && v.At(0).Kind() == driver.Int:
+	case n == 0 && is(v, "i"):
 		return 0, nil
 	}
 	return 0, unexpected(fencedReenter, v)
@@ -89,7 +89,7 @@ func FencedToken(ctx context.Context, d driver.Driver, name string) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	if v.Len() != 1 {
+	if !is(v, "s") {
 		return 0, unexpected(fencedToken, v)
 	}
 	token, err := strconv.ParseInt(v.At(0).Str(), 10, 64)

@@ -77,11 +77,11 @@ func GroupAcquire(ctx context.Context, d driver.Driver, g Group, owner string, l
 		return false, Holder{}, err
 	}
 	switch {
-	case v.At(0).Int() == 1:
+	case v.At(0).Int() == 1 && is(v, "i"):
 		return true, Holder{}, nil
 	case v.At(0).Int() == -1:
 		return false, Holder{}, ErrKind
-	case v.Len() == 4:
+	case v.At(0).Int() == 0 && is(v, "iiss"):
 		return false, holder(v.At(1), v.At(2), v.At(3)), nil
 	}
 	return false, Holder{}, unexpected(groupAcquire, v)
@@ -126,13 +126,16 @@ func GroupInspect(ctx context.Context, d driver.Driver, g Group) ([]Holder, erro
 		return nil, unexpected(groupInspect, v)
 	case v.At(0).Int() == -1:
 		return nil, ErrKind
-	case v.At(0).Int() == 0:
+	case v.At(0).Int() == 0 && is(v, "i"):
 		return nil, nil
-	case v.Len() != 1+3*len(g.Fields):
+	case v.At(0).Int() != 1 || v.Len() != 1+3*len(g.Fields):
 		return nil, unexpected(groupInspect, v)
 	}
 	holders := make([]Holder, len(g.Fields))
 	for i := range holders {
+		if v.At(3*i+1).Kind() != driver.String || v.At(3*i+2).Kind() != driver.Int || v.At(3*i+3).Kind() != driver.String {
+			return nil, unexpected(groupInspect, v)
+		}
 		holders[i] = holder(v.At(3*i+2), v.At(3*i+1), v.At(3*i+3))
 	}
 	return holders, nil

@@ -69,28 +69,32 @@ func Inspect(ctx context.Context, d driver.Driver, names ...string) []InspectRes
 	}
 	results := make([]InspectResult, len(names))
 	for i, r := range replies {
-		if results[i].Err = r.Err; r.Err != nil {
-			continue
-		}
-		if r.Value.Len() != 7 {
-			results[i].Err = unexpected(inspect, r.Value)
-			continue
-		}
-		list := r.Value.At(3)
-		k := Key{
-			Type: r.Value.At(0).Str(), TTL: ttl(r.Value.At(1)), Size: int(r.Value.At(2).Int()),
-			Token: r.Value.At(4).Str(), Queue: dues(r.Value.At(5)), Permits: dues(r.Value.At(6)),
-		}
-		if k.Type == "string" {
-			k.Text = list.At(0).Str()
-		}
-		k.Fields = make(map[string]string, list.Len()/2)
-		for j := 0; j+1 < list.Len(); j += 2 {
-			k.Fields[list.At(j).Str()] = list.At(j + 1).Str()
-		}
-		results[i].Key = k
+		results[i] = inspected(r)
 	}
 	return results
+}
+
+// inspected reads the reply for one name.
+func inspected(r driver.Result) InspectResult {
+	list, queue, permits := r.Value.At(3), r.Value.At(5), r.Value.At(6)
+	switch {
+	case r.Err != nil:
+		return InspectResult{Err: r.Err}
+	case !is(r.Value, "siiasaa") || !texts(list) || !texts(queue) || !texts(permits):
+		return InspectResult{Err: unexpected(inspect, r.Value)}
+	}
+	k := Key{
+		Type: r.Value.At(0).Str(), TTL: ttl(r.Value.At(1)), Size: int(r.Value.At(2).Int()),
+		Token: r.Value.At(4).Str(), Queue: dues(queue), Permits: dues(permits),
+	}
+	if k.Type == "string" {
+		k.Text = list.At(0).Str()
+	}
+	k.Fields = make(map[string]string, list.Len()/2)
+	for j := 0; j+1 < list.Len(); j += 2 {
+		k.Fields[list.At(j).Str()] = list.At(j + 1).Str()
+	}
+	return InspectResult{Key: k}
 }
 
 func dues(v driver.Value) (list []Due) {
@@ -98,7 +102,7 @@ func dues(v driver.Value) (list []Due) {
 		d := Due{ID: v.At(i).Str()}
 		ms, err := strconv.ParseInt(v.At(i+1).Str(), 10, 64)
 		if d.Ever = err != nil || ms > forever; !d.Ever {
-			d.Left = time.Duration(ms) * time.Millisecond
+			d.Left = span(ms)
 		}
 		list = append(list, d)
 	}

@@ -13,9 +13,12 @@ var latchCountDown = load("latch_count_down", "number")
 // is open. With done true, err may still say, with class Denied, that waiters could not
 // be notified.
 func LatchCountDown(ctx context.Context, d driver.Driver, key string, op Operation, p Publish) (left int64, done bool, err error) {
-	v, done, err := counted(ctx, d, counting(latchCountDown, key, op, p, keyspace.LatchChannel(key)), 1)
-	if !done && err == nil {
+	v, done, err := counted(ctx, d, counting(latchCountDown, key, op, p, keyspace.LatchChannel(key)), "i")
+	switch {
+	case done:
+		return v.At(1).Int(), true, err
+	case err == nil:
 		err = unexpected(latchCountDown, v)
 	}
-	return v.At(1).Int(), done, err
+	return 0, false, err
 }

@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -71,7 +72,7 @@ func LockAcquire(ctx context.Context, d driver.Driver, key, owner string, lease 
 		return true, Holder{}, Standing{Came: v.Int() == 12}, nil
 	case v.Int() == -11:
 		return false, Holder{}, at, ErrKind
-	case v.Len() == 4 || v.Len() == 6:
+	case v.At(0).Int() == 0 && (is(v, "iiss") || is(v, "iissii")):
 		return false, holder(v.At(1), v.At(2), v.At(3)), standing(v), nil
 	}
 	return false, Holder{}, at, unexpected(lockAcquire, v)
@@ -142,7 +143,7 @@ func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel strin
 		return ReleasedLeft, nil
 	case v.Int() == 20:
 		return NotHeld, nil
-	case v.At(0).Int() == 21:
+	case v.At(0).Int() == 21 && is(v, "is"):
 		return ReleasedNow, unheard(v.At(1).Str())
 	}
 	return NotHeld, unexpected(lockRelease, v)
@@ -154,7 +155,7 @@ func became(ctx context.Context, d driver.Driver, call driver.Call) (Released, e
 	if err != nil {
 		return NotHeld, err
 	}
-	if v.At(0).Kind() != driver.Int {
+	if !states(v, int64(NotHeld), int64(ReleasedLeft)) {
 		return NotHeld, unexpected(call.Script, v)
 	}
 	return Released(v.At(0).Int()), unheard(v.At(1).Str())
@@ -171,7 +172,7 @@ func unheard(reason string) error {
 	if reason == "" {
 		return nil
 	}
-	err := errors.New("released, but Redis refused to notify waiters: " + reason)
+	err := fmt.Errorf("released, but Redis refused to notify waiters: %.500s", reason)
 	return &driver.Error{Class: driver.ClassifyReply(reason), Err: err}
 }
 
@@ -198,7 +199,7 @@ func flag(ctx context.Context, d driver.Driver, call driver.Call) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	if v.Kind() != driver.Array || v.Len() != 1 {
+	if !is(v, "i") || !states(v, 0, 1) {
 		return false, unexpected(call.Script, v)
 	}
 	return v.At(0).Int() == 1, nil

@@ -25,12 +25,12 @@ func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner str
 	}
 	at = int(v.At(1).Int()) - 1
 	switch {
-	case v.At(0).Int() == 1:
+	case v.At(0).Int() == 1 && is(v, "i"):
 		return true, 0, Holder{}, nil
 	case v.Len() < 2 || at < 0 || at >= len(keys):
 	case v.At(0).Int() == -1:
 		return false, at, Holder{}, ErrKind
-	case v.Len() == 5:
+	case v.At(0).Int() == 0 && is(v, "iiiss"):
 		return false, at, holder(v.At(2), v.At(3), v.At(4)), nil
 	}
 	return false, 0, Holder{}, unexpected(multiAcquire, v)
@@ -57,11 +57,14 @@ func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publi
 		return nil, err
 	}
 	n := len(locks)
-	if v.Kind() != driver.Array || v.Len() < n {
+	if v.Kind() != driver.Array || v.Len() != n && (v.Len() != n+1 || v.At(n).Kind() != driver.String) {
 		return nil, unexpected(multiRelease, v)
 	}
 	released = make([]Released, n)
 	for i := range released {
+		if s := v.At(i); s.Kind() != driver.Int || s.Int() < int64(NotHeld) || s.Int() > int64(ReleasedLeft) {
+			return nil, unexpected(multiRelease, v)
+		}
 		released[i] = Released(v.At(i).Int())
 	}
 	return released, unheard(v.At(n).Str())

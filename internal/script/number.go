@@ -51,9 +51,10 @@ func counting(s *driver.Script, key string, op Operation, p Publish, args ...str
 	return driver.Call{Script: s, Keys: []string{key, keyspace.Operation(key, op.Lane)}, Args: append(args, p.commands()...)}
 }
 
-// counted runs a script that answers with a status, and checks its form. If the
-// change was made, err may say that waiters could not be notified.
-func counted(ctx context.Context, d driver.Driver, call driver.Call, numbers int) (v driver.Value, done bool, err error) {
+// counted runs a script that answers with a status. If the change was made, what follows the 1
+// has these kinds, and err may say that waiters could not be notified. If it was not, the caller
+// checks the form of the answer.
+func counted(ctx context.Context, d driver.Driver, call driver.Call, kinds string) (v driver.Value, done bool, err error) {
 	v, err = d.Eval(ctx, call)
 	if err != nil {
 		return v, false, err
@@ -65,40 +66,49 @@ func counted(ctx context.Context, d driver.Driver, call driver.Call, numbers int
 		return v, false, ErrNumber
 	case v.At(0).Int() == -2:
 		return v, false, errLate
-	case v.At(0).Int() != 1:
+	case v.At(0).Int() == 0:
 		return v, false, nil
-	case v.Len() <= numbers:
+	case v.At(0).Int() != 1 || !is(v, "i"+kinds) && !is(v, "i"+kinds+"s"):
 		return v, false, unexpected(call.Script, v)
 	}
-	if reason := v.At(1 + numbers).Str(); reason != "" {
-		err = &driver.Error{Class: driver.ClassifyReply(reason), Err: fmt.Errorf("%w: %s", ErrUnheard, reason)}
+	if reason := v.At(1 + len(kinds)).Str(); reason != "" {
+		err = &driver.Error{Class: driver.ClassifyReply(reason), Err: fmt.Errorf("%w: %.500s", ErrUnheard, reason)}
 	}
 	return v, true, err
 }
 
+// changed runs a script that answers whether it has changed a number.
+func changed(ctx context.Context, d driver.Driver, call driver.Call) (done bool, err error) {
+	v, done, err := counted(ctx, d, call, "")
+	if err == nil && !states(v, 0, 1) {
+		err = unexpected(call.Script, v)
+	}
+	return done, err
+}
+
 // NumberRead reads the number of a semaphore or a latch: 0 if there is none.
 func NumberRead(ctx context.Context, d driver.Driver, key string) (int64, error) {
-	v, done, err := counted(ctx, d, driver.Call{Script: numberRead, Keys: []string{key}}, 0)
-	if !done || err != nil {
+	v, done, err := counted(ctx, d, driver.Call{Script: numberRead, Keys: []string{key}}, "i")
+	switch {
+	case err != nil:
 		return 0, err
+	case done && is(v, "ii"):
+		return v.At(1).Int(), nil
+	case !done && is(v, "i"):
+		return 0, nil
 	}
-	if v.Len() != 2 {
-		return 0, unexpected(numberRead, v)
-	}
-	return v.At(1).Int(), nil
+	return 0, unexpected(numberRead, v)
 }
 
 // NumberSet sets a number if there is none, and announces that with a message.
 // It reports false if there was one. With set true, err may still say, with
 // class Denied, that waiters could not be notified.
 func NumberSet(ctx context.Context, d driver.Driver, key string, op Operation, n int, channel, message string, p Publish) (set bool, err error) {
-	_, set, err = counted(ctx, d, counting(numberSet, key, op, p, strconv.Itoa(n), channel, message), 0)
-	return set, err
+	return changed(ctx, d, counting(numberSet, key, op, p, strconv.Itoa(n), channel, message))
 }
 
 // NumberDelete deletes a number, and announces that with a message. It reports
 // false if there was none; as with [NumberSet] it may report true with an error.
 func NumberDelete(ctx context.Context, d driver.Driver, key string, op Operation, channel, message string, p Publish) (deleted bool, err error) {
-	_, deleted, err = counted(ctx, d, counting(numberDelete, key, op, p, channel, message), 0)
-	return deleted, err
+	return changed(ctx, d, counting(numberDelete, key, op, p, channel, message))
 }

@@ -89,7 +89,7 @@ func (p Permits) call(ctx context.Context, d driver.Driver, s *driver.Script, op
 		return driver.Value{}, err
 	case v.Kind() != driver.Array || v.At(0).Kind() != driver.Int:
 		return driver.Value{}, unexpected(s, v)
-	case v.Len() == 1 && v.At(0).Int() == -1:
+	case v.At(0).Int() == -1 && is(v, "i"):
 		return driver.Value{}, ErrNumber
 	}
 	return v, nil
@@ -124,9 +124,9 @@ func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string
 	switch {
 	case err != nil:
 		return false, PermitRefusal{}, err
-	case v.Len() == 1 && v.At(0).Int() == 1:
+	case v.At(0).Int() == 1 && is(v, "i"):
 		return true, PermitRefusal{}, nil
-	case v.Len() == 4:
+	case v.At(0).Int() == 0 && is(v, "inii"):
 		return false, permitRefusal(v, len(ids), ttl(v.At(3))), nil
 	}
 	return false, PermitRefusal{}, unexpected(permitAcquire, v)
@@ -139,6 +139,9 @@ func PermitRelease(ctx context.Context, d driver.Driver, p Permits, operation st
 	v, err := p.call(ctx, d, permitRelease, operation, ids...)
 	if err != nil {
 		return 0, err
+	}
+	if !states(v, 0, int64(len(ids))) {
+		return 0, unexpected(permitRelease, v)
 	}
 	return int(v.At(0).Int()), unheard(v.At(1).Str())
 }
@@ -169,8 +172,11 @@ func PermitSet(ctx context.Context, d driver.Driver, p Permits, operation string
 	if err != nil {
 		return false, err
 	}
-	if v.At(0).Int() == -2 {
+	switch {
+	case v.At(0).Int() == -2:
 		return false, ErrTooMany
+	case !states(v, 0, 1):
+		return false, unexpected(permitSet, v)
 	}
 	return v.At(0).Int() == 1, unheard(v.At(1).Str())
 }
@@ -182,8 +188,7 @@ func PermitExtend(ctx context.Context, d driver.Driver, p Permits, operation, id
 	if lease < 0 {
 		left = "-1"
 	}
-	v, err := p.call(ctx, d, permitExtend, operation, id, left)
-	return v.At(0).Int() == 1, err
+	return p.flag(ctx, d, permitExtend, operation, id, left)
 }
 
 // PermitState is the numbers of permits.
@@ -205,11 +210,14 @@ func PermitInspect(ctx context.Context, d driver.Driver, p Permits, limit int) (
 	if err != nil {
 		return PermitState{}, err
 	}
-	if v.Len() < 2 || v.Len()%2 != 0 {
+	if v.Len()%2 != 0 || v.At(1).Kind() != driver.Int {
 		return PermitState{}, unexpected(permitInspect, v)
 	}
 	s := PermitState{Available: int(v.At(0).Int()), Given: int(v.At(1).Int())}
 	for i := 2; i < v.Len(); i += 2 {
+		if v.At(i).Kind() != driver.String || v.At(i+1).Kind() != driver.Int {
+			return PermitState{}, unexpected(permitInspect, v)
+		}
 		id := v.At(i).Str()
 		if len(id) == 16 { // else it is text already, from Redisson up to 3.16
 			id = hex.EncodeToString([]byte(id))
@@ -222,6 +230,14 @@ func PermitInspect(ctx context.Context, d driver.Driver, p Permits, limit int) (
 // PermitDelete deletes the semaphore with all its permits. It reports false if
 // there was none.
 func PermitDelete(ctx context.Context, d driver.Driver, p Permits, operation string) (bool, error) {
-	v, err := p.call(ctx, d, permitDelete, operation)
-	return v.At(0).Int() == 1, err
+	return p.flag(ctx, d, permitDelete, operation)
+}
+
+// flag runs a script that answers {1} or {0}.
+func (p Permits) flag(ctx context.Context, d driver.Driver, s *driver.Script, operation string, args ...string) (bool, error) {
+	v, err := p.call(ctx, d, s, operation, args...)
+	if err == nil && (!is(v, "i") || !states(v, 0, 1)) {
+		err = unexpected(s, v)
+	}
+	return err == nil && v.At(0).Int() == 1, err
 }

@@ -72,9 +72,17 @@ func renewed(call driver.Call, r driver.Result) RenewResult {
 	}
 	states := make([]int, len(call.Keys))
 	for j := range states {
-		states[j] = int(r.Value.At(j).Int())
+		s := r.Value.At(j)
+		if s.Kind() != driver.Int || s.Int() < Taken || s.Int() > Renewed {
+			return RenewResult{Err: unexpected(call.Script, r.Value)}
+		}
+		states[j] = int(s.Int())
 	}
-	return RenewResult{States: states, Clock: time.Duration(r.Value.At(len(states)).Int()) * time.Millisecond}
+	clock := r.Value.At(len(states))
+	if clock.Kind() != driver.Int {
+		return RenewResult{Err: unexpected(call.Script, r.Value)}
+	}
+	return RenewResult{States: states, Clock: span(clock.Int())}
 }
 
 // RenewResult is the outcome for one group of [Renew].

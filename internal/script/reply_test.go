@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/script"
@@ -133,6 +134,18 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		h, err := script.GroupInspect(ctx, d, ab)
 		return unless(h != nil, err)
 	},
+	"LockKeep": func(ctx context.Context, d driver.Driver) error {
+		ok, err := released(script.LockKeep(ctx, d, job, me, mine2, lease, false))
+		return unless(ok, err)
+	},
+	"FairLeave": func(ctx context.Context, d driver.Driver) error {
+		n, again, err := script.FairLeave(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, []string{me, mine2})
+		return unless(n != 0 || again != 0, err)
+	},
+	"InspectTokens": func(ctx context.Context, d driver.Driver) error {
+		r := script.InspectTokens(ctx, d, time.Hour, 0, []string{job})[0]
+		return unless(r.Tokens != (script.Tokens{}), r.Err)
+	},
 	"Inspect": func(ctx context.Context, d driver.Driver) error {
 		r := script.Inspect(ctx, d, job)[0]
 		return unless(r.Key.Type != "", r.Err)
@@ -171,6 +184,25 @@ func TestErrorsOfTheDriverArePassedOn(t *testing.T) {
 	for call, f := range everyCall {
 		if err := f(t.Context(), odd{result: driver.Result{Err: want}}); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", call, err, want)
+		}
+	}
+}
+
+// Redis may have a TTL that is longer than any duration of Go.
+func TestTTLOfAges(t *testing.T) {
+	const ages, centuries = 9223372036855775, 200 * 365 * 24 * time.Hour // a second more than Go's longest
+	v := driver.ArrayValue([]driver.Value{driver.IntValue(0), driver.IntValue(ages), driver.StringValue(java), driver.StringValue("2")})
+	for name, acquire := range map[string]func(ctx context.Context, d driver.Driver) (bool, script.Holder, error){
+		"Lock": func(ctx context.Context, d driver.Driver) (bool, script.Holder, error) {
+			return acquire(ctx, d, job, me, lease)
+		},
+		"RWLock": func(ctx context.Context, d driver.Driver) (bool, script.Holder, error) {
+			return script.RWWriteAcquire(ctx, d, job, me+script.RWWriter, lease)
+		},
+	} {
+		ok, by, err := acquire(t.Context(), odd{result: driver.Result{Value: v}})
+		if ok || err != nil || by.Owner != java || by.Count != 2 || by.TTL < centuries || by.TTL+time.Hour < by.TTL {
+			t.Errorf("%s: got %v, %+v, %v, want Java as the holder for centuries", name, ok, by, err)
 		}
 	}
 }

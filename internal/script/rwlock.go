@@ -162,11 +162,11 @@ func rwAcquire(ctx context.Context, d driver.Driver, call driver.Call) (ok bool,
 		return false, Holder{}, err
 	}
 	switch {
-	case v.At(0).Int() == 1:
+	case v.At(0).Int() == 1 && is(v, "i"):
 		return true, Holder{}, nil
 	case v.At(0).Int() == -1:
 		return false, Holder{}, ErrKind
-	case v.Len() == 4:
+	case v.At(0).Int() == 0 && is(v, "iiss"):
 		return false, holder(v.At(1), v.At(2), v.At(3)), nil
 	}
 	return false, Holder{}, unexpected(call.Script, v)

@@ -10,7 +10,6 @@ package script
 
 import (
 	"embed"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -82,10 +81,12 @@ func ttl(v driver.Value) time.Duration {
 	if v.Int() < 0 {
 		return -1
 	}
-	return time.Duration(v.Int()) * time.Millisecond
+	return span(v.Int())
 }
 
-// unexpected is the error for a reply that breaks the script's contract.
-func unexpected(s *driver.Script, v driver.Value) error {
-	return &driver.Error{Class: driver.Other, Err: fmt.Errorf("script %s gave the unexpected reply %v", s.Name(), v)}
+// span returns a number of milliseconds as a duration. Redis has longer times than Go: they are
+// cut to 250 years, so that a sum with a lease does not overflow.
+func span(ms int64) time.Duration {
+	const longest = 250 * 365 * 24 * 60 * 60 * 1000
+	return time.Duration(max(-longest, min(ms, longest))) * time.Millisecond
 }

@@ -22,11 +22,11 @@ var (
 func SemaphoreAcquire(ctx context.Context, d driver.Driver, key string, op Operation, n int, waiter string) (ok bool, why PermitRefusal, err error) {
 	call := counting(semaphoreAcquire, key, op, Silent, strconv.Itoa(n), waiter)
 	call.Keys = append(call.Keys, keyspace.Claims(key))
-	v, ok, err := counted(ctx, d, call, 0)
+	v, ok, err := counted(ctx, d, call, "")
 	if ok || err != nil {
 		return ok, PermitRefusal{}, err
 	}
-	if v.Len() != 3 {
+	if !is(v, "ini") {
 		return false, PermitRefusal{}, unexpected(semaphoreAcquire, v)
 	}
 	return false, permitRefusal(v, n, -1), nil
@@ -42,8 +42,7 @@ func SemaphoreUndo(ctx context.Context, d driver.Driver, key string, op Operatio
 	}
 	call := counting(semaphoreUndo, key, op, p, strconv.Itoa(n), waiter, unsure, keyspace.SemaphoreChannel(key))
 	call.Keys = append(call.Keys, keyspace.Claims(key))
-	_, undone, err = counted(ctx, d, call, 0)
-	return undone, err
+	return changed(ctx, d, call)
 }
 
 // SemaphoreRelease gives n permits to the semaphore key, and returns how many
@@ -61,18 +60,24 @@ func SemaphoreAdd(ctx context.Context, d driver.Driver, key string, op Operation
 }
 
 func permits(ctx context.Context, d driver.Driver, s *driver.Script, key string, op Operation, n int, p Publish) (total int64, done bool, err error) {
-	v, done, err := counted(ctx, d, counting(s, key, op, p, strconv.Itoa(n), strconv.Itoa(MaxNumber), keyspace.SemaphoreChannel(key)), 1)
-	if !done && err == nil && v.Len() != 2 {
+	v, done, err := counted(ctx, d, counting(s, key, op, p, strconv.Itoa(n), strconv.Itoa(MaxNumber), keyspace.SemaphoreChannel(key)), "i")
+	if !done && err == nil && !is(v, "ii") {
 		err = unexpected(s, v)
+	}
+	if !done && err != nil {
+		return 0, false, err
 	}
 	return v.At(1).Int(), done, err
 }
 
 // SemaphoreDrain takes all permits, and returns how many there were.
 func SemaphoreDrain(ctx context.Context, d driver.Driver, key string, op Operation) (drained int64, err error) {
-	v, done, err := counted(ctx, d, counting(semaphoreDrain, key, op, Silent), 1)
-	if !done && err == nil {
+	v, done, err := counted(ctx, d, counting(semaphoreDrain, key, op, Silent), "i")
+	switch {
+	case done:
+		return v.At(1).Int(), err
+	case err == nil:
 		err = unexpected(semaphoreDrain, v)
 	}
-	return v.At(1).Int(), err
+	return 0, err
 }

@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func InspectTokens(ctx context.Context, d driver.Driver, idle, expire time.Durat
 			results[i].Err = &driver.Error{Class: driver.Unfit, Err: errNoIdleTimes}
 		case r.Err != nil:
 			results[i].Err = r.Err
-		case r.Value.Len() != 6:
+		case !is(r.Value, "iiiiii"):
 			results[i].Err = unexpected(tokens, r.Value)
 		default:
 			results[i].Tokens = readTokens(r.Value)
@@ -69,7 +70,7 @@ func readTokens(v driver.Value) Tokens {
 		Held: v.At(4).Int() == 1, Awaited: v.At(4).Int() == 2, Expiring: v.At(5).Int() > 0,
 	}
 	if seconds := v.At(0).Int(); seconds >= 0 {
-		t.Idle = time.Duration(seconds) * time.Second
+		t.Idle = span(min(seconds, math.MaxInt64/1000) * 1000)
 	}
 	return t
 }
