@@ -33,6 +33,16 @@
 // [Link.Chaos] and [Server.Chaos] draw such faults at random from a seed; [Server.Hits] counts
 // what has happened.
 //
+// # What must hold nevertheless
+//
+// A [History] records what clients asked for and got, and checks it: that no two had one lock at
+// once, that tokens rise, that a barrier opens when all have arrived. A test that lets several
+// clients contend while things fail needs no more than that:
+//
+//	hold, lctx, err := history.Lock(ctx, "worker 1", client.Lock("report"))
+//	…
+//	history.Check(t)
+//
 // # Time
 //
 // In a bubble, time moves only when all goroutines in it wait, and whatever a test does takes no real

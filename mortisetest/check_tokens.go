@@ -1,0 +1,149 @@
+package mortisetest
+
+import (
+	"fmt"
+	"slices"
+)
+
+// checkTokens checks that the tokens of a name rise with every grant. Where Redis forgot
+// them they start again.
+func (h *History) checkTokens(name string, rs []*holding) (problems []problem) {
+	lapses := append(h.lapses(name), never)
+	slices.SortFunc(lapses, func(a, b instant) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	from := instant{}
+	for _, to := range lapses {
+		var items []item
+		for _, r := range rs {
+			if r.Tokens && r.granted && !r.begin.before(from) && r.done.before(to) {
+				items = append(items, item{at: r.begin, text: r.story(), of: r, steps: []step{{r.begin, r.done, r.token}}})
+			}
+		}
+		from = to
+		m := model{
+			promise: fmt.Sprintf("the tokens of %q do not rise with every grant", name),
+			init:    int64(0),
+			step: func(state, do any) []any {
+				if do.(int64) <= state.(int64) {
+					return nil
+				}
+				return []any{do}
+			},
+		}
+		problems = append(problems, m.check(items)...)
+	}
+	return problems
+}
+
+// The model of an election: the last term that began, and what is known of it.
+type (
+	termState struct {
+		token    int64
+		value    string
+		in, gone bool // it surely lasts; it has surely ended in Redis
+	}
+	elect struct {
+		token int64
+		value string
+	}
+	retire   int64 // the leader does not lead any more
+	vanish   int64 // nor does Redis say so
+	proclaim struct {
+		elect
+		maybe bool
+	}
+	see elect // 0 for nobody
+)
+
+// checkTerms checks what was seen of an election.
+func (h *History) checkTerms(name string, rs []*holding) []problem {
+	if len(h.lapses(name)) > 0 {
+		return nil
+	}
+	var items []item
+	unknown := map[string]bool{} // values of terms that may have begun
+	for _, r := range rs {
+		if !r.granted {
+			unknown[r.value] = true
+			continue
+		}
+		over := step{r.end, r.released, vanish(r.token)}
+		if r.released == never {
+			over.to = r.end.later(r.lease)
+		}
+		steps := []step{{r.begin, r.done, elect{r.token, r.value}}, {r.end, r.end, retire(r.token)}, over}
+		items = append(items, item{at: r.begin, text: r.story() + fmt.Sprintf("; its value is %q", r.value), steps: steps, needed: true, less: steps})
+	}
+	for _, c := range h.calls {
+		if c.family != string(Leading) || c.name != name || !c.over {
+			continue
+		}
+		switch {
+		case c.op == "Proclaim" && (c.err == nil || c.doubtful):
+			steps := []step{{c.begin, c.last(), proclaim{elect{int64(c.n), c.value}, c.err != nil}}}
+			items = append(items, item{at: c.begin, text: c.says(fmt.Sprintf("(%q) in the term %d", c.value, c.n)), steps: steps, needed: true, less: steps})
+		case c.op != "Proclaim" && c.err == nil:
+			text := c.says("") + ", and sees nobody"
+			if c.got != 0 {
+				text = c.says("") + fmt.Sprintf(", and sees the term %d with the value %q", c.got, c.value)
+			}
+			items = append(items, item{at: c.begin, text: text, steps: []step{{c.begin, c.done, see{int64(c.got), c.value}}}})
+		}
+	}
+	m := model{
+		promise: fmt.Sprintf("an observer of the election %q sees what was not", name),
+		init:    termState{gone: true},
+		near:    true,
+		step:    func(state, do any) []any { return stepTerm(unknown, state.(termState), do) },
+	}
+	return m.check(items)
+}
+
+func stepTerm(unknown map[string]bool, s termState, do any) []any {
+	switch do := do.(type) {
+	case elect:
+		if do.token <= s.token {
+			return nil
+		}
+		return []any{termState{token: do.token, value: do.value, in: true}}
+	case retire:
+		s.in = s.in && s.token != int64(do)
+	case vanish:
+		s.gone = s.gone || s.token == int64(do)
+	case proclaim:
+		if s.token != do.token {
+			if do.maybe {
+				return []any{s}
+			}
+			return nil
+		}
+		next := s
+		next.value = do.value
+		if do.maybe {
+			return []any{s, next}
+		}
+		return []any{next}
+	case see:
+		return sees(unknown, s, do)
+	}
+	return []any{s}
+}
+
+// sees returns what the state is if somebody sees a leader, or nobody.
+func sees(unknown map[string]bool, s termState, do see) []any {
+	switch {
+	case do.token == 0 && s.in:
+		return nil
+	case do.token == 0:
+		return []any{s}
+	case do.token == s.token && do.value == s.value && !s.gone:
+		return []any{s}
+	case do.token > s.token && unknown[do.value]: // a term whose candidate had given up when it began
+		return []any{termState{token: do.token, value: do.value}}
+	}
+	return nil
+}

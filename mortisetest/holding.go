@@ -1,0 +1,313 @@
+package mortisetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise"
+)
+
+// Sort is what a hold excludes.
+type Sort string
+
+// The sorts of holds.
+const (
+	Exclusive Sort = "lock"       // every other owner
+	Writing   Sort = "write lock" // every other reader and writer
+	Reading   Sort = "read lock"  // every other writer
+	Group     Sort = "group lock" // other owners that have one of its values
+	Redundant Sort = "redlock"    // every other owner of a [mortise.Redlock]
+	Permits   Sort = "permits"    // others, if the sum of their permits would exceed what exists
+	Leading   Sort = "term"       // every other leader
+)
+
+// family returns what contends for one name.
+func (s Sort) family() string {
+	if s == Writing || s == Reading {
+		return "rw lock"
+	}
+	return string(s)
+}
+
+// Object is something that can be held. The sort and the name are required.
+type Object struct {
+	Sort    Sort
+	Name    string
+	Kind    string   // in stories, such as "SpinLock"; default: the sort
+	Values  []string // of a Group
+	Permits int      // of Permits, at least one
+	Queue   Queue
+	Tokens  bool // whether grants have rising tokens
+}
+
+// Queue says in which order requests are served that wait.
+type Queue int
+
+// The orders of requests.
+const (
+	Unordered Queue = iota
+	OfClient        // a client serves its own in the order in which they were made
+	Fair            // all are served in the order in which they were made
+)
+
+// holding is one request and what came of it.
+type holding struct {
+	Object
+	client, owner string
+	lease         time.Duration // for which it may last in Redis after its end, if it was not released
+	waits         bool
+	begin         instant // the request
+	done          instant // its end
+	granted       bool
+	err           error // of the request
+	token         int64
+	value         string // of a term
+
+	dark     instant // when the context of the hold ended, for whatever reason
+	end      instant // when the release began, or it was lost; never while it is held
+	released instant // when the release had returned; never if it is unknown whether Redis did
+	lost     bool
+	cause    error // of the loss, or the error of the release
+
+	valid func() bool      // whether the hold is still trusted; nil if only its context tells
+	until func() time.Time // the end of that trust, likewise
+}
+
+// Claim is a request for a hold, of mortise or of anything else that locks. It is the way
+// to record what [History.Lock] and its like do not know.
+type Claim struct {
+	h     *History
+	r     *holding
+	owner *owner
+}
+
+// owner is what ctx carries for the history: holds acquired with it may be held at once.
+type owner struct{ name string }
+
+type ownerKey struct{}
+
+// WithOwner returns a context with a new owner, as [mortise.WithOwner] does, that the history
+// knows as well. It is needed for holds of one owner that overlap instead of nesting.
+func WithOwner(ctx context.Context) context.Context {
+	return context.WithValue(mortise.WithOwner(ctx), ownerKey{}, new(owner))
+}
+
+// Claim records that a client asks for something to hold, as the owner that ctx carries:
+// that of a context which Granted or [History.Lock] has returned, or of [WithOwner].
+// Waits says whether it waits for others. Call Granted or Refused when the outcome is known.
+func (h *History) Claim(ctx context.Context, client string, o Object, waits bool) *Claim {
+	if o.Kind == "" {
+		o.Kind = string(o.Sort)
+	}
+	if o.Sort == Permits {
+		o.Permits = max(o.Permits, 1)
+	}
+	by, _ := ctx.Value(ownerKey{}).(*owner)
+	if by == nil {
+		by = new(owner)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	begin := h.now()
+	if by.name == "" {
+		by.name = client + "#" + itoa(begin.seq)
+	}
+	r := &holding{Object: o, client: client, owner: by.name, waits: waits, lease: h.Lease, begin: begin, done: never, dark: never, end: never, released: never}
+	h.holdings = append(h.holdings, r)
+	return &Claim{h, r, by}
+}
+
+// Refused records that the request has failed with err. If that matches [mortise.ErrLocked]
+// and the request did not wait, another owner must have had it.
+func (q *Claim) Refused(err error) {
+	q.h.mu.Lock()
+	defer q.h.mu.Unlock()
+	q.r.done, q.r.err = q.h.now(), err
+}
+
+// Granted records that the request has led to a hold, with a fencing token or 0. The hold
+// lasts until held ends with a cause that matches [mortise.ErrLost] or [mortise.ErrClosed], or
+// until begin is called. It returns a context derived from held that carries the owner, and
+// the functions that record the beginning of the release and its outcome.
+func (q *Claim) Granted(held context.Context, token int64) (ctx context.Context, begin func(), end func(err error)) {
+	r := q.r
+	q.h.mu.Lock()
+	defer q.h.mu.Unlock()
+	r.done, r.granted, r.token = q.h.now(), true, token
+	stop := context.AfterFunc(held, func() { q.ended(held, time.Now()) })
+	begin = func() {
+		stop()
+		q.ended(held, time.Now())
+		q.h.mu.Lock()
+		defer q.h.mu.Unlock()
+		q.h.settle(r, q.h.now())
+		r.end = earlier(r.end, q.h.now())
+	}
+	return context.WithValue(held, ownerKey{}, q.owner), begin, q.release
+}
+
+// ended records at what time the context of a hold has ended, if it has.
+func (q *Claim) ended(held context.Context, at time.Time) {
+	if held.Err() == nil {
+		return
+	}
+	cause := context.Cause(held)
+	q.h.mu.Lock()
+	defer q.h.mu.Unlock()
+	r := q.r
+	if r.until != nil && r.until().Before(at) {
+		at = r.until() // the clock has told it, a moment before this goroutine ran
+	}
+	if r.dark == never {
+		r.dark = q.h.since(at)
+		if r.dark.before(r.done) {
+			r.dark = r.done
+		}
+	}
+	if r.end == never && (errors.Is(cause, mortise.ErrLost) || errors.Is(cause, mortise.ErrClosed)) {
+		r.end, r.lost, r.cause = r.dark, true, cause
+	}
+}
+
+// settle ends a hold that was lost after its context had ended for another reason. Nobody
+// was told when, so it has ended for the history when its context did. h.mu must be held.
+func (h *History) settle(r *holding, now instant) {
+	if r.granted && r.end == never && r.valid != nil && !r.valid() {
+		r.end, r.lost = earlier(r.dark, now), true
+	}
+}
+
+func (q *Claim) release(err error) {
+	q.h.mu.Lock()
+	defer q.h.mu.Unlock()
+	if err == nil {
+		q.r.released = q.h.now()
+	} else if q.r.cause == nil {
+		q.r.cause = err
+	}
+}
+
+// Hold is a hold that a history records. [mortise.Hold.Valid] and the like are those of
+// mortise.
+type Hold struct {
+	*mortise.Hold
+	begin func()
+	end   func(err error)
+	once  sync.Once
+}
+
+// Unlock releases the hold, and records it; see [mortise.Hold.Unlock].
+func (h *Hold) Unlock() error {
+	h.once.Do(h.begin)
+	err := h.Hold.Unlock()
+	if !errors.Is(err, mortise.ErrReleased) {
+		h.end(err)
+	}
+	return err
+}
+
+// Lock acquires a lock as [mortise.Lock.Lock] does, for a client, and records it. The client is
+// a name for stories; give each mortise client one of its own. Of a [mortise.GroupLock] and a
+// [mortise.MultiLock] the history cannot know the parts: use [History.LockGroup] and
+// [History.LockAll]. Other kinds that it does not know are recorded as locks of that name.
+func (h *History) Lock(ctx context.Context, client string, k mortise.Locker) (*Hold, context.Context, error) {
+	return h.lock(ctx, client, []Object{object(k)}, true, k.Lock)
+}
+
+// TryLock is Lock for [mortise.Lock.TryLock].
+func (h *History) TryLock(ctx context.Context, client string, k mortise.Locker) (*Hold, context.Context, error) {
+	return h.lock(ctx, client, []Object{object(k)}, false, k.TryLock)
+}
+
+// LockGroup is Lock for a GroupLock with these values.
+func (h *History) LockGroup(ctx context.Context, client string, k *mortise.GroupLock, values ...string) (*Hold, context.Context, error) {
+	return h.lock(ctx, client, []Object{{Sort: Group, Name: k.Name(), Kind: "GroupLock", Values: slices.Clone(values)}}, true, k.Lock)
+}
+
+// LockAll is Lock for a MultiLock of these locks, none of which is one.
+func (h *History) LockAll(ctx context.Context, client string, m *mortise.MultiLock, locks ...mortise.Locker) (*Hold, context.Context, error) {
+	var objects []Object
+	for _, k := range locks {
+		o := object(k)
+		o.Kind, o.Queue, o.Tokens = o.Kind+" in a MultiLock", Unordered, false
+		objects = append(objects, o)
+	}
+	return h.lock(ctx, client, objects, true, m.Lock)
+}
+
+// LockRedlock is Lock for a Redlock.
+func (h *History) LockRedlock(ctx context.Context, client string, k *mortise.Redlock) (*Hold, context.Context, error) {
+	return h.lock(ctx, client, []Object{{Sort: Redundant, Name: k.Name(), Kind: "Redlock"}}, true, k.Lock)
+}
+
+// Acquire takes permits as [mortise.PermitSemaphore.Acquire] does, for a client, and records
+// it. The number is that of the PermitOptions of s.
+func (h *History) Acquire(ctx context.Context, client string, s *mortise.PermitSemaphore, permits int) (*Hold, context.Context, error) {
+	return h.lock(ctx, client, []Object{{Sort: Permits, Name: s.Name(), Kind: "PermitSemaphore", Permits: permits, Queue: OfClient}}, true, s.Acquire)
+}
+
+// object says what a lock excludes.
+func object(k mortise.Locker) Object {
+	o := Object{Sort: Exclusive, Name: k.Name(), Queue: OfClient}
+	switch k.(type) {
+	case *mortise.Lock:
+		o.Kind = "Lock"
+	case *mortise.SpinLock:
+		o.Kind = "SpinLock"
+	case *mortise.FencedLock:
+		o.Kind, o.Tokens = "FencedLock", true
+	case *mortise.FairLock:
+		o.Kind, o.Queue = "FairLock", Fair
+	case *mortise.ReadLock:
+		o.Kind, o.Sort, o.Queue = "ReadLock", Reading, Unordered
+	case *mortise.WriteLock:
+		o.Kind, o.Sort, o.Queue = "WriteLock", Writing, Unordered
+	}
+	return o
+}
+
+type lockFunc = func(context.Context) (*mortise.Hold, context.Context, error)
+
+// lock records a request for objects, which are granted together or not at all.
+func (h *History) lock(ctx context.Context, client string, objects []Object, waits bool, lock lockFunc) (*Hold, context.Context, error) {
+	by, _ := ctx.Value(ownerKey{}).(*owner)
+	if by == nil {
+		by = new(owner) // one for all of them
+	}
+	ctx2 := context.WithValue(ctx, ownerKey{}, by)
+	var requests []*Claim
+	for _, o := range objects {
+		requests = append(requests, h.Claim(ctx2, client, o, waits))
+	}
+	hold, held, err := lock(ctx)
+	if err != nil {
+		for _, q := range requests {
+			q.Refused(err)
+		}
+		return nil, ctx, err
+	}
+	var begins []func()
+	var ends []func(error)
+	var lctx context.Context
+	for _, q := range requests {
+		q.r.valid, q.r.until = hold.Valid, hold.Until
+		c, begin, end := q.Granted(held, hold.Token())
+		lctx, begins, ends = c, append(begins, begin), append(ends, end)
+	}
+	return &Hold{
+		Hold: hold,
+		begin: func() {
+			for _, f := range begins {
+				f()
+			}
+		},
+		end: func(err error) {
+			for _, f := range ends {
+				f(err)
+			}
+		},
+	}, lctx, nil
+}
