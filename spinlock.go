@@ -17,7 +17,7 @@ import (
 // Goroutines of one client acquire it in the order in which they asked; one of
 // them asks Redis, and a release in this process does wake the next. Between
 // clients the order is random. A client that holds the lock nearly all the time
-// leaves it free for up to 75 ms two or three times a second, so that other
+// leaves it free for up to 75 ms two to four times a second, so that other
 // clients have a reasonable chance.
 //
 // What it does not guarantee, in addition to Lock: that its release wakes the

@@ -154,10 +154,14 @@ func (size fleetSize) String() string {
 	return fmt.Sprintf("4_Java_beside_%dx4_Go,_%v", size.clients, size.hold)
 }
 
-// window is long enough for a fleet to have the lock a few hundred times, or to
-// have everybody wait for several rounds.
-func (size fleetSize) window() time.Duration {
+// window is long enough for a fleet to have a lock of the given kind a few hundred
+// times, or to have everybody wait for several rounds. A client that has seen
+// nobody else has a spin lock for up to 400 ms at a time, and who is the next is
+// chance: twenty slices tell something about a share.
+func (size fleetSize) window(kind string) time.Duration {
 	switch {
+	case size.hold > 0 && kind == "SpinLock":
+		return 5 * time.Second
 	case size.hold > time.Millisecond:
 		return 2500 * time.Millisecond
 	case size.hold > 0:
@@ -218,7 +222,7 @@ func (s *sea) compare(t *testing.T, kind string, size fleetSize) {
 		if size.hold > time.Millisecond {
 			t.Parallel()
 		}
-		lock, window := strings.ReplaceAll(t.Name(), "/", ":"), size.window()
+		lock, window := strings.ReplaceAll(t.Name(), "/", ":"), size.window(kind)
 		javas, _, javaScripts := s.sail(t, kind, lock+":java", 1+size.clients, 0, size.hold, window)
 		java, gos, scripts := s.sail(t, kind, lock, 1, size.clients, size.hold, window)
 		_, alone, aloneScripts := s.sail(t, kind, lock+":go", 0, size.clients, size.hold, window/4)

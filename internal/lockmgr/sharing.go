@@ -32,6 +32,7 @@ type sharing struct {
 	began time.Time     // when the client's slice began; zero if it has none
 	freed time.Time     // when the client last released it
 	idle  time.Duration // how long it was free in that slice
+	rival time.Time     // when another client of this package's was last seen to have the lock
 }
 
 const (
@@ -57,10 +58,14 @@ const (
 	// spinSlice is how long a side has a shared spin lock in one slice. For as long
 	// again it is left to the other side, whose threads retry at such intervals.
 	spinSlice = 50 * time.Millisecond
-	// spinSliceUnseen is the same while no thread was seen to have the lock. Threads
+	// spinSliceUnseen is the same while nobody else was seen to have the lock. Waiters
 	// that retry without success leave no trace, so it is left to them unseen, but
 	// seldom.
 	spinSliceUnseen = 8 * spinSlice
+	// spinSliceRival is the same while only other clients of this package were seen to
+	// have it. The more of them there are, the more slices pass before a thread
+	// happens to be the first to retry.
+	spinSliceRival = 4 * spinSlice
 )
 
 // sharings is what a client knows about Redisson's part in its locks, by their channel or
@@ -106,7 +111,7 @@ func (r *sharings) noted(as string) *sharing {
 // lasts returns how long the record of a lock is still useful. It must be called with
 // Client.mu held.
 func (s *sharing) lasts(now time.Time) time.Duration {
-	return max(sharedFor-now.Sub(s.seen), spinSliceUnseen+spinSlice-now.Sub(s.freed))
+	return max(sharedFor-now.Sub(s.seen), sharedFor-now.Sub(s.rival), spinSliceUnseen+spinSlice-now.Sub(s.freed))
 }
 
 // taken notes that one of Redisson's threads has the lock. It must be called with
@@ -158,12 +163,19 @@ func (r *sharings) announced(as, message string) {
 // heldBy notes that owner was seen to have a lock. It must be called with Client.mu held.
 func (k *Lock) heldBy(owner string) {
 	as, r := k.sharedAs(), &k.client.sharing
-	if !script.IsMortise(owner) && k.traits.Pause != nil {
+	spins := k.traits.Pause != nil
+	switch {
+	case script.IsMortise(owner):
+		if s := r.shared(as); s != nil {
+			s.from = time.Time{} // another client knows whether they used the chance
+		}
+		if spins {
+			r.noted(as).rival = time.Now()
+		}
+	case spins:
 		r.spun(as)
-	} else if !script.IsMortise(owner) {
+	default:
 		r.taken(as)
-	} else if s := r.shared(as); s != nil {
-		s.from = time.Time{} // another client knows whether they used the chance
 	}
 }
 
@@ -252,7 +264,8 @@ func (k *Lock) spinOn() {
 	as, now := k.sharedAs(), time.Now()
 	s, slice, began := c.sharing.shared(as), spinSlice, now
 	if s == nil {
-		s, slice = c.sharing.noted(as), spinSliceUnseen
+		s = c.sharing.noted(as)
+		slice = s.spinSliceAlone(now)
 		if l := c.held.at(k.place); l != nil {
 			began = now.Add(l.since - c.time(now)) // one hold may be longer than a slice
 		}
@@ -268,6 +281,15 @@ func (k *Lock) spinOn() {
 		s.from = now
 	}
 	s.after = now.Add(spinSlice/2 + dice.N(spinSlice))
+}
+
+// spinSliceAlone returns how long the client has a spin lock in one slice while no thread
+// of Redisson's was seen to have it. It must be called with Client.mu held.
+func (s *sharing) spinSliceAlone(now time.Time) time.Duration {
+	if now.Sub(s.rival) < sharedFor {
+		return spinSliceRival
+	}
+	return spinSliceUnseen
 }
 
 // spinsOn notes that the client has a spin lock again. It must be called with

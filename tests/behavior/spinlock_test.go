@@ -126,6 +126,37 @@ func spinLockIsLeftToOthers(t *testing.T, held time.Duration) {
 	})
 }
 
+// Clients that have seen each other with a spin lock leave it to others more often
+// than one that has seen nobody, so that the wait of one among many is not long.
+func TestSpinLockGoesAround(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		const window = 10 * time.Second
+		var holder, changes int // by the goroutine that has the lock
+		var all sync.WaitGroup
+		for i := range 5 {
+			c, _ := open(t, s, nil)
+			all.Go(func() {
+				for start := time.Now(); time.Since(start) < window; {
+					h, _, err := c.SpinLock("job").Lock(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if holder != i {
+						holder, changes = i, changes+1
+					}
+					time.Sleep(20 * time.Millisecond)
+					mustUnlock(t, h)
+				}
+			})
+		}
+		all.Wait()
+		if changes < 36 { // with slices of 400 ms there are less than 30, with those of 200 ms about 46
+			t.Errorf("the lock went to another client %d times in %v, want 36 at least", changes, window)
+		}
+	})
+}
+
 // A spin lock that others have a chance to take anyway is not left to them.
 func TestSpinLockThatIsOftenFreeIsNotLeft(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
