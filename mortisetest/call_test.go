@@ -268,3 +268,34 @@ func TestCut(t *testing.T) {
 		wantHits(t, s.Hits(), map[mortisetest.Hit]int{mortisetest.WasCut: 2, mortisetest.Slow: 1, mortisetest.ReplyLost: 1})
 	})
 }
+
+// A client that is cut off, or frozen, opens no new connection.
+func TestCutOfAClientThatIsAway(t *testing.T) {
+	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
+		_, heard := listen(t, l, "a")
+		for _, away := range []struct{ begin, end func() }{{l.Partition, l.Heal}, {l.Freeze, l.Thaw}, {l.Partition, l.Calm}, {l.Freeze, l.Calm}} {
+			away.begin()
+			l.Cut(0)
+			s.FailOver(0)
+			heard.want(t)
+			want(t, s, `["a" 0]`, "PUBSUB", "NUMSUB", "a")
+			away.end()
+			synctest.Wait()
+			want(t, s, `["a" 1]`, "PUBSUB", "NUMSUB", "a")
+			heard.want(t, "+a")
+			mustAdd(t, l, "n")
+		}
+	})
+}
+
+// The client's timeout ends a call whose context lasts.
+func TestTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
+		l.SetTimeout(time.Minute)
+		l.Next("", 1, mortisetest.Fault{Lose: mortisetest.Reply, Silent: true})
+		took(t, time.Minute, func() {
+			_, err := add(context.Background(), l, "n")
+			wantClass(t, err, driver.Unknown)
+		})
+	})
+}

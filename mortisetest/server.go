@@ -35,6 +35,7 @@ type Server struct {
 	links   []*Link
 	hits    map[Hit]int
 	plan    *serverChaos
+	after   func(script string)
 
 	roads roads
 }
@@ -111,12 +112,25 @@ func (s *Server) serve(call driver.Call) (driver.Value, error) {
 		return driver.Value{}, refused(reply)
 	}
 	v, err := s.eval(call)
-	fault := s.plan.draw()
+	fault, after := s.plan.draw(), s.after
 	s.mu.Unlock()
+	if after != nil {
+		after(call.Script.Name())
+	}
 	if fault != nil {
 		fault(s)
 	}
 	return v, err
+}
+
+// AfterEach has f called after each script that runs for a link, with its name, before the client
+// gets the reply; nil ends that. F may cause faults of the server and of links: with a FailOver, the
+// client gets a reply about what the server has forgotten. F may be called by several goroutines
+// at once, and must not wait for a call of a client.
+func (s *Server) AfterEach(f func(script string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.after = f
 }
 
 // eval runs a script at an instant of the server's time, and notes what it changes. It must be

@@ -94,6 +94,14 @@ func TestFailOverForgetsScripts(t *testing.T) {
 		s.FailOver(1)
 		want(t, s, `"2"`, "GET", "k")
 		heard.want(t, "+a") // its connection broke
+		if n := s.FailOver(1); n != 1 {
+			t.Errorf("%d writes were forgotten, want 1", n)
+		}
+		want(t, s, `[]`, "KEYS", "*")
+		heard.want(t, "+a")
+		if _, err := l.Eval(t.Context(), driver.Call{Script: two, Keys: []string{"k"}}); err != nil {
+			t.Fatal(err)
+		}
 		do(t, s, "DEL", "k")
 		time.Sleep(2 * time.Second)
 		s.FailOver(1)
@@ -101,8 +109,8 @@ func TestFailOverForgetsScripts(t *testing.T) {
 		want(t, s, `"1"`, "GET", "n")
 		s.FailOver(1)
 		want(t, s, `0`, "EXISTS", "n")
-		mustAdd(t, l, "n") // the new master does not know its script
-		wantHits(t, s.Hits(), map[mortisetest.Hit]int{mortisetest.FailedOver: 3, mortisetest.Forgotten: 3, mortisetest.WasCut: 3})
+		mustAdd(t, l, "n")
+		wantHits(t, s.Hits(), map[mortisetest.Hit]int{mortisetest.FailedOver: 4, mortisetest.Forgotten: 4, mortisetest.WasCut: 4})
 	})
 }
 
@@ -134,17 +142,21 @@ func TestFlushAndRefuse(t *testing.T) {
 		other := s.Link()
 		defer other.Close()
 		mustAdd(t, l, "n")
-		for _, known := range []bool{true, false} {
-			commands, n := 2, s.Commands() // EVALSHA and INCR
-			if !known {
-				s.FlushScripts()
-				commands, n = 3, s.Commands() // EVAL, too
+		for what, forget := range map[string]func(){
+			"": func() {}, "flush": s.FlushScripts, "failover": func() { s.FailOver(0) }, "restart": s.Restart,
+		} {
+			mustAdd(t, l, "n")
+			forget()
+			want, before := 3, s.Commands() // EVALSHA, EVAL, INCR
+			if what == "" {
+				want = 2
 			}
 			mustAdd(t, l, "n")
-			if n = s.Commands() - n; n != commands {
-				t.Errorf("a script took %d commands, want %d", n, commands)
+			if n := s.Commands() - before; n != want {
+				t.Errorf("after a %s, a script took %d commands, want %d", what, n, want)
 			}
 		}
+		do(t, s, "SET", "n", "3")
 		s.Refuse(mortisetest.Loading)
 		for _, l := range []*mortisetest.Link{l, other} {
 			_, err := add(t.Context(), l, "n")
@@ -216,6 +228,27 @@ func TestJump(t *testing.T) {
 		want(t, s, `-2`, "PTTL", "k")
 		if n := s.Hits()[mortisetest.Jumped]; n != 4 {
 			t.Errorf("%d jumps were counted, want 4", n)
+		}
+	})
+}
+
+// AfterEach can fail the server over between a script and its reply.
+func TestAfterEach(t *testing.T) {
+	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
+		ran := 0
+		s.AfterEach(func(script string) {
+			if ran++; script == "incr" && ran == 2 {
+				s.FailOver(1)
+			}
+		})
+		for range 3 {
+			mustAdd(t, l, "n")
+		}
+		want(t, s, `"2"`, "GET", "n")
+		s.AfterEach(nil)
+		mustAdd(t, l, "n")
+		if ran != 3 {
+			t.Errorf("it was called %d times, want 3", ran)
 		}
 	})
 }

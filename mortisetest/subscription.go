@@ -54,11 +54,14 @@ func (s *subscription) renew(pause time.Duration) {
 		_ = old.Close()
 	}
 	reopen := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !s.closed && s.epoch == epoch {
-			s.open()
-		}
+		s.link.whenThawed(func() {
+			away := s.link.isPartitioned() // then Heal opens it
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !s.closed && !away && s.epoch == epoch {
+				s.open()
+			}
+		})
 	}
 	if pause <= 0 {
 		reopen()
