@@ -100,7 +100,8 @@ const (
 	// PubSubClassic uses PUBLISH and SUBSCRIBE, like Redisson up to 3.21, or
 	// a later one with shardedSubscriptionMode OFF.
 	PubSubClassic
-	// PubSubBoth sends and receives both, for fleets in which both occur.
+	// PubSubBoth sends and receives both, for fleets in which both occur. It
+	// is PubSubClassic on servers without sharded messages.
 	PubSubBoth
 )
 
@@ -143,7 +144,7 @@ func (p PubSub) on(t driver.Topology) script.Publish {
 	switch {
 	case !t.Cluster || p == PubSubClassic:
 		return script.Classic
-	case p == PubSubBoth:
+	case p == PubSubBoth && t.Sharded:
 		return script.Both
 	case p == PubSubSharded || t.Sharded:
 		return script.Sharded

@@ -48,7 +48,7 @@ const (
 // refused, or when ctx ends; ctx has no meaning later.
 //
 // The error has a class: driver.NotSent if there was no connection, driver.Denied for a wrong
-// password, driver.Other for a wrong URL.
+// password, driver.Other for a wrong URL, or a server that is older than Redis 5.0.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	a, err := parse(rawURL)
 	if err != nil {
@@ -73,6 +73,9 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 		client, err := redis.NewClient(option)
 		if err == nil && a.kind == cluster && client.Mode() != redis.ClientModeCluster {
 			err = errNoCluster
+		}
+		if err == nil {
+			err = checkVersion(life, client)
 		}
 		if err != nil && client != nil { // some errors come with a client
 			client.Close()
@@ -110,7 +113,7 @@ func failed(a *address, err error) error {
 	switch {
 	case text != "":
 		class = driver.ClassifyReply(text)
-	case errors.Is(err, errNoCluster):
+	case errors.Is(err, errNoCluster), errors.As(err, new(oldServerError)):
 		class = driver.Other
 	}
 	return &driver.Error{Class: class, Err: &PhaseError{Phase: phaseOf(class, err), Hosts: a.hosts, Err: err}, Reply: text}

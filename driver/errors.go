@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -78,7 +79,31 @@ func ClassOf(err error) Class {
 // ReplyError returns the error for an error reply of Redis: err is the client library's error,
 // message its text as Redis sent it.
 func ReplyError(err error, message string) error {
-	return &Error{Class: ClassifyReply(message), Err: err, Reply: strings.TrimPrefix(message, "-")}
+	if older(message) {
+		err = fmt.Errorf("this server is older than Redis 5.0, the oldest that locks work on: %w", err)
+	}
+	return &Error{Class: ClassifyReply(message), Err: err, Reply: unwrap(message)}
+}
+
+// older reports whether only a server older than Redis 5.0 gives this error reply to a script that
+// works on later ones: up to 4.0 a script that asked for the time could not write, and up to 3.2
+// HSET took only one field.
+func older(message string) bool {
+	return strings.Contains(message, "Write commands not allowed after non deterministic commands") ||
+		strings.Contains(message, "Wrong number of args calling Redis command From Lua script")
+}
+
+// unwrap returns the error reply in the message of a client library. Before Redis 7.0, the reply to
+// a command of a script that failed stood inside another one: "ERR Error running script (call to
+// f_…): @user_script:1: @user_script: 1: -READONLY …".
+func unwrap(message string) string {
+	message = strings.TrimPrefix(message, "-")
+	if strings.HasPrefix(strings.TrimPrefix(message, "ERR "), "Error running script (call to ") {
+		if _, inner, ok := strings.Cut(message, ": -"); ok {
+			return inner
+		}
+	}
+	return message
 }
 
 // ContextError returns the error for a call that ended because ctx did. It
@@ -114,7 +139,7 @@ var replyClasses = map[string]Class{
 	"UNBLOCKED":   Passing, // WAIT was interrupted: the master was demoted
 }
 
-// errTexts classifies replies that begin with ERR. The texts are those of Redis 7.0 to 8.6 and
+// errTexts classifies replies that begin with ERR. The texts are those of Redis 5.0 to 8.6 and
 // Valkey 8 and 9.
 var errTexts = []struct {
 	text  string
@@ -135,7 +160,8 @@ var errTexts = []struct {
 
 // ClassifyReply returns the class of an error reply from its text.
 func ClassifyReply(message string) Class {
-	word, _, _ := strings.Cut(strings.TrimPrefix(message, "-"), " ")
+	message = unwrap(message)
+	word, _, _ := strings.Cut(message, " ")
 	if class, ok := replyClasses[word]; ok {
 		return class
 	}

@@ -17,6 +17,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The suffix that Redis 7 and later add to an error that ended a script.
 const inScript = " script: 8b5d0e4b0f0bb0cb9ee6e8b8cbf2d3dfb5f02b5c, on @user_script:1."
 
+// What Redis before 7.0 puts before such an error.
+const before7 = "ERR Error running script (call to f_61636018f4e6b5817b89791bbed242f93fa089e3): @user_script:1: @user_script: 1: "
+
 // The texts were produced on Redis 7.0.15 to 8.6 and Valkey 8.0 to 9.1; those of miniredis are
 // marked.
 var replies = []struct {
@@ -35,6 +38,9 @@ var replies = []struct {
 	{"READONLY You can't write against a read only replica." + inScript, driver.Passing},
 	{"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", driver.Passing},
 	{"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.", driver.Passing},
+	{before7 + "-READONLY You can't write against a read only replica.", driver.Passing},
+	{before7 + "-OOM command not allowed when used memory > 'maxmemory'.", driver.Passing},
+	{strings.TrimPrefix(before7, "ERR ") + "-NOREPLICAS Not enough good replicas to write.", driver.Passing}, // rueidis
 	{"TRYAGAIN Multiple keys request during rehashing of slot", driver.Passing},
 	{"CLUSTERDOWN The cluster is down", driver.Passing},
 	{"CLUSTERDOWN Hash slot not served", driver.Passing},
@@ -89,6 +95,20 @@ func TestClassifyReply(t *testing.T) {
 		// Some client libraries leave the mark of an error in the text.
 		if got := driver.ClassifyReply("-" + r.text); got != r.want {
 			t.Errorf("%q is of class %v, want %v", "-"+r.text, got, r.want)
+		}
+	}
+}
+
+// An error reply that only a server too old for locks gives is explained.
+func TestReplyErrorOfAnOldServer(t *testing.T) {
+	for _, text := range []string{
+		"Write commands not allowed after non deterministic commands",
+		"Wrong number of args calling Redis command From Lua script",
+	} {
+		own := errors.New("ERR Error running script (call to f_6163): @user_script:10: @user_script: 10: " + text)
+		err := driver.ReplyError(own, own.Error())
+		if driver.ClassOf(err) != driver.Other || !errors.Is(err, own) || !strings.Contains(err.Error(), "older than Redis 5.0") {
+			t.Errorf("%q: %v, want an error of class other that says so", text, err)
 		}
 	}
 }

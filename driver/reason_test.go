@@ -15,6 +15,7 @@ func TestReason(t *testing.T) {
 		"NOREPLICAS Not enough good replicas to write.":                      "too few replicas are connected to it, so it accepts no writes",
 		"ERR max number of clients reached":                                  "it has as many clients as it admits",
 		"ERR max number of clients + cluster connections reached":            "it has as many clients as it admits",
+		before7 + "-READONLY You can't write against a read only replica.":   "it is a replica, so it accepts no writes",
 		"LOADING Redis is loading the dataset in memory":                     "it is loading its data",
 		"OOMPH":                          "",
 		"ERR no such thing":              "",

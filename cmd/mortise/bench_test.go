@@ -114,7 +114,7 @@ func TestBenchNeedsTheRightsOfLocksOnly(t *testing.T) {
 		t.Fatal("docs/protocol.md does not show the rights")
 	}
 	server := redistest.Single(t)
-	server.Must(t, strings.Fields(string(block[1]))...)
+	server.Must(t, redistest.Rules(t, strings.Fields(string(block[1]))...)...)
 	v := benchmark(t, "redis://locks:SECRET@"+server.Addr(), "--prefix", "app:bench:")
 	if v.Cost != nil || !strings.Contains(v.NoCost, "INFO") || !strings.Contains(strings.Join(v.Meaning, " "), v.NoCost) {
 		t.Errorf("cost %+v (%q), want none, and that the right to INFO is missing, in %q", v.Cost, v.NoCost, v.Meaning)

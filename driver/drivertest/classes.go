@@ -97,7 +97,7 @@ func (s suite) denied(t *testing.T, server *redistest.Server) {
 // withUser creates a user on the servers and returns target for that user.
 func withUser(t *testing.T, target Target, name, rules string, servers ...*redistest.Server) Target {
 	t.Helper()
-	cmd := append([]string{"ACL", "SETUSER", name, "reset", "on", ">pass-" + name}, strings.Fields(rules)...)
+	cmd := append([]string{"ACL", "SETUSER", name, "reset", "on", ">pass-" + name}, redistest.Rules(t, strings.Fields(rules)...)...)
 	for _, s := range servers {
 		s.Must(t, cmd...)
 	}

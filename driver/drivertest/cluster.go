@@ -12,7 +12,7 @@ import (
 func (s suite) topologyWithFewRights(t *testing.T, c *redistest.ClusterSet) {
 	target := Target{Mode: Cluster, Addrs: c.Addrs()}
 	target = withUser(t, target, "few", "~* &* +@all -pubsub", c.Nodes()...)
-	wantTopology(t, s.driver(t, target), driver.Topology{Cluster: true, Sharded: true})
+	wantTopology(t, s.driver(t, target), driver.Topology{Cluster: true, Sharded: redistest.Sharded(t)})
 }
 
 // topologyBehindAWrongPassword: a server that refuses the password does not tell the topology, and
@@ -39,7 +39,7 @@ func (s suite) topologyBehindAWrongPassword(t *testing.T, c *redistest.ClusterSe
 	})
 	set("resetpass", ">"+target.Password)
 	redistest.Eventually(t, "the servers let the client in", func() error { _, err := d.Topology(t.Context()); return err })
-	wantTopology(t, d, driver.Topology{Cluster: true, Sharded: true})
+	wantTopology(t, d, driver.Topology{Cluster: true, Sharded: redistest.Sharded(t)})
 }
 
 func crossSlot(t *testing.T, d driver.Driver) {

@@ -27,8 +27,7 @@ func Cluster(t testing.TB, replicas int, args ...string) *ClusterSet {
 		c.Replicas = append(c.Replicas, clusterNode(t, args...))
 	}
 	for i, m := range c.Masters {
-		first, last := i*slotCount/3, (i+1)*slotCount/3-1
-		m.Must(t, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
+		m.Must(t, append([]string{"CLUSTER"}, addSlots(t, i*slotCount/3, (i+1)*slotCount/3-1)...)...)
 		m.Must(t, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 	}
 	nodes := c.Nodes()
@@ -55,12 +54,28 @@ func Cluster(t testing.TB, replicas int, args ...string) *ClusterSet {
 func clusterNode(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return launch(t, nil, func(_, busPort int) []string {
-		return append([]string{
-			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(busPort),
-			"--cluster-node-timeout", "1000", "--save", "", "--appendonly", "no",
-			"--enable-debug-command", "yes", "--repl-diskless-sync-delay", "0",
-		}, args...)
+		own := append([]string{
+			"--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
+			"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0",
+		}, debugCommand(t)...)
+		if Current(t).AtLeast(7, 0) {
+			own = append(own, "--cluster-port", strconv.Itoa(busPort))
+		}
+		return append(own, args...)
 	})
+}
+
+// addSlots is the subcommand that gives a node the slots from first to last.
+func addSlots(t testing.TB, first, last int) []string {
+	t.Helper()
+	if Current(t).AtLeast(7, 0) {
+		return []string{"ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last)}
+	}
+	cmd := []string{"ADDSLOTS"}
+	for slot := first; slot <= last; slot++ {
+		cmd = append(cmd, strconv.Itoa(slot))
+	}
+	return cmd
 }
 
 // Nodes returns all servers, masters first.

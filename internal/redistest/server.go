@@ -42,17 +42,26 @@ func Single(t testing.TB, args ...string) *Server {
 // single is Single with additions to the environment.
 func single(t testing.TB, env, args []string) *Server {
 	t.Helper()
-	defaults := []string{
-		"--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
-		"--repl-diskless-sync-delay", "0", "--loglevel", "notice",
-	}
+	defaults := append([]string{
+		"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0", "--loglevel", "notice",
+	}, debugCommand(t)...)
 	return launch(t, env, func(int, int) []string { return append(defaults, args...) })
+}
+
+// debugCommand returns the option that allows the command DEBUG. Before Redis 7.0 there was none,
+// and DEBUG was always allowed.
+func debugCommand(t testing.TB) []string {
+	t.Helper()
+	if !Current(t).AtLeast(7, 0) {
+		return nil
+	}
+	return []string{"--enable-debug-command", "yes"}
 }
 
 // Replica starts a replica of master and waits until it is in sync.
 func Replica(t testing.TB, master *Server, args ...string) *Server {
 	t.Helper()
-	own := []string{"--replicaof", "127.0.0.1 " + strconv.Itoa(master.port)}
+	own := []string{"--replicaof", "127.0.0.1", strconv.Itoa(master.port)}
 	if master.password != "" {
 		own = append(own, "--masterauth", master.password, "--requirepass", master.password)
 	}
@@ -70,7 +79,8 @@ func launch(t testing.TB, env []string, args func(port, busPort int) []string) *
 	dir := t.TempDir()
 	var err error
 	for range 10 {
-		s := &Server{port: FreePort(t), busPort: FreePort(t), dir: dir, env: env}
+		s := &Server{dir: dir, env: env}
+		s.port, s.busPort = freePorts(t)
 		s.args = append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", dir},
 			args(s.port, s.busPort)...)
 		for i, a := range s.args[:len(s.args)-1] {
@@ -97,13 +107,9 @@ func launch(t testing.TB, env []string, args func(port, busPort int) []string) *
 
 // start runs the program and waits until it answers.
 func (s *Server) start() error {
-	program := os.Getenv("REDIS_SERVER_BIN")
-	if program == "" {
-		program = "redis-server"
-	}
-	path, err := exec.LookPath(program)
+	path, err := Program()
 	if err != nil {
-		return fmt.Errorf("cannot find %s, which this test needs (`make test` installs it; REDIS_SERVER_BIN names another): %w", program, err)
+		return err
 	}
 	cmd := exec.Command(path, s.args...)
 	cmd.Dir = s.dir
@@ -203,14 +209,35 @@ func (s *Server) signal(t testing.TB, sig os.Signal) {
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
-		port := 12000 + randN(20000)
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-		if err != nil {
-			continue
+		if port := 12000 + randN(20000); free(port) {
+			return port
 		}
-		_ = l.Close()
-		return port
 	}
 	t.Fatal("no free port between 12000 and 32000")
 	return 0
+}
+
+// freePorts returns two free ports, for the clients and for the bus of a cluster. Before Redis 7.0
+// no option sets the second one: it is the first one plus 10000.
+func freePorts(t testing.TB) (port, bus int) {
+	t.Helper()
+	if Current(t).AtLeast(7, 0) {
+		return FreePort(t), FreePort(t)
+	}
+	for range 1000 {
+		if port = 12000 + randN(10000); free(port) && free(port+10000) {
+			return port, port + 10000
+		}
+	}
+	t.Fatal("no two free ports 10000 apart between 12000 and 32000")
+	return 0, 0
+}
+
+func free(port int) bool {
+	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		return false
+	}
+	_ = l.Close()
+	return true
 }

@@ -79,7 +79,7 @@ func ElectionProclaim(ctx context.Context, d driver.Driver, key, owner, value st
 		return false, unexpected(electionProclaim, v)
 	}
 	if reason := v.At(1).Str(); reason != "" {
-		err = &driver.Error{Class: driver.ClassifyReply(reason), Err: fmt.Errorf("done, but Redis refused to notify observers: %.500s", reason)}
+		err = &driver.Error{Class: driver.ClassifyReply(reason), Err: fmt.Errorf("done, but Redis refused to notify observers: %.500s", explained(reason))}
 	}
 	return v.At(0).Int() == 1, err
 }

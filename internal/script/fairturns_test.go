@@ -2,6 +2,7 @@ package script_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,9 +23,11 @@ func directly(t *testing.T, f func(f fair, listen func(client string) *subscribe
 		})
 	}
 	everywhere(t, server, func(t *testing.T, w *world) { run(t, w, script.Fair{Turns: "publish"}) })
-	onServer(t, "sharded", server, func(t *testing.T, w *world) {
-		run(t, w, script.Fair{Publish: script.Sharded, Cluster: true, Turns: "spublish"})
-	})
+	if slices.Contains(publishers(t), "spublish") {
+		onServer(t, "sharded", server, func(t *testing.T, w *world) {
+			run(t, w, script.Fair{Publish: script.Sharded, Cluster: true, Turns: "spublish"})
+		})
+	}
 }
 
 // waits has owner queue.

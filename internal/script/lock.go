@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -172,8 +173,16 @@ func unheard(reason string) error {
 	if reason == "" {
 		return nil
 	}
-	err := fmt.Errorf("released, but Redis refused to notify waiters: %.500s", reason)
+	err := fmt.Errorf("released, but Redis refused to notify waiters: %.500s", explained(reason))
 	return &driver.Error{Class: driver.ClassifyReply(reason), Err: err}
+}
+
+// explained says in words why Redis did not publish, if the reason is that it has no SPUBLISH.
+func explained(reason string) string {
+	if strings.Contains(reason, "Unknown Redis command") {
+		return "it has no SPUBLISH, which came with Redis 7.0; PubSubAuto uses it only where it exists (" + reason + ")"
+	}
+	return reason
 }
 
 func holder(left, owner, count driver.Value) Holder {

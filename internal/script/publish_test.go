@@ -2,10 +2,12 @@ package script_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -19,7 +21,7 @@ var announcers = map[string]func(ctx context.Context, d driver.Driver, p script.
 // login creates a user with the given rules, and returns a connection of that user.
 func (w *world) login(t *testing.T, rules ...string) *wire {
 	t.Helper()
-	w.must(t, append([]string{"ACL", "SETUSER", "restricted", "reset", "on", "nopass"}, rules...)...)
+	w.must(t, append([]string{"ACL", "SETUSER", "restricted", "reset", "on", "nopass"}, redistest.Rules(t, rules...)...)...)
 	c := w.connect(t)
 	c.must(t, "AUTH", "restricted", "x")
 	return c
@@ -27,7 +29,7 @@ func (w *world) login(t *testing.T, rules ...string) *wire {
 
 // A server without SPUBLISH still releases, and wakes the waiters it can.
 func TestPublishUnknownToTheServer(t *testing.T) {
-	server := single(t, "--rename-command", "SPUBLISH", "")
+	server := single(t, without(t, "SPUBLISH")...)
 	check := func(t *testing.T, w *world) {
 		sub := w.listen(t, channel, false)
 		for _, free := range announcers {
@@ -36,6 +38,8 @@ func TestPublishUnknownToTheServer(t *testing.T) {
 				ok, err := free(t.Context(), w, p)
 				if !ok || err == nil || driver.ClassOf(err) != driver.Other {
 					t.Errorf("got %v, %v, want true and an error of class other", ok, err)
+				} else if w.real && !strings.Contains(err.Error(), "it has no SPUBLISH") {
+					t.Errorf("the error does not say that there is no SPUBLISH: %v", err)
 				}
 				w.wantDump(t, job, "nothing")
 				sub.want(t, want...)

@@ -134,7 +134,7 @@ var granting = map[string]releaseFunc{
 func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 	server := single(t)
 	for name, release := range granting {
-		for _, command := range publishers {
+		for _, command := range publishers(t) {
 			for _, test := range releaseCases() {
 				if name == "multi" && (test.row > 0 || test.keep || test.shared) {
 					continue // locks that are held together are not granted in a row

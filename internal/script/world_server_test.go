@@ -25,7 +25,12 @@ func onServer(t *testing.T, name string, server *redistest.Server, f func(t *tes
 func parallel(*testing.T) {}
 
 // publishers are the commands with which messages are sent.
-var publishers = []string{"publish", "spublish"}
+func publishers(t *testing.T) []string {
+	if !redistest.Sharded(t) {
+		return []string{"publish"}
+	}
+	return []string{"publish", "spublish"}
+}
 
 // realWorld empties server.
 func realWorld(t *testing.T, server *redistest.Server) *world {
@@ -39,4 +44,13 @@ func realWorld(t *testing.T, server *redistest.Server) *world {
 	})
 	w.must(t, "FLUSHALL")
 	return w
+}
+
+// without returns the options with which a server does not know a command that came with Redis 7.0.
+func without(t *testing.T, command string) []string {
+	t.Helper()
+	if !redistest.Sharded(t) {
+		return nil
+	}
+	return []string{"--rename-command", command, ""}
 }

@@ -231,7 +231,7 @@ func failoverToALaggingReplica(t *testing.T, acks mortise.Acks, open func(t *tes
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind := redistest.Replica(t, master, "--replicaof", "127.0.0.1 "+port, "--replica-priority", "1") // the first to be promoted
+	behind := redistest.Replica(t, master, "--replicaof", "127.0.0.1", port, "--replica-priority", "1") // the first to be promoted
 	online(t, master, 2)
 	set := redistest.Watch(t, master, ahead, behind)
 	first := mortise.New(open(t, set), &mortise.Options{TTL: 12 * time.Second, RetryFor: -1})

@@ -84,7 +84,7 @@ func documentedRights(t *testing.T) (command, cluster []string) {
 func TestRealDocumentedRightsSuffice(t *testing.T) {
 	command, _ := documentedRights(t)
 	s := redistest.Single(t)
-	s.Must(t, command...)
+	s.Must(t, redistest.Rules(t, command...)...)
 
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "locks", Password: "SECRET"})
 	t.Cleanup(func() { rdb.Close() })
@@ -112,7 +112,7 @@ func TestRealDocumentedRightsSufficeOnACluster(t *testing.T) {
 	command, more := documentedRights(t)
 	set := redistest.Cluster(t, 0)
 	for _, master := range set.Masters {
-		master.Must(t, append(command, more...)...)
+		master.Must(t, redistest.Rules(t, append(command, more...)...)...)
 	}
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: set.Addrs(), Username: "locks", Password: "SECRET"})
 	t.Cleanup(func() { rdb.Close() })

@@ -31,7 +31,7 @@ func TestRealTokensOnACluster(t *testing.T) {
 func TestRealTokensWithTheDocumentedRights(t *testing.T) {
 	command, _ := documentedRights(t)
 	s := redistest.Single(t)
-	s.Must(t, append(command, "+object|idletime", "+scan")...)
+	s.Must(t, redistest.Rules(t, append(command, "+object|idletime", "+scan")...)...)
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "locks", Password: "SECRET"})
 	t.Cleanup(func() { rdb.Close() })
 	c := mortise.New(goredis.Wrap(rdb), &mortise.Options{Prefix: "app:"})
