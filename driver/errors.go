@@ -18,7 +18,8 @@ const (
 	// script did not run.
 	NotSent
 	// Unknown: the script was sent, or may have been, and the reply is
-	// missing. It may have run, may be running, and may still run.
+	// missing, or says that it was ended on the way. It may have run, may be running, and may
+	// still run.
 	Unknown
 	// Passing: Redis replied that it cannot run the script at the moment (loading, failing
 	// over, resharding, out of memory, too few replicas). The script did not change anything.
@@ -57,7 +58,7 @@ type Error struct {
 
 // Error returns the underlying error's text.
 func (e *Error) Error() string {
-	if e.Class == Unknown {
+	if e.Class == Unknown && e.Reply == "" {
 		return "no reply, so it is not known whether the command ran: " + e.Err.Error()
 	}
 	return e.Err.Error()
@@ -153,6 +154,9 @@ var errTexts = []struct {
 	{"invalid password", Denied},
 	{"Client sent AUTH", Denied}, // password sent to a server without one
 	{"AUTH <password> called without any password configured", Denied},
+	// A slot is moving: a key that is not among the call's is on the other server. What the
+	// script has changed before that stays.
+	{"attempted to access a non local key", Unknown},
 	{"cannot be used with replica instances", Passing}, // WAIT: the master was demoted
 	{"max number of clients", Passing},                 // "reached", or "+ cluster connections reached"
 	{"WRONGTYPE Operation against", WrongType},         // miniredis wraps replies of Lua

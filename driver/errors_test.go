@@ -41,6 +41,8 @@ var replies = []struct {
 	{before7 + "-READONLY You can't write against a read only replica.", driver.Passing},
 	{before7 + "-OOM command not allowed when used memory > 'maxmemory'.", driver.Passing},
 	{strings.TrimPrefix(before7, "ERR ") + "-NOREPLICAS Not enough good replicas to write.", driver.Passing}, // rueidis
+	{"ERR Script attempted to access a non local key in a cluster node script: c1577803d068b14bb8fcfc907d5d4d001a83cd8a, on @user_script:104.", driver.Unknown},
+	{"ERR Error running script (call to f_c157): @user_script:104: @user_script: 104: Lua script attempted to access a non local key in a cluster node", driver.Unknown},
 	{"TRYAGAIN Multiple keys request during rehashing of slot", driver.Passing},
 	{"CLUSTERDOWN The cluster is down", driver.Passing},
 	{"CLUSTERDOWN Hash slot not served", driver.Passing},

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -52,6 +54,35 @@ func TestRWLockReaderSurvivesLostRepliesAndRequests(t *testing.T) {
 				wantHolders(t, k, "")
 			}
 		}
+		wantEmpty(t, s)
+	})
+}
+
+// While a slot of a cluster moves, the key of a reader's hold may be on another server than
+// the lock: Redis ends the script there, and the client asks again.
+func TestRWLockReaderWhoseSlotMoves(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, nil)
+		const reply = "ERR Script attempted to access a non local key in a cluster node script: c157, on @user_script:104."
+		var left atomic.Int32
+		moves := func(_ context.Context, name string) error {
+			if left.Add(-1) < 0 {
+				return nil
+			}
+			return driver.ReplyError(errors.New(reply), reply)
+		}
+		for _, before := range []bool{true, false} {
+			if f.Set(nil, moves); before {
+				f.Set(moves, nil)
+			}
+			left.Store(2)
+			hold, _ := must(t, c.RWLock("doc").Read(), t.Context())
+			left.Store(2)
+			if err := hold.Unlock(); err != nil && (before || !errors.Is(err, mortise.ErrUnknownOutcome)) {
+				t.Errorf("Unlock: %v", err)
+			}
+		}
+		f.Set(nil, nil)
 		wantEmpty(t, s)
 	})
 }
