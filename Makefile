@@ -5,8 +5,10 @@ FUZZTIME ?= 10s
 GOLANGCI := bin/golangci-lint-2.15.0
 GORELEASER := bin/goreleaser-2.15.1
 
+TIME := 30m
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz cover mutants bench interop lint fmt tidy rehearse picture pages snapshot release
+.PHONY: help demo test check fuzz cover mutants torture bench interop lint fmt tidy rehearse picture pages snapshot release
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,14 +17,14 @@ demo: ## Run the demonstration: processes that contend, and one that is killed
 	go run ./cmd/mortise demo
 
 test: ## Run the tests that need nothing but Go, in about half a minute
-	@GOGC=2000 $(GOTEST) $(ARGS) ./tests/behavior $$(go list ./... | grep -vE '/tests/(server|simulation|cost|newkind)')
+	@GOGC=2000 $(GOTEST) $(ARGS) ./tests/behavior $$(go list ./... | grep -vE '/tests/(server|simulation|cost|newkind|torture)')
 
 check: ## Run all tests under the race detector, and the linters, in about a quarter of an hour; installs redis-server
 	@scripts/need.sh redis cc git
 	@echo "== what computes, under the race detector"
-	@$(GOTEST) -race -tags server -timeout 20m $(ARGS) $$(go list $(PACKAGES) | grep -vE '/tests/server|/cmd/mortise')
+	@$(GOTEST) -race -tags server -timeout 20m $(ARGS) $$(go list $(PACKAGES) | grep -vE '/tests/(server|torture)|/cmd/mortise')
 	@echo "== what waits for servers and processes, under the race detector"
-	@$(GOTEST) -race -timeout 20m $(ARGS) ./tests/server/... ./cmd/mortise/...
+	@$(GOTEST) -race -timeout 20m $(ARGS) ./tests/server/... ./tests/torture ./cmd/mortise/...
 	@echo "== costs, without the race detector"
 	@$(GOTEST) $(ARGS) ./tests/cost
 	@echo "== the model of waiting, within wide limits"
@@ -50,6 +52,10 @@ cover: ## Run all tests and show how much of each package they cover
 
 mutants: ## Make each of the mistakes in scripts/mutants/list, one at a time: a test must notice it; ARGS can name some
 	@go run ./scripts/mutants $(ARGS)
+
+torture: ## Break all that can be broken under processes and servers, for TIME, 30m by default, and show planted bugs
+	@scripts/need.sh redis cc
+	@tests/torture/run.sh $(TIME) $(ARGS)
 
 bench: ## Compare with other locks on this machine, in about 15 minutes; the report goes to bench/out
 	@scripts/need.sh redis

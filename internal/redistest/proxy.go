@@ -14,9 +14,10 @@ import (
 // Proxy sits between a client and a server and fails the way networks do. It is safe for
 // concurrent use.
 type Proxy struct {
-	addr, upstream string
+	addr string
 
 	mu       sync.Mutex // guards the fields below
+	upstream string
 	listener net.Listener
 	links    map[*link]struct{}
 	stalled  [2]bool       // by direction: all links hold back what they read
@@ -42,8 +43,8 @@ const (
 // link is one client connection and its connection to the server.
 type link struct {
 	client, server net.Conn
-	stranded       bool // silent forever; guarded by Proxy.mu
-	marked         bool // its next reply will be lost; guarded by Proxy.mu
+	stranded       bool            // silent forever; guarded by Proxy.mu
+	marked         chan<- struct{} // closed when its next reply is lost; nil if none will be; guarded by Proxy.mu
 	gone           chan struct{}
 	once           sync.Once
 }
@@ -75,6 +76,9 @@ func NewProxy(t testing.TB, upstream string) *Proxy {
 	return p
 }
 
+// Retarget makes the proxy connect to another server from now on.
+func (p *Proxy) Retarget(upstream string) { p.change(func() { p.upstream = upstream }) }
+
 // Addr returns the address for clients.
 func (p *Proxy) Addr() string { return p.addr }
 
@@ -85,7 +89,10 @@ func (p *Proxy) accept(l net.Listener) {
 			if err != nil {
 				return // Refuse has closed the listener
 			}
-			server, err := net.Dial("tcp", p.upstream)
+			p.mu.Lock()
+			upstream := p.upstream
+			p.mu.Unlock()
+			server, err := net.Dial("tcp", upstream)
 			if err != nil {
 				_ = client.Close()
 				continue
@@ -143,9 +150,9 @@ func (p *Proxy) pass(k *link, d Direction) bool {
 	for {
 		p.mu.Lock()
 		stalled, changed, delay := p.stalled[d] || k.stranded, p.changed, p.delay
-		if !stalled && d == Replies && k.marked {
-			close(p.lost)
-			k.marked = false
+		if !stalled && d == Replies && k.marked != nil {
+			close(k.marked)
+			k.marked = nil
 			p.mu.Unlock()
 			return false
 		}
@@ -179,7 +186,7 @@ func (p *Proxy) mark(k *link, requests []byte) []byte {
 		}
 		requests = requests[i+len(p.lose):]
 		if p.loseIn--; p.loseIn == 0 {
-			k.marked = true
+			k.marked = p.lost
 		}
 	}
 	return nil
@@ -218,6 +225,11 @@ func (p *Proxy) Strand() {
 	})
 }
 
+// CutStranded closes the connections that Strand has made silent, as when a server gives them up.
+func (p *Proxy) CutStranded() {
+	p.cut(func(k *link) bool { return k.stranded })
+}
+
 // Delay adds a delay to everything that is forwarded from now on.
 func (p *Proxy) Delay(d time.Duration) { p.change(func() { p.delay = d }) }
 
@@ -230,11 +242,16 @@ func (p *Proxy) change(f func()) {
 }
 
 // CutAll closes all present connections.
-func (p *Proxy) CutAll() {
+func (p *Proxy) CutAll() { p.cut(func(*link) bool { return true }) }
+
+// cut closes the connections for which which returns true; it is called with p.mu held.
+func (p *Proxy) cut(which func(*link) bool) {
 	p.mu.Lock()
 	links := make([]*link, 0, len(p.links))
 	for k := range p.links {
-		links = append(links, k)
+		if which(k) {
+			links = append(links, k)
+		}
 	}
 	p.mu.Unlock()
 	for _, k := range links {

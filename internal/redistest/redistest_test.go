@@ -59,6 +59,8 @@ func TestProxy(t *testing.T) {
 	t.Run("loses the reply and not the request", func(t *testing.T) { proxyLosesReply(t, s, p) })
 	t.Run("stalls replies and lets them flow again", func(t *testing.T) { proxyStalls(t, s, p) })
 	t.Run("strands what is open and serves what is new", func(t *testing.T) { proxyStrands(t, p) })
+	t.Run("loses each reply for itself", func(t *testing.T) { proxyLosesEach(t, s, p) })
+	t.Run("cuts what is stranded, and takes another server", func(t *testing.T) { proxyCutsStranded(t, s, p) })
 	t.Run("refuses and accepts", func(t *testing.T) {
 		p.Refuse()
 		if _, err := Dial(p.Addr(), "", ""); err == nil {
@@ -122,6 +124,64 @@ func proxyStalls(t *testing.T, s *Server, p *Proxy) {
 	p.Flow()
 	if v, err := c.Receive(10 * time.Second); v != "OK" {
 		t.Fatalf("got %v, %v, want %q", v, err, "OK")
+	}
+}
+
+// A reply that is still on its way when another one is to be lost is lost for itself.
+func proxyLosesEach(t *testing.T, s *Server, p *Proxy) {
+	c, other := dial(t, p), dial(t, p)
+	p.Stall(Replies)
+	first := p.LoseReply("first", 1)
+	for i, c := range []*Conn{c, other} {
+		key := []string{"first", "second"}[i]
+		if err := c.Send("SET", key, "1"); err != nil {
+			t.Fatal(err)
+		}
+		Eventually(t, "request arrived", func() error {
+			if v, _ := s.Do("GET", key); v != "1" {
+				return fmt.Errorf("%s is %v", key, v)
+			}
+			return nil
+		})
+		if i == 0 {
+			p.LoseReply("second", 1)
+		}
+	}
+	p.Flow()
+	<-first
+	for _, c := range []*Conn{c, other} {
+		if v, err := c.Receive(10 * time.Second); err == nil {
+			t.Fatalf("got %v, want no reply", v)
+		}
+	}
+}
+
+// Connections that were silent are closed, others go on; new ones go to another server.
+func proxyCutsStranded(t *testing.T, s *Server, p *Proxy) {
+	c := dial(t, p)
+	if _, err := c.Do("PING"); err != nil {
+		t.Fatal(err)
+	}
+	p.Strand()
+	fresh := dial(t, p)
+	if _, err := fresh.Do("PING"); err != nil {
+		t.Fatal(err)
+	}
+	p.CutStranded()
+	if v, err := c.Receive(10 * time.Second); err == nil {
+		t.Fatalf("got %v, want that the connection is closed", v)
+	}
+	if _, err := fresh.Do("PING"); err != nil {
+		t.Fatal(err)
+	}
+	another := Single(t)
+	p.Retarget(another.Addr())
+	defer p.Retarget(s.Addr())
+	if _, err := dial(t, p).Do("SET", "there", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := another.Str(t, "GET", "there"); got != "1" {
+		t.Fatalf("the other server has %q, want what was written through the proxy", got)
 	}
 }
 

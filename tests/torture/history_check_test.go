@@ -1,0 +1,54 @@
+package torture
+
+import (
+	"testing"
+	"time"
+)
+
+// What checks histories is shown ones with and without mistakes.
+func TestOverlaps(t *testing.T) {
+	a := func(from, to int64) use { return use{span: span{from, to}, mode: alone} }
+	s := func(from, to int64) use { return use{span: span{from, to}, mode: shared} }
+	p := func(from, to int64) use { return use{span: span{from, to}, mode: permit} }
+	for name, c := range map[string]struct {
+		uses []use
+		want int
+	}{
+		"one after the other":          {[]use{a(1, 5), a(5, 9), a(10, 12)}, 0},
+		"two at once":                  {[]use{a(1, 5), a(4, 9)}, 1},
+		"one inside another":           {[]use{a(1, 50), a(4, 9), a(20, 30)}, 2},
+		"readers":                      {[]use{s(1, 5), s(2, 7), s(3, 4)}, 0},
+		"a writer among readers":       {[]use{s(1, 5), s(2, 7), a(6, 8)}, 1},
+		"a reader comes to a writer":   {[]use{a(1, 5), s(2, 7)}, 1},
+		"as many permits as there are": {[]use{p(1, 5), p(2, 6), p(5, 7)}, 0},
+		"one permit too many":          {[]use{p(1, 5), p(2, 6), p(3, 4)}, 1},
+		"never valid":                  {[]use{a(1, 9), a(4, 4)}, 0},
+		"out of order":                 {[]use{a(4, 9), a(1, 5)}, 1},
+	} {
+		h := history{thing: "x", permits: 2, uses: c.uses}
+		if got := h.overlaps(); len(got) != c.want {
+			t.Errorf("%s: %d overlaps, want %d: %v", name, len(got), c.want, got)
+		}
+	}
+}
+
+func TestAdmittedOverlaps(t *testing.T) {
+	const ttl = 100 * time.Nanosecond
+	at := func(older, from, to int64) overlap {
+		return overlap{span: span{from, to}, uses: []use{{span: span{older, to}}, {span: span{from, to}}}}
+	}
+	faults := []span{{1000, 1010}}
+	for name, c := range map[string]struct {
+		overlap overlap
+		want    bool
+	}{
+		"an older hold learns it in time": {at(900, 1020, 1100), true},
+		"it learns it too late":           {at(900, 1020, 1111), false},
+		"both are younger":                {at(1011, 1020, 1100), false},
+		"before the fault":                {at(900, 950, 999), false},
+	} {
+		if got := admitted(c.overlap, faults, ttl); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package torture
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// promote kills the master and makes one of its replicas the master, whichever.
+func promote(r *round) int {
+	old := r.master
+	others := slices.DeleteFunc(slices.Clone(r.servers), func(s *redistest.Server) bool { return s == old })
+	chosen := others[r.random.IntN(len(others))]
+	n := len(r.held())
+	old.Kill()
+	chosen.Must(r.t, "REPLICAOF", "NO", "ONE")
+	for _, c := range r.clients {
+		for _, p := range c.links {
+			p.Retarget(chosen.Addr())
+		}
+	}
+	r.master = chosen
+	old.Start(r.t)
+	for _, s := range r.servers {
+		if s == chosen {
+			continue
+		}
+		s.Must(r.t, "REPLICAOF", "127.0.0.1", fmt.Sprint(chosen.Port()))
+	}
+	// One that has not caught up must not be promoted next.
+	redistest.Eventually(r.t, "replicas in sync", func() error {
+		if v, err := chosen.Do("WAIT", fmt.Sprint(len(others)), "100"); err != nil || v != int64(len(others)) {
+			return fmt.Errorf("%v of them, %w", v, cmp.Or(err, errNotYet))
+		}
+		return nil
+	})
+	return n
+}
+
+// promoteForgetful is promote without acknowledgements.
+func promoteForgetful(r *round) (n int) {
+	r.forgets(func() { n = promote(r) })
+	r.raiseTokens()
+	return n
+}
+
+// failOver kills the master of sentinels, and starts it again when they have a new one.
+func failOver(r *round) int {
+	old := r.sentinel.Master(r.t)
+	r.sentinel.Failover(r.t)
+	old.Start(r.t)
+	redistest.Eventually(r.t, "the old master is a replica", func() error {
+		if link, err := old.Info("replication", "master_link_status"); link != "up" {
+			return fmt.Errorf("link %q, %w", link, cmp.Or(err, errNotYet))
+		}
+		return nil
+	})
+	r.raiseTokens()
+	return 1
+}
+
+// failNode kills a master of a cluster, and starts it again when its replica serves.
+func failNode(r *round) int {
+	masters := r.masters(r.t)
+	old := masters[r.random.IntN(len(masters))]
+	old.Kill()
+	redistest.Eventually(r.t, "a replica serves", func() error {
+		if now := r.masters(r.t); len(now) < len(masters) {
+			return fmt.Errorf("%d masters", len(now))
+		}
+		return nil
+	})
+	old.Start(r.t)
+	r.cluster.AwaitOK(r.t)
+	redistest.Eventually(r.t, "the old master is a replica", func() error {
+		if link, err := old.Info("replication", "master_link_status"); link != "up" {
+			return fmt.Errorf("link %q, %w", link, cmp.Or(err, errNotYet))
+		}
+		return nil
+	})
+	r.raiseTokens()
+	return 1
+}
+
+// switchNode has a replica of a cluster take over from its master, which waits for it. It does so
+// once for each master: the others do not vote for a second time soon.
+func switchNode(r *round) int {
+	replicas := slices.DeleteFunc(slices.Clone(r.cluster.Replicas), func(s *redistest.Server) bool {
+		role, _ := s.Info("replication", "role")
+		return role != "slave"
+	})
+	if len(replicas) == 0 {
+		return 0
+	}
+	chosen := replicas[r.random.IntN(len(replicas))]
+	if _, err := chosen.Do("CLUSTER", "FAILOVER"); err != nil {
+		return 0
+	}
+	redistest.Eventually(r.t, "the replica is the master", func() error {
+		if role, err := chosen.Info("replication", "role"); role != "master" {
+			return fmt.Errorf("%s, %w", role, cmp.Or(err, errNotYet))
+		}
+		return nil
+	})
+	r.cluster.AwaitOK(r.t)
+	return 1
+}
+
+// moveSlot moves the slot of a lock that is held, or waited for, to another master.
+func moveSlot(r *round) int {
+	load := r.loads[r.random.IntN(len(r.loads))]
+	name := load.Name
+	if name == "" {
+		name = load.Names[0]
+	}
+	slot, from := r.cluster.Slot(r.t, name), r.cluster.Owner(r.t, name)
+	others := slices.DeleteFunc(r.masters(r.t), func(s *redistest.Server) bool { return s == from })
+	to := others[r.random.IntN(len(others))]
+	r.cluster.BeginMove(r.t, slot, from, to)
+	r.pause(0, 20*time.Millisecond)
+	moved := 0
+	for {
+		keys, _ := from.Must(r.t, "CLUSTER", "GETKEYSINSLOT", fmt.Sprint(slot), "100").([]any)
+		if len(keys) == 0 {
+			break
+		}
+		for _, k := range keys {
+			r.cluster.MoveKeys(r.t, slot, from, to, fmt.Sprint(k))
+			moved++
+			r.pause(0, 5*time.Millisecond) // others are still there
+		}
+	}
+	r.cluster.EndMove(r.t, slot, to)
+	redistest.Eventually(r.t, "the cluster agrees", func() error {
+		if o := r.cluster.Owner(r.t, name); o != to {
+			return errNotYet
+		}
+		return nil
+	})
+	if moved == 0 || strings.HasPrefix(name, "redisson_") {
+		return 0
+	}
+	return 1
+}
+
+var errNotYet = errors.New("not yet")

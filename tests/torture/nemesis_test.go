@@ -1,0 +1,59 @@
+package torture
+
+import "time"
+
+// nemesis is what breaks things.
+type nemesis struct {
+	name      string
+	kinds     []string         // of deployment
+	args      []string         // of the servers
+	acks      int              // that locks ask for
+	allowed   []string         // classes of errors that it explains, besides those expected
+	least     int              // hits without which a round has shown nothing
+	failsOver bool             // servers take each other for dead after a second
+	strike    func(*round) int // breaks something for a moment, and returns how much it has hit
+}
+
+var everywhere = []string{"single", "replicas", "sentinel", "cluster"}
+
+// nemeses are all there are. Those that make Redis forget what it has confirmed say so, with
+// round.forgets; all others must not cost exclusion.
+var nemeses = []*nemesis{
+	{name: "freeze-holder", kinds: everywhere, least: 2, strike: freezeHolder},
+	{name: "freeze-waiter", kinds: everywhere, least: 2, strike: freezeWaiter},
+	{name: "kill", kinds: everywhere, least: 2, strike: kill},
+
+	{name: "black-hole", kinds: everywhere, least: 2, strike: blackHole},
+	{name: "one-way", kinds: everywhere, least: 2, strike: oneWay},
+	{name: "strand", kinds: everywhere, least: 2, strike: strand},
+	{name: "reset", kinds: everywhere, least: 10, strike: reset},
+	{name: "refuse", kinds: everywhere, least: 2, strike: refuse},
+	{name: "delay", kinds: everywhere, least: 2, strike: delay},
+	{name: "lost-replies", kinds: everywhere, least: 10, strike: loseReplies},
+
+	{name: "flush-scripts", kinds: everywhere, least: 20, strike: flushScripts},
+	{name: "kill-normal", kinds: everywhere, least: 10, strike: killNormal},
+	{name: "kill-pubsub", kinds: everywhere, least: 10, strike: killPubSub},
+	{name: "freeze-server", kinds: []string{"single", "replicas"}, least: 2, strike: freezeServer},
+	{name: "out-of-memory", kinds: everywhere, least: 5, strike: outOfMemory},
+	{name: "read-only", kinds: []string{"single"}, least: 5, strike: readOnly},
+	{name: "deny-rights", kinds: everywhere, allowed: []string{"denied"}, least: 5, strike: denyRights},
+	{name: "forge", kinds: everywhere, least: 1000, strike: forge},
+
+	{name: "restart", kinds: []string{"single"}, args: []string{"--appendonly", "yes"}, least: 2, strike: restartKept},
+	{name: "restart-empty", kinds: []string{"single"}, allowed: []string{"regressed"}, least: 2, strike: restartEmpty},
+	{name: "delete", kinds: everywhere, allowed: []string{"regressed"}, least: 3, strike: deleteHeld},
+	{name: "flush-all", kinds: everywhere, allowed: []string{"regressed"}, least: 3, strike: flushAll},
+	{name: "evict", kinds: []string{"single"}, allowed: []string{"regressed"}, least: 3, strike: evict},
+	{name: "clock", kinds: []string{"clocked"}, least: 3, strike: setClock},
+
+	{name: "promote", kinds: []string{"replicas"}, acks: 2, allowed: []string{"notdurable"}, least: 3, strike: promote},
+	{name: "promote-any", kinds: []string{"replicas"}, allowed: []string{"regressed"}, least: 3, strike: promoteForgetful},
+	{name: "sentinel-failover", failsOver: true, kinds: []string{"sentinel"}, allowed: []string{"regressed"}, least: 1, strike: failOver},
+	{name: "cluster-failover", failsOver: true, kinds: []string{"cluster"}, allowed: []string{"regressed"}, least: 1, strike: failNode},
+	{name: "cluster-switch", kinds: []string{"cluster"}, least: 2, strike: switchNode},
+	{name: "slot-move", kinds: []string{"cluster"}, least: 3, strike: moveSlot},
+}
+
+// length is how long a fault lasts: up to two leases.
+func (r *round) length() time.Duration { return 50*time.Millisecond + r.upTo(2*r.ttl) }

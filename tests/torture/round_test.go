@@ -1,0 +1,329 @@
+package torture
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/torture"
+)
+
+// How much a round has of everything.
+const (
+	clients    = 4
+	goroutines = 3
+	ttl        = 1500 * time.Millisecond
+
+	served = 30 * time.Second // within which every goroutine has its lock after the faults
+	forgot = 30 * time.Second // within which the servers are as they were at the beginning
+	fewest = 50               // acquisitions of a round that has shown something
+)
+
+// plan is a round.
+type plan struct {
+	seed    uint64
+	nemesis *nemesis
+	kind    string // of deployment
+	driver  string
+	program string        // of the clients
+	storm   time.Duration // how long there are faults
+	brief   bool          // nothing is asked of the number of faults
+}
+
+func (p plan) String() string { return fmt.Sprintf("%s/%s/%s", p.nemesis.name, p.kind, p.driver) }
+
+// round is a plan that is carried out.
+type round struct {
+	plan
+	*deployment
+	*witness
+	t       *testing.T
+	random  *rand.Rand
+	clients []*client
+	lives   []int         // processes so far, by place
+	hits    int           // faults that hit what they were meant to hit
+	ahead   time.Duration // of Redis' clock
+}
+
+// result is what is left of a round.
+type result struct {
+	plan
+	tally
+	hits int
+	bad  []string
+	took time.Duration
+}
+
+// run carries out a plan.
+func run(t *testing.T, p plan) result {
+	t.Helper()
+	begin := time.Now()
+	random := rand.New(rand.NewPCG(p.seed, 1))
+	r := &round{plan: p, t: t, random: random, deployment: deploy(t, p.kind, p.nemesis.args)}
+	r.witness = newWitness(t, mix(random.IntN), ttl)
+	r.allowed = p.nemesis.allowed
+	if !p.nemesis.failsOver {
+		r.calmDown(t)
+	}
+	for i := range clients {
+		r.populate(i)
+	}
+	defer r.depopulate()
+	if r.begun() {
+		if p.nemesis.failsOver { // also when the machine is busy
+			r.forgets(r.strike)
+			r.raiseTokens()
+		} else {
+			r.strike()
+		}
+		r.heal()
+		if r.settle() {
+			r.retire()
+			if err := soon(forgot, func() error { return r.left(t) }); err != nil {
+				r.blame("%v after the round, %v", forgot, err)
+			}
+		}
+	}
+	r.judge()
+	return result{p, r.tally, r.hits, r.bad, time.Since(begin)}
+}
+
+// populate starts the client of a place.
+func (r *round) populate(i int) {
+	links, via := link(r.t, r.all())
+	c := &client{program: r.program, links: links, config: torture.Config{
+		Witness: r.listener.Addr().String(), Client: i, Seed: r.seed, Goroutines: goroutines, Loads: r.loads,
+		Driver: r.driver, Topology: r.topology, Addrs: r.addrs(), Via: via, TTL: ttl, Acks: r.nemesis.acks,
+	}}
+	r.clients, r.lives = append(r.clients, c), append(r.lives, 0)
+	if err := c.start(0); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// replace starts another process in the place of a killed one.
+func (r *round) replace(i int) {
+	r.lives[i]++
+	if err := r.clients[i].start(r.lives[i]); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *round) depopulate() {
+	for _, c := range r.clients {
+		c.kill()
+	}
+}
+
+// begun waits until the clients work.
+func (r *round) begun() bool {
+	return r.wait(20*time.Second, "the clients have begun", func() bool { return r.acquisitions() > 2*clients*goroutines })
+}
+
+func (r *round) acquisitions() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tally.acquisitions
+}
+
+// wait waits for a state of the clients. It gives up early if one of them ends.
+func (r *round) wait(limit time.Duration, what string, ready func() bool) bool {
+	for deadline := time.Now().Add(limit); !ready(); time.Sleep(5 * time.Millisecond) {
+		for _, c := range r.clients {
+			if err := c.gone(); err != nil {
+				r.blame("a client has ended: %v", err)
+				return false
+			}
+		}
+		if time.Now().After(deadline) {
+			r.blame("%v have passed, and it is not so that %s", limit, what)
+			return false
+		}
+	}
+	return true
+}
+
+// strike lets the nemesis loose.
+func (r *round) strike() {
+	for deadline := time.Now().Add(r.storm); time.Now().Before(deadline); {
+		r.hits += r.nemesis.strike(r)
+		r.pause(50*time.Millisecond, 400*time.Millisecond)
+		for _, c := range r.clients {
+			if err := c.gone(); err != nil {
+				r.blame("a client has ended: %v", err)
+				return
+			}
+		}
+	}
+}
+
+// pause sleeps for a random time.
+func (r *round) pause(least, most time.Duration) { time.Sleep(least + r.upTo(most-least)) }
+
+func (r *round) upTo(d time.Duration) time.Duration { return time.Duration(r.random.Int64N(int64(d))) }
+
+// heal ends all faults that clients suffer; a nemesis ends those of servers itself.
+func (r *round) heal() {
+	for _, c := range r.clients {
+		c.signal(syscall.SIGCONT)
+		for _, l := range c.links {
+			l.Flow()
+			l.Delay(0)
+		}
+	}
+	r.mu.Lock()
+	r.calm = torture.Now()
+	r.mu.Unlock()
+}
+
+// settle waits until each goroutine has had what it asks for, and has stopped.
+func (r *round) settle() bool {
+	ok := r.wait(served, "every goroutine has a lock", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.stops == clients*goroutines
+	})
+	if !ok {
+		r.stuck()
+	}
+	return ok
+}
+
+// stuck says what waits, and has the clients show their goroutines.
+func (r *round) stuck() {
+	r.mu.Lock()
+	for who, s := range r.places {
+		if s.waits != 0 {
+			r.note("client %d waits for %s for %v", who.client, r.describe(s.load), time.Duration(torture.Now()-s.waits))
+		} else if !s.stopped {
+			r.note("client %d is stuck in %s", who.client, r.describe(s.load))
+		}
+	}
+	r.mu.Unlock()
+	if dir := os.Getenv("MORTISE_TORTURE_DUMPS"); dir != "" {
+		for i, c := range r.clients {
+			err := c.await(0)
+			_ = os.WriteFile(fmt.Sprintf("%s/%d-%d.txt", dir, r.seed, i), []byte(fmt.Sprint(err)), 0o600)
+		}
+	}
+}
+
+// retire waits for the clients to end.
+func (r *round) retire() {
+	closed := r.wait(20*time.Second, "the clients have closed the library", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.byes == clients
+	})
+	for _, c := range r.clients {
+		for _, l := range c.links {
+			l.CutStranded()
+		}
+	}
+	if closed { // and still live
+		if err := soon(5*time.Second, func() error { return r.visited(r.t) }); err != nil {
+			r.blame("after the clients have closed the library, %v", err)
+		}
+	}
+	r.dismiss()
+	for _, c := range r.clients {
+		if err := c.await(20 * time.Second); err != nil {
+			r.blame("client %d: %v", c.config.Client, err)
+		}
+	}
+	for _, l := range r.loads { // no lock's lease ends what they have set
+		if l.Kind == "permit" {
+			r.permits(l)
+		}
+	}
+}
+
+// permits checks that all permits are there again, and deletes the semaphore.
+func (r *round) permits(l torture.Load) {
+	s := r.serving(r.t, l.Name)
+	var left string
+	r.wait(10*time.Second, "all permits are back", func() bool {
+		left = s.Str(r.t, "GET", l.Name)
+		n := s.Int(r.t, "ZCOUNT", "{"+l.Name+"}:timeout", "-inf", "+inf")
+		return left == fmt.Sprint(l.Units) || left == "" || n > 0 // those of the dead come back when somebody asks
+	})
+	_, _ = s.Do("DEL", l.Name, "{"+l.Name+"}:timeout", "mortise:claim:{"+l.Name+"}")
+}
+
+// judge checks the history of the round, and that the round has shown something.
+func (r *round) judge() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, h := range r.histories() {
+		for _, o := range h.overlaps() {
+			if !admitted(o, r.faults, r.ttl) {
+				r.note("%v", o)
+			}
+		}
+	}
+	for _, t := range r.taken {
+		r.reported(t)
+	}
+	if r.tally.heap > 16<<20 {
+		r.note("a client's heap has grown by %d MB", r.tally.heap>>20)
+	}
+	if r.brief {
+		return
+	}
+	if r.hits < r.nemesis.least {
+		r.note("vacuous: the faults hit %d times, want %d at least", r.hits, r.nemesis.least)
+	}
+	if r.tally.acquisitions < fewest {
+		r.note("vacuous: %d acquisitions, want %d at least", r.tally.acquisitions, fewest)
+	}
+}
+
+// reported checks that a loss was reported. A lease may go from one goroutine to the next of its
+// client, without Redis: then the last one has to learn of it.
+func (w *witness) reported(t taken) {
+	var last *section
+	for _, c := range w.sections {
+		if c.owner == t.owner && c.start != 0 && c.start < t.from && c.ended > t.to && c.last > t.to {
+			last = c
+		}
+	}
+	if last == nil {
+		return // it was released at that moment, or killed
+	}
+	w.tally.taken++
+	for _, c := range w.sections {
+		if c.owner != t.owner || c.ended <= t.to || !c.lost && c.class != "unknown" {
+			continue
+		}
+		if c.noticed > t.to {
+			w.tally.slowest = max(w.tally.slowest, time.Duration(c.noticed-t.to))
+		}
+		return
+	}
+	w.note("client %d had %s, lost its key, and was not told", last.client, w.describe(last.load))
+}
+
+// histories returns what is known of each thing. It must be called with w.mu held.
+func (w *witness) histories() (all []*history) {
+	by := map[string]*history{}
+	for _, c := range w.sections {
+		if c.start == 0 {
+			continue // it was not valid any more when it was there
+		}
+		load := w.loads[c.load]
+		for _, thing := range things(load) {
+			h := by[thing]
+			if h == nil {
+				h = &history{thing: thing, permits: load.Units}
+				by[thing] = h
+				all = append(all, h)
+			}
+			h.uses = append(h.uses, use{span{c.start, c.last}, modeOf(load), c.token, fmt.Sprintf("client %d (%s)", c.client, strings.TrimSpace(load.Kind+" "+c.owner))})
+		}
+	}
+	return all
+}

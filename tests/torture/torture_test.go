@@ -1,0 +1,151 @@
+package torture
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	limit = flag.Duration("time", 0, "how long to go on; one short round if 0")
+	seed  = flag.Uint64("seed", 0, "the seed of the first round; by the clock if 0")
+	only  = flag.String("only", "", "only rounds whose name contains this")
+	lanes = flag.Int("lanes", 2, "how many rounds go on at the same time")
+	plant = flag.Bool("planted", false, "after the rounds, show that planted bugs are found")
+	storm = flag.Duration("storm", 6*time.Second, "how long there are faults in a round")
+)
+
+// TestTorture goes through all nemeses, again and again, until the time is over.
+func TestTorture(t *testing.T) {
+	if *limit == 0 {
+		p := plan{seed: 1, nemesis: nemeses[0], kind: "single", driver: "rueidis", program: os.Args[0], storm: 3 * time.Second, brief: true}
+		t.Run(p.String(), func(t *testing.T) { report(t, run(t, p)) })
+		return
+	}
+	first := *seed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano())
+	}
+	fmt.Printf("torture: %v with seed %d, %d rounds at a time\n", *limit, first, *lanes)
+	plans := make(chan plan)
+	var all sync.WaitGroup
+	for range *lanes {
+		all.Go(func() {
+			for p := range plans {
+				t.Run(p.String(), func(t *testing.T) { report(t, run(t, p)) })
+			}
+		})
+	}
+	next := schedule(first)
+	if *limit < time.Second {
+		t.Fatalf("-time %v is no time", *limit)
+	}
+	for deadline := time.Now().Add(*limit); time.Now().Before(deadline); {
+		plans <- next()
+	}
+	close(plans)
+	all.Wait()
+	if *plant {
+		for _, b := range plantedBugs {
+			t.Run("planted/"+b.name, func(t *testing.T) { findPlanted(t, b, first) })
+		}
+	}
+}
+
+// schedule returns the rounds of a seed, one after the other: each nemesis once before any comes
+// again, in an order, and with deployments and drivers, that the seed gives.
+func schedule(first uint64) func() plan {
+	random := rand.New(rand.NewPCG(first, 2))
+	var rest []*nemesis
+	n := uint64(0)
+	return func() plan {
+		for {
+			if len(rest) == 0 {
+				rest = slices.Clone(nemeses)
+				random.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
+			}
+			p := plan{seed: first + n, nemesis: rest[0], program: os.Args[0], storm: *storm}
+			p.kind = p.nemesis.kinds[random.IntN(len(p.nemesis.kinds))]
+			p.driver = []string{"goredis", "rueidis"}[random.IntN(2)]
+			rest = rest[1:]
+			if strings.Contains(p.String(), *only) {
+				n++
+				return p
+			}
+		}
+	}
+}
+
+var (
+	mu      sync.Mutex
+	results []result
+)
+
+// report notes a result, and fails the test if promises were broken.
+func report(t *testing.T, r result) {
+	mu.Lock()
+	defer mu.Unlock()
+	results = append(results, r)
+	state := "ok  "
+	if len(r.bad) > 0 || t.Failed() {
+		state = "FAIL"
+	}
+	if *limit != 0 {
+		fmt.Printf("%s %-32s seed %d %5.1fs %4d hits %5d acquisitions %3d losses %3d refused, longest wait %v\n", state, r.plan, r.seed, r.took.Seconds(),
+			r.hits, r.acquisitions, r.losses, r.refused, r.wait.Round(time.Millisecond))
+	}
+	for _, b := range r.bad {
+		t.Errorf("%v, seed %d: %s", r.plan, r.seed, b)
+		if *limit != 0 {
+			fmt.Println("     ", b)
+		}
+	}
+}
+
+// showTable prints what all rounds together have shown.
+func showTable() {
+	if *limit == 0 || len(results) == 0 {
+		return
+	}
+	type sum struct {
+		result
+		rounds, failed int
+	}
+	var names []string
+	sums := map[string]*sum{}
+	var total sum
+	for _, r := range results {
+		s := sums[r.nemesis.name]
+		if s == nil {
+			s = &sum{}
+			sums[r.nemesis.name] = s
+			names = append(names, r.nemesis.name)
+		}
+		for _, s := range []*sum{s, &total} {
+			s.rounds++
+			if len(r.bad) > 0 {
+				s.failed++
+			}
+			s.hits += r.hits
+			s.acquisitions += r.acquisitions
+			s.losses += r.losses
+			s.refused += r.refused
+			s.late += r.late
+			s.tally.wait = max(s.tally.wait, r.tally.wait)
+			s.heap = max(s.heap, r.heap)
+		}
+	}
+	slices.Sort(names)
+	sums["all"] = &total
+	fmt.Printf("\n%-16s %6s %6s %7s %12s %7s %14s %5s %12s\n", "nemesis", "rounds", "failed", "hits", "acquisitions", "losses", "refused writes", "late", "longest wait")
+	for _, name := range append(names, "all") {
+		s := sums[name]
+		fmt.Printf("%-16s %6d %6d %7d %12d %7d %14d %5d %12v\n", name, s.rounds, s.failed, s.hits, s.acquisitions, s.losses, s.refused, s.late, s.tally.wait.Round(time.Millisecond))
+	}
+}
