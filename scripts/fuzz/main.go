@@ -121,7 +121,7 @@ func (o outcome) verdict() string {
 
 func (t target) run(length time.Duration) outcome {
 	begin := time.Now()
-	cmd := exec.Command("go", "test", "-tags", "server", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", length.String(), "-fuzzminimizetime", min(length, 10*time.Second).String(), t.pkg)
+	cmd := exec.Command("go", "test", "-tags", "server", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", length.String(), "-fuzzminimizetime", "100x", t.pkg)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
