@@ -53,7 +53,11 @@ func (b Barrier) refusal(v driver.Value) error {
 	case -1:
 		return ErrKind
 	case -2:
-		return &driver.Error{Class: driver.WrongType, Err: fmt.Errorf("it is a barrier for %s parties, not for %d", v.At(1).Str(), b.Parties)}
+		size := v.At(1).Str()
+		if _, err := strconv.ParseUint(size, 10, 32); err != nil {
+			size = fmt.Sprintf("%.40q", size) // written by another program
+		}
+		return &driver.Error{Class: driver.WrongType, Err: fmt.Errorf("it is a barrier for %s parties, not for %d", size, b.Parties)}
 	}
 	return nil
 }

@@ -265,6 +265,14 @@ func TestBarrierForOneAndMismatch(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "a barrier for 3 parties, not for 1") {
 			t.Errorf("got %v, want it to say for how many the barrier is", err)
 		}
+		// Any program may have written the number, and the error is read on terminals.
+		for _, size := range []string{"\x1b[2J", strings.Repeat("9", 5000), "3 "} {
+			w.must(t, "HSET", job, "parties", size)
+			_, err := script.BarrierAwait(t.Context(), w, one, mine2, false)
+			if err == nil || len(err.Error()) > 100 || strings.ContainsRune(err.Error(), '\x1b') || !strings.Contains(err.Error(), `"`) {
+				t.Errorf("got %.200q, want an error that quotes the beginning of the number", err)
+			}
+		}
 	})
 }
 

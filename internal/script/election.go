@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	electionCampaign = load("election_campaign", "election")
+	electionCampaign = load("election_campaign", "fenced", "election")
 	electionProclaim = load("election_proclaim", "election")
 	electionRead     = load("election_read", "election")
 	electionResign   = load("election_resign", "election")
@@ -58,6 +58,8 @@ func ElectionCampaign(ctx context.Context, d driver.Driver, key, owner, value st
 		return v.At(1).Int(), Holder{}, nil
 	case v.At(0).Int() == -1:
 		return 0, Holder{}, ErrKind
+	case v.At(0).Int() == -2:
+		return 0, Holder{}, ErrToken
 	case v.At(0).Int() == 0 && is(v, "iis"):
 		return 0, Holder{Owner: v.At(2).Str(), Count: 1, TTL: ttl(v.At(1))}, nil
 	}

@@ -75,7 +75,7 @@ type electionCall struct {
 func electionCalls(mine setup) map[string]electionCall {
 	stays := leading(me, "here", "7", "1")
 	return map[string]electionCall{
-		"campaign":       {[]string{"hget", "exists", "incr", "hset", "pexpire"}, nothing, "nothing", campaigns},
+		"campaign":       {[]string{"hget", "exists", "incr", "persist", "hset", "pexpire"}, nothing, "nothing", campaigns},
 		"campaign again": {[]string{"hget", "hlen", "pttl", "hkeys", "pexpire"}, mine, stays, campaigns},
 		"resign":         {[]string{"hexists", "del"}, mine, stays, resigns},
 		"proclaim": {[]string{"hexists", "hget", "hset"}, mine, stays, func(ctx context.Context, d driver.Driver) (bool, error) {

@@ -156,8 +156,8 @@ func TestElectionCampaign(t *testing.T) {
 		{name: "another of this client", setup: leads(time.Minute, mine2, "", "7", "0"), want: isHeld(mine2, time.Minute), after: leading(mine2, "", "7", "0"), ttl: time.Minute, terms: "string 7"},
 		{name: "another's, without TTL", setup: leads(none, java, "x", "7", "0"), want: isHeld(java, -1), after: leading(java, "x", "7", "0"), ttl: none, terms: "string 7"},
 		// The number of the last term cannot be read.
-		{name: "the counter is no number", setup: numbered("x"), want: isRefused("other"), after: "nothing", ttl: absent, terms: "string x"},
-		{name: "the counter is at its end", setup: numbered("9223372036854775807"), want: isRefused("other"), after: "nothing", ttl: absent, terms: "string 9223372036854775807"},
+		{name: "the counter is no number", setup: numbered("x"), want: isRefused("wrong type"), after: "nothing", ttl: absent, terms: "string x"},
+		{name: "the counter is at its end", setup: numbered("9223372036854775807"), want: isRefused("wrong type"), after: "nothing", ttl: absent, terms: "string 9223372036854775807"},
 		{name: "the counter is a list", setup: func(t *testing.T, w *world) { w.must(t, "RPUSH", terms, "a") }, want: isRefused("wrong type"),
 			after: "nothing", ttl: absent, terms: `list ["a"]`},
 	}...))
@@ -272,4 +272,25 @@ func init() {
 	} {
 		everyCall[name] = call
 	}
+}
+
+// A term whose number is not above 0, or is more than a script can count, does not begin: nobody could
+// use it.
+func TestElectionTermsThatCannotBe(t *testing.T) {
+	server := single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		for _, last := range []string{"-5", "9007199254740991"} {
+			w.must(t, "SET", terms, last)
+			term, _, err := script.ElectionCampaign(t.Context(), w, job, me, "", lease, script.Classic)
+			if term != 0 || !errors.Is(err, script.ErrToken) {
+				t.Errorf("after the term %s: %d, %v, want ErrToken", last, term, err)
+			}
+			w.wantDump(t, job, "nothing")
+		}
+		w.must(t, "SET", terms, "7", "PX", "60000") // by Redisson's expire
+		if term, _, err := script.ElectionCampaign(t.Context(), w, job, me, "", lease, script.Classic); term != 8 || err != nil {
+			t.Errorf("the term is %d, %v, want 8", term, err)
+		}
+		w.wantTTL(t, terms, none)
+	})
 }

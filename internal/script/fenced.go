@@ -16,9 +16,9 @@ var (
 	fencedToken   = load("fenced_token")
 )
 
-// ErrToken is returned if the key that counts the tokens of a fenced lock
+// ErrToken is returned if the key that counts the tokens of a fenced lock, or the terms of an election,
 // holds something that cannot be counted further.
-var ErrToken = &driver.Error{Class: driver.WrongType, Err: errors.New("the key of the fencing token holds no token")}
+var ErrToken = &driver.Error{Class: driver.WrongType, Err: errors.New("the key of the fencing token, or of the last term, holds no number to count from")}
 
 // FencedLock is the operations of a lock that numbers its holders.
 type FencedLock struct{ Lock }

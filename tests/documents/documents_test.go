@@ -173,12 +173,8 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 
 // The README and the other documents name tests, and the tests exist.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
-	text, err := os.ReadFile("docs/guarantees.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var code strings.Builder
-	err = filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -189,30 +185,36 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(string(text), -1)
-	if len(names) < 15 {
-		t.Fatalf("docs/guarantees.md names %d tests, want a test for each failure", len(names))
-	}
-	for _, name := range names {
-		if !strings.Contains(code.String(), "func "+name[1]+"(") {
-			t.Errorf("docs/guarantees.md names %s, which does not exist", name[1])
+	for _, document := range []string{"docs/guarantees.md", "docs/security.md"} {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z]+)`").FindAllStringSubmatch(string(text), -1)
+		if len(names) < 15 {
+			t.Fatalf("%s names %d tests, want a test for each claim", document, len(names))
+		}
+		for _, name := range names {
+			if !strings.Contains(code.String(), "func "+name[1]+"(") {
+				t.Errorf("%s names %s, which does not exist", document, name[1])
+			}
 		}
 	}
 }
 
-// The documents must not name a script that was renamed.
-func TestDocumentsNameScriptsThatExist(t *testing.T) {
-	text, err := os.ReadFile("docs/protocol.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := regexp.MustCompile("`([a-z_]+\\.lua)`").FindAllStringSubmatch(string(text), -1)
-	if len(names) < 30 {
-		t.Fatalf("docs/protocol.md names %d scripts, want one for each operation", len(names))
-	}
-	for _, name := range names {
-		if _, err := os.Stat(filepath.Join("internal/script/lua", name[1])); err != nil {
-			t.Errorf("docs/protocol.md names a script: %v", err)
+// The page about security names every module that one of this repository requires directly.
+func TestSecurityNamesEveryDependency(t *testing.T) {
+	page := read(t, "docs/security.md")
+	required := regexp.MustCompile(`(?m)^(?:require)?\s+([a-z][\w./-]+) v\S+$`) // the others are marked as indirect
+	found := 0
+	for _, file := range []string{"go.mod", "cmd/mortise/go.mod", "analyzer/go.mod", "fencing/sqlexample/go.mod", "examples/go.mod", "bench/go.mod"} {
+		for _, module := range required.FindAllStringSubmatch(read(t, file), -1) {
+			if found++; module[1] != "github.com/mortise-go/mortise" && !strings.Contains(page, "`"+module[1]+"`") {
+				t.Errorf("docs/security.md does not name %s of %s", module[1], file)
+			}
 		}
+	}
+	if found < 20 {
+		t.Errorf("%d requirements, want more: are the files read right?", found)
 	}
 }

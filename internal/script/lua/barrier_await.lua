@@ -11,14 +11,14 @@
 -- {2, 'broken why who'}  broken; cut to 300 bytes
 -- {0}             it had arrived, but Redis has no record of it any more
 -- {-1}            the key is not a barrier
--- {-2, parties}   the barrier has this size
+-- {-2, parties}   the barrier has this size, cut to 200 bytes
 local told = redis.call('get', KEYS[2])
 if told then return {2, string.sub(told, 1, 300)} end
 local up = stands('barrier')
 if up == nil then return {-1} end
 if up then
   local size, broken = redis.call('hget', barrier, 'parties'), redis.call('hget', barrier, 'broken')
-  if size ~= ARGV[6] then return {-2, size or ''} end
+  if size ~= ARGV[6] then return {-2, string.sub(size or '', 1, 200)} end
   if broken then return {2, string.sub(broken, 1, 300)} end
   if due() then
     local first

@@ -10,13 +10,13 @@
 --                  key has none; the name is cut to 200 bytes
 -- {2}              it had entered, but is not inside any more
 -- {-1}             the key is not a double barrier
--- {-2, parties}    the barrier has this size
+-- {-2, parties}    the barrier has this size, cut to 200 bytes
 if redis.call('exists', KEYS[2]) == 1 then return {2} end
 local up = stands('doublebarrier')
 if up == nil then return {-1} end
 if up then
   local size = redis.call('hget', barrier, 'parties')
-  if size ~= ARGV[6] then return {-2, size or ''} end
+  if size ~= ARGV[6] then return {-2, string.sub(size or '', 1, 200)} end
   bury()
 end
 local entry, open = redis.call('hget', barrier, party), redis.call('hget', barrier, 'open')

@@ -1,7 +1,7 @@
 -- Begins a term, if there is no leader, for an owner that begins only one.
 --
 -- KEYS[1], ARGV[1]  as in election.lua
--- KEYS[2]   the number of the last term, a string that never expires
+-- KEYS[2]   the number of the last term, a string that must never expire
 -- ARGV[2]   lease in ms
 -- ARGV[3]   value
 -- ARGV[4]   channel for observers
@@ -10,6 +10,7 @@
 -- {1, term}       elected, or elected by an earlier copy of this call
 -- {0, ttl, owner} another owner leads; ttl in ms, -1 if the key has none
 -- {-1}            the key is a hash, but not an election
+-- {-2}            the last number is none, or too large to be counted on
 --
 -- Owners are cut to 200 bytes.
 --
@@ -21,7 +22,8 @@
 local taken = led()
 if taken == nil then return {-1} end
 if not taken then
-  local term = redis.call('incr', KEYS[2])
+  local term, failure = draw()
+  if not term then return failure end
   redis.call('hset', key, 'mode', 'election', 'term', term, 'value', ARGV[3], 'edition', 0, owner, 1)
   local limited = redis.pcall('pexpire', key, ARGV[2])
   if limited ~= 1 then
