@@ -17,7 +17,7 @@ import (
 func TestOpenSingle(t *testing.T) {
 	socket := filepath.Join(shortDir(t), "redis.sock")
 	s := redistest.Single(t, "--requirepass", "p@ss/word", "--unixsocket", socket)
-	s.Must(t, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
+	s.Must(t, redistest.Rules(t, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")...)
 	open(t, "redis://:p%40ss%2Fword@"+s.Addr()+"/3")
 	if got := s.Str(t, "CLIENT", "LIST", "TYPE", "normal"); strings.Count(got, "name=mortise ") != 1 || !strings.Contains(got, " db=3 ") {
 		t.Errorf("want one connection, named mortise, to database 3:\n%s", got)

@@ -144,17 +144,7 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, prefix, name string)
 	defer c.Close()
 	other := mortise.New(wrap(), &mortise.Options{Prefix: prefix})
 	defer other.Close()
-	k := c.Lock(name)
-	hold, ctx := mustLock(t, k, t.Context())
-	inner, _ := mustLock(t, k, ctx)
-	wantState(t, k, hold.Owner(), 2)
-	mustUnlock(t, inner)
-	mustUnlock(t, hold)
-	wakes(t, other.Lock(name), k, asked, true)
-	hold, _ = mustLock(t, k, t.Context())
-	if by, err := k.ForceUnlock(t.Context()); err != nil || by == nil || by.Owner != hold.Owner() {
-		t.Errorf("ForceUnlock = %v, %v, want the owner %s", by, err, hold.Owner())
-	}
+	lockUsesItsRights(t, c, other, asked, name)
 	rwUsesItsRights(t, c, other, name+":rw")
 	fairUsesItsRights(t, other, c, asked, name+":fair")
 	fencedUsesItsRights(t, c, wrap, prefix, name+":fenced")
@@ -167,6 +157,22 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, prefix, name string)
 	defer stranger.Close()
 	if _, _, err := stranger.Lock("foreign").TryLock(t.Context()); !errors.Is(err, mortise.ErrDenied) {
 		t.Errorf("TryLock outside the allowed names: %v, want ErrDenied", err)
+	}
+}
+
+// lockUsesItsRights does all that a plain lock can do; asked is the driver of c.
+func lockUsesItsRights(t *testing.T, c, other *mortise.Client, asked *faults, name string) {
+	t.Helper()
+	k := c.Lock(name)
+	hold, ctx := mustLock(t, k, t.Context())
+	inner, _ := mustLock(t, k, ctx)
+	wantState(t, k, hold.Owner(), 2)
+	mustUnlock(t, inner)
+	mustUnlock(t, hold)
+	wakes(t, other.Lock(name), k, asked, true)
+	hold, _ = mustLock(t, k, t.Context())
+	if by, err := k.ForceUnlock(t.Context()); err != nil || by == nil || by.Owner != hold.Owner() {
+		t.Errorf("ForceUnlock = %v, %v, want the owner %s", by, err, hold.Owner())
 	}
 }
 
