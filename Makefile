@@ -8,7 +8,7 @@ GORELEASER := bin/goreleaser-2.15.1
 TIME := 30m
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz cover mutants torture bench interop lint fmt tidy rehearse picture pages snapshot release
+.PHONY: help demo test check fuzz cover mutants torture servers bench interop lint fmt tidy rehearse picture pages snapshot release
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ mutants: ## Make each of the mistakes in scripts/mutants/list, one at a time: a 
 torture: ## Break all that can be broken under processes and servers, for TIME, 30m by default, and show planted bugs
 	@scripts/need.sh redis cc
 	@tests/torture/run.sh $(TIME) $(ARGS)
+
+servers: ## Run the tests that need a server on servers of many versions, and write the table of the README, in about an hour
+	@scripts/need.sh redis cc pip
+	go run ./scripts/servers run $(SERVERS)
 
 bench: ## Compare with other locks on this machine, in about 15 minutes; the report goes to bench/out
 	@scripts/need.sh redis

