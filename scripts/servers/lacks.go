@@ -32,7 +32,7 @@ var lacking = []lack{
 	{
 		what: "sharded messages",
 		then: "classic ones are sent; on a cluster, clients take no turns, a fair lock skips a dead waiter by its deadline, " +
-			"and a message that a failover loses costs a waiter up to the lease; " +
+			"and the first grant after a failover may take as long as a lease; " +
 			"with `PubSubSharded`, `Unlock` releases and says that Redis has no SPUBLISH",
 		of: before(7, 0),
 		tests: regexp.MustCompile(`^internal/script Test(` +
