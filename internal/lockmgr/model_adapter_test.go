@@ -54,7 +54,7 @@ func modelCaller(ctx context.Context) *modelWaiter {
 func newModelWaiter(c *Client, fixed bool) *modelWaiter {
 	k := plainLock(c, modelName)
 	if fixed {
-		k.SetOptions(Options{MaxHold: time.Hour})
+		k.SetOptions(Options{TTL: time.Hour, MaxHold: time.Hour})
 	}
 	return &modelWaiter{lock: k}
 }

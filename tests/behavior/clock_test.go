@@ -173,7 +173,7 @@ func TestRenewalDoesNotCutALongReentry(t *testing.T) {
 					return nil
 				}, nil)
 				<-arrived
-				inner, _, err := k.Open(c, "job", mortise.LockOptions{MaxHold: time.Hour}).Lock(ctx)
+				inner, _, err := k.Open(c, "job", mortise.LockOptions{TTL: time.Hour, MaxHold: time.Hour}).Lock(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -3,6 +3,8 @@ package behavior
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,4 +65,41 @@ func TestOutageInWhichNothingWasSentLeavesNoDoubt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An attempt in doubt is looked for even if a later one of the same request was refused: a copy
+// of it may still be on its way.
+func TestDoubtIsNotForgottenByARefusal(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
+		_, f := open(t, s, nil)
+		holder, _ := open(t, s, nil)
+		raw := s.Driver()
+		defer raw.Close()
+		var copied atomic.Bool
+		var late sync.WaitGroup
+		c := mortise.New(&hook{Driver: f, eval: func(_ context.Context, call driver.Call) (driver.Value, error, bool) {
+			if call.Script.Name() != k.Acquire || !copied.CompareAndSwap(false, true) {
+				return driver.Value{}, nil, false
+			}
+			late.Go(func() { time.Sleep(5 * time.Second); _, _ = raw.Eval(context.Background(), call) })
+			return driver.Value{}, errCut, true
+		}}, nil)
+		defer c.Close()
+		block, _ := must(t, k.Open(holder, "job", mortise.LockOptions{}), t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		got := later(t, ctx, k.Open(c, "job", mortise.LockOptions{}))
+		time.Sleep(3 * time.Second) // it was refused, more than once
+		cancel()
+		if hold := <-got; hold != nil {
+			t.Fatal("the waiter that was canceled has the lock")
+		}
+		mustUnlock(t, block)
+		late.Wait()
+		time.Sleep(10 * time.Second)
+		next, _, err := k.Open(holder, "job", mortise.LockOptions{}).TryLock(t.Context())
+		if err != nil {
+			t.Fatalf("nobody wants the lock, and a late copy has it: %v", err)
+		}
+		mustUnlock(t, next)
+	})
 }

@@ -343,7 +343,7 @@ func TestSyncedToTheAppendOnlyFile(t *testing.T) {
 			_, _, err := k.Lock(t.Context())
 			var short *mortise.NotDurableError
 			if !errors.As(err, &short) || !short.Unsynced {
-				t.Errorf("%v: %v, want that the master has not synced it", acks, err)
+				t.Fatalf("%v: %v, want that the master has not synced it", acks, err)
 			}
 		}
 		wantEmpty(t, s)

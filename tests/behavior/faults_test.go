@@ -98,7 +98,7 @@ func TestNoGhostAfterUnlockBehindAHangingReentry(t *testing.T) {
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if h, _, err := k.With(mortise.LockOptions{MaxHold: time.Hour}).Lock(ctx); err == nil {
+			if h, _, err := k.With(mortise.LockOptions{TTL: time.Hour, MaxHold: time.Hour}).Lock(ctx); err == nil {
 				_ = h.Unlock()
 			}
 		})
@@ -274,7 +274,7 @@ func TestForceWithALostReply(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, f := open(t, s, nil)
 		k := c.Lock("job")
-		hold, ctx := mustLock(t, k.With(mortise.LockOptions{MaxHold: time.Hour}), t.Context())
+		hold, ctx := mustLock(t, k.With(mortise.LockOptions{TTL: time.Hour, MaxHold: time.Hour}), t.Context())
 		f.Set(nil, loseReplies("lock_release", 1))
 		_, err := k.ForceUnlock(t.Context())
 		time.Sleep(30 * time.Minute)

@@ -323,3 +323,18 @@ func TestMultiLockWithAFencedLock(t *testing.T) {
 		}
 	})
 }
+
+// Whatever the order in which locks are named, all processes acquire them in the same one.
+func TestMultiLocksAgreeOnTheOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		locks := []mortise.Locker{c.Lock("a"), c.Lock("b"), c.FairLock("c"), c.RWLock("d").Write(), c.RWLock("d").Read(), c.SpinLock("{a}e")}
+		want := mortise.NewMultiLock(locks...).Name()
+		for range 20 {
+			rand.Shuffle(len(locks), func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
+			if got := mortise.NewMultiLock(locks...).Name(); got != want {
+				t.Fatalf("the order is %s, and in another process %s", got, want)
+			}
+		}
+	})
+}

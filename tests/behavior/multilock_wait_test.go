@@ -17,7 +17,7 @@ import (
 // through two clients: nobody waits forever, and each lock has one holder.
 func TestMultiLocksNeverDeadlock(t *testing.T) {
 	t.Parallel()
-	for what, options := range map[string]mortise.LockOptions{"renewed": {}, "fixed lease": {MaxHold: time.Hour}} {
+	for what, options := range map[string]mortise.LockOptions{"renewed": {}, "fixed lease": {TTL: time.Hour, MaxHold: time.Hour}} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				names := []string{"a", "b", "c", "d", "e"}
@@ -170,7 +170,7 @@ func TestMultiLockEndsItsWait(t *testing.T) {
 				d, _ := open(t, s, nil)
 				m := map[string]*mortise.MultiLock{
 					"at once": multi(c, "a", "b", "c"), "of two": mortise.NewMultiLock(c.Lock("a"), d.Lock("b"), c.Lock("c")),
-					"with a lease": mortise.NewMultiLock(c.Lock("a"), d.Lock("b"), c.Lock("c")).With(mortise.LockOptions{MaxHold: time.Hour}),
+					"with a lease": mortise.NewMultiLock(c.Lock("a"), d.Lock("b"), c.Lock("c")).With(mortise.LockOptions{TTL: time.Hour, MaxHold: time.Hour}),
 				}[kind]
 				block, _ := mustLock(t, other.Lock("b"), t.Context())
 				ctx, cancel := context.WithCancelCause(t.Context())

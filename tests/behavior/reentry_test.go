@@ -199,7 +199,7 @@ func TestReentryNeverShortensALease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		k := c.Lock("job")
-		long, ctx := mustLock(t, k.With(mortise.LockOptions{MaxHold: time.Hour}), t.Context())
+		long, ctx := mustLock(t, k.With(mortise.LockOptions{TTL: time.Hour, MaxHold: time.Hour}), t.Context())
 		short, ctx2 := mustLock(t, k.With(mortise.LockOptions{MaxHold: time.Second}), ctx)
 		time.Sleep(30 * time.Minute)
 		if ctx.Err() != nil {
@@ -218,4 +218,57 @@ func wantExpired(t *testing.T, ctx context.Context, hold *mortise.Hold) {
 			t.Errorf("%s: %v, want that the hold has expired", what, err)
 		}
 	}
+}
+
+// A lease that is not trusted any more is left as it is in Redis, where it may still be: a
+// re-entry must not extend it.
+func TestReentryIntoALeaseThatIsOverSendsNothing(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
+		c, f := open(t, s, nil)
+		owner := mortise.WithOwner(t.Context())
+		hold, ctx := must(t, k.Open(c, "job", mortise.LockOptions{Margin: 10 * time.Second}), owner)
+		f.Set(hang, nil)
+		<-ctx.Done()
+		f.Set(nil, nil)
+		if _, _, err := k.Open(c, "job", mortise.LockOptions{}).TryLock(owner); !errors.Is(err, mortise.ErrLost) {
+			t.Errorf("re-entry into a lost lease: %v, want ErrLost", err)
+		}
+		if n := f.Count(k.Reenter); n != 0 {
+			t.Errorf("it sent %d scripts, want none", n)
+		}
+		if err := hold.Unlock(); !errors.Is(err, mortise.ErrLost) {
+			t.Errorf("Unlock of the lost hold: %v, want ErrLost", err)
+		}
+	})
+}
+
+// The scripts set absolute counts. So those of siblings must not cross on their way.
+func TestSiblingsChangeTheCountOneByOne(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, nil)
+		k := c.Lock("job")
+		outer, ctx := mustLock(t, k, t.Context())
+		f.Set(func(context.Context, string) error { time.Sleep(100 * time.Millisecond); return nil }, nil)
+		const siblings = 3
+		var all sync.WaitGroup
+		holds := make(chan *mortise.Hold, siblings)
+		for range siblings {
+			all.Go(func() {
+				hold, _, err := k.Lock(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				holds <- hold
+			})
+		}
+		all.Wait()
+		wantState(t, k, outer.Owner(), 1+siblings)
+		for range siblings {
+			all.Go(func() { mustUnlock(t, <-holds) })
+		}
+		all.Wait()
+		wantState(t, k, outer.Owner(), 1)
+		mustUnlock(t, outer)
+	})
 }

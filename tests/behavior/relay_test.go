@@ -460,7 +460,7 @@ func TestLeaseWithAReentryOfItsOwnIsNotHandedOn(t *testing.T) {
 					}
 					mustUnlock(t, h)
 				})
-				inner, _ := mustLock(t, k.With(mortise.LockOptions{MaxHold: test.lease}), ctx)
+				inner, _ := mustLock(t, k.With(mortise.LockOptions{TTL: test.lease, MaxHold: test.lease}), ctx)
 				mustUnlock(t, inner)
 				mustUnlock(t, first)
 				all.Wait()

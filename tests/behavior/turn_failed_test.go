@@ -80,18 +80,20 @@ func TestNotificationOfAnAttemptThatFailsIsPassedOn(t *testing.T) {
 }
 
 // grantLate grants the lock to a waiter whose last refusal is 2.5 s old: its next attempt
-// stalls meanwhile, and is not sent.
-func grantLate(t *testing.T, f *faults, block *mortise.Hold, stalled func()) {
+// stalls meanwhile, and is not sent. Nor is what ends with that suffix afterwards.
+func grantLate(t *testing.T, f *faults, block *mortise.Hold, suffix string) {
 	t.Helper()
 	thaw := time.Now().Add(2500 * time.Millisecond)
 	f.Set(func(ctx context.Context, name string) error {
-		time.Sleep(time.Until(thaw))
-		return unsent("_acquire")(ctx, name)
+		if stalled := time.Until(thaw); stalled > 0 {
+			time.Sleep(stalled)
+			return unsent("_acquire")(ctx, name)
+		}
+		return unsent(suffix)(ctx, name)
 	}, nil)
 	time.Sleep(1500 * time.Millisecond) // the waiter's poll has begun
 	mustUnlock(t, block)
 	time.Sleep(time.Until(thaw))
-	stalled()
 }
 
 // A grant that comes long after the last refusal is confirmed before it is trusted. So the
@@ -102,7 +104,7 @@ func TestGrantLongAfterTheRefusalIsConfirmed(t *testing.T) {
 		c, f := open(t, s, nil)
 		block := mustTake(t, holder.Lock("job"))
 		got := later(t, t.Context(), c.Lock("job"))
-		grantLate(t, f, block, func() { f.Set(unsent("renew"), nil) })
+		grantLate(t, f, block, "renew")
 		hold := <-got
 		time.Sleep(2 * time.Second)
 		wantTrusted(t, s, hold)
@@ -121,7 +123,7 @@ func TestGrantThatIsNotConfirmedIsReturned(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		got := later(t, ctx, c.Lock("job"))
 		after := later(t, t.Context(), next.Lock("job"))
-		grantLate(t, f, block, func() { f.Set(unsent("_acquire"), nil) })
+		grantLate(t, f, block, "_acquire")
 		synctest.Wait() // its attempt to confirm the grant has failed
 		cancel()
 		if hold := <-got; hold != nil {

@@ -323,3 +323,18 @@ func TestTryLockWaitsForRedisAndForNobodyElse(t *testing.T) {
 		})
 	}
 }
+
+// Unlock finds out that the lock was lost before the watchdog does.
+func TestUnlockOfALockThatIsGoneSaysSo(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
+		c, _ := open(t, s, nil)
+		hold, ctx := must(t, k.Open(c, "job", mortise.LockOptions{}), t.Context())
+		do(t, s, "DEL", "job")
+		if err := hold.Unlock(); !errors.Is(err, mortise.ErrLost) {
+			t.Errorf("Unlock of a lock that somebody deleted: %v, want ErrLost", err)
+		}
+		if ctx.Err() == nil {
+			t.Error("the context of the hold goes on")
+		}
+	})
+}

@@ -293,3 +293,34 @@ func (s refusingSubscriber) Subscribe(channel string, _ bool) {
 func (refusingSubscriber) Unsubscribe(string, bool) {}
 
 func (refusingSubscriber) Close() error { return nil }
+
+// The waiter behind one that gives up asks by itself from then on: the lease in the way may end
+// without any message.
+func TestWaiterBehindOneThatGaveUpLooksForItself(t *testing.T) {
+	t.Parallel()
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				dead, _ := open(t, s, nil)
+				c, _ := open(t, s, nil)
+				must(t, k.Open(dead, "job", mortise.LockOptions{}), t.Context())
+				died := time.Now()
+				_ = dead.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				first := later(t, ctx, k.Open(c, "job", mortise.LockOptions{}))
+				second := later(t, t.Context(), k.Open(c, "job", mortise.LockOptions{}))
+				cancel()
+				<-first
+				select {
+				case hold := <-second:
+					if d := time.Since(died); d > 30*time.Second+slack(name) {
+						t.Errorf("the second has it after %v, want it at the end of the lease of 30s", d)
+					}
+					mustUnlock(t, hold)
+				case <-time.After(time.Minute):
+					t.Error("the second waits on although the lock is free")
+				}
+			})
+		})
+	}
+}

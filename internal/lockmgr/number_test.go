@@ -1,0 +1,23 @@
+package lockmgr
+
+import "testing"
+
+// Redis takes the operations of a lane for one after another: so those under way at the same time
+// have lanes of their own, and a lane is used again only after its operation has ended.
+func TestOperationsUnderWayHaveLanesOfTheirOwn(t *testing.T) {
+	o := operations{client: &Client{id: "c"}}
+	first, second := o.draw(), o.draw()
+	o.drop(first)
+	third, fourth := o.draw(), o.draw()
+	if second.Lane == first.Lane || fourth.Lane == second.Lane || fourth.Lane == third.Lane {
+		t.Errorf("the lanes are %s, %s, then %s, %s", first.Lane, second.Lane, third.Lane, fourth.Lane)
+	}
+	if third.Lane != first.Lane {
+		t.Errorf("the lane %s of an operation that has ended is not used again, but %s", first.Lane, third.Lane)
+	}
+	for _, pair := range [][2]uint64{{first.Serial, second.Serial}, {second.Serial, third.Serial}, {third.Serial, fourth.Serial}} {
+		if pair[1] <= pair[0] {
+			t.Errorf("the serial number %d comes after %d", pair[1], pair[0])
+		}
+	}
+}
