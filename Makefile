@@ -51,6 +51,7 @@ cover: ## Run all tests and show how much of each package they cover
 	go tool cover -func=cover.out | tail -1
 
 mutants: ## Make each of the mistakes in scripts/mutants/list, one at a time: a test must notice it; ARGS can name some
+	@scripts/need.sh redis
 	@go run ./scripts/mutants $(ARGS)
 
 torture: ## Break all that can be broken under processes and servers, for TIME, 30m by default, and show planted bugs

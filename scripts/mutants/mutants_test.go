@@ -19,8 +19,8 @@ func TestEachMutantCanBeMade(t *testing.T) {
 	if err := checkAll(".", all); err != nil {
 		t.Error(err)
 	}
-	if len(all) < 50 {
-		t.Errorf("there are %d mutants, want 50 at least", len(all))
+	if len(all) < 150 {
+		t.Errorf("there are %d mutants, want 150 at least", len(all))
 	}
 }
 
@@ -162,6 +162,16 @@ func TestJudge(t *testing.T) {
 	}
 	if v := judge(strings.NewReader(failed)); !slices.Equal(v.by, []string{"TestA/x"}) {
 		t.Errorf("caught by %q, want only the subtest", v.by)
+	}
+}
+
+// A session of the command begins with its surroundings; only its FAIL says what is wrong.
+func TestJudgeOfASession(t *testing.T) {
+	v := judge(strings.NewReader(`{"Action":"output","Test":"TestS/run","Output":"    testscript.go:609: WORK=$WORK\n"}
+{"Action":"output","Test":"TestS/run","Output":"        FAIL: testdata/run.txt:7: exit status 1, want 0\n"}
+{"Action":"fail","Test":"TestS/run"}`))
+	if want := "FAIL: testdata/run.txt:7: exit status 1, want 0"; v.outcome != caught || v.says != want {
+		t.Errorf("got %s, want it caught, and %s", v, want)
 	}
 }
 

@@ -22,9 +22,20 @@ type bench struct {
 	dir  string // for the changed files
 }
 
-// limit is how long a test may run. A test of the fast layer takes far less; one that a mutant
-// makes wait in vain is ended.
-const limit = 30 * time.Second
+// limit is how long a test of the fast layer may run, and serverLimit one that starts real servers.
+// They take far less; one that a mutant makes wait in vain is ended.
+const (
+	limit       = 30 * time.Second
+	serverLimit = 2 * time.Minute
+)
+
+// limit returns how long the test of m may run.
+func (m *mutant) limit() time.Duration {
+	if m.needs != "" {
+		return serverLimit
+	}
+	return limit
+}
 
 // result is what came of a mutant.
 type result struct {
@@ -52,7 +63,7 @@ func (b bench) try(ctx context.Context, m mutant) result {
 	if err != nil {
 		return result{&m, verdict{outcome: unusable, says: err.Error()}, time.Since(start)}
 	}
-	out := b.test(ctx, "-overlay", overlay, "-run", anchored(m.test), m.pkg)
+	out := b.test(ctx, m.limit(), "-overlay", overlay, "-run", anchored(m.test), m.pkg)
 	return result{&m, judge(bytes.NewReader(out)), time.Since(start)}
 }
 
@@ -64,7 +75,7 @@ func (b bench) find(ctx context.Context, m mutant, w io.Writer) {
 		return
 	}
 	for _, pkg := range []string{m.pkg, "./internal/script", "./internal/lockmgr", "./internal/watchdog", "./tests/behavior"} {
-		v := judge(bytes.NewReader(b.test(ctx, "-overlay", overlay, pkg)))
+		v := judge(bytes.NewReader(b.test(ctx, serverLimit, "-overlay", overlay, pkg)))
 		fmt.Fprintf(w, "  %s: %s\n", pkg, v)
 		for _, test := range v.by {
 			fmt.Fprintf(w, "    %s\n", test)
@@ -82,16 +93,16 @@ func (b bench) healthy(ctx context.Context, mutants []mutant) error {
 		}
 	}
 	for pkg, patterns := range tests {
-		if v := judge(bytes.NewReader(b.test(ctx, "-run", strings.Join(patterns, "|"), pkg))); v.outcome != survived {
+		if v := judge(bytes.NewReader(b.test(ctx, 5*serverLimit, "-run", strings.Join(patterns, "|"), pkg))); v.outcome != survived {
 			return fmt.Errorf("the tests in %s fail without any mutant: %s", pkg, v)
 		}
 	}
 	return ctx.Err()
 }
 
-// test runs go test, and returns what that prints.
-func (b bench) test(ctx context.Context, args ...string) []byte {
-	args = append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout", limit.String()}, args...)
+// test runs go test, within that time, and returns what that prints.
+func (b bench) test(ctx context.Context, within time.Duration, args ...string) []byte {
+	args = append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout", within.String()}, args...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = b.root, append(os.Environ(), "GOGC=1000")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go ends its children, too

@@ -51,7 +51,7 @@ type event struct {
 
 var (
 	// message matches what a test says when it fails.
-	message = regexp.MustCompile(`^\s+([a-z0-9_]+\.go:\d+: .*)`)
+	message = regexp.MustCompile(`^\s+([a-z0-9_]+\.go:\d+: .*|FAIL: .*)`)
 	// notLua matches what Lua says about a script that is no script: any test would notice that.
 	notLua = regexp.MustCompile(`Error compiling script|<string>.*(parse error|syntax error)|attempt to (call|index|compare|perform arithmetic|concatenate)`)
 	// dead matches the beginning of what a Go program says when it ends too early.
@@ -104,7 +104,8 @@ func (v *verdict) conclude(passed bool, said map[string]string) {
 
 // hear notes a line of output.
 func (v *verdict) hear(e event, said map[string]string) {
-	if m := message.FindStringSubmatch(e.Output); m != nil && said[e.Test] == "" {
+	m := message.FindStringSubmatch(e.Output)
+	if m != nil && said[e.Test] == "" && !strings.HasPrefix(m[1], "testscript.go") { // a session, until its FAIL
 		said[e.Test] = strings.TrimSpace(m[1])
 	}
 	if notLua.MatchString(e.Output) {
