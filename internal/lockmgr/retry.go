@@ -53,7 +53,7 @@ func (c *Client) callFor(ctx context.Context, w *waiter, patience time.Duration,
 			c.noteFailed(err)
 		}
 		if patience >= 0 && now.Sub(failing) >= patience {
-			return doubt, err
+			return doubt, interrupted(ctx, start, failed, err)
 		}
 		came, ok := w.pause(ctx, c, PauseAfter(attempt))
 		if !ok {
