@@ -29,6 +29,8 @@ check: ## Run all tests under the race detector, and the linters, in about a qua
 	@$(GOTEST) $(ARGS) ./tests/cost
 	@echo "== the model of waiting, within wide limits"
 	@$(GOTEST) -timeout 20m $(ARGS) ./internal/lockmgr -args -deep
+	@echo "== the simulation, 200 seeds"
+	@GOGC=1000 $(GOTEST) -timeout 20m -run '^TestSimulation$$' $(ARGS) ./tests/simulation -args -seeds 200
 	@echo "== behavior on one CPU"
 	@GOMAXPROCS=1 GOGC=1000 $(GOTEST) -count=1 $(ARGS) ./tests/behavior
 	@echo "== fuzz targets, for a moment each"

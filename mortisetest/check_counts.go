@@ -28,7 +28,7 @@ func (c *call) saysNumber() string {
 	switch {
 	case c.op == "Wait":
 		return c.says("")
-	case c.op == "Count" && c.over && c.err == nil:
+	case (c.op == "Count" || c.op == "Available") && c.over && c.err == nil:
 		return c.says("") + fmt.Sprintf(" with %d", c.got)
 	case c.op == "TrySetCount" && c.over && c.err == nil && c.got == 0:
 		return c.says(fmt.Sprintf("(%d)", c.n)) + " and has not set it"
@@ -98,6 +98,10 @@ func stepSemaphore(n int, c counting) []any {
 		}
 	case "Release":
 		next = max(n, 0) + c.n
+	case "Available":
+		if c.got > max(n, 0) && !c.maybe {
+			return nil
+		}
 	case "Acquire":
 		if c.maybe {
 			break // what it may have taken it gives back

@@ -117,13 +117,21 @@ func (r *holding) story() string {
 	case r.end == never:
 		text += " to the end"
 	case r.lost:
-		text += fmt.Sprintf(" and loses it at %s (%v)", clock(r.end), r.cause)
+		text += fmt.Sprintf(" and loses it at %s (%s)", clock(r.end), r.why())
 	case r.cause != nil:
 		text += fmt.Sprintf(" and releases it at %s (%v)", clock(r.end), r.cause)
 	default:
 		text += " and releases it at " + clock(r.end)
 	}
 	return text
+}
+
+// why says why a hold was lost, as far as its holder was told.
+func (r *holding) why() string {
+	if r.cause == nil {
+		return "its context had ended for another reason"
+	}
+	return r.cause.Error()
 }
 
 // together says when all holds of the items are there.
@@ -155,10 +163,10 @@ func together(items []item) []string {
 func (h *History) checkRefusals(rs []*holding) (problems []problem) {
 	for _, r := range rs {
 		var by *mortise.HeldError
-		if r.granted || !errors.Is(r.err, mortise.ErrLocked) || errors.As(r.err, &by) && strings.HasSuffix(by.Owner, ":kept") {
+		if r.granted || r.part || !errors.Is(r.err, mortise.ErrLocked) || errors.As(r.err, &by) && strings.HasSuffix(by.Owner, ":kept") {
 			continue
 		}
-		if slices.ContainsFunc(rs, func(o *holding) bool { return o != r && mayHold(o, r) }) {
+		if slices.ContainsFunc(rs, func(o *holding) bool { return o != r && h.mayHold(o, r) }) {
 			continue
 		}
 		problems = append(problems, problem{
@@ -170,14 +178,18 @@ func (h *History) checkRefusals(rs []*holding) (problems []problem) {
 }
 
 // mayHold reports whether o may have been in the way of r at some time of its request.
-func mayHold(o, r *holding) bool {
+func (h *History) mayHold(o, r *holding) bool {
 	if o.owner == r.owner && o.Sort != Leading || !excludes(o, r) || !o.begin.before(r.done) {
 		return false
 	}
 	last := o.done.later(o.lease) // of a request that failed: it may have got a turn, or the lock
 	if o.granted {
-		if last = o.released; last == never {
-			last = o.end.later(o.lease)
+		last = o.released
+		switch {
+		case last == never:
+			last = later(o.end, o.gone).later(o.lease)
+		case h.wasDisturbed(o): // a late copy of the request may have acquired it once more
+			last = last.later(o.lease)
 		}
 	}
 	return !last.before(r.begin)

@@ -250,6 +250,16 @@ var checks = []struct {
 		s.ask(8, "b", lockX)
 		s.refuse(8, "b", mortise.ErrLocked)
 	}, ""},
+	{"refused for a hold that was left behind", func(s *script) {
+		lasts := true
+		s.ask(0, "a", lockX)
+		s.on(1, func() { s.qs["a"].q.r.valid = func() bool { return lasts } })
+		s.grant(1, "a", 0)
+		s.on(2, func() { s.qs["a"].cancel(context.Canceled) })
+		s.ask(20, "b", lockX)
+		s.refuse(20, "b", mortise.ErrLocked)
+		s.on(30, func() { lasts = false })
+	}, ""},
 	{"terms overlap", func(s *script) { s.has("a", termX, 0, 1, 5, 1); s.has("b", termX, 0, 4, 9, 2) }, `term "x" is held`},
 	{"a leader is seen", func(s *script) {
 		s.has("a", termX, 0, 1, 5, 7)
@@ -295,6 +305,11 @@ var checks = []struct {
 		s.did(4, 7, "semaphore", "Acquire", 2, 0, nil)
 		s.did(8, 9, "semaphore", "Release", 2, 0, nil)
 	}, "more permits are taken"},
+	{"semaphore that has too many left", func(s *script) {
+		s.did(0, 1, "semaphore", "TrySetPermits", 3, 1, nil)
+		s.did(2, 3, "semaphore", "Acquire", 2, 0, nil)
+		s.did(4, 5, "semaphore", "Available", 0, 2, nil)
+	}, "Available"},
 	{"barrier", func(s *script) {
 		s.did(0, 3, "barrier", "Await", 0, 0, nil)
 		s.did(1, 3, "barrier", "Await", 0, 1, nil)

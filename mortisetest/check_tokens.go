@@ -65,10 +65,10 @@ func (h *History) checkTerms(name string, rs []*holding) []problem {
 		return nil
 	}
 	var items []item
-	unknown := map[string]bool{} // values of terms that may have begun
+	unknown := map[string]bool{} // values of terms that may have begun and ended unknown to their candidate
 	for _, r := range rs {
+		unknown[r.value] = true
 		if !r.granted {
-			unknown[r.value] = true
 			continue
 		}
 		over := step{r.end, r.released, vanish(r.token)}
@@ -142,7 +142,7 @@ func sees(unknown map[string]bool, s termState, do see) []any {
 		return []any{s}
 	case do.token == s.token && do.value == s.value && !s.gone:
 		return []any{s}
-	case do.token > s.token && unknown[do.value]: // a term whose candidate had given up when it began
+	case do.token > s.token && unknown[do.value]: // a term whose reply its candidate never got
 		return []any{termState{token: do.token, value: do.value}}
 	}
 	return nil

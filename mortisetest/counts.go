@@ -151,6 +151,15 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	return err
 }
 
+// Available calls the method of that name, and records it. It must not be more than is left; it
+// may be less, because a request that gave up may have taken permits that it gives back.
+func (s *Semaphore) Available(ctx context.Context) (int, error) {
+	c := s.call("Available", 0)
+	n, err := s.sem.Available(ctx)
+	s.h.returned(c, n, err)
+	return n, err
+}
+
 func truth(b bool) int {
 	if b {
 		return 1

@@ -1,7 +1,10 @@
 package mortisetest
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -199,6 +202,25 @@ func (h *History) Err() error {
 		return nil
 	}
 	return errors.New(strings.Join(texts, "\n"))
+}
+
+// String tells all of the history, for the one who wants to know more than the story of Check.
+func (h *History) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []item
+	for _, r := range h.holdings {
+		all = append(all, item{at: r.begin, text: r.story()})
+	}
+	for _, c := range h.calls {
+		all = append(all, item{at: c.begin, text: c.saysNumber()})
+	}
+	slices.SortFunc(all, func(a, b item) int { return cmp.Compare(a.at.seq, b.at.seq) })
+	var b strings.Builder
+	for _, i := range all {
+		fmt.Fprintln(&b, i.text)
+	}
+	return b.String()
 }
 
 // Len returns how many requests and calls have been recorded, and how many of them have led

@@ -59,6 +59,7 @@ type holding struct {
 	client, owner string
 	lease         time.Duration // for which it may last in Redis after its end, if it was not released
 	waits         bool
+	part          bool    // of a MultiLock: what refuses it may be another part
 	begin         instant // the request
 	done          instant // its end
 	granted       bool
@@ -69,6 +70,7 @@ type holding struct {
 	dark     instant // when the context of the hold ended, for whatever reason
 	end      instant // when the release began, or it was lost; never while it is held
 	released instant // when the release had returned; never if it is unknown whether Redis did
+	gone     instant // when it had certainly ended, if nobody was told when it was lost
 	lost     bool
 	cause    error // of the loss, or the error of the release
 
@@ -176,7 +178,7 @@ func (q *Claim) ended(held context.Context, at time.Time) {
 // was told when, so it has ended for the history when its context did. h.mu must be held.
 func (h *History) settle(r *holding, now instant) {
 	if r.granted && r.end == never && r.valid != nil && !r.valid() {
-		r.end, r.lost = earlier(r.dark, now), true
+		r.end, r.gone, r.lost = earlier(r.dark, now), now, true
 	}
 }
 
@@ -281,6 +283,9 @@ func (h *History) lock(ctx context.Context, client string, objects []Object, wai
 	var requests []*Claim
 	for _, o := range objects {
 		requests = append(requests, h.Claim(ctx2, client, o, waits))
+	}
+	for _, q := range requests {
+		q.r.part = len(requests) > 1
 	}
 	hold, held, err := lock(ctx)
 	if err != nil {

@@ -61,6 +61,11 @@ func (t *Term) Proclaim(ctx context.Context, value string) error {
 	c.value = value
 	err := t.Term.Proclaim(ctx, value)
 	t.e.h.returned(c, 0, err)
+	if err != nil && !errors.Is(err, mortise.ErrInvalid) {
+		t.e.h.mu.Lock()
+		c.doubtful = true // Redis may have run it, or may do so late
+		t.e.h.mu.Unlock()
+	}
 	return err
 }
 

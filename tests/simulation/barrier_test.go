@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -11,49 +10,9 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
-	"github.com/mortise-go/mortise/memredis"
+	"github.com/mortise-go/mortise/internal/locktest"
+	"github.com/mortise-go/mortise/mortisetest"
 )
-
-// workers runs the same work in n goroutines, each with a client of its own on a
-// bad network, and checks that nothing stays.
-func (w *simulation) workers(n int, options mortise.Options, work func(i int, c *mortise.Client, link *cutLink, r *rand.Rand)) {
-	var all, copies sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			r := rand.New(rand.NewPCG(w.seed, uint64(i)))
-			link := &cutLink{Driver: w.server.Driver()}
-			c := mortise.New(&badNetwork{Driver: link, sim: w, copies: &copies, random: rand.New(rand.NewPCG(r.Uint64(), 0))}, &options)
-			work(i, c, link, r)
-			w.check(c.Close())
-		})
-	}
-	all.Wait()
-	copies.Wait()
-}
-
-// eachSeed runs f for many schedules, and checks that enough happened.
-func eachSeed(t *testing.T, f func(w *simulation), least map[string]int) {
-	t.Helper()
-	seeds := histories(t)
-	var sum tally
-	for seed := range uint64(seeds) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			draws(t, seed)
-			bubble(t, func(t *testing.T, s *memredis.Server) {
-				w := &simulation{t: t, server: s, seed: seed}
-				f(w)
-				wantEmpty(t, s)
-				sum.add(&w.tally)
-			})
-		})
-	}
-	t.Logf("%+v", sum.counts)
-	for what, each := range least {
-		if sum.counts[what] < each*seeds/2 {
-			t.Errorf("%d %s in all, want %d at least", sum.counts[what], what, each*seeds/2)
-		}
-	}
-}
 
 // patient are options with which no fault of the network lasts for a lease.
 var patient = mortise.Options{TTL: 5 * time.Minute, RetryFor: -1}
@@ -63,10 +22,10 @@ var patient = mortise.Options{TTL: 5 * time.Minute, RetryFor: -1}
 // come.
 func TestBarrierHistoriesOfThePatient(t *testing.T) {
 	const parties, rounds = 4, 6
-	eachSeed(t, func(w *simulation) {
+	eachSeed(t, func(w *crowd) {
 		var mu sync.Mutex
 		come, numbers := make([]int, rounds), make([][]int, rounds)
-		w.workers(parties, patient, func(_ int, c *mortise.Client, _ *cutLink, r *rand.Rand) {
+		w.workers(parties, patient, func(_ int, c *mortise.Client, _ *mortisetest.Link, r *rand.Rand) {
 			for round := range rounds {
 				time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
 				mu.Lock()
@@ -92,13 +51,13 @@ func TestBarrierHistoriesOfThePatient(t *testing.T) {
 				w.t.Errorf("round %d: passed as %v", round, got)
 			}
 		}
-	}, map[string]int{"passed": 2 * parties * rounds, "lost replies": 10, "late copies": 10, "silences": 10, "slow answers": 10})
+	}, map[string]int{"passed": 2 * parties * rounds, "replies lost": 10, "late calls": 5, "requests lost": 10, "slow calls": 10})
 }
 
 // The same for members that begin and end together.
 func TestDoubleBarrierHistoriesOfThePatient(t *testing.T) {
 	const parties, rounds = 3, 5
-	eachSeed(t, func(w *simulation) {
+	eachSeed(t, func(w *crowd) {
 		var mu sync.Mutex
 		come, gone := make([]int, rounds), make([]int, rounds)
 		note := func(n *int) {
@@ -113,7 +72,7 @@ func TestDoubleBarrierHistoriesOfThePatient(t *testing.T) {
 				w.t.Errorf("round %d: one went on when %d had %s", round, *n, what)
 			}
 		}
-		w.workers(parties, patient, func(_ int, c *mortise.Client, _ *cutLink, r *rand.Rand) {
+		w.workers(parties, patient, func(_ int, c *mortise.Client, _ *mortisetest.Link, r *rand.Rand) {
 			for round := range rounds {
 				time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
 				note(&come[round])
@@ -136,7 +95,7 @@ func TestDoubleBarrierHistoriesOfThePatient(t *testing.T) {
 				w.count("rounds")
 			}
 		})
-	}, map[string]int{"rounds": 2 * parties * rounds, "lost replies": 10, "late copies": 10, "silences": 10, "slow answers": 10})
+	}, map[string]int{"rounds": 2 * parties * rounds, "replies lost": 10, "late calls": 5, "requests lost": 10, "slow calls": 10})
 }
 
 // call is one call of Await in a history.
@@ -161,7 +120,7 @@ func (l *calls) start() *call {
 }
 
 // end notes what Await returned.
-func (l *calls) end(w *simulation, c *call, number int, err error) {
+func (l *calls) end(w *crowd, c *call, number int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.end = time.Now()
@@ -195,7 +154,7 @@ func (l *calls) there(c *call, late time.Duration) (n int) {
 }
 
 // check looks at the calls that passed.
-func (l *calls) check(w *simulation, parties int, late time.Duration) {
+func (l *calls) check(w *crowd, parties int, late time.Duration) {
 	passed := map[int]int{} // by number
 	for _, c := range l.all {
 		if c.number < 0 {
@@ -219,16 +178,16 @@ func (l *calls) check(w *simulation, parties int, late time.Duration) {
 func TestBarrierHistoriesOfTheImpatient(t *testing.T) {
 	const parties = 3
 	lease := 4 * time.Second
-	eachSeed(t, func(w *simulation) {
+	eachSeed(t, func(w *crowd) {
 		var history calls
-		w.workers(5, mortise.Options{TTL: lease, RetryFor: 2 * time.Second}, func(_ int, c *mortise.Client, link *cutLink, r *rand.Rand) {
+		w.workers(5, mortise.Options{TTL: lease, RetryFor: 2 * time.Second}, func(_ int, c *mortise.Client, link *mortisetest.Link, r *rand.Rand) {
 			for n := range 12 {
 				ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(500+r.IntN(12_000))*time.Millisecond)
 				me := history.start()
 				switch r.IntN(10) {
 				case 0:
 					w.count("cuts")
-					link.cut(time.Duration(r.IntN(9000)) * time.Millisecond)
+					cut(link, time.Duration(r.IntN(9000))*time.Millisecond)
 				case 1:
 					w.count("resets")
 					w.check(c.Barrier("job", parties).Reset(ctx))
@@ -247,17 +206,18 @@ func TestBarrierHistoriesOfTheImpatient(t *testing.T) {
 		history.check(w, parties, lease+4*time.Second)
 		// Afterwards.
 		time.Sleep(2 * lease)
-		c, _ := open(w.t, w.server, nil)
-		var after []<-chan arrival
+		c := mortise.New(w.server.Link(), nil)
+		defer c.Close()
+		var after []<-chan locktest.Arrival
 		for range parties {
-			after = append(after, arrive(w.t.Context(), c.Barrier("job", parties)))
+			after = append(after, locktest.Arrive(w.t.Context(), c.Barrier("job", parties)))
 		}
 		for _, p := range after {
 			if got := <-p; got.Err != nil || got.After != 0 {
 				w.t.Errorf("afterwards: %+v, want to pass at once", got)
 			}
 		}
-	}, map[string]int{"passed": 6, "broken": 10, "given up": 10, "cuts": 4, "resets": 4, "deaths": 1, "lost replies": 10, "late copies": 10, "silences": 10})
+	}, map[string]int{"passed": 6, "broken": 10, "given up": 10, "cuts": 4, "resets": 4, "deaths": 1, "replies lost": 10, "late calls": 5, "requests lost": 10})
 }
 
 // member is one stay inside a double barrier.
@@ -282,7 +242,7 @@ func (l *members) enter(ctx context.Context) *member {
 }
 
 // leave has me leave. Cancel ends the context with which it entered.
-func (l *members) leave(w *simulation, me *member, m *mortise.Member, cancel context.CancelFunc) {
+func (l *members) leave(w *crowd, me *member, m *mortise.Member, cancel context.CancelFunc) {
 	l.mu.Lock()
 	me.leaving = true
 	l.mu.Unlock()
@@ -320,9 +280,9 @@ func (l *members) leave(w *simulation, me *member, m *mortise.Member, cancel con
 func TestDoubleBarrierHistoriesOfTheImpatient(t *testing.T) {
 	const parties = 3
 	lease := 4 * time.Second
-	eachSeed(t, func(w *simulation) {
+	eachSeed(t, func(w *crowd) {
 		var members members
-		w.workers(5, mortise.Options{TTL: lease, RetryFor: 2 * time.Second}, func(_ int, c *mortise.Client, link *cutLink, r *rand.Rand) {
+		w.workers(5, mortise.Options{TTL: lease, RetryFor: 2 * time.Second}, func(_ int, c *mortise.Client, link *mortisetest.Link, r *rand.Rand) {
 			for n := range 10 {
 				ctx, cancel := context.WithTimeout(w.t.Context(), time.Duration(500+r.IntN(15_000))*time.Millisecond)
 				m, held, err := c.DoubleBarrier("job", parties).Enter(ctx)
@@ -337,7 +297,7 @@ func TestDoubleBarrierHistoriesOfTheImpatient(t *testing.T) {
 				switch r.IntN(8) {
 				case 0:
 					w.count("cuts")
-					link.cut(time.Duration(r.IntN(9000)) * time.Millisecond)
+					cut(link, time.Duration(r.IntN(9000))*time.Millisecond)
 				case 1:
 					if n > 5 {
 						w.count("deaths")
@@ -350,5 +310,5 @@ func TestDoubleBarrierHistoriesOfTheImpatient(t *testing.T) {
 				members.leave(w, me, m, cancel)
 			}
 		})
-	}, map[string]int{"entered": 10, "left": 2, "broken": 2, "given up": 5, "cuts": 1, "lost replies": 10, "late copies": 10, "silences": 10})
+	}, map[string]int{"entered": 10, "left": 2, "broken": 2, "given up": 5, "cuts": 1, "replies lost": 10, "late calls": 5, "requests lost": 10})
 }

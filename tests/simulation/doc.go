@@ -1,5 +1,13 @@
-// Package simulation tests locks with random loads on a network with random
-// faults, in virtual time. Each run follows from a seed as far as Go allows that
-// (see draws). What is checked is that no two holders overlap, that every call
-// ends, and that nothing stays in Redis.
+// Package simulation tests all kinds of lock with random loads on networks and servers with random
+// faults, in virtual time, with package mortisetest.
+//
+// A seed decides a plan: what each client does, and what goes wrong. [world] carries it out, and
+// lists what it finds wrong: what a mortisetest.History says, calls that take too long, locks that
+// cannot be had afterwards, keys that stay. A plan that fails is shrunk, and told in words.
+//
+//	go test ./tests/simulation -run '^TestSimulation$' -args -seeds 5000
+//	go test ./tests/simulation -run '^TestSimulation$' -args -replay 17
+//
+// Each run follows from its seed as far as Go allows that (see draws): which goroutine runs next
+// does not, so -replay runs a seed several times.
 package simulation

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/mortise-go/mortise"
-	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/memredis"
+	"github.com/mortise-go/mortise/mortisetest"
 )
 
 // Elections on a bad network, at random: candidates that give up, leaders whose
@@ -23,46 +20,14 @@ import (
 // numbers rise, a resource that refuses old numbers refuses no valid leader, and
 // observers see only what was, in its order, and the end of it.
 func TestElectionHistories(t *testing.T) {
-	seeds := histories(t)
-	var sum tally
-	for seed := range uint64(seeds) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			draws(t, seed)
-			bubble(t, func(t *testing.T, s *memredis.Server) {
-				h := newElectionHistory(t, s, seed)
-				h.run()
-				sum.add(&h.tally)
-			})
-		})
-	}
-	t.Logf("%+v", sum.counts)
-	for what, least := range map[string]int{
-		"terms": 10 * seeds, "lost": seeds / 2, "given up": seeds, "proclaimed": 5 * seeds, "deposed": seeds / 4, "deaths": seeds / 4,
-		"cuts": seeds, "writes": 20 * seeds, "seen": 20 * seeds, "compared": 5 * seeds,
-		"lost replies": 10 * seeds, "late copies": seeds, "silences": seeds, "slow answers": seeds,
-	} {
-		if sum.counts[what] < least {
-			t.Errorf("%d %s in all, want %d at least", sum.counts[what], what, least)
-		}
-	}
-}
-
-// histories is how many schedules a test tries: few, or as many as
-// MORTISE_SEEDS says.
-func histories(t *testing.T) int {
-	text := os.Getenv("MORTISE_SEEDS")
-	if text == "" {
-		return 12
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	eachSeed(t, func(w *crowd) { newElectionHistory(w).run() }, map[string]int{
+		"terms": 20, "lost": 1, "given up": 2, "proclaimed": 10, "deposed": 0, "deaths": 0, "cuts": 2, "writes": 40, "seen": 40, "compared": 10,
+		"replies lost": 10, "late calls": 2, "requests lost": 10, "slow calls": 10,
+	})
 }
 
 type electionHistory struct {
-	*simulation
+	*crowd
 	force bool // leaders are deposed, so that two may believe that they lead
 
 	mu      sync.Mutex // guards what follows
@@ -75,9 +40,9 @@ type electionHistory struct {
 	serial  int                         // makes values unique
 }
 
-func newElectionHistory(t *testing.T, s *memredis.Server, seed uint64) *electionHistory {
+func newElectionHistory(w *crowd) *electionHistory {
 	return &electionHistory{
-		simulation: &simulation{t: t, server: s, seed: seed}, force: seed%4 == 0,
+		crowd: w, force: w.seed%4 == 0,
 		values: make(map[int64][]string), seen: make(map[string][]mortise.Leader), now: make(map[string]mortise.Leader),
 	}
 }
@@ -85,11 +50,10 @@ func newElectionHistory(t *testing.T, s *memredis.Server, seed uint64) *election
 func (h *electionHistory) run() {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
-	var observers, clients, copies, observed sync.WaitGroup
-	good := mortise.New(h.server.Driver(), nil)
+	var observers, clients sync.WaitGroup
+	good := mortise.New(h.server.Link(), nil)
 	observers.Go(func() { h.observe(ctx, good, "good") })
-	bad := mortise.New(&badNetwork{Driver: h.server.Driver(), sim: h.simulation, copies: &observed, random: rand.New(rand.NewPCG(h.seed, 99))},
-		&mortise.Options{RetryFor: 2 * time.Second})
+	bad := mortise.New(h.badLink(99), &mortise.Options{RetryFor: 2 * time.Second})
 	observers.Go(func() { h.observe(ctx, bad, "bad") })
 	observers.Go(func() { h.compare(ctx, good) })
 
@@ -97,17 +61,16 @@ func (h *electionHistory) run() {
 		clients.Go(func() {
 			random := rand.New(rand.NewPCG(h.seed, i))
 			for range 2 { // lives
-				link := &cutLink{Driver: h.server.Driver()}
-				d := &badNetwork{Driver: link, sim: h.simulation, copies: &copies, random: rand.New(rand.NewPCG(random.Uint64(), 0))}
-				c := mortise.New(d, &mortise.Options{TTL: simLease, RetryFor: 8 * time.Second})
+				link := h.badLink(random.Uint64())
+				c := mortise.New(link, &mortise.Options{TTL: lease, RetryFor: 8 * time.Second})
 				h.live(c, link, random)
 				h.check(c.Close())
 			}
 		})
 	}
 	clients.Wait()
-	copies.Wait()
-	time.Sleep(simLease + 4*time.Second) // what was abandoned is over, and has been seen
+	h.server.Settle()
+	time.Sleep(lease + 4*time.Second) // what was abandoned is over, and has been seen
 	h.mu.Lock()
 	if l := h.now["good"]; l != (mortise.Leader{}) {
 		h.t.Errorf("%+v is seen at the end, want nobody", l)
@@ -115,16 +78,14 @@ func (h *electionHistory) run() {
 	h.mu.Unlock()
 	cancel()
 	observers.Wait()
-	observed.Wait()
 	h.check(good.Close())
 	h.check(bad.Close())
 	for observer, leaders := range h.seen {
 		h.checkSeen(observer, leaders)
 	}
-	wantEmpty(h.t, h.server)
 }
 
-func (h *electionHistory) live(c *mortise.Client, link *cutLink, random *rand.Rand) {
+func (h *electionHistory) live(c *mortise.Client, link *mortisetest.Link, random *rand.Rand) {
 	var workers sync.WaitGroup
 	for range 2 {
 		r := rand.New(rand.NewPCG(random.Uint64(), 0))
@@ -153,7 +114,7 @@ func (h *electionHistory) value() string {
 }
 
 // round campaigns, leads for a while and resigns.
-func (h *electionHistory) round(c *mortise.Client, link *cutLink, r *rand.Rand) {
+func (h *electionHistory) round(c *mortise.Client, link *mortisetest.Link, r *rand.Rand) {
 	e := c.Election("job")
 	if r.IntN(4) == 0 {
 		e = e.With(mortise.LockOptions{MaxHold: time.Duration(200+r.IntN(4000)) * time.Millisecond})
@@ -176,7 +137,7 @@ func (h *electionHistory) round(c *mortise.Client, link *cutLink, r *rand.Rand) 
 		switch r.IntN(6) {
 		case 0:
 			h.count("cuts")
-			link.cut(time.Duration(r.IntN(8000)) * time.Millisecond)
+			cut(link, time.Duration(r.IntN(8000))*time.Millisecond)
 		case 1, 2:
 			h.proclaim(term)
 		case 3:
@@ -311,38 +272,4 @@ func (h *electionHistory) checkSeen(observer string, leaders []mortise.Leader) {
 		}
 		edition = i
 	}
-}
-
-// cutLink is a driver whose link can be cut for a time: nothing gets through, and
-// nobody says so.
-type cutLink struct {
-	driver.Driver
-	mu    sync.Mutex // guards until
-	until time.Time
-}
-
-func (l *cutLink) cut(d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.until = time.Now().Add(d)
-}
-
-func (l *cutLink) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
-	l.mu.Lock()
-	left := time.Until(l.until)
-	l.mu.Unlock()
-	if left <= 0 {
-		return l.Driver.Batch(ctx, calls)
-	}
-	err := &driver.Error{Class: driver.Unknown, Err: errors.New("i/o timeout")}
-	select {
-	case <-time.After(min(left, 3*time.Second)):
-	case <-ctx.Done():
-		err.Err = ctx.Err()
-	}
-	results := make([]driver.Result, len(calls))
-	for i := range results {
-		results[i].Err = err
-	}
-	return results
 }

@@ -6,10 +6,11 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
-	"github.com/mortise-go/mortise/memredis"
+	"github.com/mortise-go/mortise/mortisetest"
 )
 
 // All that can go wrong at once, but that fewer than half of the servers forget:
@@ -18,7 +19,13 @@ func TestRedlockSimulation(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			draws(t, seed)
-			several(t, 3+2*int(seed%2), func(t *testing.T, servers []*memredis.Server) {
+			synctest.Test(t, func(t *testing.T) {
+				var servers []*mortisetest.Server
+				for range 3 + 2*(seed%2) {
+					s := mortisetest.NewServer()
+					defer s.Close()
+					servers = append(servers, s)
+				}
 				var mu sync.Mutex // guards holder and got
 				var holder *mortise.Hold
 				got := 0
@@ -55,8 +62,10 @@ func TestRedlockSimulation(t *testing.T) {
 					t.Error("nobody ever had the lock")
 				}
 				time.Sleep(time.Minute)
-				if n := on(t, servers); n != 0 {
-					t.Errorf("it is still on %d servers, want 0", n)
+				for i, s := range servers {
+					if left, err := left(t.Context(), s, false); err != nil || len(left) > 0 {
+						t.Errorf("%q are left on server %d: %v", left, i, err)
+					}
 				}
 			})
 		})
@@ -64,22 +73,22 @@ func TestRedlockSimulation(t *testing.T) {
 }
 
 // redlockClients returns a client for each server, some of them on bad networks.
-func redlockClients(servers []*memredis.Server, pick func(n int) int) []*mortise.Client {
+func redlockClients(servers []*mortisetest.Server, pick func(n int) int) []*mortise.Client {
 	var clients []*mortise.Client
 	for _, s := range servers {
-		f := &faults{Driver: s.Driver()}
+		l := s.Link()
 		switch script := []string{"lock_acquire", "lock_release", "lock_renew"}[pick(3)]; pick(6) {
 		case 0:
-			f.Set(nil, loseReplies(script, 1+pick(3)))
+			l.Next(script, 1+pick(3), mortisetest.Fault{Lose: mortisetest.Reply})
 		case 1:
-			f.Set(loseReplies(script, 1+pick(3)), nil)
+			l.Next(script, 1+pick(3), mortisetest.Fault{Lose: mortisetest.Request})
 		case 2:
-			f.Set(hang, nil)
+			l.Partition()
 		case 3:
 			delay := time.Duration(pick(100)) * time.Millisecond
-			f.Set(func(context.Context, string) error { time.Sleep(delay); return nil }, nil)
+			l.OnCall(func(string) mortisetest.Fault { return mortisetest.Fault{Before: delay} })
 		}
-		clients = append(clients, mortise.New(f, &mortise.Options{TTL: 2 * time.Second, RetryFor: 3 * time.Second}))
+		clients = append(clients, mortise.New(l, &mortise.Options{TTL: 2 * time.Second, RetryFor: 3 * time.Second}))
 	}
 	return clients
 }

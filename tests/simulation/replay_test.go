@@ -13,10 +13,8 @@ import (
 //
 // That is how far a seed repeats a simulation. What Go itself draws does not follow
 // from it: which goroutine runs next, which of several ready cases a select takes,
-// and the order of a map. With GOMAXPROCS=1 two runs of a seed of TestSimulation are
-// the same for their first 100 scripts or more of 650; then the order of two that
-// came in one instant differs, and with it what the network does to them. With
-// several locks or servers it is 50 to 500 scripts of about 1,000.
+// and the order of a map. So a seed that has failed may pass when it is run again, and
+// is run several times.
 func draws(t *testing.T, seed uint64) {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, seed)

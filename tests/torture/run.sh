@@ -34,7 +34,7 @@ simulation() { # until $1 seconds have passed
   fi
   while ((SECONDS < end)); do
     echo "seeds from $first"
-    (cd tests/simulation && "$binary" -test.timeout=0 -first "$first" -seeds 100) || return
+    (cd tests/simulation && "$binary" -test.timeout=0 -test.run '^TestSimulation$' -first "$first" -seeds 100) || return
     first=$((first + 100))
   done
 }

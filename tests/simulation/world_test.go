@@ -1,0 +1,278 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/mortisetest"
+)
+
+const (
+	lease = 4 * time.Second
+	// A script may run this long after its client has given it up.
+	late = 3 * time.Second
+	// After this time nobody asks for anything any more, and nothing goes wrong.
+	mostTime = 10 * time.Minute
+)
+
+// world is one run of a plan.
+type world struct {
+	plan    *plan
+	server  *mortisetest.Server
+	history *mortisetest.History
+	begun   time.Time
+	wrap    mutant // or nil
+
+	mu     sync.Mutex // guards what follows
+	wrong  []string
+	counts map[string]int
+}
+
+// outcome is what came of a run.
+type outcome struct {
+	wrong   []string
+	counts  map[string]int // what happened, and how often
+	history *mortisetest.History
+}
+
+// clients of a run.
+type client struct {
+	*mortise.Client
+	name   string
+	link   *mortisetest.Link
+	closed atomic.Bool // or being closed
+}
+
+func (c *client) close() error {
+	c.closed.Store(true)
+	return c.Close()
+}
+
+// slack is what a call may take beyond the end of its context: a client that is given up returns
+// at once, but several may be woken at that time, and Close lingers for a moment.
+func (c *client) slack() time.Duration {
+	if c.closed.Load() {
+		return slack + time.Second
+	}
+	return slack
+}
+
+// run carries out a plan in virtual time.
+func run(t *testing.T, p *plan, wrap mutant) (o outcome) {
+	t.Helper()
+	draws(t, p.seed)
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{plan: p, server: mortisetest.NewServer(), history: mortisetest.NewHistory(), begun: time.Now(), wrap: wrap, counts: map[string]int{}}
+		w.history.Lease = lease + late + mortisetest.DefaultTimeout
+		w.run(t.Context())
+		o = outcome{w.wrong, w.counts, w.history}
+	})
+	return o
+}
+
+func (w *world) run(ctx context.Context) {
+	defer w.server.Close()
+	stuck := time.AfterFunc(mostTime, func() { w.fail("a call waits for ever: %v are over", mostTime) })
+	last := w.open("the last client")
+	w.setUp(ctx, last)
+	var all sync.WaitGroup
+	for i := range w.plan.clients {
+		all.Go(func() { w.live(ctx, &w.plan.clients[i], uint64(i)) })
+	}
+	for _, e := range w.plan.server {
+		all.Go(func() { w.serverFault(e) })
+	}
+	all.Wait()
+	stuck.Stop()
+	w.server.Settle()
+	w.afterwards(ctx, last)
+	_ = last.Close()
+	w.server.Settle()
+	w.empty(ctx)
+	if err := w.history.Err(); err != nil {
+		w.fail("%v", err)
+	}
+	recorded, succeeded := w.history.Len()
+	w.add("requests", recorded)
+	w.add("successes", succeeded)
+	for what, n := range w.server.Hits() {
+		w.add(string(what), n)
+	}
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrong = append(w.wrong, fmt.Sprintf("%.3fs: ", time.Since(w.begun).Seconds())+fmt.Sprintf(format, args...))
+}
+
+func (w *world) count(what string) { w.add(what, 1) }
+
+func (w *world) add(what string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[what] += n
+}
+
+func (w *world) open(name string) *client {
+	link := w.server.Link()
+	var d driver.Driver = link
+	if w.wrap != nil {
+		d = w.wrap(link)
+	}
+	return &client{Client: mortise.New(d, &mortise.Options{TTL: lease, RetryFor: 8 * time.Second}), name: name, link: link}
+}
+
+// setUp makes what must be there before it is used.
+func (w *world) setUp(ctx context.Context, c *client) {
+	for _, name := range names {
+		if err := c.PermitSemaphore(name+" permits").SetPermits(ctx, 3); err != nil {
+			w.fail("setting permits: %v", err)
+		}
+		w.history.SetPermits(name+" permits", 3)
+		if _, err := w.history.Semaphore(c.name, c.Semaphore(name+" semaphore")).TrySetPermits(ctx, 3); err != nil {
+			w.fail("setting permits: %v", err)
+		}
+		if _, err := w.history.Latch(c.name, c.CountDownLatch(name+" latch")).TrySetCount(ctx, 4); err != nil {
+			w.fail("setting a latch: %v", err)
+		}
+	}
+}
+
+// live is the life of one client.
+func (w *world) live(ctx context.Context, p *clientPlan, n uint64) {
+	time.Sleep(p.joins)
+	c := w.open(p.name)
+	if len(rateFields(&w.plan.rates)) > 0 && !p.calm {
+		calm := w.history.Disturbed(p.name)
+		defer calm()
+		c.link.Chaos(w.plan.seed*31+n, w.plan.rates)
+	}
+	var programs, faults sync.WaitGroup
+	over := make(chan struct{})
+	for _, e := range p.events {
+		faults.Go(func() { w.clientFault(c, e, over) })
+	}
+	for i, program := range p.programs {
+		programs.Go(func() {
+			r := rand.New(rand.NewPCG(w.plan.seed, n*100+uint64(i)))
+			for j, o := range program {
+				time.Sleep(o.pause)
+				w.do(ctx, c, o, fmt.Sprintf("%s %d.%d", p.name, i, j), r)
+			}
+		})
+	}
+	programs.Wait()
+	close(over)
+	faults.Wait()
+	began := time.Now()
+	w.known(c.close())
+	w.bounded("Close", began, 15*time.Second)
+}
+
+// bounded fails if something took longer than it may.
+func (w *world) bounded(what string, began time.Time, most time.Duration) {
+	if took := time.Since(began); took > most {
+		w.fail("%s took %v, want %v at most", what, took, most)
+	}
+}
+
+// known fails on an error that nothing in a simulation explains.
+func (w *world) known(err error) {
+	for _, known := range []error{
+		nil, mortise.ErrLost, mortise.ErrClosed, mortise.ErrUnreachable, mortise.ErrUnknownOutcome, mortise.ErrLocked, mortise.ErrNoPermits,
+		mortise.ErrMissing, mortise.ErrBroken, mortise.ErrNoLeader, context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, known) {
+			return
+		}
+	}
+	w.fail("unexpected error: %v", err)
+}
+
+// afterwards checks that everything can be had again soon after all has come to rest.
+func (w *world) afterwards(ctx context.Context, c *client) {
+	const soon = 20 * time.Second
+	for _, name := range names[:3] {
+		for _, k := range []mortise.Locker{c.Lock(name), c.FairLock(name), c.RWLock(name + " rw").Write(), c.GroupLock(name+" group", "a", "b", "c")} {
+			limited, cancel := context.WithTimeout(ctx, soon)
+			began := time.Now()
+			hold, _, err := w.history.Lock(limited, c.name, k)
+			if err != nil {
+				w.fail("%v after all faults nobody gets %T %q: %v", time.Since(began), k, k.Name(), err)
+			} else {
+				w.known(hold.Unlock())
+			}
+			cancel()
+		}
+	}
+	time.Sleep(2 * lease) // what was left behind ends
+	for _, name := range names {
+		if n, err := c.PermitSemaphore(name + " permits").Available(ctx); err != nil || n != 3 {
+			w.fail("in the end %d permits of %q are available, want 3: %v", n, name, err)
+		}
+		if _, err := w.history.Semaphore(c.name, c.Semaphore(name+" semaphore")).Available(ctx); err != nil {
+			w.fail("%v", err)
+		}
+	}
+}
+
+// empty checks that nothing stays in Redis but what must: two leases after the last client
+// what it may remember for minutes, and later what lasts for ever.
+func (w *world) empty(ctx context.Context) {
+	for _, wait := range []time.Duration{2 * lease, 10 * time.Minute} {
+		time.Sleep(wait)
+		if left, err := left(ctx, w.server, wait < time.Minute); err != nil || len(left) > 0 {
+			w.fail("%q are left %v after the last client: %v", left, wait, err)
+		}
+	}
+}
+
+// left returns the keys that should not be in Redis when nobody uses it any more.
+func left(ctx context.Context, s *mortisetest.Server, early bool) (left []string, err error) {
+	l := s.Link()
+	defer l.Close()
+	err = l.Scan(ctx, "*", func(keys []string) error {
+		for _, key := range keys {
+			if !mayStay(s, key, early) {
+				left = append(left, key)
+			}
+		}
+		return nil
+	})
+	return left, err
+}
+
+// mayStay reports whether a key is a token, one of the numbers that were set, or ends by
+// itself: notes about operations and barriers within minutes, an abandoned queue in a day.
+func mayStay(s *mortisetest.Server, key string, early bool) bool {
+	for _, suffix := range []string{" permits", " semaphore", " latch"} {
+		if strings.HasSuffix(strings.TrimSuffix(strings.TrimSuffix(key, ":timeout"), "}"), suffix) {
+			return true
+		}
+	}
+	if strings.HasPrefix(key, "redisson_lock_token:") {
+		return true
+	}
+	ends := []string{"redisson_lock_queue:", "redisson_lock_timeout:"}
+	if early {
+		ends = append(ends, "mortise:")
+	}
+	for _, prefix := range ends {
+		if strings.HasPrefix(key, prefix) {
+			v, err := s.Do("PTTL", key)
+			return err == nil && v.Int() > 0
+		}
+	}
+	return false
+}
