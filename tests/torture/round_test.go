@@ -53,9 +53,10 @@ type round struct {
 type result struct {
 	plan
 	tally
-	hits int
-	bad  []string
-	took time.Duration
+	hits   int
+	bad    []string
+	took   time.Duration
+	forgot bool // Redis forgot what it had confirmed
 }
 
 // run carries out a plan.
@@ -89,7 +90,7 @@ func run(t *testing.T, p plan) result {
 		}
 	}
 	r.judge()
-	return result{p, r.tally, r.hits, r.bad, time.Since(begin)}
+	return result{p, r.tally, r.hits, r.bad, time.Since(begin), len(r.faults) > 0}
 }
 
 // populate starts the client of a place.
@@ -322,7 +323,7 @@ func (w *witness) histories() (all []*history) {
 				by[thing] = h
 				all = append(all, h)
 			}
-			h.uses = append(h.uses, use{span{c.start, c.last}, modeOf(load), c.token, fmt.Sprintf("client %d (%s)", c.client, strings.TrimSpace(load.Kind+" "+c.owner))})
+			h.uses = append(h.uses, use{span{c.start, c.last}, modeOf(load), c.token, fmt.Sprintf("client %d (%s; its context ended %v, it said so %v after that)", c.client, strings.TrimSpace(load.Kind+" "+c.owner), time.Duration(c.noticed-c.last), time.Duration(c.ended-c.last))})
 		}
 	}
 	return all

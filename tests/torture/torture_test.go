@@ -51,6 +51,7 @@ func TestTorture(t *testing.T) {
 	}
 	close(plans)
 	all.Wait()
+	checkCare(t)
 	if *plant {
 		for _, b := range plantedBugs {
 			t.Run("planted/"+b.name, func(t *testing.T) { findPlanted(t, b, first) })
@@ -105,47 +106,5 @@ func report(t *testing.T, r result) {
 		if *limit != 0 {
 			fmt.Println("     ", b)
 		}
-	}
-}
-
-// showTable prints what all rounds together have shown.
-func showTable() {
-	if *limit == 0 || len(results) == 0 {
-		return
-	}
-	type sum struct {
-		result
-		rounds, failed int
-	}
-	var names []string
-	sums := map[string]*sum{}
-	var total sum
-	for _, r := range results {
-		s := sums[r.nemesis.name]
-		if s == nil {
-			s = &sum{}
-			sums[r.nemesis.name] = s
-			names = append(names, r.nemesis.name)
-		}
-		for _, s := range []*sum{s, &total} {
-			s.rounds++
-			if len(r.bad) > 0 {
-				s.failed++
-			}
-			s.hits += r.hits
-			s.acquisitions += r.acquisitions
-			s.losses += r.losses
-			s.refused += r.refused
-			s.late += r.late
-			s.tally.wait = max(s.tally.wait, r.tally.wait)
-			s.heap = max(s.heap, r.heap)
-		}
-	}
-	slices.Sort(names)
-	sums["all"] = &total
-	fmt.Printf("\n%-16s %6s %6s %7s %12s %7s %14s %5s %12s\n", "nemesis", "rounds", "failed", "hits", "acquisitions", "losses", "refused writes", "late", "longest wait")
-	for _, name := range append(names, "all") {
-		s := sums[name]
-		fmt.Printf("%-16s %6d %6d %7d %12d %7d %14d %5d %12v\n", name, s.rounds, s.failed, s.hits, s.acquisitions, s.losses, s.refused, s.late, s.tally.wait.Round(time.Millisecond))
 	}
 }
