@@ -3,10 +3,12 @@
 package script_test
 
 import (
+	"net"
 	"sync"
 	"testing"
 
 	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/memredis"
 )
 
 // Without the build tag server, tests run on the embedded Redis only.
@@ -30,3 +32,16 @@ func publishers(*testing.T) []string { return []string{"publish"} }
 
 // without has no meaning for the embedded Redis.
 func without(*testing.T, string) []string { return nil }
+
+// fuzzServer returns a connection to a server for a fuzz target. With the build tag server it is a
+// real one: the embedded one has a Lua of its own, with other errors.
+func fuzzServer(f *testing.F) net.Conn {
+	s := memredis.New()
+	f.Cleanup(s.Close)
+	c, err := s.Dial()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = c.Close() })
+	return c
+}

@@ -54,3 +54,13 @@ func without(t *testing.T, command string) []string {
 	}
 	return []string{"--rename-command", command, ""}
 }
+
+// fuzzServer returns a connection to a server of its own for a fuzz target.
+func fuzzServer(f *testing.F) net.Conn {
+	c, err := net.Dial("tcp", redistest.Single(f).Addr())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = c.Close() })
+	return c
+}
