@@ -95,4 +95,5 @@ func (s *Server) Close() {
 // Faults are for tests: package mortisetest has them.
 func init() {
 	minired.Of = func(server any) *miniredis.Miniredis { return server.(*Server).mini }
+	minired.Refuse = refusePatterns
 }

@@ -252,3 +252,13 @@ func TestAfterEach(t *testing.T) {
 		}
 	})
 }
+
+// A pattern that miniredis cannot read is refused, as package memredis does.
+func TestPatternIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
+		if err := l.Scan(t.Context(), "[z-a]", nil); err == nil {
+			t.Error("no error")
+		}
+		mustAdd(t, l, "n")
+	})
+}

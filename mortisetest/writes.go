@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
+	"github.com/mortise-go/mortise/internal/minired"
 )
 
 // mostWrites is how many writes a server can forget.
@@ -28,7 +29,10 @@ type entry struct {
 // beforeCommand is called before each command of a connection, and of a script. It notes the keys
 // that the command may change. A script is all that changes data, see Server.do, and what calls a
 // script waits for it with s.mu held.
-func (s *Server) beforeCommand(_ *server.Peer, name string, args ...string) bool {
+func (s *Server) beforeCommand(c *server.Peer, name string, args ...string) bool {
+	if minired.Refuse(c, name, args...) {
+		return true
+	}
 	switch name {
 	case "EVAL", "EVALSHA", "SCRIPT", "PUBLISH", "SUBSCRIBE", "UNSUBSCRIBE", "PING", "QUIT", "TIME":
 		return false

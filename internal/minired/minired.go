@@ -1,7 +1,15 @@
 // Package minired gives package mortisetest what package memredis has and does not export.
 package minired
 
-import "github.com/alicebob/miniredis/v2"
+import (
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+)
 
-// Of returns the miniredis beneath a *memredis.Server. Package memredis sets it.
-var Of func(server any) *miniredis.Miniredis
+// Package memredis sets these.
+var (
+	// Of returns the miniredis beneath a *memredis.Server.
+	Of func(server any) *miniredis.Miniredis
+	// Refuse refuses the commands that miniredis would panic about.
+	Refuse server.Hook
+)
