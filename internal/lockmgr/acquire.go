@@ -269,6 +269,7 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 	if err := r.secure(ctx); err != nil {
 		return nil, err
 	}
+	k.noteToken(token)
 	k.client.watchdog.Add(&l.watch, r.start, trust, k.renewed())
 	hold := l.addHold(ctx, k, r.start)
 	if k.options.MaxHold != 0 && k.renewed() {

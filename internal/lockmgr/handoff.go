@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -102,7 +103,9 @@ func (r *request) acceptHandoff(ctx context.Context, l *Lease) (hold *Hold, err 
 	}
 	if l.traits.Numbered { // each holder draws a token
 		if hold, err = l.reenter(ctx, r.lock); err != nil {
-			if ctx.Err() != nil && isUnanswered(err) {
+			if why := l.over(); why != nil && why.loss && errors.Is(err, why.err) {
+				err = errNoHold // nobody has told the caller that it had the lock
+			} else if ctx.Err() != nil && isUnanswered(err) {
 				// Until a moment ago, another goroutine had what is this owner's now.
 				err = GaveUp(ctx, l.client.errors.Held(l.asHolder()), err)
 			}

@@ -142,8 +142,9 @@ func (k *Lock) seen() int64 {
 	return 0
 }
 
-// regressed records a token, or returns an error if it is not above seen, the
-// highest one before it was drawn.
+// regressed returns an error if a token is not above seen, the highest one before it was
+// drawn. A token counts as seen only when it is that of a hold: one that replicas have not
+// acknowledged is lost with its master, and nothing has had it.
 func (k *Lock) regressed(seen, token int64) error {
 	if !k.traits.Numbered {
 		return nil
@@ -151,6 +152,12 @@ func (k *Lock) regressed(seen, token int64) error {
 	if token <= seen {
 		return k.client.errors.FenceRegressed(k.Counter(), seen, token)
 	}
-	k.NoteToken(token)
 	return nil
+}
+
+// noteToken records the token of a hold.
+func (k *Lock) noteToken(token int64) {
+	if k.traits.Numbered {
+		k.NoteToken(token)
+	}
 }

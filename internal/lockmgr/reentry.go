@@ -99,19 +99,23 @@ func (l *Lease) incrementCount(ctx context.Context, k *Lock) (start time.Time, t
 			return start, false, Final(err)
 		}
 	}
-	l.mu.Lock()
-	l.token = max(l.token, got.Token)
-	if got.OK {
-		l.expiry = max(l.expiry, l.client.time(start.Add(ttl)))
-	}
-	l.mu.Unlock()
 	if !got.OK {
 		return start, false, nil
 	}
+	l.mu.Lock()
+	l.expiry = max(l.expiry, l.client.time(start.Add(ttl)))
+	l.mu.Unlock()
 	if there, err = l.secure(ctx); err != nil {
 		l.client.background(l.recount)
 	}
-	return start, there, err
+	if err != nil || !there {
+		return start, false, err
+	}
+	k.noteToken(got.Token)
+	l.mu.Lock()
+	l.token = max(l.token, got.Token)
+	l.mu.Unlock()
+	return start, true, nil
 }
 
 // setLate notes that a late copy of a script that sets the count may still run. It may
