@@ -121,7 +121,11 @@ func (l *Lease) endHold(h *Hold, b *bounds) {
 	why := l.loss(LostExpired, nil)
 	l.mu.Lock()
 	if l.ended != nil || h.released || b.lost != nil {
+		lost := b.lost
 		l.mu.Unlock()
+		if lost != nil {
+			h.cancel(lost) // its timer ends it at this moment, and may not have come to that
+		}
 		return
 	}
 	if l.holds == h && h.next == nil {

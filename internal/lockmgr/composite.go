@@ -121,6 +121,11 @@ func (c *composite) left() (n int) {
 // memberEnded records the end of a member.
 func (c *composite) memberEnded(m *member, why error) {
 	c.mu.Lock()
+	if m.ended != nil { // another goroutine tells it, too
+		c.mu.Unlock()
+		c.tell()
+		return
+	}
 	if !c.formed {
 		m.lease().releaseUnused(m.hold)
 	}
@@ -141,6 +146,19 @@ func (c *composite) memberEnded(m *member, why error) {
 		c.replace(m)
 		return
 	}
+	c.tell()
+}
+
+// tell ends the context of the hold if that was lost.
+func (c *composite) tell() {
+	c.mu.Lock()
+	m := c.lostFor
+	if m == nil {
+		c.mu.Unlock()
+		return
+	}
+	why := m.ended
+	c.mu.Unlock()
 	if c.replace != nil {
 		why = c.memberError(m, why)
 	}
@@ -208,8 +226,12 @@ func (c *composite) until() time.Time {
 
 func (c *composite) expire() {
 	for _, m := range c.lasting() {
+		if c.over() { // the contexts of members that end ask this one
+			break
+		}
 		m.lease().expire()
 	}
+	c.tell()
 }
 
 func (c *composite) valid(*Hold) bool {

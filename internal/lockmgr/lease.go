@@ -198,10 +198,13 @@ func (l *Lease) expire() {
 		return
 	}
 	l.mu.Lock()
-	unreported := l.ended == nil && l.holds != nil // a lease without holds is being released
+	ended, unreported := l.ended, l.ended == nil && l.holds != nil // a lease without holds is being released
 	l.mu.Unlock()
-	if unreported {
+	switch {
+	case unreported:
 		l.end(l.watchdogLoss(why, err))
+	case ended != nil && ended.loss:
+		l.tell(ended, true) // the watchdog ends it at this moment, and may not have come to that
 	}
 }
 
@@ -231,27 +234,44 @@ func (l *Lease) end(why *ending) {
 		return
 	}
 	l.ended = why
+	for h := l.holds; h != nil; h = h.next {
+		h.stopTimer()
+	}
+	l.mu.Unlock()
+	l.client.watchdog.Remove(&l.watch)
+	l.tell(why, false)
+	l.freed()
+	if l.doubt && why.gone {
+		l.abandon()
+	}
+}
+
+// tell ends the contexts of the holds of a lease that has ended. More than one goroutine may do
+// so: none of them may go on before it is done. The first one is not late.
+func (l *Lease) tell(why *ending, late bool) {
 	var few [4]*Hold // spares the common case an allocation
 	holds := few[:0]
 	var tell []func(error)
+	l.mu.Lock()
 	for h := l.holds; h != nil; h = h.next {
 		holds = append(holds, h)
-		h.stopTimer()
 		if h.onEnd != nil {
 			tell = append(tell, h.onEnd)
 		}
 	}
 	l.mu.Unlock()
-	l.client.watchdog.Remove(&l.watch)
+	if late { // a composite's hold ends first: its context is the parent of others, and is asked
+		for _, f := range tell {
+			f(why.err)
+		}
+	}
 	for _, h := range holds {
 		h.cancel(why)
 	}
-	for _, f := range tell {
-		f(why.err)
-	}
-	l.freed()
-	if l.doubt && why.gone {
-		l.abandon()
+	if !late {
+		for _, f := range tell {
+			f(why.err)
+		}
 	}
 }
 
