@@ -34,7 +34,7 @@ check: ## Run all tests under the race detector, and the linters, in about a qua
 	@echo "== behavior on one CPU"
 	@GOMAXPROCS=1 GOGC=1000 $(GOTEST) -count=1 $(ARGS) ./tests/behavior
 	@echo "== fuzz targets, for a moment each"
-	@$(MAKE) --no-print-directory fuzz FUZZTIME=1s
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=2s
 	@echo "== installing from the tags of a release, in an empty module cache"
 	@$(MAKE) --no-print-directory rehearse
 	@echo "== linters"

@@ -130,7 +130,9 @@ func (t target) run(length time.Duration) outcome {
 	return o
 }
 
-var tried = regexp.MustCompile(`execs: (\d+)`)
+// tried matches the number of inputs so far, also of those that are stored and come first: a
+// slow target may have no time for more.
+var tried = regexp.MustCompile(`(?:execs|baseline coverage): (\d+)`)
 
 // read reads what go test prints. A target that has tried nothing has failed: it would fail nobody.
 func read(output string, passed bool) outcome {
