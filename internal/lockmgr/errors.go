@@ -134,10 +134,8 @@ func (c *Client) Because(ctx context.Context, err error) error {
 	caller := lasting(ctx)
 	end := caller.Err()
 	switch {
-	case end == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
-		return foreign{Meaning(err)}
 	case end == nil:
-		return Meaning(err)
+		return impersonal(Meaning(err))
 	case errors.Is(err, end) && errors.Is(err, context.Cause(caller)):
 		return err
 	case errors.Is(err, end):

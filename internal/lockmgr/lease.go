@@ -324,7 +324,7 @@ func (l *Lease) supersede() {
 
 // loss returns the ending of a lease that was lost.
 func (l *Lease) loss(reason LostReason, err error) *ending {
-	return &ending{l.client.errors.Lost(reason, err), true, reason == LostForced || reason == LostTaken}
+	return &ending{l.client.errors.Lost(reason, impersonal(err)), true, reason == LostForced || reason == LostTaken}
 }
 
 // watchdogLoss returns the ending of a lease that the watchdog has lost.

@@ -249,6 +249,7 @@ func (l *Lease) finishRelease(released, doubt bool, err error) error {
 
 // unreleased returns the error of an unlock that Redis did not answer, or refused.
 func unreleased(err error) error {
+	err = impersonal(err)
 	if isUnanswered(err) {
 		return fmt.Errorf("%w: the lock ends by itself with its lease: %w", ErrUnreachable, err)
 	}

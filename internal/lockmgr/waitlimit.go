@@ -182,6 +182,15 @@ func (e foreign) Is(target error) bool {
 	return target != context.DeadlineExceeded && target != context.Canceled && errors.Is(e.err, target)
 }
 
+// impersonal returns err as one that does not match the errors of contexts, where no caller's
+// context has ended.
+func impersonal(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return foreign{err}
+	}
+	return err
+}
+
 // GaveUp returns the error of a wait that ended with ctx. known is what was in the way when
 // Redis last answered, or nil. err is that of the attempt under way, or nil. An attempt that
 // was cut off early says nothing about Redis: what is known counts. If Redis was silent for

@@ -248,3 +248,37 @@ func TestTrustBeginsBeforeTheRequest(t *testing.T) {
 		})
 	}
 }
+
+// The time limit of a renewal, or of a release, is no deadline of the caller's.
+func TestLossIsNoDeadlineOfTheCaller(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
+		c, f := open(t, s, nil)
+		want := func(what string, err, want error) {
+			t.Helper()
+			if !errors.Is(err, want) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v, want an error that matches %v, and not that of a context", what, err, want)
+			}
+		}
+		take := func(name string, ttl time.Duration, ctx context.Context) (*mortise.Hold, context.Context) {
+			t.Helper()
+			hold, ctx, err := k.Open(c, name, mortise.LockOptions{TTL: ttl}).Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return hold, ctx
+		}
+		lost, ctx := take("lost", 6*time.Second, t.Context())
+		released, _ := take("released", 3*time.Second, t.Context())
+		kept, _ := take("kept", time.Minute, t.Context())
+		_, owner := take("twice", 3*time.Second, t.Context())
+		inner, _ := take("twice", 3*time.Second, owner)
+		f.Set(hang, nil)
+		want("Unlock whose lease ends meanwhile", released.Unlock(), mortise.ErrUnreachable)
+		want("Unlock of an inner hold", inner.Unlock(), mortise.ErrLost)
+		want("Unlock without a reply", kept.Unlock(), mortise.ErrUnreachable)
+		<-ctx.Done()
+		want("cause", context.Cause(ctx), mortise.ErrLost)
+		want("Unlock of a lost lock", lost.Unlock(), mortise.ErrLost)
+		f.Set(nil, nil)
+	})
+}
