@@ -101,7 +101,7 @@ end
 if now - (tonumber(redis.call('hget', signs, 'noted') or '') or 0) >= GRACE / 2 then
   note(front)
   sweep(signs, 'scan5', function(name, value)
-    if string.sub(name, 1, 1) == '?' then return now - (tonumber(string.match(value, '%d+$')) or 0) > STALE end
+    if string.sub(name, 1, 1) == '?' then return now - (tonumber(string.match(value, '%d+$') or '') or 0) > STALE end
     return #name == 36 and (tonumber(value) or 0) < now
   end)
   sweep(ours, 'scan4', function(waiter) return not redis.call('zscore', deadlines, waiter) end)
