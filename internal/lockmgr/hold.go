@@ -180,7 +180,9 @@ func (c *holdContext) Err() error {
 
 func (c *holdContext) Done() <-chan struct{} {
 	h := (*Hold)(c)
-	h.expire()
+	if h.over() == nil {
+		h.expire()
+	}
 	return h.derive().Done()
 }
 

@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -248,28 +249,33 @@ func (l *Lease) end(why *ending) {
 
 // tell ends the contexts of the holds of a lease that has ended. More than one goroutine may do
 // so: none of them may go on before it is done. The first one is not late.
+//
+// The oldest hold is the first: its context may be the parent of others, which ask it, and which
+// would come back to here if it had not ended.
 func (l *Lease) tell(why *ending, late bool) {
 	var few [4]*Hold // spares the common case an allocation
 	holds := few[:0]
-	var tell []func(error)
+	var onEnd map[*Hold]func(error)
 	l.mu.Lock()
 	for h := l.holds; h != nil; h = h.next {
 		holds = append(holds, h)
 		if h.onEnd != nil {
-			tell = append(tell, h.onEnd)
+			if onEnd == nil {
+				onEnd = make(map[*Hold]func(error))
+			}
+			onEnd[h] = h.onEnd
 		}
 	}
 	l.mu.Unlock()
-	if late { // a composite's hold ends first: its context is the parent of others, and is asked
-		for _, f := range tell {
+	slices.Reverse(holds) // the oldest first
+	for _, h := range holds {
+		if f := onEnd[h]; late && f != nil { // a composite's hold ends first: it is asked as well
 			f(why.err)
 		}
-	}
-	for _, h := range holds {
 		h.cancel(why)
 	}
-	if !late {
-		for _, f := range tell {
+	for _, h := range holds {
+		if f := onEnd[h]; !late && f != nil {
 			f(why.err)
 		}
 	}

@@ -1,6 +1,7 @@
 package lockmgr
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -39,54 +40,109 @@ func TestHoldIsNotValidBeforeItsLossIsTold(t *testing.T) {
 // The watchdog marks a lease as lost, and then tells its holds. After a freeze both may have come
 // to that, and a holder asks in between.
 func TestHoldIsNotValidWhileItsLossIsTold(t *testing.T) {
-	for name, acquire := range map[string]func(t *testing.T, c *Client) *Hold{
-		"lock": func(t *testing.T, c *Client) *Hold {
-			hold, err := plainLock(c, "job").Acquire(t.Context(), true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return hold
+	lock := func(ctx context.Context, t *testing.T, c *Client, name string) *Hold {
+		t.Helper()
+		hold, err := plainLock(c, name).Acquire(ctx, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hold
+	}
+	multi := func(ctx context.Context, t *testing.T, c *Client, names ...string) *Hold {
+		t.Helper()
+		var locks []*Lock
+		for _, name := range names {
+			locks = append(locks, plainLock(c, name))
+		}
+		b, err := NewBatch(locks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold, _, err := b.Acquire(ctx, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hold
+	}
+	// The context of each hold is the parent of the next one's.
+	for name, acquire := range map[string]func(t *testing.T, c *Client) []*Hold{
+		"lock":       func(t *testing.T, c *Client) []*Hold { return []*Hold{lock(t.Context(), t, c, "a")} },
+		"multi lock": func(t *testing.T, c *Client) []*Hold { return []*Hold{multi(t.Context(), t, c, "a", "b")} },
+		"re-entry": func(t *testing.T, c *Client) []*Hold {
+			outer := lock(t.Context(), t, c, "a")
+			return []*Hold{outer, lock(outer.Context(), t, c, "a")}
 		},
-		"multi lock": func(t *testing.T, c *Client) *Hold {
-			b, err := NewBatch([]*Lock{plainLock(c, "a"), plainLock(c, "b")})
-			if err != nil {
-				t.Fatal(err)
-			}
-			hold, _, err := b.Acquire(t.Context(), true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return hold
+		"re-entry by way of another lock": func(t *testing.T, c *Client) []*Hold {
+			outer := lock(t.Context(), t, c, "a")
+			other := lock(outer.Context(), t, c, "b")
+			return []*Hold{outer, other, lock(other.Context(), t, c, "a"), lock(other.Context(), t, c, "b")}
+		},
+		"multi lock of a lock that is held": func(t *testing.T, c *Client) []*Hold {
+			outer := lock(t.Context(), t, c, "a")
+			both := multi(outer.Context(), t, c, "a", "b")
+			return []*Hold{outer, both, lock(both.Context(), t, c, "b")}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := memredis.New()
-				defer s.Close()
-				c := newClient(s.Driver())
-				defer c.Close()
-				hold := acquire(t, c)
-				leases := []*Lease{}
-				if m, ok := hold.of.(*composite); ok {
-					for _, m := range m.members {
-						leases = append(leases, m.lease())
-					}
-				} else {
-					leases = append(leases, hold.of.(*Lease))
+		t.Run(name, func(t *testing.T) { holdIsNotValidWhileItsLossIsTold(t, acquire) })
+	}
+}
+
+func holdIsNotValidWhileItsLossIsTold(t *testing.T, acquire func(t *testing.T, c *Client) []*Hold) {
+	for first := range acquireIn(t, acquire, nil) { // whichever of them is asked first
+		acquireIn(t, acquire, func(holds []*Hold) {
+			for i := range holds {
+				h := holds[(first+i)%len(holds)]
+				select {
+				case <-h.Context().Done():
+				default:
+					t.Errorf("asked hold %d first: a minute later the context of hold %d is not done", first, (first+i)%len(holds))
 				}
-				for _, l := range leases {
-					c.watchdog.Remove(&l.watch)
-					l.mu.Lock()
-					l.ended = l.loss(LostUnreachable, nil)
-					l.mu.Unlock()
+				if err := h.Context().Err(); h.Valid() || err == nil {
+					t.Errorf("asked hold %d first: a minute later hold %d is valid: %v, and its context's error is %v",
+						first, (first+i)%len(holds), h.Valid(), err)
 				}
-				time.Sleep(time.Minute)
-				if err := hold.Context().Err(); hold.Valid() || err == nil {
-					t.Errorf("a minute later the hold is valid: %v, and its context's error is %v", hold.Valid(), err)
-				}
-			})
+			}
 		})
 	}
+}
+
+// acquireIn acquires holds, has their leases end without their being told, and returns how many
+// there are.
+func acquireIn(t *testing.T, acquire func(t *testing.T, c *Client) []*Hold, check func(holds []*Hold)) (n int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := memredis.New()
+		defer s.Close()
+		c := newClient(s.Driver())
+		defer c.Close()
+		holds := acquire(t, c)
+		n = len(holds)
+		for _, l := range leasesOf(holds) {
+			c.watchdog.Remove(&l.watch)
+			l.mu.Lock()
+			l.ended = l.loss(LostUnreachable, nil)
+			l.mu.Unlock()
+		}
+		time.Sleep(time.Minute)
+		if check != nil {
+			check(holds)
+		}
+	})
+	return n
+}
+
+func leasesOf(holds []*Hold) (leases []*Lease) {
+	for _, hold := range holds {
+		switch of := hold.of.(type) {
+		case *composite:
+			for _, m := range of.members {
+				leases = append(leases, m.lease())
+			}
+		case *Lease:
+			leases = append(leases, of)
+		}
+	}
+	return leases
 }
 
 // The channel of a hold's context is closed before the loss of the lease was reported.

@@ -197,9 +197,11 @@ func (r *report) ended(t test, e event) {
 		for other := range r.since {
 			if other.pkg == t.pkg {
 				bad = append(bad, other)
+				r.count.failed++
 				delete(r.since, other)
 			}
 		}
+		r.bad[t.pkg] = bad
 		slices.SortStableFunc(bad, func(a, b test) int { return strings.Compare(a.name, b.name) })
 		for _, one := range append([]test{t}, bad...) {
 			r.println(strings.TrimRight(strings.Join(r.printed[one], ""), "\n"))
