@@ -28,10 +28,6 @@ simulation() { # until $1 seconds have passed
   local binary end=$((SECONDS + $1)) first=$((RANDOM * 32768 + RANDOM))
   binary=$(mktemp) || return
   go test -c -o "$binary" ./tests/simulation || return
-  if ! "$binary" -h 2>&1 | grep -q -- '-first'; then
-    (cd tests/simulation && "$binary" -test.timeout=0)
-    return
-  fi
   while ((SECONDS < end)); do
     echo "seeds from $first"
     (cd tests/simulation && "$binary" -test.timeout=0 -test.run '^TestSimulation$' -first "$first" -seeds 100) || return
