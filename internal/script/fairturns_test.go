@@ -296,12 +296,15 @@ func TestFairReleasePastTheDeadToRedissonsThreads(t *testing.T) {
 		theirs.want(f.t, "0")
 		f.must(f.t, "DEL", keyspace.FairQueue(job), keyspace.FairDeadlines(job), keyspace.FairSigns(job), keyspace.FairOurs(job))
 		// A subscribed one is granted the lock for three seconds, and then others may have it.
+		// Redis still shows a key in the millisecond in which it ends, so the check must come
+		// later, also by a client's clock that is one percent too fast.
 		listen(ann)
 		f.gets(eves, script.FairOnce)
 		f.waits(anns, false)
 		f.enqueue(java, step)
-		if _, again, err := script.FairRelease(f.t.Context(), f, f.Fair, eves); again != script.GivenLease || err != nil {
-			f.t.Errorf("look again in %v, %v, want in %v", again, err, script.GivenLease)
+		soonest := script.GivenLease + script.GivenLease/100
+		if _, again, err := script.FairRelease(f.t.Context(), f, f.Fair, eves); again < soonest || again > 2*soonest || err != nil {
+			f.t.Errorf("look again in %v, %v, want in %v or a little later", again, err, soonest)
 		}
 		f.wantGiven(anns)
 		// Without them no client has to look.
