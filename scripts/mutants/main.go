@@ -8,6 +8,7 @@
 //	go run ./scripts/mutants NAME…        those whose names contain one of these texts
 //	go run ./scripts/mutants -apply       only whether each can still be made
 //	go run ./scripts/mutants -find NAME   which tests of the fast layer notice it
+//	go run ./scripts/mutants -time 5m     as many as there is time for, in an order that -seed gives
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -28,10 +30,18 @@ func main() {
 	jobs := flag.Int("j", 2, "how many to run at the same time")
 	apply := flag.Bool("apply", false, "make none, only check that each can be made")
 	find := flag.Bool("find", false, "run all tests of the fast layer on each, and name those that fail")
+	length := flag.Duration("time", 0, "begin no mutant after that time; 0: no limit")
+	seed := flag.Uint64("seed", 0, "with -time, the seed of the order; by the clock if 0")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, flag.Args(), *jobs, *apply, *find); err != nil {
+	err := error(nil)
+	if *length > 0 {
+		err = runFor(ctx, flag.Args(), *jobs, *length, *seed)
+	} else {
+		err = run(ctx, flag.Args(), *jobs, *apply, *find)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
@@ -52,17 +62,12 @@ func run(ctx context.Context, names []string, jobs int, apply, find bool) error 
 	if len(chosen) == 0 {
 		return fmt.Errorf("no mutant has a name with %q", names)
 	}
-	dir, err := os.MkdirTemp("", "mutants")
+	b, remove, err := newBench()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	root, err := os.Getwd()
-	if err != nil {
-		return err
-	}
+	defer remove()
 	start := time.Now()
-	b := bench{root: root, dir: dir}
 	if find {
 		for _, m := range chosen {
 			fmt.Println(m.name)
@@ -74,7 +79,7 @@ func run(ctx context.Context, names []string, jobs int, apply, find bool) error 
 		return err
 	}
 	fmt.Printf("the tests pass on the code as it is (%.0fs); now %d mutants\n", time.Since(start).Seconds(), len(chosen))
-	results := runAll(ctx, b, chosen, jobs)
+	results := runAll(ctx, b, chosen, jobs, time.Time{})
 	return cmp.Or(ctx.Err(), report(results, time.Since(start)))
 }
 
@@ -92,8 +97,50 @@ func choose(all []mutant, texts []string) (chosen []mutant) {
 	return chosen
 }
 
-// runAll runs mutants, so many at a time, and prints a line for each.
-func runAll(ctx context.Context, b bench, mutants []mutant, jobs int) []result {
+// runFor runs as many of the chosen mutants as it can begin within that time, in an order that the
+// seed gives, and then their tests on the code as it is. Mutants whose tests need servers, which
+// may take two minutes each, come only if there are ten.
+func runFor(ctx context.Context, names []string, jobs int, length time.Duration, seed uint64) error {
+	start := time.Now()
+	all, err := load(list)
+	if err != nil {
+		return err
+	}
+	if err := checkAll(".", all); err != nil {
+		return err
+	}
+	chosen := choose(all, names)
+	if length < 10*time.Minute {
+		chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return m.needs != "" })
+	}
+	if seed == 0 {
+		seed = uint64(start.UnixNano())
+	}
+	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+	fmt.Printf("%v for mutants, in the order of -seed %d\n", length, seed)
+	b, remove, err := newBench()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	results := runAll(ctx, b, chosen, jobs, start.Add(length*3/4)) // the rest is for the code as it is
+	tried := make([]mutant, len(results))
+	for i, r := range results {
+		tried[i] = *r.mutant
+	}
+	if err := b.healthy(ctx, tried); err != nil {
+		return err
+	}
+	if len(results) == 0 {
+		return fmt.Errorf("%v are not enough for one of %d mutants", length, len(chosen))
+	}
+	fmt.Printf("\n%d of %d mutants were tried\n", len(results), len(all))
+	return cmp.Or(ctx.Err(), report(results, time.Since(start)))
+}
+
+// runAll runs mutants, so many at a time, and prints a line for each. It begins none after end, if
+// that is not zero.
+func runAll(ctx context.Context, b bench, mutants []mutant, jobs int, end time.Time) []result {
 	results := make([]result, len(mutants))
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -108,12 +155,12 @@ func runAll(ctx context.Context, b bench, mutants []mutant, jobs int) []result {
 			}
 		})
 	}
-	for i := 0; i < len(mutants) && ctx.Err() == nil; i++ {
+	for i := 0; i < len(mutants) && ctx.Err() == nil && (end.IsZero() || time.Now().Before(end)); i++ {
 		next <- i
 	}
 	close(next)
 	workers.Wait()
-	return slices.DeleteFunc(results, func(r result) bool { return r.mutant == nil }) // interrupted
+	return slices.DeleteFunc(results, func(r result) bool { return r.mutant == nil }) // not begun
 }
 
 // report prints the sums, and fails if not every mutant was caught.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestEachMutantCanBeMade keeps the list from rotting: what a mutant changes is there, once, and
@@ -194,5 +195,13 @@ func TestResults(t *testing.T) {
 func TestAnchored(t *testing.T) {
 	if got, want := anchored("TestA/x.y/z"), `^TestA$/^x\.y$/^z$`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// What is bounded in time begins nothing after its end, however many mutants there are.
+func TestNoMutantIsBegunAfterTheEnd(t *testing.T) {
+	results := runAll(t.Context(), bench{root: t.TempDir(), dir: t.TempDir()}, make([]mutant, 3), 1, time.Now())
+	if len(results) != 0 {
+		t.Errorf("%d mutants were run, want none", len(results))
 	}
 }

@@ -22,6 +22,17 @@ type bench struct {
 	dir  string // for the changed files
 }
 
+// newBench returns a bench in the work tree, which is the working directory.
+func newBench() (b bench, remove func(), err error) {
+	if b.root, err = os.Getwd(); err != nil {
+		return b, nil, err
+	}
+	if b.dir, err = os.MkdirTemp("", "mutants"); err != nil {
+		return b, nil, err
+	}
+	return b, func() { _ = os.RemoveAll(b.dir) }, nil
+}
+
 // limit is how long a test of the fast layer may run, and serverLimit one that starts real servers.
 // They take far less; one that a mutant makes wait in vain is ended.
 const (

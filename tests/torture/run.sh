@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# What `make torture` does within the time that it is given: rounds of faults on real processes
-# and servers, planted bugs that they must find, simulated histories, fuzz targets and, if there
-# is time for all of them, the mutants. Prints the seed of everything that it chooses.
+# What `make torture` does within the time that it is given: planted bugs that the rounds must find,
+# rounds of faults on real processes and servers, simulated histories, fuzz targets, and as many
+# mutants as there is time for. The shares are below. It takes that time and at most three minutes
+# more: those of what was begun just before its end, and of the compiler, in a fresh clone.
+# Prints the seed of everything that it chooses, and at the end what was done.
 #
 #   tests/torture/run.sh 30m [arguments of the rounds]
 set -uo pipefail
@@ -14,40 +16,52 @@ limit=$(seconds "${1:-30m}") || exit 2
 shift
 begin=$SECONDS
 failed=()
-step() { # name command…
-  local name=$1
-  shift
+log=$(mktemp -d) || exit 1
+trap 'rm -rf "$log"' EXIT
+summary=()
+step() { # name, pattern of the lines that sum it up, command…
+  local name=$1 sums=$2 start=$SECONDS state=ok
+  shift 2
   printf '\n== %s, after %d of %d s\n' "$name" $((SECONDS - begin)) "$limit"
-  "$@" || failed+=("$name")
+  "$@" 2>&1 | tee "$log/step"
+  if ((PIPESTATUS[0])); then
+    failed+=("$name")
+    state=FAILED
+  fi
+  summary+=("$(printf '%-28s %-6s %5d s' "$name" $state $((SECONDS - start)))")
+  local line
+  while IFS= read -r line; do summary+=("    $line"); done < <(grep -E "$sums" "$log/step" | cut -c1-220)
 }
 
-rounds() { (cd tests/torture && go test -count=1 -timeout=0 -args -planted -time "$@"); }
-step "rounds and planted bugs" rounds "$((limit * 55 / 100))s" "$@"
+rounds() { (cd tests/torture && go test -count=1 -timeout=0 -run '^TestTorture$' -args -planted -time "$@"); }
+step "rounds and planted bugs" '^(torture:|all |ok   planted|FAIL|lost holds|holders whose)' rounds "$((limit * 55 / 100))s" "$@"
 
 simulation() { # until $1 seconds have passed
-  local binary end=$((SECONDS + $1)) first=$((RANDOM * 32768 + RANDOM))
-  binary=$(mktemp) || return
+  local binary=$log/simulation first=$((RANDOM * 32768 + RANDOM)) end
   go test -c -o "$binary" ./tests/simulation || return
+  end=$((SECONDS + $1))
+  local from=$first
   while ((SECONDS < end)); do
-    echo "seeds from $first"
-    (cd tests/simulation && "$binary" -test.timeout=0 -test.run '^TestSimulation$' -first "$first" -seeds 100) || return
-    first=$((first + 100))
+    (cd tests/simulation && GOGC=1000 "$binary" -test.timeout=0 -test.run '^TestSimulation$' -first "$from" -seeds 100) || return
+    from=$((from + 100))
   done
+  echo "$((from - first)) seeds, from $first"
 }
-step "simulated histories" simulation $((limit * 15 / 100))
+step "simulated histories" 'seeds?, from|seed [0-9]+ fails' simulation $((limit * 15 / 100))
 
 targets=$(go run ./scripts/fuzz -list ./... | wc -l)
 each=$((limit * 10 / 100 / (targets > 0 ? targets : 1)))
-step "fuzz targets" make --no-print-directory fuzz FUZZTIME="$((each > 60 ? 60 : each > 1 ? each : 1))s"
+step "fuzz targets" '^[0-9]+ targets|FAILED' make --no-print-directory fuzz FUZZTIME="$((each > 60 ? 60 : each > 1 ? each : 1))s"
 
 left=$((limit - (SECONDS - begin)))
-if ((left >= 240)); then
-  step "mutants" make --no-print-directory mutants
+if ((left >= 30)); then
+  step "mutants" 'in the order of|mutants were|^FAIL|were not' go run ./scripts/mutants -time "${left}s"
 else
-  printf '\n== mutants: not enough time; make mutants makes them\n'
+  summary+=("mutants: no time; make mutants makes them")
 fi
 
-printf '\n== %d s\n' $((SECONDS - begin))
+printf '\n== %d of %d s\n' $((SECONDS - begin)) "$limit"
+printf '%s\n' "${summary[@]}"
 if ((${#failed[@]})); then
   printf 'failed: %s\n' "${failed[@]}"
   exit 1

@@ -17,7 +17,7 @@ var (
 	seed  = flag.Uint64("seed", 0, "the seed of the first round; by the clock if 0")
 	only  = flag.String("only", "", "only rounds whose name contains this")
 	lanes = flag.Int("lanes", 2, "how many rounds go on at the same time")
-	plant = flag.Bool("planted", false, "after the rounds, show that planted bugs are found")
+	plant = flag.Bool("planted", false, "before the rounds, and within their time, show that planted bugs are found")
 	storm = flag.Duration("storm", 6*time.Second, "how long there are faults in a round")
 )
 
@@ -33,6 +33,13 @@ func TestTorture(t *testing.T) {
 		first = uint64(time.Now().UnixNano())
 	}
 	fmt.Printf("torture: %v with seed %d, %d rounds at a time\n", *limit, first, *lanes)
+	begin := time.Now()
+	if *plant {
+		for _, b := range plantedBugs {
+			t.Run("planted/"+b.name, func(t *testing.T) { findPlanted(t, b, first) })
+		}
+	}
+	left := max(*limit-time.Since(begin), *limit/3)
 	plans := make(chan plan)
 	var all sync.WaitGroup
 	for range *lanes {
@@ -46,17 +53,12 @@ func TestTorture(t *testing.T) {
 	if *limit < time.Second {
 		t.Fatalf("-time %v is no time", *limit)
 	}
-	for deadline := time.Now().Add(*limit); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(left); time.Now().Before(deadline); {
 		plans <- next()
 	}
 	close(plans)
 	all.Wait()
 	checkCare(t)
-	if *plant {
-		for _, b := range plantedBugs {
-			t.Run("planted/"+b.name, func(t *testing.T) { findPlanted(t, b, first) })
-		}
-	}
 }
 
 // schedule returns the rounds of a seed, one after the other: each nemesis once before any comes
