@@ -203,9 +203,19 @@ func (k *Lock) newID() string {
 	return k.client.NewID() + k.traits.Mark
 }
 
-// attempt asks Redis once. If Redis refuses, r.refused says what is in the way. It returns
-// errGranted for a waiter that was notified of a grant.
+// attempt asks Redis once, and once more if Redis refused because of a lease that this client
+// has released. If Redis refuses, r.refused says what is in the way. It returns errGranted for a
+// waiter that was notified of a grant.
 func (r *request) attempt(ctx context.Context) (*Hold, error) {
+	hold, err := r.askOnce(ctx)
+	if errors.Is(err, errNoHold) && r.undoForgotten(ctx) {
+		hold, err = r.askOnce(ctx)
+	}
+	return hold, err
+}
+
+// askOnce is attempt without repeating the request.
+func (r *request) askOnce(ctx context.Context) (*Hold, error) {
 	k := r.lock
 	c := k.client
 	if r.id == "" {

@@ -36,7 +36,8 @@ type Client struct {
 	replicas   replicas
 	departures departures
 	rechecks   rechecks
-	janitor    janitor // undoes acquisitions that are no longer wanted
+	releases   releases // which a failover may forget
+	janitor    janitor  // undoes acquisitions that are no longer wanted
 
 	life     context.Context       // ends with Close
 	done     <-chan struct{}       // life.Done()

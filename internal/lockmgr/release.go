@@ -230,6 +230,9 @@ func (l *Lease) stopRenewal() error {
 func (l *Lease) finishRelease(released, doubt bool, err error) error {
 	l.owner.remove(l)
 	l.end(endReleased)
+	if released && !l.keeps() {
+		l.client.releases.note(l)
+	}
 	switch failed := err != nil && !released; {
 	case failed && l.keeps():
 		l.client.background(l.keepLost)

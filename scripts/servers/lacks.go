@@ -31,8 +31,7 @@ func before(major, minor int) func(server, redistest.Version) bool {
 var lacking = []lack{
 	{
 		what: "sharded messages",
-		then: "classic ones are sent; on a cluster, clients take no turns, a fair lock skips a dead waiter by its deadline, " +
-			"and the first grant after a failover may take as long as a lease; " +
+		then: "classic ones are sent; on a cluster, clients take no turns, and a fair lock skips a dead waiter by its deadline; " +
 			"with `PubSubSharded`, `Unlock` releases and says that Redis has no SPUBLISH",
 		of: before(7, 0),
 		tests: regexp.MustCompile(`^internal/script Test(` +
@@ -40,7 +39,7 @@ var lacking = []lack{
 			`MultiWithEachMissingRight/release/all$|PermitPublishes$|Publish(ClassicShardedOrBoth|Refused|IsLast)/|` +
 			`EachMissingRightHasNoEffect/release/all$|RWReleaseThatIsNotHeard$|NumbersWithoutRights/[^/]*/all$|NumbersThatNobodyMayHear/)` +
 			`|^tests/server/(goredis|rueidis) TestDriver/cluster/(one_connection_per_node|kinds_of_channel|moved_channel)$` +
-			`|^tests/server Test(RealFairLockOnACluster|RealFirstGrantAfterFailover/cluster)/`),
+			`|^tests/server TestRealFairLockOnACluster/`),
 	},
 	{
 		what:  "ACL rules for reading only",

@@ -2,12 +2,14 @@ package behavior
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/locktest"
 	"github.com/mortise-go/mortise/mortisetest"
 )
 
@@ -54,5 +56,74 @@ func TestFairGrantThatAFailoverForgets(t *testing.T) {
 			t.Errorf("the third waiter has the lock after %v", d)
 		}
 		waiting.Wait()
+	})
+}
+
+// A failover forgets a release, and nobody holds the lock that comes back. The client that had
+// released it does so again as soon as it is refused because of it.
+func TestReleaseThatAFailoverForgets(t *testing.T) {
+	t.Parallel()
+	takers := map[string]locktest.Kind{
+		"RWLock.Read": {Open: func(c *mortise.Client, name string, o mortise.LockOptions) locktest.Taker {
+			return c.RWLock(name).Read().With(o)
+		}},
+		"MultiLock": {Open: func(c *mortise.Client, name string, o mortise.LockOptions) locktest.Taker {
+			return mortise.NewMultiLock(c.Lock(name), c.Lock("{"+name+"}:more")).With(o)
+		}},
+	}
+	for name, k := range locktest.Kinds {
+		takers[name] = k
+	}
+	for name, k := range takers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := mortisetest.NewServer()
+				defer s.Close()
+				c := mortise.New(s.Link(), nil)
+				defer c.Close()
+				lock := k.Open(c, "job", mortise.LockOptions{})
+				next := lock
+				if name == "RWLock.Read" {
+					next = c.RWLock("job").Write()
+				}
+				mustUnlock(t, mustTake(t, lock))
+				time.Sleep(time.Millisecond)
+				s.FailOver(1)
+				start := time.Now()
+				mustUnlock(t, mustTake(t, next))
+				if d := time.Since(start); d > 100*time.Millisecond {
+					t.Errorf("the lock was free after %v, want at once", d)
+				}
+			})
+		})
+	}
+}
+
+// A lock that MinHold keeps after its release is not free, also after a failover that forgets that
+// release. Neither is one that another goroutine of the same client holds.
+func TestFailoverFreesNothingElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := mortisetest.NewServer()
+		defer s.Close()
+		c := mortise.New(s.Link(), nil)
+		defer c.Close()
+		lock := c.Lock("job")
+		wantLocked := func(why string) {
+			t.Helper()
+			time.Sleep(time.Millisecond)
+			s.FailOver(1)
+			if _, _, err := lock.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+				t.Errorf("%s: got %v, want ErrLocked", why, err)
+			}
+		}
+		mustUnlock(t, mustTake(t, lock))
+		held := mustTake(t, lock)
+		mustUnlock(t, mustTake(t, c.Lock("another"))) // which the failover forgets
+		wantLocked("held")
+		mustUnlock(t, held)
+		mustUnlock(t, mustTake(t, lock.With(mortise.LockOptions{MinHold: time.Minute})))
+		wantLocked("kept")
 	})
 }

@@ -1,0 +1,63 @@
+package lockmgr
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+)
+
+// releases are the last leases that a client has released, with Redis' confirmation. A failover
+// to a replica that has not received such a release brings the lease back, but nobody holds it.
+// If Redis then refuses a request because of it, the client releases it again.
+type releases struct {
+	mu   sync.Mutex
+	last [64]pastLease // a ring
+	next int
+}
+
+// pastLease is a lease that was released. Its id is not used again on that name.
+type pastLease struct {
+	lock *Lock
+	id   string
+	at   time.Time // when Redis had confirmed that
+}
+
+func (s *releases) note(l *Lease) {
+	p := pastLease{l.Lock, l.id, time.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last[s.next] = p
+	s.next = (s.next + 1) % len(s.last)
+}
+
+// find returns a lock called name whose lease id was released before t, or nil.
+func (s *releases) find(name, id string, t time.Time) *Lock {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.last {
+		if p := &s.last[i]; p.id == id && p.at.Before(t) && p.lock.name == name {
+			return p.lock
+		}
+	}
+	return nil
+}
+
+// undoForgotten releases the lease that was in the way of r, if this client had released it
+// before r asked, and reports whether it was released now. It tries once.
+func (r *request) undoForgotten(ctx context.Context) (undone bool) {
+	if r.refused == nil || r.refused.lack != nil {
+		return false
+	}
+	c, by := r.lock.client, &r.refused.by
+	if !strings.HasPrefix(by.Owner, c.id) {
+		return false
+	}
+	if k := c.releases.find(r.lock.name, by.Owner, r.start); k != nil {
+		_, _ = c.call(ctx, 0, func(ctx context.Context) (err error) {
+			undone, err = k.release(ctx, by.Owner)
+			return err
+		})
+	}
+	return undone
+}
