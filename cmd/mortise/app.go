@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/connect"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/spf13/cobra"
 )
 
 // app is what the commands share: the outside world, and the common flags.
@@ -47,6 +48,9 @@ func newApp() *app {
 // main runs the command in args and returns the exit code. If a signal has ended it, main does not
 // return.
 func (a *app) main(args []string) int {
+	if len(args) == 1 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		args = append(args, "") // the word to complete, which cobra does not do without
+	}
 	a.args = args
 	root := rootCommand(a)
 	root.SetArgs(args)

@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -82,6 +83,7 @@ func fate(s *driver.Script, v driver.Value) (Fate, error) {
 		if f, ok := outcome(v.At(1).Str()); ok {
 			return f, nil
 		}
+		return Fate{}, &driver.Error{Class: driver.WrongType, Err: errors.New("what is kept as the outcome of the party is none of a barrier's")}
 	}
 	return Fate{}, unexpected(s, v)
 }

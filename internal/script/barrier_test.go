@@ -235,6 +235,7 @@ func TestBarrierAwait(t *testing.T) {
 		{name: "for others", setup: barrierOf(ten, barrierFields("barrier", "4", nil), seat{you, ten, " 0"}), want: "wrong type", after: "mode=barrier, next=T, parties=4, you=T 0"},
 		{name: "without TTL", setup: barrierOf(none, cyclic(), seat{you, ten, " 0"}), want: "waits, there: 2", after: "me=T 1, mode=barrier, next=T, parties=3, you=T 0"},
 		{name: "damaged entry", setup: barrierOf(ten, cyclic(you, "x")), want: "broken died you", after: "broken=broken died you, mode=barrier, parties=3; you: broken died you", messages: 1},
+		{name: "outcome of others' making", setup: told(nothing, me, "two words"), want: "wrong type", after: "nothing; me: two words"},
 		{name: "outcome of another type", setup: func(t *testing.T, w *world) {
 			w.must(t, "RPUSH", outcomeKey(me), "x")
 			w.must(t, "PEXPIRE", outcomeKey(me), "1000000")
