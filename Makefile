@@ -8,7 +8,7 @@ GORELEASER := bin/goreleaser-2.15.1
 TIME := 30m
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz cover mutants torture servers bench interop lint fmt tidy rehearse picture pages snapshot release
+.PHONY: help demo test check fuzz cover mutants torture goals servers bench interop lint fmt tidy rehearse picture pages snapshot release
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,7 +17,7 @@ demo: ## Run the demonstration: processes that contend, and one that is killed
 	go run ./cmd/mortise demo
 
 test: ## Run the tests that need nothing but Go, in about half a minute
-	@GOGC=2000 $(GOTEST) $(ARGS) ./tests/behavior $$(go list ./... | grep -vE '/tests/(server|simulation|cost|newkind|torture)')
+	@GOGC=2000 $(GOTEST) $(ARGS) ./tests/behavior $$(go list ./... | grep -vE '/tests/(server|simulation|cost|newkind|torture|goals)')
 
 check: ## Run all tests under the race detector, and the linters, in about a quarter of an hour; installs redis-server
 	@scripts/need.sh redis cc git
@@ -59,6 +59,10 @@ mutants: ## Make each of the mistakes in scripts/mutants/list, one at a time: a 
 torture: ## Break all that can be broken under processes and servers, for TIME, 30m by default, and show planted bugs
 	@scripts/need.sh redis cc
 	@tests/torture/run.sh $(TIME) $(ARGS)
+
+goals: ## Count as far as the goals in docs/guarantees.md say, in about 10 minutes; ARGS="-run X" chooses
+	@scripts/need.sh redis
+	go test -count=1 -timeout=0 -v $(ARGS) ./tests/goals -args -deep
 
 servers: ## Run the tests that need a server on servers of many versions, and write the table of the README, in about an hour
 	@scripts/need.sh redis cc pip

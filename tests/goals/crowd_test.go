@@ -1,0 +1,202 @@
+package goals
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/resp"
+	"github.com/mortise-go/mortise/mortisetest"
+)
+
+// A process holds very many locks, for ten minutes: none is lost, and a command renews a hundred.
+func TestManyHolds(t *testing.T) {
+	locks, minutes := times(1000, 100_000), times(1, 10)
+	synctest.Test(t, func(t *testing.T) {
+		s := mortisetest.NewServer()
+		defer s.Close()
+		l := s.Link()
+		c := mortise.New(l, nil)
+		defer c.Close()
+		var held []*mortise.Hold
+		for i := range locks {
+			hold, _, err := c.Lock(fmt.Sprint("job ", i)).Lock(t.Context())
+			must(t, err)
+			held = append(held, hold)
+			time.Sleep(10 * time.Second / time.Duration(locks))
+		}
+		time.Sleep(20 * time.Second) // until they are spread
+		before, begin := l.Calls("lock_renew"), time.Now()
+		least := time.Hour
+		for time.Since(begin) < time.Duration(minutes)*time.Minute {
+			time.Sleep(2500 * time.Millisecond)
+			for _, hold := range held {
+				least = min(least, time.Until(hold.Until()))
+			}
+		}
+		commands := l.Calls("lock_renew") - before
+		t.Logf("%d locks, %d minutes: %d renewals, of which each was of %.0f locks; trusted for %v more at least", locks, minutes, commands,
+			float64(locks*minutes*6)/float64(commands), least)
+		if want := locks / 100 * minutes * 6; commands > want*11/10 {
+			t.Errorf("%d commands, want %d", commands, want)
+		}
+		if least < 15*time.Second {
+			t.Errorf("a hold was trusted for %v only, want half a lease at least", least)
+		}
+	})
+}
+
+// The same on a real server, beside thousands of goroutines that have work to do.
+func TestManyHoldsOfABusyProcess(t *testing.T) {
+	locks, busy, lasts := times(1000, 100_000), times(200, 5000), time.Duration(times(1, 60))*time.Second
+	const lease = 30 * time.Second
+	s := redistest.Single(t)
+	c := mortise.New(dialers["rueidis"](t, s.Addr()), nil)
+	defer c.Close()
+	held := make([]*mortise.Hold, locks)
+	var all sync.WaitGroup
+	for part := range 50 {
+		all.Go(func() {
+			for i := part; i < locks; i += 50 {
+				held[i], _, _ = c.Lock(fmt.Sprint("job ", i)).Lock(t.Context())
+			}
+		})
+	}
+	all.Wait()
+	var stop atomic.Bool
+	for range busy {
+		all.Go(func() {
+			for n := 0; !stop.Load(); n++ {
+				for i := range 2000 {
+					n += i
+				}
+				time.Sleep(25 * time.Millisecond)
+			}
+		})
+	}
+	least := lease
+	for begin := time.Now(); time.Since(begin) < lasts; time.Sleep(200 * time.Millisecond) {
+		for _, hold := range held {
+			least = min(least, time.Until(hold.Until()))
+		}
+	}
+	stop.Store(true)
+	all.Wait()
+	lost := 0
+	for _, hold := range held {
+		if hold == nil || !hold.Valid() {
+			lost++
+		}
+	}
+	t.Logf("%d locks for %v beside %d busy goroutines: %d lost, trusted for %v more at least", locks, lasts, busy, lost, least)
+	if lost > 0 || least < lease/2 {
+		t.Errorf("%d lost, and the least trust was %v; want none, and %v", lost, least, lease/2)
+	}
+}
+
+// Others send a waiter as many messages as they can: it asks Redis no more than 200 times a second, gets
+// nothing that it has not been granted, and leaves a CPU to others.
+func TestFloodOfMessages(t *testing.T) {
+	seconds := times(1, 10)
+	each(t, func(t *testing.T, dial func(addrs ...string) *mortise.Client) {
+		s := redistest.Single(t)
+		holder, waiter := dial(s.Addr()), dial(s.Addr())
+		block, _, err := holder.Lock("job").Lock(t.Context())
+		must(t, err)
+		l := holder.CountDownLatch("latch")
+		_, err = l.TrySetCount(t.Context(), 1)
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var wrong atomic.Int64
+		var waits sync.WaitGroup
+		for _, wait := range []func() error{
+			func() error { _, _, err := waiter.Lock("job").Lock(ctx); return err },
+			func() error { return waiter.CountDownLatch("latch").Wait(ctx) },
+		} {
+			waits.Go(func() {
+				if wait() == nil {
+					wrong.Add(1)
+				}
+			})
+		}
+		var channels []string
+		redistest.Eventually(t, "both wait", func() error {
+			channels = nil
+			for _, channel := range s.Must(t, "PUBSUB", "CHANNELS").([]any) {
+				channels = append(channels, channel.(string))
+			}
+			if len(channels) < 2 {
+				return fmt.Errorf("%q", channels)
+			}
+			return nil
+		})
+		before, cpu := scripts(t, s), used(t)
+		sent := flood(t, s.Addr(), channels, time.Duration(seconds)*time.Second)
+		asked, cpu := scripts(t, s)-before, used(t)-cpu
+		t.Logf("%d messages a second to %d channels: %d attempts a second of both waiters, %.2f CPUs with those of the flood", sent/seconds, len(channels),
+			asked/seconds, cpu.Seconds()/float64(seconds))
+		if most := 2 * 220 * seconds; asked > most {
+			t.Errorf("%d attempts in %d seconds, want %d at most", asked, seconds, most)
+		}
+		cancel()
+		waits.Wait()
+		if wrong.Load() > 0 {
+			t.Errorf("%d were let through", wrong.Load())
+		}
+		must(t, block.Unlock())
+	})
+}
+
+// scripts returns how many scripts the server has run.
+func scripts(t *testing.T, s *redistest.Server) (n int) {
+	for _, command := range []string{"evalsha", "eval"} {
+		text, err := s.Info("commandstats", "cmdstat_"+command)
+		must(t, err)
+		var calls int
+		if _, err := fmt.Sscanf(text, "calls=%d", &calls); err == nil {
+			n += calls
+		}
+	}
+	return n
+}
+
+// flood publishes as many messages as it can, for some time, and returns how many.
+func flood(t *testing.T, addr string, channels []string, lasts time.Duration) (sent int) {
+	conn, err := net.Dial("tcp", addr)
+	must(t, err)
+	defer conn.Close()
+	const batch = 500
+	var request []byte
+	for i := range batch {
+		text := []string{"0", "1", "?", "~", "x 1", strings.Repeat("9", 30)}[i%6]
+		request = resp.Append(request, "PUBLISH", channels[i%len(channels)], text)
+	}
+	replies := bufio.NewReader(conn)
+	for end := time.Now().Add(lasts); time.Now().Before(end); sent += batch {
+		_, err := conn.Write(request)
+		must(t, err)
+		for range batch {
+			_, err := replies.ReadSlice('\n')
+			must(t, err)
+		}
+	}
+	return sent
+}
+
+// used returns the CPU time of this process.
+func used(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
