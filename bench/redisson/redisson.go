@@ -37,13 +37,19 @@ func Flags() string { return strings.Join(flags, " ") }
 var Build = sync.OnceValue(build)
 
 // Worker returns a command that runs the worker. Build must have succeeded.
-func Worker() *exec.Cmd {
+func Worker() *exec.Cmd { return program("mortise.bench.Worker") }
+
+// Contender returns a command that runs the clients to which faults are put. Build must have
+// succeeded.
+func Contender() *exec.Cmd { return program("mortise.bench.Contender") }
+
+func program(class string) *exec.Cmd {
 	dir, err := directory()
 	if err != nil {
 		dir = "" // Build has reported the error
 	}
 	path := filepath.Join(dir, "target", "classes") + string(os.PathListSeparator) + filepath.Join(dir, "target", "dependency", "*")
-	args := slices.Concat(flags, quiet, []string{"-cp", path, "mortise.bench.Worker"})
+	args := slices.Concat(flags, quiet, []string{"-cp", path, class})
 	return exec.Command("java", args...)
 }
 

@@ -61,6 +61,9 @@ func Start(cmd *exec.Cmd, pin bool) (*Process, error) {
 	return p, nil
 }
 
+// Launch starts cmd. Where the system allows it, cmd is killed when this process ends.
+func Launch(cmd *exec.Cmd) error { return launch(cmd, false) }
+
 // send sends a command without waiting for its answer.
 func (p *Process) send(do string, order *Order) error {
 	if err := p.in.Encode(command{Do: do, Order: order}); err != nil {

@@ -3,6 +3,7 @@ package redistest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -54,26 +55,48 @@ func (l *link) close() {
 	_, _ = l.client.Close(), l.server.Close() // their errors do not matter any more
 }
 
-// NewProxy starts a proxy for the server at upstream.
+// NewProxy starts a proxy for the server at upstream, until the end of the test.
 func NewProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
-	p := &Proxy{upstream: upstream, links: map[*link]struct{}{}, changed: make(chan struct{})}
-	for p.listener == nil {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
-		if l, err := net.Listen("tcp", addr); err == nil {
-			p.addr, p.listener = addr, l
+	p, err := StartProxy(upstream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// StartProxy starts a proxy for the server at upstream, until Close.
+func StartProxy(upstream string) (*Proxy, error) {
+	l, err := ListenLow()
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	p := &Proxy{upstream: upstream, addr: l.Addr().String(), listener: l, links: map[*link]struct{}{}, changed: make(chan struct{})}
+	p.accept(l)
+	return p, nil
+}
+
+// ListenLow listens on a free loopback port below the range of outgoing connections, see
+// [FreePort].
+func ListenLow() (l net.Listener, err error) {
+	for range 1000 {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(12000+randN(20000)))
+		if l, err = net.Listen("tcp", addr); err == nil {
+			return l, nil
 		}
 	}
-	p.accept(p.listener)
-	t.Cleanup(func() {
-		p.mu.Lock()
-		p.closed = true
-		p.mu.Unlock()
-		p.Refuse()
-		p.CutAll()
-		p.running.Wait()
-	})
-	return p
+	return nil, fmt.Errorf("no free port between 12000 and 32000: %w", err)
+}
+
+// Close closes all connections and returns when the proxy has ended.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.Refuse()
+	p.CutAll()
+	p.running.Wait()
 }
 
 // Retarget makes the proxy connect to another server from now on.
@@ -244,6 +267,17 @@ func (p *Proxy) change(f func()) {
 // CutAll closes all present connections.
 func (p *Proxy) CutAll() { p.cut(func(*link) bool { return true }) }
 
+// CutFrom closes the connection that comes from the given address, as the server sees it, such as
+// in its CLIENT LIST. It reports whether there was one.
+func (p *Proxy) CutFrom(addr string) (found bool) {
+	p.cut(func(k *link) bool {
+		here := k.server.LocalAddr().String() == addr
+		found = found || here
+		return here
+	})
+	return found
+}
+
 // cut closes the connections for which which returns true; it is called with p.mu held.
 func (p *Proxy) cut(which func(*link) bool) {
 	p.mu.Lock()
@@ -273,14 +307,22 @@ func (p *Proxy) Refuse() {
 // Accept ends Refuse.
 func (p *Proxy) Accept(t testing.TB) {
 	t.Helper()
+	if err := p.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Reopen ends Refuse.
+func (p *Proxy) Reopen() error {
 	l, err := net.Listen("tcp", p.addr)
 	if err != nil {
-		t.Fatalf("proxy: listen again: %v", err)
+		return fmt.Errorf("proxy: listen again: %w", err)
 	}
 	p.mu.Lock()
 	p.listener = l
 	p.mu.Unlock()
 	p.accept(l)
+	return nil
 }
 
 // Connections returns the number of open connections.

@@ -1,0 +1,73 @@
+package contender
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+)
+
+var rueidislockSystem = &System{
+	Name:   "rueidislock",
+	Module: "github.com/redis/rueidis",
+	Setting: "KeyMajority 1 (one server) and NoLoopTracking, as in its README; KeyValidity for the lease, else its defaults (renewed " +
+		"every half of it)",
+	Key:        func(name string) string { return "rueidislock:0:" + name },
+	Tells:      ByLibrary,
+	Check:      "ctx.Err, without Redis",
+	Subscribes: true,
+	Open:       openRueidislock,
+	Refused:    matches(rueidislock.ErrNotLocked),
+	Gone:       matches(),
+}
+
+type rueidislockClient struct{ locker rueidislock.Locker }
+
+func openRueidislock(_ context.Context, c Config) (Client, error) {
+	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption:   rueidis.ClientOption{InitAddress: []string{c.Addr}},
+		KeyValidity:    c.Lease,
+		KeyMajority:    1,
+		NoLoopTracking: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rueidislockClient{locker}, nil
+}
+
+func (r rueidislockClient) Close() { r.locker.Close() }
+
+// Lock implements [Client]. The wait is ended without a deadline, because a deadline of the context
+// would also bound the lock.
+func (r rueidislockClient) Lock(ctx context.Context, name string, wait time.Duration) (Hold, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(wait, cancel)
+	held, release, err := r.locker.WithContext(ctx, name)
+	if !timer.Stop() && err == nil {
+		release()
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &rueidislockHold{held, release, cancel}, nil
+}
+
+type rueidislockHold struct {
+	ctx             context.Context
+	release, cancel context.CancelFunc
+}
+
+func (h *rueidislockHold) Lost() <-chan struct{} { return h.ctx.Done() }
+func (h *rueidislockHold) Token() int64          { return 0 }
+func (h *rueidislockHold) Check() error          { return h.ctx.Err() }
+
+// Unlock implements [Hold]. The library's function returns nothing.
+func (h *rueidislockHold) Unlock() error {
+	h.release()
+	h.cancel()
+	return nil
+}
