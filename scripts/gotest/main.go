@@ -14,12 +14,15 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
 func main() {
+	heedSignals()
 	cmd := exec.Command("go", append([]string{"test", "-json"}, os.Args[1:]...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -37,6 +40,16 @@ func main() {
 	err = cmd.Wait()
 	if !r.finish() || err != nil {
 		os.Exit(1)
+	}
+}
+
+// heedSignals ends that signals are ignored, as under nohup or in the background of a script. The
+// tests would inherit that, and so would the programs that they send signals to.
+func heedSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s) // this process still does not end by them
+		}
 	}
 }
 
