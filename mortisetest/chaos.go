@@ -40,6 +40,8 @@ type chaos struct {
 // script and n, and what happens to the nth message on the seed and n: a run whose goroutines make
 // the same calls has the same faults.
 //
+// A partition or a freeze that the test has begun lasts until the test ends it.
+//
 // [Link.Hits] says what has happened. Have a test demand some of each fault that it is about: one
 // in which nothing goes wrong shows nothing.
 func (l *Link) Chaos(seed uint64, rates Rates) {
@@ -98,22 +100,22 @@ func (c *chaos) call(l *Link, script string) Fault {
 // outage begins an outage, perhaps. It must be called with l.mu held.
 func (c *chaos) outage(l *Link, hit func(p float64) bool, d time.Duration) {
 	a := &c.rates
-	var begin, end func()
+	var begin, end func(author)
 	switch {
 	case hit(a.Partition):
-		begin, end = l.partition, l.Heal
+		begin, end = l.partition, l.heal
 	case hit(a.Freeze):
-		begin, end = l.freeze, l.Thaw
+		begin, end = l.freeze, l.thaw
 	case hit(a.Cut):
 		l.server.roads.send(func() { l.Cut(d) })
 		return
 	default:
 		return
 	}
-	begin()
+	begin(byChaos)
 	l.server.roads.send(func() {
 		if l.server.roads.sleep(d) {
-			end()
+			end(byChaos)
 		}
 	})
 }

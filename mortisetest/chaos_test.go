@@ -113,3 +113,40 @@ func TestLocksInChaos(t *testing.T) {
 		}
 	})
 }
+
+// A partition or a freeze of the test's own lasts until the test ends it, also if chaos has begun
+// one before.
+func TestChaosEndsOnlyItsOwn(t *testing.T) {
+	for name, r := range map[string]struct {
+		rates      mortisetest.Rates
+		begin, end func(l *mortisetest.Link)
+	}{
+		"partition": {mortisetest.Rates{Partition: 1}, (*mortisetest.Link).Partition, (*mortisetest.Link).Heal},
+		"freeze":    {mortisetest.Rates{Freeze: 1}, (*mortisetest.Link).Freeze, (*mortisetest.Link).Thaw},
+	} {
+		for _, first := range []string{"chaos", "the test"} {
+			t.Run(name+" begun by "+first, func(t *testing.T) {
+				bubble(t, func(t *testing.T, _ *mortisetest.Server, l *mortisetest.Link) {
+					if first == "the test" {
+						r.begin(l)
+					}
+					l.Chaos(1, r.rates)
+					go func() { _, _ = add(t.Context(), l, "n") }()
+					synctest.Wait()
+					l.Chaos(1, mortisetest.Rates{})
+					if first == "chaos" {
+						r.begin(l)
+					}
+					time.Sleep(time.Minute) // chaos has ended its own after 5 s
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					if n, err := add(ctx, l, "n"); err == nil {
+						t.Errorf("a call got the reply %d: the outage was ended", n)
+					}
+					r.end(l)
+					mustAdd(t, l, "n")
+				})
+			})
+		}
+	}
+}

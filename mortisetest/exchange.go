@@ -64,7 +64,7 @@ func (l *Link) depart(ctx context.Context, script string) (*trip, error) {
 	}
 	l.calls[script]++
 	t := &trip{link: l, fault: l.fault(script), timeout: l.timeout, cut: l.cut}
-	t.direct = !l.partitioned && l.frozen == nil
+	t.direct = l.partitioned == 0 && l.frozen == nil
 	if t.fault.Before > 0 || t.fault.After > 0 {
 		l.hits[Slow]++
 	}
@@ -137,7 +137,7 @@ func (t *trip) carry(d time.Duration) bool {
 	}
 	for {
 		l.mu.Lock()
-		lost, frozen := l.partitioned, l.frozen
+		lost, frozen := l.partitioned != 0, l.frozen
 		l.mu.Unlock()
 		if lost || frozen == nil {
 			return !lost

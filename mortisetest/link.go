@@ -28,7 +28,8 @@ type Link struct {
 	plan        *chaos
 	calls       map[string]int
 	hits        map[Hit]int
-	partitioned bool
+	partitioned author
+	frozenBy    author
 	frozen      chan struct{} // closed when the link thaws; nil if it is not frozen
 	held        []func()      // messages, and changes of subscriptions, that wait for that
 	cut         chan struct{} // closed when the connections break

@@ -57,29 +57,41 @@ func (l *Link) fault(script string) (f Fault) {
 func (l *Link) Partition() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.partition()
+	l.partition(byTest)
 }
 
-func (l *Link) partition() {
-	if !l.partitioned {
-		l.partitioned = true
+// author is a set of those who have begun an outage. It lasts until all of them have ended it.
+type author uint8
+
+const (
+	byTest author = 1 << iota
+	byChaos
+	byAnyone = byTest | byChaos
+)
+
+func (l *Link) partition(by author) {
+	if l.partitioned == 0 {
 		l.hits[WasPartitioned]++
 	}
+	l.partitioned |= by
 }
 
 func (l *Link) isPartitioned() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.partitioned
+	return l.partitioned != 0
 }
 
 // Heal ends a partition. The connections of before are broken: subscriptions are made anew.
-func (l *Link) Heal() {
+func (l *Link) Heal() { l.heal(byAnyone) }
+
+func (l *Link) heal(by author) {
 	l.mu.Lock()
 	was := l.partitioned
-	l.partitioned = false
+	l.partitioned &^= by
+	healed := was != 0 && l.partitioned == 0
 	l.mu.Unlock()
-	if was {
+	if healed {
 		l.renew(0)
 	}
 }
@@ -95,20 +107,27 @@ func (l *Link) Heal() {
 func (l *Link) Freeze() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.freeze()
+	l.freeze(byTest)
 }
 
-func (l *Link) freeze() {
+func (l *Link) freeze(by author) {
 	if l.frozen == nil {
 		l.frozen = make(chan struct{})
 		l.hits[WasFrozen]++
 	}
+	l.frozenBy |= by
 }
 
 // Thaw ends a freeze: what was held back goes on its way.
-func (l *Link) Thaw() {
+func (l *Link) Thaw() { l.thaw(byAnyone) }
+
+func (l *Link) thaw(by author) {
 	for {
 		l.mu.Lock()
+		if l.frozenBy &^= by; l.frozenBy != 0 {
+			l.mu.Unlock()
+			return
+		}
 		held := l.held
 		l.held = nil
 		if len(held) == 0 { // else others may come after them, and must not overtake

@@ -52,7 +52,7 @@ func (l *Link) deliver(s *subscription, channel, payload string) {
 	l.mu.Lock()
 	var d Delivery
 	switch {
-	case l.partitioned:
+	case l.partitioned != 0:
 		d.Lost = true
 	case l.onMessage != nil:
 		d = l.onMessage(channel, payload)
