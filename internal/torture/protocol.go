@@ -20,7 +20,7 @@ type Config struct {
 	Loads      []Load
 
 	Driver   string // goredis or rueidis
-	Topology string // single, sentinel or cluster
+	Topology string // single, sentinel, cluster, or several for servers without each other's data
 	Addrs    []string
 	Via      map[string]string // where to connect to, by the address that is meant
 	TTL      time.Duration
@@ -34,6 +34,8 @@ type Load struct {
 	Names  []string // of several locks, or values of a group
 	Units  int      // permits there are
 	Fenced bool     // its holds have tokens, and so have all other holds of that name
+	Meets  bool     // callers wait for each other, and so not for long
+	Role   string   // what the witness wants done with it
 }
 
 // The operations that a client tells the witness of, each of which is answered.
@@ -43,6 +45,7 @@ const (
 	Got   = "got"   // has it, and reads the register
 	Still = "still" // has it still
 	Write = "write" // writes to the register
+	Leave = "leave" // is about to leave the others that it has met
 	End   = "end"   // has released it, or lost it
 	Bye   = "bye"   // the client has closed the library and ends
 )
@@ -72,6 +75,9 @@ type Reply struct {
 	Calm    bool  `json:",omitempty"` // no faults any more: wait for as long as it takes, hold for a short time
 	Version int64 `json:",omitempty"`
 	Refused bool  `json:",omitempty"` // the token is stale
+
+	Name string `json:",omitempty"` // of the load, if the witness has a new one for it
+	Role string `json:",omitempty"` // see Load
 }
 
 // line is a goroutine's connection to the witness.

@@ -108,15 +108,28 @@ func work(c Config, i int, s Subject) error {
 		if err != nil || r.Stop {
 			return err
 		}
-		if err := w.once(load, r.Calm); err != nil {
+		if err := w.once(w.asked(load, r), r.Calm); err != nil {
 			return err
 		}
 	}
 }
 
+// asked returns a load as the witness wants it.
+func (w *worker) asked(load int, r Reply) Load {
+	l := w.Loads[load]
+	if r.Name != "" {
+		l.Name = r.Name
+	}
+	l.Role = r.Role
+	return l
+}
+
 // once asks for a load and, if it gets it, works under it.
-func (w *worker) once(load int, calm bool) error {
+func (w *worker) once(load Load, calm bool) error {
 	ctx, limit := context.Background(), time.Duration(0)
+	if load.Meets { // the others may never come
+		limit = w.TTL/4 + w.upTo(w.TTL)
+	}
 	if !calm {
 		switch w.random.IntN(6) {
 		case 0: // the caller gives up
@@ -128,19 +141,19 @@ func (w *worker) once(load int, calm bool) error {
 			limit = time.Millisecond + w.upTo(w.TTL)
 		}
 	}
-	held, lctx, err := w.subject.Take(ctx, w.Loads[load], limit)
+	held, lctx, err := w.subject.Take(ctx, load, limit)
 	if err != nil {
 		_, lost := w.say(Message{Op: Miss, Class: w.subject.Class(err), Text: err.Error()})
 		time.Sleep(20 * time.Millisecond)
 		return lost
 	}
-	return w.hold(held, lctx, calm)
+	return w.hold(load, held, lctx, calm)
 }
 
 func (w *worker) upTo(d time.Duration) time.Duration { return time.Duration(w.random.Int64N(int64(d))) }
 
 // hold is a critical section: it reads the register, works, and writes.
-func (w *worker) hold(held Held, ctx context.Context, calm bool) error {
+func (w *worker) hold(load Load, held Held, ctx context.Context, calm bool) error {
 	var noticed atomic.Int64
 	defer context.AfterFunc(ctx, func() { noticed.Store(Now()) })()
 	last := int64(0)
@@ -176,6 +189,11 @@ func (w *worker) hold(held Held, ctx context.Context, calm bool) error {
 		}
 	}
 	valid()
+	if load.Meets {
+		if _, err := w.say(Message{Op: Leave, At: last}); err != nil {
+			return err
+		}
+	}
 	return w.release(held, ctx, last, &noticed)
 }
 

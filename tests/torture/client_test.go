@@ -115,6 +115,16 @@ func (c *client) await(limit time.Duration) error {
 	return fmt.Errorf("still runs after %v: %s", limit, text[:min(len(text), 8000)])
 }
 
+// linkTo returns the link to a server.
+func (c *client) linkTo(addr string) *redistest.Proxy {
+	for _, p := range c.links {
+		if c.config.Via[addr] == p.Addr() {
+			return p
+		}
+	}
+	panic("no link to " + addr)
+}
+
 // link opens a link to each server for a new client.
 func link(t *testing.T, addrs []string) (links []*redistest.Proxy, via map[string]string) {
 	t.Helper()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/redistest"
-	"github.com/mortise-go/mortise/internal/torture"
 )
 
 // deployment is the servers of a round.
@@ -23,7 +22,8 @@ type deployment struct {
 	master   *redistest.Server // of a single one and its replicas
 }
 
-// deploy starts servers: single, clocked, replicas, sentinel or cluster.
+// deploy starts servers: single, clocked, replicas, sentinel, cluster, or several independent ones,
+// which write everything to their disks at once: one that comes back has forgotten nothing.
 func deploy(t *testing.T, kind string, args []string) *deployment {
 	t.Helper()
 	d := &deployment{topology: kind, args: args}
@@ -39,6 +39,11 @@ func deploy(t *testing.T, kind string, args []string) *deployment {
 		master := redistest.Single(t, args...)
 		d.servers = []*redistest.Server{master, redistest.Replica(t, master, args...), redistest.Replica(t, master, args...)}
 		d.entry = d.servers[:1]
+	case "several":
+		args = append(slices.Clone(args), "--appendonly", "yes", "--appendfsync", "always")
+		for range 3 {
+			d.servers = append(d.servers, redistest.Single(t, args...))
+		}
 	case "sentinel":
 		d.sentinel = redistest.Sentinel(t, 1, args...)
 		d.servers, d.entry = d.sentinel.Servers, d.sentinel.Sentinels
@@ -101,6 +106,8 @@ func (d *deployment) masters(t *testing.T) (masters []*redistest.Server) {
 			}
 		}
 		return masters
+	case d.topology == "several":
+		return d.servers
 	}
 	return []*redistest.Server{d.master}
 }
@@ -151,7 +158,7 @@ func (d *deployment) visited(t *testing.T) error {
 }
 
 // left returns an error if a server has keys, but counters of tokens, and what is kept for
-// a known time: what operations were, and signs of life around fair locks.
+// a known time: what operations were, what became of a party, and signs of life around fair locks.
 func (d *deployment) left(t *testing.T) error {
 	t.Helper()
 	for _, s := range d.masters(t) {
@@ -165,7 +172,7 @@ func (d *deployment) left(t *testing.T) error {
 				continue
 			}
 			ttl := s.Int(t, "PTTL", key)
-			if ttl == -2 || ttl > 0 && (strings.HasPrefix(key, "mortise:op:") || strings.HasPrefix(key, "mortise:fair:")) {
+			if ttl == -2 || ttl > 0 && remembers(key) {
 				continue
 			}
 			return fmt.Errorf("%s has the key %q left, with a TTL of %d ms", s.Addr(), key, ttl)
@@ -174,30 +181,7 @@ func (d *deployment) left(t *testing.T) error {
 	return nil
 }
 
-// mix is what the clients of a round contend for.
-func mix(random func(int) int) []torture.Load {
-	names := []string{"job", "order:42", "a b", "{order}:7", "ünï", "x:{y}:z"}
-	name := names[random(len(names))]
-	var loads []torture.Load
-	for _, kind := range []string{"lock", "fair", "spin"} { // they are one lock
-		loads = append(loads, torture.Load{Kind: kind, Name: name})
-	}
-	loads = append(loads,
-		torture.Load{Kind: "fenced", Name: "fenced:" + fmt.Sprint(random(100)), Fenced: true},
-		torture.Load{Kind: "fenced", Name: "{fenced}", Fenced: true},
-	)
-	others := [][]torture.Load{
-		{{Kind: "lock", Name: "twin"}, {Kind: "lock", Name: "{twin}"}, {Kind: "fair", Name: "{twin}"}},
-		{{Kind: "read", Name: "book"}, {Kind: "read", Name: "book"}, {Kind: "write", Name: "book"}},
-		{{Kind: "group", Name: "seats", Names: []string{"a", "b"}}, {Kind: "group", Name: "seats", Names: []string{"b", "c"}}, {Kind: "group", Name: "seats", Names: []string{"d"}}},
-		{{Kind: "multi", Names: []string{"left", "right"}}, {Kind: "multi", Names: []string{"right", "left"}}, {Kind: "lock", Name: "left"}},
-		{{Kind: "permit", Name: "permits", Units: 2}},
-		{{Kind: "election", Name: "leader", Fenced: true}},
-	}
-	for range 2 {
-		i := random(len(others))
-		loads = append(loads, others[i]...)
-		others = slices.Delete(others, i, i+1)
-	}
-	return loads
+// remembers reports whether a key is one that is kept for a known time, whatever happens.
+func remembers(key string) bool {
+	return slices.ContainsFunc([]string{"mortise:op:", "mortise:fair:", "mortise:barrier:"}, func(p string) bool { return strings.HasPrefix(key, p) })
 }

@@ -34,7 +34,10 @@ func (r *round) raiseTokens() {
 	r.mu.Lock()
 	newest := map[string]int64{}
 	for _, l := range r.loads {
-		if reg := r.registers[things(l)[0]]; l.Fenced && reg != nil {
+		if !l.Fenced {
+			continue
+		}
+		if reg := r.registers[things(l)[0]]; reg != nil {
 			newest[l.Name] = reg.newest
 		}
 	}

@@ -101,7 +101,12 @@ func switchNode(r *round) int {
 	if _, err := chosen.Do("CLUSTER", "FAILOVER"); err != nil {
 		return 0
 	}
+	asked := time.Now()
 	redistest.Eventually(r.t, "the replica is the master", func() error {
+		if time.Since(asked) > 6*time.Second { // it gives up after 5
+			_, _ = chosen.Do("CLUSTER", "FAILOVER")
+			asked = time.Now()
+		}
 		if role, err := chosen.Info("replication", "role"); role != "master" {
 			return fmt.Errorf("%s, %w", role, cmp.Or(err, errNotYet))
 		}
@@ -114,6 +119,9 @@ func switchNode(r *round) int {
 // moveSlot moves the slot of a lock that is held, or waited for, to another master.
 func moveSlot(r *round) int {
 	load := r.loads[r.random.IntN(len(r.loads))]
+	for load.Kind == "latch" { // each has a name of its own
+		load = r.loads[r.random.IntN(len(r.loads))]
+	}
 	name := load.Name
 	if name == "" {
 		name = load.Names[0]
@@ -146,6 +154,32 @@ func moveSlot(r *round) int {
 		return 0
 	}
 	return 1
+}
+
+// minority takes away one of several servers: it is killed and started again, frozen, or cut off.
+func minority(r *round) int {
+	n := len(r.held())
+	i := r.random.IntN(len(r.servers))
+	s := r.servers[i]
+	switch r.random.IntN(3) {
+	case 0:
+		s.Kill()
+		time.Sleep(r.length())
+		s.Start(r.t)
+	case 1:
+		s.Pause(r.t)
+		time.Sleep(r.length())
+		s.Resume(r.t)
+	case 2:
+		for _, c := range r.clients {
+			c.linkTo(s.Addr()).Stall(redistest.Requests, redistest.Replies)
+		}
+		time.Sleep(r.length())
+		r.flow()
+	}
+	// The next one must not go before all have what this one has missed.
+	r.pause(r.ttl/2, r.ttl)
+	return n
 }
 
 var errNotYet = errors.New("not yet")

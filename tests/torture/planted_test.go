@@ -1,8 +1,10 @@
 package torture
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +21,8 @@ type planted struct {
 	old, new string
 	nemesis  string
 	verdict  string // part of what is blamed
+	load     string // a kind that there must be
+	kind     string // of deployment; a single server if empty
 }
 
 var plantedBugs = []planted{
@@ -37,6 +41,50 @@ var plantedBugs = []planted{
 		old: "redis.pcall('incr', KEYS[2])", new: "redis.pcall('incrby', KEYS[2], redis.call('exists', KEYS[2]) == 1 and 0 or 1)",
 		nemesis: "freeze-waiter", verdict: "which client",
 	},
+	{
+		name: "a permit more than there are", file: "internal/script/lua/semaphore_acquire.lua",
+		old: "available - n < left", new: "available - n < left - 1",
+		nemesis: "freeze-waiter", load: "semaphore", verdict: "places:places: held by too many",
+	},
+	{
+		name: "a latch that counts twice", file: "internal/script/lua/latch_count_down.lua",
+		old: "math.max(n - 1, 0)", new: "math.max(n - 2, 0)",
+		nemesis: "delay", load: "latch", verdict: "was to open after",
+	},
+	{
+		name: "a latch that forgets to count", file: "internal/script/lua/latch_count_down.lua",
+		old: "change('decr', number)", new: "change('incrby', number, 0)",
+		nemesis: "delay", load: "latch", verdict: "and was closed for",
+	},
+	{
+		name: "a barrier that lets the last but one pass", file: "internal/script/lua/barrier_await.lua",
+		old: "if arrived + 1 >= tonumber(ARGV[6])", new: "if arrived + 2 >= tonumber(ARGV[6])",
+		nemesis: "delay", load: "barrier", verdict: "were there",
+	},
+	{
+		name: "a double barrier that opens to who asks twice", file: "internal/script/lua/double_enter.lua",
+		old: "redis.call('hset', barrier, party, now + lease)\nelseif", new: "redis.call('hset', barrier, party, now + lease)\n  open = 1\nelseif",
+		nemesis: "delay", load: "double", verdict: "were there",
+	},
+	{
+		name: "a Redlock on less than a majority", file: "internal/lockmgr/quorum.go",
+		old: "len(locks)/2 + 1", new: "len(locks) / 2",
+		nemesis: "freeze-waiter", kind: "several", verdict: "held by too many",
+	},
+}
+
+// choosePlanted returns all planted bugs, three by seed, or those whose names contain what.
+func choosePlanted(what string, seed uint64) []planted {
+	chosen := slices.Clone(plantedBugs)
+	switch what {
+	case "all":
+	case "three":
+		rand.New(rand.NewPCG(seed, 3)).Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+		chosen = chosen[:3]
+	default:
+		chosen = slices.DeleteFunc(chosen, func(b planted) bool { return !strings.Contains(b.name, what) })
+	}
+	return chosen
 }
 
 // findPlanted runs clients with a planted bug until a round notices it. It fails if none does.
@@ -45,7 +93,10 @@ func findPlanted(t *testing.T, b planted, seed uint64) {
 	program := b.build(t)
 	n := nemeses[slices.IndexFunc(nemeses, func(n *nemesis) bool { return n.name == b.nemesis })]
 	for i := range uint64(6) {
-		p := plan{seed: seed + i, nemesis: n, kind: "single", driver: []string{"goredis", "rueidis"}[i%2], program: program, storm: 6 * time.Second, brief: true}
+		p := plan{
+			seed: seed + i, nemesis: n, kind: cmp.Or(b.kind, "single"), driver: []string{"goredis", "rueidis"}[i%2],
+			program: program, storm: 6 * time.Second, brief: true, load: b.load,
+		}
 		r := run(t, p)
 		if at := slices.IndexFunc(r.bad, func(s string) bool { return strings.Contains(s, b.verdict) }); at >= 0 {
 			fmt.Printf("ok   planted: %s: found in round %d by %s, seed %d: %.200s\n", b.name, i+1, n.name, p.seed, r.bad[at])

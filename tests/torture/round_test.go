@@ -31,6 +31,7 @@ type plan struct {
 	driver  string
 	program string        // of the clients
 	storm   time.Duration // how long there are faults
+	load    string        // a kind that there must be
 	brief   bool          // nothing is asked of the number of faults
 }
 
@@ -65,7 +66,7 @@ func run(t *testing.T, p plan) result {
 	begin := time.Now()
 	random := rand.New(rand.NewPCG(p.seed, 1))
 	r := &round{plan: p, t: t, random: random, deployment: deploy(t, p.kind, p.nemesis.args)}
-	r.witness = newWitness(t, mix(random.IntN), ttl)
+	r.witness = newWitness(t, p.mix(random.IntN), ttl)
 	r.allowed = p.nemesis.allowed
 	if !p.nemesis.failsOver {
 		r.calmDown(t)
@@ -205,6 +206,11 @@ func (r *round) stuck() {
 		}
 	}
 	r.mu.Unlock()
+	r.dump()
+}
+
+// dump has the clients show their goroutines, if somebody wants to see them.
+func (r *round) dump() {
 	if dir := os.Getenv("MORTISE_TORTURE_DUMPS"); dir != "" {
 		for i, c := range r.clients {
 			err := c.await(0)
@@ -215,17 +221,18 @@ func (r *round) stuck() {
 
 // retire waits for the clients to end.
 func (r *round) retire() {
+	if r.driver == "rueidis" && r.sentinel != nil { // its Close waits for a sentinel that is silent forever
+		r.cutStranded()
+	}
 	closed := r.wait(20*time.Second, "the clients have closed the library", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.byes == clients
 	})
-	for _, c := range r.clients {
-		for _, l := range c.links {
-			l.CutStranded()
-		}
-	}
-	if closed { // and still live
+	r.cutStranded()
+	if !closed {
+		r.dump()
+	} else { // and still live
 		if err := soon(5*time.Second, func() error { return r.visited(r.t) }); err != nil {
 			r.blame("after the clients have closed the library, %v", err)
 		}
@@ -236,9 +243,13 @@ func (r *round) retire() {
 			r.blame("client %d: %v", c.config.Client, err)
 		}
 	}
-	for _, l := range r.loads { // no lock's lease ends what they have set
-		if l.Kind == "permit" {
-			r.permits(l)
+	r.accounts()
+}
+
+func (r *round) cutStranded() {
+	for _, c := range r.clients {
+		for _, l := range c.links {
+			l.CutStranded()
 		}
 	}
 }
@@ -269,6 +280,7 @@ func (r *round) judge() {
 	for _, t := range r.taken {
 		r.reported(t)
 	}
+	r.met()
 	if r.tally.heap > 16<<20 {
 		r.note("a client's heap has grown by %d MB", r.tally.heap>>20)
 	}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What `make torture` does within the time that it is given: planted bugs that the rounds must find,
-# rounds of faults on real processes and servers, simulated histories, fuzz targets, and as many
+# rounds of faults on real processes and servers, clients killed at each script, simulated histories, fuzz targets, and as many
 # mutants as there is time for. The shares are below. It takes that time and at most three minutes
 # more: those of what was begun just before its end, and of the compiler, in a fresh clone.
 # Prints the seed of everything that it chooses, and at the end what was done.
@@ -33,8 +33,13 @@ step() { # name, pattern of the lines that sum it up, command…
   while IFS= read -r line; do summary+=("    $line"); done < <(grep -E "$sums" "$log/step" | cut -c1-220)
 }
 
-rounds() { (cd tests/torture && go test -count=1 -timeout=0 -run '^TestTorture$' -args -planted -time "$@"); }
-step "rounds and planted bugs" '^(torture:|all |ok   planted|FAIL|lost holds|holders whose)' rounds "$((limit * 55 / 100))s" "$@"
+rounds() { (cd tests/torture && go test -count=1 -timeout=0 -run '^TestTorture$' -args -planted "$planted" -time "$@"); }
+planted=three
+((limit >= 1200)) && planted=all
+step "rounds and planted bugs" '^(torture:|in all:|ok   planted|FAIL|lost holds|holders whose)' rounds "$((limit * 50 / 100))s" "$@"
+
+killed() { (cd tests/torture && go test -count=1 -timeout=0 -run '^TestKillsAtScripts$' . -args -time "$1"); }
+step "kills at scripts" '^(kills:|--- FAIL)' killed "$((limit * 10 / 100))s"
 
 simulation() { # until $1 seconds have passed
   local binary=$log/simulation first=$((RANDOM * 32768 + RANDOM)) end
@@ -47,9 +52,9 @@ simulation() { # until $1 seconds have passed
   done
   echo "$((from - first)) seeds, from $first"
 }
-step "simulated histories" 'seeds?, from|seed [0-9]+ fails' simulation $((limit * 15 / 100))
+step "simulated histories" 'seeds?, from|seed [0-9]+ fails' simulation $((limit * 10 / 100))
 
-targets=$(go run ./scripts/fuzz -list ./... | wc -l)
+targets=$(make --no-print-directory fuzz ARGS=-list | grep -c ' Fuzz')
 each=$((limit * 10 / 100 / (targets > 0 ? targets : 1)))
 step "fuzz targets" '^[0-9]+ targets|FAILED' make --no-print-directory fuzz FUZZTIME="$((each > 60 ? 60 : each > 1 ? each : 1))s"
 

@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if text := os.Getenv(victimEnv); text != "" {
+		fmt.Fprintln(os.Stderr, suffer(text))
+		os.Exit(1)
+	}
 	code := m.Run()
 	showTable()
 	os.Exit(code)
@@ -52,21 +56,44 @@ func serve(config string) error {
 // locks is mortise as a subject.
 type locks struct {
 	*mortise.Client
-	acks mortise.Acks
-	end  func()
+	others []*mortise.Client // of the other servers, if these are independent
+	acks   mortise.Acks
+	ends   []func()
 }
 
 func open(c torture.Config) (torture.Subject, error) {
-	d, end, err := dial(c)
-	if err != nil {
-		return nil, err
+	each := []torture.Config{c}
+	if c.Topology == "several" {
+		each = nil
+		for _, a := range c.Addrs {
+			one := c
+			one.Topology, one.Addrs = "single", []string{a}
+			each = append(each, one)
+		}
 	}
-	return &locks{mortise.New(d, &mortise.Options{TTL: c.TTL}), mortise.Acks(c.Acks), end}, nil
+	l := &locks{acks: mortise.Acks(c.Acks)}
+	var clients []*mortise.Client
+	for _, c := range each {
+		d, end, err := dial(c)
+		if err != nil {
+			for _, end := range l.ends {
+				end()
+			}
+			return nil, err
+		}
+		clients, l.ends = append(clients, mortise.New(d, &mortise.Options{TTL: c.TTL})), append(l.ends, end)
+	}
+	l.Client, l.others = clients[0], clients[1:]
+	return l, nil
 }
 
-func (l *locks) Close() error {
-	err := l.Client.Close()
-	l.end()
+func (l *locks) Close() (err error) {
+	for _, c := range append([]*mortise.Client{l.Client}, l.others...) {
+		err = errors.Join(err, c.Close())
+	}
+	for _, end := range l.ends {
+		end()
+	}
 	return err
 }
 
@@ -135,8 +162,12 @@ func (l *locks) Take(ctx context.Context, load torture.Load, limit time.Duration
 		hold, ctx, err = mortise.NewMultiLock(all...).With(o).Lock(ctx)
 	case "permit":
 		hold, ctx, err = l.permit(ctx, load, o)
+	case "redlock":
+		hold, ctx, err = mortise.NewRedlock(load.Name, append([]*mortise.Client{l.Client}, l.others...)...).With(o).Lock(ctx)
 	case "election":
 		return l.campaign(ctx, load, o)
+	default:
+		return l.meet(ctx, load, mortise.WaitOptions{Wait: limit})
 	}
 	if err != nil {
 		return nil, ctx, err
@@ -176,12 +207,17 @@ var classes = []struct {
 	{mortise.ErrDenied, "denied"}, {mortise.ErrNotDurable, "notdurable"},
 	{mortise.ErrWrongKind, "bad: wrong kind"}, {mortise.ErrInvalid, "bad: invalid"}, {mortise.ErrReentry, "bad: reentry"},
 	{mortise.ErrReleased, "bad: released"}, {mortise.ErrClosed, "bad: closed"},
-	{context.Canceled, "context"}, {mortise.ErrLocked, "locked"}, {mortise.ErrNoPermits, "permits"}, {mortise.ErrUnreachable, "unreachable"},
+	{mortise.ErrBroken, "broken"}, {mortise.ErrMissing, "missing"},
+	{context.Canceled, "context"}, {mortise.ErrNoQuorum, "unreachable"}, {mortise.ErrLocked, "locked"}, {mortise.ErrNoPermits, "permits"}, {mortise.ErrUnreachable, "unreachable"},
 }
 
 func (l *locks) Class(err error) string {
 	if err == nil {
 		return ""
+	}
+	var broken *mortise.BrokenError
+	if errors.As(err, &broken) && broken.Reason == mortise.BrokenLost {
+		return "vanished"
 	}
 	for _, c := range classes {
 		if errors.Is(err, c.err) {

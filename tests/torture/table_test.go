@@ -39,6 +39,8 @@ func showTable() {
 			s.tally.wait = max(s.tally.wait, r.tally.wait)
 			s.heap = max(s.heap, r.heap)
 			s.taken += r.taken
+			s.met += r.met
+			s.opened += r.opened
 			s.slowest = max(s.slowest, r.slowest)
 		}
 	}
@@ -50,7 +52,8 @@ func showTable() {
 		fmt.Printf("%-16s %6d %6d %7d %12d %7d %14d %5d %12v\n", name, s.rounds, s.failed, s.hits, s.acquisitions, s.losses, s.refused, s.late, s.tally.wait.Round(time.Millisecond))
 	}
 	losses, late := careful()
-	fmt.Printf("\nlost holds whose context did not stop the next write: %d of %d\n", late, losses)
+	fmt.Printf("\nin all: %d rounds, %d failed; the faults hit %d times; %d acquisitions; %d parties passed barriers; %d waiters passed latches\n", total.rounds, total.failed, total.hits, total.acquisitions, total.met, total.opened)
+	fmt.Printf("lost holds whose context did not stop the next write: %d of %d\n", late, losses)
 	fmt.Printf("holders whose key was deleted: %d, all were told; the slowest after %v of a lease of %v\n", total.taken, total.slowest.Round(time.Millisecond), ttl)
 	fmt.Printf("heap of a closed client: %d KB more than at its beginning, at most\n", total.heap>>10)
 }

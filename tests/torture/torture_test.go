@@ -16,13 +16,15 @@ var (
 	limit = flag.Duration("time", 0, "how long to go on; one short round if 0")
 	seed  = flag.Uint64("seed", 0, "the seed of the first round; by the clock if 0")
 	only  = flag.String("only", "", "only rounds whose name contains this")
+	load  = flag.String("load", "", "a kind of lock that all rounds have to have, if it goes with their faults")
 	lanes = flag.Int("lanes", 2, "how many rounds go on at the same time")
-	plant = flag.Bool("planted", false, "before the rounds, and within their time, show that planted bugs are found")
+	plant = flag.String("planted", "", "before the rounds, and within their time, show that planted bugs are found: three, all, or those with this in their names")
 	storm = flag.Duration("storm", 6*time.Second, "how long there are faults in a round")
 )
 
 // TestTorture goes through all nemeses, again and again, until the time is over.
 func TestTorture(t *testing.T) {
+	alongside(t)
 	if *limit == 0 {
 		p := plan{seed: 1, nemesis: nemeses[0], kind: "single", driver: "rueidis", program: os.Args[0], storm: 3 * time.Second, brief: true}
 		t.Run(p.String(), func(t *testing.T) { report(t, run(t, p)) })
@@ -34,8 +36,8 @@ func TestTorture(t *testing.T) {
 	}
 	fmt.Printf("torture: %v with seed %d, %d rounds at a time\n", *limit, first, *lanes)
 	begin := time.Now()
-	if *plant {
-		for _, b := range plantedBugs {
+	if *plant != "" {
+		for _, b := range choosePlanted(*plant, first) {
 			t.Run("planted/"+b.name, func(t *testing.T) { findPlanted(t, b, first) })
 		}
 	}
@@ -61,6 +63,13 @@ func TestTorture(t *testing.T) {
 	checkCare(t)
 }
 
+// alongside has short tests run at the same time: they wait for most of it.
+func alongside(t *testing.T) {
+	if *limit == 0 {
+		t.Parallel()
+	}
+}
+
 // schedule returns the rounds of a seed, one after the other: each nemesis once before any comes
 // again, in an order, and with deployments and drivers, that the seed gives.
 func schedule(first uint64) func() plan {
@@ -73,7 +82,7 @@ func schedule(first uint64) func() plan {
 				rest = slices.Clone(nemeses)
 				random.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
 			}
-			p := plan{seed: first + n, nemesis: rest[0], program: os.Args[0], storm: *storm}
+			p := plan{seed: first + n, nemesis: rest[0], program: os.Args[0], storm: *storm, load: *load}
 			p.kind = p.nemesis.kinds[random.IntN(len(p.nemesis.kinds))]
 			p.driver = []string{"goredis", "rueidis"}[random.IntN(2)]
 			rest = rest[1:]

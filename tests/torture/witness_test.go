@@ -34,9 +34,13 @@ type witness struct {
 	sections  []*section // those that have ended as well
 	faults    []span     // in which Redis forgot what it had confirmed
 	taken     []taken    // holds whose key was deleted
-	bad       []string   // broken promises
-	stops     int        // goroutines that have had enough
-	byes      int        // clients whose library is closed
+	parties   []*party   // of meetings, those that have gone as well
+	latches   []*latch   // the present one of each load
+	named     map[string]*latch
+	unsure    map[string]int // permits that may have been given back, or not
+	bad       []string       // broken promises
+	stops     int            // goroutines that have had enough
+	byes      int            // clients whose library is closed
 	tally     tally
 }
 
@@ -50,6 +54,8 @@ type tally struct {
 	taken                int           // holds whose key was deleted
 	slowest              time.Duration // the longest time until one of these learned of it
 	misses               map[string]int
+	met                  int           // parties that have passed a barrier
+	latches, opened      int           // parts of latches, and waiters that these have let pass
 	wait                 time.Duration // the longest one from the end of the faults to a grant
 	heap                 int64         // of a client, more at the end than at the beginning
 }
@@ -62,7 +68,8 @@ type seat struct {
 	load    int
 	waits   int64 // since when; 0 if it does not wait
 	section *section
-	served  bool // since the faults have ended
+	party   *party // if it meets others
+	served  bool   // since the faults have ended
 	stopped bool
 }
 
@@ -101,6 +108,7 @@ func newWitness(t *testing.T, loads []torture.Load, ttl time.Duration) *witness 
 	w := &witness{
 		loads: loads, ttl: ttl, listener: l, places: map[place]*seat{}, conns: map[net.Conn]struct{}{},
 		registers: map[string]*register{}, farewell: make(chan struct{}), tally: tally{misses: map[string]int{}},
+		latches: make([]*latch, len(loads)), named: map[string]*latch{}, unsure: map[string]int{},
 	}
 	w.running.Go(w.accept)
 	t.Cleanup(func() {
@@ -146,7 +154,7 @@ func (w *witness) listen(conn net.Conn) {
 		if err != nil {
 			w.mu.Lock()
 			delete(w.conns, conn)
-			delete(w.places, who) // its process has ended
+			w.died(who)
 			w.mu.Unlock()
 			_ = conn.Close()
 			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") && !strings.Contains(err.Error(), "broken pipe") {
@@ -155,6 +163,14 @@ func (w *witness) listen(conn net.Conn) {
 			return
 		}
 	}
+}
+
+// died hears that the process of a place has ended. It must be called with w.mu held.
+func (w *witness) died(who place) {
+	if s := w.places[who]; s != nil && s.party != nil {
+		s.party.gone, s.party.killed = torture.Now(), true
+	}
+	delete(w.places, who)
 }
 
 // dismiss lets clients end that have said goodbye.
@@ -206,6 +222,8 @@ func (w *witness) hear(m torture.Message) torture.Reply {
 		if s.served && w.calm != 0 {
 			s.stopped, s.waits, reply.Stop = true, 0, true
 			w.stops++
+		} else if w.loads[m.Load].Meets {
+			reply.Name, reply.Role = w.meets(who, s)
 		}
 	case torture.Miss:
 		w.missed(who, s, m)
@@ -213,6 +231,9 @@ func (w *witness) hear(m torture.Message) torture.Reply {
 		reply.Version = w.got(who, s, m)
 	case torture.Still:
 		s.section.last = max(s.section.last, m.At)
+	case torture.Leave:
+		s.section.last = max(s.section.last, m.At)
+		s.party.valid, s.party.leaves = s.section.last, torture.Now()
 	case torture.Write:
 		reply.Refused = w.write(s.section, m)
 	case torture.End:
@@ -221,21 +242,44 @@ func (w *witness) hear(m torture.Message) torture.Reply {
 	return reply
 }
 
+// meets begins a meeting, and returns what the caller shall do in it.
+func (w *witness) meets(who place, s *seat) (name, role string) {
+	p := &party{place: who, load: w.loads[s.load], came: torture.Now()}
+	if p.load.Kind == "latch" {
+		name, role = w.assign(s.load)
+		p.load.Name, p.load.Role = name, role
+	}
+	s.party = p
+	w.parties = append(w.parties, p)
+	return name, role
+}
+
 func (w *witness) missed(who place, s *seat, m torture.Message) {
 	since := s.waits
 	s.waits = 0
 	w.tally.misses[m.Class]++
+	if p := s.party; p != nil {
+		p.gone, p.class = torture.Now(), m.Class
+		s.party = nil
+		if p.load.Role == "wait" && m.Class == "missing" {
+			w.shut(p)
+		}
+	}
 	switch {
 	case strings.HasPrefix(m.Class, "bad"):
 		w.note("client %d asked for %s: %s", who.client, w.describe(s.load), m.Text)
+	case w.loads[s.load].Meets && slices.Contains(unmet, m.Class):
 	case w.calm != 0 && since > w.calm:
 		w.note("after the faults, client %d asked for %s: %s", who.client, w.describe(s.load), m.Text)
 	case m.Class == "lost" && w.loads[s.load].Kind == "multi": // one of them, while it waited for another
-	case m.Class == "unknown" && w.loads[s.load].Kind == "permit": // when it set their number
+	case m.Class == "unknown" && slices.Contains([]string{"permit", "semaphore", "latch"}, w.loads[s.load].Kind): // when it set their number
 	case !slices.Contains(expected, m.Class) && !slices.Contains(w.allowed, m.Class):
 		w.note("client %d asked for %s, and got an error that nothing explains: %s", who.client, w.describe(s.load), m.Text)
 	}
 }
+
+// unmet are the errors of those that have not met the others.
+var unmet = []string{"missing", "broken", "vanished", "locked", "lost", "unreachable"}
 
 // expected are the errors of callers that give up, or that cannot reach Redis.
 var expected = []string{"locked", "permits", "context", "unreachable"}
@@ -247,7 +291,12 @@ func (w *witness) describe(load int) string {
 
 func (w *witness) got(who place, s *seat, m torture.Message) (version int64) {
 	now := torture.Now()
-	if w.calm != 0 {
+	if s.party != nil {
+		s.party.passed, s.party.valid = now, m.At
+		if s.party.load.Kind == "latch" {
+			w.counted(s.load, s.party)
+		}
+	} else if w.calm != 0 {
 		w.tally.wait = max(w.tally.wait, time.Duration(now-max(w.calm, s.waits)))
 		s.served = true
 	}
@@ -320,6 +369,13 @@ func (w *witness) end(s *seat, m torture.Message) {
 	s.section = nil
 	c.last, c.ended = max(c.last, m.At), torture.Now()
 	c.lost, c.noticed, c.class = m.Lost, m.Noticed, m.Class
+	if s.party != nil {
+		s.party.gone, s.party.class = c.ended, m.Class
+		s.party = nil
+	}
+	if load := w.loads[c.load]; load.Kind == "semaphore" && m.Class != "" {
+		w.unsure[load.Name]++
+	}
 	if m.Lost {
 		w.tally.losses++
 		w.tally.careful++ // all look at their context; the careless write nevertheless
@@ -339,6 +395,14 @@ func things(l torture.Load) (names []string) {
 		return []string{"rw:" + l.Name}
 	case "permit":
 		return []string{"permits:" + l.Name}
+	case "semaphore":
+		return []string{"places:" + l.Name}
+	case "double":
+		return []string{"inside:" + l.Name}
+	case "latch", "barrier": // nobody keeps them
+		return nil
+	case "redlock":
+		return []string{"redlock:" + l.Name}
 	case "election":
 		return []string{"election:" + l.Name}
 	case "group":
@@ -359,7 +423,7 @@ func modeOf(l torture.Load) mode {
 	switch l.Kind {
 	case "read":
 		return shared
-	case "permit":
+	case "permit", "semaphore", "double", "latch", "barrier":
 		return permit
 	}
 	return alone
