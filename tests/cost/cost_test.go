@@ -126,10 +126,13 @@ func TestBytesOfAHeldLock(t *testing.T) {
 // or one after the other.
 func TestRenewalsOfManyLocks(t *testing.T) {
 	const (
-		locks, batch = 40_000, 100 // the latter is what one command renews
-		period       = 10 * time.Second
-		periods      = 4
+		batch  = 100 // what one command renews
+		period = 10 * time.Second
 	)
+	locks, periods := 40_000, 4
+	if *deep {
+		locks, periods = 100_000, 60
+	}
 	for _, over := range []time.Duration{0, period} {
 		t.Run(over.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -142,15 +145,16 @@ func TestRenewalsOfManyLocks(t *testing.T) {
 				holds := make([]*mortise.Hold, locks)
 				for i := range holds {
 					holds[i], _ = mustLock(t, c.Lock(fmt.Sprint("job:", i)), t.Context())
-					time.Sleep(over / locks)
+					time.Sleep(over / time.Duration(locks))
 				}
 				time.Sleep(2 * period) // until then some are renewed early, to be spread
 				begin := time.Now()
-				time.Sleep(periods * period)
+				time.Sleep(time.Duration(periods) * period)
 				if n := runtime.NumGoroutine() - before; n > 1 {
 					t.Errorf("%d locks have %d goroutines more than one lock, want at most one that renews", locks, n)
 				}
 				commands, leases, most := d.since(begin)
+				t.Logf("%d locks, %v: %d commands, %d renewals", locks, time.Duration(periods)*period, commands, leases)
 				if want := periods * locks / batch; commands > want*11/10 {
 					t.Errorf("%d commands in %d periods, want %d", commands, periods, want)
 				}

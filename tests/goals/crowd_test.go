@@ -10,53 +10,14 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/resp"
-	"github.com/mortise-go/mortise/mortisetest"
 )
 
-// A process holds very many locks, for ten minutes: none is lost, and a command renews a hundred.
-func TestManyHolds(t *testing.T) {
-	locks, minutes := times(1000, 100_000), times(1, 10)
-	synctest.Test(t, func(t *testing.T) {
-		s := mortisetest.NewServer()
-		defer s.Close()
-		l := s.Link()
-		c := mortise.New(l, nil)
-		defer c.Close()
-		var held []*mortise.Hold
-		for i := range locks {
-			hold, _, err := c.Lock(fmt.Sprint("job ", i)).Lock(t.Context())
-			must(t, err)
-			held = append(held, hold)
-			time.Sleep(10 * time.Second / time.Duration(locks))
-		}
-		time.Sleep(20 * time.Second) // until they are spread
-		before, begin := l.Calls("lock_renew"), time.Now()
-		least := time.Hour
-		for time.Since(begin) < time.Duration(minutes)*time.Minute {
-			time.Sleep(2500 * time.Millisecond)
-			for _, hold := range held {
-				least = min(least, time.Until(hold.Until()))
-			}
-		}
-		commands := l.Calls("lock_renew") - before
-		t.Logf("%d locks, %d minutes: %d renewals, of which each was of %.0f locks; trusted for %v more at least", locks, minutes, commands,
-			float64(locks*minutes*6)/float64(commands), least)
-		if want := locks / 100 * minutes * 6; commands > want*11/10 {
-			t.Errorf("%d commands, want %d", commands, want)
-		}
-		if least < 15*time.Second {
-			t.Errorf("a hold was trusted for %v only, want half a lease at least", least)
-		}
-	})
-}
-
-// The same on a real server, beside thousands of goroutines that have work to do.
+// A process holds very many locks beside thousands of goroutines that have work to do: none is lost.
 func TestManyHoldsOfABusyProcess(t *testing.T) {
 	locks, busy, lasts := times(1000, 100_000), times(200, 5000), time.Duration(times(1, 60))*time.Second
 	const lease = 30 * time.Second
