@@ -46,6 +46,7 @@ func TestAdmittedOverlaps(t *testing.T) {
 		"it learns it too late":           {at(900, 1020, 1111), false},
 		"both are younger":                {at(1011, 1020, 1100), false},
 		"before the fault":                {at(900, 950, 999), false},
+		"both are older":                  {at(900, 990, 1020), false},
 	} {
 		if got := admitted(c.overlap, faults, ttl); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

@@ -74,11 +74,12 @@ func (h *history) overlaps() (found []overlap) {
 }
 
 // admitted reports whether one of the faults explains an overlap: Redis forgot in that span what
-// it had confirmed, an older hold did not know, and learned it before its lease was over.
+// it had confirmed, an older hold did not know, and learned it before its lease was over. The
+// younger one has come since then.
 func admitted(o overlap, faults []span, ttl time.Duration) bool {
 	for _, f := range faults {
 		older := slices.ContainsFunc(o.uses, func(u use) bool { return u.from <= f.to })
-		if older && o.to >= f.from && o.to <= f.to+int64(ttl) {
+		if older && o.from >= f.from && o.to <= f.to+int64(ttl) {
 			return true
 		}
 	}

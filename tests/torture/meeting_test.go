@@ -179,7 +179,7 @@ func (w *witness) met() {
 			w.tally.met++
 		}
 	}
-	if len(w.faults) > 0 { // what Redis has forgotten explains all of it
+	if len(w.faults) > 0 || len(w.windows) > 0 { // what Redis has forgotten explains all of it; meetings wait for no replicas
 		return
 	}
 	for _, parties := range by {

@@ -1,15 +1,20 @@
 package torture
 
-import "time"
+import (
+	"time"
+
+	"github.com/mortise-go/mortise"
+)
 
 // nemesis is what breaks things.
 type nemesis struct {
 	name      string
 	kinds     []string         // of deployment
 	args      []string         // of the servers
-	acks      int              // that locks ask for
+	acks      int              // of replicas, that locks ask for: all that there are
 	allowed   []string         // classes of errors that it explains, besides those expected
 	least     int              // hits without which a round has shown nothing
+	fewest    int              // acquisitions, without which it has not; fewest of the package if 0
 	failsOver bool             // servers take each other for dead after a second
 	strike    func(*round) int // breaks something for a moment, and returns how much it has hit
 
@@ -58,6 +63,9 @@ var nemeses = []*nemesis{
 	{name: "promote-any", costsCounts: true, kinds: []string{"replicas"}, allowed: []string{"regressed"}, least: 3, strike: promoteForgetful},
 	{name: "sentinel-failover", costsCounts: true, failsOver: true, kinds: []string{"sentinel"}, allowed: []string{"regressed"}, least: 1, strike: failOver},
 	{name: "cluster-failover", costsCounts: true, failsOver: true, kinds: []string{"cluster"}, allowed: []string{"regressed"}, least: 1, strike: failNode},
+	{name: "promote-all", costsCounts: true, kinds: []string{"replicas"}, acks: int(mortise.AcksAll), allowed: []string{"notdurable"}, least: 3, strike: promote},
+	{name: "sentinel-durable", costsCounts: true, failsOver: true, kinds: []string{"sentinel"}, acks: 1, allowed: []string{"notdurable"}, least: 1, fewest: 20, strike: failOver},
+	{name: "cluster-durable", costsCounts: true, failsOver: true, kinds: []string{"cluster"}, acks: 1, allowed: []string{"notdurable"}, least: 1, fewest: 20, strike: failNode},
 	{name: "cluster-switch", kinds: []string{"cluster"}, least: 2, strike: switchNode},
 	{name: "slot-move", kinds: []string{"cluster"}, least: 3, strike: moveSlot},
 	{name: "minority", kinds: []string{"several"}, least: 3, strike: minority},

@@ -40,6 +40,8 @@ func showTable() {
 			s.heap = max(s.heap, r.heap)
 			s.taken += r.taken
 			s.met += r.met
+			s.sharp += r.sharp
+			s.admitted += r.admitted
 			s.opened += r.opened
 			s.slowest = max(s.slowest, r.slowest)
 		}
@@ -53,6 +55,7 @@ func showTable() {
 	}
 	losses, late := careful()
 	fmt.Printf("\nin all: %d rounds, %d failed; the faults hit %d times; %d acquisitions; %d parties passed barriers; %d waiters passed latches\n", total.rounds, total.failed, total.hits, total.acquisitions, total.met, total.opened)
+	fmt.Printf("overlaps that a loss of data explains: %d; rounds of failovers judged by their kills alone: %d\n", total.admitted, total.sharp)
 	fmt.Printf("lost holds whose context did not stop the next write: %d of %d\n", late, losses)
 	fmt.Printf("holders whose key was deleted: %d, all were told; the slowest after %v of a lease of %v\n", total.taken, total.slowest.Round(time.Millisecond), ttl)
 	fmt.Printf("heap of a closed client: %d KB more than at its beginning, at most\n", total.heap>>10)

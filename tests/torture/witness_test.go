@@ -33,6 +33,7 @@ type witness struct {
 	registers map[string]*register
 	sections  []*section // those that have ended as well
 	faults    []span     // in which Redis forgot what it had confirmed
+	windows   []span     // in which a failover may have forgotten it
 	taken     []taken    // holds whose key was deleted
 	parties   []*party   // of meetings, those that have gone as well
 	latches   []*latch   // the present one of each load
@@ -54,6 +55,7 @@ type tally struct {
 	taken                int           // holds whose key was deleted
 	slowest              time.Duration // the longest time until one of these learned of it
 	misses               map[string]int
+	sharp, admitted      int           // 1 if a failover was judged by its kills alone; overlaps that a loss explains
 	met                  int           // parties that have passed a barrier
 	latches, opened      int           // parts of latches, and waiters that these have let pass
 	wait                 time.Duration // the longest one from the end of the faults to a grant
