@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -247,8 +248,38 @@ func TestRecordsAreMerged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if report, err := os.ReadFile(filepath.Join(dir, "report.md")); err != nil || strings.Count(string(report), "| cut |") != 2 {
+		t.Errorf("the report (%v):\n%s", err, report)
+	}
 	if text, _ := json.Marshal(r.Results); len(r.Results) != 2 || r.Results[0].Hit != 2 || r.Results[1].Hit != 3 {
 		t.Errorf("merged: %s", text)
+	}
+}
+
+// The published report is that of the published figures, and the page names their versions.
+func TestPublishedReport(t *testing.T) {
+	const dir = "../../docs/comparison"
+	r, err := readRecord(filepath.Join(dir, "run.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	r.report(&want)
+	if got, err := os.ReadFile(filepath.Join(dir, "report.md")); err != nil || string(got) != want.String() {
+		t.Errorf("report.md (%v) is not that of run.json; `go run ./bench/faults report docs/comparison` writes it", err)
+	}
+	page, err := os.ReadFile(dir + ".md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, version := range r.Versions {
+		number := regexp.MustCompile(`\d+\.\d+\.\d+`).FindString(version)
+		if !strings.Contains(string(page), number) {
+			t.Errorf("docs/comparison.md does not name the version of %s, %s", name, version)
+		}
+	}
+	if len(r.Results) < 60 || len(r.vacuous()) > 0 {
+		t.Errorf("%d results, and no trial counts in %q; want sixty at least, and none", len(r.Results), r.vacuous())
 	}
 }
 

@@ -3,7 +3,8 @@
 //
 //	go run ./bench/faults                                   everything, in about an hour
 //	go run ./bench/faults -only r4 -peer redsync -seed 7    one row, one system
-//	go run ./bench/faults -out docs/comparison              replaces these results in run.json there
+//	go run ./bench/faults -out docs/comparison              replaces these results in run.json and report.md there
+//	go run ./bench/faults report docs/comparison            writes report.md again, from run.json
 //
 // A trial counts only if the fault hit what it was meant to hit. The seed decides what is left to
 // chance: moments and delays; it cannot decide when a system wakes up.
@@ -46,8 +47,15 @@ type choice struct {
 }
 
 func command(ctx context.Context, args []string) error {
-	if len(args) == 1 && args[0] == "worker" {
+	switch {
+	case len(args) == 1 && args[0] == "worker":
 		return contender.Serve(ctx, os.Stdin, os.Stdout)
+	case len(args) == 2 && args[0] == "report":
+		r, err := readRecord(filepath.Join(args[1], "run.json"))
+		if err != nil {
+			return err
+		}
+		return r.write(args[1])
 	}
 	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
 	only := flags.String("only", "", "rows to run, such as r1,r4; default: all")
@@ -55,7 +63,7 @@ func command(ctx context.Context, args []string) error {
 	n := flags.Int("n", 0, "trials of each case; default: those of the row")
 	lease := flags.Duration("lease", 0, "the lease of all locks; default: that of the row")
 	seed := flags.Uint64("seed", uint64(time.Now().UnixNano()%100_000), "the seed")
-	out := flags.String("out", "", "directory in which run.json is written, or these results in it are replaced")
+	out := flags.String("out", "", "directory of run.json and report.md; results of the same rows and systems in them are replaced")
 	verbose := flags.Bool("v", false, "show every trial")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -137,15 +145,14 @@ func (c choice) run(ctx context.Context) (*record, error) {
 
 // publish shows a record, and keeps it in a directory, if there is one.
 func publish(r *record, dir string) error {
-	r.tables(os.Stdout)
+	r.tables(os.Stdout, r.Results)
 	if dir == "" {
 		return nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, "run.json")
-	old, err := readRecord(path)
+	old, err := readRecord(filepath.Join(dir, "run.json"))
 	switch {
 	case err == nil:
 		old.merge(r)
@@ -153,5 +160,5 @@ func publish(r *record, dir string) error {
 	case !errors.Is(err, os.ErrNotExist):
 		return err
 	}
-	return r.write(path)
+	return r.write(dir)
 }

@@ -43,7 +43,9 @@ func startProcess(s *contender.System) (*process, error) {
 		}
 		cmd = exec.Command(self, "worker")
 	}
-	cmd.Stderr = nil // clients log what the faults do to their connections
+	// If the shell that started this program ends while one of its group is stopped, the system ends
+	// the whole group.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

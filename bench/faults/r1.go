@@ -13,7 +13,7 @@ var r1 = row{
 	name:    "r1",
 	title:   "a holder is frozen (SIGSTOP) for longer than its lease",
 	n:       20,
-	offered: everybody,
+	offered: noVariants,
 	run:     runR1,
 }
 
@@ -131,6 +131,7 @@ func (f *freeze) trial(ctx context.Context, o *outcome, ask bool) error {
 	if err != nil {
 		return err
 	}
+	thawed := time.Now()
 	if err := f.frozen.thaw(); err != nil {
 		return err
 	}
@@ -141,6 +142,13 @@ func (f *freeze) trial(ctx context.Context, o *outcome, ask bool) error {
 	o.Said = "not written: told before the write"
 	if a.Error == "" {
 		o.Said = f.register.write(read, read+10, first.Token)
+	}
+	told, err := f.frozen.ask(ctx, contender.Request{Do: contender.Lost, Hold: mine, Wait: f.lease})
+	if err != nil {
+		return err
+	}
+	if told.Error == "" {
+		o.took("told after the thaw", time.Since(thawed))
 	}
 	return f.after(ctx, o, mine, others)
 }

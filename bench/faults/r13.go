@@ -88,7 +88,18 @@ func queueing(ctx context.Context, t *trials, o *outcome, order string, defaults
 	if _, err := holder.must(ctx, unlock("first")); err != nil {
 		return err
 	}
-	return serveAll(ctx, o, living, answers, order, limit)
+	before, err := s.commands()
+	if err != nil {
+		return err
+	}
+	asked := func(since time.Time) error {
+		after, err := s.commands()
+		if waited := time.Since(since).Seconds(); waited > 0.1 { // otherwise it is no rate
+			o.note("commands per second meanwhile", float64(after-before)/waited)
+		}
+		return err
+	}
+	return serveAll(ctx, o, living, answers, order, limit, asked)
 }
 
 // enqueue makes a client of its own wait, and returns when it is in the queue.
@@ -118,8 +129,11 @@ type grant struct {
 }
 
 // serveAll lets each of the living acquire and release the lock, and notes how long the first has
-// waited for it since it was free, and whether the order was kept.
-func serveAll(ctx context.Context, o *outcome, p *process, answers []<-chan contender.Answer, order string, limit time.Duration) error {
+// waited for it since it was free, and whether the order was kept. It calls first when the first has
+// the lock, with the time since when it was free.
+func serveAll(ctx context.Context, o *outcome, p *process, answers []<-chan contender.Answer, order string, limit time.Duration,
+	first func(time.Time) error,
+) error {
 	free := time.Now()
 	grants := make(chan grant, len(answers))
 	for nth, answer := range answers {
@@ -136,6 +150,9 @@ func serveAll(ctx context.Context, o *outcome, p *process, answers []<-chan cont
 		}
 		if want == 0 {
 			o.took("first waits", time.Since(free))
+			if err := first(free); err != nil {
+				return err
+			}
 		}
 		if g.nth != want {
 			o.Said = "out of order"

@@ -14,7 +14,7 @@ import (
 var r4 = row{
 	name:    "r4",
 	title:   "a waiter's connection is cut at the unlock",
-	n:       25,
+	n:       20,
 	offered: everybody,
 	run:     runR4,
 }

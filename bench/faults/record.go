@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -39,7 +40,7 @@ type result struct {
 	Trials  int             `json:"trials"`
 	Hit     int             `json:"hit"` // trials that count
 	Said    map[string]int  `json:"said"`
-	Took    map[string]took `json:"took,omitempty"` // milliseconds
+	Took    map[string]took `json:"took,omitempty"` // times in milliseconds
 	Command string          `json:"command"`
 }
 
@@ -100,10 +101,17 @@ func (r *record) summarize(t *trials) {
 		}
 		byCase[o.Case] = append(byCase[o.Case], o)
 	}
+	command := fmt.Sprintf("go run ./bench/faults -only %s -peer %s -seed %d", t.row.name, t.system.Name, r.Seed)
+	if t.n != t.row.n {
+		command += fmt.Sprintf(" -n %d", t.n)
+	}
+	if t.lease > 0 {
+		command += fmt.Sprintf(" -lease %v", t.lease)
+	}
 	for _, c := range order {
 		result := result{
 			Row: t.row.name, System: t.system.Name, Case: c, Said: map[string]int{}, Took: map[string]took{},
-			Command: fmt.Sprintf("go run ./bench/faults -only %s -peer %s -seed %d", t.row.name, t.system.Name, r.Seed),
+			Command: command,
 		}
 		times := map[string][]float64{}
 		for _, o := range byCase[c] {
@@ -134,21 +142,51 @@ func (r *record) vacuous() (names []string) {
 	return names
 }
 
-// tables writes the results as Markdown.
-func (r *record) tables(w io.Writer) {
+// tables writes results as Markdown.
+func (r *record) tables(w io.Writer, results []result) {
 	for _, row := range rows {
 		first := true
-		for _, res := range r.Results {
+		for _, res := range results {
 			if res.Row != row.name {
 				continue
 			}
 			if first {
-				fmt.Fprintf(w, "\n## %s: %s\n\n| case | system | counted | observed | ms, median and longest |\n|---|---|--:|---|---|\n", strings.ToUpper(row.name), row.title)
+				fmt.Fprintf(w, "\n## %s: %s\n\n", strings.ToUpper(row.name), row.title)
+				fmt.Fprint(w, "| case | system | counted | observed | median and largest; times in ms |\n|---|---|--:|---|---|\n")
 				first = false
 			}
 			fmt.Fprintf(w, "| %s | %s | %d of %d | %s | %s |\n", res.Case, res.System, res.Hit, res.Trials, saidText(res.Said), tookText(res.Took))
 		}
 	}
+}
+
+// report writes the whole record as Markdown.
+func (r *record) report(w io.Writer) {
+	fmt.Fprintf(w, "# The same faults, one run\n\nWritten by `go run ./bench/faults`, from [run.json](run.json); [the page](../comparison.md) says what it means.\n\n")
+	fmt.Fprintf(w, "%s, seed %d, %s, %s, %s; load of the machine before: %s.\n", r.Started.Format(time.DateOnly), r.Seed, r.Machine, r.Go, r.Server, r.Load)
+	fmt.Fprint(w, "A trial counts if the fault hit what it was meant to hit.\n\n| system | version | used how |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
+		fmt.Fprintf(w, "| %s | %s | %s |\n", name, r.Versions[name], r.Settings[name])
+	}
+	results := slices.Clone(r.Results)
+	slices.SortStableFunc(results, func(a, b result) int {
+		return cmp.Or(slices.Index(caseOrder(r.Results), a.Row+a.Case)-slices.Index(caseOrder(r.Results), b.Row+b.Case), systemOrder(a)-systemOrder(b))
+	})
+	r.tables(w, results)
+}
+
+// caseOrder returns the cases in the order in which they first occur.
+func caseOrder(results []result) (order []string) {
+	for _, res := range results {
+		if !slices.Contains(order, res.Row+res.Case) {
+			order = append(order, res.Row+res.Case)
+		}
+	}
+	return order
+}
+
+func systemOrder(r result) int {
+	return slices.IndexFunc(contender.Systems, func(s *contender.System) bool { return s.Name == r.System })
 }
 
 func saidText(said map[string]int) string {
@@ -169,12 +207,18 @@ func tookText(all map[string]took) string {
 	return strings.Join(parts, "<br>")
 }
 
-func (r *record) write(path string) error {
+// write writes the record and its report into a directory.
+func (r *record) write(dir string) error {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
+	if err := os.WriteFile(filepath.Join(dir, "run.json"), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	var report strings.Builder
+	r.report(&report)
+	return os.WriteFile(filepath.Join(dir, "report.md"), []byte(report.String()), 0o644)
 }
 
 func readRecord(path string) (*record, error) {

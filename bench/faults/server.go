@@ -99,6 +99,17 @@ func (s *server) exists(key string) (bool, error) {
 	return n == int64(1), err
 }
 
+// commands returns how many commands of clients the server has run.
+func (s *server) commands() (n int64, err error) {
+	text, err := s.do("INFO", "stats")
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(fmt.Sprint(text), "total_commands_processed:")
+	_, err = fmt.Sscan(after, &n)
+	return n, err
+}
+
 // listeners returns the addresses of the connections with a subscription, or with tracking.
 func (s *server) listeners() (addrs []string, err error) {
 	text, err := s.do("CLIENT", "LIST")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -24,7 +25,8 @@ type row struct {
 
 var rows = []row{r1, r3, r4, r8, r10, r13}
 
-func everybody(*contender.System) bool { return true }
+func everybody(*contender.System) bool    { return true }
+func noVariants(s *contender.System) bool { return !s.Variant }
 
 // outcome is the result of one trial.
 type outcome struct {
@@ -32,7 +34,7 @@ type outcome struct {
 	// Hit is set if the fault hit what it was meant to hit. Other trials do not count.
 	Hit  bool   `json:"hit"`
 	Said string `json:"said"` // what was observed
-	// Took holds times in milliseconds.
+	// Took holds times in milliseconds, and other figures.
 	Took map[string]float64 `json:"took,omitempty"`
 }
 
@@ -41,6 +43,12 @@ func (o *outcome) took(what string, d time.Duration) {
 		o.Took = map[string]float64{}
 	}
 	o.Took[what] = float64(d.Round(10*time.Microsecond)) / float64(time.Millisecond)
+}
+
+// note notes a figure that is no time.
+func (o *outcome) note(what string, figure float64) {
+	o.took(what, 0)
+	o.Took[what] = math.Round(figure)
 }
 
 // trials are the trials of a row with one system. What they start ends with close.

@@ -14,7 +14,10 @@ const CanPin = true
 // launch starts cmd, which the kernel kills if this process ends. With pin it runs on one CPU only,
 // with its threads and children.
 func launch(cmd *exec.Cmd, pin bool) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	// The signal is sent when the thread ends that started the process. Go may end threads, but not
 	// that of a goroutine that lasts.
 	started := make(chan error)

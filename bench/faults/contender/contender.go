@@ -64,6 +64,7 @@ type System struct {
 	Subscribes bool
 
 	Reenters, Fenced, Fair bool
+	Variant                bool // of another system, for a row in which it differs
 	Acknowledges           bool // can wait for replicas
 	Majority               bool // can use several independent servers
 
@@ -83,7 +84,7 @@ const (
 )
 
 // Systems are those that are compared.
-var Systems = []*System{redsyncSystem, redislockSystem, rueidislockSystem, redissonSystem, mortiseSystem}
+var Systems = []*System{redsyncSystem, redislockSystem, rueidislockSystem, rueidislockDefault, redissonSystem, mortiseSystem}
 
 // Find returns the system called name, or nil.
 func Find(name string) *System {

@@ -8,28 +8,43 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-var rueidislockSystem = &System{
-	Name:   "rueidislock",
-	Module: "github.com/redis/rueidis",
-	Setting: "KeyMajority 1 (one server) and NoLoopTracking, as in its README; KeyValidity for the lease, else its defaults (renewed " +
-		"every half of it)",
-	Key:        func(name string) string { return "rueidislock:0:" + name },
-	Tells:      ByLibrary,
-	Check:      "ctx.Err, without Redis",
-	Subscribes: true,
-	Open:       openRueidislock,
-	Refused:    matches(rueidislock.ErrNotLocked),
-	Gone:       matches(),
+var rueidislockSystem = newRueidislock("rueidislock", 500*time.Millisecond,
+	"TryNextAfter 500 ms instead of 20, so that a busy machine is not taken for a server that is gone")
+
+// rueidislockDefault takes part where the time after which it gives an attempt up matters.
+var rueidislockDefault = func() *System {
+	s := newRueidislock("rueidislock-20ms", 0, "TryNextAfter 20 ms, its default")
+	s.Variant = true
+	return s
+}()
+
+func newRueidislock(name string, tryNextAfter time.Duration, setting string) *System {
+	return &System{
+		Name:   name,
+		Module: "github.com/redis/rueidis",
+		Setting: "KeyMajority 1 (one server) and NoLoopTracking, as in its README; KeyValidity for the lease, else its defaults (renewed " +
+			"every half of it); " + setting,
+		Key:        func(name string) string { return "rueidislock:0:" + name },
+		Tells:      ByLibrary,
+		Check:      "ctx.Err, without Redis",
+		Subscribes: true,
+		Open: func(_ context.Context, c Config) (Client, error) {
+			return openRueidislock(c, tryNextAfter)
+		},
+		Refused: matches(rueidislock.ErrNotLocked),
+		Gone:    matches(),
+	}
 }
 
 type rueidislockClient struct{ locker rueidislock.Locker }
 
-func openRueidislock(_ context.Context, c Config) (Client, error) {
+func openRueidislock(c Config, tryNextAfter time.Duration) (Client, error) {
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{c.Addr}},
 		KeyValidity:    c.Lease,
 		KeyMajority:    1,
 		NoLoopTracking: true,
+		TryNextAfter:   tryNextAfter,
 	})
 	if err != nil {
 		return nil, err
