@@ -24,7 +24,7 @@ var kills = flag.Int("kills", 0, "how many clients to kill at least; a few if 0 
 
 const (
 	lease     = 4 * time.Second // longer than a dead waiter has its place, or its grant, in Redis
-	companies = 56              // victims at the same time
+	companies = 64              // victims at the same time
 )
 
 // crime is the kill of one client at one boundary of a script.

@@ -148,14 +148,17 @@ func (f *funeral) release(held *mortise.Hold) {
 	}
 }
 
-// await waits until so many are in the queue.
+// await waits until so many are in the queue. It asks often: each waiter comes after the one before.
 func (f *funeral) await(queued int) {
-	redistest.Eventually(f.t, "all are in the queue", func() error {
-		if n := f.server.Int(f.t, "LLEN", keyspace.FairQueue(f.name)); n != int64(queued) {
-			return fmt.Errorf("%d of %d, %w", n, queued, errNotYet)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(500 * time.Microsecond) {
+		n := f.server.Int(f.t, "LLEN", keyspace.FairQueue(f.name))
+		if n == int64(queued) {
+			return
 		}
-		return nil
-	})
+		if time.Now().After(deadline) {
+			f.t.Fatalf("%d are in the queue, want %d", n, queued)
+		}
+	}
 }
 
 // wait is the i-th waiter that lives.

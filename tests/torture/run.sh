@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What `make torture` does within the time that it is given: planted bugs that the rounds must find,
 # rounds of faults on real processes and servers, queues whose waiters are killed, clients killed at
-# each script, simulated histories, fuzz targets, and as many mutants as there is time for. The shares are below. It takes that time and at most three minutes
-# more: those of what was begun just before its end, and of the compiler, in a fresh clone.
+# each script, simulated histories, fuzz targets, and as many mutants as there is time for. The
+# shares are below. It takes that time and at most three minutes more: those of what was begun just
+# before its end, and of the compiler, in a fresh clone.
 # Prints the seed of everything that it chooses, and at the end what was done.
 #
 #   tests/torture/run.sh 30m [arguments of the rounds]
@@ -38,10 +39,10 @@ planted=three
 ((limit >= 1200)) && planted=all
 step "rounds and planted bugs" '^(torture:|in all:|ok   planted|FAIL|lost holds|holders whose)' rounds "$((limit * 50 / 100))s" "$@"
 
-fair() { (cd tests/torture && go test -count=1 -timeout=0 -run '^TestKilledFairWaiters$' . -args -time "$1"); }
+fair() { (cd tests/torture && go test -count=1 -timeout=0 -run '^TestKilledFairWaiters$' -args -time "$1"); }
 step "killed fair waiters" '^(fair:|--- FAIL)' fair "$((limit * 6 / 100))s"
 
-killed() { (cd tests/torture && go test -count=1 -timeout=0 -run '^TestKillsAtScripts$' . -args -time "$1"); }
+killed() { (cd tests/torture && go test -count=1 -timeout=0 -run '^TestKillsAtScripts$' -args -time "$1" -kills $((limit * 5 / 9))); } # 1000 in 30m
 step "clients killed at scripts" '^(kills:|--- FAIL)' killed "$((limit * 10 / 100))s"
 
 simulation() { # until $1 seconds have passed
