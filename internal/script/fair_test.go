@@ -299,6 +299,23 @@ func TestFairTend(t *testing.T) {
 	})
 }
 
+// The deadline of a waiter that has a limit is never before that limit, however close it is: a thread of
+// Redisson's, and a lock that shares the queue, drop a head whose deadline has passed.
+func TestFairTendNearTheEndOfAWait(t *testing.T) {
+	fairly(t, func(f fair) {
+		const left = 2 * time.Second
+		f.gets(java, script.FairOnce)
+		f.refused(me, script.FairAgain, java, 1)
+		f.must(f.t, "ZADD", keyspace.FairDeadlines(job), fmt.Sprint(f.now()+left.Milliseconds()/4), me)
+		p := place(me)
+		p.Ahead = left
+		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, []script.FairPlace{p}); err != nil {
+			f.t.Fatal(err)
+		}
+		f.wantQueue(me, left)
+	})
+}
+
 func TestFairForeignData(t *testing.T) {
 	for _, r := range foreign(refused("kind")) {
 		t.Run(r.name, func(t *testing.T) {

@@ -101,3 +101,29 @@ func TestFairDeadWaiterForALockThatSharesTheQueue(t *testing.T) {
 		wantEmpty(t, s)
 	})
 }
+
+// A waiter whose wait is about to end keeps its place until then, although others drop what they do
+// not know when its deadline has passed.
+func TestFairPlaceNearTheEndOfAWait(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		cs := clients(t, s, 4, nil)
+		held, others := fairly(t, cs[0]), mustTake(t, cs[1].FairLock("{job}"))
+		l := &line{t: t}
+		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+		defer cancel()
+		l.join(ctx, cs[2], 1, 0)
+		l.join(t.Context(), cs[3], 2, 0)
+		stranger := make(chan error, 1)
+		go func() {
+			stranger <- cs[3].FairLock("{job}").Do(t.Context(), func(context.Context) error { return nil })
+		}()
+		time.Sleep(11500 * time.Millisecond)
+		mustUnlock(t, held)
+		l.want(1, 2)
+		mustUnlock(t, others)
+		if err := <-stranger; err != nil {
+			t.Error(err)
+		}
+		wantEmpty(t, s)
+	})
+}

@@ -58,7 +58,9 @@ local function advance(waiter, deadline, before, last)
   local ahead = now + ARGV[place[waiter] + 2]
   local want = ahead + before * step
   if before > 0 then want = math.max(want, math.min(last, now + DAY) + ahead - now) end
-  if deadline <= want and deadline > want - ALIVE / 4 then return 0 end
+  -- Now and then is enough, unless little is left of the wait: then what is wanted stays where it
+  -- is, and the deadline would pass before it.
+  if deadline <= want and deadline > want - ALIVE / 4 and deadline > now + ALIVE / 2 then return 0 end
   redis.call('zadd', deadlines, string.format('%.0f', want), waiter)
   return want - deadline
 end
