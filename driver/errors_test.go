@@ -80,6 +80,7 @@ var replies = []struct {
 	{"ERR value is not an integer or out of range", driver.Other},
 	{"ERR unknown command 'SPUBLISH', with args beginning with: ", driver.Other},
 	{"ERR Unknown Redis command called from script", driver.Other},
+	{"ERR Unknown command called from script", driver.Other},
 	{"EXECABORT Transaction discarded because of previous errors.", driver.Other},
 	{"", driver.Other},
 	{"BUSYKEY Target key name already exists.", driver.Other}, // not BUSY

@@ -52,8 +52,8 @@ func (a *app) writeFailure(f failure) {
 
 // scriptText matches what Redis and the embedded server say about the place in a script where an error
 // happened.
-var scriptText = regexp.MustCompile(`,? script: [0-9a-f]{40}(, on @?user_script:[0-9]+)?\.?` +
-	`|Error running script \(call to f?_?[0-9a-f]{40}\): ?` +
+var scriptText = regexp.MustCompile(`,? script: ([0-9a-f]{40}(, on @?user_script:[0-9]+)?|on @?user_script:[0-9]+)\.?` +
+	`|ACL failure in script: |Error running script \(call to f?_?[0-9a-f]{40}\): ?` +
 	`|@?user_script: ?[0-9]+: ?|<string>:[0-9]+: ?|(?s)\s*stack traceback:.*`)
 
 // withoutScript removes Lua from the text of an error.

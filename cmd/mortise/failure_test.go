@@ -5,12 +5,13 @@ import "testing"
 func TestWithoutScript(t *testing.T) {
 	const sha = "0123456789abcdef0123456789abcdef01234567"
 	for text, want := range map[string]string{
-		"NOPERM User reader has no permissions to run the 'hset' command script: " + sha + ", on @user_script:12.":         "NOPERM User reader has no permissions to run the 'hset' command",
-		"OOM command not allowed when used memory > 'maxmemory'. script: " + sha + ", on @user_script:3.":                  "OOM command not allowed when used memory > 'maxmemory'.",
-		"ERR Error running script (call to f_" + sha + "): @user_script:4: WRONGTYPE Operation against a key":              "ERR WRONGTYPE Operation against a key",
-		"ERR Error running script (call to f_" + sha + "): @user_script:2: @user_script: 2: The user can't run this":       "ERR The user can't run this",
-		"ERR user_script:7: attempt to index a nil value script: " + sha + ", on @user_script:7.":                          "ERR attempt to index a nil value",
-		"ERR Error running script (call to " + sha + "): <string>:3: WRONGTYPE Operation\nstack traceback:\n\t[G]: in ?\n": "ERR WRONGTYPE Operation",
+		"NOPERM User reader has no permissions to run the 'hset' command script: " + sha + ", on @user_script:12.":           "NOPERM User reader has no permissions to run the 'hset' command",
+		"NOPERM ACL failure in script: User reader has no permissions to run the 'hset' command script: on @user_script:50.": "NOPERM User reader has no permissions to run the 'hset' command",
+		"OOM command not allowed when used memory > 'maxmemory'. script: " + sha + ", on @user_script:3.":                    "OOM command not allowed when used memory > 'maxmemory'.",
+		"ERR Error running script (call to f_" + sha + "): @user_script:4: WRONGTYPE Operation against a key":                "ERR WRONGTYPE Operation against a key",
+		"ERR Error running script (call to f_" + sha + "): @user_script:2: @user_script: 2: The user can't run this":         "ERR The user can't run this",
+		"ERR user_script:7: attempt to index a nil value script: " + sha + ", on @user_script:7.":                            "ERR attempt to index a nil value",
+		"ERR Error running script (call to " + sha + "): <string>:3: WRONGTYPE Operation\nstack traceback:\n\t[G]: in ?\n":   "ERR WRONGTYPE Operation",
 		"the lock \"my script: 1\" was lost": "the lock \"my script: 1\" was lost",
 	} {
 		if got := withoutScript(text); got != want {

@@ -179,7 +179,7 @@ func unheard(reason string) error {
 
 // explained says in words why Redis did not publish, if the reason is that it has no SPUBLISH.
 func explained(reason string) string {
-	if strings.Contains(reason, "Unknown Redis command") {
+	if strings.Contains(reason, "Unknown Redis command") || strings.Contains(reason, "Unknown command") { // Redis, Valkey
 		return "it has no SPUBLISH, which came with Redis 7.0; PubSubAuto uses it only where it exists (" + reason + ")"
 	}
 	return reason

@@ -42,6 +42,44 @@ var lacking = []lack{
 			`|^tests/server TestRealFairLockOnACluster/`),
 	},
 	{
+		what: "an ACL",
+		then: "there are only passwords",
+		of:   before(6, 0),
+		tests: regexp.MustCompile(`^internal/script Test\w*(Right|ReleaseHalfWay|TurnsAreRefused)` +
+			`|^cmd/mortise Test(BenchNeedsTheRightsOfLocksOnly|NoOutputShowsAPassword|RefusalScripts)$` +
+			`|^connect Test(OpenFails|OpenSingle)$|^fencing TestRealGuardWithoutARight$` +
+			`|^internal/redistest TestSingleRestartsEmptyOnTheSamePort$|^tests/server TestReal\w*Rights?` +
+			`|^tests/server/goredis TestDriver/(cluster/topology_(behind_a_wrong_password|with_few_rights)|` +
+			`single/classes/(changed_password|no_such_right/.*)|wait/refused)$`),
+	},
+	{
+		what: "ACL rules for channels",
+		then: "every user may publish and listen",
+		of:   before(6, 2),
+		tests: regexp.MustCompile(`^cmd/mortise TestRefusalScripts$` +
+			`|^internal/script Test(FairReleaseThatIsNotHeard$|FairReleaseWhereTheMessageIsRefused/|MultiReleaseWithARefusedMessage$|ReleaseWhereTurnsAreRefused/)` +
+			`|^tests/server TestReal(FreeLocksNeedNoRightToListen|RefusalIsNotHandedOn|RightToListenComesAndGoes)/` +
+			`|^tests/server/(goredis|rueidis) Test(QuietSubscription/.*|Driver/single/subscribe/refused)$`),
+	},
+	{
+		what:  "a refusal of writes by scripts while replicas are missing",
+		then:  "`min-replicas-to-write` protects no lock; acknowledgements (`Durability`) do",
+		of:    before(6, 2),
+		tests: regexp.MustCompile(`^tests/server/(goredis|rueidis) TestDriver/single/classes/too_few_replicas$`),
+	},
+	{
+		what:  "a refusal of TTLs of millions of years",
+		then:  "mortise refuses them before",
+		of:    before(6, 2),
+		tests: regexp.MustCompile(`^internal/script TestAcquireForAnImpossibleLease$`),
+	},
+	{
+		what:  "a cache in the client",
+		then:  "rueidis needs `DisableCache`",
+		of:    before(6, 0),
+		tests: regexp.MustCompile(`^tests/server/rueidis Test(Driver/.*|ForeignCancellation|UnexpectedReply)$`),
+	},
+	{
 		what:  "ACL rules for reading only",
 		then:  "nothing needs them",
 		of:    before(7, 0),
