@@ -2,6 +2,7 @@ package mortisetest
 
 import (
 	"cmp"
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"strconv"
@@ -44,12 +45,29 @@ type chaos struct {
 //
 // [Link.Hits] says what has happened. Have a test demand some of each fault that it is about: one
 // in which nothing goes wrong shows nothing.
+//
+// Rates that mean nothing make it panic: probabilities below 0, or above 1 in all, and negative times.
 func (l *Link) Chaos(seed uint64, rates Rates) {
+	demand(rates.RequestLost, rates.ReplyLost, rates.Late, rates.Slow, rates.NotConnected, rates.Refused, rates.Partition, rates.Freeze, rates.Cut)
+	demand(rates.MessageLost, rates.MessageLate, rates.MessageDoubled)
+	if rates.Delay < 0 || rates.Outage < 0 {
+		panic(fmt.Sprintf("mortisetest: Delay %v, Outage %v: times must not be negative", rates.Delay, rates.Outage))
+	}
 	rates.Delay = cmp.Or(rates.Delay, 3*time.Second)
 	rates.Outage = cmp.Or(rates.Outage, 5*time.Second)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.plan = &chaos{seed: seed, rates: rates, drawn: make(map[string]int)}
+}
+
+// demand panics unless these are probabilities of which one may come true.
+func demand(probabilities ...float64) {
+	sum := 0.0
+	for _, p := range probabilities {
+		if sum += p; !(p >= 0) || sum > 1+1e-9 {
+			panic(fmt.Sprintf("mortisetest: rates are probabilities from 0 to 1, and 1 at most in all, not %v", probabilities))
+		}
+	}
 }
 
 // draw returns the source of chance for the next event of a sort.

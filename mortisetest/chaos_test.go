@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,4 +151,33 @@ func TestChaosEndsOnlyItsOwn(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Rates that mean nothing are refused before anything goes wrong.
+func TestRatesThatMeanNothing(t *testing.T) {
+	t.Parallel()
+	s := mortisetest.NewServer()
+	defer s.Close()
+	l := s.Link()
+	for what, chaos := range map[string]func(){
+		"percent":         func() { l.Chaos(1, mortisetest.Rates{ReplyLost: 10}) },
+		"negative":        func() { l.Chaos(1, mortisetest.Rates{Late: -0.1}) },
+		"no number":       func() { l.Chaos(1, mortisetest.Rates{Cut: math.NaN()}) },
+		"too many calls":  func() { l.Chaos(1, mortisetest.Rates{Slow: 0.6, Cut: 0.6}) },
+		"too many others": func() { l.Chaos(1, mortisetest.Rates{MessageLost: 0.6, MessageLate: 0.6}) },
+		"negative time":   func() { l.Chaos(1, mortisetest.Rates{Late: 1, Delay: -time.Second}) },
+		"jumps of 0":      func() { s.Chaos(1, mortisetest.ServerRates{Jump: 1}) },
+		"fewer than none": func() { s.Chaos(1, mortisetest.ServerRates{FailOver: 1, Forget: -5}) },
+	} {
+		func() {
+			defer func() {
+				if why := recover(); why == nil || !strings.HasPrefix(fmt.Sprint(why), "mortisetest: ") {
+					t.Errorf("%s: %v, want a panic that says what is wrong", what, why)
+				}
+			}()
+			chaos()
+		}()
+	}
+	l.Chaos(1, mortisetest.Rates{RequestLost: 0.5, ReplyLost: 0.5, MessageLost: 1})
+	s.Chaos(1, mortisetest.ServerRates{FailOver: 1})
 }

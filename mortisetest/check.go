@@ -69,7 +69,9 @@ func (m *model) check(items []item) (p []problem) {
 		return nil
 	}
 	items = m.shrink(items)
-	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(a.at.at, b.at.at) })
+	slices.SortStableFunc(items, func(a, b item) int {
+		return cmp.Or(cmp.Compare(a.at.at, b.at.at), cmp.Compare(a.at.seq, b.at.seq))
+	})
 	var lines []string
 	for _, i := range items {
 		lines = append(lines, i.text)

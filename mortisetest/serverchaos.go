@@ -1,6 +1,7 @@
 package mortisetest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -27,7 +28,13 @@ type serverChaos struct {
 // Chaos has faults follow scripts at random, until it is called again, with other rates or none.
 // What follows the nth script that the server runs depends only on the seed and n. [Server.Hits] says
 // what has happened.
+//
+// Rates that mean nothing make it panic: see [Link.Chaos].
 func (s *Server) Chaos(seed uint64, rates ServerRates) {
+	demand(rates.FailOver, rates.Restart, rates.Evict, rates.FlushScripts, rates.Jump)
+	if rates.Forget < 0 || rates.JumpBy < 0 || rates.Jump > 0 && rates.JumpBy == 0 {
+		panic(fmt.Sprintf("mortisetest: %+v: Forget and JumpBy must not be negative, and jumps need a JumpBy", rates))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plan = nil
