@@ -13,7 +13,7 @@ import (
 var mortiseSystem = &System{
 	Name:         "mortise",
 	Module:       "github.com/mortise-go/mortise",
-	Setting:      "rueidis with its defaults; Lock, FencedLock or FairLock with Options.TTL for the lease, else their defaults (renewed every third of it); AcksAll where there are replicas",
+	Setting:      "rueidis with its defaults; Lock, FencedLock or FairLock with Options.TTL for the lease, else their defaults (renewed every third of it); AcksAll where there are replicas, and Redlock where there are independent servers",
 	Key:          itself,
 	Tells:        ByLibrary,
 	Check:        "ctx.Err, without Redis",
@@ -22,28 +22,41 @@ var mortiseSystem = &System{
 	Fenced:       true,
 	Fair:         true,
 	Acknowledges: true,
+	Majority:     true,
 	Open:         openMortise,
 	Refused:      matches(mortise.ErrLocked),
 	Gone:         matches(mortise.ErrLost),
 }
 
 type mortiseClient struct {
-	rueidis rueidis.Client
-	client  *mortise.Client
+	rueidis []rueidis.Client
+	clients []*mortise.Client // one for each server
 	config  Config
 }
 
 func openMortise(_ context.Context, c Config) (Client, error) {
-	r, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.Addr}})
-	if err != nil {
-		return nil, err
+	m := &mortiseClient{config: c}
+	nodes := c.Nodes
+	if nodes == nil {
+		nodes = []string{c.Addr}
 	}
-	return &mortiseClient{r, mortise.New(mortiserueidis.Wrap(r), &mortise.Options{TTL: c.Lease, FairWait: c.FairWait}), c}, nil
+	for _, addr := range nodes {
+		r, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}})
+		if err != nil {
+			m.Close()
+			return nil, err
+		}
+		m.rueidis = append(m.rueidis, r)
+		m.clients = append(m.clients, mortise.New(mortiserueidis.Wrap(r), &mortise.Options{TTL: c.Lease, FairWait: c.FairWait}))
+	}
+	return m, nil
 }
 
 func (m *mortiseClient) Close() {
-	m.client.Close()
-	m.rueidis.Close()
+	for i, client := range m.clients {
+		client.Close()
+		m.rueidis[i].Close()
+	}
 }
 
 // locks is a kind of lock.
@@ -56,12 +69,14 @@ func (m *mortiseClient) Lock(ctx context.Context, name string, wait time.Duratio
 	if len(m.config.Replicas) > 0 {
 		o.Durability.Acks = mortise.AcksAll
 	}
-	var l locks = m.client.Lock(name).With(o)
+	var l locks = m.clients[0].Lock(name).With(o)
 	switch {
 	case m.config.Fenced:
-		l = m.client.FencedLock(name).With(o)
+		l = m.clients[0].FencedLock(name).With(o)
 	case m.config.Fair:
-		l = m.client.FairLock(name).With(o)
+		l = m.clients[0].FairLock(name).With(o)
+	case len(m.config.Nodes) > 0:
+		l = mortise.NewRedlock(name, m.clients...).With(o)
 	}
 	return lockMortise(ctx, l)
 }
