@@ -72,6 +72,10 @@ func (h *Hold) Valid() bool { return h.core().Valid() }
 // have ended. If the client was closed, or its Redis client, nothing is retried:
 // Unlock returns [ErrClosed] at once, and the lock ends with its lease.
 //
+// If another goroutine of this client waits for the lock, Unlock hands it the lease
+// at once, without asking Redis. If the lease was lost, and no renewal has told so
+// yet, the other one learns of it, and Unlock returns nil.
+//
 // Errors: [ErrReleased] for a second Unlock; [ErrLost] if the lease had already
 // ended, in which case other owners may have held the lock since;
 // [ErrUnknownOutcome] if the hold no longer has the lock, but it is unknown

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -340,7 +341,19 @@ func (w *witness) reported(t taken) {
 		}
 		return
 	}
+	if w.handedOn(last) {
+		w.tally.unaware++ // its Unlock handed the lease to a waiter, who had to ask for a token, and waited on
+		return
+	}
 	w.note("client %d had %s, lost its key, and was not told", last.client, w.describe(last.load))
+}
+
+// handedOn reports whether the end of a section may have handed a fenced lease to another goroutine
+// of its client, which had the lock later.
+func (w *witness) handedOn(s *section) bool {
+	return w.loads[s.load].Fenced && s.class == "" && slices.ContainsFunc(w.sections, func(c *section) bool {
+		return c.client == s.client && c.load == s.load && c.owner != s.owner && c.came > s.ended
+	})
 }
 
 // histories returns what is known of each thing. It must be called with w.mu held.

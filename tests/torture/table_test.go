@@ -39,6 +39,7 @@ func showTable() {
 			s.tally.wait = max(s.tally.wait, r.tally.wait)
 			s.heap = max(s.heap, r.heap)
 			s.taken += r.taken
+			s.unaware += r.unaware
 			s.met += r.met
 			s.sharp += r.sharp
 			s.admitted += r.admitted
@@ -57,7 +58,8 @@ func showTable() {
 	fmt.Printf("\nin all: %d rounds, %d failed; the faults hit %d times; %d acquisitions; %d parties passed barriers; %d waiters passed latches\n", total.rounds, total.failed, total.hits, total.acquisitions, total.met, total.opened)
 	fmt.Printf("overlaps that a loss of data explains: %d; rounds of failovers judged by their kills alone: %d\n", total.admitted, total.sharp)
 	fmt.Printf("lost holds whose context did not stop the next write: %d of %d\n", late, losses)
-	fmt.Printf("holders whose key was deleted: %d, all were told; the slowest after %v of a lease of %v\n", total.taken, total.slowest.Round(time.Millisecond), ttl)
+	fmt.Printf("holders whose key was deleted: %d; the slowest that was told learned it after %v of a lease of %v; fenced ones that handed their lease on before: %d\n",
+		total.taken, total.slowest.Round(time.Millisecond), ttl, total.unaware)
 	fmt.Printf("heap of a closed client: %d KB more than at its beginning, at most\n", total.heap>>10)
 }
 

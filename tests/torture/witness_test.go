@@ -53,6 +53,7 @@ type tally struct {
 	refused              int           // stale writes that the token has stopped
 	unfenced             int           // stale writes that nothing has stopped, for lack of a token
 	taken                int           // holds whose key was deleted
+	unaware              int           // of these, the ones that had handed their lease on
 	slowest              time.Duration // the longest time until one of these learned of it
 	misses               map[string]int
 	sharp, admitted      int           // 1 if a failover was judged by its kills alone; overlaps that a loss explains
