@@ -66,8 +66,13 @@ func (w Wait) Run(calls []Call, send func(todo []int, source []bool) ([]Result, 
 	for i := range calls {
 		todo[i] = i
 	}
-	// Each script may be unknown once, and may have moved once.
-	for round := 0; len(todo) > 0 && round < 3; round++ {
+	// Each script may be unknown once, and may have moved once. The last round sends text: after two
+	// moves in a failover, the new master does not know the script either.
+	const rounds = 3
+	for round := 1; len(todo) > 0 && round <= rounds; round++ {
+		for _, i := range todo {
+			source[i] = source[i] || round == rounds
+		}
 		replies, err := send(todo, source)
 		var told Acknowledged
 		if err == nil {

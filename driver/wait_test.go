@@ -91,7 +91,8 @@ func TestWaitRounds(t *testing.T) {
 		"moved":                  {[]driver.Result{fail("MOVED 1 h:1"), {Value: driver.IntValue(1)}}, true, "dd", 0},
 		"moved, not known where": {[]driver.Result{fail("MOVED 1 h:1")}, false, "d", driver.Passing},
 		"moved and unknown":      {[]driver.Result{fail("MOVED 1 h:1"), fail("NOSCRIPT"), {Value: driver.IntValue(1)}}, true, "ddt", 0},
-		"moved forever":          {[]driver.Result{fail("MOVED 1 h:1"), fail("MOVED 1 h:1"), fail("MOVED 1 h:1")}, true, "ddd", driver.Passing},
+		"moved forever":          {[]driver.Result{fail("MOVED 1 h:1"), fail("MOVED 1 h:1"), fail("MOVED 1 h:1")}, true, "ddt", driver.Passing},
+		"moved twice":            {[]driver.Result{fail("MOVED 1 h:1"), fail("MOVED 1 h:1"), {Value: driver.IntValue(1)}}, true, "ddt", 0}, // a new master knows no script
 		"asked":                  {[]driver.Result{fail("ASK 1 h:1")}, true, "d", driver.Passing},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ var nemeses = []*nemesis{
 	{name: "cluster-durable", costsCounts: true, failsOver: true, kinds: []string{"cluster"}, acks: 1, allowed: []string{"notdurable"}, least: 1, fewest: 20, strike: failNode},
 	{name: "cluster-switch", kinds: []string{"cluster"}, least: 2, strike: switchNode},
 	{name: "slot-move", kinds: []string{"cluster"}, least: 3, strike: moveSlot},
-	{name: "minority", kinds: []string{"several"}, least: 3, strike: minority},
+	{name: "minority", kinds: []string{"several"}, least: 2, strike: minority},
 }
 
 // length is how long a fault lasts: up to two leases.
