@@ -30,6 +30,9 @@ func TestTorture(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) { report(t, run(t, p)) })
 		return
 	}
+	if !exists(*only) {
+		t.Fatalf("-only %s: no round is called so; a round is nemesis/deployment/driver, such as %v/%s/rueidis", *only, nemeses[0].name, nemeses[0].kinds[0])
+	}
 	first := *seed
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())
@@ -63,6 +66,22 @@ func TestTorture(t *testing.T) {
 	checkCare(t)
 }
 
+// exists reports whether the name of any round contains part.
+func exists(part string) bool {
+	for _, n := range nemeses {
+		for _, kind := range n.kinds {
+			for _, d := range drivers {
+				if strings.Contains(plan{nemesis: n, kind: kind, driver: d}.String(), part) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+var drivers = []string{"goredis", "rueidis"}
+
 // alongside has short tests run at the same time: they wait for most of it.
 func alongside(t *testing.T) {
 	if *limit == 0 {
@@ -84,7 +103,7 @@ func schedule(first uint64) func() plan {
 			}
 			p := plan{seed: first + n, nemesis: rest[0], program: os.Args[0], storm: *storm, load: *load}
 			p.kind = p.nemesis.kinds[random.IntN(len(p.nemesis.kinds))]
-			p.driver = []string{"goredis", "rueidis"}[random.IntN(2)]
+			p.driver = drivers[random.IntN(len(drivers))]
 			rest = rest[1:]
 			if strings.Contains(p.String(), *only) {
 				n++
