@@ -43,6 +43,17 @@
 //	…
 //	history.Check(t)
 //
+// A history has to be told what takes promises away: [History.Forgot] when the server has lost data, and
+// [History.Disturbed] when a link was so bad that waiters may have lost their places. When chaos draws
+// the failovers:
+//
+//	var failovers atomic.Int64
+//	server.AfterEach(func(string) {
+//		if n := int64(server.Hits()[mortisetest.FailedOver]); failovers.Swap(n) != n {
+//			history.Forgot("report")
+//		}
+//	})
+//
 // # Time
 //
 // In a bubble, time moves only when all goroutines in it wait, and whatever a test does takes no real
@@ -50,7 +61,7 @@
 // ends. The order in which goroutines that could run do so is not determined: a run with faults
 // drawn from a seed repeats them as long as the goroutines make the same calls.
 //
-// Outside a bubble the package works in real time.
+// Outside a bubble the package works in real time, and a History needs a Latency: see there.
 //
 // # What it does not simulate
 //
