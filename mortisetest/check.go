@@ -146,9 +146,24 @@ func (m *model) shrink(items []item) (story []item) {
 			}
 		}
 	}
+	if len(story) == 0 { // what cannot be left out is wrong by itself
+		return m.least(items)
+	}
 	for n, i := range items {
 		if out[n] && i.needed && i.at.before(last) && (!m.near || first.before(i.last())) {
 			story = append(story, i)
+		}
+	}
+	return story
+}
+
+// least removes items that others may need, from the last one on, while what is left is still wrong.
+func (m *model) least(items []item) []item {
+	story := slices.DeleteFunc(slices.Clone(items), func(i item) bool { return !i.needed })
+	for n := len(story) - 1; n >= 0; n-- {
+		try := slices.Delete(slices.Clone(story), n, n+1)
+		if ok, known := m.allows(try); !ok && known {
+			story = try
 		}
 	}
 	return story

@@ -46,7 +46,7 @@ func (h *History) checkHolds(family, name string, rs []*holding) []problem {
 		}
 	}
 	m := model{
-		promise: fmt.Sprintf("%s %q is held by more than it admits at the same time", family, name),
+		promise: fmt.Sprintf("%s %q: more holders at the same time than it admits", family, name),
 		init:    holdState{},
 		step:    func(state, do any) []any { return stepHolds(rs, state.(holdState), do) },
 		moral:   together,

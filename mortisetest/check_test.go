@@ -125,7 +125,7 @@ var checks = []struct {
 		}
 		s.has("b", lockX, 0, 4, 5, 0)
 		s.has("d", lockX, 30, 31, 33, 0)
-	}, "at the same time\n\tb, as owner b#"},
+	}, "than it admits\n\tb, as owner b#"},
 	{"re-entry", func(s *script) {
 		s.has("a/1", lockX, 0, 1, 9, 0)
 		s.askAs(2, "a/2", lockX, func() context.Context { return s.qs["a/1"].ctx })
@@ -260,7 +260,12 @@ var checks = []struct {
 		s.refuse(20, "b", mortise.ErrLocked)
 		s.on(30, func() { lasts = false })
 	}, ""},
-	{"terms overlap", func(s *script) { s.has("a", termX, 0, 1, 5, 1); s.has("b", termX, 0, 4, 9, 2) }, `term "x" is held`},
+	{"terms overlap", func(s *script) { s.has("a", termX, 0, 1, 5, 1); s.has("b", termX, 0, 4, 9, 2) }, `term "x": more holders`},
+	{"terms go back, and nobody observes", func(s *script) {
+		s.has("a", termX, 0, 1, 2, 1)
+		s.has("b", termX, 3, 4, 5, 7)
+		s.has("c", termX, 6, 7, 8, 3)
+	}, "cannot have been\n\tb, as owner"},
 	{"a leader is seen", func(s *script) {
 		s.has("a", termX, 0, 1, 5, 7)
 		s.did(2, 3, "term", "Leader", 0, 7, nil)

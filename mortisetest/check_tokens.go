@@ -95,7 +95,7 @@ func (h *History) checkTerms(name string, rs []*holding) []problem {
 		}
 	}
 	m := model{
-		promise: fmt.Sprintf("an observer of the election %q sees what was not", name),
+		promise: fmt.Sprintf("what was seen of the election %q cannot have been", name),
 		init:    termState{gone: true},
 		near:    true,
 		step:    func(state, do any) []any { return stepTerm(unknown, state.(termState), do) },

@@ -188,8 +188,18 @@ func (h *History) Disturbed(clients ...string) (calm func()) {
 func (h *History) Check(t testing.TB) {
 	t.Helper()
 	for _, p := range h.problems() {
-		t.Error(p.String())
+		t.Error(p.String() + h.advice())
 	}
+}
+
+// advice is what a test may have forgotten.
+func (h *History) advice() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.forgotten) > 0 || len(h.disturbed) > 0 {
+		return ""
+	}
+	return "\n\t(If the server has lost data, or a link was bad, the history has to be told: see Forgot and Disturbed.)"
 }
 
 // Err returns what Check would report, as one error, or nil.

@@ -209,5 +209,5 @@ func ExampleHistory() {
 	// they overlap.
 	title, _, _ := strings.Cut(history.Err().Error(), "\n")
 	fmt.Println(title)
-	// Output: lock "report" is held by more than it admits at the same time
+	// Output: lock "report": more holders at the same time than it admits
 }
