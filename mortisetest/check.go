@@ -137,6 +137,11 @@ func (m *model) shrink(items []item) (story []item) {
 			}
 		}
 	}
+	return m.background(items, out)
+}
+
+// background adds to the items that are not left out those that explain them.
+func (m *model) background(items []item, out []bool) (story []item) {
 	first, last := never, instant{}
 	for n, i := range items {
 		if !out[n] {
