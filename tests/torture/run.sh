@@ -51,8 +51,8 @@ simulation() { # until $1 seconds have passed
   end=$((SECONDS + $1))
   local from=$first
   while ((SECONDS < end)); do
-    (cd tests/simulation && GOGC=1000 "$binary" -test.timeout=0 -test.run '^TestSimulation$' -first "$from" -seeds 100) || return
-    from=$((from + 100))
+    (cd tests/simulation && GOGC=1000 "$binary" -test.timeout=0 -test.run '^TestSimulation$' -first "$from" -seeds 500) || return
+    from=$((from + 500))
   done
   echo "$((from - first)) seeds, from $first"
 }
