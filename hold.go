@@ -74,7 +74,8 @@ func (h *Hold) Valid() bool { return h.core().Valid() }
 //
 // If another goroutine of this client waits for the lock, Unlock hands it the lease
 // at once, without asking Redis. If the lease was lost, and no renewal has told so
-// yet, the other one learns of it, and Unlock returns nil.
+// yet, the other one learns of it, and Unlock returns nil. With a [FencedLock] that
+// one asks for a token first, and waits on if the lease is gone: then nobody is told.
 //
 // Errors: [ErrReleased] for a second Unlock; [ErrLost] if the lease had already
 // ended, in which case other owners may have held the lock since;

@@ -47,7 +47,7 @@ func TestSimulation(t *testing.T) {
 	}
 	t.Logf("%d seeds: %v", *seeds, sum)
 	for what, least := range leastOfTen() {
-		if *seeds >= 200 && sum[what]*10 < least**seeds { // fewer may lack what comes rarely, but then often
+		if *seeds >= 200 && sum[what]*10 < least**seeds { // what is rare comes in few of the seeds
 			t.Errorf("%d %s in %d seeds, want %d at least", sum[what], what, *seeds, least**seeds/10)
 		}
 	}
