@@ -515,6 +515,51 @@ func TestDoubleBarrierEntryThatOutlastsTheLease(t *testing.T) {
 	})
 }
 
+// The same if all parties are cut off, so that Redis forgets the round: the party was inside when
+// another was let in, so it is not in the next round as well.
+func TestDoubleBarrierEntryIsOfOneRound(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		options := &mortise.Options{TTL: time.Second}
+		c, f := open(t, s, options)
+		other, g := open(t, s, options)
+		waiting := enter(t.Context(), other.DoubleBarrier("job", 2))
+		synctest.Wait()
+		begin, cut := time.Now(), func(context.Context, string) error { return errCut }
+		f.Set(func(context.Context, string) error { // its entry runs, and no reply comes back
+			if time.Since(begin) > 0 {
+				return errCut
+			}
+			return nil
+		}, cut)
+		second := enter(t.Context(), c.DoubleBarrier("job", 2))
+		first := <-waiting
+		if first.Err != nil {
+			t.Fatal(first.Err)
+		}
+		g.Set(cut, nil)
+		time.Sleep(3 * time.Second) // three leases
+		f.Set(nil, nil)
+		g.Set(nil, nil)
+		third := enter(t.Context(), other.DoubleBarrier("job", 2))
+		if got := <-second; !errors.Is(got.Err, mortise.ErrLost) {
+			t.Errorf("the party of the first round: %v, want ErrLost", got.Err)
+		}
+		time.Sleep(time.Minute)
+		if len(third) != 0 {
+			t.Fatal("one party is in two rounds")
+		}
+		if got := <-enter(t.Context(), c.DoubleBarrier("job", 2)); got.Err != nil {
+			t.Error(got.Err)
+		}
+		if got := <-third; got.Err != nil {
+			t.Error(got.Err)
+		}
+		if err := first.Member.Leave(t.Context()); !errors.Is(err, mortise.ErrLost) {
+			t.Errorf("Leave of the party that was cut off: %v, want ErrLost", err)
+		}
+	})
+}
+
 // The context that Enter returns carries the owner of its argument.
 func TestDoubleBarrierKeepsTheOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {

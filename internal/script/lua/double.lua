@@ -3,6 +3,16 @@
 -- KEYS[1] has further fields: 'open' -> 1 once all have entered; 'broken' -> why, if a
 -- party has since gone without leaving; 'out' -> how many are not inside any more since
 -- then. A party's entry is the end of its lease, or 'left'.
+--
+-- The outcome of a party is 'inside' from the moment on at which all are, until it has
+-- another. So a repeat of its entry is recognized even if the whole key has ended since:
+-- the others were let in with it, so it must not enter the next round.
+
+-- The party's outcome, or false if the barrier is not over for it.
+local function outcome()
+  local told = redis.call('get', KEYS[2])
+  return told ~= 'inside' and told
+end
 
 -- The number of parties inside.
 local function inside()

@@ -11,7 +11,7 @@
 -- {2}              it had entered, but is not inside any more
 -- {-1}             the key is not a double barrier
 -- {-2, parties}    the barrier has this size, cut to 200 bytes
-if redis.call('exists', KEYS[2]) == 1 then return {2} end
+if outcome() then return {2} end
 local up = stands('doublebarrier')
 if up == nil then return {-1} end
 if up then
@@ -20,7 +20,7 @@ if up then
   bury()
 end
 local entry, open = redis.call('hget', barrier, party), redis.call('hget', barrier, 'open')
-if entry == 'left' or not entry and ARGV[7] == '1' then return {2} end
+if entry == 'left' or not entry and (ARGV[7] == '1' or redis.call('exists', KEYS[2]) == 1) then return {2} end
 if entry then
   redis.call('hset', barrier, party, now + lease)
 elseif open then
@@ -32,7 +32,9 @@ end
 local limited = prolong()
 if limited then return limited end
 if not entry and inside() >= tonumber(ARGV[6]) then
-  redis.call('hset', barrier, 'open', 1)
+  local there = everybody()
+  for i = 1, #there, 2 do tell(there[i], 'inside') end
+  redis.call('hset', barrier, 'open', 1) -- last: if a former command failed, nobody is let in
   announce()
   open = 1
 end

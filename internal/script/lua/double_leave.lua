@@ -8,7 +8,7 @@
 -- {2, 'broken why who'}  the same, but one of them went without leaving
 -- {0}               Redis has no record of the party any more
 -- {-1}              the key is not a double barrier
-local told = redis.call('get', KEYS[2])
+local told = outcome()
 if told then return {2, told} end
 local up = stands('doublebarrier')
 if up == nil then return {-1} end
@@ -18,7 +18,7 @@ if up then
 end
 local entry = redis.call('hget', barrier, party)
 if entry and entry ~= 'left' then out({party}) end
-told = redis.call('get', KEYS[2])
+told = outcome()
 if told then return {2, told} end
 if not entry then return {0} end
 local out, all = redis.call('hget', barrier, 'out'), redis.call('hget', barrier, 'parties')

@@ -6,7 +6,7 @@
 -- {1}   done
 -- {0}   it is not inside
 -- {-1}  the key is not a double barrier; nothing was changed
-if redis.call('exists', KEYS[2]) == 1 then return {0} end
+if outcome() then return {0} end
 local up = stands('doublebarrier')
 if up == nil then return {-1} end
 local entry = redis.call('hget', barrier, party)
