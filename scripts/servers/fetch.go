@@ -106,8 +106,11 @@ func (d debian) fetch(path string) error {
 	if err := install(path+".bin", in); err != nil {
 		return err
 	}
-	script := fmt.Sprintf("#!/bin/sh\nexec %[1]s/usr/lib64/ld-linux-x86-64.so.2 --argv0 redis-server "+
-		"--library-path %[1]s/usr/lib/x86_64-linux-gnu %[2]s.bin \"$@\"\n", dir, path)
+	// It names no folder, so that .cache can be copied to another checkout.
+	const script = `#!/bin/sh
+here=${0%/*}
+exec "$here/usr/lib64/ld-linux-x86-64.so.2" --argv0 redis-server --library-path "$here/usr/lib/x86_64-linux-gnu" "$0.bin" "$@"
+`
 	if err := os.WriteFile(path+".tmp", []byte(script), 0o755); err != nil {
 		return err
 	}
