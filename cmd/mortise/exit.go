@@ -67,9 +67,9 @@ func (e *exitError) Error() string { return e.err.Error() }
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usageError reports a mistake in the command line.
+// usageError reports a mistake in the command line. The hint may repeat what the user wrote.
 func usageError(hint, format string, args ...any) error {
-	return &exitError{code: exitUsage, hint: hint, err: fmt.Errorf(format, args...)}
+	return &exitError{code: exitUsage, hint: concealed(hint), err: fmt.Errorf(format, args...)}
 }
 
 // childStatus is how the command that was run has ended. It is not an error, and nothing is printed

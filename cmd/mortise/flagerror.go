@@ -14,11 +14,15 @@ import (
 func flagError(err error) error {
 	var value *pflag.InvalidValueError
 	var none *pflag.ValueRequiredError
+	var unknown *pflag.NotExistError
 	switch {
 	case errors.As(err, &value):
 		return fmt.Errorf("%s is %q; %s", flagName(value.GetFlag()), value.GetValue(), wanted(value))
 	case errors.As(err, &none):
 		return fmt.Errorf("%s needs a value", flagName(none.GetFlag()))
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		// The rest may be a password, which the clients of some databases take as -pPASSWORD.
+		return fmt.Errorf("unknown flag: -%.1s", unknown.GetSpecifiedName())
 	}
 	return err
 }

@@ -86,6 +86,11 @@ func TestNoOutputShowsAPassword(t *testing.T) {
 		check([]string{"MORTISE_REDIS_URL_FILE=redis://:" + url.PathEscape(password) + "@" + server.Addr()})
 		check(nil, "-predis://:"+url.PathEscape(password)+"@"+server.Addr())
 		check(nil, "redis://:"+url.PathEscape(password)+"@"+server.Addr())
+		check([]string{host}, "-a"+password)
+		check([]string{host}, "ls", "-p"+password)
+		check([]string{host}, "run", "-za"+password, "job", "--", "true")
+		check(nil, "run", "job", "redis://:"+url.PathEscape(password)+"@"+server.Addr(), "true")
+		check(nil, "latch", "show", "redis://:"+url.PathEscape(password)+"@"+server.Addr())
 	}
 	if worked < 6 {
 		t.Errorf("%d commands of %d have reached the server with the right password, want more", worked, turn)
