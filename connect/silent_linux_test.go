@@ -58,12 +58,29 @@ func TestWriteThatIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+	type written struct {
+		n   int
+		err error
+	}
+	done := make(chan written)
+	go func() {
+		n, err := conn.Write(make([]byte, 64<<20))
+		done <- written{n, err}
+	}()
+	server, err := listener.Accept()
+	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := conn.Write(make([]byte, 64<<20))
+	defer server.Close()
+	if _, err := server.Read(make([]byte, 1)); err != nil { // some are written
+		t.Fatal(err)
+	}
+	if err := conn.SetWriteDeadline(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w := <-done
 	var timeout net.Error
-	if !errors.As(err, &timeout) || !timeout.Timeout() || n == 0 || n == 64<<20 {
-		t.Errorf("%d bytes were written, with error %v, want some and a timeout", n, err)
+	if !errors.As(w.err, &timeout) || !timeout.Timeout() || w.n == 0 || w.n == 64<<20 {
+		t.Errorf("%d bytes were written, with error %v, want some and a timeout", w.n, w.err)
 	}
 }
