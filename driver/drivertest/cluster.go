@@ -3,6 +3,7 @@ package drivertest
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/redistest"
@@ -232,4 +233,31 @@ func (s suite) slotOfNobody(t *testing.T, c *redistest.ClusterSet) {
 	owner.Must(t, "CLUSTER", "ADDSLOTS", slot)
 	c.AwaitOK(t)
 	recovers(t, d, key)
+}
+
+// disagreed: two servers that name each other as the owner of a slot, so that none serves it. A client
+// may not ask one after the other until they agree.
+func (s suite) disagreed(t *testing.T, c *redistest.ClusterSet) {
+	one, other := c.Masters[1], c.Masters[2]
+	key := c.KeyOn(t, one, "disagreed:")
+	d := s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()})
+	slot := c.Slot(t, key)
+	one.Must(t, "CLUSTER", "SETSLOT", fmt.Sprint(slot), "NODE", other.Str(t, "CLUSTER", "MYID"))
+	promptly(t, "a call", func() {
+		_, err := d.Eval(t.Context(), callIncr(key))
+		wantClass(t, err, driver.Passing)
+	})
+	promptly(t, "a batch", func() {
+		for _, r := range d.Batch(t.Context(), []driver.Call{callIncr(key), callIncr(key)}) {
+			wantClass(t, r.Err, driver.Passing)
+		}
+	})
+	promptly(t, "a call with WAIT", func() {
+		wantClass(t, wait1(t, d, callIncr(key), 0, time.Second).Err, driver.Passing)
+	})
+
+	other.Must(t, "CLUSTER", "SETSLOT", fmt.Sprint(slot), "IMPORTING", one.Str(t, "CLUSTER", "MYID"))
+	c.EndMove(t, slot, other)
+	recovers(t, d, key)
+	c.MoveSlot(t, slot, other, one)
 }

@@ -151,6 +151,7 @@ func (s suite) cluster(t *testing.T) {
 	t.Run("moved", func(t *testing.T) { moved(t, d, c) })
 	t.Run("ask and try again", func(t *testing.T) { asked(t, d, c) })
 	t.Run("moved channel", func(t *testing.T) { s.movedChannel(t, c) })
+	t.Run("disagreed", func(t *testing.T) { s.disagreed(t, c) })
 	t.Run("slot of nobody", func(t *testing.T) { s.slotOfNobody(t, c) })
 }
 

@@ -246,6 +246,7 @@ func (s suite) refusedChannel(t *testing.T, server *redistest.Server) {
 // resubscribe: after every way to lose a subscription comes a new Subscribed.
 func (s suite) resubscribe(t *testing.T, server *redistest.Server) {
 	t.Run("killed connection", func(t *testing.T) { s.killedConnection(t, server) })
+	t.Run("without a pause", func(t *testing.T) { s.withoutAPause(t, server) })
 	t.Run("restarted server", func(t *testing.T) {
 		server := redistest.Single(t)
 		r := subscribed(t, s.driver(t, at(server)))
@@ -285,6 +286,24 @@ func (s suite) killedConnection(t *testing.T, server *redistest.Server) {
 		n := max(r.confirmations("re:1"), r.confirmations("re:2"))
 		server.Must(t, "CLIENT", "KILL", "TYPE", "pubsub")
 		wantResubscribed(t, server, r, n, fmt.Sprint("kill ", i))
+	}
+}
+
+// withoutAPause: a connection that has served is replaced at once. The fastest of many counts.
+func (s suite) withoutAPause(t *testing.T, server *redistest.Server) {
+	const served, quick = 40 * time.Millisecond, 8 * time.Millisecond
+	r := subscribed(t, s.driver(t, at(server)))
+	fastest := time.Hour
+	for i := 0; i < 100 && fastest >= quick; i++ {
+		time.Sleep(served) // one that breaks at once is replaced after a pause
+		n := r.confirmations("re:2")
+		start := time.Now()
+		server.Must(t, "CLIENT", "KILL", "TYPE", "pubsub")
+		r.awaitSubscribed(t, "re:2", n)
+		fastest = min(fastest, time.Since(start))
+	}
+	if fastest >= quick {
+		t.Errorf("the fastest of 100 subscriptions took %v to come back, want less than %v", fastest, quick)
 	}
 }
 

@@ -48,6 +48,7 @@ func (l *nodeSub) todo(ch channel) {
 func (l *nodeSub) run() {
 	wait := reconnectMin
 	for {
+		began := time.Now()
 		worked := l.connect()
 		if worked {
 			wait = reconnectMin
@@ -55,7 +56,8 @@ func (l *nodeSub) run() {
 		if l.sub.driver.cluster != nil && l.sub.reassign(l, worked) {
 			return
 		}
-		if !l.sub.pause(wait/2 + rand.N(wait)) {
+		// Messages are lost meanwhile, so a connection that has lasted is replaced at once.
+		if !l.sub.pause(time.Until(began.Add(wait/2 + rand.N(wait)))) {
 			return
 		}
 		wait = min(2*wait, reconnectMax)

@@ -54,6 +54,7 @@ func (n *node) todo(ch channel) {
 func (n *node) run() {
 	backoff := backoffMin
 	for {
+		began := time.Now()
 		up := n.session()
 		select {
 		case <-n.sub.closing:
@@ -66,7 +67,8 @@ func (n *node) run() {
 		if n.sub.driver.cluster && n.elsewhere(up) {
 			return
 		}
-		pause := time.NewTimer(backoff/2 + rand.N(backoff))
+		// Messages are lost meanwhile, so a connection that has lasted is replaced at once.
+		pause := time.NewTimer(time.Until(began.Add(backoff/2 + rand.N(backoff))))
 		select {
 		case <-pause.C:
 		case <-n.sub.closing:

@@ -15,6 +15,9 @@
 //     given up after three in any case.
 //   - Sentinel.TopologyRefreshInterval should be a few seconds: without it, a client that misses
 //     one message of the sentinels keeps the old master.
+//   - ClusterOption.MaxMovedRedirections should be a few, such as 16. Without it, a client asks
+//     servers that name each other as the owner of a slot in turn, without a pause, until they agree
+//     or the call's ctx ends.
 //   - ReadBufferEachConn and WriteBufferEachConn are half a megabyte each by default; 16 KiB are
 //     enough.
 //   - SendToReplicas does not affect mortise: its scripts are never sent there, unless the function

@@ -185,6 +185,7 @@ func (c *ClusterSet) MoveKeys(t testing.TB, slot int, from, to *Server, keys ...
 func (c *ClusterSet) EndMove(t testing.TB, slot int, to *Server) {
 	t.Helper()
 	id, n := to.nodeID(t), strconv.Itoa(slot)
+	c.awaitEpochs(t, to)
 	to.Must(t, "CLUSTER", "SETSLOT", n, "NODE", id)
 	for _, m := range c.Nodes() {
 		if m == to {
@@ -196,6 +197,31 @@ func (c *ClusterSet) EndMove(t testing.TB, slot int, to *Server) {
 			t.Fatalf("%s: SETSLOT NODE: %v", m.Addr(), err)
 		}
 	}
+}
+
+// awaitEpochs waits until to has heard of the epochs of all others. The new owner of a slot takes an
+// epoch that is greater than those of which it knows. If the old one has a greater one, from a move a
+// moment ago, then its last heartbeat takes the slot back, and after that no node serves it: each of
+// the two names the other, for good.
+func (c *ClusterSet) awaitEpochs(t testing.TB, to *Server) {
+	t.Helper()
+	greatest := 0
+	for _, m := range c.Nodes() {
+		if v, err := m.Do("CLUSTER", "INFO"); err == nil { // some may be down
+			epoch, _ := strconv.Atoi(infoField(fmt.Sprint(v), "cluster_my_epoch"))
+			greatest = max(greatest, epoch)
+		}
+	}
+	await(t, "the epochs are known", func() error {
+		v, err := to.Do("CLUSTER", "INFO")
+		if err != nil {
+			return err
+		}
+		if epoch, _ := strconv.Atoi(infoField(fmt.Sprint(v), "cluster_current_epoch")); epoch < greatest {
+			return fmt.Errorf("%s knows of epoch %d, want %d", to.Addr(), epoch, greatest)
+		}
+		return nil
+	})
 }
 
 // MoveSlot moves a slot and its keys from its owner to another master.

@@ -32,6 +32,7 @@ var dialers = map[string]func(t *testing.T, addrs ...string) driver.Driver{
 		rdb, err := rueidisclient.NewClient(rueidisclient.ClientOption{
 			InitAddress: addrs, ForceSingleClient: len(addrs) == 1, ConnWriteTimeout: 3 * time.Second, DisableCache: true,
 			RingScaleEachConn: 7, ReadBufferEachConn: 16 << 10, WriteBufferEachConn: 16 << 10,
+			ClusterOption: rueidisclient.ClusterOption{MaxMovedRedirections: 16},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -29,7 +29,7 @@ func TestDriver(t *testing.T) {
 }
 
 // dial opens a client as its users do, with the defaults but for what target
-// says.
+// and the package documentation say.
 func dial(t *testing.T, target drivertest.Target) redis.Client {
 	t.Helper()
 	option := redis.ClientOption{
@@ -43,6 +43,7 @@ func dial(t *testing.T, target drivertest.Target) redis.Client {
 		ConnWriteTimeout:  target.Timeout,
 		ForceSingleClient: target.Mode == drivertest.Single,
 		Sentinel:          redis.SentinelOption{MasterSet: target.Master},
+		ClusterOption:     redis.ClusterOption{MaxMovedRedirections: 16},
 	}
 	client, err := redis.NewClient(option)
 	if err != nil {
