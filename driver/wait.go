@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -21,8 +22,8 @@ type Waiter interface {
 	// wait for.
 	//
 	// A script that the server did not run, because it did not know it or does not serve its
-	// keys any more, is sent again, with a WAIT of its own. While a cluster is moving the slot,
-	// the error may have class Passing.
+	// keys, is sent again, with a WAIT of its own, to the server that it names. If the servers of
+	// a cluster do not agree on that, the error has class Passing.
 	//
 	// It takes up to wait.Timeout longer than Eval.
 	EvalWait(ctx context.Context, calls []Call, wait Wait) []Acknowledged
@@ -55,54 +56,86 @@ type Acknowledged struct {
 	Of     int  // replicas connected to the master; only with Count
 }
 
+// Where says which server the scripts of a pipeline go to.
+type Where struct {
+	// Addr is the address that a server has named. It is empty for the master that is believed to
+	// serve the keys.
+	Addr string
+	// Asking says that ASKING must be sent before each script.
+	Asking bool
+}
+
 // Run implements EvalWait for any driver. Send must send the scripts with the indexes todo in one
-// pipeline, those with source[i] as text, followed by Commands; it returns a reply to each, or
-// the reason why there is none. Relocate is called when keys have moved to another master, and
-// reports whether to retry there.
-func (w Wait) Run(calls []Call, send func(todo []int, source []bool) ([]Result, error), relocate func() bool) []Acknowledged {
+// pipeline, those with source[i] as text, followed by Commands; it returns a reply to each of these, or
+// the reason why there is none. With redirects, it is told to send where servers have named another
+// address; if the driver does not know that, it sends to the master that it believes in then.
+func (w Wait) Run(calls []Call, send func(where Where, todo []int, source []bool) ([]Result, error), redirects bool) []Acknowledged {
 	results := make([]Acknowledged, len(calls))
 	source := make([]bool, len(calls))
-	todo := make([]int, len(calls))
+	todo := map[Where][]int{}
 	for i := range calls {
-		todo[i] = i
+		todo[Where{}] = append(todo[Where{}], i)
 	}
-	// Each script may be unknown once, and may have moved once. The last round sends text: after two
-	// moves in a failover, the new master does not know the script either.
-	const rounds = 3
+	// Each script may be unknown, and redirected as often as that is likely. The last rounds send text:
+	// a new master does not know the script either.
+	const rounds, byDigest = 4, 2
 	for round := 1; len(todo) > 0 && round <= rounds; round++ {
-		for _, i := range todo {
-			source[i] = source[i] || round == rounds
-		}
-		replies, err := send(todo, source)
-		var told Acknowledged
-		if err == nil {
-			told = w.read(replies[len(todo):])
-		}
-		var again, moved []int
-		for j, i := range todo {
-			results[i] = told
-			switch {
-			case err != nil:
-				results[i].Err = err
-				continue
-			case replies[j].Err != nil:
-				results[i] = Acknowledged{Result: replies[j]}
-			default:
-				results[i].Value = replies[j].Value
-				continue
+		next := map[Where][]int{}
+		for where, indexes := range todo {
+			for _, i := range indexes {
+				source[i] = source[i] || round > byDigest
 			}
-			if ClassOf(results[i].Err) == NoScript {
-				again, source[i] = append(again, i), true
-			} else if strings.HasPrefix(results[i].Err.Error(), "MOVED ") {
-				moved = append(moved, i)
+			replies, err := send(where, indexes, source)
+			w.tell(results, indexes, replies, err)
+			for _, i := range indexes {
+				if err != nil || results[i].Err == nil {
+					continue
+				}
+				if to, ok := redirection(results[i].Err); ok && redirects {
+					next[to] = append(next[to], i)
+				} else if ClassOf(results[i].Err) == NoScript {
+					next[where], source[i] = append(next[where], i), true
+				}
 			}
 		}
-		if len(moved) > 0 && relocate() {
-			again = append(again, moved...)
-		}
-		todo = again
+		todo = next
 	}
 	return results
+}
+
+// tell fills in the results of the scripts with the indexes sent.
+func (w Wait) tell(results []Acknowledged, sent []int, replies []Result, err error) {
+	told := Acknowledged{Result: Result{Err: err}}
+	if err == nil {
+		told = w.read(replies[len(sent):])
+	}
+	for j, i := range sent {
+		results[i] = told
+		switch {
+		case err != nil:
+		case replies[j].Err != nil:
+			results[i] = Acknowledged{Result: replies[j]}
+		default:
+			results[i].Value = replies[j].Value
+		}
+	}
+}
+
+// redirection returns where a server that did not run a script has redirected it.
+func redirection(err error) (where Where, ok bool) {
+	var e *Error
+	if !errors.As(err, &e) {
+		return Where{}, false
+	}
+	fields := strings.Fields(e.Reply)
+	if len(fields) != 3 || fields[0] != "MOVED" && fields[0] != "ASK" {
+		return Where{}, false
+	}
+	where = Where{Addr: fields[2], Asking: fields[0] == "ASK"}
+	if at := strings.LastIndexByte(where.Addr, ':'); at >= 0 { // IPv6 comes without brackets
+		where.Addr = net.JoinHostPort(strings.Trim(where.Addr[:at], "[]"), where.Addr[at+1:])
+	}
+	return where, true
 }
 
 // Commands returns the commands that follow the scripts.

@@ -54,12 +54,12 @@ func TestWaitReplies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ran := driver.Result{Value: num(7)}
-			results := test.wait.Run(make([]driver.Call, 2), func(todo []int, _ []bool) ([]driver.Result, error) {
+			results := test.wait.Run(make([]driver.Call, 2), func(_ driver.Where, todo []int, _ []bool) ([]driver.Result, error) {
 				if len(todo) == 2 {
 					return append([]driver.Result{ran, {Err: &driver.Error{Class: driver.WrongType, Err: errors.New("WRONGTYPE")}}}, test.replies...), nil
 				}
 				return append([]driver.Result{ran}, test.replies...), nil
-			}, func() bool { t.Error("nothing has moved"); return false })
+			}, true)
 			r := results[0]
 			got := fmt.Sprintf("%d of %d, synced %v, other", r.Acks, r.Of, r.Synced)
 			if r.Err != nil {
@@ -75,29 +75,38 @@ func TestWaitReplies(t *testing.T) {
 	}
 }
 
-// Each script is sent again once for each reason, and only if the server did not run it.
+// A script is sent again if the server did not run it, and to the server that it names.
 func TestWaitRounds(t *testing.T) {
 	fail := func(text string) driver.Result {
 		return driver.Result{Err: driver.ReplyError(errors.New(text), text)}
 	}
+	ran := driver.Result{Value: driver.IntValue(1)}
 	for name, test := range map[string]struct {
-		answers  []driver.Result // of the first script, round by round
-		relocate bool
-		rounds   string // by digest or as text
-		class    driver.Class
+		answers   []driver.Result // of the first script, round by round
+		redirects bool
+		rounds    string // where, and by digest or as text
+		class     driver.Class
 	}{
-		"ran":                    {[]driver.Result{{Value: driver.IntValue(1)}}, true, "d", 0},
-		"unknown":                {[]driver.Result{fail("NOSCRIPT"), {Value: driver.IntValue(1)}}, true, "dt", 0},
-		"moved":                  {[]driver.Result{fail("MOVED 1 h:1"), {Value: driver.IntValue(1)}}, true, "dd", 0},
-		"moved, not known where": {[]driver.Result{fail("MOVED 1 h:1")}, false, "d", driver.Passing},
-		"moved and unknown":      {[]driver.Result{fail("MOVED 1 h:1"), fail("NOSCRIPT"), {Value: driver.IntValue(1)}}, true, "ddt", 0},
-		"moved forever":          {[]driver.Result{fail("MOVED 1 h:1"), fail("MOVED 1 h:1"), fail("MOVED 1 h:1")}, true, "ddt", driver.Passing},
-		"moved twice":            {[]driver.Result{fail("MOVED 1 h:1"), fail("MOVED 1 h:1"), {Value: driver.IntValue(1)}}, true, "ddt", 0}, // a new master knows no script
-		"asked":                  {[]driver.Result{fail("ASK 1 h:1")}, true, "d", driver.Passing},
+		"ran":                      {[]driver.Result{ran}, true, "d", 0},
+		"unknown":                  {[]driver.Result{fail("NOSCRIPT"), ran}, true, "d t", 0},
+		"moved":                    {[]driver.Result{fail("MOVED 1 h:1"), ran}, true, "d h:1d", 0},
+		"moved, without a cluster": {[]driver.Result{fail("MOVED 1 h:1")}, false, "d", driver.Passing},
+		"moved and unknown":        {[]driver.Result{fail("MOVED 1 h:1"), fail("NOSCRIPT"), ran}, true, "d h:1d h:1t", 0},
+		"moved forever": {[]driver.Result{fail("MOVED 1 h:1"), fail("MOVED 1 h:2"), fail("MOVED 1 h:1"), fail("MOVED 1 h:2")}, true,
+			"d h:1d h:2t h:1t", driver.Passing},
+		"moved twice":       {[]driver.Result{fail("MOVED 1 h:1"), fail("MOVED 1 h:2"), ran}, true, "d h:1d h:2t", 0}, // a new master knows no script
+		"moved to IPv6":     {[]driver.Result{fail("MOVED 1 ::1:6379"), ran}, true, "d [::1]:6379d", 0},
+		"asked":             {[]driver.Result{fail("ASK 1 h:1"), ran}, true, "d ?h:1d", 0},
+		"asked and unknown": {[]driver.Result{fail("ASK 1 h:1"), fail("NOSCRIPT"), ran}, true, "d ?h:1d ?h:1t", 0},
+		"asked, then moved": {[]driver.Result{fail("ASK 1 h:1"), fail("MOVED 1 h:2"), ran}, true, "d ?h:1d h:2t", 0},
+		"asked, and passes": {[]driver.Result{fail("ASK 1 h:1"), fail("TRYAGAIN Multiple keys")}, true, "d ?h:1d", driver.Passing},
+		"down":              {[]driver.Result{fail("CLUSTERDOWN Hash slot not served")}, true, "d", driver.Passing},
+		"loading":           {[]driver.Result{fail("LOADING Redis is loading")}, true, "d", driver.Passing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rounds, others := "", 0
-			results := driver.Wait{}.Run(make([]driver.Call, 2), func(todo []int, source []bool) ([]driver.Result, error) {
+			var rounds []string
+			others := 0
+			results := driver.Wait{}.Run(make([]driver.Call, 2), func(where driver.Where, todo []int, source []bool) ([]driver.Result, error) {
 				var replies []driver.Result
 				for _, i := range todo {
 					if i == 1 {
@@ -106,12 +115,12 @@ func TestWaitRounds(t *testing.T) {
 						continue
 					}
 					replies = append(replies, test.answers[len(rounds)])
-					rounds += map[bool]string{false: "d", true: "t"}[source[i]]
+					rounds = append(rounds, map[bool]string{true: "?"}[where.Asking]+where.Addr+map[bool]string{false: "d", true: "t"}[source[i]])
 				}
 				return append(replies, driver.Result{Value: driver.IntValue(1)}), nil
-			}, func() bool { return test.relocate })
-			if rounds != test.rounds || others != 1 || results[1].Value.Int() != 9 {
-				t.Errorf("sent %q, and the other %d times, want %q and once", rounds, others, test.rounds)
+			}, test.redirects)
+			if got := strings.Join(rounds, " "); got != test.rounds || others != 1 || results[1].Value.Int() != 9 {
+				t.Errorf("sent %q, and the other %d times, want %q and once", got, others, test.rounds)
 			}
 			if err := results[0].Err; (err != nil) != (test.class != 0) || err != nil && driver.ClassOf(err) != test.class {
 				t.Errorf("%v, want class %v", err, test.class)

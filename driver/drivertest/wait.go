@@ -273,4 +273,21 @@ func waitCluster(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	if got := to.Str(t, "GET", key); got != "2" {
 		t.Errorf("the new master counts %s, want 2", got)
 	}
+
+	// Another key of the slot is on the other server already, the first is not.
+	here := c.KeyOn(t, from, "wait:asked:")
+	there := "{" + here + "}"
+	wantAcks(t, wait1(t, d, callIncr(there), 1, 30*time.Second), 1, 1, 1)
+	wantAcks(t, wait1(t, d, callIncr(here), 1, 30*time.Second), 1, 1, 1)
+	c.BeginMove(t, c.Slot(t, here), from, to)
+	c.MoveKeys(t, c.Slot(t, here), from, to, there)
+	for i := range int64(2) {
+		to.Must(t, "SCRIPT", "FLUSH") // ASK, and then NOSCRIPT after ASKING
+		for _, r := range evalWait(t, t.Context(), d, []driver.Call{callIncr(here), callIncr(there)},
+			driver.Wait{Replicas: 1, Timeout: 30 * time.Second, Count: true}) {
+			wantAcks(t, r, i+2, 1, 1)
+		}
+	}
+	c.MoveKeys(t, c.Slot(t, here), from, to)
+	c.EndMove(t, c.Slot(t, here), to)
 }

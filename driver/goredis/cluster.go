@@ -19,7 +19,7 @@ type cluster interface {
 	// MasterForKey does I/O only as long as the client knows no topology.
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 	// ForEachMaster reads the topology again before it calls fn.
-	ForEachMaster(ctx context.Context, fn func(ctx context.Context, node *redis.Client) error) error
+	ForEachMaster(ctx context.Context, fn visit) error
 }
 
 // Shard implements driver.Driver.
@@ -45,16 +45,34 @@ func (d *Driver) owner(key string) *redis.Client {
 
 // masters makes the client read the topology and returns a client of each master.
 func (d *Driver) masters(ctx context.Context) ([]*redis.Client, error) {
+	return d.nodes(ctx, d.cluster.ForEachMaster)
+}
+
+// known is masters with the replicas, one of which may be a master by now.
+func (d *Driver) known(ctx context.Context) ([]*redis.Client, error) {
+	if all, ok := d.client.(interface {
+		ForEachShard(context.Context, visit) error
+	}); ok {
+		return d.nodes(ctx, all.ForEachShard)
+	}
+	return d.masters(ctx)
+}
+
+// visit is called with the client of a node.
+type visit = func(ctx context.Context, node *redis.Client) error
+
+// nodes makes the client read the topology and returns the clients of the nodes that each visits.
+func (d *Driver) nodes(ctx context.Context, each func(context.Context, visit) error) ([]*redis.Client, error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
 	var (
-		mu    sync.Mutex // guards nodes: ForEachMaster calls its function concurrently
+		mu    sync.Mutex // guards nodes: each calls its function concurrently
 		nodes []*redis.Client
 		err   error
 	)
 	returned := d.attend(ctx, func(ctx context.Context) {
-		err = d.cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+		err = each(ctx, func(_ context.Context, node *redis.Client) error {
 			mu.Lock()
 			defer mu.Unlock()
 			nodes = append(nodes, node)

@@ -12,8 +12,8 @@ import (
 // EvalWait implements driver.Waiter. A pipeline of go-redis uses one connection, but on a cluster
 // client the caller cannot choose it, so this uses the client of the master itself.
 func (d *Driver) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
-	return wait.Run(calls, func(todo []int, source []bool) ([]driver.Result, error) {
-		via, err := d.waiter(ctx, calls[todo[0]], wait)
+	return wait.Run(calls, func(where driver.Where, todo []int, source []bool) ([]driver.Result, error) {
+		via, err := d.waiter(ctx, where, calls[todo[0]], wait)
 		if err != nil {
 			return nil, err
 		}
@@ -28,18 +28,13 @@ func (d *Driver) EvalWait(ctx context.Context, calls []driver.Call, wait driver.
 		for _, c := range wait.Commands() {
 			cmds = append(cmds, newCommand(ctx, c[0], c[1:]...))
 		}
-		return d.together(ctx, via, cmds)
-	}, func() bool {
-		if d.cluster == nil {
-			return false
-		}
-		_, err := d.masters(ctx) // reads the topology
-		return err == nil
-	})
+		return d.together(ctx, via, cmds, where.Asking)
+	}, d.cluster != nil)
 }
 
-// together sends commands in one pipeline and returns the reply to each.
-func (d *Driver) together(ctx context.Context, via pipeliner, cmds []*command) ([]driver.Result, error) {
+// together sends commands in one pipeline, each after ASKING if that is wanted, and returns the reply
+// to each.
+func (d *Driver) together(ctx context.Context, via pipeliner, cmds []*command, asking bool) ([]driver.Result, error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -47,6 +42,9 @@ func (d *Driver) together(ctx context.Context, via pipeliner, cmds []*command) (
 	returned := d.attend(ctx, func(ctx context.Context) {
 		_, err = via.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for _, cmd := range cmds {
+				if asking {
+					_ = p.Process(ctx, redis.NewCmd(ctx, "asking")) // queues it, and cannot fail
+				}
 				if err := p.Process(ctx, cmd); err != nil {
 					return err
 				}
@@ -69,9 +67,9 @@ type pipeliner interface {
 	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
 }
 
-// waiter returns a client of the master that serves a script's keys, with a read limit that leaves
-// WAIT its time.
-func (d *Driver) waiter(ctx context.Context, call driver.Call, wait driver.Wait) (pipeliner, error) {
+// waiter returns a client of the server at where, or of the master that serves a script's keys, with a
+// read limit that leaves WAIT its time.
+func (d *Driver) waiter(ctx context.Context, where driver.Where, call driver.Call, wait driver.Wait) (pipeliner, error) {
 	if d.refused != nil {
 		return nil, d.refused
 	}
@@ -84,24 +82,42 @@ func (d *Driver) waiter(ctx context.Context, call driver.Call, wait driver.Wait)
 		}
 		return d.client, nil
 	}
-	if !d.located.Load() {
-		if _, err := d.masters(ctx); err != nil {
-			return nil, err
-		}
-	}
-	var node *redis.Client
-	var err error
-	if len(call.Keys) == 0 {
-		var nodes []*redis.Client
-		if nodes, err = d.masters(ctx); err != nil {
-			return nil, err
-		}
-		node = nodes[0]
-	} else if node, err = d.cluster.MasterForKey(ctx, call.Keys[0]); err != nil { // no I/O
-		return nil, d.failure(err, false)
+	node, err := d.nodeFor(ctx, where, call)
+	if err != nil {
+		return nil, err
 	}
 	if node = bounded(node); !suffices(node.Options().ReadTimeout, wait) {
 		node = node.WithTimeout(wait.Timeout + shortLimit)
+	}
+	return node, nil
+}
+
+// nodeFor returns the client of a cluster's node at where, or of the master that serves a script's
+// keys.
+func (d *Driver) nodeFor(ctx context.Context, where driver.Where, call driver.Call) (*redis.Client, error) {
+	if where.Addr != "" {
+		nodes, err := d.known(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range nodes {
+			if node.Options().Addr == where.Addr {
+				return node, nil
+			}
+		}
+	}
+	if !d.located.Load() || len(call.Keys) == 0 {
+		nodes, err := d.masters(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(call.Keys) == 0 {
+			return nodes[0], nil
+		}
+	}
+	node, err := d.cluster.MasterForKey(ctx, call.Keys[0]) // no I/O
+	if err != nil {
+		return nil, d.failure(err, false)
 	}
 	return node, nil
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	redis "github.com/redis/rueidis"
@@ -155,10 +154,7 @@ func (n *node) client() redis.Client {
 	if key != "" {
 		ctx, cancel := n.sub.context(replyLimit)
 		defer cancel()
-		// This runs nothing, as no script has that digest. But a server that does not serve the
-		// slot replies with MOVED, and the client follows.
-		nobody := strings.Repeat("0", 40)
-		_, _ = d.do(ctx, d.client, d.command("EVALSHA", nobody, &driver.Call{Keys: []string{key}}))
+		d.lookFor(ctx, key)
 	}
 	return nil
 }

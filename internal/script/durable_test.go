@@ -12,14 +12,14 @@ import (
 
 // EvalWait makes a wire a driver.Waiter.
 func (w *wire) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
-	return wait.Run(calls, func(todo []int, source []bool) ([]driver.Result, error) {
+	return wait.Run(calls, func(driver.Where, []int, []bool) ([]driver.Result, error) {
 		replies := w.Batch(ctx, calls) // falls back to the scripts' text itself
 		for _, c := range wait.Commands() {
 			v, err := w.do(c...)
 			replies = append(replies, driver.Result{Value: v, Err: classified(err)})
 		}
 		return replies, nil
-	}, func() bool { return false })
+	}, false)
 }
 
 // EvalWait makes odd a driver.Waiter.
