@@ -122,7 +122,7 @@ func (c choice) run(ctx context.Context) (*record, error) {
 	var errs []error
 	for i, row := range c.rows {
 		for _, s := range c.systems {
-			if !row.offered(s) || ctx.Err() != nil {
+			if !row.compares(s) || ctx.Err() != nil {
 				continue
 			}
 			fmt.Fprintf(os.Stderr, "%s %s: %s, seed %d\n", time.Now().Format(time.TimeOnly), s.Name, row.title, c.seed)

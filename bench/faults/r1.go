@@ -13,7 +13,7 @@ var r1 = row{
 	name:    "r1",
 	title:   "a holder is frozen (SIGSTOP) for longer than its lease",
 	n:       20,
-	offered: noVariants,
+	offered: everybody,
 	run:     runR1,
 }
 

@@ -15,7 +15,7 @@ var r3 = row{
 	name:    "r3",
 	title:   "the reply is lost after Redis has run the request",
 	n:       20,
-	offered: noVariants,
+	offered: everybody,
 	run:     runR3,
 }
 

@@ -16,7 +16,7 @@ var r8 = row{
 	name:    "r8",
 	title:   "the master is killed when a client has the lock, and a replica takes over",
 	n:       20,
-	offered: noVariants,
+	offered: everybody,
 	run:     runR8,
 }
 

@@ -75,12 +75,13 @@ func careful() (losses, late int) {
 }
 
 // checkCare fails the test if the contexts of lost holds ended too late too often. Between a look at
-// the context and a write there is always a moment, for which there are tokens.
+// the context and a write there is always a moment, for which there are tokens: one is admitted
+// however few holds were lost.
 func checkCare(t *testing.T) {
 	t.Helper()
 	mu.Lock()
 	defer mu.Unlock()
-	if losses, late := careful(); losses >= 100 && late*100 > losses {
-		t.Errorf("of %d lost holds %d wrote after the loss, though they look at their context before: want 1 of 100 at most", losses, late)
+	if losses, late := careful(); late > 1 && late*100 > losses {
+		t.Errorf("of %d lost holds %d wrote after the loss, though they look at their context before: want 1, or 1 of 100, at most", losses, late)
 	}
 }

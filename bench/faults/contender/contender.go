@@ -64,9 +64,11 @@ type System struct {
 	Subscribes bool
 
 	Reenters, Fenced, Fair bool
-	Variant                bool // of another system, for a row in which it differs
-	Acknowledges           bool // can wait for replicas
+	Acknowledges           bool // waits for replicas
 	Majority               bool // can use several independent servers
+
+	// Variant is the row in which it takes part, if it is another system with other settings, which differ there.
+	Variant string
 
 	Open    func(context.Context, Config) (Client, error)
 	Command func() *exec.Cmd // runs its clients in another program, instead of Open
@@ -84,7 +86,7 @@ const (
 )
 
 // Systems are those that are compared.
-var Systems = []*System{redsyncSystem, redislockSystem, rueidislockSystem, rueidislockDefault, redissonSystem, mortiseSystem}
+var Systems = []*System{redsyncSystem, redislockSystem, rueidislockSystem, rueidislockDefault, redissonSystem, mortiseSystem, mortiseDefault}
 
 // Find returns the system called name, or nil.
 func Find(name string) *System {

@@ -28,6 +28,15 @@ var mortiseSystem = &System{
 	Gone:         matches(mortise.ErrLost),
 }
 
+// mortiseDefault takes part where it matters that no replica is asked by default.
+var mortiseDefault = func() *System {
+	s := *mortiseSystem
+	s.Name, s.Variant = "mortise-default", "r8"
+	s.Setting = "the same without AcksAll: no replica is asked, which is the default"
+	s.Acknowledges, s.Majority = false, false
+	return &s
+}()
+
 type mortiseClient struct {
 	rueidis []rueidis.Client
 	clients []*mortise.Client // one for each server

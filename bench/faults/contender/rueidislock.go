@@ -14,7 +14,7 @@ var rueidislockSystem = newRueidislock("rueidislock", 500*time.Millisecond,
 // rueidislockDefault takes part where the time after which it gives an attempt up matters.
 var rueidislockDefault = func() *System {
 	s := newRueidislock("rueidislock-20ms", 0, "TryNextAfter 20 ms, its default")
-	s.Variant = true
+	s.Variant = "r4"
 	return s
 }()
 
