@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -14,35 +15,46 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// rightful are clients with the documented rights: asked is the driver of c.
+type rightful struct {
+	c, other *mortise.Client
+	asked    *faults
+	wrap     func() driver.Driver
+	prefix   string
+}
+
 // kindUses does all that a kind can do.
-var kindUses = map[string]func(t *testing.T, c, other *mortise.Client, asked *faults, wrap func() driver.Driver){
-	"Lock": func(t *testing.T, c, other *mortise.Client, asked *faults, _ func() driver.Driver) {
-		lockUsesItsRights(t, c, other, asked, "job")
+var kindUses = map[string]func(t *testing.T, r rightful, name string){
+	"Lock":       func(t *testing.T, r rightful, name string) { lockUsesItsRights(t, r.c, r.other, r.asked, name) },
+	"MultiLock":  func(t *testing.T, r rightful, name string) { waitsWithItsRights(t, r, "MultiLock", name) },
+	"Redlock":    func(t *testing.T, r rightful, name string) { waitsWithItsRights(t, r, "Redlock", name) },
+	"RWLock":     func(t *testing.T, r rightful, name string) { rwUsesItsRights(t, r.c, r.other, name) },
+	"FairLock":   func(t *testing.T, r rightful, name string) { fairUsesItsRights(t, r.other, r.c, r.asked, name) },
+	"FencedLock": func(t *testing.T, r rightful, name string) { fencedUsesItsRights(t, r.c, r.wrap, r.prefix, name) },
+	"GroupLock":  func(t *testing.T, r rightful, name string) { groupUsesItsRights(t, r.c, r.other, name) },
+	"Election":   func(t *testing.T, r rightful, name string) { electionUsesItsRights(t, r.c, r.other, name) },
+	"Barrier":    func(t *testing.T, r rightful, name string) { barriersUseTheirRights(t, r.c, r.other, name) },
+	"PermitSemaphore": func(t *testing.T, r rightful, name string) {
+		permitsUseTheirRights(t, r.c, r.other, name)
 	},
-	"RWLock": func(t *testing.T, c, other *mortise.Client, _ *faults, _ func() driver.Driver) {
-		rwUsesItsRights(t, c, other, "job")
-	},
-	"FairLock": func(t *testing.T, c, other *mortise.Client, asked *faults, _ func() driver.Driver) {
-		fairUsesItsRights(t, other, c, asked, "job")
-	},
-	"FencedLock": func(t *testing.T, c, _ *mortise.Client, _ *faults, wrap func() driver.Driver) {
-		fencedUsesItsRights(t, c, wrap, "app:", "job")
-	},
-	"GroupLock": func(t *testing.T, c, other *mortise.Client, _ *faults, _ func() driver.Driver) {
-		groupUsesItsRights(t, c, other, "job")
-	},
-	"Election": func(t *testing.T, c, other *mortise.Client, _ *faults, _ func() driver.Driver) {
-		electionUsesItsRights(t, c, other, "job")
-	},
-	"Barrier": func(t *testing.T, c, other *mortise.Client, _ *faults, _ func() driver.Driver) {
-		barriersUseTheirRights(t, c, other, "job")
-	},
-	"PermitSemaphore": func(t *testing.T, c, other *mortise.Client, _ *faults, _ func() driver.Driver) {
-		permitsUseTheirRights(t, c, other, "job")
-	},
-	"Semaphore": func(t *testing.T, c, other *mortise.Client, _ *faults, _ func() driver.Driver) {
-		numbersUseTheirRights(t, c, other, "job")
-	},
+	"Semaphore": func(t *testing.T, r rightful, name string) { numbersUseTheirRights(t, r.c, r.other, name) },
+}
+
+// waitsWithItsRights acquires, waits for, and releases a lock of that kind.
+func waitsWithItsRights(t *testing.T, r rightful, kind, name string) {
+	t.Helper()
+	wait, free := eachBlocked[kind](t, r.other, r.c, name)
+	got := waitAside(t, wait)
+	redistest.Eventually(t, "the other one waits", func() error {
+		if r.asked.Answered("lock_acquire")+r.asked.Answered("multi_acquire") == 0 {
+			return errors.New("it has not asked")
+		}
+		return nil
+	})
+	free()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
 }
 
 // documentedParts returns the parts of rules that docs/protocol.md names for each kind.
@@ -61,9 +73,9 @@ func documentedParts(t *testing.T) map[string][]string {
 	return parts
 }
 
-// The rights that docs/protocol.md names for a kind are enough for all that it does: the server
-// writes no refusal to its log. That a script fails without a right, and changes nothing, is tested
-// beside the scripts.
+// The rights that docs/protocol.md names for a kind are enough for all that it does, whatever braces
+// are in the prefix and the name: the server writes no refusal to its log. That a script fails without
+// a right, and changes nothing, is tested beside the scripts.
 func TestRealRightsOfEachKind(t *testing.T) {
 	parts := documentedParts(t)
 	for kind, use := range kindUses {
@@ -74,22 +86,34 @@ func TestRealRightsOfEachKind(t *testing.T) {
 			}
 			s := redistest.Single(t)
 			rules := slices.Concat([]string{"ACL", "SETUSER"}, parts["every kind"], parts[kind], parts["Inspect"])
-			s.Must(t, redistest.Rules(t, rules...)...)
-			rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "locks", Password: "SECRET", DisableIdentity: true})
-			t.Cleanup(func() { rdb.Close() })
-			wrap := func() driver.Driver { return goredis.Wrap(rdb) }
-			asked := &faults{Driver: wrap()}
-			c := mortise.New(asked, &mortise.Options{Prefix: "app:"})
-			defer c.Close()
-			other := mortise.New(wrap(), &mortise.Options{Prefix: "app:"})
-			defer other.Close()
-			use(t, c, other, asked, wrap)
-			for _, entry := range s.Must(t, "ACL", "LOG").([]any) {
-				// What the client library says about itself is refused as "client" by Redis 6.2.
-				if !slices.Contains(entry.([]any), any("client")) {
-					t.Errorf("refused: %v", entry)
-				}
+			for _, n := range []struct{ prefix, name, instead string }{
+				{"app:", "job", "app:"}, {"app:", "{order}:42", "app:"}, {"", "{app:1}:job", "app:"}, {"{app}:", "job", "{app}:"},
+			} {
+				t.Run(n.prefix+n.name, func(t *testing.T) {
+					s.Must(t, "ACL", "LOG", "RESET")
+					s.Must(t, redistest.Rules(t, strings.Fields(strings.ReplaceAll(strings.Join(rules, " "), "app:", n.instead))...)...)
+					use(t, withRights(t, s, n.prefix), n.name)
+					for _, entry := range s.Must(t, "ACL", "LOG").([]any) {
+						// What the client library says about itself is refused as "client" by Redis 6.2.
+						if !slices.Contains(entry.([]any), any("client")) {
+							t.Errorf("refused: %v", entry)
+						}
+					}
+				})
 			}
 		})
 	}
+}
+
+// withRights are two clients of the documented user.
+func withRights(t *testing.T, s *redistest.Server, prefix string) rightful {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "locks", Password: "SECRET", DisableIdentity: true})
+	t.Cleanup(func() { rdb.Close() })
+	wrap := func() driver.Driver { return goredis.Wrap(rdb) }
+	asked := &faults{Driver: wrap()}
+	c, other := mortise.New(asked, &mortise.Options{Prefix: prefix}), mortise.New(wrap(), &mortise.Options{Prefix: prefix})
+	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { other.Close() })
+	return rightful{c, other, asked, wrap, prefix}
 }

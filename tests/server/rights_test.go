@@ -101,8 +101,8 @@ func TestRealDocumentedRightsSuffice(t *testing.T) {
 		"rueidis": func() driver.Driver { return rueidis.Wrap(rc) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for prefix, name := range map[string]string{"app:": "job", "": "{app:1}:job"} {
-				usesItsRights(t, wrap, prefix, name)
+			for _, n := range [][2]string{{"app:", "job"}, {"app:", "{order}:42"}, {"", "{app:1}:job"}} {
+				usesItsRights(t, wrap, n[0], n[1])
 			}
 		})
 	}

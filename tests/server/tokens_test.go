@@ -36,9 +36,12 @@ func TestRealTokensWithTheDocumentedRights(t *testing.T) {
 	t.Cleanup(func() { rdb.Close() })
 	c := mortise.New(goredis.Wrap(rdb), &mortise.Options{Prefix: "app:"})
 	t.Cleanup(func() { c.Close() })
-	hold, _ := mustFence(t, c.FencedLock("job"), t.Context())
-	mustUnlock(t, hold)
-	expireAll(t, c, []string{"job"})
+	names := []string{"job", "{order}:42"}
+	for _, name := range names {
+		hold, _ := mustFence(t, c.FencedLock(name), t.Context())
+		mustUnlock(t, hold)
+	}
+	expireAll(t, c, names)
 }
 
 // expireAll makes the counters of these names expire, which must be all that there are.
