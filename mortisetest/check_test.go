@@ -17,7 +17,12 @@ type script struct {
 	h  *History
 	at map[int][]func()
 	qs map[string]*held
+
+	owner context.Context
 }
+
+// asOne is a context that carries the same owner, whoever asks.
+func (s *script) asOne() context.Context { return s.owner }
 
 // held is a request of a script.
 type held struct {
@@ -34,7 +39,7 @@ func (s *script) on(second int, f func()) { s.at[second] = append(s.at[second], 
 func play(t *testing.T, write func(s *script)) (err error) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
-		s := &script{h: NewHistory(), at: map[int][]func(){}, qs: map[string]*held{}}
+		s := &script{h: NewHistory(), at: map[int][]func(){}, qs: map[string]*held{}, owner: WithOwner(context.Background())}
 		s.h.Lease = 5 * time.Second
 		write(s)
 		for second := range 60 {
@@ -140,6 +145,40 @@ var checks = []struct {
 		s.free(4, "a/2")
 		s.has("b", lockX, 0, 5, 10, 0)
 	}, "both have it from 5.000s to 9.000s"},
+	{"one owner of two clients", func(s *script) {
+		s.askAs(0, "a", lockX, s.asOne)
+		s.grant(1, "a", 0)
+		s.askAs(2, "b", lockX, s.asOne)
+		s.grant(3, "b", 0)
+		s.free(5, "a")
+		s.free(6, "b")
+	}, "both have it from 3.000s to 5.000s"},
+	{"one owner of two clients reads and writes", func(s *script) {
+		s.askAs(0, "a", writeX, s.asOne)
+		s.grant(1, "a", 0)
+		s.askAs(2, "b", readX, s.asOne)
+		s.grant(3, "b", 0)
+		s.free(5, "a")
+		s.free(6, "b")
+	}, "both have it from 3.000s to 5.000s"},
+	{"one owner of two clients has two groups", func(s *script) {
+		s.askAs(0, "a", ab, s.asOne)
+		s.grant(1, "a", 0)
+		s.askAs(2, "b", bc, s.asOne)
+		s.grant(3, "b", 0)
+		s.free(5, "a")
+		s.free(6, "b")
+	}, "both have it from 3.000s to 5.000s"},
+	{"one owner of two clients is refused", func(s *script) {
+		s.askAs(0, "a", lockX, s.asOne)
+		s.grant(1, "a", 0)
+		s.askAs(2, "b", lockX, s.asOne)
+		s.refuse(2, "b", mortise.ErrLocked)
+		s.askAs(3, "a/2", lockX, s.asOne)
+		s.grant(3, "a/2", 0)
+		s.free(4, "a/2")
+		s.free(5, "a")
+	}, ""},
 	{"lost in time", func(s *script) {
 		s.ask(0, "a", lockX)
 		s.grant(1, "a", 0)

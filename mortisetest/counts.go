@@ -29,16 +29,35 @@ type call struct {
 }
 
 func (h *History) call(client, family, name, op string, n int) *call {
+	return h.record(call{client: client, family: family, name: name, op: op, n: n})
+}
+
+// record is call for one of which more is known.
+func (h *History) record(c call) *call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := &call{client: client, family: family, name: name, op: op, n: n, begin: h.now(), done: never, dark: never, lease: h.Lease}
-	h.calls = append(h.calls, c)
-	return c
+	c.begin, c.done, c.dark, c.lease = h.now(), never, never, h.Lease
+	h.calls = append(h.calls, &c)
+	return &c
 }
 
 func (h *History) returned(c *call, got int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.ends(c, got, err)
+}
+
+// gaveUp is returned for a call that may have had its effect, or may have it yet, whatever error it
+// has returned.
+func (h *History) gaveUp(c *call, got int, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ends(c, got, err)
+	c.doubtful = err != nil && !errors.Is(err, mortise.ErrInvalid)
+}
+
+// ends is returned with h.mu held.
+func (h *History) ends(c *call, got int, err error) {
 	c.done, c.over, c.got, c.err, c.doubtful = h.now(), true, got, err, inDoubt(err)
 }
 
@@ -189,15 +208,9 @@ func (h *History) Barrier(client string, b *mortise.Barrier, parties int) *Barri
 
 // Await calls the method of that name, and records it.
 func (b *Barrier) Await(ctx context.Context) (int, error) {
-	c := b.h.call(b.client, "barrier", b.barrier.Name(), "Await", 0)
-	c.parties = b.parties
+	c := b.h.record(call{client: b.client, family: "barrier", name: b.barrier.Name(), op: "Await", parties: b.parties})
 	n, err := b.barrier.Await(ctx)
-	b.h.returned(c, n, err)
-	if err != nil && !errors.Is(err, mortise.ErrInvalid) {
-		b.h.mu.Lock()
-		c.doubtful = true // it may have arrived before it gave up
-		b.h.mu.Unlock()
-	}
+	b.h.gaveUp(c, n, err) // it may have arrived before
 	return n, err
 }
 
@@ -225,14 +238,10 @@ type Member struct {
 
 // Enter calls the method of that name, and records it.
 func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, error) {
-	c := b.h.call(b.client, "double barrier", b.barrier.Name(), "Enter", 0)
-	c.parties = b.parties
+	c := b.h.record(call{client: b.client, family: "double barrier", name: b.barrier.Name(), op: "Enter", parties: b.parties})
 	m, held, err := b.barrier.Enter(ctx)
-	b.h.returned(c, 0, err)
+	b.h.gaveUp(c, 0, err)
 	if err != nil {
-		b.h.mu.Lock()
-		c.doubtful = !errors.Is(err, mortise.ErrInvalid)
-		b.h.mu.Unlock()
 		return nil, held, err
 	}
 	stop := context.AfterFunc(held, func() { b.h.gone(c, held) })

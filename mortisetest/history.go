@@ -30,7 +30,7 @@ import (
 //   - Locks: no two owners have one at once. Lock, SpinLock, FencedLock and FairLock of one
 //     name are one lock. Readers of an RWLock exclude writers, and GroupLocks each other
 //     where their values overlap. An owner may have a lock more than once, and has it until
-//     it has released as often.
+//     it has released as often. Two clients are two owners, also with the context of one.
 //   - Permits: no more are held, or taken, at once than exist.
 //   - Order: a FairLock serves requests in the order in which they were made, and so does a
 //     client with those of its own goroutines, for a Lock and a PermitSemaphore; see
@@ -70,6 +70,7 @@ type History struct {
 
 	mu        sync.Mutex // guards what follows, and all records
 	seq       int64
+	owners    map[party]string // names for stories
 	holdings  []*holding
 	calls     []*call
 	forgotten []event
@@ -78,7 +79,7 @@ type History struct {
 
 // NewHistory returns an empty history whose time begins now.
 func NewHistory() *History {
-	return &History{Lease: 30 * time.Second, start: time.Now()}
+	return &History{Lease: 30 * time.Second, start: time.Now(), owners: map[party]string{}}
 }
 
 // event is something that happened to a name, or to all of them if it is empty.

@@ -86,21 +86,36 @@ type Claim struct {
 	owner *owner
 }
 
-// owner is what ctx carries for the history: holds acquired with it may be held at once.
-type owner struct{ name string }
+// owner is what ctx carries for the history: holds that one client acquires with it may be held at
+// once. It has a size, so that no two are the same.
+type owner struct{ _ byte }
+
+// party is an owner as one client has it.
+type party struct {
+	client string
+	owner  *owner
+}
 
 type ownerKey struct{}
 
 // WithOwner returns a context with a new owner, as [mortise.WithOwner] does, that the history
-// knows as well. It is needed for holds of one owner that overlap instead of nesting.
+// knows as well. It is needed for holds of one owner that overlap instead of nesting. Two clients
+// are never one owner.
 func WithOwner(ctx context.Context) context.Context {
 	return context.WithValue(mortise.WithOwner(ctx), ownerKey{}, new(owner))
 }
 
 // Claim records that a client asks for something to hold, as the owner that ctx carries:
-// that of a context which Granted or [History.Lock] has returned, or of [WithOwner].
+// that of a context which Granted or [History.Lock] has returned, or of [WithOwner]. For two clients
+// that is two owners, as for mortise.
 // Waits says whether it waits for others. Call Granted or Refused when the outcome is known.
 func (h *History) Claim(ctx context.Context, client string, o Object, waits bool) *Claim {
+	return h.claim(ctx, holding{Object: o, client: client, waits: waits})
+}
+
+// claim is Claim for a request of which more is known.
+func (h *History) claim(ctx context.Context, r holding) *Claim {
+	o := &r.Object
 	if o.Kind == "" {
 		o.Kind = string(o.Sort)
 	}
@@ -113,13 +128,15 @@ func (h *History) Claim(ctx context.Context, client string, o Object, waits bool
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	begin := h.now()
-	if by.name == "" {
-		by.name = client + "#" + itoa(begin.seq)
+	r.begin, r.lease = h.now(), h.Lease
+	r.done, r.dark, r.end, r.released = never, never, never, never
+	who := party{r.client, by}
+	if h.owners[who] == "" {
+		h.owners[who] = r.client + "#" + itoa(r.begin.seq)
 	}
-	r := &holding{Object: o, client: client, owner: by.name, waits: waits, lease: h.Lease, begin: begin, done: never, dark: never, end: never, released: never}
-	h.holdings = append(h.holdings, r)
-	return &Claim{h, r, by}
+	r.owner = h.owners[who]
+	h.holdings = append(h.holdings, &r)
+	return &Claim{h, &r, by}
 }
 
 // Refused records that the request has failed with err. If that matches [mortise.ErrLocked]
@@ -172,6 +189,16 @@ func (q *Claim) ended(held context.Context, at time.Time) {
 	if r.end == never && (errors.Is(cause, mortise.ErrLost) || errors.Is(cause, mortise.ErrClosed)) {
 		r.end, r.lost, r.cause = r.dark, true, cause
 	}
+}
+
+// trusts records how the trust in a hold can be told, before it is granted.
+func (q *Claim) trusts(hold interface {
+	Valid() bool
+	Until() time.Time
+}) {
+	q.h.mu.Lock()
+	defer q.h.mu.Unlock()
+	q.r.valid, q.r.until = hold.Valid, hold.Until
 }
 
 // settle ends a hold that was lost after its context had ended for another reason. Nobody
@@ -282,10 +309,7 @@ func (h *History) lock(ctx context.Context, client string, objects []Object, wai
 	ctx2 := context.WithValue(ctx, ownerKey{}, by)
 	var requests []*Claim
 	for _, o := range objects {
-		requests = append(requests, h.Claim(ctx2, client, o, waits))
-	}
-	for _, q := range requests {
-		q.r.part = len(requests) > 1
+		requests = append(requests, h.claim(ctx2, holding{Object: o, client: client, waits: waits, part: len(objects) > 1}))
 	}
 	hold, held, err := lock(ctx)
 	if err != nil {
@@ -298,7 +322,7 @@ func (h *History) lock(ctx context.Context, client string, objects []Object, wai
 	var ends []func(error)
 	var lctx context.Context
 	for _, q := range requests {
-		q.r.valid, q.r.until = hold.Valid, hold.Until
+		q.trusts(hold)
 		c, begin, end := q.Granted(held, hold.Token())
 		lctx, begins, ends = c, append(begins, begin), append(ends, end)
 	}

@@ -33,14 +33,14 @@ type Term struct {
 
 // Campaign calls the method of that name, and records it.
 func (e *Election) Campaign(ctx context.Context, value string) (*Term, context.Context, error) {
-	q := e.h.Claim(ctx, e.client, Object{Sort: Leading, Name: e.election.Name(), Kind: "Election", Queue: OfClient, Tokens: true}, true)
-	q.r.value = value
+	o := Object{Sort: Leading, Name: e.election.Name(), Kind: "Election", Queue: OfClient, Tokens: true}
+	q := e.h.claim(ctx, holding{Object: o, client: e.client, waits: true, value: value})
 	t, held, err := e.election.Campaign(ctx, value)
 	if err != nil {
 		q.Refused(err)
 		return nil, held, err
 	}
-	q.r.valid, q.r.until = t.Valid, t.Until
+	q.trusts(t)
 	lctx, begin, end := q.Granted(held, t.Token())
 	return &Term{Term: t, e: e, begin: begin, end: end}, lctx, nil
 }
@@ -57,15 +57,9 @@ func (t *Term) Resign() error {
 
 // Proclaim calls the method of that name, and records it.
 func (t *Term) Proclaim(ctx context.Context, value string) error {
-	c := t.e.call("Proclaim", int(t.Token()))
-	c.value = value
+	c := t.e.h.record(call{client: t.e.client, family: string(Leading), name: t.e.election.Name(), op: "Proclaim", n: int(t.Token()), value: value})
 	err := t.Term.Proclaim(ctx, value)
-	t.e.h.returned(c, 0, err)
-	if err != nil && !errors.Is(err, mortise.ErrInvalid) {
-		t.e.h.mu.Lock()
-		c.doubtful = true // Redis may have run it, or may do so late
-		t.e.h.mu.Unlock()
-	}
+	t.e.h.gaveUp(c, 0, err) // Redis may have run it, or may do so late
 	return err
 }
 
@@ -86,10 +80,10 @@ func (e *Election) saw(c *call, l mortise.Leader, err error) {
 	if errors.Is(err, mortise.ErrNoLeader) {
 		l, err = mortise.Leader{}, nil
 	}
-	e.h.returned(c, int(l.Term), err)
 	e.h.mu.Lock()
 	defer e.h.mu.Unlock()
 	c.value = l.Value
+	e.h.ends(c, int(l.Term), err)
 }
 
 // Observe calls the method of that name, and records what it yields.
