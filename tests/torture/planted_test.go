@@ -42,6 +42,11 @@ var plantedBugs = []planted{
 		nemesis: "freeze-waiter", verdict: "which client",
 	},
 	{
+		name: "a fencing token that goes back", file: "internal/lockmgr/hold.go",
+		old: "return h.of.fencingToken()", new: "return h.of.fencingToken() ^ 1",
+		nemesis: "delay", verdict: "it went back",
+	},
+	{
 		name: "a permit more than there are", file: "internal/script/lua/semaphore_acquire.lua",
 		old: "available - n < left", new: "available - n < left - 1",
 		nemesis: "freeze-waiter", load: "semaphore", verdict: "places:places: held by too many",

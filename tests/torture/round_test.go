@@ -301,6 +301,7 @@ func (r *round) judge() {
 			}
 		}
 	}
+	r.tokens()
 	for _, t := range r.taken {
 		r.reported(t)
 	}

@@ -81,6 +81,7 @@ type section struct {
 	place
 	load        int
 	start, last int64 // when the hold was certainly valid first and last; 0 if never
+	asked       int64 // when the witness heard that it was wanted
 	came, ended int64 // when the witness heard of it, and of its end; 0 before that
 	token       int64
 	owner       string
@@ -304,9 +305,8 @@ func (w *witness) got(who place, s *seat, m torture.Message) (version int64) {
 		s.served = true
 	}
 	w.tally.acquisitions++
-	s.waits = 0
-	c := &section{place: who, load: s.load, start: m.At, last: m.At, came: now, token: m.Token, owner: m.Owner}
-	s.section = c
+	c := &section{place: who, load: s.load, start: m.At, last: m.At, asked: s.waits, came: now, token: m.Token, owner: m.Owner}
+	s.waits, s.section = 0, c
 	w.sections = append(w.sections, c)
 	load := w.loads[s.load]
 	for _, thing := range things(load) {
@@ -322,10 +322,12 @@ func (w *witness) got(who place, s *seat, m torture.Message) (version int64) {
 		if !load.Fenced {
 			continue
 		}
-		if m.Token == r.newest && !w.forgot(r.by.came) {
+		switch {
+		case m.Token <= 0:
+			w.note("%s: client %d has token %d, which is none", thing, who.client, m.Token)
+		case m.Token == r.newest && !w.forgot(r.by.came):
 			w.note("%s: client %d has token %d, which client %d had before", thing, who.client, m.Token, r.by.client)
-		}
-		if m.Token > r.newest {
+		case m.Token > r.newest:
 			r.newest, r.by = m.Token, c
 		}
 	}
