@@ -318,6 +318,50 @@ var checks = []struct {
 		s.has("a", termX, 0, 1, 5, 7)
 		s.did(6, 7, "term", "Leader", 0, 7, nil)
 	}, "sees the term 7"},
+	{"a leader is seen, and another leads", func(s *script) {
+		s.campaign("a", "va", 0, 1, 10, 7)
+		s.campaign("b", "vb", 0, 0, 0, 0)
+		s.refuse(11, "b", context.Canceled)
+		s.saw(2, 3, 8, "vb")
+	}, `sees the term 8 with the value "vb"`},
+	{"a leader is seen that never learns of it", func(s *script) {
+		s.campaign("a", "va", 0, 1, 4, 7)
+		s.campaign("b", "vb", 0, 0, 0, 0)
+		s.saw(5, 6, 8, "vb")
+		s.refuse(7, "b", mortise.ErrUnknownOutcome)
+		s.saw(11, 12, 8, "vb")
+		s.campaign("c", "vc", 8, 13, 14, 9)
+	}, ""},
+	{"a leader is seen that never learns of it, too late", func(s *script) {
+		s.campaign("b", "vb", 0, 0, 0, 0)
+		s.refuse(7, "b", mortise.ErrUnknownOutcome)
+		s.saw(13, 14, 8, "vb")
+	}, "sees the term 8"},
+	{"a leader is seen before it stood", func(s *script) {
+		s.saw(2, 3, 8, "vb")
+		s.campaign("b", "vb", 4, 5, 6, 9)
+	}, "sees the term 8"},
+	{"a leader is seen in another term", func(s *script) {
+		s.campaign("a", "va", 0, 1, 10, 7)
+		s.saw(2, 3, 99, "va")
+	}, "sees the term 99"},
+	{"a leader that has resigned is seen in another term", func(s *script) {
+		s.campaign("a", "va", 0, 1, 5, 7)
+		s.saw(6, 7, 9, "va")
+	}, "sees the term 9"},
+	{"a leader that has resigned is seen in the term of a late copy of its request", func(s *script) {
+		s.on(0, func() {
+			calm := s.h.Disturbed("a")
+			s.on(4, calm)
+		})
+		s.campaign("a", "va", 0, 3, 4, 7)
+		s.saw(5, 6, 9, "va")
+	}, ""},
+	{"a leader is seen with another value", func(s *script) {
+		s.campaign("a", "va", 0, 1, 10, 7)
+		s.campaign("b", "vb", 0, 11, 12, 8)
+		s.saw(2, 3, 7, "vb")
+	}, `sees the term 7 with the value "vb"`},
 	{"latch", func(s *script) {
 		s.did(0, 1, "latch", "TrySetCount", 2, 1, nil)
 		s.did(2, 9, "latch", "Wait", 0, 0, nil)
@@ -377,6 +421,23 @@ var checks = []struct {
 	{"double barrier", func(s *script) { s.meet(3, 5, 6, 9) }, ""},
 	{"double barrier that is entered early", func(s *script) { s.meet(1, 5, 6, 9) }, "enters the double barrier"},
 	{"double barrier that is left early", func(s *script) { s.meet(3, 5, 6, 5) }, "have left and they have not"},
+}
+
+// campaign is a term with a value; without a token it is one that is not over.
+func (s *script) campaign(id, value string, asked, from, to int, token int64) {
+	s.ask(asked, id, termX)
+	s.on(asked, func() { s.qs[id].q.r.value = value })
+	if token != 0 {
+		s.grant(from, id, token)
+		s.free(to, id)
+	}
+}
+
+// saw is what an observer sees.
+func (s *script) saw(from, to, term int, value string) {
+	var c *call
+	s.on(from, func() { c = s.h.call("o", "term", "x", "Leader", 0) })
+	s.on(to, func() { s.h.returned(c, term, nil); c.value = value })
 }
 
 // Each checker is shown a history that is right, and then one that differs in what it is for.

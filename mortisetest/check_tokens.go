@@ -56,7 +56,10 @@ type (
 		elect
 		maybe bool
 	}
-	see elect // 0 for nobody
+	see struct {
+		elect      // 0 for nobody
+		ghost bool // it may be a term whose reply its candidate never got
+	}
 )
 
 // checkTerms checks what was seen of an election.
@@ -65,9 +68,7 @@ func (h *History) checkTerms(name string, rs []*holding) []problem {
 		return nil
 	}
 	var items []item
-	unknown := map[string]bool{} // values of terms that may have begun and ended unknown to their candidate
 	for _, r := range rs {
-		unknown[r.value] = true
 		if !r.granted {
 			continue
 		}
@@ -91,19 +92,31 @@ func (h *History) checkTerms(name string, rs []*holding) []problem {
 			if c.got != 0 {
 				text = c.says("") + fmt.Sprintf(", and sees the term %d with the value %q", c.got, c.value)
 			}
-			items = append(items, item{at: c.begin, text: text, steps: []step{{c.begin, c.done, see{int64(c.got), c.value}}}})
+			items = append(items, item{at: c.begin, text: text, steps: []step{{c.begin, c.done, see{elect{int64(c.got), c.value}, h.ghost(rs, c)}}}})
 		}
 	}
 	m := model{
 		promise: fmt.Sprintf("what was seen of the election %q cannot have been", name),
 		init:    termState{gone: true},
 		near:    true,
-		step:    func(state, do any) []any { return stepTerm(unknown, state.(termState), do) },
+		step:    func(state, do any) []any { return stepTerm(state.(termState), do) },
 	}
 	return m.check(items)
 }
 
-func stepTerm(unknown map[string]bool, s termState, do any) []any {
+// ghost reports whether c may have seen a term of which its candidate does not know: it began with a
+// request whose reply was lost.
+func (h *History) ghost(rs []*holding, c *call) bool {
+	return slices.ContainsFunc(rs, func(r *holding) bool {
+		last := r.done
+		if !r.granted || h.wasDisturbed(r) {
+			last = last.later(r.lease)
+		}
+		return r.value == c.value && r.begin.before(c.done) && !last.before(c.begin)
+	})
+}
+
+func stepTerm(s termState, do any) []any {
 	switch do := do.(type) {
 	case elect:
 		if do.token <= s.token {
@@ -128,13 +141,13 @@ func stepTerm(unknown map[string]bool, s termState, do any) []any {
 		}
 		return []any{next}
 	case see:
-		return sees(unknown, s, do)
+		return sees(s, do)
 	}
 	return []any{s}
 }
 
 // sees returns what the state is if somebody sees a leader, or nobody.
-func sees(unknown map[string]bool, s termState, do see) []any {
+func sees(s termState, do see) []any {
 	switch {
 	case do.token == 0 && s.in:
 		return nil
@@ -142,7 +155,7 @@ func sees(unknown map[string]bool, s termState, do see) []any {
 		return []any{s}
 	case do.token == s.token && do.value == s.value && !s.gone:
 		return []any{s}
-	case do.token > s.token && unknown[do.value]: // a term whose reply its candidate never got
+	case do.token > s.token && do.ghost && !s.in:
 		return []any{termState{token: do.token, value: do.value}}
 	}
 	return nil
