@@ -218,15 +218,16 @@ func (h *History) problems() (all []problem) {
 		if len(h.lapses(key[1])) > 0 {
 			continue // what Redis has forgotten of a number shows nowhere
 		}
-		all = append(all, checkCalls(key[0], calls[key])...)
+		all = append(all, h.checkCalls(key[0], calls[key], now)...)
 	}
 	return all
 }
 
-func checkCalls(family string, calls []*call) []problem {
+// checkCalls checks the calls of one name, of which all is known until end.
+func (h *History) checkCalls(family string, calls []*call, end instant) []problem {
 	switch family {
 	case "latch":
-		return checkLatch(calls)
+		return h.checkLatch(calls, end)
 	case "semaphore":
 		return checkSemaphore(calls)
 	case "barrier":

@@ -1,6 +1,12 @@
 package mortisetest
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mortise-go/mortise"
+)
 
 // counting is a step of a latch or a semaphore: what was asked and what came of it.
 type counting struct {
@@ -11,7 +17,7 @@ type counting struct {
 // counts makes an item of each call that changed a number, may have, or says what it was.
 func counts(calls []*call) (items []item) {
 	for _, c := range calls {
-		if c.err != nil && !c.doubtful || !c.over && c.op == "Wait" {
+		if c.err != nil && !c.doubtful || c.op == "Wait" && (!c.over || c.err != nil) {
 			continue
 		}
 		i := item{at: c.begin, text: c.saysNumber(), steps: []step{{c.begin, c.last(), counting{c, !c.over || c.err != nil}}}}
@@ -36,14 +42,51 @@ func (c *call) saysNumber() string {
 	return c.says(fmt.Sprintf("(%d)", c.n))
 }
 
-// checkLatch checks the calls of one latch.
-func checkLatch(calls []*call) []problem {
+// closed is what a waiter claims that a latch has not let pass: it was not open.
+type closed struct{}
+
+// checkLatch checks the calls of one latch, of which all is known until end.
+func (h *History) checkLatch(calls []*call, end instant) []problem {
+	items := counts(calls)
+	for _, c := range calls {
+		if s, claims := h.claimsClosed(c, end); claims {
+			items = append(items, item{at: c.begin, text: c.saysNumber(), steps: []step{s}})
+		}
+	}
 	m := model{
 		promise: fmt.Sprintf("latch %q does not open when, or only when, it was counted down to zero", calls[0].name),
 		init:    0,
-		step:    func(state, do any) []any { return stepLatch(state.(int), do.(counting)) },
+		step: func(state, do any) []any {
+			if do, counts := do.(counting); counts {
+				return stepLatch(state.(int), do)
+			}
+			if state.(int) == 0 {
+				return nil
+			}
+			return []any{state}
+		},
 	}
-	return m.check(counts(calls))
+	return m.check(items)
+}
+
+// claimsClosed returns when a call of Wait must have found the latch closed, if it must: it has
+// [mortise.ErrMissing], or waited for longer than a Lease. It looks again and again, so what it has
+// found is not older than a Lease, unless its link was bad.
+func (h *History) claimsClosed(c *call, end instant) (s step, claims bool) {
+	if c.op != "Wait" || c.over && c.err == nil {
+		return step{}, false
+	}
+	end = earlier(end, c.done)
+	from := later(c.begin, instant{at: end.at - h.Lease})
+	calm := !h.disturbs(c.client, from, end)
+	if errors.Is(c.err, mortise.ErrMissing) {
+		if !calm {
+			from = c.begin
+		}
+		return step{from, end, closed{}}, true
+	}
+	waited := !c.over || !errors.Is(c.err, mortise.ErrUnreachable) && (errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded))
+	return step{from, end, closed{}}, calm && waited && end.at-c.begin.at > h.Lease
 }
 
 func stepLatch(n int, c counting) []any {

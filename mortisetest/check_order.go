@@ -85,7 +85,12 @@ func (h *History) reenters(r *holding, rs []*holding) bool {
 
 // wasDisturbed reports whether something may have cost r its place.
 func (h *History) wasDisturbed(r *holding) bool {
+	return h.disturbs(r.client, r.begin, r.done)
+}
+
+// disturbs reports whether the link of a client was bad at some time.
+func (h *History) disturbs(client string, from, to instant) bool {
 	return slices.ContainsFunc(h.disturbed, func(e *disturbance) bool {
-		return (e.client == "" || e.client == r.client) && e.from.before(r.done) && !e.to.before(r.begin)
+		return (e.client == "" || e.client == client) && e.from.before(to) && !e.to.before(from)
 	})
 }

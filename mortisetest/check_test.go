@@ -375,6 +375,62 @@ var checks = []struct {
 		s.did(3, 4, "latch", "CountDown", 1, 0, nil)
 		s.did(7, 8, "latch", "CountDown", 1, 0, nil)
 	}, "Wait 2 calls Wait"},
+	{"latch that is never seen to open", func(s *script) {
+		s.did(0, 1, "latch", "TrySetCount", 1, 1, nil)
+		s.did(2, 3, "latch", "CountDown", 1, 0, nil)
+		s.did(4, 5, "latch", "Wait", 0, 0, mortise.ErrMissing)
+	}, "Wait 4 calls Wait"},
+	{"latch that is not seen to open by one who waits for it", func(s *script) {
+		s.did(0, 1, "latch", "TrySetCount", 1, 1, nil)
+		s.did(2, 9, "latch", "Wait", 0, 0, mortise.ErrMissing)
+		s.did(2, 3, "latch", "CountDown", 1, 0, nil)
+	}, "Wait 2 calls Wait"},
+	{"latch that is seen closed just before it opens", func(s *script) {
+		s.did(0, 1, "latch", "TrySetCount", 1, 1, nil)
+		s.did(2, 5, "latch", "Wait", 0, 0, mortise.ErrMissing)
+		s.did(2, 3, "latch", "CountDown", 1, 0, nil)
+	}, ""},
+	{"latch that was never set, and is closed", func(s *script) {
+		s.did(4, 5, "latch", "Wait", 0, 0, mortise.ErrMissing)
+	}, "Wait 4 calls Wait"},
+	{"latch that is not seen to open by one who is disturbed", func(s *script) {
+		s.on(4, func() {
+			calm := s.h.Disturbed("Wait 2")
+			s.on(7, calm)
+		})
+		s.did(0, 1, "latch", "TrySetCount", 1, 1, nil)
+		s.did(2, 3, "latch", "CountDown", 1, 0, mortise.ErrUnknownOutcome)
+		s.did(2, 9, "latch", "Wait", 0, 0, mortise.ErrMissing)
+		s.did(2, 3, "latch", "CountDown", 1, 0, nil)
+	}, ""},
+	{"latch that never lets pass", func(s *script) {
+		s.did(0, 1, "latch", "TrySetCount", 1, 1, nil)
+		s.did(2, 1000, "latch", "Wait", 0, 0, nil)
+		s.did(2, 3, "latch", "CountDown", 1, 0, nil)
+	}, "which has not returned"},
+	{"latch that did not let pass until its waiter gave up", func(s *script) {
+		s.did(0, 1, "latch", "TrySetCount", 1, 1, nil)
+		s.did(2, 9, "latch", "Wait", 0, 0, context.DeadlineExceeded)
+		s.did(2, 3, "latch", "CountDown", 1, 0, nil)
+	}, "context deadline exceeded"},
+	{"latch whose waiter gave up before it could learn of it", func(s *script) {
+		s.did(0, 1, "latch", "TrySetCount", 1, 1, nil)
+		s.did(4, 9, "latch", "Wait", 0, 0, context.Canceled)
+		s.did(2, 3, "latch", "CountDown", 1, 0, nil)
+		s.did(9, 30, "latch", "Wait", 0, 0, mortise.ErrUnreachable)
+	}, ""},
+	{"latch that may never have been counted down", func(s *script) {
+		s.did(0, 1, "latch", "TrySetCount", 2, 1, nil)
+		s.did(2, 3, "latch", "CountDown", 1, 0, mortise.ErrUnknownOutcome)
+		s.did(2, 3, "latch", "CountDown", 1, 0, nil)
+		s.did(2, 1000, "latch", "Wait", 0, 0, nil)
+	}, ""},
+	{"latch that is set again while its waiter waits", func(s *script) {
+		s.did(0, 1, "latch", "TrySetCount", 1, 1, nil)
+		s.did(2, 1000, "latch", "Wait", 0, 0, nil)
+		s.did(4, 5, "latch", "CountDown", 1, 0, nil)
+		s.did(6, 7, "latch", "TrySetCount", 1, 1, nil)
+	}, ""},
 	{"latch that may have been counted down", func(s *script) {
 		s.did(0, 1, "latch", "TrySetCount", 2, 1, nil)
 		s.did(2, 6, "latch", "Wait", 0, 0, nil)

@@ -40,7 +40,8 @@ import (
 //     names that are one lock in Redis are found, even if nobody has them at once.
 //   - Elections: no two terms at once, and an observer sees only leaders and values that
 //     were, in their order.
-//   - Latches: they open after as many counts as were set, and not before.
+//   - Latches: they open after as many counts as were set, and not before. Wait does not find
+//     one closed that is open, and does not go on for longer than a Lease then.
 //   - Barriers: those that pass do so with as many others, and none before the last has
 //     arrived.
 //
@@ -159,7 +160,8 @@ func (h *History) Forgot(names ...string) {
 // Disturbed tells the history that the link between some clients and Redis, or between all
 // clients and Redis if there are none, does something that may cost a waiter its place,
 // until the function is called that it returns: it loses or delays requests, replies or
-// messages. The order of requests that are made or served in that time is not checked.
+// messages. The order of requests that are made or served in that time is not checked, nor
+// whether a waiter of a latch learns in time that it is open.
 func (h *History) Disturbed(clients ...string) (calm func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
