@@ -69,10 +69,14 @@ type Options struct {
 	Prefix string
 
 	// AllowAnyName admits names that are invalid by default: those whose derived
-	// keys would not lie in one cluster slot, and those that begin with a reserved
-	// prefix; also control characters, text that is not UTF-8, and more than 512
-	// bytes, since other programs may use such names. On a cluster names of the
+	// keys would not lie in one cluster slot, and those that are reserved for other
+	// keys of locks: they begin with a reserved prefix, or end as the holds of readers
+	// do (:rwlock_timeout:1) or, if they have braces, as the permits of a semaphore do
+	// ({job}:timeout); also control characters, text that is not UTF-8, and more than
+	// 512 bytes, since other programs may use such names. On a cluster names of the
 	// first kind stay invalid, because a lock of such a name could never be released.
+	// What has a reserved name gets into the way of what the name is reserved for, which
+	// fails with [ErrWrongKind] meanwhile.
 	AllowAnyName bool
 
 	// OnClockJump, if set, is called when renewals show that the clock of a

@@ -159,7 +159,7 @@ func TestGuardRefusesBadInput(t *testing.T) {
 				t.Errorf("the token %d: %v, want ErrInvalid", token, err)
 			}
 		}
-		for _, name := range []string{"", "a}b", "{open", strings.Repeat("x", 513), "a\nb", "mortise:fence:{k}"} {
+		for _, name := range []string{"", "a}b", "{open", strings.Repeat("x", 513), "a\nb", "mortise:fence:{k}", "{k}:timeout"} {
 			if err := g.Set(ctx, name, "v", 1); !errors.Is(err, mortise.ErrInvalid) {
 				t.Errorf("the key %.20q: %v, want ErrInvalid", name, err)
 			}

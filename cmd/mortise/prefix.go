@@ -43,4 +43,4 @@ func (a *app) passOn(set map[string]string) map[string]string {
 }
 
 // inOwnWords replaces what the library calls its options by what the command does.
-var inOwnWords = strings.NewReplacer("Options.Prefix", "--prefix (or $"+envPrefix+")")
+var inOwnWords = strings.NewReplacer("Options.Prefix", "--prefix (or $"+envPrefix+")", "; Options.AllowAnyName admits it", "")

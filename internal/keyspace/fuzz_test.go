@@ -11,7 +11,7 @@ import (
 func FuzzNames(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"", "job", "{job}"}, {"app:", "{t}:x", "a}b"}, {"{p}", "x{}y", "a{b}c{d}"}, {"mortise:", "turns:{job}", "job"},
-		{"", "{open", "a:timeout"}, {"redisson_", "lock_queue:{job}", "job:a:1:rwlock_timeout:1"}, {"a{b", "}c", "{job}::"},
+		{"", "{open", "a:timeout"}, {"", "job", "{job}:timeout"}, {"app:{t}", ":timeout", "job:timeout"}, {"redisson_", "lock_queue:{job}", "job:a:1:rwlock_timeout:1"}, {"a{b", "}c", "{job}::"},
 	} {
 		f.Add(seed[0], seed[1], seed[2])
 	}
@@ -21,7 +21,9 @@ func FuzzNames(f *testing.F) {
 		k := &keys{own: make(map[string]string), shared: make(map[string]string)}
 		var names []string
 		for _, name := range candidates {
-			if Check(name, false) == nil && !slices.Contains(names, name) {
+			err := Check(name, false)
+			wantNoMoreRefused(t, name, err)
+			if err == nil && !slices.Contains(names, name) {
 				names = append(names, name)
 				k.add(t, name)
 			}

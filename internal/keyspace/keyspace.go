@@ -100,7 +100,7 @@ func BarrierChannel(name string) string { return own("mortise:barrier_channel", 
 
 // PermitExpiries is the sorted set of the permits of the semaphore name that are given out, with
 // the instants at which they expire.
-func PermitExpiries(name string) string { return braced(name) + ":timeout" }
+func PermitExpiries(name string) string { return braced(name) + permitEnds }
 
 // SemaphoreChannel is the channel that announces permits of the semaphore name, of either kind.
 func SemaphoreChannel(name string) string { return prefixed("redisson_sc", name) }
@@ -187,7 +187,29 @@ func Check(name string, any bool) error {
 	if readHold.MatchString(name) {
 		return fmt.Errorf("names that end with %q and a number are reserved for the holds of readers", ":rwlock_timeout:")
 	}
-	return CheckSlot(name)
+	if err := CheckSlot(name); err != nil {
+		return err
+	}
+	return checkPermitEnds(name)
+}
+
+// permitEnds is what PermitExpiries ends with.
+const permitEnds = ":timeout"
+
+// ErrPermitEnds is the error for a name that is the key of a semaphore's permits.
+var ErrPermitEnds = fmt.Errorf("names that have braces and end with %q are reserved", permitEnds)
+
+// checkPermitEnds refuses what is PermitExpiries of another name. That key always has a brace, and
+// is in the slot of its name.
+func checkPermitEnds(name string) error {
+	semaphore, ok := strings.CutSuffix(name, permitEnds)
+	if !ok || !strings.Contains(semaphore, "{") {
+		return nil
+	}
+	if inner, ok := unbraced(semaphore); ok {
+		semaphore = inner
+	}
+	return fmt.Errorf("%w: a PermitSemaphore called %q keeps the ends of its permits there; use a name without braces, or with another end", ErrPermitEnds, semaphore)
 }
 
 // readHold matches the keys of the holds of readers, which begin with the name of the lock.

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -103,6 +104,19 @@ func TestCheck(t *testing.T) {
 		{"mortise:x", false, true},
 		{"{job}:a:1:rwlock_timeout:1", false, true},
 		{"rwlock_timeout:1", true, true},
+		{"{job}:timeout", false, true},
+		{"{order}:p:timeout", false, true},
+		{"app:{job}:timeout", false, true},
+		{"a{b}c{d}:timeout", false, true},
+		{"{job}:timeout:timeout", false, true},
+		{"job:timeout", true, true},
+		{"app:job:timeout", true, true},
+		{"timeout", true, true},
+		{":timeout", true, true},
+		{"{job}:timeouts", true, true},
+		{"{job}timeout", true, true},
+		{"{job:timeout}", true, true},
+		{"{job}:timeout:1", true, true},
 		{"a{b", false, true},
 		{"{}x", false, true},
 		{"x{}y", false, true},
@@ -207,8 +221,7 @@ func (k *keys) wantNone(t *testing.T, name string) {
 	if other, ok := k.own[name]; ok {
 		t.Fatalf("%q is a key of %q", name, other)
 	}
-	// The ends of permits are a sorted set, which objects of other kinds never are.
-	if other, ok := k.shared[name]; ok && name != PermitExpiries(other) {
+	if other, ok := k.shared[name]; ok {
 		t.Fatalf("%q is a key of %q", name, other)
 	}
 }
@@ -224,6 +237,14 @@ func TestNoTwoNamesShareAKey(t *testing.T) {
 				t.Errorf("%d names were admitted, and %d keys shared, want more of both", names, k.pairs)
 			}
 		})
+	}
+}
+
+// wantNoMoreRefused demands that a name refused as a key of permits is one.
+func wantNoMoreRefused(t *testing.T, name string, err error) {
+	t.Helper()
+	if semaphore := strings.TrimSuffix(name, ":timeout"); errors.Is(err, ErrPermitEnds) && (PermitExpiries(semaphore) != name || !strings.Contains(err.Error(), "PermitSemaphore")) {
+		t.Fatalf("%q is no key of permits, and refused: %v", name, err)
 	}
 }
 
@@ -243,7 +264,9 @@ func drawNames(t *testing.T, prefix string, draws int) (k *keys, names int) {
 			b.WriteString(pieces[draw.IntN(len(pieces))])
 		}
 		name := b.String()
-		if admitted[name] || Check(name, false) != nil {
+		err := Check(name, false)
+		wantNoMoreRefused(t, name, err)
+		if admitted[name] || err != nil {
 			continue
 		}
 		admitted[name] = true

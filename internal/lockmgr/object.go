@@ -2,6 +2,8 @@ package lockmgr
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -65,7 +67,11 @@ func (o *Object) checkName() error {
 	if o.Name() == "" {
 		return Invalid("%v", keyspace.ErrEmpty)
 	}
-	return o.invalid(keyspace.Check(o.name, o.client.config.AllowAnyName))
+	err := keyspace.Check(o.name, o.client.config.AllowAnyName)
+	if errors.Is(err, keyspace.ErrPermitEnds) { // a lock of Redisson's may have such a name
+		err = fmt.Errorf("%w; Options.AllowAnyName admits it", err)
+	}
+	return o.invalid(err)
 }
 
 // invalid returns the error for a name that was refused, or nil if err is nil. A rule may refuse

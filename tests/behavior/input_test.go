@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/locktest"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -60,6 +61,67 @@ func TestBadInputIsRefusedAndNothingIsSent(t *testing.T) {
 			t.Errorf("%d scripts were sent for bad input, want 0", n)
 		}
 	})
+}
+
+// A name that is the key of a semaphore's permits is refused to every kind, unless any name is
+// admitted; with other ends, or without braces, it is a name as any other.
+func TestKeysOfPermitsAreNoNames(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		for name, prefix := range map[string]string{"{job}:timeout": "", "{order}:p:timeout": "app:", "timeout": "{t}:"} {
+			c, f := open(t, s, &mortise.Options{Prefix: prefix})
+			for kind, use := range eachUse() {
+				if err := use(c, t.Context(), name); !errors.Is(err, mortise.ErrInvalid) || !strings.Contains(err.Error(), "Options.AllowAnyName") {
+					t.Errorf("%s with the prefix %q and the name %q: %v, want ErrInvalid and the option that admits it", kind, prefix, name, err)
+				}
+			}
+			if n := f.Total(); n != 0 {
+				t.Errorf("%d scripts were sent, want 0", n)
+			}
+			any, _ := open(t, s, &mortise.Options{Prefix: prefix, AllowAnyName: true})
+			hold, _ := mustLock(t, any.Lock(name), t.Context())
+			mustUnlock(t, hold)
+		}
+		c, _ := open(t, s, nil)
+		for _, name := range []string{"timeout", "job:timeout", "{job}:timeouts", "{job}timeout", "{job}:timeout:x"} {
+			hold, _ := mustLock(t, c.Lock(name), t.Context())
+			mustUnlock(t, hold)
+		}
+	})
+}
+
+// eachUse is an operation of each kind, and Inspect.
+func eachUse() map[string]func(c *mortise.Client, ctx context.Context, name string) error {
+	uses := map[string]func(c *mortise.Client, ctx context.Context, name string) error{
+		"Inspect": func(c *mortise.Client, ctx context.Context, name string) error {
+			_, err := c.Inspect(ctx, name)
+			return err
+		},
+		"Semaphore": func(c *mortise.Client, ctx context.Context, name string) error {
+			return c.Semaphore(name).Release(ctx, 1)
+		},
+		"CountDownLatch": func(c *mortise.Client, ctx context.Context, name string) error {
+			return c.CountDownLatch(name).CountDown(ctx)
+		},
+		"PermitSemaphore": func(c *mortise.Client, ctx context.Context, name string) error {
+			return c.PermitSemaphore(name).SetPermits(ctx, 1)
+		},
+		"Barrier": func(c *mortise.Client, ctx context.Context, name string) error { return c.Barrier(name, 2).Reset(ctx) },
+		"DoubleBarrier": func(c *mortise.Client, ctx context.Context, name string) error {
+			_, _, err := c.DoubleBarrier(name, 2).Enter(ctx)
+			return err
+		},
+		"Election": func(c *mortise.Client, ctx context.Context, name string) error {
+			_, _, err := c.Election(name).Campaign(ctx, "me")
+			return err
+		},
+	}
+	for kind, k := range locktest.Kinds {
+		uses[kind] = func(c *mortise.Client, ctx context.Context, name string) error {
+			_, _, err := k.Open(c, name, mortise.LockOptions{}).Lock(ctx)
+			return err
+		}
+	}
+	return uses
 }
 
 func TestShortestLeaseWorks(t *testing.T) {
