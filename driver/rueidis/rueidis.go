@@ -29,6 +29,10 @@
 // Scripts of several callers go to Redis as one pipeline. The client then sees no caller's
 // context, nor values in it, such as spans.
 //
+// A client leaves a connection open that it is opening when it is closed, as of version 1.0.79. When
+// the driver has been closed, its calls open none; but a client of a cluster may be about to ask for
+// the slots.
+//
 // In a cluster the user needs the right to CLUSTER SLOTS, as rueidis itself does for servers before
 // Redis 8.
 package rueidis

@@ -79,6 +79,34 @@ func (k *took) want(t *testing.T, p99, most time.Duration) {
 	}
 }
 
+// standstill returns for how long the process has not run at a time since, which on a busy machine is
+// a part of what its waiters took.
+func standstill(t *testing.T) (longest func() time.Duration) {
+	const tick = 2 * time.Millisecond
+	var most atomic.Int64
+	stop := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		ticks := time.NewTicker(tick)
+		defer ticks.Stop()
+		for last := time.Now(); ; {
+			select {
+			case <-stop:
+				return
+			case <-ticks.C:
+			}
+			now := time.Now()
+			most.Store(max(most.Load(), int64(now.Sub(last)-tick)))
+			last = now
+		}
+	})
+	t.Cleanup(func() {
+		close(stop)
+		watch.Wait()
+	})
+	return func() time.Duration { return time.Duration(most.Load()) }
+}
+
 // wakes has a waiter of each kind that a message wakes, with how to let it go.
 var wakes = map[string]func(t *testing.T, holder, waiter *mortise.Client, name string) (free func() error, wait func() error){
 	"Lock": func(t *testing.T, holder, waiter *mortise.Client, name string) (func() error, func() error) {
@@ -148,6 +176,7 @@ func TestKilledSubscriptions(t *testing.T) {
 					n = (kills + 4) / 5
 				}
 				var k took
+				still := standstill(t)
 				for i := range n {
 					free, wait := open(t, holder, waiter, fmt.Sprint("job ", i))
 					got := make(chan error, 1)
@@ -167,6 +196,7 @@ func TestKilledSubscriptions(t *testing.T) {
 					k.add(time.Since(begin))
 					both.Wait()
 				}
+				t.Logf("the process itself stood still for up to %v", still())
 				if kind == "Lock" {
 					k.want(t, 50*time.Millisecond, 500*time.Millisecond)
 				} else {
