@@ -87,7 +87,7 @@ func TestRealGroupLockLostReplies(t *testing.T) {
 // find out, on every shard.
 func TestRealFencedSpinAndGroupLocksOnACluster(t *testing.T) {
 	onCluster(t, func(t *testing.T, driver string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
-		const lease = 900 * time.Millisecond
+		const lease = 2 * time.Second
 		c, other := dial(&mortise.Options{TTL: lease}), dial(nil)
 		var holds []*mortise.Hold
 		var waiting sync.WaitGroup

@@ -107,7 +107,7 @@ func TestRealRWLockLostReplies(t *testing.T) {
 // All keys of a lock lie in its slot, and renewals of many are told apart.
 func TestRealRWLockOnACluster(t *testing.T) {
 	onCluster(t, func(t *testing.T, driver string, set *redistest.ClusterSet, dial func(*mortise.Options) *mortise.Client) {
-		const lease = 900 * time.Millisecond
+		const lease = 2 * time.Second
 		c, other := dial(&mortise.Options{TTL: lease}), dial(nil)
 		var holds []*mortise.Hold
 		var waiting sync.WaitGroup
