@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -216,5 +217,22 @@ func TestSecurityNamesEveryDependency(t *testing.T) {
 	}
 	if found < 20 {
 		t.Errorf("%d requirements, want more: are the files read right?", found)
+	}
+}
+
+// The goals give the number of mistakes in the list as one that it has outgrown: the exact one would be
+// stale with the next.
+func TestGoalsCountWhatThereIs(t *testing.T) {
+	page := read(t, "docs/guarantees.md")
+	told := regexp.MustCompile(`more than (\d+) in the list`).FindStringSubmatch(page)
+	if told == nil {
+		t.Fatal("docs/guarantees.md does not say how many mistakes are in the list")
+	}
+	least, err := strconv.Atoi(told[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(regexp.MustCompile(`(?m)^== `).FindAllString(read(t, "scripts/mutants/list/*.txt"), -1)); n <= least || n > 2*least {
+		t.Errorf("docs/guarantees.md says %q, and there are %d", told[0], n)
 	}
 }
