@@ -125,6 +125,18 @@ const (
 // takes owner out of the turns. If the lock was released, err may still say,
 // with class Denied, that waiters could not be notified.
 func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (Released, error) {
+	became, err := lockReleased(ctx, d, key, owner, channel, p, t)
+	if became == NotHeld && t.denied(err) {
+		why := err
+		if became, err = lockReleased(ctx, d, key, owner, channel, p, Turns{}); became != NotHeld {
+			err = turnless(why)
+		}
+	}
+	return became, err
+}
+
+// lockReleased is LockRelease, which fails without the right to the turns.
+func lockReleased(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (Released, error) {
 	words := append(make([]string, 0, 10), key)
 	turns, clients := "", ""
 	if t.Command != "" {

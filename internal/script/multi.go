@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,19 @@ type Release struct{ Key, Owner, Channel string }
 // its owner held it. The keys share a slot. If only the waiters could not be notified,
 // err says so, with class Denied, in addition to the answers.
 func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publish, t Turns) (released []Released, err error) {
+	released, err = multiReleased(ctx, d, locks, p, t)
+	if released == nil && t.denied(err) {
+		why := err
+		released, err = multiReleased(ctx, d, locks, p, Turns{})
+		if slices.ContainsFunc(released, func(r Released) bool { return r != NotHeld }) {
+			err = turnless(why)
+		}
+	}
+	return released, err
+}
+
+// multiReleased is MultiRelease, which fails without the right to the turns.
+func multiReleased(ctx context.Context, d driver.Driver, locks []Release, p Publish, t Turns) (released []Released, err error) {
 	call := driver.Call{Script: multiRelease, Args: []string{t.Command, strings.Join(p.commands(), " ")}}
 	for _, l := range locks {
 		turns := l.Key // not read

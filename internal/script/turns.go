@@ -1,6 +1,7 @@
 package script
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -58,4 +59,15 @@ func (t Turns) with() string {
 		return "shared"
 	}
 	return ""
+}
+
+// denied reports whether a release failed for lack of rights, maybe to its turns: a user who has
+// none to them can acquire the lock, and must be able to release it.
+func (t Turns) denied(err error) bool {
+	return err != nil && t.Command != "" && driver.ClassOf(err) == driver.Denied
+}
+
+// turnless is the error for a release that Redis admitted only without its turns, for which it said why.
+func turnless(why error) error {
+	return &driver.Error{Class: driver.Denied, Err: fmt.Errorf("released, but not to the next client: %w", why)}
 }

@@ -3,9 +3,13 @@
 package script_test
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
@@ -53,5 +57,40 @@ func TestReleaseWhereTurnsAreRefused(t *testing.T) {
 			sub.want(t, test.turn...)
 			all.want(t, test.others...)
 		})
+	}
+}
+
+// A user with the rights to a lock, and none to its turns, can acquire it, and so it can release it:
+// what it is told is that no turn was served. Without the right to the lock nothing is released.
+func TestReleaseWithoutTheRightToTheTurns(t *testing.T) {
+	server := redistest.Single(t)
+	turns := script.Turns{Command: "publish"}
+	for name, release := range map[string]func(ctx context.Context, d driver.Driver) (bool, error){
+		"Lock": func(ctx context.Context, d driver.Driver) (bool, error) {
+			return released(script.LockRelease(ctx, d, job, me, channel, script.Classic, turns))
+		},
+		"several": func(ctx context.Context, d driver.Driver) (bool, error) {
+			all, err := script.MultiRelease(ctx, d, []script.Release{{Key: job, Owner: me, Channel: channel}}, script.Classic, turns)
+			return len(all) == 1 && all[0] != script.NotHeld, err
+		},
+	} {
+		for rule, frees := range map[string]bool{"~" + job: true, "~nothing": false} {
+			t.Run(name+" "+rule, func(t *testing.T) {
+				w := realWorld(t, server)
+				held(time.Minute, me, "1")(t, w)
+				sub := w.listen(t, channel, false)
+				ok, err := release(t.Context(), w.login(t, "+@all", "&*", rule))
+				if ok != frees || err == nil || driver.ClassOf(err) != driver.Denied || strings.Contains(err.Error(), "released") != frees {
+					t.Errorf("got %v, %v, want released %v and an error of class denied", ok, err, frees)
+				}
+				if frees {
+					w.wantDump(t, job, "nothing")
+					sub.want(t, "0")
+				} else {
+					w.wantDump(t, job, "hash "+me+"=1")
+					sub.want(t)
+				}
+			})
+		}
 	}
 }

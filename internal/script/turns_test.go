@@ -2,6 +2,7 @@ package script_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -391,4 +392,50 @@ func TestAcquireAfterItsTurnHasCome(t *testing.T) {
 			}
 		}
 	})
+}
+
+// turnless is a driver of a user without the right to the turns of locks: Redis checks the rights to
+// all keys of a script before it runs.
+type turnless struct{ driver.Driver }
+
+func (d turnless) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	if slices.Contains(call.Keys, keyspace.Turns(job)) {
+		return driver.Value{}, &driver.Error{Class: driver.Denied, Err: errors.New("NOPERM")}
+	}
+	return d.Driver.Eval(ctx, call)
+}
+
+// A release without the right to the turns says of the lock what is so: that it was released, that the
+// reply was lost, so that it is sent again, or that another holds the lock.
+func TestReleaseWithoutTurnsSaysWhatIsSo(t *testing.T) {
+	turns := script.Turns{Command: "publish"}
+	server := single(t)
+	for name, release := range map[string]func(driver.Driver) (bool, error){
+		"Lock": func(d driver.Driver) (bool, error) {
+			return released(script.LockRelease(t.Context(), d, job, me, channel, script.Classic, turns))
+		},
+		"several": func(d driver.Driver) (bool, error) {
+			all, err := script.MultiRelease(t.Context(), d, []script.Release{{Key: job, Owner: me, Channel: channel}}, script.Classic, turns)
+			return slices.Contains(freed(all), true), err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				w.hold(t, job, lease, me, "1")
+				if ok, err := release(turnless{w}); !ok || err == nil || driver.ClassOf(err) != driver.Denied {
+					t.Errorf("of a lock that is held: %v, %v, want true and an error of class denied", ok, err)
+				}
+				w.wantDump(t, job, "nothing")
+				w.hold(t, job, lease, me, "1")
+				if ok, err := release(turnless{lossy{w}}); ok || driver.ClassOf(err) != driver.Unknown {
+					t.Errorf("with a lost reply: %v, %v, want class unknown", ok, err)
+				}
+				w.hold(t, job, lease, java, "1")
+				if ok, err := release(turnless{w}); ok || err != nil {
+					t.Errorf("of a lock that another holds: %v, %v, want false", ok, err)
+				}
+				w.wantDump(t, job, "hash "+java+"=1")
+			})
+		})
+	}
 }

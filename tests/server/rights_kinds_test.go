@@ -117,3 +117,28 @@ func withRights(t *testing.T, s *redistest.Server, prefix string) rightful {
 	t.Cleanup(func() { other.Close() })
 	return rightful{c, other, asked, wrap, prefix}
 }
+
+// A client that has no right to the turns of its lock is told so when it releases the lock, and the
+// lock is free.
+func TestRealReleaseWithoutTheRightToTheTurns(t *testing.T) {
+	s := redistest.Single(t)
+	s.Must(t, redistest.Rules(t, "ACL", "SETUSER", "locks", "on", ">SECRET", "resetkeys", "~app:*", "~redisson_lock_token:*", "&*", "+@all")...)
+	r := withRights(t, s, "app:")
+	for kind, k := range map[string]taker{
+		"Lock": r.c.Lock("lock"), "FencedLock": r.c.FencedLock("fenced"), "Redlock": mortise.NewRedlock("red", r.c),
+		"MultiLock": mortise.NewMultiLock(r.c.Lock("{order}:1"), r.c.Lock("{order}:2")),
+	} {
+		hold, _, err := k.TryLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := hold.Unlock(); !errors.Is(err, mortise.ErrDenied) {
+			t.Errorf("Unlock of a %s: %v, want ErrDenied", kind, err)
+		}
+		if again, _, err := k.TryLock(t.Context()); err != nil {
+			t.Errorf("a %s is not free: %v", kind, err)
+		} else {
+			_ = again.Unlock()
+		}
+	}
+}
