@@ -43,7 +43,7 @@ check: ## Run all tests under the race detector, and the linters, in about a qua
 rehearse: ## Install the command and build a program as users will do from the next tags
 	@go run ./scripts/release rehearse
 
-fuzz: ## Run each fuzz target for FUZZTIME, 10s by default; ARGS=-list names them, ARGS="-run X" chooses
+fuzz: ## Run each fuzz target for FUZZTIME, 10s by default; ARGS=-list names them, ARGS="-run X" chooses, ARGS="-inputs N" goes on
 	@scripts/need.sh redis
 	@go run ./scripts/fuzz -time $(FUZZTIME) $(ARGS) $(PACKAGES)
 
@@ -60,7 +60,7 @@ torture: ## Break all that can be broken under processes and servers, for TIME, 
 	@scripts/need.sh redis cc
 	@tests/torture/run.sh $(TIME) $(ARGS)
 
-goals: ## Count as far as the goals in docs/guarantees.md say, in about 10 minutes; ARGS="-run X" chooses
+goals: ## Count as far as the goals in docs/guarantees.md say, in about 15 minutes; ARGS="-run X" chooses
 	@scripts/need.sh redis
 	go test -count=1 -timeout=0 -v $(ARGS) ./tests/goals -args -deep
 

@@ -1,6 +1,7 @@
 // Fuzz runs every fuzz target of the packages that it is given for some time, one after the other,
 // and sums up how many inputs each has tried. With -list it only names them. An input that fails
-// is written to testdata/fuzz of its package, where every later go test tries it again.
+// is written to testdata/fuzz of its package, where every later go test tries it again. With -inputs
+// it begins again until all targets together have tried so many, or one has failed.
 //
 //	go run ./scripts/fuzz -time 10s ./...
 package main
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +24,7 @@ func main() {
 	list := flag.Bool("list", false, "only name the targets")
 	length := flag.Duration("time", 10*time.Second, "how long to run each target")
 	only := flag.String("run", "", "run the targets whose names match this `regexp`")
+	want := flag.Int("inputs", 0, "go through the targets until all together have tried so many inputs; once if 0")
 	flag.Parse()
 	wanted, err := regexp.Compile(*only)
 	if err != nil {
@@ -31,32 +34,47 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	var total, failures, ran int
-	begin := time.Now()
-	for _, t := range all {
-		switch {
-		case !wanted.MatchString(t.name):
-			continue
-		case *list:
-			fmt.Println(t)
-			continue
-		}
-		ran++
-		o := t.run(*length)
-		total += o.inputs
-		fmt.Printf("%-60s %10d inputs in %4.0f s  %s\n", t, o.inputs, o.took.Seconds(), o.verdict())
-		if o.failed {
-			failures++
-			fmt.Print(o.output)
-		}
-	}
+	all = slices.DeleteFunc(all, func(t target) bool { return !wanted.MatchString(t.name) })
 	if *list {
+		for _, t := range all {
+			fmt.Println(t)
+		}
 		return
 	}
-	fmt.Printf("%d targets, %d inputs, %.0f s, %d failed\n", ran, total, time.Since(begin).Seconds(), failures)
-	if failures > 0 || ran == 0 {
+	begin := time.Now()
+	total, failures := rounds(all, *want, func(t target) outcome { return t.run(*length) })
+	fmt.Printf("%d targets, %d inputs, %.0f s, %d failed\n", len(all), total, time.Since(begin).Seconds(), failures)
+	if failures > 0 || len(all) == 0 {
 		os.Exit(1)
 	}
+}
+
+// rounds runs all targets once, and again until they have tried as many inputs as are wanted or some
+// have failed. A target that has tried nothing has failed, so that this ends.
+func rounds(all []target, want int, run func(target) outcome) (total, failures int) {
+	by := make(map[target]int)
+	for len(all) > 0 {
+		for _, t := range all {
+			o := run(t)
+			total += o.inputs
+			by[t] += o.inputs
+			fmt.Printf("%-60s %10d inputs in %4.0f s  %s\n", t, o.inputs, o.took.Seconds(), o.verdict())
+			if o.failed {
+				failures++
+				fmt.Print(o.output)
+			}
+		}
+		if total >= want || failures > 0 {
+			break
+		}
+		fmt.Printf("%d inputs so far, of %d\n", total, want)
+	}
+	if want > 0 {
+		for _, t := range all {
+			fmt.Printf("%-60s %10d inputs in all\n", t, by[t])
+		}
+	}
+	return total, failures
 }
 
 func fail(err error) {

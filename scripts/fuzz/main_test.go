@@ -26,3 +26,25 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 }
+
+// Targets are run until they have tried enough, and no longer than the first failure.
+func TestRounds(t *testing.T) {
+	all := []target{{"a", "FuzzA"}, {"b", "FuzzB"}}
+	for _, test := range []struct {
+		want, failAt, ran, total, failures int
+	}{
+		{want: 0, ran: 2, total: 20},
+		{want: 20, ran: 2, total: 20},
+		{want: 21, ran: 4, total: 40},
+		{want: 1000, failAt: 3, ran: 4, total: 40, failures: 1},
+	} {
+		ran := 0
+		total, failures := rounds(all, test.want, func(target) outcome {
+			ran++
+			return outcome{inputs: 10, failed: ran == test.failAt}
+		})
+		if ran != test.ran || total != test.total || failures != test.failures {
+			t.Errorf("%d inputs wanted: %d runs, %d inputs, %d failures; want %d, %d, %d", test.want, ran, total, failures, test.ran, test.total, test.failures)
+		}
+	}
+}

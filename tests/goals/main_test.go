@@ -16,7 +16,16 @@ import (
 
 var deep = flag.Bool("deep", false, "count as far as the goals say; it takes minutes")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// A closed cluster client of rueidis still waits out a refresh that it
+		// planned, and the grace it gives to connections that it replaced.
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"),
+	)
+}
 
 // times returns how often something is done.
 func times(few, goal int) int {

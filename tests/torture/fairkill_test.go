@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -12,6 +13,8 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/torture"
 )
+
+var enough = flag.Int("grants", 0, "how many grants of fair locks to count at least; those of one queue if 0 and -time is 0")
 
 // patience is how long the dead may delay a waiter that lives, however many they are.
 const patience = 10 * time.Second
@@ -55,9 +58,9 @@ func TestKilledFairWaiters(t *testing.T) {
 		living = append(living, l)
 	}
 	grants, dead, inversions, queues, longest := 0, 0, 0, 0, time.Duration(0)
-	for begin := time.Now(); queues == 0 || time.Since(begin) < *limit && !t.Failed(); {
+	for begin := time.Now(); queues == 0 || (time.Since(begin) < *limit || grants < *enough) && !t.Failed(); {
 		waiters, killed := 8, 4
-		if *limit > 0 {
+		if *limit > 0 || *enough > 0 {
 			waiters, killed = 50+random.IntN(150), 1+random.IntN(20)
 		}
 		f := &funeral{t: t, server: server, random: random, living: living, name: fmt.Sprintf("fair:%d", queues)}
@@ -68,15 +71,22 @@ func TestKilledFairWaiters(t *testing.T) {
 			t.Errorf("%s: %d of %d waiters had the lock", f.name, len(f.order), waiters)
 		}
 	}
+	judgeGrants(t, grants, inversions, longest)
+	if *limit > 0 || *enough > 0 {
+		fmt.Printf("fair: %d grants in %d queues in which %d waiters were killed, with -seed %d: %d inversions, longest delay %v\n",
+			grants, queues, dead, first, inversions, longest.Round(time.Millisecond))
+	}
+}
+
+func judgeGrants(t *testing.T, grants, inversions int, longest time.Duration) {
 	if inversions > 0 {
 		t.Errorf("%d grants went to one that had come later, of %d", inversions, grants)
 	}
 	if longest > patience {
 		t.Errorf("the lock was not given on for %v, want %v at most", longest, patience)
 	}
-	if *limit > 0 {
-		fmt.Printf("fair: %d grants in %d queues in which %d waiters were killed, with -seed %d: %d inversions, longest delay %v\n",
-			grants, queues, dead, first, inversions, longest.Round(time.Millisecond))
+	if grants < *enough {
+		t.Errorf("%d grants were counted, want %d at least", grants, *enough)
 	}
 }
 

@@ -19,6 +19,7 @@ var (
 	load  = flag.String("load", "", "a kind of lock that all rounds have to have, if it goes with their faults")
 	lanes = flag.Int("lanes", 2, "how many rounds go on at the same time")
 	plant = flag.String("planted", "", "before the rounds, and within their time, show that planted bugs are found: three, all, or those with this in their names")
+	most  = flag.Int("rounds", 0, "how many rounds to make at most; as many as there is time for if 0")
 	storm = flag.Duration("storm", 6*time.Second, "how long there are faults in a round")
 )
 
@@ -58,7 +59,8 @@ func TestTorture(t *testing.T) {
 	if *limit < time.Second {
 		t.Fatalf("-time %v is no time", *limit)
 	}
-	for deadline := time.Now().Add(left); time.Now().Before(deadline); {
+	deadline := time.Now().Add(left)
+	for n := 0; time.Now().Before(deadline) && (*most == 0 || n < *most); n++ {
 		plans <- next()
 	}
 	close(plans)

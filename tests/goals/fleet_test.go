@@ -1,0 +1,151 @@
+package goals
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// taker is a lock, or a semaphore with one permit.
+type taker interface {
+	Lock(ctx context.Context) (*mortise.Hold, context.Context, error)
+}
+
+// fleet is a crowd of clients that contend for names, and see at once when two hold the same one.
+type fleet struct {
+	keep  time.Duration // for which each has it
+	wait  time.Duration // after which a caller gives up
+	seed  uint64        // of who wants what
+	ships uint64        // goroutines
+
+	mu     sync.Mutex // guards what follows
+	in     map[string]*mortise.Hold
+	double []string // names that were held twice
+	errs   map[string]int
+	grants int
+
+	stop   atomic.Bool
+	sailed sync.WaitGroup
+}
+
+func newFleet(t *testing.T, keep, wait time.Duration) *fleet {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return &fleet{keep: keep, wait: wait, seed: seed, in: make(map[string]*mortise.Hold), errs: make(map[string]int)}
+}
+
+// sail has goroutines take any of the locks, again and again.
+func (f *fleet) sail(t *testing.T, goroutines int, locks []taker, names []string) {
+	for range goroutines {
+		f.ships++
+		r := rand.New(rand.NewPCG(f.seed, f.ships))
+		f.sailed.Go(func() {
+			for !f.stop.Load() {
+				n := r.IntN(len(locks))
+				f.once(t, locks[n], names[n])
+			}
+		})
+	}
+}
+
+func (f *fleet) once(t *testing.T, lock taker, name string) {
+	ctx, cancel := context.WithTimeout(t.Context(), f.wait)
+	defer cancel()
+	hold, lctx, err := lock.Lock(ctx)
+	if err != nil {
+		f.failed("acquire", err)
+		time.Sleep(time.Millisecond)
+		return
+	}
+	f.mu.Lock()
+	f.grants++
+	if other := f.in[name]; other != nil && other.Valid() && hold.Valid() {
+		f.double = append(f.double, name)
+	}
+	f.in[name] = hold
+	f.mu.Unlock()
+	select {
+	case <-lctx.Done():
+	case <-time.After(f.keep):
+	}
+	f.mu.Lock()
+	if f.in[name] == hold {
+		delete(f.in, name)
+	}
+	f.mu.Unlock()
+	if err := hold.Unlock(); err != nil {
+		f.failed("release", err)
+	}
+}
+
+func (f *fleet) failed(what string, err error) {
+	for _, class := range []error{mortise.ErrNotDurable, mortise.ErrLost, mortise.ErrUnknownOutcome, mortise.ErrUnreachable, mortise.ErrLocked} {
+		if errors.Is(err, class) {
+			what += ": " + class.Error()
+			break
+		}
+	}
+	if !errors.Is(err, mortise.ErrNotDurable) {
+		what += " (" + err.Error() + ")"
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errs[what[:min(len(what), 300)]]++
+}
+
+// twice returns how many were held twice.
+func (f *fleet) twice() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.double)
+}
+
+// held returns how many names are held now.
+func (f *fleet) held() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.in {
+		if h.Valid() {
+			n++
+		}
+	}
+	return n
+}
+
+// granted returns how often a lock was acquired.
+func (f *fleet) granted() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.grants
+}
+
+// goOn waits until so many more locks were acquired, and some are held.
+func (f *fleet) goOn(t *testing.T, grants int) {
+	t.Helper()
+	want := f.granted() + grants
+	redistest.Eventually(t, "locks are acquired again", func() error {
+		if f.granted() < want || f.held() == 0 {
+			return errors.New("too few")
+		}
+		return nil
+	})
+}
+
+// anchor ends it, and fails the test if a name was held twice.
+func (f *fleet) anchor(t *testing.T) {
+	t.Helper()
+	f.stop.Store(true)
+	f.sailed.Wait()
+	if len(f.double) > 0 {
+		slices.Sort(f.double)
+		t.Errorf("held twice: %q", slices.Compact(f.double))
+	}
+}
