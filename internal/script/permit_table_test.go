@@ -214,6 +214,8 @@ func foreignPermits() []permitRow {
 		{name: "a list", setup: func(s permitWorld) { s.must(s.t, "RPUSH", job, "a") }, want: "wrong type", after: `list ["a"]`},
 		{name: "text", setup: func(s permitWorld) { s.set("five") }, want: "no semaphore", after: "five"},
 		{name: "a fraction", setup: func(s permitWorld) { s.set("1.5") }, want: "no semaphore", after: "1.5"},
+		{name: "a leading zero", setup: func(s permitWorld) { s.set("03") }, want: "no semaphore", after: "03"},
+		{name: "minus zero", setup: func(s permitWorld) { s.set("-0") }, want: "no semaphore", after: "-0"},
 		{name: "empty text", setup: func(s permitWorld) { s.set("") }, want: "no semaphore", after: ""},
 		{name: "more than can be counted", setup: func(s permitWorld) { s.set("9999999999999999") }, want: "no semaphore", after: "9999999999999999"},
 		{name: "another's zset", setup: func(s permitWorld) { s.set("3").must(s.t, "RPUSH", keyspace.PermitExpiries(job), "a") },

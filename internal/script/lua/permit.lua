@@ -21,13 +21,14 @@ local function raw(id)
   return (string.gsub(id, '%x%x', function(digits) return string.char(tonumber(digits, 16)) end))
 end
 
--- The number of available permits: 0 if the key does not exist, nil if it is not a semaphore.
+-- The number of available permits: 0 if the key does not exist, nil if it is not a semaphore. Redis
+-- adds to no integer in another form.
 local exists
 local function available()
   local text = redis.call('get', value)
   exists = text and true or false
   if not exists then return 0 end
-  if #text > 15 or not string.match(text, '^%-?%d+$') then return nil end
+  if text ~= '0' and not string.match(text, '^%-?[1-9]%d*$') or #text > 15 then return nil end
   return tonumber(text)
 end
 
