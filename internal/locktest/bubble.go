@@ -2,6 +2,8 @@ package locktest
 
 import (
 	"bufio"
+	"bytes"
+	"runtime"
 	"testing"
 	"testing/synctest"
 
@@ -10,6 +12,19 @@ import (
 	"github.com/mortise-go/mortise/internal/resp"
 	"github.com/mortise-go/mortise/memredis"
 )
+
+// Goroutines returns how many goroutines there are. [runtime.NumGoroutine] counts one more for
+// each that has returned, but has not been put away yet; synctest.Wait does not wait for that.
+func Goroutines() int {
+	stacks := make([]byte, 1<<16)
+	for {
+		n := runtime.Stack(stacks, true)
+		if n < len(stacks) {
+			return 1 + bytes.Count(stacks[:n], []byte("\n\ngoroutine "))
+		}
+		stacks = make([]byte, 2*len(stacks))
+	}
+}
 
 // Bubble runs f in virtual time, with an embedded Redis inside. The bubble itself fails the test
 // if a goroutine is left when f returns. It runs in parallel with other tests.

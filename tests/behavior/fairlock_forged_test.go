@@ -3,7 +3,6 @@ package behavior
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +11,7 @@ import (
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/locktest"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -183,14 +183,14 @@ func TestFairForgedFlood(t *testing.T) {
 						"~", "?", "", strings.Repeat("x", 1000), id, "?"+id+" 1")
 				}
 				const seconds = 2
-				before, goroutines := f.Total(), runtime.NumGoroutine()
+				before, goroutines := f.Total(), locktest.Goroutines()
 				for i := range seconds * 20 {
 					forge(keyspace.FairTurnChannel("job", client), 10, messages...) // 40,000 in all
 					for _, id := range queue[:min(3, len(queue))] {
 						forge(keyspace.FairChannel("job", id), 10, "0", "what")
 					}
 					if i == seconds*10 {
-						if n := runtime.NumGoroutine() - goroutines; n > 20 {
+						if n := locktest.Goroutines() - goroutines; n > 20 {
 							t.Errorf("the flood has started %d goroutines, want 20 at most", n)
 						}
 					}

@@ -3,13 +3,13 @@ package behavior
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/locktest"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -78,7 +78,7 @@ func TestChildrenOfAHoldsContext(t *testing.T) {
 	alone(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		hold, ctx := mustLock(t, c.Lock("job"), t.Context())
-		before := runtime.NumGoroutine()
+		before := locktest.Goroutines()
 		var children []context.Context
 		var told atomic.Int32
 		for range 100 {
@@ -87,7 +87,7 @@ func TestChildrenOfAHoldsContext(t *testing.T) {
 			children = append(children, child)
 			context.AfterFunc(ctx, func() { told.Add(1) })
 		}
-		if n := runtime.NumGoroutine(); n > before {
+		if n := locktest.Goroutines(); n > before {
 			t.Errorf("%d more goroutines for 100 contexts, want none", n-before)
 		}
 		mustUnlock(t, hold)

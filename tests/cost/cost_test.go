@@ -15,6 +15,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/locktest"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -141,7 +142,7 @@ func TestRenewalsOfManyLocks(t *testing.T) {
 				defer c.Close()
 				first, _ := mustLock(t, c.Lock("first"), t.Context())
 				mustUnlock(t, first)
-				before := runtime.NumGoroutine()
+				before := locktest.Goroutines()
 				holds := make([]*mortise.Hold, locks)
 				for i := range holds {
 					holds[i], _ = mustLock(t, c.Lock(fmt.Sprint("job:", i)), t.Context())
@@ -150,7 +151,7 @@ func TestRenewalsOfManyLocks(t *testing.T) {
 				time.Sleep(2 * period) // until then some are renewed early, to be spread
 				begin := time.Now()
 				time.Sleep(time.Duration(periods) * period)
-				if n := runtime.NumGoroutine() - before; n > 1 {
+				if n := locktest.Goroutines() - before; n > 1 {
 					t.Errorf("%d locks have %d goroutines more than one lock, want at most one that renews", locks, n)
 				}
 				commands, leases, most := d.since(begin)

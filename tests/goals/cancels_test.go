@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/locktest"
 	"github.com/mortise-go/mortise/mortisetest"
 )
 
@@ -97,7 +97,7 @@ func (w *cancelled) run(kind string) {
 	w.setUp(kind, all[0])
 	w.warm(all)
 	synctest.Wait()
-	before := runtime.NumGoroutine()
+	before := locktest.Goroutines()
 	w.crowd(all, w.want)
 	s.Settle()
 	time.Sleep(time.Second)
@@ -108,7 +108,8 @@ func (w *cancelled) run(kind string) {
 	time.Sleep(2 * cancelLease)
 	synctest.Wait()
 	w.free(kind, s)
-	if n := runtime.NumGoroutine() - before; n > 0 {
+	synctest.Wait() // what free has asked the server has its goroutines too, until it is answered
+	if n := locktest.Goroutines() - before; n > 0 {
 		t.Errorf("%d goroutines are left of %d cancels", n, w.cancels)
 	}
 	if w.slowest > 0 {
