@@ -211,6 +211,10 @@ func TestSentinelFailsOver(t *testing.T) {
 	if got := promoted.Str(t, "GET", "k"); promoted == old || got != "v" {
 		t.Fatalf("the new master %s has k = %q, want v", promoted.Addr(), got)
 	}
+	old.StartAsReplica(t, promoted)
+	if _, err := old.Do("SET", "k", "w"); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
+		t.Fatalf("the old master is not a replica: %v", err)
+	}
 }
 
 func TestClusterMovesSlots(t *testing.T) {

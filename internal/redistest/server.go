@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -61,15 +62,20 @@ func debugCommand(t testing.TB) []string {
 // Replica starts a replica of master and waits until it is in sync.
 func Replica(t testing.TB, master *Server, args ...string) *Server {
 	t.Helper()
-	own := []string{"--replicaof", "127.0.0.1", strconv.Itoa(master.port)}
-	if master.password != "" {
-		own = append(own, "--masterauth", master.password, "--requirepass", master.password)
-	}
-	r := Single(t, append(own, args...)...)
+	r := Single(t, append(master.asReplica(), args...)...)
 	await(t, "replica in sync", func() error {
 		return r.wantInfo("replication", "master_link_status", "up")
 	})
 	return r
+}
+
+// asReplica returns the options of a replica of s.
+func (s *Server) asReplica() []string {
+	options := []string{"--replicaof", "127.0.0.1", strconv.Itoa(s.port)}
+	if s.password != "" {
+		options = append(options, "--masterauth", s.password, "--requirepass", s.password)
+	}
+	return options
 }
 
 // launch starts a server with the options that args returns for its port and cluster bus port.
@@ -105,13 +111,13 @@ func launch(t testing.TB, env []string, args func(port, busPort int) []string) *
 	return nil
 }
 
-// start runs the program and waits until it answers.
-func (s *Server) start() error {
+// start runs the program, with more options for this run, and waits until it answers.
+func (s *Server) start(more ...string) error {
 	path, err := Program()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(path, s.args...)
+	cmd := exec.Command(path, append(slices.Clone(s.args), more...)...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), s.env...)
 	cmd.Stdout, cmd.Stderr = &s.log, &s.log
@@ -180,6 +186,15 @@ func (s *Server) Restart(t testing.TB) {
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// StartAsReplica starts a stopped server again as a replica of master. One that was a master, and is
+// only started, is a second master until it is told, and sentinels take their time for that.
+func (s *Server) StartAsReplica(t testing.TB, master *Server) {
+	t.Helper()
+	if err := s.start(master.asReplica()...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -188,9 +188,9 @@ func promoteBySentinels(t *testing.T) *promotion {
 		patience(30_000)
 	}
 	p.mend = func() {
-		old.Start(t)
-		old.Must(t, "REPLICAOF", "127.0.0.1", fmt.Sprint(set.Master(t).Port())) // sentinels take their time to say so
-		synced(t, set.Master(t), 2)
+		master := set.Master(t)
+		old.StartAsReplica(t, master)
+		synced(t, master, 2)
 	}
 	return p
 }

@@ -90,12 +90,13 @@ func promoteForgetful(r *round) (n int) {
 	return n
 }
 
-// failOver kills the master of sentinels, and starts it again when they have a new one.
+// failOver kills the master of sentinels, and starts it again when they have a new one: as a replica
+// of that, because not all sentinels know of it yet, and their clients would have locks of both.
 func failOver(r *round) int {
 	old := r.sentinel.Master(r.t)
 	r.kills(old)
-	r.sentinel.Failover(r.t)
-	old.Start(r.t)
+	promoted := r.sentinel.Failover(r.t)
+	old.StartAsReplica(r.t, promoted)
 	redistest.Eventually(r.t, "the old master is a replica", func() error {
 		if link, err := old.Info("replication", "master_link_status"); link != "up" {
 			return fmt.Errorf("link %q, %w", link, cmp.Or(err, errNotYet))
