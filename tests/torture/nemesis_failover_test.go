@@ -90,9 +90,19 @@ func promoteForgetful(r *round) (n int) {
 	return n
 }
 
-// failOver kills the master of sentinels, and starts it again when they have a new one: as a replica
-// of that, because not all sentinels know of it yet, and their clients would have locks of both.
+// failOver kills the master of sentinels. What it forgets may delay the waiters of a fair lock for ten
+// seconds, to which that of the next one must not add.
 func failOver(r *round) int {
+	r.replaceMaster()
+	r.raiseTokens()
+	r.pause(10*time.Second, 11*time.Second)
+	return 1
+}
+
+// replaceMaster kills the master of sentinels, and starts it again when they have a new one: as a replica
+// of that, because not all sentinels know of it yet, and their clients would have locks of both. Such
+// clients are sent away, as sentinels do with those of a master that they make a replica.
+func (r *round) replaceMaster() {
 	old := r.sentinel.Master(r.t)
 	r.kills(old)
 	promoted := r.sentinel.Failover(r.t)
@@ -103,8 +113,17 @@ func failOver(r *round) int {
 		}
 		return nil
 	})
-	r.raiseTokens()
-	return 1
+	for _, s := range r.sentinel.Sentinels {
+		redistest.Eventually(r.t, "all sentinels know the new master", func() error {
+			addr, err := s.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", redistest.SentinelName)
+			if fmt.Sprint(addr) != fmt.Sprintf("[127.0.0.1 %d]", promoted.Port()) {
+				return fmt.Errorf("%v, %w", addr, cmp.Or(err, errNotYet))
+			}
+			return nil
+		})
+	}
+	old.Must(r.t, "CLIENT", "KILL", "TYPE", "normal")
+	old.Must(r.t, "CLIENT", "KILL", "TYPE", "pubsub")
 }
 
 // failNode kills a master of a cluster, and starts it again when its replica serves.
