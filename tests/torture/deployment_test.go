@@ -62,14 +62,20 @@ func deploy(t *testing.T, kind string, args []string) *deployment {
 func (d *deployment) calmDown(t *testing.T) {
 	t.Helper()
 	if d.sentinel != nil {
-		for _, s := range d.sentinel.Sentinels {
-			s.Must(t, "SENTINEL", "SET", redistest.SentinelName, "down-after-milliseconds", "30000")
-		}
+		d.patience(t, 30*time.Second)
 	}
 	if d.cluster != nil {
 		for _, s := range d.servers {
 			s.Must(t, "CONFIG", "SET", "cluster-node-timeout", "30000")
 		}
+	}
+}
+
+// patience sets after what silence sentinels take a master for dead.
+func (d *deployment) patience(t *testing.T, silence time.Duration) {
+	t.Helper()
+	for _, s := range d.sentinel.Sentinels {
+		s.Must(t, "SENTINEL", "SET", redistest.SentinelName, "down-after-milliseconds", fmt.Sprint(silence.Milliseconds()))
 	}
 }
 

@@ -104,8 +104,10 @@ func failOver(r *round) int {
 // clients are sent away, as sentinels do with those of a master that they make a replica.
 func (r *round) replaceMaster() {
 	old := r.sentinel.Master(r.t)
+	r.patience(r.t, time.Second) // no longer than for this: one that is only busy is a second master, too
 	r.kills(old)
 	promoted := r.sentinel.Failover(r.t)
+	r.patience(r.t, 30*time.Second)
 	old.StartAsReplica(r.t, promoted)
 	redistest.Eventually(r.t, "the old master is a replica", func() error {
 		if link, err := old.Info("replication", "master_link_status"); link != "up" {

@@ -15,7 +15,7 @@ type nemesis struct {
 	allowed   []string         // classes of errors that it explains, besides those expected
 	least     int              // hits without which a round has shown nothing
 	fewest    int              // acquisitions, without which it has not; fewest of the package if 0
-	failsOver bool             // servers take each other for dead after a second
+	failsOver bool             // masters are killed, and nodes of a cluster take each other for dead after a second
 	strike    func(*round) int // breaks something for a moment, and returns how much it has hit
 
 	// costsCounts says that semaphores and latches, which have no leases, are not the same after it:

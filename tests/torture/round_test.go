@@ -73,7 +73,7 @@ func run(t *testing.T, p plan) result {
 	r := &round{plan: p, t: t, random: random, deployment: deploy(t, p.kind, p.nemesis.args)}
 	r.witness = newWitness(t, p.mix(random.IntN), ttl)
 	r.allowed = p.nemesis.allowed
-	if !p.nemesis.failsOver {
+	if !p.nemesis.failsOver || r.sentinel != nil {
 		r.calmDown(t)
 	}
 	for i := range clients {
