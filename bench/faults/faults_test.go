@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -286,5 +287,19 @@ func TestPublishedReport(t *testing.T) {
 func TestPickRefusesWhatIsUnknown(t *testing.T) {
 	if _, err := pick("row", "r4,r99", rows, func(r row) string { return r.name }); err == nil {
 		t.Error("r99 is run")
+	}
+}
+
+// A row that is run alone, as the command that is printed does, meets the same chance as among all others.
+func TestRowRunAloneMeetsTheSameChance(t *testing.T) {
+	for i, row := range rows {
+		if got := stream(row.name); got != uint64(i) {
+			t.Errorf("the stream of %s is %d, want %d", row.name, got, i)
+		}
+		a := &trials{row: row, system: contender.Systems[0], n: row.n + 1, lease: time.Second}
+		want := fmt.Sprintf("go run ./bench/faults -only %s -peer %s -seed 7 -n %d -lease 1s", row.name, a.system.Name, row.n+1)
+		if got := a.command(7); got != want {
+			t.Errorf("the command is %q, want %q", got, want)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -120,18 +121,18 @@ func (c choice) run(ctx context.Context) (*record, error) {
 		return nil, err
 	}
 	var errs []error
-	for i, row := range c.rows {
+	for _, row := range c.rows {
 		for _, s := range c.systems {
 			if !row.compares(s) || ctx.Err() != nil {
 				continue
 			}
 			fmt.Fprintf(os.Stderr, "%s %s: %s, seed %d\n", time.Now().Format(time.TimeOnly), s.Name, row.title, c.seed)
-			t := &trials{row: row, system: s, n: row.n, lease: c.lease, rand: rand.New(rand.NewPCG(c.seed, uint64(i))), say: c.say}
+			t := &trials{row: row, system: s, n: row.n, lease: c.lease, rand: rand.New(rand.NewPCG(c.seed, stream(row.name))), say: c.say}
 			if c.n > 0 {
 				t.n = c.n
 			}
 			if err := row.run(ctx, t); err != nil {
-				errs = append(errs, fmt.Errorf("%s, %s: %w", row.name, s.Name, err))
+				errs = append(errs, fmt.Errorf("%s, %s: %w (again: %s)", row.name, s.Name, err, t.command(c.seed)))
 			}
 			t.close()
 			r.summarize(t)
@@ -141,6 +142,23 @@ func (c choice) run(ctx context.Context) (*record, error) {
 		errs = append(errs, fmt.Errorf("%s: the fault was never hit", name))
 	}
 	return r, errors.Join(append(errs, ctx.Err())...)
+}
+
+// stream is the number of a row in the stream of chance, whichever rows are run.
+func stream(name string) uint64 {
+	return uint64(slices.IndexFunc(rows, func(r row) bool { return r.name == name }))
+}
+
+// command returns the command that runs the trials once more.
+func (t *trials) command(seed uint64) string {
+	command := fmt.Sprintf("go run ./bench/faults -only %s -peer %s -seed %d", t.row.name, t.system.Name, seed)
+	if t.n != t.row.n {
+		command += fmt.Sprintf(" -n %d", t.n)
+	}
+	if t.lease > 0 {
+		command += fmt.Sprintf(" -lease %v", t.lease)
+	}
+	return command
 }
 
 // publish shows a record, and keeps it in a directory, if there is one.

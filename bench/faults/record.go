@@ -101,13 +101,7 @@ func (r *record) summarize(t *trials) {
 		}
 		byCase[o.Case] = append(byCase[o.Case], o)
 	}
-	command := fmt.Sprintf("go run ./bench/faults -only %s -peer %s -seed %d", t.row.name, t.system.Name, r.Seed)
-	if t.n != t.row.n {
-		command += fmt.Sprintf(" -n %d", t.n)
-	}
-	if t.lease > 0 {
-		command += fmt.Sprintf(" -lease %v", t.lease)
-	}
+	command := t.command(r.Seed)
 	for _, c := range order {
 		result := result{
 			Row: t.row.name, System: t.system.Name, Case: c, Said: map[string]int{}, Took: map[string]took{},

@@ -73,6 +73,7 @@ func TestKillsAtScripts(t *testing.T) {
 		t: t, server: redistest.Single(t), random: rand.New(rand.NewPCG(first, 4)), long: *limit > 0 || *kills > 0,
 		names: map[string]string{}, hit: map[boundary]int{}, seen: map[string]map[string]bool{},
 	}
+	tellAgainIfFailed(t, replay(t.Name(), "-time", "1m", "-seed", fmt.Sprint(first), "-lease", lease.String()))
 	m.others = m.live()
 	done := 0
 	for begin := time.Now(); done == 0 || time.Since(begin) < *limit || done < *kills; {
@@ -346,6 +347,6 @@ func (m *mortuary) report(first uint64, done int) {
 	}
 	slices.Sort(all)
 	fmt.Println(strings.Join(all, "\n"))
-	fmt.Printf("kills: %d clients at %d boundaries of scripts, with -seed %d; of %d locks the slowest was free after %v of a lease of %v\n",
+	fmt.Printf("kills: clients: %d, at boundaries of scripts: %d, with -seed %d; of %d locks the slowest was free after %v of a lease of %v\n",
 		done, len(all), first, m.free, m.slowest.Round(time.Millisecond), lease)
 }

@@ -42,6 +42,7 @@ func TestKilledFairWaiters(t *testing.T) {
 		first = uint64(time.Now().UnixNano())
 	}
 	server := redistest.Single(t)
+	tellAgainIfFailed(t, replay(t.Name(), "-time", "1m", "-seed", fmt.Sprint(first)))
 	random := rand.New(rand.NewPCG(first, 5))
 	var living []*locks
 	for i := range 5 {
@@ -73,8 +74,8 @@ func TestKilledFairWaiters(t *testing.T) {
 	}
 	judgeGrants(t, grants, inversions, longest)
 	if *limit > 0 || *enough > 0 {
-		fmt.Printf("fair: %d grants in %d queues in which %d waiters were killed, with -seed %d: %d inversions, longest delay %v\n",
-			grants, queues, dead, first, inversions, longest.Round(time.Millisecond))
+		fmt.Printf("fair: %s in %s; waiters that were killed: %d, with -seed %d; %s, longest delay %v\n",
+			counted(grants, "grant"), counted(queues, "queue"), dead, first, counted(inversions, "inversion"), longest.Round(time.Millisecond))
 	}
 }
 

@@ -38,7 +38,7 @@ func TestTorture(t *testing.T) {
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())
 	}
-	fmt.Printf("torture: %v with seed %d, %d rounds at a time\n", *limit, first, *lanes)
+	fmt.Printf("torture: %v with seed %d, %s at a time\n", *limit, first, counted(*lanes, "round"))
 	begin := time.Now()
 	if *plant != "" {
 		for _, b := range choosePlanted(*plant, first) {
@@ -55,7 +55,7 @@ func TestTorture(t *testing.T) {
 			}
 		})
 	}
-	next := schedule(first)
+	next := schedule(first, *only)
 	if *limit < time.Second {
 		t.Fatalf("-time %v is no time", *limit)
 	}
@@ -93,7 +93,7 @@ func alongside(t *testing.T) {
 
 // schedule returns the rounds of a seed, one after the other: each nemesis once before any comes
 // again, in an order, and with deployments and drivers, that the seed gives.
-func schedule(first uint64) func() plan {
+func schedule(first uint64, only string) func() plan {
 	random := rand.New(rand.NewPCG(first, 2))
 	var rest []*nemesis
 	n := uint64(0)
@@ -107,7 +107,7 @@ func schedule(first uint64) func() plan {
 			p.kind = p.nemesis.kinds[random.IntN(len(p.nemesis.kinds))]
 			p.driver = drivers[random.IntN(len(drivers))]
 			rest = rest[1:]
-			if strings.Contains(p.String(), *only) {
+			if strings.Contains(p.String(), only) {
 				n++
 				return p
 			}
@@ -138,5 +138,8 @@ func report(t *testing.T, r result) {
 		if *limit != 0 {
 			fmt.Println("     ", b)
 		}
+	}
+	if t.Failed() {
+		tellAgain(t, r.again())
 	}
 }
