@@ -83,7 +83,18 @@ func ReplyError(err error, message string) error {
 	if older(message) {
 		err = fmt.Errorf("this server is older than Redis 5.0, the oldest that locks work on: %w", err)
 	}
-	return &Error{Class: ClassifyReply(message), Err: err, Reply: unwrap(message)}
+	class := ClassifyReply(message)
+	if class == Denied && unnamed(message) {
+		err = fmt.Errorf("%w (ACL LOG on the server says which)", err)
+	}
+	return &Error{Class: class, Err: err, Reply: unwrap(message)}
+}
+
+// unnamed reports whether an error reply about rights does not say which one is missing. Redis 7.0 names
+// no command of a script, and most versions name no key and no channel.
+func unnamed(message string) bool {
+	about := strings.Contains(message, "permissions") || strings.Contains(message, "The user executing the script")
+	return about && !strings.Contains(message, "the '")
 }
 
 // older reports whether only a server older than Redis 5.0 gives this error reply to a script that

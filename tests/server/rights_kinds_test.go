@@ -57,41 +57,50 @@ func waitsWithItsRights(t *testing.T, r rightful, kind, name string) {
 	}
 }
 
-// documentedParts returns the parts of rules that docs/protocol.md names for each kind.
-func documentedParts(t *testing.T) map[string][]string {
+// documentedLines returns the commands of docs/protocol.md that give the rights of each kind, word by
+// word, by what stands before them.
+func documentedLines(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/protocol.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| ([^|]+) \\| `([^`]+)` \\|$").FindAllStringSubmatch(string(text), -1) {
-		for _, kind := range strings.Split(row[1], ",") {
-			parts[strings.Trim(kind, " `")] = strings.Fields(strings.ReplaceAll(row[2], `\|`, "|")) // as tables need it
+	lines := map[string][]string{}
+	for _, block := range regexp.MustCompile("(?m)^([^\n]+):\n\n```\n(ACL SETUSER [^\n]+)\n```$").FindAllStringSubmatch(string(text), -1) {
+		for _, kind := range strings.Split(block[1], ",") {
+			lines[strings.Trim(kind, " `")] = strings.Fields(block[2])
 		}
 	}
-	return parts
+	return lines
 }
 
-// The rights that docs/protocol.md names for a kind are enough for all that it does, whatever braces
+// documentedLine returns the command for a kind, or for what is said to need more.
+func documentedLine(t *testing.T, kind string) []string {
+	t.Helper()
+	line := documentedLines(t)[kind]
+	if len(line) == 0 {
+		t.Fatalf("docs/protocol.md has no line for %s", kind)
+	}
+	return redistest.Rules(t, line...)
+}
+
+// The line of docs/protocol.md for a kind is enough for all that it does, whatever braces
 // are in the prefix and the name: the server writes no refusal to its log. That a script fails without
 // a right, and changes nothing, is tested beside the scripts.
 func TestRealRightsOfEachKind(t *testing.T) {
-	parts := documentedParts(t)
 	for kind, use := range kindUses {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			if len(parts[kind]) == 0 {
-				t.Fatal("docs/protocol.md does not name its rights")
-			}
 			s := redistest.Single(t)
-			rules := slices.Concat([]string{"ACL", "SETUSER"}, parts["every kind"], parts[kind], parts["Inspect"])
+			lines := [][]string{documentedLine(t, kind), documentedLine(t, "Inspect")}
 			for _, n := range []struct{ prefix, name, instead string }{
 				{"app:", "job", "app:"}, {"app:", "{order}:42", "app:"}, {"", "{app:1}:job", "app:"}, {"{app}:", "job", "{app}:"},
 			} {
 				t.Run(n.prefix+n.name, func(t *testing.T) {
 					s.Must(t, "ACL", "LOG", "RESET")
-					s.Must(t, redistest.Rules(t, strings.Fields(strings.ReplaceAll(strings.Join(rules, " "), "app:", n.instead))...)...)
+					for _, line := range lines {
+						s.Must(t, strings.Fields(strings.ReplaceAll(strings.Join(line, " "), "app:", n.instead))...)
+					}
 					use(t, withRights(t, s, n.prefix), n.name)
 					for _, entry := range s.Must(t, "ACL", "LOG").([]any) {
 						// What the client library says about itself is refused as "client" by Redis 6.2.

@@ -29,9 +29,10 @@ func TestRealTokensOnACluster(t *testing.T) {
 
 // The rights that docs/protocol.md names for it are enough.
 func TestRealTokensWithTheDocumentedRights(t *testing.T) {
-	command, _ := documentedRights(t)
 	s := redistest.Single(t)
-	s.Must(t, redistest.Rules(t, append(command, "+object|idletime", "+scan")...)...)
+	for _, what := range []string{"FencedLock", "TokenUses", "Inspect"} {
+		s.Must(t, documentedLine(t, what)...)
+	}
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "locks", Password: "SECRET"})
 	t.Cleanup(func() { rdb.Close() })
 	c := mortise.New(goredis.Wrap(rdb), &mortise.Options{Prefix: "app:"})
@@ -42,6 +43,13 @@ func TestRealTokensWithTheDocumentedRights(t *testing.T) {
 		mustUnlock(t, hold)
 	}
 	expireAll(t, c, names)
+	hold, _ := mustFence(t, c.FencedLock("job"), t.Context())
+	defer hold.Unlock()
+	for state, err := range c.Locks(t.Context(), "*") {
+		if err != nil || state.Name != "job" || !state.Locked {
+			t.Errorf("Locks = %+v, %v, want the one that is held", state, err)
+		}
+	}
 }
 
 // expireAll makes the counters of these names expire, which must be all that there are.
