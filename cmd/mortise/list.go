@@ -76,7 +76,7 @@ func (a *app) list(ctx context.Context, pattern string, limit int) error {
 	defer leave(client)
 	l := &listing{app: a}
 	stop := a.showProgress(ctx, func(past time.Duration) string {
-		return fmt.Sprintf("%v: %d keys looked at; Ctrl-C ends it", past, count.keys.Load())
+		return fmt.Sprintf("%v: %s looked at; Ctrl-C ends it", past, counted(int(count.keys.Load()), "key"))
 	})
 	found := 0
 	for state, lerr := range client.Locks(ctx, pattern) {

@@ -81,7 +81,7 @@ func TestListOnATerminal(t *testing.T) {
 	proxy.Delay(100 * time.Millisecond)
 	s, terminal := onTerminal(t, proxy.Addr(), "sh", "-c", "stty cols 100; TERM=xterm exec mortise ls")
 	s.awaitMatch(t, "job:[0-9]+ +lock +no limit  1      "+foreignOwner+"\r\n")
-	s.awaitMatch(t, "\r[1-9][0-9]*s: [1-9][0-9]* keys looked at; Ctrl-C ends it\x1b\\[K")
+	s.awaitMatch(t, "\r[1-9][0-9]*s: [1-9][0-9]* keys? looked at; Ctrl-C ends it\x1b\\[K")
 	typeIn(t, terminal, "\x03")
 	s.wantSignal(t, syscall.SIGINT)
 }

@@ -71,7 +71,7 @@ func addPermits(ctx context.Context, s *mortise.PermitSemaphore, n int) error {
 		}
 		if has+n < 0 {
 			return usageError("To leave none: mortise sem "+nameArgs(s.Name(), "set", "0"),
-				"%s has %d permits, held ones included; %d cannot be removed", shown(s.Name()), has, -n)
+				"%s has %s, held ones included; %d cannot be removed", shown(s.Name()), counted(has, "permit"), -n)
 		}
 	}
 	return s.AddPermits(ctx, n)
@@ -166,7 +166,7 @@ func (f *runFlags) lookForTooFew(ctx context.Context, c *mortise.Client, s *mort
 		return
 	}
 	if has, err := s.Permits(ctx); err == nil && has < f.permits {
-		f.say("%s has only %d of the %d permits that are needed; this waits until it has more: %s", shown(s.Name()), has, f.permits, setHint(s.Name()))
+		f.say("%s has only %s, and %d are needed; this waits until it has more: %s", shown(s.Name()), counted(has, "permit"), f.permits, setHint(s.Name()))
 	}
 }
 
@@ -187,8 +187,8 @@ func (f *runFlags) setLimit(ctx context.Context, s *mortise.PermitSemaphore, wai
 	}
 	n, err := s.Permits(ctx)
 	if err == nil && n != f.limit {
-		f.say("%s has %d permits, not the %d of --limit; to change that: mortise sem %s",
-			shown(s.Name()), n, f.limit, nameArgs(s.Name(), "set", strconv.Itoa(f.limit)))
+		f.say("%s has %s, not the %d of --limit; to change that: mortise sem %s",
+			shown(s.Name()), counted(n, "permit"), f.limit, nameArgs(s.Name(), "set", strconv.Itoa(f.limit)))
 	}
 	return err
 }

@@ -43,7 +43,7 @@ func main() {
 	}
 	begin := time.Now()
 	total, failures := rounds(all, *want, func(t target) outcome { return t.run(*length) })
-	fmt.Printf("%d targets, %d inputs, %.0f s, %d failed\n", len(all), total, time.Since(begin).Seconds(), failures)
+	fmt.Printf("%s, %s, %.0f s, %d failed\n", counted(len(all), "target"), counted(total, "input"), time.Since(begin).Seconds(), failures)
 	if failures > 0 || len(all) == 0 {
 		os.Exit(1)
 	}
@@ -162,4 +162,12 @@ func read(output string, passed bool) outcome {
 	ended := strings.Contains(output, "context deadline exceeded") && !strings.Contains(output, "Failing input written to")
 	o.failed = o.inputs == 0 || !passed && !ended
 	return o
+}
+
+// counted returns a number of things, such as "1 target" or "3 targets".
+func counted(n int, one string) string {
+	if n != 1 {
+		one += "s"
+	}
+	return strconv.Itoa(n) + " " + one
 }

@@ -21,6 +21,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -78,7 +79,7 @@ func run(ctx context.Context, names []string, jobs int, apply, find bool) error 
 	if err := b.healthy(ctx, chosen); err != nil {
 		return err
 	}
-	fmt.Printf("the tests pass on the code as it is (%.0fs); now %d mutants\n", time.Since(start).Seconds(), len(chosen))
+	fmt.Printf("the tests pass on the code as it is (%.0fs); now %s\n", time.Since(start).Seconds(), counted(len(chosen), "mutant"))
 	results := runAll(ctx, b, chosen, jobs, time.Time{})
 	return cmp.Or(ctx.Err(), report(results, time.Since(start)))
 }
@@ -193,4 +194,12 @@ func (b bench) overlaid(m mutant) (overlay string, err error) {
 		return "", err
 	}
 	return writeOverlay(b.root, dir, files)
+}
+
+// counted returns a number of things, such as "1 mutant" or "3 mutants".
+func counted(n int, one string) string {
+	if n != 1 {
+		one += "s"
+	}
+	return strconv.Itoa(n) + " " + one
 }

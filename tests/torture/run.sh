@@ -60,7 +60,7 @@ step "simulated histories" 'seeds?, from|seed [0-9]+ fails' simulation $((limit 
 
 targets=$(make --no-print-directory fuzz ARGS=-list | grep -c ' Fuzz')
 each=$((limit * 10 / 100 / (targets > 0 ? targets : 1)))
-step "fuzz targets" '^[0-9]+ targets|FAILED' make --no-print-directory fuzz FUZZTIME="$((each > 60 ? 60 : each > 1 ? each : 1))s"
+step "fuzz targets" '^[0-9]+ targets?,|FAILED' make --no-print-directory fuzz FUZZTIME="$((each > 60 ? 60 : each > 1 ? each : 1))s"
 
 left=$((limit - (SECONDS - begin)))
 if ((left >= 30)); then

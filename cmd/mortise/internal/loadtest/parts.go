@@ -45,9 +45,9 @@ func (t *loadTest) greet(ctx context.Context, c *client) error {
 	t.seen.RoundTrip = spread(trips)
 	most := float64(t.Concurrency) / trips.Quantile(0.5).Seconds()
 	t.Say("this takes about %v on %s. Its keys begin with %s, and are deleted at the end.\n"+
-		"At most %d goroutines ask at a time, over %d connections: with a round trip of %s, that is no more\n"+
+		"At most %s at a time, over %d connections: with a round trip of %s, that is no more\n"+
 		"than %s commands a second. At most %s locks are held. Ctrl-C ends it and leaves nothing behind.",
-		t.Duration, t.seen.Server, t.Prefix, t.Concurrency, 2*contenders, ms(t.seen.RoundTrip.Half), count(most), count(MaxHeld))
+		t.Duration, t.seen.Server, t.Prefix, asking(t.Concurrency), 2*contenders, ms(t.seen.RoundTrip.Half), count(most), count(MaxHeld))
 	t.Print("%-34s %s; 99 %% within %s", "a round trip", ms(t.seen.RoundTrip.Half), ms(t.seen.RoundTrip.Most))
 	return nil
 }
@@ -70,7 +70,7 @@ func (t *loadTest) manyKeys(ctx context.Context, c *client) error {
 		return err
 	}
 	t.seen.Own = cycleOf(o)
-	t.Print("%-34s %s a second, %s commands each", fmt.Sprintf("%d locks, %d goroutines", t.Concurrency, t.Concurrency), count(t.seen.Own.Rate), figure(t.seen.Own.Commands))
+	t.Print("%-34s %s a second, %s commands each", things(t.Concurrency, "lock")+", "+things(t.Concurrency, "goroutine"), count(t.seen.Own.Rate), figure(t.seen.Own.Commands))
 	if why == "" {
 		var after told
 		if after, why = t.ask(ctx, c); why == "" {
@@ -87,7 +87,7 @@ func (t *loadTest) oneKey(ctx context.Context, c *client) error {
 		return err
 	}
 	t.seen.One = contendedOf(o, 1)
-	t.contended(fmt.Sprintf("one lock, %d goroutines", t.Concurrency), t.seen.One)
+	t.contended("one lock, "+things(t.Concurrency, "goroutine"), t.seen.One)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (t *loadTest) between(ctx context.Context, first *client) error {
 		return err
 	}
 	t.seen.Between = contendedOf(o, len(l.clients))
-	t.contended(fmt.Sprintf("one lock, %d clients × %d goroutines", contenders, l.spec.N), t.seen.Between)
+	t.contended(fmt.Sprintf("one lock, %d clients × %s", contenders, things(l.spec.N, "goroutine")), t.seen.Between)
 	return nil
 }
 

@@ -138,7 +138,7 @@ func (r *Report) meaning() []string {
 			r.Between.Clients, figure(r.Between.Commands), ms(r.Between.Gap.Half), count(1000/(10+r.Between.Gap.Half))),
 	)
 	if r.Held.Locks < MaxHeld/2 {
-		lines = append(lines, fmt.Sprintf("In the given time, only %d locks could be held. To measure more, give it more time: mortise bench --time 2m", r.Held.Locks))
+		lines = append(lines, fmt.Sprintf("In the given time, only %s could be held. To measure more, give it more time: mortise bench --time 2m", things(r.Held.Locks, "lock")))
 	} else {
 		lines = append(lines, fmt.Sprintf("One command renews %s locks. At leases of %v, 100 000 held locks would cost this server about %s commands a second.",
 			count(r.Held.Renewed), usualLease, count(ratio(100_000/(usualLease.Seconds()/3), r.Held.Renewed))))
@@ -180,6 +180,22 @@ func count(v float64) string {
 		digits = digits[:i] + " " + digits[i:]
 	}
 	return digits
+}
+
+// things returns a number of things, such as "1 lock" or "3 locks".
+func things(n int, one string) string {
+	if n != 1 {
+		one += "s"
+	}
+	return strconv.Itoa(n) + " " + one
+}
+
+// asking says how many goroutines ask.
+func asking(n int) string {
+	if n == 1 {
+		return "1 goroutine asks"
+	}
+	return things(n, "goroutine") + " ask"
 }
 
 // ratio is a/b, or 0 if that is not a number.
