@@ -56,7 +56,7 @@ func (n *node) run() {
 		began := time.Now()
 		up := n.session()
 		select {
-		case <-n.sub.closing:
+		case <-n.sub.life.Done():
 			return
 		default:
 		}
@@ -70,7 +70,7 @@ func (n *node) run() {
 		pause := time.NewTimer(time.Until(began.Add(backoff/2 + rand.N(backoff))))
 		select {
 		case <-pause.C:
-		case <-n.sub.closing:
+		case <-n.sub.life.Done():
 			pause.Stop()
 			return
 		}
@@ -111,7 +111,7 @@ func (n *node) session() bool {
 	defer again.Stop()
 	for {
 		select {
-		case <-n.sub.closing:
+		case <-n.sub.life.Done():
 			return true
 		case <-broken: //nolint:errcheck // that it is broken says enough
 			return true
@@ -274,14 +274,5 @@ func (n *node) subscription(s redis.PubSubSubscription) {
 
 // context returns a context that ends after limit, or when the subscriber closes.
 func (s *subscriber) context(limit time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-s.closing:
-			cancel()
-		case <-done:
-		}
-	}()
-	return ctx, func() { close(done); cancel() }
+	return context.WithTimeout(s.life, limit)
 }

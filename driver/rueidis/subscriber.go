@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -47,17 +48,19 @@ type subscriber struct {
 	preferred *node            // serves classic channels
 	changes   uint64           // of the wanted set, and of what nodes must do
 	closed    bool
-	closing   chan struct{}
+	life      context.Context // ends when the subscriber closes
+	end       context.CancelFunc
 	running   sync.WaitGroup // of nodes
 }
 
 func newSubscriber(d *Driver, sink driver.Sink) *subscriber {
-	return &subscriber{
+	s := &subscriber{
 		driver: d, sink: sink,
-		wanted:  map[channel]*wantedChannel{},
-		nodes:   map[string]*node{},
-		closing: make(chan struct{}),
+		wanted: map[channel]*wantedChannel{},
+		nodes:  map[string]*node{},
 	}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // Subscribe implements driver.Subscriber.
@@ -94,11 +97,9 @@ func (s *subscriber) Close() error {
 // shutdown returns when the connections are closed and the goroutines have ended.
 func (s *subscriber) shutdown() {
 	s.mu.Lock()
-	if !s.closed {
-		s.closed = true
-		close(s.closing)
-	}
+	s.closed = true
 	s.mu.Unlock()
+	s.end()
 	s.running.Wait()
 	s.told.Lock()
 	s.silent = true
