@@ -84,6 +84,12 @@ func lockOrder(a, b *Lock) int {
 // fails, it returns the name of the lock that failed.
 func (b *Batch) Acquire(ctx context.Context, wait bool) (*Hold, string, error) {
 	r := &batchRequest{Batch: b, composite: newComposite(ctx, b.name, len(b.locks), len(b.locks))}
+	limited := ctx
+	if wait {
+		var cancel context.CancelFunc
+		limited, cancel = Within(ctx, r.waitLimit())
+		defer cancel()
+	}
 	at, err := r.acquire(wait)
 	if err == nil {
 		if err = r.composite.complete(); err == nil {
@@ -91,7 +97,7 @@ func (b *Batch) Acquire(ctx context.Context, wait bool) (*Hold, string, error) {
 		}
 	}
 	members, _, lost := r.composite.finish(&ending{err: err})
-	releaseAndWait(ctx, members)
+	releaseAndWait(limited, members)
 	if lost != nil {
 		err = fmt.Errorf("lost while waiting for others: %w", lost)
 	}

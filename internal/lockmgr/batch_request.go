@@ -75,13 +75,13 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 			return nth, r.ended(ctx, err)
 		}
 		r.note(refusalIn(err))
-		r.composite.restart()
+		r.composite.restart(ctx)
 		if round%roundsBeforeKeeping == 0 && r.mayKeep() {
 			nth, err = r.acquireInOrder(ctx, jitter(keepFirst<<min(kept, 16)))
 			if ctx.Err() != nil || !isOverdue(err) && !errors.Is(err, context.DeadlineExceeded) {
 				return nth, r.ended(ctx, err)
 			}
-			r.composite.restart()
+			r.composite.restart(ctx)
 			kept++
 		}
 		// Two requests that obstruct each other must not retry in step.

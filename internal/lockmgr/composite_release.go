@@ -87,12 +87,12 @@ func alarmAt(at time.Time) <-chan time.Time {
 }
 
 // restart releases all members of a composite that is being formed.
-func (c *composite) restart() {
+func (c *composite) restart(ctx context.Context) {
 	c.mu.Lock()
 	members := c.members
 	c.members = nil
 	c.mu.Unlock()
-	releaseAndWait(c.hold.Context(), members)
+	releaseAndWait(ctx, members)
 }
 
 // releaseAndWait releases members, and waits for that until ctx ends; then the release

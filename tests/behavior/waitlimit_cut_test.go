@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -119,6 +121,68 @@ func TestSilenceAfterARefusalInAMultiLock(t *testing.T) {
 		_, _, err := both.Lock(t.Context())
 		if !errors.Is(err, mortise.ErrUnreachable) || errors.Is(err, mortise.ErrLocked) {
 			t.Errorf("%v, want only ErrUnreachable", err)
+		}
+		f.Set(nil, nil)
+	})
+}
+
+// The release of the parts that a MultiLock has acquired, before another one refused, gets no answer:
+// it goes on in the background when the limit of the wait is over.
+func TestMultiLockWhoseReleaseOutlastsTheLimit(t *testing.T) {
+	t.Parallel()
+	for wait, when := range map[time.Duration]string{3 * time.Millisecond: "while it keeps them", 700 * time.Millisecond: "while it releases them"} {
+		t.Run(when, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, f := open(t, s, nil)
+				other, _ := open(t, s, nil)
+				mustLock(t, other.Lock("a"), t.Context())
+				sent := make(chan time.Time, 1) // the first release
+				f.Set(func(ctx context.Context, script string) error {
+					if strings.HasSuffix(script, "_release") {
+						select {
+						case sent <- time.Now():
+						default:
+						}
+						return hang(ctx, script)
+					}
+					return nil
+				}, nil)
+				begin := time.Now()
+				_, _, err := mortise.NewMultiLock(c.FencedLock("a"), c.Lock("b")).With(mortise.LockOptions{Wait: wait}).Lock(t.Context())
+				if took := time.Since(begin); took != wait || !errors.Is(err, mortise.ErrLocked) {
+					t.Errorf("%v after %v, want ErrLocked after %v", err, took, wait)
+				}
+				synctest.Wait()
+				select {
+				case at := <-sent:
+					if at.Sub(begin) > wait {
+						t.Errorf("the first release was sent after %v, want it until the limit", at.Sub(begin))
+					}
+				default:
+					t.Error("no release was sent")
+				}
+				f.Set(nil, nil)
+			})
+		})
+	}
+}
+
+// The link is cut while a MultiLock acquires its second part: the release of the first one gets no answer
+// either, and goes on in the background when the limit of the wait is over.
+func TestMultiLockThatIsCutOffEndsAtItsLimit(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		const wait = 2 * time.Second
+		c, f := open(t, s, nil)
+		f.Set(func(ctx context.Context, script string) error {
+			if script == "fenced_acquire" || strings.HasSuffix(script, "_release") {
+				return hang(ctx, script)
+			}
+			return nil
+		}, nil)
+		begin := time.Now()
+		_, _, err := mortise.NewMultiLock(c.FencedLock("a"), c.Lock("b")).With(mortise.LockOptions{Wait: wait}).Lock(t.Context())
+		if took := time.Since(begin); took != wait || !errors.Is(err, mortise.ErrUnreachable) {
+			t.Errorf("%v after %v, want ErrUnreachable after %v", err, took, wait)
 		}
 		f.Set(nil, nil)
 	})
