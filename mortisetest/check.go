@@ -215,10 +215,9 @@ func (h *History) problems() (all []problem) {
 		calls[key] = append(calls[key], c)
 	}
 	for _, key := range sorted(calls) {
-		if len(h.lapses(key[1])) > 0 {
-			continue // what Redis has forgotten of a number shows nowhere
+		if known := h.known(key[1], calls[key]); len(known) > 0 {
+			all = append(all, h.checkCalls(key[0], known, earlier(now, h.lapse(key[1])))...)
 		}
-		all = append(all, h.checkCalls(key[0], calls[key], now)...)
 	}
 	return all
 }
@@ -244,16 +243,6 @@ func sorted[V any](m map[[2]string]V) (keys [][2]string) {
 	}
 	slices.SortFunc(keys, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 	return keys
-}
-
-// lapses returns when Redis forgot a name.
-func (h *History) lapses(name string) (at []instant) {
-	for _, e := range h.forgotten {
-		if e.name == "" || e.name == name {
-			at = append(at, e.at)
-		}
-	}
-	return at
 }
 
 // clock shows an instant in a story.

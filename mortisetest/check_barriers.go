@@ -1,8 +1,11 @@
 package mortisetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/mortise-go/mortise"
 )
 
 // The model of a barrier: the numbers of the calls that wait, in the order of their arrival,
@@ -125,7 +128,7 @@ func checkDoubleBarrier(calls []*call) []problem {
 			left := l.over && l.err == nil
 			steps = append(steps, step{l.begin, l.done, goOut{i, !left}})
 			if !left && c.dark == never {
-				steps = append(steps, step{l.begin, l.begin.later(c.lease + c.lease), drop(i)})
+				steps = append(steps, step{goneFrom(c), l.begin.later(c.lease + c.lease), drop(i)})
 			}
 			if left {
 				steps = append(steps, step{l.begin, l.done, out(i)})
@@ -141,6 +144,16 @@ func checkDoubleBarrier(calls []*call) []problem {
 		step:    func(state, do any) []any { return stepDouble(state.(doubleState), do) },
 	}
 	return m.check(items)
+}
+
+// goneFrom returns from when on a member whose Leave has failed may not have been inside any more. One
+// that was lost, after its context had ended for another reason, was not told when.
+func goneFrom(c *call) instant {
+	var broken *mortise.BrokenError
+	if errors.Is(c.left.err, mortise.ErrLost) || errors.As(c.left.err, &broken) && broken.Reason == mortise.BrokenLost {
+		return c.done
+	}
+	return c.left.begin
 }
 
 // unclaimed returns the steps of a member of which nothing is asked: it came, if it did, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/mortise-go/mortise"
 )
@@ -21,7 +22,8 @@ func counts(calls []*call) (items []item) {
 			continue
 		}
 		i := item{at: c.begin, text: c.saysNumber(), steps: []step{{c.begin, c.last(), counting{c, !c.over || c.err != nil}}}}
-		if c.op == "TrySetCount" || c.op == "TrySetPermits" || c.op == "CountDown" || c.op == "Release" {
+		switch c.op {
+		case "TrySetCount", "TrySetPermits", "CountDown", "Release", "AddPermits":
 			i.needed, i.less = true, i.steps
 		}
 		items = append(items, i)
@@ -34,7 +36,7 @@ func (c *call) saysNumber() string {
 	switch {
 	case c.op == "Wait":
 		return c.says("")
-	case (c.op == "Count" || c.op == "Available") && c.over && c.err == nil:
+	case (c.op == "Count" || c.op == "Available" || c.op == "Drain") && c.over && c.err == nil:
 		return c.says("") + fmt.Sprintf(" with %d", c.got)
 	case c.op == "TrySetCount" && c.over && c.err == nil && c.got == 0:
 		return c.says(fmt.Sprintf("(%d)", c.n)) + " and has not set it"
@@ -116,8 +118,8 @@ func stepLatch(n int, c counting) []any {
 	return []any{next}
 }
 
-// unset is the number of a semaphore that nobody has set.
-const unset = -1
+// unset is the number of a semaphore that nobody has set. No semaphore can have so few.
+const unset = math.MinInt
 
 // checkSemaphore checks the calls of one semaphore. One that was never set is not checked.
 func checkSemaphore(calls []*call) []problem {
@@ -130,31 +132,61 @@ func checkSemaphore(calls []*call) []problem {
 }
 
 func stepSemaphore(n int, c counting) []any {
+	if n == unset {
+		return stepUnset(c)
+	}
 	next := n
 	switch c.op {
 	case "TrySetPermits":
-		if !c.maybe && (n == unset) != (c.got == 1) {
+		if !c.maybe && c.got == 1 {
 			return nil
 		}
-		if n == unset {
-			next = c.n
-		}
-	case "Release":
-		next = max(n, 0) + c.n
+	case "Release", "AddPermits":
+		next = n + c.n
 	case "Available":
-		if c.got > max(n, 0) && !c.maybe {
+		if c.got > n && !c.maybe {
 			return nil
 		}
-	case "Acquire":
+	case "Drain", "Acquire":
 		if c.maybe {
-			break // what it may have taken it gives back
+			break // what it may have taken it gives back, or there may be less
 		}
-		if next = n - c.n; n < c.n {
+		taken := c.n
+		if c.op == "Drain" {
+			taken = c.got
+		}
+		if next = n - taken; n < taken {
 			return nil
 		}
 	}
 	if c.maybe && next != n {
 		return []any{n, next}
+	}
+	return []any{next}
+}
+
+// stepUnset is stepSemaphore for one that nobody has set.
+func stepUnset(c counting) []any {
+	next := unset
+	switch c.op {
+	case "TrySetPermits":
+		if !c.maybe && c.got != 1 {
+			return nil
+		}
+		next = c.n
+	case "Release", "AddPermits":
+		next = c.n
+	case "Available", "Drain":
+		if c.got > 0 && !c.maybe {
+			return nil
+		}
+	case "Acquire":
+		if !c.maybe {
+			return nil
+		}
+	}
+	if c.maybe && next != unset {
+		return []any{unset, next}
 	}
 	return []any{next}
 }

@@ -28,16 +28,14 @@ func (h *History) checkHolds(family, name string, rs []*holding) []problem {
 		if !r.granted {
 			continue
 		}
-		end := r.end
-		for _, at := range h.lapses(name) {
-			if r.begin.before(at) && at.before(end) {
-				end = at
-			}
+		i := item{at: r.begin, text: r.story(), of: r}
+		for _, s := range h.stays(r) {
+			end := later(s.to, s.by)
+			i.steps = append(i.steps, step{s.from, s.by, enter(n)}, step{end, end, leave(n)})
 		}
-		if end.before(r.done) {
-			end = r.done
+		if len(i.steps) > 0 {
+			items = append(items, i)
 		}
-		items = append(items, item{at: r.begin, text: r.story(), of: r, steps: []step{{r.begin, r.done, enter(n)}, {end, end, leave(n)}}})
 	}
 	for _, c := range h.calls {
 		if c.family == family && c.name == name && c.op == "SetPermits" {
@@ -192,5 +190,6 @@ func (h *History) mayHold(o, r *holding) bool {
 			last = last.later(o.lease)
 		}
 	}
+	last = later(last, h.back(o))
 	return !last.before(r.begin)
 }

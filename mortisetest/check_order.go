@@ -85,7 +85,7 @@ func (h *History) reenters(r *holding, rs []*holding) bool {
 
 // wasDisturbed reports whether something may have cost r its place.
 func (h *History) wasDisturbed(r *holding) bool {
-	return h.disturbs(r.client, r.begin, r.done)
+	return h.forgot(r) || h.disturbs(r.client, r.begin, r.done)
 }
 
 // disturbs reports whether the link of a client was bad at some time.

@@ -115,11 +115,14 @@ var (
 	two     = Object{Sort: Permits, Name: "x", Permits: 2, Queue: OfClient}
 )
 
-var checks = []struct {
+// check is a history, and what its story must contain; it is empty if all is well.
+type check struct {
 	name  string
 	write func(s *script)
 	want  string // in the story; empty if the history is right
-}{
+}
+
+var checks = []check{
 	{"one after the other", func(s *script) { s.has("a", lockX, 0, 1, 5, 0); s.has("b", lockX, 0, 5, 9, 0) }, ""},
 	{"two at once", func(s *script) { s.has("a", lockX, 0, 1, 5, 0); s.has("b", lockX, 0, 4, 9, 0) }, "both have it from 4.000s to 5.000s"},
 	{"two kinds at once", func(s *script) { s.has("a", lockX, 0, 1, 5, 0); s.has("b", spinX, 0, 4, 9, 0) }, `SpinLock "x"`},
@@ -497,7 +500,10 @@ func (s *script) saw(from, to, term int, value string) {
 }
 
 // Each checker is shown a history that is right, and then one that differs in what it is for.
-func TestCheckers(t *testing.T) {
+func TestCheckers(t *testing.T) { runChecks(t, checks) }
+
+func runChecks(t *testing.T, checks []check) {
+	t.Helper()
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
 			err := play(t, c.write)

@@ -6,37 +6,47 @@ import (
 )
 
 // checkTokens checks that the tokens of a name rise with every grant. Where Redis forgot
-// them they start again.
+// them they start again, but a client that has had higher ones refuses them.
 func (h *History) checkTokens(name string, rs []*holding) (problems []problem) {
-	lapses := append(h.lapses(name), never)
-	slices.SortFunc(lapses, func(a, b instant) int {
-		if a.before(b) {
-			return -1
-		}
-		return 1
-	})
-	from := instant{}
-	for _, to := range lapses {
-		var items []item
-		for _, r := range rs {
-			if r.Tokens && r.granted && !r.begin.before(from) && r.done.before(to) {
-				items = append(items, item{at: r.begin, text: r.story(), of: r, steps: []step{{r.begin, r.done, r.token}}})
-			}
-		}
+	from, lapses := instant{}, h.lapses(name)
+	for _, to := range append(slices.Clone(lapses), never) {
+		problems = append(problems, tokensRise(fmt.Sprintf("the tokens of %q do not rise with every grant", name), rs, func(r *holding) bool {
+			return !r.begin.before(from) && r.done.before(to)
+		})...)
 		from = to
-		m := model{
-			promise: fmt.Sprintf("the tokens of %q do not rise with every grant", name),
-			init:    int64(0),
-			step: func(state, do any) []any {
-				if do.(int64) <= state.(int64) {
-					return nil
-				}
-				return []any{do}
-			},
+	}
+	if len(problems) > 0 || len(lapses) == 0 {
+		return problems
+	}
+	clients := map[string]bool{}
+	for _, r := range rs {
+		if !clients[r.client] {
+			clients[r.client] = true
+			problems = append(problems, tokensRise(fmt.Sprintf("a client takes a token of %q that went back", name), rs, func(o *holding) bool { return o.client == r.client })...)
 		}
-		problems = append(problems, m.check(items)...)
 	}
 	return problems
+}
+
+// tokensRise checks the tokens of some grants.
+func tokensRise(promise string, rs []*holding, which func(r *holding) bool) []problem {
+	var items []item
+	for _, r := range rs {
+		if r.Tokens && r.granted && which(r) {
+			items = append(items, item{at: r.begin, text: r.story(), of: r, steps: []step{{r.begin, r.done, r.token}}})
+		}
+	}
+	m := model{
+		promise: promise,
+		init:    int64(0),
+		step: func(state, do any) []any {
+			if do.(int64) <= state.(int64) {
+				return nil
+			}
+			return []any{do}
+		},
+	}
+	return m.check(items)
 }
 
 // The model of an election: the last term that began, and what is known of it.
@@ -64,12 +74,10 @@ type (
 
 // checkTerms checks what was seen of an election.
 func (h *History) checkTerms(name string, rs []*holding) []problem {
-	if len(h.lapses(name)) > 0 {
-		return nil
-	}
+	lapse := h.lapse(name) // what was seen later is not checked
 	var items []item
 	for _, r := range rs {
-		if !r.granted {
+		if !r.granted || !r.done.before(lapse) {
 			continue
 		}
 		over := step{r.end, r.released, vanish(r.token)}
@@ -79,22 +87,7 @@ func (h *History) checkTerms(name string, rs []*holding) []problem {
 		steps := []step{{r.begin, r.done, elect{r.token, r.value}}, {r.end, r.end, retire(r.token)}, over}
 		items = append(items, item{at: r.begin, text: r.story() + fmt.Sprintf("; its value is %q", r.value), steps: steps, needed: true, less: steps})
 	}
-	for _, c := range h.calls {
-		if c.family != string(Leading) || c.name != name || !c.over {
-			continue
-		}
-		switch {
-		case c.op == "Proclaim" && (c.err == nil || c.doubtful):
-			steps := []step{{c.begin, c.last(), proclaim{elect{int64(c.n), c.value}, c.err != nil}}}
-			items = append(items, item{at: c.begin, text: c.says(fmt.Sprintf("(%q) in the term %d", c.value, c.n)), steps: steps, needed: true, less: steps})
-		case c.op != "Proclaim" && c.err == nil:
-			text := c.says("") + ", and sees nobody"
-			if c.got != 0 {
-				text = c.says("") + fmt.Sprintf(", and sees the term %d with the value %q", c.got, c.value)
-			}
-			items = append(items, item{at: c.begin, text: text, steps: []step{{c.begin, c.done, see{elect{int64(c.got), c.value}, h.ghost(rs, c)}}}})
-		}
-	}
+	items = append(items, h.sights(name, rs, lapse)...)
 	m := model{
 		promise: fmt.Sprintf("what was seen of the election %q cannot have been", name),
 		init:    termState{gone: true},
@@ -102,6 +95,28 @@ func (h *History) checkTerms(name string, rs []*holding) []problem {
 		step:    func(state, do any) []any { return stepTerm(state.(termState), do) },
 	}
 	return m.check(items)
+}
+
+// sights returns what was seen and proclaimed of an election before lapse.
+func (h *History) sights(name string, rs []*holding, lapse instant) (items []item) {
+	for _, c := range h.calls {
+		if c.family != string(Leading) || c.name != name || !c.begin.before(lapse) {
+			continue
+		}
+		c = c.until(lapse)
+		switch {
+		case c.op == "Proclaim" && (c.err == nil || c.doubtful):
+			steps := []step{{c.begin, c.last(), proclaim{elect{int64(c.n), c.value}, !c.over || c.err != nil}}}
+			items = append(items, item{at: c.begin, text: c.says(fmt.Sprintf("(%q) in the term %d", c.value, c.n)), steps: steps, needed: true, less: steps})
+		case c.op != "Proclaim" && c.over && c.err == nil:
+			text := c.says("") + ", and sees nobody"
+			if c.got != 0 {
+				text = c.says("") + fmt.Sprintf(", and sees the term %d with the value %q", c.got, c.value)
+			}
+			items = append(items, item{at: c.begin, text: text, steps: []step{{c.begin, c.done, see{elect{int64(c.got), c.value}, h.ghost(rs, c)}}}})
+		}
+	}
+	return items
 }
 
 // ghost reports whether c may have seen a term of which its candidate does not know: it began with a

@@ -170,6 +170,22 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	return err
 }
 
+// AddPermits calls the method of that name, and records it.
+func (s *Semaphore) AddPermits(ctx context.Context, n int) error {
+	c := s.call("AddPermits", n)
+	err := s.sem.AddPermits(ctx, n)
+	s.h.returned(c, 0, err)
+	return err
+}
+
+// Drain calls the method of that name, and records it. It must not take more than is left.
+func (s *Semaphore) Drain(ctx context.Context) (int, error) {
+	c := s.call("Drain", 0)
+	n, err := s.sem.Drain(ctx)
+	s.h.returned(c, n, err)
+	return n, err
+}
+
 // Available calls the method of that name, and records it. It must not be more than is left; it
 // may be less, because a request that gave up may have taken permits that it gives back.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {

@@ -43,16 +43,9 @@
 //	…
 //	history.Check(t)
 //
-// A history has to be told what takes promises away: [History.Forgot] when the server has lost data, and
-// [History.Disturbed] when a link was so bad that waiters may have lost their places. When chaos draws
-// the failovers:
-//
-//	var failovers atomic.Int64
-//	server.AfterEach(func(string) {
-//		if n := int64(server.Hits()[mortisetest.FailedOver]); failovers.Swap(n) != n {
-//			history.Forgot("report")
-//		}
-//	})
+// A history has to know what takes promises away. [History.Watch] lets it learn from the server what that
+// loses; for another server, [History.Forgot] tells it. [History.Disturbed] tells it when a link was so bad
+// that waiters may have lost their places.
 //
 // # Time
 //

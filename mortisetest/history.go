@@ -83,12 +83,6 @@ func NewHistory() *History {
 	return &History{Lease: 30 * time.Second, start: time.Now(), owners: map[party]string{}}
 }
 
-// event is something that happened to a name, or to all of them if it is empty.
-type event struct {
-	name string
-	at   instant
-}
-
 // disturbance is a time in which the link of a client, or of all, was bad.
 type disturbance struct {
 	client   string
@@ -139,23 +133,6 @@ func (h *History) now() instant {
 // since returns the beginning of the time t. A loss is recorded a moment after it happened,
 // when others may have been recorded already.
 func (h *History) since(t time.Time) instant { return instant{at: t.Sub(h.start)} }
-
-// Forgot tells the history that Redis has lost, at about this time, what it knew of names,
-// or of all names if there are none: by a failover, an eviction, a restart without its data,
-// a clock that was set, or a release by force. What is held of them at this time may end, as
-// far as others are concerned, from now on, although its holder learns of it only later; and
-// fencing tokens and the counts of latches may start again.
-func (h *History) Forgot(names ...string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	at := h.now()
-	for _, name := range names {
-		h.forgotten = append(h.forgotten, event{name, at})
-	}
-}
 
 // Disturbed tells the history that the link between some clients and Redis, or between all
 // clients and Redis if there are none, does something that may cost a waiter its place,

@@ -37,6 +37,8 @@ type Server struct {
 	plan    *serverChaos
 	after   func(script string)
 
+	watchers []*History
+
 	roads roads
 }
 

@@ -59,6 +59,13 @@ func (s *Server) FailOver(n int) int {
 	s.native("SCRIPT", "FLUSH")
 	s.hits[FailedOver]++
 	s.hits[Forgotten] += n
+	if n > 0 {
+		s.lost()
+	} else {
+		for _, h := range s.watchers {
+			h.Disturbed()()
+		}
+	}
 	s.mu.Unlock()
 	s.cutAll()
 	return n
@@ -72,6 +79,7 @@ func (s *Server) Restart() {
 	s.native("SCRIPT", "FLUSH")
 	s.writes = nil
 	s.hits[Restarted]++
+	s.lost()
 	s.mu.Unlock()
 	s.cutAll()
 }
@@ -83,7 +91,9 @@ func (s *Server) Evict(keys ...string) int {
 	defer s.mu.Unlock()
 	v, _ := s.do(slices.Concat([]string{"DEL"}, keys)...)
 	n := int(v.Int())
-	s.hits[Evicted] += n
+	if s.hits[Evicted] += n; n > 0 {
+		s.lost()
+	}
 	return n
 }
 
@@ -108,6 +118,14 @@ func (s *Server) Jump(d time.Duration) {
 	}
 	s.tick()
 	s.hits[Jumped]++
+	switch {
+	case d > 0:
+		s.lost()
+	case d < 0:
+		for _, h := range s.watchers {
+			h.lasts(-d)
+		}
+	}
 }
 
 // tick sets the time of the server, and ends the keys whose time has come. It must be called with
