@@ -24,6 +24,7 @@ type clientPlan struct {
 	name     string
 	joins    time.Duration // when it comes
 	calm     bool          // its link has only the faults of its events
+	patient  bool          // it ends only when its link has been good for a while
 	programs [][]op
 	events   []event
 }
@@ -31,7 +32,22 @@ type clientPlan struct {
 // event is a fault that lasts for some time.
 type event struct {
 	at, lasts time.Duration
-	what      string // one of those in faults.go
+	what      string        // one of those in faults.go
+	n         int           // how many writes are forgotten, or which key vanishes
+	by        time.Duration // how far the clock jumps
+}
+
+func (e event) String() string {
+	text := fmt.Sprintf("at %v: %s", e.at, e.what)
+	switch {
+	case e.lasts > 0:
+		text += fmt.Sprintf(" for %v", e.lasts)
+	case e.by > 0:
+		text += fmt.Sprintf(" by %v", e.by)
+	case e.n > 0:
+		text += fmt.Sprintf(" (%d)", e.n)
+	}
+	return text
 }
 
 // op is one thing that a goroutine does.
@@ -45,7 +61,11 @@ type op struct {
 	try         bool
 	inner       string        // the kind as which it re-enters, if any
 	maxHold     time.Duration // if it is not 0
+	minHold     time.Duration // likewise
+	wait        time.Duration // likewise
 	leaves      bool          // it never releases what it has
+	unheard     bool          // it does not get the first reply
+	extends     bool          // it gives the permit that it has another lease
 }
 
 func (o op) String() string {
@@ -61,11 +81,22 @@ func (o op) String() string {
 		text += fmt.Sprintf(", gives up after %v", o.cancel)
 	}
 	text += fmt.Sprintf("; keeps it for %v", o.keep)
-	if o.maxHold > 0 {
-		text += fmt.Sprintf(", with a MaxHold of %v", o.maxHold)
+	for _, option := range []struct {
+		name string
+		d    time.Duration
+	}{{"MaxHold", o.maxHold}, {"MinHold", o.minHold}, {"Wait", o.wait}} {
+		if option.d > 0 {
+			text += fmt.Sprintf(", with a %s of %v", option.name, option.d)
+		}
 	}
 	if o.inner != "" {
 		text += ", enters it again as " + o.inner
+	}
+	if o.unheard {
+		text += ", whose first reply is lost"
+	}
+	if o.extends {
+		text += ", extends its lease"
 	}
 	if o.leaves {
 		text += ", and never releases it"
@@ -104,6 +135,9 @@ func (p *plan) String() string {
 		if c.calm {
 			b.WriteString(", on a calm link")
 		}
+		if c.patient {
+			b.WriteString(", and does not end before its link is good")
+		}
 		b.WriteString("\n")
 		for i, program := range c.programs {
 			for _, o := range program {
@@ -111,11 +145,11 @@ func (p *plan) String() string {
 			}
 		}
 		for _, e := range c.events {
-			fmt.Fprintf(&b, "\t\tat %v: %s for %v\n", e.at, e.what, e.lasts)
+			fmt.Fprintf(&b, "\t\t%v\n", e)
 		}
 	}
 	for _, e := range p.server {
-		fmt.Fprintf(&b, "\tthe server at %v: %s\n", e.at, e.what)
+		fmt.Fprintf(&b, "\tthe server %v\n", e)
 	}
 	for _, f := range rateFields(&p.rates) {
 		fmt.Fprintf(&b, "\tof all calls or messages on links that are not calm, %g%%: %s\n", *f.rate*100, f.name)
@@ -180,14 +214,46 @@ func newPlan(seed uint64) *plan {
 			c.programs = append(c.programs, program)
 		}
 		for range r.IntN(3) {
-			c.events = append(c.events, event{upTo(r, 20_000), upTo(r, 9000), clientFaults[r.IntN(len(clientFaults))]})
+			c.events = append(c.events, event{at: upTo(r, 20_000), lasts: upTo(r, 9000), what: clientFaults[r.IntN(len(clientFaults))]})
 		}
 		p.clients = append(p.clients, c)
 	}
 	for range r.IntN(3) {
 		p.server = append(p.server, event{at: upTo(r, 20_000), what: serverFaults[r.IntN(len(serverFaults))]})
 	}
+	p.more(rand.New(rand.NewPCG(seed, 43)))
+	p.rare(rand.New(rand.NewPCG(seed, 44)))
 	return p
+}
+
+// more draws what has a source of chance of its own: in half of the plans the server loses data or
+// its clock jumps, and some operations have more options.
+func (p *plan) more(r *rand.Rand) {
+	loses := r.IntN(2) == 0
+	if loses {
+		for range 1 + r.IntN(2) {
+			p.server = append(p.server, event{at: 3*time.Second + upTo(r, 12_000), what: dataFaults[r.IntN(len(dataFaults))], n: 1 + r.IntN(20), by: upTo(r, 8000)})
+		}
+	}
+	for _, c := range p.clients {
+		for _, program := range c.programs {
+			for i := range program {
+				o := &program[i]
+				if loses && r.IntN(3) == 0 {
+					o.keep += 3 * time.Second // so that there are holds that can be lost
+				}
+				if r.IntN(6) == 0 {
+					o.wait = 100*time.Millisecond + upTo(r, 4000)
+				}
+				if r.IntN(6) == 0 && (isPlain(o.kind) || o.kind == "write") {
+					o.minHold = 500*time.Millisecond + upTo(r, 3000)
+					if o.maxHold > 0 {
+						o.minHold = min(o.minHold, o.maxHold)
+					}
+				}
+			}
+		}
+	}
 }
 
 func newOp(r *rand.Rand, kinds, used []string) op {

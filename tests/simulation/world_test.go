@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,15 +34,24 @@ type world struct {
 	begun   time.Time
 	wrap    mutant // or nil
 
-	mu     sync.Mutex // guards what follows
-	wrong  []string
-	counts map[string]int
+	mu       sync.Mutex // guards what follows
+	wrong    []string
+	counts   map[string]int
+	ran      map[string]int // scripts, by name
+	accounts map[string]account
+	awaits   []await
+	grips    []grip
+	lapsed   time.Time // when data were lost the last time
+	torn     bool      // one of two keys that belong together was lost
+
+	kept sync.WaitGroup // those that wait for the end of a MinHold
 }
 
 // outcome is what came of a run.
 type outcome struct {
 	wrong   []string
 	counts  map[string]int // what happened, and how often
+	ran     map[string]int // scripts
 	history *mortisetest.History
 }
 
@@ -51,6 +61,9 @@ type client struct {
 	name   string
 	link   *mortisetest.Link
 	closed atomic.Bool // or being closed
+	calm   bool        // nothing keeps it from Redis
+
+	patient bool // it lives until all is done that it does in the background
 }
 
 func (c *client) close() error {
@@ -72,10 +85,16 @@ func run(t *testing.T, p *plan, wrap mutant) (o outcome) {
 	t.Helper()
 	draws(t, p.seed)
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{plan: p, server: mortisetest.NewServer(), history: mortisetest.NewHistory(), begun: time.Now(), wrap: wrap, counts: map[string]int{}}
+		w := &world{plan: p, server: mortisetest.NewServer(), history: mortisetest.NewHistory(), begun: time.Now(), wrap: wrap, counts: map[string]int{}, ran: map[string]int{}, accounts: map[string]account{}}
 		w.history.Lease = lease + late + mortisetest.DefaultTimeout
+		w.history.Watch(w.server)
+		w.server.AfterEach(func(script string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.ran[script]++
+		})
 		w.run(t.Context())
-		o = outcome{w.wrong, w.counts, w.history}
+		o = outcome{w.wrong, w.counts, w.ran, w.history}
 	})
 	return o
 }
@@ -90,9 +109,13 @@ func (w *world) run(ctx context.Context) {
 		all.Go(func() { w.live(ctx, &w.plan.clients[i], uint64(i)) })
 	}
 	for _, e := range w.plan.server {
-		all.Go(func() { w.serverFault(e) })
+		all.Go(func() { w.serverFault(ctx, last, e) })
 	}
 	all.Wait()
+	w.kept.Wait()
+	if w.lapses() == 0 {
+		w.checkBroken()
+	}
 	stuck.Stop()
 	w.server.Settle()
 	w.afterwards(ctx, last)
@@ -124,6 +147,18 @@ func (w *world) add(what string, n int) {
 	w.counts[what] += n
 }
 
+// lapses returns how often the server has lost data.
+func (w *world) lapses() int {
+	hits := w.server.Hits()
+	return hits[mortisetest.FailedOver] + hits[mortisetest.Restarted] + hits[mortisetest.Evicted] + hits[mortisetest.Jumped]
+}
+
+func (w *world) counted(what string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.counts[what]
+}
+
 func (w *world) open(name string) *client {
 	link := w.server.Link()
 	var d driver.Driver = link
@@ -153,11 +188,13 @@ func (w *world) setUp(ctx context.Context, c *client) {
 func (w *world) live(ctx context.Context, p *clientPlan, n uint64) {
 	time.Sleep(p.joins)
 	c := w.open(p.name)
+	c.calm = p.calm && len(p.events) == 0 && !slices.ContainsFunc(w.plan.server, func(e event) bool { return e.what == "loading" })
 	if len(rateFields(&w.plan.rates)) > 0 && !p.calm {
 		calm := w.history.Disturbed(p.name)
 		defer calm()
 		c.link.Chaos(w.plan.seed*31+n, w.plan.rates)
 	}
+	c.patient = p.patient && !slices.ContainsFunc(p.events, func(e event) bool { return e.what == "crash" || e.what == "close" })
 	var programs, faults sync.WaitGroup
 	over := make(chan struct{})
 	for _, e := range p.events {
@@ -175,6 +212,10 @@ func (w *world) live(ctx context.Context, p *clientPlan, n uint64) {
 	programs.Wait()
 	close(over)
 	faults.Wait()
+	if c.patient {
+		c.link.Chaos(0, mortisetest.Rates{})
+		time.Sleep(late + mortisetest.DefaultTimeout + lease)
+	}
 	began := time.Now()
 	w.known(c.close())
 	w.bounded("Close", began, 15*time.Second)
@@ -191,7 +232,7 @@ func (w *world) bounded(what string, began time.Time, most time.Duration) {
 func (w *world) known(err error) {
 	for _, known := range []error{
 		nil, mortise.ErrLost, mortise.ErrClosed, mortise.ErrUnreachable, mortise.ErrUnknownOutcome, mortise.ErrLocked, mortise.ErrNoPermits,
-		mortise.ErrMissing, mortise.ErrBroken, mortise.ErrNoLeader, context.DeadlineExceeded, context.Canceled,
+		mortise.ErrMissing, mortise.ErrBroken, mortise.ErrNoLeader, mortise.ErrNotSet, mortise.ErrFenceRegressed, context.DeadlineExceeded, context.Canceled,
 	} {
 		if errors.Is(err, known) {
 			return
@@ -202,35 +243,34 @@ func (w *world) known(err error) {
 
 // afterwards checks that everything can be had again soon after all has come to rest.
 func (w *world) afterwards(ctx context.Context, c *client) {
-	const soon = 20 * time.Second
+	back := time.Duration(w.counted("set back")) * time.Millisecond // leases last longer by so much
+	soon := 20*time.Second + back
 	for _, name := range names[:3] {
 		for _, k := range []mortise.Locker{c.Lock(name), c.FairLock(name), c.RWLock(name + " rw").Write(), c.GroupLock(name+" group", "a", "b", "c")} {
 			limited, cancel := context.WithTimeout(ctx, soon)
 			began := time.Now()
-			hold, _, err := w.history.Lock(limited, c.name, k)
+			hold, lctx, err := w.history.Lock(limited, c.name, k)
 			if err != nil {
 				w.fail("%v after all faults nobody gets %T %q: %v", time.Since(began), k, k.Name(), err)
 			} else {
+				w.checkMine(lctx, k)
 				w.known(hold.Unlock())
 			}
 			cancel()
 		}
 	}
-	time.Sleep(2 * lease) // what was left behind ends
+	time.Sleep(2*lease + back) // what was left behind ends
 	for _, name := range names {
-		if n, err := c.PermitSemaphore(name + " permits").Available(ctx); err != nil || n != 3 {
-			w.fail("in the end %d permits of %q are available, want 3: %v", n, name, err)
-		}
-		if _, err := w.history.Semaphore(c.name, c.Semaphore(name+" semaphore")).Available(ctx); err != nil {
-			w.fail("%v", err)
-		}
+		w.checkFree(ctx, c, name)
 	}
+	w.checkNumbers(ctx, c)
 }
 
 // empty checks that nothing stays in Redis but what must: two leases after the last client
 // what it may remember for minutes, and later what lasts for ever.
 func (w *world) empty(ctx context.Context) {
-	for _, wait := range []time.Duration{2 * lease, 10 * time.Minute} {
+	back := time.Duration(w.counted("set back")) * time.Millisecond
+	for _, wait := range []time.Duration{2*lease + back, 10 * time.Minute} {
 		time.Sleep(wait)
 		if left, err := left(ctx, w.server, wait < time.Minute); err != nil || len(left) > 0 {
 			w.fail("%q are left %v after the last client: %v", left, wait, err)
@@ -253,14 +293,8 @@ func left(ctx context.Context, s *mortisetest.Server, early bool) (left []string
 	return left, err
 }
 
-// mayStay reports whether a key is a token, one of the numbers that were set, or ends by
-// itself: notes about operations and barriers within minutes, an abandoned queue in a day.
+// mayStay reports whether a key is a token, or ends by itself: notes about operations and barriers within minutes, an abandoned queue in a day.
 func mayStay(s *mortisetest.Server, key string, early bool) bool {
-	for _, suffix := range []string{" permits", " semaphore", " latch"} {
-		if strings.HasSuffix(strings.TrimSuffix(strings.TrimSuffix(key, ":timeout"), "}"), suffix) {
-			return true
-		}
-	}
 	if strings.HasPrefix(key, "redisson_lock_token:") {
 		return true
 	}
