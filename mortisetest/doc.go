@@ -22,8 +22,8 @@
 // Of one client's network, methods of [Link]:
 //
 //   - calls ([Link.Next], [Link.OnCall]): the request is lost, or the reply after the script has
-//     run, or there is no connection; either is late, so that a script runs after its client has
-//     given up; the server refuses the script with an error reply;
+//     run; there is no connection; request or reply is late, so that a script may run after its
+//     client has given up; the server refuses the script with an error reply;
 //   - messages ([Link.OnMessage], [Link.Forge]): lost, late, doubled, forged;
 //   - everything: [Link.Partition], [Link.Freeze], [Link.Cut].
 //
@@ -50,9 +50,13 @@
 // # Time
 //
 // In a bubble, time moves only when all goroutines in it wait, and whatever a test does takes no real
-// time. Create the server, its links and the clients inside the bubble, and close them before it
-// ends. The order in which goroutines that could run do so is not determined: a run with faults
-// drawn from a seed repeats them as long as the goroutines make the same calls.
+// time. Create the server, its links and the clients inside the bubble, and close the clients and
+// the server before it ends. Otherwise the Go runtime ends the test: "sync: WaitGroup.Add called from
+// inside and outside synctest bubble" means that the server was created outside, and "main bubble
+// goroutine has exited but blocked goroutines remain" that a client or the server was not closed.
+//
+// The order in which goroutines that could run do so is not determined: a run with faults drawn
+// from a seed repeats them as long as the goroutines make the same calls.
 //
 // Outside a bubble the package works in real time, and a History needs a Latency: see there.
 //
