@@ -27,7 +27,7 @@ func TestCall(t *testing.T) {
 		_, err = add(t.Context(), l, "n")
 		wantClass(t, err, driver.Closed)
 		want(t, s, `"1"`, "GET", "n")
-		if n := l.Calls("incr"); n != 1 {
+		if n := l.Calls("semaphore_add"); n != 1 {
 			t.Errorf("%d calls were counted, want 1", n)
 		}
 		wantHits(t, s.Hits(), nil)
@@ -61,7 +61,7 @@ func TestLosses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
-				l.Next("incr", 1, test.fault)
+				l.Next("semaphore_add", 1, test.fault)
 				took(t, test.after, func() {
 					_, err := add(t.Context(), l, "n")
 					wantClass(t, err, test.class)
@@ -101,7 +101,7 @@ func TestLateCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
-				l.Next("incr", 1, test.fault)
+				l.Next("semaphore_add", 1, test.fault)
 				ctx, cancel := context.WithTimeout(t.Context(), test.limit)
 				defer cancel()
 				took(t, test.after, func() {
@@ -127,7 +127,7 @@ func TestCloseLosesWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mortisetest.NewServer()
 		l := s.Link()
-		l.Next("incr", 1, mortisetest.Fault{Before: time.Hour, Lose: mortisetest.Reply})
+		l.Next("semaphore_add", 1, mortisetest.Fault{Before: time.Hour, Lose: mortisetest.Reply})
 		_, err := add(t.Context(), l, "n")
 		wantClass(t, err, driver.Unknown)
 		took(t, 0, s.Close)
@@ -139,9 +139,9 @@ func TestCloseLosesWhatIsUnderWay(t *testing.T) {
 // Next counts the calls of one script, OnCall sees them all, and Next goes first.
 func TestPlans(t *testing.T) {
 	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
-		l.Next("other", 1, mortisetest.Fault{Lose: mortisetest.Request})
+		l.Next("semaphore_drain", 1, mortisetest.Fault{Lose: mortisetest.Request})
 		mustAdd(t, l, "n")
-		l.Next("incr", 2, mortisetest.Fault{Lose: mortisetest.Request})
+		l.Next("semaphore_add", 2, mortisetest.Fault{Lose: mortisetest.Request})
 		l.Next("", 1, mortisetest.Fault{Lose: mortisetest.Connection})
 		var seen []string
 		l.OnCall(func(script string) mortisetest.Fault {
@@ -154,8 +154,8 @@ func TestPlans(t *testing.T) {
 		}
 		err := l.Scan(t.Context(), "*", nil)
 		wantClass(t, err, driver.Passing)
-		if len(seen) != 2 || seen[0] != "incr" || seen[1] != "SCAN" {
-			t.Errorf("OnCall saw %q, want incr and SCAN", seen)
+		if len(seen) != 2 || seen[0] != "semaphore_add" || seen[1] != "SCAN" {
+			t.Errorf("OnCall saw %q, want semaphore_add and SCAN", seen)
 		}
 		l.Calm()
 		mustAdd(t, l, "n")
@@ -167,7 +167,7 @@ func TestPlans(t *testing.T) {
 func TestBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
 		calls := []driver.Call{{Script: incr, Keys: []string{"a"}}, {Script: incr, Keys: []string{"b"}}}
-		l.Next("incr", 1, mortisetest.Fault{Lose: mortisetest.Reply})
+		l.Next("semaphore_add", 1, mortisetest.Fault{Lose: mortisetest.Reply})
 		for _, r := range l.Batch(t.Context(), calls) {
 			wantClass(t, r.Err, driver.Unknown)
 		}
@@ -187,7 +187,7 @@ func TestBatch(t *testing.T) {
 func TestPartition(t *testing.T) {
 	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
 		sub, heard := listen(t, l, "a")
-		l.Next("incr", 1, mortisetest.Fault{After: 2 * time.Second})
+		l.Next("semaphore_add", 1, mortisetest.Fault{After: 2 * time.Second})
 		time.AfterFunc(time.Second, l.Partition)
 		took(t, 3*time.Second, func() {
 			_, err := add(t.Context(), l, "n") // it ran, and its reply is lost
@@ -243,7 +243,7 @@ func TestFreeze(t *testing.T) {
 func TestCut(t *testing.T) {
 	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
 		sub, heard := listen(t, l, "a", "b")
-		l.Next("incr", 1, mortisetest.Fault{After: 2 * time.Second})
+		l.Next("semaphore_add", 1, mortisetest.Fault{After: 2 * time.Second})
 		time.AfterFunc(time.Second, func() { l.Cut(time.Minute) })
 		took(t, time.Second, func() {
 			_, err := add(t.Context(), l, "n")

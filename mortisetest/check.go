@@ -2,7 +2,6 @@ package mortisetest
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -243,14 +242,6 @@ func sorted[V any](m map[[2]string]V) (keys [][2]string) {
 	}
 	slices.SortFunc(keys, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 	return keys
-}
-
-// clock shows an instant in a story.
-func clock(i instant) string {
-	if i == never {
-		return "the end"
-	}
-	return fmt.Sprintf("%.3fs", i.at.Seconds())
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

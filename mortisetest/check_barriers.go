@@ -28,11 +28,9 @@ func checkBarrier(calls []*call) []problem {
 			continue
 		}
 		passes := c.over && c.err == nil
-		text := c.says("")
 		number := -1
 		if passes {
 			number = c.got
-			text += fmt.Sprintf(" with %d", c.got)
 		}
 		steps := []step{{c.begin, c.last(), arrival{i, c.parties, number, !passes}}}
 		if passes {
@@ -40,7 +38,7 @@ func checkBarrier(calls []*call) []problem {
 		} else {
 			steps = append(steps, step{c.begin, c.last(), depart(i)})
 		}
-		items = append(items, item{at: c.begin, text: text, steps: steps, needed: true,
+		items = append(items, item{at: c.begin, text: c.story(), steps: steps, needed: true,
 			less: []step{{c.begin, c.last(), arrival{i, c.parties, -1, true}}, {c.begin, c.last(), depart(i)}}})
 	}
 	m := model{
@@ -110,7 +108,7 @@ func checkDoubleBarrier(calls []*call) []problem {
 		}
 		inside := c.over && c.err == nil
 		steps := []step{{c.begin, c.last(), come{i, c.parties, !inside}}}
-		text := c.says("")
+		text := c.story()
 		if inside {
 			steps = append(steps, step{c.begin, c.done, begin(i)})
 		} else {
@@ -133,7 +131,7 @@ func checkDoubleBarrier(calls []*call) []problem {
 			if left {
 				steps = append(steps, step{l.begin, l.done, out(i)})
 			}
-			text += "; " + l.says("")
+			text += "; " + l.story()
 		}
 		items = append(items, item{at: c.begin, text: text, steps: steps, needed: true, less: unclaimed(steps)})
 	}

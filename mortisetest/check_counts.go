@@ -21,7 +21,7 @@ func counts(calls []*call) (items []item) {
 		if c.err != nil && !c.doubtful || c.op == "Wait" && (!c.over || c.err != nil) {
 			continue
 		}
-		i := item{at: c.begin, text: c.saysNumber(), steps: []step{{c.begin, c.last(), counting{c, !c.over || c.err != nil}}}}
+		i := item{at: c.begin, text: c.story(), steps: []step{{c.begin, c.last(), counting{c, !c.over || c.err != nil}}}}
 		switch c.op {
 		case "TrySetCount", "TrySetPermits", "CountDown", "Release", "AddPermits":
 			i.needed, i.less = true, i.steps
@@ -29,19 +29,6 @@ func counts(calls []*call) (items []item) {
 		items = append(items, i)
 	}
 	return items
-}
-
-// saysNumber describes a call of a latch or a semaphore.
-func (c *call) saysNumber() string {
-	switch {
-	case c.op == "Wait":
-		return c.says("")
-	case (c.op == "Count" || c.op == "Available" || c.op == "Drain") && c.over && c.err == nil:
-		return c.says("") + fmt.Sprintf(" with %d", c.got)
-	case c.op == "TrySetCount" && c.over && c.err == nil && c.got == 0:
-		return c.says(fmt.Sprintf("(%d)", c.n)) + " and has not set it"
-	}
-	return c.says(fmt.Sprintf("(%d)", c.n))
 }
 
 // closed is what a waiter claims that a latch has not let pass: it was not open.
@@ -52,7 +39,7 @@ func (h *History) checkLatch(calls []*call, end instant) []problem {
 	items := counts(calls)
 	for _, c := range calls {
 		if s, claims := h.claimsClosed(c, end); claims {
-			items = append(items, item{at: c.begin, text: c.saysNumber(), steps: []step{s}})
+			items = append(items, item{at: c.begin, text: c.story(), steps: []step{s}})
 		}
 	}
 	m := model{

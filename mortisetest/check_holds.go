@@ -28,7 +28,7 @@ func (h *History) checkHolds(family, name string, rs []*holding) []problem {
 		if !r.granted {
 			continue
 		}
-		i := item{at: r.begin, text: r.story(), of: r}
+		i := item{at: r.begin, text: h.story(r), of: r}
 		for _, s := range h.stays(r) {
 			end := later(s.to, s.by)
 			i.steps = append(i.steps, step{s.from, s.by, enter(n)}, step{end, end, leave(n)})
@@ -40,7 +40,7 @@ func (h *History) checkHolds(family, name string, rs []*holding) []problem {
 	for _, c := range h.calls {
 		if c.family == family && c.name == name && c.op == "SetPermits" {
 			steps := []step{{c.begin, c.done, exists(c.n)}}
-			items = append(items, item{at: c.begin, text: fmt.Sprintf("%q has %d permits from %s on", name, c.n, clock(c.begin)), steps: steps, needed: true, less: steps})
+			items = append(items, item{at: c.begin, text: c.story(), steps: steps, needed: true, less: steps})
 		}
 	}
 	m := model{
@@ -91,47 +91,6 @@ func excludes(a, b *holding) bool {
 	return true
 }
 
-// story tells who had what from when to when.
-func (r *holding) story() string {
-	what := fmt.Sprintf("%s %q", r.Kind, r.Name)
-	switch r.Sort {
-	case Permits:
-		what = fmt.Sprintf("%d of the permits of %q", r.Permits, r.Name)
-	case Group:
-		what += " with " + strings.Join(r.Values, ", ")
-	}
-	text := fmt.Sprintf("%s, as owner %s, asks for %s at %s", r.client, r.owner, what, clock(r.begin))
-	switch {
-	case r.done == never:
-		return text + " and waits to the end"
-	case !r.granted:
-		return text + fmt.Sprintf(" and is refused at %s: %v", clock(r.done), r.err)
-	}
-	text += ", has it from " + clock(r.done)
-	if r.token != 0 {
-		text += fmt.Sprintf(" with the token %d", r.token)
-	}
-	switch {
-	case r.end == never:
-		text += " to the end"
-	case r.lost:
-		text += fmt.Sprintf(" and loses it at %s (%s)", clock(r.end), r.why())
-	case r.cause != nil:
-		text += fmt.Sprintf(" and releases it at %s (%v)", clock(r.end), r.cause)
-	default:
-		text += " and releases it at " + clock(r.end)
-	}
-	return text
-}
-
-// why says why a hold was lost, as far as its holder was told.
-func (r *holding) why() string {
-	if r.cause == nil {
-		return "its context had ended for another reason"
-	}
-	return r.cause.Error()
-}
-
 // together says when all holds of the items are there.
 func together(items []item) []string {
 	from, to, n := instant{}, never, 0
@@ -169,7 +128,7 @@ func (h *History) checkRefusals(rs []*holding) (problems []problem) {
 		}
 		problems = append(problems, problem{
 			fmt.Sprintf("a request for %s %q is refused, and nobody has it", r.Sort.family(), r.Name),
-			[]string{r.story(), fmt.Sprintf("from %s to %s nobody else can have it, or can have asked for it before", clock(r.begin), clock(r.done))},
+			[]string{h.story(r), fmt.Sprintf("from %s to %s nobody else can have it, or can have asked for it before", clock(r.begin), clock(r.done))},
 		})
 	}
 	return problems

@@ -47,7 +47,7 @@ func (h *History) checkLine(client, kind string, rs []*holding) []problem {
 		case r.done != never:
 			steps = append(steps, step{later(r.begin, instant{at: r.done.at}), r.done, quit(n)})
 		}
-		items = append(items, item{at: r.begin, text: r.story(), of: r, steps: steps})
+		items = append(items, item{at: r.begin, text: h.story(r), of: r, steps: steps})
 	}
 	promise := fmt.Sprintf("%s %q serves requests in another order than they were made", kind, rs[0].Name)
 	if client != "" {

@@ -10,7 +10,7 @@ import (
 func (h *History) checkTokens(name string, rs []*holding) (problems []problem) {
 	from, lapses := instant{}, h.lapses(name)
 	for _, to := range append(slices.Clone(lapses), never) {
-		problems = append(problems, tokensRise(fmt.Sprintf("the tokens of %q do not rise with every grant", name), rs, func(r *holding) bool {
+		problems = append(problems, h.tokensRise(fmt.Sprintf("the tokens of %q do not rise with every grant", name), rs, func(r *holding) bool {
 			return !r.begin.before(from) && r.done.before(to)
 		})...)
 		from = to
@@ -22,18 +22,18 @@ func (h *History) checkTokens(name string, rs []*holding) (problems []problem) {
 	for _, r := range rs {
 		if !clients[r.client] {
 			clients[r.client] = true
-			problems = append(problems, tokensRise(fmt.Sprintf("a client takes a token of %q that went back", name), rs, func(o *holding) bool { return o.client == r.client })...)
+			problems = append(problems, h.tokensRise(fmt.Sprintf("a client takes a token of %q that went back", name), rs, func(o *holding) bool { return o.client == r.client })...)
 		}
 	}
 	return problems
 }
 
 // tokensRise checks the tokens of some grants.
-func tokensRise(promise string, rs []*holding, which func(r *holding) bool) []problem {
+func (h *History) tokensRise(promise string, rs []*holding, which func(r *holding) bool) []problem {
 	var items []item
 	for _, r := range rs {
 		if r.Tokens && r.granted && which(r) {
-			items = append(items, item{at: r.begin, text: r.story(), of: r, steps: []step{{r.begin, r.done, r.token}}})
+			items = append(items, item{at: r.begin, text: h.story(r), of: r, steps: []step{{r.begin, r.done, r.token}}})
 		}
 	}
 	m := model{
@@ -85,7 +85,7 @@ func (h *History) checkTerms(name string, rs []*holding) []problem {
 			over.to = r.end.later(r.lease)
 		}
 		steps := []step{{r.begin, r.done, elect{r.token, r.value}}, {r.end, r.end, retire(r.token)}, over}
-		items = append(items, item{at: r.begin, text: r.story() + fmt.Sprintf("; its value is %q", r.value), steps: steps, needed: true, less: steps})
+		items = append(items, item{at: r.begin, text: h.story(r), steps: steps, needed: true, less: steps})
 	}
 	items = append(items, h.sights(name, rs, lapse)...)
 	m := model{
@@ -107,13 +107,9 @@ func (h *History) sights(name string, rs []*holding, lapse instant) (items []ite
 		switch {
 		case c.op == "Proclaim" && (c.err == nil || c.doubtful):
 			steps := []step{{c.begin, c.last(), proclaim{elect{int64(c.n), c.value}, !c.over || c.err != nil}}}
-			items = append(items, item{at: c.begin, text: c.says(fmt.Sprintf("(%q) in the term %d", c.value, c.n)), steps: steps, needed: true, less: steps})
+			items = append(items, item{at: c.begin, text: c.story(), steps: steps, needed: true, less: steps})
 		case c.op != "Proclaim" && c.over && c.err == nil:
-			text := c.says("") + ", and sees nobody"
-			if c.got != 0 {
-				text = c.says("") + fmt.Sprintf(", and sees the term %d with the value %q", c.got, c.value)
-			}
-			items = append(items, item{at: c.begin, text: text, steps: []step{{c.begin, c.done, see{elect{int64(c.got), c.value}, h.ghost(rs, c)}}}})
+			items = append(items, item{at: c.begin, text: c.story(), steps: []step{{c.begin, c.done, see{elect{int64(c.got), c.value}, h.ghost(rs, c)}}}})
 		}
 	}
 	return items

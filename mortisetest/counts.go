@@ -3,7 +3,6 @@ package mortisetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -70,18 +69,6 @@ func (c *call) last() instant {
 		return c.done.later(c.lease)
 	}
 	return c.done
-}
-
-// says describes the call in a story.
-func (c *call) says(arg string) string {
-	text := fmt.Sprintf("%s calls %s%s on %s %q at %s", c.client, c.op, arg, c.family, c.name, clock(c.begin))
-	switch {
-	case !c.over:
-		return text + ", which has not returned"
-	case c.err != nil:
-		return text + fmt.Sprintf(", which returns at %s: %v", clock(c.done), c.err)
-	}
-	return text + fmt.Sprintf(", which returns at %s", clock(c.done))
 }
 
 // Latch is a [mortise.CountDownLatch] whose calls, of one client, a history records.

@@ -43,6 +43,9 @@
 //	…
 //	history.Check(t)
 //
+// Whether the work under the lock overlaps is another question: the work may go on when the lock is
+// lost. The example about chaos records the work itself, with [History.Claim].
+//
 // A history has to know what takes promises away. [History.Watch] lets it learn from the server what that
 // loses; for another server, [History.Forgot] tells it. [History.Disturbed] tells it when a link was so bad
 // that waiters may have lost their places.

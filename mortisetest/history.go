@@ -53,6 +53,10 @@ import (
 // history, when its release begins, and when its context ends with the loss of the lock: a
 // holder that goes on after that breaks the rules, not the lock.
 //
+// A story calls an owner by the client and a number, such as "worker 1#7". Where Redis knows it by
+// an id, the story has that, too: it is what [mortise.HeldError], [mortise.Hold.Owner] and
+// "mortise show" say.
+//
 // The methods of a History are safe for concurrent use. Times in its stories are those
 // since NewHistory, and in a bubble of [testing/synctest] they are virtual.
 type History struct {
@@ -200,10 +204,10 @@ func (h *History) String() string {
 	defer h.mu.Unlock()
 	var all []item
 	for _, r := range h.holdings {
-		all = append(all, item{at: r.begin, text: r.story()})
+		all = append(all, item{at: r.begin, text: h.story(r)})
 	}
 	for _, c := range h.calls {
-		all = append(all, item{at: c.begin, text: c.saysNumber()})
+		all = append(all, item{at: c.begin, text: c.story()})
 	}
 	slices.SortFunc(all, func(a, b item) int { return cmp.Compare(a.at.seq, b.at.seq) })
 	var b strings.Builder

@@ -3,7 +3,6 @@ package mortisetest
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -57,6 +56,7 @@ const (
 type holding struct {
 	Object
 	client, owner string
+	id            string        // the owner in Redis, and in errors; empty if it is not known
 	lease         time.Duration // for which it may last in Redis after its end, if it was not released
 	waits         bool
 	part          bool    // of a MultiLock: what refuses it may be another part
@@ -191,14 +191,18 @@ func (q *Claim) ended(held context.Context, at time.Time) {
 	}
 }
 
-// trusts records how the trust in a hold can be told, before it is granted.
-func (q *Claim) trusts(hold interface {
+// knows records what mortise tells of a hold, before it is granted.
+func (q *Claim) knows(hold interface {
+	Owner() string
 	Valid() bool
 	Until() time.Time
 }) {
 	q.h.mu.Lock()
 	defer q.h.mu.Unlock()
 	q.r.valid, q.r.until = hold.Valid, hold.Until
+	if q.r.Sort != Permits { // they have no owner
+		q.r.id = hold.Owner()
+	}
 }
 
 // settle ends a hold that was lost after its context had ended for another reason. Nobody
@@ -236,107 +240,4 @@ func (h *Hold) Unlock() error {
 		h.end(err)
 	}
 	return err
-}
-
-// Lock acquires a lock as [mortise.Lock.Lock] does, for a client, and records it. The client is
-// a name for stories; give each mortise client one of its own. Of a [mortise.GroupLock] and a
-// [mortise.MultiLock] the history cannot know the parts: use [History.LockGroup] and
-// [History.LockAll]. Other kinds that it does not know are recorded as locks of that name.
-func (h *History) Lock(ctx context.Context, client string, k mortise.Locker) (*Hold, context.Context, error) {
-	return h.lock(ctx, client, []Object{object(k)}, true, k.Lock)
-}
-
-// TryLock is Lock for [mortise.Lock.TryLock].
-func (h *History) TryLock(ctx context.Context, client string, k mortise.Locker) (*Hold, context.Context, error) {
-	return h.lock(ctx, client, []Object{object(k)}, false, k.TryLock)
-}
-
-// LockGroup is Lock for a GroupLock with these values.
-func (h *History) LockGroup(ctx context.Context, client string, k *mortise.GroupLock, values ...string) (*Hold, context.Context, error) {
-	return h.lock(ctx, client, []Object{{Sort: Group, Name: k.Name(), Kind: "GroupLock", Values: slices.Clone(values)}}, true, k.Lock)
-}
-
-// LockAll is Lock for a MultiLock of these locks, none of which is one.
-func (h *History) LockAll(ctx context.Context, client string, m *mortise.MultiLock, locks ...mortise.Locker) (*Hold, context.Context, error) {
-	var objects []Object
-	for _, k := range locks {
-		o := object(k)
-		o.Kind, o.Queue, o.Tokens = o.Kind+" in a MultiLock", Unordered, false
-		objects = append(objects, o)
-	}
-	return h.lock(ctx, client, objects, true, m.Lock)
-}
-
-// LockRedlock is Lock for a Redlock.
-func (h *History) LockRedlock(ctx context.Context, client string, k *mortise.Redlock) (*Hold, context.Context, error) {
-	return h.lock(ctx, client, []Object{{Sort: Redundant, Name: k.Name(), Kind: "Redlock"}}, true, k.Lock)
-}
-
-// Acquire takes permits as [mortise.PermitSemaphore.Acquire] does, for a client, and records
-// it. The number is that of the PermitOptions of s.
-func (h *History) Acquire(ctx context.Context, client string, s *mortise.PermitSemaphore, permits int) (*Hold, context.Context, error) {
-	return h.lock(ctx, client, []Object{{Sort: Permits, Name: s.Name(), Kind: "PermitSemaphore", Permits: permits, Queue: OfClient}}, true, s.Acquire)
-}
-
-// object says what a lock excludes.
-func object(k mortise.Locker) Object {
-	o := Object{Sort: Exclusive, Name: k.Name(), Queue: OfClient}
-	switch k.(type) {
-	case *mortise.Lock:
-		o.Kind = "Lock"
-	case *mortise.SpinLock:
-		o.Kind = "SpinLock"
-	case *mortise.FencedLock:
-		o.Kind, o.Tokens = "FencedLock", true
-	case *mortise.FairLock:
-		o.Kind, o.Queue = "FairLock", Fair
-	case *mortise.ReadLock:
-		o.Kind, o.Sort, o.Queue = "ReadLock", Reading, Unordered
-	case *mortise.WriteLock:
-		o.Kind, o.Sort, o.Queue = "WriteLock", Writing, Unordered
-	}
-	return o
-}
-
-type lockFunc = func(context.Context) (*mortise.Hold, context.Context, error)
-
-// lock records a request for objects, which are granted together or not at all.
-func (h *History) lock(ctx context.Context, client string, objects []Object, waits bool, lock lockFunc) (*Hold, context.Context, error) {
-	by, _ := ctx.Value(ownerKey{}).(*owner)
-	if by == nil {
-		by = new(owner) // one for all of them
-	}
-	ctx2 := context.WithValue(ctx, ownerKey{}, by)
-	var requests []*Claim
-	for _, o := range objects {
-		requests = append(requests, h.claim(ctx2, holding{Object: o, client: client, waits: waits, part: len(objects) > 1}))
-	}
-	hold, held, err := lock(ctx)
-	if err != nil {
-		for _, q := range requests {
-			q.Refused(err)
-		}
-		return nil, ctx, err
-	}
-	var begins []func()
-	var ends []func(error)
-	var lctx context.Context
-	for _, q := range requests {
-		q.trusts(hold)
-		c, begin, end := q.Granted(held, hold.Token())
-		lctx, begins, ends = c, append(begins, begin), append(ends, end)
-	}
-	return &Hold{
-		Hold: hold,
-		begin: func() {
-			for _, f := range begins {
-				f()
-			}
-		},
-		end: func(err error) {
-			for _, f := range ends {
-				f(err)
-			}
-		},
-	}, lctx, nil
 }

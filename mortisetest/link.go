@@ -16,7 +16,7 @@ import (
 const DefaultTimeout = 3 * time.Second
 
 // Link is the network between one client and the server, and the client's driver: pass it to
-// mortise.New. All methods are safe for concurrent use.
+// mortise.New, which panics if the link has a client already. All methods are safe for concurrent use.
 type Link struct {
 	server *Server
 
@@ -33,6 +33,7 @@ type Link struct {
 	frozen      chan struct{} // closed when the link thaws; nil if it is not frozen
 	held        []func()      // messages, and changes of subscriptions, that wait for that
 	cut         chan struct{} // closed when the connections break
+	claimed     bool          // by a client
 	closed      bool
 	subs        []*subscription
 }
@@ -99,13 +100,25 @@ func (l *Link) Shard(string) string { return "" }
 // Topology implements driver.Driver: one server, known without a call.
 func (l *Link) Topology(context.Context) (driver.Topology, error) { return driver.Topology{}, nil }
 
-// Subscriber implements driver.Driver.
+// Subscriber implements driver.Driver. A client calls it once.
 func (l *Link) Subscriber(sink driver.Sink) driver.Subscriber {
+	l.claim()
 	s := newSubscription(l, sink)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.subs = append(l.subs, s)
 	return s
+}
+
+// claim panics unless it is the first client that asks: two would suffer each other's faults, and
+// the first to close would close the link under the other.
+func (l *Link) claim() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.claimed {
+		panic("mortisetest: the Link has a client already; each client needs a link of its own: pass another server.Link() to mortise.New")
+	}
+	l.claimed = true
 }
 
 // Close implements driver.Driver: calls in flight fail, and later ones. What is under way to the
@@ -131,13 +144,16 @@ func (l *Link) SetTimeout(d time.Duration) {
 	l.timeout = d
 }
 
-// Calls returns how many calls of a script the client has made, with "" those of all scripts. The
-// names of scripts are those of the files in internal/script/lua, such as "lock_acquire".
+// Calls returns how many calls of a script the client has made, with "" those of all scripts. It
+// panics if there were none and no script of mortise is called so, see [Link.Next].
 func (l *Link) Calls(script string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if script != "" {
-		return l.calls[script]
+		if n = l.calls[script]; n == 0 {
+			needScript(script)
+		}
+		return n
 	}
 	for _, n1 := range l.calls {
 		n += n1

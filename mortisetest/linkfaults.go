@@ -1,8 +1,12 @@
 package mortisetest
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	scripts "github.com/mortise-go/mortise/internal/script"
 )
 
 // planned is a fault of the next n calls of a script.
@@ -14,10 +18,30 @@ type planned struct {
 
 // Next makes the next n calls of a script suffer a fault, with "" the next of any script. Calls that
 // an earlier Next has claimed do not count. Where OnCall and Chaos would have one, too, only this one occurs.
+//
+// A Lock runs "lock_acquire", "lock_renew" and "lock_release", among others; the names of other kinds
+// are like these. Next panics, with the names that there are, if no script of mortise is called so, and
+// if n is below 1. For scripts of your own use [Link.OnCall].
 func (l *Link) Next(script string, n int, f Fault) {
+	if script != "" {
+		needScript(script)
+	}
+	if n < 1 {
+		panic(fmt.Sprintf("mortisetest: the next %d calls: there must be at least one", n))
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next = append(l.next, planned{script, n, f})
+}
+
+// needScript panics unless name is that of a script of mortise, or what else counts as one.
+func needScript(name string) {
+	all := append(scripts.Names(), "fencing", "SCAN")
+	if slices.Contains(all, strings.TrimSuffix(name, "_durably")) {
+		return
+	}
+	slices.Sort(all)
+	panic(fmt.Sprintf("mortisetest: no script of mortise is called %q; there are %s", name, strings.Join(all, ", ")))
 }
 
 // OnCall has f say what happens to each call; nil ends that. F is called before a call is sent,

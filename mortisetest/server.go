@@ -57,7 +57,8 @@ func NewServer() *Server {
 }
 
 // Link returns a new connection of one client to the server, without faults. Each mortise client
-// needs a link of its own, which it closes.
+// needs a link of its own, which it closes: two clients that suffer the same faults are two links on
+// which the test calls the same methods.
 func (s *Server) Link() *Link {
 	l := &Link{
 		server: s, timeout: DefaultTimeout, cut: make(chan struct{}),

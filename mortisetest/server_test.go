@@ -237,7 +237,7 @@ func TestAfterEach(t *testing.T) {
 	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
 		ran := 0
 		s.AfterEach(func(script string) {
-			if ran++; script == "incr" && ran == 2 {
+			if ran++; script == "semaphore_add" && ran == 2 {
 				s.FailOver(1)
 			}
 		})

@@ -28,7 +28,8 @@ func bubble(t *testing.T, f func(t *testing.T, s *mortisetest.Server, l *mortise
 	})
 }
 
-var incr = driver.NewScript("incr", `return redis.call('incr', KEYS[1])`)
+// incr has a name that Next knows.
+var incr = driver.NewScript("semaphore_add", `return redis.call('incr', KEYS[1])`)
 
 func add(ctx context.Context, l *mortisetest.Link, key string) (int64, error) {
 	v, err := l.Eval(ctx, driver.Call{Script: incr, Keys: []string{key}})

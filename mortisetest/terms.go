@@ -40,7 +40,7 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Term, context.C
 		q.Refused(err)
 		return nil, held, err
 	}
-	q.trusts(t)
+	q.knows(t)
 	lctx, begin, end := q.Granted(held, t.Token())
 	return &Term{Term: t, e: e, begin: begin, end: end}, lctx, nil
 }

@@ -10,6 +10,7 @@ package script
 
 import (
 	"embed"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -32,8 +33,15 @@ func load(name string, shared ...string) *driver.Script {
 		}
 		source.Write(text)
 	}
+	names = append(names, name)
 	return driver.NewScript(name, source.String())
 }
+
+// names is only changed while the package is initialized.
+var names []string
+
+// Names returns the names of all scripts, in no order.
+func Names() []string { return slices.Clone(names) }
 
 // Publish says how scripts publish: with PUBLISH, with SPUBLISH, or both.
 type Publish uint8

@@ -249,7 +249,13 @@ func (w *world) afterwards(ctx context.Context, c *client) {
 		for _, k := range []mortise.Locker{c.Lock(name), c.FairLock(name), c.RWLock(name + " rw").Write(), c.GroupLock(name+" group", "a", "b", "c")} {
 			limited, cancel := context.WithTimeout(ctx, soon)
 			began := time.Now()
-			hold, lctx, err := w.history.Lock(limited, c.name, k)
+			lock := w.history.Lock
+			if group, is := k.(*mortise.GroupLock); is {
+				lock = func(ctx context.Context, client string, _ mortise.Locker) (*mortisetest.Hold, context.Context, error) {
+					return w.history.LockGroup(ctx, client, group, "a", "b", "c")
+				}
+			}
+			hold, lctx, err := lock(limited, c.name, k)
 			if err != nil {
 				w.fail("%v after all faults nobody gets %T %q: %v", time.Since(began), k, k.Name(), err)
 			} else {

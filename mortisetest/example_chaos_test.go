@@ -1,0 +1,84 @@
+package mortisetest_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/mortisetest"
+)
+
+// rebuild works for ten seconds, and stops when its context ends.
+func rebuild(ctx context.Context) error {
+	select {
+	case <-time.After(10 * time.Second):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// naiveTurn works under the lock, but with the context of before: it does not end when the lock is lost.
+func naiveTurn(ctx context.Context, lock *mortise.Lock, work func(context.Context) error) error {
+	return lock.Do(ctx, func(context.Context) error { return work(ctx) })
+}
+
+// turn works with the context that Do gives it.
+func turn(ctx context.Context, lock *mortise.Lock, work func(context.Context) error) error {
+	return lock.Do(ctx, work)
+}
+
+// underChaos has two processes take turns, ten each, while their connections break at random, and
+// returns the history of their work: not of who had the lock, but of who was at work.
+func underChaos(turn func(context.Context, *mortise.Lock, func(context.Context) error) error) *mortisetest.History {
+	server := mortisetest.NewServer()
+	defer server.Close()
+	history := mortisetest.NewHistory()
+	ctx := context.Background()
+
+	var all sync.WaitGroup
+	for i := range 2 {
+		all.Go(func() {
+			link := server.Link()
+			link.Chaos(uint64(i), mortisetest.Rates{Partition: 0.2, Outage: 10 * time.Second})
+			client := mortise.New(link, &mortise.Options{TTL: 5 * time.Second})
+			defer client.Close()
+			for range 10 {
+				_ = turn(ctx, client.Lock("index"), func(ctx context.Context) error {
+					work := history.Claim(ctx, fmt.Sprint("worker ", i), mortisetest.Object{Sort: mortisetest.Exclusive, Name: "index", Kind: "work"}, false)
+					_, stop, _ := work.Granted(context.Background(), 0) // it lasts until stop is called
+					defer stop()
+					return rebuild(ctx)
+				}) // what fails is tried again in the next turn
+			}
+		})
+	}
+	all.Wait()
+	if n := server.Hits()[mortisetest.WasPartitioned]; n < 10 {
+		fmt.Println("only", n, "partitions: that shows nothing")
+	}
+	return history
+}
+
+// Chaos breaks the network at random, and a History finds out whether two processes were ever at
+// work at once. Each turn takes ten seconds, and yet the example runs in an instant: it is in a bubble of
+// [testing/synctest], as a test is with its own t.
+//
+// The mistake that it finds is a common one: the work under the lock has the wrong context.
+func Example_chaosAndHistory() {
+	synctest.Test(new(testing.T), func(*testing.T) {
+		err := underChaos(naiveTurn).Err() // a test calls Check(t), which tells the story
+		title, _, _ := strings.Cut(err.Error(), "\n")
+		fmt.Println("naive:", title)
+
+		fmt.Println("mended:", underChaos(turn).Err())
+	})
+	// Output:
+	// naive: lock "index": more holders at the same time than it admits
+	// mended: <nil>
+}
