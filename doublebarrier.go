@@ -108,6 +108,9 @@ func (b *DoubleBarrier) enter(ctx context.Context) (*Member, context.Context, er
 		return m, held, nil
 	}
 	if err = m.awaitOthers(ctx, s.inside); err != nil {
+		if over := m.lease.Err(); over != nil && ctx.Err() == nil {
+			err = over // the caller's context has not ended: only that of the hold has
+		}
 		m.drop()
 		return nil, nil, err
 	}

@@ -156,6 +156,9 @@ func TestDoubleBarrierFreesThePlaceOfWhoNeverWasInside(t *testing.T) {
 				if (!errors.Is(got.Err, test.want) && !errors.Is(got.Err, mortise.ErrLost)) || got.Ctx != ctx || got.Member != nil {
 					t.Errorf("the party that gave up: %v, want %v or ErrLost", got.Err, test.want)
 				}
+				if errors.Is(got.Err, context.Canceled) != (ctx.Err() != nil) {
+					t.Errorf("the error is %v, and that of the context %v", got.Err, ctx.Err())
+				}
 				time.Sleep(test.within + time.Millisecond)
 				second := enter(t.Context(), cs[1].DoubleBarrier("job", 3))
 				time.Sleep(2 * time.Minute)
