@@ -17,6 +17,13 @@ func (c *Child) catchStops() {
 	}
 }
 
+// catchStopsAgain is catchStops after this process has ignored them, unless it did so before.
+func (c *Child) catchStopsAgain(ignored bool) {
+	if !ignored {
+		signal.Notify(c.stopped, syscall.SIGTSTP)
+	}
+}
+
 // letStop helps a command that is half stopped: it waits in vfork(2) for a child that was stopped.
 // No signal reports that. Only SIGCONT moves either of them, and meanwhile the command holds the
 // lock, the terminal hangs, and Ctrl-C does nothing.
@@ -66,7 +73,10 @@ func (c *Child) stopJob() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
 	if !c.asked { // otherwise the others were asked as well: another run among them stops by itself, once
-		signal.Stop(c.stopped)
+		// A signal to its own group reaches a busy process late, perhaps after it was continued, and
+		// would stop it again.
+		defer c.catchStopsAgain(signal.Ignored(syscall.SIGTSTP))
+		signal.Ignore(syscall.SIGTSTP)
 		_ = syscall.Kill(0, syscall.SIGTSTP)
 	}
 	c.asked = false
@@ -80,5 +90,4 @@ func (c *Child) stopJob() {
 	}
 	timer.Stop()
 	signal.Stop(continued)
-	c.catchStops()
 }
