@@ -29,8 +29,8 @@ var (
 	// deleted: nothing comes of waiting until a process calls TrySetPermits. The
 	// error also matches ErrNoPermits.
 	ErrNotSet = errors.New("the semaphore was never set, or was deleted")
-	// ErrLost: the lease ended before the hold was released. The hold's
-	// context then has it as its cause, and Unlock returns it. errors.As finds
+	// ErrLost: the lease ended before the hold was released. The cause of the hold's
+	// context matches it then, and Unlock returns it. errors.As finds
 	// a *LostError with the reason.
 	ErrLost = lockmgr.ErrLost
 	// ErrFenceRegressed: the counter of a lock's fencing tokens, or of an election's
@@ -227,21 +227,29 @@ type LostError struct {
 	// LostForced it is a *ClockError if the clock of Redis was set forward
 	// meanwhile, which may have ended the lease too early.
 	Err error
+	// Since is when Redis last confirmed the lease, by this process' own clock: when
+	// the request began that it confirmed. It is zero for reasons other than
+	// LostUnreachable.
+	Since time.Time
 }
 
 var lostTexts = map[LostReason]string{
 	LostExpired:     "the lease was lost: its time is over",
 	LostTaken:       "the lease was lost: another owner holds the lock",
 	LostForced:      "the lease was lost: it was freed by force, or its key was deleted",
-	LostUnreachable: "the lease was lost: Redis confirmed no renewal in time",
+	LostUnreachable: "the lease was lost: Redis has confirmed no renewal",
 }
 
-// Error says why the lease was lost.
+// Error says why the lease was lost, and since when it had not been confirmed.
 func (e *LostError) Error() string {
-	if e.Err == nil {
-		return lostTexts[e.Reason]
+	text := lostTexts[e.Reason]
+	if !e.Since.IsZero() {
+		text += " since " + e.Since.Format("15:04:05.000")
 	}
-	return lostTexts[e.Reason] + ": " + e.Err.Error()
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
 
 // Is makes a LostError match ErrLost.
@@ -319,8 +327,8 @@ func (publicErrors) NoPermits(lack script.PermitRefusal) error {
 	return permitsError(lack)
 }
 
-func (publicErrors) Lost(reason lockmgr.LostReason, err error) error {
-	return &LostError{lostReasons[reason], err}
+func (publicErrors) Lost(reason lockmgr.LostReason, since time.Time, err error) error {
+	return &LostError{lostReasons[reason], err, since}
 }
 
 // lostReasons are the reasons that the core knows.

@@ -168,7 +168,7 @@ func ExampleLock_With() {
 	fmt.Println(context.Cause(ctx))
 	fmt.Println(errors.Is(hold.Unlock(), mortise.ErrLost))
 	// Output:
-	// the lease was lost: its time is over
+	// mortise: hold "import": the lease was lost: its time is over; stop the work that it protects, others may begin theirs
 	// true
 }
 
@@ -213,7 +213,7 @@ func ExampleLock_ForceUnlock() {
 	fmt.Println(context.Cause(held))
 	// Output:
 	// true <nil>
-	// the lease was lost: it was freed by force, or its key was deleted
+	// mortise: hold "job": the lease was lost: it was freed by force, or its key was deleted; stop the work that it protects, others may begin theirs
 }
 
 func ExampleClient_Locks() {

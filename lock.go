@@ -73,8 +73,9 @@ func (k *locker) fail(op string, err error) error {
 // with cause [ErrLost], before another owner can have the lock; f should return
 // then.
 //
-// Do returns the error of f joined with that of the release. So nil means that
-// f succeeded and the lock was held until f was done.
+// Do returns the error of f joined with that of the release, unless f has returned
+// the loss that the release would tell. So nil means that f succeeded and the lock
+// was held until f was done.
 func (k *locker) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return under(ctx, k.Lock, f)
 }
@@ -87,7 +88,8 @@ func under(ctx context.Context, lock func(context.Context) (*Hold, context.Conte
 		return err
 	}
 	defer func() {
-		if uerr := hold.Unlock(); uerr != nil {
+		uerr := hold.Unlock()
+		if lost, ok := errors.AsType[*LostError](uerr); uerr != nil && (!ok || !errors.Is(err, lost)) {
 			err = errors.Join(err, uerr)
 		}
 	}()

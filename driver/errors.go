@@ -123,7 +123,7 @@ func unwrap(message string) string {
 func ContextError(ctx context.Context, class Class) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); !errors.Is(err, cause) {
-		err = errors.Join(err, cause)
+		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	return &Error{Class: class, Err: err}
 }

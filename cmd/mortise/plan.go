@@ -181,6 +181,20 @@ func (p *plan) over(cause error) (time.Duration, bool) {
 	return p.lock.MaxHold - p.lock.Margin, true
 }
 
+// reason says why a hold was lost, behind its name: the cause for programs says the name, too, and what
+// to do.
+func (p *plan) reason(cause error) string {
+	var lost *mortise.LostError
+	if !errors.As(cause, &lost) {
+		return cause.Error()
+	}
+	var of *mortise.Error
+	if errors.As(cause, &of) && of.Name != p.name { // one of several locks
+		return fmt.Sprintf("%q: %v", of.Name, lost)
+	}
+	return lost.Error()
+}
+
 // usualKillAfter is the time from the signal to SIGKILL if the user names none: the more of a TTL is
 // reserved for ending the command, the shorter is the silence of Redis that the command survives.
 func usualKillAfter(ttl time.Duration) time.Duration { return min(defaultKillAfter, ttl/6) }

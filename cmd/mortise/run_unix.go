@@ -145,7 +145,7 @@ func (o observer) Lost(cause error) {
 		}
 		return
 	}
-	o.app.say("lost the %s %q: %v; %s", o.plan.what, o.plan.name, cause, then)
+	o.app.say("lost the %s %q: %s; %s", o.plan.what, o.plan.name, o.plan.reason(cause), then)
 }
 
 // Stopped implements guard.Observer.

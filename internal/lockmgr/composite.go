@@ -162,7 +162,7 @@ func (c *composite) tell() {
 	if c.replace != nil {
 		why = c.memberError(m, why)
 	}
-	c.hold.cancel(&ending{err: m.of.client.errors.Operation("hold", m.of.Name(), why)})
+	c.hold.cancel(&ending{err: m.of.lossCause(why)})
 }
 
 // memberError adds to an error the member that it is about.

@@ -39,6 +39,8 @@ func (d Durability) String() string {
 		text = "a majority"
 	case d.Acks == AcksAll:
 		text = "all replicas"
+	case d.Acks == 1:
+		text = "at least 1 replica"
 	default:
 		text = fmt.Sprintf("at least %d replicas", d.Acks)
 	}

@@ -38,7 +38,7 @@ type Errors interface {
 	NoPermits(lack script.PermitRefusal) error
 	// Lost makes the error for the loss of a lease. err is the cause of the
 	// reason, or nil.
-	Lost(reason LostReason, err error) error
+	Lost(reason LostReason, since time.Time, err error) error
 	// FenceRegressed makes the error for a token that is not above one seen before.
 	FenceRegressed(key string, seen, drawn int64) error
 	// NotDurable makes the error for too few acknowledgements.

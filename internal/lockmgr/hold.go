@@ -118,7 +118,7 @@ func (h *Hold) derive() context.Context {
 		made := new(derived)
 		made.Context, made.cancel = context.WithCancelCause(parent)
 		if why != nil {
-			made.cancel(why.err)
+			made.cancel(why.contextCause())
 		}
 		h.mu.Lock()
 		fits := h.derived == nil && (h.why == nil) == (why == nil)
@@ -133,7 +133,7 @@ func (h *Hold) derive() context.Context {
 	}
 }
 
-// cancel ends the hold's context with the error of why as its cause, unless it has already ended.
+// cancel ends the hold's context with the cause of why, unless it has already ended.
 func (h *Hold) cancel(why *ending) {
 	if h.parent.Err() != nil {
 		h.derive() // a derived context ends as the parent did
@@ -145,7 +145,7 @@ func (h *Hold) cancel(why *ending) {
 	}
 	h.mu.Unlock()
 	if d != nil {
-		d.cancel(why.err)
+		d.cancel(why.contextCause())
 	}
 }
 

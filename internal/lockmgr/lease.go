@@ -37,18 +37,6 @@ type Lease struct {
 	streak uint16 // number of grants in a row that led to it
 }
 
-// ending is why a lease is over. It is not changed once it is made.
-type ending struct {
-	err  error // for callers
-	loss bool  // the lease was not released in the usual way, but lost
-	gone bool  // it was lost because Redis does not have it any more
-}
-
-var (
-	endReleased = &ending{err: ErrReleased}
-	endClosed   = &ending{err: ErrClosed}
-)
-
 // newLease returns the lease of a successful request.
 func newLease(r *request) *Lease {
 	k := r.lock
@@ -326,33 +314,6 @@ func (l *Lease) supersede() {
 	}
 	l.mu.Unlock()
 	l.end(why)
-}
-
-// loss returns the ending of a lease that was lost.
-func (l *Lease) loss(reason LostReason, err error) *ending {
-	return &ending{l.client.errors.Lost(reason, impersonal(err)), true, reason == LostForced || reason == LostTaken}
-}
-
-// watchdogLoss returns the ending of a lease that the watchdog has lost.
-func (l *Lease) watchdogLoss(reason watchdog.Reason, err error) *ending {
-	switch reason {
-	case watchdog.LostGone:
-		return l.loss(LostForced, err)
-	case watchdog.LostTaken:
-		return l.loss(LostTaken, err)
-	case watchdog.LostExpired:
-		return l.loss(LostExpired, err)
-	}
-	return l.loss(LostUnreachable, err)
-}
-
-// unreportedLoss returns why a lease that the watchdog does not watch any more has ended,
-// before the watchdog has reported it.
-func (l *Lease) unreportedLoss() *ending {
-	if time.Now().Before(l.until()) {
-		return l.loss(LostForced, nil)
-	}
-	return l.loss(LostUnreachable, nil)
 }
 
 // noteTTL notes a TTL that is requested from Redis. It must be called with l.mu held.

@@ -46,7 +46,7 @@ func (testErrors) Held(by script.Holder) error {
 
 func (testErrors) NoPermits(script.PermitRefusal) error { return errors.New("too few permits") }
 
-func (testErrors) Lost(reason LostReason, err error) error {
+func (testErrors) Lost(reason LostReason, _ time.Time, err error) error {
 	return fmt.Errorf("%w: for reason %d: %w", ErrLost, reason, err)
 }
 

@@ -1,0 +1,86 @@
+package lockmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/watchdog"
+)
+
+// ending is why a lease is over. It is not changed once it is made.
+type ending struct {
+	err   error // for callers
+	cause error // of the contexts of the holds; if nil, err is
+	loss  bool  // the lease was not released in the usual way, but lost
+	gone  bool  // it was lost because Redis does not have it any more
+}
+
+// contextCause returns the cause of the contexts of the holds.
+func (e *ending) contextCause() error {
+	if e.cause != nil {
+		return e.cause
+	}
+	return e.err
+}
+
+var (
+	endReleased = &ending{err: ErrReleased}
+	endClosed   = &ending{err: ErrClosed}
+)
+
+// loss returns the ending of a lease that was lost.
+func (l *Lease) loss(reason LostReason, err error) *ending {
+	var since time.Time
+	if reason == LostUnreachable {
+		since = l.until().Add(-l.watch.Terms.Trust)
+	}
+	lost := l.client.errors.Lost(reason, since, noReply(err))
+	return &ending{lost, l.lossCause(lost), true, reason == LostForced || reason == LostTaken}
+}
+
+// lossCause returns the cause of the context of a hold that has ended because of err. After a loss
+// the work under that context goes on until it looks.
+func (k *Lock) lossCause(err error) error {
+	if errors.Is(err, ErrLost) {
+		err = fmt.Errorf("%w; stop the work that it protects, others may begin theirs", err)
+	}
+	return k.client.errors.Operation("hold", k.Name(), err)
+}
+
+// watchdogLoss returns the ending of a lease that the watchdog has lost.
+func (l *Lease) watchdogLoss(reason watchdog.Reason, err error) *ending {
+	switch reason {
+	case watchdog.LostGone:
+		return l.loss(LostForced, err)
+	case watchdog.LostTaken:
+		return l.loss(LostTaken, err)
+	case watchdog.LostExpired:
+		return l.loss(LostExpired, err)
+	}
+	return l.loss(LostUnreachable, err)
+}
+
+// unreportedLoss returns why a lease that the watchdog does not watch any more has ended,
+// before the watchdog has reported it.
+func (l *Lease) unreportedLoss() *ending {
+	if time.Now().Before(l.until()) {
+		return l.loss(LostForced, nil)
+	}
+	return l.loss(LostUnreachable, nil)
+}
+
+// noReply is impersonal for a renewal. What it ran into is a time limit of the watchdog's or of
+// the connection's, which says nothing to a caller but that Redis was silent.
+func noReply(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return silent{foreign{err}}
+	}
+	return err
+}
+
+// silent is a foreign error of a request without a reply.
+type silent struct{ foreign }
+
+func (e silent) Error() string { return "no reply in time" }

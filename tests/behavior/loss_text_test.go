@@ -1,0 +1,88 @@
+package behavior
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/mortisetest"
+)
+
+// The cause of a lost hold is one line: which lock, what has happened, since when, what to do. It does
+// not speak of a time limit that the caller has not set.
+func TestCauseOfALossIsOneSentence(t *testing.T) {
+	t.Parallel()
+	const stop = "; stop the work that it protects, others may begin theirs"
+	for name, test := range map[string]struct {
+		lose func(s *mortisetest.Server, l *mortisetest.Link)
+		says string // of the lease
+	}{
+		"silence": {func(_ *mortisetest.Server, l *mortisetest.Link) { l.Partition() },
+			"Redis has confirmed no renewal since SINCE: no reply in time"},
+		"no connection": {func(_ *mortisetest.Server, l *mortisetest.Link) {
+			l.OnCall(func(string) mortisetest.Fault { return mortisetest.Fault{Lose: mortisetest.Connection} })
+		}, "Redis has confirmed no renewal since SINCE: mortisetest: connection refused"},
+		"key is gone": {func(s *mortisetest.Server, _ *mortisetest.Link) { s.Evict("job") },
+			"it was freed by force, or its key was deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := mortisetest.NewServer()
+				defer s.Close()
+				l := s.Link()
+				c := mortise.New(l, nil)
+				defer c.Close()
+				hold, ctx := mustLock(t, c.Lock("job"), t.Context())
+				since := time.Now()
+				test.lose(s, l)
+				<-ctx.Done()
+				says := "the lease was lost: " + strings.ReplaceAll(test.says, "SINCE", since.Format("15:04:05.000"))
+				cause := context.Cause(ctx)
+				if want := `mortise: hold "job": ` + says + stop; cause.Error() != want {
+					t.Errorf("the cause is\n%v\nwant\n%s", cause, want)
+				}
+				err := hold.Unlock()
+				if want := `mortise: unlock "job": ` + says; fmt.Sprint(err) != want {
+					t.Errorf("Unlock says\n%v\nwant\n%s", err, want)
+				}
+				for _, err := range []error{cause, err} {
+					if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || !errors.Is(err, mortise.ErrLost) {
+						t.Errorf("%v: must match ErrLost, and no error of a context", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// One of the locks of a MultiLock, and the loss that f returns from Do, are told once, in one line.
+func TestLossIsToldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := mortisetest.NewServer()
+		defer s.Close()
+		c := mortise.New(s.Link(), nil)
+		defer c.Close()
+		lost := func(ctx context.Context) error {
+			s.Evict("job")
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		const want = `mortise: hold "job": the lease was lost: it was freed by force, or its key was deleted; stop the work that it protects, others may begin theirs`
+		if err := c.Lock("job").Do(t.Context(), lost); fmt.Sprint(err) != want {
+			t.Errorf("Do says\n%v\nwant\n%s", err, want)
+		}
+		if err := mortise.NewMultiLock(c.Lock("job"), c.Lock("other")).Do(t.Context(), lost); fmt.Sprint(err) != want {
+			t.Errorf("Do of a MultiLock says\n%v\nwant\n%s", err, want)
+		}
+		quiet := func(ctx context.Context) error { _ = lost(ctx); return errors.New("its own") }
+		if err := c.Lock("job").Do(t.Context(), quiet); !errors.Is(err, mortise.ErrLost) || !strings.HasPrefix(err.Error(), "its own") {
+			t.Errorf("Do says\n%v\nwant the error of f and ErrLost", err)
+		}
+	})
+}
