@@ -25,6 +25,10 @@ func counts(calls []*call) (items []item) {
 		switch c.op {
 		case "TrySetCount", "TrySetPermits", "CountDown", "Release", "AddPermits":
 			i.needed, i.less = true, i.steps
+		case "Drain": // a number below 0 becomes 0
+			if !c.over || c.err != nil {
+				i.needed, i.less = true, i.steps
+			}
 		}
 		items = append(items, i)
 	}
@@ -135,8 +139,9 @@ func stepSemaphore(n int, c counting) []any {
 			return nil
 		}
 	case "Drain", "Acquire":
-		if c.maybe {
-			break // what it may have taken it gives back, or there may be less
+		if c.maybe { // what it may have taken it gives back, or there may be less
+			next = c.drained(n)
+			break
 		}
 		taken := c.n
 		if c.op == "Drain" {
@@ -150,6 +155,14 @@ func stepSemaphore(n int, c counting) []any {
 		return []any{n, next}
 	}
 	return []any{next}
+}
+
+// drained returns what n has become at most by a call in doubt that takes permits.
+func (c counting) drained(n int) int {
+	if c.op == "Drain" {
+		return max(n, 0)
+	}
+	return n
 }
 
 // stepUnset is stepSemaphore for one that nobody has set.

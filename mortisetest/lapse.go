@@ -126,10 +126,10 @@ type stay struct{ from, by, to instant }
 func (h *History) stays(r *holding) (all []stay) {
 	s := stay{r.begin, r.done, r.end}
 	for _, at := range h.lapses(r.Name) {
-		if !s.from.before(at) || !at.before(r.end) {
+		if !r.begin.before(at) || !at.before(r.end) {
 			continue
 		}
-		if !at.before(s.by) {
+		if s.from.before(at) && !at.before(s.by) {
 			all = append(all, stay{s.from, s.by, at})
 		}
 		back := at.later(r.lease)

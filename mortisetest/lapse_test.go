@@ -70,6 +70,20 @@ var lapses = []check{
 		s.has("a", lockX, 0, 2, 5, 0)
 		s.has("b", lockX, 0, 4, 9, 0)
 	}, ""},
+	{"Redis forgot once more while the hold was on its way back", func(s *script) {
+		s.h.Lease = 3 * time.Second
+		s.on(2, func() { s.h.Forgot() })
+		s.has("a", lockX, 0, 3, 6, 0)
+		s.on(4, func() { s.h.Forgot() })
+		s.has("b", lockX, 5, 5, 9, 0)
+	}, ""},
+	{"Redis forgot twice, and the hold was back", func(s *script) {
+		s.h.Lease = 3 * time.Second
+		s.on(2, func() { s.h.Forgot() })
+		s.has("a", lockX, 0, 3, 10, 0)
+		s.on(4, func() { s.h.Forgot() })
+		s.has("b", lockX, 5, 5, 9, 0)
+	}, "both have it from 5.000s to 9.000s"},
 	{"refused for what a failover has brought back", func(s *script) {
 		s.has("a", lockX, 0, 1, 2, 0)
 		s.on(3, func() { s.h.Forgot() })
@@ -180,6 +194,18 @@ var lapses = []check{
 		s.did(8, 9, "semaphore", "AddPermits", 2, 0, nil)
 		s.did(10, 11, "semaphore", "Acquire", 2, 0, nil)
 	}, ""},
+	{"semaphore that a drain in doubt may have set to 0", func(s *script) {
+		s.did(0, 1, "semaphore", "TrySetPermits", 0, 1, nil)
+		s.did(2, 3, "semaphore", "AddPermits", -2, 0, nil)
+		s.did(4, 5, "semaphore", "Drain", 0, 0, mortise.ErrUnknownOutcome)
+		s.did(6, 7, "semaphore", "AddPermits", 2, 0, nil)
+		s.did(8, 9, "semaphore", "Acquire", 2, 0, nil)
+	}, ""},
+	{"semaphore that a drain in doubt has given permits", func(s *script) {
+		s.did(0, 1, "semaphore", "TrySetPermits", 1, 1, nil)
+		s.did(2, 3, "semaphore", "Drain", 0, 0, mortise.ErrUnknownOutcome)
+		s.did(4, 5, "semaphore", "Acquire", 2, 0, nil)
+	}, "more permits are taken"},
 	{"semaphore that drains more than it has", func(s *script) {
 		s.did(0, 1, "semaphore", "TrySetPermits", 3, 1, nil)
 		s.did(2, 3, "semaphore", "Drain", 0, 4, nil)

@@ -38,6 +38,7 @@ type world struct {
 	wrong    []string
 	counts   map[string]int
 	ran      map[string]int // scripts, by name
+	unlisted bool           // what says which waiters of a fair lock are mortise's was evicted
 	accounts map[string]account
 	awaits   []await
 	grips    []grip
