@@ -150,6 +150,7 @@ func TestSubscriberClose(t *testing.T) {
 				t.Errorf("Close: %v", err)
 			}
 		}
+		synctest.Wait() // the server notices that the connection is closed
 		if n := eval(t, d, call(tell, "a", "0")).Int(); n != 0 {
 			t.Errorf("%d connections listen after Close", n)
 		}
