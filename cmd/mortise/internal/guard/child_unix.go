@@ -49,7 +49,7 @@ type Child struct {
 	patient   time.Time       // until then, another SIGINT kills the command
 	hasty     bool            // another SIGINT came
 	lost      error           // why the hold was lost, if it was
-	until     time.Time       // until then the hold lasts, as the guard process knows
+	told      time.Time       // until then the hold lasts, as the guard process knows
 }
 
 // Start starts the command in a process group of its own, as a child of the guard process. The
@@ -68,10 +68,14 @@ func Start(held context.Context, hold Hold, p Plan, o Observer, post *Post) (*Ch
 	c.reports = post.reports
 	signal.Notify(c.died, syscall.SIGCHLD)
 	c.catchStops()
+	var words []word
+	if !p.Outlives {
+		words = append(words, c.until())
+	}
 	var err error
 	c.family.leader, err = post.start(held, order{
 		path: p.Path, argv: p.Argv, env: p.Env, foreground: c.term.take(), outlives: p.Outlives,
-	})
+	}, words...)
 	if err != nil {
 		post.abandon()
 		c.term.takeBack()
@@ -128,15 +132,20 @@ func (c *Child) Wait(signals <-chan os.Signal) int {
 	return c.status.ExitStatus()
 }
 
+// until returns the word that tells the guard process until when the command may run. The first one
+// goes with the order to start it: this process may be stopped before it can send another.
+func (c *Child) until() word {
+	c.told = c.hold.Until()
+	return word{wordUntil, time.Now().UnixNano(), max(time.Until(c.told), 0) + c.plan.KillAfter}
+}
+
 // beat tells the guard process until when the command may run, if that has changed: it kills the
 // command then if this process cannot, because it is stopped. It returns when to look again, which
 // is often enough for each renewal to be told in time.
 func (c *Child) beat() time.Duration {
-	until := c.hold.Until()
-	left := time.Until(until)
-	if left > 0 && !until.Equal(c.until) && !c.plan.Outlives && c.reports != nil {
-		c.until = until
-		c.post.tell(word{wordUntil, time.Now().UnixNano(), left + c.plan.KillAfter})
+	left := time.Until(c.hold.Until())
+	if left > 0 && !c.hold.Until().Equal(c.told) && !c.plan.Outlives && c.reports != nil {
+		c.post.tell(c.until())
 	}
 	return min(max(left/4, 10*time.Millisecond), time.Second)
 }

@@ -88,6 +88,32 @@ func start(t *testing.T, line string, p Plan) *guarded {
 	return g
 }
 
+// The guard process knows until when the command may run before it starts it: this process may be
+// stopped before it can tell it anything else.
+func TestDeadlineIsKnownFromTheStart(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, left := time.Now(), 300*time.Millisecond
+	c, err := Start(t.Context(), lease(began.Add(left)), Plan{Path: sh, Argv: []string{"sh", "-c", "sleep 3600"}, Env: os.Environ(), KillAfter: left}, &journal{}, Prepare())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c.family.groupAlive() {
+		if time.Since(began) > limit {
+			t.Fatal("the command is alive long after its deadline")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if took := time.Since(began); took < 2*left {
+		t.Errorf("the command was killed after %v, want %v", took, 2*left)
+	}
+	if code := c.Wait(make(chan os.Signal)); code != 128+int(syscall.SIGKILL) {
+		t.Errorf("the exit code is %d, want that of SIGKILL", code)
+	}
+}
+
 // when calls do as soon as the command has created a file. The returned channel is closed when do
 // has returned, or was given up.
 func (g *guarded) when(t *testing.T, file string, do func()) <-chan struct{} {

@@ -111,9 +111,14 @@ func (p *Post) listen() {
 	}
 }
 
-// start has the guard process start a command, and returns the command's pid.
-func (p *Post) start(held context.Context, o order) (int, error) {
-	if _, err := p.link.Write(o.encode()); err != nil {
+// start has the guard process start a command, and returns the command's pid. What the guard process
+// has to know from the start is sent with the order.
+func (p *Post) start(held context.Context, o order, words ...word) (int, error) {
+	text := o.encode()
+	for _, w := range words {
+		text = append(text, w.encode()...)
+	}
+	if _, err := p.link.Write(text); err != nil {
 		return 0, err
 	}
 	select {
