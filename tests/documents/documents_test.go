@@ -2,7 +2,6 @@
 package documents
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,18 +11,17 @@ import (
 	"testing"
 )
 
-// Paths are relative to the root of the repository, as in the documents.
-func TestMain(m *testing.M) {
-	if err := os.Chdir("../.."); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
+// atRoot runs a test in the root of the repository, to which paths are relative, as in the documents. A change of the folder before the tests begin
+// would not be known to the cache of go test, which then takes no notice of changed documents.
+func atRoot(t *testing.T) {
+	t.Helper()
+	t.Chdir("../..")
 }
 
 // Every block of code of a document is, line by line, part of a file that is compiled and run, or a
 // program that the rehearsal of a release builds and runs. The Java is compiled by make interop.
 func TestDocumentsShowCodeThatRuns(t *testing.T) {
+	atRoot(t)
 	for _, shown := range []struct {
 		document, language string
 		files              []string
@@ -52,6 +50,7 @@ func TestDocumentsShowCodeThatRuns(t *testing.T) {
 
 // What the tables of docs/migration.md give as mortise's names is the name of something.
 func TestMigrationLeadsToWhatExists(t *testing.T) {
+	atRoot(t)
 	text, err := os.ReadFile("docs/migration.md")
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +109,7 @@ func unindent(text string) string {
 
 // Links between the documents, and to the code, have existing targets.
 func TestDocumentsLinkToWhatExists(t *testing.T) {
+	atRoot(t)
 	documents, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -138,6 +138,7 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 
 // The documents, and the page of the core, name files that exist.
 func TestDocumentsNameFilesThatExist(t *testing.T) {
+	atRoot(t)
 	exist := make(map[string]bool)
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		for rest := path; err == nil; {
@@ -174,6 +175,7 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 
 // The README and the other documents name tests, and the tests exist.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
+	atRoot(t)
 	var code strings.Builder
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -205,6 +207,7 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 
 // The page about security names every module that one of this repository requires directly.
 func TestSecurityNamesEveryDependency(t *testing.T) {
+	atRoot(t)
 	page := read(t, "docs/security.md")
 	required := regexp.MustCompile(`(?m)^(?:require)?\s+([a-z][\w./-]+) v\S+$`) // the others are marked as indirect
 	found := 0
@@ -223,6 +226,7 @@ func TestSecurityNamesEveryDependency(t *testing.T) {
 // The goals give the number of mistakes in the list as one that it has outgrown: the exact one would be
 // stale with the next.
 func TestGoalsCountWhatThereIs(t *testing.T) {
+	atRoot(t)
 	page := read(t, "docs/guarantees.md")
 	told := regexp.MustCompile(`more than (\d+) in the list`).FindStringSubmatch(page)
 	if told == nil {
