@@ -46,17 +46,12 @@ func (k *Lock) Acquire(ctx context.Context, wait bool) (*Hold, error) {
 		return nil, err
 	}
 	defer c.running.done()
-	for tries := 1; ; tries++ {
-		r, err := k.request(ctx)
-		if err != nil {
-			return nil, err
-		}
-		hold, err := r.run(ctx, wait)
-		r.tidy(wait, hold)
-		if !errors.Is(err, errLate) || tries == lateMost {
-			return hold, err
-		}
+	r, err := k.request(ctx)
+	if err != nil {
+		return nil, err
 	}
+	hold, err := r.run(ctx, wait)
+	return r.settle(ctx, wait, hold, err)
 }
 
 // lateMost is how often a lock may be acquired too late to trust its lease. A process
@@ -292,6 +287,40 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 		return nil, ErrClosed
 	}
 	return hold, nil
+}
+
+// settle concludes a call that got hold from r, or failed with err. A request whose reply came too
+// late is repeated; so is one that is refused because the release of that one has not arrived, since
+// nobody else has the lock then. It is not part of Acquire to keep the stacks of waiting goroutines
+// small.
+func (r *request) settle(ctx context.Context, wait bool, hold *Hold, err error) (*Hold, error) {
+	c, late := r.lock.client, r.id
+	start, patience := time.Now(), c.config.RetryFor
+	for tries, refusals := 1, 0; ; {
+		r.tidy(wait, hold)
+		if !errors.Is(err, errLate) || tries == lateMost {
+			return hold, err
+		}
+		if r, err = r.lock.request(ctx); err != nil {
+			return nil, err
+		}
+		if hold, err = r.run(ctx, wait); !r.refusedFor(err, late) {
+			late = r.id
+			tries++
+			continue
+		}
+		err = errLate
+		if patience >= 0 && time.Since(start) >= patience || !c.pause(ctx, PauseAfter(refusals)) {
+			tries = lateMost
+		}
+		refusals++
+	}
+}
+
+// refusedFor reports whether r failed with err because id has the lock.
+func (r *request) refusedFor(err error, id string) bool {
+	refused, ok := errors.AsType[*refusedError](err)
+	return ok && refused.lack == nil && refused.by.Owner == id
 }
 
 // tidy removes what a request may have left in Redis, unless hold is of that.
