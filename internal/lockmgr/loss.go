@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/script"
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
@@ -34,10 +35,23 @@ var (
 func (l *Lease) loss(reason LostReason, err error) *ending {
 	var since time.Time
 	if reason == LostUnreachable {
-		since = l.until().Add(-l.watch.Terms.Trust)
+		since = l.confirmed()
 	}
 	lost := l.client.errors.Lost(reason, since, noReply(err))
 	return &ending{lost, l.lossCause(lost), true, reason == LostForced || reason == LostTaken}
+}
+
+// confirmed returns when the request began that Redis confirmed last. A lease that was granted had the
+// length of a grant until then.
+func (l *Lease) confirmed() time.Time {
+	at := l.until().Add(-l.watch.Terms.Trust)
+	if l.streak == 0 {
+		return at
+	}
+	l.mu.Lock()
+	granted := l.client.born.Add(l.expiry - script.GivenLease)
+	l.mu.Unlock()
+	return latest(at, granted)
 }
 
 // lossCause returns the cause of the context of a hold that has ended because of err. After a loss

@@ -85,8 +85,7 @@ func (r *renewer) readClock(server string, now time.Duration, start, end time.Ti
 // lease w, which Redis no longer has, or nil. Such a jump was noticed after the lease was
 // last confirmed.
 func (r *renewer) clockJump(server string, w *watchdog.Lease) error {
-	confirmed := r.client.watchdog.Until(w).Add(-w.Terms.Trust)
-	if jump := r.clocks.ahead(server, confirmed); jump != 0 {
+	if jump := r.clocks.ahead(server, w.Of.(*Lease).confirmed()); jump != 0 {
 		return r.client.errors.ClockJump(server, jump)
 	}
 	return nil

@@ -208,7 +208,7 @@ func (r *request) acceptGrant(ctx context.Context, w *waiter) (hold *Hold, err e
 // Redis.
 func (r *request) confirmGrant(ctx context.Context, seen time.Time) (*Hold, error) {
 	if r.lock.takesGrants() && !r.doubt && time.Until(seen.Add(script.GivenLease)) > script.GivenLease/3 {
-		r.start = seen
+		r.start, r.streak = seen, max(r.streak, 1)
 		return r.newHold(ctx, 0, script.GivenLease)
 	}
 	hold, err := r.attempt(ctx)

@@ -60,6 +60,42 @@ func TestCauseOfALossIsOneSentence(t *testing.T) {
 	}
 }
 
+// A lock that was granted is trusted for the short lease of a grant at first. If it is lost then, that
+// was not confirmed since the grant, and not since half a minute before.
+func TestLossOfAGrantedLockSaysSinceWhen(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(c *mortise.Client) taker{
+		"Lock":     func(c *mortise.Client) taker { return c.Lock("job") },
+		"FairLock": func(c *mortise.Client) taker { return c.FairLock("job") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := mortisetest.NewServer()
+				defer s.Close()
+				l := s.Link()
+				first, c := mortise.New(s.Link(), nil), mortise.New(l, nil)
+				defer first.Close()
+				defer c.Close()
+				holder, _, err := open(first).Lock(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				granted := later(t, t.Context(), open(c))
+				time.Sleep(40 * time.Second)
+				l.OnCall(func(string) mortisetest.Fault { return mortisetest.Fault{Lose: mortisetest.Request} }) // messages arrive
+				mustUnlock(t, holder)
+				at := time.Now()
+				hold := <-granted
+				time.Sleep(10 * time.Second)
+				lost, ok := errors.AsType[*mortise.LostError](hold.Unlock())
+				if !ok || lost.Since.Before(at.Add(-2*time.Second)) || lost.Since.After(at.Add(2*time.Second)) {
+					t.Errorf("lost with %+v, want a loss since %v", lost, at)
+				}
+			})
+		})
+	}
+}
+
 // One of the locks of a MultiLock, and the loss that f returns from Do, are told once, in one line.
 func TestLossIsToldOnce(t *testing.T) {
 	t.Parallel()
