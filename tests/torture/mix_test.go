@@ -1,9 +1,11 @@
 package torture
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
+	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/internal/torture"
 )
 
@@ -66,6 +68,8 @@ func (r *round) accounts() {
 			r.permits(l)
 		case "semaphore":
 			r.counts(l)
+		case "fair":
+			r.useOnce(l)
 		}
 	}
 	r.mu.Lock()
@@ -78,6 +82,28 @@ func (r *round) accounts() {
 			r.blame("latch %s has the count %v", name, left)
 		}
 		_, _ = s.Do("DEL", name)
+	}
+}
+
+// useOnce acquires a fair lock once more. If the last waiter was killed, its place stays in the queue until
+// somebody uses the lock.
+func (r *round) useOnce(l torture.Load) {
+	addrs := r.addrs()
+	if r.topology == "single" { // a replica may have been promoted
+		addrs = []string{r.master.Addr()}
+	}
+	d, end, err := dial(torture.Config{Driver: "goredis", Topology: r.topology, Addrs: addrs})
+	if err != nil {
+		r.blame("no client for %s: %v", l.Name, err)
+		return
+	}
+	defer end()
+	c := mortise.New(d, &mortise.Options{TTL: ttl})
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), served)
+	defer cancel()
+	if err := c.FairLock(l.Name).Do(ctx, func(context.Context) error { return nil }); err != nil {
+		r.blame("after all, %s cannot be acquired: %v", l.Name, err)
 	}
 }
 

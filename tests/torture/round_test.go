@@ -166,10 +166,13 @@ func (r *round) wait(limit time.Duration, what string, ready func() bool) bool {
 	return true
 }
 
-// strike lets the nemesis loose.
+// strike lets the nemesis loose. On a busy machine it takes longer to show something.
 func (r *round) strike() {
-	for deadline := time.Now().Add(r.storm); time.Now().Before(deadline); {
-		r.hits += r.nemesis.strike(r)
+	begun := time.Now()
+	for time.Since(begun) < r.storm || time.Since(begun) < 4*r.storm && r.vacuous() != "" {
+		if time.Since(begun) < r.storm || r.hits < r.nemesis.least {
+			r.hits += r.nemesis.strike(r)
+		}
 		r.pause(50*time.Millisecond, 400*time.Millisecond)
 		for _, c := range r.clients {
 			if err := c.gone(); err != nil {
@@ -309,15 +312,29 @@ func (r *round) judge() {
 	if r.tally.heap > 16<<20 {
 		r.note("a client's heap has grown by %d MB", r.tally.heap>>20)
 	}
-	if r.brief {
-		return
+	if why := r.vacuity(); why != "" {
+		r.note("vacuous: %s", why)
 	}
-	if r.hits < r.nemesis.least {
-		r.note("vacuous: the faults hit %d times, want %d at least", r.hits, r.nemesis.least)
+}
+
+// vacuous says why the round has not shown anything yet; empty if it has.
+func (r *round) vacuous() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.vacuity()
+}
+
+// vacuity is vacuous with the mutex locked.
+func (r *round) vacuity() string {
+	want := cmp.Or(r.nemesis.fewest, fewest)
+	switch {
+	case r.brief:
+	case r.hits < r.nemesis.least:
+		return fmt.Sprintf("the faults hit %d times, want %d at least", r.hits, r.nemesis.least)
+	case r.tally.acquisitions < want:
+		return fmt.Sprintf("%d acquisitions, want %d at least", r.tally.acquisitions, want)
 	}
-	if want := cmp.Or(r.nemesis.fewest, fewest); r.tally.acquisitions < want {
-		r.note("vacuous: %d acquisitions, want %d at least", r.tally.acquisitions, want)
-	}
+	return ""
 }
 
 // reported checks that a loss was reported. A lease may go from one goroutine to the next of its
