@@ -134,14 +134,15 @@ func (w *world) number(ctx context.Context, c *client, o op, asked func(error) b
 	if o.kind != "add" {
 		w.gave(name, -n, nil)
 	}
-	time.Sleep(o.keep)
+	if time.Sleep(o.keep); n <= 0 {
+		return // it has taken away a debt, or nothing: there is nothing to give back
+	}
 	began := time.Now()
-	switch {
-	case o.kind == "add":
+	if o.kind == "add" {
 		w.book(name, func(a *account) { a.removed += n })
 		err = s.AddPermits(context.WithoutCancel(ctx), -n)
 		n = -n
-	case n > 0:
+	} else {
 		err = s.Release(ctx, n)
 	}
 	w.known(err)
