@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -75,18 +74,6 @@ func StartProxy(upstream string) (*Proxy, error) {
 	p := &Proxy{upstream: upstream, addr: l.Addr().String(), listener: l, links: map[*link]struct{}{}, changed: make(chan struct{})}
 	p.accept(l)
 	return p, nil
-}
-
-// ListenLow listens on a free loopback port below the range of outgoing connections, see
-// [FreePort].
-func ListenLow() (l net.Listener, err error) {
-	for range 1000 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(12000+randN(20000)))
-		if l, err = net.Listen("tcp", addr); err == nil {
-			return l, nil
-		}
-	}
-	return nil, fmt.Errorf("no free port between 12000 and 32000: %w", err)
 }
 
 // Close closes all connections and returns when the proxy has ended.

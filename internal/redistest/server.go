@@ -3,7 +3,6 @@ package redistest
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -140,9 +139,23 @@ func (s *Server) start(more ...string) error {
 			return final{fmt.Errorf("redis-server %s ended at once:\n%s", s.Addr(), s.log.tail(20))}
 		default:
 		}
-		_, err := s.Do("PING")
-		return err
+		return s.isOurs()
 	})
+}
+
+// isOurs returns an error if another server answers at the address than the one that was started, or none does.
+func (s *Server) isOurs() error {
+	if _, err := s.Do("PING"); err != nil { // it may still be loading
+		return err
+	}
+	pid, err := s.Info("server", "process_id")
+	if err != nil {
+		return err
+	}
+	if want := strconv.Itoa(s.cmd.Process.Pid); pid != want {
+		return fmt.Errorf("at %s answers the server with pid %s, not the one with pid %s", s.Addr(), pid, want)
+	}
+	return nil
 }
 
 // Addr returns the server's address, host:port.
@@ -218,41 +231,26 @@ func (s *Server) signal(t testing.TB, sig os.Signal) {
 	}
 }
 
-// FreePort returns a free loopback port. It is below the range from which systems take the
-// ports of outgoing connections: a client that keeps dialling a stopped server on a port of that
-// range may at some time connect to itself.
+// FreePort returns a free loopback port of this process.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	for range 1000 {
-		if port := 12000 + randN(20000); free(port) {
-			return port
-		}
+	port, err := nextPort(2*half, free)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port between 12000 and 32000")
-	return 0
+	return port
 }
 
 // freePorts returns two free ports, for the clients and for the bus of a cluster. Before Redis 7.0
-// no option sets the second one: it is the first one plus 10000.
+// no option sets the second one.
 func freePorts(t testing.TB) (port, bus int) {
 	t.Helper()
 	if Current(t).AtLeast(7, 0) {
 		return FreePort(t), FreePort(t)
 	}
-	for range 1000 {
-		if port = 12000 + randN(10000); free(port) && free(port+10000) {
-			return port, port + 10000
-		}
-	}
-	t.Fatal("no two free ports 10000 apart between 12000 and 32000")
-	return 0, 0
-}
-
-func free(port int) bool {
-	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	port, err := nextPort(half, func(port int) bool { return free(port) && free(port+distance) })
 	if err != nil {
-		return false
+		t.Fatal(err)
 	}
-	_ = l.Close()
-	return true
+	return port, port + distance
 }
