@@ -33,18 +33,19 @@ func TestOverlaps(t *testing.T) {
 }
 
 func TestAdmittedOverlaps(t *testing.T) {
-	const ttl = 100 * time.Nanosecond
+	const ms, ttl = int64(time.Millisecond), 300 * time.Millisecond
 	at := func(older, from, to int64) overlap {
-		return overlap{span: span{from, to}, uses: []use{{span: span{older, to}}, {span: span{from, to}}}}
+		return overlap{span: span{from * ms, to * ms}, uses: []use{{span: span{older * ms, to * ms}}, {span: span{from * ms, to * ms}}}}
 	}
-	faults := []span{{1000, 1010}}
+	faults := []span{{1000 * ms, 1010 * ms}}
 	for name, c := range map[string]struct {
 		overlap overlap
 		want    bool
 	}{
-		"an older hold learns it in time": {at(900, 1020, 1100), true},
-		"it learns it too late":           {at(900, 1020, 1111), false},
-		"both are younger":                {at(1011, 1020, 1100), false},
+		"an older hold learns it in time": {at(900, 1020, 1310), true},
+		"it learns it too late":           {at(900, 1020, 1311), false},
+		"the reply came after the fault":  {at(1110, 1120, 1300), true},
+		"both are younger":                {at(1111, 1120, 1300), false},
 		"before the fault":                {at(900, 950, 999), false},
 		"both are older":                  {at(900, 990, 1020), false},
 	} {
