@@ -20,7 +20,7 @@ import (
 const (
 	firstPort = 12000
 	blocks    = 20
-	half      = 500   // ports of a block, and as many that are busDistance above
+	half      = 500   // ports of a block, and as many at that distance above
 	distance  = 10000 // of the second half: before Redis 7.0 the bus of a cluster has the port that is so far above
 )
 
