@@ -37,6 +37,10 @@ func TestAdmittedOverlaps(t *testing.T) {
 	at := func(older, from, to int64) overlap {
 		return overlap{span: span{from * ms, to * ms}, uses: []use{{span: span{older * ms, to * ms}}, {span: span{from * ms, to * ms}}}}
 	}
+	asked := func(o overlap, older int64) overlap {
+		o.uses[0].asked, o.uses[1].asked = older*ms, o.from
+		return o
+	}
 	faults := []span{{1000 * ms, 1010 * ms}}
 	for name, c := range map[string]struct {
 		overlap overlap
@@ -44,8 +48,9 @@ func TestAdmittedOverlaps(t *testing.T) {
 	}{
 		"an older hold learns it in time": {at(900, 1020, 1310), true},
 		"it learns it too late":           {at(900, 1020, 1311), false},
-		"the reply came after the fault":  {at(1110, 1120, 1300), true},
-		"both are younger":                {at(1111, 1120, 1300), false},
+		"the reply came after the fault":  {asked(at(1110, 1120, 1300), 1009), true},
+		"it was asked for after it":       {asked(at(1110, 1120, 1300), 1011), false},
+		"both are younger":                {asked(at(1111, 1120, 1300), 1009), false},
 		"before the fault":                {at(900, 950, 999), false},
 		"both are older":                  {at(900, 990, 1020), false},
 	} {

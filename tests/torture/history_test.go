@@ -13,6 +13,7 @@ type span struct{ from, to int64 }
 // use is a span in which a hold was valid, of a thing that is locked.
 type use struct {
 	span
+	asked int64 // when the client had not yet begun to ask for it
 	mode  mode
 	token int64
 	who   string
@@ -74,7 +75,7 @@ func (h *history) overlaps() (found []overlap) {
 }
 
 // arrival is how long a reply takes at most, on a busy machine, until the client that has the hold by it looks at
-// the clock: Redis may have forgotten that hold before.
+// the clock: Redis may have forgotten that hold before, if the client had asked for it by then.
 const arrival = 100 * time.Millisecond
 
 // admitted reports whether one of the faults explains an overlap: Redis forgot in that span what
@@ -82,7 +83,7 @@ const arrival = 100 * time.Millisecond
 // younger one has come since then.
 func admitted(o overlap, faults []span, ttl time.Duration) bool {
 	for _, f := range faults {
-		older := slices.ContainsFunc(o.uses, func(u use) bool { return u.from-int64(arrival) <= f.to })
+		older := slices.ContainsFunc(o.uses, func(u use) bool { return u.asked <= f.to && u.from-int64(arrival) <= f.to })
 		if older && o.from >= f.from && o.to <= f.to+int64(ttl) {
 			return true
 		}

@@ -44,12 +44,13 @@ type round struct {
 	plan
 	*deployment
 	*witness
-	t       *testing.T
-	random  *rand.Rand
-	clients []*client
-	lives   []int         // processes so far, by place
-	hits    int           // faults that hit what they were meant to hit
-	ahead   time.Duration // of Redis' clock
+	recorder *recorder
+	t        *testing.T
+	random   *rand.Rand
+	clients  []*client
+	lives    []int         // processes so far, by place
+	hits     int           // faults that hit what they were meant to hit
+	ahead    time.Duration // of Redis' clock
 
 	failovers int  // that the nemesis has caused
 	sharp     bool // there were no others
@@ -72,6 +73,7 @@ func run(t *testing.T, p plan) result {
 	random := rand.New(rand.NewPCG(p.seed, 1))
 	r := &round{plan: p, t: t, random: random, deployment: deploy(t, p.kind, p.nemesis.args)}
 	r.witness = newWitness(t, p.mix(random.IntN), ttl)
+	r.recorder = record(t, r.servers)
 	r.allowed = p.nemesis.allowed
 	if !p.nemesis.failsOver || r.sentinel != nil {
 		r.calmDown(t)
@@ -300,7 +302,8 @@ func (r *round) judge() {
 			if admitted(o, faults, r.ttl) {
 				r.tally.admitted++
 			} else {
-				r.note("%v", o)
+				_, name, _ := strings.Cut(o.thing, ":")
+				r.note("%v%s", o, r.recorder.show(name, o.span, r.ttl))
 			}
 		}
 	}
@@ -389,7 +392,7 @@ func (w *witness) histories() (all []*history) {
 				by[thing] = h
 				all = append(all, h)
 			}
-			h.uses = append(h.uses, use{span{c.start, c.last}, modeOf(load), c.token, fmt.Sprintf("client %d (%s; its context ended %v, it said so %v after that)", c.client, strings.TrimSpace(load.Kind+" "+c.owner), time.Duration(c.noticed-c.last), time.Duration(c.ended-c.last))})
+			h.uses = append(h.uses, use{span{c.start, c.last}, c.asked, modeOf(load), c.token, fmt.Sprintf("client %d (%s; its context ended %v, it said so %v after that)", c.client, strings.TrimSpace(load.Kind+" "+c.owner), time.Duration(c.noticed-c.last), time.Duration(c.ended-c.last))})
 		}
 	}
 	return all
