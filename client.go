@@ -34,6 +34,18 @@ func New(d driver.Driver, options *Options) *Client {
 	if tell := o.OnClockJump; tell != nil {
 		config.OnClockJump = func(server string, jump time.Duration) { tell(&ClockError{server, jump}) }
 	}
+	config.Identity = o.Identity.body()
+	config.Observe, config.History = o.observe(), o.History
+	if linker, ok := o.Observer.(Linker); ok {
+		config.Link = linker.Link
+	}
+	if decide := o.OnAsk; decide != nil {
+		config.OnAsk = func(h *lockmgr.Hold, err error) {
+			if why, ok := errors.AsType[*RevokedError](err); ok {
+				decide((*Hold)(h), why)
+			}
+		}
+	}
 	return &Client{lockmgr.New(config)}
 }
 

@@ -222,7 +222,7 @@ func (m *Member) leave(ctx context.Context) (fate script.Fate, err error) {
 }
 
 // barrierTraits are those of a party's place inside, which nothing else contends for.
-var barrierTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), Leave: "Member.Leave"}
+var barrierTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), Kind: "doublebarrier", Leave: "Member.Leave"}
 
 // seat is the scripts of a party's place in a double barrier.
 type seat struct {

@@ -41,7 +41,7 @@ func (c *Client) Election(name string) *Election {
 	return e
 }
 
-var electionTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), Numbered: true}
+var electionTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), Kind: "election", Numbered: true}
 
 // With returns the same election, with these options for campaigning. With a MaxHold a
 // term ends at its end. NonReentrant makes no difference: an owner

@@ -113,17 +113,48 @@ type HeldError struct {
 	// TTL is the remaining time of the holder's lease when Redis was asked,
 	// unless it is renewed; -1 if the key has no TTL.
 	TTL time.Duration
+
+	now time.Time // of Redis' clock, when Since was read
+}
+
+// Held returns for how long the holder had had the lock when its record was read; 0 if that is not
+// known.
+func (e *HeldError) Held() time.Duration {
+	if e.Since.IsZero() || e.now.Before(e.Since) {
+		return 0
+	}
+	return e.now.Sub(e.Since)
+}
+
+// holder names the holder, and says for how long it has had the lock, as far as that is known.
+func (e *HeldError) holder() string {
+	text := e.Holder.String()
+	if d := e.Held(); d > 0 {
+		text += " for " + d.Round(roughly(d)).String()
+	}
+	return text
+}
+
+// roughly returns what to round d to for people.
+func roughly(d time.Duration) time.Duration {
+	if d < 10*time.Second {
+		return 100 * time.Millisecond
+	}
+	return time.Second
 }
 
 // Error names the holder, and the remaining time of its lease.
 func (e *HeldError) Error() string {
 	if e.Count == 0 {
-		return fmt.Sprintf("free, but %s is the next to have it", readable(e.Owner))
+		return fmt.Sprintf("free, but %v is the next to have it", &e.Holder)
 	}
 	if e.TTL < 0 {
-		return fmt.Sprintf("held by %s, without a time limit", readable(e.Owner))
+		return fmt.Sprintf("held by %s, without a time limit", e.holder())
 	}
-	return fmt.Sprintf("held by %s for another %v unless renewed or released", readable(e.Owner), e.TTL)
+	if e.Client != nil {
+		return fmt.Sprintf("held by %s; its lease lasts for another %v unless renewed or released", e.holder(), e.TTL)
+	}
+	return fmt.Sprintf("held by %s for another %v unless renewed or released", e.holder(), e.TTL)
 }
 
 // readable makes foreign text fit for a log line: it limits the length, and

@@ -46,7 +46,7 @@ func (c *Client) FairLock(name string) *FairLock {
 var useFair = lockmgr.NewUse(lockmgr.Class{Queued: true}).TwinOf(usePlain)
 
 var fairTraits = lockmgr.Traits{
-	Use: useFair, Grantable: true, Keeps: true,
+	Use: useFair, Kind: "fairlock", Grantable: true, Keeps: true,
 	Queue: func(o lockmgr.Ops) *script.FairLock { return o.(*script.FairLock) },
 }
 
@@ -62,8 +62,13 @@ type Waiter struct {
 	Owner string // as in [Holder]
 	// TTL is the time until its deadline: after that, Redisson's clients pass it over
 	// when it is the next one. It is negative if the deadline has passed, or if the
-	// waiter has none.
+	// waiter has none; for a waiter that is not in the queue of a fair lock it is -1.
 	TTL time.Duration
+	// Client is the process that waits, if it is known, and Since when it began to, by
+	// Redis' clock; zero if that is not known.
+	Client *ClientInfo
+	Since  time.Time
+	Kind   string // what it waits for, as [Event.Kind], if its record says so
 }
 
 // Queue returns the waiters for the lock, the next one first, at most a thousand.

@@ -48,7 +48,7 @@ func (c *Client) FencedLock(name string) *FencedLock {
 	return k
 }
 
-var fencedTraits = lockmgr.Traits{Use: usePlain, Turns: true, HandsOff: true, Keeps: true, Numbered: true}
+var fencedTraits = lockmgr.Traits{Use: usePlain, Kind: "fencedlock", Turns: true, HandsOff: true, Keeps: true, Numbered: true}
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *FencedLock) With(options LockOptions) *FencedLock {

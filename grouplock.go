@@ -66,7 +66,7 @@ func (c *Client) GroupLock(group string, values ...string) *GroupLock {
 // useGroup is the use of GroupLock; the name of its place includes the values.
 var useGroup = lockmgr.NewUse(lockmgr.Class{})
 
-var groupTraits = lockmgr.Traits{Use: useGroup, Partial: true, Admission: refuseOverlap}
+var groupTraits = lockmgr.Traits{Use: useGroup, Kind: "grouplock", Partial: true, Admission: refuseOverlap}
 
 // groupLock returns the lock on these fields.
 func (c *Client) groupLock(group string, fields []string) *GroupLock {

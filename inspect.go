@@ -51,6 +51,10 @@ type State struct {
 	Queue   []Waiter // of a FairLock, the next one first
 	Number  int64    // of a semaphore: the available permits; of a latch: the count
 	Permits []Permit // of a PermitSemaphore: the permits that are held
+
+	// Now is the time of Redis' clock at which Since of a holder or waiter was read, and zero
+	// if none is known. The difference is for how long it holds the lock, or waits.
+	Now time.Time
 }
 
 // Holder is the holder of a lock, as recorded in Redis. The owner of the write
@@ -60,6 +64,21 @@ type Holder struct {
 	Owner string `json:"owner"`
 	// Count is the number of holds, or of a group's values; -1 if Redis has no number.
 	Count int `json:"count"`
+	// Client is the process that holds it, if it is known: nil for Redisson's threads, for
+	// clients that hide their identity, and for what is held for less than about a quarter
+	// of a second. Anybody who may write the keys of locks can forge it.
+	Client *ClientInfo `json:"client,omitempty"`
+	// Since is when it was acquired, by Redis' clock; zero if that is not known.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// String returns the process of the holder and since when it has the lock, or its owner if the
+// process is not known.
+func (h *Holder) String() string {
+	if h.Client == nil {
+		return readable(h.Owner)
+	}
+	return h.Client.String()
 }
 
 // Permit is a permit of a [PermitSemaphore] that is held.
@@ -93,7 +112,43 @@ func (c *Client) Inspect(ctx context.Context, name string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	return state(name, key), nil
+	s := state(name, key)
+	c.name(ctx, &s)
+	return s, nil
+}
+
+// name adds to states what the records of their holders and waiters say. It reads each record
+// once, in one batch for each sixty-four clients.
+func (c *Client) name(ctx context.Context, states ...*State) {
+	if c.core.Config().Identity == nil {
+		return // it tells nothing, and does not ask
+	}
+	var owners []string
+	for _, s := range states {
+		for _, h := range s.Holders {
+			owners = append(owners, h.Owner)
+		}
+		for _, w := range s.Queue {
+			owners = append(owners, w.Owner)
+		}
+	}
+	records := c.core.RecordsOf(ctx, owners)
+	for _, s := range states {
+		for i := range s.Holders {
+			h := &s.Holders[i]
+			if r := records[script.ClientOf(h.Owner)]; r != nil {
+				h.Client, h.Since = clientInfo(r), r.Since(h.Owner)
+				s.Now = r.Now
+			}
+		}
+		for i := range s.Queue {
+			w := &s.Queue[i]
+			if r := records[script.ClientOf(w.Owner)]; r != nil {
+				w.Client, w.Since = clientInfo(r), r.WaitsSince(w.Owner)
+				s.Now = r.Now
+			}
+		}
+	}
 }
 
 // read reads the data under the name of o.
@@ -327,6 +382,7 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 	return scanner.Scan(ctx, literal.Replace(prefix)+pattern, func(page []string) error {
 		page = slices.DeleteFunc(page, keyspace.CountsTokens) // a look at one would be a use of it
 		for keys := range slices.Chunk(page, script.InspectBatch) {
+			var found []*State
 			for i, result := range script.Inspect(ctx, c.core.Config().Driver, keys...) {
 				if result.Err != nil {
 					result = c.inspectAgain(ctx, keys[i], result)
@@ -337,9 +393,13 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 				s := state(strings.TrimPrefix(keys[i], prefix), result.Key)
 				if s.Locked && s.Name != "" && !seen[s.Name] {
 					seen[s.Name] = true
-					if !yield(s, nil) {
-						return errStop
-					}
+					found = append(found, &s)
+				}
+			}
+			c.name(ctx, found...)
+			for _, s := range found {
+				if !yield(*s, nil) {
+					return errStop
 				}
 			}
 		}

@@ -26,6 +26,7 @@ type stateJSON struct {
 	Available *int64       `json:"available,omitempty"` // of a PermitSemaphore
 	Number    *int64       `json:"number,omitempty"`    // of a semaphore or a latch
 	Permits   []Permit     `json:"permits,omitempty"`
+	Now       time.Time    `json:"now,omitzero"` // of Redis' clock, if an instant is in it
 }
 
 // queuedJSON is the form of a Waiter in a State. Position 1 is the next one.
@@ -35,8 +36,21 @@ type queuedJSON struct {
 }
 
 type waiterJSON struct {
-	Owner string `json:"owner"`
-	TTL   int64  `json:"ttl_ms"`
+	Owner  string      `json:"owner"`
+	TTL    int64       `json:"ttl_ms"`
+	Client *ClientInfo `json:"client,omitempty"`
+	Since  time.Time   `json:"since,omitzero"`
+	Kind   string      `json:"kind,omitempty"`
+}
+
+// form returns the JSON form of w.
+func (w *Waiter) form() waiterJSON {
+	return waiterJSON{w.Owner, toMillis(w.TTL), w.Client, w.Since, w.Kind}
+}
+
+// waiter returns the waiter that the form is of.
+func (f *waiterJSON) waiter() Waiter {
+	return Waiter{Owner: f.Owner, TTL: fromMillis(f.TTL), Client: f.Client, Since: f.Since, Kind: f.Kind}
 }
 
 type permitJSON struct {
@@ -59,7 +73,7 @@ type leaderJSON struct {
 func (s State) MarshalJSON() ([]byte, error) {
 	form := stateJSON{
 		Name: s.Name, Kind: s.Kind, Locked: s.Locked, TTL: toMillis(s.TTL), Holders: s.Holders,
-		Mine: s.Mine, Mode: s.Mode, Value: s.Value, Permits: s.Permits,
+		Mine: s.Mine, Mode: s.Mode, Value: s.Value, Permits: s.Permits, Now: s.Now,
 	}
 	if form.Holders == nil {
 		form.Holders = []Holder{}
@@ -75,7 +89,7 @@ func (s State) MarshalJSON() ([]byte, error) {
 		form.Token = s.Token
 	}
 	for i, w := range s.Queue {
-		form.Queue = append(form.Queue, queuedJSON{i + 1, waiterJSON{w.Owner, toMillis(w.TTL)}})
+		form.Queue = append(form.Queue, queuedJSON{i + 1, w.form()})
 	}
 	return marshal(form)
 }
@@ -88,7 +102,7 @@ func (s *State) UnmarshalJSON(data []byte) error {
 	}
 	*s = State{
 		Name: form.Name, Kind: form.Kind, Locked: form.Locked, TTL: fromMillis(form.TTL), Mine: form.Mine,
-		Mode: form.Mode, Token: form.Token + form.Term, Value: form.Value, Permits: form.Permits,
+		Mode: form.Mode, Token: form.Token + form.Term, Value: form.Value, Permits: form.Permits, Now: form.Now,
 	}
 	if len(form.Holders) > 0 {
 		s.Holders = form.Holders
@@ -99,19 +113,20 @@ func (s *State) UnmarshalJSON(data []byte) error {
 		}
 	}
 	for _, w := range form.Queue {
-		s.Queue = append(s.Queue, Waiter{w.Owner, fromMillis(w.TTL)})
+		s.Queue = append(s.Queue, w.waiter())
 	}
 	return nil
 }
 
-// MarshalJSON returns the waiter as an object with the fields owner and ttl_ms.
-func (w Waiter) MarshalJSON() ([]byte, error) { return marshal(waiterJSON{w.Owner, toMillis(w.TTL)}) }
+// MarshalJSON returns the waiter as an object with the fields owner and ttl_ms, and if they are
+// known client, since and kind.
+func (w Waiter) MarshalJSON() ([]byte, error) { return marshal(w.form()) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (w *Waiter) UnmarshalJSON(data []byte) error {
 	var form waiterJSON
 	err := json.Unmarshal(data, &form)
-	*w = Waiter{form.Owner, fromMillis(form.TTL)}
+	*w = form.waiter()
 	return err
 }
 

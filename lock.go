@@ -42,7 +42,7 @@ func (c *Client) Lock(name string) *Lock {
 // usePlain is the use of Lock and of the kinds with the same hash in Redis.
 var usePlain = lockmgr.NewUse(lockmgr.Class{})
 
-var lockTraits = lockmgr.Traits{Use: usePlain, Turns: true, Grantable: true, HandsOff: true, Keeps: true, Batched: true}
+var lockTraits = lockmgr.Traits{Use: usePlain, Kind: "lock", Turns: true, Grantable: true, HandsOff: true, Keeps: true, Batched: true}
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *Lock) With(options LockOptions) *Lock {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -87,6 +88,32 @@ type Options struct {
 	// before the first renewal of the client goes undetected, and so does one
 	// of less than a twentieth of the lease or a second.
 	OnClockJump func(*ClockError)
+
+	// Identity is what the client tells others about its process. By default it tells the
+	// host, the process id and the name of the program; see [Identity].
+	Identity Identity
+
+	// Observer, if set, is told what the client does. If it is a [Linker], the client's
+	// record has what it returns for each hold. Default: none.
+	Observer Observer
+
+	// Logger, if set, gets a line for each event. Waiting, acquiring, renewing and releasing
+	// are lines for debugging; losses and deadlocks are errors; failing renewals and pauses
+	// of the process are warnings; the rest is information. Lines have the names of locks,
+	// and errors of Redis, but no password. Default: none.
+	Logger *slog.Logger
+
+	// History is how many of its last acquisitions each lock keeps in Redis, those of this
+	// client included: see [Client.History]. They are written about a second after they have
+	// ended, in one command for each lock however many there are, into one key for each lock,
+	// which lasts for a week after its last entry. At most 1000; default 0: none.
+	History int
+
+	// OnAsk, if set, decides what happens when the release of a hold was asked for, with
+	// [Client.Ask] or mortise unlock --ask. By default the context of the hold ends, with why
+	// as its cause. It is called in a goroutine of its own, for which Close waits: it must
+	// not close the client. What it does not release stays held.
+	OnAsk func(hold *Hold, why *RevokedError)
 }
 
 // PubSub selects the kind of messages on a Redis Cluster. All clients that
@@ -140,8 +167,13 @@ func (o *Options) validate() error {
 	if o.PubSub < PubSubAuto || o.PubSub > PubSubBoth {
 		return lockmgr.Invalid("Options.PubSub is %d; use one of the PubSub constants", o.PubSub)
 	}
-	return nil
+	if o.History < 0 || o.History > mostHistory {
+		return lockmgr.Invalid("Options.History is %d; it must be between 0 and %d", o.History, mostHistory)
+	}
+	return o.Identity.validate()
 }
+
+const mostHistory = 1000
 
 // on returns how releases are announced on a server.
 func (p PubSub) on(t driver.Topology) script.Publish {
@@ -232,13 +264,17 @@ type LockOptions struct {
 	// Redis did not answer. It bounds only the wait: a hold, once acquired, and its
 	// context last on. It has no effect on TryLock. Default 0: as long as ctx lasts.
 	Wait time.Duration
+
+	// Deadlock says what happens to a wait that is part of a circle of waits: see
+	// [DeadlockError]. Default: observers are told, and it waits on.
+	Deadlock DeadlockPolicy
 }
 
 // core returns the options as the core needs them.
 func (o LockOptions) core() lockmgr.Options {
 	return lockmgr.Options{
 		TTL: o.TTL, MaxHold: o.MaxHold, MinHold: o.MinHold, Margin: o.Margin,
-		NonReentrant: o.NonReentrant, Durability: o.Durability.core(), Wait: o.Wait,
+		NonReentrant: o.NonReentrant, Durability: o.Durability.core(), Wait: o.Wait, DeadlockFails: o.Deadlock == DeadlockFail,
 	}
 }
 

@@ -312,7 +312,7 @@ func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx contex
 var usePermit = lockmgr.NewUse(lockmgr.Class{Shared: true})
 
 var permitTraits = lockmgr.Traits{
-	Use: usePermit, Unowned: true, Partial: true, Claims: true, Draw: drawPermits, Permits: script.PermitIDs,
+	Use: usePermit, Kind: "permitsemaphore", Unowned: true, Partial: true, Claims: true, Draw: drawPermits, Permits: script.PermitIDs,
 	Wanted: func(o lockmgr.Ops) int { return o.(*permitTaker).number },
 }
 

@@ -62,8 +62,8 @@ var (
 )
 
 var (
-	readTraits  = lockmgr.Traits{Use: useRead, Guard: readGuard, Admission: admitWriter}
-	writeTraits = lockmgr.Traits{Use: useWrite, Keeps: true, Mark: script.RWWriter, Admission: refuseReader}
+	readTraits  = lockmgr.Traits{Use: useRead, Kind: "rwlock.read", Guard: readGuard, Admission: admitWriter}
+	writeTraits = lockmgr.Traits{Use: useWrite, Kind: "rwlock.write", Keeps: true, Mark: script.RWWriter, Admission: refuseReader}
 )
 
 // ReadLock is the side of an [RWLock] that any number of owners may hold at the

@@ -16,6 +16,7 @@ import (
 type Hub struct {
 	subscriber driver.Subscriber
 	noise      string
+	gap        func() // called after an interruption of a subscription; may be nil
 
 	mu       sync.Mutex // guards the fields below; held for calls of the subscriber, to keep their order
 	channels map[string]*channel
@@ -25,6 +26,7 @@ type Hub struct {
 type channel struct {
 	listeners map[*Listener]struct{}
 	confirmed bool
+	times     int // how often a subscription was confirmed
 	refused   bool // Redis refused the subscription and was not asked again since
 }
 
@@ -46,8 +48,10 @@ type Kind struct{ Classic, Sharded bool }
 
 // New returns a hub on the driver's subscriber. A message equal to noise, unless that is
 // empty, is not a hint: it is meant for other programs.
-func New(d driver.Driver, noise string) *Hub {
-	h := &Hub{noise: noise, channels: make(map[string]*channel)}
+//
+// Gap, which may be nil, is called when a channel is confirmed again: messages were missed.
+func New(d driver.Driver, noise string, gap func()) *Hub {
+	h := &Hub{noise: noise, gap: gap, channels: make(map[string]*channel)}
 	h.subscriber = d.Subscriber(h)
 	return h
 }
@@ -176,8 +180,13 @@ func (h *Hub) Refused(name string, err error) {
 
 func (h *Hub) hint(name string, confirmed bool, refused error) {
 	var changed []func()
+	missed := false
 	h.mu.Lock()
 	if c := h.channels[name]; c != nil {
+		if confirmed {
+			c.times++
+			missed = c.times > c.ways()
+		}
 		c.confirmed, c.refused = confirmed, refused != nil
 		for l := range c.listeners {
 			l.refused = refused
@@ -188,9 +197,23 @@ func (h *Hub) hint(name string, confirmed bool, refused error) {
 		}
 	}
 	h.mu.Unlock()
+	if missed && h.gap != nil {
+		h.gap()
+	}
 	for _, f := range changed {
 		f()
 	}
+}
+
+// ways returns in how many ways the channel is subscribed: each is confirmed. It must be called with
+// Hub.mu held.
+func (c *channel) ways() (n int) {
+	for l := range c.listeners {
+		if l.kind.Classic && l.kind.Sharded {
+			return 2
+		}
+	}
+	return 1
 }
 
 // Close ends the subscriptions and waits for the subscriber to end. Listeners receive nothing

@@ -73,7 +73,7 @@ func (r *recorder) want(t *testing.T, want ...string) {
 
 func open() (*hub.Hub, *recorder) {
 	r := &recorder{}
-	return hub.New(r, "00"), r
+	return hub.New(r, "00", nil), r
 }
 
 // hinted takes a hint, if there is one.

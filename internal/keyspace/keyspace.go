@@ -121,6 +121,19 @@ func Fence(name string) string { return own("mortise:fence", name) } // as fence
 // repeat changes nothing.
 func Operation(name, id string) string { return own("mortise:op", name) + ":" + id }
 
+// ClientRecord is the record of a client: what its process is, holds and waits for. Clients with
+// another prefix of names have other records.
+func ClientRecord(prefix, client string) string { return own("mortise:client", prefix+client) }
+
+// ClientIndex is the sorted set of the clients that have records.
+func ClientIndex(prefix string) string { return own("mortise:clients", prefix+"all") }
+
+// ClientChannel is the channel on which a client is told to look at its record.
+func ClientChannel(prefix, client string) string { return own("mortise:ask", prefix+client) }
+
+// History is the stream of the last acquisitions of the lock name.
+func History(name string) string { return own("mortise:history", name) }
+
 // own is a key or channel of mortise's own for name. No two names share one: a name with an
 // opening brace, which is not wrapped, is followed by two colons. They come last so that the
 // same access rules match both.

@@ -27,6 +27,7 @@ type request struct {
 	entry    script.Entry    // of the client's turn, made if the attempt is refused
 	at       script.Standing // of that turn, after the last refusal
 	refused  *refusal        // what was in the way at the last attempt; nil if nothing was yet
+	told     *observation    // of the call; nil if nobody is told of it
 }
 
 // errNoHold says that there is no hold yet: Redis has refused the lock, a grant or
@@ -38,8 +39,26 @@ var errNoHold = errors.New("no hold yet")
 // it blocks until it has the lock or ctx ends. The context of the hold descends from ctx.
 // [Client.Because] makes its error one for callers.
 func (k *Lock) Acquire(ctx context.Context, wait bool) (*Hold, error) {
+	if k.client.observes() {
+		return k.acquireObserved(ctx, wait)
+	}
+	hold, err := k.acquire(ctx, wait, nil)
+	k.client.concluded(nil, hold, err)
+	return hold, err
+}
+
+// acquireObserved is Acquire for a client that tells of it.
+func (k *Lock) acquireObserved(ctx context.Context, wait bool) (*Hold, error) {
+	told := k.client.observe(ctx, k.Name(), k.traits.Kind)
+	hold, err := k.acquire(ctx, wait, told)
+	k.client.concluded(told, hold, err)
+	return hold, err
+}
+
+// acquire is Acquire for a caller that tells of it.
+func (k *Lock) acquire(ctx context.Context, wait bool, told *observation) (*Hold, error) {
 	if wait && k.options.Wait > 0 && !limited(ctx) {
-		return k.acquireWithin(ctx)
+		return k.acquireWithin(ctx, told)
 	}
 	c := k.client
 	if err := c.begin(); err != nil {
@@ -50,6 +69,7 @@ func (k *Lock) Acquire(ctx context.Context, wait bool) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.told = told
 	hold, err := r.run(ctx, wait)
 	return r.settle(ctx, wait, hold, err)
 }
@@ -148,8 +168,9 @@ func (r *request) enqueue(ctx context.Context) (hold *Hold, s *contest, err erro
 			return r.askReserved(ctx)
 		}
 	}
-	s = newContest(r)
+	s = newContest(ctx, r)
 	r.lock.site().join(&s.w, false)
+	r.lock.client.waits(r.told)
 	return nil, s, errNoHold
 }
 
@@ -168,9 +189,10 @@ func (r *request) askReserved(ctx context.Context) (hold *Hold, s *contest, err 
 	if hold, err = r.attempt(ctx); errors.Is(err, errNoHold) {
 		// On a shared place several may ask at once, and none is first: the waiter
 		// that listens stays in front.
-		s = newContest(r)
+		s = newContest(ctx, r)
 		at.join(&s.w, !at.shared())
 		at.note(r.refused, nil)
+		r.lock.client.waits(r.told)
 	}
 	return hold, s, err
 }
@@ -245,6 +267,7 @@ func (r *request) askOnce(ctx context.Context) (*Hold, error) {
 	}
 	if !got.OK {
 		r.refused = &refusal{got.By, got.Lack}
+		r.told.refusedBy(r.refused)
 		k.site().note(r.refused, nil)
 		return nil, errNoHold
 	}
@@ -258,6 +281,7 @@ var errLate = &driver.Error{Class: driver.Passing, Err: errors.New("the lock was
 // newHold returns a hold of the lease that Redis has given to r, with that TTL.
 func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (*Hold, error) {
 	k := r.lock
+	r.told.came(HowFree)
 	l := newLease(r)
 	l.token, l.streak, l.expiry = token, uint16(min(r.streak, math.MaxUint16)), k.client.time(r.start.Add(ttl))
 	trust := k.options.trust(ttl)
@@ -301,9 +325,11 @@ func (r *request) settle(ctx context.Context, wait bool, hold *Hold, err error) 
 		if !errors.Is(err, errLate) || tries == lateMost {
 			return hold, err
 		}
+		told := r.told
 		if r, err = r.lock.request(ctx); err != nil {
 			return nil, err
 		}
+		r.told = told
 		if hold, err = r.run(ctx, wait); !r.refusedFor(err, late) {
 			late = r.id
 			tries++

@@ -83,6 +83,15 @@ func lockOrder(a, b *Lock) int {
 // Acquire acquires all locks. If wait is true, it blocks until it has them or ctx ends. If it
 // fails, it returns the name of the lock that failed.
 func (b *Batch) Acquire(ctx context.Context, wait bool) (*Hold, string, error) {
+	c := b.locks[0].client
+	told := c.observe(ctx, b.name, "multilock")
+	h, at, err := b.acquire(ctx, wait)
+	c.concluded(told, h, err)
+	return h, at, err
+}
+
+// acquire is Acquire for a caller that tells of it.
+func (b *Batch) acquire(ctx context.Context, wait bool) (*Hold, string, error) {
 	r := &batchRequest{Batch: b, composite: newComposite(ctx, b.name, len(b.locks), len(b.locks))}
 	limited := ctx
 	if wait {

@@ -141,6 +141,9 @@ func (l *Lease) endHold(h *Hold, b *bounds) {
 	if tell != nil {
 		tell(why.err)
 	}
+	if l.client.observes() {
+		h.tellLoss(why)
+	}
 	l.updateRenewal()
 	l.client.background(l.recount)
 }

@@ -38,6 +38,10 @@ type Client struct {
 	rechecks   rechecks
 	releases   releases // which a failover may forget
 	janitor    janitor  // undoes acquisitions that are no longer wanted
+	others     others
+	counters   counters
+	calls      atomic.Uint64 // number of calls that observers were told of
+	recorder   *recorder     // nil if the client has no record, and tells nothing
 
 	life     context.Context       // ends with Close
 	done     <-chan struct{}       // life.Done()
@@ -58,19 +62,26 @@ type Client struct {
 	sweeper *time.Timer                // closes idle channels; deletes old entries of sharing and deaf
 	swept   time.Time                  // when sweeper fires; zero if it is not set
 	deaf    map[place]deafness         // channels of this client on which messages were lost
+
+	lastWait uint64    // the serial number of the last wait
+	lastGap  time.Time // when the last interruption was told
 }
 
 // New returns a client that uses the driver, and takes ownership of it. It does no I/O.
 func New(config Config) *Client {
 	c := &Client{
 		config: config, driver: config.Driver, errors: config.Errors,
-		conn: script.NewConn(config.Driver), id: script.NewClientID(), born: time.Now(), hub: hub.New(config.Driver, script.Echo),
+		conn: script.NewConn(config.Driver), id: script.NewClientID(), born: time.Now(),
 		queues: make(map[place]*queue), held: newTable(), asking: make(map[place]struct{}), idle: make(map[place]idleSubscription), deaf: make(map[place]deafness),
 	}
 	if config.FairWait > 0 {
 		c.conn.SetFairStep(config.FairWait)
 	}
-	c.operations.client = c
+	c.hub = hub.New(config.Driver, script.Echo, c.gap)
+	c.operations.client, c.others.client = c, c
+	if config.Identity != nil || config.History > 0 || config.Observe != nil {
+		c.recorder = newRecorder(c)
+	}
 	c.sharing = sharings{c, make(map[string]*sharing)}
 	c.replicas.client, c.replicas.able = c, make(map[ability]int)
 	c.janitor.client, c.janitor.wake = c, make(chan struct{}, 1)
@@ -80,7 +91,7 @@ func New(config Config) *Client {
 	c.lingerer, c.dismiss = context.WithCancel(context.Background())
 	c.terms = watchdog.Terms{TTL: config.TTL, Trust: defaultOptions.trust(config.TTL)}
 	r := newRenewer(c)
-	c.watchdog = watchdog.New(watchdog.Config{Renew: r.renew, Shard: r.shard, Lost: r.lost})
+	c.watchdog = watchdog.New(watchdog.Config{Renew: r.renew, Shard: r.shard, Lost: r.lost, Paused: c.paused()})
 	return c
 }
 
@@ -131,6 +142,7 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 
+	c.recorder.close()
 	c.end()
 	for _, w := range waiting {
 		w.signal()

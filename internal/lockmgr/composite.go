@@ -60,7 +60,7 @@ func newComposite(parent context.Context, name string, total, need int) *composi
 
 // acquire acquires the lock of m, and makes m a member.
 func (c *composite) acquire(ctx context.Context, m *member, wait bool) error {
-	hold, err := m.of.Acquire(ctx, wait)
+	hold, err := m.of.acquire(ctx, wait, nil)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,9 @@ func (c *composite) tell() {
 	if c.replace != nil {
 		why = c.memberError(m, why)
 	}
-	c.hold.cancel(&ending{err: m.of.lossCause(why)})
+	end := &ending{err: m.of.lossCause(why), loss: true, reason: reasonOf(why)}
+	c.hold.cancel(end)
+	c.hold.tellLoss(end)
 }
 
 // memberError adds to an error the member that it is about.

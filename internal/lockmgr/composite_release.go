@@ -31,7 +31,16 @@ func (c *composite) finish(why *ending) (members []*member, left int, err error)
 // waits for the rest only as long again as it took until then; the rest is released in
 // the background, and does not keep the caller from acquiring the lock again. If Redis does
 // not answer before Config.UnlockFor is over, all that is left is released there.
-func (c *composite) unlock(*Hold) error {
+func (c *composite) unlock(h *Hold) error {
+	err := c.release()
+	if !errors.Is(err, ErrReleased) {
+		h.tellEnd(EventReleased, endReleased.reason, err)
+	}
+	return err
+}
+
+// release is unlock for a caller that tells of it.
+func (c *composite) release() error {
 	members, left, lost := c.finish(endReleased)
 	const least = 10 * time.Millisecond
 	start := time.Now()

@@ -17,8 +17,8 @@ type contest struct {
 	hold     *Hold
 }
 
-func newContest(r *request) *contest {
-	s := &contest{request: r, w: waiter{client: r.lock.client, owner: r.owner, request: r, wake: make(chan struct{}, 1)}}
+func newContest(ctx context.Context, r *request) *contest {
+	s := &contest{request: r, w: waiter{client: r.lock.client, owner: r.owner, request: r, wake: make(chan struct{}, 1), within: nestedIn(ctx)}}
 	s.sleeper.done, s.sleeper.wake = r.lock.client.done, s.w.wake
 	return s
 }
@@ -68,7 +68,9 @@ func (s *contest) step(ctx context.Context, why cause) (d time.Duration, err err
 // observe updates s.view.
 func (s *contest) observe(why cause) error {
 	v := &s.view
-	s.w.see(v)
+	if err := s.w.see(v); err != nil {
+		return err
+	}
 	v.cause = s.paced(why, v.occupancy != unoccupied)
 	s.leaves = time.Time{}
 	if v.notBefore.After(s.until) {

@@ -45,6 +45,12 @@ type Errors interface {
 	NotDurable(lack DurabilityLack) error
 	// ClockJump makes the error for a jump of the clock of a server.
 	ClockJump(server string, jump time.Duration) error
+	// Revoked makes the error for a holder that was asked to release its lock.
+	Revoked(by, reason string) error
+	// Deadlock makes the error that names a circle of waits.
+	Deadlock(circle []CircleWait) error
+	// Identify adds what is known of the holder to an error of Held.
+	Identify(err error, known func(owner string) *Record)
 }
 
 // LostReason says why a lease was lost.
@@ -57,6 +63,11 @@ const (
 	LostForced                        // the lock was free in Redis before its time was over
 	LostUnreachable                   // Redis did not confirm a renewal in time
 )
+
+// String returns the reason as it is recorded.
+func (r LostReason) String() string {
+	return [...]string{LostExpired: "expired", LostTaken: "taken", LostForced: "forced", LostUnreachable: "unreachable"}[r]
+}
 
 // refusal is why Redis refused a request: because of a holder or, if lack is not nil, for
 // lack of permits.
@@ -130,6 +141,7 @@ func (c *Client) Because(ctx context.Context, err error) error {
 	if refused, ok := any(err).(*refusedError); ok {
 		err = refused.err
 	}
+	c.identify(ctx, err)
 	err = c.orClosed(err)
 	caller := lasting(ctx)
 	end := caller.Err()

@@ -25,7 +25,7 @@ type fairContest struct {
 func (r *request) waitInRedis(ctx context.Context) (*Hold, error) {
 	c := r.lock.client
 	r.id = c.NewID()
-	s := &fairContest{request: r, w: fairWaiter{waiter: waiter{client: c, owner: r.owner, wake: make(chan struct{}, 1)}, id: r.id}}
+	s := &fairContest{request: r, w: fairWaiter{waiter: waiter{client: c, owner: r.owner, wake: make(chan struct{}, 1), within: nestedIn(ctx)}, id: r.id, of: r}}
 	s.w.fair = &s.w
 	s.w.until, _ = ctx.Deadline()
 	s.ops = fairOps{FairLock: r.lock.traits.Queue(r.lock.ops), lock: r.lock, w: &s.w}
@@ -76,6 +76,10 @@ func (s *fairContest) step(ctx context.Context, why cause) (time.Duration, error
 			return poll, err
 		}
 		why = asked
+		s.lock.client.waits(s.told)
+	}
+	if err := s.w.failure(); err != nil {
+		return 0, err
 	}
 	for {
 		if err := s.try(ctx, why); !errors.Is(err, errNoHold) {
@@ -126,7 +130,9 @@ func (s *fairContest) try(ctx context.Context, why cause) (err error) {
 		return err
 	}
 	if seen, granted, told := s.news(); granted {
-		s.hold, err = s.confirmGrant(ctx, seen)
+		if s.hold, err = s.confirmGrant(ctx, seen); err == nil {
+			s.told.came(HowGranted)
+		}
 	} else if told || why == notified {
 		if d := s.pauseBefore(); d > 0 && !s.lock.client.pause(ctx, d) {
 			return errEnded

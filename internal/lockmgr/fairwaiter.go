@@ -10,6 +10,7 @@ import (
 type fairWaiter struct {
 	waiter
 	id    string    // its name in Redis
+	of    *request  // that waits
 	until time.Time // when it gives up; zero if never
 
 	// The fields below are guarded by Client.mu.

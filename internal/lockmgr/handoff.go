@@ -80,13 +80,13 @@ func (l *Lease) nextWaiter() *waiter {
 	return w
 }
 
-// settled reports whether l has no effect on its record that would outlast it. A
-// re-entry with a longer lease has made the key last longer, and a late copy of a
+// settled reports whether l has no effect on its record that would outlast it, and nobody has asked
+// for its release. A re-entry with a longer lease has made the key last longer, and a late copy of a
 // re-entry may still do so.
 func (l *Lease) settled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.late && l.longer == 0
+	return !l.late && l.longer == 0 && !l.revoked
 }
 
 // takes reports whether r can accept l, a lease of the lock it waits for.
@@ -115,6 +115,8 @@ func (r *request) acceptHandoff(ctx context.Context, l *Lease) (hold *Hold, err 
 	} else {
 		hold = l.addHold(ctx, r.lock, time.Time{})
 	}
+	r.told.came(HowHandedOff)
+	l.client.counters.handedOff.Add(1)
 	l.owner.add(l)
 	if r.owner != nil {
 		l.client.mu.Lock()

@@ -16,6 +16,9 @@ type Hold struct {
 	derived *derived   // created when first needed
 	why     *ending    // why the hold's context ended, if it ended before derived was created
 
+	observed *observation // who is told of its end; nil if nobody is, or was told; guarded by mu
+	untold   *ending      // why it was lost before observed was set; guarded by mu
+
 	// The fields below are guarded by Lease.mu.
 	onEnd    func(why error) // see Lease.setOnEnd
 	next     *Hold           // the next hold of the lease
@@ -190,7 +193,7 @@ func (c *holdContext) Done() <-chan struct{} {
 // and the context that children attach to. Before there is a derived context or
 // an end, the parent's answer is right.
 func (c *holdContext) Value(key any) any {
-	if key == (holdKey{}) {
+	if key == (holdKey{}) || key == (nestKey{}) {
 		return (*Hold)(c)
 	}
 	if key == (ownerKey{}) {

@@ -169,7 +169,11 @@ func (j *janitor) putBack(x *stray, last bool) *stray {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := time.Now()
-	if !last {
+	if last {
+		if k, ok := x.of.(*Lock); ok {
+			defer j.client.tell(Event{Type: EventResolved, Lock: k.Name(), Kind: k.traits.Kind, Owner: x.id})
+		}
+	} else {
 		x.next = now.Add(x.pause)
 		x.pause = min(4*x.pause, max(x.lease/4, time.Millisecond))
 		heap.Push(&j.due, x)

@@ -33,14 +33,17 @@ type Lease struct {
 	longer   uint32        // longest TTL requested, in s, if above the watchdog's
 	late     bool          // a copy of a script that sets the count may still be on its way
 
-	doubt  bool   // a copy of the acquisition may still be on its way
-	streak uint16 // number of grants in a row that led to it
+	doubt   bool   // a copy of the acquisition may still be on its way
+	revoked bool   // its holder was asked to release it; guarded by mu
+	streak  uint16 // number of grants in a row that led to it
+
+	acquired time.Duration // in the client's time
 }
 
 // newLease returns the lease of a successful request.
 func newLease(r *request) *Lease {
 	k := r.lock
-	l := &Lease{Lock: k, owner: r.leaseOwner(), id: r.id, doubt: r.doubt}
+	l := &Lease{Lock: k, owner: r.leaseOwner(), id: r.id, doubt: r.doubt, acquired: k.client.time(time.Now())}
 	l.watch = watchdog.Lease{Of: l, Terms: k.terms()}
 	l.noteTTL(k.ttl())
 	return l
@@ -60,6 +63,7 @@ func (l *Lease) successor(r *request) *Lease {
 	n := &Lease{
 		Lock: r.lock, owner: r.leaseOwner(), id: l.id, doubt: l.doubt,
 		longer: l.longer, expiry: l.expiry, series: l.series, streak: l.streak, since: l.since,
+		acquired: l.client.time(time.Now()),
 	}
 	n.watch = watchdog.Lease{Of: n, Terms: l.watch.Terms}
 	return n
@@ -99,6 +103,7 @@ func (l *Lease) register(alone bool) bool {
 		c.held.put(at, l)
 	}
 	l.mu.Unlock()
+	c.recorder.changed()
 	l.had()
 	if !alone {
 		l.site().wakeOwner(l.owner)
@@ -227,6 +232,9 @@ func (l *Lease) end(why *ending) {
 		h.stopTimer()
 	}
 	l.mu.Unlock()
+	if why.loss {
+		l.client.counters.lost.Add(1)
+	}
 	l.client.watchdog.Remove(&l.watch)
 	l.tell(why, false)
 	l.freed()
@@ -266,6 +274,9 @@ func (l *Lease) tell(why *ending, late bool) {
 		if f := onEnd[h]; !late && f != nil {
 			f(why.err)
 		}
+		if l.client.observes() {
+			h.tellLoss(why)
+		}
 	}
 }
 
@@ -288,6 +299,7 @@ func (l *Lease) freed() {
 	defer c.mu.Unlock()
 	if at := l.place.under(l.id); c.held.at(at) == l {
 		delete(c.held[at.use], at.name)
+		c.recorder.changed()
 	}
 	if q := l.site().queue(); q != nil {
 		q.freed = c.time(time.Now())

@@ -16,6 +16,8 @@ type ending struct {
 	cause error // of the contexts of the holds; if nil, err is
 	loss  bool  // the lease was not released in the usual way, but lost
 	gone  bool  // it was lost because Redis does not have it any more
+
+	reason string // for the history of the lock
 }
 
 // contextCause returns the cause of the contexts of the holds.
@@ -27,8 +29,8 @@ func (e *ending) contextCause() error {
 }
 
 var (
-	endReleased = &ending{err: ErrReleased}
-	endClosed   = &ending{err: ErrClosed}
+	endReleased = &ending{err: ErrReleased, reason: "released"}
+	endClosed   = &ending{err: ErrClosed, reason: "closed"}
 )
 
 // loss returns the ending of a lease that was lost.
@@ -38,7 +40,7 @@ func (l *Lease) loss(reason LostReason, err error) *ending {
 		since = l.confirmed()
 	}
 	lost := l.client.errors.Lost(reason, since, noReply(err))
-	return &ending{lost, l.lossCause(lost), true, reason == LostForced || reason == LostTaken}
+	return &ending{lost, l.lossCause(lost), true, reason == LostForced || reason == LostTaken, reason.String()}
 }
 
 // confirmed returns when the request began that Redis confirmed last. A lease that was granted had the

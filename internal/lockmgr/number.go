@@ -120,6 +120,7 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 		}
 	}
 	w := newWaiter(o.client, nil)
+	w.within = nestedIn(ctx)
 	at.join(w, false)
 	defer at.leave(w)
 	if lack != nil {
@@ -140,6 +141,7 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 // and about once a second.
 func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, look func() (missing, err error)) error {
 	at, w := site{o.client, place{use, o.name}}, newWaiter(o.client, nil)
+	w.within = nestedIn(ctx)
 	at.join(w, false)
 	defer at.leave(w)
 	return at.attend(ctx, w, channel, started, 0, func() (bool, error) {

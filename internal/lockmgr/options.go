@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/record"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -26,6 +27,21 @@ type Config struct {
 	// OnClockJump, if set, is called in a goroutine of its own when a server's clock was
 	// set.
 	OnClockJump func(server string, jump time.Duration)
+
+	// Observe, if set, is told what happens. It must be quick.
+	Observe func(Event)
+
+	// Identity is what the client tells of its process in its record; nil if it has no record.
+	Identity *record.Body
+
+	// Link, if set, returns how others can refer to the hold of a call.
+	Link func(call uint64) string
+
+	// History is how many acquisitions of each lock are recorded; 0 for none.
+	History int
+
+	// OnAsk, if set, decides what happens to a hold whose release was asked for.
+	OnAsk func(h *Hold, err error)
 }
 
 // Options configures how a lock is acquired. The zero value of each field is its default.
@@ -37,6 +53,8 @@ type Options struct {
 	NonReentrant bool
 	Durability   Durability
 	Wait         time.Duration // how long to wait at most; 0 for as long as the context lasts
+
+	DeadlockFails bool // a wait in a circle is to fail, if it is the youngest
 }
 
 // LongestLease is the longest lease, and the longest time to wait for replicas.

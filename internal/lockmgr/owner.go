@@ -22,7 +22,7 @@ func WithOwner(ctx context.Context) context.Context {
 
 // Detach returns a context without an owner.
 func Detach(ctx context.Context) context.Context {
-	return context.WithValue(ctx, ownerKey{}, (*Owner)(nil))
+	return context.WithValue(context.WithValue(ctx, nestKey{}, (*Hold)(nil)), ownerKey{}, (*Owner)(nil))
 }
 
 // ownerOf returns the owner that ctx carries, or nil.

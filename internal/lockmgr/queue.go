@@ -94,6 +94,7 @@ func (q *queue) dequeue(w *waiter) {
 		q.turn.finish() // the request in doubt is responsible for it
 	}
 	q.remove(w)
+	q.client.recorder.changed()
 	if q.head == nil {
 		delete(q.client.queues, q.place)
 		for _, l := range [...]*hub.Listener{q.listener, q.heeds} {

@@ -35,6 +35,15 @@ func (k *Quorum) With(o Options) *Quorum {
 // Acquire acquires the lock. If wait is true, it blocks until it has it or ctx ends;
 // otherwise it asks each server once.
 func (k *Quorum) Acquire(ctx context.Context, wait bool) (*Hold, error) {
+	c := k.locks[0].client
+	told := c.observe(ctx, k.name, "redlock")
+	h, err := k.acquire(ctx, wait, told)
+	c.concluded(told, h, err)
+	return h, err
+}
+
+// acquire is Acquire for a caller that tells of it.
+func (k *Quorum) acquire(ctx context.Context, wait bool, told *observation) (*Hold, error) {
 	if err := k.sound(); err != nil {
 		return nil, err
 	}
@@ -45,6 +54,7 @@ func (k *Quorum) Acquire(ctx context.Context, wait bool) (*Hold, error) {
 	if wait {
 		ctx, cancel := Within(ctx, k.locks[0].options.Wait)
 		defer cancel()
+		r.told = told
 		return r.wait(ctx)
 	}
 	hold, _, err := r.round(ctx)
@@ -139,7 +149,7 @@ func (k *Quorum) acquireOn(nth int, lock *Lock, c *composite) error {
 	}
 	var hold *Hold
 	if err == nil {
-		hold, err = lock.Acquire(ctx, false)
+		hold, err = lock.acquire(ctx, false, nil)
 	}
 	switch {
 	case err == nil:

@@ -16,6 +16,7 @@ import (
 type quorumRequest struct {
 	*Quorum
 	owner   *Owner
+	told    *observation // of the call; nil if nobody is told of it
 	servers []serverState
 	refusal *refusedError // the last refusal; nil if there was none
 
@@ -54,6 +55,7 @@ func newQuorumRequest(ctx context.Context, k *Quorum) *quorumRequest {
 // wait asks until the lock is acquired.
 func (r *quorumRequest) wait(ctx context.Context) (*Hold, error) {
 	w := newWaiter(r.site().client, r.owner)
+	w.within = nestedIn(ctx)
 	r.site().join(w, false)
 	defer r.site().leave(w)
 	for _, lock := range r.locks {
@@ -97,7 +99,9 @@ func (r *quorumRequest) step(ctx context.Context, why cause) (d time.Duration, e
 		r.hold = hold
 		return 0, nil
 	}
-	d, err = r.afterFailure(ctx, split, err)
+	if d, err = r.afterFailure(ctx, split, err); errors.Is(err, errNoHold) {
+		client.waits(r.told)
+	}
 	r.next = time.Now().Add(d)
 	return d, err
 }

@@ -26,6 +26,7 @@ func (r *request) reenter(ctx context.Context) (*Hold, error) {
 			err = GaveUp(ctx, r.refusal(), err) // it has waited before
 		}
 		if !errors.Is(err, ErrReleased) {
+			r.told.came(HowReentered)
 			return hold, err
 		}
 		r.owner.remove(l) // it was released while r waited to change its count

@@ -13,6 +13,15 @@ import (
 // unlock releases h. If Redis does not answer before Config.UnlockFor is over, the release
 // goes on in the background.
 func (l *Lease) unlock(h *Hold) error {
+	err := l.unlockHold(h)
+	if l.client.observes() && !errors.Is(err, ErrReleased) {
+		h.tellEnd(EventReleased, endReleased.reason, err)
+	}
+	return err
+}
+
+// unlockHold is unlock for a caller that tells of it.
+func (l *Lease) unlockHold(h *Hold) error {
 	ended, locked, err := l.markReleased(h)
 	if err != nil {
 		return err

@@ -69,6 +69,7 @@ func (r *renewer) renew(ctx context.Context, leases []*watchdog.Lease) []watchdo
 			}
 		}
 	}
+	c.renewed(leases, answers, c.margins(leases))
 	return answers
 }
 

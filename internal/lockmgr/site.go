@@ -1,6 +1,10 @@
 package lockmgr
 
-import "github.com/mortise-go/mortise/internal/hub"
+import (
+	"time"
+
+	"github.com/mortise-go/mortise/internal/hub"
+)
 
 // site is a place at one client.
 type site struct {
@@ -56,6 +60,11 @@ func (s site) join(w *waiter, front bool) {
 // enqueue puts w into the queue. It must be called with Client.mu held.
 func (s site) enqueue(w *waiter, front bool) {
 	w.rest()
+	if w.came == 0 {
+		s.client.lastWait++
+		w.came, w.serial = max(s.client.time(time.Now()), 1), s.client.lastWait
+	}
+	s.client.recorder.changed()
 	q := s.client.queues[s.place]
 	if q == nil {
 		q = &queue{client: s.client, place: s.place}

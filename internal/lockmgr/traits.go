@@ -10,7 +10,8 @@ import (
 // them once, and all of its locks share them, so they must not be changed. The zero
 // value of a field is that of most kinds.
 type Traits struct {
-	Use Use // what a name is used for
+	Use  Use    // what a name is used for
+	Kind string // as observers and records call it
 
 	Turns     bool // its waiting clients take turns in Redis; only for kinds in the hash of a plain lock
 	Grantable bool // a release may grant it to a waiting client

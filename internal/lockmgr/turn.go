@@ -193,6 +193,9 @@ func (r *request) acceptGrant(ctx context.Context, w *waiter) (hold *Hold, err e
 	r.streak = streak
 	if hold, err = r.confirmGrant(ctx, seen); hold == nil {
 		r.streak = 0
+	} else {
+		r.told.came(HowGranted)
+		c.counters.granted.Add(1)
 	}
 	if r.entry != "" && errors.Is(err, errNoHold) {
 		c.mu.Lock()

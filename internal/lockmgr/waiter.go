@@ -1,5 +1,7 @@
 package lockmgr
 
+import "time"
+
 // waiterState is what a waiter does, and what it was told.
 type waiterState uint8
 
@@ -40,7 +42,40 @@ type waiter struct {
 	prev, next *waiter
 	handed     *Lease // was handed to the waiter, which is not in the queue any more
 	state      waiterState
-	fair       *fairWaiter // of a waiter for a fair lock; else nil
+	fails      bool          // it is to return circle
+	fair       *fairWaiter   // of a waiter for a fair lock; else nil
+	came       time.Duration // when it joined a queue first, in the client's time; 0 if it has not
+	serial     uint64        // of the wait
+	circle     error         // names the circle in which it waits, once that was told; else nil
+
+	within *Hold // the innermost hold that the wait is part of; set before it joins a queue
+}
+
+// verdict returns the error with which the wait is to end because it is part of a circle, or nil. It
+// must be called with Client.mu held.
+func (w *waiter) verdict() error {
+	if w.fails && w.handed == nil {
+		return w.circle
+	}
+	return nil
+}
+
+// failure is verdict for callers without Client.mu.
+func (w *waiter) failure() error {
+	w.client.mu.Lock()
+	defer w.client.mu.Unlock()
+	return w.verdict()
+}
+
+// observation returns what observers are told of the call of w, or nil.
+func (w *waiter) observation() *observation {
+	switch {
+	case w.fair != nil:
+		return w.fair.of.told
+	case w.request != nil:
+		return w.request.told
+	}
+	return nil
 }
 
 // spins reports whether w pauses instead of listening.
@@ -66,8 +101,8 @@ func (w *waiter) takeHandoff() (l *Lease) {
 	return l
 }
 
-// see sets v to what w sees of its place.
-func (w *waiter) see(v *view) {
+// see sets v to what w sees of its place. It returns why the wait must end, or nil.
+func (w *waiter) see(v *view) error {
 	w.client.mu.Lock()
 	defer w.client.mu.Unlock()
 	*v = view{}
@@ -84,6 +119,7 @@ func (w *waiter) see(v *view) {
 		k := w.request.lock
 		v.position, v.occupancy, v.notBefore = first, k.site().occupied(), k.after()
 	}
+	return w.verdict()
 }
 
 // isGranted reports whether w was notified that Redis has granted it the lock. w may be

@@ -87,11 +87,11 @@ func ContextError(ctx context.Context) error {
 	return err
 }
 
-// acquireWithin is Acquire for a wait with a limit.
-func (k *Lock) acquireWithin(ctx context.Context) (*Hold, error) {
+// acquireWithin is acquire for a wait with a limit.
+func (k *Lock) acquireWithin(ctx context.Context, told *observation) (*Hold, error) {
 	ctx, cancel := Within(ctx, k.options.Wait)
 	defer cancel()
-	return k.Acquire(ctx, true)
+	return k.acquire(ctx, true, told)
 }
 
 // limited reports whether ctx has the limit of a wait already.

@@ -55,6 +55,9 @@ type Config struct {
 	Shard func(l *Lease) string
 	// Lost is called at most once for each lease, when it is lost. It must not block.
 	Lost func(l *Lease, reason Reason, err error)
+	// Paused, if set, is called when the process stood still for about that time while there
+	// were leases. The scheduler wakes up four times a second for it.
+	Paused func(d time.Duration)
 }
 
 // Watchdog is the scheduler. Its methods are safe for concurrent use.
@@ -283,13 +286,41 @@ func (w *Watchdog) run() {
 	defer timer.Stop()
 	for {
 		next := w.step()
-		timer.Reset(next - w.now().mono)
+		due := w.doze(next)
+		timer.Reset(due - w.now().mono)
 		select {
 		case <-timer.C:
 		case <-w.wake:
 		case <-w.ctx.Done():
 			return
 		}
+		w.woke(due)
+	}
+}
+
+const (
+	dozeTime = 250 * time.Millisecond // how long the scheduler sleeps at most, if pauses are told
+	lateBy   = 250 * time.Millisecond // how much later than it should it wakes up after a pause
+)
+
+// doze returns until when the scheduler sleeps, whose next event is due at next.
+func (w *Watchdog) doze(next time.Duration) time.Duration {
+	if w.config.Paused == nil {
+		return next
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.events) == 0 {
+		return next
+	}
+	return min(next, w.now().mono+dozeTime)
+}
+
+// woke tells of a pause if the scheduler woke up much later than it should: both clocks may have
+// moved on in a pause, or only that of the wall.
+func (w *Watchdog) woke(due time.Duration) {
+	if late := w.now().mono - due; w.config.Paused != nil && late > lateBy {
+		w.config.Paused(late)
 	}
 }
 

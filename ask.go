@@ -1,0 +1,154 @@
+package mortise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// ErrRevoked: the holder was asked to release the lock. The cause of the hold's context
+// matches it then, if nothing else was decided. errors.As finds a *RevokedError.
+var ErrRevoked = errors.New("asked to release the lock")
+
+// RevokedError says that a holder was asked to release its lock, and by whom. It matches
+// [ErrRevoked]. The hold lasts on until Unlock, and is renewed: nobody else has the lock yet.
+type RevokedError struct {
+	By     string // who asked, as they said
+	Reason string // why, as they said; may be empty
+}
+
+// Error says by whom the holder was asked, and why.
+func (e *RevokedError) Error() string {
+	text := ErrRevoked.Error() + " by " + readable(e.By)
+	if e.Reason != "" {
+		text += ": " + readable(e.Reason)
+	}
+	return text
+}
+
+// Is makes a RevokedError match ErrRevoked.
+func (e *RevokedError) Is(target error) bool { return target == ErrRevoked }
+
+// AskedHolder is a holder that was asked to release its lock, or could not be.
+type AskedHolder struct {
+	Holder
+	// Asked is true if the holder's client will see the request: within about a second, if it
+	// is connected. It is false for Redisson's threads, for clients that hide their identity,
+	// and for holders that have had the lock for less than about a quarter of a second.
+	Asked bool
+}
+
+// Ask asks the holders of a name to release it, and returns them. It blocks only for Redis'
+// replies: to learn whether they do, watch the lock with [Client.Inspect]. The reason, of at
+// most 200 bytes, is shown to the holder, with the host and the process of this client.
+//
+// What a holder does is its own decision: by default the context of its holds ends, with a
+// cause that matches [ErrRevoked]; [Options.OnAsk] replaces that. The lock is renewed until
+// Unlock. Nothing is guaranteed: a holder that ignores its context keeps the lock.
+//
+// Errors: [ErrInvalid] if the reason is too long, and those of every method; see the package
+// documentation.
+func (c *Client) Ask(ctx context.Context, name, reason string) ([]AskedHolder, error) {
+	const op = "ask"
+	state, err := c.Inspect(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	o := c.object(name)
+	if len(reason) > longestReason {
+		return nil, o.fail(op, lockmgr.Invalid("the reason has %d bytes; at most %d are allowed", len(reason), longestReason))
+	}
+	asked := make([]AskedHolder, 0, len(state.Holders))
+	for _, h := range state.Holders {
+		one := AskedHolder{Holder: h}
+		if script.IsMortise(h.Owner) {
+			if one.Asked, err = c.core.Ask(ctx, h.Owner, reason); err != nil {
+				return asked, o.fail(op, c.core.Because(ctx, err))
+			}
+		}
+		asked = append(asked, one)
+	}
+	return asked, nil
+}
+
+const longestReason = 200
+
+// DeadlockPolicy says what a waiter does that waits in a circle.
+type DeadlockPolicy int
+
+const (
+	// DeadlockTell tells observers, with [EventDeadlock], and waits on.
+	DeadlockTell DeadlockPolicy = iota
+	// DeadlockFail also ends the wait with [ErrDeadlock], if it is the youngest of those
+	// waits in the circle that have this policy.
+	DeadlockFail
+)
+
+// ErrDeadlock: waiters wait for each other in a circle. errors.As finds a *DeadlockError that
+// names them.
+var ErrDeadlock = errors.New("deadlock")
+
+// DeadlockError names the waiters of a circle. It matches [ErrDeadlock].
+//
+// A circle consists of waits for locks under a hold: each waits with a context of a hold (that
+// of [Lock.Lock] or [Lock.Do]) of the lock that the one before it waits for. It is reported
+// only after each client in it has confirmed its wait and its hold again, so that all of them
+// existed at one moment. Waits with a context of [Detach] are under no hold, and a hold under
+// which several goroutines wait, of which one may get on, is in no circle. Redisson's threads
+// do not tell what they wait for, and are in no circle either, nor are Redlocks and semaphores.
+type DeadlockError struct {
+	Waits []DeadlockWait // each is blocked by the next, and the last one by the first
+}
+
+// DeadlockWait is one wait of a circle.
+type DeadlockWait struct {
+	Lock   string // that it waits for
+	Client ClientInfo
+	Since  time.Time // by Redis' clock
+}
+
+// Error names the locks and the processes.
+func (e *DeadlockError) Error() string {
+	text := ErrDeadlock.Error() + ": "
+	for i := range e.Waits {
+		w := &e.Waits[i]
+		if i > 0 {
+			text += ", which waits for "
+		}
+		next := e.Waits[(i+1)%len(e.Waits)]
+		if i == 0 {
+			text += w.Client.String() + " waits for "
+		}
+		text += fmt.Sprintf("%q, held by %v", w.Lock, &next.Client)
+	}
+	return text
+}
+
+// Is makes a DeadlockError match ErrDeadlock.
+func (e *DeadlockError) Is(target error) bool { return target == ErrDeadlock }
+
+func (publicErrors) Revoked(by, reason string) error { return &RevokedError{By: by, Reason: reason} }
+
+func (publicErrors) Deadlock(circle []lockmgr.CircleWait) error {
+	e := &DeadlockError{}
+	for _, w := range circle {
+		e.Waits = append(e.Waits, DeadlockWait{Lock: w.Name, Client: *clientInfo(w.Record), Since: time.UnixMilli(w.Since)})
+	}
+	return e
+}
+
+// Identify adds to a HeldError what is known of the holder.
+func (publicErrors) Identify(err error, known func(owner string) *lockmgr.Record) {
+	held, ok := errors.AsType[*HeldError](err)
+	if !ok || held.Client != nil || held.Owner == "" {
+		return
+	}
+	if r := known(held.Owner); r != nil {
+		held.Client = clientInfo(r)
+		held.Since, held.now = r.Since(held.Owner), r.Now
+	}
+}

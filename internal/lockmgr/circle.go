@@ -1,0 +1,194 @@
+package lockmgr
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/record"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// Waiters that wait for each other in a circle are found in the records of their clients. Each
+// client looks for the circles that its own waits are part of: from the wait to the lease in
+// the way, from there to the wait under that lease, and so on.
+//
+// Records are read one after the other, so what they show did not necessarily exist at one
+// moment. So a circle counts only when it was seen in two looks, and then in a third one in
+// records that were all written after the second look had read the former ones: all its waits,
+// which have serial numbers, and all its holds existed at the end of the first look.
+
+// mostLinks is the length of the longest circle that is found.
+const mostLinks = 128
+
+// circles are those that a client has seen but not yet told, by the serial number of its wait.
+type circles map[uint64]*circle
+
+// circle is a circle that was seen.
+type circle struct {
+	key      string // names its waits
+	looks    int
+	editions map[string]uint64 // of the records that the second look has read
+}
+
+// CircleWait is one wait of a circle.
+type CircleWait struct {
+	record.Wait
+	Record *Record
+}
+
+// look looks for circles, and returns when to look again.
+func (cs *circles) look(ctx context.Context, r *recorder, s *scene) time.Duration {
+	c := r.client
+	self := &Record{ID: c.id, Body: r.self, Now: time.Now(), At: time.Now()}
+	for _, w := range s.waits {
+		self.Body.Waits = append(self.Body.Waits, w.Wait)
+	}
+	read := map[string]*Record{c.id: self}
+	last := *cs
+	*cs = make(circles)
+	for _, w := range s.waits {
+		if len(w.Under) == 0 || w.For == "" || w.waiter.isTold() {
+			continue
+		}
+		waits := c.followCircle(ctx, read, w.Wait)
+		if waits == nil {
+			continue
+		}
+		seen := last[w.Serial]
+		if key := keyOf(waits); seen == nil || seen.key != key {
+			seen = &circle{key: key}
+		}
+		if seen.certain(c.id, waits) {
+			c.closeCircle(w, waits)
+			continue
+		}
+		(*cs)[w.Serial] = seen
+	}
+	return settles
+}
+
+// followCircle returns the circle that w is part of, which it begins with, or nil.
+func (c *Client) followCircle(ctx context.Context, read map[string]*Record, w record.Wait) (waits []CircleWait) {
+	at := CircleWait{w, read[c.id]}
+	for len(waits) < mostLinks {
+		if slices.ContainsFunc(waits, at.same) {
+			return nil // it leads into a circle that w is not part of
+		}
+		waits = append(waits, at)
+		id := script.ClientOf(at.For)
+		r, ok := read[id]
+		if !ok && script.IsMortise(at.For) {
+			if list, err := c.others.read(ctx, id); err == nil && len(list) == 1 {
+				r = list[0]
+			}
+			read[id] = r
+		}
+		next := r.waitUnder(at.Name, at.For)
+		if next == nil {
+			return nil
+		}
+		if at = (CircleWait{*next, r}); at.same(waits[0]) {
+			return waits
+		}
+	}
+	return nil
+}
+
+// same reports whether w and v are the same wait.
+func (w CircleWait) same(v CircleWait) bool {
+	return w.Serial == v.Serial && w.Record.ID == v.Record.ID
+}
+
+// waitUnder returns the only wait under the lease of that owner on the lock called name, or nil. r may
+// be nil.
+func (r *Record) waitUnder(name, owner string) (found *record.Wait) {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Body.Waits {
+		if w := &r.Body.Waits[i]; slices.Contains(w.Under, record.Under{Name: name, Owner: owner}) {
+			if found != nil {
+				return nil
+			}
+			found = w
+		}
+	}
+	return found
+}
+
+// keyOf names the waits of a circle, whichever comes first.
+func keyOf(waits []CircleWait) string {
+	names := make([]string, len(waits))
+	for i, w := range waits {
+		names[i] = w.Record.ID + " " + strconv.FormatUint(w.Serial, 10) + " " + w.For
+	}
+	slices.Sort(names)
+	return strings.Join(names, ",")
+}
+
+// certain notes that the circle was seen once more, and reports whether it existed.
+func (k *circle) certain(self string, waits []CircleWait) bool {
+	k.looks++
+	if k.looks < 2 {
+		return false
+	}
+	later := k.looks > 2
+	if k.looks == 2 {
+		k.editions = make(map[string]uint64)
+	}
+	for _, w := range waits {
+		id := w.Record.ID
+		if id == self {
+			continue
+		}
+		if k.looks == 2 {
+			k.editions[id] = w.Record.Edition
+		} else if w.Record.Edition <= k.editions[id] {
+			later = false
+		}
+	}
+	return later
+}
+
+// closeCircle tells of a circle, and ends the wait w of this client if it is the one to fail.
+func (c *Client) closeCircle(w waiting, waits []CircleWait) {
+	err := c.errors.Deadlock(waits)
+	var fails *CircleWait
+	for i := range waits {
+		if v := &waits[i]; v.Fails && (fails == nil || v.younger(fails)) {
+			fails = v
+		}
+	}
+	own := fails != nil && fails.same(waits[0])
+	e := Event{Type: EventDeadlock, Lock: w.Name, Kind: w.Kind, Err: err}
+	c.mu.Lock()
+	there := w.waiter.in != nil
+	w.waiter.circle = err
+	if there && own {
+		w.waiter.fails = true
+		w.waiter.signal()
+	}
+	if o := w.waiter.observation(); o != nil {
+		e.Call, e.Context = o.call, o.ctx
+	}
+	c.mu.Unlock()
+	if there {
+		c.tell(e)
+	}
+}
+
+// younger reports whether w began later than v. All clients of a circle come to the same answer.
+func (w *CircleWait) younger(v *CircleWait) bool {
+	return cmp.Or(cmp.Compare(w.Since, v.Since), cmp.Compare(w.Record.ID, v.Record.ID), cmp.Compare(w.Serial, v.Serial)) > 0
+}
+
+// isTold reports whether w was told of a circle.
+func (w *waiter) isTold() bool {
+	w.client.mu.Lock()
+	defer w.client.mu.Unlock()
+	return w.circle != nil
+}

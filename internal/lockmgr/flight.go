@@ -1,0 +1,57 @@
+package lockmgr
+
+import (
+	"context"
+
+	"github.com/mortise-go/mortise/internal/record"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// entry is an acquisition that has ended, for the history of its lock.
+type entry struct{ name, text string }
+
+// mostEntries is how many entries are kept until they are written, once a second.
+const mostEntries = 1000
+
+// note notes an acquisition that has ended, for the history of its lock. r may be nil.
+func (r *recorder) note(o *observation, e *Event, end string) {
+	if r == nil || r.client.config.History == 0 {
+		return
+	}
+	a := record.Acquisition{
+		Kind: o.kind, Owner: e.Owner, Host: r.self.Host, PID: r.self.PID, App: r.self.App, Token: e.Token, How: o.how.String(),
+		Waited: o.held.Sub(o.start).Microseconds(), Held: e.Held.Microseconds(), End: end,
+	}
+	r.mu.Lock()
+	if len(r.entries) < mostEntries {
+		r.entries = append(r.entries, entry{o.name, a.Text()})
+	} else {
+		r.client.counters.unrecorded.Add(1)
+	}
+	r.mu.Unlock()
+	r.lookWithin(writeEvery)
+}
+
+// flush writes the entries of histories.
+func (r *recorder) flush(ctx context.Context) error {
+	r.mu.Lock()
+	entries := r.entries
+	r.entries = nil
+	r.mu.Unlock()
+	if len(entries) == 0 {
+		return nil
+	}
+	at := make(map[string]int)
+	var batches []script.HistoryBatch
+	c := r.client
+	for _, e := range entries {
+		i, ok := at[e.name]
+		if !ok {
+			i = len(batches)
+			at[e.name] = i
+			batches = append(batches, script.HistoryBatch{Name: c.config.Prefix + e.name, Most: c.config.History})
+		}
+		batches[i].Entries = append(batches[i].Entries, e.text)
+	}
+	return script.HistoryAdd(ctx, c.driver, batches)
+}

@@ -1,0 +1,342 @@
+package lockmgr
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/hub"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/record"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// recorder keeps the record of a client in Redis: what its process is, holds and waits for. It
+// looks at what there is a moment after it has changed, and writes what has lasted for longer, so
+// that short holds cost nothing. It deletes the record once there is nothing to tell.
+//
+// Nothing about locks depends on it: if Redis refuses, others see less.
+type recorder struct {
+	client *Client
+	known  bool        // the client has a record
+	self   record.Body // the identity; without holds and waits
+	link   func(call uint64) string
+
+	mu      sync.Mutex // guards the fields up to running, and follows Client.mu
+	timer   *time.Timer
+	due     time.Time // when timer fires; zero if it is not set
+	running bool      // look runs, or is about to
+	again   bool      // something has changed while look ran
+	told    bool      // the client was told to look at its record
+	entries []entry   // of histories, not yet written
+	closed  bool
+
+	// The fields below are only used by look, which runs once at a time.
+	body     string // as last written; empty if there is no record
+	edition  uint64
+	written  time.Time
+	indexed  time.Time
+	offset   time.Duration // what Redis' clock was ahead of the client's time, since the epoch
+	failures int
+	retry    time.Time // not before then, after a failure
+	listener *hub.Listener
+	seen     []string // requests that were handled
+	since    map[any]int64
+	circles  circles
+}
+
+const (
+	// settles is how long a hold or a wait must last to be recorded.
+	settles = 250 * time.Millisecond
+	// writeEvery is how long after a write the next one comes, if something has changed.
+	writeEvery = time.Second
+	// mostSeen is how many leases or waiters one look goes through.
+	mostSeen = 4096
+	// writeWithin bounds a write.
+	writeWithin = 2 * time.Second
+	// toldPause is how long after a message the client looks at its record.
+	toldPause = 50 * time.Millisecond
+	// slowest is the longest pause after failures.
+	slowest = time.Minute
+)
+
+// newRecorder returns the recorder of c.
+func newRecorder(c *Client) *recorder {
+	r := &recorder{client: c, link: c.config.Link, circles: make(circles)}
+	if c.config.Identity != nil {
+		r.self, r.known = *c.config.Identity, true
+	}
+	return r
+}
+
+// changed notes that the client holds or waits for something else than before. It may be called
+// with Client.mu held, and is quick.
+func (r *recorder) changed() { r.lookWithin(settles) }
+
+// lookWithin makes the recorder look in d at the latest.
+func (r *recorder) lookWithin(d time.Duration) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch at := time.Now().Add(d); {
+	case r.closed:
+	case r.running:
+		r.again = true
+	case r.timer == nil:
+		r.timer = time.AfterFunc(d, r.fire)
+		r.due = at
+	case r.due.IsZero() || at.Before(r.due):
+		r.timer.Reset(d)
+		r.due = at
+	}
+}
+
+// fire starts a look.
+func (r *recorder) fire() {
+	r.mu.Lock()
+	if r.closed || r.running || r.due.IsZero() {
+		r.mu.Unlock()
+		return
+	}
+	r.running, r.again, r.due = true, false, time.Time{}
+	r.mu.Unlock()
+	if !r.client.background(r.run) {
+		r.mu.Lock()
+		r.running = false
+		r.mu.Unlock()
+	}
+}
+
+// run looks once, and sets the time for the next look.
+func (r *recorder) run(ctx context.Context) {
+	next := r.look(ctx)
+	r.mu.Lock()
+	r.running = false
+	again := r.again
+	r.mu.Unlock()
+	if again && (next <= 0 || next > settles) {
+		next = settles
+	}
+	if next > 0 {
+		r.lookWithin(next)
+	}
+}
+
+// look writes what there is to tell, and returns when to look again; 0 if there is nothing.
+func (r *recorder) look(ctx context.Context) time.Duration {
+	now := time.Now()
+	if wait := r.retry.Sub(now); wait > 0 {
+		return wait
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	err := r.flush(ctx)
+	scene := r.client.scene(now)
+	next := time.Duration(0)
+	if err == nil && r.known {
+		next, err = r.write(ctx, scene, now)
+	}
+	if err == nil {
+		r.failures = 0
+		if scene.nested {
+			next = cmp.Or(min(next, r.circles.look(ctx, r, scene)), settles)
+		}
+		r.readBlockers(ctx, scene)
+		return next
+	}
+	r.client.counters.unrecorded.Add(1)
+	pause := min(slowest, writeEvery<<min(r.failures, 10))
+	r.failures++
+	r.retry = now.Add(pause)
+	return pause
+}
+
+// write writes the record if it must be written, and returns when to look again.
+func (r *recorder) write(ctx context.Context, s *scene, now time.Time) (time.Duration, error) {
+	if len(s.holds)+len(s.waits) == 0 && s.young == 0 {
+		return 0, r.erase(ctx)
+	}
+	next := record.Renew
+	if s.young > 0 {
+		next = settles
+	}
+	if len(s.holds)+len(s.waits) == 0 && r.body == "" {
+		return next, nil // too short so far
+	}
+	if err := r.index(ctx, now); err != nil {
+		return 0, err
+	}
+	text := r.text(s)
+	pause := writeEvery
+	if s.nested {
+		pause = settles // others may wait for its edition
+	}
+	due := r.written.Add(record.Renew)
+	if text != r.body || s.nested {
+		due = r.written.Add(pause)
+	}
+	if r.takeTold() {
+		due = r.written
+	}
+	if wait := due.Sub(now); wait > 0 && r.body != "" {
+		return min(next, wait), nil
+	}
+	c := r.client
+	r.edition++
+	clock, asked, err := script.WriteClient(ctx, c.driver, script.ClientWrite{
+		Key: keyspace.ClientRecord(c.config.Prefix, c.id), Body: text, Edition: r.edition, TTL: record.TTL, Seen: r.seen,
+	})
+	if err != nil {
+		return 0, err
+	}
+	c.counters.records.Add(1)
+	r.body, r.written, r.seen = text, now, nil
+	r.offset = clock.Sub(time.UnixMilli(0)) - c.time(time.Now())
+	r.listen()
+	for _, a := range asked {
+		r.seen = append(r.seen, a.Lease)
+		c.revoke(a.Lease, a.Text)
+	}
+	if s.nested {
+		next = min(next, settles)
+	}
+	return next, nil
+}
+
+// index keeps the client in the index, and learns Redis' time.
+func (r *recorder) index(ctx context.Context, now time.Time) error {
+	if r.body != "" && now.Sub(r.indexed) < record.Renew {
+		return nil
+	}
+	c := r.client
+	clock, err := script.IndexClient(ctx, c.driver, keyspace.ClientIndex(c.config.Prefix), c.id, record.TTL)
+	if err == nil {
+		r.indexed = now
+		r.offset = clock.Sub(time.UnixMilli(0)) - c.time(time.Now())
+	}
+	return err
+}
+
+// erase deletes the record, if there is one.
+func (r *recorder) erase(ctx context.Context) error {
+	if r.body == "" {
+		return nil
+	}
+	c := r.client
+	r.edition++
+	_, _, err := script.WriteClient(ctx, c.driver, script.ClientWrite{Key: keyspace.ClientRecord(c.config.Prefix, c.id), Edition: r.edition, TTL: record.TTL})
+	if err == nil {
+		_, err = script.IndexClient(ctx, c.driver, keyspace.ClientIndex(c.config.Prefix), c.id, 0)
+	}
+	if err != nil {
+		return err
+	}
+	r.body, r.since, r.seen = "", nil, nil
+	if r.listener != nil {
+		r.listener.Close()
+		r.listener = nil
+	}
+	return nil
+}
+
+// listen subscribes to the channel on which the client is told to look at its record. The record has
+// what matters: a message only makes the client look at once.
+func (r *recorder) listen() {
+	c := r.client
+	if r.listener == nil && c.conn.Known() && (!c.conn.Cluster() || c.conn.Publish() != script.Classic) {
+		r.listener = c.hub.ListenFor(keyspace.ClientChannel(c.config.Prefix, c.id), ownSubscribeMode(c.conn), func(string) bool {
+			r.mu.Lock()
+			r.told = true
+			r.mu.Unlock()
+			r.lookWithin(toldPause) // any client may publish
+			return false
+		}, nil)
+	}
+}
+
+// takeTold reports, once, whether the client was told to look at its record.
+func (r *recorder) takeTold() (told bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	told, r.told = r.told, false
+	return told
+}
+
+// text returns the record of what there is. An instant once told is not told differently.
+func (r *recorder) text(s *scene) string {
+	b := r.self
+	since := make(map[any]int64, len(s.holds)+len(s.waits))
+	at := func(of any, began time.Duration) int64 {
+		ms, ok := r.since[of]
+		if !ok {
+			ms = (r.offset + began).Milliseconds()
+		}
+		since[of] = ms
+		return ms
+	}
+	for _, h := range s.holds {
+		one := record.Hold{Name: h.Name(), Kind: h.traits.Kind, Owner: h.id, Since: at(h, h.acquired), Token: h.fencingToken()}
+		if r.link != nil {
+			if call := h.call(); call != 0 {
+				one.Link = record.CutLink(r.link(call))
+			}
+		}
+		b.Holds = append(b.Holds, one)
+	}
+	for i := range s.waits {
+		w := &s.waits[i]
+		w.Since = at(w.Serial, w.came)
+		b.Waits = append(b.Waits, w.Wait)
+	}
+	b.HoldCount, b.WaitCount = s.held, s.waiting
+	r.since = since
+	return b.Text()
+}
+
+// readBlockers reads the records of the holders that are in the way, unless it did so before, for
+// the errors and the events of the waits.
+func (r *recorder) readBlockers(ctx context.Context, s *scene) {
+	var ids []string
+	now := time.Now()
+	o := &r.client.others
+	for _, owner := range s.blockers {
+		id := script.ClientOf(owner)
+		o.mu.Lock()
+		k, ok := o.known[id]
+		o.mu.Unlock()
+		fresh := ok && now.Sub(k.at) < freshFor && (k.record == nil || k.record.hold(owner) != nil)
+		if script.IsMortise(owner) && !fresh && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > 0 {
+		_, _ = o.read(ctx, ids...)
+	}
+}
+
+// close ends the recorder: it looks no more. The record is deleted if Redis answers at once.
+func (r *recorder) close() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	r.closed = true
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	running := r.running
+	r.mu.Unlock()
+	if running {
+		return // its record ends by itself
+	}
+	r.client.spawn(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, writeWithin)
+		defer cancel()
+		_ = r.flush(ctx)
+		_ = r.erase(ctx)
+	})
+}

@@ -1,0 +1,184 @@
+package lockmgr
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/record"
+)
+
+// scene is what a client holds and waits for at one moment.
+type scene struct {
+	holds    []*Lease // the oldest first
+	waits    []waiting
+	held     int           // number of all leases
+	waiting  int           // number of all waiters
+	young    int           // how many of them have not lasted long enough to be told
+	nested   bool          // a wait under a hold is told, and what it waits for
+	under    map[*Hold]int // how many waits that are too young to be told are under a hold
+	blockers []string      // owners that are in the way
+}
+
+// waiting is a wait that is told.
+type waiting struct {
+	record.Wait
+	came   time.Duration // in the client's time
+	waiter *waiter
+}
+
+// scene returns what the client holds and waits for.
+func (c *Client) scene(now time.Time) *scene {
+	old := c.time(now) - settles
+	s := new(scene)
+	c.mu.Lock()
+	s.addLeases(c, old)
+	s.addWaiters(c, old)
+	c.mu.Unlock()
+	slices.SortFunc(s.holds, func(a, b *Lease) int { return cmp.Compare(a.acquired, b.acquired) })
+	s.holds = s.holds[:min(len(s.holds), record.Most)]
+	slices.SortFunc(s.waits, func(a, b waiting) int { return cmp.Compare(a.came, b.came) })
+	s.findUnder()
+	s.waits = s.waits[:min(len(s.waits), record.Most)]
+	return s
+}
+
+// addLeases adds the leases that have lasted since old. It must be called with Client.mu held.
+func (s *scene) addLeases(c *Client, old time.Duration) {
+	seen := 0
+	for _, leases := range c.held {
+		s.held += len(leases)
+		for _, l := range leases {
+			if seen++; seen > mostSeen {
+				break
+			}
+			if l.acquired > old {
+				s.young++
+			} else {
+				s.holds = append(s.holds, l)
+			}
+		}
+	}
+}
+
+// addWaiters adds the waiters that have waited since old. It must be called with Client.mu held.
+func (s *scene) addWaiters(c *Client, old time.Duration) {
+	seen := 0
+	for p, q := range c.queues {
+		s.waiting += q.length
+		by := q.blockedBy(c)
+		told := false
+		for w := q.head; w != nil && seen < mostSeen; w = w.next {
+			seen++
+			if w.came > old {
+				s.young++
+				for h := w.within; h != nil; h = nestedIn(h.parent) {
+					if s.under == nil {
+						s.under = make(map[*Hold]int)
+					}
+					s.under[h]++
+				}
+				continue
+			}
+			told = true
+			s.waits = append(s.waits, w.told(p, by))
+		}
+		if told && by != "" && len(s.blockers) < mostBlockers {
+			s.blockers = append(s.blockers, by)
+		}
+	}
+}
+
+// told returns what is told of w, which waits for p while by is in the way.
+func (w *waiter) told(p place, by string) waiting {
+	one := waiting{Wait: record.Wait{Serial: w.serial}, came: w.came, waiter: w}
+	r := w.request
+	if w.fair != nil {
+		r, one.Owner = w.fair.of, w.fair.id
+	}
+	if r == nil { // a number, or a Redlock
+		one.Name = p.name[min(len(w.client.config.Prefix), len(p.name)):]
+		return one
+	}
+	one.Name, one.Kind, one.Fails = r.lock.Name(), r.lock.traits.Kind, r.lock.options.DeadlockFails
+	if t := r.lock.traits; !t.Unowned && !t.Partial && t.Leave == "" {
+		one.For = by
+	}
+	return one
+}
+
+// mostBlockers is the number of holders about which one look reads.
+const mostBlockers = 16
+
+// blockedBy returns the owner that keeps the waiters of q out, as far as is known. It must be called
+// with Client.mu held.
+func (q *queue) blockedBy(c *Client) string {
+	if l := c.held.at(q.place); l != nil {
+		return l.id
+	}
+	if q.refused != nil && q.refused.lack == nil {
+		return q.refused.by.Owner
+	}
+	return ""
+}
+
+// findUnder finds the leases under which each wait waits, and nothing else: a hold under which
+// several goroutines wait may be released as soon as one of them gets on.
+func (s *scene) findUnder() {
+	under := make(map[*Hold]int)
+	for i := range s.waits {
+		for h := s.waits[i].waiter.within; h != nil; h = nestedIn(h.parent) {
+			under[h]++
+		}
+	}
+	for h, n := range s.under {
+		under[h] += n
+	}
+	for i := range s.waits {
+		w := &s.waits[i]
+		for h := w.waiter.within; h != nil && len(w.Under) < record.Most; h = nestedIn(h.parent) {
+			if under[h] > 1 {
+				break // and so are those that it is under
+			}
+			w.Under = append(w.Under, h.leases()...)
+		}
+		if len(w.Under) == 0 {
+			w.For = "" // it changes with each holder, and is of interest only for circles
+		}
+		s.nested = s.nested || len(w.Under) > 0 && w.For != ""
+	}
+}
+
+type nestKey struct{}
+
+// nestedIn returns the innermost hold that work with ctx is part of, or nil.
+func nestedIn(ctx context.Context) *Hold {
+	h, _ := ctx.Value(nestKey{}).(*Hold)
+	return h
+}
+
+// leases returns the leases that h keeps others out with. A Redlock keeps nobody out by one of its
+// parts, and neither does what is still being acquired, or is over.
+func (h *Hold) leases() (list []record.Under) {
+	if h.Context().Err() != nil {
+		return nil
+	}
+	switch of := h.of.(type) {
+	case *Lease:
+		if !of.traits.Unowned {
+			list = append(list, record.Under{Name: of.Name(), Owner: of.id})
+		}
+	case *composite:
+		of.mu.Lock()
+		whole := of.state == compositeHeld && of.need == of.total
+		of.mu.Unlock()
+		if !whole {
+			return nil
+		}
+		for _, m := range of.lasting() {
+			list = append(list, record.Under{Name: m.of.Name(), Owner: m.lease().id})
+		}
+	}
+	return list
+}

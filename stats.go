@@ -1,0 +1,24 @@
+package mortise
+
+// Stats are numbers of a client: what it has now, and what it counted since it was made.
+type Stats struct {
+	Held    int // leases that it holds now
+	Waiting int // goroutines that wait now
+	Queues  int // names, or parts of them, that they wait for
+
+	Acquired  uint64 // calls that have acquired something, re-entries included
+	Refused   uint64 // calls that have failed
+	Granted   uint64 // of the acquired: granted by the release of another client
+	HandedOff uint64 // of the acquired: handed off inside this client
+	Lost      uint64 // leases that were lost
+	Renewed   uint64 // renewals of a lease that Redis has confirmed
+	Failed    uint64 // renewals of a lease that have failed
+	Gaps      uint64 // interruptions of a subscription
+	Records   uint64 // writes of the client's record
+	// Unrecorded counts failures to write the client's record or its history, such as for
+	// lack of rights. They have no effect on locks.
+	Unrecorded uint64
+}
+
+// Stats returns the numbers of the client. It does no I/O, and is quick.
+func (c *Client) Stats() Stats { return Stats(c.core.Stats()) }
