@@ -35,7 +35,7 @@ func TestTurnOfADisplacedHead(t *testing.T) {
 		turns := func() []string { return turnsOf(t, s.Driver(), "job") }
 
 		first := request()
-		w := &newContest(first).w
+		w := &newContest(context.Background(), first).w
 		k.site().join(w, false)
 		first.prepareTurn(w)
 		synctest.Wait() // until the client listens
