@@ -87,31 +87,37 @@ func ReadClients(ctx context.Context, d driver.Driver, longest int, keys ...stri
 // returns the server's time.
 func IndexClient(ctx context.Context, d driver.Driver, index, client string, ttl time.Duration) (time.Time, error) {
 	v, err := d.Eval(ctx, driver.Call{Script: clientIndex, Keys: []string{index}, Args: []string{client, millis(ttl)}})
-	if err == nil && v.Kind() != driver.String {
+	if err == nil && !is(v, "s") {
 		err = unexpected(clientIndex, v)
 	}
-	return instant(v.Str()), err
+	return instant(v.At(0).Str()), err
 }
 
 // ListClients returns the clients that have records, most at most.
 func ListClients(ctx context.Context, d driver.Driver, index string, most int) (list []string, err error) {
 	v, err := d.Eval(ctx, driver.Call{Script: clientList, Keys: []string{index}, Args: []string{strconv.Itoa(most)}})
-	if err == nil && !texts(v) {
-		err = unexpected(clientList, v)
+	if err != nil {
+		return nil, err
 	}
-	for i := range v.Len() {
+	if !headed(v) {
+		return nil, unexpected(clientList, v)
+	}
+	for i := 1; i < v.Len(); i++ {
 		list = append(list, v.At(i).Str())
 	}
-	return list, err
+	return list, nil
 }
 
 // AskClient asks a client to release a lease. It reports false if the client has no record.
 func AskClient(ctx context.Context, d driver.Driver, record, channel, lease, text string, p Publish) (bool, error) {
 	v, err := d.Eval(ctx, driver.Call{Script: clientAsk, Keys: []string{record, channel}, Args: append([]string{lease, text}, p.commands()...)})
-	if err == nil && v.Kind() != driver.Int {
-		err = unexpected(clientAsk, v)
+	if err != nil {
+		return false, err
 	}
-	return v.Int() == 1, err
+	if !states(v, 0, 1) || v.Len() != 1 {
+		return false, unexpected(clientAsk, v)
+	}
+	return v.At(0).Int() == 1, nil
 }
 
 // instant returns the time that is text ms after the epoch, and the zero time if it is no number.
@@ -144,7 +150,7 @@ func (c *Conn) ReadTurns(ctx context.Context, name, channel string) (t TurnsTake
 	if err != nil {
 		return t, err
 	}
-	if v.At(0).Kind() != driver.Int {
+	if !headed(v) {
 		return t, unexpected(turnsRead, v)
 	}
 	t.Listeners = int(v.At(0).Int())
