@@ -510,4 +510,3 @@ func conn(d driver.Driver, cluster bool, p script.Publish) *script.Conn {
 	c.Learn(cluster, p)
 	return c
 }
-
