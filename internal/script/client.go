@@ -87,10 +87,13 @@ func ReadClients(ctx context.Context, d driver.Driver, longest int, keys ...stri
 // returns the server's time.
 func IndexClient(ctx context.Context, d driver.Driver, index, client string, ttl time.Duration) (time.Time, error) {
 	v, err := d.Eval(ctx, driver.Call{Script: clientIndex, Keys: []string{index}, Args: []string{client, millis(ttl)}})
-	if err == nil && !is(v, "s") {
-		err = unexpected(clientIndex, v)
+	if err != nil {
+		return time.Time{}, err
 	}
-	return instant(v.At(0).Str()), err
+	if !is(v, "s") {
+		return time.Time{}, unexpected(clientIndex, v)
+	}
+	return instant(v.At(0).Str()), nil
 }
 
 // ListClients returns the clients that have records, most at most.
