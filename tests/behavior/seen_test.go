@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
@@ -308,5 +309,52 @@ func TestHistoryOfALock(t *testing.T) {
 		if a := list[0]; a.Host != "api-7" || a.App != "deploy" || a.End != "released" || a.Held.Round(time.Millisecond) != 10*time.Millisecond || a.How != mortise.HowFree || a.Kind != "lock" || a.Ended.IsZero() {
 			t.Errorf("the last acquisition is %+v", a)
 		}
+	})
+}
+
+func TestSemaphoresAndLatchesAreTold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		var o events
+		c, _ := open(t, s, &mortise.Options{Observer: &o})
+		sem := c.Semaphore("pool")
+		if _, err := sem.TrySetPermits(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := sem.Acquire(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { done <- sem.Acquire(t.Context(), 1) }()
+		time.Sleep(time.Second)
+		all, err := c.Clients(t.Context())
+		if err != nil || len(all) != 1 || len(all[0].Waits) != 1 || all[0].Waits[0].Kind != "semaphore" || all[0].Waits[0].Lock != "pool" {
+			t.Errorf("the clients are %+v, %v; want one that waits for a permit", all, err)
+		}
+		if err := sem.Release(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if story := o.story(); story != "acquired waiting acquired" {
+			t.Errorf("it was told: %s", story)
+		}
+	})
+}
+
+func TestWaitingGoroutinesHaveLabels(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, &mortise.Options{Observer: &events{}})
+		hold, _ := mustLock(t, c.Lock("job"), t.Context())
+		got := later(t, t.Context(), c.Lock("job"))
+		var profile strings.Builder
+		if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(profile.String(), `"mortise_lock":"job"`) {
+			t.Error("no goroutine of the profile has the name of the lock")
+		}
+		mustUnlock(t, hold)
+		mustUnlock(t, <-got)
 	})
 }
