@@ -113,7 +113,7 @@ func ListClients(ctx context.Context, d driver.Driver, index string, most int) (
 
 // AskClient asks a client to release a lease. It reports false if the client has no record.
 func AskClient(ctx context.Context, d driver.Driver, record, channel, lease, text string, p Publish) (bool, error) {
-	v, err := d.Eval(ctx, driver.Call{Script: clientAsk, Keys: []string{record, channel}, Args: append([]string{lease, text}, p.commands()...)})
+	v, err := d.Eval(ctx, driver.Call{Script: clientAsk, Keys: []string{record}, Args: append([]string{lease, text, channel}, p.commands()...)})
 	if err != nil {
 		return false, err
 	}
@@ -140,8 +140,9 @@ type TurnsTaken struct {
 	Listeners int      // the number of Redisson clients that listen for a release; -1 if it is unknown
 }
 
-// ReadTurns reads the turns of a lock, at most a thousand.
-func (c *Conn) ReadTurns(ctx context.Context, name, channel string) (t TurnsTaken, err error) {
+// ReadTurns reads the turns of a lock, at most a thousand. Listeners are those for a lock or a
+// read/write lock of that name.
+func (c *Conn) ReadTurns(ctx context.Context, name string) (t TurnsTaken, err error) {
 	probe := ""
 	switch {
 	case !c.Cluster():
@@ -149,7 +150,8 @@ func (c *Conn) ReadTurns(ctx context.Context, name, channel string) (t TurnsTake
 	case c.Publish() == Sharded:
 		probe = "shardnumsub"
 	}
-	v, err := c.driver.Eval(ctx, driver.Call{Script: turnsRead, Keys: []string{keyspace.Turns(name), channel}, Args: []string{probe, strconv.Itoa(maxListed)}})
+	v, err := c.driver.Eval(ctx, driver.Call{Script: turnsRead, Keys: []string{keyspace.Turns(name)},
+		Args: []string{probe, strconv.Itoa(maxListed), keyspace.LockChannel(name), keyspace.RWChannel(name)}})
 	if err != nil {
 		return t, err
 	}

@@ -499,7 +499,7 @@ func init() {
 		return unless(list != nil, err)
 	}
 	everyCall["ReadTurns"] = func(ctx context.Context, d driver.Driver) error {
-		turns, err := conn(d, false, script.Classic).ReadTurns(ctx, job, channel)
+		turns, err := conn(d, false, script.Classic).ReadTurns(ctx, job)
 		return unless(turns.Clients != nil || turns.Listeners != 0, err)
 	}
 }

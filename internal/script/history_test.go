@@ -181,7 +181,8 @@ func TestReadTurns(t *testing.T) {
 	for name, test := range map[string]struct {
 		setup     setup
 		ours      bool // one of ours listens
-		redissons int  // that listen
+		redissons int  // that listen, as Redisson does
+		writers   int  // that listen for a read/write lock
 		want      []string
 	}{
 		"nothing":           {setup: nothing},
@@ -191,6 +192,7 @@ func TestReadTurns(t *testing.T) {
 		"ours listens":      {setup: nothing, ours: true},
 		"Redisson listens":  {setup: nothing, redissons: 1},
 		"several listen":    {setup: under(turns, "ZADD", "2", anns), redissons: 3, ours: true, want: []string{ann}},
+		"writers listen":    {setup: nothing, redissons: 1, writers: 2, ours: true},
 		"a list":            {setup: under(turns, "RPUSH", anns), redissons: 1},
 		"a string":          {setup: under(turns, "SET", anns)},
 		"a hash":            {setup: under(turns, "HSET", anns, "1")},
@@ -201,21 +203,25 @@ func TestReadTurns(t *testing.T) {
 				test.setup(t, w)
 				if test.ours {
 					w.listen(t, channel, false)
+					w.listen(t, keyspace.RWChannel(job), false)
+				}
+				for range test.writers {
+					w.listenAsRedisson(t, keyspace.RWChannel(job), false)
 				}
 				for range test.redissons {
 					w.listenAsRedisson(t, channel, false)
 				}
 				c := conn(w, false, script.Classic)
 				for range 2 {
-					got, err := c.ReadTurns(t.Context(), job, channel)
-					if err != nil || got.Listeners != test.redissons || !slices.Equal(got.Clients, test.want) {
-						t.Errorf("read %+v, %v, want %d listeners and %v", got, err, test.redissons, test.want)
+					got, err := c.ReadTurns(t.Context(), job)
+					if err != nil || got.Listeners != test.redissons+test.writers || !slices.Equal(got.Clients, test.want) {
+						t.Errorf("read %+v, %v, want %d listeners and %v", got, err, test.redissons+test.writers, test.want)
 					}
 				}
-				if got, err := conn(w, true, script.Classic).ReadTurns(t.Context(), job, channel); err != nil || got.Listeners != -1 {
+				if got, err := conn(w, true, script.Classic).ReadTurns(t.Context(), job); err != nil || got.Listeners != -1 {
 					t.Errorf("on a cluster with classic messages: %+v, %v, want that listeners are unknown", got, err)
 				}
-				if got, err := conn(lossy{w}, false, script.Classic).ReadTurns(t.Context(), job, channel); driver.ClassOf(err) != driver.Unknown || got.Clients != nil {
+				if got, err := conn(lossy{w}, false, script.Classic).ReadTurns(t.Context(), job); driver.ClassOf(err) != driver.Unknown || got.Clients != nil {
 					t.Errorf("with a lost reply: %+v, %v, want class unknown", got, err)
 				}
 			})
@@ -228,7 +234,7 @@ func TestReadManyTurns(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
 		w.must(t, "EVAL", "for i = 1, 3000 do redis.call('zadd', KEYS[1], i, 'a' .. i .. ':1') end", "1", keyspace.Turns(job))
-		got, err := conn(w, false, script.Classic).ReadTurns(t.Context(), job, channel)
+		got, err := conn(w, false, script.Classic).ReadTurns(t.Context(), job)
 		if err != nil || len(got.Clients) != 1000 || got.Clients[999] != "a1000" {
 			t.Errorf("read %d clients, %v, want the first thousand", len(got.Clients), err)
 		}
