@@ -149,7 +149,7 @@ func (k *Quorum) acquireOn(nth int, lock *Lock, c *composite) error {
 	}
 	var hold *Hold
 	if err == nil {
-		hold, err = lock.acquire(ctx, false, nil)
+		hold, err = lock.acquirePart(ctx, false)
 	}
 	switch {
 	case err == nil:
