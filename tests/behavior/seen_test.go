@@ -364,7 +364,10 @@ func TestDeadWaitersThatArePassedOverAreTold(t *testing.T) {
 		var o events
 		a, _ := open(t, s, &mortise.Options{Observer: &o})
 		dead, f := open(t, s, nil)
-		hold, _ := mustLock(t, a.FairLock("job"), t.Context())
+		hold, _, err := a.FairLock("job").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		_ = later(t, ctx, dead.FairLock("job"))
