@@ -140,9 +140,10 @@ func TestRealDocumentedRightsSufficeOnACluster(t *testing.T) {
 func usesItsRights(t *testing.T, wrap func() driver.Driver, prefix, name string) {
 	t.Helper()
 	asked := &faults{Driver: wrap()}
-	c := mortise.New(asked, &mortise.Options{Prefix: prefix})
+	options := &mortise.Options{Prefix: prefix, History: 10}
+	c := mortise.New(asked, options)
 	defer c.Close()
-	other := mortise.New(wrap(), &mortise.Options{Prefix: prefix})
+	other := mortise.New(wrap(), options)
 	defer other.Close()
 	lockUsesItsRights(t, c, other, asked, name)
 	rwUsesItsRights(t, c, other, name+":rw")
@@ -153,6 +154,9 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, prefix, name string)
 	barriersUseTheirRights(t, c, other, name)
 	permitsUseTheirRights(t, c, other, name+":permits")
 	numbersUseTheirRights(t, c, other, name+":number")
+	if prefix != "" { // otherwise the records are outside the allowed names
+		recordsUseTheirRights(t, c, other, name+":records")
+	}
 	stranger := mortise.New(wrap(), nil)
 	defer stranger.Close()
 	if _, _, err := stranger.Lock("foreign").TryLock(t.Context()); !errors.Is(err, mortise.ErrDenied) {
