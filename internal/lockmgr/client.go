@@ -148,7 +148,7 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 
-	c.recorder.close()
+	c.recorder.close(len(held) > 0)
 	c.end()
 	for _, w := range waiting {
 		w.signal()

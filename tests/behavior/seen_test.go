@@ -390,3 +390,25 @@ func TestDeadWaitersThatArePassedOverAreTold(t *testing.T) {
 		f.Set(nil, nil)
 	})
 }
+
+func TestCrowdThatIsRefusedReadsOneRecord(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a, _ := open(t, s, seenAs("api-7"))
+		b, f := open(t, s, nil)
+		mustLock(t, a.Lock("job"), t.Context())
+		time.Sleep(time.Second)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				var held *mortise.HeldError
+				if _, _, err := b.Lock("job").TryLock(t.Context()); !errors.As(err, &held) || held.Client == nil {
+					t.Errorf("refused with %v, want the process of the holder", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := f.Told(); n != 1 {
+			t.Errorf("100 refusals at once read %d records, want 1", n)
+		}
+	})
+}
