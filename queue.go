@@ -45,7 +45,7 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	q.Listeners = turns.Listeners
 	records, err := c.core.Records(ctx)
 	if err != nil {
-		return q, o.fail("queue", err)
+		return q, o.fail("queue", c.core.Because(ctx, err))
 	}
 	q.Waiters = queued(name, waiters(key.Queue), turns.Clients, records)
 	return q, nil

@@ -243,7 +243,7 @@ func (c *Client) identify(ctx context.Context, err error) {
 // Turns returns who takes turns for a name.
 func (c *Client) Turns(ctx context.Context, o *Object) (t script.TurnsTaken, err error) {
 	err = o.Operate(ctx, func(ctx context.Context, _ script.Publish) (err error) {
-		t, err = c.conn.ReadTurns(ctx, o.name, keyspace.LockChannel(o.name))
+		t, err = c.conn.ReadTurns(ctx, o.name)
 		return err
 	})
 	return t, err

@@ -30,6 +30,8 @@ var contracts = map[string]string{
 	"ElectionCampaign": "[1i] [0is]", "ElectionProclaim": "[0] [1] [0s] [1s]", "ElectionRead": "[0] [1sisii]", "ElectionResign": "[0] [1] [0s] [1s]",
 	"BarrierAwait": "[0] [1i] [2s]", "BarrierLeave": "[1]", "BarrierReset": "[1]", "DoubleEnter": "[1ii] [0is] [2]", "DoubleLeave": "[0] [1i] [2s]", "DoubleQuit": "[0] [1]",
 	"InspectTokens": "[iiiiii]",
+	"WriteClient":   "[s*ss]", "WriteClientNot": "[s*ss]", "ReadClients": "[ssss]", "IndexClient": "[s]", "ListClients": "[i*s]", "AskClient": "[0] [1]",
+	"HistoryAdd": "[1]", "HistoryRead": "[i*ss]", "ReadTurns": "[i*s]",
 }
 
 func fits(contract string, v driver.Value) bool {

@@ -8,7 +8,13 @@ local clock = redis.call('time')
 local now = string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000))
 local none = {now, '', '', ''}
 if redis.call('type', KEYS[1]).ok ~= 'hash' then return none end
-local body = redis.call('hget', KEYS[1], 'body')
-if not body or #body > tonumber(ARGV[1]) then return none end
-local at, edition = redis.call('hget', KEYS[1], 'at'), redis.call('hget', KEYS[1], 'edition')
-return {now, body, string.sub(at or '', 1, 32), string.sub(edition or '', 1, 32)}
+
+-- A field; '' if it is longer than most.
+local function field(name, most)
+  if redis.call('hstrlen', KEYS[1], name) > most then return '' end
+  return redis.call('hget', KEYS[1], name) or ''
+end
+
+local body = field('body', tonumber(ARGV[1]))
+if body == '' then return none end
+return {now, body, field('at', 32), field('edition', 32)}
