@@ -3,6 +3,7 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/watchdog"
@@ -23,6 +24,10 @@ type observation struct {
 	blocker string // the owner that was in the way last
 }
 
+// calls counts the calls that observers were told of. The clients of a process share the numbers: they
+// may share an observer, too, which tells calls apart by them.
+var calls atomic.Uint64
+
 // observes reports whether somebody is told of calls and holds.
 func (c *Client) observes() bool { return c.config.Observe != nil || c.config.History > 0 }
 
@@ -31,7 +36,7 @@ func (c *Client) observe(ctx context.Context, name, kind string) *observation {
 	if !c.observes() {
 		return nil
 	}
-	return &observation{client: c, name: name, kind: kind, ctx: lasting(ctx), call: c.calls.Add(1), start: time.Now()}
+	return &observation{client: c, name: name, kind: kind, ctx: lasting(ctx), call: calls.Add(1), start: time.Now()}
 }
 
 // event returns an event of the call.
