@@ -133,7 +133,7 @@ func holdAttributes(e *mortise.Event) (list []attribute.KeyValue) {
 
 // linkTo links span to that of the holder that was waited for. Its text may have been written by anybody.
 func linkTo(span trace.Span, b *mortise.Blocker) {
-	if b == nil || b.Link == "" || len(b.Link) > mostLink {
+	if b == nil || len(b.Link) != linkLength {
 		return
 	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: b.Link})
@@ -144,7 +144,7 @@ func linkTo(span trace.Span, b *mortise.Blocker) {
 
 const (
 	traceparent = "traceparent"
-	mostLink    = 128 // bytes; longer ones are not written
+	linkLength  = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 )
 
 // held keeps what others link to while the lock is held, and begins the span of the hold.

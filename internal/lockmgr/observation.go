@@ -131,6 +131,12 @@ func (h *Hold) tellEnd(t EventType, reason string, err error) {
 	if o == nil {
 		return
 	}
+	switch {
+	case errors.Is(err, ErrReleased): // in a way of its kind, such as that of a member that leaves
+		t, err = EventReleased, nil
+	case t == EventReleased && errors.Is(err, ErrLost): // its release was the first to notice
+		t, reason = EventLost, reasonOf(err)
+	}
 	e := o.event(t)
 	e.Owner, e.Token, e.Held, e.Err = h.Owner(), h.Token(), time.Since(o.held), err
 	o.client.tell(e)
