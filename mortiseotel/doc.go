@@ -24,8 +24,8 @@
 // deadlock; or error. Holds are counted, not leases: a re-entry adds one to dlock.held.count.
 // Dlock.lease.margin is how long the most urgent lease of a renewal would have been trusted without
 // it: if it comes near zero, locks are about to be lost. A wait in a circle is one of dlock.deadlocks, so
-// a circle of two waits in two processes counts twice. The plain [mortise.Semaphore], latches and
-// barriers do not tell what they do, and are in no metric.
+// a circle of two waits in two processes counts twice. A plain [mortise.Semaphore] and a latch have no
+// holds, only calls and waiters; a [mortise.Barrier] is in no metric.
 //
 // # Traces
 //

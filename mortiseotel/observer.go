@@ -77,11 +77,15 @@ func (o *Observer) concluded(e *mortise.Event, now time.Time) {
 	if e.Queued {
 		m.waiting.Add(ctx, -1, kind...)
 	}
-	if e.Type == mortise.EventAcquired {
+	if e.Type == mortise.EventAcquired && hasHold(e.Kind) {
 		m.held.Add(ctx, 1, kind...)
 	}
 	m.acquire.Record(ctx, e.Waited.Seconds(), m.of(key{kind: e.Kind, outcome: what, failure: failure, contended: e.Queued, call: true}, e).record...)
 }
+
+// hasHold reports whether what was acquired of that kind is a hold, whose end is told. A latch was only waited for, and
+// the permits of a plain semaphore belong to nobody.
+func hasHold(kind string) bool { return kind != "semaphore" && kind != "latch" }
 
 // ended tells of a hold that was released or lost.
 func (o *Observer) ended(e *mortise.Event, now time.Time) {

@@ -31,13 +31,25 @@ func task(ctx context.Context, clients []*mortise.Client, r *rand.Rand) {
 		ctx = limited
 	}
 	c := clients[0]
-	switch r.IntN(12) {
+	switch r.IntN(14) {
 	case 0:
 		_, _ = c.Lock(name(r)).ForceUnlock(ctx)
 	case 1:
 		_, _ = c.Ask(ctx, name(r), "soak")
 	case 2:
 		party(ctx, c, r)
+	case 12:
+		_ = c.Semaphore("numbers").With(mortise.WaitOptions{Wait: options(r).Wait}).Do(ctx, 1, func(ctx context.Context) error {
+			work(ctx, r)
+			return nil
+		})
+	case 13:
+		latch := c.CountDownLatch("latch")
+		_, _ = latch.TrySetCount(ctx, 2)
+		_ = latch.CountDown(ctx)
+		limited, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_ = latch.Wait(limited)
 	case 3:
 		term, held, err := c.Election("leader").With(options(r)).Campaign(ctx, "soak")
 		if err == nil {

@@ -24,10 +24,15 @@ type traces struct {
 // call is what is kept of a call that waits, or whose hold lasts.
 type call struct {
 	queued time.Time         // when it began to wait
-	circle time.Time         // when it was found in a circle of waits; zero if it was not
-	others string            // that circle
+	circle *circle           // the circle of waits that it was found in, or nil
 	linked trace.SpanContext // of the span that others link to
 	hold   trace.Span        // nil if there is none
+}
+
+// circle is a circle of waits, and when it was found.
+type circle struct {
+	found time.Time
+	text  string
 }
 
 // mostCalls bounds what is kept, should the end of calls not be told.
@@ -37,7 +42,7 @@ func newTraces(c config) traces {
 	return traces{tracer: c.tracers.Tracer(scope), holdSpans: c.holdSpans, mu: new(sync.Mutex), calls: make(map[uint64]call)}
 }
 
-// keep keeps c, unless too much is kept. It reports whether it does. Event 0 belongs to no call.
+// keep keeps c, unless too much is kept. It reports whether it does. Number 0 is that of no call.
 func (t *traces) keep(number uint64, c call) bool {
 	if number == 0 {
 		return false
@@ -70,7 +75,7 @@ func (t *traces) deadlock(e *mortise.Event, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c, ok := t.calls[e.Call]; ok && !c.queued.IsZero() {
-		c.circle, c.others = now, text
+		c.circle = &circle{now, text}
 		t.calls[e.Call] = c
 	}
 }
@@ -93,9 +98,9 @@ func (t *traces) concluded(e *mortise.Event, now time.Time, what, failure string
 			span.SetStatus(codes.Error, message(e.Err))
 		}
 		linkTo(span, e.Blocker)
+		span.End(trace.WithTimestamp(now))
 	}
-	span.End(trace.WithTimestamp(now))
-	if e.Type == mortise.EventAcquired {
+	if e.Type == mortise.EventAcquired && hasHold(e.Kind) {
 		t.held(parent, e, now, span.SpanContext())
 	}
 	return ctx
@@ -115,8 +120,8 @@ func (c *call) describe(span trace.Span, e *mortise.Event) {
 	if !c.queued.IsZero() {
 		span.AddEvent("queued", trace.WithTimestamp(c.queued))
 	}
-	if !c.circle.IsZero() {
-		span.AddEvent("deadlock", trace.WithTimestamp(c.circle), trace.WithAttributes(attribute.String("dlock.deadlock", c.others)))
+	if c.circle != nil {
+		span.AddEvent("deadlock", trace.WithTimestamp(c.circle.found), trace.WithAttributes(attribute.String("dlock.deadlock", c.circle.text)))
 	}
 }
 
