@@ -135,6 +135,15 @@ type counters struct {
 	acquired, refused, granted, handedOff, lost, renewed, failed, gaps, records, unrecorded atomic.Uint64
 }
 
+// count counts a call that has failed with err, or succeeded.
+func (n *counters) count(err error) {
+	if err != nil {
+		n.refused.Add(1)
+	} else {
+		n.acquired.Add(1)
+	}
+}
+
 // Stats returns the numbers of the client.
 func (c *Client) Stats() Stats {
 	n := &c.counters

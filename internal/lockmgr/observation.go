@@ -3,6 +3,7 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"runtime/pprof"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/watchdog"
@@ -39,12 +40,19 @@ func (o *observation) event(t EventType) Event {
 	return Event{Type: t, How: o.how, Queued: o.queued, Lock: o.name, Kind: o.kind, Call: o.call, Context: o.ctx}
 }
 
-// waits tells, once, that the call has begun to wait. o may be nil.
+// waits tells, once, that the call has begun to wait, and labels its goroutine for profiles. o may be nil.
+//
+// It is small, so that it is inlined: an event takes much stack, and there may be many waiters.
 func (c *Client) waits(o *observation) {
 	if o != nil && !o.queued {
-		o.queued = true
-		c.tell(o.event(EventWaiting))
+		o.tellWaiting()
 	}
+}
+
+func (o *observation) tellWaiting() {
+	o.queued = true
+	pprof.SetGoroutineLabels(pprof.WithLabels(o.ctx, pprof.Labels("mortise_lock", o.name, "mortise_kind", o.kind)))
+	o.client.tell(o.event(EventWaiting))
 }
 
 // came notes in which way the lock was acquired. o may be nil.
@@ -63,13 +71,15 @@ func (o *observation) refusedBy(why *refusal) {
 
 // concluded tells what became of a call: h is nil if it has failed with err. o may be nil.
 func (c *Client) concluded(o *observation, h *Hold, err error) {
-	if err != nil {
-		c.counters.refused.Add(1)
-	} else {
-		c.counters.acquired.Add(1)
+	if o != nil {
+		o.conclude(h, err)
 	}
-	if o == nil {
-		return
+}
+
+func (o *observation) conclude(h *Hold, err error) {
+	c := o.client
+	if o.queued {
+		pprof.SetGoroutineLabels(o.ctx)
 	}
 	o.held = time.Now()
 	e := o.event(EventRefused)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/hub"
@@ -23,6 +24,8 @@ type recorder struct {
 	known  bool        // the client has a record
 	self   record.Body // the identity; without holds and waits
 	link   func(call uint64) string
+
+	soon atomic.Bool // a look comes in settles at the latest
 
 	mu      sync.Mutex // guards the fields up to running, and follows Client.mu
 	timer   *time.Timer
@@ -73,7 +76,11 @@ func newRecorder(c *Client) *recorder {
 
 // changed notes that the client holds or waits for something else than before. It may be called
 // with Client.mu held, and is quick.
-func (r *recorder) changed() { r.lookWithin(settles) }
+func (r *recorder) changed() {
+	if r != nil && !r.soon.Load() {
+		r.lookWithin(settles)
+	}
+}
 
 // lookWithin makes the recorder look in d at the latest.
 func (r *recorder) lookWithin(d time.Duration) {
@@ -82,6 +89,9 @@ func (r *recorder) lookWithin(d time.Duration) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if d <= settles {
+		r.soon.Store(true)
+	}
 	switch at := time.Now().Add(d); {
 	case r.closed:
 	case r.running:
@@ -103,6 +113,7 @@ func (r *recorder) fire() {
 		return
 	}
 	r.running, r.again, r.due = true, false, time.Time{}
+	r.soon.Store(false)
 	r.mu.Unlock()
 	if !r.client.background(r.run) {
 		r.mu.Lock()
@@ -117,6 +128,7 @@ func (r *recorder) run(ctx context.Context) {
 	r.mu.Lock()
 	r.running = false
 	again := r.again
+	r.soon.Store(false)
 	r.mu.Unlock()
 	if again && (next <= 0 || next > settles) {
 		next = settles
