@@ -358,3 +358,32 @@ func TestWaitingGoroutinesHaveLabels(t *testing.T) {
 		mustUnlock(t, <-got)
 	})
 }
+
+func TestDeadWaitersThatArePassedOverAreTold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		var o events
+		a, _ := open(t, s, &mortise.Options{Observer: &o})
+		dead, f := open(t, s, nil)
+		hold, _ := mustLock(t, a.FairLock("job"), t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_ = later(t, ctx, dead.FairLock("job"))
+		f.Set(hang, nil) // it dies in the queue
+		time.Sleep(time.Minute)
+		got := later(t, t.Context(), a.FairLock("job"))
+		time.Sleep(time.Minute)
+		mustUnlock(t, hold)
+		mustUnlock(t, <-got)
+		n := 0
+		for _, e := range o.of(mortise.EventPassedOver) {
+			n += e.Passed
+			if e.Lock != "job" {
+				t.Errorf("told: %+v", e)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d waiters were told as passed over, want 1", n)
+		}
+		f.Set(nil, nil)
+	})
+}
