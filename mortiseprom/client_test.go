@@ -290,7 +290,7 @@ func TestSemaphoresAndLatches(t *testing.T) {
 		if err := b.Semaphore("permits").With(wait).Acquire(ctx, 1); !errors.Is(err, mortise.ErrNoPermits) {
 			t.Fatalf("waiting for a permit: %v", err)
 		}
-		if err := b.CountDownLatch("latch").With(wait).Await(ctx); !errors.Is(err, mortise.ErrMissing) {
+		if err := b.CountDownLatch("latch").With(wait).Wait(ctx); !errors.Is(err, mortise.ErrMissing) {
 			t.Fatalf("waiting for the latch: %v", err)
 		}
 		const count = "dlock_acquire_duration_seconds_count"
