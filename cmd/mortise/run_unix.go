@@ -44,7 +44,7 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 	}
 	a.wait = p.wait
 	// This process ends after the release, so nothing could go on in the background.
-	client, err := a.client(ctx, mortise.Options{TTL: max(p.ttl, shortestTTL), UnlockFor: -1})
+	client, err := a.client(ctx, mortise.Options{TTL: max(p.ttl, shortestTTL), UnlockFor: -1, Identity: p.identity(), History: p.history})
 	if err != nil {
 		return err
 	}
