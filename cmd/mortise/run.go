@@ -29,6 +29,10 @@ that time, and what is reserved for ending it comes on top. If the lock was
 released by force, the command is ended as soon as mortise notices, at most a
 third of --ttl later.
 
+If somebody asks for the lock (mortise unlock NAME --ask), the command is ended in the
+same way, but without haste: the lock is renewed until the command has ended, and then
+released. With --on-lost warn the request is only shown.
+
 The command runs in a process group of its own. Signals that mortise gets go to
 that group; a second SIGINT within ten seconds kills it. On a terminal it runs in
 the foreground. Stopping it there (Ctrl-Z) also stops the renewals: if it is
