@@ -47,6 +47,7 @@ func rootCommand(a *app) *cobra.Command {
 		latchCommand(a),
 		showCommand(a),
 		listCommand(a),
+		watchCommand(a),
 		unlockCommand(a),
 		tokensCommand(a),
 		benchCommand(a),
