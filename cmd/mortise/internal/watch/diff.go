@@ -60,6 +60,9 @@ func (d *differ) ends() {
 // end tells of the end of a hold: not later than another one has begun that excludes it.
 func (d *differ) end(h *Hold, how Ending) {
 	at := d.now.At
+	if !how.at.IsZero() {
+		at = how.at
+	}
 	for _, next := range d.begun[h.Lock] {
 		if next.Exact && next.Since.After(h.Since) && next.Since.Before(at) && !(shared[h.Kind] && shared[next.Kind]) {
 			at = next.Since
@@ -114,9 +117,7 @@ func (d *differ) waits() {
 			continue
 		}
 		e := d.event(Waiting, w.Since, w.Lock, w.Kind, w.Party)
-		if e.since = w.Since; w.For.Owner != "" {
-			e.For = &w.For
-		}
+		e.since, e.For = w.Since, d.inTheWay(w)
 		d.events = append(d.events, e)
 	}
 	for key, w := range d.last.Waits {
@@ -146,4 +147,22 @@ func (d *differ) asks() {
 		}
 		d.events = append(d.events, e)
 	}
+}
+
+// inTheWay returns the holder that a waiter waits for: the waiter's own word goes first. It returns nil
+// if it is not known.
+func (d *differ) inTheWay(w *Wait) *Party {
+	if w.For.Owner != "" {
+		return &w.For
+	}
+	if !d.now.held[w.Lock] {
+		return nil
+	}
+	var first *Hold
+	for _, h := range d.now.Holds {
+		if h.Lock == w.Lock && (first == nil || h.Since.Before(first.Since) || h.Since.Equal(first.Since) && h.Party.Owner < first.Party.Owner) {
+			first = h
+		}
+	}
+	return &first.Party
 }

@@ -98,9 +98,9 @@ func (m *merger) claim(c *mortise.ClientState, r *mortise.ClientHold) {
 		}
 		m.now.claims[key] = since
 		if m.now.At.Sub(since) >= claimLasts {
-			m.lost[key] = Ending{Lost: true, Why: "its lease is gone from Redis, and its client has not noticed"}
+			m.lost[key] = Ending{Lost: true, Why: "its lease is gone from Redis, and its client has not said so", at: since}
 			if c.Silent > silence {
-				m.lost[key] = Ending{Lost: true, Why: "its client is silent for " + c.Silent.Round(time.Second).String()}
+				m.lost[key] = Ending{Lost: true, Why: "its client is silent for " + c.Silent.Round(time.Second).String(), at: since}
 			}
 			return
 		}
@@ -152,7 +152,7 @@ func (m *merger) state(s *mortise.State) {
 		}
 		if old := m.last.Holds[key]; old != nil {
 			kept := *old
-			kept.recorded, kept.until = false, expiry(m.now.At, s)
+			kept.recorded, kept.until, kept.gone = false, expiry(m.now.At, s), time.Time{}
 			m.now.Holds[key] = &kept
 			continue
 		}
@@ -215,18 +215,37 @@ func (m *merger) carry() {
 		if m.now.Holds[key] != nil {
 			continue
 		}
-		if m.lasts(h) {
-			kept := *h
+		kept := *h
+		switch {
+		case m.lasts(h):
 			m.now.Holds[key] = &kept
-			continue
+		case h.gone.IsZero():
+			kept.gone, kept.how = m.now.At, m.ending(key, h)
+			fallthrough
+		default:
+			m.over(key, &kept)
 		}
-		m.now.ended[key] = m.ending(key, h)
 	}
+}
+
+// over ends a hold that is over, unless the holder after it waits to be named: with that, the record
+// tells since when it has the lock.
+func (m *merger) over(key HoldKey, h *Hold) {
+	for k := range m.now.young {
+		if k.Lock == key.Lock {
+			m.now.Holds[key] = h
+			return
+		}
+	}
+	if h.how.at.IsZero() {
+		h.how.at = h.gone
+	}
+	m.now.ended[key] = h.how
 }
 
 // lasts reports whether a hold that was not seen in this look lasts on, as far as is known.
 func (m *merger) lasts(h *Hold) bool {
-	if _, gone := m.lost[h.key()]; gone {
+	if _, lost := m.lost[h.key()]; lost || !h.gone.IsZero() {
 		return false
 	}
 	if _, read := m.sighting.States[h.Lock]; read && (keyed[h.Kind] || !h.recorded) {

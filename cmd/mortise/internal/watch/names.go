@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// Names returns the names whose keys to read in a look, most at most: those that decide about holds
+// Names returns the names whose keys to read in a look, most and a few more at most: those that decide about holds
 // that the records do not list any more come first, then those that only their keys tell of, and those
 // that are waited for. Of what there is too much of, another part is returned as turn goes on.
 func Names(last *Snapshot, clients []mortise.ClientState, wanted func(string) bool, most, turn int) []string {
@@ -51,7 +51,32 @@ func Names(last *Snapshot, clients []mortise.ClientState, wanted func(string) bo
 			add(key.Lock, 2)
 		}
 	}
-	return chosen(rank, most, turn)
+	return append(chosen(rank, most, turn), checked(clients, rank, wanted, turn)...)
+}
+
+// mostChecked is how many keys are read in a look although nothing makes them doubtful.
+const mostChecked = 2
+
+// checked returns names that records list as held, in turns, to find those whose lease is gone.
+func checked(clients []mortise.ClientState, rank map[string]int, wanted func(string) bool, turn int) []string {
+	var held []string
+	for i := range clients {
+		for _, h := range clients[i].Holds {
+			if keyed[h.Kind] && rank[h.Lock] == 0 && wanted(h.Lock) {
+				held = append(held, h.Lock)
+			}
+		}
+	}
+	slices.Sort(held)
+	held = slices.Compact(held)
+	if len(held) <= mostChecked {
+		return held
+	}
+	var list []string
+	for i := range mostChecked {
+		list = append(list, held[(turn*mostChecked+i)%len(held)])
+	}
+	return list
 }
 
 // chosen returns the names with the lowest ranks, most at most, those of the last rank in turns.

@@ -79,6 +79,8 @@ type Hold struct {
 
 	recorded bool          // it is in a record
 	silent   time.Duration // for how long its client has not renewed its record, when that was last read
+	gone     time.Time     // since when it is over, while it is not known who has the lock after it
+	how      Ending        // how it has ended, if it is over
 	until    time.Time     // when its lease ends unless renewed, as the key said last; zero if it is not known
 }
 
@@ -115,6 +117,8 @@ type Ending struct {
 	Lost   bool   // its lease is gone, and it was not released
 	Unsure bool   // it was released or lost
 	Why    string // the reason for Lost or Unsure
+
+	at time.Time // when that was seen; zero for the time of the snapshot
 }
 
 // Snapshot is what is known after a look.
