@@ -3,6 +3,7 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"runtime/pprof"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/watchdog"
@@ -39,10 +40,11 @@ func (o *observation) event(t EventType) Event {
 	return Event{Type: t, How: o.how, Queued: o.queued, Lock: o.name, Kind: o.kind, Call: o.call, Context: o.ctx}
 }
 
-// waits tells, once, that the call has begun to wait. o may be nil.
+// waits tells, once, that the call has begun to wait, and labels its goroutine for profiles. o may be nil.
 func (c *Client) waits(o *observation) {
 	if o != nil && !o.queued {
 		o.queued = true
+		pprof.SetGoroutineLabels(pprof.WithLabels(o.ctx, pprof.Labels("mortise_lock", o.name, "mortise_kind", o.kind)))
 		c.tell(o.event(EventWaiting))
 	}
 }
@@ -70,6 +72,9 @@ func (c *Client) concluded(o *observation, h *Hold, err error) {
 	}
 	if o == nil {
 		return
+	}
+	if o.queued {
+		pprof.SetGoroutineLabels(o.ctx)
 	}
 	o.held = time.Now()
 	e := o.event(EventRefused)

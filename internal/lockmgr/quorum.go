@@ -193,7 +193,7 @@ func (k *Quorum) rejoin(nth int, c *composite) {
 
 // useQuorum is the use of a name by a Quorum, on all its servers. It has only a queue in
 // this process; nothing in Redis has that use.
-var useQuorum = NewUse(Class{})
+var useQuorum = NewUse(Class{Kind: "redlock"})
 
 // site is where the waiters of a process queue. Only the first one asks; several would
 // split the votes among themselves.

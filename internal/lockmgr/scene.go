@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/record"
@@ -98,7 +99,7 @@ func (w *waiter) told(p place, by string) waiting {
 		r, one.Owner = w.fair.of, w.fair.id
 	}
 	if r == nil { // a number, or a Redlock
-		one.Name = p.name[min(len(w.client.config.Prefix), len(p.name)):]
+		one.Name, one.Kind = strings.TrimPrefix(p.name, w.client.config.Prefix), classes[p.use].Kind
 		return one
 	}
 	one.Name, one.Kind, one.Fails = r.lock.Name(), r.lock.traits.Kind, r.lock.options.DeadlockFails

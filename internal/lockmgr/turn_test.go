@@ -35,7 +35,7 @@ func TestTurnOfADisplacedHead(t *testing.T) {
 		turns := func() []string { return turnsOf(t, s.Driver(), "job") }
 
 		first := request()
-		w := &newContest(context.Background(), first).w
+		w := &newContest(t.Context(), first).w
 		k.site().join(w, false)
 		first.prepareTurn(w)
 		synctest.Wait() // until the client listens
@@ -50,7 +50,7 @@ func TestTurnOfADisplacedHead(t *testing.T) {
 		}
 
 		second := request()
-		front := &newContest(second).w
+		front := &newContest(t.Context(), second).w
 		k.site().join(front, true)
 		if !second.prepareTurn(front) || second.turn == first.turn {
 			t.Errorf("the one in front asks with the id %q, and the one behind with %q; want others", second.turn, first.turn)

@@ -39,7 +39,7 @@ func WantState(t *testing.T, k *mortise.Lock, owner string, count int) {
 		}
 		return
 	}
-	if len(s.Holders) != 1 || s.Holders[0] != (mortise.Holder{Owner: owner, Count: count}) {
+	if len(s.Holders) != 1 || s.Holders[0].Owner != owner || s.Holders[0].Count != count {
 		t.Errorf("the lock is held by %v, want %s with count %d", s.Holders, owner, count)
 	}
 }
