@@ -58,6 +58,13 @@ func (m *merger) record(c *mortise.ClientState) {
 			m.claim(c, h)
 		}
 	}
+	for _, r := range c.Asked {
+		for _, h := range c.Holds {
+			if h.Owner == r.Owner && m.wanted(h.Lock) {
+				m.now.Asked[HoldKey{h.Lock, h.Owner}] = Request{Lock: h.Lock, Party: party(&c.ClientInfo, h.Owner), By: r.By, Reason: r.Reason}
+			}
+		}
+	}
 	for i := range c.Waits {
 		w := &c.Waits[i]
 		if !m.wanted(w.Lock) {
