@@ -81,7 +81,7 @@ func watchCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().Var(&f.limit, "for", "end after `DUR`, as 30s or 10m")
 	cmd.Flags().IntVarP(&f.events, "events", "n", 0, "end after `N` events")
-	cmd.Flags().IntVar(&f.load, "load", f.load, "send Redis at most `N` commands a second")
+	cmd.Flags().IntVar(&f.load, "load", f.load, "send Redis at most `N` commands a second, and search for at most N/100 % of a server's time")
 	cmd.Flags().StringVarP(&f.output, "output", "o", f.output, "write text, json or trace")
 	a.jsonFlag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"text", "json", "trace"}, cobra.ShellCompDirectiveNoFileComp))

@@ -31,6 +31,10 @@ const (
 	retryEvery = 500 * time.Millisecond
 	// searchShare is the part of the load that searches may have.
 	searchShare = 0.3
+	// serverShare is the part of a server's time that searches may have for each command a second of the
+	// load, and mostShare all of it.
+	serverShare = 0.01 / 100
+	mostShare   = 0.25
 	// mostFound is how many names a search may leave to the next looks.
 	mostFound = 10_000
 )
@@ -72,7 +76,7 @@ func newWatcher(a *app, d driver.Driver, pattern string, f *watchFlags) *watcher
 	if single && only != "" {
 		w.only = only
 	} else {
-		searcher := &gentle.Searcher{Driver: gentle.Driver{Driver: d, Meter: gentle.NewMeter(load * searchShare), Shared: true}}
+		searcher := &gentle.Searcher{Driver: gentle.Driver{Driver: d, Meter: gentle.NewMeter(load * searchShare), Shared: true}, Share: min(mostShare, load*serverShare)}
 		w.search = &watchSearch{searcher: searcher, client: mortise.New(searcher, a.options(watchAsking)), pattern: pattern, found: make(map[string]bool)}
 		load *= 1 - searchShare
 	}

@@ -40,9 +40,11 @@ func Time(ctx context.Context, d driver.Driver) (now time.Time, took time.Durati
 const anyKey = "mortise:watch"
 
 // Searcher is a Driver that lists only keys that may be locks, slowly: the server finds them, page by
-// page, with pauses that are a hundred times as long as the pages.
+// page, with pauses that are longer than the pages.
 type Searcher struct {
 	Driver
+	// Share is the part of a server's time that a search may take: above 0, below 1.
+	Share float64
 
 	mu   sync.Mutex // guards the fields below
 	trip time.Duration
@@ -51,10 +53,8 @@ type Searcher struct {
 }
 
 const (
-	// share is how much longer the pause after a page is than the page: 1% of the server's time.
-	share = 99
-	// leastPause is the shortest pause after a page.
-	leastPause = 50 * time.Millisecond
+	// leastCost is the time that a page is taken to cost at least.
+	leastCost = 100 * time.Microsecond
 	// longPage and shortPage are when the next pages are made shorter and longer.
 	longPage, shortPage = 2 * time.Millisecond, 500 * time.Microsecond
 	// A page has so many keys.
@@ -158,5 +158,5 @@ func (s *Searcher) took(d time.Duration, page int) (pause time.Duration) {
 	case cost < shortPage:
 		s.page = min(mostPage, s.page+s.page/4)
 	}
-	return max(leastPause, cost*share)
+	return time.Duration(float64(max(leastCost, cost)) * (1/s.Share - 1))
 }

@@ -153,15 +153,18 @@ func (t *Trace) client(p Party) *traceClient {
 	return c
 }
 
-// track returns the number of a track of a lock that has room for a slice, and names it if it is new.
+// track returns the number of a track of a lock that has room for a slice, and names it if it is new. An
+// instant, which ends when it starts, has room on every track.
 func (t *Trace) track(c *traceClient, lock string, start, end int64) int {
 	nth := 0
 	for _, one := range c.tracks {
 		if one.lock != lock {
 			continue
 		}
-		if nth++; one.end <= start {
-			one.end = end
+		if nth++; one.end <= start || start == end {
+			if start < end {
+				one.end = end
+			}
 			return one.tid
 		}
 	}
