@@ -83,13 +83,18 @@ func TestDriverIsBounded(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		for _, r := range d.Batch(ctx, make([]driver.Call, 2)) {
+		for _, r := range d.Batch(ctx, make([]driver.Call, 6)) {
 			if r.Err == nil || driver.ClassOf(r.Err) != driver.NotSent || !errors.Is(r.Err, context.DeadlineExceeded) {
 				t.Errorf("a batch whose context has ended returned %v", r.Err)
 			}
 		}
-		if below.calls != 15 {
-			t.Errorf("%d commands were sent, want 15", below.calls)
+		if below.calls != 15 || d.Meter.Waited() < 500*time.Millisecond {
+			t.Errorf("%d commands were sent after %v, want 15 after half a second", below.calls, d.Meter.Waited())
+		}
+		start = time.Now()
+		d.Batch(t.Context(), make([]driver.Call, small))
+		if owed := d.Meter.Owed(10); time.Since(start) != 0 || owed < 1300*time.Millisecond {
+			t.Errorf("a small batch took %v, and leaves %v to wait, want none, and 1.4s", time.Since(start), owed)
 		}
 	})
 }
