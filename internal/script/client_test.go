@@ -197,8 +197,8 @@ func TestReadClients(t *testing.T) {
 		setup setup
 		want  script.ClientText
 	}{
-		"none":             {nothing, script.ClientText{}},
-		"whole":            {of("body", "one", "at", "1700000000000", "edition", "5", "ask:a", "t", "ask:b", strings.Repeat("x", 5000)), script.ClientText{
+		"none": {nothing, script.ClientText{}},
+		"whole": {of("body", "one", "at", "1700000000000", "edition", "5", "ask:a", "t", "ask:b", strings.Repeat("x", 5000)), script.ClientText{
 			Body: "one", At: whole.At, Edition: 5, Asked: []script.ClientRequest{{Lease: "a", Text: "t"}, {Lease: "b"}},
 		}},
 		"too long":         {of("body", strings.Repeat("x", longest+1), "at", "1700000000000"), script.ClientText{}},
