@@ -41,8 +41,7 @@ type Client struct {
 	janitor    janitor  // undoes acquisitions that are no longer wanted
 	others     others
 	counters   counters
-	calls      atomic.Uint64 // number of calls that observers were told of
-	recorder   *recorder     // nil if the client has no record, and tells nothing
+	recorder   *recorder // nil if the client has no record, and tells nothing
 
 	life     context.Context       // ends with Close
 	done     <-chan struct{}       // life.Done()
@@ -148,7 +147,7 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 
-	c.recorder.close()
+	c.recorder.close(len(held) > 0)
 	c.end()
 	for _, w := range waiting {
 		w.signal()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -214,6 +216,11 @@ func TestHolderIsAsked(t *testing.T) {
 		if err != nil || len(asked) != 1 || !asked[0].Asked || asked[0].Owner != hold.Owner() {
 			t.Fatalf("asked %+v, %v", asked, err)
 		}
+		clients, err := b.Clients(t.Context())
+		i := slices.IndexFunc(clients, func(c mortise.ClientState) bool { return c.Host == "api-7" })
+		if want := (mortise.ClientRequest{Owner: hold.Owner(), By: fmt.Sprintf("ops pid %d", os.Getpid()), Reason: "deploy of 12:00"}); err != nil || i < 0 || !slices.Equal(clients[i].Asked, []mortise.ClientRequest{want}) {
+			t.Fatalf("the clients are %+v, %v; want one asked %+v", clients, err, want)
+		}
 		time.Sleep(time.Second)
 		var why *mortise.RevokedError
 		if err := context.Cause(ctx); !errors.As(err, &why) || !errors.Is(err, mortise.ErrRevoked) || why.Reason != "deploy of 12:00" || !strings.HasPrefix(why.By, "ops pid") {
@@ -418,5 +425,27 @@ func TestDeadWaitersThatArePassedOverAreTold(t *testing.T) {
 			t.Errorf("%d waiters were told as passed over, want 1", n)
 		}
 		f.Set(nil, nil)
+	})
+}
+
+func TestCrowdThatIsRefusedReadsOneRecord(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a, _ := open(t, s, seenAs("api-7"))
+		b, f := open(t, s, nil)
+		mustLock(t, a.Lock("job"), t.Context())
+		time.Sleep(time.Second)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				var held *mortise.HeldError
+				if _, _, err := b.Lock("job").TryLock(t.Context()); !errors.As(err, &held) || held.Client == nil {
+					t.Errorf("refused with %v, want the process of the holder", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := f.Told(); n != 1 {
+			t.Errorf("100 refusals at once read %d records, want 1", n)
+		}
 	})
 }
