@@ -58,20 +58,26 @@ func holdersAreNamed(t *testing.T, w *world) {
 	if state := java.state(t, ours); !state.Locked || state.Mine {
 		t.Errorf("Java sees %+v, want a lock of another owner", state)
 	}
+	wantNoProcess(t, w, reader, name, java.owner(t))
+	java.unlock(t, name)
+	mustUnlock(t, hold)
+}
+
+// wantNoProcess checks what is known of a lock that a Java thread holds.
+func wantNoProcess(t testing.TB, w *world, reader *mortise.Client, name, owner string) {
+	t.Helper()
 	state, err := reader.Inspect(t.Context(), name)
-	if err != nil || len(state.Holders) != 1 || state.Holders[0] != (mortise.Holder{Owner: java.owner(t), Count: 1}) || !state.Now.IsZero() {
+	if err != nil || len(state.Holders) != 1 || state.Holders[0] != (mortise.Holder{Owner: owner, Count: 1}) || !state.Now.IsZero() {
 		t.Errorf("Inspect of Java's lock = %+v, %v, want its owner and no process", state, err)
 	}
 	_, _, err = w.lock(reader, name).TryLock(t.Context())
 	var held *mortise.HeldError
-	if !errors.As(err, &held) || held.Owner != java.owner(t) || held.Client != nil {
+	if !errors.As(err, &held) || held.Owner != owner || held.Client != nil {
 		t.Errorf("TryLock of Java's lock: %v, want its owner and no process", err)
 	}
 	if asked, err := reader.Ask(t.Context(), name, "please"); err != nil || len(asked) != 1 || asked[0].Asked {
 		t.Errorf("Ask = %+v, %v, want that Java's thread cannot be asked", asked, err)
 	}
-	java.unlock(t, name)
-	mustUnlock(t, hold)
 }
 
 // wantQueue waits until a name has that many listeners of Redisson's, and those waiters of ours.
@@ -207,7 +213,7 @@ func recordsDisturbNothing(t *testing.T, w *world) {
 	awaitProcess(t, c, name)
 	redistest.Eventually(t, "the history of "+name, func() error {
 		if list, err := c.History(t.Context(), name, 5); err != nil || len(list) != 1 {
-			return fmt.Errorf("it is %v, %v", list, err)
+			return fmt.Errorf("it is %v, %v", list, fmt.Sprint(err))
 		}
 		return nil
 	})
@@ -230,7 +236,7 @@ func recordsDisturbNothing(t *testing.T, w *world) {
 	java.send("keys.delete", "mortise:*").must(t)
 	redistest.Eventually(t, "Java has deleted the history", func() error {
 		if list, err := c.History(t.Context(), name, 5); err != nil || len(list) > 0 {
-			return fmt.Errorf("it is %v, %v", list, err)
+			return fmt.Errorf("it is %v, %v", list, fmt.Sprint(err))
 		}
 		return nil
 	})

@@ -162,27 +162,43 @@ func FuzzParseEntries(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if a, ok := ParseAcquisition(text); ok {
-			if a.Owner == "" || a.Waited < 0 || a.Held < 0 || len(a.Owner) > maxOwner || max(len(a.Kind), len(a.Host), len(a.App), len(a.How), len(a.End)) > maxText {
-				t.Errorf("read %+v", a)
-			}
-			if again := a.Text(); len(again) <= maxEntry {
-				if got, ok := ParseAcquisition(again); !ok || got != a {
-					t.Errorf("%q became %+v", again, got)
-				}
-			}
-		} else if a != (Acquisition{}) {
+		wantAcquisition(t, text)
+		wantRequest(t, text)
+	})
+}
+
+func wantAcquisition(t *testing.T, text string) {
+	t.Helper()
+	a, ok := ParseAcquisition(text)
+	if !ok {
+		if a != (Acquisition{}) {
 			t.Errorf("something came from what is no entry: %+v", a)
 		}
-		if r, ok := ParseRequest(text); ok {
-			if len(r.By) > maxText || len(r.Reason) > maxText {
-				t.Errorf("read %+v", r)
-			}
-			if got, ok := ParseRequest(r.Text()); !ok || got != r {
-				t.Errorf("%q became %+v", r.Text(), got)
-			}
-		} else if r != (Request{}) {
+		return
+	}
+	if a.Owner == "" || a.Waited < 0 || a.Held < 0 || len(a.Owner) > maxOwner || max(len(a.Kind), len(a.Host), len(a.App), len(a.How), len(a.End)) > maxText {
+		t.Errorf("read %+v", a)
+	}
+	if again := a.Text(); len(again) <= maxEntry {
+		if got, ok := ParseAcquisition(again); !ok || got != a {
+			t.Errorf("%q became %+v", again, got)
+		}
+	}
+}
+
+func wantRequest(t *testing.T, text string) {
+	t.Helper()
+	r, ok := ParseRequest(text)
+	if !ok {
+		if r != (Request{}) {
 			t.Errorf("something came from what is no request: %+v", r)
 		}
-	})
+		return
+	}
+	if len(r.By) > maxText || len(r.Reason) > maxText {
+		t.Errorf("read %+v", r)
+	}
+	if got, ok := ParseRequest(r.Text()); !ok || got != r {
+		t.Errorf("%q became %+v", r.Text(), got)
+	}
 }

@@ -49,7 +49,7 @@ func recordsUseTheirRights(t *testing.T, c, other *mortise.Client, name string) 
 	})
 	redistest.Eventually(t, "nobody is seen", func() error {
 		if list, err := c.Clients(t.Context()); err != nil || len(list) != 0 {
-			return fmt.Errorf("there are %+v, %v", list, err)
+			return fmt.Errorf("there are %+v, %v", list, fmt.Sprint(err))
 		}
 		return nil
 	})
@@ -64,15 +64,15 @@ func recordsUseTheirRights(t *testing.T, c, other *mortise.Client, name string) 
 func seen(t *testing.T, c, other *mortise.Client, name string) error {
 	state, err := other.Inspect(t.Context(), name)
 	if err != nil || len(state.Holders) != 1 || state.Holders[0].Client == nil || state.Holders[0].Client.PID != os.Getpid() {
-		return fmt.Errorf("Inspect = %+v, %v", state, err)
+		return fmt.Errorf("Inspect = %+v, %v", state, fmt.Sprint(err))
 	}
 	queue, err := c.Queue(t.Context(), name)
 	if err != nil || len(queue.Waiters) != 1 || queue.Waiters[0].Client == nil || queue.Listeners < 0 {
-		return fmt.Errorf("Queue = %+v, %v", queue, err)
+		return fmt.Errorf("Queue = %+v, %v", queue, fmt.Sprint(err))
 	}
 	list, err := c.Clients(t.Context())
 	if err != nil || len(list) != 2 {
-		return fmt.Errorf("Clients = %+v, %v", list, err)
+		return fmt.Errorf("Clients = %+v, %v", list, fmt.Sprint(err))
 	}
 	return nil
 }
