@@ -46,12 +46,18 @@ func (o *observation) event(t EventType) Event {
 }
 
 // waits tells, once, that the call has begun to wait, and labels its goroutine for profiles. o may be nil.
+//
+// It is small, so that it is inlined: an event takes much stack, and there may be many waiters.
 func (c *Client) waits(o *observation) {
 	if o != nil && !o.queued {
-		o.queued = true
-		pprof.SetGoroutineLabels(pprof.WithLabels(o.ctx, pprof.Labels("mortise_lock", o.name, "mortise_kind", o.kind)))
-		c.tell(o.event(EventWaiting))
+		o.tellWaiting()
 	}
+}
+
+func (o *observation) tellWaiting() {
+	o.queued = true
+	pprof.SetGoroutineLabels(pprof.WithLabels(o.ctx, pprof.Labels("mortise_lock", o.name, "mortise_kind", o.kind)))
+	o.client.tell(o.event(EventWaiting))
 }
 
 // came notes in which way the lock was acquired. o may be nil.
@@ -70,14 +76,13 @@ func (o *observation) refusedBy(why *refusal) {
 
 // concluded tells what became of a call: h is nil if it has failed with err. o may be nil.
 func (c *Client) concluded(o *observation, h *Hold, err error) {
-	if err != nil {
-		c.counters.refused.Add(1)
-	} else {
-		c.counters.acquired.Add(1)
+	if o != nil {
+		o.conclude(h, err)
 	}
-	if o == nil {
-		return
-	}
+}
+
+func (o *observation) conclude(h *Hold, err error) {
+	c := o.client
 	if o.queued {
 		pprof.SetGoroutineLabels(o.ctx)
 	}
