@@ -282,6 +282,31 @@ func TestDeadlockGapAndAsking(t *testing.T) {
 	})
 }
 
+// A MultiLock is one call, whichever of its locks it waits for.
+func TestMultiLockWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, a, b side, _ *mortisetest.Server) {
+		h, _ := take(t, b.Lock("y"))
+		time.AfterFunc(2*time.Second, func() { _ = h.Unlock() })
+		both := mortise.NewMultiLock(a.Lock("x"), a.Lock("y"))
+		if _, _, err := both.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+			t.Fatalf("TryLock: %v", err)
+		}
+		time.AfterFunc(time.Second, func() {
+			wants(t, scrape(t, a.metrics), map[string]float64{`dlock_waiters{kind="multilock"}`: 1})
+		})
+		all, _, err := both.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = all.Unlock()
+		const count = "dlock_acquire_duration_seconds_count"
+		wants(t, scrape(t, a.metrics), map[string]float64{
+			count + `{contended="true",kind="multilock",outcome="acquired"}`: 1, count + `{contended="false",kind="multilock",outcome="locked"}`: 1,
+			`dlock_waiters{kind="multilock"}`: 0,
+		})
+	})
+}
+
 // What nobody holds afterwards is no hold.
 func TestSemaphoresAndLatches(t *testing.T) {
 	inBubble(t, func(t *testing.T, a, b side, _ *mortisetest.Server) {
