@@ -64,7 +64,7 @@ func (d *differ) end(h *Hold, how Ending) {
 		at = how.at
 	}
 	for _, next := range d.begun[h.Lock] {
-		if next.Exact && next.Since.After(h.Since) && next.Since.Before(at) && !(shared[h.Kind] && shared[next.Kind]) {
+		if next.Exact && next.Since.After(h.Since) && next.Since.Before(at) && excludes(h, next) {
 			at = next.Since
 		}
 	}

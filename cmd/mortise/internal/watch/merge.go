@@ -302,7 +302,7 @@ func (m *merger) leave() {
 	for _, h := range m.fresh() {
 		for i, key := range over {
 			w := m.now.Waits[key]
-			if key.Lock == h.Lock && key.Client == h.Party.Client && !(h.Exact && h.Since.Before(w.Since)) {
+			if key.Lock == h.Lock && key.Client == h.Party.Client && (!h.Exact || !h.Since.Before(w.Since)) {
 				h.Waited = max(0, h.Since.Sub(w.Since))
 				delete(m.now.Waits, key)
 				m.now.served[key] = true
@@ -365,7 +365,7 @@ func (m *merger) succeed() {
 		}
 	}
 	for _, h := range m.fresh() {
-		if f := m.now.before[h.Lock]; f != nil && !f.hold.Since.After(h.Since) && !(shared[h.Kind] && shared[f.hold.Kind]) {
+		if f := m.now.before[h.Lock]; f != nil && !f.hold.Since.After(h.Since) && excludes(h, f.hold) {
 			from := f.hold.Party
 			h.From = &from
 		}
