@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/mortise-go/mortise"
 )
@@ -22,22 +23,35 @@ func (p *plan) wants() string {
 }
 
 // look returns what Redis knows of those that p waits for, for the user who waits.
-func (p *plan) look(client *mortise.Client) func(context.Context) string {
-	return func(ctx context.Context) string {
+func (p *plan) look(client *mortise.Client) func(context.Context) known {
+	return func(ctx context.Context) known {
 		for _, c := range p.claims {
 			s, err := client.Inspect(ctx, c.name)
 			switch {
 			case err != nil:
-				return unknown(err)
+				return fixed(unknown(err))
 			case c.kind == claimPermit:
-				return permitsText(s)
-			case s.Locked && len(p.claims) > 1:
-				return shown(c.name) + " is " + holderText(s)
+				return fixed(permitsText(s))
 			case s.Locked:
-				return holderText(s)
+				return p.holderOf(c, s)
 			}
 		}
-		return ""
+		return nil
+	}
+}
+
+// holderOf returns what is known of the holder of a claim.
+func (p *plan) holderOf(c claim, s mortise.State) known {
+	before := ""
+	if len(p.claims) > 1 {
+		before = shown(c.name) + " is "
+	}
+	return func(past time.Duration) string {
+		later := s
+		if !s.Now.IsZero() {
+			later.Now = s.Now.Add(past)
+		}
+		return before + holderText(later)
 	}
 }
 
@@ -56,7 +70,7 @@ func holderText(s mortise.State) string {
 	case allKept(s):
 		parts = append(parts, keptText(s.TTL))
 	case len(s.Holders) > 0:
-		parts = append(parts, "held by "+andMore(shown(s.Holders[0].Owner), len(s.Holders)-1))
+		parts = append(parts, "held by "+andMore(ownerText(longest(s.Holders), s.Now), len(s.Holders)-1))
 	}
 	if s.Kind == mortise.KindElection && s.Value != "" {
 		parts = append(parts, "value "+shown(s.Value))
@@ -65,6 +79,17 @@ func holderText(s mortise.State) string {
 		parts = append(parts, fmt.Sprintf("%d in the queue", len(s.Queue)))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// longest returns the holder that has a lock for the longest time, as far as is known.
+func longest(holders []mortise.Holder) mortise.Holder {
+	first := holders[0]
+	for _, h := range holders[1:] {
+		if !h.Since.IsZero() && (first.Since.IsZero() || h.Since.Before(first.Since)) {
+			first = h
+		}
+	}
+	return first
 }
 
 // permitsText describes a semaphore in few words.

@@ -242,7 +242,7 @@ type longestForm struct {
 	Party *watch.Party `json:"party"`
 }
 
-func longest(r watch.Record) *longestForm {
+func longestOf(r watch.Record) *longestForm {
 	if r.For <= 0 {
 		return nil
 	}
@@ -292,7 +292,7 @@ func (j watchJSON) end(r watchResult) {
 		f.Time = watch.Instant(r.at)
 	}
 	for _, l := range r.locks {
-		f.Locks = append(f.Locks, lockSummaryForm{l.Lock, l.Acquisitions, l.Lost, l.GaveUp, longest(l.LongestWait), longest(l.LongestHold), l.HoldersAtTheEnd, l.WaitersAtEnd})
+		f.Locks = append(f.Locks, lockSummaryForm{l.Lock, l.Acquisitions, l.Lost, l.GaveUp, longestOf(l.LongestWait), longestOf(l.LongestHold), l.HoldersAtTheEnd, l.WaitersAtEnd})
 	}
 	if s := r.search; s != nil {
 		f.Search = &searchForm{s.passes, s.took.Milliseconds(), s.keys, s.failed}

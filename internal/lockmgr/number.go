@@ -116,6 +116,7 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 		if why == nil && lack != nil {
 			why = o.client.errors.NoPermits(*lack)
 		}
+		o.client.counters.count(why)
 		o.client.concluded(told, nil, why)
 	}()
 	at, why := site{o.client, place{use, o.name}}, started
@@ -150,7 +151,10 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 // and about once a second.
 func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, look func() (missing, err error)) (err error) {
 	told := o.client.observe(ctx, o.Name(), classes[use].Kind)
-	defer func() { o.client.concluded(told, nil, err) }()
+	defer func() {
+		o.client.counters.count(err)
+		o.client.concluded(told, nil, err)
+	}()
 	at, w := site{o.client, place{use, o.name}}, newWaiter(o.client, nil)
 	w.within = nestedIn(ctx)
 	at.join(w, false)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -319,6 +320,35 @@ func TestHistoryOfALock(t *testing.T) {
 	})
 }
 
+// A client that may not write histories is seen nevertheless, for as long as it holds something.
+func TestRecordWithoutTheRightToHistories(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		opt := seenAs("api-7")
+		opt.History = 5
+		c, f := open(t, s, opt)
+		f.Set(func(_ context.Context, name string) error {
+			if name == "history_add" {
+				return &driver.Error{Class: driver.Denied, Err: errors.New("NOPERM")}
+			}
+			return nil
+		}, nil)
+		kept, _ := mustLock(t, c.Lock("kept"), t.Context())
+		for range 60 { // there is always something to write
+			hold, _ := mustLock(t, c.Lock("job"), t.Context())
+			time.Sleep(time.Second)
+			mustUnlock(t, hold)
+		}
+		all, err := c.Clients(t.Context())
+		if err != nil || len(all) != 1 || all[0].Silent > 15*time.Second {
+			t.Errorf("the clients are %+v, %v; want one that is not silent", all, err)
+		}
+		if n := c.Stats().Unrecorded; n < 20 || n > 120 {
+			t.Errorf("%d failures are counted, want one for each of those to write the history", n)
+		}
+		mustUnlock(t, kept)
+	})
+}
+
 func TestSemaphoresAndLatchesAreTold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		var o events
@@ -363,5 +393,59 @@ func TestWaitingGoroutinesHaveLabels(t *testing.T) {
 		}
 		mustUnlock(t, hold)
 		mustUnlock(t, <-got)
+	})
+}
+
+func TestDeadWaitersThatArePassedOverAreTold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		var o events
+		a, _ := open(t, s, &mortise.Options{Observer: &o})
+		dead, f := open(t, s, nil)
+		hold, _, err := a.FairLock("job").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_ = later(t, ctx, dead.FairLock("job"))
+		f.Set(hang, nil) // it dies in the queue
+		time.Sleep(time.Minute)
+		got := later(t, t.Context(), a.FairLock("job"))
+		time.Sleep(time.Minute)
+		mustUnlock(t, hold)
+		mustUnlock(t, <-got)
+		n := 0
+		for _, e := range o.of(mortise.EventPassedOver) {
+			n += e.Passed
+			if e.Lock != "job" {
+				t.Errorf("told: %+v", e)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d waiters were told as passed over, want 1", n)
+		}
+		f.Set(nil, nil)
+	})
+}
+
+func TestCrowdThatIsRefusedReadsOneRecord(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a, _ := open(t, s, seenAs("api-7"))
+		b, f := open(t, s, nil)
+		mustLock(t, a.Lock("job"), t.Context())
+		time.Sleep(time.Second)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				var held *mortise.HeldError
+				if _, _, err := b.Lock("job").TryLock(t.Context()); !errors.As(err, &held) || held.Client == nil {
+					t.Errorf("refused with %v, want the process of the holder", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := f.Told(); n != 1 {
+			t.Errorf("100 refusals at once read %d records, want 1", n)
+		}
 	})
 }
