@@ -30,7 +30,7 @@ func Diff(last, now *Snapshot) []Event {
 }
 
 // rank is the order of events at the same time.
-var rank = map[Type]int{Held: 0, Asked: 1, Released: 2, Lost: 2, Acquired: 3, Granted: 3, Waiting: 4, GaveUp: 5}
+var rank = map[Type]int{Asked: 1, Released: 2, Lost: 2, Held: 3, Acquired: 3, Granted: 3, Waiting: 4, GaveUp: 5}
 
 type differ struct {
 	last, now *Snapshot

@@ -53,11 +53,19 @@ var stories = []struct {
 		see(4600, record(idA, holds("job", 1, -1000), silentFor(24*time.Second))).with(key("job", 0)),
 		see(5000, record(idA, holds("job", 1, -1000), silentFor(24*time.Second))),
 	}, "-1000 held job api-7 held 1000; 2000 lost job api-7 held 3000"},
+	{"a record that is late", []sight{
+		see(0, record(idA, holds("job", 1, -1000))), see(500, record(idA, holds("job", 1, -1000))).with(key("job", 0)), see(1000, record(idA)).with(key("job", 0)),
+	}, "-1000 held job api-7 held 1000; 1000 released job api-7 held 2000"},
+	{"Redisson's holder after a dead one", []sight{
+		see(0, record(idA, holds("job", 1, -1000))), see(500, record(idA, holds("job", 1, -1000))).with(key("job", 30_000, r)),
+		see(2500, record(idA, holds("job", 1, -1000))).with(key("job", 30_000, r)), see(3250, record(idA, holds("job", 1, -1000))).with(key("job", 30_000, r)),
+		see(3500, record(idA, holds("job", 1, -1000))).with(key("job", 30_000, r)),
+	}, "-1000 held job api-7 held 1000; 500 lost job api-7 held 1500; 500 acquired job " + r},
 	{"a claim that the key does not have, from the start", []sight{
 		see(0, record(idA, holds("job", 1, -1000))).with(key("job", 0)), see(5000, record(idA, holds("job", 1, -1000))).with(key("job", 0)),
 	}, ""},
 	{"a dead client's record ends first", []sight{
-		see(0, record(idA, holds("job", 1, -1000), silentFor(29*time.Second))), see(500).with(key("job", 5000, a)), see(6000).with(key("job", 0)),
+		see(0, record(idA, holds("job", 1, -1000), silentFor(29*time.Second))), see(500).with(key("job", 30_000, a)), see(6000).with(key("job", 0)),
 	}, "-1000 held job api-7 held 1000; 6000 lost job api-7 held 7000"},
 	{"Redisson's holder, in view", []sight{
 		see(0).with(key("job", 0)), see(250).with(key("job", 30_000, r)), see(2000).with(key("job", 28_000, r)), see(2250).with(key("job", 0)),
