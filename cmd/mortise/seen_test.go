@@ -74,6 +74,9 @@ func TestProcessesAreNamed(t *testing.T) {
 	awaitOutput(t, addr, nameOf(t, holder, "sleep")+`  [0-9a-f-]{36}\n  holds +job +lock +for`, "who")
 	awaitOutput(t, addr, nameOf(t, waiter, "true")+`  [0-9a-f-]{36}\n  waits +job +lock +for [0-9.]+m?s, held by `+held+`$`, "who")
 	wantJSONOfProcesses(t, addr, holder.cmd.Process.Pid, waiter.cmd.Process.Pid)
+	if got := printed(t, addr, "__complete", "who", "mor"); !strings.HasPrefix(got, "mortise\tapplication\n") {
+		t.Errorf("the completion of who offers %q, want the application", got)
+	}
 	if got := printed(t, addr, "who", "no-such-host"); got != "" {
 		t.Errorf("who of another host shows %q, want nothing", got)
 	}
@@ -193,6 +196,7 @@ func TestAskedThenForced(t *testing.T) {
 	holder.awaitMatch(t, `mortise: asked by \S+ pid [0-9]+ to release the lock "job"; the command goes on with it`)
 	wantFree(t, server, "job")
 	holder.signal(t, syscall.SIGTERM)
+	holder.wantStatus(t, 128+int(syscall.SIGTERM))
 }
 
 // Clients that wait for each other in a circle are named.
@@ -200,7 +204,14 @@ func TestWhoNamesADeadlock(t *testing.T) {
 	t.Parallel()
 	server := redistest.Single(t)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	var waiting sync.WaitGroup
+	type party struct {
+		hold *mortise.Hold
+		held context.Context
+		next *mortise.Lock // of the other party
+	}
+	var parties []party
 	for _, names := range [][2]string{{"first", "second"}, {"second", "first"}} {
 		d, err := connect.Open(ctx, "redis://"+server.Addr())
 		if err != nil {
@@ -212,13 +223,15 @@ func TestWhoNamesADeadlock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		parties = append(parties, party{hold, held, c.Lock(names[1])})
+	}
+	for _, p := range parties {
 		waiting.Go(func() {
-			if _, _, err := c.Lock(names[1]).Lock(held); !errors.Is(err, context.Canceled) {
-				t.Errorf("the wait for %s: %v, want that it was canceled", names[1], err)
+			if _, _, err := p.next.Lock(p.held); !errors.Is(err, context.Canceled) {
+				t.Errorf("the wait for %s: %v, want that it was canceled", p.next.Name(), err)
 			}
-			_ = hold.Unlock()
+			_ = p.hold.Unlock()
 		})
-		awaitHeld(t, server, names[0])
 	}
 	const process = `\S+ pid [0-9]+ \((first|second)\)`
 	awaitOutput(t, server.Addr(), `^deadlock: `+process+` waits for (first|second), held by `+process+
