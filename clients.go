@@ -132,6 +132,15 @@ type ClientState struct {
 	// Now is the time of Redis' clock at which the record was read: the difference to Since is
 	// for how long the client holds a lock, or waits.
 	Now time.Time
+	// Asked are the requests to release a lock that the client has not seen yet, or has seen a
+	// moment ago: see [Client.Ask].
+	Asked []ClientRequest
+}
+
+// ClientRequest is a request to release a lock.
+type ClientRequest struct {
+	Owner      string // the id of the holder
+	By, Reason string // as [RevokedError] has them
 }
 
 // ClientHold is what a client holds.
@@ -189,6 +198,11 @@ func clientState(r *lockmgr.Record) ClientState {
 		}
 		s.Waits = append(s.Waits, wait)
 	}
+	for _, a := range r.Asked {
+		if request, ok := record.ParseRequest(a.Text); ok {
+			s.Asked = append(s.Asked, ClientRequest{Owner: a.Lease, By: request.By, Reason: request.Reason})
+		}
+	}
 	return s
 }
 
@@ -204,111 +218,36 @@ func clientInfo(r *lockmgr.Record) *ClientInfo {
 	}
 }
 
-// Queue is who waits for a name.
-type Queue struct {
-	Name string
-	// Waiters are mortise's waiters, and the Redisson threads in the queue of a fair lock, in
-	// the order in which they are served, as far as there is one: goroutines of one client
-	// are next to each other, except for a fair lock.
-	Waiters []Waiter
-	// Listeners is the number of Redisson clients that listen for a release; each may have
-	// several threads that wait. It is -1 if that cannot be known: on a cluster with classic
-	// messages, or without the right to ask.
-	Listeners int
-	// Now is the time of Redis' clock at which Since of the waiters was read; zero if none is
-	// known.
-	Now time.Time
-}
-
-// Queue reads who waits for a name: the queue of a fair lock, the turns of other locks, and
-// the records of the clients. It changes nothing, and blocks only for Redis' reply.
-//
-// A waiter that came less than about a second ago may be missing. Waiters of clients that hide
-// their identity are known only by the queue of a fair lock, or as one per client.
-//
-// Errors: those of every method; see the package documentation.
-func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
-	needContext(ctx)
-	q := Queue{Name: name, Listeners: -1}
-	o := c.object(name)
-	key, err := read(ctx, "queue", &o.core)
-	if err != nil {
-		return q, err
+// identify adds to states what the records of their holders and waiters say. It reads each record
+// once, in one batch for each sixty-four clients.
+func (c *Client) identify(ctx context.Context, states ...*State) {
+	if c.core.Config().Identity == nil {
+		return // it tells nothing, and does not ask
 	}
-	turns, err := c.core.Turns(ctx, &o.core)
-	if err != nil {
-		return q, o.fail("queue", err)
+	var owners []string
+	for _, s := range states {
+		for _, h := range s.Holders {
+			owners = append(owners, h.Owner)
+		}
+		for _, w := range s.Queue {
+			owners = append(owners, w.Owner)
+		}
 	}
-	q.Listeners = turns.Listeners
-	records, err := c.core.Records(ctx)
-	if err != nil {
-		return q, o.fail("queue", err)
-	}
-	for _, r := range records {
-		q.Now = r.Now
-	}
-	q.Waiters = queued(name, waiters(key.Queue), turns.Clients, records)
-	return q, nil
-}
-
-// queued merges what is known of the waiters for a name: the queue of a fair lock, the clients
-// in the order of their turns, and what the records say.
-func queued(name string, fair []Waiter, turns []string, records []*lockmgr.Record) (list []Waiter) {
-	listed := make(map[string]bool)
-	byID := make(map[string]*lockmgr.Record)
-	waits := make(map[string][]record.Wait)
-	var order []string // of clients
-	for _, r := range records {
-		byID[r.ID] = r
-		for _, w := range r.Body.Waits {
-			if w.Name == name {
-				if len(waits[r.ID]) == 0 {
-					order = append(order, r.ID)
-				}
-				waits[r.ID] = append(waits[r.ID], w)
+	records := c.core.RecordsOf(ctx, owners)
+	for _, s := range states {
+		for i := range s.Holders {
+			h := &s.Holders[i]
+			if r := records[script.ClientOf(h.Owner)]; r != nil {
+				h.Client, h.Since = clientInfo(r), r.Since(h.Owner)
+				s.Now = r.Now
+			}
+		}
+		for i := range s.Queue {
+			w := &s.Queue[i]
+			if r := records[script.ClientOf(w.Owner)]; r != nil {
+				w.Client, w.Since = clientInfo(r), r.WaitsSince(w.Owner)
+				s.Now = r.Now
 			}
 		}
 	}
-	for _, w := range fair {
-		id := script.ClientOf(w.Owner)
-		w.Client = clientInfo(byID[id])
-		for _, known := range waits[id] {
-			if known.Owner == w.Owner {
-				w.Since = time.UnixMilli(known.Since)
-			}
-		}
-		listed[w.Owner] = true
-		list = append(list, w)
-	}
-	rank := func(id string) int {
-		if i := slices.Index(turns, id); i >= 0 {
-			return i
-		}
-		return len(turns)
-	}
-	for _, id := range turns {
-		if len(waits[id]) == 0 && !slices.Contains(order, id) {
-			order = append(order, id)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b string) int {
-		if d := rank(a) - rank(b); d != 0 {
-			return d
-		}
-		if len(waits[a]) == 0 || len(waits[b]) == 0 {
-			return 0
-		}
-		return int(waits[a][0].Since - waits[b][0].Since)
-	})
-	for _, id := range order {
-		if len(waits[id]) == 0 {
-			list = append(list, Waiter{Owner: id, TTL: -1, Client: clientInfo(byID[id])})
-		}
-		for _, w := range waits[id] {
-			if !listed[w.Owner] || w.Owner == "" {
-				list = append(list, Waiter{Owner: id, TTL: -1, Kind: w.Kind, Client: clientInfo(byID[id]), Since: time.UnixMilli(w.Since)})
-			}
-		}
-	}
-	return list
 }

@@ -113,42 +113,8 @@ func (c *Client) Inspect(ctx context.Context, name string) (State, error) {
 		return State{}, err
 	}
 	s := state(name, key)
-	c.name(ctx, &s)
+	c.identify(ctx, &s)
 	return s, nil
-}
-
-// name adds to states what the records of their holders and waiters say. It reads each record
-// once, in one batch for each sixty-four clients.
-func (c *Client) name(ctx context.Context, states ...*State) {
-	if c.core.Config().Identity == nil {
-		return // it tells nothing, and does not ask
-	}
-	var owners []string
-	for _, s := range states {
-		for _, h := range s.Holders {
-			owners = append(owners, h.Owner)
-		}
-		for _, w := range s.Queue {
-			owners = append(owners, w.Owner)
-		}
-	}
-	records := c.core.RecordsOf(ctx, owners)
-	for _, s := range states {
-		for i := range s.Holders {
-			h := &s.Holders[i]
-			if r := records[script.ClientOf(h.Owner)]; r != nil {
-				h.Client, h.Since = clientInfo(r), r.Since(h.Owner)
-				s.Now = r.Now
-			}
-		}
-		for i := range s.Queue {
-			w := &s.Queue[i]
-			if r := records[script.ClientOf(w.Owner)]; r != nil {
-				w.Client, w.Since = clientInfo(r), r.WaitsSince(w.Owner)
-				s.Now = r.Now
-			}
-		}
-	}
 }
 
 // read reads the data under the name of o.
@@ -396,7 +362,7 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 					found = append(found, &s)
 				}
 			}
-			c.name(ctx, found...)
+			c.identify(ctx, found...)
 			for _, s := range found {
 				if !yield(*s, nil) {
 					return errStop

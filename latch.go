@@ -162,7 +162,7 @@ func (l *CountDownLatch) Delete(ctx context.Context) (closed bool, err error) {
 	return closed, err
 }
 
-var useLatch = lockmgr.NewUse(lockmgr.Class{Shared: true})
+var useLatch = lockmgr.NewUse(lockmgr.Class{Shared: true, Kind: "latch"})
 
 // together refuses a name whose channel is on another slot of a cluster than its key.
 func (l *CountDownLatch) together() error {

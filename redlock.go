@@ -24,7 +24,8 @@ import (
 // time that asking took and a margin for clocks. The hold is lost when that time ends,
 // or too few are left. While they are enough, and the lock is renewed, the
 // missing servers are asked again in the background, so that the servers can be
-// restarted one after the other.
+// restarted one after the other. A server that is had again counts when more than
+// half of all turn out to have kept the lock until then.
 //
 // What it does not guarantee: more than a Lock does about frozen holders and
 // clocks. And a server that comes back without its data has forgotten the lock,

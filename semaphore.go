@@ -196,7 +196,7 @@ func inRange(total int64, done bool, err error) error {
 	return lockmgr.Final(lockmgr.Invalid("there would be %d permits, which Redisson cannot count; nothing was changed", total))
 }
 
-var useSemaphore = lockmgr.NewUse(lockmgr.Class{Shared: true})
+var useSemaphore = lockmgr.NewUse(lockmgr.Class{Shared: true, Kind: "semaphore"})
 
 // acquisition is one call of Acquire or TryAcquire.
 type acquisition struct {

@@ -6,7 +6,9 @@ type Stats struct {
 	Waiting int // goroutines that wait now
 	Queues  int // names, or parts of them, that they wait for
 
-	Acquired  uint64 // calls that have acquired something, re-entries included
+	// Acquired counts calls that have acquired something, re-entries included. Each lock of a
+	// MultiLock, and each server of a Redlock, counts by itself, here and below.
+	Acquired  uint64
 	Refused   uint64 // calls that have failed
 	Granted   uint64 // of the acquired: granted by the release of another client
 	HandedOff uint64 // of the acquired: handed off inside this client

@@ -26,7 +26,7 @@ type Hub struct {
 type channel struct {
 	listeners map[*Listener]struct{}
 	confirmed bool
-	times     int // how often a subscription was confirmed
+	times     int  // how often a subscription was confirmed
 	refused   bool // Redis refused the subscription and was not asked again since
 }
 

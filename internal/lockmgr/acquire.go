@@ -39,39 +39,44 @@ var errNoHold = errors.New("no hold yet")
 // it blocks until it has the lock or ctx ends. The context of the hold descends from ctx.
 // [Client.Because] makes its error one for callers.
 func (k *Lock) Acquire(ctx context.Context, wait bool) (*Hold, error) {
-	if k.client.observes() {
-		return k.acquireObserved(ctx, wait)
-	}
-	hold, err := k.acquire(ctx, wait, nil)
-	k.client.concluded(nil, hold, err)
-	return hold, err
-}
-
-// acquireObserved is Acquire for a client that tells of it.
-func (k *Lock) acquireObserved(ctx context.Context, wait bool) (*Hold, error) {
-	told := k.client.observe(ctx, k.Name(), k.traits.Kind)
-	hold, err := k.acquire(ctx, wait, told)
-	k.client.concluded(told, hold, err)
-	return hold, err
-}
-
-// acquire is Acquire for a caller that tells of it.
-func (k *Lock) acquire(ctx context.Context, wait bool, told *observation) (*Hold, error) {
 	if wait && k.options.Wait > 0 && !limited(ctx) {
-		return k.acquireWithin(ctx, told)
+		return k.acquireWithin(ctx, (*Lock).Acquire)
 	}
-	c := k.client
-	if err := c.begin(); err != nil {
+	if err := k.client.begin(); err != nil {
+		return nil, k.untried(ctx, err)
+	}
+	defer k.client.running.done()
+	r, err := k.request(ctx)
+	if err != nil {
+		return nil, k.untried(ctx, err)
+	}
+	r.told = k.client.observe(ctx, k.Name(), k.traits.Kind)
+	hold, err := r.run(ctx, wait)
+	return r.settle(ctx, wait, hold, err)
+}
+
+// acquirePart is Acquire for a part of a composite: observers are told only of the whole.
+func (k *Lock) acquirePart(ctx context.Context, wait bool) (*Hold, error) {
+	if wait && k.options.Wait > 0 && !limited(ctx) {
+		return k.acquireWithin(ctx, (*Lock).acquirePart)
+	}
+	if err := k.client.begin(); err != nil {
 		return nil, err
 	}
-	defer c.running.done()
+	defer k.client.running.done()
 	r, err := k.request(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r.told = told
 	hold, err := r.run(ctx, wait)
 	return r.settle(ctx, wait, hold, err)
+}
+
+// untried tells that a call has failed with err before it could try, and returns that.
+func (k *Lock) untried(ctx context.Context, err error) error {
+	k.client.counters.count(err)
+	k.client.concluded(k.client.observe(ctx, k.Name(), k.traits.Kind), nil, err)
+	return err
 }
 
 // lateMost is how often a lock may be acquired too late to trust its lease. A process
@@ -313,11 +318,20 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 	return hold, nil
 }
 
-// settle concludes a call that got hold from r, or failed with err. A request whose reply came too
-// late is repeated; so is one that is refused because the release of that one has not arrived, since
-// nobody else has the lock then. It is not part of Acquire to keep the stacks of waiting goroutines
-// small.
+// settle concludes a call that got hold from r, or failed with err, and tells what became of it. It
+// is not part of Acquire to keep the stacks of waiting goroutines small.
 func (r *request) settle(ctx context.Context, wait bool, hold *Hold, err error) (*Hold, error) {
+	c, told := r.lock.client, r.told
+	hold, err = r.repeat(ctx, wait, hold, err)
+	c.counters.count(err)
+	c.concluded(told, hold, err)
+	return hold, err
+}
+
+// repeat returns what became of a call that got hold from r, or failed with err. A request whose
+// reply came too late is repeated; so is one that is refused because the release of that one has not
+// arrived, since nobody else has the lock then.
+func (r *request) repeat(ctx context.Context, wait bool, hold *Hold, err error) (*Hold, error) {
 	c, late := r.lock.client, r.id
 	start, patience := time.Now(), c.config.RetryFor
 	for tries, refusals := 1, 0; ; {

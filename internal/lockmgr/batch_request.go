@@ -123,7 +123,7 @@ func (r *batchRequest) waitBriefly(whole context.Context, nth int, refused error
 	defer cancel()
 	for err = refused; errors.Is(err, ErrLocked) && ctx.Err() == nil && len(c.lasting()) > 0; {
 		var hold *Hold
-		if hold, err = r.locks[nth].acquire(ctx, true, nil); err == nil {
+		if hold, err = r.locks[nth].acquirePart(ctx, true); err == nil {
 			err = c.add(r.member(nth), hold)
 		} else if ctx.Err() != nil && whole.Err() == nil {
 			return nth, refused

@@ -43,7 +43,15 @@ type member struct {
 	nth   int   // its index among all
 	hold  *Hold // nil until it is acquired
 	ended error // why it has ended, nil while it lasts; guarded by composite.mu
+	// late says that it was asked for again after it was lost, or not had. While it was
+	// missing, too few may have been left, unknown to this process. So it does not count
+	// until that is ruled out; see Quorum.rejoin. Guarded by composite.mu.
+	late bool
 }
+
+// counts reports whether m is one of those that the composite needs. It must be called with
+// composite.mu held.
+func (m *member) counts() bool { return m.ended == nil && !m.late }
 
 func (m *member) lease() *Lease { return m.hold.of.(*Lease) } // composites do not nest
 
@@ -60,7 +68,7 @@ func newComposite(parent context.Context, name string, total, need int) *composi
 
 // acquire acquires the lock of m, and makes m a member.
 func (c *composite) acquire(ctx context.Context, m *member, wait bool) error {
-	hold, err := m.of.acquire(ctx, wait, nil)
+	hold, err := m.of.acquirePart(ctx, wait)
 	if err != nil {
 		return err
 	}
@@ -74,6 +82,7 @@ func (c *composite) add(m *member, hold *Hold) error {
 	c.mu.Lock()
 	over := c.state >= compositeLost
 	if !over {
+		m.late = m.late && c.formed // else nothing was held while it was missing
 		c.members = append(c.members, m)
 	}
 	c.mu.Unlock()
@@ -101,17 +110,27 @@ func (c *composite) complete() error {
 	if c.state == compositeLost {
 		return c.lossError()
 	}
-	if c.left() < c.need {
+	if c.counting() < c.need {
 		return fmt.Errorf("%w while the others were asked", ErrLost)
 	}
 	c.state, c.formed = compositeHeld, true
 	return nil
 }
 
-// left counts the members that have not ended. It must be called with Client.mu held.
+// left counts the members that have not ended. It must be called with c.mu held.
 func (c *composite) left() (n int) {
 	for _, m := range c.members {
 		if m.ended == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// counting is how many members count. It must be called with c.mu held.
+func (c *composite) counting() (n int) {
+	for _, m := range c.members {
+		if m.counts() {
 			n++
 		}
 	}
@@ -134,7 +153,7 @@ func (c *composite) memberEnded(m *member, why error) {
 		return
 	}
 	m.ended = why
-	enough := c.left() >= c.need
+	enough := c.counting() >= c.need
 	if c.state == compositeForming { // the others may still be granted
 		enough = len(c.members)-c.left() <= c.total-c.need
 	}
@@ -190,7 +209,48 @@ func (c *composite) lasting() (members []*member) {
 	return members
 }
 
-// remove removes a member that has ended.
+// needed returns the members that count.
+func (c *composite) needed() (members []*member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.members {
+		if m.counts() {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+// awaits reports whether m is a late member that may count one day.
+func (c *composite) awaits(m *member) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return m.late && m.ended == nil && c.state == compositeHeld
+}
+
+// count makes a late member count, and reports true, unless the hold is over.
+func (c *composite) count(m *member) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state != compositeHeld {
+		return false
+	}
+	m.late = false
+	return true
+}
+
+// drop releases a late member, which may be nil, of a hold that was lost before it counted:
+// others can have the lock, and it would only obstruct them.
+func (c *composite) drop(m *member) {
+	c.mu.Lock()
+	lost := m != nil && m.late && m.ended == nil && c.state == compositeLost
+	c.mu.Unlock()
+	if lost {
+		c.remove(m)
+	}
+}
+
+// remove removes a member that has ended, or does not count.
 func (c *composite) remove(m *member) {
 	c.mu.Lock()
 	c.members = slices.DeleteFunc(c.members, func(have *member) bool { return have == m })
@@ -216,7 +276,7 @@ func (c *composite) nameAndID() (name, id string) {
 // until returns the end of the last member that is needed, as far as is known.
 func (c *composite) until() time.Time {
 	var ends []time.Time
-	for _, m := range c.lasting() {
+	for _, m := range c.needed() {
 		ends = append(ends, m.lease().until())
 	}
 	if len(ends) < c.need {
@@ -238,7 +298,7 @@ func (c *composite) expire() {
 
 func (c *composite) valid(*Hold) bool {
 	valid := 0
-	for _, m := range c.lasting() {
+	for _, m := range c.needed() {
 		if m.lease().valid(m.hold) {
 			valid++
 		}

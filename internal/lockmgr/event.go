@@ -53,6 +53,7 @@ type Event struct {
 	Call    uint64
 	Token   int64
 	Leases  int
+	Passed  int
 	Waited  time.Duration
 	Held    time.Duration
 	Margin  time.Duration
@@ -133,6 +134,15 @@ type Stats struct {
 // counters count what happened since the client was made.
 type counters struct {
 	acquired, refused, granted, handedOff, lost, renewed, failed, gaps, records, unrecorded atomic.Uint64
+}
+
+// count counts a call that has failed with err, or succeeded.
+func (n *counters) count(err error) {
+	if err != nil {
+		n.refused.Add(1)
+	} else {
+		n.acquired.Add(1)
+	}
 }
 
 // Stats returns the numbers of the client.

@@ -110,6 +110,15 @@ func (o *Object) Number(ctx context.Context) (n int64, err error) {
 // what is lacking. If wait is false, Contend calls ask once, and returns what that returns.
 // wanted is how many permits the caller wants.
 func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted int, wait bool, ask func(queued bool) (*script.PermitRefusal, error)) (lack *script.PermitRefusal, err error) {
+	told := o.client.observe(ctx, o.Name(), classes[use].Kind)
+	defer func() {
+		why := err
+		if why == nil && lack != nil {
+			why = o.client.errors.NoPermits(*lack)
+		}
+		o.client.counters.count(why)
+		o.client.concluded(told, nil, why)
+	}()
 	at, why := site{o.client, place{use, o.name}}, started
 	if at.reserve() {
 		why = asked
@@ -123,6 +132,7 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 	w.within = nestedIn(ctx)
 	at.join(w, false)
 	defer at.leave(w)
+	o.client.waits(told)
 	if lack != nil {
 		at.note(&refusal{lack: lack}, nil)
 	}
@@ -139,11 +149,17 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 // WaitOpen blocks until look finds that nothing is missing. One goroutine of the client
 // asks on behalf of all that wait for the name, when a notification comes on the channel,
 // and about once a second.
-func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, look func() (missing, err error)) error {
+func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, look func() (missing, err error)) (err error) {
+	told := o.client.observe(ctx, o.Name(), classes[use].Kind)
+	defer func() {
+		o.client.counters.count(err)
+		o.client.concluded(told, nil, err)
+	}()
 	at, w := site{o.client, place{use, o.name}}, newWaiter(o.client, nil)
 	w.within = nestedIn(ctx)
 	at.join(w, false)
 	defer at.leave(w)
+	o.client.waits(told)
 	return at.attend(ctx, w, channel, started, 0, func() (bool, error) {
 		at.mark()
 		missing, err := look()

@@ -3,6 +3,8 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"runtime/pprof"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/watchdog"
@@ -23,6 +25,10 @@ type observation struct {
 	blocker string // the owner that was in the way last
 }
 
+// calls counts the calls that observers were told of. The clients of a process share the numbers: they
+// may share an observer, too, which tells calls apart by them.
+var calls atomic.Uint64
+
 // observes reports whether somebody is told of calls and holds.
 func (c *Client) observes() bool { return c.config.Observe != nil || c.config.History > 0 }
 
@@ -31,7 +37,7 @@ func (c *Client) observe(ctx context.Context, name, kind string) *observation {
 	if !c.observes() {
 		return nil
 	}
-	return &observation{client: c, name: name, kind: kind, ctx: lasting(ctx), call: c.calls.Add(1), start: time.Now()}
+	return &observation{client: c, name: name, kind: kind, ctx: lasting(ctx), call: calls.Add(1), start: time.Now()}
 }
 
 // event returns an event of the call.
@@ -39,12 +45,19 @@ func (o *observation) event(t EventType) Event {
 	return Event{Type: t, How: o.how, Queued: o.queued, Lock: o.name, Kind: o.kind, Call: o.call, Context: o.ctx}
 }
 
-// waits tells, once, that the call has begun to wait. o may be nil.
+// waits tells, once, that the call has begun to wait, and labels its goroutine for profiles. o may be nil.
+//
+// It is small, so that it is inlined: an event takes much stack, and there may be many waiters.
 func (c *Client) waits(o *observation) {
 	if o != nil && !o.queued {
-		o.queued = true
-		c.tell(o.event(EventWaiting))
+		o.tellWaiting()
 	}
+}
+
+func (o *observation) tellWaiting() {
+	o.queued = true
+	pprof.SetGoroutineLabels(pprof.WithLabels(o.ctx, pprof.Labels("mortise_lock", o.name, "mortise_kind", o.kind)))
+	o.client.tell(o.event(EventWaiting))
 }
 
 // came notes in which way the lock was acquired. o may be nil.
@@ -63,13 +76,15 @@ func (o *observation) refusedBy(why *refusal) {
 
 // concluded tells what became of a call: h is nil if it has failed with err. o may be nil.
 func (c *Client) concluded(o *observation, h *Hold, err error) {
-	if err != nil {
-		c.counters.refused.Add(1)
-	} else {
-		c.counters.acquired.Add(1)
+	if o != nil {
+		o.conclude(h, err)
 	}
-	if o == nil {
-		return
+}
+
+func (o *observation) conclude(h *Hold, err error) {
+	c := o.client
+	if o.queued {
+		pprof.SetGoroutineLabels(o.ctx)
 	}
 	o.held = time.Now()
 	e := o.event(EventRefused)
@@ -125,6 +140,12 @@ func (h *Hold) tellEnd(t EventType, reason string, err error) {
 	h.mu.Unlock()
 	if o == nil {
 		return
+	}
+	switch {
+	case errors.Is(err, ErrReleased): // in a way of its kind, such as that of a member that leaves
+		t, err = EventReleased, nil
+	case t == EventReleased && errors.Is(err, ErrLost): // its release was the first to notice
+		t, reason = EventLost, reasonOf(err)
 	}
 	e := o.event(t)
 	e.Owner, e.Token, e.Held, e.Err = h.Owner(), h.Token(), time.Since(o.held), err

@@ -18,6 +18,8 @@ type Class struct {
 	Admits bool // once one waiter has acquired it, the others need not wait for each other
 	Queued bool // its waiters queue in Redis
 
+	Kind string // as observers and records call what has no traits
+
 	twin  Use // see place.twin
 	other Use // see place.other
 }

@@ -136,11 +136,11 @@ func (k *Quorum) closed() (n int) {
 	return n
 }
 
-// acquireOn asks one server, and makes what it grants a member of c. A server that is
-// reached after the end of c is not asked: its lock would obstruct the next holder
+// acquireOn asks one server for m, and makes m a member of c if it grants that. A server
+// that is reached after the end of c is not asked: its lock would obstruct the next holder
 // until it is released.
-func (k *Quorum) acquireOn(nth int, lock *Lock, c *composite) error {
-	timeout := k.timeout()
+func (k *Quorum) acquireOn(m *member, c *composite) error {
+	lock, timeout := m.of, k.timeout()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.hold.Context()), timeout)
 	defer cancel()
 	err := lock.ready(ctx)
@@ -149,11 +149,11 @@ func (k *Quorum) acquireOn(nth int, lock *Lock, c *composite) error {
 	}
 	var hold *Hold
 	if err == nil {
-		hold, err = lock.acquire(ctx, false, nil)
+		hold, err = lock.acquirePart(ctx, false)
 	}
 	switch {
 	case err == nil:
-		return c.add(&member{of: lock, nth: nth}, hold)
+		return c.add(m, hold)
 	case ctx.Err() != nil:
 		if asked, ok := errors.AsType[*interruptedError](err); ok && asked.failed {
 			return asked.why
@@ -163,15 +163,19 @@ func (k *Quorum) acquireOn(nth int, lock *Lock, c *composite) error {
 	return Meaning(lock.client.orClosed(err))
 }
 
-// rejoin asks a missing server until it becomes a member of c, or c is over. That is
-// harmless: while c has its majority, no other owner can have one. A fixed lease does not
-// rejoin, because it must end; one with a limit does for what is left of that.
+// rejoin asks a missing server until it is a member of c that counts, or c is over. Others
+// may have lost the lock as well, which this process learns at their next renewals only:
+// then another owner may have had a majority meanwhile. So the new member counts only when
+// a majority that never was missing turns out to have stood while it joined; until then, a
+// further loss ends the hold. A fixed lease does not rejoin, because it must end; one with a
+// limit does for what is left of that.
 func (k *Quorum) rejoin(nth int, c *composite) {
 	lock := k.locks[nth]
 	if !lock.renewed() {
 		return
 	}
 	const first = 100 * time.Millisecond
+	var joined *member
 	for n := 0; ; n++ {
 		timer := time.NewTimer(min(jitter(first<<min(n, 10)), lock.ttl()/3))
 		select {
@@ -180,7 +184,17 @@ func (k *Quorum) rejoin(nth int, c *composite) {
 		case <-c.hold.Context().Done():
 		}
 		timer.Stop()
-		if c.hold.Context().Err() != nil || k.acquireOn(nth, lock.within(c.limit()), c) == nil {
+		if c.hold.Context().Err() != nil {
+			c.drop(joined)
+			return
+		}
+		if joined == nil {
+			m := &member{of: lock.within(c.limit()), nth: nth, late: true}
+			if k.acquireOn(m, c) == nil {
+				joined, n = m, -1
+			}
+		}
+		if joined != nil && k.confirm(joined, c) {
 			return
 		}
 		select {
@@ -191,9 +205,36 @@ func (k *Quorum) rejoin(nth int, c *composite) {
 	}
 }
 
+// confirm makes m, a late member, count if enough of the members that count are still on
+// their servers. It reports false if that is not known, so that it must be tried again, and
+// true as well if m cannot count any more.
+func (k *Quorum) confirm(m *member, c *composite) bool {
+	if !c.awaits(m) {
+		c.drop(m)
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.hold.Context()), k.timeout())
+	defer cancel()
+	others := c.needed()
+	stand := make(chan bool, len(others))
+	for _, other := range others {
+		l := other.lease()
+		if !l.client.background(func(context.Context) { stand <- l.stands(ctx) }) {
+			stand <- false
+		}
+	}
+	n := 0
+	for range others {
+		if <-stand {
+			n++
+		}
+	}
+	return n >= k.majority && c.count(m)
+}
+
 // useQuorum is the use of a name by a Quorum, on all its servers. It has only a queue in
 // this process; nothing in Redis has that use.
-var useQuorum = NewUse(Class{})
+var useQuorum = NewUse(Class{Kind: "redlock"})
 
 // site is where the waiters of a process queue. Only the first one asks; several would
 // split the votes among themselves.

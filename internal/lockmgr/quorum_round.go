@@ -144,7 +144,7 @@ func (q *quorumRound) ask(nth int) {
 	k, c, s, replies, concluded := q.Quorum, q.composite, &q.servers[nth], q.replies, q.concluded
 	s.pending.Store(true)
 	if !k.locks[nth].client.background(func(context.Context) {
-		err := k.acquireOn(nth, k.locks[nth], c)
+		err := k.acquireOn(&member{of: k.locks[nth], nth: nth}, c)
 		s.pending.Store(false)
 		replies <- reply{nth, err}
 		if <-concluded; err != nil {

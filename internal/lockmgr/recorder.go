@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/hub"
@@ -23,6 +24,8 @@ type recorder struct {
 	known  bool        // the client has a record
 	self   record.Body // the identity; without holds and waits
 	link   func(call uint64) string
+
+	soon atomic.Bool // a look comes in settles at the latest
 
 	mu      sync.Mutex // guards the fields up to running, and follows Client.mu
 	timer   *time.Timer
@@ -73,7 +76,11 @@ func newRecorder(c *Client) *recorder {
 
 // changed notes that the client holds or waits for something else than before. It may be called
 // with Client.mu held, and is quick.
-func (r *recorder) changed() { r.lookWithin(settles) }
+func (r *recorder) changed() {
+	if r != nil && !r.soon.Load() {
+		r.lookWithin(settles)
+	}
+}
 
 // lookWithin makes the recorder look in d at the latest.
 func (r *recorder) lookWithin(d time.Duration) {
@@ -82,6 +89,9 @@ func (r *recorder) lookWithin(d time.Duration) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if d <= settles {
+		r.soon.Store(true)
+	}
 	switch at := time.Now().Add(d); {
 	case r.closed:
 	case r.running:
@@ -103,6 +113,7 @@ func (r *recorder) fire() {
 		return
 	}
 	r.running, r.again, r.due = true, false, time.Time{}
+	r.soon.Store(false)
 	r.mu.Unlock()
 	if !r.client.background(r.run) {
 		r.mu.Lock()
@@ -117,6 +128,7 @@ func (r *recorder) run(ctx context.Context) {
 	r.mu.Lock()
 	r.running = false
 	again := r.again
+	r.soon.Store(false)
 	r.mu.Unlock()
 	if again && (next <= 0 || next > settles) {
 		next = settles
@@ -134,10 +146,12 @@ func (r *recorder) look(ctx context.Context) time.Duration {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
-	err := r.flush(ctx)
+	if r.flush(ctx) != nil {
+		r.client.counters.unrecorded.Add(1) // those entries are not written again; others may see the client nevertheless
+	}
 	scene := r.client.scene(now)
-	next := time.Duration(0)
-	if err == nil && r.known {
+	next, err := time.Duration(0), error(nil)
+	if r.known {
 		next, err = r.write(ctx, scene, now)
 	}
 	if err == nil {
@@ -172,8 +186,11 @@ func (r *recorder) write(ctx context.Context, s *scene, now time.Time) (time.Dur
 	}
 	text := r.text(s)
 	pause := writeEvery
-	if s.nested {
+	switch {
+	case s.nested:
 		pause = settles // others may wait for its edition
+	case s.held > mostSeen:
+		pause = record.Renew // each look sees others of them
 	}
 	due := r.written.Add(record.Renew)
 	if text != r.body || s.nested {
@@ -318,8 +335,9 @@ func (r *recorder) readBlockers(ctx context.Context, s *scene) {
 	}
 }
 
-// close ends the recorder: it looks no more. The record is deleted if Redis answers at once.
-func (r *recorder) close() {
+// close ends the recorder: it looks no more. The record is deleted, if Redis answers at once, unless the
+// client still holds something: then it says until its end whose leases those were.
+func (r *recorder) close(holds bool) {
 	if r == nil {
 		return
 	}
@@ -337,6 +355,8 @@ func (r *recorder) close() {
 		ctx, cancel := context.WithTimeout(ctx, writeWithin)
 		defer cancel()
 		_ = r.flush(ctx)
-		_ = r.erase(ctx)
+		if !holds {
+			_ = r.erase(ctx)
+		}
 	})
 }

@@ -143,6 +143,26 @@ func (l *Lease) recount(ctx context.Context) {
 	}
 }
 
+// stands asks Redis once whether it still has the lease, by writing the count that it has. It
+// ends the lease if Redis has it no more, and reports false, too, if that is not known.
+func (l *Lease) stands(ctx context.Context) bool {
+	if l.lockCount(ctx) != nil {
+		return false
+	}
+	defer l.unlockCount()
+	l.mu.Lock()
+	count, ended := l.count(), l.ended
+	l.mu.Unlock()
+	if count == 0 || ended != nil {
+		return false
+	}
+	there, err := l.setCount(ctx, 0, count)
+	if err == nil && !there {
+		l.EndGone()
+	}
+	return err == nil && there
+}
+
 // setCount writes the number of holds that are left. It reports false if the lease is gone.
 func (l *Lease) setCount(ctx context.Context, patience time.Duration, count int) (there bool, err error) {
 	doubt, err := l.client.call(ctx, patience, func(ctx context.Context) (err error) {

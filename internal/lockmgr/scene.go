@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/record"
@@ -36,9 +37,9 @@ func (c *Client) scene(now time.Time) *scene {
 	s.addLeases(c, old)
 	s.addWaiters(c, old)
 	c.mu.Unlock()
-	slices.SortFunc(s.holds, func(a, b *Lease) int { return cmp.Compare(a.acquired, b.acquired) })
+	slices.SortFunc(s.holds, func(a, b *Lease) int { return cmp.Or(cmp.Compare(a.acquired, b.acquired), cmp.Compare(a.id, b.id)) })
 	s.holds = s.holds[:min(len(s.holds), record.Most)]
-	slices.SortFunc(s.waits, func(a, b waiting) int { return cmp.Compare(a.came, b.came) })
+	slices.SortFunc(s.waits, func(a, b waiting) int { return cmp.Compare(a.Serial, b.Serial) })
 	s.findUnder()
 	s.waits = s.waits[:min(len(s.waits), record.Most)]
 	return s
@@ -98,7 +99,7 @@ func (w *waiter) told(p place, by string) waiting {
 		r, one.Owner = w.fair.of, w.fair.id
 	}
 	if r == nil { // a number, or a Redlock
-		one.Name = p.name[min(len(w.client.config.Prefix), len(p.name)):]
+		one.Name, one.Kind = strings.TrimPrefix(p.name, w.client.config.Prefix), classes[p.use].Kind
 		return one
 	}
 	one.Name, one.Kind, one.Fails = r.lock.Name(), r.lock.traits.Kind, r.lock.options.DeadlockFails

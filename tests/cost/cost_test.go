@@ -141,6 +141,7 @@ func TestRenewalsOfManyLocks(t *testing.T) {
 				c := mortise.New(d, nil)
 				defer c.Close()
 				first, _ := mustLock(t, c.Lock("first"), t.Context())
+				time.Sleep(time.Second) // until its client has a record, and a subscription for it
 				mustUnlock(t, first)
 				before := locktest.Goroutines()
 				holds := make([]*mortise.Hold, locks)

@@ -1,0 +1,451 @@
+package behavior
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// events is an observer that keeps what it is told.
+type events struct {
+	mu  sync.Mutex
+	all []mortise.Event
+}
+
+func (o *events) Observe(e mortise.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = append(o.all, e)
+}
+
+// of returns the events of a type.
+func (o *events) of(t mortise.EventType) (list []mortise.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, e := range o.all {
+		if e.Type == t {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// story returns the types of the events, but for renewals.
+func (o *events) story() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var words []string
+	for _, e := range o.all {
+		if e.Type != mortise.EventRenewed {
+			words = append(words, string(e.Type))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// seenAs are options of a client on a host of that name.
+func seenAs(host string) *mortise.Options {
+	return &mortise.Options{Identity: mortise.Identity{Host: host, App: "deploy"}}
+}
+
+func TestShortHoldsAreNotRecorded(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, seenAs("api-7"))
+		for range 100 {
+			hold, _ := mustLock(t, c.Lock("job"), t.Context())
+			time.Sleep(10 * time.Millisecond)
+			mustUnlock(t, hold)
+		}
+		time.Sleep(time.Minute)
+		if n := f.Told(); n != 0 {
+			t.Errorf("holds of 10ms took %d scripts to tell of them, want none", n)
+		}
+	})
+}
+
+func TestRecordTellsWhatAClientHoldsAndWaitsFor(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a, fa := open(t, s, seenAs("api-7"))
+		b, _ := open(t, s, seenAs("api-8"))
+		start := time.Now()
+		hold, _ := mustLock(t, a.Lock("job"), t.Context())
+		waits := later(t, t.Context(), b.Lock("job"))
+		time.Sleep(999 * time.Millisecond)
+
+		st, err := b.Lock("job").Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h := st.Holders[0]; h.Client == nil || h.Client.Host != "api-7" || h.Client.App != "deploy" || h.Client.PID == 0 || h.Since.Sub(start).Abs() > 5*time.Millisecond {
+			t.Errorf("the holder is %+v, of the client %+v; want api-7 since %v", h, h.Client, start)
+		}
+		var held *mortise.HeldError
+		if _, _, err := b.Lock("job").TryLock(t.Context()); !errors.As(err, &held) || held.Client == nil || held.Client.Host != "api-7" || held.Held() < 900*time.Millisecond {
+			t.Errorf("TryLock failed with %v, want the host of the holder", err)
+		} else if text := err.Error(); !strings.Contains(text, fmt.Sprintf("api-7 pid %d (deploy) for 1s", held.Client.PID)) {
+			t.Errorf("the error is %q", text)
+		}
+		q, err := a.Queue(t.Context(), "job")
+		if err != nil || len(q.Waiters) != 1 || q.Waiters[0].Client == nil || q.Waiters[0].Client.Host != "api-8" || q.Listeners != 0 {
+			t.Errorf("the queue is %+v, %v; want the waiter of api-8", q, err)
+		}
+		all, err := a.Clients(t.Context())
+		if err != nil || len(all) != 2 {
+			t.Fatalf("%d clients, %v; want 2", len(all), err)
+		}
+		for _, c := range all {
+			if c.Host == "api-7" && (len(c.Holds) != 1 || c.Holds[0].Lock != "job" || c.Holds[0].Owner != hold.Owner()) || c.Host == "api-8" && (len(c.Waits) != 1 || c.Waits[0].Kind != "lock") {
+				t.Errorf("%s: %+v", c.Host, c)
+			}
+		}
+
+		told := fa.Told()
+		time.Sleep(10 * time.Minute)
+		if n := fa.Told() - told; n > 2*60+5 {
+			t.Errorf("ten quiet minutes took %d scripts, want about two for each ten seconds", n)
+		}
+		mustUnlock(t, hold)
+		mustUnlock(t, <-waits)
+		time.Sleep(5 * time.Second)
+		if all, err := a.Clients(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("idle clients have records: %+v, %v", all, err)
+		}
+		if keys := do(t, s, "KEYS", "*"); keys.Len() != 0 {
+			t.Errorf("idle clients left %v", keys)
+		}
+	})
+}
+
+func TestHiddenClientTellsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, &mortise.Options{Identity: mortise.Identity{Hide: true}})
+		mustLock(t, c.Lock("job"), t.Context())
+		time.Sleep(time.Minute)
+		if n := f.Told(); n != 0 {
+			t.Errorf("it sent %d scripts that tell of it", n)
+		}
+	})
+}
+
+func TestEventsOfAHold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		var oa, ob events
+		a, _ := open(t, s, &mortise.Options{Observer: &oa})
+		b, _ := open(t, s, &mortise.Options{Observer: &ob})
+		hold, _ := mustLock(t, a.Lock("job"), t.Context())
+		got := later(t, t.Context(), b.Lock("job"))
+		if _, _, err := b.Lock("job").TryLock(t.Context()); err == nil {
+			t.Fatal("TryLock acquired a lock that is held")
+		}
+		time.Sleep(time.Minute)
+		mustUnlock(t, hold)
+		mustUnlock(t, <-got)
+		synctest.Wait()
+		if story := oa.story(); story != "acquired released" {
+			t.Errorf("the holder was told: %s", story)
+		}
+		if story := ob.story(); story != "waiting refused acquired released" {
+			t.Errorf("the waiter was told: %s", story)
+		}
+		e := ob.of(mortise.EventAcquired)[0]
+		if e.Lock != "job" || e.Kind != "lock" || e.How != mortise.HowGranted || e.Waited.Round(time.Second) != time.Minute || !e.Queued || e.Call == 0 || e.Context == nil {
+			t.Errorf("acquired: %+v", e)
+		}
+		if e.Blocker == nil || e.Blocker.Owner != hold.Owner() || e.Blocker.Client == nil {
+			t.Errorf("it was blocked by %+v, want the first", e.Blocker)
+		}
+		if e := oa.of(mortise.EventReleased)[0]; e.Held.Round(time.Second) != time.Minute || e.Err != nil {
+			t.Errorf("released: %+v", e)
+		}
+		if e := oa.of(mortise.EventRenewed); len(e) < 5 || e[0].Leases != 1 || e[0].Lock != "job" || e[0].Margin < 15*time.Second || e[0].Margin > 25*time.Second {
+			t.Errorf("renewed: %+v", e)
+		}
+		if st := b.Stats(); st.Acquired != 1 || st.Refused != 1 || st.Granted != 1 || st.Held != 0 || st.Waiting != 0 {
+			t.Errorf("the waiter counted %+v", st)
+		}
+	})
+}
+
+func TestFailingRenewalsAreToldBeforeTheLoss(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		var o events
+		c, f := open(t, s, &mortise.Options{Observer: &o})
+		hold, ctx := mustLock(t, c.Lock("job"), t.Context())
+		time.Sleep(time.Second)
+		f.Set(hang, nil)
+		start := time.Now()
+		<-ctx.Done()
+		lost := time.Since(start)
+		f.Set(nil, nil)
+		synctest.Wait()
+		failing := o.of(mortise.EventRenewalFailing)
+		if len(failing) == 0 || failing[0].Margin < 5*time.Second || failing[0].Err == nil || failing[0].Lock != "job" {
+			t.Errorf("the lock was lost after %v, and failing renewals were told as %+v", lost, failing)
+		}
+		if e := o.of(mortise.EventLost); len(e) != 1 || !errors.Is(e[0].Err, mortise.ErrLost) || e[0].Held < 25*time.Second {
+			t.Errorf("lost: %+v", e)
+		}
+		_ = hold.Unlock()
+		if e := o.of(mortise.EventReleased); len(e) != 0 {
+			t.Errorf("a lost hold was told as released: %+v", e)
+		}
+	})
+}
+
+func TestHolderIsAsked(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a, _ := open(t, s, seenAs("api-7"))
+		b, _ := open(t, s, seenAs("ops"))
+		hold, ctx := mustLock(t, a.Lock("job"), t.Context())
+		here := later(t, t.Context(), a.Lock("job"))
+		there := later(t, t.Context(), b.Lock("job"))
+		time.Sleep(time.Second)
+		asked, err := b.Ask(t.Context(), "job", "deploy of 12:00")
+		if err != nil || len(asked) != 1 || !asked[0].Asked || asked[0].Owner != hold.Owner() {
+			t.Fatalf("asked %+v, %v", asked, err)
+		}
+		clients, err := b.Clients(t.Context())
+		i := slices.IndexFunc(clients, func(c mortise.ClientState) bool { return c.Host == "api-7" })
+		if want := (mortise.ClientRequest{Owner: hold.Owner(), By: fmt.Sprintf("ops pid %d", os.Getpid()), Reason: "deploy of 12:00"}); err != nil || i < 0 || !slices.Equal(clients[i].Asked, []mortise.ClientRequest{want}) {
+			t.Fatalf("the clients are %+v, %v; want one asked %+v", clients, err, want)
+		}
+		time.Sleep(time.Second)
+		var why *mortise.RevokedError
+		if err := context.Cause(ctx); !errors.As(err, &why) || !errors.Is(err, mortise.ErrRevoked) || why.Reason != "deploy of 12:00" || !strings.HasPrefix(why.By, "ops pid") {
+			t.Fatalf("the context of the hold ended with %v", err)
+		}
+		if !hold.Valid() {
+			t.Error("the hold is not valid any more, although nobody else has the lock")
+		}
+		time.Sleep(5 * time.Minute)
+		wantState(t, a.Lock("job"), hold.Owner(), 1)
+		mustUnlock(t, hold)
+		h := <-there // it is not handed off to a goroutine of the client that was asked
+		mustUnlock(t, h)
+		mustUnlock(t, <-here)
+	})
+}
+
+func TestWaitsInACircleAreTold(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				var o events
+				failed := make(chan int, n)
+				var clients []*mortise.Client
+				var contexts []context.Context
+				for i := range n {
+					opt := seenAs(fmt.Sprint("host-", i))
+					opt.Observer = &o
+					c, _ := open(t, s, opt)
+					_, ctx := mustLock(t, c.Lock(fmt.Sprint("lock-", i)), t.Context())
+					clients, contexts = append(clients, c), append(contexts, ctx)
+				}
+				for i, c := range clients {
+					ctx := contexts[i]
+					next := c.Lock(fmt.Sprint("lock-", (i+1)%n)).With(mortise.LockOptions{Deadlock: mortise.DeadlockFail})
+					if n == 1 {
+						ctx = mortise.WithOwner(ctx)
+					}
+					go func() {
+						time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+						_, _, err := next.Lock(ctx)
+						if errors.Is(err, mortise.ErrDeadlock) {
+							failed <- i
+						} else if t.Context().Err() == nil && !errors.Is(err, mortise.ErrClosed) {
+							t.Errorf("the wait of host-%d ended with %v", i, err)
+						}
+					}()
+				}
+				start := time.Now()
+				select {
+				case i := <-failed:
+					if i != n-1 {
+						t.Errorf("host-%d failed, want the youngest", i)
+					}
+				case <-time.After(time.Minute):
+					t.Fatal("no wait has failed")
+				}
+				if d := time.Since(start); d > 2*time.Second {
+					t.Errorf("it took %v to find the circle", d)
+				}
+				e := o.of(mortise.EventDeadlock)
+				var circle *mortise.DeadlockError
+				if len(e) == 0 || !errors.As(e[0].Err, &circle) || len(circle.Waits) != n {
+					t.Fatalf("told: %+v", e)
+				}
+				for _, w := range circle.Waits {
+					if !strings.HasPrefix(w.Client.Host, "host-") || !strings.HasPrefix(w.Lock, "lock-") || w.Since.IsZero() {
+						t.Errorf("a wait of the circle is %+v", w)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestHistoryOfALock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		opt := seenAs("api-7")
+		opt.History = 5
+		c, f := open(t, s, opt)
+		for range 20 {
+			hold, _ := mustLock(t, c.Lock("job"), t.Context())
+			time.Sleep(10 * time.Millisecond)
+			mustUnlock(t, hold)
+		}
+		if n := f.Told(); n > 1 {
+			t.Errorf("20 releases took %d scripts more", n)
+		}
+		time.Sleep(2 * time.Second)
+		list, err := c.History(t.Context(), "job", 100)
+		if err != nil || len(list) != 5 {
+			t.Fatalf("%d entries, %v; want the last 5", len(list), err)
+		}
+		if a := list[0]; a.Host != "api-7" || a.App != "deploy" || a.End != "released" || a.Held.Round(time.Millisecond) != 10*time.Millisecond || a.How != mortise.HowFree || a.Kind != "lock" || a.Ended.IsZero() {
+			t.Errorf("the last acquisition is %+v", a)
+		}
+	})
+}
+
+// A client that may not write histories is seen nevertheless, for as long as it holds something.
+func TestRecordWithoutTheRightToHistories(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		opt := seenAs("api-7")
+		opt.History = 5
+		c, f := open(t, s, opt)
+		f.Set(func(_ context.Context, name string) error {
+			if name == "history_add" {
+				return &driver.Error{Class: driver.Denied, Err: errors.New("NOPERM")}
+			}
+			return nil
+		}, nil)
+		kept, _ := mustLock(t, c.Lock("kept"), t.Context())
+		for range 60 { // there is always something to write
+			hold, _ := mustLock(t, c.Lock("job"), t.Context())
+			time.Sleep(time.Second)
+			mustUnlock(t, hold)
+		}
+		all, err := c.Clients(t.Context())
+		if err != nil || len(all) != 1 || all[0].Silent > 15*time.Second {
+			t.Errorf("the clients are %+v, %v; want one that is not silent", all, err)
+		}
+		if n := c.Stats().Unrecorded; n < 20 || n > 120 {
+			t.Errorf("%d failures are counted, want one for each of those to write the history", n)
+		}
+		mustUnlock(t, kept)
+	})
+}
+
+func TestSemaphoresAndLatchesAreTold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		var o events
+		c, _ := open(t, s, &mortise.Options{Observer: &o})
+		sem := c.Semaphore("pool")
+		if _, err := sem.TrySetPermits(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := sem.Acquire(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { done <- sem.Acquire(t.Context(), 1) }()
+		time.Sleep(time.Second)
+		all, err := c.Clients(t.Context())
+		if err != nil || len(all) != 1 || len(all[0].Waits) != 1 || all[0].Waits[0].Kind != "semaphore" || all[0].Waits[0].Lock != "pool" {
+			t.Errorf("the clients are %+v, %v; want one that waits for a permit", all, err)
+		}
+		if err := sem.Release(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if story := o.story(); story != "acquired waiting acquired" {
+			t.Errorf("it was told: %s", story)
+		}
+	})
+}
+
+func TestWaitingGoroutinesHaveLabels(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, &mortise.Options{Observer: &events{}})
+		hold, _ := mustLock(t, c.Lock("job"), t.Context())
+		got := later(t, t.Context(), c.Lock("job"))
+		var profile strings.Builder
+		if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(profile.String(), `"mortise_lock":"job"`) {
+			t.Error("no goroutine of the profile has the name of the lock")
+		}
+		mustUnlock(t, hold)
+		mustUnlock(t, <-got)
+	})
+}
+
+func TestDeadWaitersThatArePassedOverAreTold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		var o events
+		a, _ := open(t, s, &mortise.Options{Observer: &o})
+		dead, f := open(t, s, nil)
+		hold, _, err := a.FairLock("job").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_ = later(t, ctx, dead.FairLock("job"))
+		f.Set(hang, nil) // it dies in the queue
+		time.Sleep(time.Minute)
+		got := later(t, t.Context(), a.FairLock("job"))
+		time.Sleep(time.Minute)
+		mustUnlock(t, hold)
+		mustUnlock(t, <-got)
+		n := 0
+		for _, e := range o.of(mortise.EventPassedOver) {
+			n += e.Passed
+			if e.Lock != "job" {
+				t.Errorf("told: %+v", e)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d waiters were told as passed over, want 1", n)
+		}
+		f.Set(nil, nil)
+	})
+}
+
+func TestCrowdThatIsRefusedReadsOneRecord(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a, _ := open(t, s, seenAs("api-7"))
+		b, f := open(t, s, nil)
+		mustLock(t, a.Lock("job"), t.Context())
+		time.Sleep(time.Second)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				var held *mortise.HeldError
+				if _, _, err := b.Lock("job").TryLock(t.Context()); !errors.As(err, &held) || held.Client == nil {
+					t.Errorf("refused with %v, want the process of the holder", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := f.Told(); n != 1 {
+			t.Errorf("100 refusals at once read %d records, want 1", n)
+		}
+	})
+}
