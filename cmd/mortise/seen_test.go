@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -241,4 +242,32 @@ func TestWhoNamesADeadlock(t *testing.T) {
 	}
 	cancel()
 	waiting.Wait()
+}
+
+// A list of many locks asks for what is known of processes once, and not for each lock.
+func TestListAsksForProcessesOnce(t *testing.T) {
+	t.Parallel()
+	const locks = 300
+	server := redistest.Single(t)
+	for i := range locks {
+		server.Must(t, "HSET", fmt.Sprint("lock:", i), fmt.Sprintf("8f1c2b3a-0000-8000-8000-%012d:1", i), "1")
+	}
+	printed(t, server.Addr(), "ls") // the server knows the scripts from now on
+	for _, args := range [][]string{{"ls"}, {"ls", "--wide"}, {"ls", "--json"}} {
+		server.Must(t, "CONFIG", "RESETSTAT")
+		if got := strings.Count(printed(t, server.Addr(), args...), "lock:"); got != locks {
+			t.Errorf("%q shows %d locks, want %d", args, got, locks)
+		}
+		runs := 0
+		for _, calls := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=([0-9]+)`).FindAllStringSubmatch(fmt.Sprint(server.Must(t, "INFO", "commandstats")), -1) {
+			n, err := strconv.Atoi(calls[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs += n
+		}
+		if runs < locks || runs > locks+10 {
+			t.Errorf("%q ran %d scripts for %d locks, want one for each and a few more", args, runs, locks)
+		}
+	}
 }
