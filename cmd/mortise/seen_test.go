@@ -93,25 +93,29 @@ func TestProcessesAreNamed(t *testing.T) {
 	awaitOutput(t, addr, fmt.Sprintf(` pid %d \(mortise\) +lock .* released +-$`, holder.cmd.Process.Pid), "history", "job")
 }
 
+// seenProcess is a process as --json shows it.
+type seenProcess struct {
+	Client struct {
+		Host, App string
+		PID       int
+		Extra     map[string]string
+	}
+	Since  time.Time
+	Held   int64 `json:"held_ms"`
+	Waited int64 `json:"waited_ms"`
+}
+
+// seenLock is a lock as --json shows it.
+type seenLock struct {
+	Holders, Queue []seenProcess
+	Waiters        int
+}
+
 // wantJSONOfProcesses checks what programs read about the holder and the waiter of the lock job.
 func wantJSONOfProcesses(t *testing.T, addr string, holder, waiter int) {
 	t.Helper()
-	type process struct {
-		Client struct {
-			Host, App string
-			PID       int
-			Extra     map[string]string
-		}
-		Since  time.Time
-		Held   int64 `json:"held_ms"`
-		Waited int64 `json:"waited_ms"`
-	}
-	type lock struct {
-		Holders, Queue []process
-		Waiters        int
-	}
-	var shown lock
-	var listed []lock
+	var shown seenLock
+	var listed []seenLock
 	for text, to := range map[string]any{printed(t, addr, "show", "--json", "job"): &shown, printed(t, addr, "ls", "--json", "job"): &listed} {
 		if err := json.Unmarshal([]byte(text), to); err != nil {
 			t.Fatalf("%v: %s", err, text)
@@ -123,13 +127,20 @@ func wantJSONOfProcesses(t *testing.T, addr string, holder, waiter int) {
 	if len(listed) != 1 || len(listed[0].Holders) != 1 || len(shown.Holders) != 1 || len(shown.Queue) != 1 || listed[0].Waiters != 1 {
 		t.Fatalf("show --json has %+v, and ls --json %+v, want a holder and a waiter", shown, listed)
 	}
-	for _, p := range []process{listed[0].Holders[0], shown.Holders[0]} {
-		if p.Client.PID != holder || p.Client.App != "mortise" || p.Client.Extra["command"] != "sleep" || p.Held < 250 || p.Since.IsZero() {
-			t.Errorf("the holder is %+v, want the process %d", p, holder)
+	for _, p := range []seenProcess{listed[0].Holders[0], shown.Holders[0]} {
+		p.want(t, holder, p.Held)
+		if p.Client.App != "mortise" || p.Client.Extra["command"] != "sleep" {
+			t.Errorf("the holder is %+v, want mortise with sleep", p)
 		}
 	}
-	if p := shown.Queue[0]; p.Client.PID != waiter || p.Waited < 250 || p.Since.IsZero() {
-		t.Errorf("the waiter is %+v, want the process %d", p, waiter)
+	shown.Queue[0].want(t, waiter, shown.Queue[0].Waited)
+}
+
+// want checks that p is a process, and for how long it holds or waits.
+func (p *seenProcess) want(t *testing.T, pid int, lasted int64) {
+	t.Helper()
+	if p.Client.PID != pid || lasted < 250 || p.Since.IsZero() {
+		t.Errorf("the process is %+v for %d ms, want %d for a quarter of a second at least", p, lasted, pid)
 	}
 }
 
