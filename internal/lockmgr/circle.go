@@ -17,21 +17,25 @@ import (
 // the way, from there to the wait under that lease, and so on.
 //
 // Records are read one after the other, so what they show did not necessarily exist at one
-// moment. So a circle counts only when it was seen in two looks, and then in a third one in
-// records that were all written after the second look had read the former ones: all its waits,
-// which have serial numbers, and all its holds existed at the end of the first look.
+// moment. So a circle counts only when it was seen in two looks, and then in a later one in
+// records that all tell of a time after the second look had read the former ones: all its waits,
+// which have serial numbers, and all its holds existed at the end of the first look. A record that
+// was written late may tell of a time long before. It does not if it was made after Redis had
+// confirmed an edition that the second look has not read yet.
 
 // mostLinks is the length of the longest circle that is found.
 const mostLinks = 128
 
-// circles are those that a client has seen but not yet told, by the serial number of its wait.
+// circles are those that a client has seen, by the serial number of its wait. A wait may be in
+// several, one after the other: another wait has failed, and somebody else has the lock.
 type circles map[uint64]*circle
 
-// circle is a circle that was seen.
+// circle is the circle that was seen last.
 type circle struct {
-	key      string // names its waits
+	key      string // names its waits; empty if none was seen
 	looks    int
 	editions map[string]uint64 // of the records that the second look has read
+	told     map[string]bool   // the keys of those that were told
 }
 
 // CircleWait is one wait of a circle.
@@ -51,22 +55,21 @@ func (cs *circles) look(ctx context.Context, r *recorder, s *scene) time.Duratio
 	last := *cs
 	*cs = make(circles)
 	for _, w := range s.waits {
-		if len(w.Under) == 0 || w.For == "" || w.waiter.isTold() {
-			continue
-		}
-		waits := c.followCircle(ctx, read, w.Wait)
-		if waits == nil {
-			continue
-		}
 		seen := last[w.Serial]
-		if key := keyOf(waits); seen == nil || seen.key != key {
-			seen = &circle{key: key}
+		if seen == nil {
+			seen = &circle{told: make(map[string]bool)}
 		}
-		if seen.certain(c.id, waits) {
-			c.closeCircle(w, waits)
+		if len(w.Under) == 0 {
 			continue
 		}
 		(*cs)[w.Serial] = seen
+		waits := c.followCircle(ctx, read, w.Wait)
+		if key := keyOf(waits); key != seen.key {
+			seen.key, seen.looks = key, 0
+		}
+		if waits != nil && !seen.told[seen.key] && seen.certain(c.id, waits) {
+			seen.told[seen.key] = c.closeCircle(w, waits)
+		}
 	}
 	return settles
 }
@@ -74,7 +77,7 @@ func (cs *circles) look(ctx context.Context, r *recorder, s *scene) time.Duratio
 // followCircle returns the circle that w is part of, which it begins with, or nil.
 func (c *Client) followCircle(ctx context.Context, read map[string]*Record, w record.Wait) (waits []CircleWait) {
 	at := CircleWait{w, read[c.id]}
-	for len(waits) < mostLinks {
+	for len(waits) < mostLinks && at.For != "" {
 		if slices.ContainsFunc(waits, at.same) {
 			return nil // it leads into a circle that w is not part of
 		}
@@ -147,15 +150,16 @@ func (k *circle) certain(self string, waits []CircleWait) bool {
 		}
 		if k.looks == 2 {
 			k.editions[id] = w.Record.Edition
-		} else if w.Record.Edition <= k.editions[id] {
+		} else if w.Record.Body.Confirmed <= k.editions[id] {
 			later = false
 		}
 	}
 	return later
 }
 
-// closeCircle tells of a circle, and ends the wait w of this client if it is the one to fail.
-func (c *Client) closeCircle(w waiting, waits []CircleWait) {
+// closeCircle tells of a circle, and ends the wait w of this client if it is the one to fail. It
+// reports false if w is over.
+func (c *Client) closeCircle(w waiting, waits []CircleWait) bool {
 	err := c.errors.Deadlock(waits)
 	var fails *CircleWait
 	for i := range waits {
@@ -167,9 +171,8 @@ func (c *Client) closeCircle(w waiting, waits []CircleWait) {
 	e := Event{Type: EventDeadlock, Lock: w.Name, Kind: w.Kind, Err: err}
 	c.mu.Lock()
 	there := w.waiter.in != nil
-	w.waiter.circle = err
 	if there && own {
-		w.waiter.fails = true
+		w.waiter.circle = err
 		w.waiter.signal()
 	}
 	if o := w.waiter.observation(); o != nil {
@@ -179,16 +182,10 @@ func (c *Client) closeCircle(w waiting, waits []CircleWait) {
 	if there {
 		c.tell(e)
 	}
+	return there
 }
 
 // younger reports whether w began later than v. All clients of a circle come to the same answer.
 func (w *CircleWait) younger(v *CircleWait) bool {
 	return cmp.Or(cmp.Compare(w.Since, v.Since), cmp.Compare(w.Record.ID, v.Record.ID), cmp.Compare(w.Serial, v.Serial)) > 0
-}
-
-// isTold reports whether w was told of a circle.
-func (w *waiter) isTold() bool {
-	w.client.mu.Lock()
-	defer w.client.mu.Unlock()
-	return w.circle != nil
 }

@@ -39,6 +39,7 @@ type recorder struct {
 	// The fields below are only used by look, which runs once at a time.
 	body     string // as last written; empty if there is no record
 	edition  uint64
+	sure     uint64 // the edition that Redis has confirmed last
 	written  time.Time
 	indexed  time.Time
 	offset   time.Duration // what Redis' clock was ahead of the client's time, since the epoch
@@ -156,7 +157,7 @@ func (r *recorder) look(ctx context.Context) time.Duration {
 	}
 	if err == nil {
 		r.failures = 0
-		if scene.nested {
+		if scene.nested && r.known {
 			next = cmp.Or(min(next, r.circles.look(ctx, r, scene)), settles)
 		}
 		r.readBlockers(ctx, scene)
@@ -211,7 +212,7 @@ func (r *recorder) write(ctx context.Context, s *scene, now time.Time) (time.Dur
 		return 0, err
 	}
 	c.counters.records.Add(1)
-	r.body, r.written, r.seen = text, now, nil
+	r.body, r.written, r.seen, r.sure = text, now, nil, r.edition
 	r.offset = clock.Sub(time.UnixMilli(0)) - c.time(time.Now())
 	r.listen()
 	for _, a := range asked {
@@ -310,6 +311,9 @@ func (r *recorder) text(s *scene) string {
 		b.Waits = append(b.Waits, w.Wait)
 	}
 	b.HoldCount, b.WaitCount = s.held, s.waiting
+	if s.nested {
+		b.Confirmed = r.sure
+	}
 	r.since = since
 	return b.Text()
 }

@@ -42,11 +42,10 @@ type waiter struct {
 	prev, next *waiter
 	handed     *Lease // was handed to the waiter, which is not in the queue any more
 	state      waiterState
-	fails      bool          // it is to return circle
 	fair       *fairWaiter   // of a waiter for a fair lock; else nil
 	came       time.Duration // when it joined a queue first, in the client's time; 0 if it has not
 	serial     uint64        // of the wait
-	circle     error         // names the circle in which it waits, once that was told; else nil
+	circle     error         // names the circle because of which the wait is to end, or nil
 
 	within *Hold // the innermost hold that the wait is part of; set before it joins a queue
 }
@@ -54,7 +53,7 @@ type waiter struct {
 // verdict returns the error with which the wait is to end because it is part of a circle, or nil. It
 // must be called with Client.mu held.
 func (w *waiter) verdict() error {
-	if w.fails && w.handed == nil {
+	if w.handed == nil {
 		return w.circle
 	}
 	return nil

@@ -39,6 +39,9 @@ type Body struct {
 	Waits     []Wait `json:"waits,omitempty"`
 	HoldCount int    `json:"hold_count,omitempty"`
 	WaitCount int    `json:"wait_count,omitempty"`
+	// Confirmed is an edition of the record that was in Redis before the client looked at what
+	// this one tells. It is 0 unless the client waits under a lease.
+	Confirmed uint64 `json:"confirmed,omitempty"`
 }
 
 // Hold is a lease that the client has.

@@ -1,0 +1,160 @@
+package server
+
+// Processes that wait for each other in a circle.
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// TestHelperInCircle is one of the processes: it takes a lock, says so, and waits for the next one
+// under it when it is told to.
+func TestHelperInCircle(t *testing.T) {
+	addr, nth := os.Getenv("MORTISE_TEST_ADDR"), os.Getenv("MORTISE_TEST_NTH")
+	if nth == "" {
+		return // not asked for
+	}
+	own, next, _ := strings.Cut(nth, " ")
+	observer := mortise.ObserverFunc(func(e mortise.Event) {
+		var circle *mortise.DeadlockError
+		if e.Type == mortise.EventDeadlock && errors.As(e.Err, &circle) {
+			for _, w := range circle.Waits {
+				fmt.Printf("circle: %s %s %d\n", w.Lock, w.Client.Host, w.Client.PID)
+			}
+			fmt.Println("text:", e.Err)
+		}
+	})
+	c := mortise.New(dialers["goredis"](t, addr, ""), &mortise.Options{Observer: observer, Identity: mortise.Identity{Host: "host-" + own}})
+	defer c.Close()
+	hold, ctx := mustLock(t, c.Lock("lock-"+own), t.Context())
+	fmt.Println("holds")
+	told := bufio.NewScanner(os.Stdin)
+	told.Scan()
+	o := mortise.LockOptions{}
+	if os.Getenv("MORTISE_TEST_FAILS") != "" {
+		o.Deadlock = mortise.DeadlockFail
+	}
+	start := time.Now()
+	inner, _, err := c.Lock("lock-" + next).With(o).Lock(ctx)
+	fmt.Printf("ended: %t %t %d\n", err == nil, errors.Is(err, mortise.ErrDeadlock), time.Since(start).Milliseconds())
+	if err == nil {
+		mustUnlock(t, inner)
+	}
+	mustUnlock(t, hold)
+	fmt.Println("done")
+}
+
+// inCircle is a process that runs [TestHelperInCircle].
+type inCircle struct {
+	party
+
+	tell func()
+}
+
+// newInCircle starts a process.
+func newInCircle(t *testing.T, addr, nth, fails string) *inCircle {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestHelperInCircle$")
+	cmd.Env = append(os.Environ(), "MORTISE_TEST_ADDR="+addr, "MORTISE_TEST_NTH="+nth, "MORTISE_TEST_FAILS="+fails)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &inCircle{party{cmd, bufio.NewScanner(out)}, func() {
+		if _, err := fmt.Fprintln(in, "wait"); err != nil {
+			t.Error(err)
+		}
+	}}
+}
+
+// Three processes wait for each other. Each tells the locks, hosts and processes of the circle; if
+// they are to fail, the youngest wait does, and the others get through.
+func TestRealCircleOfProcesses(t *testing.T) {
+	for _, fails := range []string{"", "yes"} {
+		t.Run("fails="+fails, func(t *testing.T) {
+			s := redistest.Single(t)
+			var all []*inCircle
+			for _, nth := range []string{"0 1", "1 2", "2 0"} {
+				p := newInCircle(t, s.Addr(), nth, fails)
+				p.says(t, "holds")
+				all = append(all, p)
+			}
+			for _, p := range all {
+				p.tell()
+				time.Sleep(50 * time.Millisecond) // so that the last is the youngest
+			}
+			start := time.Now()
+			youngest := all[2]
+			if fails == "" {
+				for i, p := range all {
+					p.wantCircle(t, all, i)
+				}
+				if took := time.Since(start); took > 4*time.Second {
+					t.Errorf("the circle was told after %v", took)
+				}
+				for _, p := range all { // they wait on
+					if err := p.cmd.Process.Kill(); err != nil {
+						t.Fatal(err)
+					}
+					_ = p.cmd.Wait()
+				}
+				return
+			}
+			youngest.wantCircle(t, all, 2)
+			var through, deadlock bool
+			var took int
+			if _, err := fmt.Sscan(youngest.says(t, "ended:"), &through, &deadlock, &took); err != nil || through || !deadlock || took > 3000 {
+				t.Errorf("the youngest ended with success: %t, a deadlock: %t, after %d ms, %v", through, deadlock, took, err)
+			}
+			t.Logf("the youngest failed after %d ms", took)
+			for _, i := range []int{1, 0} {
+				if _, err := fmt.Sscan(all[i].says(t, "ended:"), &through, &deadlock, &took); err != nil || !through {
+					t.Errorf("process %d ended with success: %t, a deadlock: %t, %v", i, through, deadlock, err)
+				}
+			}
+			for _, p := range all {
+				p.says(t, "done")
+				if err := p.cmd.Wait(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// wantCircle waits until p tells of the circle, beginning with its own wait.
+func (p *inCircle) wantCircle(t *testing.T, all []*inCircle, nth int) {
+	t.Helper()
+	for i := range all {
+		at := (nth + i) % len(all)
+		want := fmt.Sprintf(" lock-%d host-%d %d", (at+1)%len(all), at, all[at].cmd.Process.Pid)
+		if got := p.says(t, "circle:"); got != want {
+			t.Errorf("process %d tells of %q, want %q", nth, got, want)
+		}
+	}
+	text := p.says(t, "text:")
+	for _, q := range all {
+		if !strings.Contains(text, fmt.Sprint(" pid ", q.cmd.Process.Pid)) {
+			t.Errorf("process %d tells %q, without the process %d", nth, text, q.cmd.Process.Pid)
+		}
+	}
+}
