@@ -129,6 +129,9 @@ type ClientState struct {
 	Waits     []ClientWait
 	HoldCount int // of all locks that it holds
 	WaitCount int // of all its goroutines that wait
+	// Now is the time of Redis' clock at which the record was read: the difference to Since is
+	// for how long the client holds a lock, or waits.
+	Now time.Time
 }
 
 // ClientHold is what a client holds.
@@ -175,7 +178,7 @@ func (c *Client) Clients(ctx context.Context) ([]ClientState, error) {
 
 // clientState returns a record as the API shows it.
 func clientState(r *lockmgr.Record) ClientState {
-	s := ClientState{ClientInfo: *clientInfo(r), HoldCount: r.Body.HoldCount, WaitCount: r.Body.WaitCount}
+	s := ClientState{ClientInfo: *clientInfo(r), HoldCount: r.Body.HoldCount, WaitCount: r.Body.WaitCount, Now: r.Now}
 	for _, h := range r.Body.Holds {
 		s.Holds = append(s.Holds, ClientHold{Lock: h.Name, Kind: h.Kind, Owner: h.Owner, Since: time.UnixMilli(h.Since), Token: h.Token})
 	}
@@ -196,7 +199,7 @@ func clientInfo(r *lockmgr.Record) *ClientInfo {
 	}
 	b := &r.Body
 	return &ClientInfo{
-		ID: r.ID, Host: b.Host, PID: b.PID, App: b.App, Version: b.Version, Started: time.UnixMilli(b.Started),
+		ID: r.ID, Host: b.Host, PID: b.PID, App: b.App, Version: b.Version, Started: time.UnixMilli(b.Started).UTC(),
 		Extra: maps.Clone(b.Extra), Mortise: b.Mortise, Silent: r.Now.Sub(r.At),
 	}
 }

@@ -22,8 +22,8 @@ import (
 // Package fencing provides this check.
 //
 // Tokens rise with gaps: an acquisition whose reply was lost may have drawn a
-// token that no holder uses. The counter survives release, loss and
-// [FencedLock.ForceUnlock]. Its key in Redis has no TTL, and mortise never
+// token that no holder uses, and [FencedLock.ForceUnlock] draws one that nobody gets.
+// The counter survives release and loss. Its key in Redis has no TTL, and mortise never
 // deletes it; the next acquisition by mortise removes a TTL that Redisson's
 // expire() has set.
 //

@@ -11,12 +11,12 @@ import (
 
 // stateJSON is the form of a State. What a kind does not use is omitted.
 type stateJSON struct {
-	Name    string   `json:"name"`
-	Kind    Kind     `json:"kind"`
-	Locked  bool     `json:"locked"`
-	TTL     int64    `json:"ttl_ms"`
-	Holders []Holder `json:"holders"`
-	Mine    bool     `json:"mine,omitempty"`
+	Name    string     `json:"name"`
+	Kind    Kind       `json:"kind"`
+	Locked  bool       `json:"locked"`
+	TTL     int64      `json:"ttl_ms"`
+	Holders []heldJSON `json:"holders"`
+	Mine    bool       `json:"mine,omitempty"`
 
 	Mode      string       `json:"mode,omitempty"`
 	Token     int64        `json:"token,omitempty"` // of an election: term
@@ -29,10 +29,17 @@ type stateJSON struct {
 	Now       time.Time    `json:"now,omitzero"` // of Redis' clock, if an instant is in it
 }
 
+// heldJSON is the form of a Holder in a State.
+type heldJSON struct {
+	Holder
+	Held *int64 `json:"held_ms,omitempty"`
+}
+
 // queuedJSON is the form of a Waiter in a State. Position 1 is the next one.
 type queuedJSON struct {
 	Position int `json:"position"`
 	waiterJSON
+	Waited *int64 `json:"waited_ms,omitempty"`
 }
 
 type waiterJSON struct {
@@ -45,7 +52,16 @@ type waiterJSON struct {
 
 // form returns the JSON form of w.
 func (w *Waiter) form() waiterJSON {
-	return waiterJSON{w.Owner, toMillis(w.TTL), w.Client, w.Since, w.Kind}
+	return waiterJSON{w.Owner, toMillis(w.TTL), w.Client, w.Since.UTC(), w.Kind}
+}
+
+// past returns the milliseconds from since to now, and nil if one of them is not known.
+func past(since, now time.Time) *int64 {
+	if since.IsZero() || now.IsZero() {
+		return nil
+	}
+	ms := max(0, now.Sub(since).Milliseconds())
+	return &ms
 }
 
 // waiter returns the waiter that the form is of.
@@ -68,15 +84,18 @@ type leaderJSON struct {
 // MarshalJSON returns the state as an object with the fields name, kind, locked, ttl_ms
 // and holders, and those that the kind has: mode; token, or term and value of an
 // [Election]; queue, with position, owner and ttl_ms; available and permits, with
-// id and ttl_ms; number; and mine if true. A time without limit, or a deadline that has
+// id and ttl_ms; number; and mine if true. Of a holder or a waiter whose process is known,
+// it also has client, since, and held_ms or waited_ms; instants are in UTC. A time without limit, or a deadline that has
 // passed, is -1.
 func (s State) MarshalJSON() ([]byte, error) {
 	form := stateJSON{
-		Name: s.Name, Kind: s.Kind, Locked: s.Locked, TTL: toMillis(s.TTL), Holders: s.Holders,
-		Mine: s.Mine, Mode: s.Mode, Value: s.Value, Permits: s.Permits, Now: s.Now,
+		Name: s.Name, Kind: s.Kind, Locked: s.Locked, TTL: toMillis(s.TTL), Holders: []heldJSON{},
+		Mine: s.Mine, Mode: s.Mode, Value: s.Value, Permits: s.Permits, Now: s.Now.UTC(),
 	}
-	if form.Holders == nil {
-		form.Holders = []Holder{}
+	for _, h := range s.Holders {
+		held := past(h.Since, s.Now)
+		h.Since = h.Since.UTC()
+		form.Holders = append(form.Holders, heldJSON{h, held})
 	}
 	switch s.Kind {
 	case KindElection:
@@ -89,7 +108,7 @@ func (s State) MarshalJSON() ([]byte, error) {
 		form.Token = s.Token
 	}
 	for i, w := range s.Queue {
-		form.Queue = append(form.Queue, queuedJSON{i + 1, w.form()})
+		form.Queue = append(form.Queue, queuedJSON{i + 1, w.form(), past(w.Since, s.Now)})
 	}
 	return marshal(form)
 }
@@ -104,8 +123,8 @@ func (s *State) UnmarshalJSON(data []byte) error {
 		Name: form.Name, Kind: form.Kind, Locked: form.Locked, TTL: fromMillis(form.TTL), Mine: form.Mine,
 		Mode: form.Mode, Token: form.Token + form.Term, Value: form.Value, Permits: form.Permits, Now: form.Now,
 	}
-	if len(form.Holders) > 0 {
-		s.Holders = form.Holders
+	for _, h := range form.Holders {
+		s.Holders = append(s.Holders, h.Holder)
 	}
 	for _, number := range []*int64{form.Available, form.Number} {
 		if number != nil {

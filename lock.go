@@ -161,6 +161,12 @@ func (k *locker) refuse(ctx context.Context, op string, err error) error {
 // the end of the lease or at Unlock. Until then two owners may believe that they hold
 // the lock.
 //
+// If the lock has a counter of fencing tokens, as a [FencedLock] has, ForceUnlock draws a token
+// that nobody gets, and moves the fence of a fencing guard on to it whose resource has the name of
+// the lock (with [Options.Prefix]): that guard refuses what the old holder still writes, from now
+// on. A resource of another name refuses it once it has seen a token that is newer, as of the next
+// holder's first write. So does a resource outside Redis.
+//
 // ForceUnlock reads the holder of the lock, and then frees the lock of that
 // holder. If the lock changes hands in between, it reads again. So it takes two
 // round trips, and never frees the lock of a holder that it does not report.
@@ -183,7 +189,7 @@ func (k *locker) ForceUnlock(ctx context.Context) (*Holder, error) {
 		if !ok {
 			return nil, k.fail(op, notPlain(key))
 		}
-		if freed, err := k.free(ctx, op, by.Owner); freed {
+		if freed, err := k.freed(ctx, op, by.Owner, key.Token != ""); freed {
 			return &by, err
 		} else if err != nil {
 			return nil, err
@@ -208,7 +214,7 @@ func (k *locker) UnlockOwner(ctx context.Context, owner string) (bool, error) {
 	if by.Owner != owner {
 		return false, nil
 	}
-	return k.free(ctx, op, owner)
+	return k.freed(ctx, op, owner, key.Token != "")
 }
 
 // notPlain is the error for a name that holds something other than a plain lock.
@@ -219,6 +225,11 @@ func notPlain(key script.Key) error {
 // free frees the lock of one owner. It may report true together with an error: then the
 // lock is freed, but Redis refused to notify the waiters.
 func (k *locker) free(ctx context.Context, op, owner string) (bool, error) {
-	freed, err := k.lock.Free(ctx, owner)
+	return k.freed(ctx, op, owner, false)
+}
+
+// freed is free for a lock that may have fencing tokens: then its fence moves on.
+func (k *locker) freed(ctx context.Context, op, owner string, fenced bool) (bool, error) {
+	freed, err := k.lock.Free(ctx, owner, fenced)
 	return freed, k.fail(op, err)
 }

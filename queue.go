@@ -21,6 +21,9 @@ type Queue struct {
 	// several threads that wait. It is -1 if that cannot be known: on a cluster with classic
 	// messages, or without the right to ask.
 	Listeners int
+	// Now is the time of Redis' clock at which Since of the waiters was read; zero if none is
+	// known.
+	Now time.Time
 }
 
 // Queue reads the waiters for a name: the queue of a fair lock, the turns of other locks, and
@@ -46,6 +49,9 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	records, err := c.core.Records(ctx)
 	if err != nil {
 		return q, o.fail("queue", err)
+	}
+	for _, r := range records {
+		q.Now = r.Now
 	}
 	q.Waiters = queued(name, waiters(key.Queue), turns.Clients, records)
 	return q, nil

@@ -22,7 +22,8 @@ var guardLua string
 //
 // The newest token of a resource, its fence, is stored under mortise:fence:{resource}. It has no TTL
 // and is never deleted: a forgotten fence would admit late writers. It protects only against writes
-// that go through a Guard.
+// that go through a Guard. A lock that is released by force (ForceUnlock, UnlockOwner, mortise
+// unlock) moves the fence of the resource that has the lock's name, and no other: see [Guard.Run].
 //
 // If a reply is lost, the guard asks again, for at most ten seconds. A repeat changes nothing:
 // Redis remembers each write for a minute, under mortise:op:{resource}:<id>.

@@ -93,11 +93,20 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	case held != nil && isKept(held.Owner):
 		text += ": " + keptText(held.TTL)
 	case held != nil && held.Count == 0:
-		text += fmt.Sprintf(": %s is the next to have it", shown(held.Owner))
+		text += fmt.Sprintf(": %s is the next to have it", refuserText(held))
 	case held != nil:
-		text += fmt.Sprintf(": held by %s (count %d)", shown(held.Owner), held.Count)
+		text += fmt.Sprintf(": held by %s (count %d)", refuserText(held), held.Count)
 	}
 	return &exitError{code: p.conflict, err: errors.New(text), hint: busyHint(p, few)}
+}
+
+// refuserText names the holder of an error.
+func refuserText(e *mortise.HeldError) string {
+	text := ownerText(e.Holder, time.Time{})
+	if d := e.Held(); d > 0 {
+		text += " for " + duration.Round(d).String()
+	}
+	return text
 }
 
 // unlimited says what p would have to be to wait longer.

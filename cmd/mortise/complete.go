@@ -104,6 +104,33 @@ func (a *app) completeOwner(cmd *cobra.Command, args []string, prefix string) ([
 	})
 }
 
+// completeWho offers the hosts, the applications and the UUIDs of the clients that hold or wait for something.
+func (a *app) completeWho(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.complete(cmd, prefix, func(ctx context.Context, d driver.Driver, prefix string, offer func(cobra.Completion) bool) {
+		client := mortise.New(d, a.options(asking))
+		defer leave(client)
+		c, err := takeCensus(ctx, client)
+		if err != nil {
+			return
+		}
+		offered := make(map[string]bool)
+		for i := range c.clients {
+			one := &c.clients[i].ClientInfo
+			for text, what := range map[string]string{one.Host: "host", one.App: "application", one.ID: processText(one)} {
+				if text == "" || offered[text] || !strings.HasPrefix(text, prefix) || shown(text) != text {
+					continue
+				}
+				if offered[text] = true; !offer(cobra.CompletionWithDesc(text, what)) {
+					return
+				}
+			}
+		}
+	})
+}
+
 // owners returns the owners of a lock, or the ids of its permits.
 func owners(s mortise.State) (all []string) {
 	for _, h := range s.Holders {

@@ -15,7 +15,8 @@ and resigns when the command has ended. It exits with the command's own status.
 
 Everything that mortise run --help says about the lock applies to the lead: it is
 renewed; when it is lost the command is ended, early enough for all its processes
-to be dead before another candidate can be elected. With --keep, elect then
+to be dead before another candidate can be elected. A leader that is asked to resign
+(mortise unlock NAME --ask) ends the command and then resigns. With --keep, elect then
 campaigns again, and runs the command again when it is elected; it ends when the
 command ends on its own, with whatever status, or when it was asked to end.
 

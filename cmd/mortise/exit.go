@@ -38,7 +38,8 @@ func exitCodes(what, busy string) string {
    75  {busy}; see -E
    77  Redis refused the user, the password or a right
    79  the {what} was lost while the command ran, and the command was ended;
-       or --max-hold was over, and the command was ended
+       or --max-hold was over, or it was asked to release the {what} (mortise
+       unlock --ask), and the command was ended
   126  the command cannot be executed
   127  the command was not found`)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,11 +28,18 @@ plain lock, for example, is a hash whose only field is a UUID, a colon and more.
 Semaphores without held permits and latches are plain numbers, which ls leaves out:
 see mortise sem NAME show and mortise latch NAME show.
 
+Holders are shown as the host, the process id and the program of their process, and
+for how long they have the lock, where that is known: Redisson's threads, and mortise's
+clients that hide it, are shown as their owner's id. It is told by the processes
+themselves, in keys that others could forge. --wide also shows the owners, which
+unlock --owner needs, since when they have the lock, and how many wait for it.
+
 PATTERN is a glob as in Redis: * ? [abc]. Without one, ls looks at all keys. With
 --prefix, it lists only names that begin with the prefix, and shows the rest of them.`
 
 func listCommand(a *app) *cobra.Command {
 	var limit int
+	var wide bool
 	cmd := &cobra.Command{
 		Use:               "ls [PATTERN]",
 		Short:             "List the locks that are held",
@@ -54,16 +60,20 @@ func listCommand(a *app) *cobra.Command {
 			if limit < 1 && cmd.Flags().Changed("limit") {
 				return usageError("", "--limit is %d; it must be at least 1", limit)
 			}
-			return a.list(cmd.Context(), pattern, limit)
+			if wide && a.json {
+				return usageError("With --json, all is shown.", "--wide and --json exclude each other")
+			}
+			return a.list(cmd.Context(), &listing{app: a, wide: wide, limit: limit}, pattern)
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 0, "show at most `N` locks, and end when they are found")
+	cmd.Flags().BoolVar(&wide, "wide", false, "also show owners, since when they have the lock, and how many wait")
 	a.jsonFlag(cmd)
 	return cmd
 }
 
-// list shows the locks whose names match pattern: at most limit, if that is not 0.
-func (a *app) list(ctx context.Context, pattern string, limit int) error {
+// list shows the locks whose names match pattern.
+func (a *app) list(ctx context.Context, l *listing, pattern string) error {
 	d, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -72,9 +82,12 @@ func (a *app) list(ctx context.Context, pattern string, limit int) error {
 	if scanner, ok := d.(driver.Scanner); ok {
 		count.scanner, d = scanner, count
 	}
-	client := mortise.New(d, a.options(asking))
+	options := asking
+	options.Identity.Hide = true // the names of processes come from the census, read once
+	client := mortise.New(d, a.options(options))
 	defer leave(client)
-	l := &listing{app: a}
+	// Without them, as for lack of a right, owners are shown by their ids.
+	l.census, _ = takeCensus(ctx, client)
 	stop := a.showProgress(ctx, func(past time.Duration) string {
 		return fmt.Sprintf("%v: %s looked at; Ctrl-C ends it", past, counted(int(count.keys.Load()), "key"))
 	})
@@ -84,7 +97,7 @@ func (a *app) list(ctx context.Context, pattern string, limit int) error {
 			break
 		}
 		a.line.around(func() { l.show(state) })
-		if found++; found == limit {
+		if found++; found == l.limit {
 			break
 		}
 	}
@@ -93,8 +106,8 @@ func (a *app) list(ctx context.Context, pattern string, limit int) error {
 	switch {
 	case err == nil && found == 0 && !a.json:
 		a.say("%s", noneHeld(pattern))
-	case err == nil && found == limit && found > 0:
-		a.say("ended after %d, as --limit says; there may be more", limit)
+	case err == nil && found == l.limit && found > 0:
+		a.say("ended after %d, as --limit says; there may be more", l.limit)
 	}
 	return err
 }
@@ -110,33 +123,72 @@ func noneHeld(pattern string) string {
 // listing writes locks as they are found: rows of a table, or the elements of an array.
 type listing struct {
 	app    *app
+	wide   bool
+	limit  int // 0: none
+	census *census
 	begun  bool
 	widths []int // of the columns
 }
 
-// The columns, and the widths that they begin with: the widest row is not known yet.
+// column is a column of the table, and the width that it begins with: the widest row is not known yet.
+type column struct {
+	heading string
+	width   int
+}
+
 var (
-	headings    = []string{"NAME", "KIND", "TTL", "COUNT", "OWNER"}
-	usualWidths = []int{20, 8, 8, 5, 38}
+	usualColumns = []column{{"NAME", 20}, {"KIND", 8}, {"TTL", 8}, {"COUNT", 5}, {"HOLDER", 38}}
+	wideColumns  = []column{{"NAME", 20}, {"KIND", 8}, {"TTL", 8}, {"COUNT", 5}, {"OWNER", 38}, {"HOST", 12}, {"PID", 7}, {"APP", 12},
+		{"SINCE", 20}, {"HELD", 6}, {"WAITERS", 7}}
 )
 
 func (l *listing) show(s mortise.State) {
+	l.census.name(&s)
 	if l.app.json {
 		l.element(s)
 		return
 	}
 	if !l.begun {
-		l.begun, l.widths = true, slices.Clone(usualWidths)
-		if term.IsTerminal(int(os.Stdout.Fd())) { // in a pipe the header would be a row to sort
-			l.row(headings...)
-		}
+		l.begin()
 	}
 	for _, h := range s.Holders {
-		l.row(shown(s.Name), string(s.Kind), lasting(s.TTL), strconv.Itoa(h.Count), shown(h.Owner), details(s))
+		l.holder(&s, h, s.TTL, s.Now)
 	}
 	for _, p := range s.Permits {
-		l.row(shown(s.Name), string(s.Kind), lasting(p.TTL), "1", shown(p.ID), details(s))
+		l.holder(&s, l.census.permit(s.Name, p.ID), p.TTL, l.census.now)
 	}
+}
+
+// begin chooses the columns. In a pipe the header would be a row to sort.
+func (l *listing) begin() {
+	l.begun = true
+	columns := usualColumns
+	if l.wide {
+		columns = wideColumns
+	}
+	var names []string
+	for _, c := range columns {
+		l.widths, names = append(l.widths, c.width), append(names, c.heading)
+	}
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		l.row(names...)
+	}
+}
+
+// holder writes the row of one holder.
+func (l *listing) holder(s *mortise.State, h mortise.Holder, ttl time.Duration, now time.Time) {
+	cells := []string{shown(s.Name), string(s.Kind), lasting(ttl), strconv.Itoa(h.Count)}
+	waiting := l.census.waiting(s)
+	if !l.wide {
+		l.row(append(cells, ownerText(h, now), details(*s, waiting))...)
+		return
+	}
+	host, pid, app := "-", "-", "-"
+	if c := h.Client; c != nil {
+		host, pid, app = shown(brief(c.Host)), strconv.Itoa(c.PID), orDash(appText(c))
+	}
+	held := orDash(strings.TrimPrefix(forText(h.Since, now), " for "))
+	l.row(append(cells, shown(h.Owner), host, pid, app, timeText(h.Since), held, strconv.Itoa(waiting), details(*s, 0))...)
 }
 
 // row writes a line of the table. A column becomes wider with a cell that does not fit.
@@ -163,7 +215,7 @@ func (l *listing) element(s mortise.State) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("  ", "  ")
-	_ = e.Encode(s) // nothing in it can fail
+	_ = e.Encode(listed{s, l.census}) // nothing in it can fail
 	fmt.Fprint(l.app.stdout, open+strings.TrimSuffix(b.String(), "\n"))
 }
 

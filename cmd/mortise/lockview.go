@@ -15,8 +15,9 @@ import (
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
-// details describes an object in one line, without its holders.
-func details(s mortise.State) string {
+// details describes an object in one line, without its holders: waiting is how many wait for it, and 0 if
+// that is shown elsewhere.
+func details(s mortise.State, waiting int) string {
 	var words []string
 	if s.Mode != "" {
 		words = append(words, s.Mode)
@@ -27,8 +28,8 @@ func details(s mortise.State) string {
 	case s.Token != 0:
 		words = append(words, fmt.Sprintf("token %d", s.Token))
 	}
-	if n := len(s.Queue); n > 0 {
-		words = append(words, fmt.Sprintf("%d waiting", n))
+	if waiting > 0 {
+		words = append(words, fmt.Sprintf("%d waiting", waiting))
 	}
 	if s.Kind == mortise.KindPermits {
 		words = append(words, fmt.Sprintf("%d available", s.Number))
@@ -71,16 +72,19 @@ func holding(s mortise.State) string {
 	}
 	var names []string
 	for _, h := range s.Holders {
-		names = append(names, shown(h.Owner))
+		names = append(names, ownerText(h, s.Now))
 	}
 	for _, p := range s.Permits {
 		names = append(names, "permit "+shown(p.ID))
 	}
-	until := "without a time limit"
-	if s.TTL >= 0 {
-		until = fmt.Sprintf("for another %v unless renewed or released", duration.Round(s.TTL))
+	until := " without a time limit"
+	switch {
+	case s.TTL >= 0 && s.Now.IsZero():
+		until = fmt.Sprintf(" for another %v unless renewed or released", duration.Round(s.TTL))
+	case s.TTL >= 0:
+		until = fmt.Sprintf("; the lease lasts for another %v unless renewed or released", duration.Round(s.TTL))
 	}
-	return fmt.Sprintf("held by %s %s", strings.Join(names, ", "), until)
+	return "held by " + strings.Join(names, ", ") + until
 }
 
 // shellQuote returns text as one word of a shell command line. What could do or hide something on

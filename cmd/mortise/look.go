@@ -56,7 +56,7 @@ func holderText(s mortise.State) string {
 	case allKept(s):
 		parts = append(parts, keptText(s.TTL))
 	case len(s.Holders) > 0:
-		parts = append(parts, "held by "+andMore(shown(s.Holders[0].Owner), len(s.Holders)-1))
+		parts = append(parts, "held by "+andMore(ownerText(longest(s.Holders), s.Now), len(s.Holders)-1))
 	}
 	if s.Kind == mortise.KindElection && s.Value != "" {
 		parts = append(parts, "value "+shown(s.Value))
@@ -65,6 +65,17 @@ func holderText(s mortise.State) string {
 		parts = append(parts, fmt.Sprintf("%d in the queue", len(s.Queue)))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// longest returns the holder that has a lock for the longest time, as far as is known.
+func longest(holders []mortise.Holder) mortise.Holder {
+	first := holders[0]
+	for _, h := range holders[1:] {
+		if !h.Since.IsZero() && (first.Since.IsZero() || h.Since.Before(first.Since)) {
+			first = h
+		}
+	}
+	return first
 }
 
 // permitsText describes a semaphore in few words.

@@ -42,6 +42,8 @@ type plan struct {
 	open   func(c *mortise.Client, p *plan) subject
 	keep   bool // after a loss, acquire it again and start again
 
+	history int // how many acquisitions each lock keeps; 0: it records none
+
 	warn      bool // when the lock is lost, only warn
 	signal    syscall.Signal
 	killAfter time.Duration
@@ -56,6 +58,9 @@ func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 	p := &plan{name: name, argv: argv, what: "lock", nonblock: f.nonblock, wait: time.Duration(f.wait), conflict: f.conflict, verbose: f.verbose}
 	if name == "" {
 		return nil, usageError("", "the NAME is empty")
+	}
+	if p.history, err = f.historyLength(cmd); err != nil {
+		return nil, err
 	}
 	waits := cmd.Flags().Changed("wait")
 	switch {

@@ -26,9 +26,12 @@ func (a *app) keyPrefix() string {
 	return a.getenv(envPrefix)
 }
 
-// options returns options of the library with the prefix.
+// options returns options of the library with the prefix, and the name of the application.
 func (a *app) options(o mortise.Options) *mortise.Options {
 	o.Prefix = a.keyPrefix()
+	if o.Identity.App == "" {
+		o.Identity.App = appName
+	}
 	return &o
 }
 

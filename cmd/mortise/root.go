@@ -47,6 +47,8 @@ func rootCommand(a *app) *cobra.Command {
 		latchCommand(a),
 		showCommand(a),
 		listCommand(a),
+		whoCommand(a),
+		historyCommand(a),
 		unlockCommand(a),
 		tokensCommand(a),
 		benchCommand(a),

@@ -29,14 +29,20 @@ that time, and what is reserved for ending it comes on top. If the lock was
 released by force, the command is ended as soon as mortise notices, at most a
 third of --ttl later.
 
+If somebody asks for the lock (mortise unlock NAME --ask), the command is ended in the
+same way, but without haste: the lock is renewed until the command has ended, and then
+released. With --on-lost warn the request is only shown.
+
 The command runs in a process group of its own. Signals that mortise gets go to
 that group; a second SIGINT within ten seconds kills it. On a terminal it runs in
 the foreground. Stopping it there (Ctrl-Z) also stops the renewals: if it is
 continued in time, it goes on under the lock, otherwise it is ended. Processes
 that it leaves in the background when it ends are not under the lock any more.
 
-On a terminal a wait of more than a second is shown, with the holder of the lock.
-Elsewhere, as in cron, it is silent without --verbose.
+On a terminal a wait of more than a second is shown, with the holder of the lock: its
+host, its process and for how long it has the lock, if that is known. Elsewhere, as in
+cron, it is silent without --verbose. In the same way others see this run: as the host,
+the process id, mortise and the name of the program, without its arguments.
 
 If a signal ends the command, or the wait for the lock, mortise ends by the same
 signal, so that Ctrl-C also ends the script or loop around it.
@@ -47,6 +53,9 @@ a second run started shortly after does nothing: that is for two machines that r
 the same cron job, with clocks that differ a little. Without -n, the second run waits
 until DUR is over and then runs. If this process is killed, --min-hold does not
 apply: the lock becomes free after --ttl.
+
+With --history N, the lock keeps its last N acquisitions in Redis for a week, those of
+all clients that ask for it: mortise history NAME shows them.
 
 If Redis cannot be reached at the start, run fails with 69: at once if the connection
 is refused; if there is no answer, after at most 5s, or after -w if that is shorter,
@@ -87,8 +96,10 @@ type runFlags struct {
 	sem       bool
 	permits   int
 	limit     int
+	history   int
 
-	say func(format string, args ...any) // writes a message for the user
+	say    func(format string, args ...any) // writes a message for the user
+	getenv func(string) string
 }
 
 func runCommand(a *app) *cobra.Command {
@@ -133,6 +144,7 @@ func runCommand(a *app) *cobra.Command {
 // guardFlags adds the flags of the commands that run another command while they hold something;
 // what says whether that is a lock or something else.
 func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
+	f.getenv = a.getenv
 	flags := cmd.Flags()
 	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds; Redis has a second to answer; less than 50ms is no wait")
 	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with status `N` if "+map[bool]string{true: "it was not elected", false: "the lock could not be acquired"}[what == "lead"]+"; with 0, also print nothing")
@@ -144,6 +156,7 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half of --ttl, and by default at most a sixth of it; without --ttl, a shorter --max-hold counts in its place")
 	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and exits with its status")
 	flags.StringVar(&f.signal, "signal", "TERM", "ask the command to end with the signal `SIG` when the "+what+" is lost")
+	flags.IntVar(&f.history, "history", 0, "keep the last `N` acquisitions of the "+what+" in Redis, for mortise history; at most 1000 (default $"+envHistory+", none)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "report progress; a wait also where there is no terminal")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		hint := "See " + cmd.CommandPath() + " --help for the flags."

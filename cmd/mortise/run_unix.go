@@ -44,7 +44,7 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 	}
 	a.wait = p.wait
 	// This process ends after the release, so nothing could go on in the background.
-	client, err := a.client(ctx, mortise.Options{TTL: max(p.ttl, shortestTTL), UnlockFor: -1})
+	client, err := a.client(ctx, mortise.Options{TTL: max(p.ttl, shortestTTL), UnlockFor: -1, Identity: p.identity(), History: p.history})
 	if err != nil {
 		return err
 	}
@@ -116,6 +116,9 @@ func (p *plan) lostText(cause error) error {
 	if limit, ok := p.over(cause); ok {
 		return fmt.Errorf("the command was ended: --max-hold of %v is over", limit)
 	}
+	if why, ok := errors.AsType[*mortise.RevokedError](cause); ok {
+		return fmt.Errorf("the command was ended: %s", p.revokedText(why))
+	}
 	return fmt.Errorf("the command was ended, because the %s %q was lost", p.what, p.name)
 }
 
@@ -143,6 +146,13 @@ func (o observer) Lost(cause error) {
 		if o.plan.warn { // otherwise the end says it
 			o.app.say("--max-hold of %v is over; %s", limit, then)
 		}
+		return
+	}
+	if why, ok := errors.AsType[*mortise.RevokedError](cause); ok {
+		if o.plan.warn {
+			then = "the command goes on with it"
+		}
+		o.app.say("%s; %s", o.plan.revokedText(why), then)
 		return
 	}
 	o.app.say("lost the %s %q: %s; %s", o.plan.what, o.plan.name, o.plan.reason(cause), then)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -103,29 +102,19 @@ func (a *app) showPermits(ctx context.Context, c *mortise.Client, s *mortise.Per
 		}
 		set = known.Kind != mortise.KindNone
 	}
-	if a.json {
-		return writeJSON(a.stdout, permitState{state, set})
+	v, err := a.view(ctx, c, state)
+	if err != nil {
+		return err
 	}
-	if err := a.showState(state); err != nil || set {
+	if a.json {
+		v.more = append(v.more, field{"set", set})
+		return writeJSON(a.stdout, v)
+	}
+	if err := a.showState(v); err != nil || set {
 		return err
 	}
 	a.say("%s", unset(s.Name()))
 	return nil
-}
-
-// permitState is the state of a semaphore, and whether it was ever set and not deleted.
-type permitState struct {
-	mortise.State
-	set bool
-}
-
-// MarshalJSON returns the fields of the state, and the field set.
-func (s permitState) MarshalJSON() ([]byte, error) {
-	text, err := s.State.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	return fmt.Appendf(bytes.TrimSuffix(bytes.TrimSpace(text), []byte("}")), `,"set":%t}`, s.set), nil
 }
 
 // permitsOf returns permits of a semaphore as a subject.

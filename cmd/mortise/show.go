@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise"
-	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 	"github.com/mortise-go/mortise/driver"
 )
 
@@ -19,6 +19,12 @@ var asking = mortise.Options{RetryFor: 2 * time.Second, AllowAnyName: true}
 
 const showLong = `show shows who holds the lock NAME, how often and for how long, and who waits for
 it, as far as Redis knows. It changes nothing.
+
+A process is shown as its host, its process id and its program, and for how long it has
+the lock or waits, where that is known: a process tells it itself, in a key that others
+could forge, once that has lasted for a quarter of a second. Redisson's threads are
+shown as their owners. Waiters stand in the order in which they will have the lock, as
+far as there is one. Redisson's clients that listen for a release are counted.
 
 With --quiet it prints nothing, and its exit code answers: 0 if the lock is held, 1
 if it is not. Any other code is an error, as without --quiet.`
@@ -52,13 +58,17 @@ func showCommand(a *app) *cobra.Command {
 				return childStatus{code: exitOther} // silently
 			case quiet:
 				return nil
-			case a.json:
-				return writeJSON(a.stdout, state)
 			}
-			if state.Kind == mortise.KindOther {
+			v, err := a.view(cmd.Context(), client, state)
+			switch {
+			case err != nil:
+				return err
+			case a.json:
+				return writeJSON(a.stdout, v)
+			case state.Kind == mortise.KindOther:
 				return a.showForeign(cmd.Context(), d, state)
 			}
-			return a.showState(state)
+			return a.showState(v)
 		},
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing; exit with 0 if it is held, and with 1 if it is not")
@@ -77,11 +87,13 @@ func (a *app) showForeign(ctx context.Context, d driver.Driver, s mortise.State)
 	return w.Flush()
 }
 
-func (a *app) showState(s mortise.State) error {
+func (a *app) showState(v view) error {
+	s := &v.State
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "name\t%s\nkind\t%s\n", shown(s.Name), s.Kind)
 	if s.Kind == mortise.KindNumber {
 		fmt.Fprintf(w, "number\t%d (a semaphore's permits, a latch's count, or anything else)\n", s.Number)
+		v.writeWaiters(w)
 		return w.Flush()
 	}
 	fmt.Fprintf(w, "locked\t%s\n", map[bool]string{true: "yes", false: "no"}[s.Locked])
@@ -97,26 +109,34 @@ func (a *app) showState(s mortise.State) error {
 	case s.Token != 0:
 		fmt.Fprintf(w, "token\t%d\n", s.Token)
 	}
+	v.writeHolders(w)
+	v.writeWaiters(w)
+	return w.Flush()
+}
+
+// writeHolders writes the holders of a lock, or the permits of a semaphore.
+func (v *view) writeHolders(w io.Writer) {
+	s := &v.State
 	for _, h := range s.Holders {
-		fmt.Fprintf(w, "holder\t%s  count %d\n", shown(h.Owner), h.Count)
-	}
-	if allKept(s) {
-		fmt.Fprintf(w, "state\t%s\n", keptText(s.TTL))
-	}
-	for i, q := range s.Queue {
-		deadline := "past its deadline"
-		if q.TTL >= 0 {
-			deadline = "deadline in " + duration.Round(q.TTL).String()
+		if h.Client == nil {
+			fmt.Fprintf(w, "holder\t%s  count %d\n", shown(h.Owner), h.Count)
+			continue
 		}
-		fmt.Fprintf(w, "waiter %d\t%s  %s\n", i+1, shown(q.Owner), deadline)
+		fmt.Fprintf(w, "holder\t%s  count %d  %s\n", ownerText(h, s.Now), h.Count, shown(h.Owner))
+	}
+	if allKept(*s) {
+		fmt.Fprintf(w, "state\t%s\n", keptText(s.TTL))
 	}
 	if s.Kind == mortise.KindPermits {
 		fmt.Fprintf(w, "available\t%d\n", s.Number)
 	}
 	for _, p := range s.Permits {
-		fmt.Fprintf(w, "permit\t%s  %s\n", shown(p.ID), lasting(p.TTL))
+		text := shown(p.ID) + "  " + lasting(p.TTL)
+		if h := v.census.permit(s.Name, p.ID); h.Client != nil {
+			text += "  " + ownerText(h, v.census.now)
+		}
+		fmt.Fprintf(w, "permit\t%s\n", text)
 	}
-	return w.Flush()
 }
 
 // oneName requires one argument, the name of a lock.

@@ -5,66 +5,110 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 	"github.com/mortise-go/mortise/connect"
 )
 
-const unlockLong = `unlock releases a lock from outside, for operators. The holder cannot prevent it:
-a mortise holder notices at its next renewal, at most a third of its lease later,
-a Redisson holder not before it releases. Until then, two clients may believe that
-they hold the lock. Make sure that the holder is dead.
+const unlockLong = `unlock releases a lock from outside, for operators. With --owner and --force the holder
+cannot prevent it: a mortise holder notices at its next renewal, at most a third of its
+lease later, a Redisson holder not before it releases. Until then, two clients may
+believe that they hold the lock. Make sure that the holder is dead.
 
 Without a flag it releases nothing, and shows the holders of the lock and the
 command that would release it.
+
+With --ask it asks the holders to release the lock, and says of each whether it could be
+asked: mortise run and elect then end their command, gently, and release; a program with
+the library does what it was written to do. The holder is shown --reason, and the host
+and the process that ask. With --wait it waits until those holders have released the
+lock. If they have not by then, it fails, or, with --force, frees the lock of those same
+holders, and of no other: then there is no question, because --wait was the time to
+think. Redisson's threads, and clients that hide what they are, cannot be asked.
+
+A fenced lock that is released by force draws a token: the fence of a fencing guard whose
+resource has the name of the lock is moved on with it, and refuses what the old holder
+still writes. Other resources refuse it once they have seen a newer token.
 
 On a terminal, --force shows who will lose the lock, and asks. If another one holds
 it when the answer comes, nothing is released. In scripts, where nobody can be
 asked, --force needs --yes.`
 
+// unlockFlags are the values of the flags.
+type unlockFlags struct {
+	owner      string
+	force, yes bool
+	ask        bool
+	reason     string
+	wait       duration.Flag
+}
+
 func unlockCommand(a *app) *cobra.Command {
-	var owner string
-	var force, yes bool
+	var f unlockFlags
 	cmd := &cobra.Command{
-		Use:               "unlock NAME (--owner OWNER | --force [--yes])",
-		SuggestFor:        []string{"release", "free"},
-		Short:             "Release a lock whose holder is gone",
-		Long:              unlockLong + asks("it was released, or was not locked", "   1  it was not released"),
+		Use:        "unlock NAME (--owner OWNER | --force [--yes] | --ask [--wait DUR [--force]])",
+		SuggestFor: []string{"release", "free"},
+		Short:      "Release a lock whose holder is gone, or ask the holder to release it",
+		Long: unlockLong + asks("it was released, or was not locked; with --ask: all holders were asked",
+			"   1  it was not released; with --ask: not all holders could be asked", "  75  --ask --wait: it was not released in time"),
+		Example: "  mortise unlock deploy --ask --reason 'hotfix' --wait 10s\n" +
+			"  mortise unlock deploy --owner 8f1c2b3a-0000-4000-8000-000000000001:77",
 		Args:              oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			byOwner := cmd.Flags().Changed("owner")
-			switch {
-			case byOwner && force:
-				return usageError("", "--owner and --force exclude each other")
-			case byOwner && owner == "":
-				return usageError("mortise show NAME shows the owner.", "--owner is empty")
-			case force && !yes && !a.canAsk():
-				return usageError("In a script: mortise unlock --force --yes "+nameArgs(args[0]),
-					"unlock --force asks before it releases a lock, but there is no terminal to ask on")
+			if err := f.check(a, cmd, args[0]); err != nil {
+				return err
 			}
 			return a.unlock(cmd.Context(), args[0], func(ctx context.Context, u unlocking) error {
 				switch {
+				case f.ask:
+					return u.petition(ctx, askPlan{f.reason, time.Duration(f.wait), f.force})
 				case byOwner:
-					return u.owner(ctx, owner)
-				case force && yes:
+					return u.owner(ctx, f.owner)
+				case f.force && f.yes:
 					return u.force(ctx)
-				case force:
+				case f.force:
 					return u.ask(ctx)
 				}
 				return u.nothing()
 			})
 		},
 	}
-	cmd.Flags().StringVar(&owner, "owner", "", "release it only if `OWNER`, as shown by mortise show, still holds it; for a semaphore, the permit with that id")
-	cmd.Flags().BoolVar(&force, "force", false, "release it regardless of its holder; for a read/write lock both sides, for a semaphore all permits; asks first")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "with --force, do not ask")
+	flags := cmd.Flags()
+	flags.StringVar(&f.owner, "owner", "", "release it only if `OWNER`, as shown by mortise show, still holds it; for a semaphore, the permit with that id")
+	flags.BoolVar(&f.force, "force", false, "release it regardless of its holder; for a read/write lock both sides, for a semaphore all permits; asks first")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "with --force, do not ask")
+	flags.BoolVar(&f.ask, "ask", false, "ask the holders to release it")
+	flags.StringVar(&f.reason, "reason", "", "with --ask, `TEXT` that the holders are shown; at most 200 bytes")
+	flags.VarP(&f.wait, "wait", "w", "with --ask, wait at most `DUR` until they have released it: 90s, 1m30s, or seconds")
 	if err := cmd.RegisterFlagCompletionFunc("owner", a.completeOwner); err != nil {
 		panic(err) // there is no such flag
 	}
 	return cmd
+}
+
+// check checks the flags for a lock called name.
+func (f *unlockFlags) check(a *app, cmd *cobra.Command, name string) error {
+	changed := cmd.Flags().Changed
+	switch {
+	case changed("owner") && (f.force || f.ask):
+		return usageError("", "--owner excludes --force and --ask")
+	case changed("owner") && f.owner == "":
+		return usageError("mortise show NAME shows the owner.", "--owner is empty")
+	case !f.ask && (changed("reason") || changed("wait")):
+		return usageError("", "--reason and --wait go with --ask")
+	case f.ask && f.force && f.wait <= 0:
+		return usageError("To release it at once, leave out --ask.", "--ask with --force needs --wait: the time that the holders have")
+	case f.force && !f.ask && !f.yes && !a.canAsk():
+		return usageError("In a script: mortise unlock --force --yes "+nameArgs(name),
+			"unlock --force asks before it releases a lock, but there is no terminal to ask on")
+	}
+	return nil
 }
 
 // unlock does something about the lock called name.
@@ -120,7 +164,13 @@ func (u unlocking) owner(ctx context.Context, owner string) error {
 		return err
 	}
 	if freed {
-		fmt.Fprintf(u.app.stdout, "freed %s, which was held by %s\n", shown(u.name), shown(owner))
+		h := mortise.Holder{Owner: owner}
+		for _, one := range u.state.Holders {
+			if one.Owner == owner {
+				h = one
+			}
+		}
+		fmt.Fprintf(u.app.stdout, "freed %s, which was held by %s\n", shown(u.name), u.victim(h))
 		return nil
 	}
 	state, err := u.client.Inspect(ctx, u.name)
@@ -177,13 +227,21 @@ func (u unlocking) freeAll(ctx context.Context) (done bool, err error) {
 		freed, err := u.free(ctx, h.Owner)
 		if freed {
 			done = true
-			fmt.Fprintf(u.app.stdout, "freed %s, which was held by %s (count %d)\n", shown(u.name), shown(h.Owner), h.Count)
+			fmt.Fprintf(u.app.stdout, "freed %s, which was held by %s (count %d)\n", shown(u.name), u.victim(h), h.Count)
 		}
 		if err != nil {
 			return done, err
 		}
 	}
 	return done, nil
+}
+
+// victim names a holder that has lost the lock: its process and its owner.
+func (u unlocking) victim(h mortise.Holder) string {
+	if h.Client == nil {
+		return shown(h.Owner)
+	}
+	return ownerText(h, u.state.Now) + ", " + shown(h.Owner)
 }
 
 // force releases the lock of all its holders. If it has changed hands meanwhile, force inspects it

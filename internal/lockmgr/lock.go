@@ -98,12 +98,18 @@ func (k *Lock) renewed() bool {
 	return k.options.MaxHold == 0 || k.options.MaxHold > k.renewedTTL()
 }
 
-// Free frees the lock of one owner. It may report true together with an error: then the
-// lock is freed, but Redis refused to notify the waiters.
-func (k *Lock) Free(ctx context.Context, owner string) (freed bool, err error) {
+// forcer is the operations of a kind of lock whose fence moves on when it is freed by force.
+type forcer interface {
+	Force(ctx context.Context, id string, t script.Turns) (script.Freed, error)
+}
+
+// Free frees the lock of one owner, and moves its fence on if it has one. It may report true
+// together with an error: then the lock is freed, but Redis refused to notify the waiters, or to
+// move the fence.
+func (k *Lock) Free(ctx context.Context, owner string, fenced bool) (freed bool, err error) {
 	again := false // an earlier copy may have run
 	err = k.Operate(ctx, func(ctx context.Context, _ script.Publish) (err error) {
-		freed, err = k.release(ctx, owner)
+		freed, err = k.releaseAs(ctx, owner, 0, fenced)
 		if err == nil && !freed && again {
 			return &driver.Error{Class: driver.Other, Err: ErrUnknownOutcome}
 		}

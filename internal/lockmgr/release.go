@@ -314,11 +314,16 @@ func (k *Lock) release(ctx context.Context, id string) (bool, error) {
 
 // releaseGranted is release for a lock that was granted streak times in a row.
 func (k *Lock) releaseGranted(ctx context.Context, id string, streak int) (bool, error) {
+	return k.releaseAs(ctx, id, streak, false)
+}
+
+// releaseAs is releaseGranted, and moves the fence of the lock on if it is to and has one.
+func (k *Lock) releaseAs(ctx context.Context, id string, streak int, fenced bool) (bool, error) {
 	var t script.Turns
 	if k.traits.Turns {
 		t = k.turns(streak)
 	}
-	freed, err := k.ops.Release(ctx, id, t)
+	freed, err := k.releaseOp(ctx, id, t, fenced)
 	if freed.Again > 0 {
 		k.recheckAfter(freed.Again)
 	}
@@ -326,6 +331,16 @@ func (k *Lock) releaseGranted(ctx context.Context, id string, streak int) (bool,
 		k.spinOn()
 	}
 	return k.released(freed.Released), err
+}
+
+// releaseOp runs the operation that releases the lock.
+func (k *Lock) releaseOp(ctx context.Context, id string, t script.Turns, fenced bool) (script.Freed, error) {
+	if fenced {
+		if f, ok := k.ops.(forcer); ok {
+			return f.Force(ctx, id, t)
+		}
+	}
+	return k.ops.Release(ctx, id, t)
 }
 
 // turns returns how a release of the lock passes it to the next client. streak is how

@@ -17,6 +17,7 @@ var (
 	lockReenter = load("lock_reenter")
 	lockLeave   = load("lock_leave")
 	lockRelease = load("lock_release", "redissons", "turns", "pass")
+	lockForce   = loadAround("lock_force", "release", "lock_release", "redissons", "turns", "pass")
 	lockRenew   = load("lock_renew")
 	lockKeep    = load("lock_keep")
 )
@@ -50,6 +51,12 @@ func (k *Lock) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
 // Release releases the lock entirely, as [LockRelease] does.
 func (k *Lock) Release(ctx context.Context, id string, t Turns) (Freed, error) {
 	became, err := LockRelease(ctx, k.driver(), k.name, id, k.Channel(), k.conn.Publish(), t)
+	return Freed{Released: became}, err
+}
+
+// Force releases the lock entirely, as [LockForce] does.
+func (k *Lock) Force(ctx context.Context, id string, t Turns) (Freed, error) {
+	became, err := LockForce(ctx, k.driver(), k.name, id, k.Channel(), k.conn.Publish(), t)
 	return Freed{Released: became}, err
 }
 
@@ -135,17 +142,38 @@ func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel strin
 	return became, err
 }
 
+// LockForce releases the lock key entirely, as LockRelease does, and moves its fence: the counter of
+// its tokens, if it has one, and the fence of the guarded resource of that name. Without the right
+// to these the lock is released nevertheless, and err says so, with class Denied.
+func LockForce(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (Released, error) {
+	became, err := releasedWith(ctx, d, lockForce, key, owner, channel, p, t, keyspace.Token(key), keyspace.Fence(key))
+	if became == NotHeld && driver.ClassOf(err) == driver.Denied {
+		why := err
+		if became, err = LockRelease(ctx, d, key, owner, channel, p, t); became != NotHeld {
+			err = &driver.Error{Class: driver.Denied, Err: fmt.Errorf("released, but its fence was not moved: %w", why)}
+		}
+	}
+	return became, err
+}
+
 // lockReleased is LockRelease, which fails without the right to the turns.
 func lockReleased(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (Released, error) {
+	return releasedWith(ctx, d, lockRelease, key, owner, channel, p, t)
+}
+
+// releasedWith releases with a script that has the arguments and the replies of lock_release, and more
+// keys.
+func releasedWith(ctx context.Context, d driver.Driver, s *driver.Script, key, owner, channel string, p Publish, t Turns, more ...string) (Released, error) {
 	words := append(make([]string, 0, 10), key)
 	turns, clients := "", ""
 	if t.Command != "" {
 		turns, clients = keyspace.TurnNames(key)
 		words = append(words, turns)
 	}
+	words = append(words, more...)
 	keys := len(words)
 	words = append(append(words, owner, channel, clients, t.Command, strconv.Itoa(t.Row), t.with()), p.commands()...)
-	v, err := d.Eval(ctx, driver.Call{Script: lockRelease, Keys: words[:keys:keys], Args: words[keys:]})
+	v, err := d.Eval(ctx, driver.Call{Script: s, Keys: words[:keys:keys], Args: words[keys:]})
 	if err != nil {
 		return NotHeld, err
 	}
@@ -159,7 +187,7 @@ func lockReleased(ctx context.Context, d driver.Driver, key, owner, channel stri
 	case v.At(0).Int() == 21 && is(v, "is"):
 		return ReleasedNow, unheard(v.At(1).Str())
 	}
-	return NotHeld, unexpected(lockRelease, v)
+	return NotHeld, unexpected(s, v)
 }
 
 // became runs a script that releases, and that answers {status} or {status, reason}.

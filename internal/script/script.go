@@ -25,16 +25,32 @@ var sources embed.FS
 // load returns the script called name, after the parts that it shares with
 // others.
 func load(name string, shared ...string) *driver.Script {
+	return loadText(name, sourceOf(shared...))
+}
+
+// loadAround returns the script called name, after the parts that it shares with others, and after
+// another script, which is its function called function.
+func loadAround(name, function, inner string, shared ...string) *driver.Script {
+	return loadText(name, sourceOf(shared...)+"local function "+function+"()\n"+sourceOf(inner)+"end\n")
+}
+
+// loadText returns the script called name, after some text.
+func loadText(name, before string) *driver.Script {
+	names = append(names, name)
+	return driver.NewScript(name, before+sourceOf(name))
+}
+
+// sourceOf returns the text of parts of scripts.
+func sourceOf(parts ...string) string {
 	var source strings.Builder
-	for _, part := range append(shared, name) {
+	for _, part := range parts {
 		text, err := sources.ReadFile("lua/" + part + ".lua")
 		if err != nil {
 			panic("mortise: script is not embedded: " + err.Error())
 		}
 		source.Write(text)
 	}
-	names = append(names, name)
-	return driver.NewScript(name, source.String())
+	return source.String()
 }
 
 // names is only changed while the package is initialized.

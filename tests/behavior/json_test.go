@@ -10,6 +10,11 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
+var (
+	atThree  = time.Date(2026, 11, 24, 3, 0, 0, 0, time.UTC)
+	apiSeven = mortise.ClientInfo{ID: "u", Host: "api-7", PID: 4121, App: "app", Started: atThree}
+)
+
 // The JSON forms are read by programs: neither a name nor a unit may change.
 var jsonForms = []struct {
 	value any
@@ -37,6 +42,16 @@ var jsonForms = []struct {
 	}, {
 		mortise.State{Name: "rw", Kind: mortise.KindRWLock, Locked: true, TTL: time.Second, Mode: "write", Holders: []mortise.Holder{{Owner: "u:1:write", Count: -1}}},
 		`{"name":"rw","kind":"rwlock","locked":true,"ttl_ms":1000,"holders":[{"owner":"u:1:write","count":-1}],"mode":"write"}`,
+	},
+	{
+		mortise.State{
+			Name: "l", Kind: mortise.KindFairLock, Locked: true, TTL: time.Second, Now: atThree.Add(1500 * time.Millisecond),
+			Holders: []mortise.Holder{{Owner: "u:1", Count: 1, Client: &apiSeven, Since: atThree}},
+			Queue:   []mortise.Waiter{{Owner: "v:1", TTL: -1, Since: atThree.Add(time.Second), Kind: "fairlock"}},
+		},
+		`{"name":"l","kind":"fairlock","locked":true,"ttl_ms":1000,"holders":[{"owner":"u:1","count":1,` +
+			`"client":{"id":"u","host":"api-7","pid":4121,"app":"app","started":"2026-11-24T03:00:00Z"},"since":"2026-11-24T03:00:00Z","held_ms":1500}],` +
+			`"queue":[{"position":1,"owner":"v:1","ttl_ms":-1,"since":"2026-11-24T03:00:01Z","kind":"fairlock","waited_ms":500}],"now":"2026-11-24T03:00:01.5Z"}`,
 	},
 	{mortise.Holder{Owner: "u:1", Count: 1}, `{"owner":"u:1","count":1}`},
 	{mortise.Waiter{Owner: "u:1", TTL: 2 * time.Second}, `{"owner":"u:1","ttl_ms":2000}`},

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
+)
+
+// askPlan is what unlock --ask does.
+type askPlan struct {
+	reason string
+	wait   time.Duration // for the release; 0: it does not wait
+	force  bool          // after the wait
+}
+
+// lookAgain is how often unlock --ask --wait looks whether the holders have released.
+const lookAgain = 100 * time.Millisecond
+
+// petition asks the holders to release the lock, waits for them as long as p says, and frees it then if p
+// says so. It frees nothing of a holder that was not asked about.
+func (u unlocking) petition(ctx context.Context, p askPlan) error {
+	if !u.state.Locked {
+		fmt.Fprintf(u.app.stdout, "%s is not locked\n", shown(u.name))
+		return nil
+	}
+	if u.state.Kind == mortise.KindPermits {
+		return usageError("mortise who shows who has permits.", "the holders of permits cannot be asked")
+	}
+	asked, err := u.client.Ask(ctx, u.name, p.reason)
+	if err != nil {
+		return err
+	}
+	u.state.Holders = nil
+	deaf := 0
+	for _, h := range asked {
+		u.state.Holders = append(u.state.Holders, h.Holder)
+		if !u.tellAsked(h) {
+			deaf++
+		}
+	}
+	switch {
+	case len(asked) == 0:
+		fmt.Fprintf(u.app.stdout, "%s is not locked\n", shown(u.name))
+		return nil
+	case p.wait == 0 && deaf > 0:
+		return &exitError{code: exitOther, err: errors.New(askedText(len(asked), deaf)), hint: strings.Join(u.app.unlockLines(u.state), "\n")}
+	case p.wait == 0:
+		return nil
+	}
+	return u.await(ctx, p)
+}
+
+// tellAsked says whether a holder was asked, and reports it.
+func (u unlocking) tellAsked(h mortise.AskedHolder) bool {
+	name := ownerText(h.Holder, u.state.Now)
+	switch {
+	case isKept(h.Owner):
+		fmt.Fprintf(u.app.stdout, "nobody to ask: %s is %s\n", shown(u.name), keptText(u.state.TTL))
+	case h.Asked:
+		fmt.Fprintf(u.app.stdout, "asked %s to release %s\n", name, shown(u.name))
+		return true
+	default:
+		fmt.Fprintf(u.app.stdout, "cannot ask %s: it is Redisson's, hides what it is, or has %s only since a moment ago\n", name, shown(u.name))
+	}
+	return false
+}
+
+// askedText says how many of the holders could not be asked.
+func askedText(all, deaf int) string {
+	if all == 1 {
+		return "its holder could not be asked"
+	}
+	return fmt.Sprintf("%d of the %d holders could not be asked", deaf, all)
+}
+
+// await waits until those who were asked have released the lock.
+func (u unlocking) await(ctx context.Context, p askPlan) error {
+	stop := u.app.showWaiting(ctx, waiting{what: shown(u.name) + " to be released", limit: p.wait})
+	defer stop()
+	last := time.Now().Add(p.wait)
+	for {
+		state, err := u.client.Inspect(ctx, u.name)
+		if err != nil {
+			return err
+		}
+		left := still(u.state.Holders, state)
+		switch {
+		case len(left) == 0:
+			stop()
+			fmt.Fprintf(u.app.stdout, "%s was released\n", shown(u.name))
+			return nil
+		case time.Now().After(last) && p.force:
+			stop()
+			u.state = state
+			u.state.Holders = left
+			return u.enforce(ctx, p)
+		case time.Now().After(last):
+			state.Holders = left
+			return &exitError{code: exitBusy, hint: strings.Join(u.app.unlockLines(state), "\n"),
+				err: fmt.Errorf("%s was not released within %v: it is %s", shown(u.name), p.wait, holding(state))}
+		}
+		if !sleep(ctx, min(lookAgain, max(time.Until(last), time.Millisecond))) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// still returns those of the holders that hold the lock in that state.
+func still(holders []mortise.Holder, now mortise.State) (left []mortise.Holder) {
+	asked := make(map[string]bool)
+	for _, h := range holders {
+		asked[h.Owner] = true
+	}
+	for _, h := range now.Holders {
+		if asked[h.Owner] {
+			left = append(left, h)
+		}
+	}
+	return left
+}
+
+// enforce frees the lock of those who were asked and have not released it.
+func (u unlocking) enforce(ctx context.Context, p askPlan) error {
+	u.app.say("%s was not released within %v; freeing it", shown(u.name), duration.Round(p.wait))
+	freed, err := u.freeAll(ctx)
+	if err == nil && !freed {
+		fmt.Fprintf(u.app.stdout, "%s was released\n", shown(u.name)) // in the last moment
+	}
+	return err
+}
+
+// quoted returns a text that somebody else has written, for a message.
+func quoted(text string) string {
+	if text = brief(text); strconv.Quote(text) == `"`+text+`"` {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
+// revokedText says by whom a command was asked to release what it runs under, and why.
+func (p *plan) revokedText(e *mortise.RevokedError) string {
+	text := fmt.Sprintf("asked by %s to release the %s %q", quoted(e.By), p.what, p.name)
+	if e.Reason == "" {
+		return text
+	}
+	reason := e.Reason
+	if strconv.Quote(reason) != `"`+reason+`"` {
+		reason = strconv.Quote(reason)
+	}
+	return text + ": " + reason
+}
