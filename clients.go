@@ -132,6 +132,15 @@ type ClientState struct {
 	// Now is the time of Redis' clock at which the record was read: the difference to Since is
 	// for how long the client holds a lock, or waits.
 	Now time.Time
+	// Asked are the requests to release a lock that the client has not seen yet, or has seen a
+	// moment ago: see [Client.Ask].
+	Asked []ClientRequest
+}
+
+// ClientRequest is a request to release a lock.
+type ClientRequest struct {
+	Owner      string // the id of the holder
+	By, Reason string // as [RevokedError] has them
 }
 
 // ClientHold is what a client holds.
@@ -188,6 +197,11 @@ func clientState(r *lockmgr.Record) ClientState {
 			wait.Under = append(wait.Under, u.Owner)
 		}
 		s.Waits = append(s.Waits, wait)
+	}
+	for _, a := range r.Asked {
+		if request, ok := record.ParseRequest(a.Text); ok {
+			s.Asked = append(s.Asked, ClientRequest{Owner: a.Lease, By: request.By, Reason: request.Reason})
+		}
 	}
 	return s
 }

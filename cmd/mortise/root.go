@@ -49,6 +49,7 @@ func rootCommand(a *app) *cobra.Command {
 		listCommand(a),
 		whoCommand(a),
 		historyCommand(a),
+		watchCommand(a),
 		unlockCommand(a),
 		tokensCommand(a),
 		benchCommand(a),

@@ -16,6 +16,7 @@ type Record struct {
 	Body    record.Body
 	Now, At time.Time // when it was read and written, by Redis' clock
 	Edition uint64
+	Asked   []script.ClientRequest
 }
 
 // hold returns what the record says of the lease with that id, or nil.
@@ -123,7 +124,7 @@ func (o *others) read(ctx context.Context, ids ...string) (list []*Record, err e
 		}
 		var r *Record
 		if body, ok := record.Parse(text.Body); ok && !text.At.IsZero() {
-			r = &Record{ID: ids[i], Body: body, Now: text.Now, At: text.At, Edition: text.Edition}
+			r = &Record{ID: ids[i], Body: body, Now: text.Now, At: text.At, Edition: text.Edition, Asked: text.Asked}
 			list = append(list, r)
 		}
 		o.note(ids[i], r)

@@ -59,6 +59,7 @@ type ClientText struct {
 	Now     time.Time
 	At      time.Time // when it was written
 	Edition uint64
+	Asked   []ClientRequest // that the client has not seen yet, or a moment ago
 	Err     error
 }
 
@@ -73,11 +74,14 @@ func ReadClients(ctx context.Context, d driver.Driver, longest int, keys ...stri
 		switch v := r.Value; {
 		case r.Err != nil:
 			list[i].Err = r.Err
-		case !is(v, "ssss"):
+		case !texts(v) || v.Len() < 4 || v.Len()%2 != 0:
 			list[i].Err = unexpected(clientRead, v)
 		default:
 			list[i] = ClientText{Body: v.At(1).Str(), Now: instant(v.At(0).Str()), At: instant(v.At(2).Str())}
 			list[i].Edition, _ = strconv.ParseUint(v.At(3).Str(), 10, 64)
+			for j := 4; j < v.Len(); j += 2 {
+				list[i].Asked = append(list[i].Asked, ClientRequest{v.At(j).Str(), v.At(j + 1).Str()})
+			}
 		}
 	}
 	return list

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -212,6 +214,11 @@ func TestHolderIsAsked(t *testing.T) {
 		asked, err := b.Ask(t.Context(), "job", "deploy of 12:00")
 		if err != nil || len(asked) != 1 || !asked[0].Asked || asked[0].Owner != hold.Owner() {
 			t.Fatalf("asked %+v, %v", asked, err)
+		}
+		clients, err := b.Clients(t.Context())
+		i := slices.IndexFunc(clients, func(c mortise.ClientState) bool { return c.Host == "api-7" })
+		if want := (mortise.ClientRequest{Owner: hold.Owner(), By: fmt.Sprintf("ops pid %d", os.Getpid()), Reason: "deploy of 12:00"}); err != nil || i < 0 || !slices.Equal(clients[i].Asked, []mortise.ClientRequest{want}) {
+			t.Fatalf("the clients are %+v, %v; want one asked %+v", clients, err, want)
 		}
 		time.Sleep(time.Second)
 		var why *mortise.RevokedError

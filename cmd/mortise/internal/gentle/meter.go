@@ -1,0 +1,120 @@
+// Package gentle reads a Redis that has other things to do: it bounds how many commands it sends in a
+// second, and for how long it occupies the server.
+package gentle
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// Meter bounds commands. It is a bucket that holds as many commands as may be sent in a second.
+type Meter struct {
+	rate float64
+
+	mu   sync.Mutex // guards the fields below
+	left float64    // may be negative: then it is owed
+	at   time.Time
+	sent int64
+}
+
+// NewMeter returns a meter for so many commands in a second, on average: after a pause, as many may be
+// sent at once as in a second.
+func NewMeter(rate float64) *Meter { return &Meter{rate: rate, left: rate, at: time.Now()} }
+
+// Sent returns how many commands were sent.
+func (m *Meter) Sent() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sent
+}
+
+// Owed returns how long it takes until n commands may be sent.
+func (m *Meter) Owed(n int) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fill()
+	missing := min(float64(n), m.rate) - m.left
+	if missing <= 0 {
+		return 0
+	}
+	return time.Duration(missing / m.rate * float64(time.Second))
+}
+
+// fill adds what has come since. It is called with mu held.
+func (m *Meter) fill() {
+	now := time.Now()
+	m.left = min(m.rate, m.left+now.Sub(m.at).Seconds()*m.rate)
+	m.at = now
+}
+
+// take notes that n commands are sent.
+func (m *Meter) take(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fill()
+	m.left -= float64(n)
+	m.sent += int64(n)
+}
+
+// wait waits until n commands may be sent, and takes them.
+func (m *Meter) wait(ctx context.Context, n int) error {
+	for {
+		d := m.Owed(n)
+		if d == 0 {
+			m.take(n)
+			return nil
+		}
+		if err := Sleep(ctx, d); err != nil {
+			return err
+		}
+	}
+}
+
+// Sleep waits for d. It returns the cause if ctx ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Driver is a driver whose commands a meter bounds.
+type Driver struct {
+	driver.Driver
+	Meter *Meter
+	// Shared keeps Close from closing the driver below, which others use.
+	Shared bool
+}
+
+// Eval implements driver.Driver. It does not wait: what it sends is owed.
+func (d *Driver) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	d.Meter.take(1)
+	return d.Driver.Eval(ctx, call)
+}
+
+// Batch implements driver.Driver. It waits until its commands may be sent.
+func (d *Driver) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+	if err := d.Meter.wait(ctx, len(calls)); err != nil {
+		results := make([]driver.Result, len(calls))
+		for i := range results {
+			results[i].Err = &driver.Error{Class: driver.NotSent, Err: err}
+		}
+		return results
+	}
+	return d.Driver.Batch(ctx, calls)
+}
+
+// Close implements driver.Driver.
+func (d *Driver) Close() error {
+	if d.Shared {
+		return nil
+	}
+	return d.Driver.Close()
+}

@@ -1,0 +1,383 @@
+package watch
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise"
+)
+
+// Merge returns the snapshot of a look. Last is the snapshot before, nil for the first look; it is not
+// changed. Wanted says which names to watch.
+func Merge(last *Snapshot, s Sighting, wanted func(name string) bool) *Snapshot {
+	if last == nil {
+		last = &Snapshot{}
+	}
+	m := &merger{last: last, sighting: s, wanted: wanted, now: &Snapshot{
+		At: s.At, Holds: make(map[HoldKey]*Hold), Waits: make(map[WaitKey]*Wait), Asked: make(map[HoldKey]Request),
+		held: make(map[string]bool), ended: make(map[HoldKey]Ending), served: make(map[WaitKey]bool), claims: make(map[HoldKey]time.Time), young: make(map[HoldKey]*Hold),
+		viewed: make(map[string]time.Time), before: make(map[string]*formerly),
+	}, present: make(map[string]*mortise.ClientState), unsettled: make(map[string]bool), lost: make(map[HoldKey]Ending), waits: make(map[WaitKey]bool)}
+	for i := range s.Clients {
+		m.present[s.Clients[i].ID] = &s.Clients[i]
+	}
+	for i := range s.Clients {
+		m.record(&s.Clients[i])
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.States)) {
+		state := s.States[name]
+		m.state(&state)
+	}
+	m.carry()
+	m.leave()
+	m.succeed()
+	for key := range m.now.Holds {
+		m.now.held[key.Lock] = true
+	}
+	return m.now
+}
+
+// merger is one run of Merge.
+type merger struct {
+	last, now *Snapshot
+	sighting  Sighting
+	wanted    func(string) bool
+	present   map[string]*mortise.ClientState
+	unsettled map[string]bool    // locks with a hold that is claimed, but not in the key
+	lost      map[HoldKey]Ending // claims that have lasted for too long
+	waits     map[WaitKey]bool   // that records list
+}
+
+// record takes over what the record of a client says.
+func (m *merger) record(c *mortise.ClientState) {
+	for i := range c.Holds {
+		if h := &c.Holds[i]; m.wanted(h.Lock) && h.Owner != "" {
+			m.claim(c, h)
+		}
+	}
+	for _, r := range c.Asked {
+		for _, h := range c.Holds {
+			if h.Owner == r.Owner && m.wanted(h.Lock) {
+				m.now.Asked[HoldKey{h.Lock, h.Owner}] = Request{Lock: h.Lock, Party: party(&c.ClientInfo, h.Owner), By: r.By, Reason: r.Reason}
+			}
+		}
+	}
+	for i := range c.Waits {
+		w := &c.Waits[i]
+		if !m.wanted(w.Lock) {
+			continue
+		}
+		key := WaitKey{Lock: w.Lock, Kind: w.Kind, Client: c.ID, Since: w.Since.UnixMilli()}
+		for m.waits[key] {
+			key.Nth++
+		}
+		m.waits[key] = true
+		m.now.Waits[key] = &Wait{Lock: w.Lock, Kind: w.Kind, Party: party(&c.ClientInfo, ""), Since: w.Since, For: m.blocker(w.For)}
+	}
+}
+
+// blocker returns the party that an owner belongs to.
+func (m *merger) blocker(owner string) Party {
+	if c := m.present[clientOf(owner)]; c != nil {
+		return party(&c.ClientInfo, owner)
+	}
+	return party(nil, owner)
+}
+
+// claim takes over a hold that a record lists, unless the key has lacked it for too long.
+func (m *merger) claim(c *mortise.ClientState, r *mortise.ClientHold) {
+	h := &Hold{
+		Lock: r.Lock, Kind: r.Kind, Party: party(&c.ClientInfo, r.Owner), Since: r.Since, Exact: true, Token: r.Token, Waited: -1,
+		recorded: true, silent: c.Silent,
+	}
+	key := h.key()
+	old := m.last.Holds[key]
+	since, claimed := m.last.claims[key]
+	state, read := m.sighting.States[r.Lock]
+	read = read && keyed[r.Kind]
+	switch {
+	case read && !has(&state, r.Owner):
+		if !claimed {
+			since = m.now.At
+		}
+		m.now.claims[key] = since
+		if m.now.At.Sub(since) >= claimLasts {
+			m.lost[key] = Ending{Lost: true, Why: "its lease is gone from Redis, and its client has not said so", at: since}
+			if c.Silent > silence {
+				m.lost[key] = Ending{Lost: true, Why: "its client is silent for " + c.Silent.Round(time.Second).String(), at: since}
+			}
+			return
+		}
+		m.unsettled[r.Lock] = true
+		if old == nil {
+			return // it may be over for long
+		}
+	case !read && claimed:
+		m.now.claims[key] = since
+		if old == nil {
+			return
+		}
+		m.unsettled[r.Lock] = true
+	}
+	if read {
+		h.until = expiry(m.now.At, &state)
+	}
+	if old != nil && (!old.Exact || old.Since.Equal(h.Since)) {
+		h.Waited, h.From, h.Found = old.Waited, old.From, old.Found
+	}
+	m.now.Holds[key] = h
+}
+
+// has reports whether the key has an owner.
+func has(s *mortise.State, owner string) bool {
+	owner = strings.TrimSuffix(owner, ":write")
+	return slices.ContainsFunc(s.Holders, func(h mortise.Holder) bool { return strings.TrimSuffix(h.Owner, ":write") == owner })
+}
+
+// expiry returns when the lease of a key ends unless renewed; zero if it does not.
+func expiry(at time.Time, s *mortise.State) time.Time {
+	if s.TTL <= 0 {
+		return time.Time{}
+	}
+	return at.Add(s.TTL)
+}
+
+// state takes over the holders that a key has, and no record.
+func (m *merger) state(s *mortise.State) {
+	if !m.wanted(s.Name) {
+		return
+	}
+	m.now.viewed[s.Name] = m.now.At
+	for i := range s.Holders {
+		h := &s.Holders[i]
+		key := m.same(s.Name, h.Owner)
+		if m.now.Holds[key] != nil {
+			continue
+		}
+		if old := m.last.Holds[key]; old != nil {
+			kept := *old
+			kept.recorded, kept.until, kept.gone = false, expiry(m.now.At, s), time.Time{}
+			m.now.Holds[key] = &kept
+			continue
+		}
+		if !m.unsettled[s.Name] && m.now.claims[key].IsZero() {
+			m.stranger(key, s, h)
+		}
+	}
+}
+
+// same returns the key of a hold of an owner: records may leave out the suffix of a writer.
+func (m *merger) same(lock, owner string) HoldKey {
+	short := HoldKey{lock, strings.TrimSuffix(owner, ":write")}
+	if m.now.Holds[short] != nil || m.last.Holds[short] != nil {
+		return short
+	}
+	return HoldKey{lock, owner}
+}
+
+// stranger takes over a holder that no record names. For a while it waits for one.
+func (m *merger) stranger(key HoldKey, s *mortise.State, h *mortise.Holder) {
+	_, viewed := m.last.viewed[s.Name]
+	one := m.last.young[key]
+	if one == nil {
+		one = &Hold{Lock: s.Name, Kind: string(s.Kind), Since: m.now.At, Found: !viewed && !m.sighting.Searched, Token: s.Token, Waited: -1}
+	}
+	next := *one
+	next.Party, next.until = party(h.Client, h.Owner), expiry(m.now.At, s)
+	if s.Mode != "" {
+		next.Kind = "rwlock." + s.Mode
+	}
+	if !h.Since.IsZero() {
+		next.Since, next.Exact = h.Since, true
+	}
+	if next.Party.Named() || m.now.At.Sub(one.Since) >= unnamed {
+		m.now.Holds[key] = &next
+		return
+	}
+	m.now.young[key] = &next
+}
+
+// carry takes over what was known before and cannot be denied, and says how the rest has ended.
+func (m *merger) carry() {
+	for name, at := range m.last.viewed {
+		if _, ok := m.now.viewed[name]; !ok && m.now.At.Sub(at) < viewLasts {
+			m.now.viewed[name] = at
+		}
+	}
+	for key, h := range m.last.young {
+		_, read := m.sighting.States[key.Lock]
+		switch {
+		case m.now.young[key] != nil || m.now.Holds[key] != nil:
+		case !read:
+			m.now.young[key] = h
+		default:
+			short := *h
+			m.now.brief = append(m.now.brief, &short)
+		}
+	}
+	for key, h := range m.last.Holds {
+		if m.now.Holds[key] != nil {
+			continue
+		}
+		kept := *h
+		switch {
+		case m.lasts(h):
+			m.now.Holds[key] = &kept
+		case h.gone.IsZero():
+			kept.gone, kept.how = m.now.At, m.ending(key, h)
+			fallthrough
+		default:
+			m.over(key, &kept)
+		}
+	}
+}
+
+// over ends a hold that is over, unless the holder after it waits to be named: with that, the record
+// tells since when it has the lock.
+func (m *merger) over(key HoldKey, h *Hold) {
+	for k := range m.now.young {
+		if k.Lock == key.Lock {
+			m.now.Holds[key] = h
+			return
+		}
+	}
+	if h.how.at.IsZero() {
+		h.how.at = h.gone
+	}
+	m.now.ended[key] = h.how
+}
+
+// lasts reports whether a hold that was not seen in this look lasts on, as far as is known.
+func (m *merger) lasts(h *Hold) bool {
+	if _, lost := m.lost[h.key()]; lost || !h.gone.IsZero() {
+		return false
+	}
+	if _, read := m.sighting.States[h.Lock]; read && (keyed[h.Kind] || !h.recorded) {
+		return false
+	}
+	if !h.recorded {
+		return true
+	}
+	c := m.present[h.Party.Client]
+	return c != nil && len(c.Holds) < c.HoldCount // the record does not list all
+}
+
+// ending says how a hold has ended.
+func (m *merger) ending(key HoldKey, h *Hold) Ending {
+	if e, ok := m.lost[key]; ok {
+		return e
+	}
+	switch {
+	case h.silent > silence:
+		return Ending{Lost: true, Why: "its client was silent for " + h.silent.Round(time.Second).String()}
+	case !h.recorded && !h.until.IsZero() && !m.now.At.Before(h.until):
+		return Ending{Lost: true, Why: "its lease was over"}
+	case m.sighting.Gap:
+		return Ending{Unsure: true, Why: "Redis could not be read meanwhile"}
+	case h.recorded && m.present[h.Party.Client] == nil && h.silent > silence/2:
+		return Ending{Unsure: true, Why: "its client has gone"}
+	}
+	return Ending{}
+}
+
+// leave decides about the waits that are over: their clients have the lock, or will be seen to
+// have it in a moment, or not.
+func (m *merger) leave() {
+	var over []WaitKey
+	for key, w := range m.last.Waits {
+		if m.now.Waits[key] != nil {
+			continue
+		}
+		next := *w
+		if next.left.IsZero() {
+			next.left = m.now.At
+		}
+		m.now.Waits[key] = &next
+		over = append(over, key)
+	}
+	slices.SortFunc(over, func(a, b WaitKey) int { return cmp.Or(cmp.Compare(a.Since, b.Since), a.Nth-b.Nth) })
+	for _, h := range m.fresh() {
+		for i, key := range over {
+			w := m.now.Waits[key]
+			if key.Lock == h.Lock && key.Client == h.Party.Client && !(h.Exact && h.Since.Before(w.Since)) {
+				h.Waited = max(0, h.Since.Sub(w.Since))
+				delete(m.now.Waits, key)
+				m.now.served[key] = true
+				over = slices.Delete(over, i, i+1)
+				break
+			}
+		}
+	}
+	for _, key := range over {
+		w := m.now.Waits[key]
+		if m.present[key.Client] == nil || m.now.At.Sub(w.left) >= leaves && !m.expected(key) {
+			delete(m.now.Waits, key)
+		}
+	}
+}
+
+// expected reports whether the client of a wait has the lock, but waits to be named.
+func (m *merger) expected(key WaitKey) bool {
+	for k := range m.now.young {
+		if k.Lock == key.Lock && clientOf(k.Owner) == key.Client {
+			return true
+		}
+	}
+	return false
+}
+
+// fresh returns the holds that the snapshot before has not, also those that have gone already, the
+// oldest first.
+func (m *merger) fresh() []*Hold {
+	list := slices.Clone(m.now.brief)
+	for key, h := range m.now.Holds {
+		if begun(m.last.Holds[key], h) {
+			list = append(list, h)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Hold) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Lock, b.Lock), strings.Compare(a.Party.Owner, b.Party.Owner))
+	})
+	return list
+}
+
+// begun reports whether h is another hold than old, which has the same key or is nil.
+func begun(old, h *Hold) bool {
+	return old == nil || old.Exact && h.Exact && !old.Since.Equal(h.Since)
+}
+
+// succeed notes which hold has come after which.
+func (m *merger) succeed() {
+	for name, f := range m.last.before {
+		if m.now.At.Sub(f.at) < formerLasts {
+			m.now.before[name] = f
+		}
+	}
+	for key := range m.now.ended {
+		m.former(m.last.Holds[key])
+	}
+	for key, h := range m.now.Holds {
+		if old := m.last.Holds[key]; old != nil && begun(old, h) {
+			m.former(old)
+		}
+	}
+	for _, h := range m.fresh() {
+		if f := m.now.before[h.Lock]; f != nil && !f.hold.Since.After(h.Since) && !(shared[h.Kind] && shared[f.hold.Kind]) {
+			from := f.hold.Party
+			h.From = &from
+		}
+	}
+	for _, h := range m.now.brief {
+		m.former(h)
+	}
+}
+
+// former notes that a hold has ended, unless a younger one has.
+func (m *merger) former(h *Hold) {
+	if f := m.now.before[h.Lock]; f == nil || !h.Since.Before(f.hold.Since) {
+		m.now.before[h.Lock] = &formerly{h, m.now.At}
+	}
+}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
+	"github.com/mortise-go/mortise/cmd/mortise/internal/watch"
+)
+
+// watchOutput writes what a watch sees. Each event is one write, so that the reader of a pipe has it
+// at once.
+type watchOutput interface {
+	event(e *watch.Event)
+	note(at time.Time, text string)
+	end(r watchResult)
+}
+
+func newWatchOutput(a *app, form string) watchOutput {
+	switch form {
+	case "json":
+		return watchJSON{a}
+	case "trace":
+		return &watchTrace{app: a, trace: watch.NewTrace(a.stdout)}
+	}
+	return &watchLines{app: a, widths: []int{8, 16, 20}}
+}
+
+// watchResult is what a watch tells at its end.
+type watchResult struct {
+	at       time.Time // of the last look; zero if there was none
+	took     time.Duration
+	events   int
+	others   int
+	locks    []watch.LockSummary
+	last     *watch.Snapshot
+	looks    int
+	every    time.Duration // between two looks, on average
+	longest  time.Duration // between two looks, at most
+	commands int64
+	search   *searchResult // nil if none was needed
+	gaps     int
+}
+
+// searchResult is what was seen of the searches.
+type searchResult struct {
+	passes int
+	took   time.Duration // of the last complete one
+	keys   int64         // of the last complete one, or of the first one so far
+	failed string
+}
+
+// result returns what the watch tells at its end.
+func (w *watcher) result() watchResult {
+	r := watchResult{
+		took: time.Since(w.began), events: w.summary.Events, others: w.summary.Others, locks: w.summary.Locks(w.last), last: w.last,
+		looks: w.looks, longest: w.longest, commands: w.driver.Meter.Sent(), gaps: w.failures,
+	}
+	if w.last != nil {
+		r.at = w.last.At
+	}
+	if w.looks > 1 {
+		r.every = w.looked.Sub(w.began) / time.Duration(w.looks-1)
+	}
+	if s := w.search; s != nil {
+		s.mu.Lock()
+		r.search = &searchResult{s.passes, s.took, s.keys, s.failed}
+		s.mu.Unlock()
+		if r.search.passes == 0 {
+			r.search.keys = s.searcher.Keys()
+		}
+		r.commands += s.searcher.Meter.Sent()
+	}
+	return r
+}
+
+// unseen is how short a hold or a wait must be to be missed.
+func (r *watchResult) unseen() time.Duration {
+	const recorded = 1250 * time.Millisecond // a record leaves out 0.25 s, and is up to a second old
+	return recorded + max(r.longest, lookEvery)
+}
+
+// watchLines writes text.
+type watchLines struct {
+	app    *app
+	widths []int // of the columns after the time
+}
+
+func (l *watchLines) event(e *watch.Event) {
+	cells := []string{strings.ReplaceAll(string(e.Type), "_", " "), shown(e.Lock), e.Party.Text(shown), eventText(e)}
+	var b strings.Builder
+	b.WriteString(e.Time.Local().Format("15:04:05.000"))
+	for i, cell := range cells {
+		b.WriteString("  " + cell)
+		if i < len(l.widths) {
+			width := utf8.RuneCountInString(cell)
+			l.widths[i] = max(l.widths[i], min(width, 60))
+			b.WriteString(strings.Repeat(" ", max(0, l.widths[i]-width)))
+		}
+	}
+	fmt.Fprintln(l.app.stdout, strings.TrimRight(b.String(), " "))
+}
+
+// eventText returns what is to be said of an event besides its name, the lock and the party.
+func eventText(e *watch.Event) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if e.From != nil && e.Type == watch.Granted {
+		add("from %s", e.From.Text(shown))
+	}
+	if e.For != nil {
+		add("for %s", e.For.Text(shown))
+	}
+	switch {
+	case e.Waited >= 0 && e.Type == watch.GaveUp:
+		add("after %v, or held it too briefly to be seen", duration.Round(e.Waited))
+	case e.Waited >= 0:
+		add("waited %v", duration.Round(e.Waited))
+	}
+	switch {
+	case e.Held >= 0 && e.Type == watch.Held:
+		add("for %v", duration.Round(e.Held))
+	case e.Held >= 0:
+		add("held %v", duration.Round(e.Held))
+	}
+	if e.Token != 0 && (e.Type == watch.Acquired || e.Type == watch.Granted) {
+		add("token %d", e.Token)
+	}
+	if e.Type == watch.Asked {
+		add("by %s", shown(e.By))
+		if e.Reason != "" {
+			add("because: %s", shown(e.Reason))
+		}
+	}
+	if e.Type == watch.Released && e.Unsure {
+		add("or lost")
+	}
+	if e.Why != "" {
+		add("%s", harmless(e.Why))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (l *watchLines) note(_ time.Time, text string) { l.app.say("%s", text) }
+
+// mostRows is how many locks the summary shows in text.
+const mostRows = 20
+
+func (l *watchLines) end(r watchResult) {
+	out := l.app.stdout
+	fmt.Fprintf(out, "\nwatched for %v: %s\n", duration.Round(r.took), counted(r.events, "event"))
+	if len(r.locks) > 0 {
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "LOCK\tACQUIRED\tLOST\tGAVE UP\tLONGEST WAIT\tLONGEST HOLD\tNOW")
+		for _, s := range r.locks[:min(mostRows, len(r.locks))] {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", shown(s.Lock), s.Acquisitions, s.Lost, s.GaveUp, longestText(s.LongestWait), longestText(s.LongestHold), nowText(s))
+		}
+		_ = w.Flush() // a failure is noted by stdout
+	}
+	if more := len(r.locks) - mostRows; more > 0 {
+		fmt.Fprintf(out, "and %s\n", counted(more, "more lock"))
+	}
+	for _, line := range loadLines(r) {
+		fmt.Fprintln(out, line)
+	}
+}
+
+func longestText(r watch.Record) string {
+	if r.For <= 0 {
+		return "-"
+	}
+	return duration.Round(r.For).String() + " " + r.Party.Text(shown)
+}
+
+func nowText(s watch.LockSummary) string {
+	text := "free"
+	if s.HoldersAtTheEnd > 0 {
+		text = "held"
+	}
+	if s.WaitersAtEnd > 0 {
+		text += fmt.Sprintf(", %d waiting", s.WaitersAtEnd)
+	}
+	return text
+}
+
+// loadLines say what the watch has cost, and what it cannot have seen.
+func loadLines(r watchResult) []string {
+	perSecond := float64(r.commands) / max(r.took.Seconds(), 1)
+	lines := []string{fmt.Sprintf("It looked %s, every %v, and every %v at the longest: %s, %.0f a second.",
+		counted(r.looks, "time"), duration.Round(r.every), duration.Round(r.longest), spaced(r.commands)+" commands", perSecond)}
+	missed := fmt.Sprintf("Not seen: holds and waits of less than about %v", duration.Round(r.unseen()))
+	switch {
+	case r.search == nil:
+	case r.search.passes == 0:
+		missed += fmt.Sprintf("; locks of Redisson, and of clients that hide: the search has not gone through all keys yet, only about %s", spaced(r.search.keys))
+	default:
+		missed += fmt.Sprintf("; locks of Redisson, and of clients that hide, for less than %v: so long a search of the keys took, about %s",
+			duration.Round(max(r.search.took, searchEvery)), spaced(r.search.keys))
+	}
+	lines = append(lines, missed+".")
+	if r.gaps > 0 {
+		lines = append(lines, "Redis could not be read for a while; what happened then is seen only by its result.")
+	}
+	if r.others > 0 {
+		lines = append(lines, spaced(int64(r.others))+" events were of more locks than a summary can have.")
+	}
+	return lines
+}
+
+// watchJSON writes an object a line.
+type watchJSON struct{ app *app }
+
+func (j watchJSON) write(v any) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // nothing in it can fail
+	fmt.Fprint(j.app.stdout, b.String())
+}
+
+func (j watchJSON) event(e *watch.Event) { j.write(e) }
+
+func (j watchJSON) note(at time.Time, text string) {
+	j.write(struct {
+		Type    string `json:"type"`
+		Time    string `json:"time"`
+		Message string `json:"message"`
+	}{"note", watch.Instant(at), harmless(text)})
+}
+
+// longestForm is the JSON form of the longest hold or wait of a lock.
+type longestForm struct {
+	For   int64        `json:"ms"`
+	Party *watch.Party `json:"party"`
+}
+
+func longestOf(r watch.Record) *longestForm {
+	if r.For <= 0 {
+		return nil
+	}
+	return &longestForm{r.For.Milliseconds(), &r.Party}
+}
+
+// lockSummaryForm is the JSON form of the summary of a lock.
+type lockSummaryForm struct {
+	Lock         string       `json:"lock"`
+	Acquisitions int          `json:"acquisitions"`
+	Lost         int          `json:"lost"`
+	GaveUp       int          `json:"gave_up"`
+	LongestWait  *longestForm `json:"longest_wait,omitempty"`
+	LongestHold  *longestForm `json:"longest_hold,omitempty"`
+	Holders      int          `json:"holders"`
+	Waiters      int          `json:"waiters"`
+}
+
+// watchSummaryForm is the JSON form of the summary, which is stable.
+type watchSummaryForm struct {
+	Type     string            `json:"type"`
+	Time     string            `json:"time,omitempty"`
+	Took     int64             `json:"took_ms"`
+	Events   int               `json:"events"`
+	Locks    []lockSummaryForm `json:"locks"`
+	Looks    int               `json:"looks"`
+	Every    int64             `json:"look_every_ms"`
+	Longest  int64             `json:"longest_pause_ms"`
+	Unseen   int64             `json:"unseen_below_ms"`
+	Commands int64             `json:"commands"`
+	Search   *searchForm       `json:"search,omitempty"`
+}
+
+type searchForm struct {
+	Passes int    `json:"passes"`
+	Took   int64  `json:"took_ms"`
+	Keys   int64  `json:"keys"`
+	Failed string `json:"failed,omitempty"`
+}
+
+func (j watchJSON) end(r watchResult) {
+	f := watchSummaryForm{
+		Type: "summary", Took: r.took.Milliseconds(), Events: r.events, Locks: []lockSummaryForm{}, Looks: r.looks, Every: r.every.Milliseconds(),
+		Longest: r.longest.Milliseconds(), Unseen: r.unseen().Milliseconds(), Commands: r.commands,
+	}
+	if !r.at.IsZero() {
+		f.Time = watch.Instant(r.at)
+	}
+	for _, l := range r.locks {
+		f.Locks = append(f.Locks, lockSummaryForm{l.Lock, l.Acquisitions, l.Lost, l.GaveUp, longestOf(l.LongestWait), longestOf(l.LongestHold), l.HoldersAtTheEnd, l.WaitersAtEnd})
+	}
+	if s := r.search; s != nil {
+		f.Search = &searchForm{s.passes, s.took.Milliseconds(), s.keys, s.failed}
+	}
+	j.write(f)
+}
+
+// watchTrace writes a trace. What the other forms say at the end goes to stderr.
+type watchTrace struct {
+	app   *app
+	trace *watch.Trace
+}
+
+func (t *watchTrace) event(e *watch.Event) { t.trace.Note(e) }
+
+func (t *watchTrace) note(_ time.Time, text string) { t.app.say("%s", text) }
+
+func (t *watchTrace) end(r watchResult) {
+	_ = t.trace.End(r.last) // a failure is noted by stdout
+	t.app.say("watched for %v: %s; the trace opens in https://ui.perfetto.dev", duration.Round(r.took), counted(r.events, "event"))
+	for _, line := range loadLines(r) {
+		t.app.say("%s", line)
+	}
+}
