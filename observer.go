@@ -95,6 +95,7 @@ type Event struct {
 	Lock string // the name, without [Options.Prefix]; of a MultiLock all names
 	Kind string // the kind of object that was acquired, such as "lock" or "rwlock.read"
 	// Call is the number of the acquisition that the event belongs to; 0 if it belongs to none.
+	// No two acquisitions of a process have the same, whatever their clients.
 	Call uint64
 	// Context is that of the call that acquires the lock. It is nil for events that belong
 	// to no call. It must not be kept longer than the span that begins with it.

@@ -40,8 +40,7 @@ type Client struct {
 	janitor    janitor  // undoes acquisitions that are no longer wanted
 	others     others
 	counters   counters
-	calls      atomic.Uint64 // number of calls that observers were told of
-	recorder   *recorder     // nil if the client has no record, and tells nothing
+	recorder   *recorder // nil if the client has no record, and tells nothing
 
 	life     context.Context       // ends with Close
 	done     <-chan struct{}       // life.Done()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/pprof"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/watchdog"
@@ -24,6 +25,10 @@ type observation struct {
 	blocker string // the owner that was in the way last
 }
 
+// calls counts the calls that observers were told of. The clients of a process share the numbers: they
+// may share an observer, too, which tells calls apart by them.
+var calls atomic.Uint64
+
 // observes reports whether somebody is told of calls and holds.
 func (c *Client) observes() bool { return c.config.Observe != nil || c.config.History > 0 }
 
@@ -32,7 +37,7 @@ func (c *Client) observe(ctx context.Context, name, kind string) *observation {
 	if !c.observes() {
 		return nil
 	}
-	return &observation{client: c, name: name, kind: kind, ctx: lasting(ctx), call: c.calls.Add(1), start: time.Now()}
+	return &observation{client: c, name: name, kind: kind, ctx: lasting(ctx), call: calls.Add(1), start: time.Now()}
 }
 
 // event returns an event of the call.
@@ -135,6 +140,12 @@ func (h *Hold) tellEnd(t EventType, reason string, err error) {
 	h.mu.Unlock()
 	if o == nil {
 		return
+	}
+	switch {
+	case errors.Is(err, ErrReleased): // in a way of its kind, such as that of a member that leaves
+		t, err = EventReleased, nil
+	case t == EventReleased && errors.Is(err, ErrLost): // its release was the first to notice
+		t, reason = EventLost, reasonOf(err)
 	}
 	e := o.event(t)
 	e.Owner, e.Token, e.Held, e.Err = h.Owner(), h.Token(), time.Since(o.held), err
