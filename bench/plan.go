@@ -58,6 +58,7 @@ func plan(short bool) []*load {
 	all = append(all, w.one()...)
 	all = append(all, w.held()...)
 	all = append(all, w.growth(short)...)
+	all = append(all, w.observing()...)
 	for _, l := range all {
 		l.Window = l.window.String()
 		if l.grace == 0 {
@@ -201,12 +202,26 @@ func (w *windows) growth(short bool) []*load {
 	return all
 }
 
+// observing returns loads of mortise alone, with one thing at a time that can be seen of it. They show
+// what observing costs, and are run only if they are asked for.
+func (w *windows) observing() []*load {
+	own, one, kept := w.own()[0], w.among(report.Case{Size: 16}, 16, 8, nil), w.keep("", w.kept, false)
+	own.Name, own.Title, own.Limit = "seen/W1", "W1 with what can be seen of mortise", ""
+	one.Name, one.Title, one.Main = "seen/W4", "W4 with what can be seen of mortise", true
+	kept.Name, kept.Title, kept.Growth = "seen/W5", "W5 with what can be seen of mortise", ""
+	all := []*load{own, one, kept}
+	for _, l := range all {
+		l.Workload, l.systems, l.rounds = "seen", []string{"mortise hidden", "mortise/rueidis", "mortise observed", "mortise logged", "mortise recorded"}, 0
+	}
+	return all
+}
+
 // choose returns the requested loads and systems; all if none are requested. A system takes part
 // only where it is suitable.
 func choose(all []*load, only, systems []string) ([]*load, error) {
 	var chosen []*load
 	for _, l := range all {
-		if !wanted(only, l.Workload, l.Name) {
+		if !wanted(only, l.Workload, l.Name) || len(only) == 0 && l.Workload == "seen" {
 			continue
 		}
 		var names []string
