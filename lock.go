@@ -167,8 +167,8 @@ func (k *locker) refuse(ctx context.Context, op string, err error) error {
 // on. A resource of another name refuses it once it has seen a token that is newer, as of the next
 // holder's first write. So does a resource outside Redis.
 //
-// ForceUnlock reads the holder of the lock, and then frees the lock of that
-// holder. If the lock changes hands in between, it reads again. So it takes two
+// ForceUnlock reads the holder of the lock, and its process, and then frees the lock of that
+// holder. If the lock changes hands in between, it reads again. So it takes three
 // round trips, and never frees the lock of a holder that it does not report.
 //
 // Errors: [ErrUnknownOutcome] if the holder that was read does not have the lock
@@ -189,12 +189,20 @@ func (k *locker) ForceUnlock(ctx context.Context) (*Holder, error) {
 		if !ok {
 			return nil, k.fail(op, notPlain(key))
 		}
+		k.name(ctx, &by)
 		if freed, err := k.freed(ctx, op, by.Owner, key.Token != ""); freed {
 			return &by, err
 		} else if err != nil {
 			return nil, err
 		}
 	}
+}
+
+// name adds to a holder what the record of its client says.
+func (k *locker) name(ctx context.Context, by *Holder) {
+	s := State{Holders: []Holder{*by}}
+	(&Client{k.lock.Client()}).identify(ctx, &s)
+	*by = s.Holders[0]
 }
 
 // UnlockOwner frees the lock if owner still holds it, whatever the count, and

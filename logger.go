@@ -72,6 +72,9 @@ func (e *Event) attributes() []slog.Attr {
 		a = append(a, slog.Int("leases", e.Leases), slog.Duration("margin", e.Margin))
 	}
 	span("pause", e.Pause)
+	if e.Passed != 0 {
+		a = append(a, slog.Int("passed", e.Passed))
+	}
 	if e.Err != nil {
 		text("error", e.Err.Error())
 	}

@@ -66,7 +66,8 @@ const (
 	// EventGap: a subscription was interrupted and is confirmed again: messages in between
 	// were missed, and waiters have asked instead.
 	EventGap EventType = "gap"
-	// EventPassedOver: waiters of a fair lock that gave no sign of life were passed over.
+	// EventPassedOver: [Event.Passed] waiters of a fair lock that gave no sign of life were
+	// passed over, by a request of this client.
 	EventPassedOver EventType = "passed_over"
 	// EventPaused: the process stood still for about [Event.Pause] while it held locks: it
 	// was stopped, swapped out, or its machine was suspended or overloaded.
@@ -109,6 +110,7 @@ type Event struct {
 	Margin time.Duration // see EventRenewed and EventRenewalFailing
 	Pause  time.Duration // see EventPaused
 	Leases int           // see EventRenewed and EventRenewalFailing
+	Passed int           // see EventPassedOver
 	Queued bool          // the call has waited for other owners: EventWaiting came before
 
 	// Blocker is the holder that an acquired lock was waited for last, as far as its record
@@ -161,7 +163,7 @@ func (o *Options) observe() func(lockmgr.Event) {
 func event(e lockmgr.Event) Event {
 	told := Event{
 		Type: eventTypes[e.Type], Lock: e.Lock, Kind: e.Kind, Call: e.Call, Context: e.Context, Owner: e.Owner, Token: e.Token,
-		Waited: e.Waited, Held: e.Held, Margin: e.Margin, Pause: e.Pause, Leases: e.Leases, Queued: e.Queued, Err: e.Err,
+		Waited: e.Waited, Held: e.Held, Margin: e.Margin, Pause: e.Pause, Leases: e.Leases, Passed: e.Passed, Queued: e.Queued, Err: e.Err,
 	}
 	if e.Type == lockmgr.EventAcquired {
 		told.How = hows[e.How]

@@ -48,7 +48,7 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	q.Listeners = turns.Listeners
 	records, err := c.core.Records(ctx)
 	if err != nil {
-		return q, o.fail("queue", err)
+		return q, o.fail("queue", c.core.Because(ctx, err))
 	}
 	for _, r := range records {
 		q.Now = r.Now

@@ -60,6 +60,9 @@ var lockKindsSince = []struct{ prefix, since string }{
 }
 
 var commands = []said{
+	{"keys nothing*", "[]", "", "", ""},
+	{"keys.delete nothing*", "0", "", "", ""},
+
 	{"read.lock rw", "null", "HGET rw mode", "read", ""},
 	{"read.isLocked rw", "true", "", "", ""},
 	{"write.tryLock rw", "false", "HGET rw mode", "read", ""},

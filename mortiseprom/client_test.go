@@ -84,7 +84,7 @@ func TestOutcomes(t *testing.T) {
 		const count = "dlock_acquire_duration_seconds_count"
 		got := only(scrape(t, b.metrics), count)
 		want := map[string]float64{
-			count + `{contended="false",kind="lock",outcome="refused"}`: 1,
+			count + `{contended="false",kind="lock",outcome="locked"}`:  1,
 			count + `{contended="true",kind="lock",outcome="timeout"}`:  2,
 			count + `{contended="true",kind="lock",outcome="canceled"}`: 1,
 			count + `{contended="false",kind="lock",outcome="error"}`:   3,
@@ -175,6 +175,13 @@ func TestLosses(t *testing.T) {
 		if err := theirs.Unlock(); err != nil {
 			t.Error(err)
 		}
+		both, ctx, err := mortise.NewMultiLock(a.Lock("y"), a.Lock("z")).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Evict("z")
+		<-ctx.Done()
+		_ = both.Unlock()
 		take(t, a.Lock("x"))
 		a.Close()
 
@@ -183,12 +190,13 @@ func TestLosses(t *testing.T) {
 		want := map[string]float64{
 			lost + `{kind="lock",reason="forced"}`: 2, lost + `{kind="lock",reason="expired"}`: 1, lost + `{kind="lock",reason="unreachable"}`: 1,
 			lost + `{kind="lock",reason="taken"}`: 1, lost + `{kind="lock",reason="closed"}`: 1,
+			lost + `{kind="multilock",reason="forced"}`: 1,
 		}
 		if some := only(got, lost); !maps.Equal(some, want) {
 			t.Errorf("losses: %v\nwant %v", some, want)
 		}
 		want = map[string]float64{
-			held + `{end="lost",kind="lock"}`: 4, held + `{end="expired",kind="lock"}`: 1, held + `{end="closed",kind="lock"}`: 1,
+			held + `{end="lost",kind="lock"}`: 5, held + `{end="expired",kind="lock"}`: 1, held + `{end="lost",kind="multilock"}`: 1,
 		}
 		if some := only(got, held); !maps.Equal(some, want) {
 			t.Errorf("holds: %v\nwant %v", some, want)
@@ -206,7 +214,7 @@ func TestRenewals(t *testing.T) {
 		time.Sleep(2*ttl + ttl/6)
 		got := scrape(t, a.metrics)
 		wants(t, got, map[string]float64{
-			`dlock_renewals_total{outcome="confirmed"}`: 6, `dlock_renewals_total{outcome="failed"}`: 0,
+			`dlock_renewals_total{outcome="renewed"}`: 6, `dlock_renewals_total{outcome="failed"}`: 0,
 			`dlock_lease_margin_seconds_count`: 6, `dlock_lease_margin_seconds_bucket{le="1"}`: 0, `dlock_lease_margin_seconds_bucket{le="2.5"}`: 6,
 		})
 		a.link.Partition()
@@ -265,6 +273,38 @@ func TestDeadlockGapAndAsking(t *testing.T) {
 	})
 }
 
+// What nobody holds afterwards is no hold.
+func TestSemaphoresAndLatches(t *testing.T) {
+	inBubble(t, func(t *testing.T, a, b side, _ *mortisetest.Server) {
+		ctx := t.Context()
+		semaphore, latch := a.Semaphore("permits"), a.CountDownLatch("latch")
+		_, err := semaphore.TrySetPermits(ctx, 1)
+		_, set := latch.TrySetCount(ctx, 1)
+		if err := errors.Join(err, set, semaphore.Acquire(ctx, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := semaphore.TryAcquire(ctx, 1); !errors.Is(err, mortise.ErrNoPermits) {
+			t.Fatalf("a second permit: %v", err)
+		}
+		wait := mortise.WaitOptions{Wait: time.Second}
+		if err := b.Semaphore("permits").With(wait).Acquire(ctx, 1); !errors.Is(err, mortise.ErrNoPermits) {
+			t.Fatalf("waiting for a permit: %v", err)
+		}
+		if err := b.CountDownLatch("latch").With(wait).Wait(ctx); !errors.Is(err, mortise.ErrMissing) {
+			t.Fatalf("waiting for the latch: %v", err)
+		}
+		const count = "dlock_acquire_duration_seconds_count"
+		wants(t, scrape(t, a.metrics), map[string]float64{
+			count + `{contended="false",kind="semaphore",outcome="acquired"}`: 1, count + `{contended="false",kind="semaphore",outcome="locked"}`: 1,
+			`dlock_held{kind="semaphore"}`: 0,
+		})
+		wants(t, scrape(t, b.metrics), map[string]float64{
+			count + `{contended="true",kind="semaphore",outcome="timeout"}`: 1, count + `{contended="true",kind="latch",outcome="timeout"}`: 1,
+			`dlock_waiters{kind="semaphore"}`: 0, `dlock_waiters{kind="latch"}`: 0,
+		})
+	})
+}
+
 // The losses of each kind of object are there before the first one, so the collector must know all kinds.
 func TestKnowsAllKinds(t *testing.T) {
 	inBubble(t, func(t *testing.T, a, _ side, _ *mortisetest.Server) {
@@ -303,10 +343,12 @@ func TestKnowsAllKinds(t *testing.T) {
 		}
 		defer func() { _ = member.Leave(ctx) }()
 		kinds := make(map[string]bool)
-		for name := range scrape(t, a.metrics) {
+		for name, held := range scrape(t, a.metrics) {
 			if rest, ok := strings.CutPrefix(name, `dlock_held{kind="`); ok {
 				kind := strings.TrimSuffix(rest, `"}`)
-				kinds[kind] = true
+				if kinds[kind] = true; held != 1 {
+					t.Errorf("%s: %v are held, want 1", kind, held)
+				}
 				if _, known := before[`dlock_lost_total{kind="`+kind+`",reason="forced"}`]; !known {
 					t.Errorf("the losses of %s are not there from the beginning", kind)
 				}

@@ -23,7 +23,7 @@ type Collector struct {
 	waiters, held          *prometheus.GaugeVec
 	lost                   *prometheus.CounterVec
 	margin, pause          prometheus.Histogram
-	confirmed, failed      prometheus.Counter // renewals
+	renewed, failed        prometheus.Counter // renewals
 	gaps, deadlocks, asked prometheus.Counter
 
 	mu     sync.RWMutex // guards series
@@ -52,7 +52,7 @@ type series struct {
 	waiters, held prometheus.Gauge
 }
 
-// knownKinds are the kinds of objects that calls acquire.
+// knownKinds are the kinds of objects that have holds.
 var knownKinds = []string{
 	"doublebarrier", "election", "fairlock", "fencedlock", "grouplock", "lock", "multilock",
 	"permitsemaphore", "redlock", "rwlock.read", "rwlock.write", "spinlock",
@@ -107,7 +107,7 @@ func New(o *Options) *Collector {
 func (c *Collector) addCounters() {
 	renewals := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dlock_renewals_total",
 		Help: "Renewals of a lease."}, []string{"outcome"})
-	c.confirmed, c.failed = renewals.WithLabelValues("confirmed"), renewals.WithLabelValues("failed")
+	c.renewed, c.failed = renewals.WithLabelValues("renewed"), renewals.WithLabelValues("failed")
 	c.gaps = prometheus.NewCounter(prometheus.CounterOpts{Name: "dlock_subscription_gaps_total",
 		Help: "Interruptions of a subscription, after which waiters asked instead."})
 	c.deadlocks = prometheus.NewCounter(prometheus.CounterOpts{Name: "dlock_deadlocks_total",

@@ -18,8 +18,8 @@ import (
 // tellAll tells a collector one event of each type about a lock.
 func tellAll(c *mortiseprom.Collector, kind, lock string) {
 	for _, e := range []mortise.Event{
-		{Type: mortise.EventWaiting}, {Type: mortise.EventAcquired, Queued: true, Waited: time.Second},
-		{Type: mortise.EventReleased, Held: time.Second}, {Type: mortise.EventAcquired},
+		{Type: mortise.EventWaiting}, {Type: mortise.EventAcquired, Queued: true, Waited: time.Second, Owner: "a:1"},
+		{Type: mortise.EventReleased, Held: time.Second}, {Type: mortise.EventAcquired, Owner: "a:1"},
 		{Type: mortise.EventLost, Held: time.Second, Err: &mortise.LostError{Reason: mortise.LostTaken}},
 		{Type: mortise.EventRefused, Err: mortise.ErrLocked},
 		{Type: mortise.EventRenewed, Leases: 1, Margin: time.Second}, {Type: mortise.EventRenewalFailing, Leases: 1},
@@ -45,7 +45,7 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 // What an alert compares with its value some time ago must be there before it happens.
 func TestRareCountersBeginWithZero(t *testing.T) {
 	start := map[string]float64{
-		`dlock_renewals_total{outcome="failed"}`: 0, `dlock_renewals_total{outcome="confirmed"}`: 0,
+		`dlock_renewals_total{outcome="failed"}`: 0, `dlock_renewals_total{outcome="renewed"}`: 0,
 		"dlock_deadlocks_total": 0, "dlock_subscription_gaps_total": 0, "dlock_asked_total": 0, "dlock_pause_seconds_count": 0,
 	}
 	wants(t, scrape(t, mortiseprom.New(&mortiseprom.Options{Name: mortiseprom.CollapseIDs})), start)
@@ -56,7 +56,7 @@ func TestRareCountersBeginWithZero(t *testing.T) {
 	wants(t, scrape(t, mortiseprom.New(nil)), start)
 
 	named := mortiseprom.New(&mortiseprom.Options{Name: mortiseprom.CollapseIDs})
-	named.Observe(mortise.Event{Type: mortise.EventAcquired, Kind: "lock", Lock: "order:7"})
+	named.Observe(mortise.Event{Type: mortise.EventAcquired, Kind: "lock", Lock: "order:7", Owner: "a:1"})
 	wants(t, scrape(t, named), map[string]float64{
 		`dlock_lost_total{kind="lock",lock="order:*",reason="forced"}`: 0, `dlock_held{kind="lock",lock="order:*"}`: 1,
 	})

@@ -27,15 +27,16 @@
 // if it has waited for other owners. Its outcome is one of
 //
 //	acquired  it has the lock
-//	refused   others have the lock, and it did not wait
+//	locked    others have the lock, and it does not wait
 //	timeout   its wait was over, and others have the lock
 //	canceled  its context was canceled
 //	deadlock  its wait was ended because it was part of a deadlock
 //	error     anything else; above all, Redis could not be reached
 //
-// A hold ends by being released; expired, by its MaxHold; lost, for another reason; or closed,
-// with its client. The reason of a loss is that of [mortise.LostError], or closed. Renewals are
-// confirmed or failed.
+// A hold ends by being released; expired, by its MaxHold; or lost. The reason of a loss is that of
+// [mortise.LostError]; closed, if the client was closed under the hold; or other. Renewals are
+// renewed or failed. A plain [mortise.Semaphore] and a latch have calls and waiters, but no holds, and a
+// [mortise.Barrier] has no metrics. A deadlock of two processes can count once in each.
 //
 // A call that still waits is in dlock_waiters, and in no histogram yet.
 //

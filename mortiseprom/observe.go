@@ -3,6 +3,7 @@ package mortiseprom
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/mortise-go/mortise"
@@ -18,7 +19,7 @@ func (c *Collector) Observe(e mortise.Event) {
 	case mortise.EventReleased, mortise.EventLost:
 		c.ended(&e)
 	case mortise.EventRenewed:
-		c.confirmed.Add(float64(max(e.Leases, 0)))
+		c.renewed.Add(float64(max(e.Leases, 0)))
 		c.margin.Observe(e.Margin.Seconds())
 	case mortise.EventRenewalFailing:
 		c.failed.Add(float64(max(e.Leases, 0)))
@@ -39,7 +40,7 @@ func (c *Collector) concluded(e *mortise.Event) {
 	if e.Queued {
 		s.waiters.Dec()
 	}
-	if e.Type == mortise.EventAcquired {
+	if e.Type == mortise.EventAcquired && e.Owner != "" { // else nobody has it: no end will be told
 		s.held.Inc()
 	}
 	c.acquire.WithLabelValues(c.with(s.labels, outcome(e), strconv.FormatBool(e.Queued))...).Observe(e.Waited.Seconds())
@@ -47,54 +48,59 @@ func (c *Collector) concluded(e *mortise.Event) {
 
 // outcome returns what became of a call.
 func outcome(e *mortise.Event) string {
-	switch err := e.Err; {
+	is := func(target error) bool { return errors.Is(e.Err, target) }
+	switch {
 	case e.Type == mortise.EventAcquired:
 		return "acquired"
-	case errors.Is(err, mortise.ErrDeadlock):
+	case is(mortise.ErrDeadlock):
 		return "deadlock"
-	case errors.Is(err, context.Canceled):
-		return "canceled"
-	case errors.Is(err, mortise.ErrUnreachable):
+	case is(mortise.ErrClosed), is(mortise.ErrNotSet):
 		return "error"
-	case errors.Is(err, context.DeadlineExceeded):
+	case is(context.Canceled):
+		return "canceled"
+	case is(mortise.ErrUnreachable):
+		return "error"
+	case is(context.DeadlineExceeded):
 		return "timeout"
-	case !errors.Is(err, mortise.ErrLocked) && !errors.Is(err, mortise.ErrNoPermits):
+	case !is(mortise.ErrLocked) && !is(mortise.ErrNoPermits) && !is(mortise.ErrMissing):
 		return "error"
 	case e.Queued:
 		return "timeout"
 	}
-	return "refused"
+	return "locked"
 }
 
 // ended counts a hold that has ended.
 func (c *Collector) ended(e *mortise.Event) {
 	s := c.of(e)
 	s.held.Dec()
-	end, reason := ending(e)
-	c.hold.WithLabelValues(c.with(s.labels, end)...).Observe(e.Held.Seconds())
-	if reason != "" {
+	end := "released"
+	if reason := lossOf(e); reason != "" {
 		c.lost.WithLabelValues(c.with(s.labels, reason)...).Inc()
+		if end = "lost"; reason == string(mortise.LostExpired) {
+			end = reason
+		}
 	}
+	c.hold.WithLabelValues(c.with(s.labels, end)...).Observe(e.Held.Seconds())
 }
 
-const closed = "closed"
-
-// lostReasons are the reasons of losses that are counted.
+// lostReasons are the reasons of losses: those of a LostError, that the client was closed, and any that is
+// not known here.
 var lostReasons = []string{
-	string(mortise.LostExpired), string(mortise.LostTaken), string(mortise.LostForced), string(mortise.LostUnreachable), closed,
+	string(mortise.LostExpired), string(mortise.LostTaken), string(mortise.LostForced), string(mortise.LostUnreachable), "closed", overflow,
 }
 
-// ending returns in which way a hold has ended, and the reason if it was lost: that can turn out
-// when it is released.
-func ending(e *mortise.Event) (end, reason string) {
+// lossOf returns the reason for which a hold was lost, and nothing if it was released. That it was lost
+// may turn out when it is released.
+func lossOf(e *mortise.Event) string {
 	lost, ok := errors.AsType[*mortise.LostError](e.Err)
 	switch {
-	case ok && lost.Reason == mortise.LostExpired:
-		return string(lost.Reason), string(lost.Reason)
-	case ok:
-		return "lost", string(lost.Reason)
-	case e.Type == mortise.EventReleased:
-		return "released", ""
+	case ok && slices.Contains(lostReasons, string(lost.Reason)):
+		return string(lost.Reason)
+	case e.Type == mortise.EventReleased && !errors.Is(e.Err, mortise.ErrLost):
+		return ""
+	case errors.Is(e.Err, mortise.ErrClosed):
+		return "closed"
 	}
-	return closed, closed
+	return overflow
 }

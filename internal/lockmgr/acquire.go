@@ -40,45 +40,36 @@ var errNoHold = errors.New("no hold yet")
 // [Client.Because] makes its error one for callers.
 func (k *Lock) Acquire(ctx context.Context, wait bool) (*Hold, error) {
 	if wait && k.options.Wait > 0 && !limited(ctx) {
-		return k.acquireWithin(ctx, k.Acquire)
+		return k.acquireWithin(ctx, (*Lock).Acquire)
 	}
-	r, err := k.begin(ctx)
-	if err != nil {
+	if err := k.client.begin(); err != nil {
 		return nil, k.untried(ctx, err)
 	}
 	defer k.client.running.done()
+	r, err := k.request(ctx)
+	if err != nil {
+		return nil, k.untried(ctx, err)
+	}
 	r.told = k.client.observe(ctx, k.Name(), k.traits.Kind)
 	hold, err := r.run(ctx, wait)
-	hold, err = r.settle(ctx, wait, hold, err)
-	k.client.concluded(r.told, hold, err)
-	return hold, err
+	return r.settle(ctx, wait, hold, err)
 }
 
 // acquirePart is Acquire for a part of a composite: observers are told only of the whole.
 func (k *Lock) acquirePart(ctx context.Context, wait bool) (*Hold, error) {
 	if wait && k.options.Wait > 0 && !limited(ctx) {
-		return k.acquireWithin(ctx, k.acquirePart)
+		return k.acquireWithin(ctx, (*Lock).acquirePart)
 	}
-	r, err := k.begin(ctx)
-	if err != nil {
+	if err := k.client.begin(); err != nil {
 		return nil, err
 	}
 	defer k.client.running.done()
-	hold, err := r.run(ctx, wait)
-	return r.settle(ctx, wait, hold, err)
-}
-
-// begin returns a request, for which Close waits until it is done.
-func (k *Lock) begin(ctx context.Context) (*request, error) {
-	c := k.client
-	if err := c.begin(); err != nil {
-		return nil, err
-	}
 	r, err := k.request(ctx)
 	if err != nil {
-		c.running.done()
+		return nil, err
 	}
-	return r, err
+	hold, err := r.run(ctx, wait)
+	return r.settle(ctx, wait, hold, err)
 }
 
 // untried tells that a call has failed with err before it could try, and returns that.
@@ -327,13 +318,21 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 	return hold, nil
 }
 
-// settle concludes a call that got hold from r, or failed with err. A request whose reply came too
-// late is repeated; so is one that is refused because the release of that one has not arrived, since
-// nobody else has the lock then. It is not part of Acquire to keep the stacks of waiting goroutines
-// small.
-func (r *request) settle(ctx context.Context, wait bool, hold *Hold, err error) (h *Hold, failed error) {
+// settle concludes a call that got hold from r, or failed with err, and tells what became of it. It
+// is not part of Acquire to keep the stacks of waiting goroutines small.
+func (r *request) settle(ctx context.Context, wait bool, hold *Hold, err error) (*Hold, error) {
+	c, told := r.lock.client, r.told
+	hold, err = r.repeat(ctx, wait, hold, err)
+	c.counters.count(err)
+	c.concluded(told, hold, err)
+	return hold, err
+}
+
+// repeat returns what became of a call that got hold from r, or failed with err. A request whose
+// reply came too late is repeated; so is one that is refused because the release of that one has not
+// arrived, since nobody else has the lock then.
+func (r *request) repeat(ctx context.Context, wait bool, hold *Hold, err error) (*Hold, error) {
 	c, late := r.lock.client, r.id
-	defer func() { c.counters.count(failed) }()
 	start, patience := time.Now(), c.config.RetryFor
 	for tries, refusals := 1, 0; ; {
 		r.tidy(wait, hold)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,6 +78,11 @@ func New(config Config) *Client {
 		c.conn.SetFairStep(config.FairWait)
 	}
 	c.hub = hub.New(config.Driver, script.Echo, c.gap)
+	if config.Observe != nil {
+		c.conn.OnPassed(func(lock string, n int) {
+			c.tell(Event{Type: EventPassedOver, Lock: strings.TrimPrefix(lock, config.Prefix), Kind: "fairlock", Passed: n})
+		})
+	}
 	c.operations.client, c.others.client = c, c
 	if config.Identity != nil || config.History > 0 || config.Observe != nil {
 		c.recorder = newRecorder(c)
@@ -141,7 +147,7 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 
-	c.recorder.close()
+	c.recorder.close(len(held) > 0)
 	c.end()
 	for _, w := range waiting {
 		w.signal()

@@ -53,6 +53,7 @@ type Event struct {
 	Call    uint64
 	Token   int64
 	Leases  int
+	Passed  int
 	Waited  time.Duration
 	Held    time.Duration
 	Margin  time.Duration

@@ -59,8 +59,9 @@ type others struct {
 
 // knownClient is what is known of another client.
 type knownClient struct {
-	record *Record // nil if it has none
-	at     time.Time
+	record  *Record // nil if it has none
+	at      time.Time
+	reading chan struct{} // is closed when a read that was begun at that time is over; else nil
 }
 
 const (
@@ -92,20 +93,49 @@ func (o *others) of(owner string) *Record {
 	if !script.IsMortise(owner) {
 		return nil
 	}
-	now := time.Now()
-	o.mu.Lock()
-	k, ok := o.known[id]
-	o.mu.Unlock()
-	if fresh := now.Sub(k.at); ok && (fresh < freshFor || k.record == nil && fresh < strangerFor) {
-		return k.record
-	}
 	ctx, cancel := context.WithTimeout(o.client.lingerer, lookUpWithin)
 	defer cancel()
-	list, err := o.read(ctx, id)
-	if err != nil || len(list) == 0 {
-		return nil
+	r, reading, known := o.begin(id)
+	switch {
+	case known:
+		return r
+	case reading != nil: // a crowd that is refused at once reads once
+		select {
+		case <-reading:
+		case <-ctx.Done():
+		}
+	default:
+		_, _ = o.read(ctx, id)
+		o.end(id)
 	}
-	return list[0]
+	return o.cached(owner)
+}
+
+// begin returns what is known of a client. If that is not enough, it returns what is closed when the
+// read of another caller is over, or nil: then the caller has to read, and to call end.
+func (o *others) begin(id string) (r *Record, reading chan struct{}, known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	k, ok := o.known[id]
+	fresh := time.Since(k.at)
+	switch {
+	case ok && k.reading != nil:
+		return nil, k.reading, false
+	case ok && (fresh < freshFor || k.record == nil && fresh < strangerFor):
+		return k.record, nil, true
+	}
+	o.set(id, knownClient{k.record, time.Now(), make(chan struct{})})
+	return nil, nil, false
+}
+
+// end ends a read that begin has begun.
+func (o *others) end(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if k, ok := o.known[id]; ok && k.reading != nil { // Redis has not answered
+		close(k.reading)
+		delete(o.known, id)
+	}
 }
 
 // read reads the records of clients; those without one are left out. It returns the first error.
@@ -136,13 +166,25 @@ func (o *others) read(ctx context.Context, ids ...string) (list []*Record, err e
 func (o *others) note(id string, r *Record) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if k := o.known[id]; k.reading != nil {
+		close(k.reading)
+	}
+	o.set(id, knownClient{record: r, at: time.Now()})
+}
+
+// set sets what is known of a client. It must be called with o.mu held.
+func (o *others) set(id string, k knownClient) {
 	if o.known == nil {
 		o.known = make(map[string]knownClient)
 	}
 	if len(o.known) >= mostKnown {
-		clear(o.known)
+		for other, known := range o.known {
+			if known.reading == nil {
+				delete(o.known, other)
+			}
+		}
 	}
-	o.known[id] = knownClient{r, time.Now()}
+	o.known[id] = k
 }
 
 // Records returns the records of all clients with the same prefix.
@@ -202,7 +244,7 @@ func (c *Client) identify(ctx context.Context, err error) {
 // Turns returns who takes turns for a name.
 func (c *Client) Turns(ctx context.Context, o *Object) (t script.TurnsTaken, err error) {
 	err = o.Operate(ctx, func(ctx context.Context, _ script.Publish) (err error) {
-		t, err = c.conn.ReadTurns(ctx, o.name, keyspace.LockChannel(o.name))
+		t, err = c.conn.ReadTurns(ctx, o.name)
 		return err
 	})
 	return t, err

@@ -184,8 +184,11 @@ func (r *recorder) write(ctx context.Context, s *scene, now time.Time) (time.Dur
 	}
 	text := r.text(s)
 	pause := writeEvery
-	if s.nested {
+	switch {
+	case s.nested:
 		pause = settles // others may wait for its edition
+	case s.held > mostSeen:
+		pause = record.Renew // each look sees others of them
 	}
 	due := r.written.Add(record.Renew)
 	if text != r.body || s.nested {
@@ -330,8 +333,9 @@ func (r *recorder) readBlockers(ctx context.Context, s *scene) {
 	}
 }
 
-// close ends the recorder: it looks no more. The record is deleted if Redis answers at once.
-func (r *recorder) close() {
+// close ends the recorder: it looks no more. The record is deleted, if Redis answers at once, unless the
+// client still holds something: then it says until its end whose leases those were.
+func (r *recorder) close(holds bool) {
 	if r == nil {
 		return
 	}
@@ -349,6 +353,8 @@ func (r *recorder) close() {
 		ctx, cancel := context.WithTimeout(ctx, writeWithin)
 		defer cancel()
 		_ = r.flush(ctx)
-		_ = r.erase(ctx)
+		if !holds {
+			_ = r.erase(ctx)
+		}
 	})
 }

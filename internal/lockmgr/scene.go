@@ -37,9 +37,9 @@ func (c *Client) scene(now time.Time) *scene {
 	s.addLeases(c, old)
 	s.addWaiters(c, old)
 	c.mu.Unlock()
-	slices.SortFunc(s.holds, func(a, b *Lease) int { return cmp.Compare(a.acquired, b.acquired) })
+	slices.SortFunc(s.holds, func(a, b *Lease) int { return cmp.Or(cmp.Compare(a.acquired, b.acquired), cmp.Compare(a.id, b.id)) })
 	s.holds = s.holds[:min(len(s.holds), record.Most)]
-	slices.SortFunc(s.waits, func(a, b waiting) int { return cmp.Compare(a.came, b.came) })
+	slices.SortFunc(s.waits, func(a, b waiting) int { return cmp.Compare(a.Serial, b.Serial) })
 	s.findUnder()
 	s.waits = s.waits[:min(len(s.waits), record.Most)]
 	return s

@@ -87,11 +87,11 @@ func ContextError(ctx context.Context) error {
 	return err
 }
 
-// acquireWithin calls acquire, of k, for a wait with a limit.
-func (k *Lock) acquireWithin(ctx context.Context, acquire func(context.Context, bool) (*Hold, error)) (*Hold, error) {
+// acquireWithin calls acquire for a wait with a limit.
+func (k *Lock) acquireWithin(ctx context.Context, acquire func(*Lock, context.Context, bool) (*Hold, error)) (*Hold, error) {
 	ctx, cancel := Within(ctx, k.options.Wait)
 	defer cancel()
-	return acquire(ctx, true)
+	return acquire(k, ctx, true)
 }
 
 // limited reports whether ctx has the limit of a wait already.

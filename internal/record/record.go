@@ -78,12 +78,21 @@ const (
 	maxLink  = 128
 	maxExtra = 16
 	MaxExtra = 1 << 10 // of all extra entries
+	maxEntry = 4 << 10 // of an entry of a history, and of a request
 )
 
-// Text returns the body as it is stored.
+// Text returns the body as it is stored. It leaves out the youngest holds and waits of a body that is
+// too long to be read.
 func (b *Body) Text() string {
-	text, _ := json.Marshal(b) // has only texts and numbers
-	return string(text)
+	for {
+		text, _ := json.Marshal(b) // has only texts and numbers
+		if len(text) <= MaxBody || len(b.Holds)+len(b.Waits) == 0 {
+			return string(text)
+		}
+		short := *b
+		short.Holds, short.Waits = b.Holds[:len(b.Holds)/2], b.Waits[:len(b.Waits)/2]
+		b = &short
+	}
 }
 
 // Parse reads a stored body. It reports false if the text is none.
@@ -92,13 +101,12 @@ func Parse(text string) (b Body, ok bool) {
 		return Body{}, false
 	}
 	b.Host, b.App, b.Version, b.Mortise = cut(b.Host, maxText), cut(b.App, maxText), cut(b.Version, maxText), cut(b.Mortise, maxText)
-	if len(b.Extra) > maxExtra {
-		b.Extra = nil
-	}
+	size := 0
 	for key, value := range b.Extra {
-		if len(key)+len(value) > MaxExtra {
-			delete(b.Extra, key)
-		}
+		size += len(key) + len(value)
+	}
+	if len(b.Extra) > maxExtra || size > MaxExtra {
+		b.Extra = nil
 	}
 	b.Holds, b.Waits = b.Holds[:min(len(b.Holds), Most)], b.Waits[:min(len(b.Waits), Most)]
 	for i := range b.Holds {
@@ -109,6 +117,10 @@ func Parse(text string) (b Body, ok bool) {
 		w := &b.Waits[i]
 		w.Name, w.Kind, w.Owner, w.For = cut(w.Name, maxName), cut(w.Kind, maxText), cut(w.Owner, maxOwner), cut(w.For, maxOwner)
 		w.Under = w.Under[:min(len(w.Under), Most)]
+		for i := range w.Under {
+			u := &w.Under[i]
+			u.Name, u.Owner = cut(u.Name, maxName), cut(u.Owner, maxOwner)
+		}
 	}
 	b.HoldCount, b.WaitCount = max(b.HoldCount, len(b.Holds)), max(b.WaitCount, len(b.Waits))
 	return b, true
@@ -162,7 +174,7 @@ func (a *Acquisition) Text() string {
 
 // ParseAcquisition reads a stored entry. It reports false if the text is none.
 func ParseAcquisition(text string) (a Acquisition, ok bool) {
-	if len(text) > 4<<10 || json.Unmarshal([]byte(text), &a) != nil || a.Owner == "" {
+	if len(text) > maxEntry || json.Unmarshal([]byte(text), &a) != nil || a.Owner == "" {
 		return Acquisition{}, false
 	}
 	a.Kind, a.Owner, a.Host, a.App, a.How, a.End = cut(a.Kind, maxText), cut(a.Owner, maxOwner), cut(a.Host, maxText), cut(a.App, maxText), cut(a.How, maxText), cut(a.End, maxText)
@@ -178,13 +190,13 @@ type Request struct {
 
 // Text returns the request as it is stored.
 func (r *Request) Text() string {
-	text, _ := json.Marshal(r)
+	text, _ := json.Marshal(Request{cut(r.By, maxText), cut(r.Reason, maxText)})
 	return string(text)
 }
 
 // ParseRequest reads a stored request. It reports false if the text is none.
 func ParseRequest(text string) (r Request, ok bool) {
-	if len(text) > 4<<10 || json.Unmarshal([]byte(text), &r) != nil {
+	if len(text) > maxEntry || json.Unmarshal([]byte(text), &r) != nil {
 		return Request{}, false
 	}
 	return Request{cut(r.By, maxText), cut(r.Reason, maxText)}, true

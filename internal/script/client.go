@@ -91,31 +91,40 @@ func ReadClients(ctx context.Context, d driver.Driver, longest int, keys ...stri
 // returns the server's time.
 func IndexClient(ctx context.Context, d driver.Driver, index, client string, ttl time.Duration) (time.Time, error) {
 	v, err := d.Eval(ctx, driver.Call{Script: clientIndex, Keys: []string{index}, Args: []string{client, millis(ttl)}})
-	if err == nil && v.Kind() != driver.String {
-		err = unexpected(clientIndex, v)
+	if err != nil {
+		return time.Time{}, err
 	}
-	return instant(v.Str()), err
+	if !is(v, "s") {
+		return time.Time{}, unexpected(clientIndex, v)
+	}
+	return instant(v.At(0).Str()), nil
 }
 
 // ListClients returns the clients that have records, most at most.
 func ListClients(ctx context.Context, d driver.Driver, index string, most int) (list []string, err error) {
 	v, err := d.Eval(ctx, driver.Call{Script: clientList, Keys: []string{index}, Args: []string{strconv.Itoa(most)}})
-	if err == nil && !texts(v) {
-		err = unexpected(clientList, v)
+	if err != nil {
+		return nil, err
 	}
-	for i := range v.Len() {
+	if !headed(v) {
+		return nil, unexpected(clientList, v)
+	}
+	for i := 1; i < v.Len(); i++ {
 		list = append(list, v.At(i).Str())
 	}
-	return list, err
+	return list, nil
 }
 
 // AskClient asks a client to release a lease. It reports false if the client has no record.
 func AskClient(ctx context.Context, d driver.Driver, record, channel, lease, text string, p Publish) (bool, error) {
-	v, err := d.Eval(ctx, driver.Call{Script: clientAsk, Keys: []string{record, channel}, Args: append([]string{lease, text}, p.commands()...)})
-	if err == nil && v.Kind() != driver.Int {
-		err = unexpected(clientAsk, v)
+	v, err := d.Eval(ctx, driver.Call{Script: clientAsk, Keys: []string{record}, Args: append([]string{lease, text, channel}, p.commands()...)})
+	if err != nil {
+		return false, err
 	}
-	return v.Int() == 1, err
+	if !states(v, 0, 1) || v.Len() != 1 {
+		return false, unexpected(clientAsk, v)
+	}
+	return v.At(0).Int() == 1, nil
 }
 
 // instant returns the time that is text ms after the epoch, and the zero time if it is no number.
@@ -135,8 +144,9 @@ type TurnsTaken struct {
 	Listeners int      // the number of Redisson clients that listen for a release; -1 if it is unknown
 }
 
-// ReadTurns reads the turns of a lock, at most a thousand.
-func (c *Conn) ReadTurns(ctx context.Context, name, channel string) (t TurnsTaken, err error) {
+// ReadTurns reads the turns of a lock, at most a thousand. Listeners are those for a lock or a
+// read/write lock of that name.
+func (c *Conn) ReadTurns(ctx context.Context, name string) (t TurnsTaken, err error) {
 	probe := ""
 	switch {
 	case !c.Cluster():
@@ -144,11 +154,12 @@ func (c *Conn) ReadTurns(ctx context.Context, name, channel string) (t TurnsTake
 	case c.Publish() == Sharded:
 		probe = "shardnumsub"
 	}
-	v, err := c.driver.Eval(ctx, driver.Call{Script: turnsRead, Keys: []string{keyspace.Turns(name), channel}, Args: []string{probe, strconv.Itoa(maxListed)}})
+	v, err := c.driver.Eval(ctx, driver.Call{Script: turnsRead, Keys: []string{keyspace.Turns(name)},
+		Args: []string{probe, strconv.Itoa(maxListed), keyspace.LockChannel(name), keyspace.RWChannel(name)}})
 	if err != nil {
 		return t, err
 	}
-	if v.At(0).Kind() != driver.Int {
+	if !headed(v) {
 		return t, unexpected(turnsRead, v)
 	}
 	t.Listeners = int(v.At(0).Int())

@@ -15,6 +15,8 @@ type Conn struct {
 	publish atomic.Pointer[Publish]
 	cluster atomic.Bool
 	fair    string // the step of fair locks; empty for the default
+
+	passed func(lock string, n int) // is called when dead waiters of a fair lock were dropped; may be nil
 }
 
 // NewConn returns the connection to Redis through d.
@@ -23,6 +25,10 @@ func NewConn(d driver.Driver) *Conn { return &Conn{driver: d} }
 // SetFairStep sets how much later the deadline of a Redisson waiter for a fair lock is than
 // that of the waiter before it. It must not be called while the connection is used.
 func (c *Conn) SetFairStep(step time.Duration) { c.fair = strconv.FormatInt(step.Milliseconds(), 10) }
+
+// OnPassed sets what is called when dead waiters of a fair lock were dropped. It must not be called
+// while the connection is used.
+func (c *Conn) OnPassed(f func(lock string, n int)) { c.passed = f }
 
 // Learn sets the way to publish.
 func (c *Conn) Learn(cluster bool, p Publish) {

@@ -32,7 +32,7 @@ func (c *Conn) FairLock(name string) FairLock { return FairLock{hash{c, name}, N
 
 // Fair returns the lock, with its ways to publish.
 func (k *FairLock) Fair() Fair {
-	return Fair{FairKeys: k.keys, Publish: k.conn.Publish(), Cluster: k.conn.Cluster(), Turns: k.conn.TurnCommand(), Step: k.conn.fair}
+	return Fair{FairKeys: k.keys, Publish: k.conn.Publish(), Cluster: k.conn.Cluster(), Turns: k.conn.TurnCommand(), Step: k.conn.fair, passed: k.conn.passed}
 }
 
 // Channel is empty: each waiter has its own.
@@ -64,6 +64,15 @@ type Fair struct {
 	// Step is how much later the deadline of a Redisson waiter is than that of the one
 	// before it, in ms; empty for the default.
 	Step string
+
+	passed func(lock string, n int) // is called when dead waiters were dropped; may be nil
+}
+
+// tell tells how many dead waiters a script has dropped.
+func (f *Fair) tell(v driver.Value) {
+	if n := v.Int(); n > 0 && f.passed != nil {
+		f.passed(f.keys[0], int(n))
+	}
 }
 
 // FairKeys are the keys of a fair lock, and the prefixes of its channels.
@@ -158,11 +167,13 @@ func FairAcquire(ctx context.Context, d driver.Driver, f Fair, p FairPlace, leas
 		return false, FairRefusal{}, err
 	}
 	switch {
-	case (v.At(0).Int() == 1 || v.At(0).Int() == 2) && is(v, "i"):
+	case (v.At(0).Int() == 1 || v.At(0).Int() == 2) && is(v, "ii"):
+		f.tell(v.At(1))
 		return true, FairRefusal{Came: v.At(0).Int() == 2}, nil
 	case v.At(0).Int() == -1:
 		return false, FairRefusal{}, ErrKind
-	case v.At(0).Int() == 0 && is(v, "iisiiiii"):
+	case v.At(0).Int() == 0 && is(v, "iisiiiiii"):
+		f.tell(v.At(8))
 		by := Holder{Owner: v.At(2).Str(), Count: int(v.At(3).Int()), TTL: ttl(v.At(1))}
 		again := span(v.At(4).Int())
 		return false, FairRefusal{Holder: by, Again: again, Queued: int(v.At(5).Int()), Since: v.At(6).Int(), Mixed: v.At(7).Int() == 1}, nil
@@ -200,10 +211,11 @@ func fairReleaseAll(ctx context.Context, d driver.Driver, f Fair, owners ...stri
 		return false, 0, 0, err
 	}
 	done = int(v.At(2).Int())
-	if !is(v, "iii") && !is(v, "iiis") || done < 1 || done > len(owners) || v.At(0).Int()&^1 != 0 {
+	if !is(v, "iiii") && !is(v, "iiiis") || done < 1 || done > len(owners) || v.At(0).Int()&^1 != 0 {
 		return false, 0, 0, unexpected(fairRelease, v)
 	}
-	return v.At(0).Int() == 1, span(v.At(1).Int()), done, unheard(v.At(3).Str())
+	f.tell(v.At(3))
+	return v.At(0).Int() == 1, span(v.At(1).Int()), done, unheard(v.At(4).Str())
 }
 
 // FairTend keeps waiters of one client in the queue. The waiters that it returns
@@ -218,10 +230,11 @@ func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waite
 	if err != nil {
 		return nil, 0, false, err
 	}
-	if v.At(0).Kind() != driver.Int || v.At(1).Kind() != driver.Int {
+	if v.At(0).Kind() != driver.Int || v.At(1).Kind() != driver.Int || v.At(2).Kind() != driver.Int {
 		return nil, 0, false, unexpected(fairTend, v)
 	}
-	for i := 2; i < v.Len(); i++ {
+	f.tell(v.At(2))
+	for i := 3; i < v.Len(); i++ {
 		if v.At(i).Kind() != driver.String {
 			return nil, 0, false, unexpected(fairTend, v)
 		}

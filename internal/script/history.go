@@ -30,7 +30,8 @@ type HistoryBatch struct {
 	Most    int      // how many entries to keep
 }
 
-// HistoryAdd adds entries to the histories of locks, in one batch. It returns the first error.
+// HistoryAdd adds entries to the histories of locks, in one batch. It returns the first error; the
+// entries of the other locks are added nevertheless.
 func HistoryAdd(ctx context.Context, d driver.Driver, batches []HistoryBatch) error {
 	calls := make([]driver.Call, len(batches))
 	for i, b := range batches {
@@ -41,6 +42,9 @@ func HistoryAdd(ctx context.Context, d driver.Driver, batches []HistoryBatch) er
 		if r.Err != nil {
 			return r.Err
 		}
+		if !states(r.Value, 1, 1) || r.Value.Len() != 1 {
+			return unexpected(historyAdd, r.Value)
+		}
 	}
 	return nil
 }
@@ -49,11 +53,14 @@ func HistoryAdd(ctx context.Context, d driver.Driver, batches []HistoryBatch) er
 func HistoryRead(ctx context.Context, d driver.Driver, name string, most int) (list []HistoryEntry, err error) {
 	most = max(min(most, maxListed), 1)
 	v, err := d.Eval(ctx, driver.Call{Script: historyRead, Keys: []string{keyspace.History(name)}, Args: []string{strconv.Itoa(most)}})
-	if err == nil && !texts(v) {
-		err = unexpected(historyRead, v)
+	if err != nil {
+		return nil, err
 	}
-	for i := 0; i+1 < v.Len(); i += 2 {
+	if !headed(v) || v.Len()%2 != 1 {
+		return nil, unexpected(historyRead, v)
+	}
+	for i := 1; i+1 < v.Len(); i += 2 {
 		list = append(list, HistoryEntry{instant(v.At(i).Str()), v.At(i + 1).Str()})
 	}
-	return list, err
+	return list, nil
 }

@@ -57,6 +57,19 @@ func texts(v driver.Value) bool {
 	return v.Kind() == driver.Array
 }
 
+// headed reports whether v is {number, text, ...}.
+func headed(v driver.Value) bool {
+	if v.At(0).Kind() != driver.Int {
+		return false
+	}
+	for i := 1; i < v.Len(); i++ {
+		if v.At(i).Kind() != driver.String {
+			return false
+		}
+	}
+	return true
+}
+
 // unexpected is the error for a reply that breaks the script's contract.
 func unexpected(s *driver.Script, v driver.Value) error {
 	return &driver.Error{Class: driver.Other, Err: fmt.Errorf("script %s gave the unexpected reply %s", s.Name(), brief(v))}

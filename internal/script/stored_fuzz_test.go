@@ -30,6 +30,7 @@ for i = 1, n do
 	elseif kind == 'l' then redis.call('rpush', KEYS[1], field)
 	elseif kind == 'e' then redis.call('sadd', KEYS[1], field)
 	elseif kind == 'z' then redis.call('zadd', KEYS[1], score, field)
+	elseif kind == 'x' then redis.call('xadd', KEYS[1], '*', field, value)
 	elseif kind == 's' then redis.call('set', KEYS[1], value) end
 end
 return 1`)
@@ -39,13 +40,14 @@ var storedKeys = []string{
 	job, keyspace.FairQueue(job), keyspace.FairDeadlines(job), keyspace.FairOurs(job), keyspace.FairSigns(job), keyspace.Token(job), keyspace.Turns(job),
 	keyspace.PermitExpiries(job), keyspace.Claims(job), keyspace.BarrierOutcomes(job) + ":" + me, keyspace.RWHolds(job) + ":" + me + ":rwlock_timeout:1",
 	keyspace.Operation(job, me), keyspace.Operation(job, trial.Lane),
+	record, index, past,
 }
 
 var storedFields = [][6]string{
 	{me, "1", "mode", "read", java, "2"}, {"mode", "election", "term", "nan", me, "1"}, {"mode", "barrier", "parties", "3", me, "99999999999999999999 0"},
 	{"mode", "doublebarrier", "parties", "3", me, "-1"}, {me, "-9223372036854775808", "next", "x", "broken", "y"}, {"a", me, "a:" + me + ":expire_time", "inf", "a:" + me + ":lock_count", ""},
 	{one, "inf", two, "-inf", "x", "0"}, {"told", "9 9", "noted", "x", "scan4", "-1"}, {me, "1 6 99999999999999", "waiter", "1", java, "1e400 x y"},
-	{"?" + me, "5", me, "0x10", "", ""},
+	{"?" + me, "5", me, "0x10", "", ""}, {"body", "{}", "at", "nan", "edition", "inf"}, {"edition", "7", "ask:" + me, "{}", "e", "{}"},
 }
 
 // Whatever lies under the keys of a name, no script fails for a mistake of its own, and none gives a
@@ -66,7 +68,7 @@ func FuzzStored(f *testing.F) {
 			if strings.HasPrefix(name, "Permit") && strings.HasPrefix(key, "mortise:op:") {
 				continue // it has a reply, which the call gives again
 			}
-			if i < len(kinds) && strings.ContainsRune("hlezs", rune(kinds[i])) {
+			if i < len(kinds) && strings.ContainsRune("hlezsx", rune(kinds[i])) {
 				size := strconv.Itoa(int(n%6) + 1)
 				if _, err := w.Eval(t.Context(), driver.Call{Script: store, Keys: []string{key}, Args: []string{kinds[i : i+1], size, a, b, c, d, e, g}}); err != nil {
 					t.Fatal(err)

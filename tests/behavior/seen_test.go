@@ -365,3 +365,57 @@ func TestWaitingGoroutinesHaveLabels(t *testing.T) {
 		mustUnlock(t, <-got)
 	})
 }
+
+func TestDeadWaitersThatArePassedOverAreTold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		var o events
+		a, _ := open(t, s, &mortise.Options{Observer: &o})
+		dead, f := open(t, s, nil)
+		hold, _, err := a.FairLock("job").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_ = later(t, ctx, dead.FairLock("job"))
+		f.Set(hang, nil) // it dies in the queue
+		time.Sleep(time.Minute)
+		got := later(t, t.Context(), a.FairLock("job"))
+		time.Sleep(time.Minute)
+		mustUnlock(t, hold)
+		mustUnlock(t, <-got)
+		n := 0
+		for _, e := range o.of(mortise.EventPassedOver) {
+			n += e.Passed
+			if e.Lock != "job" {
+				t.Errorf("told: %+v", e)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d waiters were told as passed over, want 1", n)
+		}
+		f.Set(nil, nil)
+	})
+}
+
+func TestCrowdThatIsRefusedReadsOneRecord(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a, _ := open(t, s, seenAs("api-7"))
+		b, f := open(t, s, nil)
+		mustLock(t, a.Lock("job"), t.Context())
+		time.Sleep(time.Second)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				var held *mortise.HeldError
+				if _, _, err := b.Lock("job").TryLock(t.Context()); !errors.As(err, &held) || held.Client == nil {
+					t.Errorf("refused with %v, want the process of the holder", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := f.Told(); n != 1 {
+			t.Errorf("100 refusals at once read %d records, want 1", n)
+		}
+	})
+}

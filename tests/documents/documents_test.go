@@ -115,7 +115,7 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	links := 0
-	for _, document := range append(documents, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md") {
+	for _, document := range append(documents, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md", "mortiseprom/README.md") {
 		text, err := os.ReadFile(document)
 		if err != nil {
 			t.Fatal(err)
@@ -211,9 +211,9 @@ func TestSecurityNamesEveryDependency(t *testing.T) {
 	page := read(t, "docs/security.md")
 	required := regexp.MustCompile(`(?m)^(?:require)?\s+([a-z][\w./-]+) v\S+$`) // the others are marked as indirect
 	found := 0
-	for _, file := range []string{"go.mod", "cmd/mortise/go.mod", "analyzer/go.mod", "fencing/sqlexample/go.mod", "examples/go.mod", "bench/go.mod"} {
+	for _, file := range []string{"go.mod", "cmd/mortise/go.mod", "analyzer/go.mod", "fencing/sqlexample/go.mod", "examples/go.mod", "bench/go.mod", "mortiseprom/go.mod", "mortiseprom/alertstest/go.mod"} {
 		for _, module := range required.FindAllStringSubmatch(read(t, file), -1) {
-			if found++; module[1] != "github.com/mortise-go/mortise" && !strings.Contains(page, "`"+module[1]+"`") {
+			if found++; !strings.HasPrefix(module[1]+"/", "github.com/mortise-go/mortise/") && !strings.Contains(page, "`"+module[1]+"`") {
 				t.Errorf("docs/security.md does not name %s of %s", module[1], file)
 			}
 		}

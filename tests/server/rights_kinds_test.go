@@ -25,7 +25,10 @@ type rightful struct {
 
 // kindUses does all that a kind can do.
 var kindUses = map[string]func(t *testing.T, r rightful, name string){
-	"Lock":       func(t *testing.T, r rightful, name string) { lockUsesItsRights(t, r.c, r.other, r.asked, name) },
+	"Lock": func(t *testing.T, r rightful, name string) {
+		lockUsesItsRights(t, r.c, r.other, r.asked, name)
+		recordsUseTheirRights(t, r.c, r.other, name)
+	},
 	"MultiLock":  func(t *testing.T, r rightful, name string) { waitsWithItsRights(t, r, "MultiLock", name) },
 	"Redlock":    func(t *testing.T, r rightful, name string) { waitsWithItsRights(t, r, "Redlock", name) },
 	"RWLock":     func(t *testing.T, r rightful, name string) { rwUsesItsRights(t, r.c, r.other, name) },
@@ -84,6 +87,26 @@ func documentedLine(t *testing.T, kind string) []string {
 	return redistest.Rules(t, line...)
 }
 
+// documentedUnprefixed returns the rights that clients without a prefix need for their records.
+func documentedUnprefixed(t *testing.T) []string {
+	t.Helper()
+	return documentedSentence(t, "it needs `([^`]+)` instead")
+}
+
+// documentedSentence returns the rights that docs/protocol.md names in a sentence.
+func documentedSentence(t *testing.T, form string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(form).FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("docs/protocol.md does not say %s", form)
+	}
+	return strings.Fields(string(found[1]))
+}
+
 // The line of docs/protocol.md for a kind is enough for all that it does, whatever braces
 // are in the prefix and the name: the server writes no refusal to its log. That a script fails without
 // a right, and changes nothing, is tested beside the scripts.
@@ -92,7 +115,7 @@ func TestRealRightsOfEachKind(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Single(t)
-			lines := [][]string{documentedLine(t, kind), documentedLine(t, "Inspect")}
+			lines := [][]string{documentedLine(t, kind), documentedLine(t, "Inspect"), documentedLine(t, "Records of clients")}
 			for _, n := range []struct{ prefix, name, instead string }{
 				{"app:", "job", "app:"}, {"app:", "{order}:42", "app:"}, {"", "{app:1}:job", "app:"}, {"{app}:", "job", "{app}:"},
 			} {
@@ -100,6 +123,9 @@ func TestRealRightsOfEachKind(t *testing.T) {
 					s.Must(t, "ACL", "LOG", "RESET")
 					for _, line := range lines {
 						s.Must(t, strings.Fields(strings.ReplaceAll(strings.Join(line, " "), "app:", n.instead))...)
+					}
+					if n.prefix == "" {
+						s.Must(t, append([]string{"ACL", "SETUSER", "locks"}, redistest.Rules(t, documentedUnprefixed(t)...)...)...)
 					}
 					use(t, withRights(t, s, n.prefix), n.name)
 					for _, entry := range s.Must(t, "ACL", "LOG").([]any) {
@@ -121,7 +147,8 @@ func withRights(t *testing.T, s *redistest.Server, prefix string) rightful {
 	t.Cleanup(func() { rdb.Close() })
 	wrap := func() driver.Driver { return goredis.Wrap(rdb) }
 	asked := &faults{Driver: wrap()}
-	c, other := mortise.New(asked, &mortise.Options{Prefix: prefix}), mortise.New(wrap(), &mortise.Options{Prefix: prefix})
+	options := &mortise.Options{Prefix: prefix, History: 10}
+	c, other := mortise.New(asked, options), mortise.New(wrap(), options)
 	t.Cleanup(func() { c.Close() })
 	t.Cleanup(func() { other.Close() })
 	return rightful{c, other, asked, wrap, prefix}

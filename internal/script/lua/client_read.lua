@@ -10,15 +10,22 @@ local clock = redis.call('time')
 local now = string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000))
 local none = {now, '', '', ''}
 if redis.call('type', KEYS[1]).ok ~= 'hash' then return none end
-local body = redis.call('hget', KEYS[1], 'body')
-if not body or #body > tonumber(ARGV[1]) then return none end
-local at, edition = redis.call('hget', KEYS[1], 'at'), redis.call('hget', KEYS[1], 'edition')
-local reply = {now, body, string.sub(at or '', 1, 32), string.sub(edition or '', 1, 32)}
-if redis.call('hlen', KEYS[1]) == 3 or redis.call('hlen', KEYS[1]) > 1000 then return reply end
-for _, field in ipairs(redis.call('hkeys', KEYS[1])) do
-  if #reply < 64 and #field <= 300 and string.sub(field, 1, 4) == 'ask:' then
-    table.insert(reply, string.sub(field, 5))
-    table.insert(reply, string.sub(redis.call('hget', KEYS[1], field), 1, 4096))
+
+-- A field; '' if it is longer than most.
+local function field(name, most)
+  if redis.call('hstrlen', KEYS[1], name) > most then return '' end
+  return redis.call('hget', KEYS[1], name) or ''
+end
+
+local body = field('body', tonumber(ARGV[1]))
+if body == '' then return none end
+local reply = {now, body, field('at', 32), field('edition', 32)}
+local fields = redis.call('hlen', KEYS[1])
+if fields == 3 or fields > 1000 then return reply end
+for _, name in ipairs(redis.call('hkeys', KEYS[1])) do
+  if #reply < 64 and #name <= 300 and string.sub(name, 1, 4) == 'ask:' then
+    table.insert(reply, string.sub(name, 5))
+    table.insert(reply, field(name, 4096))
   end
 end
 return reply

@@ -178,6 +178,8 @@ local function patience(head, own, over)
   return (since or at) + GRACE - now
 end
 
+local passed = 0 -- how many dead heads this call has dropped
+
 -- Drops dead heads. Returns the head of the queue, in how many ms another look is worth
 -- while (0: not known), and how many waiters of another lock precede it. The asking waiter
 -- counts as alive.
@@ -213,6 +215,7 @@ local function head(asking, free)
     if dead then
       drop(first, own)
       gone = gone + 1
+      passed = passed + 1
     end
   end
   return redis.call('lindex', queue, at), gone == SLICE and 1 or GRACE, at

@@ -7,29 +7,30 @@
 -- ARGV[10] its nonce from now on; nothing if the lock cannot be granted to it
 -- ARGV[11] how far ahead its deadline must be, in ms
 --
--- {1}    acquired, or acquired by an earlier copy of this call
--- {2}    acquired after its turn had come: the lock was granted to it, or it was notified
---        that the lock is free; or acquired by an earlier copy
--- {0, ttl, owner, count, again, waiting, since, mixed}
+-- {1, passed}  acquired, or acquired by an earlier copy of this call
+-- {2, passed}  acquired after its turn had come: the lock was granted to it, or it was notified
+--              that the lock is free; or acquired by an earlier copy
+-- {0, ttl, owner, count, again, waiting, since, mixed, passed}
 --        held by owner, or free for owner with count 0; owners are cut to 200 bytes
 --          ttl      of the lock in ms, -1 if it has none
 --          again    in how many ms something may change without a message; or 0
 --          waiting  the length of the queue
 --          since    in microseconds since the epoch, if this call queued it; else 0
 --          mixed    1 if a thread of Redisson's holds the lock or waits for it
+--          passed   how many dead waiters this call has dropped
 -- {-1}   the key is a hash, but not a plain lock
 --
 -- The owner leaves the queue last: if it does not get the lock, it must keep its position.
 local owner, lease, mode = ARGV[7], tonumber(ARGV[8]), ARGV[9]
 local fields = redis.call('hlen', lock)
 if fields > 1 then return {-1} end
-local reply = {0, 0, '', 0, 0, 0, 0, 0}
+local reply = {0, 0, '', 0, 0, 0, 0, 0, 0}
 if fields == 1 then
   local holder = redis.call('hgetall', lock)
   reply[2] = redis.call('pttl', lock)
   if holder[1] == owner then
     if reply[2] < lease then redis.call('pexpire', lock, lease) end
-    return {2}
+    return {2, 0}
   end
   reply[3], reply[4] = string.sub(holder[1], 1, 200), math.max(tonumber(holder[2]) or 0, 0)
   if reply[4] == 0 then reply[4] = -1 end -- it is held nevertheless
@@ -51,10 +52,11 @@ else
       redis.call('hdel', ours, owner)
       redis.call('zrem', deadlines, owner)
       local told = string.match(redis.call('hget', signs, 'told') or '', '[ !](%S+)$')
-      if told == owner then return {2} end
+      if told == owner then return {2, passed} end
     end
-    return {1}
+    return {1, passed}
   end
+  reply[9] = passed
   reply[3], reply[5] = string.sub(first, 1, 200), again
 end
 if mode == 'once' then

@@ -4,15 +4,16 @@
 -- KEYS, ARGV[1..6]  as in fair.lua
 -- ARGV[7..]  owners, in the order of the queue
 --
--- {1, again, done}          released
--- {1, again, done, reason}  released, but Redis refused to publish
--- {0, again, done}          none of the owners held the lock; they do not wait for it any
---                           more
+-- {1, again, done, passed}          released
+-- {1, again, done, passed, reason}  released, but Redis refused to publish
+-- {0, again, done, passed}          none of the owners held the lock; they do not wait for it
+--                                   any more
 --
 -- again  in how many ms a client has to check whether the next waiter has taken the lock:
 --        threads of Redisson's wait, and do not check themselves; or 0
 -- done   how many of the owners were handled, from the first one on; the others would take
 --        too long
+-- passed how many dead waiters this call has dropped
 
 -- Grants the free lock to the head of the queue, if that is one of ours, is alive and
 -- listens. Returns whether it did.
@@ -45,7 +46,7 @@ local function give()
   return true
 end
 
-local reply = {0, 0, 0}
+local reply = {0, 0, 0, 0}
 local searched = 0
 for i = 7, #ARGV do
   local owner = ARGV[i]
@@ -66,7 +67,8 @@ if reply[1] == 1 or redis.call('exists', lock) == 0 then
   if not give() then
     if reply[1] == 1 then redis.call('hdel', signs, 'told') end -- belongs to an earlier release
     again = select(2, head('', true))
-    if reply[1] == 1 then reply[4] = objection end
+    reply[4] = passed
+    if reply[1] == 1 then reply[5] = objection end
   end
   local _, others = count()
   if others > 0 then reply[2] = again end

@@ -6,9 +6,10 @@
 -- ARGV[8..] some of its waiters, in the order of the queue, the first one first; each is
 --           followed by its nonce and by how far ahead its deadline must be, in ms
 --
--- {again, mixed, waiter, ...}
+-- {again, mixed, passed, waiter, ...}
 --   again  in how many ms something may change without a message; or 0
 --   mixed  1 if a thread of Redisson's holds the lock or waits for it
+--   passed how many dead waiters this call has dropped
 --   then the waiters that should ask for the lock: it is free for them, or they are not in
 --   the queue any more
 local READ = 100 -- how many waiters of the queue are read
@@ -46,7 +47,7 @@ redis.call('pexpire', signs, KEPT)
 redis.call('pexpire', ours, KEPT)
 redis.call('pexpire', queue, DAY)
 redis.call('pexpire', deadlines, DAY)
-local reply = {0, 0}
+local reply = {0, 0, 0}
 local front = redis.call('lrange', queue, 0, READ - 1)
 local waiting, others = count()
 local place = {} -- index in ARGV, if the deadline is still to be set
@@ -111,6 +112,7 @@ end
 local free = redis.call('exists', lock) == 0
 local first, again = head(ARGV[8] or '', free)
 reply[1] = again
+reply[3] = passed
 if free then
   if first and first == ARGV[8] then reply[#reply + 1] = first end
 else

@@ -21,6 +21,7 @@ final class Commands {
         Semaphores.register(commands);
         Permits.register(commands);
         Latches.register(commands);
+        Keys.register(commands);
         return commands;
     }
 }
