@@ -190,6 +190,8 @@ func TestLateRecordEndsByItself(t *testing.T) {
 func TestReadClients(t *testing.T) {
 	server := single(t)
 	whole := script.ClientText{Body: "one", At: time.UnixMilli(1700000000000), Edition: 5}
+	asked := whole
+	asked.Asked = []script.ClientRequest{{Lease: "a", Text: "t"}}
 	of := func(more ...string) setup {
 		return func(t *testing.T, w *world) { w.must(t, append([]string{"HSET", record}, more...)...) }
 	}
@@ -198,7 +200,8 @@ func TestReadClients(t *testing.T) {
 		want  script.ClientText
 	}{
 		"none":             {nothing, script.ClientText{}},
-		"whole":            {of("body", "one", "at", "1700000000000", "edition", "5", "ask:a", "t"), whole},
+		"whole":            {of("body", "one", "at", "1700000000000", "edition", "5"), whole},
+		"asked":            {of("body", "one", "at", "1700000000000", "edition", "5", "ask:a", "t"), asked},
 		"too long":         {of("body", strings.Repeat("x", longest+1), "at", "1700000000000"), script.ClientText{}},
 		"just long enough": {of("body", strings.Repeat("x", longest)), script.ClientText{Body: strings.Repeat("x", longest)}},
 		"no body":          {of("at", "1700000000000", "edition", "5"), script.ClientText{}},
