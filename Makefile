@@ -1,5 +1,5 @@
 # The modules of the workspace, as package patterns.
-PACKAGES := ./... ./cmd/mortise/... ./fencing/sqlexample/... ./examples/... ./analyzer/... ./bench/... ./mortiseprom/...
+PACKAGES := ./... ./cmd/mortise/... ./fencing/sqlexample/... ./examples/... ./analyzer/... ./bench/... ./mortiseotel/... ./mortiseprom/...
 GOTEST := go run ./scripts/gotest
 FUZZTIME ?= 10s
 GOLANGCI := bin/golangci-lint-2.15.0

@@ -138,13 +138,13 @@ func notZero(name string, limit time.Duration) error {
 }
 
 // countOf returns the count of a latch, for the user who waits.
-func countOf(l *mortise.CountDownLatch) func(context.Context) string {
-	return func(ctx context.Context) string {
+func countOf(l *mortise.CountDownLatch) func(context.Context) known {
+	return func(ctx context.Context) known {
 		n, err := l.Count(ctx)
 		if err != nil {
-			return unknown(err)
+			return fixed(unknown(err))
 		}
-		return fmt.Sprintf("its count is %d", n)
+		return fixed(fmt.Sprintf("its count is %d", n))
 	}
 }
 

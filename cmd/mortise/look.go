@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/mortise-go/mortise"
 )
@@ -22,22 +23,35 @@ func (p *plan) wants() string {
 }
 
 // look returns what Redis knows of those that p waits for, for the user who waits.
-func (p *plan) look(client *mortise.Client) func(context.Context) string {
-	return func(ctx context.Context) string {
+func (p *plan) look(client *mortise.Client) func(context.Context) known {
+	return func(ctx context.Context) known {
 		for _, c := range p.claims {
 			s, err := client.Inspect(ctx, c.name)
 			switch {
 			case err != nil:
-				return unknown(err)
+				return fixed(unknown(err))
 			case c.kind == claimPermit:
-				return permitsText(s)
-			case s.Locked && len(p.claims) > 1:
-				return shown(c.name) + " is " + holderText(s)
+				return fixed(permitsText(s))
 			case s.Locked:
-				return holderText(s)
+				return p.holderOf(c, s)
 			}
 		}
-		return ""
+		return nil
+	}
+}
+
+// holderOf returns what is known of the holder of a claim.
+func (p *plan) holderOf(c claim, s mortise.State) known {
+	before := ""
+	if len(p.claims) > 1 {
+		before = shown(c.name) + " is "
+	}
+	return func(past time.Duration) string {
+		later := s
+		if !s.Now.IsZero() {
+			later.Now = s.Now.Add(past)
+		}
+		return before + holderText(later)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // that can be held.
 type subject struct {
 	lock, try func(ctx context.Context) (grip, context.Context, error)
-	look      func(ctx context.Context) string // returns what is known of its holders
+	look      func(ctx context.Context) known // returns what is known of its holders
 }
 
 // grip is a held subject.

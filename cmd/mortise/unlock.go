@@ -96,8 +96,10 @@ func unlockCommand(a *app) *cobra.Command {
 func (f *unlockFlags) check(a *app, cmd *cobra.Command, name string) error {
 	changed := cmd.Flags().Changed
 	switch {
-	case changed("owner") && (f.force || f.ask):
-		return usageError("", "--owner excludes --force and --ask")
+	case changed("owner") && f.force:
+		return usageError("", "--owner and --force exclude each other")
+	case changed("owner") && f.ask:
+		return usageError("", "--owner and --ask exclude each other")
 	case changed("owner") && f.owner == "":
 		return usageError("mortise show NAME shows the owner.", "--owner is empty")
 	case !f.ask && (changed("reason") || changed("wait")):

@@ -16,10 +16,24 @@ const (
 
 // waiting is something that a command waits for.
 type waiting struct {
-	what    string                           // such as the name of a lock
-	limit   time.Duration                    // 0: none
-	verbose bool                             // write lines where there is no terminal
-	look    func(ctx context.Context) string // returns what is known of its holder; may be nil
+	what    string                          // such as the name of a lock
+	limit   time.Duration                   // 0: none
+	verbose bool                            // write lines where there is no terminal
+	look    func(ctx context.Context) known // returns what is known of its holder; may be nil
+}
+
+// known is what is known of a holder, as a text for that long after the look; it may be nil.
+type known func(past time.Duration) string
+
+// fixed returns a text that does not change with the time.
+func fixed(text string) known { return func(time.Duration) string { return text } }
+
+// at returns the text for that long after the look.
+func (k known) at(past time.Duration) string {
+	if k == nil {
+		return ""
+	}
+	return k(past)
 }
 
 // showWaiting tells the user what the command waits for, until stop is called: on a terminal in one line that is
@@ -54,9 +68,9 @@ func (a *app) showLine(ctx context.Context, w waiting) {
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	var known string
+	var holder known
 	var looked time.Time
-	results := make(chan string, 1)
+	results := make(chan known, 1)
 	looking := false
 	defer func() {
 		if looking {
@@ -68,11 +82,11 @@ func (a *app) showLine(ctx context.Context, w waiting) {
 			looking = true
 			go func() { results <- w.known(ctx) }()
 		}
-		a.line.set(w.texts(time.Since(start), known)...)
+		a.line.set(w.texts(time.Since(start), holder.at(time.Since(looked)))...)
 		select {
 		case <-ctx.Done():
 			return
-		case known = <-results:
+		case holder = <-results:
 			looking, looked = false, time.Now()
 		case <-tick.C:
 		}
@@ -86,7 +100,7 @@ func (a *app) showLines(ctx context.Context, w waiting) {
 		if !w.verbose && !a.line.visible() {
 			continue
 		}
-		text := w.sentence(time.Since(start), w.known(ctx))
+		text := w.sentence(time.Since(start), w.known(ctx).at(0))
 		if a.line.terminal != nil {
 			text += giveUp
 		}
@@ -98,9 +112,9 @@ func (a *app) showLines(ctx context.Context, w waiting) {
 }
 
 // known returns what is known of the holder.
-func (w waiting) known(ctx context.Context) string {
+func (w waiting) known(ctx context.Context) known {
 	if w.look == nil {
-		return ""
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -108,14 +122,14 @@ func (w waiting) known(ctx context.Context) string {
 }
 
 // sentence says what is waited for.
-func (w waiting) sentence(past time.Duration, known string) string {
+func (w waiting) sentence(past time.Duration, holder string) string {
 	text := "waiting " + past.Truncate(time.Second).String()
 	if w.limit > 0 {
 		text += " of " + w.limit.String()
 	}
 	text += " for " + w.what
-	if known != "" {
-		text += ": " + known
+	if holder != "" {
+		text += ": " + holder
 	}
 	return text
 }
@@ -123,14 +137,19 @@ func (w waiting) sentence(past time.Duration, known string) string {
 // giveUp says how to end a wait on a terminal.
 const giveUp = "; Ctrl-C gives up"
 
-// longID matches the end of a client's id that a terminal may have no room for.
-var longID = regexp.MustCompile(`\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+// longID matches the end of a client's id that a terminal may have no room for, and program what a process
+// runs.
+var (
+	longID  = regexp.MustCompile(`\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	program = regexp.MustCompile(` \([^()]+\)( for |, |$)`)
+)
 
 // texts returns the status line, and shorter forms of it for narrow terminals.
-func (w waiting) texts(past time.Duration, known string) []string {
-	long, short := w.sentence(past, known), w.sentence(past, "")
+func (w waiting) texts(past time.Duration, holder string) []string {
+	long, short := w.sentence(past, holder), w.sentence(past, "")
 	brief := longID.ReplaceAllString(long, "$1…")
-	return []string{"mortise: " + long + giveUp, "mortise: " + brief + giveUp, brief + giveUp, short + giveUp, short}
+	briefer := w.sentence(past, program.ReplaceAllString(longID.ReplaceAllString(holder, "$1…"), "$1"))
+	return []string{"mortise: " + long + giveUp, "mortise: " + brief + giveUp, brief + giveUp, briefer + giveUp, briefer, short + giveUp, short}
 }
 
 // sleep reports whether the time has passed before ctx has ended.

@@ -62,8 +62,11 @@ func watchCommand(a *app) *cobra.Command {
 		Long:       watchText() + asks("ended by SIGINT or SIGTERM, or as --for or -n says"),
 		Example:    "  mortise watch\n  mortise watch 'order:*' --json | jq -r .lock\n  mortise watch deploy --for 1m -o trace > deploy.json",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
+			switch {
+			case len(args) > 1:
 				return usageError("Quote the pattern, or the shell replaces it by file names.", "mortise watch takes one PATTERN, not %d", len(args))
+			case len(args) == 1 && args[0] == "":
+				return usageError("", "PATTERN is empty; that is the name of no lock")
 			}
 			return nil
 		},

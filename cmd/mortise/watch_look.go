@@ -66,7 +66,7 @@ type watcher struct {
 	told     time.Duration // the pause that was told of; 0 if none is
 	failing  time.Time     // since when Redis cannot be read
 	failures int
-	found    map[string]bool // names that the search has found
+	found    map[string]bool // names that searches have found; true if the first one has not
 }
 
 func newWatcher(a *app, d driver.Driver, pattern string, f *watchFlags) *watcher {
@@ -108,7 +108,7 @@ func (w *watcher) run(ctx context.Context) error {
 		}()
 	}
 	for {
-		before, start := w.driver.Meter.Sent(), time.Now()
+		before, start, waited := w.driver.Meter.Sent(), time.Now(), w.driver.Meter.Waited()
 		err := w.look(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -119,7 +119,7 @@ func (w *watcher) run(ctx context.Context) error {
 			w.failed(err)
 		}
 		w.tell()
-		if err := gentle.Sleep(ctx, w.pause(err, int(w.driver.Meter.Sent()-before), time.Since(start))); err != nil {
+		if err := gentle.Sleep(ctx, w.pause(err, int(w.driver.Meter.Sent()-before), time.Since(start)-w.driver.Meter.Waited()+waited)); err != nil {
 			return err
 		}
 	}
@@ -173,10 +173,10 @@ func (w *watcher) look(ctx context.Context) error {
 	if err != nil {
 		return driverError(err)
 	}
-	s := watch.Sighting{At: at, States: make(map[string]mortise.State), Gap: !w.failing.IsZero()}
+	s := watch.Sighting{At: at, States: make(map[string]mortise.State), Later: make(map[string]bool), Gap: !w.failing.IsZero()}
 	if w.search != nil {
 		w.search.searcher.Trip(took)
-		s.Searched = w.search.take(w.found)
+		w.search.take(w.found)
 	}
 	if s.Clients, err = w.client.Clients(ctx); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (w *watcher) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.States[name] = state
+		s.States[name], s.Later[name] = state, w.found[name]
 		delete(w.found, name)
 	}
 	w.seen(s)
@@ -264,8 +264,8 @@ type watchSearch struct {
 	client   *mortise.Client
 	pattern  string
 
-	mu     sync.Mutex // guards the fields below
-	found  map[string]bool
+	mu     sync.Mutex      // guards the fields below
+	found  map[string]bool // as watcher.found
 	notes  []string
 	passes int
 	took   time.Duration // the last search
@@ -303,7 +303,7 @@ func (s *watchSearch) pass(ctx context.Context) error {
 		}
 		s.mu.Lock()
 		if len(s.found) < mostFound {
-			s.found[state.Name] = true
+			s.found[state.Name] = s.passes > 0
 		}
 		s.mu.Unlock()
 	}
@@ -333,17 +333,16 @@ func (s *watchSearch) end(err error, took time.Duration) bool {
 	return false
 }
 
-// take moves the names that were found to all, and reports whether all keys have been gone through.
-func (s *watchSearch) take(all map[string]bool) (searched bool) {
+// take moves the names that were found to all.
+func (s *watchSearch) take(all map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.found {
-		if len(all) < mostFound {
-			all[name] = true
+	for name, later := range s.found {
+		if _, known := all[name]; !known && len(all) < mostFound {
+			all[name] = later
 		}
 	}
 	s.found = make(map[string]bool)
-	return s.passes > 0
 }
 
 func (s *watchSearch) takeNotes() (notes []string) {

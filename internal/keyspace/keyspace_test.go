@@ -69,6 +69,40 @@ func TestSemaphoreNamesFollowTheBraceRule(t *testing.T) {
 	}
 }
 
+// A client's record and its channel are in one slot, and no two prefixes share a record or an index.
+func TestClientNamesFollowTheBraceRule(t *testing.T) {
+	const client = "a1000000-0000-8000-8000-000000000001"
+	seen := map[string]string{}
+	for prefix, want := range map[string][3]string{
+		"":       {"mortise:client:{" + client + "}", "mortise:clients:{all}", "mortise:ask:{" + client + "}"},
+		"app:":   {"mortise:client:{app:" + client + "}", "mortise:clients:{app:all}", "mortise:ask:{app:" + client + "}"},
+		"all":    {"mortise:client:{all" + client + "}", "mortise:clients:{allall}", "mortise:ask:{all" + client + "}"},
+		"{app}:": {"mortise:client:{app}:" + client + "::", "mortise:clients:{app}:all::", "mortise:ask:{app}:" + client + "::"},
+	} {
+		got := [3]string{ClientRecord(prefix, client), ClientIndex(prefix), ClientChannel(prefix, client)}
+		if got != want {
+			t.Errorf("%q: %q, want %q", prefix, got, want)
+		}
+		if Slot(got[0]) != Slot(got[2]) {
+			t.Errorf("%q: the channel %s is in another slot than the record", prefix, got[2])
+		}
+		for _, key := range got {
+			if other, ok := seen[key]; ok {
+				t.Errorf("%q and %q share %s", prefix, other, key)
+			}
+			seen[key] = prefix
+			if Check(key, false) == nil {
+				t.Errorf("%s is admitted as the name of a lock", key)
+			}
+		}
+	}
+	for name, want := range map[string]string{"job": "mortise:history:{job}", "{t}:x": "mortise:history:{t}:x::"} {
+		if got := History(name); got != want || Slot(got) != Slot(name) {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestLatchChannelIsAlwaysWrapped(t *testing.T) {
 	for name, want := range map[string]struct {
 		channel  string
@@ -172,7 +206,7 @@ func ownNames(name string) []string {
 	return []string{
 		turns, channels + client, FairOurs(name), FairSigns(name), FairTurnChannel(name, client),
 		ElectionChannel(name), ElectionNews(name), BarrierOutcomes(name) + ":" + client + lease, BarrierChannel(name),
-		Claims(name), Fence(name), Operation(name, client+lease), Operation(name, permit),
+		Claims(name), Fence(name), Operation(name, client+lease), Operation(name, permit), History(name),
 	}
 }
 

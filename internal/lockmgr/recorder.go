@@ -146,10 +146,12 @@ func (r *recorder) look(ctx context.Context) time.Duration {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
-	err := r.flush(ctx)
+	if r.flush(ctx) != nil {
+		r.client.counters.unrecorded.Add(1) // those entries are not written again; others may see the client nevertheless
+	}
 	scene := r.client.scene(now)
-	next := time.Duration(0)
-	if err == nil && r.known {
+	next, err := time.Duration(0), error(nil)
+	if r.known {
 		next, err = r.write(ctx, scene, now)
 	}
 	if err == nil {

@@ -128,7 +128,7 @@ var notWhole = map[string]string{
 	"multi_acquire": "an id has one lease, and releases it", "rw_read_acquire": "an id has one lease, and releases it",
 	"rw_write_acquire": "an id has one lease, and releases it", "permit_acquire": "an id has one lease, and releases it",
 	"lock_leave": "changes what its id has", "lock_reenter": "changes what its id has", "lock_renew": "changes what its id has",
-	"lock_release": "ends what its id has", "lock_keep": "ends what its id has, and never lengthens what it has left", "fenced_reenter": "changes what its id has", "fair_release": "ends what its id has",
+	"lock_release": "ends what its id has", "lock_keep": "ends what its id has, and never lengthens what it has left", "fenced_reenter": "changes what its id has", "fair_release": "ends what its id has", "lock_force": "ends what its id has, and moves the fence on once more, to where the next token is still newer",
 	"fair_tend": "shows that a client lives", "group_leave": "changes what its id has", "group_reenter": "changes what its id has",
 	"group_release": "ends what its id has", "group_renew": "changes what its id has", "multi_release": "ends what its id has",
 	"rw_read_leave": "changes what its id has", "rw_read_reenter": "changes what its id has", "rw_read_release": "ends what its id has",

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -316,6 +317,35 @@ func TestHistoryOfALock(t *testing.T) {
 		if a := list[0]; a.Host != "api-7" || a.App != "deploy" || a.End != "released" || a.Held.Round(time.Millisecond) != 10*time.Millisecond || a.How != mortise.HowFree || a.Kind != "lock" || a.Ended.IsZero() {
 			t.Errorf("the last acquisition is %+v", a)
 		}
+	})
+}
+
+// A client that may not write histories is seen nevertheless, for as long as it holds something.
+func TestRecordWithoutTheRightToHistories(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		opt := seenAs("api-7")
+		opt.History = 5
+		c, f := open(t, s, opt)
+		f.Set(func(_ context.Context, name string) error {
+			if name == "history_add" {
+				return &driver.Error{Class: driver.Denied, Err: errors.New("NOPERM")}
+			}
+			return nil
+		}, nil)
+		kept, _ := mustLock(t, c.Lock("kept"), t.Context())
+		for range 60 { // there is always something to write
+			hold, _ := mustLock(t, c.Lock("job"), t.Context())
+			time.Sleep(time.Second)
+			mustUnlock(t, hold)
+		}
+		all, err := c.Clients(t.Context())
+		if err != nil || len(all) != 1 || all[0].Silent > 15*time.Second {
+			t.Errorf("the clients are %+v, %v; want one that is not silent", all, err)
+		}
+		if n := c.Stats().Unrecorded; n < 20 || n > 120 {
+			t.Errorf("%d failures are counted, want one for each of those to write the history", n)
+		}
+		mustUnlock(t, kept)
 	})
 }
 

@@ -20,8 +20,8 @@ end
 local body = field('body', tonumber(ARGV[1]))
 if body == '' then return none end
 local reply = {now, body, field('at', 32), field('edition', 32)}
-local fields = redis.call('hlen', KEYS[1])
-if fields == 3 or fields > 1000 then return reply end
+local size = redis.call('hlen', KEYS[1])
+if size == 3 or size > 1000 then return reply end
 for _, name in ipairs(redis.call('hkeys', KEYS[1])) do
   if #reply < 64 and #name <= 300 and string.sub(name, 1, 4) == 'ask:' then
     table.insert(reply, string.sub(name, 5))

@@ -3,6 +3,7 @@ package gentle
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -97,6 +98,7 @@ func (s *Searcher) shards(ctx context.Context) []string {
 	if t, err := s.Topology(ctx); err != nil || !t.Cluster {
 		return []string{anyKey}
 	}
+	s.learn(ctx)
 	const tries = 20_000 // more than there are slots
 	known := make(map[string]bool)
 	var keys []string
@@ -109,6 +111,16 @@ func (s *Searcher) shards(ctx context.Context) []string {
 	}
 	return keys
 }
+
+// learn makes the driver of a cluster know which master serves which keys: listing keys does.
+func (s *Searcher) learn(ctx context.Context) {
+	if scanner, ok := s.Driver.Driver.(driver.Scanner); ok && s.Meter.wait(ctx, 1) == nil {
+		_ = scanner.Scan(ctx, "*", func([]string) error { return errPage }) // one that fails leaves servers out, until the next search
+	}
+}
+
+// errPage ends a listing of keys after a page.
+var errPage = errors.New("one page")
 
 // shard searches the server of a key.
 func (s *Searcher) shard(ctx context.Context, key, match string, fn func([]string) error) error {

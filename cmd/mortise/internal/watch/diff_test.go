@@ -61,7 +61,7 @@ func TestStories(t *testing.T) {
 			see(0), see(250).with(key("job", 30_000, r)), see(2000).with(key("job", 28_000, r)), see(2250).with(key("job", 0)),
 		}, "250 held job " + r + "; 2250 released job " + r},
 		{"Redisson's holder, found by a later search", []sight{
-			{searched: true}, {ms: 250, searched: true, keys: []mortise.State{key("job", 30_000, r)}}, {ms: 2000, searched: true, keys: []mortise.State{key("job", 28_000, r)}},
+			see(0), {ms: 250, later: true, keys: []mortise.State{key("job", 30_000, r)}}, {ms: 2000, later: true, keys: []mortise.State{key("job", 28_000, r)}},
 		}, "250 acquired job " + r},
 		{"Redisson's holder dies", []sight{
 			see(0).with(key("job", 0)), see(250).with(key("job", 3000, r)), see(2000).with(key("job", 1250, r)), see(3300).with(key("job", 0)),

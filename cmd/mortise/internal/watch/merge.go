@@ -183,7 +183,7 @@ func (m *merger) stranger(key HoldKey, s *mortise.State, h *mortise.Holder) {
 	_, viewed := m.last.viewed[s.Name]
 	one := m.last.young[key]
 	if one == nil {
-		one = &Hold{Lock: s.Name, Kind: string(s.Kind), Since: m.now.At, Found: !viewed && !m.sighting.Searched, Token: s.Token, Waited: -1}
+		one = &Hold{Lock: s.Name, Kind: string(s.Kind), Since: m.now.At, Found: !viewed && !m.sighting.Later[s.Name], Token: s.Token, Waited: -1}
 	}
 	next := *one
 	next.Party, next.until = party(h.Client, h.Owner), expiry(m.now.At, s)

@@ -151,8 +151,8 @@ type Sighting struct {
 	Clients []mortise.ClientState
 	// States are the states of the names whose keys were read since the look before.
 	States map[string]mortise.State
-	// Searched is true if all keys have been gone through once.
-	Searched bool
+	// Later has the names that a search of all keys has found, and no earlier search.
+	Later map[string]bool
 	// Gap is true if Redis could not be read for a while before.
 	Gap bool
 }

@@ -69,11 +69,11 @@ func key(lock string, ttl int, owners ...string) mortise.State {
 
 // sight is a look of a story.
 type sight struct {
-	ms       int
-	clients  []mortise.ClientState
-	keys     []mortise.State
-	searched bool
-	gap      bool
+	ms      int
+	clients []mortise.ClientState
+	keys    []mortise.State
+	later   bool // the keys were found by a second search
+	gap     bool
 }
 
 func see(ms int, clients ...mortise.ClientState) sight { return sight{ms: ms, clients: clients} }
@@ -87,9 +87,9 @@ func told(t *testing.T, story []sight) []string {
 	var last *Snapshot
 	var lines []string
 	for _, look := range story {
-		s := Sighting{At: at(look.ms), Clients: look.clients, States: make(map[string]mortise.State), Searched: look.searched, Gap: look.gap}
+		s := Sighting{At: at(look.ms), Clients: look.clients, States: make(map[string]mortise.State), Later: make(map[string]bool), Gap: look.gap}
 		for _, k := range look.keys {
-			s.States[k.Name] = k
+			s.States[k.Name], s.Later[k.Name] = k, look.later
 		}
 		next := Merge(last, s, func(name string) bool { return !strings.HasPrefix(name, "other") })
 		for _, e := range Diff(last, next) {

@@ -1,0 +1,396 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// partyLine, eventLine, noteLine and summaryLine are what docs/watch.md says of JSON.
+type partyLine struct {
+	Owner  string `json:"owner"`
+	Client string `json:"client"`
+	Host   string `json:"host"`
+	PID    int    `json:"pid"`
+	App    string `json:"app"`
+}
+
+type eventLine struct {
+	Type   string     `json:"type"`
+	Time   time.Time  `json:"time"`
+	Seen   time.Time  `json:"seen"`
+	Lock   *string    `json:"lock"`
+	Kind   *string    `json:"kind"`
+	Holder *partyLine `json:"holder"`
+	Waiter *partyLine `json:"waiter"`
+	From   *partyLine `json:"from"`
+	For    *partyLine `json:"for"`
+	Token  int64      `json:"token"`
+	Waited *int64     `json:"waited_ms"`
+	Held   *int64     `json:"held_ms"`
+	Unsure bool       `json:"unsure"`
+	Why    string     `json:"why"`
+	By     string     `json:"by"`
+	Reason string     `json:"reason"`
+}
+
+type noteLine struct {
+	Type    string    `json:"type"`
+	Time    time.Time `json:"time"`
+	Message string    `json:"message"`
+}
+
+type longestLine struct {
+	For   int64     `json:"ms"`
+	Party partyLine `json:"party"`
+}
+
+type summaryLine struct {
+	Type   string     `json:"type"`
+	Time   *time.Time `json:"time"`
+	Took   int64      `json:"took_ms"`
+	Events int        `json:"events"`
+	Locks  []struct {
+		Lock         string       `json:"lock"`
+		Acquisitions int          `json:"acquisitions"`
+		Lost         int          `json:"lost"`
+		GaveUp       int          `json:"gave_up"`
+		LongestWait  *longestLine `json:"longest_wait"`
+		LongestHold  *longestLine `json:"longest_hold"`
+		Holders      int          `json:"holders"`
+		Waiters      int          `json:"waiters"`
+	} `json:"locks"`
+	Looks    int   `json:"looks"`
+	Every    int64 `json:"look_every_ms"`
+	Longest  int64 `json:"longest_pause_ms"`
+	Unseen   int64 `json:"unseen_below_ms"`
+	Commands int64 `json:"commands"`
+	Search   *struct {
+		Passes int    `json:"passes"`
+		Took   int64  `json:"took_ms"`
+		Keys   int64  `json:"keys"`
+		Failed string `json:"failed"`
+	} `json:"search"`
+}
+
+// watched is what watch has written in JSON.
+type watched struct {
+	events  []eventLine
+	notes   []noteLine
+	summary summaryLine
+}
+
+// parseWatch parses what watch has written in JSON, and fails the test if it is not what docs/watch.md
+// says: no other fields, those that are always there, instants in UTC.
+func parseWatch(t *testing.T, text string) (w watched) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var head struct {
+			Type string `json:"type"`
+			Time string `json:"time"`
+		}
+		if err := json.Unmarshal([]byte(line), &head); err != nil || !strings.HasSuffix(line, "}\n") {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if head.Time != "" && !strings.HasSuffix(head.Time, "Z") {
+			t.Errorf("%q is not in UTC", line)
+		}
+		switch head.Type {
+		case "summary":
+			strictly(t, line, &w.summary)
+		case "note":
+			w.notes = append(w.notes, strictly(t, line, &noteLine{}))
+		default:
+			e := strictly(t, line, &eventLine{})
+			waits := e.Type == "waiting" || e.Type == "gave_up"
+			if e.Lock == nil || e.Kind == nil || e.Seen.IsZero() || e.Time.IsZero() || (e.Waiter != nil) != waits || (e.Holder != nil) == waits {
+				t.Errorf("%q lacks a field", line)
+			}
+			w.events = append(w.events, e)
+		}
+	}
+	if w.summary.Type == "" {
+		t.Errorf("there is no summary in %s", text)
+	}
+	return w
+}
+
+func strictly[T any](t *testing.T, line string, v *T) T {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		t.Errorf("%s: %v", line, err)
+	}
+	return *v
+}
+
+// beginWatch starts a watch whose streams are apart, and waits until it has looked once.
+func beginWatch(t *testing.T, server *redistest.Server, addr string, args ...string) (s *session, stdout *transcript) {
+	t.Helper()
+	s = prepare(addr, exec.Command("mortise", append([]string{"watch"}, args...)...))
+	stdout = &transcript{}
+	s.cmd.Stdout, s.cmd.Stderr = stdout, &s.out
+	before := commandCalls(t, server)
+	s.launch(t)
+	redistest.Eventually(t, "it looks", func() error {
+		if n := commandCalls(t, server) - before; n < 4 {
+			return fmt.Errorf("%d commands", n)
+		}
+		return nil
+	})
+	return s, stdout
+}
+
+// commandCalls returns how many scripts and other commands the server was sent, without those of the
+// test and of connections.
+func commandCalls(t *testing.T, server *redistest.Server) (calls int) {
+	t.Helper()
+	text, ok := server.Must(t, "INFO", "commandstats").(string)
+	if !ok {
+		t.Fatal("no commandstats")
+	}
+	for line := range strings.Lines(text) {
+		for _, name := range []string{"eval", "evalsha"} {
+			var n, usec int
+			if _, err := fmt.Sscanf(line, "cmdstat_"+name+":calls=%d,usec=%d", &n, &usec); err == nil {
+				calls += n
+			}
+		}
+	}
+	return calls
+}
+
+// Two processes want one lock: the waiter is seen, and that the lock goes from one to the other.
+func TestWatchTwoProcesses(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	w, out := beginWatch(t, server, server.Addr(), "jo?", "--json")
+	end := t.TempDir() + "/end"
+	first := begin(t, server.Addr(), "run", "job", "-c", "while [ ! -e "+end+" ]; do sleep 0.02; done")
+	awaitText(t, out, `"acquired"`)
+	second := begin(t, server.Addr(), "run", "job", "-c", "sleep 2")
+	awaitText(t, out, `"waiting"`)
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first.wantStatus(t, 0)
+	awaitText(t, out, `"granted"`)
+	second.wantStatus(t, 0)
+	awaitText(t, out, fmt.Sprintf(`"pid":%d,"app":"mortise"},"held_ms":`, second.cmd.Process.Pid))
+	w.signal(t, syscall.SIGINT)
+	w.wantStatus(t, 0)
+	seen := parseWatch(t, out.text())
+	a, b := first.cmd.Process.Pid, second.cmd.Process.Pid
+	var story []string
+	for _, e := range seen.events {
+		party := e.Holder
+		if party == nil {
+			party = e.Waiter
+		}
+		story = append(story, fmt.Sprintf("%s %s %d", e.Type, *e.Lock, party.PID))
+		if late := e.Seen.Sub(e.Time); late < 0 || late > 10*time.Second {
+			t.Errorf("%+v was seen %v after it happened", e, late)
+		}
+	}
+	want := []string{fmt.Sprintf("acquired job %d", a), fmt.Sprintf("waiting job %d", b), fmt.Sprintf("released job %d", a), fmt.Sprintf("granted job %d", b), fmt.Sprintf("released job %d", b)}
+	if fmt.Sprint(story) != fmt.Sprint(want) {
+		t.Fatalf("it tells %q, want %q", story, want)
+	}
+	waiting, granted, released := seen.events[1], seen.events[3], seen.events[4]
+	host, _ := os.Hostname()
+	if waiting.For == nil || waiting.For.PID != a || granted.From == nil || granted.From.PID != a || granted.Waited == nil || granted.Holder.Host != host {
+		t.Errorf("the grant is %+v after %+v", granted, waiting)
+	}
+	if ms := *released.Held; ms < 1900 || ms > 20_000 {
+		t.Errorf("it was held for %d ms, want about 2000", ms)
+	}
+	if s := seen.summary; s.Events != 5 || len(s.Locks) != 1 || s.Locks[0].Acquisitions != 2 || s.Locks[0].LongestWait.Party.PID != b || s.Looks < 5 || s.Commands < 10 {
+		t.Errorf("the summary is %+v", s)
+	}
+}
+
+// awaitText waits until text was written to out.
+func awaitText(t *testing.T, out *transcript, text string) {
+	t.Helper()
+	deadline := time.After(limit)
+	for {
+		have, more := out.look()
+		if strings.Contains(have, text) {
+			return
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			t.Fatalf("%q was not written, but\n%s", text, have)
+		}
+	}
+}
+
+// A trace has a slice for a hold that is over, and for one that lasts.
+func TestWatchTrace(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	lasting := begin(t, server.Addr(), "run", "lasting", "--", "sleep", "100")
+	awaitHeld(t, server, "lasting")
+	w, out := beginWatch(t, server, server.Addr(), "-o", "trace", "-n", "3")
+	begin(t, server.Addr(), "run", "job", "--", "sleep", "1").wantStatus(t, 0)
+	w.wantStatus(t, 0)
+	var list []struct {
+		Name string         `json:"name"`
+		Ph   string         `json:"ph"`
+		TS   *int64         `json:"ts"`
+		Dur  *int64         `json:"dur"`
+		PID  *int           `json:"pid"`
+		TID  *int           `json:"tid"`
+		Args map[string]any `json:"args"`
+	}
+	if err := json.Unmarshal([]byte(out.text()), &list); err != nil {
+		t.Fatalf("%v in %s", err, out.text())
+	}
+	processes, tracks, slices := map[int]string{}, map[int]any{}, map[any]bool{}
+	for _, e := range list {
+		switch {
+		case e.TS == nil || e.PID == nil || e.TID == nil:
+			t.Errorf("%+v lacks a field", e)
+		case e.Ph == "M" && e.Name == "process_name":
+			processes[*e.PID] = fmt.Sprint(e.Args["name"])
+		case e.Ph == "M" && e.Name == "thread_name":
+			tracks[*e.TID] = e.Args["name"]
+		case e.Ph == "X" && (e.Dur == nil || *e.Dur <= 0 || processes[*e.PID] == "" || tracks[*e.TID] != e.Args["lock"]):
+			t.Errorf("%+v has no duration, or no process or track with a name", e)
+		case e.Ph == "X":
+			slices[fmt.Sprint(e.Name, " ", e.Args["lock"])] = true
+		}
+	}
+	if !slices["hold job"] || !slices["hold lasting"] || len(processes) != 2 {
+		t.Errorf("slices %v of %v, want the holds of job and of lasting", slices, processes)
+	}
+	if want := fmt.Sprintf("pid %d (mortise)", lasting.cmd.Process.Pid); !strings.Contains(fmt.Sprint(processes), want) {
+		t.Errorf("the processes are %v, want %q", processes, want)
+	}
+	if !strings.Contains(w.out.text(), "ui.perfetto.dev") {
+		t.Errorf("it says %q", w.out.text())
+	}
+}
+
+// A watch whose reader has gone ends silently.
+func TestWatchIntoAClosedPipe(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := prepare(server.Addr(), exec.Command("mortise", "watch"))
+	s.cmd.Stdout, s.cmd.Stderr = out, &s.out
+	s.launch(t)
+	out.Close()
+	first := begin(t, server.Addr(), "run", "job", "-c", "sleep 1")
+	if _, err := io.ReadFull(in, make([]byte, 20)); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	first.wantStatus(t, 0)
+	s.wantSignal(t, syscall.SIGPIPE)
+	if text := s.out.text(); text != "" {
+		t.Errorf("it says %q, want nothing", text)
+	}
+}
+
+// A watch goes on when Redis was away.
+func TestWatchWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	proxy := redistest.NewProxy(t, server.Addr())
+	hold := begin(t, server.Addr(), "run", "job", "--", "sleep", "100")
+	awaitHeld(t, server, "job")
+	w, out := beginWatch(t, server, proxy.Addr(), "--json")
+	awaitText(t, out, `"lock":"job"`)
+	proxy.Refuse()
+	proxy.CutAll()
+	awaitText(t, out, "Redis cannot be read")
+	hold.signal(t, syscall.SIGTERM)
+	hold.wantStatus(t, 128+int(syscall.SIGTERM))
+	proxy.Accept(t)
+	awaitText(t, out, "Redis can be read again")
+	awaitText(t, out, `"released"`)
+	begin(t, server.Addr(), "run", "again", "--", "sleep", "1").wantStatus(t, 0)
+	awaitText(t, out, `"lock":"again"`)
+	w.signal(t, syscall.SIGTERM)
+	w.wantStatus(t, 0)
+	for _, e := range parseWatch(t, out.text()).events {
+		if e.Type == "released" && *e.Lock == "job" && !e.Unsure {
+			t.Errorf("%+v is said to be sure", e)
+		}
+	}
+}
+
+// What others have written cannot do anything to a terminal.
+func TestWatchOfHostileRecords(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	const id = "8f1c2b3a-0000-8000-8000-000000000001"
+	evil := "\x1b]0;evil\x07\n\u202e"
+	body, err := json.Marshal(map[string]any{
+		"host": evil, "pid": -5, "app": evil, "started": 1,
+		"holds": []map[string]any{{"name": "job" + evil, "kind": evil, "owner": id + ":1" + evil, "since": int64(-1) << 62}, {"name": "", "kind": "lock", "owner": ""}},
+		"waits": []map[string]any{{"name": "job" + evil, "kind": evil, "since": int64(1)<<62 + 1, "for": evil}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Must(t, "HSET", "mortise:client:{"+id+"}", "body", string(body), "at", "9999999999999", "edition", "1", "ask:"+id+":1"+evil, `{"by":"`+"\u202e"+`\u001b[2J","reason":"\u0007"}`)
+	server.Must(t, "ZADD", "mortise:clients:{all}", "9999999999999", id)
+	server.Must(t, "HSET", "mortise:client:{x}", "body", strings.Repeat("[", 100_000), "at", "1", "edition", "1")
+	server.Must(t, "ZADD", "mortise:clients:{all}", "9999999999999", "x")
+	server.Must(t, "HSET", "lock"+evil, id+":2"+evil, "1")
+	for _, form := range []string{"text", "json", "trace"} {
+		w, out := beginWatch(t, server, server.Addr(), "-n", "3", "--for", "8s", "-o", form)
+		w.wantStatus(t, 0)
+		text := out.text() + w.out.text()
+		if strings.ContainsAny(text, "\x1b\x07") || form == "text" && strings.Contains(text, "\u202e") || !strings.Contains(text, "evil") {
+			t.Errorf("%s is %q", form, text)
+		}
+		if form == "json" {
+			parseWatch(t, out.text())
+		}
+	}
+}
+
+// The docs have every field.
+func TestWatchDocument(t *testing.T) {
+	text, err := os.ReadFile("../../docs/watch.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields []string
+	for _, v := range []any{partyLine{}, eventLine{}, noteLine{}, summaryLine{Search: new(summaryLine).Search}, longestLine{}} {
+		form, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all map[string]any
+		if err := json.Unmarshal(form, &all); err != nil {
+			t.Fatal(err)
+		}
+		for name := range all {
+			fields = append(fields, name)
+		}
+	}
+	fields = append(fields, "acquisitions", "lost", "gave_up", "longest_wait", "longest_hold", "holders", "waiters", "passes", "keys", "failed")
+	for _, name := range fields {
+		if !bytes.Contains(text, []byte("`"+name+"`")) {
+			t.Errorf("docs/watch.md does not have %q", name)
+		}
+	}
+}
