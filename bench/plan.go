@@ -205,23 +205,28 @@ func (w *windows) growth(short bool) []*load {
 // observing returns loads of mortise alone, with one thing at a time that can be seen of it. They show
 // what observing costs, and are run only if they are asked for.
 func (w *windows) observing() []*load {
-	own, one, kept := w.own()[0], w.among(report.Case{Size: 16}, 16, 8, nil), w.keep("", w.kept, false)
-	own.Name, own.Title, own.Limit = "seen/W1", "W1 with what can be seen of mortise", ""
-	one.Name, one.Title, one.Main = "seen/W4", "W4 with what can be seen of mortise", true
-	kept.Name, kept.Title, kept.Growth = "seen/W5", "W5 with what can be seen of mortise", ""
+	const least = "mortise hidden"
+	own, one, kept := w.own()[0], w.among(report.Case{Size: 16, Main: true}, 16, 8, nil), w.keep("", w.kept, false)
 	all := []*load{own, one, kept}
-	for _, l := range all {
-		l.Workload, l.systems, l.rounds = "seen", []string{"mortise hidden", "mortise/rueidis", "mortise observed", "mortise logged", "mortise recorded"}, 0
+	for i, name := range []string{"W1", "W4", "W5"} {
+		l := all[i]
+		l.Name, l.Workload, l.Title = seen+"/"+name, seen+"/"+name, name+", with one thing at a time that can be seen of a client"
+		l.Limit, l.Growth, l.rounds = least, "", 0
+		l.systems = []string{least, "mortise/rueidis", "mortise observed", "mortise logged", "mortise recorded"}
 	}
 	return all
 }
+
+// seen is what the loads have in common that show what observing costs.
+const seen = "seen"
 
 // choose returns the requested loads and systems; all if none are requested. A system takes part
 // only where it is suitable.
 func choose(all []*load, only, systems []string) ([]*load, error) {
 	var chosen []*load
 	for _, l := range all {
-		if !wanted(only, l.Workload, l.Name) || len(only) == 0 && l.Workload == "seen" {
+		observing := strings.HasPrefix(l.Workload, seen)
+		if !wanted(only, l.Workload, l.Name, strings.Split(l.Workload, "/")[0]) || observing && len(only) == 0 {
 			continue
 		}
 		var names []string
