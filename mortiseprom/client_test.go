@@ -175,13 +175,6 @@ func TestLosses(t *testing.T) {
 		if err := theirs.Unlock(); err != nil {
 			t.Error(err)
 		}
-		both, ctx, err := mortise.NewMultiLock(a.Lock("y"), a.Lock("z")).Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		server.Evict("z")
-		<-ctx.Done()
-		_ = both.Unlock()
 		take(t, a.Lock("x"))
 		a.Close()
 
@@ -190,13 +183,12 @@ func TestLosses(t *testing.T) {
 		want := map[string]float64{
 			lost + `{kind="lock",reason="forced"}`: 2, lost + `{kind="lock",reason="expired"}`: 1, lost + `{kind="lock",reason="unreachable"}`: 1,
 			lost + `{kind="lock",reason="taken"}`: 1, lost + `{kind="lock",reason="closed"}`: 1,
-			lost + `{kind="multilock",reason="forced"}`: 1,
 		}
 		if some := only(got, lost); !maps.Equal(some, want) {
 			t.Errorf("losses: %v\nwant %v", some, want)
 		}
 		want = map[string]float64{
-			held + `{end="lost",kind="lock"}`: 5, held + `{end="expired",kind="lock"}`: 1, held + `{end="lost",kind="multilock"}`: 1,
+			held + `{end="lost",kind="lock"}`: 5, held + `{end="expired",kind="lock"}`: 1,
 		}
 		if some := only(got, held); !maps.Equal(some, want) {
 			t.Errorf("holds: %v\nwant %v", some, want)
@@ -205,6 +197,23 @@ func TestLosses(t *testing.T) {
 		if theirs := only(scrape(t, b.metrics), lost); len(theirs) != 0 {
 			t.Errorf("the other client has lost %v", theirs)
 		}
+	})
+}
+
+// A MultiLock is one hold, whichever of its locks is lost.
+func TestLossOfAMultiLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, a, _ side, server *mortisetest.Server) {
+		both, ctx, err := mortise.NewMultiLock(a.Lock("y"), a.Lock("z")).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Evict("z")
+		<-ctx.Done()
+		_ = both.Unlock()
+		wants(t, scrape(t, a.metrics), map[string]float64{
+			`dlock_lost_total{kind="multilock",reason="forced"}`: 1, `dlock_lost_total{kind="lock",reason="forced"}`: 0,
+			`dlock_hold_duration_seconds_count{end="lost",kind="multilock"}`: 1, `dlock_held{kind="multilock"}`: 0,
+		})
 	})
 }
 
@@ -270,6 +279,31 @@ func TestDeadlockGapAndAsking(t *testing.T) {
 		_ = theirs.Unlock()
 		wants(t, scrape(t, a.metrics), map[string]float64{"dlock_asked_total": 1, "dlock_subscription_gaps_total": 0})
 		wants(t, scrape(t, b.metrics), map[string]float64{"dlock_asked_total": 0, "dlock_subscription_gaps_total": 1})
+	})
+}
+
+// A MultiLock is one call, whichever of its locks it waits for.
+func TestMultiLockWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, a, b side, _ *mortisetest.Server) {
+		h, _ := take(t, b.Lock("y"))
+		time.AfterFunc(2*time.Second, func() { _ = h.Unlock() })
+		both := mortise.NewMultiLock(a.Lock("x"), a.Lock("y"))
+		if _, _, err := both.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+			t.Fatalf("TryLock: %v", err)
+		}
+		time.AfterFunc(time.Second, func() {
+			wants(t, scrape(t, a.metrics), map[string]float64{`dlock_waiters{kind="multilock"}`: 1})
+		})
+		all, _, err := both.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = all.Unlock()
+		const count = "dlock_acquire_duration_seconds_count"
+		wants(t, scrape(t, a.metrics), map[string]float64{
+			count + `{contended="true",kind="multilock",outcome="acquired"}`: 1, count + `{contended="false",kind="multilock",outcome="locked"}`: 1,
+			`dlock_waiters{kind="multilock"}`: 0,
+		})
 	})
 }
 

@@ -85,14 +85,14 @@ func lockOrder(a, b *Lock) int {
 func (b *Batch) Acquire(ctx context.Context, wait bool) (*Hold, string, error) {
 	c := b.locks[0].client
 	told := c.observe(ctx, b.name, "multilock")
-	h, at, err := b.acquire(ctx, wait)
+	h, at, err := b.acquire(ctx, wait, told)
 	c.concluded(told, h, err)
 	return h, at, err
 }
 
 // acquire is Acquire for a caller that tells of it.
-func (b *Batch) acquire(ctx context.Context, wait bool) (*Hold, string, error) {
-	r := &batchRequest{Batch: b, composite: newComposite(ctx, b.name, len(b.locks), len(b.locks))}
+func (b *Batch) acquire(ctx context.Context, wait bool, told *observation) (*Hold, string, error) {
+	r := &batchRequest{Batch: b, composite: newComposite(ctx, b.name, len(b.locks), len(b.locks)), told: told}
 	limited := ctx
 	if wait {
 		var cancel context.CancelFunc

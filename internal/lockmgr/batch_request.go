@@ -15,6 +15,7 @@ type batchRequest struct {
 	composite *composite // of the locks that it has
 	refused   error      // for the last refusal of a waiting call; nil if there was none
 	answered  time.Time  // when that lock was last known to be held, or was acquired
+	told      *observation
 }
 
 const (
@@ -62,6 +63,7 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 	for round := 1; ; round++ {
 		if nth != noIndex {
 			r.note(r.locks[nth].site().obstacle(0))
+			r.locks[nth].client.waits(r.told)
 			if err := r.composite.acquire(ctx, r.member(nth), true); err != nil {
 				return nth, r.ended(ctx, err)
 			}
@@ -75,6 +77,7 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 			return nth, r.ended(ctx, err)
 		}
 		r.note(refusalIn(err))
+		r.locks[0].client.waits(r.told)
 		r.composite.restart(ctx)
 		if round%roundsBeforeKeeping == 0 && r.mayKeep() {
 			nth, err = r.acquireInOrder(ctx, jitter(keepFirst<<min(kept, 16)))

@@ -122,15 +122,16 @@ func (f *fleet) work() {
 	}
 }
 
-// cross makes both processes wait for each other.
-func (f *fleet) cross() (ended chan error) {
-	ended = make(chan error, 2)
+// cross makes both processes wait for each other, until one of them gives up.
+func (f *fleet) cross() (ended chan struct{}) {
+	ended = make(chan struct{}, 2)
 	cross := func(p *process, first, second string) {
-		ended <- p.Lock(first).Do(f.Context(), func(ctx context.Context) error {
+		_ = p.Lock(first).Do(f.Context(), func(ctx context.Context) error {
 			time.Sleep(time.Second)
 			fails := p.Lock(second).With(mortise.LockOptions{Deadlock: mortise.DeadlockFail})
 			return fails.Do(ctx, func(context.Context) error { return nil })
 		})
+		ended <- struct{}{}
 	}
 	go cross(f.a, "crossed 1", "crossed 2")
 	go cross(f.b, "crossed 2", "crossed 1")
