@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -74,6 +75,9 @@ func TestProcessesAreNamed(t *testing.T) {
 	awaitOutput(t, addr, nameOf(t, holder, "sleep")+`  [0-9a-f-]{36}\n  holds +job +lock +for`, "who")
 	awaitOutput(t, addr, nameOf(t, waiter, "true")+`  [0-9a-f-]{36}\n  waits +job +lock +for [0-9.]+m?s, held by `+held+`$`, "who")
 	wantJSONOfProcesses(t, addr, holder.cmd.Process.Pid, waiter.cmd.Process.Pid)
+	if got := printed(t, addr, "__complete", "who", "mor"); !strings.HasPrefix(got, "mortise\tapplication\n") {
+		t.Errorf("the completion of who offers %q, want the application", got)
+	}
 	if got := printed(t, addr, "who", "no-such-host"); got != "" {
 		t.Errorf("who of another host shows %q, want nothing", got)
 	}
@@ -89,25 +93,29 @@ func TestProcessesAreNamed(t *testing.T) {
 	awaitOutput(t, addr, fmt.Sprintf(` pid %d \(mortise\) +lock .* released +-$`, holder.cmd.Process.Pid), "history", "job")
 }
 
+// seenProcess is a process as --json shows it.
+type seenProcess struct {
+	Client struct {
+		Host, App string
+		PID       int
+		Extra     map[string]string
+	}
+	Since  time.Time
+	Held   int64 `json:"held_ms"`
+	Waited int64 `json:"waited_ms"`
+}
+
+// seenLock is a lock as --json shows it.
+type seenLock struct {
+	Holders, Queue []seenProcess
+	Waiters        int
+}
+
 // wantJSONOfProcesses checks what programs read about the holder and the waiter of the lock job.
 func wantJSONOfProcesses(t *testing.T, addr string, holder, waiter int) {
 	t.Helper()
-	type process struct {
-		Client struct {
-			Host, App string
-			PID       int
-			Extra     map[string]string
-		}
-		Since  time.Time
-		Held   int64 `json:"held_ms"`
-		Waited int64 `json:"waited_ms"`
-	}
-	type lock struct {
-		Holders, Queue []process
-		Waiters        int
-	}
-	var shown lock
-	var listed []lock
+	var shown seenLock
+	var listed []seenLock
 	for text, to := range map[string]any{printed(t, addr, "show", "--json", "job"): &shown, printed(t, addr, "ls", "--json", "job"): &listed} {
 		if err := json.Unmarshal([]byte(text), to); err != nil {
 			t.Fatalf("%v: %s", err, text)
@@ -119,13 +127,20 @@ func wantJSONOfProcesses(t *testing.T, addr string, holder, waiter int) {
 	if len(listed) != 1 || len(listed[0].Holders) != 1 || len(shown.Holders) != 1 || len(shown.Queue) != 1 || listed[0].Waiters != 1 {
 		t.Fatalf("show --json has %+v, and ls --json %+v, want a holder and a waiter", shown, listed)
 	}
-	for _, p := range []process{listed[0].Holders[0], shown.Holders[0]} {
-		if p.Client.PID != holder || p.Client.App != "mortise" || p.Client.Extra["command"] != "sleep" || p.Held < 250 || p.Since.IsZero() {
-			t.Errorf("the holder is %+v, want the process %d", p, holder)
+	for _, p := range []seenProcess{listed[0].Holders[0], shown.Holders[0]} {
+		p.want(t, holder, p.Held)
+		if p.Client.App != "mortise" || p.Client.Extra["command"] != "sleep" {
+			t.Errorf("the holder is %+v, want mortise with sleep", p)
 		}
 	}
-	if p := shown.Queue[0]; p.Client.PID != waiter || p.Waited < 250 || p.Since.IsZero() {
-		t.Errorf("the waiter is %+v, want the process %d", p, waiter)
+	shown.Queue[0].want(t, waiter, shown.Queue[0].Waited)
+}
+
+// want checks that p is a process, and for how long it holds or waits.
+func (p *seenProcess) want(t *testing.T, pid int, lasted int64) {
+	t.Helper()
+	if p.Client.PID != pid || lasted < 250 || p.Since.IsZero() {
+		t.Errorf("the process is %+v for %d ms, want %d for a quarter of a second at least", p, lasted, pid)
 	}
 }
 
@@ -193,6 +208,7 @@ func TestAskedThenForced(t *testing.T) {
 	holder.awaitMatch(t, `mortise: asked by \S+ pid [0-9]+ to release the lock "job"; the command goes on with it`)
 	wantFree(t, server, "job")
 	holder.signal(t, syscall.SIGTERM)
+	holder.wantStatus(t, 128+int(syscall.SIGTERM))
 }
 
 // Clients that wait for each other in a circle are named.
@@ -200,7 +216,14 @@ func TestWhoNamesADeadlock(t *testing.T) {
 	t.Parallel()
 	server := redistest.Single(t)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	var waiting sync.WaitGroup
+	type party struct {
+		hold *mortise.Hold
+		held context.Context
+		next *mortise.Lock // of the other party
+	}
+	var parties []party
 	for _, names := range [][2]string{{"first", "second"}, {"second", "first"}} {
 		d, err := connect.Open(ctx, "redis://"+server.Addr())
 		if err != nil {
@@ -212,13 +235,15 @@ func TestWhoNamesADeadlock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		parties = append(parties, party{hold, held, c.Lock(names[1])})
+	}
+	for _, p := range parties {
 		waiting.Go(func() {
-			if _, _, err := c.Lock(names[1]).Lock(held); !errors.Is(err, context.Canceled) {
-				t.Errorf("the wait for %s: %v, want that it was canceled", names[1], err)
+			if _, _, err := p.next.Lock(p.held); !errors.Is(err, context.Canceled) {
+				t.Errorf("the wait for %s: %v, want that it was canceled", p.next.Name(), err)
 			}
-			_ = hold.Unlock()
+			_ = p.hold.Unlock()
 		})
-		awaitHeld(t, server, names[0])
 	}
 	const process = `\S+ pid [0-9]+ \((first|second)\)`
 	awaitOutput(t, server.Addr(), `^deadlock: `+process+` waits for (first|second), held by `+process+
@@ -228,4 +253,32 @@ func TestWhoNamesADeadlock(t *testing.T) {
 	}
 	cancel()
 	waiting.Wait()
+}
+
+// A list of many locks asks for what is known of processes once, and not for each lock.
+func TestListAsksForProcessesOnce(t *testing.T) {
+	t.Parallel()
+	const locks = 300
+	server := redistest.Single(t)
+	for i := range locks {
+		server.Must(t, "HSET", fmt.Sprint("lock:", i), fmt.Sprintf("8f1c2b3a-0000-8000-8000-%012d:1", i), "1")
+	}
+	printed(t, server.Addr(), "ls") // the server knows the scripts from now on
+	for _, args := range [][]string{{"ls"}, {"ls", "--wide"}, {"ls", "--json"}} {
+		server.Must(t, "CONFIG", "RESETSTAT")
+		if got := strings.Count(printed(t, server.Addr(), args...), "lock:"); got != locks {
+			t.Errorf("%q shows %d locks, want %d", args, got, locks)
+		}
+		runs := 0
+		for _, calls := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=([0-9]+)`).FindAllStringSubmatch(fmt.Sprint(server.Must(t, "INFO", "commandstats")), -1) {
+			n, err := strconv.Atoi(calls[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs += n
+		}
+		if runs < locks || runs > locks+10 {
+			t.Errorf("%q ran %d scripts for %d locks, want one for each and a few more", args, runs, locks)
+		}
+	}
 }

@@ -94,21 +94,39 @@ func unlockCommand(a *app) *cobra.Command {
 
 // check checks the flags for a lock called name.
 func (f *unlockFlags) check(a *app, cmd *cobra.Command, name string) error {
-	changed := cmd.Flags().Changed
+	if cmd.Flags().Changed("owner") {
+		return f.checkOwner()
+	}
+	if err := f.checkAsk(cmd); err != nil || f.ask {
+		return err
+	}
+	if f.force && !f.yes && !a.canAsk() {
+		return usageError("In a script: mortise unlock --force --yes "+nameArgs(name),
+			"unlock --force asks before it releases a lock, but there is no terminal to ask on")
+	}
+	return nil
+}
+
+// checkOwner checks what goes with --owner.
+func (f *unlockFlags) checkOwner() error {
 	switch {
-	case changed("owner") && f.force:
+	case f.force:
 		return usageError("", "--owner and --force exclude each other")
-	case changed("owner") && f.ask:
+	case f.ask:
 		return usageError("", "--owner and --ask exclude each other")
-	case changed("owner") && f.owner == "":
+	case f.owner == "":
 		return usageError("mortise show NAME shows the owner.", "--owner is empty")
+	}
+	return nil
+}
+
+// checkAsk checks what goes with --ask.
+func (f *unlockFlags) checkAsk(cmd *cobra.Command) error {
+	switch changed := cmd.Flags().Changed; {
 	case !f.ask && (changed("reason") || changed("wait")):
 		return usageError("", "--reason and --wait go with --ask")
 	case f.ask && f.force && f.wait <= 0:
 		return usageError("To release it at once, leave out --ask.", "--ask with --force needs --wait: the time that the holders have")
-	case f.force && !f.ask && !f.yes && !a.canAsk():
-		return usageError("In a script: mortise unlock --force --yes "+nameArgs(name),
-			"unlock --force asks before it releases a lock, but there is no terminal to ask on")
 	}
 	return nil
 }

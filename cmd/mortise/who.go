@@ -176,7 +176,7 @@ func (r *roll) write(to io.Writer) error {
 			fmt.Fprintf(w, "  waits\t%s\t%s\t%s\n", shown(brief(q.Lock)), word(q.Kind), r.waitText(c, q))
 		}
 		if more := c.WaitCount - len(c.Waits); more > 0 {
-			fmt.Fprintf(w, "  waits\tand %d more\n", more)
+			fmt.Fprintf(w, "  waits\t%d more\n", more)
 		}
 	}
 	if err := w.Flush(); err != nil {
