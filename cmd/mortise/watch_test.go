@@ -15,125 +15,6 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// partyLine, eventLine, noteLine and summaryLine are what docs/watch.md says of JSON.
-type partyLine struct {
-	Owner  string `json:"owner"`
-	Client string `json:"client"`
-	Host   string `json:"host"`
-	PID    int    `json:"pid"`
-	App    string `json:"app"`
-}
-
-type eventLine struct {
-	Type   string     `json:"type"`
-	Time   time.Time  `json:"time"`
-	Seen   time.Time  `json:"seen"`
-	Lock   *string    `json:"lock"`
-	Kind   *string    `json:"kind"`
-	Holder *partyLine `json:"holder"`
-	Waiter *partyLine `json:"waiter"`
-	From   *partyLine `json:"from"`
-	For    *partyLine `json:"for"`
-	Token  int64      `json:"token"`
-	Waited *int64     `json:"waited_ms"`
-	Held   *int64     `json:"held_ms"`
-	Unsure bool       `json:"unsure"`
-	Why    string     `json:"why"`
-	By     string     `json:"by"`
-	Reason string     `json:"reason"`
-}
-
-type noteLine struct {
-	Type    string    `json:"type"`
-	Time    time.Time `json:"time"`
-	Message string    `json:"message"`
-}
-
-type longestLine struct {
-	For   int64     `json:"ms"`
-	Party partyLine `json:"party"`
-}
-
-type summaryLine struct {
-	Type   string     `json:"type"`
-	Time   *time.Time `json:"time"`
-	Took   int64      `json:"took_ms"`
-	Events int        `json:"events"`
-	Locks  []struct {
-		Lock         string       `json:"lock"`
-		Acquisitions int          `json:"acquisitions"`
-		Lost         int          `json:"lost"`
-		GaveUp       int          `json:"gave_up"`
-		LongestWait  *longestLine `json:"longest_wait"`
-		LongestHold  *longestLine `json:"longest_hold"`
-		Holders      int          `json:"holders"`
-		Waiters      int          `json:"waiters"`
-	} `json:"locks"`
-	Looks    int   `json:"looks"`
-	Every    int64 `json:"look_every_ms"`
-	Longest  int64 `json:"longest_pause_ms"`
-	Unseen   int64 `json:"unseen_below_ms"`
-	Commands int64 `json:"commands"`
-	Search   *struct {
-		Passes int    `json:"passes"`
-		Took   int64  `json:"took_ms"`
-		Keys   int64  `json:"keys"`
-		Failed string `json:"failed"`
-	} `json:"search"`
-}
-
-// watched is what watch has written in JSON.
-type watched struct {
-	events  []eventLine
-	notes   []noteLine
-	summary summaryLine
-}
-
-// parseWatch parses what watch has written in JSON, and fails the test if it is not what docs/watch.md
-// says: no other fields, those that are always there, instants in UTC.
-func parseWatch(t *testing.T, text string) (w watched) {
-	t.Helper()
-	for line := range strings.Lines(text) {
-		var head struct {
-			Type string `json:"type"`
-			Time string `json:"time"`
-		}
-		if err := json.Unmarshal([]byte(line), &head); err != nil || !strings.HasSuffix(line, "}\n") {
-			t.Fatalf("%q: %v", line, err)
-		}
-		if head.Time != "" && !strings.HasSuffix(head.Time, "Z") {
-			t.Errorf("%q is not in UTC", line)
-		}
-		switch head.Type {
-		case "summary":
-			strictly(t, line, &w.summary)
-		case "note":
-			w.notes = append(w.notes, strictly(t, line, &noteLine{}))
-		default:
-			e := strictly(t, line, &eventLine{})
-			waits := e.Type == "waiting" || e.Type == "gave_up"
-			if e.Lock == nil || e.Kind == nil || e.Seen.IsZero() || e.Time.IsZero() || (e.Waiter != nil) != waits || (e.Holder != nil) == waits {
-				t.Errorf("%q lacks a field", line)
-			}
-			w.events = append(w.events, e)
-		}
-	}
-	if w.summary.Type == "" {
-		t.Errorf("there is no summary in %s", text)
-	}
-	return w
-}
-
-func strictly[T any](t *testing.T, line string, v *T) T {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(line))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		t.Errorf("%s: %v", line, err)
-	}
-	return *v
-}
-
 // beginWatch starts a watch whose streams are apart, and waits until it has looked once.
 func beginWatch(t *testing.T, server *redistest.Server, addr string, args ...string) (s *session, stdout *transcript) {
 	t.Helper()
@@ -193,11 +74,7 @@ func TestWatchTwoProcesses(t *testing.T) {
 	a, b := first.cmd.Process.Pid, second.cmd.Process.Pid
 	var story []string
 	for _, e := range seen.events {
-		party := e.Holder
-		if party == nil {
-			party = e.Waiter
-		}
-		story = append(story, fmt.Sprintf("%s %s %d", e.Type, *e.Lock, party.PID))
+		story = append(story, fmt.Sprintf("%s %s %d", e.Type, *e.Lock, e.party().PID))
 		if late := e.Seen.Sub(e.Time); late < 0 || late > 10*time.Second {
 			t.Errorf("%+v was seen %v after it happened", e, late)
 		}
@@ -206,16 +83,25 @@ func TestWatchTwoProcesses(t *testing.T) {
 	if fmt.Sprint(story) != fmt.Sprint(want) {
 		t.Fatalf("it tells %q, want %q", story, want)
 	}
-	waiting, granted, released := seen.events[1], seen.events[3], seen.events[4]
-	host, _ := os.Hostname()
-	if waiting.For == nil || waiting.For.PID != a || granted.From == nil || granted.From.PID != a || granted.Waited == nil || granted.Holder.Host != host {
+	if s := seen.summary; s.Events != 5 || len(s.Locks) != 1 || s.Locks[0].Acquisitions != 2 || s.Locks[0].LongestWait.Party.PID != b || s.Looks < 5 || s.Commands < 10 {
+		t.Errorf("the summary is %+v", s)
+	}
+	checkGrant(t, seen.events, a)
+}
+
+// checkGrant fails the test if the story of TestWatchTwoProcesses lacks who waited for whom, and how long.
+func checkGrant(t *testing.T, events []eventLine, first int) {
+	t.Helper()
+	waiting, granted, released := events[1], events[3], events[4]
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waiting.For == nil || waiting.For.PID != first || granted.From == nil || granted.From.PID != first || granted.Waited == nil || granted.Holder.Host != host {
 		t.Errorf("the grant is %+v after %+v", granted, waiting)
 	}
 	if ms := *released.Held; ms < 1900 || ms > 20_000 {
 		t.Errorf("it was held for %d ms, want about 2000", ms)
-	}
-	if s := seen.summary; s.Events != 5 || len(s.Locks) != 1 || s.Locks[0].Acquisitions != 2 || s.Locks[0].LongestWait.Party.PID != b || s.Looks < 5 || s.Commands < 10 {
-		t.Errorf("the summary is %+v", s)
 	}
 }
 
@@ -245,33 +131,7 @@ func TestWatchTrace(t *testing.T) {
 	w, out := beginWatch(t, server, server.Addr(), "-o", "trace", "-n", "3")
 	begin(t, server.Addr(), "run", "job", "--", "sleep", "1").wantStatus(t, 0)
 	w.wantStatus(t, 0)
-	var list []struct {
-		Name string         `json:"name"`
-		Ph   string         `json:"ph"`
-		TS   *int64         `json:"ts"`
-		Dur  *int64         `json:"dur"`
-		PID  *int           `json:"pid"`
-		TID  *int           `json:"tid"`
-		Args map[string]any `json:"args"`
-	}
-	if err := json.Unmarshal([]byte(out.text()), &list); err != nil {
-		t.Fatalf("%v in %s", err, out.text())
-	}
-	processes, tracks, slices := map[int]string{}, map[int]any{}, map[any]bool{}
-	for _, e := range list {
-		switch {
-		case e.TS == nil || e.PID == nil || e.TID == nil:
-			t.Errorf("%+v lacks a field", e)
-		case e.Ph == "M" && e.Name == "process_name":
-			processes[*e.PID] = fmt.Sprint(e.Args["name"])
-		case e.Ph == "M" && e.Name == "thread_name":
-			tracks[*e.TID] = e.Args["name"]
-		case e.Ph == "X" && (e.Dur == nil || *e.Dur <= 0 || processes[*e.PID] == "" || tracks[*e.TID] != e.Args["lock"]):
-			t.Errorf("%+v has no duration, or no process or track with a name", e)
-		case e.Ph == "X":
-			slices[fmt.Sprint(e.Name, " ", e.Args["lock"])] = true
-		}
-	}
+	slices, processes := tracedSlices(t, out.text())
 	if !slices["hold job"] || !slices["hold lasting"] || len(processes) != 2 {
 		t.Errorf("slices %v of %v, want the holds of job and of lasting", slices, processes)
 	}

@@ -115,34 +115,38 @@ func eventText(e *watch.Event) string {
 	if e.For != nil {
 		add("for %s", e.For.Text(shown))
 	}
-	switch {
-	case e.Waited >= 0 && e.Type == watch.GaveUp:
-		add("after %v, or held it too briefly to be seen", duration.Round(e.Waited))
-	case e.Waited >= 0:
+	if e.Waited >= 0 && e.Type != watch.GaveUp {
 		add("waited %v", duration.Round(e.Waited))
 	}
-	switch {
-	case e.Held >= 0 && e.Type == watch.Held:
-		add("for %v", duration.Round(e.Held))
-	case e.Held >= 0:
+	if e.Held >= 0 && e.Type != watch.Held {
 		add("held %v", duration.Round(e.Held))
 	}
-	if e.Token != 0 && (e.Type == watch.Acquired || e.Type == watch.Granted) {
-		add("token %d", e.Token)
-	}
-	if e.Type == watch.Asked {
-		add("by %s", shown(e.By))
-		if e.Reason != "" {
-			add("because: %s", shown(e.Reason))
-		}
-	}
-	if e.Type == watch.Released && e.Unsure {
-		add("or lost")
+	if special := specialText(e); special != "" {
+		add("%s", special)
 	}
 	if e.Why != "" {
 		add("%s", harmless(e.Why))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// specialText returns what is only said of an event of its type.
+func specialText(e *watch.Event) string {
+	switch {
+	case e.Type == watch.GaveUp:
+		return fmt.Sprintf("after %v, or held it too briefly to be seen", duration.Round(e.Waited))
+	case e.Type == watch.Held && e.Held >= 0:
+		return fmt.Sprintf("for %v", duration.Round(e.Held))
+	case e.Type == watch.Asked && e.Reason != "":
+		return "by " + shown(e.By) + ", because: " + shown(e.Reason)
+	case e.Type == watch.Asked:
+		return "by " + shown(e.By)
+	case e.Type == watch.Released && e.Unsure:
+		return "or lost"
+	case e.Token != 0 && (e.Type == watch.Acquired || e.Type == watch.Granted):
+		return fmt.Sprintf("token %d", e.Token)
+	}
+	return ""
 }
 
 func (l *watchLines) note(_ time.Time, text string) { l.app.say("%s", text) }

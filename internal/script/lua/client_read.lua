@@ -20,9 +20,12 @@ end
 local body = field('body', tonumber(ARGV[1]))
 if body == '' then return none end
 local reply = {now, body, field('at', 32), field('edition', 32)}
-local size = redis.call('hlen', KEYS[1])
-if size == 3 or size > 1000 then return reply end
-for _, name in ipairs(redis.call('hkeys', KEYS[1])) do
+-- A user without the rights to list the fields does not see the requests.
+local size = redis.pcall('hlen', KEYS[1])
+if type(size) == 'table' or size == 3 or size > 1000 then return reply end
+local names = redis.pcall('hkeys', KEYS[1])
+if names.err then return reply end
+for _, name in ipairs(names) do
   if #reply < 64 and #name <= 300 and string.sub(name, 1, 4) == 'ask:' then
     table.insert(reply, string.sub(name, 5))
     table.insert(reply, field(name, 4096))

@@ -22,7 +22,11 @@ var (
 // Time returns the time of Redis' clock, and how long the question took.
 func Time(ctx context.Context, d driver.Driver) (now time.Time, took time.Duration, err error) {
 	start := time.Now()
-	v, err := d.Eval(ctx, driver.Call{Script: clock, Keys: []string{anyKey}})
+	call := driver.Call{Script: clock}
+	if t, err := d.Topology(ctx); err == nil && t.Cluster {
+		call.Keys = []string{anyKey} // always the same server
+	}
+	v, err := d.Eval(ctx, call)
 	if err != nil {
 		return time.Time{}, 0, err
 	}
@@ -37,7 +41,8 @@ func Time(ctx context.Context, d driver.Driver) (now time.Time, took time.Durati
 	return time.Unix(seconds, micros*1000), time.Since(start), nil
 }
 
-// anyKey is a key that a script is given where the driver needs one. It is not used.
+// anyKey is the beginning of keys that choose a server of a cluster. They are not used. Elsewhere scripts
+// get none: the user may have no right to such a key.
 const anyKey = "mortise:watch"
 
 // Searcher is a Driver that lists only keys that may be locks, slowly: the server finds them, page by
@@ -93,10 +98,10 @@ func (s *Searcher) Scan(ctx context.Context, match string, fn func(keys []string
 	return nil
 }
 
-// shards returns a key for each server that is to be searched.
+// shards returns a key for each server that is to be searched; an empty one if there is only one server.
 func (s *Searcher) shards(ctx context.Context) []string {
 	if t, err := s.Topology(ctx); err != nil || !t.Cluster {
-		return []string{anyKey}
+		return []string{""}
 	}
 	s.learn(ctx)
 	const tries = 20_000 // more than there are slots
@@ -135,7 +140,11 @@ func (s *Searcher) shard(ctx context.Context, key, match string, fn func([]strin
 		page := s.page
 		s.mu.Unlock()
 		start := time.Now()
-		v, err := s.Driver.Driver.Eval(ctx, driver.Call{Script: search, Keys: []string{key}, Args: []string{cursor, match, strconv.Itoa(page)}})
+		call := driver.Call{Script: search, Args: []string{cursor, match, strconv.Itoa(page)}}
+		if key != "" {
+			call.Keys = []string{key}
+		}
+		v, err := s.Driver.Driver.Eval(ctx, call)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 -- Lists keys that may be locks, a page of SCAN at a time. It changes nothing.
 --
--- KEYS[1]  any key of the server; it is not used
+-- KEYS     any key of the server, which is not used, or none
 -- ARGV[1]  the cursor
 -- ARGV[2]  the pattern
 -- ARGV[3]  how many keys to look at, about
@@ -14,7 +14,7 @@ local modes = {read = true, write = true, election = true}
 local id = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:'
 
 local function lock(key)
-  if not typed and redis.call('type', key).ok ~= 'hash' then return false end
+  if not typed and redis.pcall('type', key).ok ~= 'hash' then return false end
   local size = redis.pcall('hlen', key)
   if type(size) ~= 'number' or size == 0 then return false end -- it is gone, or not to be read
   if size == 1 then return string.find(redis.call('hkeys', key)[1], id) end

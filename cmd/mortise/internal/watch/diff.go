@@ -30,7 +30,7 @@ func Diff(last, now *Snapshot) []Event {
 }
 
 // rank is the order of events at the same time.
-var rank = map[Type]int{Held: 0, Asked: 1, Released: 2, Lost: 2, Acquired: 3, Granted: 3, Waiting: 4, GaveUp: 5}
+var rank = map[Type]int{Asked: 1, Released: 2, Lost: 2, Held: 3, Acquired: 3, Granted: 3, Waiting: 4, GaveUp: 5}
 
 type differ struct {
 	last, now *Snapshot
@@ -64,7 +64,7 @@ func (d *differ) end(h *Hold, how Ending) {
 		at = how.at
 	}
 	for _, next := range d.begun[h.Lock] {
-		if next.Exact && next.Since.After(h.Since) && next.Since.Before(at) && !(shared[h.Kind] && shared[next.Kind]) {
+		if next.Exact && next.Since.After(h.Since) && next.Since.Before(at) && excludes(h, next) {
 			at = next.Since
 		}
 	}

@@ -9,76 +9,93 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
+// Owners in stories.
+const (
+	a = idA + ":1"
+	b = idB + ":1"
+	r = idR + ":77"
+)
+
+// stories are what looks see, and what is told of it.
+var stories = []struct {
+	name  string
+	story []sight
+	want  string
+}{
+	{"nothing", []sight{see(0), see(250)}, ""},
+	{"what there is at first", []sight{see(5000, record(idA, holds("job", 1, 1000)), record(idB, waits("job", 3000)))},
+		"1000 held job api-7 held 4000; 3000 waiting job api-9 for api-7"},
+	{"a hold", []sight{see(0), see(500, record(idA, holds("job", 1, 200))), see(1000, record(idA)).with(key("job", 0)), see(1250)},
+		"200 acquired job api-7; 1000 released job api-7 held 800"},
+	{"another pattern", []sight{see(0), see(500, record(idA, holds("other", 1, 200), waits("other2", 200))).with(key("other", 1000, r))}, ""},
+	{"the record is deleted", []sight{see(0), see(500, record(idA, holds("job", 1, 200))), see(1000).with(key("job", 0))},
+		"200 acquired job api-7; 1000 released job api-7 held 800"},
+	{"the record is gone, but the hold is not", []sight{see(0), see(500, record(idA, holds("job", 1, 200))), see(1000).with(key("job", 9000, a)), see(1500).with(key("job", 9000, a)), see(2000).with(key("job", 0))},
+		"200 acquired job api-7; 2000 released job api-7 held 1800"},
+	{"a grant", []sight{
+		see(0, record(idA, holds("job", 1, -500))), see(500, record(idA, holds("job", 1, -500)), record(idB, waits("job", 100))),
+		see(1500, record(idA), record(idB, waits("job", 100))).with(key("job", 9000, b)), see(1750, record(idB, holds("job", 1, 1400))).with(key("job", 9000, b)),
+	}, "-500 held job api-7 held 500; 100 waiting job api-9 for api-7; 1400 released job api-7 held 1900; 1400 granted job api-9 from api-7 waited 1300"},
+	{"a wait that is over before the hold is recorded", []sight{
+		see(0), see(500, record(idB, waits("job", 100))), see(750, record(idB)).with(key("job", 900, b)), see(1250, record(idB, holds("job", 1, 700))),
+	}, "100 waiting job api-9; 700 acquired job api-9 waited 600"},
+	{"a wait that is given up", []sight{see(0), see(500, record(idB, waits("job", 100))), see(1000, record(idB)), see(1500, record(idB)), see(2500, record(idB))},
+		"100 waiting job api-9; 1000 gave_up job api-9 waited 900"},
+	{"a waiter that has gone", []sight{see(0), see(500, record(idB, waits("job", 100))), see(1000)},
+		"100 waiting job api-9; 1000 gave_up job api-9 waited 900"},
+	{"two waiters of a client", []sight{see(0), see(500, record(idB, waits("job", 100), waits("job", 100))), see(1500, record(idB, waits("job", 100), holds("job", 1, 900)))},
+		"100 waiting job api-9; 100 waiting job api-9; 900 acquired job api-9 waited 800"},
+	{"acquired again by the same owner", []sight{see(0), see(500, record(idA, holds("job", 1, 100))), see(1500, record(idA, holds("job", 1, 1200)))},
+		"100 acquired job api-7; 1200 released job api-7 held 1100; 1200 acquired job api-7"},
+	{"a client dies", []sight{
+		see(0, record(idA, holds("job", 1, -1000))), see(1000, record(idA, holds("job", 1, -1000), silentFor(20*time.Second))).with(key("job", 500, a)),
+		see(2000, record(idA, holds("job", 1, -1000), silentFor(21*time.Second))).with(key("job", 0)),
+		see(4600, record(idA, holds("job", 1, -1000), silentFor(24*time.Second))).with(key("job", 0)),
+		see(5000, record(idA, holds("job", 1, -1000), silentFor(24*time.Second))),
+	}, "-1000 held job api-7 held 1000; 2000 lost job api-7 held 3000"},
+	{"a record that is late", []sight{
+		see(0, record(idA, holds("job", 1, -1000))), see(500, record(idA, holds("job", 1, -1000))).with(key("job", 0)), see(1000, record(idA)).with(key("job", 0)),
+	}, "-1000 held job api-7 held 1000; 1000 released job api-7 held 2000"},
+	{"Redisson's holder after a dead one", []sight{
+		see(0, record(idA, holds("job", 1, -1000))), see(500, record(idA, holds("job", 1, -1000))).with(key("job", 30_000, r)),
+		see(2500, record(idA, holds("job", 1, -1000))).with(key("job", 30_000, r)), see(3250, record(idA, holds("job", 1, -1000))).with(key("job", 30_000, r)),
+		see(3500, record(idA, holds("job", 1, -1000))).with(key("job", 30_000, r)),
+	}, "-1000 held job api-7 held 1000; 500 lost job api-7 held 1500; 500 acquired job " + r},
+	{"a claim that the key does not have, from the start", []sight{
+		see(0, record(idA, holds("job", 1, -1000))).with(key("job", 0)), see(5000, record(idA, holds("job", 1, -1000))).with(key("job", 0)),
+	}, ""},
+	{"a dead client's record ends first", []sight{
+		see(0, record(idA, holds("job", 1, -1000), silentFor(29*time.Second))), see(500).with(key("job", 30_000, a)), see(6000).with(key("job", 0)),
+	}, "-1000 held job api-7 held 1000; 6000 lost job api-7 held 7000"},
+	{"Redisson's holder, in view", []sight{
+		see(0).with(key("job", 0)), see(250).with(key("job", 30_000, r)), see(2000).with(key("job", 28_000, r)), see(2250).with(key("job", 0)),
+	}, "250 acquired job " + r + "; 2250 released job " + r + " held 2000"},
+	{"Redisson's holder, found", []sight{
+		see(0), see(250).with(key("job", 30_000, r)), see(2000).with(key("job", 28_000, r)), see(2250).with(key("job", 0)),
+	}, "250 held job " + r + "; 2250 released job " + r},
+	{"Redisson's holder, found by a later search", []sight{
+		see(0), {ms: 250, later: true, keys: []mortise.State{key("job", 30_000, r)}}, {ms: 2000, later: true, keys: []mortise.State{key("job", 28_000, r)}},
+	}, "250 acquired job " + r},
+	{"Redisson's holder dies", []sight{
+		see(0).with(key("job", 0)), see(250).with(key("job", 3000, r)), see(2000).with(key("job", 1250, r)), see(3300).with(key("job", 0)),
+	}, "250 acquired job " + r + "; 3300 lost job " + r + " held 3050"},
+	{"too short to be named", []sight{see(0).with(key("job", 0)), see(250).with(key("job", 30_000, a)), see(500).with(key("job", 0))},
+		"250 acquired job " + a + "; 500 released job " + a + " held 250"},
+	{"named by a record in time", []sight{see(0).with(key("job", 0)), see(250).with(key("job", 30_000, a)), see(500, record(idA, holds("job", 1, 100)))},
+		"100 acquired job api-7"},
+	{"a gap", []sight{see(0, record(idA, holds("job", 1, -1000))), {ms: 60_000, gap: true}},
+		"-1000 held job api-7 held 1000; 60000 released job api-7 held 61000 unsure"},
+	{"asked, once", []sight{
+		see(0, record(idA, holds("job", 1, -1000))), see(500, record(idA, holds("job", 1, -1000), askedFor(1, "ops pid 1"))), see(750, record(idA, holds("job", 1, -1000), askedFor(1, "ops pid 1"))),
+	}, "-1000 held job api-7 held 1000; 500 asked job api-7 held 1500 by ops pid 1"},
+	{"a record that does not list all", []sight{
+		see(0, record(idA, holds("job", 1, -1000))), see(500, record(idA, func(c *mortise.ClientState) { c.HoldCount = 100 })),
+	}, "-1000 held job api-7 held 1000"},
+}
+
 // What is told of two looks, or more.
 func TestStories(t *testing.T) {
-	a, b, r := idA+":1", idB+":1", idR+":77"
-	for _, test := range []struct {
-		name  string
-		story []sight
-		want  string
-	}{
-		{"nothing", []sight{see(0), see(250)}, ""},
-		{"what there is at first", []sight{see(5000, record(idA, holds("job", 1, 1000)), record(idB, waits("job", 3000)))},
-			"1000 held job api-7 held 4000; 3000 waiting job api-9 for api-7"},
-		{"a hold", []sight{see(0), see(500, record(idA, holds("job", 1, 200))), see(1000, record(idA)).with(key("job", 0)), see(1250)},
-			"200 acquired job api-7; 1000 released job api-7 held 800"},
-		{"another pattern", []sight{see(0), see(500, record(idA, holds("other", 1, 200), waits("other2", 200))).with(key("other", 1000, r))}, ""},
-		{"the record is deleted", []sight{see(0), see(500, record(idA, holds("job", 1, 200))), see(1000).with(key("job", 0))},
-			"200 acquired job api-7; 1000 released job api-7 held 800"},
-		{"the record is gone, but the hold is not", []sight{see(0), see(500, record(idA, holds("job", 1, 200))), see(1000).with(key("job", 9000, a)), see(1500).with(key("job", 9000, a)), see(2000).with(key("job", 0))},
-			"200 acquired job api-7; 2000 released job api-7 held 1800"},
-		{"a grant", []sight{
-			see(0, record(idA, holds("job", 1, -500))), see(500, record(idA, holds("job", 1, -500)), record(idB, waits("job", 100))),
-			see(1500, record(idA), record(idB, waits("job", 100))).with(key("job", 9000, b)), see(1750, record(idB, holds("job", 1, 1400))).with(key("job", 9000, b)),
-		}, "-500 held job api-7 held 500; 100 waiting job api-9 for api-7; 1400 released job api-7 held 1900; 1400 granted job api-9 from api-7 waited 1300"},
-		{"a wait that is over before the hold is recorded", []sight{
-			see(0), see(500, record(idB, waits("job", 100))), see(750, record(idB)).with(key("job", 900, b)), see(1250, record(idB, holds("job", 1, 700))),
-		}, "100 waiting job api-9; 700 acquired job api-9 waited 600"},
-		{"a wait that is given up", []sight{see(0), see(500, record(idB, waits("job", 100))), see(1000, record(idB)), see(1500, record(idB)), see(2500, record(idB))},
-			"100 waiting job api-9; 1000 gave_up job api-9 waited 900"},
-		{"a waiter that has gone", []sight{see(0), see(500, record(idB, waits("job", 100))), see(1000)},
-			"100 waiting job api-9; 1000 gave_up job api-9 waited 900"},
-		{"two waiters of a client", []sight{see(0), see(500, record(idB, waits("job", 100), waits("job", 100))), see(1500, record(idB, waits("job", 100), holds("job", 1, 900)))},
-			"100 waiting job api-9; 100 waiting job api-9; 900 acquired job api-9 waited 800"},
-		{"acquired again by the same owner", []sight{see(0), see(500, record(idA, holds("job", 1, 100))), see(1500, record(idA, holds("job", 1, 1200)))},
-			"100 acquired job api-7; 1200 released job api-7 held 1100; 1200 acquired job api-7"},
-		{"a client dies", []sight{
-			see(0, record(idA, holds("job", 1, -1000))), see(1000, record(idA, holds("job", 1, -1000), silentFor(20*time.Second))).with(key("job", 500, a)),
-			see(2000, record(idA, holds("job", 1, -1000), silentFor(21*time.Second))).with(key("job", 0)),
-			see(4600, record(idA, holds("job", 1, -1000), silentFor(24*time.Second))).with(key("job", 0)),
-			see(5000, record(idA, holds("job", 1, -1000), silentFor(24*time.Second))),
-		}, "-1000 held job api-7 held 1000; 2000 lost job api-7 held 3000"},
-		{"a claim that the key does not have, from the start", []sight{
-			see(0, record(idA, holds("job", 1, -1000))).with(key("job", 0)), see(5000, record(idA, holds("job", 1, -1000))).with(key("job", 0)),
-		}, ""},
-		{"a dead client's record ends first", []sight{
-			see(0, record(idA, holds("job", 1, -1000), silentFor(29*time.Second))), see(500).with(key("job", 5000, a)), see(6000).with(key("job", 0)),
-		}, "-1000 held job api-7 held 1000; 6000 lost job api-7 held 7000"},
-		{"Redisson's holder, in view", []sight{
-			see(0).with(key("job", 0)), see(250).with(key("job", 30_000, r)), see(2000).with(key("job", 28_000, r)), see(2250).with(key("job", 0)),
-		}, "250 acquired job " + r + "; 2250 released job " + r + " held 2000"},
-		{"Redisson's holder, found", []sight{
-			see(0), see(250).with(key("job", 30_000, r)), see(2000).with(key("job", 28_000, r)), see(2250).with(key("job", 0)),
-		}, "250 held job " + r + "; 2250 released job " + r},
-		{"Redisson's holder, found by a later search", []sight{
-			see(0), {ms: 250, later: true, keys: []mortise.State{key("job", 30_000, r)}}, {ms: 2000, later: true, keys: []mortise.State{key("job", 28_000, r)}},
-		}, "250 acquired job " + r},
-		{"Redisson's holder dies", []sight{
-			see(0).with(key("job", 0)), see(250).with(key("job", 3000, r)), see(2000).with(key("job", 1250, r)), see(3300).with(key("job", 0)),
-		}, "250 acquired job " + r + "; 3300 lost job " + r + " held 3050"},
-		{"too short to be named", []sight{see(0).with(key("job", 0)), see(250).with(key("job", 30_000, a)), see(500).with(key("job", 0))},
-			"250 acquired job " + a + "; 500 released job " + a + " held 250"},
-		{"named by a record in time", []sight{see(0).with(key("job", 0)), see(250).with(key("job", 30_000, a)), see(500, record(idA, holds("job", 1, 100)))},
-			"100 acquired job api-7"},
-		{"a gap", []sight{see(0, record(idA, holds("job", 1, -1000))), {ms: 60_000, gap: true}},
-			"-1000 held job api-7 held 1000; 60000 released job api-7 held 61000 unsure"},
-		{"asked, once", []sight{
-			see(0, record(idA, holds("job", 1, -1000))), see(500, record(idA, holds("job", 1, -1000), askedFor(1, "ops pid 1"))), see(750, record(idA, holds("job", 1, -1000), askedFor(1, "ops pid 1"))),
-		}, "-1000 held job api-7 held 1000; 500 asked job api-7 held 1500 by ops pid 1"},
-		{"a record that does not list all", []sight{
-			see(0, record(idA, holds("job", 1, -1000))), see(500, record(idA, func(c *mortise.ClientState) { c.HoldCount = 100 })),
-		}, "-1000 held job api-7 held 1000"},
-	} {
+	for _, test := range stories {
 		t.Run(test.name, func(t *testing.T) {
 			if got := strings.Join(told(t, test.story), "; "); got != test.want {
 				t.Errorf("told\n%s\nwant\n%s", strings.ReplaceAll(got, "; ", "\n"), strings.ReplaceAll(test.want, "; ", "\n"))

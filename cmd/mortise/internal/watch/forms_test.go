@@ -44,6 +44,15 @@ type traced struct {
 	Args map[string]any `json:"args"`
 }
 
+// after returns when a slice ends. It fails the test if the slice begins before the end of another.
+func (e *traced) after(t *testing.T, end int64) int64 {
+	t.Helper()
+	if e.Dur == nil || *e.Dur <= 0 || *e.TS < end {
+		t.Fatalf("%+v has no duration, or overlaps the slice before", e)
+	}
+	return *e.TS + *e.Dur
+}
+
 // parsedTrace parses a trace, and fails the test if it is not one that viewers accept: slices of a
 // track do not overlap, and processes and tracks have names.
 func parsedTrace(t *testing.T, text []byte) []traced {
@@ -55,23 +64,20 @@ func parsedTrace(t *testing.T, text []byte) []traced {
 	processes, tracks := make(map[int]bool), make(map[int]int)
 	ends := make(map[int]int64)
 	for _, e := range list {
+		if e.TS == nil || e.PID == 0 {
+			t.Fatalf("%+v has no ts or no pid", e)
+		}
 		switch {
-		case e.TS == nil || e.PID == 0:
-			t.Errorf("%+v has no ts or no pid", e)
 		case e.Ph == "M" && e.Name == "process_name":
 			processes[e.PID] = e.Args["name"] != ""
 		case e.Ph == "M" && e.Name == "thread_name":
 			tracks[e.TID] = e.PID
-		case e.Ph == "X" && (e.Dur == nil || *e.Dur <= 0 || *e.TS < ends[e.TID]):
-			t.Errorf("%+v has no duration, or overlaps the slice before", e)
-		case e.Ph == "i" && e.S != "t", e.Ph != "X" && e.Ph != "i":
-			t.Errorf("%+v is not an event that is written", e)
-		}
-		if e.Ph == "X" && e.Dur != nil {
-			ends[e.TID] = *e.TS + *e.Dur
-		}
-		if e.Ph != "M" && (!processes[e.PID] || tracks[e.TID] != e.PID) {
+		case !processes[e.PID] || tracks[e.TID] != e.PID:
 			t.Errorf("%+v is of a process or a track without a name", e)
+		case e.Ph == "X":
+			ends[e.TID] = e.after(t, ends[e.TID])
+		case e.Ph != "i" || e.S != "t":
+			t.Errorf("%+v is not an event that is written", e)
 		}
 	}
 	return list

@@ -125,9 +125,6 @@ func (m *merger) claim(c *mortise.ClientState, r *mortise.ClientHold) {
 	if read {
 		h.until = expiry(m.now.At, &state)
 	}
-	if old != nil && (!old.Exact || old.Since.Equal(h.Since)) {
-		h.Waited, h.From, h.Found = old.Waited, old.From, old.Found
-	}
 	m.now.Holds[key] = h
 }
 
@@ -163,7 +160,7 @@ func (m *merger) state(s *mortise.State) {
 			m.now.Holds[key] = &kept
 			continue
 		}
-		if !m.unsettled[s.Name] && m.now.claims[key].IsZero() {
+		if m.now.claims[key].IsZero() {
 			m.stranger(key, s, h)
 		}
 	}
@@ -178,12 +175,13 @@ func (m *merger) same(lock, owner string) HoldKey {
 	return HoldKey{lock, owner}
 }
 
-// stranger takes over a holder that no record names. For a while it waits for one.
+// stranger takes over a holder that no record names. For a while it waits for one, and as long as it is
+// not known how the hold before it has ended.
 func (m *merger) stranger(key HoldKey, s *mortise.State, h *mortise.Holder) {
 	_, viewed := m.last.viewed[s.Name]
 	one := m.last.young[key]
 	if one == nil {
-		one = &Hold{Lock: s.Name, Kind: string(s.Kind), Since: m.now.At, Found: !viewed && !m.sighting.Later[s.Name], Token: s.Token, Waited: -1}
+		one = &Hold{Lock: s.Name, Kind: string(s.Kind), Since: m.now.At, Found: !viewed && !m.last.held[s.Name] && !m.sighting.Later[s.Name], Token: s.Token, Waited: -1}
 	}
 	next := *one
 	next.Party, next.until = party(h.Client, h.Owner), expiry(m.now.At, s)
@@ -193,7 +191,7 @@ func (m *merger) stranger(key HoldKey, s *mortise.State, h *mortise.Holder) {
 	if !h.Since.IsZero() {
 		next.Since, next.Exact = h.Since, true
 	}
-	if next.Party.Named() || m.now.At.Sub(one.Since) >= unnamed {
+	if !m.unsettled[s.Name] && (next.Party.Named() || m.now.At.Sub(one.Since) >= unnamed) {
 		m.now.Holds[key] = &next
 		return
 	}
@@ -302,7 +300,7 @@ func (m *merger) leave() {
 	for _, h := range m.fresh() {
 		for i, key := range over {
 			w := m.now.Waits[key]
-			if key.Lock == h.Lock && key.Client == h.Party.Client && !(h.Exact && h.Since.Before(w.Since)) {
+			if key.Lock == h.Lock && key.Client == h.Party.Client && (!h.Exact || !h.Since.Before(w.Since)) {
 				h.Waited = max(0, h.Since.Sub(w.Since))
 				delete(m.now.Waits, key)
 				m.now.served[key] = true
@@ -365,7 +363,7 @@ func (m *merger) succeed() {
 		}
 	}
 	for _, h := range m.fresh() {
-		if f := m.now.before[h.Lock]; f != nil && !f.hold.Since.After(h.Since) && !(shared[h.Kind] && shared[f.hold.Kind]) {
+		if f := m.now.before[h.Lock]; f != nil && !f.hold.Since.After(h.Since) && excludes(h, f.hold) {
 			from := f.hold.Party
 			h.From = &from
 		}

@@ -16,42 +16,53 @@ func Names(last *Snapshot, clients []mortise.ClientState, wanted func(string) bo
 	if last == nil {
 		last = &Snapshot{}
 	}
-	listed := make(map[HoldKey]bool)
-	rank := make(map[string]int) // 1 is the most urgent
-	add := func(name string, r int) {
-		if old := rank[name]; wanted(name) && (old == 0 || r < old) {
-			rank[name] = r
-		}
-	}
+	r := ranking{wanted: wanted, rank: make(map[string]int), listed: make(map[HoldKey]bool)}
 	for i := range clients {
-		c := &clients[i]
-		for _, h := range c.Holds {
-			listed[HoldKey{h.Lock, h.Owner}] = true
-			if keyed[h.Kind] && c.Silent > silence*2/3+time.Second {
-				add(h.Lock, 2)
-			}
-		}
-		for _, w := range c.Waits {
-			add(w.Lock, 3)
-		}
+		r.client(&clients[i])
 	}
 	for key := range last.claims {
-		if listed[key] {
-			add(key.Lock, 1)
+		if r.listed[key] {
+			r.add(key.Lock, 1)
 		}
 	}
 	for key := range last.young {
-		add(key.Lock, 1)
+		r.add(key.Lock, 1)
 	}
 	for key, h := range last.Holds {
 		switch {
-		case h.recorded && !listed[key] && keyed[h.Kind]:
-			add(key.Lock, 1)
+		case h.recorded && !r.listed[key] && keyed[h.Kind]:
+			r.add(key.Lock, 1)
 		case !h.recorded:
-			add(key.Lock, 2)
+			r.add(key.Lock, 2)
 		}
 	}
-	return append(chosen(rank, most, turn), checked(clients, rank, wanted, turn)...)
+	return append(chosen(r.rank, most, turn), checked(clients, r.rank, wanted, turn)...)
+}
+
+// ranking says which names are urgent.
+type ranking struct {
+	wanted func(string) bool
+	rank   map[string]int   // 1 is the most urgent
+	listed map[HoldKey]bool // holds in records
+}
+
+func (r *ranking) add(name string, rank int) {
+	if old := r.rank[name]; r.wanted(name) && (old == 0 || rank < old) {
+		r.rank[name] = rank
+	}
+}
+
+// client ranks what the record of a client lists.
+func (r *ranking) client(c *mortise.ClientState) {
+	for _, h := range c.Holds {
+		r.listed[HoldKey{h.Lock, h.Owner}] = true
+		if keyed[h.Kind] && c.Silent > silence*2/3+time.Second {
+			r.add(h.Lock, 2)
+		}
+	}
+	for _, w := range c.Waits {
+		r.add(w.Lock, 3)
+	}
 }
 
 // mostChecked is how many keys are read in a look although nothing makes them doubtful.

@@ -178,5 +178,8 @@ var keyed = map[string]bool{
 	"lock": true, "fairlock": true, "fencedlock": true, "spinlock": true, "rwlock.read": true, "rwlock.write": true,
 }
 
+// excludes reports whether a hold excludes another of the same lock.
+func excludes(a, b *Hold) bool { return !shared[a.Kind] || !shared[b.Kind] }
+
 // shared are the kinds that several owners can have at once.
 var shared = map[string]bool{"rwlock.read": true, "grouplock": true, "permitsemaphore": true, "doublebarrier": true}
