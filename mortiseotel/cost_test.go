@@ -32,8 +32,8 @@ func TestAllocations(t *testing.T) {
 		{"metrics", []mortiseotel.Option{mortiseotel.WithMeterProvider(meter)}, 8},
 		{"metrics with names", []mortiseotel.Option{mortiseotel.WithMeterProvider(meter), mortiseotel.WithLockName(func(name string) string { return name })}, 8},
 		{"spans that are not sampled", []mortiseotel.Option{mortiseotel.WithMeterProvider(noop.NewMeterProvider()), mortiseotel.WithTracerProvider(never)}, 8},
-		{"spans", []mortiseotel.Option{mortiseotel.WithTracerProvider(sdktrace.NewTracerProvider())}, 18},
-		{"spans of holds", []mortiseotel.Option{mortiseotel.WithTracerProvider(sdktrace.NewTracerProvider()), mortiseotel.WithHoldSpans(true)}, 30},
+		{"spans", []mortiseotel.Option{mortiseotel.WithTracerProvider(sdktrace.NewTracerProvider())}, 20},
+		{"spans of holds", []mortiseotel.Option{mortiseotel.WithTracerProvider(sdktrace.NewTracerProvider()), mortiseotel.WithHoldSpans(true)}, 32},
 	} {
 		o := mortiseotel.New(c.options...)
 		if got := testing.AllocsPerRun(1000, func() { pair(o) }); got > c.most {

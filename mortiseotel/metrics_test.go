@@ -27,25 +27,7 @@ func TestMetricsOfOneLock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := b.Lock("job").TryLock(ctx); !errors.Is(err, mortise.ErrLocked) {
-			t.Fatalf("TryLock: %v", err)
-		}
-		if _, _, err := b.Lock("job").With(mortise.LockOptions{Wait: 100 * time.Millisecond}).Lock(ctx); !errors.Is(err, mortise.ErrLocked) {
-			t.Fatalf("Lock with Wait: %v", err)
-		}
-		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		defer cancel()
-		if _, _, err := b.Lock("job").Lock(short); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("Lock with a deadline: %v", err)
-		}
-		ended, end := context.WithCancel(ctx)
-		time.AfterFunc(100*time.Millisecond, end)
-		if _, _, err := b.Lock("job").Lock(ended); !errors.Is(err, context.Canceled) {
-			t.Fatalf("Lock that is canceled: %v", err)
-		}
-		if _, _, err := b.Lock("").Lock(ctx); !errors.Is(err, mortise.ErrInvalid) {
-			t.Fatalf("Lock without a name: %v", err)
-		}
+		refuse(t, b)
 		done := make(chan error)
 		go func() {
 			waiter, _, err := b.Lock("job").Lock(ctx)
@@ -78,6 +60,31 @@ func TestMetricsOfOneLock(t *testing.T) {
 		)
 		m.wantNothingHeld()
 	})
+}
+
+// refuse has c fail to acquire a lock that another client holds, in each way.
+func refuse(t *testing.T, c *mortise.Client) {
+	t.Helper()
+	ctx := t.Context()
+	if _, _, err := c.Lock("job").TryLock(ctx); !errors.Is(err, mortise.ErrLocked) {
+		t.Fatalf("TryLock: %v", err)
+	}
+	if _, _, err := c.Lock("job").With(mortise.LockOptions{Wait: 100 * time.Millisecond}).Lock(ctx); !errors.Is(err, mortise.ErrLocked) {
+		t.Fatalf("Lock with Wait: %v", err)
+	}
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if _, _, err := c.Lock("job").Lock(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Lock with a deadline: %v", err)
+	}
+	ended, end := context.WithCancel(ctx)
+	time.AfterFunc(100*time.Millisecond, end)
+	if _, _, err := c.Lock("job").Lock(ended); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Lock that is canceled: %v", err)
+	}
+	if _, _, err := c.Lock("").Lock(ctx); !errors.Is(err, mortise.ErrInvalid) {
+		t.Fatalf("Lock without a name: %v", err)
+	}
 }
 
 func TestMetricsOfLosses(t *testing.T) {
@@ -144,7 +151,9 @@ func TestMetricsOfRenewalsGapsAndAsking(t *testing.T) {
 		}
 		<-ctx.Done()
 		stop()
-		<-done
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the waiter: %v", err)
+		}
 		if err := hold.Unlock(); err != nil {
 			t.Fatal(err)
 		}

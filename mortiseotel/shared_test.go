@@ -117,7 +117,7 @@ func (m *telemetry) one(name string) sdktrace.ReadOnlySpan {
 func attributeOf(s sdktrace.ReadOnlySpan, name attribute.Key) string {
 	for _, a := range s.Attributes() {
 		if a.Key == name {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""

@@ -89,7 +89,7 @@ func wantAcquire(t *testing.T, got sdktrace.ReadOnlySpan, parent trace.Span, beg
 	}
 	for name, want := range map[string]string{"dlock.name": "job", "dlock.kind": "lock", "dlock.outcome": "acquired", "dlock.waited": "3", "dlock.queued": "true"} {
 		for _, a := range got.Attributes() {
-			if string(a.Key) == name && a.Value.Emit() == want {
+			if string(a.Key) == name && a.Value.String() == want {
 				want = ""
 			}
 		}
