@@ -19,6 +19,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/connect"
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -279,6 +280,26 @@ func TestListAsksForProcessesOnce(t *testing.T) {
 		}
 		if runs < locks || runs > locks+10 {
 			t.Errorf("%q ran %d scripts for %d locks, want one for each and a few more", args, runs, locks)
+		}
+	}
+}
+
+// Redisson's clients do not tell who they are: those that listen for a release are counted.
+func TestListenersAreCounted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Single(t)
+	server.Must(t, "HSET", "job", "8f1c2b3a-0000-4000-8000-000000000001:77", "1")
+	for _, want := range []string{"1 Redisson client listens", "2 Redisson clients listen"} {
+		conn, err := redistest.Dial(server.Addr(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if _, err := conn.Do("SUBSCRIBE", keyspace.LockChannel("job")); err != nil {
+			t.Fatal(err)
+		}
+		if got := printed(t, server.Addr(), "show", "job"); !strings.Contains(got, "listening  "+want+"\n") {
+			t.Errorf("show wrote %q, want %q", got, want)
 		}
 	}
 }
