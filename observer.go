@@ -12,7 +12,8 @@ import (
 //
 // Observe is called in the goroutine in which the event happened, and delays it: it must
 // be quick, must not call methods of the client, and must be safe for concurrent use. Without
-// an observer, events cost nothing; with one, each acquisition costs one allocation more.
+// an observer, events cost nothing; with one, each acquisition costs one allocation more, or five if
+// it waits.
 type Observer interface {
 	Observe(e Event)
 }

@@ -4,6 +4,7 @@
 //	go run ./bench                     everything, in about 15 minutes
 //	go run ./bench -short              everything, small and quick
 //	go run ./bench -only W1,W3 -systems "mortise/rueidis,redsync"
+//	go run ./bench -only seen          what observing costs
 //	go run ./bench report run.json     the report of a stored run
 //
 // It starts and stops its own servers on free ports of the loopback interface.

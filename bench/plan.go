@@ -58,6 +58,7 @@ func plan(short bool) []*load {
 	all = append(all, w.one()...)
 	all = append(all, w.held()...)
 	all = append(all, w.growth(short)...)
+	all = append(all, w.observing()...)
 	for _, l := range all {
 		l.Window = l.window.String()
 		if l.grace == 0 {
@@ -201,12 +202,31 @@ func (w *windows) growth(short bool) []*load {
 	return all
 }
 
+// observing returns loads of mortise alone, with one thing at a time that can be seen of it. They show
+// what observing costs, and are run only if they are asked for.
+func (w *windows) observing() []*load {
+	const least = "mortise hidden"
+	own, one, kept := w.own()[0], w.among(report.Case{Size: 16, Main: true}, 16, 8, nil), w.keep("", w.kept, false)
+	all := []*load{own, one, kept}
+	for i, name := range []string{"W1", "W4", "W5"} {
+		l := all[i]
+		l.Name, l.Workload, l.Title = seen+"/"+name, seen+"/"+name, name+", with one thing at a time that can be seen of a client"
+		l.Limit, l.Growth, l.rounds = least, "", 0
+		l.systems = []string{least, "mortise/rueidis", "mortise observed", "mortise logged", "mortise recorded"}
+	}
+	return all
+}
+
+// seen is what the loads have in common that show what observing costs.
+const seen = "seen"
+
 // choose returns the requested loads and systems; all if none are requested. A system takes part
 // only where it is suitable.
 func choose(all []*load, only, systems []string) ([]*load, error) {
 	var chosen []*load
 	for _, l := range all {
-		if !wanted(only, l.Workload, l.Name) {
+		observing := strings.HasPrefix(l.Workload, seen)
+		if !wanted(only, l.Workload, l.Name, strings.Split(l.Workload, "/")[0]) || observing && len(only) == 0 {
 			continue
 		}
 		var names []string

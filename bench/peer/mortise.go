@@ -2,6 +2,8 @@ package peer
 
 import (
 	"context"
+	"io"
+	"log/slog"
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/bench/rig"
@@ -17,21 +19,39 @@ var mortiseRueidis = &System{
 	Name:     "mortise/rueidis",
 	Module:   module,
 	Settings: "Lock with its defaults: 30 s, renewed every 10 s; rueidis with its own",
-	Open:     openMortise(wrapRueidis, (*mortise.Client).Lock),
+	Open:     openMortise(wrapRueidis, (*mortise.Client).Lock, nil),
 }
 
 var mortiseGoredis = &System{
 	Name:     "mortise/go-redis",
 	Module:   module,
 	Settings: "Lock with its defaults: 30 s, renewed every 10 s; go-redis with its own",
-	Open:     openMortise(wrapGoredis, (*mortise.Client).Lock),
+	Open:     openMortise(wrapGoredis, (*mortise.Client).Lock, nil),
 }
 
 var fairRueidis = &System{
 	Name:     "mortise fair",
 	Module:   module,
 	Settings: "FairLock with its defaults; rueidis with its own",
-	Open:     openMortise(wrapRueidis, (*mortise.Client).FairLock),
+	Open:     openMortise(wrapRueidis, (*mortise.Client).FairLock, nil),
+}
+
+// What can be seen of a client, one thing at a time.
+var (
+	hidden   = observing("mortise hidden", "Identity.Hide: no record", &mortise.Options{Identity: mortise.Identity{Hide: true}})
+	observed = observing("mortise observed", "an Observer that does nothing",
+		&mortise.Options{Observer: mortise.ObserverFunc(func(mortise.Event) {})})
+	logged = observing("mortise logged", "a Logger that writes every line, to io.Discard",
+		&mortise.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	recorded = observing("mortise recorded", "Options.History of 100", &mortise.Options{History: 100})
+)
+
+// observing is mortise/rueidis with options.
+func observing(name, what string, o *mortise.Options) *System {
+	return &System{
+		Name: name, Module: module, Settings: "as mortise/rueidis, and " + what,
+		Open: openMortise(wrapRueidis, (*mortise.Client).Lock, o),
+	}
 }
 
 func wrapRueidis(addr string) (driver.Driver, func(), error) {
@@ -52,13 +72,13 @@ type locks interface {
 	Lock(ctx context.Context) (*mortise.Hold, context.Context, error)
 }
 
-func openMortise[L locks](wrap func(addr string) (driver.Driver, func(), error), of func(*mortise.Client, string) L) rig.Open {
+func openMortise[L locks](wrap func(addr string) (driver.Driver, func(), error), of func(*mortise.Client, string) L, o *mortise.Options) rig.Open {
 	return func(_ context.Context, addr string) (workload.Locker, func(), error) {
 		d, end, err := wrap(addr)
 		if err != nil {
 			return nil, nil, err
 		}
-		client := mortise.New(d, nil)
+		client := mortise.New(d, o)
 		locker := mortiseLocker[L]{func(key string) L { return of(client, key) }}
 		return locker, func() { closing(client)(); end() }, nil
 	}

@@ -57,6 +57,7 @@ func Systems() []*System {
 		etcdSystem, etcdInMemory,
 		redissonLock, redissonFair,
 		mortiseRueidis, mortiseGoredis, fairRueidis,
+		hidden, observed, logged, recorded,
 	}
 }
 

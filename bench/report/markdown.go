@@ -125,19 +125,19 @@ func orUnknown(s string) string {
 // load writes the table of one load.
 func (p *page) load(r *Record, c Case) {
 	p.say("## %s: %s\n", c.Name, c.Title)
-	p.say("%s Window: %s; rounds: %d.\n", about[c.Workload], c.Window, r.rounds(c.Name))
+	p.say("%s Window: %s; rounds: %d.\n", about[c.shape()], c.Window, r.rounds(c.Name))
 	p.figures(r, c)
 }
 
 func (p *page) figures(r *Record, c Case) {
 	head := []string{""}
-	for _, col := range columns[c.Workload] {
+	for _, col := range columns[c.shape()] {
 		head = append(head, col.title)
 	}
 	var rows [][]string
 	for _, name := range r.measured(c.Name) {
 		row := []string{label(name)}
-		for _, col := range columns[c.Workload] {
+		for _, col := range columns[c.shape()] {
 			row = append(row, r.cell(c, name, col))
 		}
 		rows = append(rows, row)

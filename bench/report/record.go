@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -53,6 +54,9 @@ type Case struct {
 	Pinned   bool   `json:"pinned,omitempty"`
 	Window   string `json:"window"`
 }
+
+// shape returns the workload that has the same figures: that of seen/W1 is W1.
+func (c *Case) shape() string { return strings.TrimPrefix(c.Workload, "seen/") }
 
 // Sample is the result of one system under one load in one round.
 type Sample struct {
