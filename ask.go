@@ -10,10 +10,6 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// ErrRevoked: the holder was asked to release the lock. The cause of the hold's context
-// matches it then, if nothing else was decided. errors.As finds a *RevokedError.
-var ErrRevoked = errors.New("asked to release the lock")
-
 // RevokedError says that a holder was asked to release its lock, and by whom. It matches
 // [ErrRevoked]. The hold lasts on until Unlock, and is renewed: nobody else has the lock yet.
 type RevokedError struct {
@@ -87,10 +83,6 @@ const (
 	// waits in the circle that have this policy.
 	DeadlockFail
 )
-
-// ErrDeadlock: waiters wait for each other in a circle. errors.As finds a *DeadlockError that
-// names them.
-var ErrDeadlock = errors.New("deadlock")
 
 // DeadlockError names the waiters of a circle. It matches [ErrDeadlock].
 //

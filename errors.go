@@ -85,6 +85,12 @@ var (
 	// the hold certainly no longer has the lock, but it is unknown whether it
 	// was still held at that moment.
 	ErrUnknownOutcome = lockmgr.ErrUnknownOutcome
+	// ErrRevoked: the holder was asked to release the lock. The cause of the hold's context
+	// matches it then, if nothing else was decided. errors.As finds a *RevokedError.
+	ErrRevoked = errors.New("asked to release the lock")
+	// ErrDeadlock: waiters wait for each other in a circle. errors.As finds a *DeadlockError that
+	// names them.
+	ErrDeadlock = errors.New("deadlock")
 )
 
 // Error is the error of one operation.

@@ -1,6 +1,7 @@
 package mortise
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -61,60 +62,57 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 // in the order of their turns, and what the records say.
 func queued(name string, fair []Waiter, turns []string, records []*lockmgr.Record) (list []Waiter) {
 	listed := make(map[string]bool)
-	byID := make(map[string]*lockmgr.Record)
-	waits := make(map[string][]record.Wait)
-	var order []string // of clients
+	known := make(map[string]*lockmgr.Record)
 	for _, r := range records {
-		byID[r.ID] = r
-		for _, w := range r.Body.Waits {
-			if w.Name == name {
-				if len(waits[r.ID]) == 0 {
-					order = append(order, r.ID)
-				}
-				waits[r.ID] = append(waits[r.ID], w)
-			}
-		}
+		known[r.ID] = r
 	}
 	for _, w := range fair {
-		id := script.ClientOf(w.Owner)
-		w.Client = clientInfo(byID[id])
-		for _, known := range waits[id] {
-			if known.Owner == w.Owner {
-				w.Since = time.UnixMilli(known.Since)
-			}
+		r := known[script.ClientOf(w.Owner)]
+		if w.Client = clientInfo(r); r != nil {
+			w.Since = r.WaitsSince(w.Owner)
 		}
 		listed[w.Owner] = true
 		list = append(list, w)
 	}
-	rank := func(id string) int {
-		if i := slices.Index(turns, id); i >= 0 {
-			return i
+	for _, id := range inTurn(name, turns, records) {
+		r := known[id]
+		waits := waitsFor(name, r)
+		if len(waits) == 0 {
+			list = append(list, Waiter{Owner: id, TTL: -1, Client: clientInfo(r)})
 		}
-		return len(turns)
-	}
-	for _, id := range turns {
-		if len(waits[id]) == 0 && !slices.Contains(order, id) {
-			order = append(order, id)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b string) int {
-		if d := rank(a) - rank(b); d != 0 {
-			return d
-		}
-		if len(waits[a]) == 0 || len(waits[b]) == 0 {
-			return 0
-		}
-		return int(waits[a][0].Since - waits[b][0].Since)
-	})
-	for _, id := range order {
-		if len(waits[id]) == 0 {
-			list = append(list, Waiter{Owner: id, TTL: -1, Client: clientInfo(byID[id])})
-		}
-		for _, w := range waits[id] {
-			if !listed[w.Owner] || w.Owner == "" {
-				list = append(list, Waiter{Owner: id, TTL: -1, Kind: w.Kind, Client: clientInfo(byID[id]), Since: time.UnixMilli(w.Since)})
+		for _, w := range waits {
+			if w.Owner == "" || !listed[w.Owner] {
+				list = append(list, Waiter{Owner: id, TTL: -1, Kind: w.Kind, Client: clientInfo(r), Since: time.UnixMilli(w.Since)})
 			}
 		}
 	}
 	return list
+}
+
+// inTurn returns the clients that wait for a name: those that take turns, in their order, and then the
+// others, the one that waits longest first.
+func inTurn(name string, turns []string, records []*lockmgr.Record) []string {
+	order := slices.Clone(turns)
+	since := make(map[string]int64)
+	for _, r := range records {
+		if waits := waitsFor(name, r); len(waits) > 0 && !slices.Contains(turns, r.ID) {
+			since[r.ID] = waits[0].Since
+			order = append(order, r.ID)
+		}
+	}
+	slices.SortStableFunc(order[len(turns):], func(a, b string) int { return cmp.Compare(since[a], since[b]) })
+	return order
+}
+
+// waitsFor returns the waits for a name that a record tells of. r may be nil.
+func waitsFor(name string, r *lockmgr.Record) (waits []record.Wait) {
+	if r == nil {
+		return nil
+	}
+	for _, w := range r.Body.Waits {
+		if w.Name == name {
+			waits = append(waits, w)
+		}
+	}
+	return waits
 }

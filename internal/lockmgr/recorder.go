@@ -186,30 +186,37 @@ func (r *recorder) write(ctx context.Context, s *scene, now time.Time) (time.Dur
 		return 0, err
 	}
 	text := r.text(s)
-	pause := writeEvery
-	switch {
-	case s.nested:
-		pause = settles // others may wait for its edition
-	case s.held > mostSeen:
-		pause = record.Renew // each look sees others of them
-	}
-	due := r.written.Add(record.Renew)
-	if text != r.body || s.nested {
-		due = r.written.Add(pause)
-	}
-	if r.takeTold() {
-		due = r.written
-	}
-	if wait := due.Sub(now); wait > 0 && r.body != "" {
+	if wait := r.dueAt(s, text).Sub(now); wait > 0 && r.body != "" {
 		return min(next, wait), nil
 	}
+	if s.nested {
+		next = min(next, settles)
+	}
+	return next, r.send(ctx, text, now)
+}
+
+// dueAt returns when the record, which is text now, must be written.
+func (r *recorder) dueAt(s *scene, text string) time.Time {
+	switch {
+	case r.takeTold():
+		return r.written
+	case s.nested:
+		return r.written.Add(settles) // others may wait for its edition
+	case text == r.body, s.held > mostSeen: // each look sees others of so many
+		return r.written.Add(record.Renew)
+	}
+	return r.written.Add(writeEvery)
+}
+
+// send writes the record, and tells the holds whose release is asked for.
+func (r *recorder) send(ctx context.Context, text string, now time.Time) error {
 	c := r.client
 	r.edition++
 	clock, asked, err := script.WriteClient(ctx, c.driver, script.ClientWrite{
 		Key: keyspace.ClientRecord(c.config.Prefix, c.id), Body: text, Edition: r.edition, TTL: record.TTL, Seen: r.seen,
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	c.counters.records.Add(1)
 	r.body, r.written, r.seen, r.sure = text, now, nil, r.edition
@@ -219,10 +226,7 @@ func (r *recorder) write(ctx context.Context, s *scene, now time.Time) (time.Dur
 		r.seen = append(r.seen, a.Lease)
 		c.revoke(a.Lease, a.Text)
 	}
-	if s.nested {
-		next = min(next, settles)
-	}
-	return next, nil
+	return nil
 }
 
 // index keeps the client in the index, and learns Redis' time.

@@ -57,7 +57,7 @@ func TestTurnOfADisplacedHead(t *testing.T) {
 		}
 		k.site().called(first.turn + " 1") // a late grant
 		var seen view
-		if front.see(&seen); seen.position == granted {
+		if err := front.see(&seen); err != nil || seen.position == granted {
 			t.Error("the one in front has what was given to the one behind")
 		}
 		first.turnAnswered(true)
