@@ -89,7 +89,7 @@ func (o *observation) conclude(h *Hold, err error) {
 	o.held = time.Now()
 	e := o.event(EventRefused)
 	if e.Waited = o.held.Sub(o.start); err != nil {
-		e.Err = Meaning(err)
+		e.Err = c.Because(o.ctx, err)
 	} else {
 		e.Type = EventAcquired
 	}
@@ -165,6 +165,9 @@ func (l *Lease) call() uint64 {
 	l.mu.Unlock()
 	if h == nil {
 		return 0
+	}
+	if up := HoldFrom(h.parent); up != nil && up.has(l) {
+		h = up // of the composite that l is a part of
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

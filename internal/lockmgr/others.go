@@ -65,10 +65,9 @@ type knownClient struct {
 }
 
 const (
-	// freshFor is how long a record that was read is not read again to name a holder, and
-	// strangerFor how long a client without one is not asked again.
-	freshFor    = time.Second
-	strangerFor = 5 * time.Second
+	// freshFor is how long a record is not read again to name a holder, whether there was one or
+	// not.
+	freshFor = time.Second
 	// lookUpWithin is how long a caller that was refused waits for the name of the holder.
 	lookUpWithin = 250 * time.Millisecond
 	// mostKnown limits the cache.
@@ -121,7 +120,7 @@ func (o *others) begin(id string) (r *Record, reading chan struct{}, known bool)
 	switch {
 	case ok && k.reading != nil:
 		return nil, k.reading, false
-	case ok && (fresh < freshFor || k.record == nil && fresh < strangerFor):
+	case ok && fresh < freshFor:
 		return k.record, nil, true
 	}
 	o.set(id, knownClient{k.record, time.Now(), make(chan struct{})})

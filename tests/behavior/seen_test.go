@@ -75,42 +75,52 @@ func TestShortHoldsAreNotRecorded(t *testing.T) {
 	})
 }
 
+// wantText compares what was seen, as text.
+func wantText(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %s, want %s", what, got, want)
+	}
+}
+
+// hostOf returns the host of a client, if that is known.
+func hostOf(c *mortise.ClientInfo) string {
+	if c == nil {
+		return "nobody knows"
+	}
+	return c.Host + " " + c.App
+}
+
+// clientsText returns what all clients hold and wait for.
+func clientsText(t *testing.T, c *mortise.Client) string {
+	t.Helper()
+	all, err := c.Clients(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, c := range all {
+		line := c.Host + ":"
+		for _, h := range c.Holds {
+			line += " has " + h.Kind + " " + h.Lock
+		}
+		for _, w := range c.Waits {
+			line += " waits for " + w.Kind + " " + w.Lock
+		}
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ", ")
+}
+
 func TestRecordTellsWhatAClientHoldsAndWaitsFor(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		a, fa := open(t, s, seenAs("api-7"))
 		b, _ := open(t, s, seenAs("api-8"))
-		start := time.Now()
 		hold, _ := mustLock(t, a.Lock("job"), t.Context())
 		waits := later(t, t.Context(), b.Lock("job"))
 		time.Sleep(999 * time.Millisecond)
-
-		st, err := b.Lock("job").Inspect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h := st.Holders[0]; h.Client == nil || h.Client.Host != "api-7" || h.Client.App != "deploy" || h.Client.PID == 0 || h.Since.Sub(start).Abs() > 5*time.Millisecond {
-			t.Errorf("the holder is %+v, of the client %+v; want api-7 since %v", h, h.Client, start)
-		}
-		var held *mortise.HeldError
-		if _, _, err := b.Lock("job").TryLock(t.Context()); !errors.As(err, &held) || held.Client == nil || held.Client.Host != "api-7" || held.Held() < 900*time.Millisecond {
-			t.Errorf("TryLock failed with %v, want the host of the holder", err)
-		} else if text := err.Error(); !strings.Contains(text, fmt.Sprintf("api-7 pid %d (deploy) for 1s", held.Client.PID)) {
-			t.Errorf("the error is %q", text)
-		}
-		q, err := a.Queue(t.Context(), "job")
-		if err != nil || len(q.Waiters) != 1 || q.Waiters[0].Client == nil || q.Waiters[0].Client.Host != "api-8" || q.Listeners != 0 {
-			t.Errorf("the queue is %+v, %v; want the waiter of api-8", q, err)
-		}
-		all, err := a.Clients(t.Context())
-		if err != nil || len(all) != 2 {
-			t.Fatalf("%d clients, %v; want 2", len(all), err)
-		}
-		for _, c := range all {
-			if c.Host == "api-7" && (len(c.Holds) != 1 || c.Holds[0].Lock != "job" || c.Holds[0].Owner != hold.Owner()) || c.Host == "api-8" && (len(c.Waits) != 1 || c.Waits[0].Kind != "lock") {
-				t.Errorf("%s: %+v", c.Host, c)
-			}
-		}
-
+		wantText(t, "the clients", clientsText(t, b), "api-7: has lock job, api-8: waits for lock job")
 		told := fa.Told()
 		time.Sleep(10 * time.Minute)
 		if n := fa.Told() - told; n > 2*60+5 {
@@ -119,12 +129,41 @@ func TestRecordTellsWhatAClientHoldsAndWaitsFor(t *testing.T) {
 		mustUnlock(t, hold)
 		mustUnlock(t, <-waits)
 		time.Sleep(5 * time.Second)
-		if all, err := a.Clients(t.Context()); err != nil || len(all) != 0 {
-			t.Errorf("idle clients have records: %+v, %v", all, err)
-		}
+		wantText(t, "idle clients", clientsText(t, b), "")
 		if keys := do(t, s, "KEYS", "*"); keys.Len() != 0 {
 			t.Errorf("idle clients left %v", keys)
 		}
+	})
+}
+
+func TestHolderAndWaiterAreProcesses(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a, _ := open(t, s, seenAs("api-7"))
+		b, _ := open(t, s, seenAs("api-8"))
+		start := time.Now()
+		hold, _ := mustLock(t, a.Lock("job"), t.Context())
+		waits := later(t, t.Context(), b.Lock("job"))
+		time.Sleep(999 * time.Millisecond)
+		st, err := b.Lock("job").Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := st.Holders[0]
+		wantText(t, "the holder", hostOf(h.Client), "api-7 deploy")
+		if h.Since.Sub(start).Abs() > 5*time.Millisecond || st.Now.Sub(h.Since).Round(time.Second) != time.Second {
+			t.Errorf("it has the lock since %v, now is %v; want %v", h.Since, st.Now, start)
+		}
+		_, _, err = b.Lock("job").TryLock(t.Context())
+		if text := fmt.Sprint(err); !strings.Contains(text, fmt.Sprintf("api-7 pid %d (deploy) for 1s", os.Getpid())) {
+			t.Errorf("the error is %q", text)
+		}
+		q, err := a.Queue(t.Context(), "job")
+		if err != nil || len(q.Waiters) != 1 || q.Listeners != 0 {
+			t.Fatalf("the queue is %+v, %v; want one waiter", q, err)
+		}
+		wantText(t, "the waiter", hostOf(q.Waiters[0].Client), "api-8 deploy")
+		mustUnlock(t, hold)
+		mustUnlock(t, <-waits)
 	})
 }
 
@@ -137,6 +176,12 @@ func TestHiddenClientTellsNothing(t *testing.T) {
 			t.Errorf("it sent %d scripts that tell of it", n)
 		}
 	})
+}
+
+// eventText returns what an event says, with times in whole seconds.
+func eventText(e mortise.Event) string {
+	return fmt.Sprintf("%s %s %s how=%s waited=%.0f held=%.0f queued=%v context=%v call=%v err=%v",
+		e.Type, e.Kind, e.Lock, e.How, e.Waited.Seconds(), e.Held.Seconds(), e.Queued, e.Context != nil, e.Call != 0, e.Err)
 }
 
 func TestEventsOfAHold(t *testing.T) {
@@ -153,27 +198,39 @@ func TestEventsOfAHold(t *testing.T) {
 		mustUnlock(t, hold)
 		mustUnlock(t, <-got)
 		synctest.Wait()
-		if story := oa.story(); story != "acquired released" {
-			t.Errorf("the holder was told: %s", story)
-		}
-		if story := ob.story(); story != "waiting refused acquired released" {
-			t.Errorf("the waiter was told: %s", story)
-		}
+		wantText(t, "the holder was told", oa.story(), "acquired released")
+		wantText(t, "the waiter was told", ob.story(), "waiting refused acquired released")
 		e := ob.of(mortise.EventAcquired)[0]
-		if e.Lock != "job" || e.Kind != "lock" || e.How != mortise.HowGranted || e.Waited.Round(time.Second) != time.Minute || !e.Queued || e.Call == 0 || e.Context == nil {
-			t.Errorf("acquired: %+v", e)
-		}
+		wantText(t, "told", eventText(e), "acquired lock job how=granted waited=60 held=0 queued=true context=true call=true err=<nil>")
 		if e.Blocker == nil || e.Blocker.Owner != hold.Owner() || e.Blocker.Client == nil {
 			t.Errorf("it was blocked by %+v, want the first", e.Blocker)
 		}
-		if e := oa.of(mortise.EventReleased)[0]; e.Held.Round(time.Second) != time.Minute || e.Err != nil {
-			t.Errorf("released: %+v", e)
+		wantText(t, "told", eventText(oa.of(mortise.EventReleased)[0]), "released lock job how= waited=0 held=60 queued=false context=true call=true err=<nil>")
+		renewed := oa.of(mortise.EventRenewed)
+		if len(renewed) < 5 || renewed[0].Margin < 15*time.Second || renewed[0].Margin > 25*time.Second {
+			t.Fatalf("renewed: %+v", renewed)
 		}
-		if e := oa.of(mortise.EventRenewed); len(e) < 5 || e[0].Leases != 1 || e[0].Lock != "job" || e[0].Margin < 15*time.Second || e[0].Margin > 25*time.Second {
-			t.Errorf("renewed: %+v", e)
+		wantText(t, "told", fmt.Sprint(renewed[0].Leases, renewed[0].Lock), "1job")
+		st := b.Stats()
+		wantText(t, "the waiter counted", fmt.Sprint(st.Acquired, st.Refused, st.Granted, st.Held, st.Waiting), "1 1 1 0 0")
+	})
+}
+
+// A refusal is told with the process of the holder, as the caller gets it.
+func TestRefusalIsToldWithTheHolder(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		var o events
+		a, _ := open(t, s, seenAs("api-7"))
+		b, _ := open(t, s, &mortise.Options{Observer: &o})
+		mustLock(t, a.Lock("job"), t.Context())
+		_, _, early := b.Lock("job").TryLock(t.Context())
+		if early == nil {
+			t.Fatal("TryLock acquired a lock that is held")
 		}
-		if st := b.Stats(); st.Acquired != 1 || st.Refused != 1 || st.Granted != 1 || st.Held != 0 || st.Waiting != 0 {
-			t.Errorf("the waiter counted %+v", st)
+		time.Sleep(1500 * time.Millisecond) // meanwhile the holder has a record
+		_, _, err := b.Lock("job").TryLock(t.Context())
+		if e := o.of(mortise.EventRefused)[1]; !strings.Contains(fmt.Sprint(e.Err), "api-7 pid") || !strings.Contains(fmt.Sprint(err), "api-7 pid") {
+			t.Errorf("the caller got %v, and observers %v; want the host in both", err, e.Err)
 		}
 	})
 }
@@ -243,47 +300,19 @@ func TestWaitsInACircleAreTold(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				var o events
-				failed := make(chan int, n)
-				var clients []*mortise.Client
-				var contexts []context.Context
-				for i := range n {
-					opt := seenAs(fmt.Sprint("host-", i))
-					opt.Observer = &o
-					c, _ := open(t, s, opt)
-					_, ctx := mustLock(t, c.Lock(fmt.Sprint("lock-", i)), t.Context())
-					clients, contexts = append(clients, c), append(contexts, ctx)
-				}
-				for i, c := range clients {
-					ctx := contexts[i]
-					next := c.Lock(fmt.Sprint("lock-", (i+1)%n)).With(mortise.LockOptions{Deadlock: mortise.DeadlockFail})
-					if n == 1 {
-						ctx = mortise.WithOwner(ctx)
-					}
-					go func() {
-						time.Sleep(time.Duration(i) * 10 * time.Millisecond)
-						_, _, err := next.Lock(ctx)
-						if errors.Is(err, mortise.ErrDeadlock) {
-							failed <- i
-						} else if t.Context().Err() == nil && !errors.Is(err, mortise.ErrClosed) {
-							t.Errorf("the wait of host-%d ended with %v", i, err)
-						}
-					}()
-				}
+				failed := circleOf(t, s, n, &o)
 				start := time.Now()
 				select {
 				case i := <-failed:
-					if i != n-1 {
-						t.Errorf("host-%d failed, want the youngest", i)
-					}
+					wantText(t, "it failed", fmt.Sprint("host-", i), fmt.Sprint("host-", n-1)) // the youngest
 				case <-time.After(time.Minute):
 					t.Fatal("no wait has failed")
 				}
 				if d := time.Since(start); d > 2*time.Second {
 					t.Errorf("it took %v to find the circle", d)
 				}
-				e := o.of(mortise.EventDeadlock)
 				var circle *mortise.DeadlockError
-				if len(e) == 0 || !errors.As(e[0].Err, &circle) || len(circle.Waits) != n {
+				if e := o.of(mortise.EventDeadlock); len(e) == 0 || !errors.As(e[0].Err, &circle) || len(circle.Waits) != n {
 					t.Fatalf("told: %+v", e)
 				}
 				for _, w := range circle.Waits {
@@ -294,6 +323,35 @@ func TestWaitsInACircleAreTold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// circleOf makes n clients wait for each other in a circle. The channel receives those whose wait fails
+// because of that.
+func circleOf(t *testing.T, s *memredis.Server, n int, o *events) <-chan int {
+	t.Helper()
+	failed := make(chan int, n)
+	var clients []*mortise.Client
+	var contexts []context.Context
+	for i := range n {
+		opt := seenAs(fmt.Sprint("host-", i))
+		opt.Observer = o
+		c, _ := open(t, s, opt)
+		_, ctx := mustLock(t, c.Lock(fmt.Sprint("lock-", i)), t.Context())
+		clients, contexts = append(clients, c), append(contexts, mortise.WithOwner(ctx))
+	}
+	for i, c := range clients {
+		next := c.Lock(fmt.Sprint("lock-", (i+1)%n)).With(mortise.LockOptions{Deadlock: mortise.DeadlockFail})
+		go func() {
+			time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+			_, _, err := next.Lock(contexts[i])
+			if errors.Is(err, mortise.ErrDeadlock) {
+				failed <- i
+			} else if t.Context().Err() == nil && !errors.Is(err, mortise.ErrClosed) {
+				t.Errorf("the wait of host-%d ended with %v", i, err)
+			}
+		}()
+	}
+	return failed
 }
 
 func TestHistoryOfALock(t *testing.T) {
