@@ -95,26 +95,27 @@ func (s *fairContest) sendHeartbeat(ctx context.Context) error {
 	c.mu.Lock()
 	places := f.places()
 	c.mu.Unlock()
-	var called []string
 	var start time.Time
-	var again time.Duration
-	var mixed bool
+	var news script.FairNews
 	_, err := c.callFor(ctx, &s.w.waiter, c.config.RetryFor, func(ctx context.Context) (err error) {
 		if s.w.isGranted() {
 			return errGranted
 		}
 		start = time.Now()
-		called, again, mixed, err = script.FairTend(ctx, c.driver, s.ops.Fair(), c.id, places)
+		news, err = script.FairTend(ctx, c.driver, s.ops.Fair(), c.id, places)
 		return err
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f.heartbeat.state = heartbeatUnset
-	f.scheduleHeartbeat(again)
+	f.scheduleHeartbeat(news.Again)
 	switch {
 	case err == nil:
-		f.mix(mixed)
-		f.summon(places, called, start)
+		f.mix(news.Mixed)
+		f.summon(places, news.Ask, start)
+		if news.Holder.Owner != "" { // it may have changed since a waiter was refused
+			f.refused = &refusal{by: news.Holder}
+		}
 	case ctx.Err() != nil, errors.Is(err, errGranted):
 		return nil // the next step finds that the wait is over
 	}

@@ -227,14 +227,14 @@ func (c *Client) RecordsOf(ctx context.Context, owners []string) map[string]*Rec
 	return found
 }
 
-// identify adds what is known of the holder to an error of a refusal. The end of ctx is not delayed
-// for it: then only what was read during the wait is added.
+// identify adds what is known of the holder to an error of a refusal. The end of ctx, or of a wait by
+// its own limit, is not delayed for it: then only what was read during the wait is added.
 func (c *Client) identify(ctx context.Context, err error) {
 	if c.config.Identity == nil || err == nil {
 		return
 	}
 	known := c.others.of
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || isOverdue(err) {
 		known = c.others.cached
 	}
 	c.errors.Identify(err, known)

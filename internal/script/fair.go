@@ -218,9 +218,9 @@ func fairReleaseAll(ctx context.Context, d driver.Driver, f Fair, owners ...stri
 	return v.At(0).Int() == 1, span(v.At(1).Int()), done, unheard(v.At(4).Str())
 }
 
-// FairTend keeps waiters of one client in the queue. The waiters that it returns
-// should ask for the lock. Again and mixed are as in [FairRefusal].
-func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waiters []FairPlace) (ask []string, again time.Duration, mixed bool, err error) {
+// FairTend keeps waiters of one client in the queue, and returns what is new to them. Again and
+// Mixed are as in [FairRefusal].
+func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waiters []FairPlace) (news FairNews, err error) {
 	args := make([]string, 0, 1+3*len(waiters))
 	args = append(args, client)
 	for _, w := range waiters {
@@ -228,19 +228,29 @@ func FairTend(ctx context.Context, d driver.Driver, f Fair, client string, waite
 	}
 	v, err := d.Eval(ctx, f.call(fairTend, args...))
 	if err != nil {
-		return nil, 0, false, err
+		return news, err
 	}
-	if v.At(0).Kind() != driver.Int || v.At(1).Kind() != driver.Int || v.At(2).Kind() != driver.Int {
-		return nil, 0, false, unexpected(fairTend, v)
+	if !begins(v, "iiisii") {
+		return news, unexpected(fairTend, v)
 	}
 	f.tell(v.At(2))
-	for i := 3; i < v.Len(); i++ {
+	news.Again, news.Mixed = span(v.At(0).Int()), v.At(1).Int() == 1
+	news.Holder = Holder{Owner: v.At(3).Str(), Count: int(v.At(4).Int()), TTL: span(v.At(5).Int())}
+	for i := 6; i < v.Len(); i++ {
 		if v.At(i).Kind() != driver.String {
-			return nil, 0, false, unexpected(fairTend, v)
+			return FairNews{}, unexpected(fairTend, v)
 		}
-		ask = append(ask, v.At(i).Str())
+		news.Ask = append(news.Ask, v.At(i).Str())
 	}
-	return ask, span(v.At(0).Int()), v.At(1).Int() == 1, nil
+	return news, nil
+}
+
+// FairNews is what a client learns when it shows that it is alive.
+type FairNews struct {
+	Ask    []string      // the waiters that should ask for the lock
+	Again  time.Duration // in what time something may change without a message; or 0
+	Mixed  bool          // a thread of Redisson's holds the lock or waits for it
+	Holder Holder        // of the lock; without an owner if nobody has it, or several
 }
 
 // FairWaiter is one place in the queue of a fair lock.

@@ -72,7 +72,7 @@ func TestFairManyThatDied(t *testing.T) {
 		}
 		f.hold(f.t, job, lease, mine2, "1")
 		f.refused(me, script.FairQueue, mine2, 1)
-		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me)); err != nil {
+		if _, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me)); err != nil {
 			f.t.Fatal(err)
 		}
 		for _, waiter := range dead {
@@ -131,7 +131,7 @@ func TestFairDeadlinePassed(t *testing.T) {
 				}
 				f.hold(f.t, job, lease, mine2, "1")
 				f.enqueue(java, -step)
-				if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
+				if _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
 					f.t.Fatal(err)
 				}
 				f.wantQueue(test.want...)
@@ -160,7 +160,7 @@ func TestFairHeadWithoutDeadline(t *testing.T) {
 	fairly(t, func(f fair) {
 		f.must(f.t, "RPUSH", keyspace.FairQueue(job), java)
 		f.hold(f.t, job, lease, mine2, "1")
-		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
+		if _, err := script.FairTend(f.t.Context(), f, f.Fair, client, nil); err != nil {
 			f.t.Fatal(err)
 		}
 		f.wantQueue(java, 10*time.Second) // Redisson waits for such a head forever

@@ -250,11 +250,11 @@ func TestFairTend(t *testing.T) {
 	fairly(t, func(f fair) {
 		tend := func(ask ...string) time.Duration {
 			f.t.Helper()
-			got, again, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me, mine2))
-			if err != nil || !slices.Equal(got, ask) {
-				f.t.Fatalf("tend: %q, %v, want %q", got, err, ask)
+			got, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me, mine2))
+			if err != nil || !slices.Equal(got.Ask, ask) {
+				f.t.Fatalf("tend: %+v, %v, want %q", got, err, ask)
 			}
-			return again
+			return got.Again
 		}
 		f.gets(java, script.FairOnce)
 		tend(me, mine2) // they are not in the queue
@@ -309,7 +309,7 @@ func TestFairTendNearTheEndOfAWait(t *testing.T) {
 		f.must(f.t, "ZADD", keyspace.FairDeadlines(job), fmt.Sprint(f.now()+left.Milliseconds()/4), me)
 		p := place(me)
 		p.Ahead = left
-		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, []script.FairPlace{p}); err != nil {
+		if _, err := script.FairTend(f.t.Context(), f, f.Fair, client, []script.FairPlace{p}); err != nil {
 			f.t.Fatal(err)
 		}
 		f.wantQueue(me, left)
@@ -355,8 +355,8 @@ var fairCalls = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok || again != 0, err)
 	},
 	"FairTend": func(ctx context.Context, d driver.Driver) error {
-		ask, again, _, err := script.FairTend(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, client, places(me))
-		return unless(ask != nil || again != 0, err)
+		news, err := script.FairTend(ctx, d, script.Fair{FairKeys: script.NewFairKeys(job)}, client, places(me))
+		return unless(news.Ask != nil || news.Again != 0 || news.Holder.Owner != "", err)
 	},
 	"FairInspect": func(ctx context.Context, d driver.Driver) error {
 		queue, err := script.FairInspect(ctx, d, job, 10)

@@ -116,12 +116,12 @@ func fairWork(t *testing.T, f fair, server *redistest.Server, all []script.FairP
 				}
 			}
 			server.Must(t, "CONFIG", "RESETSTAT")
-			_, _, _, err := script.FairTend(t.Context(), f, f.Fair, client, all)
+			_, err := script.FairTend(t.Context(), f, f.Fair, client, all)
 			return err
 		},
 		"tend, where the lock is held": func() error {
 			f.hold(t, job, lease, other, "1")
-			_, _, _, err := script.FairTend(t.Context(), f, f.Fair, client, all)
+			_, err := script.FairTend(t.Context(), f, f.Fair, client, all)
 			return err
 		},
 	}
@@ -158,7 +158,7 @@ func TestFairCrowdOfTheDeadHoldsUpNobody(t *testing.T) {
 					break
 				}
 				if got = ok; !got {
-					_, _, _, _ = script.FairTend(t.Context(), f, f.Fair, client, places(me))
+					_, _ = script.FairTend(t.Context(), f, f.Fair, client, places(me))
 				}
 				runs++
 			}

@@ -153,18 +153,18 @@ func TestFairReleaseAmongRedissonsThreads(t *testing.T) {
 		if !f.waits(anns, false) {
 			f.t.Error("a waiter behind a thread of Redisson's does not learn of it")
 		}
-		_, _, mixed, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
-		if err != nil || !mixed {
-			f.t.Errorf("tend: mixed is %v, %v, want true", mixed, err)
+		news, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
+		if err != nil || !news.Mixed {
+			f.t.Errorf("tend: mixed is %v, %v, want true", news.Mixed, err)
 		}
 		f.release(eves, true)
 		f.wantDump(f.t, job, "nothing")
 		theirs.want(f.t, "0")
 		first.want(f.t)
 		f.gets(java, script.FairQueue)
-		_, _, mixed, err = script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
-		if err != nil || !mixed {
-			f.t.Errorf("tend, where a thread of Redisson's has the lock: mixed is %v, %v, want true", mixed, err)
+		news, err = script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
+		if err != nil || !news.Mixed {
+			f.t.Errorf("tend, where a thread of Redisson's has the lock: mixed is %v, %v, want true", news.Mixed, err)
 		}
 		f.release(java, true)
 		f.wantGiven(anns)
@@ -242,7 +242,7 @@ var forgottenQueues = map[string]func(f fair){
 		f.waits(anns, false)
 		f.must(f.t, "DEL", keyspace.FairOurs(job), keyspace.FairSigns(job))
 		f.refused(bobs, script.FairQueue, me, 1)
-		_, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
+		_, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns))
 		if err != nil {
 			f.t.Error(err)
 		}
@@ -254,7 +254,7 @@ var forgottenQueues = map[string]func(f fair){
 		f.release(anns, false)
 		f.refused(anns, script.FairAgain, me, 1)
 		f.release(anns, false)
-		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns)); err != nil {
+		if _, err := script.FairTend(f.t.Context(), f, f.Fair, ann, places(anns)); err != nil {
 			f.t.Error(err)
 		}
 	},
@@ -334,7 +334,7 @@ func TestFairHeadThatIsToldAndDoesNotTakeIt(t *testing.T) {
 		// The lock was taken meanwhile, and the record is outdated.
 		told(10 * time.Second)
 		f.hold(f.t, job, lease, other, "1")
-		if _, _, _, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me)); err != nil {
+		if _, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me)); err != nil {
 			f.t.Fatal(err)
 		}
 		f.must(f.t, "DEL", job)

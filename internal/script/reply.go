@@ -13,8 +13,11 @@ import (
 
 // is reports whether v is an array of items of these kinds: i is an integer, n an integer or nil, s
 // a string, a an array.
-func is(v driver.Value, kinds string) bool {
-	if v.Kind() != driver.Array || v.Len() != len(kinds) {
+func is(v driver.Value, kinds string) bool { return v.Len() == len(kinds) && begins(v, kinds) }
+
+// begins reports whether v is an array whose first items are of these kinds, as for [is].
+func begins(v driver.Value, kinds string) bool {
+	if v.Kind() != driver.Array || v.Len() < len(kinds) {
 		return false
 	}
 	for i := range len(kinds) {

@@ -260,6 +260,39 @@ func TestCircleWithALeaseThatWasHandedOff(t *testing.T) {
 	})
 }
 
+// The lock goes to another client while the wait lasts: it waits for that one.
+func TestCircleWithALaterHolder(t *testing.T) {
+	for _, kind := range []string{"Lock", "FairLock"} {
+		bubbleNamed(t, kind, func(t *testing.T, s *memredis.Server) {
+			k, a, b := pair(t, s)
+			c := k.join(nil)
+			_, release := k.must(grabs[kind], t.Context(), c, "one")
+			got := make(chan context.Context, 1)
+			go func() {
+				ctx, _, err := grabs[kind](t.Context(), a, "one", mortise.LockOptions{})
+				if err != nil {
+					t.Error(err)
+				}
+				got <- ctx
+			}()
+			synctest.Wait()
+			tick()
+			two, _ := k.must(grabs["Lock"], t.Context(), b, "two")
+			first := k.wait(grabs[kind], two, b, "one", fails)
+			time.Sleep(1234 * time.Millisecond)
+			if err := release(); err != nil {
+				t.Fatal(err)
+			}
+			one := <-got
+			time.Sleep(100 * time.Millisecond)
+			k.wantFailure("the younger", k.wait(grabs["Lock"], one, a, "two", fails), "one", "two")
+			if len(first) != 0 {
+				t.Errorf("the older ended, too: %v", (<-first).err)
+			}
+		})
+	}
+}
+
 // A goroutine that waited under the lease hands it off to one that does not wait for anything.
 func TestNoCircleOnceALeaseWasHandedOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {

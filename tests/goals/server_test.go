@@ -299,6 +299,12 @@ func TestManyWaiters(t *testing.T) {
 			must(t, err)
 			blocks = append(blocks, block)
 		}
+		redistest.Eventually(t, "the holder listens for requests to release", func() error {
+			if n := s.Subscribers(t); n != 1 {
+				return fmt.Errorf("%d connections for messages", n)
+			}
+			return nil
+		})
 		before := connections(t, s)
 		c := dial(s.Addr())
 		var all sync.WaitGroup
@@ -324,7 +330,7 @@ func TestManyWaiters(t *testing.T) {
 			return nil
 		})
 		time.Sleep(1500 * time.Millisecond) // they ask now and then
-		more, subscribers := connections(t, s)-before, s.Subscribers(t)
+		more, subscribers := connections(t, s)-before, s.Subscribers(t)-1
 		t.Logf("%d waiters on %d names: %d connections, %d of them for messages", waiters, names, more, subscribers)
 		if subscribers != 1 {
 			t.Errorf("%d connections for messages, want 1", subscribers)

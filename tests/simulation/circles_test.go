@@ -112,6 +112,8 @@ func (w *tangle) watch(stop <-chan struct{}) {
 func kindOf(c *mortise.Client, name string, r *rand.Rand) mortise.Locker {
 	fails := mortise.LockOptions{Deadlock: mortise.DeadlockFail}
 	switch name {
+	case "a":
+		return c.FairLock(name).With(fails)
 	case "b":
 		return c.FencedLock(name).With(fails)
 	case "c":

@@ -49,7 +49,7 @@ func (l *ledger) Observe(e mortise.Event) {
 	case mortise.EventAcquired, mortise.EventRefused:
 		unless(l.waiting[e.Call] == e.Queued && !l.held[e.Call])
 		delete(l.waiting, e.Call)
-		if e.Type == mortise.EventAcquired {
+		if e.Type == mortise.EventAcquired && e.Owner != "" { // permits of a Semaphore are in no hold
 			l.held[e.Call] = true
 		}
 	case mortise.EventReleased, mortise.EventLost:

@@ -43,7 +43,8 @@ type world struct {
 	awaits   []await
 	grips    []grip
 	lapsed   time.Time // when data were lost the last time
-	torn     bool      // one of two keys that belong together was lost
+	ledgers  []*ledger
+	torn     bool // one of two keys that belong together was lost
 
 	kept sync.WaitGroup // those that wait for the end of a MinHold
 }
@@ -126,6 +127,11 @@ func (w *world) run(ctx context.Context) {
 	if err := w.history.Err(); err != nil {
 		w.fail("%v", err)
 	}
+	for _, l := range w.ledgers {
+		for _, what := range l.balance() {
+			w.fail("%s", what)
+		}
+	}
 	recorded, succeeded := w.history.Len()
 	w.add("requests", recorded)
 	w.add("successes", succeeded)
@@ -166,7 +172,12 @@ func (w *world) open(name string) *client {
 	if w.wrap != nil {
 		d = w.wrap(link)
 	}
-	return &client{Client: mortise.New(d, &mortise.Options{TTL: lease, RetryFor: 8 * time.Second}), name: name, link: link}
+	told := newLedger(name)
+	w.mu.Lock()
+	w.ledgers = append(w.ledgers, told)
+	w.mu.Unlock()
+	o := &mortise.Options{TTL: lease, RetryFor: 8 * time.Second, Observer: told, History: 5, Identity: mortise.Identity{Host: name}}
+	return &client{Client: mortise.New(d, o), name: name, link: link}
 }
 
 // setUp makes what must be there before it is used.
@@ -305,7 +316,7 @@ func mayStay(s *mortisetest.Server, key string, early bool) bool {
 	if strings.HasPrefix(key, "redisson_lock_token:") {
 		return true
 	}
-	ends := []string{"redisson_lock_queue:", "redisson_lock_timeout:"}
+	ends := []string{"redisson_lock_queue:", "redisson_lock_timeout:", "mortise:history:"}
 	if early {
 		ends = append(ends, "mortise:")
 	}

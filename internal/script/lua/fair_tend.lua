@@ -6,10 +6,12 @@
 -- ARGV[8..] some of its waiters, in the order of the queue, the first one first; each is
 --           followed by its nonce and by how far ahead its deadline must be, in ms
 --
--- {again, mixed, passed, waiter, ...}
+-- {again, mixed, passed, holder, count, left, waiter, ...}
 --   again  in how many ms something may change without a message; or 0
 --   mixed  1 if a thread of Redisson's holds the lock or waits for it
 --   passed how many dead waiters this call has dropped
+--   holder of the lock, cut to 200 bytes, its count, and what is left of its lease in ms; '' if
+--          nobody has the lock, or several
 --   then the waiters that should ask for the lock: it is free for them, or they are not in
 --   the queue any more
 local READ = 100 -- how many waiters of the queue are read
@@ -47,7 +49,7 @@ redis.call('pexpire', signs, KEPT)
 redis.call('pexpire', ours, KEPT)
 redis.call('pexpire', queue, DAY)
 redis.call('pexpire', deadlines, DAY)
-local reply = {0, 0, 0}
+local reply = {0, 0, 0, '', 0, 0}
 local front = redis.call('lrange', queue, 0, READ - 1)
 local waiting, others = count()
 local place = {} -- index in ARGV, if the deadline is still to be set
@@ -119,8 +121,11 @@ else
   redis.call('hdel', signs, 'told') -- belongs to an earlier release
   local left = redis.call('pttl', lock)
   if left >= 0 and again == 0 then reply[1] = left + 1 end
-  local holder = redis.call('hlen', lock) == 1 and redis.call('hkeys', lock)[1]
-  if holder and foreign(holder) then reply[2] = 1 end
+  if redis.call('hlen', lock) == 1 then
+    local holder = redis.call('hgetall', lock)
+    if foreign(holder[1]) then reply[2] = 1 end
+    reply[4], reply[5], reply[6] = string.sub(holder[1], 1, 200), math.max(tonumber(holder[2]) or 0, 0), left
+  end
 end
 if others > 0 then reply[2] = 1 end
 return reply
