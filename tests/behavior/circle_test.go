@@ -139,8 +139,8 @@ func (k *knot) soon(what string, end <-chan fate, d time.Duration) fate {
 	}
 }
 
-// wantFailure fails if a wait does not end soon because of a circle of locks whose names, in order, begin so.
-func (k *knot) wantFailure(what string, end <-chan fate, locks ...string) *mortise.DeadlockError {
+// circleOf fails if a wait does not end soon because of a circle of locks whose names, in order, begin so.
+func (k *knot) circleOf(what string, end <-chan fate, locks ...string) *mortise.DeadlockError {
 	k.t.Helper()
 	f := k.soon(what, end, 2500*time.Millisecond)
 	var circle *mortise.DeadlockError
@@ -159,6 +159,12 @@ func (k *knot) wantFailure(what string, end <-chan fate, locks ...string) *morti
 		k.t.Errorf("the circle has the locks %q, want %q", names, locks)
 	}
 	return circle
+}
+
+// wantFailure is circleOf for a caller that does not need the circle.
+func (k *knot) wantFailure(what string, end <-chan fate, locks ...string) {
+	k.t.Helper()
+	_ = k.circleOf(what, end, locks...)
 }
 
 // wantThrough fails if a wait does not end soon with a hold, and releases that.

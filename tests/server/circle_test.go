@@ -89,56 +89,65 @@ func newInCircle(t *testing.T, addr, nth, fails string) *inCircle {
 // Three processes wait for each other. Each tells the locks, hosts and processes of the circle; if
 // they are to fail, the youngest wait does, and the others get through.
 func TestRealCircleOfProcesses(t *testing.T) {
-	for _, fails := range []string{"", "yes"} {
-		t.Run("fails="+fails, func(t *testing.T) {
-			s := redistest.Single(t)
-			var all []*inCircle
-			for _, nth := range []string{"0 1", "1 2", "2 0"} {
-				p := newInCircle(t, s.Addr(), nth, fails)
-				p.says(t, "holds")
-				all = append(all, p)
+	t.Run("they tell", func(t *testing.T) {
+		all := circleOfThree(t, "")
+		start := time.Now()
+		for i, p := range all {
+			p.wantCircle(t, all, i)
+		}
+		if took := time.Since(start); took > 4*time.Second {
+			t.Errorf("the circle was told after %v", took)
+		}
+		for _, p := range all { // they wait on
+			if err := p.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
 			}
-			for _, p := range all {
-				p.tell()
-				time.Sleep(50 * time.Millisecond) // so that the last is the youngest
+			_ = p.cmd.Wait()
+		}
+	})
+	t.Run("the youngest fails", func(t *testing.T) {
+		all := circleOfThree(t, "yes")
+		all[2].wantCircle(t, all, 2)
+		if through, deadlock, took := all[2].ended(t); through || !deadlock || took > 3000 {
+			t.Errorf("the youngest ended with success: %t, a deadlock: %t, after %d ms", through, deadlock, took)
+		}
+		for _, i := range []int{1, 0} {
+			if through, deadlock, _ := all[i].ended(t); !through {
+				t.Errorf("process %d ended with success: %t, a deadlock: %t", i, through, deadlock)
 			}
-			start := time.Now()
-			youngest := all[2]
-			if fails == "" {
-				for i, p := range all {
-					p.wantCircle(t, all, i)
-				}
-				if took := time.Since(start); took > 4*time.Second {
-					t.Errorf("the circle was told after %v", took)
-				}
-				for _, p := range all { // they wait on
-					if err := p.cmd.Process.Kill(); err != nil {
-						t.Fatal(err)
-					}
-					_ = p.cmd.Wait()
-				}
-				return
+		}
+		for _, p := range all {
+			p.says(t, "done")
+			if err := p.cmd.Wait(); err != nil {
+				t.Error(err)
 			}
-			youngest.wantCircle(t, all, 2)
-			var through, deadlock bool
-			var took int
-			if _, err := fmt.Sscan(youngest.says(t, "ended:"), &through, &deadlock, &took); err != nil || through || !deadlock || took > 3000 {
-				t.Errorf("the youngest ended with success: %t, a deadlock: %t, after %d ms, %v", through, deadlock, took, err)
-			}
-			t.Logf("the youngest failed after %d ms", took)
-			for _, i := range []int{1, 0} {
-				if _, err := fmt.Sscan(all[i].says(t, "ended:"), &through, &deadlock, &took); err != nil || !through {
-					t.Errorf("process %d ended with success: %t, a deadlock: %t, %v", i, through, deadlock, err)
-				}
-			}
-			for _, p := range all {
-				p.says(t, "done")
-				if err := p.cmd.Wait(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
+		}
+	})
+}
+
+// circleOfThree starts three processes that wait for each other. The last is the youngest.
+func circleOfThree(t *testing.T, fails string) (all []*inCircle) {
+	t.Helper()
+	s := redistest.Single(t)
+	for _, nth := range []string{"0 1", "1 2", "2 0"} {
+		p := newInCircle(t, s.Addr(), nth, fails)
+		p.says(t, "holds")
+		all = append(all, p)
 	}
+	for _, p := range all {
+		p.tell()
+		time.Sleep(50 * time.Millisecond)
+	}
+	return all
+}
+
+// ended returns how the wait of p has ended, and after how many ms.
+func (p *inCircle) ended(t *testing.T) (through, deadlock bool, took int) {
+	t.Helper()
+	if _, err := fmt.Sscan(p.says(t, "ended:"), &through, &deadlock, &took); err != nil {
+		t.Fatal(err)
+	}
+	return through, deadlock, took
 }
 
 // wantCircle waits until p tells of the circle, beginning with its own wait.
