@@ -66,6 +66,7 @@ type op struct {
 	leaves      bool          // it never releases what it has
 	unheard     bool          // it does not get the first reply
 	extends     bool          // it gives the permit that it has another lease
+	looks       bool          // it looks at who holds and waits for the name before
 }
 
 func (o op) String() string {
@@ -100,6 +101,9 @@ func (o op) String() string {
 	}
 	if o.leaves {
 		text += ", and never releases it"
+	}
+	if o.looks {
+		text += "; it looks who has it before"
 	}
 	return text
 }
@@ -223,7 +227,19 @@ func newPlan(seed uint64) *plan {
 	}
 	p.more(rand.New(rand.NewPCG(seed, 43)))
 	p.rare(rand.New(rand.NewPCG(seed, 44)))
+	p.looks(rand.New(rand.NewPCG(seed, 45)))
 	return p
+}
+
+// looks draws which operations begin with a look at what others tell.
+func (p *plan) looks(r *rand.Rand) {
+	for _, c := range p.clients {
+		for _, program := range c.programs {
+			for i := range program {
+				program[i].looks = r.IntN(6) == 0
+			}
+		}
+	}
 }
 
 // more draws what has a source of chance of its own: in half of the plans the server loses data or

@@ -11,6 +11,8 @@ import (
 var unused = map[string]string{
 	"look":   "no client asks for replicas",
 	"tokens": "only an operator makes tokens expire that were not used for long",
+
+	"client_ask": "what a holder does that is asked to release is its own decision, and not part of a history",
 }
 
 // checkScripts fails if a script was not run: then nothing is known about mistakes in it.

@@ -22,6 +22,9 @@ const (
 
 // do does one thing.
 func (w *world) do(parent context.Context, c *client, o op, id string, r *rand.Rand) {
+	if o.looks {
+		w.look(parent, c, o.name)
+	}
 	ctx, cancel := context.WithTimeout(parent, o.limit)
 	defer cancel()
 	if o.cancel > 0 {
@@ -50,6 +53,26 @@ func (w *world) do(parent context.Context, c *client, o op, id string, r *rand.R
 		w.lead(ctx, c, o, id, options, asked)
 	default:
 		w.others(ctx, c, o, options, r, asked)
+	}
+}
+
+// look reads all that others tell about a name. Nothing depends on the answers, and an error is one that
+// callers know.
+func (w *world) look(parent context.Context, c *client, name string) {
+	ctx, cancel := context.WithTimeout(parent, time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err := c.Inspect(ctx, name)
+	w.known(err)
+	_, err = c.Queue(ctx, name)
+	w.known(err)
+	_, err = c.Clients(ctx)
+	w.known(err)
+	_, err = c.History(ctx, name, 10)
+	w.known(err)
+	w.bounded("a look by "+c.name, began, time.Second+c.slack())
+	if n := c.Stats(); n.Held < 0 || n.Waiting < 0 {
+		w.fail("the numbers of %s are %+v", c.name, n)
 	}
 }
 
