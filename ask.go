@@ -141,6 +141,6 @@ func (publicErrors) Identify(err error, known func(owner string) *lockmgr.Record
 	}
 	if r := known(held.Owner); r != nil {
 		held.Client = clientInfo(r)
-		held.Since, held.now = r.Since(held.Owner), r.Now
+		held.Since, held.now = r.Since(held.Owner), r.Now.Add(time.Since(r.Read))
 	}
 }

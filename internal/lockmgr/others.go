@@ -15,6 +15,7 @@ type Record struct {
 	ID      string // of the client
 	Body    record.Body
 	Now, At time.Time // when it was read and written, by Redis' clock
+	Read    time.Time // when it was read, by this process' clock
 	Edition uint64
 	Asked   []script.ClientRequest
 }
@@ -65,8 +66,8 @@ type knownClient struct {
 }
 
 const (
-	// freshFor is how long a record is not read again to name a holder, whether there was one or
-	// not.
+	// freshFor is how long a record is not read again to name a holder. If there was none, the
+	// holder may have come a moment ago: then it is [settles].
 	freshFor = time.Second
 	// lookUpWithin is how long a caller that was refused waits for the name of the holder.
 	lookUpWithin = 250 * time.Millisecond
@@ -120,7 +121,7 @@ func (o *others) begin(id string) (r *Record, reading chan struct{}, known bool)
 	switch {
 	case ok && k.reading != nil:
 		return nil, k.reading, false
-	case ok && fresh < freshFor:
+	case ok && (fresh < settles || k.record != nil && fresh < freshFor):
 		return k.record, nil, true
 	}
 	o.set(id, knownClient{k.record, time.Now(), make(chan struct{})})
@@ -153,7 +154,7 @@ func (o *others) read(ctx context.Context, ids ...string) (list []*Record, err e
 		}
 		var r *Record
 		if body, ok := record.Parse(text.Body); ok && !text.At.IsZero() {
-			r = &Record{ID: ids[i], Body: body, Now: text.Now, At: text.At, Edition: text.Edition, Asked: text.Asked}
+			r = &Record{ID: ids[i], Body: body, Read: time.Now(), Now: text.Now, At: text.At, Edition: text.Edition, Asked: text.Asked}
 			list = append(list, r)
 		}
 		o.note(ids[i], r)

@@ -33,6 +33,7 @@ type recorder struct {
 	running bool      // look runs, or is about to
 	again   bool      // something has changed while look ran
 	told    bool      // the client was told to look at its record
+	holds   bool      // the client held something when it was closed
 	entries []entry   // of histories, not yet written
 	closed  bool
 
@@ -44,6 +45,7 @@ type recorder struct {
 	indexed  time.Time
 	offset   time.Duration // what Redis' clock was ahead of the client's time, since the epoch
 	failures int
+	misses   int // looks in a row that did not find the record of a holder
 	retry    time.Time // not before then, after a failure
 	listener *hub.Listener
 	seen     []string // requests that were handled
@@ -128,9 +130,13 @@ func (r *recorder) run(ctx context.Context) {
 	next := r.look(ctx)
 	r.mu.Lock()
 	r.running = false
-	again := r.again
+	again, closed := r.again, r.closed
 	r.soon.Store(false)
 	r.mu.Unlock()
+	if closed {
+		r.finish(ctx)
+		return
+	}
 	if again && (next <= 0 || next > settles) {
 		next = settles
 	}
@@ -160,7 +166,9 @@ func (r *recorder) look(ctx context.Context) time.Duration {
 		if scene.nested && r.known {
 			next = cmp.Or(min(next, r.circles.look(ctx, r, scene)), settles)
 		}
-		r.readBlockers(ctx, scene)
+		if again := r.readBlockers(ctx, scene); again > 0 && (next <= 0 || again < next) {
+			next = again
+		}
 		return next
 	}
 	r.client.counters.unrecorded.Add(1)
@@ -323,9 +331,11 @@ func (r *recorder) text(s *scene) string {
 }
 
 // readBlockers reads the records of the holders that are in the way, unless it did so before, for
-// the errors and the events of the waits.
-func (r *recorder) readBlockers(ctx context.Context, s *scene) {
+// the errors and the events of the waits. It returns when to try again to name those that were not
+// found, less and less often; 0 if all are known. A holder that has just come has no record yet.
+func (r *recorder) readBlockers(ctx context.Context, s *scene) time.Duration {
 	var ids []string
+	missing := false
 	now := time.Now()
 	o := &r.client.others
 	for _, owner := range s.blockers {
@@ -333,14 +343,21 @@ func (r *recorder) readBlockers(ctx context.Context, s *scene) {
 		o.mu.Lock()
 		k, ok := o.known[id]
 		o.mu.Unlock()
-		fresh := ok && now.Sub(k.at) < freshFor && (k.record == nil || k.record.hold(owner) != nil)
-		if script.IsMortise(owner) && !fresh && !slices.Contains(ids, id) {
+		known := ok && k.record != nil && k.record.hold(owner) != nil
+		if script.IsMortise(owner) && (!known || now.Sub(k.at) >= freshFor) && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
+		missing = missing || script.IsMortise(owner) && !known
 	}
 	if len(ids) > 0 {
 		_, _ = o.read(ctx, ids...)
 	}
+	if !missing {
+		r.misses = 0
+		return 0
+	}
+	r.misses++
+	return min(settles<<min(r.misses, 10), record.Renew)
 }
 
 // close ends the recorder: it looks no more. The record is deleted, if Redis answers at once, unless the
@@ -354,17 +371,20 @@ func (r *recorder) close(holds bool) {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
+	r.holds = holds
 	running := r.running
 	r.mu.Unlock()
-	if running {
-		return // its record ends by itself
+	if !running { // else that look finishes
+		r.client.spawn(r.finish)
 	}
-	r.client.spawn(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, writeWithin)
-		defer cancel()
-		_ = r.flush(ctx)
-		if !holds {
-			_ = r.erase(ctx)
-		}
-	})
+}
+
+// finish writes what is left to write after close.
+func (r *recorder) finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	_ = r.flush(ctx)
+	if !r.holds {
+		_ = r.erase(ctx)
+	}
 }
