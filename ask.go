@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/record"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -62,7 +63,7 @@ func (c *Client) Ask(ctx context.Context, name, reason string) ([]AskedHolder, e
 	for _, h := range state.Holders {
 		one := AskedHolder{Holder: h}
 		if script.IsMortise(h.Owner) {
-			if one.Asked, err = c.core.Ask(ctx, h.Owner, reason); err != nil {
+			if one.Asked, err = c.core.Ask(ctx, h.Owner, h.Since, reason); err != nil {
 				return asked, o.fail(op, c.core.Because(ctx, err))
 			}
 		}
@@ -128,7 +129,7 @@ func (publicErrors) Revoked(by, reason string) error { return &RevokedError{By: 
 func (publicErrors) Deadlock(circle []lockmgr.CircleWait) error {
 	e := &DeadlockError{}
 	for _, w := range circle {
-		e.Waits = append(e.Waits, DeadlockWait{Lock: w.Name, Client: *clientInfo(w.Record), Since: time.UnixMilli(w.Since)})
+		e.Waits = append(e.Waits, DeadlockWait{Lock: w.Name, Client: *clientInfo(w.Record), Since: record.Time(w.Since)})
 	}
 	return e
 }

@@ -189,10 +189,10 @@ func (c *Client) Clients(ctx context.Context) ([]ClientState, error) {
 func clientState(r *lockmgr.Record) ClientState {
 	s := ClientState{ClientInfo: *clientInfo(r), HoldCount: r.Body.HoldCount, WaitCount: r.Body.WaitCount, Now: r.Now}
 	for _, h := range r.Body.Holds {
-		s.Holds = append(s.Holds, ClientHold{Lock: h.Name, Kind: h.Kind, Owner: h.Owner, Since: time.UnixMilli(h.Since), Token: h.Token})
+		s.Holds = append(s.Holds, ClientHold{Lock: h.Name, Kind: h.Kind, Owner: h.Owner, Since: record.Time(h.Since), Token: h.Token})
 	}
 	for _, w := range r.Body.Waits {
-		wait := ClientWait{Lock: w.Name, Kind: w.Kind, Since: time.UnixMilli(w.Since), For: w.For}
+		wait := ClientWait{Lock: w.Name, Kind: w.Kind, Since: record.Time(w.Since), For: w.For}
 		for _, u := range w.Under {
 			wait.Under = append(wait.Under, u.Owner)
 		}
@@ -213,7 +213,7 @@ func clientInfo(r *lockmgr.Record) *ClientInfo {
 	}
 	b := &r.Body
 	return &ClientInfo{
-		ID: r.ID, Host: b.Host, PID: b.PID, App: b.App, Version: b.Version, Started: time.UnixMilli(b.Started).UTC(),
+		ID: r.ID, Host: b.Host, PID: b.PID, App: b.App, Version: b.Version, Started: record.Time(b.Started).UTC(),
 		Extra: maps.Clone(b.Extra), Mortise: b.Mortise, Silent: r.Now.Sub(r.At),
 	}
 }

@@ -82,7 +82,7 @@ func queued(name string, fair []Waiter, turns []string, records []*lockmgr.Recor
 		}
 		for _, w := range waits {
 			if w.Owner == "" || !listed[w.Owner] {
-				list = append(list, Waiter{Owner: id, TTL: -1, Kind: w.Kind, Client: clientInfo(r), Since: time.UnixMilli(w.Since)})
+				list = append(list, Waiter{Owner: id, TTL: -1, Kind: w.Kind, Client: clientInfo(r), Since: record.Time(w.Since)})
 			}
 		}
 	}

@@ -183,6 +183,9 @@ func (w *watcher) look(ctx context.Context) error {
 	}
 	for _, name := range w.names(s.Clients) {
 		state, err := w.client.Inspect(ctx, name)
+		if errors.Is(err, mortise.ErrInvalid) { // anybody may have written the record
+			continue
+		}
 		if err != nil {
 			return err
 		}

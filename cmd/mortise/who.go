@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -129,7 +130,11 @@ func (r *roll) askForHolders(ctx context.Context, client *mortise.Client) (map[s
 				continue
 			}
 			s, err := client.Inspect(ctx, w.Lock)
-			if err != nil {
+			switch {
+			case errors.Is(err, mortise.ErrInvalid): // anybody may have written the record
+				found[w.Lock] = holders{}
+				continue
+			case err != nil:
 				return nil, err
 			}
 			found[w.Lock] = holders{s.Holders, s.Now}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/dice"
 	"github.com/mortise-go/mortise/internal/record"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -32,6 +33,9 @@ type circles map[uint64]*circle
 
 // circle is the circle that was seen last.
 type circle struct {
+	since time.Time // when the wait was first looked at
+	next  time.Time // no look before
+
 	key      string // names its waits; empty if none was seen
 	looks    int
 	editions map[string]uint64 // of the records that the second look has read
@@ -57,12 +61,15 @@ func (cs *circles) look(ctx context.Context, r *recorder, s *scene) time.Duratio
 	for _, w := range s.waits {
 		seen := last[w.Serial]
 		if seen == nil {
-			seen = &circle{told: make(map[string]bool)}
+			seen = &circle{told: make(map[string]bool), since: self.Now}
 		}
 		if len(w.Under) == 0 {
 			continue
 		}
 		(*cs)[w.Serial] = seen
+		if self.Now.Before(seen.next) {
+			continue
+		}
 		waits := c.followCircle(ctx, read, w.Wait)
 		if key := keyOf(waits); key != seen.key {
 			seen.key, seen.looks = key, 0
@@ -70,8 +77,25 @@ func (cs *circles) look(ctx context.Context, r *recorder, s *scene) time.Duratio
 		if waits != nil && !seen.told[seen.key] && seen.certain(c.id, waits) {
 			seen.told[seen.key] = c.closeCircle(w, waits)
 		}
+		seen.pace(self.Now)
 	}
 	return settles
+}
+
+// The youngest wait of a circle closes it, so a wait looks often at first. Later it looks seldom, unless it
+// has seen a circle that is not certain yet: otherwise those that wait in a long row would read much.
+const (
+	youngFor  = 3 * time.Second
+	oldPause  = 2 * time.Second
+	oldJitter = 500 * time.Millisecond
+)
+
+// pace sets when the next look is due.
+func (k *circle) pace(now time.Time) {
+	certain := k.key == "" || k.told[k.key]
+	if k.next = now; certain && now.Sub(k.since) > youngFor {
+		k.next = now.Add(oldPause + dice.N(oldJitter))
+	}
 }
 
 // followCircle returns the circle that w is part of, which it begins with, or nil.

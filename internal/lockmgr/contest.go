@@ -26,7 +26,9 @@ func newContest(ctx context.Context, r *request) *contest {
 // wait blocks until the waiter has the lock or the wait ends. The end of ctx must signal
 // the waiter.
 func (s *contest) wait(ctx context.Context) (*Hold, error) {
+	s.w.within.waitUnder(1)
 	err := s.request.unlessOver(ctx, s.sleeper.run(ctx, s))
+	s.w.within.waitUnder(-1)
 	s.leave(&s.w)
 	return s.hold, err
 }

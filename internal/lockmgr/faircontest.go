@@ -33,7 +33,9 @@ func (r *request) waitInRedis(ctx context.Context) (*Hold, error) {
 	r.queueOps, r.waiter = &s.ops, &s.w.waiter
 
 	s.join() // before Redis can call the waiter
+	s.w.within.waitUnder(1)
 	err := r.unlessOver(ctx, s.sleeper.run(ctx, s))
+	s.w.within.waitUnder(-1)
 	s.leave()
 	return s.hold, err
 }

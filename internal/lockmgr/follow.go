@@ -15,6 +15,9 @@ import (
 // look must call Operate, which learns how messages travel. missing returns what look last
 // found to be missing; it is nil if ctx may end at any time.
 func (o *Object) Follow(ctx context.Context, channel string, missing func() error, look func() (again time.Duration, err error)) error {
+	within := nestedIn(ctx)
+	within.waitUnder(1)
+	defer within.waitUnder(-1)
 	f := &follower{sleeper: sleeper{done: o.client.done}, of: o, channel: channel, look: look}
 	err := f.sleeper.run(ctx, f)
 	if f.listener != nil {

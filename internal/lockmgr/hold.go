@@ -3,6 +3,7 @@ package lockmgr
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,6 +16,8 @@ type Hold struct {
 	mu      sync.Mutex // guards derived and why
 	derived *derived   // created when first needed
 	why     *ending    // why the hold's context ended, if it ended before derived was created
+
+	waits atomic.Int32 // number of waits under the hold, of any client; see [Hold.waitUnder]
 
 	observed *observation // who is told of its end; nil if nobody is, or was told; guarded by mu
 	untold   *ending      // why it was lost before observed was set; guarded by mu

@@ -130,6 +130,8 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 	}
 	w := newWaiter(o.client, nil)
 	w.within = nestedIn(ctx)
+	w.within.waitUnder(1)
+	defer w.within.waitUnder(-1)
 	at.join(w, false)
 	defer at.leave(w)
 	o.client.waits(told)
@@ -157,6 +159,8 @@ func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, look fun
 	}()
 	at, w := site{o.client, place{use, o.name}}, newWaiter(o.client, nil)
 	w.within = nestedIn(ctx)
+	w.within.waitUnder(1)
+	defer w.within.waitUnder(-1)
 	at.join(w, false)
 	defer at.leave(w)
 	o.client.waits(told)

@@ -34,7 +34,7 @@ func (r *Record) hold(owner string) *record.Hold {
 // not known.
 func (r *Record) Since(owner string) time.Time {
 	if h := r.hold(owner); h != nil {
-		return time.UnixMilli(h.Since)
+		return record.Time(h.Since)
 	}
 	return time.Time{}
 }
@@ -44,7 +44,7 @@ func (r *Record) Since(owner string) time.Time {
 func (r *Record) WaitsSince(owner string) time.Time {
 	for _, w := range r.Body.Waits {
 		if w.Owner == owner {
-			return time.UnixMilli(w.Since)
+			return record.Time(w.Since)
 		}
 	}
 	return time.Time{}

@@ -56,6 +56,8 @@ func newQuorumRequest(ctx context.Context, k *Quorum) *quorumRequest {
 func (r *quorumRequest) wait(ctx context.Context) (*Hold, error) {
 	w := newWaiter(r.site().client, r.owner)
 	w.within = nestedIn(ctx)
+	w.within.waitUnder(1)
+	defer w.within.waitUnder(-1)
 	r.site().join(w, false)
 	defer r.site().leave(w)
 	for _, lock := range r.locks {

@@ -45,10 +45,10 @@ type recorder struct {
 	indexed  time.Time
 	offset   time.Duration // what Redis' clock was ahead of the client's time, since the epoch
 	failures int
-	misses   int // looks in a row that did not find the record of a holder
+	misses   int       // looks in a row that did not find the record of a holder
 	retry    time.Time // not before then, after a failure
 	listener *hub.Listener
-	seen     []string // requests that were handled
+	seen     []script.ClientRequest // those that were handled
 	since    map[any]int64
 	circles  circles
 }
@@ -231,7 +231,7 @@ func (r *recorder) send(ctx context.Context, text string, now time.Time) error {
 	r.offset = clock.Sub(time.UnixMilli(0)) - c.time(time.Now())
 	r.listen()
 	for _, a := range asked {
-		r.seen = append(r.seen, a.Lease)
+		r.seen = append(r.seen, a)
 		c.revoke(a.Lease, a.Text)
 	}
 	return nil

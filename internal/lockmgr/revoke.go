@@ -2,8 +2,10 @@ package lockmgr
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/record"
@@ -12,12 +14,19 @@ import (
 
 // Ask asks the client of an owner to release the lease with that id. It reports false if that client
 // has no record.
-func (c *Client) Ask(ctx context.Context, owner, reason string) (asked bool, err error) {
+//
+// since is since when that owner has the lock, as its record says, or zero: another goroutine to which the
+// lease is handed off meanwhile is not asked.
+func (c *Client) Ask(ctx context.Context, owner string, since time.Time, reason string) (asked bool, err error) {
 	id, by := script.ClientOf(owner), "somebody"
 	if c.recorder != nil {
 		by = fmt.Sprintf("%s pid %d", c.recorder.self.Host, c.recorder.self.PID)
 	}
-	text := (&record.Request{By: by, Reason: reason}).Text()
+	request := record.Request{By: by, Reason: reason, ID: rand.Text()}
+	if !since.IsZero() {
+		request.Since = since.UnixMilli()
+	}
+	text := request.Text()
 	err = c.Run(func() error {
 		p := script.Classic
 		if c.conn.Cluster() {
@@ -50,8 +59,8 @@ func (c *Client) revoke(id, text string) {
 		}
 	}
 	c.mu.Unlock()
-	if of == nil {
-		return // it was released meanwhile
+	if of == nil || request.Since != 0 && c.recorder.since[of] != request.Since {
+		return // it was released meanwhile, or handed off
 	}
 	err := c.errors.Revoked(request.By, request.Reason)
 	c.tell(Event{Type: EventAsked, Lock: of.Name(), Kind: of.traits.Kind, Owner: id, Call: of.call(), Err: err})

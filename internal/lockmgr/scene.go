@@ -14,12 +14,11 @@ import (
 type scene struct {
 	holds    []*Lease // the oldest first
 	waits    []waiting
-	held     int           // number of all leases
-	waiting  int           // number of all waiters
-	young    int           // how many of them have not lasted long enough to be told
-	nested   bool          // a wait under a hold is told, and what it waits for
-	under    map[*Hold]int // how many waits that are too young to be told are under a hold
-	blockers []string      // owners that are in the way
+	held     int      // number of all leases
+	waiting  int      // number of all waiters
+	young    int      // how many of them have not lasted long enough to be told
+	nested   bool     // a wait under a hold is told, and what it waits for
+	blockers []string // owners that are in the way
 }
 
 // waiting is a wait that is told.
@@ -74,12 +73,6 @@ func (s *scene) addWaiters(c *Client, old time.Duration) {
 			seen++
 			if w.came > old {
 				s.young++
-				for h := w.within; h != nil; h = nestedIn(h.parent) {
-					if s.under == nil {
-						s.under = make(map[*Hold]int)
-					}
-					s.under[h]++
-				}
 				continue
 			}
 			told = true
@@ -127,19 +120,10 @@ func (q *queue) blockedBy(c *Client) string {
 // findUnder finds the leases under which each wait waits, and nothing else: a hold under which
 // several goroutines wait may be released as soon as one of them gets on.
 func (s *scene) findUnder() {
-	under := make(map[*Hold]int)
-	for i := range s.waits {
-		for h := s.waits[i].waiter.within; h != nil; h = nestedIn(h.parent) {
-			under[h]++
-		}
-	}
-	for h, n := range s.under {
-		under[h] += n
-	}
 	for i := range s.waits {
 		w := &s.waits[i]
 		for h := w.waiter.within; h != nil && len(w.Under) < record.Most; h = nestedIn(h.parent) {
-			if under[h] > 1 {
+			if h.waits.Load() > 1 {
 				break // and so are those that it is under
 			}
 			w.Under = append(w.Under, h.leases()...)
@@ -157,6 +141,15 @@ type nestKey struct{}
 func nestedIn(ctx context.Context) *Hold {
 	h, _ := ctx.Value(nestKey{}).(*Hold)
 	return h
+}
+
+// waitUnder notes that a goroutine begins to wait under h, which may be nil, and under all holds that h
+// is under, or with n = -1 that it has ended. It does not matter what the goroutine waits for, nor by which
+// client.
+func (h *Hold) waitUnder(n int32) {
+	for ; h != nil; h = nestedIn(h.parent) {
+		h.waits.Add(n)
+	}
 }
 
 // leases returns the leases that h keeps others out with. A Redlock keeps nobody out by one of its

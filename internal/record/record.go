@@ -114,10 +114,12 @@ func Parse(text string) (b Body, ok bool) {
 	b.Holds, b.Waits = b.Holds[:min(len(b.Holds), Most)], b.Waits[:min(len(b.Waits), Most)]
 	for i := range b.Holds {
 		h := &b.Holds[i]
+		h.Since = instant(h.Since)
 		h.Name, h.Kind, h.Owner, h.Link = cut(h.Name, maxName), cut(h.Kind, maxText), cut(h.Owner, maxOwner), cut(h.Link, maxLink)
 	}
 	for i := range b.Waits {
 		w := &b.Waits[i]
+		w.Since = instant(w.Since)
 		w.Name, w.Kind, w.Owner, w.For = cut(w.Name, maxName), cut(w.Kind, maxText), cut(w.Owner, maxOwner), cut(w.For, maxOwner)
 		w.Under = w.Under[:min(len(w.Under), Most)]
 		for i := range w.Under {
@@ -125,8 +127,26 @@ func Parse(text string) (b Body, ok bool) {
 			u.Name, u.Owner = cut(u.Name, maxName), cut(u.Owner, maxOwner)
 		}
 	}
+	b.Started = instant(b.Started)
 	b.HoldCount, b.WaitCount = max(b.HoldCount, len(b.Holds)), max(b.WaitCount, len(b.Waits))
 	return b, true
+}
+
+// Time returns the instant that is ms after the epoch, and the zero time for one that is not known.
+func Time(ms int64) time.Time {
+	if ms <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// instant returns ms if they are an instant that every form of a time can show, and else 0.
+func instant(ms int64) int64 {
+	const year9999 = 253_402_300_799_999
+	if ms < 0 || ms > year9999 {
+		return 0
+	}
+	return ms
 }
 
 // Clean makes the identity of b fit to be stored.
@@ -189,11 +209,15 @@ func ParseAcquisition(text string) (a Acquisition, ok bool) {
 type Request struct {
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
+	ID     string `json:"id,omitempty"`    // tells it from others with the same words
+	Since  int64  `json:"since,omitempty"` // since when the asked holder has the lock, as Hold.Since; 0 if that is not known
 }
 
 // Text returns the request as it is stored.
 func (r *Request) Text() string {
-	text, _ := json.Marshal(Request{cut(r.By, maxText), cut(r.Reason, maxText)})
+	cutTo := *r
+	cutTo.By, cutTo.Reason = cut(r.By, maxText), cut(r.Reason, maxText)
+	text, _ := json.Marshal(cutTo)
 	return string(text)
 }
 
@@ -202,5 +226,6 @@ func ParseRequest(text string) (r Request, ok bool) {
 	if len(text) > maxEntry || json.Unmarshal([]byte(text), &r) != nil {
 		return Request{}, false
 	}
-	return Request{cut(r.By, maxText), cut(r.Reason, maxText)}, true
+	r.By, r.Reason = cut(r.By, maxText), cut(r.Reason, maxText)
+	return r, true
 }

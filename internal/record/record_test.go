@@ -65,7 +65,7 @@ func TestCut(t *testing.T) {
 
 // A request that is sent can be read, whatever is in it.
 func TestRequestIsShortEnoughToBeRead(t *testing.T) {
-	r := Request{strings.Repeat("\x01", 600), strings.Repeat("<", 600)}
+	r := Request{By: strings.Repeat("\x01", 600), Reason: strings.Repeat("<", 600)}
 	got, ok := ParseRequest(r.Text())
 	if !ok || got.By != r.By[:maxText] || got.Reason != r.Reason[:maxText] {
 		t.Errorf("read %d and %d bytes, %v", len(got.By), len(got.Reason), ok)

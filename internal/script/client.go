@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,16 +31,24 @@ type ClientWrite struct {
 	Body    string // empty to delete the record
 	Edition uint64 // a higher one is newer
 	TTL     time.Duration
-	Seen    []string // the leases whose requests the client has seen
+	Seen    []ClientRequest // those that the client has seen
 }
 
 // ClientRequest is what a client was asked.
 type ClientRequest struct{ Lease, Text string }
 
+// requestWords returns requests as arguments.
+func requestWords(requests []ClientRequest) (words []string) {
+	for _, r := range requests {
+		words = append(words, r.Lease, r.Text)
+	}
+	return words
+}
+
 // WriteClient writes the record of a client, and returns the server's time and what the client is
 // asked.
 func WriteClient(ctx context.Context, d driver.Driver, w ClientWrite) (now time.Time, asked []ClientRequest, err error) {
-	args := append([]string{w.Body, strconv.FormatUint(w.Edition, 10), millis(w.TTL)}, w.Seen...)
+	args := append([]string{w.Body, strconv.FormatUint(w.Edition, 10), millis(w.TTL)}, requestWords(w.Seen)...)
 	v, err := d.Eval(ctx, driver.Call{Script: clientRecord, Keys: []string{w.Key}, Args: args})
 	if err != nil {
 		return time.Time{}, nil, err
@@ -82,6 +91,7 @@ func ReadClients(ctx context.Context, d driver.Driver, longest int, keys ...stri
 			for j := 4; j < v.Len(); j += 2 {
 				list[i].Asked = append(list[i].Asked, ClientRequest{v.At(j).Str(), v.At(j + 1).Str()})
 			}
+			slices.SortFunc(list[i].Asked, func(a, b ClientRequest) int { return strings.Compare(a.Lease, b.Lease) })
 		}
 	}
 	return list
@@ -127,10 +137,13 @@ func AskClient(ctx context.Context, d driver.Driver, record, channel, lease, tex
 	return v.At(0).Int() == 1, nil
 }
 
+// year9999 is the end of the last year that every form of a time can show, in ms since the epoch.
+const year9999 = 253_402_300_799_999
+
 // instant returns the time that is text ms after the epoch, and the zero time if it is no number.
 func instant(text string) time.Time {
 	ms, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || ms <= 0 || ms > forever {
+	if err != nil || ms <= 0 || ms > year9999 {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms)

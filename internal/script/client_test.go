@@ -26,8 +26,13 @@ const (
 	longest   = 1000             // of a body
 )
 
+// write is a write of a client that has seen these requests, each a lease and a text.
 func write(edition uint64, body string, seen ...string) script.ClientWrite {
-	return script.ClientWrite{Key: record, Body: body, Edition: edition, TTL: recordTTL, Seen: seen}
+	w := script.ClientWrite{Key: record, Body: body, Edition: edition, TTL: recordTTL}
+	for i := 0; i+1 < len(seen); i += 2 {
+		w.Seen = append(w.Seen, script.ClientRequest{Lease: seen[i], Text: seen[i+1]})
+	}
+	return w
 }
 
 // recorded puts a record there, with pairs of other fields and values.
@@ -99,13 +104,14 @@ func writeRows() []writeRow {
 		{"first", nothing, write(5, "one"), nil, first, recordTTL},
 		{"next", older, write(5, "one"), nil, first, recordTTL},
 		{"the same again", recorded("5", "one", time.Minute), write(5, "one"), nil, first, recordTTL},
-		{"late", recorded("6", "new", time.Minute, "ask:a:1", "t"), write(5, "one", "a:1"), nil, "ask:a:1=t body=new edition=6", time.Minute},
+		{"late", recorded("6", "new", time.Minute, "ask:a:1", "t"), write(5, "one", "a:1", "t"), nil, "ask:a:1=t body=new edition=6", time.Minute},
 		{"delete", recorded("4", "old", time.Minute, "ask:a:1", "t"), write(5, ""), nil, "none", absent},
 		{"delete nothing", nothing, write(5, ""), nil, "none", absent},
 		{"delete late", recorded("6", "new", time.Minute), write(5, ""), nil, "body=new edition=6", time.Minute},
 		{"asked", recorded("4", "old", time.Minute, "ask:a:1", "t", "ask:a:2", "u"), write(5, "one"), []string{"a:1=t", "a:2=u"},
 			"ask:a:1=t ask:a:2=u " + first, recordTTL},
-		{"seen", recorded("4", "old", time.Minute, "ask:a:1", "t", "ask:a:2", "u"), write(5, "one", "a:1", "b"), []string{"a:2=u"}, "ask:a:2=u " + first, recordTTL},
+		{"seen", recorded("4", "old", time.Minute, "ask:a:1", "t", "ask:a:2", "u"), write(5, "one", "a:1", "t", "b", "t"), []string{"a:2=u"}, "ask:a:2=u " + first, recordTTL},
+		{"asked anew since", recorded("4", "old", time.Minute, "ask:a:1", "new"), write(5, "one", "a:1", "t"), []string{"a:1=new"}, "ask:a:1=new " + first, recordTTL},
 		{"asked what is too long", recorded("4", "old", time.Minute, "ask:"+tooLong, "t", "ask:b", tooLong, "ask:c", "t"), write(5, "one"), []string{"c=t"},
 			"ask:c=t " + first, recordTTL},
 		{"not a request", recorded("4", "old", time.Minute, "asked", "t"), write(5, "one"), nil, "asked=t " + first, recordTTL},
@@ -469,7 +475,7 @@ func TestRequestEndsWithTheRecord(t *testing.T) {
 
 func init() {
 	everyCall["WriteClient"] = func(ctx context.Context, d driver.Driver) error {
-		now, asked, err := script.WriteClient(ctx, d, write(5, "one", "a:1"))
+		now, asked, err := script.WriteClient(ctx, d, write(5, "one", "a:1", "t"))
 		return unless(!now.IsZero() || asked != nil, err)
 	}
 	everyCall["WriteClientNot"] = func(ctx context.Context, d driver.Driver) error {

@@ -40,6 +40,23 @@ var noCircles = map[string]func(t *testing.T, k *knot, a, b *mortise.Client){
 		k.wait(grabs["Lock"], one, a, "two", fails)
 		go func() { _ = b.Semaphore("pool").Acquire(two, 1) }()
 	},
+	"several goroutines wait under a hold, one of them at a barrier": func(t *testing.T, k *knot, a, b *mortise.Client) {
+		one, _ := k.must(grabs["Lock"], t.Context(), a, "one")
+		two, _ := k.must(grabs["Lock"], t.Context(), b, "two")
+		go func() { _, _ = b.Barrier("all", 2).Await(two) }()
+		tick()
+		k.wait(grabs["Lock"], two, b, "one", fails)
+		k.wait(grabs["Lock"], one, a, "two", fails)
+	},
+	"several goroutines wait under a hold, one of them by another client": func(t *testing.T, k *knot, a, b *mortise.Client) {
+		c, d := k.join(nil), k.join(nil)
+		one, _ := k.must(grabs["Lock"], t.Context(), a, "one")
+		two, _ := k.must(grabs["Lock"], t.Context(), b, "two")
+		k.must(grabs["Lock"], t.Context(), c, "three")
+		k.wait(grabs["Lock"], mortise.WithOwner(two), d, "three", fails)
+		k.wait(grabs["Lock"], two, b, "one", fails)
+		k.wait(grabs["Lock"], one, a, "two", fails)
+	},
 	"goroutines join the first under a hold, one after the other": func(t *testing.T, k *knot, a, b *mortise.Client) {
 		c := k.join(nil)
 		one, _ := k.must(grabs["Lock"], t.Context(), a, "one")

@@ -295,6 +295,69 @@ func TestHolderIsAsked(t *testing.T) {
 	})
 }
 
+// Each request is told, also one with the same words for a hold that was asked before. A goroutine to
+// which the lease is handed off meanwhile was not asked.
+func TestEachRequestIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		asked := 0
+		opt := seenAs("api-7")
+		opt.OnAsk = func(*mortise.Hold, *mortise.RevokedError) { asked++ }
+		a, _ := open(t, s, opt)
+		b, _ := open(t, s, seenAs("ops"))
+		hold, _ := mustLock(t, a.Lock("job"), t.Context())
+		time.Sleep(time.Second)
+		for range 4 {
+			if got, err := b.Ask(t.Context(), "job", "again"); err != nil || len(got) != 1 || !got[0].Asked {
+				t.Fatalf("asked %+v, %v", got, err)
+			}
+			time.Sleep(1500 * time.Millisecond)
+		}
+		if asked != 4 {
+			t.Errorf("the holder was told of %d requests, want 4", asked)
+		}
+		next := later(t, t.Context(), a.Lock("job"))
+		if _, err := b.Ask(t.Context(), "job", "once more"); err != nil {
+			t.Fatal(err)
+		}
+		mustUnlock(t, hold) // before the client has seen that
+		h := <-next
+		time.Sleep(time.Minute)
+		if asked != 4 || !h.Valid() {
+			t.Errorf("a goroutine that was handed the lease was asked as well: %d requests were told", asked)
+		}
+		mustUnlock(t, h)
+	})
+}
+
+// A client that is closed at any time leaves no record of what it has released, and no history is lost.
+func TestClosedClientLeavesNoRecord(t *testing.T) {
+	for held := 200 * time.Millisecond; held < 320*time.Millisecond; held += 4 * time.Millisecond {
+		t.Run(held.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				opt := seenAs("api-7")
+				opt.History = 5
+				a, f := open(t, s, opt)
+				b, _ := open(t, s, seenAs("ops"))
+				slow := func(context.Context, string) error {
+					time.Sleep(10 * time.Millisecond)
+					return nil
+				}
+				f.Set(slow, slow)
+				hold, _ := mustLock(t, a.Lock("job"), t.Context())
+				time.Sleep(held)
+				mustUnlock(t, hold)
+				if err := a.Close(); err != nil {
+					t.Fatal(err)
+				}
+				wantText(t, "the clients", clientsText(t, b), "")
+				if list, err := b.History(t.Context(), "job", 5); err != nil || len(list) != 1 {
+					t.Errorf("the history is %+v, %v; want one entry", list, err)
+				}
+			})
+		})
+	}
+}
+
 func TestWaitsInACircleAreTold(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

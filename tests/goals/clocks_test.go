@@ -62,6 +62,9 @@ func (w *wrongClock) time(n int64, by time.Duration) (int64, bool) {
 var numbers = regexp.MustCompile(`\d{9,}`)
 
 func (w *wrongClock) sent(call driver.Call) driver.Call {
+	if call.Script.Name() == "client_record" {
+		return call // it tells people when the process was started, by its own clock; nothing decides by that
+	}
 	call.Args = slices.Clone(call.Args)
 	for i, arg := range call.Args {
 		call.Args[i] = numbers.ReplaceAllStringFunc(arg, func(text string) string {

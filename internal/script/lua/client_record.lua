@@ -4,7 +4,7 @@
 -- ARGV[1]  the body; '' to delete the record
 -- ARGV[2]  its edition: a higher one is newer
 -- ARGV[3]  how long it lasts, in ms
--- ARGV...  the leases whose requests the client has seen
+-- ARGV...  the requests that the client has seen: each lease with the text
 --
 -- {now, lease, text, ...}  the server's time in ms, and each other lease that the client is
 --                          asked to release, with the text of the request
@@ -31,7 +31,10 @@ if ARGV[1] == '' then
   redis.call('del', KEYS[1])
   return reply
 end
-for i = 4, #ARGV do redis.call('hdel', KEYS[1], 'ask:' .. ARGV[i]) end
+for i = 4, #ARGV - 1, 2 do
+  local field = 'ask:' .. ARGV[i]
+  if redis.call('hget', KEYS[1], field) == ARGV[i + 1] then redis.call('hdel', KEYS[1], field) end
+end
 for _, field in ipairs(redis.call('hkeys', KEYS[1])) do
   if string.sub(field, 1, 4) == 'ask:' then
     if #field > LEASE + 4 or redis.call('hstrlen', KEYS[1], field) > TEXT then
