@@ -38,6 +38,14 @@ func TestForceMovesTheFence(t *testing.T) {
 			_, err := c.Lock("force").UnlockOwner(t.Context(), owner)
 			return err
 		}},
+		"ForceUnlock of a fair lock": {nil, "", func(c *mortise.Client, _ string) error {
+			_, err := c.FairLock("force").ForceUnlock(t.Context())
+			return err
+		}},
+		"UnlockOwner of a fair lock": {nil, "", func(c *mortise.Client, owner string) error {
+			_, err := c.FairLock("force").UnlockOwner(t.Context(), owner)
+			return err
+		}},
 		"with a prefix": {&mortise.Options{Prefix: "staging:"}, "staging:", func(c *mortise.Client, _ string) error {
 			_, err := c.FencedLock("force").ForceUnlock(t.Context())
 			return err

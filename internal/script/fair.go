@@ -52,6 +52,18 @@ func (k *FairLock) Release(ctx context.Context, id string, _ Turns) (Freed, erro
 	return f, err
 }
 
+// Force releases the lock and moves its fence, as [LockForce] does, and then wakes the next waiter of the
+// queue. If that fails, or is lost, the waiter looks by itself a moment later.
+func (k *FairLock) Force(ctx context.Context, id string, t Turns) (Freed, error) {
+	became, err := LockForce(ctx, k.driver(), k.name, id, keyspace.LockChannel(k.name), k.conn.Publish(), t)
+	if became == NotHeld {
+		return Freed{Released: became}, err
+	}
+	f, failed := k.Release(ctx, id, t)
+	f.Released = became
+	return f, cmp.Or(err, failed)
+}
+
 // Fair is a fair lock and the ways to publish for it.
 type Fair struct {
 	FairKeys

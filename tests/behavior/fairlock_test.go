@@ -498,3 +498,27 @@ func TestFairFirstAsksWhenTheClientListens(t *testing.T) {
 		l.want(2)
 	})
 }
+
+// A lock with fencing tokens that is released by force goes to the next waiter of the fair queue at once.
+func TestForcedFencedLockGoesToTheFairWaiter(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a, _ := open(t, s, nil)
+		b, _ := open(t, s, nil)
+		operator, _ := open(t, s, nil)
+		held, _, err := a.FencedLock("job").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := later(t, t.Context(), b.FairLock("job"))
+		time.Sleep(time.Minute)
+		start := time.Now()
+		by, err := operator.FairLock("job").ForceUnlock(t.Context())
+		if err != nil || by == nil || by.Owner != held.Owner() {
+			t.Fatalf("freed %v, %v; want the lock of %s", by, err, held.Owner())
+		}
+		mustUnlock(t, <-got)
+		if d := time.Since(start); d > 100*time.Millisecond {
+			t.Errorf("the waiter had the lock %v after it was freed", d)
+		}
+	})
+}
