@@ -115,7 +115,7 @@ func (i *ClientInfo) String() string {
 		text += " (" + readable(i.App) + ")"
 	}
 	if i.Silent > record.Overdue {
-		text += fmt.Sprintf(", silent for %v", i.Silent.Round(time.Second))
+		text += fmt.Sprintf(" (silent for %v)", i.Silent.Round(time.Second))
 	}
 	return text
 }

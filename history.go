@@ -2,6 +2,7 @@ package mortise
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/record"
@@ -49,9 +50,10 @@ func (c *Client) History(ctx context.Context, name string, most int) ([]Acquisit
 			continue // not ours
 		}
 		list = append(list, Acquisition{
-			Lock: name, Kind: a.Kind, Owner: a.Owner, Host: a.Host, PID: a.PID, App: a.App, Token: a.Token, How: How(a.How), Ended: e.At,
+			Lock: name, Kind: a.Kind, Owner: a.Owner, Host: a.Host, PID: a.PID, App: a.App, Token: a.Token, How: How(a.How), Ended: e.At.Add(-time.Duration(a.Ago) * time.Microsecond),
 			Waited: time.Duration(a.Waited) * time.Microsecond, Held: time.Duration(a.Held) * time.Microsecond, End: a.End,
 		})
 	}
+	slices.SortStableFunc(list, func(a, b Acquisition) int { return b.Ended.Compare(a.Ended) })
 	return list, nil
 }

@@ -63,7 +63,7 @@ func (u unlocking) tellAsked(h mortise.AskedHolder) bool {
 	case isKept(h.Owner):
 		fmt.Fprintf(u.app.stdout, "nobody to ask: %s is %s\n", shown(u.name), keptText(u.state.TTL))
 	case h.Asked:
-		fmt.Fprintf(u.app.stdout, "asked %s to release %s\n", name, shown(u.name))
+		fmt.Fprintf(u.app.stdout, "asked to release %s: %s\n", shown(u.name), name)
 		return true
 	default:
 		fmt.Fprintf(u.app.stdout, "cannot ask %s: it is Redisson's, hides what it is, or has %s only since a moment ago\n", name, shown(u.name))

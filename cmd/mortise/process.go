@@ -34,7 +34,7 @@ func processText(i *mortise.ClientInfo) string {
 		text += " (" + app + ")"
 	}
 	if i.Silent > silence {
-		text += ", silent for " + duration.Round(i.Silent).String()
+		text += " (silent for " + duration.Round(i.Silent).String() + ")"
 	}
 	return text
 }

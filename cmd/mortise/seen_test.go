@@ -190,7 +190,7 @@ func TestRunIsAsked(t *testing.T) {
 		name := nameOf(t, holder, "sh")
 		awaitOutput(t, server.Addr(), `^holder +`+name, "show", verb)
 		got := printed(t, server.Addr(), "unlock", verb, "--ask", "--reason", "hot\x1bfix", "--wait", "60s")
-		if !regexp.MustCompile(`^asked ` + name + ` for [0-9.]+m?s to release ` + verb + "\n" + verb + " was released\n$").MatchString(got) {
+		if !regexp.MustCompile(`^asked to release ` + verb + `: ` + name + ` for [0-9.]+m?s` + "\n" + verb + " was released\n$").MatchString(got) {
 			t.Errorf("unlock --ask wrote %q", got)
 		}
 		holder.wantStatus(t, exitLost)

@@ -2,13 +2,18 @@ package lockmgr
 
 import (
 	"context"
+	"time"
 
 	"github.com/mortise-go/mortise/internal/record"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
 // entry is an acquisition that has ended, for the history of its lock.
-type entry struct{ name, text string }
+type entry struct {
+	name  string
+	of    record.Acquisition
+	ended time.Time
+}
 
 // mostEntries is how many entries are kept until they are written, once a second.
 const mostEntries = 1000
@@ -24,7 +29,7 @@ func (r *recorder) note(o *observation, e *Event, end string) {
 	}
 	r.mu.Lock()
 	if len(r.entries) < mostEntries {
-		r.entries = append(r.entries, entry{o.name, a.Text()})
+		r.entries = append(r.entries, entry{o.name, a, time.Now()})
 	} else {
 		r.client.counters.unrecorded.Add(1)
 	}
@@ -51,7 +56,8 @@ func (r *recorder) flush(ctx context.Context) error {
 			at[e.name] = i
 			batches = append(batches, script.HistoryBatch{Name: c.config.Prefix + e.name, Most: c.config.History})
 		}
-		batches[i].Entries = append(batches[i].Entries, e.text)
+		e.of.Ago = time.Since(e.ended).Microseconds()
+		batches[i].Entries = append(batches[i].Entries, e.of.Text())
 	}
 	return script.HistoryAdd(ctx, c.driver, batches)
 }

@@ -187,6 +187,7 @@ type Acquisition struct {
 	Waited int64  `json:"waited_us"`
 	Held   int64  `json:"held_us"`
 	End    string `json:"end"`
+	Ago    int64  `json:"ago_us,omitempty"` // how long before the entry was written it ended
 }
 
 // Text returns the entry as it is stored.
@@ -201,7 +202,7 @@ func ParseAcquisition(text string) (a Acquisition, ok bool) {
 		return Acquisition{}, false
 	}
 	a.Kind, a.Owner, a.Host, a.App, a.How, a.End = cut(a.Kind, maxText), cut(a.Owner, maxOwner), cut(a.Host, maxText), cut(a.App, maxText), cut(a.How, maxText), cut(a.End, maxText)
-	a.Waited, a.Held = max(a.Waited, 0), max(a.Held, 0)
+	a.Waited, a.Held, a.Ago = max(a.Waited, 0), max(a.Held, 0), max(a.Ago, 0)
 	return a, true
 }
 
