@@ -34,7 +34,7 @@ func (e *RevokedError) Is(target error) bool { return target == ErrRevoked }
 type AskedHolder struct {
 	Holder
 	// Asked is true if the holder's client will see the request: within about a second, if it
-	// is connected. It is false for Redisson's threads, for clients that hide their identity,
+	// is connected; within ten on a cluster with classic messages. It is false for Redisson's threads, for clients that hide their identity,
 	// and for holders that have had the lock for less than about a quarter of a second.
 	Asked bool
 }
@@ -92,7 +92,7 @@ const (
 // only after each client in it has confirmed its wait and its hold again, so that all of them
 // existed at one moment. Waits with a context of [Detach] are under no hold, and a hold under
 // which several goroutines wait, of which one may get on, is in no circle. Redisson's threads
-// do not tell what they wait for, and are in no circle either, nor are Redlocks and semaphores.
+// do not tell what they wait for, and are in no circle either, nor are Redlocks, GroupLocks and semaphores. Of more than 64 waits of a client only the oldest are looked at.
 type DeadlockError struct {
 	Waits []DeadlockWait // each is blocked by the next, and the last one by the first
 }

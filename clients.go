@@ -36,7 +36,8 @@ type Identity struct {
 	// container. At most 16 entries, and 1 KiB in all.
 	Extra map[string]string
 	// Hide keeps the client from writing a record. Others see it as its UUID only, it cannot
-	// be asked to release a lock, and takes no part in the search for deadlocks.
+	// be asked to release a lock, and takes no part in the search for deadlocks. It does not
+	// read records either to name holders in errors and states.
 	Hide bool
 }
 
@@ -218,8 +219,8 @@ func clientInfo(r *lockmgr.Record) *ClientInfo {
 	}
 }
 
-// identify adds to states what the records of their holders and waiters say. It reads each record
-// once, in one batch for each sixty-four clients.
+// identify adds to states what the records of their holders and waiters say. It reads the records of
+// sixty-four clients, in one batch: of more holders the rest stay without a process.
 func (c *Client) identify(ctx context.Context, states ...*State) {
 	if c.core.Config().Identity == nil {
 		return // it tells nothing, and does not ask

@@ -48,7 +48,8 @@
 // [ErrUnreachable]. It matches the error of the context only if that has ended.
 //
 // So compare in this order, as in the example called Errors: ErrLost; the caller's own
-// context, whose end is the reason whatever else matches; ErrLocked; ErrUnreachable.
+// context, whose end is the reason whatever else matches; [ErrDeadlock]; ErrLocked;
+// ErrUnreachable.
 //
 // # What a lock in Redis is, and is not
 //

@@ -98,7 +98,7 @@ func ExampleLock_TryLock() {
 		hold, lctx, err := client.Lock("nightly").TryLock(ctx)
 		var held *mortise.HeldError
 		if errors.As(err, &held) {
-			log.Printf("%s has it, and keeps it for another %v unless it renews it", held.Owner, held.TTL)
+			log.Printf("%v has it, and keeps it for another %v unless it renews it", &held.Holder, held.TTL)
 			return err
 		}
 		if err != nil {

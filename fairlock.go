@@ -59,7 +59,9 @@ func (k *FairLock) With(options LockOptions) *FairLock {
 
 // Waiter is an entry of a queue in Redis.
 type Waiter struct {
-	Owner string // as in [Holder]
+	// Owner is as in [Holder] for a waiter in the queue of a fair lock, and the UUID of its
+	// client for others, which have no id yet.
+	Owner string
 	// TTL is the time until its deadline: after that, Redisson's clients pass it over
 	// when it is the next one. It is negative if the deadline has passed, or if the
 	// waiter has none; for a waiter that is not in the queue of a fair lock it is -1.

@@ -42,7 +42,8 @@ type State struct {
 	TTL     time.Duration // what the lease has left unless renewed; -1: no limit; 0: not locked
 	Holders []Holder
 	// Mine is true if the owner that the context carries is a holder, and its
-	// lease is still trusted.
+	// lease is still trusted. [Client.Inspect], which does not know what kind of lock to
+	// look for, leaves it false.
 	Mine bool
 
 	Mode    string   // of an RWLock: "read" or "write"

@@ -11,7 +11,8 @@ import (
 // is one for logs; the modules mortiseotel and mortiseprom have others.
 //
 // Observe is called in the goroutine in which the event happened, and delays it: it must
-// be quick, must not call methods of the client, and must be safe for concurrent use. Without
+// be quick, must not call methods of the client, must not panic, and must be safe for concurrent use. A
+// panic on the way to a lock leaves the lock without a hold that could release it. Without
 // an observer, events cost nothing; with one, each acquisition costs one allocation more, or five if
 // it waits.
 type Observer interface {
@@ -61,8 +62,8 @@ const (
 	// EventReleased: a hold was released, which took effect, or went on in the background
 	// if [Event.Err] is not nil.
 	EventReleased EventType = "released"
-	// EventResolved: an acquisition whose reply was lost, and that nobody wants any more,
-	// is certainly not in Redis.
+	// EventResolved: an acquisition whose reply was lost and that nobody wants any more, or a
+	// lease that was lost, is certainly not in Redis.
 	EventResolved EventType = "resolved"
 	// EventGap: a subscription was interrupted and is confirmed again: messages in between
 	// were missed, and waiters have asked instead.

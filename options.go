@@ -106,7 +106,9 @@ type Options struct {
 	// History is how many of its last acquisitions each lock keeps in Redis, those of this
 	// client included: see [Client.History]. They are written about a second after they have
 	// ended, in one command for each lock however many there are, into one key for each lock,
-	// which lasts for a week after its last entry. At most 1000; default 0: none.
+	// which lasts for a week after its last entry. If more than a thousand end within a
+	// second, the others are dropped, and counted in [Stats.Unrecorded]. At most 1000;
+	// default 0: none.
 	History int
 
 	// OnAsk, if set, decides what happens when the release of a hold was asked for, with
