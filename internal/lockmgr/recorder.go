@@ -357,7 +357,7 @@ func (r *recorder) readBlockers(ctx context.Context, s *scene) time.Duration {
 		return 0
 	}
 	r.misses++
-	return min(settles<<min(r.misses, 10), record.Renew)
+	return min(settles<<min(r.misses-1, 10), record.Renew)
 }
 
 // close ends the recorder: it looks no more. The record is deleted, if Redis answers at once, unless the

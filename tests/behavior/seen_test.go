@@ -295,6 +295,31 @@ func TestHolderIsAsked(t *testing.T) {
 	})
 }
 
+// A wait that ends by its limit names the process of the holder, also if both began at the same time, and
+// if the client was refused before the holder had a record.
+func TestWaitThatEndsNamesTheHolder(t *testing.T) {
+	for _, wait := range []time.Duration{700 * time.Millisecond, time.Second, 1500 * time.Millisecond, 3 * time.Second} {
+		for _, tries := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v, after a TryLock: %v", wait, tries), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) {
+					var o events
+					a, _ := open(t, s, seenAs("api-7"))
+					b, _ := open(t, s, &mortise.Options{Observer: &o})
+					mustLock(t, a.Lock("job"), t.Context())
+					if tries {
+						_, _, _ = b.Lock("job").TryLock(t.Context())
+					}
+					start := time.Now()
+					_, _, err := b.Lock("job").With(mortise.LockOptions{Wait: wait}).Lock(t.Context())
+					if !strings.Contains(fmt.Sprint(err), "api-7 pid") || time.Since(start) > wait {
+						t.Errorf("after %v: %v; want the host of the holder, and after %v", time.Since(start), err, wait)
+					}
+				})
+			})
+		}
+	}
+}
+
 // Each request is told, also one with the same words for a hold that was asked before. A goroutine to
 // which the lease is handed off meanwhile was not asked.
 func TestEachRequestIsTold(t *testing.T) {
