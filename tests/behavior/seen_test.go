@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -324,9 +325,9 @@ func TestWaitThatEndsNamesTheHolder(t *testing.T) {
 // which the lease is handed off meanwhile was not asked.
 func TestEachRequestIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		asked := 0
+		var asked atomic.Int32
 		opt := seenAs("api-7")
-		opt.OnAsk = func(*mortise.Hold, *mortise.RevokedError) { asked++ }
+		opt.OnAsk = func(*mortise.Hold, *mortise.RevokedError) { asked.Add(1) }
 		a, _ := open(t, s, opt)
 		b, _ := open(t, s, seenAs("ops"))
 		hold, _ := mustLock(t, a.Lock("job"), t.Context())
@@ -337,8 +338,8 @@ func TestEachRequestIsTold(t *testing.T) {
 			}
 			time.Sleep(1500 * time.Millisecond)
 		}
-		if asked != 4 {
-			t.Errorf("the holder was told of %d requests, want 4", asked)
+		if n := asked.Load(); n != 4 {
+			t.Errorf("the holder was told of %d requests, want 4", n)
 		}
 		next := later(t, t.Context(), a.Lock("job"))
 		if _, err := b.Ask(t.Context(), "job", "once more"); err != nil {
@@ -347,8 +348,8 @@ func TestEachRequestIsTold(t *testing.T) {
 		mustUnlock(t, hold) // before the client has seen that
 		h := <-next
 		time.Sleep(time.Minute)
-		if asked != 4 || !h.Valid() {
-			t.Errorf("a goroutine that was handed the lease was asked as well: %d requests were told", asked)
+		if n := asked.Load(); n != 4 || !h.Valid() {
+			t.Errorf("a goroutine that was handed the lease was asked as well: %d requests were told", n)
 		}
 		mustUnlock(t, h)
 	})

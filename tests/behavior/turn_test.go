@@ -289,13 +289,16 @@ func TestTurnIsThatOfOneGoroutine(t *testing.T) {
 		c, f := open(t, s, nil)
 		block, _ := mustLock(t, holder.Lock("job"), t.Context())
 		asked := 0
-		f.Set(func(context.Context, string) error {
+		f.Set(func(_ context.Context, name string) error {
+			if name != "lock_acquire" {
+				return nil
+			}
 			if asked++; asked == 2 {
 				time.Sleep(1500 * time.Millisecond)
 			}
 			return nil
-		}, func(context.Context, string) error {
-			if asked == 1 {
+		}, func(_ context.Context, name string) error {
+			if name == "lock_acquire" && asked == 1 {
 				time.Sleep(1500 * time.Millisecond)
 			}
 			return nil
