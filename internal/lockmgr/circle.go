@@ -191,22 +191,16 @@ func (c *Client) closeCircle(w waiting, waits []CircleWait) bool {
 			fails = v
 		}
 	}
-	own := fails != nil && fails.same(waits[0])
-	e := Event{Type: EventDeadlock, Lock: w.Name, Kind: w.Kind, Err: err}
 	c.mu.Lock()
-	there := w.waiter.in != nil
-	if there && own {
-		w.waiter.circle = err
+	defer c.mu.Unlock()
+	if w.waiter.in == nil {
+		return false
+	}
+	if !w.waiter.ends { // else it ends in a moment
+		w.waiter.circle, w.waiter.ends = err, fails != nil && fails.same(waits[0])
 		w.waiter.signal()
 	}
-	if o := w.waiter.observation(); o != nil {
-		e.Call, e.Context = o.call, o.ctx
-	}
-	c.mu.Unlock()
-	if there {
-		c.tell(e)
-	}
-	return there
+	return true
 }
 
 // younger reports whether w began later than v. All clients of a circle come to the same answer.

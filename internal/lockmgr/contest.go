@@ -70,8 +70,10 @@ func (s *contest) step(ctx context.Context, why cause) (d time.Duration, err err
 // observe updates s.view.
 func (s *contest) observe(why cause) error {
 	v := &s.view
-	if err := s.w.see(v); err != nil {
-		return err
+	if s.w.see(v) != nil {
+		if err := s.w.heedCircle(); err != nil {
+			return err
+		}
 	}
 	v.cause = s.paced(why, v.occupancy != unoccupied)
 	s.leaves = time.Time{}

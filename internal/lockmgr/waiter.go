@@ -45,25 +45,51 @@ type waiter struct {
 	fair       *fairWaiter   // of a waiter for a fair lock; else nil
 	came       time.Duration // when it joined a queue first, in the client's time; 0 if it has not
 	serial     uint64        // of the wait
-	circle     error         // names the circle because of which the wait is to end, or nil
+	circle     error         // names a circle that the wait is part of, until it has told it; else nil
+	ends       bool          // it is to end because of circle
 
 	within *Hold // the innermost hold that the wait is part of; set before it joins a queue
 }
 
-// verdict returns the error with which the wait is to end because it is part of a circle, or nil. It
-// must be called with Client.mu held.
-func (w *waiter) verdict() error {
+// pendingCircle returns the circle that w has still to tell of, or because of which it is to end. It must
+// be called with Client.mu held.
+func (w *waiter) pendingCircle() error {
 	if w.handed == nil {
 		return w.circle
 	}
 	return nil
 }
 
-// failure is verdict for callers without Client.mu.
-func (w *waiter) failure() error {
+// heedCircle tells of a circle that the wait is part of, if there is one to tell, and returns why the wait
+// must end, or nil. The waiter tells it by itself, before it tells how its wait has ended.
+func (w *waiter) heedCircle() error {
 	w.client.mu.Lock()
-	defer w.client.mu.Unlock()
-	return w.verdict()
+	err, ends := w.pendingCircle(), w.ends
+	if err != nil {
+		w.circle = nil
+	}
+	w.client.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	w.tellCircle(err)
+	if ends {
+		return err
+	}
+	return nil
+}
+
+// tellCircle tells of a circle. It is not part of heedCircle to keep the stacks of waiting goroutines small.
+func (w *waiter) tellCircle(err error) {
+	r := w.request
+	if w.fair != nil {
+		r = w.fair.of
+	}
+	e := Event{Type: EventDeadlock, Lock: r.lock.Name(), Kind: r.lock.traits.Kind, Err: err}
+	if o := r.told; o != nil {
+		e.Call, e.Context = o.call, o.ctx
+	}
+	w.client.tell(e)
 }
 
 // observation returns what observers are told of the call of w, or nil.
@@ -100,7 +126,7 @@ func (w *waiter) takeHandoff() (l *Lease) {
 	return l
 }
 
-// see sets v to what w sees of its place. It returns why the wait must end, or nil.
+// see sets v to what w sees of its place. If it returns an error, there is a circle to heed.
 func (w *waiter) see(v *view) error {
 	w.client.mu.Lock()
 	defer w.client.mu.Unlock()
@@ -118,7 +144,7 @@ func (w *waiter) see(v *view) error {
 		k := w.request.lock
 		v.position, v.occupancy, v.notBefore = first, k.site().occupied(), k.after()
 	}
-	return w.verdict()
+	return w.pendingCircle()
 }
 
 // isGranted reports whether w was notified that Redis has granted it the lock. w may be
