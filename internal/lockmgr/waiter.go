@@ -92,17 +92,6 @@ func (w *waiter) tellCircle(err error) {
 	w.client.tell(e)
 }
 
-// observation returns what observers are told of the call of w, or nil.
-func (w *waiter) observation() *observation {
-	switch {
-	case w.fair != nil:
-		return w.fair.of.told
-	case w.request != nil:
-		return w.request.told
-	}
-	return nil
-}
-
 // spins reports whether w pauses instead of listening.
 func (w *waiter) spins() bool { return w.request != nil && w.request.lock.traits.Pause != nil }
 
