@@ -140,13 +140,10 @@ func Time(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// instant returns ms if they are an instant that every form of a time can show, and else 0.
+// instant returns the instant next to ms that every form of a time can show.
 func instant(ms int64) int64 {
 	const year9999 = 253_402_300_799_999
-	if ms < 0 || ms > year9999 {
-		return 0
-	}
-	return ms
+	return max(1, min(ms, year9999))
 }
 
 // Clean makes the identity of b fit to be stored.

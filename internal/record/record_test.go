@@ -13,7 +13,7 @@ func TestTextIsShortEnoughToBeRead(t *testing.T) {
 	b := Body{Host: "api-7", PID: 4121, HoldCount: Most, WaitCount: Most}
 	long := strings.Repeat("<", maxName)
 	for i := range Most {
-		b.Holds = append(b.Holds, Hold{Name: long, Owner: "o", Since: int64(i)})
+		b.Holds = append(b.Holds, Hold{Name: long, Owner: "o", Since: int64(i) + 1})
 		b.Waits = append(b.Waits, Wait{Name: long, Serial: uint64(i)})
 	}
 	text := b.Text()
@@ -21,7 +21,7 @@ func TestTextIsShortEnoughToBeRead(t *testing.T) {
 	if !ok || len(text) > MaxBody || got.Host != "api-7" || got.HoldCount != Most || got.WaitCount != Most {
 		t.Fatalf("%d bytes, %v, %+v, want what can be read", len(text), ok, got)
 	}
-	if len(got.Holds) < 8 || len(got.Holds) != len(got.Waits) || got.Holds[0].Since != 0 || len(b.Holds) != Most {
+	if len(got.Holds) < 8 || len(got.Holds) != len(got.Waits) || got.Holds[0].Since != 1 || len(b.Holds) != Most {
 		t.Errorf("%d holds, %d waits, want some of both", len(got.Holds), len(got.Waits))
 	}
 }
