@@ -135,7 +135,8 @@ func silentRelease(t *testing.T, w *world) {
 		return n
 	}
 	before := published()
-	lock, java := w.lock(w.client(t, shortLease), name), w.thread("holder")
+	// A client with a record listens for requests to release what it holds.
+	lock, java := w.lock(w.clientAs(t, w.nodes[0], shortLease, mortise.Identity{Hide: true}), name), w.thread("holder")
 	for range 3 {
 		hold, _ := mustLock(t, lock)
 		tried := w.scripts(t)

@@ -189,7 +189,13 @@ func (w *world) client(t testing.TB, lease time.Duration) *mortise.Client {
 // clientAt is client for the given one of the world's servers.
 func (w *world) clientAt(t testing.TB, server *redistest.Server, lease time.Duration) *mortise.Client {
 	t.Helper()
-	client, closeAll, err := openClient(w.transport, server.Addr(), w.cluster != nil, mortise.Options{TTL: lease, PubSub: w.pubsub, Prefix: w.prefix})
+	return w.clientAs(t, server, lease, mortise.Identity{})
+}
+
+// clientAs is clientAt for a client that tells something else of its process, or nothing.
+func (w *world) clientAs(t testing.TB, server *redistest.Server, lease time.Duration, as mortise.Identity) *mortise.Client {
+	t.Helper()
+	client, closeAll, err := openClient(w.transport, server.Addr(), w.cluster != nil, mortise.Options{TTL: lease, PubSub: w.pubsub, Prefix: w.prefix, Identity: as})
 	if err != nil {
 		t.Fatal(err)
 	}
