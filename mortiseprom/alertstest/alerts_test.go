@@ -73,6 +73,7 @@ func TestLockRenewalsFailing(t *testing.T) {
 	alert := expect(t, run(t, func(f *fleet) {
 		h := f.take(f.a, "report")
 		f.pass(before)
+		time.Sleep(time.Second) // a renewal is due at `before`; the link must not be cut in that very instant
 		f.a.link.Partition()
 		f.pass(every)
 		time.Sleep(5 * time.Second)
