@@ -25,8 +25,8 @@ import (
 // A client has a record while it holds or waits for something for longer than about a quarter
 // of a second. The record is a key of its own that expires; it is written at most once a second
 // while something changes (four times while the client waits under a lock), and every ten
-// seconds otherwise; an idle client writes nothing, and no lock costs a command more. Anybody
-// who may read the keys of locks may read it, and anybody who may write them can forge it: it
+// seconds otherwise; an idle client writes nothing, and no lock costs a command more. A client
+// that may read the keys of locks may read it, and one that may write them can forge it: it
 // is for people, nothing that mortise decides about a lock depends on it.
 type Identity struct {
 	Host    string // default: the name of the machine

@@ -29,7 +29,7 @@ type Acquisition struct {
 // History returns the last acquisitions of a lock that have ended, the newest first, of the
 // clients that record them (see [Options.History]). most is how many to return at most. An
 // acquisition appears about a second after it has ended; that of a process that died, or was
-// cut off, before that is missing. Anybody who may write the keys of locks can forge it.
+// cut off, before that is missing. A client that may write the keys of locks can forge it.
 //
 // Errors: those of every method; see the package documentation.
 func (c *Client) History(ctx context.Context, name string, most int) ([]Acquisition, error) {

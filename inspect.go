@@ -67,7 +67,7 @@ type Holder struct {
 	Count int `json:"count"`
 	// Client is the process that holds it, if it is known: nil for Redisson's threads, for
 	// clients that hide their identity, and for what is held for less than about a quarter
-	// of a second. Anybody who may write the keys of locks can forge it.
+	// of a second. A client that may write the keys of locks can forge it.
 	Client *ClientInfo `json:"client,omitempty"`
 	// Since is when it was acquired, by Redis' clock; zero if that is not known.
 	Since time.Time `json:"since,omitzero"`

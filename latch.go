@@ -13,8 +13,8 @@ import (
 // and wait for, the same one. It opens when its count reaches zero, and when it is
 // deleted or expires; then there is nothing under its name in Redis. So a latch that
 // was never set is open: Wait returns at once, and CountDown counts nothing, both
-// without an error. Call [CountDownLatch.TrySetCount] before any of its waiters and
-// those who count down start.
+// without an error. Call [CountDownLatch.TrySetCount] before the first Wait
+// and the first CountDown.
 //
 // Do not set a latch again under the same name while a caller may still wait: a
 // waiter that is about to return when that happens can find it closed again,

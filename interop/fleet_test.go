@@ -156,7 +156,7 @@ func (size fleetSize) String() string {
 
 // window is long enough for a fleet to have a lock of the given kind a few hundred
 // times, or to have everybody wait for several rounds. A client that has seen
-// nobody else has a spin lock for up to 400 ms at a time, and who is the next is
+// no other client has a spin lock for up to 400 ms at a time, and the next holder is
 // chance: twenty slices tell something about a share.
 func (size fleetSize) window(kind string) time.Duration {
 	switch {

@@ -195,7 +195,7 @@ func fairWaitersAreShown(t *testing.T, w *world) {
 	inTurn(t, line)
 }
 
-// recordsDisturbNothing: keys of mortise's own lie beside the locks, and Java goes through all keys.
+// recordsDisturbNothing: mortise keeps keys of its own next to those of the locks, and Java goes through all keys.
 func recordsDisturbNothing(t *testing.T, w *world) {
 	const name = "seen:records"
 	c, closeAll, err := openClient(w.transport, w.nodes[0].Addr(), w.cluster != nil, mortise.Options{TTL: longLease, History: 5})

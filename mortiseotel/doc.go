@@ -33,7 +33,7 @@
 // context carries. It is a link to the span of the holder that it waited for last, in whatever process,
 // if that is known: it takes a wait of about half a second, and a holder whose client has an
 // observer of this package, or any that writes a traceparent. So in the trace of a request that was slow,
-// the link leads to the one that made it wait. A link can be forged by anybody who may write
+// the link leads to the one that made it wait. A link can be forged by a client that may write
 // the keys of locks; what is no traceparent is ignored.
 //
 // A link leads to the dlock.acquire span of the holder, or to dlock.hold with [WithHoldSpans]. Spans that

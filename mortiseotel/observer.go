@@ -101,6 +101,6 @@ func (o *Observer) ended(e *mortise.Event, now time.Time) {
 	m.hold.Record(ctx, e.Held.Seconds(), m.of(key{kind: e.Kind, end: end}, e).record...)
 }
 
-// Link returns the traceparent of the span that others who wait for the hold of a call link to, or "". It
+// Link returns the traceparent of the span that waiters for the hold of a call link to, or "". It
 // is called by the client.
 func (o *Observer) Link(call uint64) string { return o.traces.link(call) }

@@ -196,7 +196,7 @@ func (t *traces) ended(e *mortise.Event, now time.Time, reason string) context.C
 	return trace.ContextWithSpan(e.Context, span)
 }
 
-// link returns the traceparent for others who wait for the hold of a call.
+// link returns the traceparent for waiters for the hold of a call.
 func (t *traces) link(number uint64) string {
 	t.mu.Lock()
 	at := t.calls[number].linked

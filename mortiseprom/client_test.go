@@ -141,7 +141,7 @@ func TestWaitersAndHolds(t *testing.T) {
 	})
 }
 
-// Each hold that is lost is counted once, whoever notices.
+// Each hold that is lost is counted once, whatever notices the loss.
 func TestLosses(t *testing.T) {
 	inBubble(t, func(t *testing.T, a, b side, server *mortisetest.Server) {
 		lose := func(reason mortise.LostReason, o mortise.LockOptions, how func()) {

@@ -228,7 +228,7 @@ func TestNativeHistograms(t *testing.T) {
 		for _, m := range family.GetMetric() {
 			if h := m.GetHistogram(); h != nil {
 				if h.Schema == nil || len(h.GetBucket()) == 0 {
-					t.Errorf("%s has no native histogram beside the other", family.GetName())
+					t.Errorf("%s has no native histogram next to the other", family.GetName())
 				}
 				native++
 			}

@@ -45,6 +45,6 @@
 // Counters that count rare things are there with the value 0 from the beginning, so that increase
 // sees the first: the losses of each kind for each reason, the renewals and the deadlocks. With
 // [Options.Name] the losses of a name are there from its first call on. The files
-// grafana.json and alerts.yml, beside this one, have a dashboard and rules for alerts that use
+// grafana.json and alerts.yml, next to this one, have a dashboard and rules for alerts that use
 // these metrics.
 package mortiseprom

@@ -79,8 +79,8 @@ func stepBarrier(s barrierState, do any) []any {
 	return []any{s}
 }
 
-// The model of a double barrier: who is inside, who was when the last had entered, who may
-// return from Enter, and who from Leave.
+// The model of a double barrier: the parties inside, those inside when the last had entered, those
+// that may return from Enter, and those that may return from Leave.
 type (
 	doubleState struct {
 		inside, group, entered, outs string

@@ -21,7 +21,7 @@ type script struct {
 	owner context.Context
 }
 
-// asOne is a context that carries the same owner, whoever asks.
+// asOne is a context that carries the same owner for every caller.
 func (s *script) asOne() context.Context { return s.owner }
 
 // held is a request of a script.
@@ -383,7 +383,7 @@ var checks = []check{
 		s.did(2, 3, "latch", "CountDown", 1, 0, nil)
 		s.did(4, 5, "latch", "Wait", 0, 0, mortise.ErrMissing)
 	}, "Wait 4 calls Wait"},
-	{"latch that is not seen to open by one who waits for it", func(s *script) {
+	{"latch that a waiter does not see open", func(s *script) {
 		s.did(0, 1, "latch", "TrySetCount", 1, 1, nil)
 		s.did(2, 9, "latch", "Wait", 0, 0, mortise.ErrMissing)
 		s.did(2, 3, "latch", "CountDown", 1, 0, nil)
@@ -396,7 +396,7 @@ var checks = []check{
 	{"latch that was never set, and is closed", func(s *script) {
 		s.did(4, 5, "latch", "Wait", 0, 0, mortise.ErrMissing)
 	}, "Wait 4 calls Wait"},
-	{"latch that is not seen to open by one who is disturbed", func(s *script) {
+	{"latch that a disturbed waiter does not see open", func(s *script) {
 		s.on(4, func() {
 			calm := s.h.Disturbed("Wait 2")
 			s.on(7, calm)

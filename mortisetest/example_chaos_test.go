@@ -34,7 +34,7 @@ func turn(ctx context.Context, lock *mortise.Lock, work func(context.Context) er
 }
 
 // underChaos has two processes take turns, ten each, while their connections break at random, and
-// returns the history of their work: not of who had the lock, but of who was at work.
+// returns the history of their work: not of the holders of the lock, but of the clients at work.
 func underChaos(turn func(context.Context, *mortise.Lock, func(context.Context) error) error) *mortisetest.History {
 	server := mortisetest.NewServer()
 	defer server.Close()

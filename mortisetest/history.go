@@ -198,7 +198,7 @@ func (h *History) Err() error {
 	return errors.New(strings.Join(texts, "\n"))
 }
 
-// String tells all of the history, for the one who wants to know more than the story of Check.
+// String tells the whole history, where the story of Check is not enough.
 func (h *History) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

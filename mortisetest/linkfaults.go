@@ -84,7 +84,7 @@ func (l *Link) Partition() {
 	l.partition(byTest)
 }
 
-// author is a set of those who have begun an outage. It lasts until all of them have ended it.
+// author is a set of the callers that have begun an outage. It lasts until all of them have ended it.
 type author uint8
 
 const (

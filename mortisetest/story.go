@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// story tells who had what from when to when. h.mu must be held.
+// story tells which client held what, from when to when. h.mu must be held.
 func (h *History) story(r *holding) string {
 	what := fmt.Sprintf("%s %q", r.Kind, r.Name)
 	switch r.Sort {

@@ -16,7 +16,7 @@ import (
 var queueGranted = &System{
 	Name:     "limit: granted",
 	Module:   "github.com/redis/rueidis",
-	Settings: "a list in Redis; the release makes its first the owner and tells it; no care for who is gone; rueidis",
+	Settings: "a list in Redis; the release makes its first the owner and tells it; no care for waiters that are gone; rueidis",
 	Limit:    true,
 	Open:     openGranted,
 }

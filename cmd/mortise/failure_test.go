@@ -20,7 +20,7 @@ func TestWithoutScript(t *testing.T) {
 	}
 }
 
-// What plays tricks on a terminal is written as an escape, whoever has repeated it.
+// What plays tricks on a terminal is written as an escape, wherever it comes from.
 func TestHarmless(t *testing.T) {
 	for text, want := range map[string]string{
 		"a lock, \"ü\"\n\tand more": "a lock, \"ü\"\n\tand more", "\x1b[2J": `\x1b[2J`, "a\u202eb": `a\u202eb`, "\xff\x9b": `\xff\x9b`, "\u009b": `\u009b`, "\r": `\r`, "�": "�",

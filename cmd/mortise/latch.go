@@ -137,7 +137,7 @@ func notZero(name string, limit time.Duration) error {
 	return fmt.Errorf("%q did not reach zero within %v", name, limit)
 }
 
-// countOf returns the count of a latch, for the user who waits.
+// countOf returns the count of a latch, for the waiting line.
 func countOf(l *mortise.CountDownLatch) func(context.Context) known {
 	return func(ctx context.Context) known {
 		n, err := l.Count(ctx)

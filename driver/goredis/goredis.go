@@ -100,7 +100,7 @@ var (
 var errClosed = errors.New("goredis: the driver is closed")
 
 // Wrap returns a driver that works through client. It does no I/O. Closing the driver leaves the
-// client open: it belongs to the caller, who closes it after the driver.
+// client open: it belongs to the caller, which closes it after the driver.
 //
 // If locks cannot work with this kind of client, every call of the driver fails with an error of
 // class Unfit that says so. Wrap panics if client is nil.

@@ -84,7 +84,7 @@ var (
 var errClosed = errors.New("rueidis: the driver is closed")
 
 // Wrap returns a driver that works through client. It does no I/O. Closing the driver leaves the
-// client open: it belongs to the caller, who closes it after the driver. Wrap panics if client is
+// client open: it belongs to the caller, which closes it after the driver. Wrap panics if client is
 // nil.
 func Wrap(client redis.Client) *Driver {
 	if client == nil {

@@ -19,7 +19,7 @@ type Hold struct {
 
 	waits atomic.Int32 // number of waits under the hold, of any client; see [Hold.waitUnder]
 
-	observed *observation // who is told of its end; nil if nobody is, or was told; guarded by mu
+	observed *observation // told of its end; nil if nothing is to be told, or was; guarded by mu
 	untold   *ending      // why it was lost before observed was set; guarded by mu
 
 	// The fields below are guarded by Lease.mu.

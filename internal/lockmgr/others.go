@@ -241,7 +241,7 @@ func (c *Client) identify(ctx context.Context, err error) {
 	c.errors.Identify(err, known)
 }
 
-// Turns returns who takes turns for a name.
+// Turns returns the clients that take turns for a name.
 func (c *Client) Turns(ctx context.Context, o *Object) (t script.TurnsTaken, err error) {
 	err = o.Operate(ctx, func(ctx context.Context, _ script.Publish) (err error) {
 		t, err = c.conn.ReadTurns(ctx, o.name)

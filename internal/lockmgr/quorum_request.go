@@ -37,7 +37,7 @@ const (
 	awaitsTurn    awaited = iota // to be the first of its process: only a wake-up ends the sleep
 	awaitsRelease                // a release: a notification, a wake-up or the time for a poll does
 	awaitsQuorum                 // that enough servers can be asked again: only time does
-	awaitsBackoff                // that others who asked at the same time have the lock: only time does
+	awaitsBackoff                // that requests of the same moment have the lock: only time does
 )
 
 // onlyTime reports whether neither a wake-up nor a notification ends the sleep.

@@ -151,7 +151,7 @@ func instant(text string) time.Time {
 
 var turnsRead = load("turns_read")
 
-// TurnsTaken is who takes turns for a lock.
+// TurnsTaken lists the clients that take turns for a lock.
 type TurnsTaken struct {
 	Clients   []string // the UUIDs of mortise's clients that wait, in their order
 	Listeners int      // the number of Redisson clients that listen for a release; -1 if it is unknown

@@ -89,7 +89,7 @@ func (k *WriteLock) Release(ctx context.Context, id string, _ Turns) (Freed, err
 }
 
 // Keep takes a writer out of the lock, but leaves it taken, as [RWWriteKeep] does. With longer
-// set it lasts no less than it would anyway, also beside a reader with the same owner in the
+// set it lasts no less than it would anyway, also next to a reader with the same owner in the
 // process.
 func (k *WriteLock) Keep(ctx context.Context, id string, left time.Duration, longer bool) (Released, error) {
 	keeper := strings.TrimSuffix(id, RWWriter) + kept + RWWriter

@@ -61,8 +61,8 @@ func (t Turns) with() string {
 	return ""
 }
 
-// denied reports whether a release failed for lack of rights, maybe to its turns: a user who has
-// none to them can acquire the lock, and must be able to release it.
+// denied reports whether a release failed for lack of rights, maybe to its turns: a user without
+// rights to them can acquire the lock, and must be able to release it.
 func (t Turns) denied(err error) bool {
 	return err != nil && t.Command != "" && driver.ClassOf(err) == driver.Denied
 }

@@ -112,7 +112,7 @@ func TestMinHoldThatIsOver(t *testing.T) {
 	})
 }
 
-// The MinHold counts from the acquisition, whoever re-enters the lock and releases it last. A
+// The MinHold counts from the acquisition, whichever hold is released last. A
 // re-entry cannot ask for a longer one.
 func TestMinHoldAndReentry(t *testing.T) {
 	eachKeeper(t, func(t *testing.T, s *memredis.Server, _ string, k kind) {

@@ -247,7 +247,7 @@ func TestLimitOfLeavingADoubleBarrier(t *testing.T) {
 	})
 }
 
-// Who wants more permits than the first waiter, or fewer, is told of what it wants itself.
+// A waiter that wants more permits than the first one, or fewer, is told what it wants itself.
 func TestPermitsErrorBehindAnotherWaiter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)

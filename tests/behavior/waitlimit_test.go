@@ -17,7 +17,7 @@ import (
 // awaited is something that a caller can wait for.
 type awaited struct {
 	busy error // what the error matches if it was busy for all of the wait
-	// occupy makes it busy. It returns who holds it, if that is known, and how to free it.
+	// occupy makes it busy. It returns the holder, if that is known, and how to free it.
 	occupy func(t *testing.T, p party, name string) (holder string, free func())
 	// wait waits for it, and gives it back at once.
 	wait func(ctx context.Context, p party, name string, limit time.Duration) error
@@ -195,7 +195,7 @@ var waitStates = map[string]struct {
 	"second in the queue, Redis is down":   {down: true, fault: refuseConnections, second: true},
 }
 
-// A wait that is over says what it waited for: for whom, or for Redis.
+// A wait that is over says what it waited for: a holder, or Redis.
 func TestWhatAWaitWasFor(t *testing.T) {
 	t.Parallel()
 	for name, a := range waitedFor {
@@ -298,7 +298,7 @@ func wantWaitError(fail func(string, ...any), err error, a awaited, busy bool, h
 	}
 }
 
-// namesObstacle reports whether err says who or what was in the way.
+// namesObstacle reports whether err names what was in the way.
 func namesObstacle(err error, holder string) bool {
 	var held *mortise.HeldError
 	var few *mortise.PermitsError

@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-go/mortise/internal/resp"
 )
 
-// A process holds very many locks beside thousands of goroutines that have work to do: none is lost.
+// A process holds very many locks next to thousands of goroutines that have work to do: none is lost.
 func TestManyHoldsOfABusyProcess(t *testing.T) {
 	locks, busy, lasts := times(1000, 100_000), times(200, 5000), time.Duration(times(1, 60))*time.Second
 	const lease = 30 * time.Second
@@ -59,7 +59,7 @@ func TestManyHoldsOfABusyProcess(t *testing.T) {
 			lost++
 		}
 	}
-	t.Logf("%d locks for %v beside %d busy goroutines: %d lost, trusted for %v more at least", locks, lasts, busy, lost, least)
+	t.Logf("%d locks for %v next to %d busy goroutines: %d lost, trusted for %v more at least", locks, lasts, busy, lost, least)
 	if lost > 0 || least < lease/2 {
 		t.Errorf("%d lost, and the least trust was %v; want none, and %v", lost, least, lease/2)
 	}

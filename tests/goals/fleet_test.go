@@ -23,7 +23,7 @@ type taker interface {
 type fleet struct {
 	keep  time.Duration // for which each has it
 	wait  time.Duration // after which a caller gives up
-	seed  uint64        // of who wants what
+	seed  uint64        // of the processes, their names and their times
 	ships uint64        // goroutines
 
 	mu     sync.Mutex // guards what follows

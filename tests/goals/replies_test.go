@@ -148,7 +148,7 @@ func (w *repliesWorld) readers(name string) {
 	w.cut("rw_read_release", func() { err = first.Unlock() })
 	w.doubtful(err)
 	if _, _, err := k.Write().TryLock(w.Context()); !errors.Is(err, mortise.ErrLocked) {
-		w.Errorf("a writer beside a reader: %v, want ErrLocked", err)
+		w.Errorf("a writer during a read: %v, want ErrLocked", err)
 	}
 	w.must(second.Unlock())
 	w.cut("rw_write_acquire", func() { first, _, err = k.Write().Lock(w.Context()) })

@@ -109,7 +109,7 @@ func documentedSentence(t *testing.T, form string) []string {
 
 // The line of docs/protocol.md for a kind is enough for all that it does, whatever braces
 // are in the prefix and the name: the server writes no refusal to its log. That a script fails without
-// a right, and changes nothing, is tested beside the scripts.
+// a right, and changes nothing, is tested next to the scripts.
 func TestRealRightsOfEachKind(t *testing.T) {
 	for kind, use := range kindUses {
 		t.Run(kind, func(t *testing.T) {

@@ -108,7 +108,7 @@ func (w *tangle) watch(stop <-chan struct{}) {
 	}
 }
 
-// kindOf returns the lock of that name; those who read and write it choose.
+// kindOf returns the lock of that name; of a read/write lock, its side.
 func kindOf(c *mortise.Client, name string, r *rand.Rand) mortise.Locker {
 	fails := mortise.LockOptions{Deadlock: mortise.DeadlockFail}
 	switch name {

@@ -15,7 +15,7 @@ import (
 )
 
 // Of elections and barriers more is promised than a history of calls shows: what an observer sees
-// in time, that all pass if none gives up, who broke a barrier. So a crowd of each has tests of its
+// in time, that all pass if none gives up, which party broke a barrier. So a crowd of each has tests of its
 // own, on the same bad links.
 
 // badRates are those of a network on which every third call goes wrong.

@@ -100,7 +100,7 @@ var mutants = map[string]struct {
 		inScript("semaphore_release", "if told then return told end", ""), "semaphore", "more permits are taken"},
 	"a barrier opens before the last has arrived": {
 		inScript("barrier_await", "if arrived + 1 >= tonumber(ARGV[6])", "if arrived + 2 >= tonumber(ARGV[6])"), "barrier", "before all"},
-	"a fair lock is had by who comes last": {
+	"a fair lock goes to the waiter that came last": {
 		inScript("fair_acquire", "redis.pcall('rpush', queue, owner)", "redis.pcall('lpush', queue, owner)"), "FairLock", "in another order"},
 	"a term begins while another lasts": {
 		inScript("election_campaign", "if not taken then", "if true then"), "election", "at the same time"},

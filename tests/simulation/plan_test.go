@@ -66,7 +66,7 @@ type op struct {
 	leaves      bool          // it never releases what it has
 	unheard     bool          // it does not get the first reply
 	extends     bool          // it gives the permit that it has another lease
-	looks       bool          // it looks at who holds and waits for the name before
+	looks       bool          // it looks at the holder and the waiters of the name before
 }
 
 func (o op) String() string {
@@ -103,7 +103,7 @@ func (o op) String() string {
 		text += ", and never releases it"
 	}
 	if o.looks {
-		text += "; it looks who has it before"
+		text += "; it looks at its holder before"
 	}
 	return text
 }

@@ -259,7 +259,7 @@ func (w *world) checkBroken() {
 	}
 }
 
-// askAgain asks for the parts of a MultiLock that was just released: the history knows who may have them.
+// askAgain asks for the parts of a MultiLock that was just released: the history knows which waiters may have them.
 func (w *world) askAgain(ctx context.Context, c *client, locks ...mortise.Locker) {
 	for _, k := range locks {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

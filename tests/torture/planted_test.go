@@ -67,7 +67,7 @@ var plantedBugs = []planted{
 		nemesis: "delay", load: "barrier", verdict: "were there",
 	},
 	{
-		name: "a double barrier that opens to who asks twice", file: "internal/script/lua/double_enter.lua",
+		name: "a double barrier that opens to a party that asks twice", file: "internal/script/lua/double_enter.lua",
 		old: "redis.call('hset', barrier, party, now + lease)\nelseif", new: "redis.call('hset', barrier, party, now + lease)\n  open = 1\nelseif",
 		nemesis: "delay", load: "double", verdict: "were there",
 	},

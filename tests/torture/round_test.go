@@ -363,7 +363,7 @@ func (w *witness) reported(t taken) {
 		return
 	}
 	if w.handedOn(last) {
-		w.tally.unaware++ // its Unlock handed the lease to a waiter, who had to ask for a token, and waited on
+		w.tally.unaware++ // its Unlock handed the lease to a waiter that had to ask for a token, and waited on
 		return
 	}
 	w.note("client %d had %s, lost its key, and was not told", last.client, w.describe(last.load))

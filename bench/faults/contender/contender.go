@@ -79,7 +79,7 @@ type System struct {
 	Refused, Gone func(error) bool
 }
 
-// Who tells a holder of a loss.
+// What tells a holder of a loss.
 const (
 	ByLibrary = "the library"
 	ByLoop    = "a loop of the caller's"
