@@ -158,6 +158,7 @@ func (c *Client) Close() error {
 		}
 		l.end(endClosed)
 	}
+	c.recorder.end()
 	c.watchdog.Close()
 	timer := time.AfterFunc(linger, c.dismiss)
 	err := c.hub.Close()

@@ -37,14 +37,21 @@ func (r *recorder) note(o *observation, e *Event, end string) {
 	r.lookWithin(writeEvery)
 }
 
-// flush writes the entries of histories.
-func (r *recorder) flush(ctx context.Context) error {
+// flush writes the entries of histories, and returns when to try again; 0 if none are left. Entries that
+// were sent in vain are not sent again: Redis may have some of them.
+func (r *recorder) flush(ctx context.Context, now time.Time) time.Duration {
+	wait := r.history.wait(now)
 	r.mu.Lock()
 	entries := r.entries
-	r.entries = nil
+	if wait == 0 {
+		r.entries = nil
+	}
 	r.mu.Unlock()
 	if len(entries) == 0 {
-		return nil
+		return 0
+	}
+	if wait > 0 {
+		return wait
 	}
 	at := make(map[string]int)
 	var batches []script.HistoryBatch
@@ -59,5 +66,9 @@ func (r *recorder) flush(ctx context.Context) error {
 		e.of.Ago = time.Since(e.ended).Microseconds()
 		batches[i].Entries = append(batches[i].Entries, e.of.Text())
 	}
-	return script.HistoryAdd(ctx, c.driver, batches)
+	err := script.HistoryAdd(ctx, c.driver, batches)
+	if r.history.tried(now, err); err != nil {
+		c.counters.unrecorded.Add(1)
+	}
+	return 0
 }

@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -248,4 +249,34 @@ func (c *Client) Turns(ctx context.Context, o *Object) (t script.TurnsTaken, err
 		return err
 	})
 	return t, err
+}
+
+// readBlockers reads the records of the holders that are in the way, unless it did so before, for
+// the errors and the events of the waits. It returns when to try again to name those that were not
+// found, less and less often; 0 if all are known. A holder that has just come has no record yet.
+func (r *recorder) readBlockers(ctx context.Context, s *scene) time.Duration {
+	var ids []string
+	missing := false
+	now := time.Now()
+	o := &r.client.others
+	for _, owner := range s.blockers {
+		id := script.ClientOf(owner)
+		o.mu.Lock()
+		k, ok := o.known[id]
+		o.mu.Unlock()
+		known := ok && k.record != nil && k.record.hold(owner) != nil
+		if script.IsMortise(owner) && (!known || now.Sub(k.at) >= freshFor) && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+		missing = missing || script.IsMortise(owner) && !known
+	}
+	if len(ids) > 0 {
+		_, _ = o.read(ctx, ids...)
+	}
+	if !missing {
+		r.misses = 0
+		return 0
+	}
+	r.misses++
+	return min(settles<<min(r.misses-1, 10), record.Renew)
 }

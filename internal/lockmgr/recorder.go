@@ -3,7 +3,6 @@ package lockmgr
 import (
 	"cmp"
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +34,8 @@ type recorder struct {
 	told    bool      // the client was told to look at its record
 	holds   bool      // the client held something when it was closed
 	entries []entry   // of histories, not yet written
-	closed  bool
+	closed  bool      // it looks no more
+	ended   bool      // what is left may be written: the client's holds have ended
 
 	// The fields below are only used by look, which runs once at a time.
 	body     string // as last written; empty if there is no record
@@ -44,9 +44,9 @@ type recorder struct {
 	written  time.Time
 	indexed  time.Time
 	offset   time.Duration // what Redis' clock was ahead of the client's time, since the epoch
-	failures int
-	misses   int       // looks in a row that did not find the record of a holder
-	retry    time.Time // not before then, after a failure
+	records  backoff       // of its record
+	history  backoff       // of histories
+	misses   int           // looks in a row that did not find the record of a holder
 	listener *hub.Listener
 	seen     []script.ClientRequest // those that were handled
 	since    map[any]int64
@@ -64,8 +64,6 @@ const (
 	writeWithin = 2 * time.Second
 	// toldPause is how long after a message the client looks at its record.
 	toldPause = 50 * time.Millisecond
-	// slowest is the longest pause after failures.
-	slowest = time.Minute
 )
 
 // newRecorder returns the recorder of c.
@@ -117,12 +115,8 @@ func (r *recorder) fire() {
 	}
 	r.running, r.again, r.due = true, false, time.Time{}
 	r.soon.Store(false)
+	r.client.spawn(r.run) // before close, so Client.Close still waits for it
 	r.mu.Unlock()
-	if !r.client.background(r.run) {
-		r.mu.Lock()
-		r.running = false
-		r.mu.Unlock()
-	}
 }
 
 // run looks once, and sets the time for the next look.
@@ -130,52 +124,60 @@ func (r *recorder) run(ctx context.Context) {
 	next := r.look(ctx)
 	r.mu.Lock()
 	r.running = false
-	again, closed := r.again, r.closed
+	again, closed, ended := r.again, r.closed, r.ended
 	r.soon.Store(false)
 	r.mu.Unlock()
 	if closed {
-		r.finish(ctx)
+		if ended { // else end does it
+			r.finish(ctx)
+		}
 		return
 	}
-	if again && (next <= 0 || next > settles) {
-		next = settles
+	if again {
+		next = sooner(next, settles)
 	}
 	if next > 0 {
 		r.lookWithin(next)
 	}
 }
 
-// look writes what there is to tell, and returns when to look again; 0 if there is nothing.
+// look writes what there is to tell, and returns when to look again; 0 if there is nothing. Redis may
+// refuse the record, the histories, or the records of others, and accept the rest.
 func (r *recorder) look(ctx context.Context) time.Duration {
 	now := time.Now()
-	if wait := r.retry.Sub(now); wait > 0 {
-		return wait
-	}
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
-	if r.flush(ctx) != nil {
-		r.client.counters.unrecorded.Add(1) // those entries are not written again; others may see the client nevertheless
-	}
+	next := r.flush(ctx, now)
 	scene := r.client.scene(now)
-	next, err := time.Duration(0), error(nil)
 	if r.known {
-		next, err = r.write(ctx, scene, now)
+		next = sooner(next, r.tell(ctx, scene, now))
 	}
-	if err == nil {
-		r.failures = 0
-		if scene.nested && r.known {
-			next = cmp.Or(min(next, r.circles.look(ctx, r, scene)), settles)
-		}
-		if again := r.readBlockers(ctx, scene); again > 0 && (next <= 0 || again < next) {
-			next = again
-		}
-		return next
+	return sooner(next, r.readBlockers(ctx, scene))
+}
+
+// sooner returns the shorter of two times until a look; 0 stands for no look.
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return b
 	}
-	r.client.counters.unrecorded.Add(1)
-	pause := min(slowest, writeEvery<<min(r.failures, 10))
-	r.failures++
-	r.retry = now.Add(pause)
-	return pause
+	return a
+}
+
+// tell writes the record and looks for circles, and returns when to look again.
+func (r *recorder) tell(ctx context.Context, s *scene, now time.Time) time.Duration {
+	if wait := r.records.wait(now); wait > 0 {
+		return wait
+	}
+	next, err := r.write(ctx, s, now)
+	if err != nil {
+		r.records.tried(now, err)
+		r.client.counters.unrecorded.Add(1)
+		return r.records.wait(now)
+	}
+	if s.nested {
+		next = cmp.Or(min(next, r.circles.look(ctx, r, s)), settles)
+	}
+	return next
 }
 
 // write writes the record if it must be written, and returns when to look again.
@@ -227,6 +229,7 @@ func (r *recorder) send(ctx context.Context, text string, now time.Time) error {
 		return err
 	}
 	c.counters.records.Add(1)
+	r.records.tried(now, nil)
 	r.body, r.written, r.seen, r.sure = text, now, nil, r.edition
 	r.offset = clock.Sub(time.UnixMilli(0)) - c.time(time.Now())
 	r.listen()
@@ -330,48 +333,27 @@ func (r *recorder) text(s *scene) string {
 	return b.Text()
 }
 
-// readBlockers reads the records of the holders that are in the way, unless it did so before, for
-// the errors and the events of the waits. It returns when to try again to name those that were not
-// found, less and less often; 0 if all are known. A holder that has just come has no record yet.
-func (r *recorder) readBlockers(ctx context.Context, s *scene) time.Duration {
-	var ids []string
-	missing := false
-	now := time.Now()
-	o := &r.client.others
-	for _, owner := range s.blockers {
-		id := script.ClientOf(owner)
-		o.mu.Lock()
-		k, ok := o.known[id]
-		o.mu.Unlock()
-		known := ok && k.record != nil && k.record.hold(owner) != nil
-		if script.IsMortise(owner) && (!known || now.Sub(k.at) >= freshFor) && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-		missing = missing || script.IsMortise(owner) && !known
-	}
-	if len(ids) > 0 {
-		_, _ = o.read(ctx, ids...)
-	}
-	if !missing {
-		r.misses = 0
-		return 0
-	}
-	r.misses++
-	return min(settles<<min(r.misses-1, 10), record.Renew)
-}
-
-// close ends the recorder: it looks no more. The record is deleted, if Redis answers at once, unless the
-// client still holds something: then it says until its end whose leases those were.
+// close makes the recorder look no more; holds is whether the client still holds something. end follows.
 func (r *recorder) close(holds bool) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
-	r.closed = true
+	defer r.mu.Unlock()
+	r.closed, r.holds = true, holds
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-	r.holds = holds
+}
+
+// end writes what is left, once the client's holds have ended. The record is deleted, if Redis answers
+// at once, unless the client held something: then it says until its end whose leases those were.
+func (r *recorder) end() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	r.ended = true
 	running := r.running
 	r.mu.Unlock()
 	if !running { // else that look finishes
@@ -383,7 +365,8 @@ func (r *recorder) close(holds bool) {
 func (r *recorder) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
-	_ = r.flush(ctx)
+	r.history = backoff{}
+	r.flush(ctx, time.Now())
 	if !r.holds {
 		_ = r.erase(ctx)
 	}

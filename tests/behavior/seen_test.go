@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
-	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -355,35 +354,6 @@ func TestEachRequestIsTold(t *testing.T) {
 	})
 }
 
-// A client that is closed at any time leaves no record of what it has released, and no history is lost.
-func TestClosedClientLeavesNoRecord(t *testing.T) {
-	for held := 200 * time.Millisecond; held < 320*time.Millisecond; held += 4 * time.Millisecond {
-		t.Run(held.String(), func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *memredis.Server) {
-				opt := seenAs("api-7")
-				opt.History = 5
-				a, f := open(t, s, opt)
-				b, _ := open(t, s, seenAs("ops"))
-				slow := func(context.Context, string) error {
-					time.Sleep(10 * time.Millisecond)
-					return nil
-				}
-				f.Set(slow, slow)
-				hold, _ := mustLock(t, a.Lock("job"), t.Context())
-				time.Sleep(held)
-				mustUnlock(t, hold)
-				if err := a.Close(); err != nil {
-					t.Fatal(err)
-				}
-				wantText(t, "the clients", clientsText(t, b), "")
-				if list, err := b.History(t.Context(), "job", 5); err != nil || len(list) != 1 {
-					t.Errorf("the history is %+v, %v; want one entry", list, err)
-				}
-			})
-		})
-	}
-}
-
 func TestWaitsInACircleAreTold(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -441,59 +411,6 @@ func circleOf(t *testing.T, s *memredis.Server, n int, o *events) <-chan int {
 		}()
 	}
 	return failed
-}
-
-func TestHistoryOfALock(t *testing.T) {
-	bubble(t, func(t *testing.T, s *memredis.Server) {
-		opt := seenAs("api-7")
-		opt.History = 5
-		c, f := open(t, s, opt)
-		for range 20 {
-			hold, _ := mustLock(t, c.Lock("job"), t.Context())
-			time.Sleep(10 * time.Millisecond)
-			mustUnlock(t, hold)
-		}
-		if n := f.Told(); n > 1 {
-			t.Errorf("20 releases took %d scripts more", n)
-		}
-		time.Sleep(2 * time.Second)
-		list, err := c.History(t.Context(), "job", 100)
-		if err != nil || len(list) != 5 {
-			t.Fatalf("%d entries, %v; want the last 5", len(list), err)
-		}
-		if a := list[0]; a.Host != "api-7" || a.App != "deploy" || a.End != "released" || a.Held.Round(time.Millisecond) != 10*time.Millisecond || a.How != mortise.HowFree || a.Kind != "lock" || a.Ended.IsZero() {
-			t.Errorf("the last acquisition is %+v", a)
-		}
-	})
-}
-
-// A client that may not write histories is seen nevertheless, for as long as it holds something.
-func TestRecordWithoutTheRightToHistories(t *testing.T) {
-	bubble(t, func(t *testing.T, s *memredis.Server) {
-		opt := seenAs("api-7")
-		opt.History = 5
-		c, f := open(t, s, opt)
-		f.Set(func(_ context.Context, name string) error {
-			if name == "history_add" {
-				return &driver.Error{Class: driver.Denied, Err: errors.New("NOPERM")}
-			}
-			return nil
-		}, nil)
-		kept, _ := mustLock(t, c.Lock("kept"), t.Context())
-		for range 60 { // there is always something to write
-			hold, _ := mustLock(t, c.Lock("job"), t.Context())
-			time.Sleep(time.Second)
-			mustUnlock(t, hold)
-		}
-		all, err := c.Clients(t.Context())
-		if err != nil || len(all) != 1 || all[0].Silent > 15*time.Second {
-			t.Errorf("the clients are %+v, %v; want one that is not silent", all, err)
-		}
-		if n := c.Stats().Unrecorded; n < 20 || n > 120 {
-			t.Errorf("%d failures are counted, want one for each of those to write the history", n)
-		}
-		mustUnlock(t, kept)
-	})
 }
 
 func TestSemaphoresAndLatchesAreTold(t *testing.T) {
