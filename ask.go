@@ -74,30 +74,30 @@ func (c *Client) Ask(ctx context.Context, name, reason string) ([]AskedHolder, e
 
 const longestReason = 200
 
-// DeadlockPolicy says what a waiter does that waits in a circle.
+// DeadlockPolicy says what a waiter does that waits in a cycle.
 type DeadlockPolicy int
 
 const (
 	// DeadlockTell tells observers, with [EventDeadlock], and waits on.
 	DeadlockTell DeadlockPolicy = iota
 	// DeadlockFail also ends the wait with [ErrDeadlock], if it is the youngest of those
-	// waits in the circle that have this policy.
+	// waits in the cycle that have this policy.
 	DeadlockFail
 )
 
-// DeadlockError names the waiters of a circle. It matches [ErrDeadlock].
+// DeadlockError names the waiters of a cycle. It matches [ErrDeadlock].
 //
-// A circle consists of waits for locks under a hold: each waits with a context of a hold (that
+// A cycle consists of waits for locks under a hold: each waits with a context of a hold (that
 // of [Lock.Lock] or [Lock.Do]) of the lock that the one before it waits for. It is reported
 // only after each client in it has confirmed its wait and its hold again, so that all of them
 // existed at one moment. Waits with a context of [Detach] are under no hold, and a hold under
-// which several goroutines wait, of which one may get on, is in no circle. Redisson's threads
-// do not tell what they wait for, and are in no circle either, nor are Redlocks, GroupLocks and semaphores. Of more than 64 waits of a client only the oldest are looked at.
+// which several goroutines wait, of which one may get on, is in no cycle. Redisson's threads
+// do not tell what they wait for, and are in no cycle either, nor are Redlocks, GroupLocks and semaphores. Of more than 64 waits of a client only the oldest are looked at.
 type DeadlockError struct {
 	Waits []DeadlockWait // each is blocked by the next, and the last one by the first
 }
 
-// DeadlockWait is one wait of a circle.
+// DeadlockWait is one wait of a cycle.
 type DeadlockWait struct {
 	Lock   string // that it waits for
 	Client ClientInfo
@@ -126,9 +126,9 @@ func (e *DeadlockError) Is(target error) bool { return target == ErrDeadlock }
 
 func (publicErrors) Revoked(by, reason string) error { return &RevokedError{By: by, Reason: reason} }
 
-func (publicErrors) Deadlock(circle []lockmgr.CircleWait) error {
+func (publicErrors) Deadlock(cycle []lockmgr.CycleWait) error {
 	e := &DeadlockError{}
-	for _, w := range circle {
+	for _, w := range cycle {
 		e.Waits = append(e.Waits, DeadlockWait{Lock: w.Name, Client: *clientInfo(w.Record), Since: record.Time(w.Since)})
 	}
 	return e

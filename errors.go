@@ -88,7 +88,7 @@ var (
 	// ErrRevoked: the holder was asked to release the lock. The cause of the hold's context
 	// matches it then, if nothing else was decided. errors.As finds a *RevokedError.
 	ErrRevoked = errors.New("asked to release the lock")
-	// ErrDeadlock: waiters wait for each other in a circle. errors.As finds a *DeadlockError that
+	// ErrDeadlock: waiters wait for each other in a cycle. errors.As finds a *DeadlockError that
 	// names them.
 	ErrDeadlock = errors.New("deadlock")
 )

@@ -74,7 +74,7 @@ const (
 	// EventPaused: the process stood still for about [Event.Pause] while it held locks: it
 	// was stopped, swapped out, or its machine was suspended or overloaded.
 	EventPaused EventType = "paused"
-	// EventDeadlock: waiters wait for each other in a circle, to which [Event.Call]
+	// EventDeadlock: waiters wait for each other in a cycle, to which [Event.Call]
 	// belongs. [Event.Err] is the *[DeadlockError] that names them.
 	EventDeadlock EventType = "deadlock"
 	// EventAsked: a holder was asked to release its lock. [Event.Err] is the *[RevokedError].

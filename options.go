@@ -267,7 +267,7 @@ type LockOptions struct {
 	// context last on. It has no effect on TryLock. Default 0: as long as ctx lasts.
 	Wait time.Duration
 
-	// Deadlock says what happens to a wait that is part of a circle of waits: see
+	// Deadlock says what happens to a wait that is part of a cycle of waits: see
 	// [DeadlockError]. Default: observers are told, and it waits on.
 	Deadlock DeadlockPolicy
 }

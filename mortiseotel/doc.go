@@ -23,8 +23,8 @@
 // The outcome is acquired; locked, of a call that does not wait; timeout, of one that does; canceled;
 // deadlock; or error. Holds are counted, not leases: a re-entry adds one to dlock.held.count.
 // Dlock.lease.margin is how long the most urgent lease of a renewal would have been trusted without
-// it: if it comes near zero, locks are about to be lost. A wait in a circle is one of dlock.deadlocks, so
-// a circle of two waits in two processes counts twice. A plain [mortise.Semaphore] and a latch have no
+// it: if it comes near zero, locks are about to be lost. A wait in a cycle is one of dlock.deadlocks, so
+// a cycle of two waits in two processes counts twice. A plain [mortise.Semaphore] and a latch have no
 // holds, only calls and waiters; a [mortise.Barrier] is in no metric.
 //
 // # Traces

@@ -53,7 +53,7 @@ func newMetrics(c config) metrics {
 		lost:      counts("dlock.lost", "{hold}", "Holds that were lost before they were released."),
 		renewals:  counts("dlock.renewals", "{lease}", "Renewals of leases."),
 		gaps:      counts("dlock.subscription.gaps", "{gap}", "Interruptions of subscriptions, in which messages were missed."),
-		deadlocks: counts("dlock.deadlocks", "{waiter}", "Waiters that were found in a circle of waits."),
+		deadlocks: counts("dlock.deadlocks", "{waiter}", "Waiters that were found in a cycle of waits."),
 		asked:     counts("dlock.asked", "{request}", "Requests to holders to release their locks."),
 		lockName:  c.lockName, mu: new(sync.RWMutex), sets: make(map[key]*set),
 	}

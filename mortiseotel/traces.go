@@ -24,13 +24,13 @@ type traces struct {
 // call is what is kept of a call that waits, or whose hold lasts.
 type call struct {
 	queued time.Time         // when it began to wait
-	circle *circle           // the circle of waits that it was found in, or nil
+	cycle  *cycle            // the cycle of waits that it was found in, or nil
 	linked trace.SpanContext // of the span that others link to
 	hold   trace.Span        // nil if there is none
 }
 
-// circle is a circle of waits, and when it was found.
-type circle struct {
+// cycle is a cycle of waits, and when it was found.
+type cycle struct {
 	found time.Time
 	text  string
 }
@@ -69,13 +69,13 @@ func (t *traces) take(number uint64) call {
 // waiting notes when a call began to wait.
 func (t *traces) waiting(e *mortise.Event, now time.Time) { t.keep(e.Call, call{queued: now}) }
 
-// deadlock notes that a call waits in a circle. It may have got on meanwhile.
+// deadlock notes that a call waits in a cycle. It may have got on meanwhile.
 func (t *traces) deadlock(e *mortise.Event, now time.Time) {
 	text := message(e.Err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c, ok := t.calls[e.Call]; ok && !c.queued.IsZero() {
-		c.circle = &circle{now, text}
+		c.cycle = &cycle{now, text}
 		t.calls[e.Call] = c
 	}
 }
@@ -120,8 +120,8 @@ func (c *call) describe(span trace.Span, e *mortise.Event) {
 	if !c.queued.IsZero() {
 		span.AddEvent("queued", trace.WithTimestamp(c.queued))
 	}
-	if c.circle != nil {
-		span.AddEvent("deadlock", trace.WithTimestamp(c.circle.found), trace.WithAttributes(attribute.String("dlock.deadlock", c.circle.text)))
+	if c.cycle != nil {
+		span.AddEvent("deadlock", trace.WithTimestamp(c.cycle.found), trace.WithAttributes(attribute.String("dlock.deadlock", c.cycle.text)))
 	}
 }
 

@@ -28,7 +28,7 @@ var runbooks = map[string]map[string]func(*scene){
 		"The job ran twice":  (*scene).history,
 		"The lock was lost":  func(*scene) {},
 		"Redis' CPU is high": (*scene).crowd,
-		"A deadlock":         (*scene).circle,
+		"A deadlock":         (*scene).cycle,
 		"Renewals are failing, or the process paused": (*scene).silence,
 		"A lock is stuck: ask, then force":            (*scene).deaf,
 		"Nobody can see the holder":                   (*scene).stranger,
@@ -138,8 +138,8 @@ func (s *scene) run(c shownCommand) {
 	}
 }
 
-// circular returns the words of a line that names a circle in an order that does not depend on where the
-// circle begins; other lines as they are.
+// circular returns the words of a line that names a cycle in an order that does not depend on where the
+// cycle begins; other lines as they are.
 func circular(shape string) string {
 	if !strings.HasPrefix(shape, "deadlock: ") {
 		return shape
@@ -248,8 +248,8 @@ func (s *scene) crowd() {
 	s.settled(1, 2)
 }
 
-// circle is two processes that wait for each other.
-func (s *scene) circle() {
+// cycle is two processes that wait for each other.
+func (s *scene) cycle() {
 	api7, api8 := s.client("api-7", "orders", mortise.Options{}), s.client("api-8", "orders", mortise.Options{})
 	stock, orders := s.hold(api7, "stock"), s.hold(api8, "orders")
 	s.wait(stock, api7, "orders")

@@ -217,7 +217,7 @@ func TestAskedThenForced(t *testing.T) {
 	holder.wantStatus(t, 128+int(syscall.SIGTERM))
 }
 
-// Clients that wait for each other in a circle are named.
+// Clients that wait for each other in a cycle are named.
 func TestWhoNamesADeadlock(t *testing.T) {
 	t.Parallel()
 	server := redistest.Single(t)

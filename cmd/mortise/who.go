@@ -28,7 +28,7 @@ A process that is silent has not renewed what it tells for more than 15 seconds,
 every ten are due: it has died, stands still, or has lost its connection. After thirty
 seconds it is not shown any more.
 
-Processes that wait for each other in a circle are named in lines that begin with
+Processes that wait for each other in a cycle are named in lines that begin with
 deadlock. Only waits with the context of a hold are found to be in one.`
 
 func whoCommand(a *app) *cobra.Command {
@@ -73,13 +73,13 @@ func (a *app) who(ctx context.Context, client *mortise.Client, want string) erro
 	if r.foreign, err = r.askForHolders(ctx, client); err != nil {
 		return err
 	}
-	circles, err := certainCircles(ctx, client, c)
+	cycles, err := certainCycles(ctx, client, c)
 	if err != nil {
 		return err
 	}
-	for _, circle := range circles {
-		if r.concerns(circle) {
-			r.deadlocks = append(r.deadlocks, circle)
+	for _, cycle := range cycles {
+		if r.concerns(cycle) {
+			r.deadlocks = append(r.deadlocks, cycle)
 		}
 	}
 	switch {
@@ -151,11 +151,11 @@ func (r *roll) holdersOf(lock string) holders {
 	return r.foreign[lock]
 }
 
-// concerns reports whether a circle has a client that is shown.
-func (r *roll) concerns(circle *mortise.DeadlockError) bool {
-	for i := range circle.Waits {
+// concerns reports whether a cycle has a client that is shown.
+func (r *roll) concerns(cycle *mortise.DeadlockError) bool {
+	for i := range cycle.Waits {
 		for _, c := range r.shown {
-			if c.ID == circle.Waits[i].Client.ID {
+			if c.ID == cycle.Waits[i].Client.ID {
 				return true
 			}
 		}
@@ -163,7 +163,7 @@ func (r *roll) concerns(circle *mortise.DeadlockError) bool {
 	return false
 }
 
-// write writes the clients, with what they hold and wait for, and the circles.
+// write writes the clients, with what they hold and wait for, and the cycles.
 func (r *roll) write(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, c := range r.shown {
@@ -211,7 +211,7 @@ func (r *roll) waitText(c *mortise.ClientState, w mortise.ClientWait) string {
 	return text
 }
 
-// deadlockText names the circle of a deadlock.
+// deadlockText names the cycle of a deadlock.
 func deadlockText(d *mortise.DeadlockError) string {
 	var b strings.Builder
 	b.WriteString("deadlock: " + processText(&d.Waits[0].Client))

@@ -71,7 +71,7 @@ func (s *contest) step(ctx context.Context, why cause) (d time.Duration, err err
 func (s *contest) observe(why cause) error {
 	v := &s.view
 	if s.w.see(v) != nil {
-		if err := s.w.heedCircle(); err != nil {
+		if err := s.w.heedCycle(); err != nil {
 			return err
 		}
 	}

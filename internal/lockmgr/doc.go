@@ -115,9 +115,9 @@
 // end; observers get events (event.go), and the lock's history an entry (flight.go). The recorder
 // (recorder.go) looks at what the client holds and waits for (scene.go) a moment after that has changed,
 // and keeps the client's record in Redis; what fails is tried again, ever later (backoff.go). What others have written there (others.go) names holders in
-// errors, lets a holder be asked to release (revoke.go), and shows circles of waits (circle.go). No lock
+// errors, lets a holder be asked to release (revoke.go), and shows cycles of waits (cycle.go). No lock
 // waits for any of this, and nothing that is decided about a lock depends on it, but for a wait that is to
-// fail because it is part of a circle.
+// fail because it is part of a cycle.
 //
 // # Fairness
 //

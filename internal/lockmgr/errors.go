@@ -47,8 +47,8 @@ type Errors interface {
 	ClockJump(server string, jump time.Duration) error
 	// Revoked makes the error for a holder that was asked to release its lock.
 	Revoked(by, reason string) error
-	// Deadlock makes the error that names a circle of waits.
-	Deadlock(circle []CircleWait) error
+	// Deadlock makes the error that names a cycle of waits.
+	Deadlock(cycle []CycleWait) error
 	// Identify adds what is known of the holder to an error of Held.
 	Identify(err error, known func(owner string) *Record)
 }

@@ -80,7 +80,7 @@ func (s *fairContest) step(ctx context.Context, why cause) (time.Duration, error
 		why = asked
 		s.lock.client.waits(s.told)
 	}
-	if err := s.w.heedCircle(); err != nil {
+	if err := s.w.heedCycle(); err != nil {
 		return 0, err
 	}
 	for {

@@ -61,5 +61,5 @@ func (testErrors) ClockJump(server string, jump time.Duration) error {
 }
 
 func (testErrors) Revoked(_, _ string) error                { return errors.New("asked to release the lock") }
-func (testErrors) Deadlock(_ []CircleWait) error            { return errors.New("deadlock") }
+func (testErrors) Deadlock(_ []CycleWait) error             { return errors.New("deadlock") }
 func (testErrors) Identify(_ error, _ func(string) *Record) {}

@@ -54,7 +54,7 @@ type Options struct {
 	Durability   Durability
 	Wait         time.Duration // how long to wait at most; 0 for as long as the context lasts
 
-	DeadlockFails bool // a wait in a circle is to fail, if it is the youngest
+	DeadlockFails bool // a wait in a cycle is to fail, if it is the youngest
 }
 
 // LongestLease is the longest lease, and the longest time to wait for replicas.

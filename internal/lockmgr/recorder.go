@@ -50,7 +50,7 @@ type recorder struct {
 	listener *hub.Listener
 	seen     []script.ClientRequest // those that were handled
 	since    map[any]int64
-	circles  circles
+	cycles   cycles
 }
 
 const (
@@ -68,7 +68,7 @@ const (
 
 // newRecorder returns the recorder of c.
 func newRecorder(c *Client) *recorder {
-	r := &recorder{client: c, link: c.config.Link, circles: make(circles)}
+	r := &recorder{client: c, link: c.config.Link, cycles: make(cycles)}
 	if c.config.Identity != nil {
 		r.self, r.known = *c.config.Identity, true
 	}
@@ -163,7 +163,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// tell writes the record and looks for circles, and returns when to look again.
+// tell writes the record and looks for cycles, and returns when to look again.
 func (r *recorder) tell(ctx context.Context, s *scene, now time.Time) time.Duration {
 	if wait := r.records.wait(now); wait > 0 {
 		return wait
@@ -175,7 +175,7 @@ func (r *recorder) tell(ctx context.Context, s *scene, now time.Time) time.Durat
 		return r.records.wait(now)
 	}
 	if s.nested {
-		next = cmp.Or(min(next, r.circles.look(ctx, r, s)), settles)
+		next = cmp.Or(min(next, r.cycles.look(ctx, r, s)), settles)
 	}
 	return next
 }

@@ -129,7 +129,7 @@ func (s *scene) findUnder() {
 			w.Under = append(w.Under, h.leases()...)
 		}
 		if len(w.Under) == 0 {
-			w.For = "" // it changes with each holder, and is of interest only for circles
+			w.For = "" // it changes with each holder, and is of interest only for cycles
 		}
 		s.nested = s.nested || len(w.Under) > 0 && w.For != ""
 	}

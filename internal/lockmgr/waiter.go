@@ -45,42 +45,42 @@ type waiter struct {
 	fair       *fairWaiter   // of a waiter for a fair lock; else nil
 	came       time.Duration // when it joined a queue first, in the client's time; 0 if it has not
 	serial     uint64        // of the wait
-	circle     error         // names a circle that the wait is part of, until it has told it; else nil
-	ends       bool          // it is to end because of circle
+	cycle      error         // names a cycle that the wait is part of, until it has told it; else nil
+	ends       bool          // it is to end because of cycle
 
 	within *Hold // the innermost hold that the wait is part of; set before it joins a queue
 }
 
-// pendingCircle returns the circle that w has still to tell of, or because of which it is to end. It must
+// pendingCycle returns the cycle that w has still to tell of, or because of which it is to end. It must
 // be called with Client.mu held.
-func (w *waiter) pendingCircle() error {
+func (w *waiter) pendingCycle() error {
 	if w.handed == nil {
-		return w.circle
+		return w.cycle
 	}
 	return nil
 }
 
-// heedCircle tells of a circle that the wait is part of, if there is one to tell, and returns why the wait
+// heedCycle tells of a cycle that the wait is part of, if there is one to tell, and returns why the wait
 // must end, or nil. The waiter tells it by itself, before it tells how its wait has ended.
-func (w *waiter) heedCircle() error {
+func (w *waiter) heedCycle() error {
 	w.client.mu.Lock()
-	err, ends := w.pendingCircle(), w.ends
+	err, ends := w.pendingCycle(), w.ends
 	if err != nil {
-		w.circle = nil
+		w.cycle = nil
 	}
 	w.client.mu.Unlock()
 	if err == nil {
 		return nil
 	}
-	w.tellCircle(err)
+	w.tellCycle(err)
 	if ends {
 		return err
 	}
 	return nil
 }
 
-// tellCircle tells of a circle. It is not part of heedCircle to keep the stacks of waiting goroutines small.
-func (w *waiter) tellCircle(err error) {
+// tellCycle tells of a cycle. It is not part of heedCycle to keep the stacks of waiting goroutines small.
+func (w *waiter) tellCycle(err error) {
 	r := w.request
 	if w.fair != nil {
 		r = w.fair.of
@@ -115,7 +115,7 @@ func (w *waiter) takeHandoff() (l *Lease) {
 	return l
 }
 
-// see sets v to what w sees of its place. If it returns an error, there is a circle to heed.
+// see sets v to what w sees of its place. If it returns an error, there is a cycle to heed.
 func (w *waiter) see(v *view) error {
 	w.client.mu.Lock()
 	defer w.client.mu.Unlock()
@@ -133,7 +133,7 @@ func (w *waiter) see(v *view) error {
 		k := w.request.lock
 		v.position, v.occupancy, v.notBefore = first, k.site().occupied(), k.after()
 	}
-	return w.pendingCircle()
+	return w.pendingCycle()
 }
 
 // isGranted reports whether w was notified that Redis has granted it the lock. w may be

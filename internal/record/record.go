@@ -64,7 +64,7 @@ type Wait struct {
 	For    string `json:"for,omitempty"`
 	// Under are the leases under which it waits, and no other goroutine of the client.
 	Under []Under `json:"under,omitempty"`
-	Fails bool    `json:"fails,omitempty"` // it is to fail if it waits in a circle
+	Fails bool    `json:"fails,omitempty"` // it is to fail if it waits in a cycle
 }
 
 // Under is a lease under which a goroutine waits.

@@ -158,7 +158,7 @@ func TestHistoryWithoutTheRightToRecords(t *testing.T) {
 		opt.History = 5
 		c, f := open(t, s, opt)
 		f.Set(func(_ context.Context, name string) error {
-			if name == "client_index" || name == "client_write" {
+			if name == "client_index" || name == "client_record" {
 				return &driver.Error{Class: driver.Denied, Err: errors.New("NOPERM")}
 			}
 			return nil

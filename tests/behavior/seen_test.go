@@ -354,12 +354,12 @@ func TestEachRequestIsTold(t *testing.T) {
 	})
 }
 
-func TestWaitsInACircleAreTold(t *testing.T) {
+func TestWaitsInACycleAreTold(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				var o events
-				failed := circleOf(t, s, n, &o)
+				failed := cycleOf(t, s, n, &o)
 				start := time.Now()
 				select {
 				case i := <-failed:
@@ -368,15 +368,15 @@ func TestWaitsInACircleAreTold(t *testing.T) {
 					t.Fatal("no wait has failed")
 				}
 				if d := time.Since(start); d > 2*time.Second {
-					t.Errorf("it took %v to find the circle", d)
+					t.Errorf("it took %v to find the cycle", d)
 				}
-				var circle *mortise.DeadlockError
-				if e := o.of(mortise.EventDeadlock); len(e) == 0 || !errors.As(e[0].Err, &circle) || len(circle.Waits) != n {
+				var cycle *mortise.DeadlockError
+				if e := o.of(mortise.EventDeadlock); len(e) == 0 || !errors.As(e[0].Err, &cycle) || len(cycle.Waits) != n {
 					t.Fatalf("told: %+v", e)
 				}
-				for _, w := range circle.Waits {
+				for _, w := range cycle.Waits {
 					if !strings.HasPrefix(w.Client.Host, "host-") || !strings.HasPrefix(w.Lock, "lock-") || w.Since.IsZero() {
-						t.Errorf("a wait of the circle is %+v", w)
+						t.Errorf("a wait of the cycle is %+v", w)
 					}
 				}
 			})
@@ -384,9 +384,9 @@ func TestWaitsInACircleAreTold(t *testing.T) {
 	}
 }
 
-// circleOf makes n clients wait for each other in a circle. The channel receives those whose wait fails
+// cycleOf makes n clients wait for each other in a cycle. The channel receives those whose wait fails
 // because of that.
-func circleOf(t *testing.T, s *memredis.Server, n int, o *events) <-chan int {
+func cycleOf(t *testing.T, s *memredis.Server, n int, o *events) <-chan int {
 	t.Helper()
 	failed := make(chan int, n)
 	var clients []*mortise.Client

@@ -134,9 +134,9 @@ func nth(c *mortise.Client, i int, o mortise.LockOptions, r *rand.Rand) (k, agai
 	return k, k
 }
 
-// Many clients take locks under locks, all in one order: so no waits are ever in a circle, whatever
+// Many clients take locks under locks, all in one order: so no waits are ever in a cycle, whatever
 // fails, and none is told. All that is told of calls and holds has an end.
-func TestNoCircleAmongLocksThatAreTakenInOrder(t *testing.T) {
+func TestNoCycleAmongLocksThatAreTakenInOrder(t *testing.T) {
 	sum, acquired := make(map[mortise.EventType]int), 0
 	for seed := *first; seed < *first+uint64(*nests); seed++ {
 		inNest(t, seed, func(n *nest) {
@@ -151,7 +151,7 @@ func TestNoCircleAmongLocksThatAreTakenInOrder(t *testing.T) {
 	}
 	t.Logf("%d acquisitions, told: %v", acquired, sum)
 	if told := sum[mortise.EventDeadlock]; told > 0 {
-		t.Errorf("%d circles were told, although there can be none", told)
+		t.Errorf("%d cycles were told, although there can be none", told)
 	}
 	for _, what := range []mortise.EventType{mortise.EventWaiting, mortise.EventLost, mortise.EventReleased, mortise.EventRefused} {
 		if sum[what] < 20**nests {

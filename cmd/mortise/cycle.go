@@ -16,9 +16,9 @@ type link struct {
 	wait   *mortise.ClientWait
 }
 
-// circlesOf returns the circles in which clients wait for each other, as their records tell. The records were read one
-// after the other, so a circle may never have been there.
-func circlesOf(c *census) (circles [][]link) {
+// cyclesOf returns the cycles in which clients wait for each other, as their records tell. The records were read one
+// after the other, so a cycle may never have been there.
+func cyclesOf(c *census) (cycles [][]link) {
 	under := make(map[string][]link) // the waits under a hold, by its owner
 	for i := range c.clients {
 		client := &c.clients[i]
@@ -38,69 +38,69 @@ func circlesOf(c *census) (circles [][]link) {
 			if found[first.wait] {
 				continue
 			}
-			circle := follow(c, under, first)
-			for _, l := range circle {
+			cycle := follow(c, under, first)
+			for _, l := range cycle {
 				found[l.wait] = true
 			}
-			if circle != nil {
-				circles = append(circles, circle)
+			if cycle != nil {
+				cycles = append(cycles, cycle)
 			}
 		}
 	}
-	return circles
+	return cycles
 }
 
-// follow returns the circle that first is part of, which it begins with, or nil.
-func follow(c *census, under map[string][]link, first link) (circle []link) {
+// follow returns the cycle that first is part of, which it begins with, or nil.
+func follow(c *census, under map[string][]link, first link) (cycle []link) {
 	passed := make(map[*mortise.ClientWait]bool)
 	for at := first; !passed[at.wait]; {
 		passed[at.wait] = true
-		circle = append(circle, at)
+		cycle = append(cycle, at)
 		by := c.holds[at.wait.For]
 		next := under[at.wait.For]
 		if at.wait.For == "" || by.client == nil || by.Lock != at.wait.Lock || len(next) != 1 {
 			return nil // the holder may get on
 		}
 		if at = next[0]; at.wait == first.wait {
-			return circle
+			return cycle
 		}
 	}
-	return nil // it leads into a circle that first is not part of
+	return nil // it leads into a cycle that first is not part of
 }
 
-// circleKey names the waits of a circle, whichever it begins with.
-func circleKey(circle []link) string {
+// cycleKey names the waits of a cycle, whichever it begins with.
+func cycleKey(cycle []link) string {
 	var keys []string
-	for _, l := range circle {
+	for _, l := range cycle {
 		keys = append(keys, strconv.Quote(l.client.ID)+" "+strconv.FormatInt(l.wait.Since.UnixMilli(), 10)+" "+strconv.Quote(l.wait.Lock))
 	}
 	slices.Sort(keys)
 	return strings.Join(keys, " ")
 }
 
-// A client that waits under a hold renews its record four times a second. After twice that time a circle that is still
+// A client that waits under a hold renews its record four times a second. After twice that time a cycle that is still
 // there was there.
-const circlePause = 600 * time.Millisecond
+const cyclePause = 600 * time.Millisecond
 
-// certainCircles returns the circles of a census that are still there a moment later.
-func certainCircles(ctx context.Context, client *mortise.Client, c *census) (list []*mortise.DeadlockError, err error) {
-	first := circlesOf(c)
-	if len(first) == 0 || !sleep(ctx, circlePause) {
+// certainCycles returns the cycles of a census that are still there a moment later.
+func certainCycles(ctx context.Context, client *mortise.Client, c *census) (list []*mortise.DeadlockError, err error) {
+	first := cyclesOf(c)
+	if len(first) == 0 || !sleep(ctx, cyclePause) {
 		return nil, ctx.Err()
 	}
 	known := make(map[string]bool)
-	for _, circle := range first {
-		known[circleKey(circle)] = true
+	for _, cycle := range first {
+		known[cycleKey(cycle)] = true
 	}
 	if c, err = takeCensus(ctx, client); err != nil {
 		return nil, err
 	}
-	for _, circle := range circlesOf(c) {
-		if !known[circleKey(circle)] {
+	for _, cycle := range cyclesOf(c) {
+		if !known[cycleKey(cycle)] {
 			continue
 		}
 		d := new(mortise.DeadlockError)
-		for _, l := range circle {
+		for _, l := range cycle {
 			d.Waits = append(d.Waits, mortise.DeadlockWait{Lock: l.wait.Lock, Client: l.client.ClientInfo, Since: l.wait.Since})
 		}
 		list = append(list, d)

@@ -1,6 +1,6 @@
 package server
 
-// Processes that wait for each other in a circle.
+// Processes that wait for each other in a cycle.
 
 import (
 	"bufio"
@@ -17,19 +17,19 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// TestHelperInCircle is one of the processes: it takes a lock, says so, and waits for the next one
+// TestHelperInCycle is one of the processes: it takes a lock, says so, and waits for the next one
 // under it when it is told to.
-func TestHelperInCircle(t *testing.T) {
+func TestHelperInCycle(t *testing.T) {
 	addr, nth := os.Getenv("MORTISE_TEST_ADDR"), os.Getenv("MORTISE_TEST_NTH")
 	if nth == "" {
 		return // not asked for
 	}
 	own, next, _ := strings.Cut(nth, " ")
 	observer := mortise.ObserverFunc(func(e mortise.Event) {
-		var circle *mortise.DeadlockError
-		if e.Type == mortise.EventDeadlock && errors.As(e.Err, &circle) {
-			for _, w := range circle.Waits {
-				fmt.Printf("circle: %s %s %d\n", w.Lock, w.Client.Host, w.Client.PID)
+		var cycle *mortise.DeadlockError
+		if e.Type == mortise.EventDeadlock && errors.As(e.Err, &cycle) {
+			for _, w := range cycle.Waits {
+				fmt.Printf("cycle: %s %s %d\n", w.Lock, w.Client.Host, w.Client.PID)
 			}
 			fmt.Println("text:", e.Err)
 		}
@@ -54,17 +54,17 @@ func TestHelperInCircle(t *testing.T) {
 	fmt.Println("done")
 }
 
-// inCircle is a process that runs [TestHelperInCircle].
-type inCircle struct {
+// inCycle is a process that runs [TestHelperInCycle].
+type inCycle struct {
 	party
 
 	tell func()
 }
 
-// newInCircle starts a process.
-func newInCircle(t *testing.T, addr, nth, fails string) *inCircle {
+// newInCycle starts a process.
+func newInCycle(t *testing.T, addr, nth, fails string) *inCycle {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestHelperInCircle$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestHelperInCycle$")
 	cmd.Env = append(os.Environ(), "MORTISE_TEST_ADDR="+addr, "MORTISE_TEST_NTH="+nth, "MORTISE_TEST_FAILS="+fails)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = os.Stderr
@@ -79,24 +79,24 @@ func newInCircle(t *testing.T, addr, nth, fails string) *inCircle {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return &inCircle{party{cmd, bufio.NewScanner(out)}, func() {
+	return &inCycle{party{cmd, bufio.NewScanner(out)}, func() {
 		if _, err := fmt.Fprintln(in, "wait"); err != nil {
 			t.Error(err)
 		}
 	}}
 }
 
-// Three processes wait for each other. Each tells the locks, hosts and processes of the circle; if
+// Three processes wait for each other. Each tells the locks, hosts and processes of the cycle; if
 // they are to fail, the youngest wait does, and the others get through.
-func TestRealCircleOfProcesses(t *testing.T) {
+func TestRealCycleOfProcesses(t *testing.T) {
 	t.Run("they tell", func(t *testing.T) {
-		all := circleOfThree(t, "")
+		all := cycleOfThree(t, "")
 		start := time.Now()
 		for i, p := range all {
-			p.wantCircle(t, all, i)
+			p.wantCycle(t, all, i)
 		}
 		if took := time.Since(start); took > 4*time.Second {
-			t.Errorf("the circle was told after %v", took)
+			t.Errorf("the cycle was told after %v", took)
 		}
 		for _, p := range all { // they wait on
 			if err := p.cmd.Process.Kill(); err != nil {
@@ -106,8 +106,8 @@ func TestRealCircleOfProcesses(t *testing.T) {
 		}
 	})
 	t.Run("the youngest fails", func(t *testing.T) {
-		all := circleOfThree(t, "yes")
-		all[2].wantCircle(t, all, 2)
+		all := cycleOfThree(t, "yes")
+		all[2].wantCycle(t, all, 2)
 		if through, deadlock, took := all[2].ended(t); through || !deadlock || took > 3000 {
 			t.Errorf("the youngest ended with success: %t, a deadlock: %t, after %d ms", through, deadlock, took)
 		}
@@ -125,12 +125,12 @@ func TestRealCircleOfProcesses(t *testing.T) {
 	})
 }
 
-// circleOfThree starts three processes that wait for each other. The last is the youngest.
-func circleOfThree(t *testing.T, fails string) (all []*inCircle) {
+// cycleOfThree starts three processes that wait for each other. The last is the youngest.
+func cycleOfThree(t *testing.T, fails string) (all []*inCycle) {
 	t.Helper()
 	s := redistest.Single(t)
 	for _, nth := range []string{"0 1", "1 2", "2 0"} {
-		p := newInCircle(t, s.Addr(), nth, fails)
+		p := newInCycle(t, s.Addr(), nth, fails)
 		p.says(t, "holds")
 		all = append(all, p)
 	}
@@ -142,7 +142,7 @@ func circleOfThree(t *testing.T, fails string) (all []*inCircle) {
 }
 
 // ended returns how the wait of p has ended, and after how many ms.
-func (p *inCircle) ended(t *testing.T) (through, deadlock bool, took int) {
+func (p *inCycle) ended(t *testing.T) (through, deadlock bool, took int) {
 	t.Helper()
 	if _, err := fmt.Sscan(p.says(t, "ended:"), &through, &deadlock, &took); err != nil {
 		t.Fatal(err)
@@ -150,13 +150,13 @@ func (p *inCircle) ended(t *testing.T) (through, deadlock bool, took int) {
 	return through, deadlock, took
 }
 
-// wantCircle waits until p tells of the circle, beginning with its own wait.
-func (p *inCircle) wantCircle(t *testing.T, all []*inCircle, nth int) {
+// wantCycle waits until p tells of the cycle, beginning with its own wait.
+func (p *inCycle) wantCycle(t *testing.T, all []*inCycle, nth int) {
 	t.Helper()
 	for i := range all {
 		at := (nth + i) % len(all)
 		want := fmt.Sprintf(" lock-%d host-%d %d", (at+1)%len(all), at, all[at].cmd.Process.Pid)
-		if got := p.says(t, "circle:"); got != want {
+		if got := p.says(t, "cycle:"); got != want {
 			t.Errorf("process %d tells of %q, want %q", nth, got, want)
 		}
 	}

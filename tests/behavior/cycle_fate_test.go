@@ -24,7 +24,7 @@ func (k *knot) crossed(a, b *mortise.Client, oa, ob mortise.LockOptions) (first,
 	return first, second, one, two
 }
 
-func TestCircleIsToldOnceAndTheWaitsGoOn(t *testing.T) {
+func TestCycleIsToldOnceAndTheWaitsGoOn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		k, a, b := pair(t, s)
 		first, second, _, two := k.crossed(a, b, mortise.LockOptions{}, mortise.LockOptions{})
@@ -37,16 +37,16 @@ func TestCircleIsToldOnceAndTheWaitsGoOn(t *testing.T) {
 		default:
 		}
 		for i, o := range k.told {
-			var circle *mortise.DeadlockError
+			var cycle *mortise.DeadlockError
 			e := o.of(mortise.EventDeadlock)
-			if len(e) != 1 || !errors.As(e[0].Err, &circle) {
-				t.Fatalf("host-%d was told %+v, want one circle", i, e)
+			if len(e) != 1 || !errors.As(e[0].Err, &cycle) {
+				t.Fatalf("host-%d was told %+v, want one cycle", i, e)
 			}
 			if w := o.of(mortise.EventWaiting); e[0].Call != w[0].Call || e[0].Lock != w[0].Lock || e[0].Kind != "lock" || e[0].Context == nil {
 				t.Errorf("the event is %+v, want that of the wait %+v", e[0], w[0])
 			}
-			if own := circle.Waits[0]; own.Client.Host != fmt.Sprint("host-", i) || own.Lock != e[0].Lock {
-				t.Errorf("the circle begins with %+v, want the wait of host-%d", own, i)
+			if own := cycle.Waits[0]; own.Client.Host != fmt.Sprint("host-", i) || own.Lock != e[0].Lock {
+				t.Errorf("the cycle begins with %+v, want the wait of host-%d", own, i)
 			}
 		}
 		if err := two(); err != nil {
@@ -125,7 +125,7 @@ func TestWaitThatIsToFailIsGrantedTheLock(t *testing.T) {
 					first := k.wait(grabs["Lock"], one, a, "two", mortise.LockOptions{})
 					tick()
 					second := k.wait(grabs[kind], two, b, "one", fails)
-					for len(k.circles()) == 0 && len(second) == 0 {
+					for len(k.cycles()) == 0 && len(second) == 0 {
 						time.Sleep(50 * time.Microsecond)
 					}
 					time.Sleep(after)
@@ -154,8 +154,8 @@ func TestWaitThatIsToFailIsGrantedTheLock(t *testing.T) {
 	}
 }
 
-// Nothing is told while clients cannot be seen; then the circle is found.
-func TestCircleIsFoundOnceTheRecordsAreThere(t *testing.T) {
+// Nothing is told while clients cannot be seen; then the cycle is found.
+func TestCycleIsFoundOnceTheRecordsAreThere(t *testing.T) {
 	for name, fault := range map[string]func(k *knot, f *faults){
 		"replies of writes are lost":    func(_ *knot, f *faults) { f.Set(nil, loseReplies("client_record", 3)) },
 		"replies of reads are lost":     func(_ *knot, f *faults) { f.Set(nil, loseReplies("client_read", 5)) },
@@ -218,20 +218,20 @@ func keysOf(t *testing.T, s *memredis.Server, pattern string) (keys []string) {
 	return keys
 }
 
-func TestCircleWithAPrefix(t *testing.T) {
+func TestCycleWithAPrefix(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		k := &knot{t: t, s: s}
 		oa, ob := seenAs("host-0"), seenAs("host-1")
 		oa.Prefix, ob.Prefix = "staging:", "staging:"
 		_, second, _, _ := k.crossed(k.join(oa), k.join(ob), fails, fails)
-		if e := k.circleOf("the younger", second, "one", "two"); e.Waits[0].Lock != "one" {
+		if e := k.cycleOf("the younger", second, "one", "two"); e.Waits[0].Lock != "one" {
 			t.Errorf("it waits for %q, want the name without the prefix", e.Waits[0].Lock)
 		}
 	})
 }
 
 // The lease goes from one goroutine to another of the same client, with its id.
-func TestCircleWithALeaseThatWasHandedOff(t *testing.T) {
+func TestCycleWithALeaseThatWasHandedOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		k, a, b := pair(t, s)
 		lock := grabs["Lock"]
@@ -261,7 +261,7 @@ func TestCircleWithALeaseThatWasHandedOff(t *testing.T) {
 }
 
 // The lock goes to another client while the wait lasts: it waits for that one.
-func TestCircleWithALaterHolder(t *testing.T) {
+func TestCycleWithALaterHolder(t *testing.T) {
 	for _, kind := range []string{"Lock", "FairLock"} {
 		bubbleNamed(t, kind, func(t *testing.T, s *memredis.Server) {
 			k, a, b := pair(t, s)
@@ -294,7 +294,7 @@ func TestCircleWithALaterHolder(t *testing.T) {
 }
 
 // A goroutine that waited under the lease hands it off to one that does not wait for anything.
-func TestNoCircleOnceALeaseWasHandedOff(t *testing.T) {
+func TestNoCycleOnceALeaseWasHandedOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		k, a, b := pair(t, s)
 		lock := grabs["Lock"]
@@ -315,9 +315,9 @@ func TestNoCircleOnceALeaseWasHandedOff(t *testing.T) {
 	})
 }
 
-// A wait may be in one circle after the other: what it was told of the first says nothing about the
+// A wait may be in one cycle after the other: what it was told of the first says nothing about the
 // next one. A writer waits for two readers, each of which waits for what the writer has.
-func TestWaitIsInOneCircleAfterTheOther(t *testing.T) {
+func TestWaitIsInOneCycleAfterTheOther(t *testing.T) {
 	for _, younger := range []int{0, 1} {
 		bubbleNamed(t, fmt.Sprint("younger reader ", younger), func(t *testing.T, s *memredis.Server) {
 			k, a, b := pair(t, s)
@@ -360,7 +360,7 @@ func TestWaitIsInOneCircleAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestMultiLockFailsInACircle(t *testing.T) {
+func TestMultiLockFailsInACycle(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		k, a, b := pair(t, s)
 		one, _ := k.must(grabs["Lock"], t.Context(), a, "one")

@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// noCircles look like circles, and are none: somebody will get on.
-var noCircles = map[string]func(t *testing.T, k *knot, a, b *mortise.Client){
+// noCycles look like cycles, and are none: somebody will get on.
+var noCycles = map[string]func(t *testing.T, k *knot, a, b *mortise.Client){
 	"a wait with a context of Detach": func(t *testing.T, k *knot, a, b *mortise.Client) {
 		one, _ := k.must(grabs["Lock"], t.Context(), a, "one")
 		two, _ := k.must(grabs["Lock"], t.Context(), b, "two")
@@ -172,8 +172,8 @@ var noCircles = map[string]func(t *testing.T, k *knot, a, b *mortise.Client){
 	},
 }
 
-func TestNoCircle(t *testing.T) {
-	for name, f := range noCircles {
+func TestNoCycle(t *testing.T) {
+	for name, f := range noCycles {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				k, a, b := pair(t, s)
@@ -194,7 +194,7 @@ func tellsNothing(ctx context.Context, name string) error {
 
 // A record tells of a moment that has passed: it is on its way for longer than two looks take. The
 // wait that it tells of is over before the other begins.
-func TestRecordThatWasWrittenLateProvesNoCircle(t *testing.T) {
+func TestRecordThatWasWrittenLateProvesNoCycle(t *testing.T) {
 	for _, ms := range []int{300, 1000, 1500, 1850} {
 		bubbleNamed(t, fmt.Sprint(ms, "ms"), func(t *testing.T, s *memredis.Server) {
 			k, a, b := pair(t, s)
@@ -224,8 +224,8 @@ func TestRecordThatWasWrittenLateProvesNoCircle(t *testing.T) {
 	}
 }
 
-// TestRedlocksAreInNoCircle: a Redlock keeps nobody out by one of its parts.
-func TestRedlocksAreInNoCircle(t *testing.T) {
+// TestRedlocksAreInNoCycle: a Redlock keeps nobody out by one of its parts.
+func TestRedlocksAreInNoCycle(t *testing.T) {
 	several(t, 3, func(t *testing.T, servers []*memredis.Server) {
 		var o events
 		options := seenAs("api-7")

@@ -13,26 +13,26 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Waiters that wait for each other in a circle are found in the records of their clients. Each
-// client looks for the circles that its own waits are part of: from the wait to the lease in
+// Waiters that wait for each other in a cycle are found in the records of their clients. Each
+// client looks for the cycles that its own waits are part of: from the wait to the lease in
 // the way, from there to the wait under that lease, and so on.
 //
 // Records are read one after the other, so what they show did not necessarily exist at one
-// moment. So a circle counts only when it was seen in two looks, and then in a later one in
+// moment. So a cycle counts only when it was seen in two looks, and then in a later one in
 // records that all tell of a time after the second look had read the former ones: all its waits,
 // which have serial numbers, and all its holds existed at the end of the first look. A record that
 // was written late may tell of a time long before. It does not if it was made after Redis had
 // confirmed an edition that the second look has not read yet.
 
-// mostLinks is the length of the longest circle that is found.
+// mostLinks is the length of the longest cycle that is found.
 const mostLinks = 128
 
-// circles are those that a client has seen, by the serial number of its wait. A wait may be in
+// cycles are those that a client has seen, by the serial number of its wait. A wait may be in
 // several, one after the other: another wait has failed, and somebody else has the lock.
-type circles map[uint64]*circle
+type cycles map[uint64]*cycle
 
-// circle is the circle that was seen last.
-type circle struct {
+// cycle is the cycle that was seen last.
+type cycle struct {
 	since time.Time // when the wait was first looked at
 	next  time.Time // no look before
 
@@ -42,14 +42,14 @@ type circle struct {
 	told     map[string]bool   // the keys of those that were told
 }
 
-// CircleWait is one wait of a circle.
-type CircleWait struct {
+// CycleWait is one wait of a cycle.
+type CycleWait struct {
 	record.Wait
 	Record *Record
 }
 
-// look looks for circles, and returns when to look again.
-func (cs *circles) look(ctx context.Context, r *recorder, s *scene) time.Duration {
+// look looks for cycles, and returns when to look again.
+func (cs *cycles) look(ctx context.Context, r *recorder, s *scene) time.Duration {
 	c := r.client
 	self := &Record{ID: c.id, Body: r.self, Now: time.Now(), At: time.Now()}
 	for _, w := range s.waits {
@@ -57,11 +57,12 @@ func (cs *circles) look(ctx context.Context, r *recorder, s *scene) time.Duratio
 	}
 	read := map[string]*Record{c.id: self}
 	last := *cs
-	*cs = make(circles)
+	*cs = make(cycles)
+	var looked []*cycle
 	for _, w := range s.waits {
 		seen := last[w.Serial]
 		if seen == nil {
-			seen = &circle{told: make(map[string]bool), since: self.Now}
+			seen = &cycle{told: make(map[string]bool), since: self.Now}
 		}
 		if len(w.Under) == 0 {
 			continue
@@ -70,40 +71,50 @@ func (cs *circles) look(ctx context.Context, r *recorder, s *scene) time.Duratio
 		if self.Now.Before(seen.next) {
 			continue
 		}
-		waits := c.followCircle(ctx, read, w.Wait)
+		waits := c.followCycle(ctx, read, w.Wait)
 		if key := keyOf(waits); key != seen.key {
 			seen.key, seen.looks = key, 0
 		}
 		if waits != nil && !seen.told[seen.key] && seen.certain(c.id, waits) {
-			seen.told[seen.key] = c.closeCircle(w, waits)
+			seen.told[seen.key] = c.closeCycle(w, waits)
 		}
-		seen.pace(self.Now)
+		looked = append(looked, seen)
+	}
+	for _, seen := range looked {
+		seen.pace(self.Now, len(read)-1)
 	}
 	return settles
 }
 
-// The youngest wait of a circle closes it, so a wait looks often at first. Later it looks seldom, unless it
-// has seen a circle that is not certain yet: otherwise those that wait in a long row would read much.
+// The youngest wait of a cycle closes it, so a wait looks often at first, and seldom later. A look along
+// a long row of waits reads many records: it is followed by a pause as long as that number allows. None
+// of this delays a look at a cycle that was seen and is not certain yet.
 const (
-	youngFor  = 3 * time.Second
-	oldPause  = 2 * time.Second
-	oldJitter = 500 * time.Millisecond
+	youngFor   = 3 * time.Second
+	youngReads = 100 // a second
+	oldPause   = time.Second
+	oldJitter  = 500 * time.Millisecond
+	oldReads   = 40 // a second
 )
 
-// pace sets when the next look is due.
-func (k *circle) pace(now time.Time) {
-	certain := k.key == "" || k.told[k.key]
-	if k.next = now; certain && now.Sub(k.since) > youngFor {
-		k.next = now.Add(oldPause + dice.N(oldJitter))
+// pace sets when the next look is due, after one that has read that many records.
+func (k *cycle) pace(now time.Time, reads int) {
+	k.next = now
+	switch {
+	case k.key != "" && !k.told[k.key]:
+	case now.Sub(k.since) <= youngFor:
+		k.next = now.Add(time.Duration(reads) * time.Second / youngReads)
+	default:
+		k.next = now.Add(max(oldPause+dice.N(oldJitter), time.Duration(reads)*time.Second/oldReads))
 	}
 }
 
-// followCircle returns the circle that w is part of, which it begins with, or nil.
-func (c *Client) followCircle(ctx context.Context, read map[string]*Record, w record.Wait) (waits []CircleWait) {
-	at := CircleWait{w, read[c.id]}
+// followCycle returns the cycle that w is part of, which it begins with, or nil.
+func (c *Client) followCycle(ctx context.Context, read map[string]*Record, w record.Wait) (waits []CycleWait) {
+	at := CycleWait{w, read[c.id]}
 	for len(waits) < mostLinks && at.For != "" {
 		if slices.ContainsFunc(waits, at.same) {
-			return nil // it leads into a circle that w is not part of
+			return nil // it leads into a cycle that w is not part of
 		}
 		waits = append(waits, at)
 		id := script.ClientOf(at.For)
@@ -118,7 +129,7 @@ func (c *Client) followCircle(ctx context.Context, read map[string]*Record, w re
 		if next == nil {
 			return nil
 		}
-		if at = (CircleWait{*next, r}); at.same(waits[0]) {
+		if at = (CycleWait{*next, r}); at.same(waits[0]) {
 			return waits
 		}
 	}
@@ -126,7 +137,7 @@ func (c *Client) followCircle(ctx context.Context, read map[string]*Record, w re
 }
 
 // same reports whether w and v are the same wait.
-func (w CircleWait) same(v CircleWait) bool {
+func (w CycleWait) same(v CycleWait) bool {
 	return w.Serial == v.Serial && w.Record.ID == v.Record.ID
 }
 
@@ -147,8 +158,8 @@ func (r *Record) waitUnder(name, owner string) (found *record.Wait) {
 	return found
 }
 
-// keyOf names the waits of a circle, whichever comes first.
-func keyOf(waits []CircleWait) string {
+// keyOf names the waits of a cycle, whichever comes first.
+func keyOf(waits []CycleWait) string {
 	names := make([]string, len(waits))
 	for i, w := range waits {
 		names[i] = w.Record.ID + " " + strconv.FormatUint(w.Serial, 10) + " " + w.For
@@ -157,8 +168,8 @@ func keyOf(waits []CircleWait) string {
 	return strings.Join(names, ",")
 }
 
-// certain notes that the circle was seen once more, and reports whether it existed.
-func (k *circle) certain(self string, waits []CircleWait) bool {
+// certain notes that the cycle was seen once more, and reports whether it existed.
+func (k *cycle) certain(self string, waits []CycleWait) bool {
 	k.looks++
 	if k.looks < 2 {
 		return false
@@ -181,11 +192,11 @@ func (k *circle) certain(self string, waits []CircleWait) bool {
 	return later
 }
 
-// closeCircle tells of a circle, and ends the wait w of this client if it is the one to fail. It
+// closeCycle tells of a cycle, and ends the wait w of this client if it is the one to fail. It
 // reports false if w is over.
-func (c *Client) closeCircle(w waiting, waits []CircleWait) bool {
+func (c *Client) closeCycle(w waiting, waits []CycleWait) bool {
 	err := c.errors.Deadlock(waits)
-	var fails *CircleWait
+	var fails *CycleWait
 	for i := range waits {
 		if v := &waits[i]; v.Fails && (fails == nil || v.younger(fails)) {
 			fails = v
@@ -197,13 +208,13 @@ func (c *Client) closeCircle(w waiting, waits []CircleWait) bool {
 		return false
 	}
 	if !w.waiter.ends { // else it ends in a moment
-		w.waiter.circle, w.waiter.ends = err, fails != nil && fails.same(waits[0])
+		w.waiter.cycle, w.waiter.ends = err, fails != nil && fails.same(waits[0])
 		w.waiter.signal()
 	}
 	return true
 }
 
-// younger reports whether w began later than v. All clients of a circle come to the same answer.
-func (w *CircleWait) younger(v *CircleWait) bool {
+// younger reports whether w began later than v. All clients of a cycle come to the same answer.
+func (w *CycleWait) younger(v *CycleWait) bool {
 	return cmp.Or(cmp.Compare(w.Since, v.Since), cmp.Compare(w.Record.ID, v.Record.ID), cmp.Compare(w.Serial, v.Serial)) > 0
 }

@@ -22,7 +22,7 @@ type nestedWait struct {
 	end    time.Time // zero while it lasts
 }
 
-// tangle is clients that take locks under locks in any order, and fail in circles.
+// tangle is clients that take locks under locks in any order, and fail in cycles.
 type tangle struct {
 	nest
 
@@ -37,13 +37,13 @@ type named struct {
 }
 
 // longestStandstill is how long nobody gets anything at most, apart from what holders do: the time
-// to find a circle.
+// to find a cycle.
 const longestStandstill = 3 * time.Second
 
-// Goroutines of several clients take locks under locks in any order, so that they meet in circles all
+// Goroutines of several clients take locks under locks in any order, so that they meet in cycles all
 // the time. With DeadlockFail everything gets through, and each error names waits that there were, all
 // at one moment, each for what the one after it had.
-func TestCirclesAmongLocksThatAreTakenInAnyOrder(t *testing.T) {
+func TestCyclesAmongLocksThatAreTakenInAnyOrder(t *testing.T) {
 	deadlocks := 0
 	for seed := *first; seed < *first+uint64(*nests); seed++ {
 		inNest(t, seed, func(n *nest) {
@@ -53,9 +53,9 @@ func TestCirclesAmongLocksThatAreTakenInAnyOrder(t *testing.T) {
 			deadlocks += w.deadlocks
 		})
 	}
-	t.Logf("%d circles", deadlocks)
+	t.Logf("%d cycles", deadlocks)
 	if deadlocks < 10**nests {
-		t.Errorf("only %d circles in %d seeds", deadlocks, *nests)
+		t.Errorf("only %d cycles in %d seeds", deadlocks, *nests)
 	}
 }
 
@@ -156,18 +156,18 @@ func (w *tangle) begin(c *named, lock string, held []string) *nestedWait {
 	return wait
 }
 
-// end notes the end of a wait, and looks whether the circle was there if it was because of one.
+// end notes the end of a wait, and looks whether the cycle was there if it was because of one.
 func (w *tangle) end(wait *nestedWait, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wait.end = time.Now()
-	var circle *mortise.DeadlockError
+	var cycle *mortise.DeadlockError
 	switch {
 	case err == nil:
-	case errors.As(err, &circle):
+	case errors.As(err, &cycle):
 		w.deadlocks++
 		w.progress = time.Now()
-		if why := w.untrue(circle, wait); why != "" {
+		if why := w.untrue(cycle, wait); why != "" {
 			w.t.Errorf("seed %d: %v, but %s", w.seed, err, why)
 		}
 	default:
@@ -175,13 +175,13 @@ func (w *tangle) end(wait *nestedWait, err error) {
 	}
 }
 
-// untrue returns what is wrong with a circle in which own has failed. It must be called with w.mu held.
-func (w *tangle) untrue(circle *mortise.DeadlockError, own *nestedWait) string {
-	n := len(circle.Waits)
+// untrue returns what is wrong with a cycle in which own has failed. It must be called with w.mu held.
+func (w *tangle) untrue(cycle *mortise.DeadlockError, own *nestedWait) string {
+	n := len(cycle.Waits)
 	var begin time.Time
 	end := time.Now()
-	for i, one := range circle.Waits {
-		before := circle.Waits[(i+n-1)%n].Lock
+	for i, one := range cycle.Waits {
+		before := cycle.Waits[(i+n-1)%n].Lock
 		found := slices.IndexFunc(w.waits, func(v *nestedWait) bool {
 			return v.client == one.Client.Host && v.lock == one.Lock && v.begin.Sub(one.Since).Abs() <= 5*time.Millisecond && slices.Contains(v.held, before)
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// fails are the options of a lock whose wait is to fail in a circle.
+// fails are the options of a lock whose wait is to fail in a cycle.
 var fails = mortise.LockOptions{Deadlock: mortise.DeadlockFail}
 
 // knot is a test of waits that wait for each other.
@@ -46,20 +47,20 @@ func pair(t *testing.T, s *memredis.Server) (k *knot, a, b *mortise.Client) {
 	return k, k.join(nil), k.join(nil)
 }
 
-// circles returns the events of circles, of all clients.
-func (k *knot) circles() (list []mortise.Event) {
+// cycles returns the events of cycles, of all clients.
+func (k *knot) cycles() (list []mortise.Event) {
 	for _, o := range k.told {
 		list = append(list, o.of(mortise.EventDeadlock)...)
 	}
 	return list
 }
 
-// wantNone fails if a circle is told within a minute.
+// wantNone fails if a cycle is told within a minute.
 func (k *knot) wantNone() {
 	k.t.Helper()
 	time.Sleep(time.Minute)
-	for _, e := range k.circles() {
-		k.t.Errorf("a circle is told that there is not: %v", e.Err)
+	for _, e := range k.cycles() {
+		k.t.Errorf("a cycle is told that there is not: %v", e.Err)
 	}
 }
 
@@ -139,32 +140,32 @@ func (k *knot) soon(what string, end <-chan fate, d time.Duration) fate {
 	}
 }
 
-// circleOf fails if a wait does not end soon because of a circle of locks whose names, in order, begin so.
-func (k *knot) circleOf(what string, end <-chan fate, locks ...string) *mortise.DeadlockError {
+// cycleOf fails if a wait does not end soon because of a cycle of locks whose names, in order, begin so.
+func (k *knot) cycleOf(what string, end <-chan fate, locks ...string) *mortise.DeadlockError {
 	k.t.Helper()
 	f := k.soon(what, end, 2500*time.Millisecond)
-	var circle *mortise.DeadlockError
-	if !errors.Is(f.err, mortise.ErrDeadlock) || !errors.As(f.err, &circle) {
+	var cycle *mortise.DeadlockError
+	if !errors.Is(f.err, mortise.ErrDeadlock) || !errors.As(f.err, &cycle) {
 		k.t.Fatalf("%s ended with %v, want a deadlock", what, f.err)
 	}
 	var names []string
-	for _, w := range circle.Waits {
+	for _, w := range cycle.Waits {
 		names = append(names, w.Lock)
 		if w.Client.Host == "" || w.Client.PID == 0 || w.Since.IsZero() || !strings.Contains(f.err.Error(), w.Client.Host) {
-			k.t.Errorf("a wait of the circle is %+v; the error is %q", w, f.err)
+			k.t.Errorf("a wait of the cycle is %+v; the error is %q", w, f.err)
 		}
 	}
 	slices.Sort(names)
 	if !slices.EqualFunc(names, locks, strings.HasPrefix) { // of a MultiLock any part
-		k.t.Errorf("the circle has the locks %q, want %q", names, locks)
+		k.t.Errorf("the cycle has the locks %q, want %q", names, locks)
 	}
-	return circle
+	return cycle
 }
 
-// wantFailure is circleOf for a caller that does not need the circle.
+// wantFailure is cycleOf for a caller that does not need the cycle.
 func (k *knot) wantFailure(what string, end <-chan fate, locks ...string) {
 	k.t.Helper()
-	_ = k.circleOf(what, end, locks...)
+	_ = k.cycleOf(what, end, locks...)
 }
 
 // wantThrough fails if a wait does not end soon with a hold, and releases that.
@@ -180,7 +181,7 @@ func (k *knot) wantThrough(what string, end <-chan fate) {
 // tick lets some time pass, so that what follows is younger.
 func tick() { time.Sleep(10 * time.Millisecond) }
 
-func TestCirclesOfKinds(t *testing.T) {
+func TestCyclesOfKinds(t *testing.T) {
 	rings := []struct{ held, wanted, name string }{
 		{"Lock", "Lock", "two"}, {"Lock", "SpinLock", "two"}, {"FairLock", "FairLock", "two"}, {"FencedLock", "FencedLock", "two"},
 		{"reader", "writer", "two"}, {"writer", "writer", "two"}, {"writer", "reader", "two"},
@@ -226,5 +227,55 @@ func TestCirclesOfKinds(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A wait at the end of a long row of waits reads a bounded number of records.
+func TestLongRowsAreLookedAtSeldom(t *testing.T) {
+	for _, n := range []int{2, 10, 30} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				var inner context.Context
+				var first *mortise.Hold
+				var got <-chan *mortise.Hold
+				var reads atomic.Int64
+				for i := range n { // each waits for the lock of the one before it
+					c, f := open(t, s, nil)
+					hold, in := mustLock(t, c.Lock(fmt.Sprint(i)), t.Context())
+					if inner = in; i == 0 {
+						first = hold
+						continue
+					}
+					next := later(t, inner, c.Lock(fmt.Sprint(i-1)))
+					if i == n-1 {
+						got = next
+						f.Set(func(_ context.Context, name string) error {
+							if name == "client_read" {
+								reads.Add(1)
+							}
+							return nil
+						}, nil)
+						continue
+					}
+					go func() {
+						mustUnlock(t, <-next)
+						mustUnlock(t, hold)
+					}()
+				}
+				time.Sleep(3 * time.Second)
+				young := reads.Swap(0)
+				time.Sleep(20 * time.Second)
+				old := reads.Load()
+				t.Logf("%d records read in the first 3 s, %d in the next 20 s", young, old)
+				if most, mostOld := int64(3*100+n), int64(20*40+n); young > most || old > mostOld {
+					t.Errorf("%d records were read in the first 3 s, and %d in the next 20 s; want at most %d and %d", young, old, most, mostOld)
+				}
+				if young == 0 || old < 10 {
+					t.Errorf("%d records were read in the first 3 s, and %d in the next 20 s: it does not look", young, old)
+				}
+				mustUnlock(t, first)
+				mustUnlock(t, <-got)
+			})
+		})
 	}
 }
