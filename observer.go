@@ -2,6 +2,8 @@ package mortise
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/lockmgr"
@@ -119,6 +121,64 @@ type Event struct {
 	// was read: after about a quarter of a second of waiting.
 	Blocker *Blocker
 	Err     error
+}
+
+// Outcome returns what became of the call of an EventAcquired or EventRefused, as one of few words for
+// the label of a metric:
+//
+//	acquired  it has what it asked for
+//	locked    other owners have it, and the call does not wait
+//	timeout   its wait was over, and other owners have it
+//	canceled  its context was canceled
+//	deadlock  its wait was ended because it was part of a deadlock
+//	error     anything else, such as no answer of Redis
+//
+// It returns "" for other events.
+func (e *Event) Outcome() string {
+	is := func(target error) bool { return errors.Is(e.Err, target) }
+	switch {
+	case e.Type == EventAcquired:
+		return "acquired"
+	case e.Type != EventRefused:
+		return ""
+	case is(ErrDeadlock):
+		return "deadlock"
+	case is(ErrClosed), is(ErrNotSet):
+		return "error"
+	case is(context.Canceled):
+		return "canceled"
+	case is(ErrUnreachable):
+		return "error"
+	case is(context.DeadlineExceeded):
+		return "timeout"
+	case !is(ErrLocked) && !is(ErrNoPermits) && !is(ErrMissing):
+		return "error"
+	case e.Queued:
+		return "timeout"
+	}
+	return "locked"
+}
+
+// End returns how the hold of an EventReleased or EventLost has ended, as one of few words for the label
+// of a metric: "released"; "expired", at its MaxHold; or "lost". Of one that was not released, reason is
+// that of the [LostError], "closed" if the client was closed under it, or "other". A hold whose release is
+// the first to notice that it was lost was lost. End returns "" for other events.
+func (e *Event) End() (end, reason string) {
+	if e.Type != EventReleased && e.Type != EventLost {
+		return "", ""
+	}
+	lost, known := errors.AsType[*LostError](e.Err)
+	switch {
+	case known && lost != nil && lost.Reason == LostExpired:
+		return string(LostExpired), string(LostExpired)
+	case known && lost != nil && slices.Contains([]LostReason{LostTaken, LostForced, LostUnreachable}, lost.Reason):
+		return "lost", string(lost.Reason)
+	case e.Type == EventReleased && !errors.Is(e.Err, ErrLost):
+		return "released", ""
+	case errors.Is(e.Err, ErrClosed):
+		return "lost", "closed"
+	}
+	return "lost", "other"
 }
 
 // Blocker is a holder that made a call wait.

@@ -9,7 +9,7 @@
 // is in no metric unless [WithLockName] says so: there may be very many.
 //
 //	dlock.acquire.duration     histogram, s        kind, outcome, contended; error.type with the outcome error
-//	dlock.hold.duration        histogram, s        kind, end = released, lost
+//	dlock.hold.duration        histogram, s        kind, end = released, expired, lost
 //	dlock.waiter.count         up-down counter     kind
 //	dlock.held.count           up-down counter     kind
 //	dlock.lost                 counter             kind, reason = expired, taken, forced, unreachable, closed, other

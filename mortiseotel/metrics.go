@@ -25,8 +25,8 @@ type metrics struct {
 // Bounds of the buckets, in seconds.
 var (
 	waits   = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
-	margins = []float64{0, .01, .1, .25, .5, 1, 2.5, 5, 10, 15, 20, 30, 60, 300}
-	stops   = []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
+	margins = []float64{0, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 20, 30, 60, 300}
+	stops   = []float64{.25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
 )
 
 func newMetrics(c config) metrics {

@@ -118,7 +118,7 @@ func TestMetricsOfLosses(t *testing.T) {
 		for _, want := range []string{
 			"dlock.lost{kind=lock,reason=expired}: 1", "dlock.lost{kind=lock,reason=forced}: 1",
 			"dlock.lost{kind=lock,reason=unreachable}: 1", "dlock.lost{kind=lock,reason=closed}: 1",
-			"dlock.hold.duration{end=lost,kind=lock}: 4, ", "dlock.renewals{outcome=failed}: ",
+			"dlock.hold.duration{end=lost,kind=lock}: 3, ", "dlock.hold.duration{end=expired,kind=lock}: 1, ", "dlock.renewals{outcome=failed}: ",
 		} {
 			if !strings.Contains(points, want) {
 				t.Errorf("metrics:\n%s\nwant %s", points, want)

@@ -71,31 +71,30 @@ func (o *Observer) Observe(e mortise.Event) {
 // concluded tells of a call that has acquired, or failed.
 func (o *Observer) concluded(e *mortise.Event, now time.Time) {
 	m := &o.metrics
-	what, failure := outcome(e)
-	ctx := o.traces.concluded(e, now, what, failure)
+	what := e.Outcome()
+	failed := failure(e, what)
+	ctx := o.traces.concluded(e, now, what, failed)
 	kind := m.of(key{kind: e.Kind}, e).add
 	if e.Queued {
 		m.waiting.Add(ctx, -1, kind...)
 	}
-	if e.Type == mortise.EventAcquired && hasHold(e.Kind) {
+	if hasHold(e) {
 		m.held.Add(ctx, 1, kind...)
 	}
-	m.acquire.Record(ctx, e.Waited.Seconds(), m.of(key{kind: e.Kind, outcome: what, failure: failure, contended: e.Queued, call: true}, e).record...)
+	m.acquire.Record(ctx, e.Waited.Seconds(), m.of(key{kind: e.Kind, outcome: what, failure: failed, contended: e.Queued, call: true}, e).record...)
 }
 
-// hasHold reports whether what was acquired of that kind is a hold, whose end is told. A latch was only waited for, and
+// hasHold reports whether the call has acquired a hold, whose end is told. A latch was only waited for, and
 // the permits of a plain semaphore belong to nobody.
-func hasHold(kind string) bool { return kind != "semaphore" && kind != "latch" }
+func hasHold(e *mortise.Event) bool { return e.Type == mortise.EventAcquired && e.Owner != "" }
 
 // ended tells of a hold that was released or lost.
 func (o *Observer) ended(e *mortise.Event, now time.Time) {
 	m := &o.metrics
-	reason := lossOf(e)
+	end, reason := e.End()
 	ctx := o.traces.ended(e, now, reason)
 	m.held.Add(ctx, -1, m.of(key{kind: e.Kind}, e).add...)
-	end := "released"
 	if reason != "" {
-		end = "lost"
 		m.lost.Add(ctx, 1, m.of(key{kind: e.Kind, reason: reason}, e).add...)
 	}
 	m.hold.Record(ctx, e.Held.Seconds(), m.of(key{kind: e.Kind, end: end}, e).record...)

@@ -105,7 +105,7 @@ func TestHostileLinks(t *testing.T) {
 func TestSpansThatAreNotSampledAreNotLinkedTo(t *testing.T) {
 	for _, holds := range []bool{false, true} {
 		m := newTelemetry(t, mortiseotel.WithHoldSpans(holds), mortiseotel.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))))
-		m.Observe(mortise.Event{Type: mortise.EventAcquired, Call: 1})
+		m.Observe(mortise.Event{Type: mortise.EventAcquired, Call: 1, Owner: "a:1"})
 		if link := m.Link(1); link != "" {
 			t.Errorf("Link returned %q", link)
 		}
@@ -119,7 +119,7 @@ func TestSpansThatAreNotSampledAreNotLinkedTo(t *testing.T) {
 func TestLinkWithoutSDK(t *testing.T) {
 	o := mortiseotel.New()
 	at := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
-	o.Observe(mortise.Event{Type: mortise.EventAcquired, Call: 1, Context: trace.ContextWithSpanContext(context.Background(), at)})
+	o.Observe(mortise.Event{Type: mortise.EventAcquired, Call: 1, Owner: "a:1", Context: trace.ContextWithSpanContext(context.Background(), at)})
 	if got, want := o.Link(1), "00-01000000000000000000000000000000-0200000000000000-01"; got != want {
 		t.Errorf("Link returned %q, want %q", got, want)
 	}
@@ -142,7 +142,6 @@ func TestOutcomes(t *testing.T) {
 		{over, false, errors.Join(mortise.ErrLocked, context.DeadlineExceeded), "outcome=timeout"},
 		{over, true, context.DeadlineExceeded, "outcome=timeout"},
 		{over, true, errors.Join(mortise.ErrUnreachable, context.DeadlineExceeded), "outcome=error,error.type=unreachable"},
-		{t.Context(), false, context.DeadlineExceeded, "outcome=error,error.type=_OTHER"}, // not the caller's
 		{canceled, true, errors.Join(mortise.ErrLocked, context.Canceled), "outcome=canceled"},
 		{canceled, true, mortise.ErrClosed, "outcome=error,error.type=closed"},
 		{t.Context(), false, mortise.ErrNoPermits, "outcome=locked"},

@@ -90,17 +90,16 @@ func (t *traces) concluded(e *mortise.Event, now time.Time, what, failure string
 	if span.IsRecording() {
 		c.describe(span, e)
 		span.SetAttributes(outcomeKey.String(what))
-		switch what {
-		case failed:
+		if failure != "" {
 			span.SetAttributes(failureKey.String(failure))
-			span.SetStatus(codes.Error, message(e.Err))
-		case deadlock:
+		}
+		if failure != "" || what == "deadlock" {
 			span.SetStatus(codes.Error, message(e.Err))
 		}
 		linkTo(span, e.Blocker)
 		span.End(trace.WithTimestamp(now))
 	}
-	if e.Type == mortise.EventAcquired && hasHold(e.Kind) {
+	if hasHold(e) {
 		t.held(parent, e, now, span.SpanContext())
 	}
 	return ctx

@@ -65,7 +65,7 @@ const mostKinds = 32
 var (
 	durations = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 	margins   = []float64{0, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 20, 30, 60, 300}
-	pauses    = []float64{.25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+	pauses    = []float64{.25, .5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
 )
 
 // New returns a collector that has counted nothing yet. o may be nil.

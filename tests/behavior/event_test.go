@@ -1,0 +1,101 @@
+package behavior
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mortise-go/mortise"
+)
+
+// What became of a call is one of the words that docs/observability.md names.
+func TestOutcomeOfAnEvent(t *testing.T) {
+	for _, c := range []struct {
+		queued bool
+		err    error
+		want   string
+	}{
+		{false, mortise.ErrLocked, "locked"},
+		{true, mortise.ErrLocked, "timeout"},
+		{false, errors.Join(mortise.ErrLocked, context.DeadlineExceeded), "timeout"},
+		{true, context.DeadlineExceeded, "timeout"},
+		{true, errors.Join(mortise.ErrUnreachable, context.DeadlineExceeded), "error"},
+		{true, errors.Join(mortise.ErrUnreachable, context.Canceled), "canceled"},
+		{true, errors.Join(mortise.ErrLocked, context.Canceled), "canceled"},
+		{true, errors.Join(mortise.ErrClosed, context.Canceled), "error"},
+		{false, mortise.ErrNoPermits, "locked"},
+		{true, mortise.ErrNoPermits, "timeout"},
+		{false, errors.Join(mortise.ErrNotSet, mortise.ErrNoPermits), "error"},
+		{true, &mortise.MissingError{Missing: 1}, "timeout"},
+		{true, fmt.Errorf("%w", &mortise.DeadlockError{}), "deadlock"},
+		{false, mortise.ErrReentry, "error"},
+		{false, nil, "error"},
+	} {
+		e := mortise.Event{Type: mortise.EventRefused, Queued: c.queued, Err: c.err}
+		if got := e.Outcome(); got != c.want {
+			t.Errorf("queued %t, %v: the outcome is %q, want %q", c.queued, c.err, got, c.want)
+		}
+		if end, reason := e.End(); end != "" || reason != "" {
+			t.Errorf("%v: a call that was refused ends as %q, %q", c.err, end, reason)
+		}
+		wantDocumented(t, "`outcome`", c.want)
+	}
+	acquired := mortise.Event{Type: mortise.EventAcquired}
+	if got := acquired.Outcome(); got != "acquired" {
+		t.Errorf("the outcome of an acquisition is %q", got)
+	}
+}
+
+// How a hold has ended is one of the words that docs/observability.md names.
+func TestEndOfAnEvent(t *testing.T) {
+	for _, c := range []struct {
+		of          mortise.EventType
+		err         error
+		end, reason string
+	}{
+		{mortise.EventReleased, nil, "released", ""},
+		{mortise.EventReleased, mortise.ErrUnreachable, "released", ""},
+		{mortise.EventReleased, &mortise.LostError{Reason: mortise.LostTaken}, "lost", "taken"},
+		{mortise.EventLost, &mortise.LostError{Reason: mortise.LostExpired}, "expired", "expired"},
+		{mortise.EventLost, fmt.Errorf("%w", &mortise.LostError{Reason: mortise.LostForced}), "lost", "forced"},
+		{mortise.EventLost, &mortise.LostError{Reason: mortise.LostUnreachable}, "lost", "unreachable"},
+		{mortise.EventLost, &mortise.LostError{Reason: "of tomorrow"}, "lost", "other"},
+		{mortise.EventLost, mortise.ErrClosed, "lost", "closed"},
+		{mortise.EventLost, nil, "lost", "other"},
+	} {
+		e := mortise.Event{Type: c.of, Err: c.err}
+		if end, reason := e.End(); end != c.end || reason != c.reason {
+			t.Errorf("%s, %v: ends as %q, %q; want %q, %q", c.of, c.err, end, reason, c.end, c.reason)
+		}
+		if got := e.Outcome(); got != "" {
+			t.Errorf("%s has the outcome %q", c.of, got)
+		}
+		wantDocumented(t, "`end`", c.end)
+		if c.reason != "" {
+			wantDocumented(t, "`reason`", c.reason)
+		}
+	}
+}
+
+// wantDocumented checks that the line of the words of a label has that one.
+func wantDocumented(t *testing.T, label, word string) {
+	t.Helper()
+	for line := range strings.Lines(observability(t)) {
+		if strings.HasPrefix(line, "| "+label) && strings.Contains(line, "`"+word+"`") {
+			return
+		}
+	}
+	t.Errorf("docs/observability.md has no word %q for %s", word, label)
+}
+
+func observability(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
