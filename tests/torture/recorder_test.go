@@ -26,6 +26,8 @@ type recorder struct {
 	servers map[string][]executed
 	conns   map[*redistest.Conn]struct{}
 	ended   bool
+
+	clock *wallClock
 }
 
 // executed is what MONITOR showed of a command, and when.
@@ -37,7 +39,7 @@ type executed struct {
 // record starts to record what servers do, until the end of the test.
 func record(t *testing.T, servers []*redistest.Server) *recorder {
 	t.Helper()
-	c := &recorder{servers: map[string][]executed{}, conns: map[*redistest.Conn]struct{}{}}
+	c := &recorder{servers: map[string][]executed{}, conns: map[*redistest.Conn]struct{}{}, clock: watchWallClock(t)}
 	var running sync.WaitGroup
 	for _, s := range servers {
 		running.Go(func() { c.follow(s.Addr()) })
@@ -107,7 +109,8 @@ func (c *recorder) note(addr, text string) {
 	c.servers[addr] = append(c.servers[addr], executed{torture.Now(), text[:min(len(text), recordWords)]})
 }
 
-// show returns what the servers did about a name in a span, and in the time of a lease before it.
+// show returns what the servers did about a name in a span, and in the time of a lease before it, and whether
+// the clock by which they end leases was set then.
 func (c *recorder) show(name string, s span, ttl time.Duration) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +129,7 @@ func (c *recorder) show(name string, s span, ttl time.Duration) string {
 		all.WriteString(strings.Join(shown, ""))
 	}
 	if all.Len() == 0 {
-		return "\n        no server has run a command about " + name
+		all.WriteString("\n        no server has run a command about " + name)
 	}
-	return all.String()
+	return c.clock.show(s, ttl) + all.String()
 }
