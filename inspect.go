@@ -3,15 +3,11 @@ package mortise
 import (
 	"context"
 	"encoding/hex"
-	"errors"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -313,80 +309,4 @@ func permitText(id string) string {
 		return hex.EncodeToString([]byte(id))
 	}
 	return id
-}
-
-// Locks iterates over the objects that are held, among the names that match the
-// glob pattern (as in Redis: * ? [abc]), Redisson's objects included: locks of
-// all kinds, terms of elections, and semaphores with permits that are held. It
-// uses SCAN, so it does not block the server, and an object that is locked or
-// released meanwhile may or may not be included. An object is recognized by its
-// form, such as a hash whose only field is a UUID, a colon and more text. Do not
-// use Locks on a hot path: it reads every key that matches.
-//
-// Do not close the client inside the loop: Close waits for the iteration.
-//
-// An error ends the iteration and comes with a zero State. Errors are those of
-// [Lock.Inspect].
-func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[State, error] {
-	needContext(ctx)
-	return func(yield func(State, error) bool) {
-		if err := c.core.Run(func() error { return c.scan(ctx, pattern, yield) }); err != nil && !errors.Is(err, errStop) {
-			yield(State{}, &Error{Op: "list", Name: pattern, Err: lockmgr.Meaning(err)})
-		}
-	}
-}
-
-// errStop ends a scan whose loop has ended early.
-var errStop = errors.New("stop")
-
-func (c *Client) scan(ctx context.Context, pattern string, yield func(State, error) bool) error {
-	scanner, ok := c.core.Config().Driver.(driver.Scanner)
-	if !ok {
-		return errors.New("this driver cannot list keys")
-	}
-	prefix := c.core.Config().Prefix
-	seen := make(map[string]bool) // SCAN may return a key twice
-	return scanner.Scan(ctx, literal.Replace(prefix)+pattern, func(page []string) error {
-		page = slices.DeleteFunc(page, keyspace.CountsTokens) // a look at one would be a use of it
-		for keys := range slices.Chunk(page, script.InspectBatch) {
-			var found []*State
-			for i, result := range script.Inspect(ctx, c.core.Config().Driver, keys...) {
-				if result.Err != nil {
-					result = c.inspectAgain(ctx, keys[i], result)
-				}
-				if result.Err != nil {
-					return result.Err
-				}
-				s := state(strings.TrimPrefix(keys[i], prefix), result.Key)
-				if s.Locked && s.Name != "" && !seen[s.Name] {
-					seen[s.Name] = true
-					found = append(found, &s)
-				}
-			}
-			c.identify(ctx, found...)
-			for _, s := range found {
-				if !yield(*s, nil) {
-					return errStop
-				}
-			}
-		}
-		return nil
-	})
-}
-
-// literal makes a pattern of SCAN that matches only the text itself.
-var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
-
-// inspectAgain reads a key again that could not be read in a batch, and retries
-// while Redis cannot serve it, as while its slot is moved.
-func (c *Client) inspectAgain(ctx context.Context, key string, result script.InspectResult) script.InspectResult {
-	first := true
-	_ = c.core.Retry(ctx, func(ctx context.Context) error {
-		if !first {
-			result = script.Inspect(ctx, c.core.Config().Driver, key)[0]
-		}
-		first = false
-		return result.Err
-	})
-	return result
 }

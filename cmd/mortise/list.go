@@ -21,9 +21,9 @@ import (
 const listLong = `ls shows the locks that are held, including Redisson's: locks of all kinds, leads
 of elections, and held permits of semaphores. It shows each one as soon as it is
 found, in no order: to sort them by name, write mortise ls | sort. Only on a
-terminal they have a header. ls goes through all keys that match PATTERN, with SCAN:
-that takes a while on a big server, but does not block it. With --limit, it ends when
-it has found that many. The kind of a lock is recognized by the form of its key; a
+terminal they have a header. ls goes through all keys that match PATTERN, with SCAN,
+and takes half of a server's time at the most: a million keys take 9 to 16 s. With
+--limit, it ends when it has found that many. The kind of a lock is recognized by the form of its key; a
 plain lock, for example, is a hash whose only field is a UUID, a colon and more.
 Semaphores without held permits and latches are plain numbers, which ls leaves out:
 see mortise sem NAME show and mortise latch NAME show.

@@ -2,7 +2,9 @@ package script
 
 import (
 	"context"
+	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -45,6 +47,27 @@ type Due struct {
 // of a hash with more fields, or more than 256 KiB, all fields. There should be
 // at most [InspectBatch] names.
 func Inspect(ctx context.Context, d driver.Driver, names ...string) []InspectResult {
+	calls := inspections(names)
+	return inspectedAll(readAlone(ctx, d, calls, d.Batch(ctx, calls), denied))
+}
+
+// InspectMoving is Inspect for names whose slot may be on its way to another server, with some of the keys
+// of an object, for long: of these it reads the key of the name only.
+func InspectMoving(ctx context.Context, d driver.Driver, names ...string) []InspectResult {
+	calls := inspections(names)
+	return inspectedAll(readAlone(ctx, d, calls, d.Batch(ctx, calls), func(err error) bool { return denied(err) || split(err) }))
+}
+
+func denied(err error) bool { return driver.ClassOf(err) == driver.Denied }
+
+// split reports whether a script has failed because its keys are on two servers at the moment.
+func split(err error) bool {
+	var e *driver.Error
+	return errors.As(err, &e) && strings.HasPrefix(e.Reply, "TRYAGAIN")
+}
+
+// inspections returns the calls that inspect names.
+func inspections(names []string) []driver.Call {
 	calls := make([]driver.Call, len(names))
 	for i, name := range names {
 		keys := []string{name}
@@ -53,21 +76,30 @@ func Inspect(ctx context.Context, d driver.Driver, names ...string) []InspectRes
 		}
 		calls[i] = driver.Call{Script: inspect, Keys: keys, Args: []string{strconv.Itoa(maxListed), strconv.Itoa(maxBytes)}}
 	}
-	replies := d.Batch(ctx, calls)
+	return calls
+}
+
+// readAlone returns replies, after another batch for the calls that have failed for a reason that lies
+// with keys other than the first: these are left out.
+func readAlone(ctx context.Context, d driver.Driver, calls []driver.Call, replies []driver.Result, others func(error) bool) []driver.Result {
 	var alone []driver.Call
-	var denied []int
+	var places []int
 	for i, r := range replies {
-		if r.Err != nil && driver.ClassOf(r.Err) == driver.Denied && len(calls[i].Keys) > 1 {
+		if r.Err != nil && len(calls[i].Keys) > 1 && others(r.Err) {
 			calls[i].Keys = calls[i].Keys[:1]
-			alone, denied = append(alone, calls[i]), append(denied, i)
+			alone, places = append(alone, calls[i]), append(places, i)
 		}
 	}
 	if len(alone) > 0 {
 		for j, r := range d.Batch(ctx, alone) {
-			replies[denied[j]] = r
+			replies[places[j]] = r
 		}
 	}
-	results := make([]InspectResult, len(names))
+	return replies
+}
+
+func inspectedAll(replies []driver.Result) []InspectResult {
+	results := make([]InspectResult, len(replies))
 	for i, r := range replies {
 		results[i] = inspected(r)
 	}
