@@ -70,7 +70,7 @@ func TestProcessesAreNamed(t *testing.T) {
 	waiter.awaitMatch(t, `^mortise: waiting [0-9]s for job: held by `+held+"\n") // its first line
 	awaitOutput(t, addr, `^holder +`+held+`  count 1  [0-9a-f-]{36}:1$`, "show", "job")
 	awaitOutput(t, addr, `^waiter 1 +`+waits+`$`, "show", "job")
-	awaitOutput(t, addr, `^job +lock +[0-9]+s +1 +`+held+`  1 waiting$`, "ls")
+	awaitOutput(t, addr, `^job +lock +[0-9]+s +1 +`+held+` +1 waiting$`, "ls")
 	awaitOutput(t, addr, fmt.Sprintf(`^job +lock +[0-9]+s +1 +[0-9a-f-]{36}:1 +\S+ +%d +mortise: sleep +20[0-9-]+T[0-9:]+Z +[0-9.]+m?s +1$`,
 		holder.cmd.Process.Pid), "ls", "--wide")
 	awaitOutput(t, addr, nameOf(t, holder, "sleep")+`  [0-9a-f-]{36}\n  holds +job +lock +for`, "who")

@@ -61,7 +61,8 @@ func (s *session) awaitMatch(t *testing.T, pattern string) string {
 	}
 }
 
-// On a terminal one line tells what a command waits for, and is erased when the wait has ended.
+// On a terminal one line tells what a command waits for, and is erased when the wait has ended. The terminal is
+// wide: on a narrow one a long name of this host would take the place of the rest.
 func TestWaitingLine(t *testing.T) {
 	t.Parallel()
 	const holder = `\S+ pid [0-9]+ \(mortise: sleep\) for [0-9.]+s`
@@ -86,7 +87,7 @@ func TestWaitingLine(t *testing.T) {
 			} else {
 				begin(t, server.Addr(), "latch", "job", "set", "3").wantStatus(t, 0)
 			}
-			s, _ := onTerminal(t, server.Addr(), "sh", "-c", "stty cols 120; NO_COLOR=1 TERM=xterm exec "+test.wait)
+			s, _ := onTerminal(t, server.Addr(), "sh", "-c", "stty cols 300; NO_COLOR=1 TERM=xterm exec "+test.wait)
 			s.awaitMatch(t, "\rmortise: waiting [0-9]+s (of |for )"+test.line+"; Ctrl-C gives up\x1b\\[K")
 			s.awaitMatch(t, "\rmortise: waiting [2-9]s ")
 			if test.free != "" {
@@ -165,7 +166,7 @@ func TestWaitingInTheBackground(t *testing.T) {
 	awaitHeld(t, server, "job")
 	awaitHeld(t, server, "other")
 	s, terminal := onTerminal(t, server.Addr(), "sh", "-i")
-	typeIn(t, terminal, "export TERM=xterm; mortise run job -- true &\n")
+	typeIn(t, terminal, "export TERM=xterm; stty cols 300; mortise run job -- true &\n")
 	typeIn(t, terminal, "mortise run other -- true\n")
 	s.awaitMatch(t, "\r(mortise: )?waiting [3-9]s for other: held by \\S+ pid [0-9]+ (\\(mortise: sleep\\) )?for [0-9.]+s(; Ctrl-C gives up)?\x1b") // the other one waits longer by now
 	if strings.Contains(s.out.text(), "s for job") {
