@@ -116,7 +116,7 @@ var notWhole = map[string]string{
 	"fenced_token": "a part", "pass": "a part", "redissons": "a part",
 
 	"number_read": "reads", "election_read": "reads", "fair_inspect": "reads", "group_inspect": "reads", "inspect": "reads",
-	"permit_inspect": "reads", "look": "reads", "tokens": "checks again that nobody uses them",
+	"permit_inspect": "reads", "look": "reads", "sift": "reads", "tokens": "checks again that nobody uses them",
 
 	"barrier_await": "a party arrives once", "barrier_leave": "a party leaves once", "double_enter": "a party enters once",
 	"double_leave": "a party leaves once", "double_quit": "a party leaves once", "double_renew": "renews what its party has",

@@ -194,14 +194,22 @@ func (w *world) extend(ctx context.Context, c *client, o op, hold *mortisetest.H
 	}
 }
 
-// checkMine checks that a look at a lock tells its holder that it has it.
-func (w *world) checkMine(ctx context.Context, k mortise.Locker) {
+// checkMine checks that a look at a lock tells its holder that it has it, and that a walk shows it.
+func (w *world) checkMine(ctx context.Context, c *client, k mortise.Locker) {
 	s, err := k.(interface {
 		Inspect(ctx context.Context) (mortise.State, error)
 	}).Inspect(ctx)
 	if err != nil || !s.Locked || !s.Mine {
 		w.fail("the holder of %T %q sees %+v: %v", k, k.Name(), s, err)
 	}
+	for state, err := range c.Locks(ctx, "*") {
+		if err != nil {
+			w.fail("a walk ends with %v", err)
+		} else if state.Name == k.Name() {
+			return
+		}
+	}
+	w.fail("a walk does not show %T %q, which is held", k, k.Name())
 }
 
 // checkFree checks that all ways to look at a lock that nobody has say so.
@@ -211,6 +219,11 @@ func (w *world) checkFree(ctx context.Context, c *client, name string) {
 	} {
 		if s, err := inspect(ctx); err != nil || s.Locked || len(s.Queue) > 0 && !w.unlisted {
 			w.fail("in the end there is %+v: %v", s, err)
+		}
+	}
+	for state, err := range c.Locks(ctx, "*") {
+		if err != nil || state.Name == name {
+			w.fail("in the end a walk shows %+v: %v", state, err)
 		}
 	}
 	if waiters, err := c.FairLock(name).Queue(ctx); err != nil {

@@ -70,6 +70,9 @@ func (w *world) look(parent context.Context, c *client, name string) {
 	w.known(err)
 	_, err = c.History(ctx, name, 10)
 	w.known(err)
+	for _, err := range c.Locks(ctx, "*") {
+		w.known(err)
+	}
 	w.bounded("a look by "+c.name, began, time.Second+c.slack())
 	if n := c.Stats(); n.Held < 0 || n.Waiting < 0 {
 		w.fail("the numbers of %s are %+v", c.name, n)

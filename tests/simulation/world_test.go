@@ -271,7 +271,7 @@ func (w *world) afterwards(ctx context.Context, c *client) {
 			if err != nil {
 				w.fail("%v after all faults nobody gets %T %q: %v", time.Since(began), k, k.Name(), err)
 			} else {
-				w.checkMine(lctx, k)
+				w.checkMine(lctx, c, k)
 				w.known(hold.Unlock())
 			}
 			cancel()
