@@ -25,13 +25,17 @@ import (
 	"sync"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/minired"
 )
 
 // Server is an embedded Redis. Its methods are safe for concurrent use.
+//
+// Scripts run one at a time, and the time of the server stands still while one runs, as in Redis.
 type Server struct {
-	mini *miniredis.Miniredis
+	mini  *miniredis.Miniredis
+	clock clock
 
 	mu     sync.Mutex // guards closed; held while a connection is added
 	closed bool
@@ -42,21 +46,41 @@ var errServerClosed = errors.New("the embedded Redis is closed")
 // New returns an embedded Redis that cannot be reached from outside the process. Connect to it with
 // [Server.Driver] or [Server.Dial], and close it at the end.
 func New() *Server {
-	mini := miniredis.NewMiniRedis()
-	mini.ClockTTL(true)
-	return &Server{mini: mini}
+	s, _ := start(func(mini *miniredis.Miniredis) error {
+		c, err := mini.Dial() // the first connection starts miniredis; it cannot fail
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	})
+	return s
 }
 
 // Listen returns an embedded Redis that accepts connections of any Redis client on the TCP address
 // addr, such as "127.0.0.1:6379", or "127.0.0.1:0" for a free port. There is no password: listen on
 // loopback only.
 func Listen(addr string) (*Server, error) {
-	s := New()
-	if err := s.mini.StartAddr(addr); err != nil {
+	return start(func(mini *miniredis.Miniredis) error { return mini.StartAddr(addr) })
+}
+
+// start returns a server once f has started its miniredis.
+func start(f func(*miniredis.Miniredis) error) (*Server, error) {
+	mini := miniredis.NewMiniRedis()
+	mini.ClockTTL(true)
+	mini.SetError("LOADING the embedded Redis is starting") // until there is the hook
+	if err := f(mini); err != nil {
 		return nil, err
 	}
-	s.mini.Server().SetPreHook(refusePatterns)
+	s := &Server{mini: mini, clock: clock{mini: mini}}
+	mini.Server().SetPreHook(s.beforeCommand)
 	return s, nil
+}
+
+// beforeCommand is called before each command of a connection, and of a script. It returns true if
+// the command is refused.
+func (s *Server) beforeCommand(c *server.Peer, command string, args ...string) bool {
+	s.clock.beforeCommand(c)
+	return refusePatterns(c, command, args...)
 }
 
 // Addr returns the address that the server listens on. It must not be called if the server does not
@@ -72,12 +96,7 @@ func (s *Server) Dial() (net.Conn, error) {
 	if s.closed {
 		return nil, errServerClosed // miniredis would start again, with its old data
 	}
-	first := s.mini.Server() == nil // it starts the server
-	c, err := s.mini.Dial()
-	if first && err == nil {
-		s.mini.Server().SetPreHook(refusePatterns)
-	}
-	return c, err
+	return s.mini.Dial()
 }
 
 // Driver returns a new driver for mortise.New, connected to the server in memory. Each mortise

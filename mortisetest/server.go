@@ -48,9 +48,6 @@ func NewServer() *Server {
 	s := &Server{mem: memredis.New(), hits: make(map[Hit]int)}
 	s.mini = minired.Of(s.mem)
 	s.backend = s.mem.Driver()
-	if c, err := s.mem.Dial(); err == nil { // the first connection starts the server
-		_ = c.Close()
-	}
 	s.mini.Server().SetPreHook(s.beforeCommand)
 	s.roads.closed = make(chan struct{})
 	return s
