@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
+	"github.com/mortise-go/mortise/watch"
 )
 
 const watchLong = `watch shows what happens to the locks whose names match PATTERN (as in Redis:
@@ -133,25 +135,52 @@ func (a *app) watch(ctx context.Context, pattern string, f *watchFlags) error {
 	if err != nil {
 		return err
 	}
-	w := newWatcher(a, d, pattern, f)
-	defer w.close()
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if f.limit > 0 {
 		timer := time.AfterFunc(time.Duration(f.limit), func() { cancel(errOver) })
 		defer timer.Stop()
 	}
-	err = w.run(limited)
+	out, r := newWatchOutput(a, f.output), watchResult{began: time.Now()}
+	w := watch.New(d, &watch.Options{
+		Prefix: a.keyPrefix(), Pattern: pattern, Load: f.load,
+		Look: func(l *watch.Look) { r.last = l.Snapshot },
+		Note: func(n *watch.Note) { out.note(n.At, watchNote(n)) },
+		Event: func(e *watch.Event) {
+			r.summary.Note(e)
+			if out.event(e); r.summary.Events == f.events {
+				cancel(errEnough)
+			}
+		},
+	})
+	err = w.Run(limited)
+	r.took, r.load = time.Since(r.began), w.Load()
+	_ = w.Close() // nothing depends on it any more
 	if lost := a.stdout.failure(); lost != nil {
 		return lost
 	}
-	w.out.end(w.result())
+	out.end(&r)
 	var own *exitError
 	if errors.Is(err, errEnough) || errors.Is(err, errOver) || errors.As(err, &own) && own.signal != 0 {
 		return nil
 	}
 	return err
 }
+
+// watchNote returns a note for the user of the command.
+func watchNote(n *watch.Note) string {
+	text := n.Text
+	if n.Err != nil {
+		text += ": " + concealed(plain(n.Err).Error())
+	}
+	if n.Load {
+		text += "; see --load"
+	}
+	return text
+}
+
+// watchText returns the help.
+func watchText() string { return strings.ReplaceAll(watchLong, "{measured}", measuredLoad) }
 
 // spaced returns a number with commas between groups of three digits.
 func spaced(n int64) string {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
-	"github.com/mortise-go/mortise/cmd/mortise/internal/watch"
+	"github.com/mortise-go/mortise/watch"
 )
 
 // watchOutput writes what a watch sees. Each event is one write, so that the reader of a pipe has it
@@ -17,7 +17,7 @@ import (
 type watchOutput interface {
 	event(e *watch.Event)
 	note(at time.Time, text string)
-	end(r watchResult)
+	end(r *watchResult)
 }
 
 func newWatchOutput(a *app, form string) watchOutput {
@@ -32,56 +32,11 @@ func newWatchOutput(a *app, form string) watchOutput {
 
 // watchResult is what a watch tells at its end.
 type watchResult struct {
-	at       time.Time // of the last look; zero if there was none
-	took     time.Duration
-	events   int
-	others   int
-	locks    []watch.LockSummary
-	last     *watch.Snapshot
-	looks    int
-	every    time.Duration // between two looks, on average
-	longest  time.Duration // between two looks, at most
-	commands int64
-	search   *searchResult // nil if none was needed
-	gaps     int
-}
-
-// searchResult is what was seen of the searches.
-type searchResult struct {
-	passes int
-	took   time.Duration // of the last complete one
-	keys   int64         // of the last complete one, or of the first one so far
-	failed string
-}
-
-// result returns what the watch tells at its end.
-func (w *watcher) result() watchResult {
-	r := watchResult{
-		took: time.Since(w.began), events: w.summary.Events, others: w.summary.Others, locks: w.summary.Locks(w.last), last: w.last,
-		looks: w.looks, longest: w.longest, commands: w.driver.Meter.Sent(), gaps: w.failures,
-	}
-	if w.last != nil {
-		r.at = w.last.At
-	}
-	if w.looks > 1 {
-		r.every = w.looked.Sub(w.began) / time.Duration(w.looks-1)
-	}
-	if s := w.search; s != nil {
-		s.mu.Lock()
-		r.search = &searchResult{s.passes, s.took, s.keys, s.failed}
-		s.mu.Unlock()
-		if r.search.passes == 0 {
-			r.search.keys = s.searcher.Keys()
-		}
-		r.commands += s.searcher.Meter.Sent()
-	}
-	return r
-}
-
-// unseen is how short a hold or a wait must be to be missed.
-func (r *watchResult) unseen() time.Duration {
-	const recorded = 1250 * time.Millisecond // a record leaves out 0.25 s, and is up to a second old
-	return recorded + max(r.longest, lookEvery)
+	began   time.Time
+	took    time.Duration
+	last    *watch.Snapshot // nil if there was no look
+	summary watch.Summary
+	load    watch.Load
 }
 
 // watchLines writes text.
@@ -154,18 +109,19 @@ func (l *watchLines) note(_ time.Time, text string) { l.app.say("%s", text) }
 // mostRows is how many locks the summary shows in text.
 const mostRows = 20
 
-func (l *watchLines) end(r watchResult) {
+func (l *watchLines) end(r *watchResult) {
 	out := l.app.stdout
-	fmt.Fprintf(out, "\nwatched for %v: %s\n", duration.Round(r.took), counted(r.events, "event"))
-	if len(r.locks) > 0 {
+	fmt.Fprintf(out, "\nwatched for %v: %s\n", duration.Round(r.took), counted(r.summary.Events, "event"))
+	locks := r.summary.Locks(r.last)
+	if len(locks) > 0 {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "LOCK\tACQUIRED\tLOST\tGAVE UP\tLONGEST WAIT\tLONGEST HOLD\tNOW")
-		for _, s := range r.locks[:min(mostRows, len(r.locks))] {
+		for _, s := range locks[:min(mostRows, len(locks))] {
 			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", shown(s.Lock), s.Acquisitions, s.Lost, s.GaveUp, longestText(s.LongestWait), longestText(s.LongestHold), nowText(s))
 		}
 		_ = w.Flush() // a failure is noted by stdout
 	}
-	if more := len(r.locks) - mostRows; more > 0 {
+	if more := len(locks) - mostRows; more > 0 {
 		fmt.Fprintf(out, "and %s\n", counted(more, "more lock"))
 	}
 	for _, line := range loadLines(r) {
@@ -192,25 +148,26 @@ func nowText(s watch.LockSummary) string {
 }
 
 // loadLines say what the watch has cost, and what it cannot have seen.
-func loadLines(r watchResult) []string {
-	perSecond := float64(r.commands) / max(r.took.Seconds(), 1)
+func loadLines(r *watchResult) []string {
+	l := &r.load
+	perSecond := float64(l.Commands) / max(r.took.Seconds(), 1)
 	lines := []string{fmt.Sprintf("It looked %s, every %v, and every %v at the longest: %s, %.0f a second.",
-		counted(r.looks, "time"), duration.Round(r.every), duration.Round(r.longest), spaced(r.commands)+" commands", perSecond)}
-	missed := fmt.Sprintf("Not seen: holds and waits of less than about %v", duration.Round(r.unseen()))
+		counted(l.Looks, "time"), duration.Round(l.Every), duration.Round(l.Longest), spaced(l.Commands)+" commands", perSecond)}
+	missed := fmt.Sprintf("Not seen: holds and waits of less than about %v", duration.Round(l.Unseen()))
 	switch {
-	case r.search == nil:
-	case r.search.passes == 0:
-		missed += fmt.Sprintf("; locks of Redisson, and of clients that hide: the search has not gone through all keys yet, only about %s", spaced(r.search.keys))
+	case l.Search == nil:
+	case l.Search.Passes == 0:
+		missed += fmt.Sprintf("; locks of Redisson, and of clients that hide: the search has not gone through all keys yet, only about %s", spaced(l.Search.Keys))
 	default:
 		missed += fmt.Sprintf("; locks of Redisson, and of clients that hide, for less than %v: so long a search of the keys took, about %s",
-			duration.Round(max(r.search.took, searchEvery)), spaced(r.search.keys))
+			duration.Round(max(l.Search.Took, time.Second)), spaced(l.Search.Keys))
 	}
 	lines = append(lines, missed+".")
-	if r.gaps > 0 {
+	if l.Failures > 0 {
 		lines = append(lines, "Redis could not be read for a while; what happened then is seen only by its result.")
 	}
-	if r.others > 0 {
-		lines = append(lines, spaced(int64(r.others))+" events were of more locks than a summary can have.")
+	if others := r.summary.Others; others > 0 {
+		lines = append(lines, spaced(int64(others))+" events were of more locks than a summary can have.")
 	}
 	return lines
 }
@@ -283,19 +240,22 @@ type searchForm struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-func (j watchJSON) end(r watchResult) {
+func (j watchJSON) end(r *watchResult) {
 	f := watchSummaryForm{
-		Type: "summary", Took: r.took.Milliseconds(), Events: r.events, Locks: []lockSummaryForm{}, Looks: r.looks, Every: r.every.Milliseconds(),
-		Longest: r.longest.Milliseconds(), Unseen: r.unseen().Milliseconds(), Commands: r.commands,
+		Type: "summary", Took: r.took.Milliseconds(), Events: r.summary.Events, Locks: []lockSummaryForm{}, Looks: r.load.Looks,
+		Every: r.load.Every.Milliseconds(), Longest: r.load.Longest.Milliseconds(), Unseen: r.load.Unseen().Milliseconds(), Commands: r.load.Commands,
 	}
-	if !r.at.IsZero() {
-		f.Time = watch.Instant(r.at)
+	if r.last != nil {
+		f.Time = watch.Instant(r.last.At)
 	}
-	for _, l := range r.locks {
+	for _, l := range r.summary.Locks(r.last) {
 		f.Locks = append(f.Locks, lockSummaryForm{l.Lock, l.Acquisitions, l.Lost, l.GaveUp, longestOf(l.LongestWait), longestOf(l.LongestHold), l.HoldersAtTheEnd, l.WaitersAtEnd})
 	}
-	if s := r.search; s != nil {
-		f.Search = &searchForm{s.passes, s.took.Milliseconds(), s.keys, s.failed}
+	if s := r.load.Search; s != nil {
+		f.Search = &searchForm{Passes: s.Passes, Took: s.Took.Milliseconds(), Keys: s.Keys}
+		if s.Err != nil {
+			f.Search.Failed = concealed(plain(s.Err).Error())
+		}
 	}
 	j.write(f)
 }
@@ -310,9 +270,9 @@ func (t *watchTrace) event(e *watch.Event) { t.trace.Note(e) }
 
 func (t *watchTrace) note(_ time.Time, text string) { t.app.say("%s", text) }
 
-func (t *watchTrace) end(r watchResult) {
+func (t *watchTrace) end(r *watchResult) {
 	_ = t.trace.End(r.last) // a failure is noted by stdout
-	t.app.say("watched for %v: %s; the trace opens in https://ui.perfetto.dev", duration.Round(r.took), counted(r.events, "event"))
+	t.app.say("watched for %v: %s; the trace opens in https://ui.perfetto.dev", duration.Round(r.took), counted(r.summary.Events, "event"))
 	for _, line := range loadLines(r) {
 		t.app.say("%s", line)
 	}

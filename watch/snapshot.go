@@ -1,6 +1,9 @@
-// Package watch tells from what was read of locks, one look after another, what has happened in
-// between. It does no I/O and knows no clock: [Merge] makes a [Snapshot] of what a look has seen and of
-// the snapshot before, and [Diff] returns the events between two.
+// Package watch looks at locks in Redis, again and again, and tells what happens to them: what is held, who
+// waits, since when, and what has changed. It needs nothing of the programs that it watches. `mortise watch` and the
+// dashboard are made of it.
+//
+// A [Watcher] looks, within a bounded load. [Merge] makes a [Snapshot] of what a look has seen and of the
+// snapshot before, and [Diff] returns the events between two; these do no I/O and know no clock.
 //
 // What is read has two sources. The records of mortise's clients name holders and waiters, but are up
 // to about a second old, and leave out what lasts for less than a quarter of a second. The keys of locks
@@ -76,12 +79,14 @@ type Hold struct {
 	Token      int64
 	Waited     time.Duration // how long its client has waited for it; -1 if no wait was seen
 	From       *Party        // that had the lock before it
+	// Until is when its lease ends unless renewed, by Redis' clock, as its key said in this look. It is zero if
+	// the lease has no end, and if the key was not read: see [Watcher.Show].
+	Until time.Time
 
 	recorded bool          // it is in a record
 	silent   time.Duration // for how long its client has not renewed its record, when that was last read
 	gone     time.Time     // since when it is over, while it is not known who has the lock after it
 	how      Ending        // how it has ended, if it is over
-	until    time.Time     // when its lease ends unless renewed, as the key said last; zero if it is not known
 }
 
 // key returns the key of h.

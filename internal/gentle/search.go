@@ -49,6 +49,8 @@ const anyKey = "mortise:watch"
 // page, with pauses that are longer than the pages.
 type Searcher struct {
 	Driver
+	// Pages bounds how many pages of keys are looked at; the meter of Driver all else.
+	Pages *Meter
 	// Share is the part of a server's time that a search may take: above 0, below 1.
 	Share float64
 
@@ -119,7 +121,7 @@ func (s *Searcher) shards(ctx context.Context) []string {
 
 // learn makes the driver of a cluster know which master serves which keys: listing keys does.
 func (s *Searcher) learn(ctx context.Context) {
-	if scanner, ok := s.Driver.Driver.(driver.Scanner); ok && s.Meter.wait(ctx, 1) == nil {
+	if scanner, ok := s.Driver.Driver.(driver.Scanner); ok && s.Pages.wait(ctx, 1) == nil {
 		_ = scanner.Scan(ctx, "*", func([]string) error { return errPage }) // one that fails leaves servers out, until the next search
 	}
 }
@@ -130,7 +132,7 @@ var errPage = errors.New("one page")
 // shard searches the server of a key.
 func (s *Searcher) shard(ctx context.Context, key, match string, fn func([]string) error) error {
 	for cursor := "0"; ; {
-		if err := s.Meter.wait(ctx, 1); err != nil {
+		if err := s.Pages.wait(ctx, 1); err != nil {
 			return err
 		}
 		s.mu.Lock()

@@ -100,8 +100,6 @@ func Sleep(ctx context.Context, d time.Duration) error {
 type Driver struct {
 	driver.Driver
 	Meter *Meter
-	// Shared keeps Close from closing the driver below, which others use.
-	Shared bool
 }
 
 // Eval implements driver.Driver. It does not wait: what it sends is owed.
@@ -128,12 +126,4 @@ func (d *Driver) Batch(ctx context.Context, calls []driver.Call) []driver.Result
 		return results
 	}
 	return d.Driver.Batch(ctx, calls)
-}
-
-// Close implements driver.Driver.
-func (d *Driver) Close() error {
-	if d.Shared {
-		return nil
-	}
-	return d.Driver.Close()
 }

@@ -48,8 +48,7 @@ func TestMeter(t *testing.T) {
 // silent is a driver that counts what it is sent.
 type silent struct {
 	driver.Driver
-	calls  int
-	closed bool
+	calls int
 }
 
 func (s *silent) Eval(context.Context, driver.Call) (driver.Value, error) {
@@ -61,8 +60,6 @@ func (s *silent) Batch(_ context.Context, calls []driver.Call) []driver.Result {
 	s.calls += len(calls)
 	return make([]driver.Result, len(calls))
 }
-
-func (s *silent) Close() error { s.closed = true; return nil }
 
 func TestDriverIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -97,16 +94,6 @@ func TestDriverIsBounded(t *testing.T) {
 			t.Errorf("a small batch took %v, and leaves %v to wait, want none, and 1.4s", time.Since(start), owed)
 		}
 	})
-}
-
-func TestSharedDriverIsNotClosed(t *testing.T) {
-	below := &silent{}
-	if err := (&Driver{Driver: below, Shared: true}).Close(); err != nil || below.closed {
-		t.Errorf("a shared driver: closed %v, %v", below.closed, err)
-	}
-	if err := (&Driver{Driver: below}).Close(); err != nil || !below.closed {
-		t.Errorf("a driver of its own: closed %v, %v", below.closed, err)
-	}
 }
 
 // A page that takes long is followed by a longer pause and by shorter pages.
@@ -176,7 +163,7 @@ func testSearch(t *testing.T, addr string, others int) {
 	do("HSET", "three", "a", "1", "b", "2", "c", "3")
 	do("HSET", "long", "mode", fmt.Sprintf("%300d", 1))
 	do("RPUSH", "list", "x")
-	s := &Searcher{Driver: Driver{Driver: d, Meter: NewMeter(1e6)}, Share: 0.5}
+	s := &Searcher{Driver: Driver{Driver: d, Meter: NewMeter(1e6)}, Pages: NewMeter(1e6), Share: 0.5}
 	var keys []string
 	if err := s.Scan(t.Context(), "*", func(page []string) error { keys = append(keys, page...); return nil }); err != nil {
 		t.Fatal(err)
@@ -219,7 +206,7 @@ func TestSearchWithFewRights(t *testing.T) {
 	if _, _, err := Time(t.Context(), d); err != nil {
 		t.Error(err)
 	}
-	s := &Searcher{Driver: Driver{Driver: d, Meter: NewMeter(1e6)}, Share: 0.5}
+	s := &Searcher{Driver: Driver{Driver: d, Meter: NewMeter(1e6)}, Pages: NewMeter(1e6), Share: 0.5}
 	var keys []string
 	if err := s.Scan(t.Context(), "*", func(page []string) error { keys = append(keys, page...); return nil }); err != nil || !slices.Equal(keys, []string{"app:job"}) {
 		t.Errorf("it finds %q, %v; want app:job", keys, err)
@@ -241,7 +228,7 @@ func TestSearchOfACluster(t *testing.T) {
 		want = append(want, key)
 	}
 	slices.Sort(want)
-	s := &Searcher{Driver: Driver{Driver: d, Meter: NewMeter(1e6)}, Share: 0.5}
+	s := &Searcher{Driver: Driver{Driver: d, Meter: NewMeter(1e6)}, Pages: NewMeter(1e6), Share: 0.5}
 	var keys []string
 	if err := s.Scan(t.Context(), "job*", func(page []string) error { keys = append(keys, page...); return nil }); err != nil {
 		t.Fatal(err)

@@ -123,7 +123,7 @@ func (m *merger) claim(c *mortise.ClientState, r *mortise.ClientHold) {
 		m.unsettled[r.Lock] = true
 	}
 	if read {
-		h.until = expiry(m.now.At, &state)
+		h.Until = expiry(m.now.At, &state)
 	}
 	m.now.Holds[key] = h
 }
@@ -156,7 +156,7 @@ func (m *merger) state(s *mortise.State) {
 		}
 		if old := m.last.Holds[key]; old != nil {
 			kept := *old
-			kept.recorded, kept.until, kept.gone = false, expiry(m.now.At, s), time.Time{}
+			kept.recorded, kept.Until, kept.gone = false, expiry(m.now.At, s), time.Time{}
 			m.now.Holds[key] = &kept
 			continue
 		}
@@ -184,7 +184,7 @@ func (m *merger) stranger(key HoldKey, s *mortise.State, h *mortise.Holder) {
 		one = &Hold{Lock: s.Name, Kind: string(s.Kind), Since: m.now.At, Found: !viewed && !m.last.held[s.Name] && !m.sighting.Later[s.Name], Token: s.Token, Waited: -1}
 	}
 	next := *one
-	next.Party, next.until = party(h.Client, h.Owner), expiry(m.now.At, s)
+	next.Party, next.Until = party(h.Client, h.Owner), expiry(m.now.At, s)
 	if s.Mode != "" {
 		next.Kind = "rwlock." + s.Mode
 	}
@@ -271,7 +271,7 @@ func (m *merger) ending(key HoldKey, h *Hold) Ending {
 	switch {
 	case h.silent > silence:
 		return Ending{Lost: true, Why: "its client was silent for " + h.silent.Round(time.Second).String()}
-	case !h.recorded && !h.until.IsZero() && !m.now.At.Before(h.until):
+	case !h.recorded && !h.Until.IsZero() && !m.now.At.Before(h.Until):
 		return Ending{Lost: true, Why: "its lease was over"}
 	case m.sighting.Gap:
 		return Ending{Unsure: true, Why: "Redis could not be read meanwhile"}

@@ -1,0 +1,181 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/gentle"
+)
+
+// look looks once, and tells what has happened.
+func (w *Watcher) look(ctx context.Context) error {
+	at, took, err := gentle.Time(ctx, w.driver)
+	if err != nil {
+		return meaning(err)
+	}
+	s := Sighting{At: at, States: make(map[string]mortise.State), Later: make(map[string]bool), Gap: w.failing()}
+	if w.search != nil {
+		w.search.searcher.Trip(took)
+		w.search.take(w.found)
+	}
+	if s.Clients, err = w.client.Clients(ctx); err != nil {
+		return err
+	}
+	for _, name := range w.names(s.Clients) {
+		state, err := w.client.Inspect(ctx, name)
+		if errors.Is(err, mortise.ErrInvalid) { // anybody may have written the record
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s.States[name], s.Later[name] = state, w.found[name]
+		delete(w.found, name)
+	}
+	w.seen(s)
+	w.merge(ctx, s)
+	return nil
+}
+
+// merge makes a snapshot of what was seen, and tells of it.
+func (w *Watcher) merge(ctx context.Context, s Sighting) {
+	next := Merge(w.last, s, w.wanted)
+	events := Diff(w.last, next)
+	w.last = next
+	if w.quiet++; len(events) > 0 {
+		w.quiet = 0
+	}
+	if w.options.Look != nil {
+		w.options.Look(&Look{next, s.Clients})
+	}
+	if w.options.Event == nil {
+		return
+	}
+	for i := range events {
+		if w.options.Event(&events[i]); ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// wanted reports whether a name is to be watched.
+func (w *Watcher) wanted(name string) bool { return Match(w.options.Pattern, name) }
+
+// names returns the names whose keys are read in this look.
+func (w *Watcher) names(clients []mortise.ClientState) []string {
+	if w.only != "" {
+		return []string{w.only}
+	}
+	most := max(2, w.options.Load/10)
+	listed := make(map[string]bool)
+	var names []string
+	add := func(name string) {
+		if !listed[name] {
+			listed[name] = true
+			names = append(names, name)
+		}
+	}
+	for _, name := range Names(w.last, clients, w.wanted, most, w.turn) {
+		add(name)
+	}
+	w.turn++
+	for name := range w.found {
+		if len(names) >= most+most/2 {
+			break
+		}
+		if w.last.Holding(name) {
+			delete(w.found, name)
+			continue
+		}
+		add(name)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range w.shown {
+		if w.wanted(name) {
+			add(name)
+		}
+	}
+	return names
+}
+
+// failing reports whether Redis could not be read in the look before.
+func (w *Watcher) failing() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.gap.IsZero()
+}
+
+// failed notes that Redis could not be read.
+func (w *Watcher) failed(err error) {
+	w.mu.Lock()
+	first := w.gap.IsZero()
+	if first {
+		w.gap = time.Now()
+	}
+	w.load.Failures++
+	w.load.Err = err
+	w.mu.Unlock()
+	if first {
+		w.note(&Note{Text: "Redis cannot be read, going on until it can", Err: err})
+	}
+}
+
+// seen notes that a look has succeeded.
+func (w *Watcher) seen(s Sighting) {
+	w.mu.Lock()
+	gap := w.gap
+	now := time.Now()
+	if w.load.Looks++; w.load.Looks > 1 {
+		w.load.Longest = max(w.load.Longest, now.Sub(w.load.Looked))
+	}
+	w.load.Looked, w.load.At, w.load.Err, w.gap = now, s.At, nil, time.Time{}
+	w.load.sent(now, w.sent())
+	w.mu.Unlock()
+	if !gap.IsZero() {
+		w.note(&Note{At: s.At, Text: fmt.Sprintf("Redis can be read again after %v; what happened meanwhile is only seen by its result", round(now.Sub(gap)))})
+	}
+}
+
+// tell tells what is to be known of the search.
+func (w *Watcher) tell() {
+	if w.search == nil {
+		return
+	}
+	for _, n := range w.search.takeNotes() {
+		w.note(n)
+	}
+}
+
+// note tells something. If the time is missing, it is now.
+func (w *Watcher) note(n *Note) {
+	if w.options.Note == nil {
+		return
+	}
+	if n.At.IsZero() {
+		n.At = w.clock()
+	}
+	w.options.Note(n)
+}
+
+// clock returns about the time of Redis' clock.
+func (w *Watcher) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.load.At.IsZero() {
+		return time.Now()
+	}
+	return w.load.At.Add(time.Since(w.load.Looked))
+}
+
+// meaning returns an error of the driver as the library's methods do.
+func meaning(err error) error {
+	if driver.ClassOf(err) == driver.Denied {
+		return fmt.Errorf("%w: %w", mortise.ErrDenied, err)
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/gentle"
+)
+
+const (
+	// searchEvery is the shortest time between the beginnings of two searches, and slowSearch when one is
+	// worth telling.
+	searchEvery = time.Second
+	slowSearch  = 5 * time.Second
+	// searchShare is the part of the load that searches may have.
+	searchShare = 0.3
+	// serverShare is the part of a server's time that searches may have for each command a second of the
+	// load, and mostShare all of it.
+	serverShare = 0.01 / 100
+	mostShare   = 0.25
+	// mostFound is how many names a search may leave to the next looks.
+	mostFound = 10_000
+)
+
+// search searches for locks that no record tells of.
+type search struct {
+	searcher *gentle.Searcher
+	client   *mortise.Client
+	pattern  string
+
+	mu     sync.Mutex      // guards the fields below
+	found  map[string]bool // as Watcher.found
+	notes  []*Note
+	passes int
+	took   time.Duration // the last search
+	keys   int64         // of the last search
+	said   time.Duration
+	failed error // of the last search
+}
+
+func newSearch(d *gentle.Driver, o *Options) *search {
+	load := float64(o.Load)
+	return &search{
+		searcher: &gentle.Searcher{Driver: *d, Pages: gentle.NewMeter(load * searchShare), Share: min(mostShare, load*serverShare)},
+		pattern:  o.Pattern, found: make(map[string]bool),
+	}
+}
+
+// run searches until ctx ends.
+func (s *search) run(ctx context.Context) {
+	for {
+		start := time.Now()
+		err := s.pass(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		pause := searchEvery - time.Since(start)
+		if s.end(err, time.Since(start)) {
+			return
+		}
+		if err != nil {
+			pause = 10 * retryEvery
+		}
+		if gentle.Sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// pass searches once.
+func (s *search) pass(ctx context.Context) error {
+	for state, err := range s.client.Locks(ctx, s.pattern) {
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		if len(s.found) < mostFound {
+			s.found[state.Name] = s.passes > 0
+		}
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// end notes the end of a search, and reports whether it was the last one.
+func (s *search) end(err error, took time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		denied := errors.Is(err, mortise.ErrDenied)
+		if s.failed == nil && (denied || !errors.Is(err, mortise.ErrUnreachable)) {
+			s.notes = append(s.notes, &Note{Text: "the keys cannot be searched, so only clients of mortise are seen that do not hide", Err: err})
+		}
+		s.failed = err
+		return denied
+	}
+	s.failed = nil
+	s.passes++
+	s.took, s.keys = took, s.searcher.Keys()
+	if took > slowSearch && took > 2*s.said {
+		s.said = took
+		s.notes = append(s.notes, &Note{Text: fmt.Sprintf("a search of the keys, about %s, takes %v: Redisson's locks are seen that late", grouped(s.keys), round(took))})
+	}
+	return false
+}
+
+// take moves the names that were found to all.
+func (s *search) take(all map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, later := range s.found {
+		if _, known := all[name]; !known && len(all) < mostFound {
+			all[name] = later
+		}
+	}
+	s.found = make(map[string]bool)
+}
+
+func (s *search) takeNotes() (notes []*Note) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	notes, s.notes = s.notes, nil
+	return notes
+}
+
+// result returns what was seen of the searches.
+func (s *search) result() *Search {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &Search{Passes: s.passes, Took: s.took, Keys: s.keys, Err: s.failed}
+	if s.passes == 0 {
+		r.Keys = s.searcher.Keys()
+	}
+	return r
+}
