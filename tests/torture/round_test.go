@@ -363,18 +363,33 @@ func (w *witness) reported(t taken) {
 		return
 	}
 	if w.handedOn(last) {
-		w.tally.unaware++ // its Unlock handed the lease to a waiter that had to ask for a token, and waited on
+		w.tally.unaware++ // its Unlock handed the lease to a waiter, which found it lost, and waited on or gave up
 		return
 	}
-	w.note("client %d had %s, lost its key, and was not told", last.client, w.describe(last.load))
+	w.note("client %d had %s, lost its key, and was not told: %s", last.client, w.describe(last.load), w.after(last))
 }
 
-// handedOn reports whether the end of a section may have handed a fenced lease to another goroutine
-// of its client, which had the lock later.
+// handedOn reports whether the end of a section may have handed its lease to another goroutine of its client, which
+// waited at that moment.
 func (w *witness) handedOn(s *section) bool {
-	return w.loads[s.load].Fenced && s.class == "" && slices.ContainsFunc(w.sections, func(c *section) bool {
-		return c.client == s.client && c.load == s.load && c.owner != s.owner && c.came > s.ended
+	load := w.loads[s.load]
+	return (load.Kind == "lock" || load.Fenced) && s.class == "" && slices.ContainsFunc(w.waits, func(o waited) bool {
+		other := w.loads[o.load]
+		return o.client == s.client && other.Kind == load.Kind && other.Name == load.Name && o.from < s.ended && o.to > s.last
 	})
+}
+
+// after tells how a section ended, and what its client did about the same lock at that time.
+func (w *witness) after(s *section) string {
+	at := func(t int64) time.Duration { return time.Duration(t - s.start).Round(10 * time.Microsecond) }
+	var b strings.Builder
+	fmt.Fprintf(&b, "goroutine %d had it until %v, and said so at %v (%q)", s.goroutine, at(s.last), at(s.ended), s.class)
+	for _, o := range w.waits {
+		if o.client == s.client && w.loads[o.load].Name == w.loads[s.load].Name && o.to > s.start && o.from < s.ended {
+			fmt.Fprintf(&b, "; goroutine %d waited from %v to %v", o.goroutine, at(o.from), at(o.to))
+		}
+	}
+	return b.String()
 }
 
 // histories returns what is known of each thing. It must be called with w.mu held.

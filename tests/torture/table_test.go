@@ -58,7 +58,7 @@ func showTable() {
 	fmt.Printf("\nin all: %d rounds, %d failed; the faults hit %d times; %d acquisitions; %d parties passed barriers; %d waiters passed latches\n", total.rounds, total.failed, total.hits, total.acquisitions, total.met, total.opened)
 	fmt.Printf("overlaps that a loss of data explains: %d; rounds of failovers judged by their kills alone: %d\n", total.admitted, total.sharp)
 	fmt.Printf("lost holds whose context did not stop the next write: %d of %d\n", late, losses)
-	fmt.Printf("holders whose key was deleted: %d; the slowest that was told learned it after %v of a lease of %v; fenced ones that handed their lease on before: %d\n",
+	fmt.Printf("holders whose key was deleted: %d; the slowest that was told learned it after %v of a lease of %v; those that handed their lease on, to a waiter that found it lost: %d\n",
 		total.taken, total.slowest.Round(time.Millisecond), ttl, total.unaware)
 	fmt.Printf("heap of a closed client: %d KB more than at its beginning, at most\n", total.heap>>10)
 }
@@ -74,14 +74,21 @@ func careful() (losses, late int) {
 	return losses, late
 }
 
-// checkCare fails the test if the contexts of lost holds ended too late too often. Between a look at
-// the context and a write there is always a moment, for which there are tokens: one is admitted
-// however few holds were lost.
+// checkCare fails the test if the contexts of lost holds ended too late too often, or if holders were not told too
+// often. Between a look at the context and a write there is always a moment, for which there are tokens, and so is one
+// between a hand-off and its receiver: one is admitted however few holds were lost.
 func checkCare(t *testing.T) {
 	t.Helper()
 	mu.Lock()
 	defer mu.Unlock()
 	if losses, late := careful(); late > 1 && late*100 > losses {
 		t.Errorf("of %d lost holds %d wrote after the loss, though they look at their context before: want 1, or 1 of 100, at most", losses, late)
+	}
+	var taken, unaware int
+	for _, r := range results {
+		taken, unaware = taken+r.taken, unaware+r.unaware
+	}
+	if unaware > 1 && unaware*20 > taken {
+		t.Errorf("of %d holders whose key was deleted %d were not told, as their lease was handed on: want 1, or 1 of 20, at most", taken, unaware)
 	}
 }

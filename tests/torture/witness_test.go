@@ -32,11 +32,12 @@ type witness struct {
 	conns     map[net.Conn]struct{}
 	registers map[string]*register
 	sections  []*section // those that have ended as well
-	faults    []span     // in which Redis forgot what it had confirmed
-	windows   []span     // in which a failover may have forgotten it
-	taken     []taken    // holds whose key was deleted
-	parties   []*party   // of meetings, those that have gone as well
-	latches   []*latch   // the present one of each load
+	waits     []waited
+	faults    []span   // in which Redis forgot what it had confirmed
+	windows   []span   // in which a failover may have forgotten it
+	taken     []taken  // holds whose key was deleted
+	parties   []*party // of meetings, those that have gone as well
+	latches   []*latch // the present one of each load
 	named     map[string]*latch
 	unsure    map[string]int // permits that may have been given back, or not
 	bad       []string       // broken promises
@@ -74,6 +75,13 @@ type seat struct {
 	party   *party // if it meets others
 	served  bool   // since the faults have ended
 	stopped bool
+}
+
+// waited is a wait that is over, whether or not it got what it wanted.
+type waited struct {
+	place
+	span
+	load int
 }
 
 // section is the time from an acquisition to its release.
@@ -260,6 +268,7 @@ func (w *witness) meets(who place, s *seat) (name, role string) {
 
 func (w *witness) missed(who place, s *seat, m torture.Message) {
 	since := s.waits
+	w.waits = append(w.waits, waited{who, span{since, torture.Now()}, s.load})
 	s.waits = 0
 	w.tally.misses[m.Class]++
 	if p := s.party; p != nil {
@@ -306,6 +315,7 @@ func (w *witness) got(who place, s *seat, m torture.Message) (version int64) {
 	}
 	w.tally.acquisitions++
 	c := &section{place: who, load: s.load, start: m.At, last: m.At, asked: s.waits, came: now, token: m.Token, owner: m.Owner}
+	w.waits = append(w.waits, waited{who, span{s.waits, now}, s.load})
 	s.waits, s.section = 0, c
 	w.sections = append(w.sections, c)
 	load := w.loads[s.load]
