@@ -88,25 +88,26 @@ func (o *others) cached(owner string) *Record {
 }
 
 // of returns the record of the client of an owner, or nil. It reads it unless it did so a moment
-// ago, and does not wait long. The client of a Redisson thread has none.
-func (o *others) of(owner string) *Record {
+// ago, and does not wait long, nor beyond the end of ctx. The client of a Redisson thread has none.
+func (o *others) of(ctx context.Context, owner string) *Record {
 	id := script.ClientOf(owner)
 	if !script.IsMortise(owner) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(o.client.lingerer, lookUpWithin)
-	defer cancel()
 	r, reading, known := o.begin(id)
-	switch {
-	case known:
+	if known {
 		return r
-	case reading != nil: // a crowd that is refused at once reads once
+	}
+	within, cancel := context.WithTimeout(o.client.lingerer, lookUpWithin)
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	if reading != nil { // a crowd that is refused at once reads once
 		select {
 		case <-reading:
-		case <-ctx.Done():
+		case <-within.Done():
 		}
-	default:
-		_, _ = o.read(ctx, id)
+	} else {
+		_, _ = o.read(within, id)
 		o.end(id)
 	}
 	return o.cached(owner)
@@ -230,12 +231,12 @@ func (c *Client) RecordsOf(ctx context.Context, owners []string) map[string]*Rec
 }
 
 // identify adds what is known of the holder to an error of a refusal. The end of ctx, or of a wait by
-// its own limit, is not delayed for it: then only what was read during the wait is added.
+// its own limit, is not delayed for it: then only what was read until then is added.
 func (c *Client) identify(ctx context.Context, err error) {
 	if c.config.Identity == nil || err == nil {
 		return
 	}
-	known := c.others.of
+	known := func(owner string) *Record { return c.others.of(ctx, owner) }
 	if ctx.Err() != nil || isOverdue(err) {
 		known = c.others.cached
 	}

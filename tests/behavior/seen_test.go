@@ -513,3 +513,36 @@ func TestCrowdThatIsRefusedReadsOneRecord(t *testing.T) {
 		}
 	})
 }
+
+// The name of the holder is not worth a wait beyond the end of the caller's context.
+func TestTryEndsWithItsContextWhileTheHolderIsLookedUp(t *testing.T) {
+	const patience = 100 * time.Millisecond
+	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
+		a, _ := open(t, s, seenAs("api-7"))
+		b, f := open(t, s, nil)
+		must(t, k.Open(a, "job", mortise.LockOptions{}), t.Context())
+		f.Set(func(ctx context.Context, script string) error {
+			if script != "client_read" {
+				return nil
+			}
+			return hang(ctx, script)
+		}, nil)
+		for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+			"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, patience) },
+			"cancel": func(ctx context.Context) (context.Context, context.CancelFunc) {
+				ctx, cancel := context.WithCancel(ctx)
+				time.AfterFunc(patience, cancel)
+				return ctx, cancel
+			},
+		} {
+			ctx, cancel := end(t.Context())
+			start := time.Now()
+			_, _, err := k.Open(b, "job", mortise.LockOptions{}).TryLock(ctx)
+			if took := time.Since(start); took != patience || !errors.Is(err, mortise.ErrLocked) || !errors.Is(err, ctx.Err()) {
+				t.Errorf("%s: after %v: %v, want a refusal that ends with the context, after %v", name, took, err, patience)
+			}
+			cancel()
+		}
+		f.Set(nil, nil)
+	})
+}

@@ -321,9 +321,11 @@ func TestGrantBehindARefusalIsTrustedFromTheRequest(t *testing.T) {
 		block := mustTake(t, holder.Lock("job"))
 		got := later(t, t.Context(), c.Lock("job"))
 		refused := make(chan struct{})
-		f.Set(unsent("renew"), func(context.Context, string) error {
-			refused <- struct{}{}
-			time.Sleep(1500 * time.Millisecond)
+		f.Set(unsent("renew"), func(_ context.Context, script string) error {
+			if script == "lock_acquire" {
+				refused <- struct{}{}
+				time.Sleep(1500 * time.Millisecond)
+			}
 			return nil
 		})
 		<-refused

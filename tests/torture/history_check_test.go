@@ -3,6 +3,8 @@ package torture
 import (
 	"testing"
 	"time"
+
+	"github.com/mortise-go/mortise/internal/torture"
 )
 
 // What checks histories is shown ones with and without mistakes.
@@ -56,6 +58,36 @@ func TestAdmittedOverlaps(t *testing.T) {
 	} {
 		if got := admitted(c.overlap, faults, ttl); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A hold may be younger than the loss and its lease older: the lease was handed on inside its client since then.
+func TestLeaseThatWasHandedOnIsAsOldAsItsFirstHold(t *testing.T) {
+	const ms, ttl = int64(time.Millisecond), 300 * time.Millisecond
+	for name, c := range map[string]struct {
+		owner string
+		want  bool
+	}{
+		"the lease of the one before": {"a:1", true},
+		"a lease of its own":          {"a:2", false},
+		"another kind of hold":        {"", false},
+	} {
+		w := &witness{loads: []torture.Load{{Kind: "lock", Name: "job"}}, sections: []*section{
+			{place: place{1, 0}, owner: "a:1", asked: 800 * ms, start: 900 * ms, last: 1150 * ms, ended: 1151 * ms},
+			{place: place{2, 0}, owner: "b:1", asked: 850 * ms, start: 1120 * ms, last: 1290 * ms, ended: 1291 * ms},
+			{place: place{1, 1}, owner: c.owner, asked: 1015 * ms, start: 1160 * ms, last: 1200 * ms, ended: 1201 * ms},
+		}}
+		var bad int
+		for _, h := range w.histories() {
+			for _, o := range h.overlaps() {
+				if !admitted(o, []span{{1000 * ms, 1010 * ms}}, ttl) {
+					bad++
+				}
+			}
+		}
+		if bad > 0 == c.want {
+			t.Errorf("%s: %d overlaps are not admitted, want admitted: %v", name, bad, c.want)
 		}
 	}
 }

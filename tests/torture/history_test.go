@@ -13,7 +13,8 @@ type span struct{ from, to int64 }
 // use is a span in which a hold was valid, of a thing that is locked.
 type use struct {
 	span
-	asked int64 // when the client had not yet begun to ask for it
+	asked int64 // when the client had not yet begun to ask for the lease of the hold
+	began int64 // when the first hold of that lease began, which was handed on since then; 0 if it is this one
 	mode  mode
 	token int64
 	who   string
@@ -83,7 +84,7 @@ const arrival = 100 * time.Millisecond
 // younger one has come since then.
 func admitted(o overlap, faults []span, ttl time.Duration) bool {
 	for _, f := range faults {
-		older := slices.ContainsFunc(o.uses, func(u use) bool { return u.asked <= f.to && u.from-int64(arrival) <= f.to })
+		older := slices.ContainsFunc(o.uses, func(u use) bool { return u.asked <= f.to && cmp.Or(u.began, u.from)-int64(arrival) <= f.to })
 		if older && o.from >= f.from && o.to <= f.to+int64(ttl) {
 			return true
 		}

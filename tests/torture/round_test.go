@@ -392,6 +392,30 @@ func (w *witness) after(s *section) string {
 	return b.String()
 }
 
+// leased returns when the lease of a hold was asked for, and when its first hold began: a lease goes from one
+// goroutine of its client to the next without Redis.
+func (w *witness) leased(s *section) (asked, began int64) {
+	asked, began = s.asked, s.start
+	if s.owner == "" {
+		return asked, began
+	}
+	for _, c := range w.sections {
+		if c.owner == s.owner && c.start != 0 {
+			asked, began = min(asked, c.asked), min(began, c.start)
+		}
+	}
+	return asked, began
+}
+
+// who tells of a holder.
+func (s *section) who(kind string) string {
+	noticed := "had not ended"
+	if s.noticed != 0 {
+		noticed = fmt.Sprint("ended ", time.Duration(s.noticed-s.last))
+	}
+	return fmt.Sprintf("client %d (%s; its context %s, it said so %v after that)", s.client, strings.TrimSpace(kind+" "+s.owner), noticed, time.Duration(s.ended-s.last))
+}
+
 // histories returns what is known of each thing. It must be called with w.mu held.
 func (w *witness) histories() (all []*history) {
 	by := map[string]*history{}
@@ -407,7 +431,8 @@ func (w *witness) histories() (all []*history) {
 				by[thing] = h
 				all = append(all, h)
 			}
-			h.uses = append(h.uses, use{span{c.start, c.last}, c.asked, modeOf(load), c.token, fmt.Sprintf("client %d (%s; its context ended %v, it said so %v after that)", c.client, strings.TrimSpace(load.Kind+" "+c.owner), time.Duration(c.noticed-c.last), time.Duration(c.ended-c.last))})
+			asked, began := w.leased(c)
+			h.uses = append(h.uses, use{span{c.start, c.last}, asked, began, modeOf(load), c.token, c.who(load.Kind)})
 		}
 	}
 	return all
