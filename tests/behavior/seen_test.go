@@ -528,7 +528,9 @@ func TestTryEndsWithItsContextWhileTheHolderIsLookedUp(t *testing.T) {
 			return hang(ctx, script)
 		}, nil)
 		for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
-			"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, patience) },
+			"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
+				return context.WithTimeout(ctx, patience)
+			},
 			"cancel": func(ctx context.Context) (context.Context, context.CancelFunc) {
 				ctx, cancel := context.WithCancel(ctx)
 				time.AfterFunc(patience, cancel)

@@ -408,12 +408,12 @@ func (w *witness) leased(s *section) (asked, began int64) {
 }
 
 // who tells of a holder.
-func (s *section) who(kind string) string {
+func (p *section) who(kind string) string {
 	noticed := "had not ended"
-	if s.noticed != 0 {
-		noticed = fmt.Sprint("ended ", time.Duration(s.noticed-s.last))
+	if p.noticed != 0 {
+		noticed = fmt.Sprint("ended ", time.Duration(p.noticed-p.last))
 	}
-	return fmt.Sprintf("client %d (%s; its context %s, it said so %v after that)", s.client, strings.TrimSpace(kind+" "+s.owner), noticed, time.Duration(s.ended-s.last))
+	return fmt.Sprintf("client %d (%s; its context %s, it said so %v after that)", p.client, strings.TrimSpace(kind+" "+p.owner), noticed, time.Duration(p.ended-p.last))
 }
 
 // histories returns what is known of each thing. It must be called with w.mu held.
