@@ -8,7 +8,7 @@ GORELEASER := bin/goreleaser-2.15.1
 TIME := 30m
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz cover mutants torture goals servers bench interop lint fmt tidy rehearse picture pages snapshot release
+.PHONY: help demo test check fuzz cover mutants torture goals servers bench interop lint fmt tidy rehearse picture screens pages snapshot release
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,14 +19,16 @@ demo: ## Run the demonstration: processes that contend, and one that is killed
 test: ## Run the tests that need nothing but Go, in about half a minute
 	@GOGC=2000 $(GOTEST) $(ARGS) ./tests/behavior $$(go list ./... | grep -vE '/tests/(server|simulation|cost|newkind|torture|goals)')
 
-check: ## Run all tests under the race detector, and the linters, in about a quarter of an hour; installs redis-server
-	@scripts/need.sh redis cc git
+check: ## Run all tests under the race detector, and the linters, in about half an hour; installs redis-server and chromium
+	@scripts/need.sh redis cc git chromium
 	@echo "== what computes, under the race detector"
 	@$(GOTEST) -race -tags server -timeout 20m $(ARGS) $$(go list $(PACKAGES) | grep -vE '/tests/(server|torture)|/cmd/mortise')
 	@echo "== what waits for servers and processes, under the race detector"
 	@$(GOTEST) -race -timeout 20m $(ARGS) ./tests/server/... ./tests/torture ./cmd/mortise/...
 	@echo "== alerts and the dashboard, in the engine of Prometheus; its modules are outside the workspace"
 	@cd mortiseprom/alertstest && GOWORK=off go test ./...
+	@echo "== the dashboard, in Chromium; its module is outside the workspace"
+	@cd tests/browser && GOWORK=off go test -count=1 -timeout 10m ./...
 	@echo "== costs, without the race detector"
 	@$(GOTEST) $(ARGS) ./tests/cost
 	@echo "== the model of waiting, within wide limits"
@@ -88,6 +90,7 @@ lint: $(GOLANGCI) ## Check formatting, vet, import arrows and a few linters
 	cd mortiseotel && ../$(GOLANGCI) run ./...
 	cd mortiseprom && ../$(GOLANGCI) run ./...
 	cd mortiseprom/alertstest && GOWORK=off ../../$(GOLANGCI) run ./...
+	cd tests/browser && GOWORK=off ../../$(GOLANGCI) run ./...
 
 fmt: $(GOLANGCI) ## Format the code
 	$(GOLANGCI) fmt ./...
@@ -99,6 +102,7 @@ fmt: $(GOLANGCI) ## Format the code
 	cd mortiseotel && ../$(GOLANGCI) fmt ./...
 	cd mortiseprom && ../$(GOLANGCI) fmt ./...
 	cd mortiseprom/alertstest && ../../$(GOLANGCI) fmt ./...
+	cd tests/browser && ../../$(GOLANGCI) fmt ./...
 
 tidy: ## Tidy the go.mod of each module
 	go mod tidy
@@ -109,10 +113,16 @@ tidy: ## Tidy the go.mod of each module
 	scripts/tidy.sh mortiseotel
 	scripts/tidy.sh mortiseprom
 	cd mortiseprom/alertstest && GOWORK=off go mod tidy
+	cd tests/browser && GOWORK=off go mod tidy
 	scripts/tidy.sh bench -e # not every proxy has what tests of redsync import
 
-picture: ## Draw the picture of the README anew, from a run of the demonstration
+picture: ## Draw the pictures of the README anew, from a run of the demonstration and of mortise top
 	go test ./cmd/mortise/internal/demo -count=1 -run '^TestPicture$$' -args -picture $(CURDIR)/docs/demo.svg
+	go test ./cmd/mortise -count=1 -run '^TestTopPicture$$' -args -picture $(CURDIR)/docs/screens/top.svg
+
+screens: ## Take the pictures of the dashboard anew, in Chromium
+	@scripts/need.sh chromium
+	cd tests/browser && GOWORK=off go test -count=1 -run '^TestScreens$$' . -args -screens
 
 pages: ## Write the manual pages and the completions of the command to bin/pages
 	rm -rf bin/pages

@@ -33,7 +33,8 @@ type Identity struct {
 	App     string // default: the name of the program's file
 	Version string // of the application; default: the version of the main module, if it is known
 	// Extra is anything else that helps to find the process, such as the name of its
-	// container. At most 16 entries, and 1 KiB in all.
+	// container. At most 16 entries, and 1 KiB in all. The entry "command" is the program that
+	// the process runs under its locks, as mortise run does: it is shown after App.
 	Extra map[string]string
 	// Hide keeps the client from writing a record. Others see it as its UUID only, it cannot
 	// be asked to release a lock, and takes no part in the search for deadlocks. It does not
@@ -108,12 +109,22 @@ type ClientInfo struct {
 	Silent time.Duration `json:"-"`
 }
 
-// String returns the host, the process id and the application. Text from elsewhere is quoted
+// Command returns the program that the process runs under its locks, as far as it tells:
+// see [Identity.Extra].
+func (i *ClientInfo) Command() string { return i.Extra[record.Command] }
+
+// String returns the host, the process id, the application and its command. Text from elsewhere is quoted
 // if it could be mistaken for anything else.
-func (i *ClientInfo) String() string {
+func (i ClientInfo) String() string {
 	text := readable(i.Host) + " pid " + strconv.Itoa(i.PID)
-	if i.App != "" {
-		text += " (" + readable(i.App) + ")"
+	var program []string
+	for _, name := range []string{i.App, i.Command()} {
+		if name != "" {
+			program = append(program, readable(name))
+		}
+	}
+	if len(program) > 0 {
+		text += " (" + strings.Join(program, ": ") + ")"
 	}
 	if i.Silent > record.Overdue {
 		text += fmt.Sprintf(" (silent for %v)", i.Silent.Round(time.Second))

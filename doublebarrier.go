@@ -93,10 +93,9 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, er
 // enter acquires a place inside, and blocks until all places are taken.
 func (b *DoubleBarrier) enter(ctx context.Context) (*Member, context.Context, error) {
 	c := b.core.Client()
-	s := &seat{DoubleBarrier: c.Conn().DoubleBarrier(b.script(script.Silent)), driver: c.Config().Driver}
-	// No other request has this part of the name in the process, so nothing re-enters it.
+	s := &seat{DoubleBarrier: c.Conn().DoubleBarrier(b.script(script.Silent)), driver: c.Config().Driver, part: c.NewID()}
 	var k lockmgr.Lock
-	k.InitPart(b.core, &barrierTraits, s, c.NewID())
+	k.Init(b.core, &barrierTraits, s)
 	ctx, cancel := lockmgr.Within(ctx, b.options.Wait)
 	defer cancel()
 	hold, err := k.Acquire(ctx, true)
@@ -222,16 +221,20 @@ func (m *Member) leave(ctx context.Context) (fate script.Fate, err error) {
 }
 
 // barrierTraits are those of a party's place inside, which nothing else contends for.
-var barrierTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), Kind: "doublebarrier", Leave: "Member.Leave"}
+var barrierTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), Kind: "doublebarrier", Parted: true, Leave: "Member.Leave"}
 
 // seat is the scripts of a party's place in a double barrier.
 type seat struct {
 	script.DoubleBarrier
 	driver driver.Driver
+	part   string
 	inside int         // how many were inside after the last attempt
 	open   bool        // whether all were
 	doubt  doubt.Doubt // since the last answer
 }
+
+// Part is that of no other request in the process, so nothing re-enters it.
+func (s *seat) Part() string { return s.part }
 
 // Acquire lets the party in. A copy whose reply was lost may have let it in already.
 func (s *seat) Acquire(ctx context.Context, a script.Attempt) (script.Grant, error) {

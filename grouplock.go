@@ -66,14 +66,13 @@ func (c *Client) GroupLock(group string, values ...string) *GroupLock {
 // useGroup is the use of GroupLock; the name of its place includes the values.
 var useGroup = lockmgr.NewUse(lockmgr.Class{})
 
-var groupTraits = lockmgr.Traits{Use: useGroup, Kind: "grouplock", Partial: true, Admission: refuseOverlap}
+var groupTraits = lockmgr.Traits{Use: useGroup, Kind: "grouplock", Parted: true, Partial: true, Admission: refuseOverlap}
 
 // groupLock returns the lock on these fields.
 func (c *Client) groupLock(group string, fields []string) *GroupLock {
 	o := c.core.Object(group)
 	k := &GroupLock{script: c.core.Conn().GroupLock(script.Group{Name: o.Key(), Fields: fields})}
-	// No name contains the separator.
-	k.lock.InitPart(o, &groupTraits, &k.script, o.Key()+"\n"+strings.Join(fields, ""))
+	k.lock.Init(o, &groupTraits, &k.script)
 	return k
 }
 

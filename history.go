@@ -11,17 +11,19 @@ import (
 
 // Acquisition is one entry of the flight recorder of a lock: see [Options.History].
 type Acquisition struct {
-	Lock   string        `json:"lock"`
-	Kind   string        `json:"kind"` // as [Event.Kind]
-	Owner  string        `json:"owner"`
-	Host   string        `json:"host"`
-	PID    int           `json:"pid"`
-	App    string        `json:"app,omitempty"`
-	Token  int64         `json:"token,omitempty"`
-	How    How           `json:"how"`
-	Ended  time.Time     `json:"ended"` // by Redis' clock
-	Waited time.Duration `json:"-"`
-	Held   time.Duration `json:"-"`
+	Lock  string `json:"lock"`
+	Kind  string `json:"kind"` // as [Event.Kind]
+	Owner string `json:"owner"`
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+	App   string `json:"app,omitempty"`
+	// Command is the program that the process ran under the lock: see [Identity.Extra].
+	Command string        `json:"command,omitempty"`
+	Token   int64         `json:"token,omitempty"`
+	How     How           `json:"how"`
+	Ended   time.Time     `json:"ended"` // by Redis' clock
+	Waited  time.Duration `json:"-"`
+	Held    time.Duration `json:"-"`
 	// End says how it ended: "released", or the [LostReason].
 	End string `json:"end"`
 }
@@ -50,7 +52,7 @@ func (c *Client) History(ctx context.Context, name string, most int) ([]Acquisit
 			continue // not ours
 		}
 		list = append(list, Acquisition{
-			Lock: name, Kind: a.Kind, Owner: a.Owner, Host: a.Host, PID: a.PID, App: a.App, Token: a.Token, How: How(a.How), Ended: e.At.Add(-time.Duration(a.Ago) * time.Microsecond),
+			Lock: name, Kind: a.Kind, Owner: a.Owner, Host: a.Host, PID: a.PID, App: a.App, Command: a.Command, Token: a.Token, How: How(a.How), Ended: e.At.Add(-time.Duration(a.Ago) * time.Microsecond),
 			Waited: time.Duration(a.Waited) * time.Microsecond, Held: time.Duration(a.Held) * time.Microsecond, End: a.End,
 		})
 	}

@@ -71,7 +71,7 @@ type Holder struct {
 
 // String returns the process of the holder and since when it has the lock, or its owner if the
 // process is not known.
-func (h *Holder) String() string {
+func (h Holder) String() string {
 	if h.Client == nil {
 		return readable(h.Owner)
 	}

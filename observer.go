@@ -73,8 +73,9 @@ const (
 	// EventPassedOver: [Event.Passed] waiters of a fair lock that gave no sign of life were
 	// passed over, by a request of this client.
 	EventPassedOver EventType = "passed_over"
-	// EventPaused: the process stood still for about [Event.Pause] while it held locks: it
-	// was stopped, swapped out, or its machine was suspended or overloaded.
+	// EventPaused: the process stood still for [Event.Pause], or up to a quarter of a second
+	// longer, while it held locks: it was stopped, swapped out, or its machine was suspended
+	// or overloaded.
 	EventPaused EventType = "paused"
 	// EventDeadlock: waiters wait for each other in a cycle, to which [Event.Call]
 	// belongs. [Event.Err] is the *[DeadlockError] that names them.

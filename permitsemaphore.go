@@ -305,14 +305,16 @@ func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx contex
 		if d.Longer(lockmgr.Unsure) { // a copy now would be taken for another operation
 			return lockmgr.Final(fmt.Errorf("%w: %w", ErrUnknownOutcome, d.Err()))
 		}
-		return d.Try(func() error { return f(ctx, script.Permits{Name: s.core.Key(), Publish: p}, id) })
+		return d.Try(func() error {
+			return f(ctx, script.Permits{Name: s.core.Key(), Publish: p, Turn: s.core.Client().Conn().TurnCommand()}, id)
+		})
 	})
 }
 
-var usePermit = lockmgr.NewUse(lockmgr.Class{Shared: true})
+var usePermit = lockmgr.NewUse(lockmgr.Class{Shared: true, Claims: true})
 
 var permitTraits = lockmgr.Traits{
-	Use: usePermit, Kind: "permitsemaphore", Unowned: true, Partial: true, Claims: true, Draw: drawPermits, Permits: script.PermitIDs,
+	Use: usePermit, Kind: "permitsemaphore", Unowned: true, Partial: true, Draw: drawPermits, Permits: script.PermitIDs,
 	Wanted: func(o lockmgr.Ops) int { return o.(*permitTaker).number },
 }
 

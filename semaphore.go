@@ -105,7 +105,7 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 		return err
 	}
 	return s.changeDetached(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) error {
-		total, done, err := script.SemaphoreRelease(ctx, s.core.Client().Config().Driver, s.core.Key(), o, n, p)
+		total, done, err := script.SemaphoreRelease(ctx, s.core.Client().Config().Driver, s.core.Key(), o, n, p, s.core.Client().Conn().TurnCommand())
 		return inRange(total, done, err)
 	})
 }
@@ -196,7 +196,7 @@ func inRange(total int64, done bool, err error) error {
 	return lockmgr.Final(lockmgr.Invalid("there would be %d permits, which Redisson cannot count; nothing was changed", total))
 }
 
-var useSemaphore = lockmgr.NewUse(lockmgr.Class{Shared: true, Kind: "semaphore"})
+var useSemaphore = lockmgr.NewUse(lockmgr.Class{Shared: true, Claims: true, Kind: "semaphore"})
 
 // acquisition is one call of Acquire or TryAcquire.
 type acquisition struct {
@@ -258,7 +258,7 @@ func (a *acquisition) attempt(ctx context.Context) (lack *script.PermitRefusal, 
 	}
 	ok, why := false, script.PermitRefusal{}
 	doubt, err := a.core.Once(ctx, func(ctx context.Context) (err error) {
-		ok, why, err = script.SemaphoreAcquire(ctx, a.core.Client().Config().Driver, a.core.Key(), a.op, a.n, a.waiter)
+		ok, why, err = script.SemaphoreAcquire(ctx, a.core.Client().Config().Driver, a.core.Key(), a.op, a.n, a.waiter, a.core.Claimant(useSemaphore))
 		if err != nil {
 			a.core.NoteFailure(ctx, useSemaphore, err)
 		}

@@ -5,6 +5,7 @@
 //	go run ./bench -short              everything, small and quick
 //	go run ./bench -only W1,W3 -systems "mortise/rueidis,redsync"
 //	go run ./bench -only seen          what observing costs
+//	go run ./bench -only scale         clusters, a million locks, ten thousand clients
 //	go run ./bench report run.json     the report of a stored run
 //
 // It starts and stops its own servers on free ports of the loopback interface.

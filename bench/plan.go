@@ -7,6 +7,7 @@ import (
 
 	"github.com/mortise-go/mortise/bench/peer"
 	"github.com/mortise-go/mortise/bench/report"
+	"github.com/mortise-go/mortise/bench/rig"
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
@@ -20,7 +21,18 @@ type load struct {
 	grace      time.Duration // in addition to warmup and window, for the work before and after
 	rounds     int           // number of rounds it is run in, 0: all
 	systems    []string
+	asked      bool                               // it is run only if it is asked for
+	server     func(pin bool) (rig.Server, error) // instead of the system's own
+	release    time.Duration                      // for the load to end of itself; default 5 s
+
+	// turns is how often its systems take turns in a round, 0: once. Where a few per cent matter, many
+	// short turns tell more than one long run. Systems that are not in often have the first few only.
+	turns int
+	often []string
 }
+
+// fewTurns is the number of turns of systems that do not have all.
+const fewTurns = 3
 
 // The systems by suitability, as prefixes of their names.
 var (
@@ -56,9 +68,11 @@ func plan(short bool) []*load {
 	var all []*load
 	all = append(all, w.own()...)
 	all = append(all, w.one()...)
+	all = append(all, w.sharing(short)...)
 	all = append(all, w.held()...)
 	all = append(all, w.growth(short)...)
 	all = append(all, w.observing()...)
+	all = append(all, w.large(short)...)
 	for _, l := range all {
 		l.Window = l.window.String()
 		if l.grace == 0 {
@@ -84,11 +98,14 @@ func (w *windows) own() []*load {
 	}
 	everyone := join(raws, []string{"raw/Redisson's format"}, peers, plain)
 	many := join(raws, peers, plain)
+	w1 := own(report.Case{
+		Name: "W1", Workload: "W1", Main: true, Size: 1, Pinned: true, Limit: "raw/rueidis",
+		Title: "one goroutine takes and releases its own lock; client and server on one CPU",
+	}, everyone...)
+	w1.rounds, w1.turns, w1.often = 1, 20, join(raws, plain)
+	w1.warmup, w1.window = w.warmup/2, w.window/4
 	return []*load{
-		own(report.Case{
-			Name: "W1", Workload: "W1", Main: true, Size: 1, Pinned: true, Limit: "raw/rueidis",
-			Title: "one goroutine takes and releases its own lock; client and server on one CPU",
-		}, everyone...),
+		w1,
 		own(report.Case{
 			Name: "W2/64", Workload: "W2", Main: true, Size: 64, Limit: "raw/rueidis",
 			Title: "64 goroutines of one process, each with its own lock",
@@ -118,7 +135,15 @@ func (w *windows) one() []*load {
 			Name: "W4/16×8", Workload: "W4", Main: true, Growth: "processes", Size: 16, Limit: "limit: granted",
 			Title: "16 processes with 8 goroutines each contend for one lock",
 		}, 16, 8, append([]string{"limit: granted", "limit: in the process and granted"}, contended...)),
+		w.among(report.Case{
+			Name: "W4/16×1", Workload: "W4", Main: true, Size: 16, Limit: "limit: granted",
+			Title: "16 processes with one goroutine each contend for one lock",
+		}, 16, 1, append([]string{"limit: granted"}, growing...)),
 		w7,
+		w.among(report.Case{
+			Name: "mixed", Workload: "mixed", Main: true, Size: 8,
+			Title: "4 processes with mortise and 4 with Redisson, of 4 goroutines or threads each, contend for one lock",
+		}, 8, 4, append([]string{"mortise beside Redisson", "mortise fair beside Redisson fair"}, plain[0])),
 	}
 }
 
@@ -172,9 +197,9 @@ func (w *windows) growth(short bool) []*load {
 		}
 		all = append(all, l)
 	}
-	waiters, processes, queues := []int{8, 512}, []int{2, 4, 8}, []int{10, 100, 1000}
+	waiters, processes, queues := []int{2, 8, 512}, []int{2, 4, 8}, []int{10, 100, 1000}
 	if short {
-		waiters, processes, queues = []int{512}, []int{4}, []int{10, 1000}
+		waiters, processes, queues = []int{2, 512}, []int{4}, []int{10, 1000}
 	}
 	for _, n := range waiters {
 		add(w.among(report.Case{
@@ -211,7 +236,8 @@ func (w *windows) observing() []*load {
 	for i, name := range []string{"W1", "W4", "W5"} {
 		l := all[i]
 		l.Name, l.Workload, l.Title = seen+"/"+name, seen+"/"+name, name+", with one thing at a time that can be seen of a client"
-		l.Limit, l.Growth, l.rounds = least, "", 0
+		l.Limit, l.Growth, l.rounds, l.turns, l.asked = least, "", 0, 0, true
+		l.window = max(l.window, w.window*3/4)
 		l.systems = []string{least, "mortise/rueidis", "mortise observed", "mortise logged", "mortise recorded"}
 	}
 	return all
@@ -225,8 +251,7 @@ const seen = "seen"
 func choose(all []*load, only, systems []string) ([]*load, error) {
 	var chosen []*load
 	for _, l := range all {
-		observing := strings.HasPrefix(l.Workload, seen)
-		if !wanted(only, l.Workload, l.Name, strings.Split(l.Workload, "/")[0]) || observing && len(only) == 0 {
+		if !wanted(only, l.Workload, l.Name, strings.Split(l.Workload, "/")[0]) || l.asked && len(only) == 0 {
 			continue
 		}
 		var names []string

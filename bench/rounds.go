@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/bench/peer"
@@ -48,24 +49,38 @@ func (r *rounds) run(ctx context.Context) error {
 // expected returns how long a round will take, judging by the last one.
 func (r *rounds) expected(round int) (all time.Duration) {
 	for _, l := range r.loads {
-		for _, s := range l.in(round) {
-			all += r.took[l.Name+" "+s.Name]
+		for _, turn := range l.turnsOf(round) {
+			for _, s := range l.in(turn) {
+				all += r.took[l.Name+" "+s.Name]
+			}
 		}
 	}
 	return all
 }
 
-// in returns the systems that a load is run with in a round, in order.
-func (l *load) in(round int) (systems []*peer.System) {
+// turnsOf returns the numbers of the turns in a round, counted over all rounds.
+func (l *load) turnsOf(round int) (turns []int) {
 	if l.rounds > 0 && round >= l.rounds {
 		return nil
 	}
+	n := max(l.turns, 1)
+	for turn := range n {
+		turns = append(turns, round*n+turn)
+	}
+	return turns
+}
+
+// in returns the systems that have a turn, in order.
+func (l *load) in(turn int) (systems []*peer.System) {
 	for i := range l.systems {
-		s := peer.Find(l.systems[(i+round)%len(l.systems)])
+		s := peer.Find(l.systems[(i+turn)%len(l.systems)])
 		if s.Available != nil && s.Available() != nil {
 			continue // the record reports it
 		}
-		if s.Rounds == 0 || round < s.Rounds {
+		if l.turns > 0 && turn%l.turns >= fewTurns && !slices.Contains(l.often, s.Name) {
+			continue
+		}
+		if s.Rounds == 0 || turn < s.Rounds {
 			systems = append(systems, s)
 		}
 	}
@@ -74,25 +89,35 @@ func (l *load) in(round int) (systems []*peer.System) {
 
 // load runs all systems under one load. where says how far the run is.
 func (r *rounds) load(ctx context.Context, l *load, round int, where string) error {
-	for i, s := range l.in(round) {
+	for i, turn := range l.turnsOf(round) {
 		if i == 0 {
 			r.say("%s, %s: %s", where, l.Name, l.Title)
 		}
-		start := time.Now()
-		sample := report.Sample{Case: l.Name, System: s.Name, Round: round}
-		outcome, err := trial(l, s).Run(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		for _, s := range l.in(turn) {
+			if err := r.turn(ctx, l, s, turn); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			sample.Error = err.Error()
-		} else {
-			sample.Figures = report.NewFigures(outcome, s.Sends)
-		}
-		r.took[l.Name+" "+s.Name] = time.Since(start)
-		r.record.Samples = append(r.record.Samples, sample)
-		r.say("  %-36s %s", s.Name, report.Brief(&sample))
 	}
+	return nil
+}
+
+// turn runs a system under a load once.
+func (r *rounds) turn(ctx context.Context, l *load, s *peer.System, turn int) error {
+	start := time.Now()
+	sample := report.Sample{Case: l.Name, System: s.Name, Round: turn}
+	outcome, err := trial(l, s).Run(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		sample.Error = err.Error()
+	} else {
+		sample.Figures = report.NewFigures(outcome, s.Sends)
+	}
+	r.took[l.Name+" "+s.Name] = time.Since(start)
+	r.record.Samples = append(r.record.Samples, sample)
+	r.say("  %-36s %s", s.Name, report.Brief(&sample))
 	return nil
 }
 
@@ -101,7 +126,13 @@ func trial(l *load, s *peer.System) *rig.Trial {
 	t := &rig.Trial{
 		System: s.Name, Server: s.Server, Worker: s.Worker,
 		Specs: l.specs, Unmeasured: l.unmeasured, Pin: l.Pinned,
-		Warmup: max(l.warmup, s.Warmup), Window: l.window,
+		Warmup: max(l.warmup, s.Warmup), Window: l.window, Grace: l.release,
+	}
+	if second := peer.Find(s.Beside); second != nil {
+		t.Second = &rig.Member{System: second.Name, Worker: second.Worker}
+	}
+	if l.server != nil {
+		t.Server = l.server
 	}
 	t.Limit = s.Ready + t.Warmup + t.Window + l.grace
 	if t.Server == nil {

@@ -189,3 +189,13 @@ func (m *inMemory) Close() error {
 func (m *inMemory) Scan(ctx context.Context, match string, fn func(keys []string) error) error {
 	return m.Driver.(driver.Scanner).Scan(ctx, match, fn)
 }
+
+// Servers implements driver.Commander.
+func (m *inMemory) Servers(ctx context.Context) ([]string, error) {
+	return m.Driver.(driver.Commander).Servers(ctx)
+}
+
+// Command implements driver.Commander.
+func (m *inMemory) Command(ctx context.Context, server string, words ...string) (driver.Value, error) {
+	return m.Driver.(driver.Commander).Command(ctx, server, words...)
+}

@@ -28,6 +28,10 @@ func Until(at time.Time) *Deadline { return &Deadline{at: at, latest: at} }
 // wait for the client's own limits.
 func UntilAbout(at, latest time.Time) *Deadline { return &Deadline{at: at, latest: latest} }
 
+// Init makes d what [UntilAbout] returns, for a caller that has d in something larger. It must not be in
+// use.
+func (d *Deadline) Init(at, latest time.Time) { d.at, d.latest = at, latest }
+
 // Latest returns the time at which the caller must have left.
 func (d *Deadline) Latest() time.Time { return d.latest }
 

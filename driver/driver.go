@@ -68,6 +68,22 @@ type Scanner interface {
 	Scan(ctx context.Context, match string, fn func(keys []string) error) error
 }
 
+// Commander is a Driver that can send plain commands to each server. It is a separate interface
+// because only a diagnosis needs it: locks need nothing but scripts, which cannot run commands such
+// as INFO.
+type Commander interface {
+	// Servers returns the addresses of the servers that the client knows, in order: of a cluster
+	// the masters, and perhaps replicas; otherwise the one server that scripts run on. It may ask
+	// Redis. Without a cluster the address may be a name that the client gives to its server.
+	Servers(ctx context.Context) ([]string, error)
+
+	// Command sends a command to one of these servers, at most once, and returns its reply. There
+	// must be at least one word. A map is returned as an array of its keys, in order, and values in
+	// turn; a boolean as 0 or 1; a number with a fraction as a string. It must not be a command that
+	// blocks, subscribes, or changes the state of the connection.
+	Command(ctx context.Context, server string, words ...string) (Value, error)
+}
+
 // Call is one run of a script.
 type Call struct {
 	Script *Script

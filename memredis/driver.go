@@ -224,6 +224,49 @@ func (d *embedded) keys(ctx context.Context, match string) ([]string, error) {
 	return keys, nil
 }
 
+// embeddedAddr is the address of the embedded server for Servers and Command.
+const embeddedAddr = "mem"
+
+// Servers implements driver.Commander.
+func (d *embedded) Servers(ctx context.Context) ([]string, error) {
+	if ctx.Err() != nil {
+		return nil, driver.ContextError(ctx, driver.NotSent)
+	}
+	return []string{embeddedAddr}, nil
+}
+
+// Command implements driver.Commander. The embedded server does not know many commands.
+func (d *embedded) Command(ctx context.Context, server string, words ...string) (driver.Value, error) {
+	switch {
+	case ctx.Err() != nil:
+		return driver.Value{}, driver.ContextError(ctx, driver.NotSent)
+	case server != embeddedAddr:
+		return driver.Value{}, &driver.Error{Class: driver.NotSent, Err: errors.New("there is no such embedded server")}
+	}
+	c, err := d.borrow()
+	if err != nil {
+		return driver.Value{}, unsent(err)
+	}
+	stop := interrupt(ctx, c)
+	var v driver.Value
+	if _, err = c.Write(resp.Append(nil, words...)); err == nil {
+		v, err = resp.Read(c.r)
+	}
+	reply, refused := errors.AsType[resp.ReplyError](err)
+	if stop() && (err == nil || refused) {
+		d.giveBack(c)
+	} else {
+		d.discard(c)
+	}
+	switch {
+	case refused:
+		return driver.Value{}, driver.ReplyError(reply, reply.Error())
+	case err != nil:
+		return driver.Value{}, d.broken(ctx, err)
+	}
+	return v, nil
+}
+
 // EvalWait implements driver.Waiter. There are no replicas to wait for.
 func (d *embedded) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
 	results := make([]driver.Acknowledged, len(calls))

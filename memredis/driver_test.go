@@ -356,3 +356,33 @@ func TestTopology(t *testing.T) {
 		}
 	})
 }
+
+// The embedded server answers plain commands as far as it knows them.
+func TestDriverSendsCommands(t *testing.T) {
+	server := memredis.New()
+	defer server.Close()
+	d := server.Driver()
+	defer d.Close()
+	c := d.(driver.Commander)
+	addrs, err := c.Servers(t.Context())
+	if err != nil || len(addrs) != 1 {
+		t.Fatalf("Servers = %q, %v, want one", addrs, err)
+	}
+	if v, err := c.Command(t.Context(), addrs[0], "SET", "k", "v"); err != nil || v.Str() != "OK" {
+		t.Errorf("SET: %v, %v", v, err)
+	}
+	if v, err := c.Command(t.Context(), addrs[0], "GET", "k"); err != nil || v.Str() != "v" {
+		t.Errorf("GET: %v, %v", v, err)
+	}
+	if _, err := c.Command(t.Context(), addrs[0], "NOSUCHCOMMAND"); err == nil || driver.ClassOf(err) != driver.Other {
+		t.Errorf("a command that is not known: %v, want an error of class other", err)
+	}
+	if _, err := c.Command(t.Context(), "elsewhere:1", "GET", "k"); err == nil || driver.ClassOf(err) != driver.NotSent {
+		t.Errorf("a server that is not known: %v, want an error of class not sent", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Command(ended, addrs[0], "GET", "k"); driver.ClassOf(err) != driver.NotSent {
+		t.Errorf("an ended context: %v, want an error of class not sent", err)
+	}
+}

@@ -15,6 +15,7 @@ present() {
     java) java -version && javac -version ;;
     maven) mvn -version ;;
     pip) pip --version ;;
+    chromium) command -v chromium || command -v chromium-browser || command -v google-chrome ;;
   esac >/dev/null 2>&1
 }
 
@@ -34,6 +35,8 @@ package() { # name for: what, package manager
     pip/apk) echo py3-pip ;;
     pip/brew) echo python ;;
     pip/*) echo python3-pip ;;
+    chromium/apt-get) echo chromium fonts-dejavu-core fonts-inter ;;
+    chromium/*) echo chromium ;;
   esac
 }
 

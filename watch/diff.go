@@ -36,6 +36,7 @@ type differ struct {
 	last, now *Snapshot
 	first     bool
 	begun     map[string][]*Hold // that have begun since, by lock
+	younger   map[string][]*Hold // that there are now, of locks with a hold that has ended
 	events    []Event
 }
 
@@ -46,15 +47,35 @@ func (d *differ) event(t Type, at time.Time, lock, kind string, p Party) Event {
 
 // ends tells of the holds that have ended.
 func (d *differ) ends() {
+	over := make(map[HoldKey]Ending)
 	for key, h := range d.last.Holds {
-		next := d.now.Holds[key]
-		switch {
+		switch next := d.now.Holds[key]; {
 		case next == nil:
-			d.end(h, d.now.ended[key])
+			over[key] = d.now.ended[key]
 		case begun(h, next):
-			d.end(h, Ending{})
+			over[key] = Ending{}
 		}
 	}
+	if len(over) > 0 {
+		d.younger = d.heldAfter(over)
+	}
+	for key, how := range over {
+		d.end(d.last.Holds[key], how)
+	}
+}
+
+// heldAfter returns the holds that there are now, of the locks of those that are over.
+func (d *differ) heldAfter(over map[HoldKey]Ending) map[string][]*Hold {
+	held := make(map[string][]*Hold)
+	for key := range over {
+		held[key.Lock] = nil
+	}
+	for key, h := range d.now.Holds {
+		if list, wanted := held[key.Lock]; wanted {
+			held[key.Lock] = append(list, h)
+		}
+	}
+	return held
 }
 
 // end tells of the end of a hold: not later than another one has begun that excludes it.
@@ -63,7 +84,7 @@ func (d *differ) end(h *Hold, how Ending) {
 	if !how.at.IsZero() {
 		at = how.at
 	}
-	for _, next := range d.begun[h.Lock] {
+	for _, next := range slices.Concat(d.begun[h.Lock], d.younger[h.Lock]) {
 		if next.Exact && next.Since.After(h.Since) && next.Since.Before(at) && excludes(h, next) {
 			at = next.Since
 		}

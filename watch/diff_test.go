@@ -36,6 +36,10 @@ var stories = []struct {
 		see(0, record(idA, holds("job", 1, -500))), see(500, record(idA, holds("job", 1, -500)), record(idB, waits("job", 100))),
 		see(1500, record(idA), record(idB, waits("job", 100))).with(key("job", 9000, b)), see(1750, record(idB, holds("job", 1, 1400))).with(key("job", 9000, b)),
 	}, "-500 held job api-7 held 500; 100 waiting job api-9 for api-7; 1400 released job api-7 held 1900; 1400 granted job api-9 from api-7 waited 1300"},
+	{"a grant, and the former holder's record is late", []sight{
+		see(0, record(idA, holds("job", 1, -500))), see(500, record(idA, holds("job", 1, -500)), record(idB, waits("job", 100))),
+		see(1500, record(idA, holds("job", 1, -500)), record(idB, holds("job", 1, 1400))), see(1750, record(idA), record(idB, holds("job", 1, 1400))),
+	}, "-500 held job api-7 held 500; 100 waiting job api-9 for api-7; 1400 granted job api-9 from api-7 waited 1300; 1400 released job api-7 held 1900"},
 	{"a wait that is over before the hold is recorded", []sight{
 		see(0), see(500, record(idB, waits("job", 100))), see(750, record(idB)).with(key("job", 900, b)), see(1250, record(idB, holds("job", 1, 700))),
 	}, "100 waiting job api-9; 700 acquired job api-9 waited 600"},
@@ -126,6 +130,26 @@ func TestNames(t *testing.T) {
 	}
 	if names := Names(nil, nil, all, 9, 0); len(names) > 0 {
 		t.Errorf("without clients it reads %q", names)
+	}
+}
+
+// The lease of permits is that of the one that ends first, of those that the hold has.
+func TestLeaseOfPermits(t *testing.T) {
+	c := record(idA)
+	c.Holds = []mortise.ClientHold{{Lock: "pool", Kind: permitKind, Owner: "aa,bb", Since: at(0)}}
+	semaphore := mortise.State{Name: "pool", Kind: mortise.KindPermits, TTL: -1, Permits: []mortise.Permit{
+		{ID: "cc", TTL: time.Second}, {ID: "aa", TTL: 9 * time.Second}, {ID: "bb", TTL: 7 * time.Second}, {ID: "dd", TTL: -1},
+	}}
+	for _, test := range []struct {
+		permits []mortise.Permit
+		want    time.Time
+	}{{semaphore.Permits, at(7000)}, {semaphore.Permits[:2], at(9000)}, {semaphore.Permits[3:], time.Time{}}, {nil, time.Time{}}} {
+		s := semaphore
+		s.Permits = test.permits
+		snapshot := Merge(nil, Sighting{At: at(0), States: map[string]mortise.State{"pool": s}, Clients: []mortise.ClientState{c}}, func(string) bool { return true })
+		if h := snapshot.Holds[HoldKey{"pool", "aa,bb"}]; h == nil || !h.Until.Equal(test.want) {
+			t.Errorf("of %+v it makes %+v, want a hold until %v", test.permits, h, test.want)
+		}
 	}
 }
 

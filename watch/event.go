@@ -47,11 +47,12 @@ func (e *Event) Since() time.Time { return e.since }
 
 // partyForm is the JSON form of a party.
 type partyForm struct {
-	Owner  string `json:"owner,omitempty"`
-	Client string `json:"client,omitempty"`
-	Host   string `json:"host,omitempty"`
-	PID    int    `json:"pid,omitempty"`
-	App    string `json:"app,omitempty"`
+	Owner   string `json:"owner,omitempty"`
+	Client  string `json:"client,omitempty"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	App     string `json:"app,omitempty"`
+	Command string `json:"command,omitempty"`
 }
 
 // eventForm is the JSON form of an event, which is stable.
@@ -95,7 +96,7 @@ func (p *Party) form() *partyForm {
 	if p == nil {
 		return nil
 	}
-	return &partyForm{p.Owner, p.Client, p.Host, p.PID, p.App}
+	return &partyForm{p.Owner, p.Client, p.Host, p.PID, p.App, p.Command}
 }
 
 func milliseconds(d time.Duration) *int64 {

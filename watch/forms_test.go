@@ -10,17 +10,17 @@ import (
 )
 
 func TestEventJSON(t *testing.T) {
-	api := Party{Owner: idA + ":1", Client: idA, Host: "api-7", PID: 4121, App: "shop"}
+	api := Party{Owner: idA + ":1", Client: idA, Host: "api-7", PID: 4121, App: "shop", Command: "pay.sh"}
 	for _, test := range []struct {
 		e    Event
 		want string
 	}{
 		{Event{Type: Granted, Time: at(1), Seen: at(2), Lock: "a\x1b<b>", Kind: "lock", Party: api, From: &Party{Owner: idR + ":7", Client: idR}, Token: 9, Waited: 0, Held: -1},
 			`{"type":"granted","time":"2026-11-24T03:00:00.001Z","seen":"2026-11-24T03:00:00.002Z","lock":"a\u001b\u003cb\u003e","kind":"lock",` +
-				`"holder":{"owner":"` + idA + `:1","client":"` + idA + `","host":"api-7","pid":4121,"app":"shop"},"from":{"owner":"` + idR + `:7","client":"` + idR + `"},"token":9,"waited_ms":0}`},
+				`"holder":{"owner":"` + idA + `:1","client":"` + idA + `","host":"api-7","pid":4121,"app":"shop","command":"pay.sh"},"from":{"owner":"` + idR + `:7","client":"` + idR + `"},"token":9,"waited_ms":0}`},
 		{Event{Type: GaveUp, Time: at(1).In(time.FixedZone("", 3600)), Seen: at(2), Lock: "j", Kind: "lock", Party: Party{Client: idB}, For: &api, Waited: 1500 * time.Microsecond, Held: -1, Unsure: true},
 			`{"type":"gave_up","time":"2026-11-24T03:00:00.001Z","seen":"2026-11-24T03:00:00.002Z","lock":"j","kind":"lock","waiter":{"client":"` + idB + `"},` +
-				`"for":{"owner":"` + idA + `:1","client":"` + idA + `","host":"api-7","pid":4121,"app":"shop"},"waited_ms":1,"unsure":true}`},
+				`"for":{"owner":"` + idA + `:1","client":"` + idA + `","host":"api-7","pid":4121,"app":"shop","command":"pay.sh"},"waited_ms":1,"unsure":true}`},
 		{Event{Type: Lost, Time: at(1), Seen: at(2), Lock: "j", Kind: "lock", Party: Party{Owner: "x"}, Waited: -1, Held: time.Second, Why: "its lease was over"},
 			`{"type":"lost","time":"2026-11-24T03:00:00.001Z","seen":"2026-11-24T03:00:00.002Z","lock":"j","kind":"lock","holder":{"owner":"x"},"held_ms":1000,"why":"its lease was over"}`},
 		{Event{Type: Asked, Time: at(1), Seen: at(2), Lock: "j", Kind: "lock", Party: Party{Owner: "x"}, Waited: -1, Held: -1, By: "ops pid 1", Reason: "deploy"},

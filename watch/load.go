@@ -21,6 +21,7 @@ type Load struct {
 	Bound     int     // how many may be sent in a second
 	Search    *Search // nil if none is needed
 
+	left   int        // as Search.Left
 	recent []sentThen // when so many had been sent, of the last ten seconds, and one before that
 }
 
@@ -29,6 +30,7 @@ type Search struct {
 	Passes int           // that are complete
 	Took   time.Duration // the last complete one
 	Keys   int64         // of the last complete one, about, or of the first one so far
+	Left   int           // names that were found and could not be read yet, as there are too many for a look
 	Err    error         // of the last one; nil if it is complete
 }
 
@@ -71,6 +73,7 @@ func (w *Watcher) Load() Load {
 	l.recent = nil
 	if w.search != nil {
 		l.Search = w.search.result()
+		l.Search.Left += l.left
 	}
 	return l
 }

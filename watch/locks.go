@@ -34,6 +34,7 @@ func (l *Lock) OldestHold() time.Time {
 
 // Locks returns the locks that are held or waited for, those that hurt most first: with the most waiters, then with
 // the oldest wait, then with the oldest hold. What is equal is in the order of names, so that rows keep their places.
+// Holds that are [Hold.Former] are left out.
 func (s *Snapshot) Locks() []Lock {
 	at := make(map[string]int)
 	var list []Lock
@@ -46,6 +47,9 @@ func (s *Snapshot) Locks() []Lock {
 		return &list[i]
 	}
 	for _, h := range s.Holds {
+		if h.Former {
+			continue
+		}
 		l := of(h.Lock, h.Kind)
 		l.Holds = append(l.Holds, h)
 	}

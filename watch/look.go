@@ -18,9 +18,10 @@ func (w *Watcher) look(ctx context.Context) error {
 		return meaning(err)
 	}
 	s := Sighting{At: at, States: make(map[string]mortise.State), Later: make(map[string]bool), Gap: w.failing()}
+	first := 0
 	if w.search != nil {
 		w.search.searcher.Trip(took)
-		w.search.take(w.found)
+		first = w.search.take(w.found)
 	}
 	if s.Clients, err = w.client.Clients(ctx); err != nil {
 		return err
@@ -38,7 +39,18 @@ func (w *Watcher) look(ctx context.Context) error {
 	}
 	w.seen(s)
 	w.merge(ctx, s)
+	w.leave(first)
 	return nil
+}
+
+// leave notes how many names are left to be read, after a look that has begun to read some of the first search. A lock is
+// shown when its key was read twice.
+func (w *Watcher) leave(first int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.found)+first+w.load.left > 0 {
+		w.load.left = len(w.found) + len(w.last.young)
+	}
 }
 
 // merge makes a snapshot of what was seen, and tells of it.

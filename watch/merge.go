@@ -19,11 +19,12 @@ func Merge(last *Snapshot, s Sighting, wanted func(name string) bool) *Snapshot 
 	m := &merger{last: last, sighting: s, wanted: wanted, now: &Snapshot{
 		At: s.At, Holds: make(map[HoldKey]*Hold), Waits: make(map[WaitKey]*Wait), Asked: make(map[HoldKey]Request),
 		held: make(map[string]bool), ended: make(map[HoldKey]Ending), served: make(map[WaitKey]bool), claims: make(map[HoldKey]time.Time), young: make(map[HoldKey]*Hold),
-		viewed: make(map[string]time.Time), before: make(map[string]*formerly),
+		viewed: make(map[string]time.Time), before: make(map[string]*formerly), processes: make(map[string]process),
 	}, present: make(map[string]*mortise.ClientState), unsettled: make(map[string]bool), lost: make(map[HoldKey]Ending), waits: make(map[WaitKey]bool)}
 	for i := range s.Clients {
 		m.present[s.Clients[i].ID] = &s.Clients[i]
 	}
+	m.know()
 	for i := range s.Clients {
 		m.record(&s.Clients[i])
 	}
@@ -34,6 +35,7 @@ func Merge(last *Snapshot, s Sighting, wanted func(name string) bool) *Snapshot 
 	m.carry()
 	m.leave()
 	m.succeed()
+	m.formers()
 	for key := range m.now.Holds {
 		m.now.held[key.Lock] = true
 	}
@@ -122,10 +124,25 @@ func (m *merger) claim(c *mortise.ClientState, r *mortise.ClientHold) {
 		}
 		m.unsettled[r.Lock] = true
 	}
-	if read {
+	switch {
+	case read:
 		h.Until = expiry(m.now.At, &state)
+	case r.Kind == permitKind:
+		h.Until = permitExpiry(m.now.At, state.Permits, r.Owner)
 	}
 	m.now.Holds[key] = h
+}
+
+// permitExpiry returns when the first lease of some permits ends unless renewed; zero if that is not known. Owner
+// has the ids of the permits.
+func permitExpiry(at time.Time, permits []mortise.Permit, owner string) (first time.Time) {
+	ids := strings.Split(owner, ",")
+	for _, p := range permits {
+		if until := at.Add(p.TTL); p.TTL > 0 && slices.Contains(ids, p.ID) && (first.IsZero() || until.Before(first)) {
+			first = until
+		}
+	}
+	return first
 }
 
 // has reports whether the key has an owner.
@@ -192,6 +209,7 @@ func (m *merger) stranger(key HoldKey, s *mortise.State, h *mortise.Holder) {
 		next.Since, next.Exact = h.Since, true
 	}
 	if !m.unsettled[s.Name] && (next.Party.Named() || m.now.At.Sub(one.Since) >= unnamed) {
+		m.name(&next.Party)
 		m.now.Holds[key] = &next
 		return
 	}
@@ -213,6 +231,7 @@ func (m *merger) carry() {
 			m.now.young[key] = h
 		default:
 			short := *h
+			m.name(&short.Party)
 			m.now.brief = append(m.now.brief, &short)
 		}
 	}
@@ -345,37 +364,4 @@ func (m *merger) fresh() []*Hold {
 // begun reports whether h is another hold than old, which has the same key or is nil.
 func begun(old, h *Hold) bool {
 	return old == nil || old.Exact && h.Exact && !old.Since.Equal(h.Since)
-}
-
-// succeed notes which hold has come after which.
-func (m *merger) succeed() {
-	for name, f := range m.last.before {
-		if m.now.At.Sub(f.at) < formerLasts {
-			m.now.before[name] = f
-		}
-	}
-	for key := range m.now.ended {
-		m.former(m.last.Holds[key])
-	}
-	for key, h := range m.now.Holds {
-		if old := m.last.Holds[key]; old != nil && begun(old, h) {
-			m.former(old)
-		}
-	}
-	for _, h := range m.fresh() {
-		if f := m.now.before[h.Lock]; f != nil && !f.hold.Since.After(h.Since) && excludes(h, f.hold) {
-			from := f.hold.Party
-			h.From = &from
-		}
-	}
-	for _, h := range m.now.brief {
-		m.former(h)
-	}
-}
-
-// former notes that a hold has ended, unless a younger one has.
-func (m *merger) former(h *Hold) {
-	if f := m.now.before[h.Lock]; f == nil || !h.Since.Before(f.hold.Since) {
-		m.now.before[h.Lock] = &formerly{h, m.now.At}
-	}
 }

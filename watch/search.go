@@ -34,6 +34,7 @@ type search struct {
 
 	mu     sync.Mutex      // guards the fields below
 	found  map[string]bool // as Watcher.found
+	first  int             // how many of these the first search has found
 	notes  []*Note
 	passes int
 	took   time.Duration // the last search
@@ -78,8 +79,11 @@ func (s *search) pass(ctx context.Context) error {
 			return err
 		}
 		s.mu.Lock()
-		if len(s.found) < mostFound {
+		if _, known := s.found[state.Name]; !known && len(s.found) < mostFound {
 			s.found[state.Name] = s.passes > 0
+			if s.passes == 0 {
+				s.first = len(s.found)
+			}
 		}
 		s.mu.Unlock()
 	}
@@ -108,16 +112,18 @@ func (s *search) end(err error, took time.Duration) bool {
 	return false
 }
 
-// take moves the names that were found to all.
-func (s *search) take(all map[string]bool) {
+// take moves the names that were found to all, and returns how many of them the first search has found.
+func (s *search) take(all map[string]bool) (first int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	first = s.first
 	for name, later := range s.found {
 		if _, known := all[name]; !known && len(all) < mostFound {
 			all[name] = later
 		}
 	}
-	s.found = make(map[string]bool)
+	s.found, s.first = make(map[string]bool), 0
+	return first
 }
 
 func (s *search) takeNotes() (notes []*Note) {
@@ -131,7 +137,7 @@ func (s *search) takeNotes() (notes []*Note) {
 func (s *search) result() *Search {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := &Search{Passes: s.passes, Took: s.took, Keys: s.keys, Err: s.failed}
+	r := &Search{Passes: s.passes, Took: s.took, Keys: s.keys, Left: s.first, Err: s.failed}
 	if s.passes == 0 {
 		r.Keys = s.searcher.Keys()
 	}

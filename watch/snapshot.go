@@ -25,6 +25,8 @@ type Party struct {
 	Host   string // empty if the client has no record
 	PID    int
 	App    string
+	// Command is the program that the process runs under its locks: see [mortise.Identity.Extra].
+	Command string
 }
 
 // Named reports whether the process of p is known.
@@ -48,11 +50,29 @@ func (p *Party) Text(quote func(string) string) string {
 	return "unknown"
 }
 
+// LongText is Text with the application and its command, as far as they are known.
+func (p *Party) LongText(quote func(string) string) string {
+	text := p.Text(quote)
+	if p.Kept() || !p.Named() {
+		return text
+	}
+	var program []string
+	for _, name := range []string{p.App, p.Command} {
+		if name != "" {
+			program = append(program, quote(name))
+		}
+	}
+	if len(program) > 0 {
+		text += " (" + strings.Join(program, ": ") + ")"
+	}
+	return text
+}
+
 // party returns a party of a client.
 func party(c *mortise.ClientInfo, owner string) Party {
 	p := Party{Owner: owner, Client: clientOf(owner)}
 	if c != nil {
-		p.Client, p.Host, p.PID, p.App = c.ID, c.Host, c.PID, c.App
+		p.Client, p.Host, p.PID, p.App, p.Command = c.ID, c.Host, c.PID, c.App, c.Command()
 	}
 	return p
 }
@@ -79,6 +99,9 @@ type Hold struct {
 	Token      int64
 	Waited     time.Duration // how long its client has waited for it; -1 if no wait was seen
 	From       *Party        // that had the lock before it
+	// Former is true if another owner has acquired the lock since, which excludes this one: the record of its
+	// client is late to say that it has ended.
+	Former bool
 	// Until is when its lease ends unless renewed, by Redis' clock, as its key said in this look. It is zero if
 	// the lease has no end, and if the key was not read: see [Watcher.Show].
 	Until time.Time
@@ -141,7 +164,9 @@ type Snapshot struct {
 	claims map[HoldKey]time.Time // since when a key has not had a hold that a record claims
 	young  map[HoldKey]*Hold     // that wait for a record to name them
 	viewed map[string]time.Time  // when the key of a name was last read
-	before map[string]*formerly  // who had a lock lately
+	before map[string]*formerly  // the holds of locks that have ended last
+
+	processes map[string]process // of the clients whose records were read lately
 }
 
 // formerly is the hold of a lock that has ended last.
@@ -183,8 +208,11 @@ var keyed = map[string]bool{
 	"lock": true, "fairlock": true, "fencedlock": true, "spinlock": true, "rwlock.read": true, "rwlock.write": true,
 }
 
+// permitKind is the kind of a hold of permits, in records.
+const permitKind = "permitsemaphore"
+
 // excludes reports whether a hold excludes another of the same lock.
 func excludes(a, b *Hold) bool { return !shared[a.Kind] || !shared[b.Kind] }
 
 // shared are the kinds that several owners can have at once.
-var shared = map[string]bool{"rwlock.read": true, "grouplock": true, "permitsemaphore": true, "doublebarrier": true}
+var shared = map[string]bool{"rwlock.read": true, "grouplock": true, permitKind: true, "doublebarrier": true}

@@ -39,6 +39,12 @@ func holds(lock string, n, since int) func(*mortise.ClientState) {
 	}
 }
 
+func reads(lock string, n, since int) func(*mortise.ClientState) {
+	return func(c *mortise.ClientState) {
+		c.Holds = append(c.Holds, mortise.ClientHold{Lock: lock, Kind: "rwlock.read", Owner: fmt.Sprintf("%s:%d", c.ID, n), Since: at(since)})
+	}
+}
+
 func waits(lock string, since int) func(*mortise.ClientState) {
 	return func(c *mortise.ClientState) {
 		c.Waits = append(c.Waits, mortise.ClientWait{Lock: lock, Kind: "lock", Since: at(since)})
@@ -80,6 +86,15 @@ func see(ms int, clients ...mortise.ClientState) sight { return sight{ms: ms, cl
 
 func (s sight) with(keys ...mortise.State) sight { s.keys = keys; return s }
 
+// sighting returns what was read in the look.
+func (s sight) sighting() Sighting {
+	read := Sighting{At: at(s.ms), Clients: s.clients, States: make(map[string]mortise.State), Later: make(map[string]bool), Gap: s.gap}
+	for _, k := range s.keys {
+		read.States[k.Name], read.Later[k.Name] = k, s.later
+	}
+	return read
+}
+
 // told returns what a watch tells of a story: a line for each event, in the order in which they are
 // told.
 func told(t *testing.T, story []sight) []string {
@@ -87,11 +102,7 @@ func told(t *testing.T, story []sight) []string {
 	var last *Snapshot
 	var lines []string
 	for _, look := range story {
-		s := Sighting{At: at(look.ms), Clients: look.clients, States: make(map[string]mortise.State), Later: make(map[string]bool), Gap: look.gap}
-		for _, k := range look.keys {
-			s.States[k.Name], s.Later[k.Name] = k, look.later
-		}
-		next := Merge(last, s, func(name string) bool { return !strings.HasPrefix(name, "other") })
+		next := Merge(last, look.sighting(), func(name string) bool { return !strings.HasPrefix(name, "other") })
 		for _, e := range Diff(last, next) {
 			lines = append(lines, line(&e))
 		}

@@ -142,10 +142,7 @@ func (t *Trace) client(p Party) *traceClient {
 	}
 	if !c.named {
 		c.named = p.Named()
-		name := p.Text(func(text string) string { return text })
-		if p.App != "" {
-			name += " (" + p.App + ")"
-		}
+		name := p.LongText(func(text string) string { return text })
 		if c.named || len(c.tracks) == 0 {
 			t.write(traceEvent{Name: "process_name", Phase: "M", PID: c.pid, Args: map[string]any{"name": name}})
 		}

@@ -204,7 +204,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.failed(err)
 		}
 		w.tell()
-		if err := w.sleep(ctx, w.pause(err, int(w.driver.Meter.Sent()-before), time.Since(start)-w.driver.Meter.Waited()+waited)); err != nil {
+		if err := w.sleep(ctx, w.pause(err, int(w.driver.Meter.Sent()-before), max(0, time.Since(start)-w.driver.Meter.Waited()+waited))); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/mortise-go/mortise/bench/rig"
 	"github.com/mortise-go/mortise/internal/workload"
 )
 
@@ -18,7 +19,17 @@ var queueGranted = &System{
 	Module:   "github.com/redis/rueidis",
 	Settings: "a list in Redis; the release makes its first the owner and tells it; no care for waiters that are gone; rueidis",
 	Limit:    true,
-	Open:     openGranted,
+	Open:     openGranting(grantedAcquire, grantedRelease),
+}
+
+var permitsGranted = &System{
+	Name:     "limit: permits granted",
+	Module:   "github.com/redis/rueidis",
+	Settings: "the same for a number of permits: a release gives its permit to the first of the list, or adds one to the number",
+	Limit:    true,
+	Permits:  true,
+	Sends:    []string{"set"},
+	Open:     openGranting(permitAcquire, permitRelease),
 }
 
 // KEYS[1] is the lock and KEYS[2] its queue. ARGV[1] is the id of the requester, which begins with
@@ -35,14 +46,35 @@ redis.call('publish', string.sub(next, 1, 36), string.sub(next, 38))
 return 1`
 )
 
-func openGranted(ctx context.Context, addr string) (workload.Locker, func(), error) {
+// The same where KEYS[1] is a number of permits.
+const (
+	permitAcquire = `if tonumber(redis.call('get', KEYS[1]) or 0) > 0 then
+  redis.call('decr', KEYS[1])
+  return 1
+end
+redis.call('rpush', KEYS[2], ARGV[1])
+return 0`
+	permitRelease = `local next = redis.call('lpop', KEYS[2])
+if not next then redis.call('incr', KEYS[1])
+else redis.call('publish', string.sub(next, 1, 36), string.sub(next, 38)) end
+return 1`
+)
+
+// openGranting opens a system with one script to acquire and one to release.
+func openGranting(acquire, release string) rig.Open {
+	return func(ctx context.Context, addr string) (workload.Locker, func(), error) {
+		return openGranter(ctx, addr, acquire, release)
+	}
+}
+
+func openGranter(ctx context.Context, addr, acquire, release string) (workload.Locker, func(), error) {
 	client, err := newRueidis(addr)
 	if err != nil {
 		return nil, nil, err
 	}
 	g := &granter{client: client, channel: newID(), waiting: make(map[string]chan struct{})}
-	if g.acquire, err = loadRaw(ctx, client, grantedAcquire); err == nil {
-		g.release, err = loadRaw(ctx, client, grantedRelease)
+	if g.acquire, err = loadRaw(ctx, client, acquire); err == nil {
+		g.release, err = loadRaw(ctx, client, release)
 	}
 	if err == nil {
 		err = g.listen(ctx)
@@ -95,6 +127,20 @@ func (g *granter) grant(m rueidis.PubSubMessage) {
 	if mine != nil {
 		mine <- struct{}{}
 	}
+}
+
+// Permit implements [workload.Permitter].
+func (g *granter) Permit(ctx context.Context, key string, n int) error {
+	return setOnce(ctx, g.client, key, n)
+}
+
+// setOnce sets a number, unless there is one.
+func setOnce(ctx context.Context, client rueidis.Client, key string, n int) error {
+	err := client.Do(ctx, client.B().Set().Key(key).Value(strconv.Itoa(n)).Nx().Build()).Error()
+	if rueidis.IsRedisNil(err) { // there is one
+		return nil
+	}
+	return err
 }
 
 func (g *granter) Lock(ctx context.Context, key string) (workload.Hold, error) {

@@ -22,7 +22,7 @@ var passingGranted = &System{
 	Module:   "github.com/redis/rueidis",
 	Settings: "the same, over the queue of limit: granted",
 	Limit:    true,
-	Open:     openPassing(openGranted),
+	Open:     openPassing(openGranting(grantedAcquire, grantedRelease)),
 }
 
 // passes is how often a process passes a lock on internally before other processes get it.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/bench/rig"
@@ -36,6 +39,46 @@ var fairRueidis = &System{
 	Open:     openMortise(wrapRueidis, (*mortise.Client).FairLock, nil),
 }
 
+var rwRueidis = &System{
+	Name:     "mortise RWLock/rueidis",
+	Module:   module,
+	Settings: "RWLock with its defaults: 30 s, renewed every 10 s; rueidis with its own",
+	Sides:    true,
+	Open:     opener(wrapRueidis, nil, rwLocks),
+}
+
+var rwGoredis = &System{
+	Name:     "mortise RWLock/go-redis",
+	Module:   module,
+	Settings: "RWLock with its defaults: 30 s, renewed every 10 s; go-redis with its own",
+	Sides:    true,
+	Open:     opener(wrapGoredis, nil, rwLocks),
+}
+
+var semaphoreRueidis = &System{
+	Name:     "mortise Semaphore/rueidis",
+	Module:   module,
+	Settings: "Semaphore with its defaults: nothing is renewed; rueidis with its own",
+	Permits:  true,
+	Open:     opener(wrapRueidis, nil, semaphores),
+}
+
+var semaphoreGoredis = &System{
+	Name:     "mortise Semaphore/go-redis",
+	Module:   module,
+	Settings: "Semaphore with its defaults: nothing is renewed; go-redis with its own",
+	Permits:  true,
+	Open:     opener(wrapGoredis, nil, semaphores),
+}
+
+var permitsRueidis = &System{
+	Name:     "mortise PermitSemaphore",
+	Module:   module,
+	Settings: "PermitSemaphore with its defaults: permits of 30 s, renewed every 10 s; rueidis with its own",
+	Permits:  true,
+	Open:     opener(wrapRueidis, nil, permitSemaphores),
+}
+
 // What can be seen of a client, one thing at a time.
 var (
 	hidden   = observing("mortise hidden", "Identity.Hide: no record", &mortise.Options{Identity: mortise.Identity{Hide: true}})
@@ -63,7 +106,7 @@ func wrapRueidis(addr string) (driver.Driver, func(), error) {
 }
 
 func wrapGoredis(addr string) (driver.Driver, func(), error) {
-	client := newGoredis(addr)
+	client := goredis.NewUniversalClient(&goredis.UniversalOptions{Addrs: strings.Split(addr, ",")})
 	return mortisegoredis.Wrap(client), closing(client), nil
 }
 
@@ -72,16 +115,22 @@ type locks interface {
 	Lock(ctx context.Context) (*mortise.Hold, context.Context, error)
 }
 
-func openMortise[L locks](wrap func(addr string) (driver.Driver, func(), error), of func(*mortise.Client, string) L, o *mortise.Options) rig.Open {
+// opener opens a client with options, and returns what of makes of it.
+func opener(wrap func(addr string) (driver.Driver, func(), error), o *mortise.Options, of func(*mortise.Client) workload.Locker) rig.Open {
 	return func(_ context.Context, addr string) (workload.Locker, func(), error) {
 		d, end, err := wrap(addr)
 		if err != nil {
 			return nil, nil, err
 		}
 		client := mortise.New(d, o)
-		locker := mortiseLocker[L]{func(key string) L { return of(client, key) }}
-		return locker, func() { closing(client)(); end() }, nil
+		return of(client), func() { closing(client)(); end() }, nil
 	}
+}
+
+func openMortise[L locks](wrap func(addr string) (driver.Driver, func(), error), of func(*mortise.Client, string) L, o *mortise.Options) rig.Open {
+	return opener(wrap, o, func(client *mortise.Client) workload.Locker {
+		return mortiseLocker[L]{func(key string) L { return of(client, key) }}
+	})
 }
 
 // mortiseLocker locks with one kind of lock.

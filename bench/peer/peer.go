@@ -20,6 +20,9 @@ type System struct {
 	Settings string        // its configuration, for the report
 	Limit    bool          // not a usable lock, but a limit for locks
 
+	Sides   bool // its locks are read/write locks
+	Permits bool // they are semaphores
+
 	// Sends names the commands that its clients send, in addition to those that every client sends.
 	// Scripts call the rest.
 	Sends []string
@@ -30,6 +33,8 @@ type System struct {
 	Open rig.Open
 	// Worker runs a worker of another program, instead of Open.
 	Worker func() *exec.Cmd
+	// Beside is the name of the system that runs in every second process.
+	Beside string
 	// Ready is how much longer its workers may take to open than those of this program.
 	Ready time.Duration
 	// Warmup is the time before the measurement, if it is longer than the load's own.
@@ -52,12 +57,15 @@ func closing(c io.Closer) func() { return func() { _ = c.Close() } }
 func Systems() []*System {
 	return []*System{
 		rawRueidis, rawGoredis, rawRedisson,
-		inProcess, ownerChanged, queueGranted, passingGranted,
+		inProcess, ownerChanged, queueGranted, passingGranted, permitsGranted,
 		redsyncSystem, redislockSystem, redislockFast, rueidislockSystem,
 		etcdSystem, etcdInMemory,
-		redissonLock, redissonFair,
+		redissonLock, redissonFair, redissonRW, polling, redissonSemaphore, redissonPermits,
 		mortiseRueidis, mortiseGoredis, fairRueidis,
+		rwRueidis, rwGoredis, semaphoreRueidis, semaphoreGoredis, permitsRueidis,
 		hidden, observed, logged, recorded,
+		clientEach, clientEachHidden,
+		besideRedisson, fairBesideRedisson,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
+	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -72,8 +73,12 @@ type rawScript struct {
 func loadRaw(ctx context.Context, client rueidis.Client, text string) (rawScript, error) {
 	sum := sha1.Sum([]byte(text))
 	s := rawScript{client, hex.EncodeToString(sum[:])}
-	err := client.Do(ctx, client.B().ScriptLoad().Script(text).Build()).Error()
-	return s, err
+	for _, node := range client.Nodes() { // of a cluster each has to know it
+		if err := node.Do(ctx, node.B().ScriptLoad().Script(text).Build()).Error(); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
 }
 
 // run calls the script, which has one or two keys.
@@ -82,8 +87,9 @@ func (s rawScript) run(ctx context.Context, keys, args []string) (int64, error) 
 	return s.client.Do(ctx, c).AsInt64()
 }
 
+// newRueidis returns a client with the defaults of rueidis. A cluster has several addresses.
 func newRueidis(addr string) (rueidis.Client, error) {
-	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}})
+	return rueidis.NewClient(rueidis.ClientOption{InitAddress: strings.Split(addr, ",")})
 }
 
 func openRaw(acquire, release string, announces bool) rig.Open {
@@ -123,6 +129,12 @@ func (r rawLocker) Of(key string) workload.Locker {
 	}
 	return l
 }
+
+// Read implements [workload.Sided]: for one who is alone, both sides are the same.
+func (r rawLocker) Read() workload.Locker { return r }
+
+// Permit implements [workload.Permitter]: one who is alone gets the permit.
+func (r rawLocker) Permit(context.Context, string, int) error { return nil }
 
 // newID returns an id as long as that of a client of Redisson.
 func newID() string {

@@ -39,6 +39,10 @@ func (o open) Lock(context.Context, string) (workload.Hold, error) { return o, n
 
 func (open) Unlock() error { return nil }
 
+func (o open) Read() workload.Locker { return o }
+
+func (open) Permit(context.Context, string, int) error { return nil }
+
 // run runs a load of Redisson in one process per spec; the last of these processes are in Go.
 func run(t *testing.T, system string, specs []workload.Spec, inGo ...string) *workload.Result {
 	t.Helper()
@@ -65,7 +69,7 @@ func run(t *testing.T, system string, specs []workload.Spec, inGo ...string) *wo
 	if r.Failures != 0 || r.Hung != 0 || r.Seconds < 0.9 || r.CPU <= 0 {
 		t.Errorf("%d failures (%s), %d hung, %v s, %v s of CPU", r.Failures, r.Failure, r.Hung, r.Seconds, r.CPU)
 	}
-	if n := r.Acquisitions(); n == 0 || r.Waits.Count() < n || r.Waits.Max() <= 0 {
+	if n := r.Acquisitions(); n == 0 || r.Waits.Count()+r.WriteWaits.Count() < n || r.Waits.Max() <= 0 {
 		t.Errorf("%d acquisitions after %d waits, of %v at most", n, r.Waits.Count(), r.Waits.Max())
 	}
 	return r
@@ -114,5 +118,46 @@ func TestJavaAndGoShareAGate(t *testing.T) {
 	}
 	if r := run(t, "Redisson", contending(2, 1), "keeps nobody out"); r.Overlaps == 0 {
 		t.Error("no overlap was seen of a lock that keeps nobody out")
+	}
+}
+
+// readingAndWriting returns the specs of two processes, of which the first one writes too.
+func readingAndWriting() []workload.Spec {
+	specs := contending(2, 3)
+	for i := range specs {
+		specs[i].Sides = true
+	}
+	specs[0].Writers = 1
+	return specs
+}
+
+func TestReadersAndAWriter(t *testing.T) {
+	const system = "Redisson RReadWriteLock"
+	r := run(t, system, readingAndWriting())
+	if r.Overlaps != 0 || len(r.Writers) != 1 || len(r.Counts) != 5 || slices.Min(r.Counts) == 0 {
+		t.Errorf("%d overlaps, writers %v, readers %v; want none, one, and five with locks", r.Overlaps, r.Writers, r.Counts)
+	}
+	if r.Busy <= 0 || r.Busy > r.Seconds || r.WriteWaits.Count() == 0 {
+		t.Errorf("held for %v s of %v, %d waits to write", r.Busy, r.Seconds, r.WriteWaits.Count())
+	}
+	if r := run(t, system, readingAndWriting(), "keeps nobody out"); r.Overlaps == 0 {
+		t.Error("no overlap was seen of readers that keep no writer out")
+	}
+}
+
+func TestPermits(t *testing.T) {
+	for _, system := range []string{"Redisson RSemaphore", "Redisson RPermitExpirableSemaphore"} {
+		t.Run(system, func(t *testing.T) {
+			specs := contending(2, 4)
+			for i := range specs {
+				specs[i].Permits = 2
+			}
+			if r := run(t, system, specs); r.Overlaps != 0 || r.Busy <= 0 || r.Busy > r.Seconds {
+				t.Errorf("%d overlaps, held for %v s of %v; want none, and a part of it", r.Overlaps, r.Busy, r.Seconds)
+			}
+			if r := run(t, system, specs, "keeps nobody out"); r.Overlaps == 0 {
+				t.Error("no overlap was seen of permits that nobody has")
+			}
+		})
 	}
 }

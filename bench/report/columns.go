@@ -23,17 +23,27 @@ func jain(f *Figures) float64        { return f.Jain }
 func jainAcross(f *Figures) float64  { return f.JainAcross }
 func across(f *Figures) float64      { return f.Across }
 func starved(f *Figures) float64     { return float64(f.Starved) }
+func reads(f *Figures) float64       { return f.PerSecond - f.Writes }
+func writes(f *Figures) float64      { return f.Writes }
+func writeMax(f *Figures) float64    { return float64(f.WriteMax) }
+func secondShare(f *Figures) float64 { return f.SecondShare }
+func inside(f *Figures) float64      { return f.Inside }
 func waitMax(f *Figures) float64     { return float64(f.WaitMax) }
 func bytesEach(f *Figures) float64   { return f.BytesEach }
 func routinesPer(f *Figures) float64 { return f.RoutinesPer }
+func serverBytes(f *Figures) float64 { return f.ServerBytes }
+func busiest(f *Figures) float64     { return f.Busiest }
 func clientCPU(f *Figures) float64   { return f.ClientCPU }
 func serverCPU(f *Figures) float64   { return f.ServerCPU }
 func clientEach(f *Figures) float64  { return f.ClientEach }
 func serverEach(f *Figures) float64  { return f.ServerEach }
 func overlaps(f *Figures) float64    { return float64(f.Overlaps) }
 
+func writeP50(f *Figures) float64  { return float64(f.WriteP50) }
 func waitP50(f *Figures) float64   { return float64(f.WaitP50) }
 func waitP99(f *Figures) float64   { return float64(f.WaitP99) }
+func eitherP50(f *Figures) float64 { return float64(max(f.WaitP50, f.WriteP50)) } // where all read, or all write
+func eitherP99(f *Figures) float64 { return float64(max(f.WaitP99, f.WriteP99)) }
 func gapP50(f *Figures) float64    { return float64(f.GapP50) }
 func acrossP50(f *Figures) float64 { return float64(f.AcrossP50) }
 func lost(f *Figures) float64      { return float64(f.Lost) }
@@ -70,17 +80,8 @@ func told(x float64) string {
 
 // columns are the columns of each workload's table. The first is the main figure.
 var columns = map[string][]column{
-	"W1": {
-		{title: "pairs/s", of: perSecond, show: count, spread: true},
-		{title: "× limit", of: perSecond, show: ratio, ratio: true, spread: true},
-		{title: "wait p50", of: waitP50, show: duration},
-		{title: "p99", of: waitP99, show: duration},
-		{title: "commands per pair", of: sent, show: told},
-		{title: "inner calls", of: inner, show: told},
-		{title: "allocations", of: allocs, show: told},
-		{title: "client CPU per pair", of: clientEach, show: micros},
-		{title: "server CPU", of: serverEach, show: micros},
-	},
+	"W1":   uncontended,
+	"free": uncontended,
 	"W2": {
 		{title: "pairs/s", of: perSecond, show: count, spread: true},
 		{title: "× limit", of: perSecond, show: ratio, ratio: true, spread: true},
@@ -98,6 +99,40 @@ var columns = map[string][]column{
 		column{title: "Jain over processes", of: jainAcross, show: index},
 	),
 	"fair": contention(acrossP50),
+	"W8": {
+		{title: "reads/s", of: reads, show: count, spread: true},
+		{title: "writes/s", of: writes, show: count, spread: true},
+		{title: "a writer's longest wait", of: writeMax, show: duration, spread: true},
+		{title: "p50", of: writeP50, show: duration},
+		{title: "a reader's longest wait", of: waitMax, show: duration, spread: true},
+		{title: "p50", of: waitP50, show: duration},
+		{title: "Jain of readers", of: jain, show: index},
+		{title: "starved", of: starved, show: trim},
+		{title: "utilisation", of: utilisation, show: trim},
+		{title: "inside at a time", of: inside, show: trim},
+		{title: "commands", of: sent, show: told},
+		{title: "inner calls", of: inner, show: told},
+		{title: "allocations", of: allocs, show: told},
+		{title: "client CPU", of: clientEach, show: micros},
+		{title: "server CPU", of: serverEach, show: micros},
+		{title: "overlaps", of: overlaps, show: trim},
+	},
+	"W9": {
+		{title: "acquisitions/s", of: perSecond, show: count, spread: true},
+		{title: "× limit", of: perSecond, show: ratio, ratio: true, spread: true},
+		{title: "commands", of: sent, show: told},
+		{title: "inner calls", of: inner, show: told},
+		{title: "wait p50", of: waitP50, show: duration},
+		{title: "longest wait", of: waitMax, show: duration, spread: true},
+		{title: "Jain", of: jain, show: index},
+		{title: "Jain over processes", of: jainAcross, show: index},
+		{title: "starved", of: starved, show: trim},
+		{title: "inside at a time", of: inside, show: trim},
+		{title: "allocations", of: allocs, show: told},
+		{title: "client CPU", of: clientEach, show: micros},
+		{title: "server CPU", of: serverEach, show: micros},
+		{title: "overlaps", of: overlaps, show: trim},
+	},
 	"W5": {
 		{title: "commands/s", of: sentRate, show: count, spread: true},
 		{title: "bytes per lock", of: bytesEach, show: count, spread: true},
@@ -114,6 +149,47 @@ var columns = map[string][]column{
 		{title: "server CPU", of: serverCPU, show: trim},
 		{title: "let in", of: acquired, show: trim},
 	},
+	"mixed": {
+		{title: "hand-overs to others/s", of: handOvers, show: count, spread: true},
+		{title: "to other processes/s", of: across, show: count},
+		{title: "Redisson's share ÷ even", of: secondShare, show: told, spread: true},
+		{title: "commands", of: sent, show: told},
+		{title: "worst wait", of: waitMax, show: duration, spread: true},
+		{title: "Jain", of: jain, show: index},
+		{title: "Jain over processes", of: jainAcross, show: index},
+		{title: "starved", of: starved, show: trim},
+		{title: "overlaps", of: overlaps, show: trim},
+	},
+	"scale/shards": {
+		{title: "commands per pair", of: sent, show: told},
+		{title: "inner calls", of: inner, show: told},
+		{title: "server CPU per pair", of: serverEach, show: micros, spread: true},
+		{title: "× limit", of: serverEach, show: ratio, ratio: true},
+		{title: "busiest shard's part", of: busiest, show: told},
+		{title: "client CPU per pair", of: clientEach, show: micros},
+		{title: "allocations", of: allocs, show: told},
+		{title: "starved", of: starved, show: trim},
+		{title: "pairs/s here", of: perSecond, show: count},
+	},
+	"scale/held": {
+		{title: "commands/s", of: sentRate, show: count, spread: true},
+		{title: "without PING", of: withoutPing, show: count},
+		{title: "bytes per lock in the clients", of: bytesEach, show: count},
+		{title: "in Redis", of: serverBytes, show: count},
+		{title: "goroutines per lock", of: routinesPer, show: trim},
+		{title: "CPU of all clients, cores", of: clientCPU, show: trim},
+		{title: "server CPU", of: serverCPU, show: trim},
+		{title: "locks lost", of: lost, show: trim},
+	},
+	"scale/clients": {
+		{title: "commands/s", of: sentRate, show: count, spread: true},
+		{title: "bytes per client", of: bytesEach, show: count},
+		{title: "in Redis", of: serverBytes, show: count},
+		{title: "goroutines per client", of: routinesPer, show: trim},
+		{title: "CPU of all clients, cores", of: clientCPU, show: trim},
+		{title: "server CPU", of: serverCPU, show: trim},
+		{title: "let in", of: acquired, show: trim},
+	},
 	"W7": {
 		{title: "utilisation", of: utilisation, show: trim, spread: true},
 		{title: "× limit", of: utilisation, show: ratio, ratio: true},
@@ -125,6 +201,19 @@ var columns = map[string][]column{
 		{title: "gap p50", of: acrossP50, show: duration},
 		{title: "overlaps", of: overlaps, show: trim},
 	},
+}
+
+// uncontended are the columns of a workload in which nobody waits.
+var uncontended = []column{
+	{title: "pairs/s", of: perSecond, show: count, spread: true},
+	{title: "× limit", of: perSecond, show: ratio, ratio: true, spread: true},
+	{title: "wait p50", of: eitherP50, show: duration},
+	{title: "p99", of: eitherP99, show: duration},
+	{title: "commands per pair", of: sent, show: told},
+	{title: "inner calls", of: inner, show: told},
+	{title: "allocations", of: allocs, show: told},
+	{title: "client CPU per pair", of: clientEach, show: micros},
+	{title: "server CPU", of: serverEach, show: micros},
 }
 
 // contention returns the columns of a workload in which goroutines contend.
@@ -149,7 +238,11 @@ func contention(gap figure, more ...column) []column {
 // about explains, for each workload, its limit and its table.
 var about = map[string]string{
 	"W1": "The cost of an uncontended lock: two messages to Redis and back. The limit is *raw/rueidis*: a minimal " +
-		"acquire script and a minimal release script, one directly after the other. Allocations and CPU are per pair of acquire and release.",
+		"acquire script and a minimal release script, one directly after the other. Allocations and CPU are per pair of acquire and release. " +
+		"So that a few per cent can be told from what else the machine does, the runs are short, mortise and its limits take turns twenty " +
+		"times, the others three times, and a ratio is that of two runs of one turn.",
+	"free": "What a read/write lock or a permit costs that nobody else wants: as W1, and with the same limit, since alone nobody has to tell readers, " +
+		"writers and permits from one another.",
 	"W2": "The speed of one process with many locks at once. The limit is *raw/rueidis*, which sends concurrent requests of " +
 		"goroutines as one pipeline; go-redis uses a connection for each.",
 	"W3": "Hand-overs to *others* count: to another goroutine than the previous holder. Acquisitions alone " +
@@ -167,5 +260,23 @@ var about = map[string]string{
 		"*Let in* counts waiters that got the lock nevertheless: without renewal, its lease may end.",
 	"W7": "A lock for which processes always wait, and which they hold for 1 ms (a sleep, which takes as long as the system makes it). " +
 		"Utilisation is the part of the time in which the lock was held. The limit is that of W4.",
+	"W8": "Readers and one writer acquire a read/write lock again and again, and hold it for 1 ms (a sleep). Nothing in the locks orders " +
+		"readers and writers, so the writer's waits matter as much as the rates. Utilisation is the part of the time in which anybody held " +
+		"the lock; *inside at a time* is how many held it on average. Commands, inner calls, allocations and CPU are per acquisition, of either side. " +
+		"An overlap is a writer that was not alone. A writer that never has its turn has waited for as long as the run lasted. In several processes, each has its part of the readers, and the first one the writer.",
+	"W9": "Goroutines take a permit of a semaphore again and again, and hold it for 0.1 ms (a sleep). The limit is a list of waiters in Redis: a release " +
+		"gives its permit to the first one, without regard to dead waiters. *Polling* is what a semaphore without a queue does. A release that wakes " +
+		"all waiters shows in the commands per acquisition. Permits of Semaphore and RSemaphore have no lease; those of PermitSemaphore " +
+		"and RPermitExpirableSemaphore have one. An overlap is a permit more than there are.",
+	"mixed": "Half of the processes lock with mortise and half with Redisson. If all goroutines and threads got the lock equally often, " +
+		"Redisson's share ÷ even would be 1. Redisson's threads ask again when the lock is released, and mortise's wait for a turn.",
+	"scale/shards": "Locks of different names share nothing, so shards should add up: a pair must not take more commands or CPU on a cluster, " +
+		"and the busiest shard should have no more than its part of the work. All shards and the clients are on one machine, so the pairs " +
+		"per second say nothing about a cluster of several.",
+	"scale/held": "Each process has one client, and a tenth of the locks. Bytes in Redis are what its used_memory grew by, with the names.",
+	"scale/clients": "The clients are in one process, and share the connections: bytes are those of mortise, without a Redis client's " +
+		"connection to each. A process of its own would have two connections: for commands and for messages. " +
+		"Commands are those of all clients; bytes in Redis are what its used_memory grew by, " +
+		"with the turns of waiting clients and, unless they are hidden, their records.",
 	"fair": "The cost of a fair lock must not depend on how many wait for it.",
 }

@@ -25,6 +25,9 @@ func Brief(s *Sample) string {
 		if f.Starved > 0 {
 			say("%d of %d starved", f.Starved, f.Goroutines)
 		}
+		if f.WriteMax > 0 {
+			say("%s writes/s, worst wait to write %s", count(f.Writes), span(f.WriteMax))
+		}
 		say("worst wait %s", span(f.WaitMax))
 		say("%s+%s commands", told(f.Sent), told(f.Inner))
 		if f.Allocs > 0 {

@@ -8,36 +8,81 @@ import (
 type series struct {
 	growth string
 	title  string
+	says   string // what a value means, in a sentence
 	of     figure
-	show   func(float64) string
-	axis   string // of the figure, with its unit
-	scale  float64
+	show   func(float64) string // in tables
+	tell   func(float64) string // in charts
+	axis   string               // of the figure, with its unit
+	more   bool                 // more is better
 	file   string
 }
 
+// What values mean.
+const (
+	saysHandOvers = "a lock is handed over %s times a second"
+	saysCommands  = "an acquisition takes %s commands"
+	saysWait      = "the longest wait is %s"
+	saysRenewals  = "renewing them takes %s commands a second"
+	saysBytes     = "each takes %s bytes"
+	saysCores     = "the client needs %s cores"
+	saysInner     = "an acquisition takes %s commands inside scripts"
+	saysReads     = "a lock is acquired %s times a second for reading"
+	saysWrites    = "a lock is acquired %s times a second for writing"
+	saysWriteWait = "the longest wait of the writer is %s"
+	saysAcquired  = "permits are acquired %s times a second"
+	saysPair      = "a pair takes %s commands"
+	saysPairCPU   = "a pair takes %s of the CPU of all shards"
+	saysServer    = "an acquisition takes %s of the server's CPU"
+)
+
+// The axes of figures.
+const (
+	axisHandOvers = "hand-overs to other goroutines per second"
+	axisCommands  = "commands per acquisition"
+	axisWait      = "longest wait"
+	axisAcquired  = "acquisitions per second"
+	logarithmic   = ", logarithmic"
+)
+
 // allSeries are all series, in the order in which they are shown.
 var allSeries = []series{
-	{"waiters", "Hand-overs to others/s", handOvers, count, "hand-overs to others/s", 1, "waiters-handovers"},
-	{"waiters", "Commands per acquisition", sent, trim, "commands per acquisition", 1, "waiters-commands"},
-	{"waiters", "Worst wait", waitMax, duration, "worst wait, ms", 1e-6, "waiters-wait"},
-	{"processes", "Hand-overs to others/s", handOvers, count, "hand-overs to others/s", 1, "processes-handovers"},
-	{"processes", "Commands per acquisition", sent, trim, "commands per acquisition", 1, "processes-commands"},
-	{"processes", "Worst wait", waitMax, duration, "worst wait, ms", 1e-6, "processes-wait"},
-	{"held", "Commands/s", sentRate, count, "commands/s", 1, "held-commands"},
-	{"held", "Bytes per lock", bytesEach, count, "bytes per lock", 1, "held-bytes"},
-	{"held", "Client CPU, cores", clientCPU, trim, "client CPU, cores", 1, "held-cpu"},
-	{"queue", "Hand-overs to others/s", handOvers, count, "hand-overs to others/s", 1, "queue-handovers"},
-	{"queue", "Commands per acquisition", sent, trim, "commands per acquisition", 1, "queue-commands"},
-	{"queue", "Inner calls per acquisition", inner, trim, "inner calls per acquisition", 1, "queue-inner"},
-	{"queue", "Server CPU per acquisition", serverEach, micros, "server CPU per acquisition, µs", 1, "queue-cpu"},
+	{"waiters", "Hand-overs to others/s", saysHandOvers, handOvers, count, plain, axisHandOvers, true, "waiters-handovers"},
+	{"waiters", "Commands per acquisition", saysCommands, sent, trim, plain, axisCommands, false, "waiters-commands"},
+	{"waiters", "Worst wait", saysWait, waitMax, duration, duration, axisWait, false, "waiters-wait"},
+	{"processes", "Hand-overs to others/s", saysHandOvers, handOvers, count, plain, axisHandOvers, true, "processes-handovers"},
+	{"processes", "Commands per acquisition", saysCommands, sent, trim, plain, axisCommands, false, "processes-commands"},
+	{"processes", "Worst wait", saysWait, waitMax, duration, duration, axisWait, false, "processes-wait"},
+	{"readers", "Reads/s", saysReads, reads, count, plain, "acquisitions to read per second", true, "readers-reads"},
+	{"readers", "Writes/s", saysWrites, writes, count, plain, "acquisitions to write per second", true, "readers-writes"},
+	{"readers", "A writer's longest wait", saysWriteWait, writeMax, duration, duration, axisWait, false, "readers-write-wait"},
+	{"readers", "Commands per acquisition", saysCommands, sent, trim, plain, axisCommands, false, "readers-commands"},
+	{"permit processes", "Acquisitions/s", saysAcquired, perSecond, count, plain, axisAcquired, true, "permit-processes-acquisitions"},
+	{"permit processes", "Commands per acquisition", saysCommands, sent, trim, plain, axisCommands, false, "permit-processes-commands"},
+	{"permit processes", "Longest wait", saysWait, waitMax, duration, duration, axisWait, false, "permit-processes-wait"},
+	{"permit waiters", "Acquisitions/s", saysAcquired, perSecond, count, plain, axisAcquired, true, "permit-waiters-acquisitions"},
+	{"permit waiters", "Commands per acquisition", saysCommands, sent, trim, plain, axisCommands, false, "permit-waiters-commands"},
+	{"permit waiters", "Longest wait", saysWait, waitMax, duration, duration, axisWait, false, "permit-waiters-wait"},
+	{"held", "Commands/s", saysRenewals, sentRate, count, plain, "commands per second", false, "held-commands"},
+	{"held", "Bytes per lock", saysBytes, bytesEach, count, plain, "bytes per lock", false, "held-bytes"},
+	{"held", "Client CPU, cores", saysCores, clientCPU, trim, trim, "CPU of the client, in cores", false, "held-cpu"},
+	{"shards", "Commands per pair", saysPair, sent, trim, plain, "commands per pair", false, "shards-commands"},
+	{"shards", "Server CPU per pair", saysPairCPU, serverEach, micros, micros, "CPU of all shards per pair", false, "shards-cpu"},
+	{"queue", "Hand-overs to others/s", saysHandOvers, handOvers, count, plain, axisHandOvers, true, "queue-handovers"},
+	{"queue", "Commands per acquisition", saysCommands, sent, trim, plain, axisCommands, false, "queue-commands"},
+	{"queue", "Inner calls per acquisition", saysInner, inner, trim, plain, "commands inside scripts, per acquisition", false, "queue-inner"},
+	{"queue", "Server CPU per acquisition", saysServer, serverEach, micros, micros, "CPU of the server per acquisition", false, "queue-cpu"},
 }
 
 // grows names the growing quantity of a series.
 var grows = map[string]string{
-	"waiters":   "goroutines of one process that want one lock",
-	"processes": "processes, of 8 goroutines each, that want one lock",
-	"held":      "locks that one process holds and renews",
-	"queue":     "waiters in the queue of a fair lock, from two processes",
+	"waiters":          "goroutines of one process that want one lock",
+	"processes":        "processes, of 8 goroutines each, that want one lock",
+	"readers":          "readers beside one writer, in several processes",
+	"permit processes": "processes that want 8 permits, of 512 goroutines in all",
+	"permit waiters":   "goroutines that want 8 permits, in 8 processes",
+	"held":             "locks that one process holds and renews",
+	"shards":           "shards",
+	"queue":            "waiters in the queue of a fair lock, from two processes",
 }
 
 // cases returns the cases of a series, the smallest first.

@@ -46,10 +46,12 @@ func (r *Record) Markdown(charts []Chart) string {
 		"machine differ.\n", r.Began.Format("2006-01-02"), length(r.Took), r.roundsText())
 	p.goals(r)
 	p.environment(r)
+	explained := map[string]bool{}
 	for _, c := range r.Cases {
 		if c.Main {
-			p.load(r, c)
+			p.load(r, c, !explained[c.shape()])
 			p.charts(charts, c.Name)
+			explained[c.shape()] = true
 		}
 	}
 	p.growth(r, charts)
@@ -122,10 +124,14 @@ func orUnknown(s string) string {
 	return s
 }
 
-// load writes the table of one load.
-func (p *page) load(r *Record, c Case) {
+// load writes the table of one load, and explains its workload if nothing before has.
+func (p *page) load(r *Record, c Case, explain bool) {
 	p.say("## %s: %s\n", c.Name, c.Title)
-	p.say("%s Window: %s; rounds: %d.\n", about[c.shape()], c.Window, r.rounds(c.Name))
+	explanation := ""
+	if explain {
+		explanation = about[c.shape()] + " "
+	}
+	p.say("%sWindow: %s; rounds: %d.\n", explanation, c.Window, r.rounds(c.Name))
 	p.figures(r, c)
 }
 

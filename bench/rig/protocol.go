@@ -18,7 +18,11 @@
 // its histograms may be any [nanoseconds, count] pairs.
 package rig
 
-import "github.com/mortise-go/mortise/internal/workload"
+import (
+	"time"
+
+	"github.com/mortise-go/mortise/internal/workload"
+)
 
 // Order is what a worker must run.
 type Order struct {
@@ -26,6 +30,7 @@ type Order struct {
 	Addr   string        `json:"addr"` // of the server, host:port
 	Gate   string        `json:"gate"` // the file to map a workload.Gate from
 	Spec   workload.Spec `json:"spec"`
+	Grace  time.Duration `json:"grace,omitempty"` // for the load to end of itself; default 5 s
 }
 
 // command is a line to a worker.

@@ -71,6 +71,10 @@ func (l locker) Lock(context.Context, string) (workload.Hold, error) {
 
 func (locker) Unlock() error { return nil }
 
+func (l locker) Read() workload.Locker { return l }
+
+func (locker) Permit(context.Context, string, int) error { return nil }
+
 func program(how string) func() *exec.Cmd {
 	return func() *exec.Cmd { return exec.Command(os.Args[0], how) }
 }
@@ -112,6 +116,60 @@ func TestProcessesThatExcludeNobodyOverlap(t *testing.T) {
 	}
 	if !*stopped {
 		t.Error("the server was not stopped")
+	}
+}
+
+func TestSharedLocksThatExcludeNobodyOverlap(t *testing.T) {
+	for what, change := range map[string]func(*workload.Spec){
+		"a reader beside a writer": func(s *workload.Spec) { s.Sides, s.Writers = true, 1-s.Process },
+		"two writers":              func(s *workload.Spec) { s.Sides, s.Writers = true, 1 },
+		"a permit too many":        func(s *workload.Spec) { s.N, s.Permits = 2, 3 },
+	} {
+		specs := []workload.Spec{spec(0), spec(1)}
+		for i := range specs {
+			change(&specs[i])
+		}
+		trial, _ := trialOf("works", specs...)
+		o, err := trial.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Result.Overlaps == 0 || o.Result.Busy <= 0 {
+			t.Errorf("%s: %d overlaps of processes, busy for %v s", what, o.Result.Overlaps, o.Result.Busy)
+		}
+	}
+	specs := []workload.Spec{spec(0), spec(1)}
+	for i := range specs {
+		specs[i].Sides = true
+	}
+	trial, _ := trialOf("works", specs...)
+	if o, err := trial.Run(t.Context()); err != nil || o.Result.Overlaps != 0 {
+		t.Errorf("%+v, %v: readers may be inside together", o, err)
+	}
+}
+
+func TestEverySecondWorkerIsOfTheSecondSystem(t *testing.T) {
+	trial, _ := trialOf("works", spec(0), spec(1), spec(2))
+	trial.Second = &Member{"test", program("silent")}
+	trial.Limit = 200 * time.Millisecond
+	if _, err := trial.Run(t.Context()); !errors.Is(err, ErrHung) || !strings.Contains(err.Error(), "worker 2 of 3") {
+		t.Errorf("error %v, want that the second worker hangs", err)
+	}
+	trial.Second = &Member{"another", program("works")}
+	trial.Limit = 30 * time.Second
+	if _, err := trial.Run(t.Context()); err == nil || !strings.Contains(err.Error(), `"another"`) {
+		t.Errorf("error %v, want that the worker does not know the second system", err)
+	}
+	// Two goroutines of three are of the first system.
+	trial.Second.System = "test"
+	o, err := trial.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := o.Result.Processes
+	want := float64(counts[1]) / float64(counts[0]+counts[1]+counts[2]) * 3
+	if got := o.SecondShare; got < 0.99*want || got > 1.01*want || got == 0 {
+		t.Errorf("acquisitions %v: the second system has %v of its even share, want %v", counts, got, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,7 +65,7 @@ func (w *worker) do(c command) (*answer, error) {
 		w.run.Begin()
 		return a, nil
 	case c.Do == "end" && w.run != nil:
-		a.Result = w.run.End(endGrace)
+		a.Result = w.run.End(cmp.Or(w.order.Grace, endGrace))
 		return a, nil
 	}
 	return nil, fmt.Errorf("the command %q makes no sense here", c.Do)

@@ -16,7 +16,7 @@ import (
 
 // Server is a server for one trial.
 type Server interface {
-	// Addr is the server's address for workers.
+	// Addr is the server's address for workers; of a cluster, all of them, with commas.
 	Addr() string
 	// Usage returns the usage so far.
 	Usage() (Usage, error)
@@ -28,12 +28,17 @@ type Server interface {
 // scripts, by name, without those that ask for the usage; nil if the server does not report them.
 type Usage struct {
 	Commands map[string]int64
-	CPU      float64 // seconds
+	CPU      float64   // seconds
+	Shards   []float64 // the same, of each shard of a cluster
+	Memory   float64   // bytes in use now
 }
 
 // Since returns the usage since before.
 func (u Usage) Since(before Usage) Usage {
-	d := Usage{Commands: map[string]int64{}, CPU: u.CPU - before.CPU}
+	d := Usage{Commands: map[string]int64{}, CPU: u.CPU - before.CPU, Memory: u.Memory - before.Memory}
+	for i, cpu := range u.Shards {
+		d.Shards = append(d.Shards, cpu-before.Shards[i])
+	}
 	maps.Copy(d.Commands, u.Commands)
 	for name, n := range before.Commands {
 		if d.Commands[name] -= n; d.Commands[name] == 0 {
@@ -50,6 +55,7 @@ const startLimit = 20 * time.Second
 type redis struct {
 	cmd    *exec.Cmd
 	addr   string
+	bus    string // port for the other nodes of a cluster
 	dir    string
 	exited chan struct{}
 	log    tail
@@ -62,7 +68,7 @@ func StartRedis(pin bool) (Server, error) {
 	var err error
 	for range 5 { // a port can be taken just after it was found
 		var s *redis
-		if s, err = startRedis(pin); err == nil {
+		if s, err = startRedis(pin, nil); err == nil {
 			return s, nil
 		}
 	}
@@ -77,7 +83,7 @@ func RedisProgram() string {
 	return "redis-server"
 }
 
-func startRedis(pin bool) (*redis, error) {
+func startRedis(pin bool, options []string) (*redis, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -87,8 +93,8 @@ func startRedis(pin bool) (*redis, error) {
 		return nil, err
 	}
 	s := &redis{addr: "127.0.0.1:" + port, dir: dir, exited: make(chan struct{})}
-	s.cmd = exec.Command(RedisProgram(), "--port", port, "--bind", "127.0.0.1", "--dir", dir,
-		"--save", "", "--appendonly", "no", "--maxclients", "20000")
+	s.cmd = exec.Command(RedisProgram(), append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", dir,
+		"--save", "", "--appendonly", "no", "--maxclients", "20000"}, options...)...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = dir, &s.log, &s.log
 	if err := launch(s.cmd, pin); err != nil {
 		_ = os.RemoveAll(dir) // it is empty
@@ -155,6 +161,10 @@ func parseInfo(text string) Usage {
 			var calls int64
 			if n, _ := fmt.Sscanf(value, "calls=%d,", &calls); n == 1 && name != "info" && !strings.HasPrefix(name, "config") {
 				u.Commands[name] = calls
+			}
+		case field == "used_memory":
+			if n, _ := fmt.Sscan(value, &u.Memory); n != 1 {
+				u.Memory = 0
 			}
 		case field == "used_cpu_user" || field == "used_cpu_sys":
 			var seconds float64

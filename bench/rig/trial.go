@@ -17,13 +17,29 @@ type Trial struct {
 	System     string
 	Server     func(pin bool) (Server, error)
 	Worker     func() *exec.Cmd
+	Second     *Member         // every second worker is its; nil: all are of one system
 	Specs      []workload.Spec // what each worker runs
 	Unmeasured int             // the first workers, which are started first and not measured
 	Pin        bool            // server and workers share one CPU
 
 	Warmup time.Duration // before the window
 	Window time.Duration
+	Grace  time.Duration // for the load to end of itself; default 5 s
 	Limit  time.Duration // for the whole trial; a worker that is not done then has hung, and is killed
+}
+
+// Member is another system that takes part in a trial.
+type Member struct {
+	System string
+	Worker func() *exec.Cmd
+}
+
+// member returns the system of worker i.
+func (t *Trial) member(i int) Member {
+	if t.Second != nil && i%2 == 1 {
+		return *t.Second
+	}
+	return Member{t.System, t.Worker}
 }
 
 // Outcome is the result of a trial.
@@ -32,6 +48,8 @@ type Outcome struct {
 	Server Usage // while it was observed, in the window
 
 	ServerSeconds float64 // duration of the observation
+	ServerMemory  float64 // bytes that the server had more at the beginning of the window than before the load
+	SecondShare   float64 // acquisitions of the second system, as a multiple of its even share; 0 without one
 }
 
 // stopGrace is how long an idle worker may take to end.
@@ -76,15 +94,15 @@ func (t *Trial) run(ctx context.Context) (*Outcome, error) {
 		}
 		stopped.Wait()
 	}()
-	for range t.Specs {
-		w, err := Start(t.Worker(), t.Pin)
+	for i := range t.Specs {
+		w, err := Start(t.member(i).Worker(), t.Pin)
 		if err != nil {
 			return nil, err
 		}
 		workers = append(workers, w)
 	}
 	err = each(workers, func(i int, w *Process) error {
-		_, err := w.do(ctx, "open", &Order{System: t.System, Addr: server.Addr(), Gate: gate, Spec: t.Specs[i]})
+		_, err := w.do(ctx, "open", &Order{System: t.member(i).System, Addr: server.Addr(), Gate: gate, Spec: t.Specs[i], Grace: t.Grace})
 		return err
 	})
 	if err != nil {
@@ -96,6 +114,10 @@ func (t *Trial) run(ctx context.Context) (*Outcome, error) {
 // measure takes connected workers through the phases of their load.
 func (t *Trial) measure(ctx context.Context, server Server, workers []*Process) (*Outcome, error) {
 	unmeasured, measured := workers[:t.Unmeasured], workers[t.Unmeasured:]
+	empty, err := server.Usage()
+	if err != nil {
+		return nil, err
+	}
 	for _, part := range [][]*Process{unmeasured, measured} {
 		if _, err := all(ctx, part, "start"); err != nil {
 			return nil, err
@@ -127,7 +149,25 @@ func (t *Trial) measure(ctx context.Context, server Server, workers []*Process) 
 	if _, err := all(ctx, unmeasured, "end"); err != nil {
 		return nil, err
 	}
-	return &Outcome{Result: workload.Merge(results...), Server: after.Since(before), ServerSeconds: seconds}, nil
+	return &Outcome{
+		Result: workload.Merge(results...), Server: after.Since(before),
+		ServerSeconds: seconds, ServerMemory: before.Memory - empty.Memory, SecondShare: t.secondShare(results),
+	}, nil
+}
+
+// secondShare returns what the second system got, as a multiple of what its goroutines would get if all
+// got the same.
+func (t *Trial) secondShare(results []*workload.Result) float64 {
+	var acquired, goroutines [2]float64
+	for i, r := range results {
+		acquired[i%2] += float64(r.Acquisitions())
+		goroutines[i%2] += float64(len(r.Counts) + len(r.Writers))
+	}
+	all := acquired[0] + acquired[1]
+	if t.Second == nil || all == 0 || goroutines[1] == 0 {
+		return 0
+	}
+	return acquired[1] / all * (goroutines[0] + goroutines[1]) / goroutines[1]
 }
 
 // do sends a command and waits for its answer.

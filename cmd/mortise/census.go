@@ -89,6 +89,19 @@ func (c *census) name(s *mortise.State) {
 	}
 }
 
+// specify says which kind of lock a plain lock is, as its holder tells: without a queue, the key of a fair lock looks like
+// that of any other.
+func (c *census) specify(s *mortise.State) {
+	if s.Kind != mortise.KindLock {
+		return
+	}
+	for _, h := range s.Holders {
+		if known, ok := c.holds[h.Owner]; ok && known.Lock == s.Name && known.Kind == string(mortise.KindFairLock) {
+			s.Kind = mortise.KindFairLock
+		}
+	}
+}
+
 // permit returns the holder of a permit; without a process if that is not known.
 func (c *census) permit(name, id string) mortise.Holder {
 	if known, ok := c.holds[id]; ok && known.Kind == permitKind && known.Lock == name {

@@ -99,11 +99,16 @@ func certainCycles(ctx context.Context, client *mortise.Client, c *census) (list
 		if !known[cycleKey(cycle)] {
 			continue
 		}
-		d := new(mortise.DeadlockError)
-		for _, l := range cycle {
-			d.Waits = append(d.Waits, mortise.DeadlockWait{Lock: l.wait.Lock, Client: l.client.ClientInfo, Since: l.wait.Since})
-		}
-		list = append(list, d)
+		list = append(list, deadlockOf(cycle))
 	}
 	return list, nil
+}
+
+// deadlockOf returns a cycle as the library names one.
+func deadlockOf(cycle []link) *mortise.DeadlockError {
+	d := new(mortise.DeadlockError)
+	for _, l := range cycle {
+		d.Waits = append(d.Waits, mortise.DeadlockWait{Lock: l.wait.Lock, Client: l.client.ClientInfo, Since: l.wait.Since})
+	}
+	return d
 }

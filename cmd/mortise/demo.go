@@ -36,12 +36,16 @@ Exit codes:
 func demoCommand(a *app) *cobra.Command {
 	d := demo.Config{Out: a.stdout}
 	var given duration.Flag
+	var serve bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show processes that contend for a lock, and one that is killed",
 		Long:  demoLong,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if serve {
+				return a.serveDemo(cmd)
+			}
 			if d.Duration = time.Duration(given); given == 0 {
 				d.Duration = usualDemo(d.NoLock)
 			}
@@ -62,6 +66,7 @@ func demoCommand(a *app) *cobra.Command {
 	cmd.Flags().IntVar(&d.Workers, "workers", 4, "`number` of processes, 2 to 16")
 	cmd.Flags().Var(&given, "duration", "approximate total time, 2s to 15s (default 8s; 3s with --no-lock)")
 	cmd.Flags().BoolVar(&d.NoLock, "no-lock", false, "run without the lock, and lose updates")
+	cmd.Flags().BoolVar(&serve, "serve", false, "show a fleet of clients on web pages instead, as mortise serve --demo does")
 	a.withoutRedis(cmd)
 	cmd.AddCommand(demoWorkerCommand(a))
 	return cmd

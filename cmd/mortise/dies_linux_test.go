@@ -64,6 +64,7 @@ func TestDiesOfTheSignalThatEndedTheWait(t *testing.T) {
 				server := redistest.Single(t)
 				holder := begin(t, server.Addr(), append(append([]string{}, command[:2]...), "--", "sleep", "1000")...)
 				awaitHeld(t, server, "job")
+				awaitAskable(t, server)
 				before := server.Subscribers(t)
 				s := begin(t, server.Addr(), command...)
 				redistest.Eventually(t, "it waits", func() error {

@@ -157,7 +157,7 @@ func (a *app) hint(err error) string {
 	case errors.Is(err, mortise.ErrUnreachable):
 		return a.connectHint(connect.PhaseConnect)
 	case errors.Is(err, mortise.ErrDenied) && strings.Contains(err.Error(), "permission"):
-		return "The user's rights (ACL) have to be extended: docs/protocol.md names those that locks need."
+		return "The user's rights (ACL) have to be extended: mortise acl prints those that locks need."
 	case errors.Is(err, mortise.ErrDenied):
 		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +
 			"on the command line, where others can see it; or ask for the user's rights (ACL) to be extended."

@@ -177,7 +177,8 @@ func FuzzArguments(f *testing.F) {
 		"run --fair --read job -- true", "run --kill-after 100000h --signal KILL --on-lost x job -- true", "elect job --value x --keep -- true",
 		"sem job set 3", "sem job add -- -9223372036854775808", "sem job add 2147483647", "sem job show --json", "latch job set 0", "latch job set 9223372036854775807",
 		"latch job down", "latch job wait -w 0", "latch job delete --json", "show job", "show -q job --json", "ls --limit 0", "ls [", "ls * --json", "unlock job",
-		"unlock job --owner x", "unlock --force --yes job", "tokens --idle 1h", "tokens --idle 0 --expire 1ms --yes", "tokens --idle 2562047h --json",
+		"unlock job --owner x", "unlock --force --yes job", "tokens --idle 1h", "tokens --idle 0 --expire 1ms --yes", "tokens --idle 2562047h --json", "doctor --keys -1", "doctor --fix fair-queue-dead,lock-without-ttl --accept x --json",
+		"doctor --kind all --fix x", "acl", "acl --kind look --shell --user \x1b", "acl --kind fair,records --json --cluster", "--prefix a*b acl --kind tokens",
 		"--prefix redisson_ show x", "--prefix {a show b}", "show \x1b[2J", "show redis://:secret@host", "completion bash", "__complete show ", "__complete", "__completeNoDesc", "__complete run -", "__complete \x00", "sem  set 1", "rnu job", "show -x", "--redis", "unlock -- -x",
 		"demo --workers x", "server --addr 0.0.0.0:1", "bench --time 1h --concurrency -1", "show \xff", "show a\u202eb", "ls \n",
 	} {

@@ -36,10 +36,10 @@ func (f *runFlags) historyLength(cmd *cobra.Command) (int, error) {
 }
 
 const historyLong = `history shows the last acquisitions of the lock NAME that have ended, the newest
-first: when each ended, who had the lock, how long it waited for it and held it, how it
-got it, and how it ended. It changes nothing.
+first: when each ended, its holder, how long the holder waited for the lock and held it,
+how it acquired it, and how that ended. It changes nothing.
 
-A lock has a history only if its clients ask for it: with Options.History of the
+A lock has a history only if its clients record it: with Options.History of the
 library, mortise run --history N, or MORTISE_HISTORY=N. An acquisition appears about a
 second after it has ended. One of a process that died is missing, and so are those of
 Redisson. It is written by the processes themselves, in a key that others could forge.
@@ -89,8 +89,8 @@ func (a *app) history(ctx context.Context, client *mortise.Client, name string, 
 		return writeJSON(a.stdout, entries)
 	}
 	if len(list) == 0 {
-		a.say("nothing is recorded of %s: its clients have to ask for it, with Options.History of the library,"+
-			" mortise run --history N, or %s=N", shown(name), envHistory)
+		a.say("nothing is recorded of %s: no acquisition has ended yet, or its clients record none;"+
+			" that takes Options.History of the library, mortise run --history N, or %s=N", shown(name), envHistory)
 		return nil
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
@@ -118,7 +118,7 @@ func recordedText(e *mortise.Acquisition) string {
 	if e.Host == "" && e.PID == 0 {
 		return shown(brief(e.Owner))
 	}
-	return processText(&mortise.ClientInfo{Host: e.Host, PID: e.PID, App: e.App})
+	return processText(&mortise.ClientInfo{Host: e.Host, PID: e.PID, App: e.App, Extra: map[string]string{extraCommand: e.Command}})
 }
 
 // word returns a word that a client has written, as a cell of a table.

@@ -59,6 +59,7 @@ func TestTerminalInterruptOfTheWait(t *testing.T) {
 				server := redistest.Single(t)
 				holder := begin(t, server.Addr(), command, "job", "--", "sleep", "1000")
 				awaitHeld(t, server, "job")
+				awaitAskable(t, server)
 				before := server.Subscribers(t)
 				s, terminal := onTerminal(t, server.Addr(), shell, "-c", "for i in 1 2; do mortise "+command+" job -- true; echo NEXT-STEP; done; exit 3")
 				redistest.Eventually(t, "it waits", func() error {

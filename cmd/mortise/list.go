@@ -5,34 +5,35 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 )
 
 const listLong = `ls shows the locks that are held, including Redisson's: locks of all kinds, leads
-of elections, and held permits of semaphores. It shows each one as soon as it is
-found, in no order: to sort them by name, write mortise ls | sort. Only on a
-terminal they have a header. ls goes through all keys that match PATTERN, with SCAN,
-and takes half of a server's time at the most: a million keys take 9 to 16 s. With
---limit, it ends when it has found that many. The kind of a lock is recognized by the form of its key; a
-plain lock, for example, is a hash whose only field is a UUID, a colon and more.
-Semaphores without held permits and latches are plain numbers, which ls leaves out:
-see mortise sem NAME show and mortise latch NAME show.
+of elections, and held permits of semaphores. It shows them as they are found, in no
+order: to sort them by name, write mortise ls | sort. Only on a terminal they have a
+header, and a holder that has no room there is cut. ls goes through all keys that match
+PATTERN, with SCAN, and takes half of a server's time at the most: a million keys take 9
+to 16 s. With --limit, it ends when it has found that many.
+
+The kind of a lock is recognized by the form of its key; a plain lock, for example, is a
+hash whose only field is a UUID, a colon and more. A fair lock without a queue has the
+same form: it is recognized if the record of its holder says so. Semaphores without held
+permits, and latches, are plain numbers, which ls leaves out: see mortise sem NAME show
+and mortise latch NAME show.
 
 Holders are shown as the host, the process id and the program of their process, and
 for how long they have the lock, where that is known: Redisson's threads, and mortise's
 clients that hide it, are shown as their owner's id. It is told by the processes
 themselves, in keys that others could forge. --wide also shows the owners, which
-unlock --owner needs, since when they have the lock, and how many wait for it.
+unlock --owner needs, since when they have the lock, and how many wait for it; on a
+terminal of less than 163 columns, a lock takes two lines then.
 
 PATTERN is a glob as in Redis: * ? [abc]. Without one, ls looks at all keys. With
 --prefix, it lists only names that begin with the prefix, and shows the rest of them.`
@@ -63,7 +64,7 @@ func listCommand(a *app) *cobra.Command {
 			if wide && a.json {
 				return usageError("With --json, all is shown.", "--wide and --json exclude each other")
 			}
-			return a.list(cmd.Context(), &listing{app: a, wide: wide, limit: limit}, pattern)
+			return a.list(cmd.Context(), &listing{app: a, wide: wide, limit: limit, table: newTable(a, wide)}, pattern)
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 0, "show at most `N` locks, and end when they are found")
@@ -126,30 +127,16 @@ type listing struct {
 	wide   bool
 	limit  int // 0: none
 	census *census
-	begun  bool
-	widths []int // of the columns
+	begun  bool // an element was written
+	table  *table
 }
-
-// column is a column of the table, and the width that it begins with: the widest row is not known yet.
-type column struct {
-	heading string
-	width   int
-}
-
-var (
-	usualColumns = []column{{"NAME", 20}, {"KIND", 8}, {"TTL", 8}, {"COUNT", 5}, {"HOLDER", 38}}
-	wideColumns  = []column{{"NAME", 20}, {"KIND", 8}, {"TTL", 8}, {"COUNT", 5}, {"OWNER", 38}, {"HOST", 12}, {"PID", 7}, {"APP", 12},
-		{"SINCE", 20}, {"HELD", 6}, {"WAITERS", 7}}
-)
 
 func (l *listing) show(s mortise.State) {
 	l.census.name(&s)
+	l.census.specify(&s)
 	if l.app.json {
 		l.element(s)
 		return
-	}
-	if !l.begun {
-		l.begin()
 	}
 	for _, h := range s.Holders {
 		l.holder(&s, h, s.TTL, s.Now)
@@ -159,28 +146,16 @@ func (l *listing) show(s mortise.State) {
 	}
 }
 
-// begin chooses the columns. In a pipe the header would be a row to sort.
-func (l *listing) begin() {
-	l.begun = true
-	columns := usualColumns
-	if l.wide {
-		columns = wideColumns
-	}
-	var names []string
-	for _, c := range columns {
-		l.widths, names = append(l.widths, c.width), append(names, c.heading)
-	}
-	if term.IsTerminal(int(os.Stdout.Fd())) {
-		l.row(names...)
-	}
-}
-
 // holder writes the row of one holder.
 func (l *listing) holder(s *mortise.State, h mortise.Holder, ttl time.Duration, now time.Time) {
 	cells := []string{shown(s.Name), string(s.Kind), lasting(ttl), strconv.Itoa(h.Count)}
 	waiting := l.census.waiting(s)
-	if !l.wide {
-		l.row(append(cells, ownerText(h, now), details(*s, waiting))...)
+	if len(l.table.columns) == len(usualColumns) {
+		row := tableRow{cells: append(cells, ownerText(h, now)), rest: details(*s, waiting)}
+		if l.wide { // the terminal is too narrow for its columns
+			row.below = "owner " + shown(h.Owner) + "  since " + timeText(h.Since)
+		}
+		l.table.add(row)
 		return
 	}
 	host, pid, app := "-", "-", "-"
@@ -188,21 +163,7 @@ func (l *listing) holder(s *mortise.State, h mortise.Holder, ttl time.Duration, 
 		host, pid, app = shown(brief(c.Host)), strconv.Itoa(c.PID), orDash(appText(c))
 	}
 	held := orDash(strings.TrimPrefix(forText(h.Since, now), " for "))
-	l.row(append(cells, shown(h.Owner), host, pid, app, timeText(h.Since), held, strconv.Itoa(waiting), details(*s, 0))...)
-}
-
-// row writes a line of the table. A column becomes wider with a cell that does not fit.
-func (l *listing) row(cells ...string) {
-	var b strings.Builder
-	for i, cell := range cells {
-		b.WriteString(cell)
-		if i < len(l.widths) {
-			width := utf8.RuneCountInString(cell)
-			l.widths[i] = max(l.widths[i], width)
-			b.WriteString(strings.Repeat(" ", l.widths[i]-width+2))
-		}
-	}
-	fmt.Fprintln(l.app.stdout, strings.TrimRight(b.String(), " "))
+	l.table.add(tableRow{cells: append(cells, shown(h.Owner), host, pid, app, timeText(h.Since), held, strconv.Itoa(waiting)), rest: details(*s, 0)})
 }
 
 // element writes an element of the array.
@@ -219,10 +180,11 @@ func (l *listing) element(s mortise.State) {
 	fmt.Fprint(l.app.stdout, open+strings.TrimSuffix(b.String(), "\n"))
 }
 
-// end ends the array, also after an error: what was found is valid JSON.
+// end ends the table or the array, also after an error: what was found is valid JSON.
 func (l *listing) end() {
 	switch {
 	case !l.app.json:
+		l.table.end()
 	case l.begun:
 		fmt.Fprintln(l.app.stdout, "\n]")
 	default:

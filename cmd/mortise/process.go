@@ -45,7 +45,7 @@ func appText(i *mortise.ClientInfo) string {
 	if i.App != "" {
 		text = shown(brief(i.App))
 	}
-	if program := i.Extra[extraCommand]; program != "" {
+	if program := i.Command(); program != "" {
 		text = strings.TrimPrefix(text+": "+shown(brief(program)), ": ")
 	}
 	return text

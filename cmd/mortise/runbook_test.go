@@ -32,6 +32,7 @@ var runbooks = map[string]map[string]func(*scene){
 		"Renewals are failing, or the process paused": (*scene).silence,
 		"A lock is stuck: ask, then force":            (*scene).deaf,
 		"Nobody can see the holder":                   (*scene).stranger,
+		"Is Redis fit for locks?":                     (*scene).forever,
 	},
 }
 
@@ -284,4 +285,9 @@ func (s *scene) stranger() {
 	s.server.Must(s.T, "HSET", "deploy", "8f1c2b3a-0000-4000-8000-000000000001:77", "1")
 	s.server.Must(s.T, "PEXPIRE", "deploy", "59000")
 	s.server.Must(s.T, "ACL", "SETUSER", "viewer", "on", ">secret", "~deploy", "~redisson_lock*", "&*", "+@all")
+}
+
+// forever is a lock of a Redisson thread that has lost its TTL.
+func (s *scene) forever() {
+	s.server.Must(s.T, "HSET", "deploy", "8f1c2b3a-0000-4000-8000-000000000001:77", "1")
 }

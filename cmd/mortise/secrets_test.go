@@ -27,6 +27,7 @@ var secretURLs = []string{
 var secretCommands = []string{
 	"show job", "show job --json", "ls", "ls --json", "sem job show", "sem job set 1 --json", "latch job show", "latch job down --json", "unlock job",
 	"unlock job --owner x", "tokens --idle 1h", "tokens --idle 1h --json", "run -v -n job -- true", "run -n --sem job -- true", "elect -n -v job -- true",
+	"doctor", "doctor --json", "acl --shell",
 }
 
 // secretMistake is a command line with a password where none belongs.

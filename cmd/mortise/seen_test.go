@@ -96,7 +96,7 @@ func TestProcessesAreNamed(t *testing.T) {
 	waiter.signal(t, syscall.SIGTERM)
 	holder.signal(t, syscall.SIGTERM)
 	holder.wantStatus(t, 128+int(syscall.SIGTERM))
-	awaitOutput(t, addr, fmt.Sprintf(` pid %d \(mortise\) +lock .* released +-$`, holder.cmd.Process.Pid), "history", "job")
+	awaitOutput(t, addr, fmt.Sprintf(` pid %d \(mortise: sleep\) +lock .* released +-$`, holder.cmd.Process.Pid), "history", "job")
 }
 
 // seenProcess is a process as --json shows it.

@@ -151,6 +151,17 @@ func awaitHeld(t *testing.T, server *redistest.Server, name string) {
 	})
 }
 
+// awaitAskable waits until a holder listens for requests to release its lock: it subscribes to nothing else after that.
+func awaitAskable(t *testing.T, server *redistest.Server) {
+	t.Helper()
+	redistest.Eventually(t, "the holder can be asked", func() error {
+		if len(server.Must(t, "PUBSUB", "CHANNELS", "mortise:ask:*").([]any)) == 0 {
+			return errors.New("it does not listen")
+		}
+		return nil
+	})
+}
+
 func wantFree(t *testing.T, server *redistest.Server, name string) {
 	t.Helper()
 	if server.Int(t, "EXISTS", name) != 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,15 +21,15 @@ lease later, a Redisson holder not before it releases. Until then, two clients m
 believe that they hold the lock. Make sure that the holder is dead.
 
 Without a flag it releases nothing, and shows the holders of the lock and the
-command that would release it.
+commands that would ask them and release it.
 
 With --ask it asks the holders to release the lock, and says of each whether it could be
 asked: mortise run and elect then end their command, gently, and release; a program with
-the library does what it was written to do. The holder is shown --reason, and the host
+the library does what it was written to do. The holder is told --reason, and the host
 and the process that ask. With --wait it waits until those holders have released the
 lock. If they have not by then, it fails, or, with --force, frees the lock of those same
 holders, and of no other: then there is no question, because --wait was the time to
-think. Redisson's threads, and clients that hide what they are, cannot be asked.
+think. Redisson's threads, and clients that hide their identity, cannot be asked.
 
 A fenced lock that is released by force draws a token: the fence of a fencing guard whose
 resource has the name of the lock is moved on with it, and refuses what the old holder
@@ -286,11 +287,20 @@ func (u unlocking) nothing() error {
 		fmt.Fprintf(u.app.stdout, "%s is not locked\n", shown(u.name))
 		return nil
 	}
-	hint := strings.Join(u.app.unlockLines(u.state), "\n")
+	lines := u.app.unlockLines(u.state)
+	if u.canBeAsked() {
+		lines = append([]string{"First ask it to release the lock itself:", u.app.unlockLine(u.name, "--ask --wait 10s")}, lines...)
+	}
+	hint := strings.Join(lines, "\n")
 	if allKept(u.state) {
 		hint = "It becomes free by itself. To release it now:\n" + u.app.unlockLine(u.name, "--force")
 	}
 	return &exitError{code: exitOther, hint: hint, err: errors.New(shown(u.name) + " was not freed: it is " + holding(u.state))}
+}
+
+// canBeAsked reports whether a holder tells what it is: then it can be asked.
+func (u unlocking) canBeAsked() bool {
+	return u.state.Kind != mortise.KindPermits && slices.ContainsFunc(u.state.Holders, func(h mortise.Holder) bool { return h.Client != nil && !isKept(h.Owner) })
 }
 
 // unlockLines returns the commands that release a lock, with an introduction.

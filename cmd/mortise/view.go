@@ -14,7 +14,7 @@ import (
 // view is the state of a name, with those who wait for it.
 type view struct {
 	mortise.State
-	census    *census // of permits; nil for other kinds
+	census    *census // of permits and plain locks
 	listeners int     // Redisson's clients that listen for a release; -1 if that is not known
 	more      []field // of the JSON form
 }
@@ -26,8 +26,10 @@ func (a *app) view(ctx context.Context, client *mortise.Client, s mortise.State)
 		return v, nil
 	}
 	q, err := client.Queue(ctx, s.Name)
-	if err == nil && s.Kind == mortise.KindPermits {
-		v.census, err = takeCensus(ctx, client)
+	if err == nil && (s.Kind == mortise.KindPermits || s.Kind == mortise.KindLock) {
+		if v.census, err = takeCensus(ctx, client); err == nil {
+			v.census.specify(&v.State)
+		}
 	}
 	switch {
 	case errors.Is(err, mortise.ErrDenied):

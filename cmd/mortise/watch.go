@@ -18,23 +18,23 @@ const watchLong = `watch shows what happens to the locks whose names match PATTE
 then a summary:
 
   held      a lock that was held already when watch saw it first
-  acquired  a holder has it; after which wait, if there was one
-  granted   a waiter has it after another holder, that before "from"
-  released  a holder has it no more, and has held it for so long
+  acquired  a holder has acquired it, and how long it waited, if it did
+  granted   a waiter has acquired it after another holder, which stands after "from"
+  released  its holder has released it, and how long it was held
   lost      its lease is gone, and it was not released, as far as that can be told
-  waiting   a waiter has come
+  waiting   a waiter has begun to wait
   gave up   a waiter has gone, and was not seen to hold it
-  asked     a holder is asked to release it
+  asked     its holder is asked to release it
 
-watch asks; nobody tells it. It reads the records in which mortise's clients tell what
+watch asks Redis again and again. It reads the records in which mortise's clients tell what
 they hold and wait for, two to four times a second: a hold or a wait of less than
 about 1.5 s may be missing, as records leave out what is shorter than 0.25 s, and are
-written at most once a second. Redisson's locks, and those of clients that hide, it
-finds in a slow search of all keys; how long one takes, the summary says. Where
-PATTERN is the name of one lock, it reads that key every time, without a search.
-Holders of Redisson show as an id, without a process, and its waiters not at all,
-nor permits of its semaphores. Times are those of Redis' clock, in the local time
-zone. That of an end is the time at which watch saw it, up to about 1.5 s late.
+written at most once a second. It finds Redisson's locks, and those of clients that hide
+their identity, by a slow search of all keys; the summary says how long one takes. If
+PATTERN is the name of one lock, it reads that key every time, without a search. A holder
+of Redisson is shown as its id, without a process; its waiters, and permits of its
+semaphores, are not shown. Times are those of Redis' clock, in the local time zone. The
+time of an end is when watch saw it, up to about 1.5 s late.
 
 The load: at most 100 commands a second, unless --load says otherwise, and about 1% of
 the time of a server for the search. If there is too much to read, watch looks less

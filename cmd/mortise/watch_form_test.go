@@ -10,11 +10,12 @@ import (
 
 // partyLine, eventLine, noteLine and summaryLine are what docs/watch.md says of JSON.
 type partyLine struct {
-	Owner  string `json:"owner"`
-	Client string `json:"client"`
-	Host   string `json:"host"`
-	PID    int    `json:"pid"`
-	App    string `json:"app"`
+	Owner   string `json:"owner"`
+	Client  string `json:"client"`
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	App     string `json:"app"`
+	Command string `json:"command"`
 }
 
 type eventLine struct {

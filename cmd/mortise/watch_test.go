@@ -67,7 +67,7 @@ func TestWatchTwoProcesses(t *testing.T) {
 	first.wantStatus(t, 0)
 	awaitText(t, out, `"granted"`)
 	second.wantStatus(t, 0)
-	awaitText(t, out, fmt.Sprintf(`"pid":%d,"app":"mortise"},"held_ms":`, second.cmd.Process.Pid))
+	awaitText(t, out, fmt.Sprintf(`"pid":%d,"app":"mortise","command":"sh"},"held_ms":`, second.cmd.Process.Pid))
 	w.signal(t, syscall.SIGINT)
 	w.wantStatus(t, 0)
 	seen := parseWatch(t, out.text())
@@ -135,7 +135,7 @@ func TestWatchTrace(t *testing.T) {
 	if !slices["hold job"] || !slices["hold lasting"] || len(processes) != 2 {
 		t.Errorf("slices %v of %v, want the holds of job and of lasting", slices, processes)
 	}
-	if want := fmt.Sprintf("pid %d (mortise)", lasting.cmd.Process.Pid); !strings.Contains(fmt.Sprint(processes), want) {
+	if want := fmt.Sprintf("pid %d (mortise: sleep)", lasting.cmd.Process.Pid); !strings.Contains(fmt.Sprint(processes), want) {
 		t.Errorf("the processes are %v, want %q", processes, want)
 	}
 	if !strings.Contains(w.out.text(), "ui.perfetto.dev") {

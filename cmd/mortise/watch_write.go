@@ -27,7 +27,7 @@ func newWatchOutput(a *app, form string) watchOutput {
 	case "trace":
 		return &watchTrace{app: a, trace: watch.NewTrace(a.stdout)}
 	}
-	return &watchLines{app: a, widths: []int{8, 16, 20}}
+	return &watchLines{app: a, widths: []int{8, 16, 24}}
 }
 
 // watchResult is what a watch tells at its end.
@@ -46,7 +46,7 @@ type watchLines struct {
 }
 
 func (l *watchLines) event(e *watch.Event) {
-	cells := []string{strings.ReplaceAll(string(e.Type), "_", " "), shown(e.Lock), e.Party.Text(shown), eventText(e)}
+	cells := []string{strings.ReplaceAll(string(e.Type), "_", " "), shown(e.Lock), e.Party.LongText(briefly), eventText(e)}
 	var b strings.Builder
 	b.WriteString(e.Time.Local().Format("15:04:05.000"))
 	for i, cell := range cells {
@@ -60,15 +60,18 @@ func (l *watchLines) event(e *watch.Event) {
 	fmt.Fprintln(l.app.stdout, strings.TrimRight(b.String(), " "))
 }
 
+// briefly is shown for texts that a process tells of itself.
+func briefly(text string) string { return shown(brief(text)) }
+
 // eventText returns what is to be said of an event besides its name, the lock and the party.
 func eventText(e *watch.Event) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if e.From != nil && e.Type == watch.Granted {
-		add("from %s", e.From.Text(shown))
+		add("from %s", e.From.LongText(briefly))
 	}
 	if e.For != nil {
-		add("for %s", e.For.Text(shown))
+		add("for %s", e.For.LongText(briefly))
 	}
 	if e.Waited >= 0 && e.Type != watch.GaveUp {
 		add("waited %v", duration.Round(e.Waited))

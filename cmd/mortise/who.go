@@ -96,7 +96,7 @@ func (a *app) who(ctx context.Context, client *mortise.Client, want string) erro
 // isWanted reports whether a client is the one that want names, or on that host, or of that application. The
 // names are compared as they are shown, too.
 func isWanted(i *mortise.ClientInfo, want string) bool {
-	for _, name := range []string{i.Host, i.App, i.Extra[extraCommand]} {
+	for _, name := range []string{i.Host, i.App, i.Command()} {
 		if name != "" && (name == want || shown(brief(name)) == want) {
 			return true
 		}

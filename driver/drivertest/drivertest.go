@@ -68,6 +68,7 @@ func Run(t *testing.T, open Open) {
 		// A cluster of its own: the other tests move slots so fast that the nodes may not agree
 		// soon enough to survive the death of one.
 		c := redistest.Cluster(t, 1)
+		t.Run("commands", func(t *testing.T) { commandsToEach(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}), c) })
 		t.Run("wait", func(t *testing.T) { waitCluster(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}), c) })
 		clusterFailover(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}), c)
 	})
@@ -106,6 +107,8 @@ func (s suite) single(t *testing.T) {
 	t.Run("batch", func(t *testing.T) { batch(t, d) })
 	t.Run("ended context", func(t *testing.T) { endedContext(t, d, server) })
 	t.Run("scan", func(t *testing.T) { scan(t, d) })
+	t.Run("commands", func(t *testing.T) { commands(t, d) })
+	t.Run("command without the right", func(t *testing.T) { s.commandWithoutTheRight(t, server) })
 	t.Run("topology", func(t *testing.T) {
 		wantTopology(t, d, driver.Topology{})
 		if got := d.Shard("k"); got != "" {
@@ -130,6 +133,7 @@ func (s suite) sentinel(t *testing.T) {
 	t.Run("values", func(t *testing.T) { values(t, d) })
 	t.Run("batch", func(t *testing.T) { batch(t, d) })
 	t.Run("scan", func(t *testing.T) { scan(t, d) })
+	t.Run("commands", func(t *testing.T) { commands(t, d) })
 	t.Run("topology", func(t *testing.T) { wantTopology(t, d, driver.Topology{}) })
 	t.Run("failover", func(t *testing.T) { failover(t, d, set) })
 }

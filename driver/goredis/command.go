@@ -46,7 +46,11 @@ func blank(ctx context.Context, name string, n int) *command {
 	for i := range c.words {
 		args = append(args, &c.words[i])
 	}
-	c.words[0].command = c
+	if n > 0 {
+		c.words[0].command = c
+	} else {
+		c.state.Store(written) // go-redis does not tell when it writes the name
+	}
 	c.Cmd = redis.NewCmd(ctx, args...)
 	// Otherwise a cluster client asks a server for its COMMAND table to find out.
 	c.SetStepCount(1)

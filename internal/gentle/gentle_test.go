@@ -45,6 +45,34 @@ func TestMeter(t *testing.T) {
 	})
 }
 
+// A caller whose batches are small does not pass over one that wants to send more at once.
+func TestMeterServesInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMeter(100)
+		ctx, cancel := context.WithCancel(t.Context())
+		searched := make(chan struct{})
+		go func() {
+			defer close(searched)
+			for m.wait(ctx, 50) == nil {
+			}
+		}()
+		time.Sleep(time.Minute)
+		look, giveUp := context.WithTimeout(t.Context(), 4*time.Second)
+		defer giveUp()
+		for i := range 3 {
+			if err := m.wait(look, 64); err != nil {
+				t.Errorf("batch %d of 64 does not get its turn within 4s of a search: %v", i, err)
+			}
+		}
+		cancel()
+		<-searched
+		time.Sleep(2 * time.Second)
+		if d := m.Owed(100); d != 0 {
+			t.Errorf("%v is owed for what was not sent", d)
+		}
+	})
+}
+
 // silent is a driver that counts what it is sent.
 type silent struct {
 	driver.Driver
@@ -236,4 +264,35 @@ func TestSearchOfACluster(t *testing.T) {
 	if slices.Sort(keys); !slices.Equal(slices.Compact(keys), want) {
 		t.Errorf("it finds %q, want %q", keys, want)
 	}
+}
+
+// paged is a driver whose server has pages without end.
+type paged struct {
+	driver.Driver
+	script *driver.Script
+	pages  int
+}
+
+func (p *paged) Topology(context.Context) (driver.Topology, error) { return driver.Topology{}, nil }
+
+func (p *paged) Eval(_ context.Context, call driver.Call) (driver.Value, error) {
+	p.script = call.Script
+	p.pages++
+	return driver.ArrayValue([]driver.Value{driver.StringValue(strconv.Itoa(p.pages)), driver.StringValue("key")}), nil
+}
+
+// A search ends when it has looked at enough keys, and looks with the script that it is given.
+func TestSearchOfSomeKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, own := &paged{}, driver.NewScript("own", "return {'0'}")
+		s := &Searcher{Driver: Driver{Driver: d, Meter: NewMeter(1000)}, Pages: NewMeter(1000), Share: 0.5, Find: own, Most: 1000}
+		found := 0
+		err := s.Scan(t.Context(), "*", func(keys []string) error { found += len(keys); return nil })
+		if err != nil || found != d.pages || d.script != own {
+			t.Errorf("Scan: %v, %d keys in %d pages, with the script %s", err, found, d.pages, d.script.Name())
+		}
+		if n := s.Keys(); n < 1000 || n >= 1000+mostPage {
+			t.Errorf("looked at %d keys, want 1000, and less than a page more", n)
+		}
+	})
 }

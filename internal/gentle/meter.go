@@ -43,12 +43,14 @@ func (m *Meter) Waited() time.Duration {
 func (m *Meter) Owed(n int) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.owed(n)
+}
+
+// owed is Owed, called with mu held.
+func (m *Meter) owed(n int) time.Duration {
 	m.fill()
 	missing := min(float64(n), m.rate) - m.left
-	if missing <= 0 {
-		return 0
-	}
-	return time.Duration(missing / m.rate * float64(time.Second))
+	return max(0, time.Duration(missing/m.rate*float64(time.Second)))
 }
 
 // fill adds what has come since. It is called with mu held.
@@ -67,21 +69,23 @@ func (m *Meter) take(n int) {
 	m.sent += int64(n)
 }
 
-// wait waits until n commands may be sent, and takes them.
+// wait waits until n commands may be sent, and takes them. Callers have their turns in the order in which they came,
+// whatever they want to send: otherwise a search whose batches are small passes over a look for as long as it lasts.
 func (m *Meter) wait(ctx context.Context, n int) error {
-	for {
-		d := m.Owed(n)
-		if d == 0 {
-			m.take(n)
-			return nil
-		}
-		m.mu.Lock()
-		m.idle += d
-		m.mu.Unlock()
-		if err := Sleep(ctx, d); err != nil {
-			return err
-		}
+	m.mu.Lock()
+	d := m.owed(n)
+	m.left -= float64(n)
+	m.sent += int64(n)
+	m.idle += d
+	m.mu.Unlock()
+	if d == 0 {
+		return nil
 	}
+	err := Sleep(ctx, d)
+	if err != nil {
+		m.take(-n)
+	}
+	return err
 }
 
 // Sleep waits for d. It returns the cause if ctx ends before.

@@ -53,6 +53,10 @@ type Searcher struct {
 	Pages *Meter
 	// Share is the part of a server's time that a search may take: above 0, below 1.
 	Share float64
+	// Find is the script that looks at a page of keys, with the contract of search.lua; nil means that one.
+	Find *driver.Script
+	// Most is how many keys to look at, at most, about; 0 means all.
+	Most int64
 
 	mu   sync.Mutex // guards the fields below
 	trip time.Duration
@@ -93,12 +97,17 @@ func (s *Searcher) Scan(ctx context.Context, match string, fn func(keys []string
 	s.keys = 0
 	s.mu.Unlock()
 	for _, key := range s.shards(ctx) {
-		if err := s.shard(ctx, key, match, fn); err != nil {
+		if err := s.shard(ctx, key, match, fn); errors.Is(err, errEnough) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// errEnough ends a search that has looked at as many keys as it should.
+var errEnough = errors.New("enough keys")
 
 // shards returns a key for each server that is to be searched; an empty one if there is only one server.
 func (s *Searcher) shards(ctx context.Context) []string {
@@ -131,6 +140,10 @@ var errPage = errors.New("one page")
 
 // shard searches the server of a key.
 func (s *Searcher) shard(ctx context.Context, key, match string, fn func([]string) error) error {
+	find := s.Find
+	if find == nil {
+		find = search
+	}
 	for cursor := "0"; ; {
 		if err := s.Pages.wait(ctx, 1); err != nil {
 			return err
@@ -142,7 +155,7 @@ func (s *Searcher) shard(ctx context.Context, key, match string, fn func([]strin
 		page := s.page
 		s.mu.Unlock()
 		start := time.Now()
-		call := driver.Call{Script: search, Args: []string{cursor, match, strconv.Itoa(page)}}
+		call := driver.Call{Script: find, Args: []string{cursor, match, strconv.Itoa(page)}}
 		if key != "" {
 			call.Keys = []string{key}
 		}
@@ -162,6 +175,9 @@ func (s *Searcher) shard(ctx context.Context, key, match string, fn func([]strin
 		}
 		if cursor = v.At(0).Str(); cursor == "0" || cursor == "" {
 			return nil
+		}
+		if s.Most > 0 && s.Keys() >= s.Most {
+			return errEnough
 		}
 		if err := Sleep(ctx, pause); err != nil {
 			return err

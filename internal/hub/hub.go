@@ -98,6 +98,14 @@ func (h *Hub) want(l *Listener, change func(channel string, sharded bool)) {
 // Hints returns the channel on which hints arrive.
 func (l *Listener) Hints() <-chan struct{} { return l.hint }
 
+// Drain removes a hint that was not received yet.
+func (l *Listener) Drain() {
+	select {
+	case <-l.hint:
+	default:
+	}
+}
+
 // Confirmed reports whether Redis has confirmed the subscription at least once, and has not
 // refused it since.
 func (l *Listener) Confirmed() bool {

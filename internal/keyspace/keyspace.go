@@ -78,16 +78,17 @@ func Turns(name string) string { return own("mortise:turns", name) }
 // come.
 func TurnChannel(name, client string) string { return own("mortise:turn", name) + ":" + client }
 
-// TurnNames returns Turns(name) and TurnChannel(name, "") as parts of one string, because every
-// release needs both.
-func TurnNames(name string) (turns, channels string) {
-	const key, channel = "mortise:turns:", "mortise:turn:"
-	before, after := "{", "}"
+// ReleaseNames returns LockChannel(name), Turns(name) and TurnChannel(name, "") as parts of one
+// string, because every release needs them.
+func ReleaseNames(name string) (channel, turns, clients string) {
+	before, end, after := "{", "}", "}"
 	if strings.Contains(name, "{") {
-		before, after = "", "::"
+		before, end, after = "", "", "::"
 	}
-	both, end := key+before+name+after+channel+before+name+after+":", len(key)+len(before)+len(name)+len(after)
-	return both[:end], both[end:]
+	all := "redisson_lock__channel:" + before + name + end + "mortise:turns:" + before + name + after + "mortise:turn:" + before + name + after + ":"
+	first := len("redisson_lock__channel:") + len(before) + len(name) + len(end)
+	second := first + len("mortise:turns:") + len(before) + len(name) + len(after)
+	return all[:first], all[first:second], all[second:]
 }
 
 // BarrierOutcomes is the prefix of the keys with the outcomes of the parties of the barrier

@@ -187,9 +187,12 @@ func TestSlot(t *testing.T) {
 	}
 }
 
-func TestTurnNames(t *testing.T) {
+func TestReleaseNames(t *testing.T) {
 	for _, name := range []string{"a", "{a}", "a:{b}:c", "größe"} {
-		turns, channels := TurnNames(name)
+		channel, turns, channels := ReleaseNames(name)
+		if want := LockChannel(name); channel != want {
+			t.Errorf("the channel of %q is %q, want %q", name, channel, want)
+		}
 		if want := Turns(name); turns != want {
 			t.Errorf("the turns of %q are %q, want %q", name, turns, want)
 		}
@@ -202,7 +205,7 @@ func TestTurnNames(t *testing.T) {
 // ownNames are all keys and channels of mortise's own for a name.
 func ownNames(name string) []string {
 	const client, lease, permit = "a1000000-0000-8000-8000-000000000001", ":7", "00112233445566778899aabbccddeeff"
-	turns, channels := TurnNames(name)
+	_, turns, channels := ReleaseNames(name)
 	return []string{
 		turns, channels + client, FairOurs(name), FairSigns(name), FairTurnChannel(name, client),
 		ElectionChannel(name), ElectionNews(name), BarrierOutcomes(name) + ":" + client + lease, BarrierChannel(name),

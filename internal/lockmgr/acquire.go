@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -18,16 +17,17 @@ type request struct {
 	owner    *Owner          // that the context carries; nil if no other request can act for it
 	waiter   *waiter         // that asks, if it may be granted the lock meanwhile
 	id       string          // of the lease, drawn before the first attempt
+	turn     string          // the id of the client's turn, if it asks as the head of its queue
 	start    time.Time       // of the last attempt
 	seen     int64           // the highest token that the client had seen then
 	doubt    bool            // the outcome of an attempt is unknown
-	turn     string          // the id of the client's turn, if it asks as the head of its queue
-	notified bool            // it asks because the client was notified that the lock is free
-	streak   int             // how often in a row the lock was granted, if this is a grant
+	notified bool            // it asks because the lock was left to Redisson's threads
+	streak   uint16          // how often in a row the lock was granted, if this is a grant
 	entry    script.Entry    // of the client's turn, made if the attempt is refused
 	at       script.Standing // of that turn, after the last refusal
 	refused  *refusal        // what was in the way at the last attempt; nil if nothing was yet
 	told     *observation    // of the call; nil if nobody is told of it
+	room     [3]string       // for the words of the first attempt
 }
 
 // errNoHold says that there is no hold yet: Redis has refused the lock, a grant or
@@ -252,8 +252,15 @@ func (r *request) askOnce(ctx context.Context) (*Hold, error) {
 		if r.waiter.isGranted() {
 			return errGranted
 		}
+		a := script.Attempt{ID: r.id, Lease: k.ttl(), Entry: r.entry}
+		if at := k.site(); at.claims() && r.waiter != nil {
+			a.Claim, a.Client = true, at.claimant()
+		}
+		if r.start.IsZero() { // no later attempt: the words of the first one may still be on their way
+			a.Room = &r.room
+		}
 		r.start, r.seen = time.Now(), k.seen()
-		got, err = ask.Acquire(ctx, script.Attempt{ID: r.id, Lease: k.ttl(), Entry: r.entry, Claim: k.traits.Claims && r.waiter != nil})
+		got, err = ask.Acquire(ctx, a)
 		if r.entry != "" {
 			r.at = got.At
 		}
@@ -288,7 +295,7 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 	k := r.lock
 	r.told.came(HowFree)
 	l := newLease(r)
-	l.token, l.streak, l.expiry = token, uint16(min(r.streak, math.MaxUint16)), k.client.time(r.start.Add(ttl))
+	l.token, l.streak, l.expiry = token, r.streak, k.client.time(r.start.Add(ttl))
 	trust := k.options.trust(ttl)
 	err := k.regressed(r.seen, token)
 	if time.Since(r.start) >= trust {
@@ -333,11 +340,14 @@ func (r *request) settle(ctx context.Context, wait bool, hold *Hold, err error) 
 // arrived, since nobody else has the lock then.
 func (r *request) repeat(ctx context.Context, wait bool, hold *Hold, err error) (*Hold, error) {
 	c, late := r.lock.client, r.id
-	start, patience := time.Now(), c.config.RetryFor
+	var start time.Time // of the first repetition
 	for tries, refusals := 1, 0; ; {
 		r.tidy(wait, hold)
 		if !errors.Is(err, errLate) || tries == lateMost {
 			return hold, err
+		}
+		if start.IsZero() {
+			start = time.Now()
 		}
 		told := r.told
 		if r, err = r.lock.request(ctx); err != nil {
@@ -350,7 +360,7 @@ func (r *request) repeat(ctx context.Context, wait bool, hold *Hold, err error) 
 			continue
 		}
 		err = errLate
-		if patience >= 0 && time.Since(start) >= patience || !c.pause(ctx, PauseAfter(refusals)) {
+		if patience := c.config.RetryFor; patience >= 0 && time.Since(start) >= patience || !c.pause(ctx, PauseAfter(refusals)) {
 			tries = lateMost
 		}
 		refusals++
@@ -369,7 +379,7 @@ func (r *request) tidy(waited bool, hold *Hold) {
 	if r.leased(hold) {
 		return
 	}
-	if k.traits.Claims && waited && r.refused != nil && !r.doubt {
+	if k.site().claims() && waited && r.refused != nil && !r.doubt {
 		k.withdraw(r.id)
 	}
 	if r.doubt {

@@ -55,9 +55,9 @@ func (b *Batch) add(k *Lock) error {
 	for _, have := range b.locks {
 		switch {
 		case have.client != k.client:
-		case have.name == k.name && classes[have.place.use].Queued != classes[k.place.use].Queued:
+		case have.name == k.name && classes[have.place().use].Queued != classes[k.place().use].Queued:
 			return Invalid("the lock %q is named twice, as a FairLock and as another kind; in Redis they are one lock", k.Name())
-		case have.place == k.place:
+		case have.place() == k.place():
 			if *have.options != *k.options {
 				return Invalid("the lock %q is named twice, with different options", k.Name())
 			}
@@ -75,8 +75,8 @@ func (b *Batch) add(k *Lock) error {
 func lockOrder(a, b *Lock) int {
 	return cmp.Or(
 		cmp.Compare(keyspace.Slot(a.name), keyspace.Slot(b.name)),
-		strings.Compare(a.place.name, b.place.name),
-		cmp.Compare(b.place.use, a.place.use),
+		strings.Compare(a.place().name, b.place().name),
+		cmp.Compare(b.place().use, a.place().use),
 	)
 }
 

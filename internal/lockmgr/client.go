@@ -59,9 +59,10 @@ type Client struct {
 	asking  map[place]struct{}         // places with a request that asks without queueing
 	idle    map[place]idleSubscription // channels kept open after their last waiter
 	sharing sharings                   // what is known of Redisson's use of locks
-	sweeper *time.Timer                // closes idle channels; deletes old entries of sharing and deaf
+	sweeper *time.Timer                // closes idle channels; deletes old entries of sharing, deaf and met
 	swept   time.Time                  // when sweeper fires; zero if it is not set
 	deaf    map[place]deafness         // channels of this client on which messages were lost
+	met     map[place]time.Time        // when another client was last met at a lock
 
 	lastWait uint64    // the serial number of the last wait
 	lastGap  time.Time // when the last interruption was told
@@ -72,7 +73,7 @@ func New(config Config) *Client {
 	c := &Client{
 		config: config, driver: config.Driver, errors: config.Errors,
 		conn: script.NewConn(config.Driver), id: script.NewClientID(), born: time.Now(),
-		queues: make(map[place]*queue), held: newTable(), asking: make(map[place]struct{}), idle: make(map[place]idleSubscription), deaf: make(map[place]deafness),
+		queues: make(map[place]*queue), held: newTable(), asking: make(map[place]struct{}), idle: make(map[place]idleSubscription), deaf: make(map[place]deafness), met: make(map[place]time.Time),
 	}
 	if config.FairWait > 0 {
 		c.conn.SetFairStep(config.FairWait)

@@ -6,14 +6,11 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// plainTraits are those of a plain lock, as far as its turns depend on them.
-var plainTraits = Traits{Turns: true}
-
-// plain returns the lock at s as a plain one, whatever kinds of lock take turns there.
+// plain returns the lock at s as a plain one, as far as its turns depend on that, whatever kinds of
+// lock take turns there.
 func (s site) plain() *Lock {
 	k, ops := new(Lock), s.client.conn.Lock(s.name)
-	k.Init(Object{s.client, s.name}, &plainTraits, &ops)
-	k.place = s.place
+	k.Init(Object{s.client, s.name}, &Traits{Use: s.use, Turns: true}, &ops)
 	return k
 }
 

@@ -85,7 +85,7 @@
 // blocks under it. A lease's own mutex guards its holds and its end. Components with data
 // of their own have their own mutex: the janitor, clocks, replicas, operations, and those
 // of fair locks that go on after their queue has ended (fairleave.go, fairrecheck.go). So
-// do an owner, a hold and a composite. Mutexes are locked in this order: those of the
+// do an owner and a composite. What a hold has of its own is atomic. Mutexes are locked in this order: those of the
 // janitor and of rechecks, Client.mu, that of a lease, those of the watchdog and the hub.
 //
 // A place is what goroutines contend for: a name, or a part of what it has, and what it is
@@ -122,8 +122,9 @@
 // # Fairness
 //
 // Waiters of a client are served in the order of its queue, clients in the order of their
-// turns. A lease is handed off to the goroutines that waited at the first hand-off, at
-// most 64 times and for 10 ms in a row (handoff.go); then it goes through Redis. While
+// turns. A lease is handed off for 10 ms in a row (handoff.go), and while other clients take
+// part in the lock (rivals.go) only to the goroutines that waited at the first hand-off, at
+// most 64 times; then it goes through Redis. While
 // Redisson's threads listen, a lock is left to them for up to 20 ms after each slice of
 // time that this client had, and a spin lock for 25 to 75 ms (sharing.go). A grant to a
 // client that does not answer lasts 3 s. A lost notification costs one poll: 1 s, or 0.1 s

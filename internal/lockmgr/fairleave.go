@@ -91,7 +91,7 @@ func (k fairLock) quit(id string, since queueing, doubt bool) {
 	if since.at == 0 {
 		since.at = math.MaxInt64 // unknown, so it sorts last
 	}
-	if c := k.client; c.departures.add(k.place, leaver{id, since, doubt, k.ttl()}) {
+	if c := k.client; c.departures.add(k.place(), leaver{id, since, doubt, k.ttl()}) {
 		c.spawn(k.leaveAll) // even during Close, which waits for the caller's operation
 	}
 }
@@ -100,7 +100,7 @@ func (k fairLock) quit(id string, since queueing, doubt bool) {
 // are none.
 func (k fairLock) leaveAll(ctx context.Context) {
 	for {
-		some := k.client.departures.take(k.place)
+		some := k.client.departures.take(k.place())
 		if len(some) == 0 {
 			return
 		}

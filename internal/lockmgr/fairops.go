@@ -56,7 +56,7 @@ func (o *fairOps) Acquire(ctx context.Context, a script.Attempt) (script.Grant, 
 // may still have the former nonce.
 func (o *fairOps) drawPlace() script.FairPlace {
 	nonce := ""
-	if o.lock.takesGrants() {
+	if o.lock.relies() {
 		nonce = rand.Text()
 	}
 	c, w := o.lock.client, o.w

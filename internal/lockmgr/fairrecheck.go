@@ -19,7 +19,7 @@ func (k *Lock) recheckAfter(d time.Duration) {
 	all := &c.rechecks
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if at, scheduled := all.at[k.place]; scheduled && !due.Before(at) {
+	if at, scheduled := all.at[k.place()]; scheduled && !due.Before(at) {
 		return
 	}
 	if !c.background(func(ctx context.Context) { k.recheck(ctx, d, due) }) {
@@ -28,14 +28,14 @@ func (k *Lock) recheckAfter(d time.Duration) {
 	if all.at == nil {
 		all.at = make(map[place]time.Time)
 	}
-	all.at[k.place] = due
+	all.at[k.place()] = due
 }
 
 // recheck checks the lock after d, unless an earlier check than the one at due was
 // scheduled meanwhile.
 func (k *Lock) recheck(ctx context.Context, d time.Duration, due time.Time) {
 	c := k.client
-	if c.pause(ctx, d) && c.rechecks.remove(k.place, due) {
+	if c.pause(ctx, d) && c.rechecks.remove(k.place(), due) {
 		_, _ = k.release(ctx, c.id) // c.id holds nothing
 	}
 }

@@ -24,7 +24,7 @@ func (r *recorder) note(o *observation, e *Event, end string) {
 		return
 	}
 	a := record.Acquisition{
-		Kind: o.kind, Owner: e.Owner, Host: r.self.Host, PID: r.self.PID, App: r.self.App, Token: e.Token, How: o.how.String(),
+		Kind: o.kind, Owner: e.Owner, Host: r.self.Host, PID: r.self.PID, App: r.self.App, Command: record.CutText(r.self.Extra[record.Command]), Token: e.Token, How: o.how.String(),
 		Waited: o.held.Sub(o.start).Microseconds(), Held: e.Held.Microseconds(), End: end,
 	}
 	r.mu.Lock()

@@ -3,6 +3,7 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -12,9 +13,9 @@ import (
 // has no margin or durability of its own. Terms that were requested for one holder do
 // not hold for the next.
 //
-// Other processes wait meanwhile. So a series of hand-offs ends when all goroutines that waited at its
-// start have had the lock, or when a bound below is reached. Then the lease goes back to
-// Redis, and the waiters of other processes have a chance.
+// Other processes wait meanwhile. So a series of hand-offs ends after seriesTime, and where other clients
+// take part in the lock (see rivals.go) when all goroutines that waited at its start have had the lock, or
+// seriesMost of them. Then the lease goes back to Redis, and the waiters of other processes have a chance.
 const (
 	seriesMost = 64
 	seriesTime = 10 * time.Millisecond
@@ -45,13 +46,16 @@ func (l *Lease) handOff() bool {
 	}
 	now := time.Now()
 	if l.series == nil {
-		l.series = &series{left: min(w.in.length, seriesMost), end: now.Add(seriesTime)}
+		l.series = &series{left: math.MaxInt, end: now.Add(seriesTime)}
+		if !l.alone(now) {
+			l.series.left = min(w.in.length, seriesMost)
+		}
 	}
 	if l.series.left == 0 || !now.Before(l.series.end) {
 		return false
 	}
-	next := l.successor(w.request)
-	if until := c.watchdog.Until(&l.watch); until.Sub(now) < min(handoffTrust, l.watch.Terms.Trust/2) || !c.watchdog.Hand(&l.watch, &next.watch) {
+	next := l.successor(w.request, now)
+	if !c.watchdog.Hand(&l.watch, &next.watch, min(handoffTrust, l.watch.Terms.Trust/2)) {
 		return false
 	}
 	c.watchdog.SetRenew(&next.watch, true)
@@ -59,7 +63,7 @@ func (l *Lease) handOff() bool {
 	l.mu.Lock()
 	l.ended = endReleased
 	l.mu.Unlock()
-	c.held.put(l.place, next)
+	c.held.put(l.place(), next)
 	w.handed = next
 	w.in.dequeue(w)
 	w.signal()
@@ -70,7 +74,7 @@ func (l *Lease) handOff() bool {
 // must be called with Client.mu held.
 func (l *Lease) nextWaiter() *waiter {
 	q := l.site().queue()
-	if l.client.closed || q == nil || l.client.held.at(l.place) != l || !l.inSlice() {
+	if l.client.closed || q == nil || l.client.held.at(l.place()) != l || !l.inSlice() {
 		return nil
 	}
 	w := q.head

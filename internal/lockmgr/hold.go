@@ -2,7 +2,6 @@ package lockmgr
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -13,18 +12,12 @@ type Hold struct {
 	of     holding
 	parent context.Context // parent of the hold's context
 
-	mu      sync.Mutex // guards derived and why
-	derived *derived   // created when first needed
-	why     *ending    // why the hold's context ended, if it ended before derived was created
+	backing  atomic.Pointer[backing]     // of the hold's context; nil until it is needed
+	observed atomic.Pointer[observation] // told of its end; nil if nothing is to be told, or was
 
-	waits atomic.Int32 // number of waits under the hold, of any client; see [Hold.waitUnder]
-
-	observed *observation // told of its end; nil if nothing is to be told, or was; guarded by mu
-	untold   *ending      // why it was lost before observed was set; guarded by mu
-
-	// The fields below are guarded by Lease.mu.
-	onEnd    func(why error) // see Lease.setOnEnd
+	onEnd    func(why error) // see Lease.setOnEnd; guarded by Lease.mu, as the fields below but waits
 	next     *Hold           // the next hold of the lease
+	waits    atomic.Int32    // number of waits under the hold, of any client; see [Hold.waitUnder]
 	released bool
 	renewed  bool // the watchdog renews the lease as long as this hold lasts
 }
@@ -98,41 +91,37 @@ func HoldFrom(ctx context.Context) *Hold {
 	return h
 }
 
-// derived backs the hold's context for code that waits for its end or derives
-// another context from it. Much work under a lock does neither, and a cancelable
-// context costs an entry in its parent's table of children.
-type derived struct {
-	context.Context
-	cancel context.CancelCauseFunc
+// backing is what the hold's context has from the moment that it has ended, or that code
+// waits for its end or derives another context from it. Much work under a lock does
+// neither, and a cancelable context costs an entry in its parent's table of children.
+type backing struct {
+	context.Context // derived from the parent; nil with why
+	cancel          context.CancelCauseFunc
+	why             *ending // the hold's context ended before there was a derived one
 }
 
-// derive returns the derived context, and creates it when it is first needed. It
-// creates it without h.mu, because that calls the parent, which may be the
-// context of another hold: that one checks the clock, and may end this hold.
+// releasedEarly is the backing of most holds.
+var releasedEarly = &backing{why: endReleased}
+
+// derive returns the derived context, and creates it when it is first needed. That calls
+// the parent, which may be the context of another hold: that one checks the clock, and may
+// end this hold.
 func (h *Hold) derive() context.Context {
 	for {
-		h.mu.Lock()
-		d, why := h.derived, h.why
-		h.mu.Unlock()
-		if d != nil {
-			return d
+		b := h.backing.Load()
+		if b != nil && b.why == nil {
+			return b
 		}
 		parent := h.parent
-		if why != nil { // it ended before its parent
+		if b != nil { // it ended before its parent
 			parent = context.WithoutCancel(parent)
 		}
-		made := new(derived)
+		made := new(backing)
 		made.Context, made.cancel = context.WithCancelCause(parent)
-		if why != nil {
-			made.cancel(why.contextCause())
+		if b != nil {
+			made.cancel(b.why.contextCause())
 		}
-		h.mu.Lock()
-		fits := h.derived == nil && (h.why == nil) == (why == nil)
-		if fits {
-			h.derived = made
-		}
-		h.mu.Unlock()
-		if fits {
+		if h.backing.CompareAndSwap(b, made) {
 			return made
 		}
 		made.cancel(nil)
@@ -144,14 +133,15 @@ func (h *Hold) cancel(why *ending) {
 	if h.parent.Err() != nil {
 		h.derive() // a derived context ends as the parent did
 	}
-	h.mu.Lock()
-	d := h.derived
-	if d == nil && h.why == nil {
-		h.why = why
+	early := releasedEarly
+	if why != endReleased {
+		early = &backing{why: why}
 	}
-	h.mu.Unlock()
-	if d != nil {
-		d.cancel(why.contextCause())
+	if h.backing.CompareAndSwap(nil, early) {
+		return
+	}
+	if b := h.backing.Load(); b.why == nil {
+		b.cancel(why.contextCause())
 	}
 }
 
@@ -159,18 +149,16 @@ func (h *Hold) cancel(why *ending) {
 // error, once returned, never changes: only the derived context reports the end
 // of the parent, so that nothing else can end the hold's context afterwards.
 func (h *Hold) over() error {
-	h.mu.Lock()
-	d, why := h.derived, h.why
-	h.mu.Unlock()
+	b := h.backing.Load()
 	switch {
-	case d != nil:
-		return d.Err()
-	case why != nil:
-		return context.Canceled
-	case h.parent.Err() != nil:
+	case b == nil && h.parent.Err() != nil:
 		return h.derive().Err()
+	case b == nil:
+		return nil
+	case b.why != nil:
+		return context.Canceled
 	}
-	return nil
+	return b.Err()
 }
 
 func (c *holdContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
@@ -204,10 +192,7 @@ func (c *holdContext) Value(key any) any {
 			return o
 		}
 	}
-	c.mu.Lock()
-	plain := c.derived == nil && c.why == nil
-	c.mu.Unlock()
-	if plain {
+	if c.backing.Load() == nil {
 		return c.parent.Value(key)
 	}
 	return (*Hold)(c).derive().Value(key)

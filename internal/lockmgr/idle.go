@@ -10,11 +10,23 @@ import (
 // goroutines has stopped waiting for a lock: another one is likely to wait.
 const idleFor = time.Second
 
-// idleSubscription is the client's channel for a lock that none of its goroutines waits for.
+// idleSubscription is the channels for a lock that none of the client's goroutines waits for.
 type idleSubscription struct {
-	listener *hub.Listener
-	since    time.Time
-	owed     bool // the client may be notified that the lock is free, in place of the next one
+	own        *hub.Listener // nil if the client needed no channel of its own
+	all, heeds *hub.Listener // nil if it did not listen to the channel of all
+	since      time.Time
+}
+
+// close closes the channels.
+func (e idleSubscription) close() { closeAll(e.own, e.all, e.heeds) }
+
+// closeAll closes those listeners that exist.
+func closeAll(listeners ...*hub.Listener) {
+	for _, l := range listeners {
+		if l != nil {
+			l.Close()
+		}
+	}
 }
 
 // listens reports whether the client listens to its channel for a lock although none of
@@ -23,22 +35,63 @@ func (k *Lock) listens() bool {
 	c := k.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.idle[k.place]; ok && c.queues[k.place] == nil && e.listener.Confirmed() {
-		return true
-	}
-	return len(c.sharing.of) > 0 && time.Now().Before(k.after())
+	return k.site().listensIdle() || len(c.sharing.of) > 0 && time.Now().Before(k.after())
 }
 
-// keepListening keeps the client's channel open for a while after its queue has ended,
-// unless Redis refuses the channel. It must be called with Client.mu held.
+// listensIdle reports whether the client listens to its channel for a place for which none of its goroutines
+// waits. It must be called with Client.mu held.
+func (s site) listensIdle() bool {
+	e, ok := s.client.idle[s.place]
+	return ok && e.own != nil && s.queue() == nil && e.own.Confirmed()
+}
+
+// keepListening keeps the channels of a queue that has ended open for a while. It closes those that Redis
+// refuses, and the channel of all if the client was notified of its turns on its own. It must be called with
+// Client.mu held.
 func (q *queue) keepListening() {
-	c, l := q.client, q.turn.listener
-	if c.closed || l.Refused() != nil {
-		l.Close()
+	c := q.client
+	e := c.idle[q.place]
+	if q.turn.listener != nil {
+		e.own = q.turn.listener
+	}
+	if e.all, e.heeds = q.listener, q.heeds; e.all != nil && e.own != nil && !q.site().claims() {
+		closeAll(e.all, e.heeds)
+		e.all, e.heeds = nil, nil
+	}
+	if c.closed || e.own != nil && e.own.Refused() != nil || e.all != nil && e.all.Refused() != nil {
+		delete(c.idle, q.place)
+		e.close()
 		return
 	}
-	c.idle[q.place] = idleSubscription{l, time.Now(), q.turn.entry != ""}
+	if e.own == nil && e.all == nil {
+		return
+	}
+	e.since = time.Now()
+	if q.site().claims() && q.refused == nil && !q.since.IsZero() {
+		e.since = q.since // nobody waited: a client that always finds permits need not listen forever
+	}
+	c.idle[q.place] = e
 	c.sweepWithin(idleFor)
+}
+
+// resume takes over the channel of all from the last queue for the place. Its own channel the queue takes
+// over when it needs that. It must be called with Client.mu held.
+func (q *queue) resume() {
+	e, ok := q.client.idle[q.place]
+	q.since = e.since
+	if !ok || e.all == nil {
+		return
+	}
+	if e.all.Refused() != nil {
+		closeAll(e.all, e.heeds)
+	} else {
+		q.listener, q.heeds = e.all, e.heeds
+	}
+	if e.all, e.heeds = nil, nil; e.own == nil {
+		delete(q.client.idle, q.place)
+	} else {
+		q.client.idle[q.place] = e
+	}
 }
 
 // sweepLeast is the shortest time between two sweeps: each goes through all that may
@@ -60,7 +113,7 @@ func (c *Client) sweepWithin(d time.Duration) {
 }
 
 // sweep closes the channels that have been idle for long enough, and removes old records of
-// sharing and deafness.
+// sharing, deafness and meetings.
 func (c *Client) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +126,7 @@ func (c *Client) sweep() {
 			continue
 		}
 		delete(c.idle, p)
-		e.listener.Close()
+		e.close()
 	}
 	for as, s := range c.sharing.of {
 		if left := s.lasts(now); left >= 0 {
@@ -81,6 +134,13 @@ func (c *Client) sweep() {
 			continue
 		}
 		delete(c.sharing.of, as)
+	}
+	for p, at := range c.met {
+		if left := metFor - now.Sub(at); left > 0 {
+			next(left)
+			continue
+		}
+		delete(c.met, p)
 	}
 	for p, d := range c.deaf {
 		if left := deafFor - now.Sub(d.missed); left >= 0 {

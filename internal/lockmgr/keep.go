@@ -35,7 +35,10 @@ func (l *Lease) least() (least time.Time) {
 }
 
 // keeps reports whether the lock stays taken if it is released now.
-func (l *Lease) keeps() bool { return time.Now().Before(l.least()) }
+func (l *Lease) keeps() bool {
+	least := l.least()
+	return !least.IsZero() && time.Now().Before(least)
+}
 
 // keep releases the lease, but leaves the lock taken until its MinHold is over.
 func (l *Lease) keep(ctx context.Context, longer bool) (bool, error) {

@@ -15,6 +15,7 @@ import (
 type Lease struct {
 	*Lock // that acquired it
 	owner *Owner
+	own   Owner // the owner, if the request had none
 	id    string
 	watch watchdog.Lease
 
@@ -43,28 +44,30 @@ type Lease struct {
 // newLease returns the lease of a successful request.
 func newLease(r *request) *Lease {
 	k := r.lock
-	l := &Lease{Lock: k, owner: r.leaseOwner(), id: r.id, doubt: r.doubt, acquired: k.client.time(time.Now())}
+	l := &Lease{Lock: k, id: r.id, doubt: r.doubt, acquired: k.client.time(time.Now())}
+	l.belongTo(r.owner)
 	l.watch = watchdog.Lease{Of: l, Terms: k.terms()}
 	l.noteTTL(k.ttl())
 	return l
 }
 
-// leaseOwner returns the owner of the lease of r. A request without an owner has a new one.
-func (r *request) leaseOwner() *Owner {
-	if r.owner == nil {
-		return new(Owner)
+// belongTo makes o the owner of l. The lease of a request without an owner has a new one.
+func (l *Lease) belongTo(o *Owner) {
+	if o == nil {
+		o = &l.own
 	}
-	return r.owner
+	l.owner = o
 }
 
-// successor returns the lease of r when l is handed off to it. It has the same record in
+// successor returns the lease of r when l is handed off to it now. It has the same record in
 // Redis.
-func (l *Lease) successor(r *request) *Lease {
+func (l *Lease) successor(r *request, now time.Time) *Lease {
 	n := &Lease{
-		Lock: r.lock, owner: r.leaseOwner(), id: l.id, doubt: l.doubt,
+		Lock: r.lock, id: l.id, doubt: l.doubt,
 		longer: l.longer, expiry: l.expiry, series: l.series, streak: l.streak, since: l.since,
-		acquired: l.client.time(time.Now()),
+		acquired: l.client.time(now),
 	}
+	n.belongTo(r.owner)
 	n.watch = watchdog.Lease{Of: n, Terms: l.watch.Terms}
 	return n
 }
@@ -96,7 +99,7 @@ func (l *Lease) register(alone bool) bool {
 		c.mu.Unlock()
 		return false
 	}
-	at := l.place.under(l.id)
+	at := l.place().under(l.id)
 	former := c.held.at(at)
 	l.mu.Lock()
 	if l.ended == nil { // else it was lost meanwhile, and nothing would remove it
@@ -107,7 +110,7 @@ func (l *Lease) register(alone bool) bool {
 	l.had()
 	if !alone {
 		l.site().wakeOwner(l.owner)
-		if other := l.place.other(); other != l.place {
+		if here, other := l.place(), l.place().other(); other != here {
 			site{c, other}.wakeOwner(l.owner)
 		}
 	}
@@ -297,13 +300,14 @@ func (l *Lease) freed() {
 	c := l.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := l.place.under(l.id); c.held.at(at) == l {
+	if at := l.place().under(l.id); c.held.at(at) == l {
 		delete(c.held[at.use], at.name)
 		c.recorder.changed()
 	}
 	if q := l.site().queue(); q != nil {
-		q.freed = c.time(time.Now())
-		q.head.signal()
+		if q.freed = c.time(time.Now()); q.claimant() == "" { // else the release calls it, when it is its turn
+			q.head.signal()
+		}
 	}
 }
 

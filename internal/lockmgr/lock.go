@@ -16,7 +16,6 @@ import (
 type Lock struct {
 	Object
 	ops     Ops
-	place   place
 	options *Options // must not be changed: most locks share them
 	traits  *Traits  // the same
 }
@@ -26,14 +25,22 @@ var defaultOptions Options
 // Init makes k the lock called o.name of the kind that has these traits and scripts. It
 // works in place to keep the stacks of waiting goroutines small.
 func (k *Lock) Init(o Object, t *Traits, s Ops) {
-	k.Object, k.ops, k.place, k.options, k.traits = o, s, place{use: t.Use, name: o.name}, &defaultOptions, t
+	k.Object, k.ops, k.options, k.traits = o, s, &defaultOptions, t
 }
 
-// InitPart is Init for a lock on a part of what the name has. Locks on different parts do
-// not contend inside the client.
-func (k *Lock) InitPart(o Object, t *Traits, s Ops, part string) {
-	k.Init(o, t, s)
-	k.place.name = part
+// parted is the operations of a lock on a part of what its name has. Locks on different parts
+// do not contend inside the client.
+type parted interface {
+	// Part returns a name for the part, which no other part of any name has.
+	Part() string
+}
+
+// place returns what k contends for.
+func (k *Lock) place() place {
+	if k.traits.Parted {
+		return place{use: k.traits.Use, name: k.ops.(parted).Part()}
+	}
+	return place{use: k.traits.Use, name: k.name}
 }
 
 // SetOptions makes k acquire the lock with these options. Only the caller that has made k
@@ -109,7 +116,7 @@ type forcer interface {
 func (k *Lock) Free(ctx context.Context, owner string, fenced bool) (freed bool, err error) {
 	again := false // an earlier copy may have run
 	err = k.Operate(ctx, func(ctx context.Context, _ script.Publish) (err error) {
-		freed, err = k.releaseAs(ctx, owner, 0, fenced)
+		freed, err = k.releaseAs(ctx, owner, k.turns(0), fenced)
 		if err == nil && !freed && again {
 			return &driver.Error{Class: driver.Other, Err: ErrUnknownOutcome}
 		}
@@ -124,7 +131,7 @@ func (k *Lock) Free(ctx context.Context, owner string, fenced bool) (freed bool,
 
 // forced ends the lease of id at once if it belongs to this client.
 func (k *Lock) forced(id string) {
-	for _, at := range [...]place{k.place, k.place.twin()} {
+	for _, at := range [...]place{k.place(), k.place().twin()} {
 		if l := (site{k.client, at}).lease(id); l != nil {
 			l.end(l.loss(LostForced, nil))
 			return

@@ -106,7 +106,7 @@ func (p *modelPair) operate() {
 	case 0:
 		entry = script.ToGive(id)
 	case 1:
-		entry = script.ToTell(id)
+		entry = script.ToGiveBriefly(id)
 	}
 	lease := time.Duration(1+p.dice.IntN(5)) * time.Second
 	turns := script.Turns{Command: "publish", Row: p.dice.IntN(9), Shared: p.dice.IntN(3) == 0, Keep: p.dice.IntN(6) == 0}

@@ -19,8 +19,8 @@ import (
 const modelName = "job"
 
 var (
-	modelChannel         = keyspace.LockChannel(modelName)
-	_, modelTurnChannels = keyspace.TurnNames(modelName)
+	modelChannel      = keyspace.LockChannel(modelName)
+	modelTurnChannels = keyspace.TurnChannel(modelName, "")
 )
 
 // modelServer does what Redis does when it runs the scripts of one plain lock. Nothing in it
@@ -109,6 +109,9 @@ func (s *modelServer) acquire(args []string) driver.Value {
 		}
 		return driver.IntValue(11)
 	case owner:
+		if s.count == "0" { // granted for a moment
+			s.seize(owner, args[1])
+		}
 		s.prolong(args[1])
 		if entry != "" {
 			return driver.IntValue(12)
@@ -218,6 +221,9 @@ func (s *modelServer) release(args []string) int64 {
 	if became == "left" || heard && message == "0" && s.probe(p) {
 		return 22
 	}
+	if became == "given" {
+		return 23
+	}
 	return 21
 }
 
@@ -247,14 +253,15 @@ func (s *modelServer) pass(p *modelPass) (announced bool, became string) {
 		}
 		first := s.turns[0]
 		s.turns = s.turns[1:]
-		id, told := strings.CutPrefix(first.entry, "?")
-		if told {
-			if s.publish(channelOfTurn(first.entry), "?") > 0 {
-				return true, ""
-			}
-			continue
+		id, asks := strings.CutPrefix(first.entry, "?")
+		lease := script.GivenLease
+		if asks {
+			lease = time.Second
 		}
-		s.seize(id, strconv.FormatInt(script.GivenLease.Milliseconds(), 10))
+		s.seize(id, strconv.FormatInt(lease.Milliseconds(), 10))
+		if asks {
+			s.count = "0"
+		}
 		if s.publish(channelOfTurn(first.entry), fmt.Sprint(id, " ", p.row+1)) > 0 {
 			return p.theirs, "given"
 		}

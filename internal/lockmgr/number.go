@@ -120,7 +120,7 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 		o.client.concluded(told, nil, why)
 	}()
 	at, why := site{o.client, place{use, o.name}}, started
-	if at.reserve() {
+	if !at.listens() && at.reserve() { // else it is busy, and a claim costs no more
 		why = asked
 	}
 	if why == asked || !wait {
@@ -241,13 +241,18 @@ func (a *attendance) step(ctx context.Context, why cause) (time.Duration, error)
 		}
 	}
 	if why != asked {
+		a.prepareClaim()
 		if done, err := a.ask(); done || err != nil {
 			return 0, err
 		}
 	}
-	listener := a.site.listen(a.channel, subscribeMode(a.client.conn))
-	a.own = listener.Hints()
-	return jitter(poll), cmp.Or(listener.Refused(), errNoHold)
+	listen := a.site.listen
+	if a.claims() {
+		listen = a.listenForPermits
+	}
+	var err error
+	a.own, a.all, err = listen(a.channel)
+	return jitter(poll), cmp.Or(err, errNoHold)
 }
 
 // position returns where w is in the queue: gone, behind or first.

@@ -22,7 +22,8 @@ type observation struct {
 	held    time.Time // since when it has the lock
 	how     How
 	queued  bool
-	blocker string // the owner that was in the way last
+	blocker string  // the owner that was in the way last
+	early   *ending // set in place of the rest: why the hold was lost before its call was told
 }
 
 // calls counts the calls that observers were told of. The clients of a process share the numbers: they
@@ -109,36 +110,23 @@ func (o *observation) conclude(h *Hold, err error) {
 
 // observedBy makes o be told of the end of h, at once if that has come.
 func (h *Hold) observedBy(o *observation) {
-	h.mu.Lock()
-	h.observed = o
-	lost := h.untold
-	h.mu.Unlock()
-	if lost != nil {
-		h.tellEnd(EventLost, lost.reason, lost.err)
+	if before := h.observed.Swap(o); before != nil {
+		h.tellEnd(EventLost, before.early.reason, before.early.err)
 	}
 }
 
 // tellLoss tells that h was lost, now or as soon as the call that acquired it was told. It must not
 // be called with a mutex locked.
 func (h *Hold) tellLoss(why *ending) {
-	h.mu.Lock()
-	known := h.observed != nil
-	if !known {
-		h.untold = why
-	}
-	h.mu.Unlock()
-	if known {
+	if !h.observed.CompareAndSwap(nil, &observation{early: why}) {
 		h.tellEnd(EventLost, why.reason, why.err)
 	}
 }
 
 // tellEnd tells, once, that h was lost or released. It must not be called with a mutex locked.
 func (h *Hold) tellEnd(t EventType, reason string, err error) {
-	h.mu.Lock()
-	o := h.observed
-	h.observed = nil
-	h.mu.Unlock()
-	if o == nil {
+	o := h.observed.Load()
+	if o == nil || o.early != nil || !h.observed.CompareAndSwap(o, nil) {
 		return
 	}
 	switch {
@@ -169,12 +157,10 @@ func (l *Lease) call() uint64 {
 	if up := HoldFrom(h.parent); up != nil && up.has(l) {
 		h = up // of the composite that l is a part of
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.observed == nil {
-		return 0
+	if o := h.observed.Load(); o != nil {
+		return o.call
 	}
-	return h.observed.call
+	return 0
 }
 
 // reasonOf returns the reason of a loss as the history has it.

@@ -40,7 +40,7 @@ func (o *Owner) leaseOn(c *Client, p place) *Lease {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for l := o.leases; l != nil; l = l.sibling {
-		if l.client == c && (l.place == p || l.place == twin) {
+		if at := l.place(); l.client == c && (at == p || at == twin) {
 			return l
 		}
 	}
@@ -78,13 +78,13 @@ func (o *Owner) remove(l *Lease) {
 }
 
 // has reports whether o has a lease on k.
-func (o *Owner) has(k *Lock) bool { return o.leaseOn(k.client, k.place) != nil }
+func (o *Owner) has(k *Lock) bool { return o.leaseOn(k.client, k.place()) != nil }
 
 // LeaseID returns the id of the valid lease on k of the owner that ctx carries, or an empty
 // text if there is none.
 func (k *Lock) LeaseID(ctx context.Context) (id string) {
 	if o := ownerOf(ctx); o != nil {
-		if l := o.leaseOn(k.client, k.place); l != nil && l.over() == nil {
+		if l := o.leaseOn(k.client, k.place()); l != nil && l.over() == nil {
 			return l.id
 		}
 	}
@@ -94,7 +94,7 @@ func (k *Lock) LeaseID(ctx context.Context) (id string) {
 // OtherSide returns the id of o's lease on the other side of k, or an empty text if there
 // is none. It returns the lease's error if that was lost.
 func (o *Owner) OtherSide(k *Lock) (id string, err error) {
-	l := o.leaseOn(k.client, k.place.other())
+	l := o.leaseOn(k.client, k.place().other())
 	if l == nil {
 		return "", nil
 	}
@@ -113,7 +113,7 @@ func (o *Owner) OtherSide(k *Lock) (id string, err error) {
 // lost.
 func (o *Owner) HasPart(k *Lock, overlaps func(has Ops) bool) (bool, error) {
 	for _, l := range o.all() {
-		if l.client != k.client || l.name != k.name || l.place.use != k.place.use || l.place == k.place || !overlaps(l.ops) {
+		if l.client != k.client || l.name != k.name || l.traits.Use != k.traits.Use || l.place() == k.place() || !overlaps(l.ops) {
 			continue
 		}
 		switch end := l.over(); end {

@@ -17,6 +17,7 @@ type Class struct {
 	Shared bool // several owners may hold a name at the same time
 	Admits bool // once one waiter has acquired it, the others need not wait for each other
 	Queued bool // its waiters queue in Redis
+	Claims bool // the first waiter of a client leaves a claim in Redis, as the others do not ask
 
 	Kind string // as observers and records call what has no traits
 

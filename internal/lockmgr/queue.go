@@ -24,6 +24,7 @@ type queue struct {
 	freed      time.Duration // when a lease of this client was last in the way, in the client's time; else 0
 	listener   *hub.Listener // opened by the first head that was refused
 	heeds      *hub.Listener // of a lock: shows others that the listener is not Redisson's
+	since      time.Time     // when the last queue for the place ended, if the client still listens
 	fair       *fairQueue    // of a fair lock; else nil
 }
 
@@ -75,11 +76,11 @@ func (q *queue) remove(w *waiter) {
 }
 
 // retry closes channels that Redis refused to earlier waiters, so that the head
-// subscribes again: the client may have the right to them now. It must be called with
-// Client.mu held.
+// subscribes again: the client may have the right to them now. Waiters for permits do without
+// a channel of the client's own. It must be called with Client.mu held.
 func (q *queue) retry() {
 	for _, l := range [...]**hub.Listener{&q.listener, &q.turn.listener} {
-		if *l != nil && (*l).Refused() != nil {
+		if *l != nil && (*l).Refused() != nil && (l == &q.listener || !q.site().claims()) {
 			(*l).Close()
 			*l = nil
 			q.head.signal() // it opens another one
@@ -97,11 +98,7 @@ func (q *queue) dequeue(w *waiter) {
 	q.client.recorder.changed()
 	if q.head == nil {
 		delete(q.client.queues, q.place)
-		for _, l := range [...]*hub.Listener{q.listener, q.heeds} {
-			if l != nil {
-				l.Close()
-			}
-		}
+		q.keepListening()
 		if q.fair != nil {
 			q.fair.end()
 		}

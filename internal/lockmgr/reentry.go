@@ -11,7 +11,7 @@ import (
 // reenter adds a hold to a lease that the owner already has.
 func (r *request) reenter(ctx context.Context) (*Hold, error) {
 	for {
-		l := r.owner.leaseOn(r.lock.client, r.lock.place)
+		l := r.owner.leaseOn(r.lock.client, r.lock.place())
 		if l == nil {
 			return nil, errNoHold
 		}

@@ -76,7 +76,9 @@ func (l *Lease) removeHold(h *Hold) (left int, err error) {
 // markReleased marks h as released, and ends its context. It returns why the lease is over,
 // or nil, and whether it has locked the count.
 func (l *Lease) markReleased(h *Hold) (ended *ending, locked bool, err error) {
-	h.expire()
+	if h.bounds() != nil {
+		h.expire()
+	}
 	ended = l.over()
 	l.mu.Lock()
 	if h.released {
@@ -130,11 +132,16 @@ func isOver(limit time.Time) bool { return !limit.IsZero() && !time.Now().Before
 // whileTrusted returns a context that ends when trust in the lease ends, as known now, or
 // about at limit, unless that is zero. Soon after the former, the key expires by itself.
 func (l *Lease) whileTrusted(limit time.Time) *driver.Deadline {
+	return driver.UntilAbout(l.trustedUntil(limit))
+}
+
+// trustedUntil returns about when, and when at the latest, the context of whileTrusted ends.
+func (l *Lease) trustedUntil(limit time.Time) (at, latest time.Time) {
 	end := l.until()
 	if limit.IsZero() || !limit.Before(end) {
-		return driver.Until(end)
+		return end, end
 	}
-	return driver.UntilAbout(limit, end)
+	return limit, end
 }
 
 // unlink takes h out of the list of holds, and returns how many are left.
@@ -183,12 +190,17 @@ func (l *Lease) release(limit time.Time) error {
 		l.owner.remove(l)
 		return nil
 	}
-	ctx := l.whileTrusted(limit)
+	var one struct { // a single allocation for what every release needs
+		ctx  driver.Deadline
+		room script.ReleaseRoom
+	}
+	ctx := &one.ctx
+	ctx.Init(l.trustedUntil(limit))
 	defer ctx.Stop()
 	if err := l.stopRenewal(); err != nil {
 		return err
 	}
-	released, doubt, err := l.releaseStopped(ctx)
+	released, doubt, err := l.releaseStopped(ctx, &one.room)
 	if err != nil && isUnanswered(err) && isOver(limit) && l.releaseLater(ctx.Latest(), doubt) {
 		l.owner.remove(l)
 		l.end(endReleased)
@@ -197,14 +209,17 @@ func (l *Lease) release(limit time.Time) error {
 	return l.finishRelease(released, doubt, err)
 }
 
-// releaseStopped releases a lease that is not renewed any more. It tries until ctx ends.
-func (l *Lease) releaseStopped(ctx context.Context) (released, doubt bool, err error) {
+// releaseStopped releases a lease that is not renewed any more. It tries until ctx ends. room is for the
+// words of the first attempt, and may be nil.
+func (l *Lease) releaseStopped(ctx context.Context, room *script.ReleaseRoom) (released, doubt bool, err error) {
 	keeps := l.keeps()
 	doubt, err = l.client.call(ctx, -1, func(ctx context.Context) (err error) {
 		if keeps { // also when its time is over by now: an earlier copy may have run
 			released, err = l.keep(ctx, false)
 		} else {
-			released, err = l.releaseGranted(ctx, l.id, int(l.streak))
+			t := l.turns(int(l.streak))
+			t.Room, room = room, nil
+			released, err = l.releaseAs(ctx, l.id, t, false)
 		}
 		return err
 	})
@@ -217,7 +232,7 @@ func (l *Lease) releaseLater(end time.Time, doubt bool) bool {
 	return l.client.background(func(ctx context.Context) {
 		ctx, cancel := context.WithDeadline(ctx, end)
 		defer cancel()
-		released, again, err := l.releaseStopped(ctx)
+		released, again, err := l.releaseStopped(ctx, nil)
 		_ = l.finishRelease(released, doubt || again, err)
 	})
 }
@@ -309,20 +324,11 @@ func (l *Lease) reap(why *ending) {
 // release releases the lock of id, whatever its count, and reports whether id had it.
 // Like Ops.Release, it may report true together with an error.
 func (k *Lock) release(ctx context.Context, id string) (bool, error) {
-	return k.releaseGranted(ctx, id, 0)
+	return k.releaseAs(ctx, id, k.turns(0), false)
 }
 
-// releaseGranted is release for a lock that was granted streak times in a row.
-func (k *Lock) releaseGranted(ctx context.Context, id string, streak int) (bool, error) {
-	return k.releaseAs(ctx, id, streak, false)
-}
-
-// releaseAs is releaseGranted, and moves the fence of the lock on if it is to and has one.
-func (k *Lock) releaseAs(ctx context.Context, id string, streak int, fenced bool) (bool, error) {
-	var t script.Turns
-	if k.traits.Turns {
-		t = k.turns(streak)
-	}
+// releaseAs is release with the given turns, and moves the fence of the lock on if it is to and has one.
+func (k *Lock) releaseAs(ctx context.Context, id string, t script.Turns, fenced bool) (bool, error) {
 	freed, err := k.releaseOp(ctx, id, t, fenced)
 	if freed.Again > 0 {
 		k.recheckAfter(freed.Again)
@@ -346,6 +352,9 @@ func (k *Lock) releaseOp(ctx context.Context, id string, t script.Turns, fenced 
 // turns returns how a release of the lock passes it to the next client. streak is how
 // often in a row the lock was granted.
 func (k *Lock) turns(streak int) script.Turns {
+	if !k.traits.Turns {
+		return script.Turns{}
+	}
 	t := script.Turns{Command: k.client.conn.TurnCommand(), Row: streak}
 	t.Shared, t.Keep = k.shares()
 	return t
@@ -353,8 +362,11 @@ func (k *Lock) turns(streak int) script.Turns {
 
 // released notes the outcome of a release, and reports whether the lock was released.
 func (k *Lock) released(became script.Released) bool {
-	if became == script.ReleasedLeft {
+	switch became {
+	case script.ReleasedLeft:
 		k.left()
+	case script.ReleasedGranted:
+		k.granted()
 	}
 	return became != script.NotHeld
 }

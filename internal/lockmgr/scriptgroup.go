@@ -180,7 +180,7 @@ func (g scriptGroup) releaseStopped(end time.Time) []error {
 	var locks []script.Release
 	for _, m := range g {
 		l := m.lease()
-		locks = append(locks, script.Release{Key: l.place.name, Owner: l.id, Channel: m.of.ops.Channel()})
+		locks = append(locks, script.Release{Key: l.place().name, Owner: l.id, Channel: m.of.ops.Channel()})
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()

@@ -266,7 +266,7 @@ func (k *Lock) spinOn() {
 	if s == nil {
 		s = c.sharing.noted(as)
 		slice = s.spinSliceAlone(now)
-		if l := c.held.at(k.place); l != nil {
+		if l := c.held.at(k.place()); l != nil {
 			began = now.Add(l.since - c.time(now)) // one hold may be longer than a slice
 		}
 	}

@@ -1,10 +1,6 @@
 package lockmgr
 
-import (
-	"time"
-
-	"github.com/mortise-go/mortise/internal/hub"
-)
+import "time"
 
 // site is a place at one client.
 type site struct {
@@ -13,7 +9,7 @@ type site struct {
 }
 
 // site returns what k contends for inside its client.
-func (k *Lock) site() site { return site{k.client, k.place} }
+func (k *Lock) site() site { return site{k.client, k.place()} }
 
 // queue returns the wait queue, or nil. It must be called with Client.mu held.
 func (s site) queue() *queue { return s.client.queues[s.place] }
@@ -72,6 +68,7 @@ func (s site) enqueue(w *waiter, front bool) {
 			q.fair = newFairQueue(q)
 		}
 		s.client.queues[s.place] = q
+		q.resume()
 	}
 	q.retry()
 	if front {
@@ -117,19 +114,19 @@ func (s site) occupied() occupancy {
 	return unoccupied
 }
 
-// listen returns the subscription of the queue, and opens it if necessary. It returns nil
-// if there is no queue any more.
-func (s site) listen(channel string, kind hub.Kind) *hub.Listener {
+// listen returns the notifications for the head of the queue, all on the channel of all, and
+// opens the subscription if necessary.
+func (s site) listen(channel string) (own, all <-chan struct{}, err error) {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
 	q := s.queue()
 	if q == nil {
-		return nil
+		return nil, nil, nil
 	}
 	if q.listener == nil {
-		q.listener = s.client.hub.Listen(channel, kind)
+		q.listener = s.client.hub.Listen(channel, subscribeMode(s.client.conn))
 	}
-	return q.listener
+	return nil, q.listener.Hints(), q.listener.Refused()
 }
 
 // wakeOwner wakes the waiters of o for the place and for its twin. It must be called with
@@ -163,7 +160,7 @@ func (s site) admit() {
 func (s site) lease(id string) *Lease {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
-	if l := s.client.held.at(s.under(id)); l != nil && l.place == s.place && l.id == id {
+	if l := s.client.held.at(s.under(id)); l != nil && l.place() == s.place && l.id == id {
 		return l
 	}
 	return nil

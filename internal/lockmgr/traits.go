@@ -20,8 +20,8 @@ type Traits struct {
 	Batched   bool // one script can acquire several of them, and one release them
 	Numbered  bool // each holder draws a fencing token
 	Unowned   bool // its leases have no owner: the holder of one may acquire another
+	Parted    bool // it is a lock on a part of what the name has; then its Ops are parted
 	Partial   bool // a part of a lost lease may be left in Redis
-	Claims    bool // the first waiter of a client leaves a claim in Redis, as the others do not ask
 
 	Mark  string        // suffix of the ids of its leases
 	Guard time.Duration // how often its leases are checked at least; 0 if they need not be

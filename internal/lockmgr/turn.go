@@ -3,6 +3,7 @@ package lockmgr
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/hub"
@@ -30,7 +31,7 @@ type turn struct {
 	phase    phase
 	streak   int       // number of grants in a row, up to that one
 	heard    time.Time // when the listener was last known to work
-	notified bool      // the lock is free, and no waiter here has asked since
+	notified bool      // the lock was left to Redisson's threads, and no waiter here has asked since
 }
 
 // phase is how far a turn has come.
@@ -52,9 +53,9 @@ const (
 // takesTurns reports whether clients that wait for the lock take turns.
 func (k *Lock) takesTurns() bool { return k.traits.Turns && k.client.conn.TurnCommand() != "" }
 
-// takesGrants reports whether the lock can be granted to a waiter of k, whatever its lease is
-// by then.
-func (k *Lock) takesGrants() bool {
+// relies reports whether a waiter of k can rely on a grant of Redis', and extend its lease later.
+// Else it asks first: for a token, a durability, or a lease that is not renewed or is shorter.
+func (k *Lock) relies() bool {
 	return k.traits.Grantable && k.options.grantable() && k.ttl() >= script.GivenLease
 }
 
@@ -76,15 +77,15 @@ func (r *request) prepareTurn(w *waiter) bool {
 	w.ask()
 	r.waiter, r.entry, r.turn = w, "", ""
 	if !k.takesTurns() {
+		if k.site().claims() {
+			q.prepareClaim()
+		}
 		return true
 	}
 	t := &q.turn
-	if t.listener == nil {
-		t.listener = q.subscribe()
-	}
-	gives := k.takesGrants()
-	entry := script.ToTell
-	if gives {
+	q.own()
+	entry := script.ToGiveBriefly
+	if k.relies() {
 		entry = script.ToGive
 	}
 	if t.entry != "" && t.entry != entry(t.id) {
@@ -100,9 +101,8 @@ func (r *request) prepareTurn(w *waiter) bool {
 		t.entry = entry(t.id)
 		r.entry = t.entry
 	}
-	if r.turn = t.id; gives {
-		r.useID(t.id)
-	}
+	r.turn = t.id
+	r.useID(t.id)
 	return true
 }
 
@@ -125,6 +125,7 @@ func (r *request) turnAnswered(refused bool) {
 	defer c.mu.Unlock()
 	if refused && r.refused.lack == nil {
 		r.lock.heldBy(r.refused.by.Owner)
+		at.meetHolder(r.refused.by.Owner)
 	}
 	q := at.queue()
 	switch {
@@ -148,7 +149,7 @@ func (r *request) turnAnswered(refused bool) {
 }
 
 // turnFailed notes that an attempt by the head of the queue has failed. If the client was
-// notified that the lock is free, the next waiter has to ask, or else the next client.
+// notified that the lock was left open, the next waiter has to ask, or else the next client.
 func (r *request) turnFailed() {
 	c := r.lock.client
 	c.mu.Lock()
@@ -190,7 +191,7 @@ func (r *request) acceptGrant(ctx context.Context, w *waiter) (hold *Hold, err e
 	w.ask()
 	r.useID(id)
 	c.mu.Unlock()
-	r.streak = streak
+	r.streak = uint16(min(streak, math.MaxUint16))
 	if hold, err = r.confirmGrant(ctx, seen); hold == nil {
 		r.streak = 0
 	} else {
@@ -210,7 +211,7 @@ func (r *request) acceptGrant(ctx context.Context, w *waiter) (hold *Hold, err e
 // known not to have it. If that is too long ago for trust, or not certain, it asks
 // Redis.
 func (r *request) confirmGrant(ctx context.Context, seen time.Time) (*Hold, error) {
-	if r.lock.takesGrants() && !r.doubt && time.Until(seen.Add(script.GivenLease)) > script.GivenLease/3 {
+	if r.lock.relies() && !r.doubt && time.Until(seen.Add(script.GivenLease)) > script.GivenLease/3 {
 		r.start, r.streak = seen, max(r.streak, 1)
 		return r.newHold(ctx, 0, script.GivenLease)
 	}
@@ -227,6 +228,9 @@ func (r *request) confirmGrant(ctx context.Context, seen time.Time) (*Hold, erro
 // clients come first.
 func (r *request) subscribe() (own, all <-chan struct{}, err error) {
 	k := r.lock
+	if at := k.site(); at.claims() {
+		return at.listenForPermits(k.ops.Channel())
+	}
 	c := k.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -236,10 +240,8 @@ func (r *request) subscribe() (own, all <-chan struct{}, err error) {
 	}
 	takes := k.takesTurns()
 	if takes {
-		if q.turn.listener == nil {
-			q.turn.listener = q.subscribe()
-		}
-		own, err = q.turn.listener.Hints(), q.turn.listener.Refused()
+		l := q.own()
+		own, err = l.Hints(), l.Refused()
 	}
 	theirs := r.refused != nil && r.refused.lack == nil && !script.IsMortise(r.refused.by.Owner) || c.sharing.shared(k.sharedAs()) != nil
 	if q.listener == nil && (!takes || theirs && r.at.Before < nearTurn) {
@@ -260,21 +262,33 @@ func (k *Lock) hearReleases(heard func(string) bool, changed func()) (all, heeds
 	return c.hub.ListenFor(channel, kind, heard, changed), heeds
 }
 
+// own returns the listener of the queue for the client's own channel, and opens it if necessary.
+// It must be called with Client.mu held.
+func (q *queue) own() *hub.Listener {
+	if q.turn.listener == nil {
+		q.turn.listener = q.subscribe()
+	}
+	return q.turn.listener
+}
+
 // subscribe returns a listener on the client's channel for the place, and reuses an idle
 // one. It must be called with Client.mu held.
 func (q *queue) subscribe() *hub.Listener {
 	c, p := q.client, q.place
 	if e, ok := c.idle[p]; ok {
 		delete(c.idle, p)
-		if e.listener.Refused() == nil {
-			return e.listener
+		if e.own.Refused() == nil {
+			return e.own
 		}
-		e.listener.Close()
+		e.close()
 	}
 	if classes[p.use].Queued {
 		return fairChannel{q.site()}.listen()
 	}
 	at := q.site()
+	if at.claims() {
+		return c.hub.Listen(keyspace.TurnChannel(p.name, c.id), ownSubscribeMode(c.conn))
+	}
 	return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), ownSubscribeMode(c.conn), at.called, at.opened)
 }
 
@@ -308,20 +322,15 @@ func (s site) called(message string) bool {
 	switch {
 	case m.Granted != "":
 		if q != nil && q.turn.id == m.Granted {
+			s.meet()
 			q.turn.grant(m.Row)
 			q.head.signal()
 		}
 		return false
 	case q == nil:
-		if e, ok := c.idle[s.place]; ok && e.owed { // the entry existed when the queue ended, and is gone now
-			e.owed = false
-			c.idle[s.place] = e
-			c.spawn(func(context.Context) { s.wakeNext() })
-		}
 		return false
-	}
-	q.turn.notified = true
-	if m.Left {
+	case m.Left:
+		q.turn.notified = true
 		c.sharing.leaveOpen(keyspace.LockChannel(s.name))
 		q.head.signal()
 		return false
@@ -353,13 +362,16 @@ func (t *turn) doubt() {
 // to other clients. It must be called with Client.mu held.
 func (q *queue) endTurn() {
 	t, at := &q.turn, q.site()
-	if t.listener != nil {
-		q.keepListening()
+	id, has, owes := t.id, t.entry != "" || t.phase >= turnGranted, t.notified
+	if !has && !owes {
+		return
 	}
-	if t.entry != "" || t.phase >= turnGranted {
-		at.declineLater(t.id)
-	}
-	if t.notified { // its entry is gone, but the next client was not notified
-		q.client.spawn(func(context.Context) { at.wakeNext() })
-	}
+	q.client.spawn(func(context.Context) {
+		if has {
+			at.decline(id)
+		}
+		if owes { // the lock may be free, and the next client was not notified; that is no longer this one
+			at.wakeNext()
+		}
+	})
 }

@@ -73,6 +73,9 @@ type Under struct {
 	Owner string `json:"owner"`
 }
 
+// Command is the key of the entry of Extra that names what the process runs under its locks.
+const Command = "command"
+
 // Limits of texts, in bytes.
 const (
 	maxText  = 256 // of a host, an application, a version
@@ -164,6 +167,9 @@ func cut(text string, n int) string {
 	return text[:n]
 }
 
+// CutText returns the beginning of text, as much as an entry of a history has of one.
+func CutText(text string) string { return cut(text, maxText) }
+
 // CutLink returns link, or an empty text if it is too long.
 func CutLink(link string) string {
 	if len(link) > maxLink {
@@ -174,17 +180,19 @@ func CutLink(link string) string {
 
 // Acquisition is one entry of the history of a lock. Times are in µs.
 type Acquisition struct {
-	Kind   string `json:"kind"`
-	Owner  string `json:"owner"`
-	Host   string `json:"host,omitempty"`
-	PID    int    `json:"pid,omitempty"`
-	App    string `json:"app,omitempty"`
-	Token  int64  `json:"token,omitempty"`
-	How    string `json:"how"`
-	Waited int64  `json:"waited_us"`
-	Held   int64  `json:"held_us"`
-	End    string `json:"end"`
-	Ago    int64  `json:"ago_us,omitempty"` // how long before the entry was written it ended
+	Kind  string `json:"kind"`
+	Owner string `json:"owner"`
+	Host  string `json:"host,omitempty"`
+	PID   int    `json:"pid,omitempty"`
+	App   string `json:"app,omitempty"`
+	// Command is the entry of the identity's Extra with that key.
+	Command string `json:"command,omitempty"`
+	Token   int64  `json:"token,omitempty"`
+	How     string `json:"how"`
+	Waited  int64  `json:"waited_us"`
+	Held    int64  `json:"held_us"`
+	End     string `json:"end"`
+	Ago     int64  `json:"ago_us,omitempty"` // how long before the entry was written it ended
 }
 
 // Text returns the entry as it is stored.
@@ -199,6 +207,7 @@ func ParseAcquisition(text string) (a Acquisition, ok bool) {
 		return Acquisition{}, false
 	}
 	a.Kind, a.Owner, a.Host, a.App, a.How, a.End = cut(a.Kind, maxText), cut(a.Owner, maxOwner), cut(a.Host, maxText), cut(a.App, maxText), cut(a.How, maxText), cut(a.End, maxText)
+	a.Command = cut(a.Command, maxText)
 	a.Waited, a.Held, a.Ago = max(a.Waited, 0), max(a.Held, 0), max(a.Ago, 0)
 	return a, true
 }

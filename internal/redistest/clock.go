@@ -20,6 +20,21 @@ type Clock struct{ file string }
 // redis-server that takes the time from the C library.
 func Clocked(t testing.TB, args ...string) (*Server, *Clock) {
 	t.Helper()
+	env, clock := clocked(t)
+	return single(t, env, args), clock
+}
+
+// ClockedCluster starts a cluster like [Cluster], without replicas, of which the clock of the first master can be
+// set. It needs what [Clocked] needs.
+func ClockedCluster(t testing.TB, args ...string) (*ClusterSet, *Clock) {
+	t.Helper()
+	env, clock := clocked(t)
+	return cluster(t, 0, env, args), clock
+}
+
+// clocked returns a clock, and the environment of the server whose clock it is.
+func clocked(t testing.TB) (env []string, clock *Clock) {
+	t.Helper()
 	dir := t.TempDir()
 	source, library, file := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so"), filepath.Join(dir, "offset")
 	for name, text := range map[string][]byte{source: shim, file: make([]byte, 8)} {
@@ -30,7 +45,7 @@ func Clocked(t testing.TB, args ...string) (*Server, *Clock) {
 	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-o", library, source).CombinedOutput(); err != nil {
 		t.Fatalf("cannot build what sets the clock: %v\n%s", err, out)
 	}
-	return single(t, []string{"LD_PRELOAD=" + library, "MORTISE_CLOCK=" + file}, args), &Clock{file}
+	return []string{"LD_PRELOAD=" + library, "MORTISE_CLOCK=" + file}, &Clock{file}
 }
 
 // Set makes the clock run ahead by this many whole seconds, at once.

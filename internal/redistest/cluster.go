@@ -20,12 +20,18 @@ type ClusterSet struct {
 // returns when the cluster serves. Args are options of all nodes.
 func Cluster(t testing.TB, replicas int, args ...string) *ClusterSet {
 	t.Helper()
-	c := &ClusterSet{}
-	for range 3 {
-		c.Masters = append(c.Masters, clusterNode(t, args...))
+	return cluster(t, replicas, nil, args)
+}
+
+// cluster is [Cluster] with more variables in the environment of the first master.
+func cluster(t testing.TB, replicas int, first, args []string) *ClusterSet {
+	t.Helper()
+	c := &ClusterSet{Masters: []*Server{clusterNode(t, first, args)}}
+	for range 2 {
+		c.Masters = append(c.Masters, clusterNode(t, nil, args))
 	}
 	for range 3 * replicas {
-		c.Replicas = append(c.Replicas, clusterNode(t, args...))
+		c.Replicas = append(c.Replicas, clusterNode(t, nil, args))
 	}
 	for i, m := range c.Masters {
 		m.Must(t, append([]string{"CLUSTER"}, addSlots(t, i*slotCount/3, (i+1)*slotCount/3-1)...)...)
@@ -64,9 +70,9 @@ func introduce(t testing.TB, nodes []*Server) {
 	}
 }
 
-func clusterNode(t testing.TB, args ...string) *Server {
+func clusterNode(t testing.TB, env, args []string) *Server {
 	t.Helper()
-	return launch(t, nil, func(_, busPort int) []string {
+	return launch(t, env, func(_, busPort int) []string {
 		own := append([]string{
 			"--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
 			"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0",

@@ -47,7 +47,7 @@ func TestScriptsAreBounded(t *testing.T) {
 		}},
 		"permits": {"redis.call('zadd', KEYS[2], i, i)", "", []func(ctx context.Context, d driver.Driver){
 			func(ctx context.Context, d driver.Driver) {
-				_, _, _ = script.PermitAcquire(ctx, d, permits, []string{alien}, lease, true)
+				_, _, _ = script.PermitAcquire(ctx, d, permits, []string{alien}, lease, true, "")
 			},
 			func(ctx context.Context, d driver.Driver) {
 				_, _ = script.PermitSet(ctx, d, permits, op, script.PermitAll, 3)

@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	fairAcquire = load("fair_acquire", "fair")
-	fairRelease = load("fair_release", "fair")
-	fairTend    = load("fair_tend", "fair")
+	fairAcquire = loadAround("fair_acquire", "judge", "fair_head", "fair")
+	fairRelease = loadAround("fair_release", "judge", "fair_head", "fair")
+	fairTend    = loadAround("fair_tend", "judge", "fair_head", "fair")
 	fairInspect = load("fair_inspect")
 )
 
@@ -55,7 +55,7 @@ func (k *FairLock) Release(ctx context.Context, id string, _ Turns) (Freed, erro
 // Force releases the lock and moves its fence, as [LockForce] does, and then wakes the next waiter of the
 // queue. If that fails, or is lost, the waiter looks by itself a moment later.
 func (k *FairLock) Force(ctx context.Context, id string, t Turns) (Freed, error) {
-	became, err := LockForce(ctx, k.driver(), k.name, id, keyspace.LockChannel(k.name), k.conn.Publish(), t)
+	became, err := LockForce(ctx, k.driver(), k.name, id, k.conn.Publish(), t)
 	if became == NotHeld {
 		return Freed{Released: became}, err
 	}
@@ -184,11 +184,11 @@ func FairAcquire(ctx context.Context, d driver.Driver, f Fair, p FairPlace, leas
 		return true, FairRefusal{Came: v.At(0).Int() == 2}, nil
 	case v.At(0).Int() == -1:
 		return false, FairRefusal{}, ErrKind
-	case v.At(0).Int() == 0 && is(v, "iisiiiiii"):
+	case v.At(0).Int() == 0 && (is(v, "iisiii") || is(v, "iisiiiiii")):
 		f.tell(v.At(8))
 		by := Holder{Owner: v.At(2).Str(), Count: int(v.At(3).Int()), TTL: ttl(v.At(1))}
-		again := span(v.At(4).Int())
-		return false, FairRefusal{Holder: by, Again: again, Queued: int(v.At(5).Int()), Since: v.At(6).Int(), Mixed: v.At(7).Int() == 1}, nil
+		again := span(v.At(6).Int())
+		return false, FairRefusal{Holder: by, Again: again, Queued: int(v.At(4).Int()), Since: v.At(5).Int(), Mixed: v.At(7).Int() == 1}, nil
 	}
 	return false, FairRefusal{}, unexpected(fairAcquire, v)
 }
@@ -221,6 +221,9 @@ func fairReleaseAll(ctx context.Context, d driver.Driver, f Fair, owners ...stri
 	v, err := d.Eval(ctx, f.call(fairRelease, owners...))
 	if err != nil {
 		return false, 0, 0, err
+	}
+	if v.Int() == 31 {
+		return true, 0, 1, nil
 	}
 	done = int(v.At(2).Int())
 	if !is(v, "iiii") && !is(v, "iiiis") || done < 1 || done > len(owners) || v.At(0).Int()&^1 != 0 {

@@ -109,6 +109,7 @@ func TestFairClientThatIsFrozen(t *testing.T) {
 		f.subscriber(me)
 		f.release(java, true)
 		f.refused(other, script.FairAgain, me, 0)
+		f.askedBefore(me, 10*time.Second)
 		f.must(f.t, "HSET", keyspace.FairSigns(job), client, fmt.Sprint(f.now()))
 		f.gets(other, script.FairAgain)
 		f.wantQueue()

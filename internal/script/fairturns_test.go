@@ -128,6 +128,7 @@ func TestFairReleaseWhereTheHeadIsFrozen(t *testing.T) {
 		f.gets(me, script.FairOnce)
 		f.waits(anns, false)
 		f.waits(bobs, false)
+		f.askedBefore(anns, 10*time.Second)
 		f.must(f.t, "HSET", keyspace.FairSigns(job), ann, "1")
 		f.release(me, true)
 		first.want(f.t)

@@ -26,7 +26,7 @@ func TestLockForceWithoutARight(t *testing.T) {
 			held(lease, me, "1")(t, w)
 			w.must(t, "SET", tokenKey, "41")
 			w.must(t, "SET", fenceKey, "9")
-			became, err := script.LockForce(t.Context(), w.login(t, test.rules...), job, me, channel, script.Classic, script.Turns{})
+			became, err := script.LockForce(t.Context(), w.login(t, test.rules...), job, me, script.Classic, script.Turns{})
 			if became == script.NotHeld || (driver.ClassOf(err) == driver.Denied) != test.denied {
 				t.Errorf("%v, %v, want a release", became, err)
 			}

@@ -49,7 +49,7 @@ func TestLockForce(t *testing.T) {
 					}
 				}
 				force := func(d driver.Driver) answer {
-					ok, err := released(script.LockForce(t.Context(), d, job, me, channel, script.Classic, script.Turns{}))
+					ok, err := released(script.LockForce(t.Context(), d, job, me, script.Classic, script.Turns{}))
 					return answered(ok, script.Holder{}, err)
 				}
 				check := func() {
@@ -79,10 +79,10 @@ func TestLockForceWithALostReply(t *testing.T) {
 	everywhere(t, server, func(t *testing.T, w *world) {
 		held(lease, me, "1")(t, w)
 		w.must(t, "SET", tokenKey, "41")
-		if _, err := script.LockForce(t.Context(), lossy{w}, job, me, channel, script.Classic, script.Turns{}); driver.ClassOf(err) != driver.Unknown {
+		if _, err := script.LockForce(t.Context(), lossy{w}, job, me, script.Classic, script.Turns{}); driver.ClassOf(err) != driver.Unknown {
 			t.Errorf("with a lost reply: %v, want the class unknown", err)
 		}
-		if became, err := script.LockForce(t.Context(), w, job, me, channel, script.Classic, script.Turns{}); became != script.NotHeld || err != nil {
+		if became, err := script.LockForce(t.Context(), w, job, me, script.Classic, script.Turns{}); became != script.NotHeld || err != nil {
 			t.Errorf("the repeat: %v, %v, want that it was not held", became, err)
 		}
 		w.wantDump(t, tokenKey, "string 42")
@@ -98,7 +98,7 @@ func TestLockForceGrants(t *testing.T) {
 		w.must(t, "SET", tokenKey, "41")
 		w.must(t, "ZADD", keyspace.Turns(job), "1", mine2)
 		turn := w.listen(t, keyspace.TurnChannel(job, script.ClientOf(mine2)), false)
-		became, err := script.LockForce(t.Context(), w, job, me, channel, script.Classic, script.Turns{Command: "publish"})
+		became, err := script.LockForce(t.Context(), w, job, me, script.Classic, script.Turns{Command: "publish"})
 		if became == script.NotHeld || err != nil {
 			t.Fatalf("%v, %v, want a release", became, err)
 		}

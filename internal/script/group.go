@@ -33,10 +33,16 @@ func (g Group) call(s *driver.Script, args ...string) driver.Call {
 type GroupLock struct {
 	Group
 	conn *Conn
+	part string
 }
 
 // GroupLock returns the operations of a lock on g.
-func (c *Conn) GroupLock(g Group) GroupLock { return GroupLock{g, c} }
+func (c *Conn) GroupLock(g Group) GroupLock {
+	return GroupLock{g, c, g.Name + "\n" + strings.Join(g.Fields, "")} // no name contains the separator
+}
+
+// Part names the fields.
+func (k *GroupLock) Part() string { return k.part }
 
 // Channel returns the channel on which releases are announced.
 func (k *GroupLock) Channel() string { return keyspace.LockChannel(k.Name) }

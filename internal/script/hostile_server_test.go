@@ -35,11 +35,11 @@ func TestHostileDataCostsNothing(t *testing.T) {
 		want  string
 	}{
 		"claims of a semaphore, taking": {huge(claims).then(counts("5")), func(ctx context.Context, d driver.Driver) string {
-			ok, why, err := script.SemaphoreAcquire(ctx, d, job, trial, 5, "me")
+			ok, why, err := script.SemaphoreAcquire(ctx, d, job, trial, 5, "me", "")
 			return saidLack(err, ok, why)
 		}, "true 0 0"},
 		"claims of a semaphore, waiting": {huge(claims).then(counts("5")), func(ctx context.Context, d driver.Driver) string {
-			ok, why, err := script.SemaphoreAcquire(ctx, d, job, trial, 6, "me")
+			ok, why, err := script.SemaphoreAcquire(ctx, d, job, trial, 6, "me", "")
 			return saidLack(err, ok, why)
 		}, "false 5 0"},
 		"claims of a semaphore, giving up": {huge(claims).then(counts("5")), func(ctx context.Context, d driver.Driver) string {
@@ -47,7 +47,7 @@ func TestHostileDataCostsNothing(t *testing.T) {
 			return said(err, undone)
 		}, "false"},
 		"claims of a permit semaphore": {huge(claims).then(counts("5")), func(ctx context.Context, d driver.Driver) string {
-			ok, why, err := script.PermitAcquire(ctx, d, permits, []string{one}, lease, true)
+			ok, why, err := script.PermitAcquire(ctx, d, permits, []string{one}, lease, true, "")
 			return said(err, ok, why.Left)
 		}, "true 0"},
 		"await": {cyclicHuge, func(ctx context.Context, d driver.Driver) string {

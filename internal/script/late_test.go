@@ -39,7 +39,7 @@ func onNumber(run func(ctx context.Context, d driver.Driver, op script.Operation
 // refused.
 func acquisition(waiter string) copies {
 	c := onNumber(func(ctx context.Context, d driver.Driver, op script.Operation) string {
-		ok, _, err := script.SemaphoreAcquire(ctx, d, job, op, 3, waiter)
+		ok, _, err := script.SemaphoreAcquire(ctx, d, job, op, 3, waiter, "")
 		if ok || err != nil && driver.ClassOf(err) == driver.Unknown {
 			return said(err, ok)
 		}
@@ -47,7 +47,7 @@ func acquisition(waiter string) copies {
 		return said(err, ok) + said(undone)
 	})
 	c.late = func(ctx context.Context, d driver.Driver, op script.Operation) {
-		_, _, _ = script.SemaphoreAcquire(ctx, d, job, op, 3, waiter)
+		_, _, _ = script.SemaphoreAcquire(ctx, d, job, op, 3, waiter, "")
 	}
 	return c
 }
@@ -68,7 +68,7 @@ var whole = map[string][]copies{
 		return said(err, left, done)
 	})},
 	"semaphore_release": {onNumber(func(ctx context.Context, d driver.Driver, op script.Operation) string {
-		total, done, err := script.SemaphoreRelease(ctx, d, job, op, 3, script.Classic)
+		total, done, err := script.SemaphoreRelease(ctx, d, job, op, 3, script.Classic, "")
 		return said(err, total, done)
 	})},
 	"semaphore_add": {onNumber(adding(3)), onNumber(adding(-3))},
@@ -111,7 +111,7 @@ var barriersOf = []setup{
 
 // Why late copies of all others do no harm, or what handles the harm.
 var notWhole = map[string]string{
-	"barrier": "a part", "barrier_break": "a part", "claims": "a part", "double": "a part", "election": "a part", "fair": "a part",
+	"barrier": "a part", "barrier_break": "a part", "claims": "a part", "double": "a part", "election": "a part", "fair": "a part", "fair_head": "a part",
 	"fenced": "a part", "group": "a part", "number": "a part", "permit": "a part", "rw": "a part", "turns": "a part", "mark": "a part",
 	"fenced_token": "a part", "pass": "a part", "redissons": "a part",
 

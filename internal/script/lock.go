@@ -44,19 +44,19 @@ func (k *Lock) Channel() string { return keyspace.LockChannel(k.name) }
 
 // Acquire acquires the lock, as [LockAcquire] does.
 func (k *Lock) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
-	g.OK, g.By, g.At, err = LockAcquire(ctx, k.driver(), k.name, a.ID, a.Lease, a.Entry)
+	g.OK, g.By, g.At, err = lockAcquired(ctx, k.driver(), k.name, a)
 	return g, err
 }
 
 // Release releases the lock entirely, as [LockRelease] does.
 func (k *Lock) Release(ctx context.Context, id string, t Turns) (Freed, error) {
-	became, err := LockRelease(ctx, k.driver(), k.name, id, k.Channel(), k.conn.Publish(), t)
+	became, err := LockRelease(ctx, k.driver(), k.name, id, k.conn.Publish(), t)
 	return Freed{Released: became}, err
 }
 
 // Force releases the lock entirely, as [LockForce] does.
 func (k *Lock) Force(ctx context.Context, id string, t Turns) (Freed, error) {
-	became, err := LockForce(ctx, k.driver(), k.name, id, k.Channel(), k.conn.Publish(), t)
+	became, err := LockForce(ctx, k.driver(), k.name, id, k.conn.Publish(), t)
 	return Freed{Released: became}, err
 }
 
@@ -68,9 +68,18 @@ func (k *hash) Keep(ctx context.Context, id string, left time.Duration, longer b
 // LockAcquire acquires the lock key for owner, which must not have held it
 // before. If it does not, it returns the holder; with an entry owner then has a turn.
 func LockAcquire(ctx context.Context, d driver.Driver, key, owner string, lease time.Duration, entry Entry) (ok bool, by Holder, at Standing, err error) {
-	words := []string{key, owner, millis(lease)}
+	return lockAcquired(ctx, d, key, Attempt{ID: owner, Lease: lease, Entry: entry})
+}
+
+// lockAcquired is LockAcquire for a caller that may have room for the words.
+func lockAcquired(ctx context.Context, d driver.Driver, key string, a Attempt) (ok bool, by Holder, at Standing, err error) {
+	words := a.Room
+	if words == nil {
+		words = new([3]string)
+	}
+	*words = [3]string{key, a.ID, millis(a.Lease)}
 	call := driver.Call{Script: lockAcquire, Keys: words[:1:1], Args: words[1:]}
-	entry.add(&call, key)
+	a.Entry.add(&call, key)
 	v, err := d.Eval(ctx, call)
 	if err != nil {
 		return false, Holder{}, at, err
@@ -123,19 +132,20 @@ type Released int
 
 // The outcomes of a release.
 const (
-	NotHeld      Released = iota // its owner did not hold it
-	ReleasedNow                  // its owner held it until now
-	ReleasedLeft                 // the same, and it was left to threads of Redisson's that listen
+	NotHeld         Released = iota // its owner did not hold it
+	ReleasedNow                     // its owner held it until now
+	ReleasedLeft                    // the same, and it was left to threads of Redisson's that listen
+	ReleasedGranted                 // the same, and it was granted to the next turn
 )
 
 // LockRelease releases the lock key entirely, and grants it to the next turn, or
 // takes owner out of the turns. If the lock was released, err may still say,
 // with class Denied, that waiters could not be notified.
-func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (Released, error) {
-	became, err := lockReleased(ctx, d, key, owner, channel, p, t)
+func LockRelease(ctx context.Context, d driver.Driver, key, owner string, p Publish, t Turns) (Released, error) {
+	became, err := lockReleased(ctx, d, key, owner, p, t)
 	if became == NotHeld && t.denied(err) {
 		why := err
-		if became, err = lockReleased(ctx, d, key, owner, channel, p, Turns{}); became != NotHeld {
+		if became, err = lockReleased(ctx, d, key, owner, p, Turns{}); became != NotHeld {
 			err = turnless(why)
 		}
 	}
@@ -145,11 +155,11 @@ func LockRelease(ctx context.Context, d driver.Driver, key, owner, channel strin
 // LockForce releases the lock key entirely, as LockRelease does, and moves its fence: the counter of
 // its tokens, if it has one, and the fence of the guarded resource of that name. Without the right
 // to these the lock is released nevertheless, and err says so, with class Denied.
-func LockForce(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (Released, error) {
-	became, err := releasedWith(ctx, d, lockForce, key, owner, channel, p, t, keyspace.Token(key), keyspace.Fence(key))
+func LockForce(ctx context.Context, d driver.Driver, key, owner string, p Publish, t Turns) (Released, error) {
+	became, err := releasedWith(ctx, d, lockForce, key, owner, p, t, keyspace.Token(key), keyspace.Fence(key))
 	if became == NotHeld && driver.ClassOf(err) == driver.Denied {
 		why := err
-		if became, err = LockRelease(ctx, d, key, owner, channel, p, t); became != NotHeld {
+		if became, err = LockRelease(ctx, d, key, owner, p, t); became != NotHeld {
 			err = &driver.Error{Class: driver.Denied, Err: fmt.Errorf("released, but its fence was not moved: %w", why)}
 		}
 	}
@@ -157,18 +167,25 @@ func LockForce(ctx context.Context, d driver.Driver, key, owner, channel string,
 }
 
 // lockReleased is LockRelease, which fails without the right to the turns.
-func lockReleased(ctx context.Context, d driver.Driver, key, owner, channel string, p Publish, t Turns) (Released, error) {
-	return releasedWith(ctx, d, lockRelease, key, owner, channel, p, t)
+func lockReleased(ctx context.Context, d driver.Driver, key, owner string, p Publish, t Turns) (Released, error) {
+	return releasedWith(ctx, d, lockRelease, key, owner, p, t)
 }
 
 // releasedWith releases with a script that has the arguments and the replies of lock_release, and more
 // keys.
-func releasedWith(ctx context.Context, d driver.Driver, s *driver.Script, key, owner, channel string, p Publish, t Turns, more ...string) (Released, error) {
-	words := append(make([]string, 0, 10), key)
-	turns, clients := "", ""
-	if t.Command != "" {
-		turns, clients = keyspace.TurnNames(key)
+func releasedWith(ctx context.Context, d driver.Driver, s *driver.Script, key, owner string, p Publish, t Turns, more ...string) (Released, error) {
+	room := t.Room
+	if room == nil {
+		room = new(ReleaseRoom)
+	}
+	words := append(room[:0], key)
+	channel, turns, clients := "", "", ""
+	switch {
+	case t.Command != "":
+		channel, turns, clients = keyspace.ReleaseNames(key)
 		words = append(words, turns)
+	case p != Silent:
+		channel = keyspace.LockChannel(key)
 	}
 	words = append(words, more...)
 	keys := len(words)
@@ -182,6 +199,8 @@ func releasedWith(ctx context.Context, d driver.Driver, s *driver.Script, key, o
 		return ReleasedNow, nil
 	case v.Int() == 22:
 		return ReleasedLeft, nil
+	case v.Int() == 23:
+		return ReleasedGranted, nil
 	case v.Int() == 20:
 		return NotHeld, nil
 	case v.At(0).Int() == 21 && is(v, "is"):

@@ -101,7 +101,7 @@ func TestLockLeave(t *testing.T) {
 
 func TestLockRelease(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
-		ok, err := released(script.LockRelease(ctx, d, job, me, channel, script.Classic, script.Turns{}))
+		ok, err := released(script.LockRelease(ctx, d, job, me, script.Classic, script.Turns{}))
 		return answered(ok, script.Holder{}, err)
 	}, append(foreign(no), []row{
 		{name: "mine", setup: held(lease, me, "1"), want: yes, after: "nothing", ttl: absent, messages: []string{"0"}, repeat: &no},
@@ -166,7 +166,7 @@ func TestLockKeptIsNobodys(t *testing.T) {
 			return answered(ok, script.Holder{}, err)
 		},
 		"release": func(ctx context.Context, d driver.Driver) answer {
-			ok, err := released(script.LockRelease(ctx, d, job, me, channel, script.Classic, script.Turns{}))
+			ok, err := released(script.LockRelease(ctx, d, job, me, script.Classic, script.Turns{}))
 			return answered(ok, script.Holder{}, err)
 		},
 		"renewal": func(ctx context.Context, d driver.Driver) answer {
@@ -184,7 +184,7 @@ func TestLockKeptIsNobodys(t *testing.T) {
 
 func TestLockReleaseSilently(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
-		ok, err := released(script.LockRelease(ctx, d, job, me, "", script.Silent, script.Turns{}))
+		ok, err := released(script.LockRelease(ctx, d, job, me, script.Silent, script.Turns{}))
 		return answered(ok, script.Holder{}, err)
 	}, append(foreign(no), []row{
 		{name: "mine", setup: held(lease, me, "3"), want: yes, after: "nothing", ttl: absent, repeat: &no},

@@ -29,7 +29,7 @@ func ParseRelease(message string) ReleaseMessage {
 
 // TurnMessage is a message on the channel of a client that takes turns.
 type TurnMessage struct {
-	Granted string // the id that has the lock now; empty if the client is only told to ask
+	Granted string // the id that has the lock now; empty if the message grants nothing
 	Row     int    // how often in a row the lock was granted, including this time
 	Left    bool   // the lock was left to Redisson's threads for a moment
 }

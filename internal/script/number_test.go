@@ -57,7 +57,7 @@ func claiming(wanted ...int) setup {
 // claimFor claims more permits than there are, and n at the end.
 func claimFor(t *testing.T, w *world, waiter string, n int) {
 	t.Helper()
-	if ok, _, err := script.SemaphoreAcquire(t.Context(), w, job, first(waiter), n, waiter); ok || err != nil {
+	if ok, _, err := script.SemaphoreAcquire(t.Context(), w, job, first(waiter), n, waiter, ""); ok || err != nil {
 		t.Fatalf("%s should wait for %d permits: %v, %v, want false", waiter, n, ok, err)
 	}
 }
@@ -173,7 +173,7 @@ func notNumbers() []numberRow {
 func TestSemaphoreAcquire(t *testing.T) {
 	acquire := func(n int, waiter string) func(ctx context.Context, d driver.Driver) string {
 		return func(ctx context.Context, d driver.Driver) string {
-			ok, why, err := script.SemaphoreAcquire(ctx, d, job, trial, n, waiter)
+			ok, why, err := script.SemaphoreAcquire(ctx, d, job, trial, n, waiter, "")
 			return saidLack(err, ok, why)
 		}
 	}
@@ -207,7 +207,7 @@ func TestSemaphoreAcquire(t *testing.T) {
 
 func TestSemaphoreRelease(t *testing.T) {
 	numbers(t, permitNews, func(ctx context.Context, d driver.Driver) string {
-		total, done, err := script.SemaphoreRelease(ctx, d, job, trial, 3, script.Classic)
+		total, done, err := script.SemaphoreRelease(ctx, d, job, trial, 3, script.Classic, "")
 		return said(err, done, total)
 	}, append(notNumbers(), []numberRow{
 		{name: "some", setup: counts("2"), want: "true 5", after: "string 5", ttl: none, received: []string{"5"}},

@@ -16,6 +16,10 @@ type Attempt struct {
 	Lease time.Duration
 	Entry Entry // the client's entry in the turns, if the kind has turns
 	Claim bool  // if refused, later requests must leave it what it wants, if the kind supports that
+
+	Client string // that claims, if it listens to a channel of its own
+
+	Room *[3]string // for the words of one call, as [ReleaseRoom]; may be nil
 }
 
 // Grant is the answer to an attempt, or to a re-entry.

@@ -26,11 +26,12 @@ var (
 // can count.
 var ErrTooMany = &driver.Error{Class: driver.Other, Err: errors.New("there would be more permits than Redisson can count")}
 
-// Permits is a permit semaphore and the way to publish for it. The ids of permits
+// Permits is a permit semaphore and the ways to publish for it. The ids of permits
 // are 32 hex digits.
 type Permits struct {
 	Name    string
 	Publish Publish
+	Turn    string // as [Conn.TurnCommand]
 }
 
 // PermitSemaphore is the operations of a semaphore whose permits have leases. The id of
@@ -49,7 +50,9 @@ func (c *Conn) PermitSemaphore(name string) PermitSemaphore {
 // PermitIDs returns the ids of the permits of a lease.
 func PermitIDs(lease string) []string { return strings.Split(lease, ",") }
 
-func (k *PermitSemaphore) permits() Permits { return Permits{k.name, k.conn.Publish()} }
+func (k *PermitSemaphore) permits() Permits {
+	return Permits{k.name, k.conn.Publish(), k.conn.TurnCommand()}
+}
 
 // Channel returns the channel on which releases are announced.
 func (k *PermitSemaphore) Channel() string { return keyspace.SemaphoreChannel(k.name) }
@@ -57,7 +60,7 @@ func (k *PermitSemaphore) Channel() string { return keyspace.SemaphoreChannel(k.
 // Acquire acquires the permits, as [PermitAcquire] does.
 func (k *PermitSemaphore) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
 	g.Lack = new(PermitRefusal)
-	g.OK, *g.Lack, err = PermitAcquire(ctx, k.conn.driver, k.permits(), PermitIDs(a.ID), a.Lease, a.Claim)
+	g.OK, *g.Lack, err = PermitAcquire(ctx, k.conn.driver, k.permits(), PermitIDs(a.ID), a.Lease, a.Claim, a.Client)
 	return g, err
 }
 
@@ -114,11 +117,11 @@ func permitRefusal(v driver.Value, wanted int, next time.Duration) PermitRefusal
 
 // PermitAcquire acquires permits, all or none, under ids that were never used
 // before. With claim, if there are not enough, later requests of mortise leave that
-// many for three seconds.
-func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string, lease time.Duration, claim bool) (ok bool, why PermitRefusal, err error) {
+// many for three seconds. client is as with [SemaphoreAcquire].
+func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string, lease time.Duration, claim bool, client string) (ok bool, why PermitRefusal, err error) {
 	mode := "once"
 	if claim {
-		mode = "claim"
+		mode = "claim" + client
 	}
 	v, err := p.call(ctx, d, permitAcquire, "", append([]string{millis(lease), mode}, ids...)...)
 	switch {
@@ -136,7 +139,7 @@ func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string
 // first id. It reports how many of them had not expired; as with [LockRelease] it
 // may do so with an error. Operation may be empty.
 func PermitRelease(ctx context.Context, d driver.Driver, p Permits, operation string, ids []string) (released int, err error) {
-	v, err := p.call(ctx, d, permitRelease, operation, ids...)
+	v, err := p.call(ctx, d, permitRelease, operation, append([]string{keyspace.TurnChannel(p.Name, ""), p.Turn}, ids...)...)
 	if err != nil {
 		return 0, err
 	}

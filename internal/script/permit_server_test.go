@@ -133,6 +133,6 @@ func permitsReleased(ctx context.Context, d driver.Driver) (any, error) {
 }
 
 func permitsAcquired(ctx context.Context, d driver.Driver) (any, error) {
-	ok, _, err := script.PermitAcquire(ctx, d, permits, []string{one, two}, lease, true)
+	ok, _, err := script.PermitAcquire(ctx, d, permits, []string{one, two}, lease, true, "")
 	return ok, err
 }

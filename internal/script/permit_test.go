@@ -15,7 +15,7 @@ import (
 
 func acquireCall(claim bool, ids ...string) func(s permitWorld, ctx context.Context, d driver.Driver) string {
 	return func(s permitWorld, ctx context.Context, d driver.Driver) string {
-		ok, why, err := script.PermitAcquire(ctx, d, permits, ids, lease, claim)
+		ok, why, err := script.PermitAcquire(ctx, d, permits, ids, lease, claim, "")
 		return permitAnswer(s, ok, why, err)
 	}
 }
@@ -341,7 +341,7 @@ func TestPermitManyOver(t *testing.T) {
 		}
 		w.must(t, add...)
 		for i, want := range []int{1000, 1500, 1500} {
-			_, _, err := script.PermitAcquire(t.Context(), w, permits, []string{fmt.Sprintf("%032x", i)}, lease, true)
+			_, _, err := script.PermitAcquire(t.Context(), w, permits, []string{fmt.Sprintf("%032x", i)}, lease, true, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -365,7 +365,7 @@ func TestPermitAcquireAThousand(t *testing.T) {
 			ids = append(ids, fmt.Sprintf("%032x", i))
 		}
 		for range 2 {
-			if ok, why, err := script.PermitAcquire(t.Context(), w, permits, ids, lease, true); !ok || err != nil {
+			if ok, why, err := script.PermitAcquire(t.Context(), w, permits, ids, lease, true, ""); !ok || err != nil {
 				t.Fatalf("got %+v, %v, want all permits", why, err)
 			}
 		}
@@ -384,7 +384,7 @@ func TestPermitAcquireAThousand(t *testing.T) {
 func init() {
 	for name, call := range map[string]func(ctx context.Context, d driver.Driver) error{
 		"PermitAcquire": func(ctx context.Context, d driver.Driver) error {
-			ok, why, err := script.PermitAcquire(ctx, d, permits, []string{one}, lease, true)
+			ok, why, err := script.PermitAcquire(ctx, d, permits, []string{one}, lease, true, "")
 			return unless(ok || why != (script.PermitRefusal{}), err)
 		},
 		"PermitRelease": func(ctx context.Context, d driver.Driver) error {

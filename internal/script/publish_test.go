@@ -14,7 +14,7 @@ import (
 // announcers are the scripts that publish. Each releases the lock of me.
 var announcers = map[string]func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error){
 	"release": func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		return released(script.LockRelease(ctx, d, job, me, channel, p, script.Turns{}))
+		return released(script.LockRelease(ctx, d, job, me, p, script.Turns{}))
 	},
 }
 

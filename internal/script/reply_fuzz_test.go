@@ -26,7 +26,7 @@ var contracts = map[string]string{
 	"Inspect": "[sii[*s]s[*s][*s]]", "RWReadAcquire": "[1] [0iss]", "RWWriteAcquire": "[1] [0iss]", "RWReadReenter": "[0] [1]", "RWReadLeave": "[0] [1]",
 	"RWReadRelease": "[0] [1] [2] [0s] [1s] [2s]", "RWWriteRelease": "[0] [1] [2] [0s] [1s] [2s]", "RWWriteKeep": "[0] [1] [2] [0s] [1s] [2s]",
 	"PermitAcquire": "[1] [0nii]", "PermitRelease": "[0] [1] [0s] [1s]", "PermitSet": "[0] [1] [0s] [1s]", "PermitExtend": "[0] [1]", "PermitDelete": "[0] [1]",
-	"PermitInspect": "[ii*si]", "FairAcquire": "[1i] [2i] [0isiiiiii]", "FairRelease": "[ii1i] [ii1is]", "FairLeave": "[ii1i] [ii1is] [ii2i] [ii2is]", "FairTend": "[iiisii*s]", "FairInspect": "[i*ss]",
+	"PermitInspect": "[ii*si]", "FairAcquire": "[1i] [2i] [0isiii] [0isiiiiii]", "FairRelease": "31 [ii1i] [ii1is]", "FairLeave": "31 [ii1i] [ii1is] [ii2i] [ii2is]", "FairTend": "[iiisii*s]", "FairInspect": "[i*ss]",
 	"ElectionCampaign": "[1i] [0is]", "ElectionProclaim": "[0] [1] [0s] [1s]", "ElectionRead": "[0] [1sisii]", "ElectionResign": "[0] [1] [0s] [1s]",
 	"BarrierAwait": "[0] [1i] [2s]", "BarrierLeave": "[1]", "BarrierReset": "[1]", "DoubleEnter": "[1ii] [0is] [2]", "DoubleLeave": "[0] [1i] [2s]", "DoubleQuit": "[0] [1]",
 	"InspectTokens": "[iiiiii]",

@@ -42,7 +42,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"LockRelease": func(ctx context.Context, d driver.Driver) error {
-		ok, err := released(script.LockRelease(ctx, d, job, me, channel, script.Classic, script.Turns{}))
+		ok, err := released(script.LockRelease(ctx, d, job, me, script.Classic, script.Turns{}))
 		return unless(ok, err)
 	},
 	"MultiAcquire": func(ctx context.Context, d driver.Driver) error {
@@ -66,7 +66,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"SemaphoreAcquire": func(ctx context.Context, d driver.Driver) error {
-		ok, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 1, "")
+		ok, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 1, "", "")
 		return unless(ok, err)
 	},
 	"SemaphoreUndo": func(ctx context.Context, d driver.Driver) error {
@@ -74,7 +74,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"SemaphoreRelease": func(ctx context.Context, d driver.Driver) error {
-		_, ok, err := script.SemaphoreRelease(ctx, d, job, trial, 1, script.Classic)
+		_, ok, err := script.SemaphoreRelease(ctx, d, job, trial, 1, script.Classic, "")
 		return unless(ok, err)
 	},
 	"SemaphoreAdd": func(ctx context.Context, d driver.Driver) error {

@@ -85,7 +85,7 @@ func lockCalls() map[string]lockCall {
 			}},
 		"release": {[]string{"hdel"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {
-				return released(script.LockRelease(ctx, d, job, me, channel, script.Both, script.Turns{}))
+				return released(script.LockRelease(ctx, d, job, me, script.Both, script.Turns{}))
 			}},
 		"inspect": {[]string{"type", "pttl", "hlen", "hgetall"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {

@@ -11,16 +11,16 @@ import (
 var (
 	semaphoreAcquire = load("semaphore_acquire", "number", "claims")
 	semaphoreUndo    = load("semaphore_undo", "number", "claims")
-	semaphoreRelease = load("semaphore_release", "number")
+	semaphoreRelease = load("semaphore_release", "number", "claims")
 	semaphoreAdd     = load("semaphore_add", "number")
 	semaphoreDrain   = load("semaphore_drain", "number")
 )
 
 // SemaphoreAcquire takes n permits of the semaphore key, all or none. If none, it
 // returns why; and if waiter is not empty, it claims n permits for it, for three
-// seconds.
-func SemaphoreAcquire(ctx context.Context, d driver.Driver, key string, op Operation, n int, waiter string) (ok bool, why PermitRefusal, err error) {
-	call := counting(semaphoreAcquire, key, op, Silent, strconv.Itoa(n), waiter)
+// seconds. client is its client, if that listens to [keyspace.TurnChannel]; else empty.
+func SemaphoreAcquire(ctx context.Context, d driver.Driver, key string, op Operation, n int, waiter, client string) (ok bool, why PermitRefusal, err error) {
+	call := counting(semaphoreAcquire, key, op, Silent, strconv.Itoa(n), waiter, client)
 	call.Keys = append(call.Keys, keyspace.Claims(key))
 	v, ok, err := counted(ctx, d, call, "")
 	if ok || err != nil {
@@ -48,21 +48,30 @@ func SemaphoreUndo(ctx context.Context, d driver.Driver, key string, op Operatio
 // SemaphoreRelease gives n permits to the semaphore key, and returns how many
 // there are then. It reports false if there would be more than [MaxNumber]. With
 // done true, err may still say, with class Denied, that waiters could not be notified.
-func SemaphoreRelease(ctx context.Context, d driver.Driver, key string, op Operation, n int, p Publish) (total int64, done bool, err error) {
-	return permits(ctx, d, semaphoreRelease, key, op, n, p)
+// turn is [Conn.TurnCommand].
+func SemaphoreRelease(ctx context.Context, d driver.Driver, key string, op Operation, n int, p Publish, turn string) (total int64, done bool, err error) {
+	call := giving(semaphoreRelease, key, op, n, p, keyspace.TurnChannel(key, ""), turn)
+	call.Keys = append(call.Keys, keyspace.Claims(key))
+	return given(ctx, d, call)
 }
 
 // SemaphoreAdd adds n permits. Both n and the result may be negative.
 // It reports false if the result would be above [MaxNumber] or below its negative;
 // everything else is as with [SemaphoreRelease].
 func SemaphoreAdd(ctx context.Context, d driver.Driver, key string, op Operation, n int, p Publish) (total int64, done bool, err error) {
-	return permits(ctx, d, semaphoreAdd, key, op, n, p)
+	return given(ctx, d, giving(semaphoreAdd, key, op, n, p))
 }
 
-func permits(ctx context.Context, d driver.Driver, s *driver.Script, key string, op Operation, n int, p Publish) (total int64, done bool, err error) {
-	v, done, err := counted(ctx, d, counting(s, key, op, p, strconv.Itoa(n), strconv.Itoa(MaxNumber), keyspace.SemaphoreChannel(key)), "i")
+// giving returns the call of a script that adds permits.
+func giving(s *driver.Script, key string, op Operation, n int, p Publish, more ...string) driver.Call {
+	return counting(s, key, op, p, append([]string{strconv.Itoa(n), strconv.Itoa(MaxNumber), keyspace.SemaphoreChannel(key)}, more...)...)
+}
+
+// given makes such a call.
+func given(ctx context.Context, d driver.Driver, call driver.Call) (total int64, done bool, err error) {
+	v, done, err := counted(ctx, d, call, "i")
 	if !done && err == nil && !is(v, "ii") {
-		err = unexpected(s, v)
+		err = unexpected(call.Script, v)
 	}
 	if !done && err != nil {
 		return 0, false, err

@@ -14,7 +14,7 @@ import (
 // takes has the operation under test take permits.
 func takes(n int) setup {
 	return func(t *testing.T, w *world) {
-		ok, _, err := script.SemaphoreAcquire(t.Context(), w, job, trial, n, "")
+		ok, _, err := script.SemaphoreAcquire(t.Context(), w, job, trial, n, "", "")
 		if !ok || err != nil {
 			t.Fatalf("got %v, %v, want true", ok, err)
 		}
@@ -61,7 +61,7 @@ type tries struct {
 
 func (s tries) acquire(id string, n int, waiter string, want bool) {
 	s.t.Helper()
-	ok, why, err := script.SemaphoreAcquire(s.t.Context(), s, job, first(id), n, waiter)
+	ok, why, err := script.SemaphoreAcquire(s.t.Context(), s, job, first(id), n, waiter, "")
 	if err != nil || ok != want {
 		s.t.Errorf("%s acquires %d: %v (%d available, %d of them for others), %v, want %v", id, n, ok, why.Available, why.Left, err, want)
 	}
@@ -77,7 +77,7 @@ func (s tries) undo(id string, n int, waiter string, want bool) {
 
 func (s tries) release(id string, n int) {
 	s.t.Helper()
-	if _, done, err := script.SemaphoreRelease(s.t.Context(), s, job, first(id), n, script.Classic); err != nil || !done {
+	if _, done, err := script.SemaphoreRelease(s.t.Context(), s, job, first(id), n, script.Classic, ""); err != nil || !done {
 		s.t.Errorf("%s releases %d: %v, %v, want true", id, n, done, err)
 	}
 }
@@ -221,7 +221,7 @@ func TestSemaphoreScriptsKeepTheNumber(t *testing.T) {
 				for round := range rounds {
 					id := fmt.Sprint(i, ":", round)
 					for {
-						ok, _, err := script.SemaphoreAcquire(context.Background(), d, job, first(id), n, fmt.Sprint("waiter", i))
+						ok, _, err := script.SemaphoreAcquire(context.Background(), d, job, first(id), n, fmt.Sprint("waiter", i), "")
 						if err != nil && driver.ClassOf(err) != driver.Unknown {
 							t.Error(err)
 							return
@@ -240,7 +240,7 @@ func TestSemaphoreScriptsKeepTheNumber(t *testing.T) {
 						<-inside
 					}
 					for {
-						if _, ok, err := script.SemaphoreRelease(context.Background(), d, job, first(id+":back"), n, script.Classic); ok && err == nil {
+						if _, ok, err := script.SemaphoreRelease(context.Background(), d, job, first(id+":back"), n, script.Classic, ""); ok && err == nil {
 							break
 						}
 					}
@@ -290,23 +290,23 @@ var numberCalls = map[string]numberCall{
 		return script.NumberDelete(ctx, d, job, trial, latchNews, "1", p)
 	}},
 	"acquire": {[]string{"get", "time", "hlen", "set", "decrby"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
-		ok, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "")
+		ok, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "", "")
 		return ok, err
 	}},
 	"acquire, having waited": {[]string{"get", "time", "hlen", "hgetall", "hdel", "set", "decrby"}, counts("1").then(func(t *testing.T, w *world) { claimFor(t, w, "me", 2) }).then(counts("5")),
 		"string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
-			ok, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me")
+			ok, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me", "")
 			return ok, err
 		}},
 	"claim": {[]string{"get", "time", "hlen", "hset", "pexpire"}, counts("1"), "string 1", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
-		_, why, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me")
+		_, why, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me", "")
 		return why.Available == 1, err
 	}},
 	"undo": {[]string{"get", "time", "hlen", "hdel", "set", "incrby"}, counts("5").then(takes(3)), "string 2", none, "5", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
 		return script.SemaphoreUndo(ctx, d, job, trial, 3, "me", true, p)
 	}},
-	"release": {[]string{"get", "set", "incrby"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		_, done, err := script.SemaphoreRelease(ctx, d, job, trial, 2, p)
+	"release": {[]string{"get", "set", "time", "incrby"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+		_, done, err := script.SemaphoreRelease(ctx, d, job, trial, 2, p, "")
 		return done, err
 	}},
 	"add": {[]string{"get", "set"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {

@@ -35,7 +35,7 @@ func (s steps) leave(owner string, count int, want bool) {
 
 func (s steps) release(owner string, want bool) {
 	s.t.Helper()
-	ok, err := released(script.LockRelease(s.t.Context(), s, job, owner, channel, script.Classic, script.Turns{}))
+	ok, err := released(script.LockRelease(s.t.Context(), s, job, owner, script.Classic, script.Turns{}))
 	s.flag("LockRelease", ok, err, want)
 }
 
@@ -204,7 +204,7 @@ var foreigners = map[string]func(t *testing.T, s steps){
 	"put a string there": func(t *testing.T, s steps) {
 		s.must(t, "SET", job, "5")
 		s.renew(me, lease, script.Taken)
-		_, err := released(script.LockRelease(t.Context(), s, job, me, channel, script.Classic, script.Turns{}))
+		_, err := released(script.LockRelease(t.Context(), s, job, me, script.Classic, script.Turns{}))
 		if err == nil || driver.ClassOf(err) != driver.WrongType {
 			t.Errorf("LockRelease: %v, want class wrong type", err)
 		}
@@ -270,7 +270,7 @@ func TestScriptsExclude(t *testing.T) {
 						t.Errorf("%d owners hold the lock, want 1", n)
 					}
 					<-inside
-					if ok, err := released(script.LockRelease(context.Background(), d, job, owner, channel, script.Classic, script.Turns{})); err != nil || !ok {
+					if ok, err := released(script.LockRelease(context.Background(), d, job, owner, script.Classic, script.Turns{})); err != nil || !ok {
 						t.Errorf("LockRelease: %v, %v, want true", ok, err)
 						return
 					}

@@ -13,6 +13,6 @@ func (k *SpinLock) Channel() string { return "" }
 
 // Release releases the lock entirely.
 func (k *SpinLock) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
-	became, err := LockRelease(ctx, k.driver(), k.name, id, "", Silent, Turns{})
+	became, err := LockRelease(ctx, k.driver(), k.name, id, Silent, Turns{})
 	return Freed{Released: became}, err
 }

@@ -18,9 +18,9 @@ type Entry string
 // [GivenLease].
 func ToGive(owner string) Entry { return Entry(owner) }
 
-// ToTell is an entry whose client is notified at its turn that the lock is free. The id
-// is not that of an owner.
-func ToTell(id string) Entry { return Entry("?" + id) }
+// ToGiveBriefly is an entry whose owner is granted the lock when its turn comes, for a
+// second, in which it asks for a lease of its own.
+func ToGiveBriefly(owner string) Entry { return Entry("?" + owner) }
 
 // Standing is what a request with an entry learns of it.
 type Standing struct {
@@ -49,7 +49,14 @@ type Turns struct {
 	Row     int    // how many grants in a row came before
 	Shared  bool   // threads of Redisson's are known to take part
 	Keep    bool   // the lock must not be left to them even so
+
+	Room *ReleaseRoom // for the words of one call; may be nil
 }
+
+// ReleaseRoom has room for the words of the script that releases a lock. The caller has it together with
+// something else that every release needs. It serves one call only: a driver may send the words after the
+// caller has left.
+type ReleaseRoom [10]string
 
 func (t Turns) with() string {
 	switch {

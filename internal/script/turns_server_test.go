@@ -49,7 +49,7 @@ func TestReleaseWhereTurnsAreRefused(t *testing.T) {
 			w.hold(t, job, lease, me, "1")
 			w.queueUp(t, test.turns)
 			d := w.login(t, append(slices.Clone(everything), test.rules...)...)
-			ok, err := released(script.LockRelease(t.Context(), d, job, me, channel, script.Classic, script.Turns{Command: "publish", Row: test.row}))
+			ok, err := released(script.LockRelease(t.Context(), d, job, me, script.Classic, script.Turns{Command: "publish", Row: test.row}))
 			if !ok || err != nil {
 				t.Errorf("release: %v, %v, want true", ok, err)
 			}
@@ -67,7 +67,7 @@ func TestReleaseWithoutTheRightToTheTurns(t *testing.T) {
 	turns := script.Turns{Command: "publish"}
 	for name, release := range map[string]func(ctx context.Context, d driver.Driver) (bool, error){
 		"Lock": func(ctx context.Context, d driver.Driver) (bool, error) {
-			return released(script.LockRelease(ctx, d, job, me, channel, script.Classic, turns))
+			return released(script.LockRelease(ctx, d, job, me, script.Classic, turns))
 		},
 		"several": func(ctx context.Context, d driver.Driver) (bool, error) {
 			all, err := script.MultiRelease(ctx, d, []script.Release{{Key: job, Owner: me, Channel: channel}}, script.Classic, turns)

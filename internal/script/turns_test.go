@@ -73,17 +73,17 @@ func TestAcquireTakesATurn(t *testing.T) {
 				w.wantTurns(t)
 				want(acquire(w, anns, script.ToGive(anns)), 0, true)
 				w.pass(t)
-				if got := acquire(lossy{w}, bobs, script.ToTell(bobs)); driver.ClassOf(got.err) != driver.Unknown {
+				if got := acquire(lossy{w}, bobs, script.ToGiveBriefly(bobs)); driver.ClassOf(got.err) != driver.Unknown {
 					t.Errorf("with a lost reply: %v, want class unknown", got.err)
 				}
 				w.pass(t)
-				want(acquire(w, bobs, script.ToTell(bobs)), 1, false)
+				want(acquire(w, bobs, script.ToGiveBriefly(bobs)), 1, false)
 				want(acquire(w, anns, script.ToGive(anns)), 0, false)
 				w.wantTurns(t, anns, "?"+bobs)
 				w.wantTTL(t, keyspace.Turns(job), 10*time.Second)
 
 				w.must(t, "DEL", job)
-				if got := acquire(w, bobs, script.ToTell(bobs)); !got.ok || got.err != nil {
+				if got := acquire(w, bobs, script.ToGiveBriefly(bobs)); !got.ok || got.err != nil {
 					t.Errorf("for a free lock the answer is %+v, want it", got)
 				}
 				w.wantTurns(t, anns)
@@ -120,7 +120,7 @@ type releaseFunc func(ctx context.Context, d driver.Driver, p script.Publish, t 
 // granting are the scripts that release the lock of me and grant it to the next turn.
 var granting = map[string]releaseFunc{
 	"lock": func(ctx context.Context, d driver.Driver, p script.Publish, t script.Turns) (script.Released, error) {
-		return script.LockRelease(ctx, d, job, me, channel, p, t)
+		return script.LockRelease(ctx, d, job, me, p, t)
 	},
 	"multi": func(ctx context.Context, d driver.Driver, p script.Publish, t script.Turns) (script.Released, error) {
 		released, err := script.MultiRelease(ctx, d, []script.Release{{Key: job, Owner: me, Channel: channel}}, p, t)
@@ -164,10 +164,22 @@ type releaseCase struct {
 	keep     bool
 	shared   bool
 	after    string
+	brief    bool     // a granted lock is granted for a second only
 	left     []string // the remaining turns
 	isLeft   bool     // the answer says that the lock is left to Redisson's threads
 	received map[string][]string
 	nothing  bool // on Redisson's channel
+}
+
+// became is the outcome of the release.
+func (test releaseCase) became() script.Released {
+	switch {
+	case test.isLeft:
+		return script.ReleasedLeft
+	case test.after != free:
+		return script.ReleasedGranted
+	}
+	return script.ReleasedNow
 }
 
 // run releases the lock twice: with the reply, and without it.
@@ -186,18 +198,21 @@ func (test releaseCase) run(t *testing.T, w *world, release releaseFunc, command
 			if _, err := release(t.Context(), lossy{w}, way, turns); driver.ClassOf(err) != driver.Unknown {
 				t.Errorf("with a lost reply: %v, want class unknown", err)
 			}
-		} else if became, err := release(t.Context(), w, way, turns); became == script.NotHeld || err != nil || (became == script.ReleasedLeft) != test.isLeft {
-			t.Errorf("release: %v, %v, want it to be left: %v", became, err, test.isLeft)
+		} else if became, err := release(t.Context(), w, way, turns); became != test.became() || err != nil {
+			t.Errorf("release: %v, %v, want %v", became, err, test.became())
 		}
 		// A repeat changes nothing.
 		if became, err := release(t.Context(), w, way, turns); became != script.NotHeld || err != nil {
 			t.Errorf("a second release: %v, %v, want nothing", became, err)
 		}
 		w.wantDump(t, job, test.after)
-		if test.after != free {
-			w.wantTTL(t, job, script.GivenLease)
-		} else {
+		switch {
+		case test.after == free:
 			w.wantTTL(t, job, absent)
+		case test.brief:
+			w.wantTTL(t, job, time.Second)
+		default:
+			w.wantTTL(t, job, script.GivenLease)
 		}
 		w.wantTurns(t, test.left...)
 		for client, sub := range subs {
@@ -251,8 +266,8 @@ func releaseCases() []releaseCase {
 			received: map[string][]string{ann: {anns + " 1"}}, nothing: true},
 		{name: "granted in a row", turns: []string{anns}, listen: []string{ann}, row: 2, after: granted(anns),
 			received: map[string][]string{ann: {anns + " 3"}}, nothing: true},
-		{name: "told", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, after: free, left: []string{bobs},
-			received: map[string][]string{ann: {"?"}}},
+		{name: "granted briefly", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, after: "hash " + anns + "=0", left: []string{bobs},
+			brief: true, received: map[string][]string{ann: {anns + " 1"}}, nothing: true},
 		{name: "passed over", turns: []string{anns, "?" + anns, bobs, eves}, listen: []string{bob, eve}, after: granted(bobs), left: []string{eves},
 			received: map[string][]string{bob: {bobs + " 1"}}, nothing: true},
 		{name: "all gone", turns: []string{anns, "?" + bobs, eves}, after: free},
@@ -260,7 +275,7 @@ func releaseCases() []releaseCase {
 			received: map[string][]string{ann: {anns + " 5"}}, nothing: true},
 		{name: "others", turns: []string{anns, bobs}, listen: []string{ann, bob}, others: true, after: free, isLeft: true,
 			left: []string{anns, bobs}, received: map[string][]string{ann: {"~"}}},
-		{name: "others, and one that is told", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, others: true, row: 3, after: free, isLeft: true,
+		{name: "others, and one that asks", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, others: true, row: 3, after: free, isLeft: true,
 			left: []string{"?" + anns, bobs}, received: map[string][]string{ann: {"~"}}},
 		{name: "others, one of ours", turns: []string{anns}, listen: []string{ann}, others: true, ours: true, after: granted(anns),
 			received: map[string][]string{ann: {anns + " 1"}}, nothing: true},
@@ -304,7 +319,7 @@ func TestReleaseByOneWhoWaits(t *testing.T) {
 		leave := func(id string, want bool) {
 			t.Helper()
 			turns := script.Turns{Command: "publish"}
-			if ok, err := released(script.LockRelease(t.Context(), w, job, id, channel, script.Classic, turns)); ok != want || err != nil {
+			if ok, err := released(script.LockRelease(t.Context(), w, job, id, script.Classic, turns)); ok != want || err != nil {
 				t.Errorf("release of %s: %v, %v, want %v", id, ok, err, want)
 			}
 		}
@@ -373,10 +388,11 @@ func TestAcquireAfterItsTurnHasCome(t *testing.T) {
 				came  bool
 			}{
 				{false, []string{bobs, anns}, script.ToGive(anns), false},
-				{false, []string{"?" + anns}, script.ToTell(anns), false},
+				{false, []string{"?" + anns}, script.ToGiveBriefly(anns), false},
 				{false, []string{bobs}, script.ToGive(anns), true},
-				{false, []string{bobs}, script.ToTell(anns), true},
-				{true, []string{bobs}, script.ToGive(anns), name == "lock"}, // a fenced lock is never granted
+				{false, []string{bobs}, script.ToGiveBriefly(anns), true},
+				{true, []string{bobs}, script.ToGive(anns), true},
+				{true, []string{bobs}, script.ToGiveBriefly(anns), true},
 				{false, []string{bobs}, "", false},
 				{true, []string{bobs}, "", false},
 			} {
@@ -390,6 +406,38 @@ func TestAcquireAfterItsTurnHasCome(t *testing.T) {
 					t.Errorf("%s, %+v: got %v, %+v, %v, want Came %v", name, test, ok, at, err, test.came)
 				}
 			}
+		}
+	})
+}
+
+// A lock that was granted for a moment gets the lease that its holder asks for, also a shorter one. A copy of that
+// request that comes late makes no lease shorter.
+func TestAcquireAfterABriefGrant(t *testing.T) {
+	server := single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		for name, acquire := range map[string]func(lease time.Duration) (bool, error){
+			"lock": func(lease time.Duration) (bool, error) {
+				ok, _, _, err := script.LockAcquire(t.Context(), w, job, anns, lease, "")
+				return ok, err
+			},
+			"fenced": func(lease time.Duration) (bool, error) {
+				token, _, _, err := script.FencedAcquire(t.Context(), w, job, anns, lease, "")
+				return token > 0, err
+			},
+		} {
+			for _, lease := range []time.Duration{100 * time.Millisecond, time.Minute} {
+				w.must(t, "DEL", job)
+				w.hold(t, job, time.Second, anns, "0")
+				if ok, err := acquire(lease); !ok || err != nil {
+					t.Errorf("%s: %v, %v, want it to be acquired", name, ok, err)
+				}
+				w.wantDump(t, job, "hash "+anns+"=1")
+				w.wantTTL(t, job, lease)
+			}
+			if ok, err := acquire(100 * time.Millisecond); !ok || err != nil {
+				t.Errorf("%s, late: %v, %v, want it to be acquired", name, ok, err)
+			}
+			w.wantTTL(t, job, time.Minute)
 		}
 	})
 }
@@ -412,7 +460,7 @@ func TestReleaseWithoutTurnsSaysWhatIsSo(t *testing.T) {
 	server := single(t)
 	for name, release := range map[string]func(driver.Driver) (bool, error){
 		"Lock": func(d driver.Driver) (bool, error) {
-			return released(script.LockRelease(t.Context(), d, job, me, channel, script.Classic, turns))
+			return released(script.LockRelease(t.Context(), d, job, me, script.Classic, turns))
 		},
 		"several": func(d driver.Driver) (bool, error) {
 			all, err := script.MultiRelease(t.Context(), d, []script.Release{{Key: job, Owner: me, Channel: channel}}, script.Classic, turns)

@@ -15,7 +15,7 @@ import (
 func (b *bench) hand(from *watchdog.Lease, name string) *watchdog.Lease {
 	b.t.Helper()
 	to := b.lease(name)
-	if !b.Hand(from, to) {
+	if !b.Hand(from, to, 0) {
 		b.t.Errorf("%s could not be handed to %s", key(from), name)
 	}
 	return to
@@ -29,6 +29,10 @@ func TestHand(t *testing.T) {
 		from := b.add("a", true)
 		b.add("a:after", true)
 		b.at(15 * time.Second)
+		left := period + trust - 15*time.Second
+		if b.Hand(from, b.lease("nobody"), left+1) {
+			t.Errorf("a lease with %v of trust left was handed on, want more left", left)
+		}
 		to := b.hand(from, "a:heir")
 		if got, want := b.Until(to), b.start.Add(period+trust); !got.Equal(want) {
 			t.Errorf("trust ends at %v, want %v as before", got.Sub(b.start), want.Sub(b.start))
@@ -159,7 +163,7 @@ func TestHandRefused(t *testing.T) {
 		heir := b.lease("a:heir")
 		refused := func(from *watchdog.Lease) {
 			t.Helper()
-			if b.Hand(from, heir) {
+			if b.Hand(from, heir, 0) {
 				t.Errorf("%s was handed over", key(from))
 			}
 			if b.Remove(heir) {

@@ -67,11 +67,11 @@ func TestLimitIsNotHandedOn(t *testing.T) {
 	virtual(t, func(b *bench) {
 		l, heir := b.add("a", true), b.lease("a:heir")
 		b.SetLimit(l, b.start.Add(time.Minute))
-		if b.Hand(l, heir) {
+		if b.Hand(l, heir, 0) {
 			t.Error("a lease with a limit was handed on")
 		}
 		b.SetLimit(l, time.Time{})
-		if !b.Hand(l, heir) {
+		if !b.Hand(l, heir, 0) {
 			t.Error("a lease without a limit was not handed on")
 		}
 	})

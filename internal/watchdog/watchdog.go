@@ -74,6 +74,7 @@ type Watchdog struct {
 	limits  map[*Lease]instant    // the latest end of trust, of those leases that have one
 	queues  map[string][]*renewal // due leases per shard; a shard with an entry has a running worker
 	asleep  time.Duration         // until when the scheduler sleeps, unless it is woken
+	woken   time.Duration         // when it was woken last
 	started bool
 	closed  bool
 }
@@ -111,7 +112,7 @@ func (w *Watchdog) Add(l *Lease, start time.Time, trust time.Duration, renew boo
 	}
 	w.events.add(l)
 	if !w.started {
-		w.started = true
+		w.started, w.woken = true, w.now().mono
 		w.wg.Go(w.run)
 	}
 	w.moved(l)
@@ -195,11 +196,12 @@ func (w *Watchdog) Remove(l *Lease) bool {
 // watched any more, as after [Watchdog.Remove].
 //
 // It reports false, and changes nothing, if from was not watched any more, has a limit, or its
-// trust has ended.
-func (w *Watchdog) Hand(from, to *Lease) bool {
+// trust has ended or has less than least left.
+func (w *Watchdog) Hand(from, to *Lease, least time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, limited := w.limits[from]; limited || !from.watched || from.over(w.now()) {
+	now := w.now()
+	if _, limited := w.limits[from]; limited || !from.watched || from.over(now) || from.until.mono-now.mono < least {
 		return false
 	}
 	to.until, to.next, to.renew, to.extend = from.until, from.next, from.renew, from.extend
@@ -277,6 +279,7 @@ func (w *Watchdog) moved(l *Lease) {
 	}
 	select {
 	case w.wake <- struct{}{}:
+		w.woken = w.now().mono
 	default:
 	}
 }
@@ -284,6 +287,7 @@ func (w *Watchdog) moved(l *Lease) {
 func (w *Watchdog) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	w.woke(w.since())
 	for {
 		next := w.step()
 		due := w.doze(next)
@@ -291,6 +295,7 @@ func (w *Watchdog) run() {
 		select {
 		case <-timer.C:
 		case <-w.wake:
+			due = min(due, w.since())
 		case <-w.ctx.Done():
 			return
 		}
@@ -314,6 +319,13 @@ func (w *Watchdog) doze(next time.Duration) time.Duration {
 		return next
 	}
 	return min(next, w.now().mono+dozeTime)
+}
+
+// since returns when the scheduler was woken last. The process may stand still before it runs.
+func (w *Watchdog) since() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.woken
 }
 
 // woke tells of a pause if the scheduler woke up much later than it should: both clocks may have

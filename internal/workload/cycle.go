@@ -21,6 +21,7 @@ type cycle struct {
 
 	began  time.Time
 	before usage
+	busy   uint64 // what the gate had counted when the window began
 }
 
 const (
@@ -34,6 +35,7 @@ const (
 type cyclist struct {
 	*cycle
 	id     uint64
+	role   role
 	key    string
 	locker Locker
 
@@ -54,16 +56,28 @@ type cyclist struct {
 	acrossGap Histogram
 }
 
-func startCycle(ctx context.Context, locker Locker, spec Spec, gate *Gate) *cycle {
+// startCycle starts the goroutines. Permits are set before that.
+func startCycle(ctx context.Context, locker Locker, spec Spec, gate *Gate) (*cycle, error) {
 	if gate == nil {
 		gate = &Gate{}
 	}
-	c := &cycle{spec: spec, gate: gate, epoch: epoch(), ended: make(chan struct{})}
+	sides, err := spec.sides(locker)
+	if err == nil {
+		err = spec.permit(ctx, locker)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &cycle{spec: spec, gate: gate, epoch: spec.epoch, ended: make(chan struct{})}
+	if c.epoch.IsZero() {
+		c.epoch = epoch()
+	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	var running, ready sync.WaitGroup
 	for i := range spec.N {
-		a := &cyclist{cycle: c, id: actor(spec.Process, i), key: spec.key(i), locker: locker}
-		if n, ok := locker.(Namer); ok {
+		a := &cyclist{cycle: c, id: actor(spec.Process, i), role: spec.role(i), key: spec.key(i)}
+		a.locker = sides[a.role]
+		if n, ok := a.locker.(Namer); ok {
 			a.locker = n.Of(a.key)
 		}
 		c.actors = append(c.actors, a)
@@ -79,7 +93,7 @@ func startCycle(ctx context.Context, locker Locker, spec Spec, gate *Gate) *cycl
 		running.Wait()
 		close(c.ended)
 	}()
-	return c
+	return c, nil
 }
 
 // key is the name of the lock of goroutine i.
@@ -126,7 +140,7 @@ func (a *cyclist) entered(start time.Duration) {
 	now := a.now()
 	var e entry
 	if a.spec.Shared {
-		e = a.gate.enter(a.id, now)
+		e = a.gate.pass(a.role, a.id, a.spec.Permits, now)
 	}
 	a.waiting.Store(0)
 	a.mu.Lock()
@@ -155,7 +169,7 @@ func (a *cyclist) entered(start time.Duration) {
 func (a *cyclist) drop(hold Hold) {
 	now := a.now()
 	if a.spec.Shared {
-		a.gate.leave(a.id, now)
+		a.gate.quit(a.role, a.id, now)
 	}
 	a.mu.Lock()
 	if a.phase.Load() == counting {
@@ -180,6 +194,7 @@ func (a *cyclist) failed(err error) {
 func (c *cycle) Begin() {
 	c.before = used()
 	c.began = time.Now()
+	c.busy = c.gate.busy(c.now())
 	c.phase.Store(counting)
 }
 
@@ -188,11 +203,12 @@ func (c *cycle) End(grace time.Duration) *Result {
 	r := &Result{Seconds: time.Since(c.began).Seconds()}
 	c.phase.Store(over)
 	end := c.now()
+	r.Busy = busyFor(c.busy, c.gate.busy(end)).Seconds()
 	c.before.since(r)
 	for _, a := range c.actors {
 		// A goroutine that is still waiting counts too: it has waited at least until now.
 		if since := time.Duration(a.waiting.Load()); since > 0 && since < end {
-			r.Waits.Add(end - since)
+			r.waits(a.role).Add(end - since)
 		}
 	}
 	c.cancel()
@@ -213,7 +229,11 @@ func (a *cyclist) report(r *Result) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r.Counts = append(r.Counts, a.count)
+	if a.role == writing {
+		r.Writers = append(r.Writers, a.count)
+	} else {
+		r.Counts = append(r.Counts, a.count)
+	}
 	r.HandOvers += a.handOvers
 	r.Across += a.across
 	r.Overlaps += a.overlaps
@@ -222,7 +242,7 @@ func (a *cyclist) report(r *Result) {
 		r.Failure = a.failure.Error()
 	}
 	r.Inside += a.inside.Seconds()
-	r.Waits.Merge(&a.waits)
+	r.waits(a.role).Merge(&a.waits)
 	r.Gaps.Merge(&a.gaps)
 	r.AcrossGap.Merge(&a.acrossGap)
 }

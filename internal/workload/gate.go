@@ -7,18 +7,22 @@ import (
 
 // Gate is inside a lock and sees every acquisition. It finds out whether two goroutines were
 // inside at the same time, from which goroutine each took over, and how long that took. It
-// contains no pointers, so that several processes can share it in memory: three little-endian
+// contains no pointers, so that several processes can share it in memory: four little-endian
 // words of 64 bits, zero at the beginning.
 //
 // Times are nanoseconds since an epoch that all users of a gate have in common.
+//
+// Where several may be inside, as readers or with permits, it counts them, and for how long there
+// were any: see company.go.
 type Gate struct {
-	inside atomic.Uint64 // the goroutine inside; 0: none
-	last   atomic.Uint64 // the goroutine that was inside last
-	left   atomic.Int64  // when that one began to unlock
+	inside  atomic.Uint64 // the goroutine inside, which is alone; 0: none
+	last    atomic.Uint64 // the goroutine that was inside last
+	left    atomic.Int64  // when that one began to unlock
+	company atomic.Uint64 // how many are inside, and for how long there were any
 }
 
 // GateSize is the memory that a Gate takes, in bytes.
-const GateSize = 24
+const GateSize = 32
 
 // entry is what a gate saw at an acquisition.
 type entry struct {

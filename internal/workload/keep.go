@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,7 +98,8 @@ func (k *keep) End(grace time.Duration) *Result {
 	select {
 	case err := <-released:
 		if err != nil {
-			r.Failures, r.Failure = 1, err.Error()
+			r.Failures = 1
+			r.Failure, _, _ = strings.Cut(err.Error(), "\n") // those of other goroutines are much the same
 		}
 	case <-time.After(grace):
 		r.Hung = 1

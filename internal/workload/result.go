@@ -4,7 +4,8 @@ package workload
 type Result struct {
 	Seconds float64 `json:"seconds"` // length of the window
 
-	Counts    []int64 `json:"counts,omitempty"`    // acquisitions of each goroutine
+	Counts    []int64 `json:"counts,omitempty"`    // acquisitions of each goroutine that does not write
+	Writers   []int64 `json:"writers,omitempty"`   // acquisitions of each goroutine that writes
 	Processes []int64 `json:"processes,omitempty"` // of each process, if there are several
 	HandOvers int64   `json:"hand_overs"`          // acquisitions after another goroutine's hold
 	Across    int64   `json:"across"`              // hand-overs between processes
@@ -13,10 +14,12 @@ type Result struct {
 	Failure   string  `json:"failure,omitempty"`
 	Hung      int     `json:"hung"`   // goroutines that did not end when they should
 	Inside    float64 `json:"inside"` // seconds that goroutines held the lock, together
+	Busy      float64 `json:"busy"`   // seconds in which it was held, where several goroutines may hold it
 
-	Waits     Histogram `json:"waits"`      // from the request to the acquisition; requests that had not ended count as well
-	Gaps      Histogram `json:"gaps"`       // from an unlock to the next acquisition, in one process
-	AcrossGap Histogram `json:"across_gap"` // the same, between processes
+	Waits      Histogram `json:"waits"`       // from the request to the acquisition; requests that had not ended count as well
+	WriteWaits Histogram `json:"write_waits"` // the same, of those that write, which are not in Waits
+	Gaps       Histogram `json:"gaps"`        // from an unlock to the next acquisition, in one process
+	AcrossGap  Histogram `json:"across_gap"`  // the same, between processes
 
 	Mallocs    uint64  `json:"mallocs"`     // heap objects allocated
 	AllocBytes uint64  `json:"alloc_bytes"` // and their size
@@ -36,34 +39,37 @@ type Footprint struct {
 
 // Merge returns the joint result of processes that measured the same window.
 func Merge(results ...*Result) *Result {
-	sum := &Result{}
+	all := &Result{}
 	for _, r := range results {
-		sum.Seconds = max(sum.Seconds, r.Seconds)
-		sum.Counts = append(sum.Counts, r.Counts...)
+		all.Seconds = max(all.Seconds, r.Seconds)
+		all.Counts = append(all.Counts, r.Counts...)
+		all.Writers = append(all.Writers, r.Writers...)
 		if r.Processes == nil {
-			sum.Processes = append(sum.Processes, r.Acquisitions())
+			all.Processes = append(all.Processes, r.Acquisitions())
 		}
-		sum.Processes = append(sum.Processes, r.Processes...)
-		sum.HandOvers += r.HandOvers
-		sum.Across += r.Across
-		sum.Overlaps += r.Overlaps
-		sum.Failures += r.Failures
-		if sum.Failure == "" {
-			sum.Failure = r.Failure
+		all.Processes = append(all.Processes, r.Processes...)
+		all.HandOvers += r.HandOvers
+		all.Across += r.Across
+		all.Overlaps += r.Overlaps
+		all.Failures += r.Failures
+		if all.Failure == "" {
+			all.Failure = r.Failure
 		}
-		sum.Hung += r.Hung
-		sum.Inside += r.Inside
-		sum.Waits.Merge(&r.Waits)
-		sum.Gaps.Merge(&r.Gaps)
-		sum.AcrossGap.Merge(&r.AcrossGap)
-		sum.Mallocs += r.Mallocs
-		sum.AllocBytes += r.AllocBytes
-		sum.CPU += r.CPU
+		all.Hung += r.Hung
+		all.Inside += r.Inside
+		all.Busy = max(all.Busy, r.Busy) // all see the same
+		all.Waits.Merge(&r.Waits)
+		all.WriteWaits.Merge(&r.WriteWaits)
+		all.Gaps.Merge(&r.Gaps)
+		all.AcrossGap.Merge(&r.AcrossGap)
+		all.Mallocs += r.Mallocs
+		all.AllocBytes += r.AllocBytes
+		all.CPU += r.CPU
 		if r.Each != nil {
-			sum.Each = r.Each.plus(sum.Each)
+			all.Each = r.Each.plus(all.Each)
 		}
 	}
-	return sum
+	return all
 }
 
 func (f *Footprint) plus(other *Footprint) *Footprint {
@@ -80,9 +86,14 @@ func (f *Footprint) plus(other *Footprint) *Footprint {
 	}
 }
 
-// Acquisitions returns how often the locks were acquired.
-func (r *Result) Acquisitions() (n int64) {
-	for _, c := range r.Counts {
+// Acquisitions returns how often the locks were acquired, for reading and writing.
+func (r *Result) Acquisitions() int64 { return sum(r.Counts) + r.Writes() }
+
+// Writes returns how often read/write locks were acquired for writing.
+func (r *Result) Writes() int64 { return sum(r.Writers) }
+
+func sum(counts []int64) (n int64) {
+	for _, c := range counts {
 		n += c
 	}
 	return n
@@ -90,16 +101,18 @@ func (r *Result) Acquisitions() (n int64) {
 
 // Starved returns how many goroutines never acquired the lock.
 func (r *Result) Starved() (n int) {
-	for _, c := range r.Counts {
-		if c == 0 {
-			n++
+	for _, counts := range [][]int64{r.Counts, r.Writers} {
+		for _, c := range counts {
+			if c == 0 {
+				n++
+			}
 		}
 	}
 	return n
 }
 
-// Jain returns Jain's fairness index of the goroutines: 1 if all acquired the lock equally
-// often, 1/n if only one of n did, 0 if none did.
+// Jain returns Jain's fairness index of the goroutines, without those that write: 1 if all acquired
+// the lock equally often, 1/n if only one of n did, 0 if none did.
 func (r *Result) Jain() float64 { return Jain(r.Counts) }
 
 // Jain returns Jain's index of counts.
@@ -136,6 +149,9 @@ func (r *Result) PerSecond(n int64) float64 {
 func (r *Result) Utilisation() float64 {
 	if r.Seconds == 0 {
 		return 0
+	}
+	if r.Busy > 0 {
+		return r.Busy / r.Seconds
 	}
 	return r.Inside / r.Seconds
 }

@@ -26,6 +26,18 @@ type Namer interface {
 	Of(key string) Locker
 }
 
+// Sided is a Locker of read/write locks. Its own methods acquire the write side.
+type Sided interface {
+	// Read returns the Locker for the read side.
+	Read() Locker
+}
+
+// Permitter is a Locker of semaphores: what it acquires is a permit.
+type Permitter interface {
+	// Permit sets the number of permits of the semaphore called key, unless that was done before.
+	Permit(ctx context.Context, key string, n int) error
+}
+
 // Hold is a held lock. If it also has a method Valid() bool, that reports whether the lock is
 // still held.
 type Hold interface {
@@ -52,6 +64,12 @@ type Spec struct {
 	// Shared makes all goroutines, of all processes, contend for one lock.
 	// Otherwise each has its own.
 	Shared bool `json:"shared,omitempty"`
+	// Sides makes it a read/write lock, of a [Sided] Locker. The first Writers of the goroutines
+	// acquire its write side, the others its read side.
+	Sides   bool `json:"sides,omitempty"`
+	Writers int  `json:"writers,omitempty"`
+	// Permits makes it a semaphore, of a [Permitter], with that many permits.
+	Permits int `json:"permits,omitempty"`
 	// Inside is how long each holds the lock, in ns. It sleeps meanwhile.
 	Inside time.Duration `json:"inside,omitempty"`
 	// Takers is the number of goroutines that acquire and release the locks that are kept.
@@ -59,6 +77,10 @@ type Spec struct {
 	Takers int `json:"takers,omitempty"`
 	// Process distinguishes processes that run the same Spec; from 0.
 	Process int `json:"process,omitempty"`
+
+	// epoch is where time begins; zero if the machine's clock says so. Tests with virtual time that have several
+	// processes set it: the machine's clock goes on between two looks at it.
+	epoch time.Time
 }
 
 // Running is a load in progress. Its methods are called in this order, once.
@@ -80,7 +102,7 @@ func Start(ctx context.Context, locker Locker, spec Spec, gate *Gate) (Running, 
 	}
 	switch spec.Kind {
 	case Cycle:
-		return startCycle(ctx, locker, spec, gate), nil
+		return startCycle(ctx, locker, spec, gate)
 	case Keep:
 		return startKeep(ctx, locker, spec)
 	case Queued:

@@ -195,10 +195,11 @@ func TestProcessesShareAGate(t *testing.T) {
 	locker, gate := newFair(), &Gate{}
 	var results []*Result
 	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
 		var runs []Running
 		for p := range 2 {
 			run, err := Start(t.Context(), locker,
-				Spec{Kind: Cycle, N: 2, Key: "k", Shared: true, Inside: time.Millisecond, Process: p}, gate)
+				Spec{Kind: Cycle, N: 2, Key: "k", Shared: true, Inside: time.Millisecond, Process: p, epoch: began}, gate)
 			if err != nil {
 				t.Fatal(err)
 			}

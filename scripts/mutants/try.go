@@ -48,6 +48,14 @@ func (m *mutant) limit() time.Duration {
 	return limit
 }
 
+// tags returns the flags for the build of the test of m: one that starts real servers may stand behind a tag.
+func (m *mutant) tags() []string {
+	if m.needs != "" {
+		return []string{"-tags", "server"}
+	}
+	return nil
+}
+
 // result is what came of a mutant.
 type result struct {
 	mutant  *mutant
@@ -74,7 +82,7 @@ func (b bench) try(ctx context.Context, m mutant) result {
 	if err != nil {
 		return result{&m, verdict{outcome: unusable, says: err.Error()}, time.Since(start)}
 	}
-	out := b.test(ctx, m.limit(), "-overlay", overlay, "-run", anchored(m.test), m.pkg)
+	out := b.test(ctx, m.limit(), append(m.tags(), "-overlay", overlay, "-run", anchored(m.test), m.pkg)...)
 	return result{&m, judge(bytes.NewReader(out)), time.Since(start)}
 }
 
@@ -97,14 +105,15 @@ func (b bench) find(ctx context.Context, m mutant, w io.Writer) {
 // healthy runs the tests of all mutants on the code as it is: a test that fails anyway would catch
 // every mutant.
 func (b bench) healthy(ctx context.Context, mutants []mutant) error {
-	tests := make(map[string][]string)
+	tests, tags := make(map[string][]string), make(map[string][]string)
 	for _, m := range mutants {
 		if pattern := anchored(m.test); !slices.Contains(tests[m.pkg], pattern) {
 			tests[m.pkg] = append(tests[m.pkg], pattern)
 		}
+		tags[m.pkg] = append(tags[m.pkg], m.tags()...)
 	}
 	for pkg, patterns := range tests {
-		if v := judge(bytes.NewReader(b.test(ctx, 5*serverLimit, "-run", strings.Join(patterns, "|"), pkg))); v.outcome != survived {
+		if v := judge(bytes.NewReader(b.test(ctx, 5*serverLimit, append(tags[pkg], "-run", strings.Join(patterns, "|"), pkg)...))); v.outcome != survived {
 			return fmt.Errorf("the tests in %s fail without any mutant: %s", pkg, v)
 		}
 	}

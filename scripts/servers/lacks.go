@@ -39,7 +39,7 @@ var lacking = []lack{
 			`MultiWithEachMissingRight/release/all$|PermitPublishes$|Publish(ClassicShardedOrBoth|Refused|IsLast)/|` +
 			`EachMissingRightHasNoEffect/release/all$|RWReleaseThatIsNotHeard$|NumbersWithoutRights/[^/]*/all$|NumbersThatNobodyMayHear/)` +
 			`|^tests/server/(goredis|rueidis) TestDriver/cluster/(one_connection_per_node|kinds_of_channel|moved_channel)$` +
-			`|^tests/server TestRealFairLockOnACluster/`),
+			`|^tests/server TestRealFairLockOnACluster/|^doctor TestRealDeadWaiters/cluster$`),
 	},
 	{
 		what: "an ACL",
@@ -47,10 +47,16 @@ var lacking = []lack{
 		of:   before(6, 0),
 		tests: regexp.MustCompile(`^internal/script Test\w*(Right|ReleaseHalfWay|TurnsAreRefused)` +
 			`|^cmd/mortise Test(BenchNeedsTheRightsOfLocksOnly|NoOutputShowsAPassword|RefusalScripts)$` +
-			`|^connect Test(OpenFails|OpenSingle)$|^fencing TestRealGuardWithoutARight$` +
+			`|^connect Test(OpenFails|OpenSingle)$|^doctor TestRealWrongPassword$|^fencing TestRealGuardWithoutARight$` +
 			`|^internal/redistest TestSingleRestartsEmptyOnTheSamePort$|^tests/server TestReal\w*Rights?` +
 			`|^tests/server/goredis TestDriver/(cluster/topology_(behind_a_wrong_password|with_few_rights)|` +
 			`single/classes/(changed_password|no_such_right/.*)|wait/refused)$`),
+	},
+	{
+		what:  "a script that asks what its user may do",
+		then:  "`mortise doctor` does not know the user's rights",
+		of:    before(7, 0),
+		tests: regexp.MustCompile(`^doctor TestReal(RightsOfEachKind/|EachMissingRightIsNamed/|(UserWithoutScripts|UserWithHardlyAnyRight|RightsOfTheDoctor)$)`),
 	},
 	{
 		what: "ACL rules for channels",

@@ -21,7 +21,7 @@ const module = "github.com/mortise-go/mortise"
 
 // packages is those whose tests need a real server.
 var packages = []string{
-	"./tests/server/...", "./internal/script", "./driver/...", "./connect", "./fencing", "./internal/redistest", "./cmd/mortise/...",
+	"./tests/server/...", "./internal/script", "./driver/...", "./connect", "./doctor", "./fencing", "./internal/redistest", "./cmd/mortise/...",
 }
 
 // result is what a run on one server showed.

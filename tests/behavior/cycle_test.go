@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -239,6 +240,7 @@ func TestLongRowsAreLookedAtSeldom(t *testing.T) {
 				var first *mortise.Hold
 				var got <-chan *mortise.Hold
 				var reads atomic.Int64
+				var all sync.WaitGroup
 				for i := range n { // each waits for the lock of the one before it
 					c, f := open(t, s, nil)
 					hold, in := mustLock(t, c.Lock(fmt.Sprint(i)), t.Context())
@@ -257,10 +259,10 @@ func TestLongRowsAreLookedAtSeldom(t *testing.T) {
 						}, nil)
 						continue
 					}
-					go func() {
+					all.Go(func() {
 						mustUnlock(t, <-next)
 						mustUnlock(t, hold)
-					}()
+					})
 				}
 				time.Sleep(3 * time.Second)
 				young := reads.Swap(0)
@@ -275,6 +277,7 @@ func TestLongRowsAreLookedAtSeldom(t *testing.T) {
 				}
 				mustUnlock(t, first)
 				mustUnlock(t, <-got)
+				all.Wait()
 			})
 		})
 	}

@@ -548,3 +548,31 @@ func TestTryEndsWithItsContextWhileTheHolderIsLookedUp(t *testing.T) {
 		f.Set(nil, nil)
 	})
 }
+
+// What a process runs under its locks is what tells it from others of the same program: wherever it is named, that is
+// named, too.
+func TestCommandIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		a, _ := open(t, s, &mortise.Options{History: 5, Identity: mortise.Identity{Host: "api-7", App: "mortise", Extra: map[string]string{"command": "pay now.sh"}}})
+		b, _ := open(t, s, seenAs("api-8"))
+		hold, _ := mustLock(t, a.Lock("job"), t.Context())
+		time.Sleep(999 * time.Millisecond)
+		_, _, err := b.Lock("job").TryLock(t.Context())
+		if text := fmt.Sprint(err); !strings.Contains(text, fmt.Sprintf("api-7 pid %d (mortise: \"pay now.sh\") for 1s", os.Getpid())) {
+			t.Errorf("the error is %q", text)
+		}
+		var held *mortise.HeldError
+		if !errors.As(err, &held) {
+			t.Fatalf("the error is %v, want one with the holder", err)
+		}
+		want := fmt.Sprintf("api-7 pid %d (mortise: \"pay now.sh\")", os.Getpid())
+		wantText(t, "a holder by value", fmt.Sprint(held.Holder), want)
+		wantText(t, "a client by value", fmt.Sprint(*held.Client), want)
+		mustUnlock(t, hold)
+		time.Sleep(3 * time.Second)
+		list, err := b.History(t.Context(), "job", 5)
+		if err != nil || len(list) != 1 || list[0].App != "mortise" || list[0].Command != "pay now.sh" {
+			t.Errorf("its history is %+v, %v; want one acquisition by pay now.sh", list, err)
+		}
+	})
+}

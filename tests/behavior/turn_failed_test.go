@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -28,10 +29,15 @@ func unsent(suffix string) func(context.Context, string) error {
 // wantNow checks that a waiter gets the lock without a poll, and releases it.
 func wantNow(t *testing.T, got <-chan *mortise.Hold) {
 	t.Helper()
+	wantWithin(t, got, 10*time.Millisecond)
+}
+
+func wantWithin(t *testing.T, got <-chan *mortise.Hold, most time.Duration) {
+	t.Helper()
 	start := time.Now()
 	hold := <-got
-	if d := time.Since(start); d > 10*time.Millisecond {
-		t.Errorf("the next waiter has the lock after %v, want at once", d)
+	if d := time.Since(start); d > most {
+		t.Errorf("the next waiter has the lock after %v, want %v at most", d, most)
 	}
 	if hold != nil {
 		mustUnlock(t, hold)
@@ -56,8 +62,8 @@ func TestWaiterBehindARequestThatFailsAsksAtOnce(t *testing.T) {
 	})
 }
 
-// A client is notified that the lock is free, and its only waiter gives up before its
-// attempt reaches Redis. The next client must not wait for a poll.
+// A client is notified that the lock was left to Redisson's threads, which do not take it, and its only
+// waiter gives up before its attempt reaches Redis. The next client must not wait for a poll.
 func TestNotificationOfAnAttemptThatFailsIsPassedOn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		holder, _ := open(t, s, nil)
@@ -65,18 +71,51 @@ func TestNotificationOfAnAttemptThatFailsIsPassedOn(t *testing.T) {
 		next, _ := open(t, s, nil)
 		block := mustTake(t, holder.Lock("job"))
 		ctx, cancel := context.WithCancel(t.Context())
-		first := later(t, ctx, c.Lock("job").With(mortise.LockOptions{MaxHold: time.Minute}))
+		first := later(t, ctx, c.Lock("job"))
 		second := later(t, t.Context(), next.Lock("job"))
+		java := newJavaProcess(t, s, "job")
+		java.sub.Subscribe(keyspace.LockChannel("job"), false)
+		synctest.Wait()
 		f.Set(unsent("_acquire"), nil)
 		mustUnlock(t, block)
-		synctest.Wait() // it was notified, and its attempt has failed
+		time.Sleep(30 * time.Millisecond) // the threads' time is over, and the waiter's attempt has failed
 		f.Set(nil, nil)
 		cancel()
 		if hold := <-first; hold != nil {
 			t.Fatal("the waiter that was canceled has the lock")
 		}
-		wantNow(t, second)
+		wantWithin(t, second, 50*time.Millisecond) // it is left to the threads once more
 	})
+}
+
+// A waiter asks for a lease of its own when its turn comes, gives up, and its attempts do not reach
+// Redis. The next client must not wait until the grant ends.
+func TestBriefGrantThatIsNotConfirmedIsReturned(t *testing.T) {
+	for name, take := range map[string]func(*mortise.Client) taker{
+		"at most":      func(c *mortise.Client) taker { return c.Lock("job").With(mortise.LockOptions{MaxHold: time.Minute}) },
+		"with a token": func(c *mortise.Client) taker { return c.FencedLock("job") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				holder, _ := open(t, s, nil)
+				c, f := open(t, s, nil)
+				next, _ := open(t, s, nil)
+				block := mustTake(t, holder.Lock("job"))
+				ctx, cancel := context.WithCancel(t.Context())
+				first := later(t, ctx, take(c))
+				second := later(t, t.Context(), next.Lock("job"))
+				f.Set(unsent("_acquire"), nil)
+				mustUnlock(t, block)
+				synctest.Wait() // it was granted the lock, and its attempt has failed
+				f.Set(nil, nil)
+				cancel()
+				if hold := <-first; hold != nil {
+					t.Fatal("the waiter that was canceled has the lock")
+				}
+				wantNow(t, second)
+			})
+		})
+	}
 }
 
 // grantLate grants the lock to a waiter whose last refusal is 2.5 s old: its next attempt

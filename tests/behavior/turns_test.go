@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,6 +77,81 @@ func TestRelayIsBounded(t *testing.T) {
 					if jain := sum * sum / float64(n) / squares; jain < 0.95 {
 						t.Errorf("the clients had the lock %v times, an index of Jain's of %.3f, want 0.95 at least", had, jain)
 					}
+				})
+			})
+		}
+	}
+}
+
+// Two goroutines of one client want a lock all the time, and are the first to know when one of them
+// has released it. Waiters of other clients have their turns all the same, whatever their options.
+func TestBusyClientDoesNotPassOverOthers(t *testing.T) {
+	t.Parallel()
+	const hold, rounds = 50 * time.Millisecond, 100
+	for _, name := range []string{"Lock", "FairLock", "FencedLock"} {
+		for what, options := range map[string]mortise.LockOptions{
+			"by default": {}, "at most": {MaxHold: time.Hour}, "a short lease": {TTL: 500 * time.Millisecond}, "a margin": {Margin: time.Second},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					var all sync.WaitGroup
+					longest := 0 // guarded by the lock
+					var holds atomic.Int64
+					work := func(c *mortise.Client) {
+						k := kinds[name].Open(c, "job", options)
+						for ctx.Err() == nil {
+							since := int(holds.Load())
+							err := k.Do(ctx, func(context.Context) error {
+								nth := int(holds.Add(1))
+								if longest = max(longest, nth-1-since); nth == rounds {
+									cancel()
+								}
+								time.Sleep(hold)
+								return nil
+							})
+							if err != nil && !errors.Is(err, context.Canceled) {
+								t.Error(err)
+								return
+							}
+							time.Sleep(hold / 2)
+						}
+					}
+					for _, c := range clients(t, s, 3, nil) {
+						all.Go(func() { work(c) })
+					}
+					busy, _ := open(t, s, nil)
+					for range 2 {
+						all.Go(func() { work(busy) })
+					}
+					all.Wait()
+					if longest > 8 { // twice the number of the others
+						t.Errorf("a waiter was passed over %d times, want 8 at most", longest)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A waiter has the lock in Redis for no longer than it wants, also if it was granted the lock.
+func TestShortLeaseOfAWaiterStaysShort(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Lock", "FencedLock"} {
+		for what, options := range map[string]mortise.LockOptions{"at most": {MaxHold: 200 * time.Millisecond}, "a short lease": {TTL: 200 * time.Millisecond}} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) {
+					cs := clients(t, s, 3, nil)
+					block := mustTake(t, kinds[name].Open(cs[0], "job", mortise.LockOptions{}))
+					got := later(t, t.Context(), kinds[name].Open(cs[1], "job", options))
+					mustUnlock(t, block)
+					hold := <-got
+					state, err := cs[2].Inspect(t.Context(), "job")
+					if err != nil || len(state.Holders) != 1 || state.Holders[0].Count != 1 || state.TTL <= 0 || state.TTL > 200*time.Millisecond {
+						t.Errorf("in Redis there is %+v (%v), want one holder for 200ms at most", state, err)
+					}
+					mustUnlock(t, hold)
 				})
 			})
 		}

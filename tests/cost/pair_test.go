@@ -25,10 +25,10 @@ func TestPairCost(t *testing.T) {
 		// they hold, at random: two more than the most of six measurements.
 		race float64
 	}{
-		{"rueidis", context.Background(), 9, 11 + 2},
-		{"rueidis", cancellable, 9, 11 + 2},
-		{"go-redis", context.Background(), 15, 19 + 2},
-		{"go-redis", cancellable, 16, 21 + 2},
+		{"rueidis", context.Background(), 5, 6 + 2},
+		{"rueidis", cancellable, 5, 7 + 2},
+		{"go-redis", context.Background(), 11, 16 + 2},
+		{"go-redis", cancellable, 12, 18 + 2},
 	} {
 		kind := "a context without an end"
 		if test.ctx == cancellable {

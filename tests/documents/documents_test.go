@@ -28,6 +28,7 @@ func TestDocumentsShowCodeThatRuns(t *testing.T) {
 		least              int
 	}{
 		{"README.md", "go", []string{"example_test.go", "mortisetest/readme_test.go"}, 4},
+		{"docs/dashboard.md", "go", []string{"dashboard/example_test.go"}, 1},
 		{"docs/migration.md", "go", []string{"examples/migration/*.go"}, 9},
 		{"docs/migration.md", "java", []string{"interop/redisson/src/main/java/mortise/agent/Migration.java"}, 1},
 	} {
@@ -211,7 +212,7 @@ func TestSecurityNamesEveryDependency(t *testing.T) {
 	page := read(t, "docs/security.md")
 	required := regexp.MustCompile(`(?m)^(?:require)?\s+([a-z][\w./-]+) v\S+$`) // the others are marked as indirect
 	found := 0
-	for _, file := range []string{"go.mod", "cmd/mortise/go.mod", "analyzer/go.mod", "fencing/sqlexample/go.mod", "examples/go.mod", "bench/go.mod", "mortiseotel/go.mod", "mortiseprom/go.mod", "mortiseprom/alertstest/go.mod"} {
+	for _, file := range []string{"go.mod", "cmd/mortise/go.mod", "analyzer/go.mod", "fencing/sqlexample/go.mod", "examples/go.mod", "bench/go.mod", "mortiseotel/go.mod", "mortiseprom/go.mod", "mortiseprom/alertstest/go.mod", "tests/browser/go.mod"} {
 		for _, module := range required.FindAllStringSubmatch(read(t, file), -1) {
 			if found++; !strings.HasPrefix(module[1]+"/", "github.com/mortise-go/mortise/") && !strings.Contains(page, "`"+module[1]+"`") {
 				t.Errorf("docs/security.md does not name %s of %s", module[1], file)

@@ -60,9 +60,7 @@ func TestRealRWLockExclusion(t *testing.T) {
 		if most.Load() < 2 {
 			t.Error("there were never two readers at once")
 		}
-		if keys := s.Must(t, "KEYS", "*").([]any); len(keys) != 0 {
-			t.Errorf("keys are left: %v", keys)
-		}
+		wantNoKeys(t, s)
 	})
 }
 
@@ -98,9 +96,7 @@ func TestRealRWLockLostReplies(t *testing.T) {
 			cut := p.LoseReply("doc", 1)
 			return func() { <-cut }
 		})
-		if keys := s.Must(t, "KEYS", "*").([]any); len(keys) != 0 {
-			t.Errorf("keys are left: %v", keys)
-		}
+		wantNoKeys(t, s)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -82,6 +83,15 @@ func awaitRenewals(t *testing.T, lease time.Duration, holds ...*mortise.Hold) {
 	})
 }
 
+// wantNoKeys checks that no key is left but the records of clients, which have them while they wait for long.
+func wantNoKeys(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	keys := slices.DeleteFunc(s.Must(t, "KEYS", "*").([]any), func(key any) bool { return strings.HasPrefix(fmt.Sprint(key), "mortise:client") })
+	if len(keys) != 0 {
+		t.Errorf("keys are left: %v", keys)
+	}
+}
+
 func TestRealExclusion(t *testing.T) {
 	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
 		const clients, goroutines, rounds = 4, 4, 10
@@ -107,9 +117,7 @@ func TestRealExclusion(t *testing.T) {
 		if want := clients * goroutines * rounds; counter != want {
 			t.Errorf("the counter is %d, want %d", counter, want)
 		}
-		if keys := s.Must(t, "KEYS", "*").([]any); len(keys) != 0 {
-			t.Errorf("keys are left: %v", keys)
-		}
+		wantNoKeys(t, s)
 	})
 }
 
@@ -317,12 +325,18 @@ func TestRealFrozenHolder(t *testing.T) {
 	}
 	c := mortise.New(dialers["rueidis"](t, s.Addr(), ""), nil)
 	defer c.Close()
+	frozen := time.Now()
 	hold, _ := mustLock(t, c.Lock("job"), t.Context()) // as soon as the lease is over
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
+	least := time.Since(frozen)
 	if got := await("woke: "); !strings.HasPrefix(got, "false true ") {
 		t.Errorf("the first look after the freeze said %q, want not valid, and lost", got)
+	}
+	most := time.Since(frozen) + time.Second // the freeze is told a quarter of a second too short at most
+	if paused, err := time.ParseDuration(await("paused: ")); err != nil || paused < least-300*time.Millisecond || paused > most {
+		t.Errorf("a pause of %v was told (%v), want %v to %v", paused, err, least, most)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the holder: %v", err)
@@ -338,7 +352,8 @@ func TestHelperFrozenHolder(t *testing.T) {
 	if addr == "" {
 		return // not asked for
 	}
-	c := mortise.New(dialers["rueidis"](t, addr, ""), &mortise.Options{TTL: 3 * time.Second})
+	events := make(heard, 100)
+	c := mortise.New(dialers["rueidis"](t, addr, ""), &mortise.Options{TTL: 3 * time.Second, Observer: events})
 	defer c.Close()
 	hold, ctx := mustLock(t, c.Lock("job"), t.Context())
 	begin := time.Now()
@@ -357,6 +372,7 @@ func TestHelperFrozenHolder(t *testing.T) {
 	err := ctx.Err()
 	valid := hold.Valid()
 	fmt.Println("woke:", valid, errors.Is(context.Cause(ctx), mortise.ErrLost), err)
+	fmt.Println("paused:", events.next(t, mortise.EventPaused).Pause)
 	if err := hold.Unlock(); !errors.Is(err, mortise.ErrLost) {
 		t.Errorf("Unlock: %v, want ErrLost", err)
 	}

@@ -193,7 +193,7 @@ func (n *nest) life(i, life, most int, r *rand.Rand) {
 	if r.IntN(2) == 0 {
 		link.Chaos(r.Uint64(), mortisetest.Rates{RequestLost: 0.02, ReplyLost: 0.03, Late: 0.03, Slow: 0.1, Cut: 0.01, Freeze: 0.005, MessageLost: 0.1, MessageLate: 0.1, Outage: 2 * time.Second})
 	}
-	over := time.Now().Add(10*time.Second + upTo(r, 20_000))
+	over := time.Now().Add(5*time.Second + upTo(r, 15_000))
 	var all sync.WaitGroup
 	for g := range 3 {
 		all.Go(func() {
@@ -204,7 +204,7 @@ func (n *nest) life(i, life, most int, r *rand.Rand) {
 			}
 		})
 	}
-	time.Sleep(upTo(r, 10_000))
+	time.Sleep(upTo(r, 6000))
 	switch r.IntN(4) {
 	case 0:
 		link.Freeze()

@@ -1,31 +1,35 @@
 -- The part of the scripts of semaphores that keeps later arrivals from passing over the
 -- waiters.
 --
--- The claims: hash {waiter -> 'order permits until'}, mortise's own. It lists the waiters:
--- the order in which they came, how many permits each wants, and the ms of the server's
--- clock at which the claim ends. A live waiter renews its claim about once a second. An
--- acquirer leaves as many permits as were claimed before it came. Redisson ignores claims.
+-- The claims: hash {waiter -> 'order permits until client'}, mortise's own. It lists the waiters:
+-- the order in which they came, how many permits each wants, the ms of the server's
+-- clock at which the claim ends, and the client, if that listens to a channel of its own. A live waiter renews its
+-- claim about once a second. An acquirer leaves as many permits as were claimed before it came. Redisson ignores claims.
 local CLAIM = 3000 -- ms that a claim lasts
 local CLAIMS = 1000 -- limit; a hash with more of them is not ours and is ignored
+local MARK = '00' -- before a number of permits, which Redisson's threads read all the same: those of mortise's waiters
+                  -- that it suffices for were notified
 
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 -- What a waiter finds ('' is an acquirer that does not wait): how many permits it has to
--- leave, its order, how many others have claims, and the waiters whose claims have ended.
+-- leave, its order, the claims of others as {order, permits, client}, and the waiters whose claims have ended. call is
+-- redis.call, or redis.pcall to find nothing where Redis refuses to read them.
 local crowded -- the limit is reached
-local function claimed(claims, waiter)
+local function claimed(claims, waiter, call)
   local all, others, ended, own, last = {}, {}, {}, nil, 0
-  local many = redis.call('hlen', claims)
-  if many > 0 and many <= CLAIMS then all = redis.call('hgetall', claims) end
+  local many = call('hlen', claims)
+  if type(many) ~= 'number' then many = 0 end
+  if many > 0 and many <= CLAIMS then all = call('hgetall', claims) end
   for i = 1, #all, 2 do
-    local order, permits, till = string.match(all[i + 1], '^(%d+) (%d+) (%d+)$')
+    local order, permits, till, client = string.match(all[i + 1], '^(%d+) (%d+) (%d+) ?(.*)$')
     order, permits, till = tonumber(order), tonumber(permits), tonumber(till)
     if not till or till <= now or till > now + CLAIM then -- the last test: the clock was set back
       ended[#ended + 1] = all[i]
     else
       last = math.max(last, order)
-      if all[i] == waiter then own = order else others[#others + 1] = {order, permits} end
+      if all[i] == waiter then own = order else others[#others + 1] = {order, permits, client} end
     end
   end
   crowded = many > CLAIMS or #others >= CLAIMS
@@ -33,17 +37,39 @@ local function claimed(claims, waiter)
   for _, claim in ipairs(others) do
     if not own or claim[1] < own then left = left + claim[2] end
   end
-  return left, own or last + 1, #others, ended
+  return left, own or last + 1, others, ended
 end
 
--- Claims permits for a waiter, if the limit allows. Returns Redis' error, if there is one.
-local function claim(claims, waiter, order, permits, ended)
+-- Claims permits for a waiter of a client ('' if that does not listen), if the limit allows. Returns Redis' error, if
+-- there is one.
+local function claim(claims, waiter, order, permits, client, ended)
   if crowded then return end
   for _, other in ipairs(ended) do redis.call('hdel', claims, other) end
-  redis.call('hset', claims, waiter, string.format('%d %d %.0f', order, permits, now + CLAIM))
+  local text = string.format('%d %d %.0f', order, permits, now + CLAIM)
+  redis.call('hset', claims, waiter, client == '' and text or text .. ' ' .. client)
   local limited = redis.pcall('pexpire', claims, CLAIM)
   if limited ~= 1 then
     redis.call('del', claims) -- otherwise it would stay forever
     return limited
   end
+end
+
+-- Notifies the waiters for which the available permits suffice now, but did not before some came back: each on the
+-- channel of its client, which follows mine. Returns false if that does not reach all of them, or there may be waiters
+-- without a claim: then all waiters must ask. Nothing here may fail the script.
+local function notify(claims, available, back, mine, command)
+  if command == '' then return false end
+  local _, _, others = claimed(claims, '', redis.pcall)
+  if #others == 0 or crowded then return false end
+  table.sort(others, function(a, b) return a[1] < b[1] end)
+  local wanted = 0
+  for _, claim in ipairs(others) do
+    wanted = wanted + claim[2]
+    if wanted > available then break end
+    if wanted > available - back then
+      local heard = claim[3] ~= '' and redis.pcall(command, mine .. claim[3], '!')
+      if type(heard) ~= 'number' or heard == 0 then return false end
+    end
+  end
+  return true
 end

@@ -15,6 +15,7 @@
 --   then the waiters that should ask for the lock: it is free for them, or they are not in
 --   the queue any more
 local READ = 100 -- how many waiters of the queue are read
+local head, _, mine, listens, suspect = judge()
 
 -- Checks which of the first waiters listen, so that the dead are known by the time they are
 -- heads. For a client of ours, its first waiter is enough.
@@ -59,7 +60,7 @@ for i = 8, #ARGV, 3 do place[ARGV[i]] = i end
 -- ahead of it, last the last of their deadlines. Returns by how much it has moved.
 local function advance(waiter, deadline, before, last)
   local ahead = now + ARGV[place[waiter] + 2]
-  local want = ahead + before * step
+  local want = ahead + before * ARGV[4]
   if before > 0 then want = math.max(want, math.min(last, now + DAY) + ahead - now) end
   -- Now and then is enough, unless little is left of the wait: then what is wanted stays where it
   -- is, and the deadline would pass before it.
@@ -107,7 +108,7 @@ if now - (tonumber(redis.call('hget', signs, 'noted') or '') or 0) >= GRACE / 2 
   note(front)
   sweep(signs, 'scan5', function(name, value)
     if string.sub(name, 1, 1) == '?' then return now - (tonumber(string.match(value, '%d+$') or '') or 0) > STALE end
-    return #name == 36 and (tonumber(value) or 0) < now
+    return #name == 36 and math.abs(tonumber(value) or 0) + ALIVE < now
   end)
   sweep(ours, 'scan4', function(waiter) return not redis.call('zscore', deadlines, waiter) end)
 end

@@ -9,7 +9,8 @@
 -- ARGV[2]  lease in ms
 -- ARGV[3]  its entry in the turns, if it needs one
 --
--- {1, token}             acquired, or acquired by an earlier copy of this call
+-- {1, token}             acquired, granted before, or acquired by an earlier copy of this
+--                        call
 -- {2, token}             the same with ARGV[3], after its turn had come: if it had an
 --                        entry, it was notified
 -- {0, ttl, owner, count, before, new}
@@ -35,8 +36,10 @@ end
 local token, failure = draw()
 if not token then return failure end
 if holders == 1 then
-  if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
-  return {1, token}
+  local granted = holder[2] == '0' -- for a moment, see lock_acquire.lua
+  if granted or redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
+  if granted then redis.call('hset', KEYS[1], ARGV[1], 1) end
+  return {ARGV[3] and 2 or 1, token}
 end
 redis.call('hset', KEYS[1], ARGV[1], 1)
 local limited = redis.pcall('pexpire', KEYS[1], ARGV[2])

@@ -21,7 +21,9 @@
 --
 -- A number costs a client less than an array does. No other script returns these numbers.
 --
--- A repeat must not set the count back: a re-entry may have raised it since.
+-- A repeat must not set the count back: a re-entry may have raised it since. Nor must it make the
+-- lease shorter: only a lock that was granted for a moment, with the count 0, may last longer than
+-- its new holder wants.
 --
 -- A key without TTL would stay forever, so it is deleted if Redis does not set one: for
 -- lack of rights, or because the lease is out of range.
@@ -39,7 +41,8 @@ if holders > 1 then return -11 end
 local ttl = redis.call('pttl', KEYS[1])
 local holder = redis.call('hgetall', KEYS[1])
 if holder[1] == ARGV[1] then
-  if ttl < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
+  if ttl < tonumber(ARGV[2]) or holder[2] == '0' then redis.call('pexpire', KEYS[1], ARGV[2]) end
+  if holder[2] == '0' then redis.call('hset', KEYS[1], ARGV[1], 1) end
   return ARGV[3] and 12 or 11
 end
 local reply = {0, ttl, string.sub(holder[1], 1, 200), string.sub(holder[2], 1, 200)}

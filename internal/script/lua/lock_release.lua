@@ -14,6 +14,7 @@
 --
 -- 21            released
 -- 22            released, and left to Redisson's threads
+-- 23            released, and granted to the next turn
 -- {21, reason}  released, but Redis refused to publish
 -- 20            the owner does not hold the lock
 --
@@ -32,7 +33,7 @@ if ARGV[6] == 'shared' and announced and not became then
   if theirs then became = 'left' end
 end
 if became == 'given' then
-  message = ELSEWHERE
+  reply, message = 23, ELSEWHERE
 elseif became == 'left' then
   reply, message = 22, LEFT
 elseif ARGV[6] ~= '' then

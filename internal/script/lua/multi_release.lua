@@ -12,6 +12,7 @@
 -- {s1, s2, ...}          for each lock
 --   1   released
 --   2   released, and left to Redisson's threads
+--   3   released, and granted to its next turn
 --   0   the owner does not hold the lock; nothing was changed
 -- {s1, s2, ..., reason}  the same, but Redis refused to publish
 --
@@ -44,7 +45,7 @@ for i = 1, n do
       local sent = redis.pcall(command, channel, message)
       if type(sent) == 'table' then reason = sent.err end
     end
-    if became == 'left' then states[i] = 2 end
+    if became == 'left' then states[i] = 2 elseif became == 'given' then states[i] = 3 end
   end
 end
 if reason then states[n + 1] = reason end

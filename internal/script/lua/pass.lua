@@ -1,6 +1,7 @@
 -- The part of the scripts that release plain locks, after redissons.lua and
 -- turns.lua.
 local GIVEN = 3000 -- the lease of a granted lock, in ms; the new holder extends it
+local BRIEF = 1000 -- the same if the new holder asks first, for a lease of its own
 local MANY = 100   -- limit of the turns passed over because their clients do not listen
 local ROW = 4      -- grants in a row, where it cannot be known whether Redisson's threads listen
 
@@ -23,7 +24,7 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
   for _ = 1, MANY do
     local first = redis.pcall('zpopmin', turns)
     if first.err or not first[1] then return true, nil, theirs end
-    local told, id = string.match(first[1], '^(%??)(.*)$')
+    local asks, id = string.match(first[1], '^(%??)(.*)$')
     local to, heard = mine .. string.match(id, '^[^:]*'), nil
     if not asked then
       asked, theirs = true, redissons(channel, command, way)
@@ -34,16 +35,13 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
         return true, 'left', theirs
       end
     end
-    if told == '?' then
-      heard = redis.pcall(command, to, '?')
-    else
-      if redis.pcall('hset', lock, id, 1) ~= 1 then return true, nil, theirs end
-      if redis.pcall('pexpire', lock, GIVEN) == 1 then
-        heard = redis.pcall(command, to, id .. ' ' .. row + 1)
-        if type(heard) == 'number' and heard > 0 then return theirs ~= false, 'given', theirs end
-      end
-      redis.call('hdel', lock, id) -- HDEL is allowed: the release has used it
+    local brief = asks == '?' -- with the count 0, until the new holder has asked
+    if redis.pcall('hset', lock, id, brief and 0 or 1) ~= 1 then return true, nil, theirs end
+    if redis.pcall('pexpire', lock, brief and BRIEF or GIVEN) == 1 then
+      heard = redis.pcall(command, to, id .. ' ' .. row + 1)
+      if type(heard) == 'number' and heard > 0 then return theirs ~= false, 'given', theirs end
     end
+    redis.call('hdel', lock, id) -- HDEL is allowed: the release has used it
     if heard ~= 0 then return true, nil, theirs end
   end
   return true, nil, theirs

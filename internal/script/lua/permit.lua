@@ -103,12 +103,12 @@ local function unfit()
   if not available() then return settle(-1) end
 end
 
--- Announces permits. Returns Redis' error, if there is one. It comes last in a script and is
+-- Announces permits, after MARK or nothing. Returns Redis' error, if there is one. It comes last in a script and is
 -- protected: if it failed the script, the caller would not learn of the change.
-local function announce(message)
+local function announce(message, mark)
   local objection
   for command in string.gmatch(ARGV[2], '%a+') do
-    local sent = redis.pcall(command, ARGV[1], string.format('%.0f', message))
+    local sent = redis.pcall(command, ARGV[1], string.format('%s%.0f', mark or '', message))
     if type(sent) == 'table' then objection = sent.err end
   end
   return objection

@@ -2,7 +2,7 @@
 --
 -- KEYS[1..3], ARGV[1..3]  as in permit.lua
 -- ARGV[4]   lease in ms
--- ARGV[5]   'claim' for a waiter, else 'once'
+-- ARGV[5]   'claim' for a waiter, followed by its client if that listens to its own channel; else 'once'
 -- ARGV[6..] the ids, one for each permit
 --
 -- {1}                         acquired, or acquired by an earlier copy of this call
@@ -15,6 +15,7 @@
 local MANY = 1000 -- limit of the ended permits that one run takes back
 
 local wanted, till, first = #ARGV - 5, now + ARGV[4], ARGV[6]
+local client = string.match(ARGV[5], '^claim(.*)$') -- nil for no waiter
 local free = available()
 if not free then return {-1} end
 
@@ -43,11 +44,11 @@ for i = 1, #ended, 2 do
 end
 local back = #over / 2
 free = free + back
-local leave, order, _, stale = claimed(claims, first)
+local leave, order, _, stale = claimed(claims, first, redis.call)
 if free < wanted + leave then
   local head = redis.call('zrangebyscore', out, '(' .. string.format('%.0f', now), '+inf', 'withscores', 'limit', 0, 1)
-  if ARGV[5] == 'claim' and wanted <= free + redis.call('zcard', out) - back then
-    local objection = claim(claims, first, order, wanted, stale)
+  if client and wanted <= free + redis.call('zcard', out) - back then
+    local objection = claim(claims, first, order, wanted, client, stale)
     if objection then return objection end
   end
   add(back)
@@ -67,7 +68,7 @@ for _, permit in ipairs(permits) do
   will({'zadd', out, till, permit}, mine[permit] and {'zadd', out, mine[permit], permit} or {'zrem', out, permit})
 end
 if life >= 0 then will({'pexpire', out, math.max(life, 1)}) end
-if ARGV[5] == 'claim' then will({'hdel', claims, first}) end
+if client then will({'hdel', claims, first}) end
 remove(over, mine)
 local objection = change()
 if objection then return objection end

@@ -2,7 +2,9 @@
 -- waiter that has given up.
 --
 -- KEYS, ARGV[1..3]  as in permit.lua; KEYS[4] is optional
--- ARGV[4..] ids
+-- ARGV[4]   the prefix of the channels of clients; a client follows
+-- ARGV[5]   how to publish there: publish or spublish; '' if no client listens
+-- ARGV[6..] ids
 --
 -- {n}          n of them were given out and had not ended
 -- {n, reason}  the same, but Redis refused to publish
@@ -19,7 +21,7 @@ local free = available()
 if not free then return {-1} end
 
 local count, found, seen = 0, {}, {}
-for i = 4, #ARGV do
+for i = 6, #ARGV do
   local permit = raw(ARGV[i])
   local over = ends(permit)
   if not over then
@@ -34,17 +36,17 @@ for i = 4, #ARGV do
   end
 end
 local back = #found / 2
-local waited = redis.call('hexists', claims, ARGV[4]) == 1
+local waited = redis.call('hexists', claims, ARGV[6]) == 1
 
 if record then note(count) end
 remove(found) -- first: it needs no free memory, and later writes are not refused for lack of it
 add(back)
-if waited then will({'hdel', claims, ARGV[4]}) end
+if waited then will({'hdel', claims, ARGV[6]}) end
 local objection = change()
 if objection then return objection end
 free = free + back
--- As Redisson: after one permit the number available, else how many came back. Zero would be
--- no use to any waiter, and Java fails on negative numbers.
-local message = (#ARGV > 4 and not waited) and back or free
-if (back > 0 or waited) and free > 0 then return {count, announce(message)} end
-return {count}
+if back == 0 and not waited or free <= 0 then return {count} end -- zero would be no use to any waiter, and Java fails on negative numbers
+-- As Redisson: after one permit the number available, else how many came back.
+local message = (#ARGV > 6 and not waited) and back or free
+local mark = not waited and notify(claims, free, back, ARGV[4], ARGV[5]) and MARK
+return {count, announce(message, mark)}

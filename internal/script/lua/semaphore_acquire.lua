@@ -4,6 +4,7 @@
 -- KEYS[3]  the claims, see claims.lua
 -- ARGV[3]  how many
 -- ARGV[4]  the waiter that claims them otherwise; '' for an acquirer that does not wait
+-- ARGV[5]  the client of the waiter, if that listens to its own channel; else ''
 --
 -- {1}                  taken, or taken by an earlier copy of this call
 -- {0, available, left} there are not enough; available is nil if there is no semaphore,
@@ -16,10 +17,10 @@ local told, waiter, n = earlier(), ARGV[4], tonumber(ARGV[3])
 if told and told[1] == 1 then return {1} end
 local available, exists = read()
 if not available then return {-1} end
-local left, order, _, ended = claimed(KEYS[3], waiter)
+local left, order, _, ended = claimed(KEYS[3], waiter, redis.call)
 if told or available - n < left then -- undone, or a late copy
   local objection
-  if waiter ~= '' and not told then objection = claim(KEYS[3], waiter, order, n, ended) end
+  if waiter ~= '' and not told then objection = claim(KEYS[3], waiter, order, n, ARGV[5], ended) end
   return objection or {0, exists and available, left}
 end
 if waiter ~= '' then redis.call('hdel', KEYS[3], waiter) end

@@ -1,10 +1,13 @@
 -- Gives permits to a semaphore. Its TTL stays.
 --
--- KEYS, ARGV[1], ARGV[2]  as in number.lua
+-- KEYS[1], KEYS[2], ARGV[1], ARGV[2]  as in number.lua
+-- KEYS[3]   the claims, see claims.lua
 -- ARGV[3]   how many
 -- ARGV[4]   the largest number allowed
 -- ARGV[5]   channel
--- ARGV[6..] how to publish: publish, spublish, or both
+-- ARGV[6]   the prefix of the channels of clients; a client follows
+-- ARGV[7]   how to publish there: publish or spublish; '' if no client listens
+-- ARGV[8..] how to publish: publish, spublish, or both
 --
 -- {1, total}         given, or given by an earlier copy of this call
 -- {1, total, reason} given, but Redis refused to publish
@@ -14,10 +17,12 @@ local told = earlier()
 if told then return told end
 local available = read()
 if not available then return remember(-1) end
-local total = available + tonumber(ARGV[3])
+local back = tonumber(ARGV[3])
+local total = available + back
 if total > tonumber(ARGV[4]) then return remember(0, total) end
 local text = string.format('%d', total)
 remember(1, total, true)
 local done = change('incrby', number, ARGV[3])
 if type(done) == 'table' then return done end
-return {1, total, announce(6, ARGV[5], text)}
+if total > 0 and notify(KEYS[3], total, back, ARGV[6], ARGV[7]) then text = MARK .. text end
+return {1, total, announce(8, ARGV[5], text)}

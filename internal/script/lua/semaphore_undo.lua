@@ -16,7 +16,7 @@ local told = earlier()
 if told and told[1] == 0 then return told[2] == 1 and {1} or {0} end
 local taken = told and told[1] == 1
 local back = taken and exists
-local _, _, others = claimed(KEYS[3], ARGV[4])
+local _, _, others = claimed(KEYS[3], ARGV[4], redis.call)
 local claimant = redis.call('hdel', KEYS[3], ARGV[4]) == 1 -- also a first write that needs no memory
 if ARGV[5] == '1' and (taken or not told) then remember(0, back and 1 or 0) end
 if back then
@@ -27,7 +27,7 @@ if back then
   end
   return {1, announce(7, ARGV[6], string.format('%d', total))}
 end
-if claimant and others > 0 and exists and available > 0 then
+if claimant and #others > 0 and exists and available > 0 then
   return {0, announce(7, ARGV[6], string.format('%d', available))}
 end
 return {0}

@@ -1,10 +1,9 @@
 -- The part of the scripts of plain locks by which mortise's clients take turns.
 --
 -- The turns: zset {entry -> when it came, in µs}, a key of mortise's own. An entry is
--- the id of a waiting client's request, after a '?' if the lock must not be granted to it,
--- only announced. Each client has a channel of its own, with the messages
+-- the id of a waiting client's request, after a '?' if the client asks before it relies on a
+-- grant: then it is granted for a moment, with the count 0. Each client has a channel of its own, with the messages
 --   '<id> <n>'  the lock is granted to id; n grants in a row so far
---   '?'         the lock is free
 --   '~'         the lock is free, but Redisson's threads have the first chance
 -- A client that does not listen to its channel is passed over.
 local KEPT = 10000 -- how long the turns outlast their last use, in ms

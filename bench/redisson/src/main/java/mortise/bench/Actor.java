@@ -1,13 +1,14 @@
 package mortise.bench;
 
 import java.util.concurrent.TimeUnit;
-import org.redisson.api.RLock;
 
 /** One thread, an owner of locks to Redisson. */
 final class Actor extends Thread {
     private final Cycle cycle;
     private final Gate gate; // null if nobody else wants the lock
-    private final RLock lock;
+    private final Role role;
+    private final int permits;
+    private final Entrance lock;
     private final long insideNanos;
     private final long id;
 
@@ -26,14 +27,20 @@ final class Actor extends Thread {
     private final Histogram gaps = new Histogram();
     private final Histogram acrossGaps = new Histogram();
 
-    Actor(Cycle cycle, Order.Spec spec, int number, Gate gate, RLock lock) {
+    Actor(Cycle cycle, Order.Spec spec, int number, Gate gate, Entrance lock) {
         super("actor-" + number);
         setDaemon(true);
         this.cycle = cycle;
         this.gate = spec.shared() ? gate : null;
+        this.role = spec.role(number);
+        this.permits = spec.permits();
         this.lock = lock;
         this.insideNanos = spec.inside();
         this.id = Gate.actor(spec.process(), number);
+    }
+
+    Role role() {
+        return role;
     }
 
     long waitingSince() {
@@ -46,11 +53,13 @@ final class Actor extends Thread {
             long start = System.nanoTime();
             waiting = start;
             try {
-                lock.lockInterruptibly();
+                lock.enter();
             } catch (InterruptedException e) {
                 return; // only the end interrupts
             } catch (RuntimeException e) {
-                failed(e);
+                if (cycle.phase() != Cycle.Phase.OVER) { // some locks make that of the interrupt at the end
+                    failed(e);
+                }
                 continue;
             }
             entered(start);
@@ -71,7 +80,7 @@ final class Actor extends Thread {
 
     private synchronized void entered(long start) {
         long now = System.nanoTime();
-        Gate.Entry e = gate == null ? null : gate.enter(id, now);
+        Gate.Entry e = gate == null ? null : gate.pass(role, id, permits, now);
         waiting = 0;
         since = now;
         if (e != null && e.overlap()) {
@@ -97,7 +106,7 @@ final class Actor extends Thread {
     private void drop() {
         long now = System.nanoTime();
         if (gate != null) {
-            gate.leave(id, now);
+            gate.quit(role, id, now);
         }
         synchronized (this) {
             if (cycle.phase() == Cycle.Phase.COUNTING) {
@@ -105,7 +114,7 @@ final class Actor extends Thread {
             }
         }
         try {
-            lock.unlock();
+            lock.leave();
         } catch (RuntimeException e) {
             failed(e);
         }
@@ -118,12 +127,12 @@ final class Actor extends Thread {
         }
     }
 
-    /** Adds to r what this thread has counted, as its number i. */
-    synchronized void report(Result r, int i, Histogram allWaits, Histogram allGaps, Histogram allAcrossGaps) {
+    /** Adds to r what this thread has counted. The waits are those of its role. */
+    synchronized void report(Result r, Histogram allWaits, Histogram allGaps, Histogram allAcrossGaps) {
         if (isAlive()) {
             r.hung++;
         }
-        r.counts[i] = count;
+        (role == Role.WRITING ? r.writers : r.counts).add(count);
         r.handOvers += handOvers;
         r.across += across;
         r.overlaps += overlaps;

@@ -7,8 +7,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Function;
-import org.redisson.api.RLock;
+import java.util.function.IntFunction;
 
 /** Threads that take and release locks, again and again; the benchmark's workload.Cycle. */
 final class Cycle {
@@ -18,13 +17,16 @@ final class Cycle {
     private static final long END_MILLIS = 3_000;
 
     private final List<Actor> actors = new ArrayList<>();
+    private final Gate gate;
     private volatile Phase phase = Phase.WARMING;
     private volatile long began;
     private Usage before;
+    private long busy; // what the gate had counted when the window began
 
-    Cycle(Order.Spec spec, Gate gate, Function<String, RLock> lock) {
+    Cycle(Order.Spec spec, Gate gate, IntFunction<Entrance> lock) {
+        this.gate = gate;
         for (int i = 0; i < spec.n(); i++) {
-            actors.add(new Actor(this, spec, i, gate, lock.apply(spec.key(i))));
+            actors.add(new Actor(this, spec, i, gate, lock.apply(i)));
         }
         actors.forEach(Thread::start);
     }
@@ -40,6 +42,7 @@ final class Cycle {
     void begin() {
         before = Usage.now();
         began = System.nanoTime();
+        busy = gate.busy(began);
         phase = Phase.COUNTING;
     }
 
@@ -47,16 +50,18 @@ final class Cycle {
         long end = System.nanoTime();
         Result r = new Result();
         r.seconds = (end - began) / 1e9;
+        r.busy = Gate.busyFor(busy, gate.busy(end)) / 1e9;
         phase = Phase.OVER;
         Usage used = Usage.now();
         r.cpu = (used.cpu - before.cpu) / 1e9;
         r.allocBytes = used.allocatedSince(before);
         Histogram waits = new Histogram();
+        Histogram writeWaits = new Histogram();
         for (Actor a : actors) {
             // An actor that is still waiting counts too: it has waited at least until now.
             long since = a.waitingSince();
             if (since != 0 && since < end) {
-                waits.add(end - since);
+                (a.role() == Role.WRITING ? writeWaits : waits).add(end - since);
             }
         }
         await();
@@ -64,11 +69,11 @@ final class Cycle {
         await();
         Histogram gaps = new Histogram();
         Histogram acrossGap = new Histogram();
-        r.counts = new long[actors.size()];
-        for (int i = 0; i < r.counts.length; i++) {
-            actors.get(i).report(r, i, waits, gaps, acrossGap);
+        for (Actor a : actors) {
+            a.report(r, a.role() == Role.WRITING ? writeWaits : waits, gaps, acrossGap);
         }
         r.waits = waits.pairs();
+        r.writeWaits = writeWaits.pairs();
         r.gaps = gaps.pairs();
         r.acrossGap = acrossGap.pairs();
         return r;

@@ -12,7 +12,6 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 import org.redisson.Redisson;
-import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
@@ -27,11 +26,6 @@ public final class Worker {
     private static final int WARM_PAIRS = 3_000;
     private static final int WARM_THREADS = 4;
     private static final long WARM_NANOS = 10_000_000_000L;
-
-    /** What locks here: the name under which the benchmark asks for it. */
-    private interface Kind {
-        RLock of(RedissonClient redisson, String key);
-    }
 
     private final Gson json = new Gson();
     private Order order;
@@ -72,7 +66,7 @@ public final class Worker {
                 answer.addProperty("is", "open");
             }
             case "start" -> {
-                cycle = new Cycle(order.spec(), gate, key -> kind.of(redisson, key));
+                start(order.spec());
                 answer.addProperty("is", "started");
             }
             case "begin" -> {
@@ -90,11 +84,7 @@ public final class Worker {
 
     private void open(Order order) throws IOException, InterruptedException {
         this.order = order;
-        kind = switch (order.system()) {
-            case "Redisson" -> RedissonClient::getLock;
-            case "Redisson fair" -> RedissonClient::getFairLock;
-            default -> throw new IllegalArgumentException("there is no system " + order.system());
-        };
+        kind = Kind.of(order.system());
         if (!order.spec().kind().equals("cycle")) {
             throw new IllegalArgumentException("this worker cannot run the kind " + order.spec().kind());
         }
@@ -105,14 +95,28 @@ public final class Worker {
         warm(order.spec());
     }
 
+    private void start(Order.Spec spec) {
+        for (int i = 0; spec.permits() > 0 && i < (spec.shared() ? 1 : spec.n()); i++) {
+            kind.permit(redisson, spec.key(i), spec.permits());
+        }
+        cycle = new Cycle(spec, gate, i -> kind.of(redisson, spec.key(i), spec.role(i)));
+    }
+
     private void warm(Order.Spec spec) throws InterruptedException {
         String key = spec.key() + ":warm:" + spec.process();
+        if (spec.permits() > 0) {
+            kind.permit(redisson, key, 1);
+        }
         long end = System.nanoTime() + WARM_NANOS;
-        pairs(key, WARM_PAIRS, end);
+        Role[] roles = spec.sides() ? new Role[] {Role.WRITING, Role.READING} : new Role[] {spec.role(0)};
+        for (Role role : roles) {
+            pairs(key, role, WARM_PAIRS / roles.length, end);
+        }
         if (spec.shared()) {
             Thread[] threads = new Thread[WARM_THREADS];
             for (int i = 0; i < threads.length; i++) {
-                threads[i] = new Thread(() -> pairs(key, WARM_PAIRS / WARM_THREADS, end));
+                Role role = roles[i % roles.length];
+                threads[i] = new Thread(() -> pairs(key, role, WARM_PAIRS / WARM_THREADS, end));
                 threads[i].start();
             }
             for (Thread thread : threads) {
@@ -121,11 +125,15 @@ public final class Worker {
         }
     }
 
-    private void pairs(String key, int pairs, long end) {
-        RLock lock = kind.of(redisson, key);
-        for (int i = 0; i < pairs && System.nanoTime() < end; i++) {
-            lock.lock();
-            lock.unlock();
+    private void pairs(String key, Role role, int pairs, long end) {
+        Entrance lock = kind.of(redisson, key, role);
+        try {
+            for (int i = 0; i < pairs && System.nanoTime() < end; i++) {
+                lock.enter();
+                lock.leave();
+            }
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e); // nobody interrupts it
         }
     }
 }

@@ -1,0 +1,8 @@
+package mortise.bench;
+
+/** What one thread acquires and releases, again and again. */
+interface Entrance {
+    void enter() throws InterruptedException;
+
+    void leave();
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/doctor"
+)
+
+const aclLong = `acl prints the rule of Redis' ACL that gives a user the rights that locks need, and
+no others, for names that begin with --prefix TEXT. Paste it into redis-cli, with a
+password in place of SECRET; with --shell it is a line for a shell. It does not connect to
+Redis. It is for Redis 7.0 and Valkey; docs/protocol.md says what older ones do not know.
+
+The kinds of lock are:
+  lock       Lock, SpinLock, MultiLock, Redlock
+  fair, fenced, rw, group, election
+  barrier    Barrier, DoubleBarrier
+  semaphore  Semaphore, CountDownLatch
+  permits    PermitSemaphore
+On top of them come:
+  records    what clients tell: who, processes in show and in errors, ask, history
+  inspect    to read the state of names
+  list       ls, after inspect
+  tokens     mortise tokens, after fenced
+look is all that show, ls, who, history, watch and a dashboard need, and changes nothing.
+all is every kind of lock, with records and inspect.
+
+A rule with a kind of lock, or look, takes all other rights from the user. One of those
+that come on top alone adds to the rights that it has.
+
+Exit codes:
+   0  done
+  64  wrong usage`
+
+func aclCommand(a *app) *cobra.Command {
+	rule := doctor.Rule{}
+	var kinds []string
+	var shell bool
+	cmd := &cobra.Command{
+		Use:               "acl [--kind KINDS] [--user NAME]",
+		SuggestFor:        []string{"rights", "user", "permissions"},
+		Short:             "Print the rule of Redis' ACL that locks need",
+		Long:              aclLong,
+		Example:           "  mortise acl --kind fair,records --prefix app: --user worker\n  mortise acl --kind look --prefix app: --user viewer",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			var err error
+			if rule.Kinds, err = lockKinds(kinds); err != nil {
+				return err
+			}
+			rule.Prefix = a.keyPrefix()
+			words, err := rule.Words()
+			switch {
+			case errors.Is(err, mortise.ErrInvalid):
+				return &exitError{code: exitUsage, err: errors.New(strings.TrimPrefix(err.Error(), "doctor: "))}
+			case err != nil:
+				return err
+			case a.json:
+				return writeJSON(a.stdout, aclForm{rule.User, rule.Prefix, rule.Kinds, words[3:], strings.Join(words, " ")})
+			case shell:
+				fmt.Fprintln(a.stdout, redisCLI(a.url())("")+" "+shellQuoteAll(words))
+			default:
+				fmt.Fprintln(a.stdout, strings.Join(words, " "))
+			}
+			return nil
+		},
+	}
+	cmd.DisableFlagsInUseLine = true
+	cmd.Flags().StringSliceVar(&kinds, "kind", []string{"all"}, "the `KINDS` of lock, as fair,rw")
+	cmd.Flags().StringVar(&rule.User, "user", "locks", "the `NAME` of the user")
+	cmd.Flags().BoolVar(&rule.Cluster, "cluster", false, "with what a cluster needs")
+	cmd.Flags().BoolVar(&shell, "shell", false, "print a line for a shell, quoted, that runs redis-cli")
+	a.jsonFlag(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(append(kindNames(), "all"), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	return cmd
+}
+
+// aclForm is what acl prints in JSON.
+type aclForm struct {
+	User    string        `json:"user"`
+	Prefix  string        `json:"prefix"`
+	Kinds   []doctor.Kind `json:"kinds"`
+	Rules   []string      `json:"rules"`
+	Command string        `json:"command"`
+}

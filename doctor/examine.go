@@ -1,0 +1,172 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+)
+
+// Options are the options of an examination. The zero value of each field is its default.
+type Options struct {
+	// Prefix is that of the clients: see mortise.Options.Prefix. Only what has it is looked at, and only
+	// the rights to that are tried.
+	Prefix string
+	// Keys is how many keys to look at, at most, about: 100,000 by default. Below 0 there is no limit. The
+	// server is asked for small pages of keys, and is left alone for three quarters of the time.
+	Keys int
+	// Kinds are the kinds of lock that must work; see [Kind]. None means that no particular one must, and
+	// the report says which do.
+	Kinds []Kind
+	// Accept has the ids of findings that do not count for [Report.Worst].
+	Accept []string
+	// Fix has the ids of findings to mend, as far as that is certain to harm nobody. Each change is made
+	// by a script that looks again first.
+	Fix []string
+	// User is the name of the user, if it is known: the server may not tell.
+	User string
+	// Passed has the phases of package connect that the connection has passed: resolve, connect, tls, auth.
+	// The report tells of them. Without them it does not know.
+	Passed []string
+	// Sentinels are those that watch the server, and Master is the name by which they know it. Examine does not
+	// take ownership of their drivers.
+	Sentinels []Sentinel
+	Master    string
+	// Plain says that the connection is not encrypted, and leaves this machine.
+	Plain bool
+	// RedisCLI returns how a command line begins that runs redis-cli for a server with that address, which
+	// is empty for any server. By default it is redis-cli, with -h and -p for an address.
+	RedisCLI func(server string) string
+}
+
+// limit bounds each question to Redis.
+const limit = 5 * time.Second
+
+// Examine looks at the Redis behind d and at what lies in it, and returns what it has found. It takes
+// some seconds: it waits for messages, reads some records twice, and searches keys slowly. It reads only,
+// but for two messages on a channel of its own, and what [Options.Fix] names. A script that Redis does not
+// know yet is cached there.
+//
+// What cannot be examined is no error, but a finding; if Redis does not answer at all, [Report.Err] says
+// why. The error is that of Options that are not acceptable, or the cause of ctx if it ends before the
+// examination; then the report has what was found so far.
+//
+// Examine does not take ownership of d, and may be called at the same time as anything else that uses d.
+func Examine(ctx context.Context, d driver.Driver, options *Options) (*Report, error) {
+	e := &exam{d: d, report: &Report{Keys: -1}}
+	if options != nil {
+		e.o = *options
+	}
+	if err := e.o.check(); err != nil {
+		return nil, err
+	}
+	e.o.Keys = cmp.Or(e.o.Keys, 100_000)
+	if e.o.RedisCLI == nil {
+		e.o.RedisCLI = redisCLI
+	}
+	e.client = mortise.New(borrowed{d}, &mortise.Options{Prefix: e.o.Prefix, AllowAnyName: true, RetryFor: limit, Identity: mortise.Identity{Hide: true}})
+	defer func() { _ = e.client.Close() }() // it has no holds
+	for _, check := range e.checks() {
+		if ctx.Err() != nil {
+			e.report.finish(e.o.Accept)
+			return e.report, context.Cause(ctx)
+		}
+		check(ctx)
+		if e.report.Err != nil {
+			break
+		}
+	}
+	e.report.finish(e.o.Accept)
+	if ctx.Err() != nil { // what came last may be cut short
+		return e.report, context.Cause(ctx)
+	}
+	return e.report, nil
+}
+
+func (o *Options) check() error {
+	for _, id := range o.Fix {
+		if !fixable[id] {
+			return fmt.Errorf("doctor: %w: there is nothing to fix called %q; there are %s", mortise.ErrInvalid, id, strings.Join(Fixable(), ", "))
+		}
+	}
+	for _, id := range o.Accept {
+		if !slices.Contains(ids, id) {
+			return fmt.Errorf("doctor: %w: no finding is called %q; there are %s", mortise.ErrInvalid, id, strings.Join(ids, ", "))
+		}
+	}
+	for _, kind := range o.Kinds {
+		if kind.row() == nil {
+			return fmt.Errorf("doctor: %w: there is no kind of lock called %q; there are %s", mortise.ErrInvalid, string(kind), kindsText())
+		}
+	}
+	return nil
+}
+
+// borrowed is a driver that its owner closes.
+type borrowed struct{ driver.Driver }
+
+func (borrowed) Close() error { return nil }
+
+// exam is one examination.
+type exam struct {
+	d      driver.Driver
+	o      Options
+	client *mortise.Client
+	report *Report
+
+	topology driver.Topology
+	servers  []*server
+	user     string // of the connection; empty if it is not known
+}
+
+func (e *exam) checks() []func(context.Context) {
+	return []func(context.Context){
+		e.connection, e.readServers,
+		e.version, e.scripts, e.writes, e.clocks,
+		e.role, e.sentinels, e.cluster, e.replicas,
+		e.persistence,
+		e.eviction, e.memory,
+		e.clientLimits, e.buffers, e.keepalive, e.idleTimeout, e.events,
+		e.messages,
+		e.rights,
+		e.records, e.versions,
+		e.searchKeys,
+	}
+}
+
+func (e *exam) add(f Finding) { e.report.Findings = append(e.report.Findings, f) }
+
+// connection asks the first question.
+func (e *exam) connection(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	start := time.Now()
+	var err error
+	if e.topology, err = e.d.Topology(ctx); err == nil {
+		_, err = e.eval(ctx, nothing, "")
+	}
+	took := time.Since(start)
+	if err != nil && !mayNot(err) { // the rights are another matter
+		e.report.Err = err
+		e.add(refused("", "", err))
+		return
+	}
+	e.learn(ctx)
+	for _, p := range phases {
+		if slices.Contains(e.o.Passed, p.name) {
+			e.add(Finding{ID: "connection-" + p.name, Group: GroupConnection, Severity: OK, Found: p.done})
+		}
+	}
+	if e.o.Plain {
+		e.add(Finding{
+			ID: "connection-tls", Group: GroupConnection, Severity: Info, Found: "the connection is not encrypted: the password, and the names of locks, can be read on the way",
+			Do: "If the network is not your own, use TLS: rediss:// in the URL.",
+		})
+	}
+	e.add(Finding{ID: "connection", Group: GroupConnection, Severity: OK, Found: fmt.Sprintf("the first script was answered after %s", short(took))})
+}

@@ -1,0 +1,98 @@
+package doctor
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// What servers tell in situations that a test cannot bring about.
+func TestRareSituations(t *testing.T) {
+	master := func(more ...string) *server {
+		s := &server{addr: "redis:6379", info: map[string]string{"role": "master"}, conf: map[string]string{}}
+		for i := 0; i < len(more); i += 2 {
+			s.info[more[i]], s.conf[more[i]] = more[i+1], more[i+1]
+		}
+		return s
+	}
+	for name, test := range map[string]struct {
+		server   *server
+		look     func(*exam)
+		id       string
+		severity Severity
+		words    string
+	}{
+		"the append-only file cannot be written": {
+			master("appendonly", "yes", "aof_last_write_status", "err"), func(e *exam) { e.persistence(t.Context()) }, "persistence", Critical, "refuses all writes"},
+		"a snapshot has failed": {
+			master("appendonly", "no", "save", "60 1", "rdb_last_bgsave_status", "err"), func(e *exam) { e.persistence(t.Context()) }, "persistence", Critical, "snapshot has failed"},
+		"the server is loading": {
+			master("loading", "1"), func(e *exam) { e.role(t.Context()) }, "role", Critical, "is loading"},
+		"memory is scarce": {
+			master("maxmemory", "1000000000", "maxmemory_policy", "noeviction", "used_memory", "950000000"), func(e *exam) { e.memory(t.Context()) }, "memory", Warning, "beyond that nothing can be locked"},
+		"the machine's memory is scarce": {
+			master("maxmemory", "0", "used_memory", "950000000", "total_system_memory", "1000000000"), func(e *exam) { e.memory(t.Context()) }, "memory", Warning, "the machine has"},
+		"a server that evicts is not short of memory": {
+			master("maxmemory", "1000000000", "maxmemory_policy", "allkeys-lru", "used_memory", "999999999"), func(e *exam) { e.memory(t.Context()) }, "memory", OK, "are in use"},
+		"almost no client more": {
+			master("connected_clients", "9600", "maxclients", "10000"), func(e *exam) { e.clientLimits(t.Context()) }, "max-clients", Critical, "turns clients away"},
+		"the limit of clients is not known": {
+			master("connected_clients", "9600"), func(e *exam) { e.clientLimits(t.Context()) }, "max-clients", Unknown, "not known"},
+		"a replica is far behind": {
+			master("connected_slaves", "1", "slave0", "ip=10.0.0.2,port=6379,state=online,offset=1,lag=12"), func(e *exam) { e.replicas(t.Context()) }, "replicas", Warning, `"10.0.0.2:6379"`},
+		"a replica that is no line of INFO": {
+			master("connected_slaves", "1", "slave0", "\x1b[2J"), func(e *exam) { e.replicas(t.Context()) }, "replicas", Warning, "was last heard -1 s ago"},
+		"a number of replicas that nobody has": {
+			master("connected_slaves", "9223372036854775807"), func(e *exam) { e.replicas(t.Context()) }, "replicas", Warning, "is"},
+	} {
+		e := &exam{report: &Report{}, servers: []*server{test.server}, o: Options{RedisCLI: redisCLI}}
+		test.look(e)
+		found := e.report.Find(test.id)
+		if len(found) != 1 || found[0].Severity != test.severity || !strings.Contains(found[0].Found, test.words) || strings.Contains(found[0].Found, "\x1b") {
+			t.Errorf("%s: %+v, want %s with %q", name, found, test.severity, test.words)
+		}
+	}
+}
+
+// clocked is the driver of a cluster whose servers have clocks.
+type clocked struct {
+	driver.Driver
+	ahead map[string]time.Duration
+}
+
+func (c clocked) Servers(context.Context) ([]string, error) { return []string{"a:1", "b:1"}, nil }
+
+func (c clocked) Command(_ context.Context, server string, words ...string) (driver.Value, error) {
+	if words[0] != "TIME" {
+		return driver.Value{}, &driver.Error{Class: driver.Other, Err: text("not known")}
+	}
+	now := time.Now().Add(c.ahead[server])
+	return driver.ArrayValue([]driver.Value{
+		driver.StringValue(strconv.FormatInt(now.Unix(), 10)), driver.StringValue(strconv.Itoa(now.Nanosecond() / 1000)),
+	}), nil
+}
+
+func TestClocksOfACluster(t *testing.T) {
+	for _, test := range []struct {
+		a, b           time.Duration
+		clock, between Severity
+		words          string
+	}{
+		{0, 500 * time.Millisecond, OK, OK, ""},
+		{0, 3 * time.Second, Warning, Warning, "the clock of b:1 is 3s ahead of that of a:1"},
+		{-time.Hour, -time.Hour, Warning, OK, ""},
+		{2 * time.Second, -2 * time.Second, Warning, Warning, "the clock of a:1 is 4s ahead of that of b:1"},
+	} {
+		d := clocked{ahead: map[string]time.Duration{"a:1": test.a, "b:1": test.b}}
+		e := &exam{d: d, report: &Report{}, topology: driver.Topology{Cluster: true}, servers: []*server{{addr: "a:1"}, {addr: "b:1"}}, o: Options{RedisCLI: redisCLI}}
+		e.clocks(t.Context())
+		own, between := e.report.Find("clock"), e.report.Find("clock-between-servers")
+		if len(own) != 1 || len(between) != 1 || own[0].Severity != test.clock || between[0].Severity != test.between || !strings.Contains(between[0].Found, test.words) {
+			t.Errorf("%v and %v: %+v, %+v", test.a, test.b, own, between)
+		}
+	}
+}

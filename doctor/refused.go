@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mortise-go/mortise/driver"
+)
+
+// phases are the parts of connecting, in their order, as package connect names them.
+var phases = []struct{ name, done, failed, do string }{
+	{"resolve", "the name of the host has an address", "the name of the host has no address", "Check the name, and this machine's DNS."},
+	{"connect", "the server accepts connections", "the server cannot be reached", "Check that Redis runs there, its port, its bind address and protected mode, and what filters packets between."},
+	{"tls", "the connection is encrypted", "TLS fails", "Check that the port is one for TLS, and which certificates both sides accept."},
+	{"auth", "the user and the password are accepted", "the user or the password is not accepted", "Check the user and the password; ACL LOG in Redis has what it refused."},
+}
+
+// Refused returns the report of a connection that failed in one of the phases of package connect:
+// resolve, connect, tls or auth. The phases before it are in order, and nothing else is known. The text
+// of err must not contain secrets.
+func Refused(phase, hosts string, err error) *Report {
+	r := &Report{Keys: -1, Err: err}
+	for _, p := range phases {
+		if p.name == phase {
+			break
+		}
+		if p.name != "tls" { // it may be none
+			r.Findings = append(r.Findings, Finding{ID: "connection-" + p.name, Group: GroupConnection, Severity: OK, Found: p.done})
+		}
+	}
+	r.Findings = append(r.Findings, refused(phase, hosts, err))
+	r.finish(nil)
+	return r
+}
+
+// refused returns the finding for a connection that fails.
+func refused(phase, hosts string, err error) Finding {
+	if phase == "" && classOf(err) == driver.Denied {
+		phase = "auth"
+	}
+	for _, p := range phases {
+		if p.name == phase {
+			return Finding{ID: "connection-" + p.name, Group: GroupConnection, Severity: Critical, Server: hosts, Found: p.failed + ": " + said(err), Do: p.do}
+		}
+	}
+	return Finding{ID: "connection", Group: GroupConnection, Severity: Critical, Found: "Redis does not answer: " + said(err), Do: phases[1].do}
+}
+
+// said returns the text of an error, safe to print.
+func said(err error) string {
+	const most = 300
+	text := strings.TrimPrefix(err.Error(), "mortise: ")
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	q := fmt.Sprintf("%q", text)
+	if q == `"`+text+`"` {
+		return text
+	}
+	return q
+}
+
+// classOf returns the class of an error; Other if there is none.
+func classOf(err error) driver.Class {
+	if err == nil {
+		return driver.Other
+	}
+	return driver.ClassOf(err)
+}

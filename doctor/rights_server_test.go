@@ -1,0 +1,195 @@
+//go:build server
+
+package doctor_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/mortise-go/mortise/doctor"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/driver/goredis"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// withRule makes a user of a rule, and returns a driver of it.
+func withRule(t *testing.T, s *redistest.Server, words []string) driver.Driver {
+	t.Helper()
+	_, _ = s.Do("ACL", "DELUSER", words[2])
+	s.Must(t, redistest.Rules(t, words...)...)
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: words[2], Password: "SECRET", DisableIdentity: true, DialerRetries: 1})
+	d := goredis.Wrap(rdb)
+	t.Cleanup(func() { _ = d.Close(); _ = rdb.Close() })
+	return d
+}
+
+// A user that has the rule of a kind has what the kind needs; of what it does not know of the server it is
+// told which right it lacks.
+func TestRealRightsOfEachKind(t *testing.T) {
+	t.Parallel()
+	s := redistest.Single(t, durable...)
+	for _, kind := range doctor.Kinds() {
+		if kind.OnTop() || kind == doctor.KindLook {
+			continue
+		}
+		t.Run(string(kind), func(t *testing.T) {
+			d := withRule(t, s, rule(t, doctor.Rule{User: "worker", Prefix: "app:", Kinds: []doctor.Kind{kind}}))
+			r := report(t, d, &doctor.Options{Prefix: "app:", Kinds: []doctor.Kind{kind}})
+			wantFinding(t, r, "rights", doctor.Info, "the user may use ", kind.Title())
+			wantFinding(t, r, "messages", doctor.OK)
+			wantFinding(t, r, "eviction", doctor.Unknown, "no right to info")
+			if r.Worst == doctor.Critical {
+				t.Errorf("the worst is %s: %+v", r.Worst, r.Findings)
+			}
+			other := doctor.KindElection
+			if kind == doctor.KindElection || kind == doctor.KindLock {
+				other = doctor.KindFair
+			}
+			r = report(t, d, &doctor.Options{Prefix: "app:", Kinds: []doctor.Kind{other}})
+			f := wantFinding(t, r, "rights", doctor.Critical, other.Title()+" (without", "acl setuser")
+			// What it says mends it.
+			if kind == doctor.KindLock {
+				_, rights, _ := strings.Cut(f.Command, "setuser USER ")
+				for _, word := range strings.Fields(rights) {
+					s.Must(t, "ACL", "SETUSER", "worker", strings.Trim(word, "'"))
+				}
+				wantFinding(t, report(t, d, &doctor.Options{Prefix: "app:", Kinds: []doctor.Kind{other}}), "rights", doctor.Info, doctor.KindFair.Title())
+			}
+		})
+	}
+}
+
+// Each right that is missing is named, and no other.
+func TestRealEachMissingRightIsNamed(t *testing.T) {
+	t.Parallel()
+	s := redistest.Single(t, durable...)
+	for _, kind := range []doctor.Kind{doctor.KindFair, doctor.KindSemaphore} {
+		whole := rule(t, doctor.Rule{User: "worker", Prefix: "app:", Kinds: []doctor.Kind{kind}})
+		own := slices.Index(whole, "+setname") + 1
+		for i, w := range whole {
+			if strings.HasPrefix(w, "+client|setname") {
+				own = i + 1
+			}
+		}
+		for i, missing := range whole[own:] {
+			t.Run(string(kind)+"/"+missing, func(t *testing.T) {
+				without := slices.Delete(slices.Clone(whole), own+i, own+i+1)
+				r := report(t, withRule(t, s, without), &doctor.Options{Prefix: "app:", Kinds: []doctor.Kind{kind}, Keys: 1})
+				f := wantFinding(t, r, "rights", doctor.Critical)
+				_, rights, _ := strings.Cut(f.Command, "setuser USER ")
+				words := strings.Fields(rights)
+				for i := range words {
+					words[i] = strings.Trim(words[i], "'")
+				}
+				if !slices.Equal(words, []string{missing}) {
+					t.Errorf("without %s the command gives %q", missing, words)
+				}
+			})
+		}
+	}
+}
+
+func TestRealUserWithoutScripts(t *testing.T) {
+	t.Parallel()
+	s := redistest.Single(t, durable...)
+	s.Must(t, redistest.Rules(t, "ACL", "SETUSER", "reader", "on", ">SECRET", "~*", "&*", "+@all", "-eval", "-evalsha")...)
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), Username: "reader", Password: "SECRET", DisableIdentity: true, DialerRetries: 1})
+	d := goredis.Wrap(rdb)
+	t.Cleanup(func() { _ = d.Close(); _ = rdb.Close() })
+	r := report(t, d, nil)
+	wantFinding(t, r, "scripts", doctor.Critical, "may not run scripts", "mortise acl --kind lock")
+	wantFinding(t, r, "eviction", doctor.OK) // the rest is examined
+	if f := wantFinding(t, r, "rights", doctor.Unknown, "acl setuser reader"); !strings.Contains(f.Command, "+eval +evalsha") {
+		t.Errorf("the command is %q", f.Command)
+	}
+}
+
+// A wrong password is told as such.
+func TestRealWrongPassword(t *testing.T) {
+	t.Parallel()
+	s := redistest.Single(t, "--requirepass", "s3cret")
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr(), Password: "wrong", DisableIdentity: true, DialerRetries: 1})
+	d := goredis.Wrap(rdb)
+	t.Cleanup(func() { _ = d.Close(); _ = rdb.Close() })
+	r := report(t, d, nil)
+	if f := wantFinding(t, r, "connection-auth", doctor.Critical); r.Err == nil || strings.Contains(f.Found, "s3cret") {
+		t.Errorf("err %v, found %q", r.Err, f.Found)
+	}
+}
+
+// The clock of the server is compared with this one's.
+func TestRealClockThatIsWrong(t *testing.T) {
+	t.Parallel()
+	s, clock := redistest.Clocked(t, durable...)
+	d := single(t, s)
+	wantFinding(t, report(t, d, &doctor.Options{Keys: 1}), "clock", doctor.OK)
+	clock.Set(t, 3600e9)
+	wantFinding(t, report(t, d, &doctor.Options{Keys: 1}), "clock", doctor.Warning, "1h0m0s ahead of")
+	clock.Set(t, -60e9)
+	wantFinding(t, report(t, d, &doctor.Options{Keys: 1}), "clock", doctor.Warning, "1m0s behind")
+}
+
+// The clocks of a cluster's servers are compared with each other.
+func TestRealClocksOfAClusterThatDiffer(t *testing.T) {
+	t.Parallel()
+	c, clock := redistest.ClockedCluster(t, durable...)
+	d := clustered(t, c)
+	wantFinding(t, report(t, d, &doctor.Options{Keys: 1}), "clock-between-servers", doctor.OK)
+	clock.Set(t, 60e9)
+	wantFinding(t, report(t, d, &doctor.Options{Keys: 1}), "clock-between-servers", doctor.Warning, "the clock of "+c.Masters[0].Addr()+" is 1m0s ahead of that of ")
+}
+
+// With the rights that docs/doctor.md names on top of those of the locks, nothing is unknown.
+func TestRealRightsOfTheDoctor(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/doctor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rights, _ := strings.Cut(string(text), "## The rights it needs")
+	_, rights, _ = strings.Cut(rights, "```\n")
+	rights, _, _ = strings.Cut(rights, "\n```")
+	s := redistest.Single(t, durable...)
+	d := withRule(t, s, rule(t, doctor.Rule{User: "worker", Prefix: "app:", Kinds: []doctor.Kind{doctor.KindLock, doctor.KindFair, doctor.KindPermits, doctor.KindRecords, doctor.KindInspect}}))
+	r := report(t, d, &doctor.Options{Prefix: "app:"})
+	unknown := func() (ids []string) {
+		for _, f := range r.Findings {
+			if f.Severity == doctor.Unknown && !f.Accepted {
+				ids = append(ids, f.ID)
+			}
+		}
+		return ids
+	}
+	if len(unknown()) < 5 {
+		t.Errorf("without them only %q is unknown", unknown())
+	}
+	s.Must(t, append([]string{"ACL", "SETUSER", "worker"}, strings.Fields(rights)...)...)
+	s.Must(t, "RPUSH", "redisson_lock_queue:{app:job}", theirs)
+	s.Must(t, "HSET", "app:job", theirs, "1")
+	r = report(t, d, &doctor.Options{Prefix: "app:"})
+	if ids := unknown(); len(ids) > 0 {
+		t.Errorf("with them %q is unknown: %+v", ids, r.Find(ids[0]))
+	}
+	wantFinding(t, r, "lock-without-ttl", doctor.Critical)
+}
+
+// A user with hardly any right is told what it lacks, and which findings are unknown for that.
+func TestRealUserWithHardlyAnyRight(t *testing.T) {
+	t.Parallel()
+	s := redistest.Single(t, durable...)
+	d := withRule(t, s, []string{"ACL", "SETUSER", "poor", "on", ">SECRET", "~app:*", "+eval", "+evalsha", "+hello", "+ping"})
+	for _, kinds := range [][]doctor.Kind{nil, {doctor.KindRecords}, {doctor.KindFair}} {
+		r := report(t, d, &doctor.Options{Prefix: "app:", Kinds: kinds, User: "poor"})
+		wantFinding(t, r, "rights", doctor.Critical, "may use no kind of lock", "mortise --prefix app: acl --user poor --kind ")
+		wantFinding(t, r, "silent-client", doctor.Unknown, "acl --kind records")
+		wantFinding(t, r, "keys", doctor.Unknown, "acl setuser poor +scan +type +pttl")
+		wantFinding(t, r, "clock", doctor.Unknown, "+time")
+		if len(r.Find("lock-without-ttl")) > 0 {
+			t.Error("locks are said to be in order that nobody has looked at")
+		}
+	}
+}

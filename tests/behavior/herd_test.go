@@ -1,0 +1,271 @@
+package behavior
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/locktest"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// permitOf takes one permit of a semaphore called job, and returns what gives it back.
+type permitOf func(ctx context.Context, c *mortise.Client) (back func() error, err error)
+
+// permitKinds are both kinds of semaphore, and what sets the number of permits.
+var permitKinds = map[string]struct {
+	take permitOf
+	set  func(t *testing.T, c *mortise.Client, n int)
+}{
+	"Semaphore": {
+		func(ctx context.Context, c *mortise.Client) (func() error, error) {
+			s := c.Semaphore("job")
+			return func() error { return s.Release(context.Background(), 1) }, s.Acquire(ctx, 1)
+		},
+		func(t *testing.T, c *mortise.Client, n int) {
+			if _, err := c.Semaphore("job").TrySetPermits(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+		},
+	},
+	"PermitSemaphore": {
+		func(ctx context.Context, c *mortise.Client) (func() error, error) {
+			hold, _, err := c.PermitSemaphore("job").Acquire(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return hold.Unlock, nil
+		},
+		func(t *testing.T, c *mortise.Client, n int) { permitsOf(t, c, n) },
+	},
+}
+
+// A permit goes from client to client with three commands: a refusal, an acquisition and a release,
+// however many clients and goroutines wait, and whether or not threads of Redisson's wait as well.
+func TestPermitsAreHandedOverWithoutAHerd(t *testing.T) {
+	t.Parallel()
+	for name, kind := range permitKinds {
+		for _, permits := range []int{1, 4} {
+			for _, each := range []int{1, 4} {
+				for _, java := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s of %d, %d goroutines, Redisson listens: %v", name, permits, each, java), func(t *testing.T) {
+						bubble(t, func(t *testing.T, s *memredis.Server) {
+							setter, _ := open(t, s, nil)
+							kind.set(t, setter, permits)
+							handOver(t, s, kind.take, each, java)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// handOver has goroutines of many clients take a permit again and again, and checks how often they ask.
+func handOver(t *testing.T, s *memredis.Server, take permitOf, each int, java bool) {
+	const clients, rounds = 16, 16
+	var faults []*locktest.Faults
+	var heard *listener
+	if java {
+		heard = listen(t, s, keyspace.SemaphoreChannel("job"))
+	}
+	var all sync.WaitGroup
+	for range clients {
+		c, f := open(t, s, nil)
+		faults = append(faults, f)
+		for range each {
+			all.Go(func() { takeTurns(t, c, take, rounds) })
+		}
+	}
+	all.Wait()
+	asked, acquisitions := 0, clients*each*rounds
+	for _, f := range faults {
+		asked += f.Total()
+	}
+	if most := 3*acquisitions + 8*clients; asked > most { // some more when they begin to wait, and once a second
+		t.Errorf("%d acquisitions took %d commands, want %d at most", acquisitions, asked, most)
+	}
+	if java {
+		wantNumbers(t, heard, acquisitions)
+	}
+	wantNoClaims(t, s)
+}
+
+// takeTurns takes a permit again and again, and has it for a millisecond.
+func takeTurns(t *testing.T, c *mortise.Client, take permitOf, rounds int) {
+	for range rounds {
+		back, err := take(t.Context(), c)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		time.Sleep(time.Millisecond)
+		if err := back(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// wantNumbers checks that Redisson's threads heard of every release, in words that they can read.
+func wantNumbers(t *testing.T, heard *listener, releases int) {
+	t.Helper()
+	synctest.Wait()
+	messages := strings.Fields(heard.all())
+	if len(messages) < releases {
+		t.Errorf("Redisson's threads heard of %d releases, want %d", len(messages), releases)
+	}
+	for _, message := range messages {
+		if n, err := strconv.Atoi(message); err != nil || n < 1 || n > 4 {
+			t.Fatalf("Redisson's threads heard %q, want numbers of permits", message)
+		}
+	}
+}
+
+// A release by a thread of Redisson's, which knows of no claims, wakes all clients.
+func TestPermitsThatRedissonReleasesWakeAll(t *testing.T) {
+	t.Parallel()
+	for name, kind := range permitKinds {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				setter, _ := open(t, s, nil)
+				kind.set(t, setter, 1)
+				if _, err := kind.take(t.Context(), setter); err != nil { // as a thread of Redisson's
+					t.Fatal(err)
+				}
+				const clients = 4
+				served := make(chan func() error, clients)
+				for range clients {
+					c, _ := open(t, s, nil)
+					go func() {
+						back, err := kind.take(t.Context(), c)
+						if err != nil {
+							t.Error(err)
+						}
+						served <- back
+					}()
+					synctest.Wait()
+				}
+				time.Sleep(300 * time.Millisecond)
+				start := time.Now()
+				do(t, s, "INCRBY", "job", "2")
+				do(t, s, "PUBLISH", keyspace.SemaphoreChannel("job"), "2")
+				synctest.Wait()
+				if n := len(served); n != 2 {
+					t.Errorf("%d waiters have permits, want two", n)
+				}
+				for range clients {
+					if err := (<-served)(); err != nil {
+						t.Error(err)
+					}
+				}
+				if d := time.Since(start); d != 0 {
+					t.Errorf("the last waiter was served after %v, want at once", d)
+				}
+			})
+		})
+	}
+}
+
+// A client that may not listen to a channel of its own is woken by the message for all.
+func TestPermitsForAClientWithoutItsOwnChannel(t *testing.T) {
+	t.Parallel()
+	for name, kind := range permitKinds {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				holder, _ := open(t, s, nil)
+				kind.set(t, holder, 1)
+				back, err := kind.take(t.Context(), holder)
+				if err != nil {
+					t.Fatal(err)
+				}
+				deaf := mortise.New(withoutOwn{s.Driver()}, nil)
+				defer deaf.Close()
+				other, _ := open(t, s, nil)
+				served := make(chan func() error, 2)
+				for _, c := range []*mortise.Client{deaf, other} {
+					go func() {
+						back, err := kind.take(t.Context(), c)
+						if err != nil {
+							t.Error(err)
+						}
+						served <- back
+					}()
+					synctest.Wait()
+				}
+				time.Sleep(300 * time.Millisecond)
+				start := time.Now()
+				for range 2 {
+					if err := back(); err != nil {
+						t.Error(err)
+					}
+					back = <-served
+				}
+				if d := time.Since(start); d != 0 {
+					t.Errorf("both were served after %v, want at once", d)
+				}
+				if err := back(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Such a client does not try again for each waiter that comes.
+func TestPermitsWithoutTheRightToAChannelCostNoMore(t *testing.T) {
+	t.Parallel()
+	for name, kind := range permitKinds {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				setter, _ := open(t, s, nil)
+				kind.set(t, setter, 0)
+				f := &locktest.Faults{Driver: withoutOwn{s.Driver()}}
+				c := mortise.New(f, nil)
+				defer c.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				for range 20 {
+					all.Go(func() {
+						if _, err := kind.take(ctx, c); err == nil {
+							t.Error("there is no permit")
+						}
+					})
+					synctest.Wait()
+				}
+				if n := f.Total(); n > 5 {
+					t.Errorf("20 goroutines that began to wait asked %d times, want 5 at most", n)
+				}
+				cancel()
+				all.Wait()
+			})
+		})
+	}
+}
+
+// withoutOwn is a driver whose user may not subscribe to the channels of clients.
+type withoutOwn struct{ driver.Driver }
+
+func (d withoutOwn) Subscriber(s driver.Sink) driver.Subscriber {
+	return sharedOnly{d.Driver.Subscriber(s), refusingSubscriber{s}}
+}
+
+type sharedOnly struct {
+	driver.Subscriber
+	refuses refusingSubscriber
+}
+
+func (s sharedOnly) Subscribe(channel string, sharded bool) {
+	if strings.HasPrefix(channel, "mortise:turn:") {
+		s.refuses.Subscribe(channel, sharded)
+		return
+	}
+	s.Subscriber.Subscribe(channel, sharded)
+}
