@@ -48,6 +48,7 @@ var attributions = []struct {
 	{[]string{"runtime.reentersyscall", "runtime.entersyscall", "syscall.Syscall", "internal/poll.(*FD).Write", "github.com/redis/rueidis.x"}, cost{schedule, library}},
 	{[]string{"internal/poll.(*fdMutex).rwlock", "internal/poll.(*FD).Write", "github.com/redis/rueidis.x"}, cost{network, library}},
 	{[]string{mortise + "/internal/workload.(*cyclist).entered"}, cost{benchmark, benchmark}},
+	{[]string{"racecall"}, cost{benchmark, benchmark}},
 	{[]string{"runtime.unheardOf"}, cost{rest, rest}},
 }
 

@@ -36,19 +36,13 @@ func (k kinds) String() string {
 const profilesDir = "MORTISE_WHERE_PROFILES"
 
 // work is a worker of the rig whose window is profiled. The rig's commands come one a line, and each
-// is answered before the next one, so a profile can begin and end between two lines.
+// is answered before the next one: the profile begins before the command that opens the window is read,
+// and ends before the answer that has the figures of the window is written, so neither is in the window.
 func work(ctx context.Context, in io.Reader, out io.Writer, names string) error {
 	p := &profiler{dir: os.Getenv(profilesDir), names: strings.Split(names, ",")}
-	commands := &cues{in: bufio.NewReader(in), before: func(line []byte) error {
-		switch {
-		case bytes.Contains(line, []byte(`"do":"begin"`)):
-			return p.begin()
-		case bytes.Contains(line, []byte(`"do":"end"`)):
-			return p.end()
-		}
-		return nil
-	}}
-	return rig.Serve(ctx, commands, out, func(name string) rig.Open {
+	commands := &lines{in: bufio.NewReader(in), cue: cue{`"do":"begin"`, p.begin}}
+	answers := &answers{out: out, cue: cue{`"is":"ended"`, p.end}}
+	return rig.Serve(ctx, commands, answers, func(name string) rig.Open {
 		if s := peer.Find(name); s != nil {
 			return s.Open
 		}
@@ -56,27 +50,53 @@ func work(ctx context.Context, in io.Reader, out io.Writer, names string) error 
 	})
 }
 
-// cues reads line by line, and calls before with each line that it is about to return.
-type cues struct {
-	in     *bufio.Reader
-	before func(line []byte) error
-	rest   []byte
+// cue calls do for a line that contains the text.
+type cue struct {
+	text string
+	do   func() error
 }
 
-func (c *cues) Read(b []byte) (int, error) {
-	if len(c.rest) == 0 {
-		line, err := c.in.ReadBytes('\n')
+func (c cue) see(line []byte) error {
+	if bytes.Contains(line, []byte(c.text)) {
+		return c.do()
+	}
+	return nil
+}
+
+// lines reads line by line, and shows the cue each line that it is about to return.
+type lines struct {
+	in   *bufio.Reader
+	cue  cue
+	rest []byte
+}
+
+func (l *lines) Read(b []byte) (int, error) {
+	if len(l.rest) == 0 {
+		line, err := l.in.ReadBytes('\n')
 		if err != nil {
 			return 0, err
 		}
-		if err := c.before(line); err != nil {
+		if err := l.cue.see(line); err != nil {
 			return 0, err
 		}
-		c.rest = line
+		l.rest = line
 	}
-	n := copy(b, c.rest)
-	c.rest = c.rest[n:]
+	n := copy(b, l.rest)
+	l.rest = l.rest[n:]
 	return n, nil
+}
+
+// answers shows the cue each line that it is about to write. A line comes in one Write.
+type answers struct {
+	out io.Writer
+	cue cue
+}
+
+func (a *answers) Write(line []byte) (int, error) {
+	if err := a.cue.see(line); err != nil {
+		return 0, err
+	}
+	return a.out.Write(line)
 }
 
 // rate is how often a second of CPU time is sampled. Linux samples at most once per tick, of which
