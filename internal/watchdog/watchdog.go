@@ -73,7 +73,7 @@ type Watchdog struct {
 	events  schedule
 	limits  map[*Lease]instant    // the latest end of trust, of those leases that have one
 	queues  map[string][]*renewal // due leases per shard; a shard with an entry has a running worker
-	asleep  time.Duration         // until when the scheduler sleeps, unless it is woken
+	asleep  time.Duration         // when the scheduler wakes up at the latest
 	woken   time.Duration         // when it was woken last
 	started bool
 	closed  bool
@@ -271,12 +271,13 @@ func (w *Watchdog) fix(l *Lease) {
 	w.moved(l)
 }
 
-// moved wakes the scheduler if l is its next event, earlier than the end of its sleep. The
+// moved wakes the scheduler if l is its next event, earlier than it would wake up. The
 // caller holds w.mu.
 func (w *Watchdog) moved(l *Lease) {
 	if l.index != 0 || w.events[0].at >= w.asleep {
 		return
 	}
+	w.asleep = w.events[0].at
 	select {
 	case w.wake <- struct{}{}:
 		w.woken = w.now().mono
@@ -343,6 +344,9 @@ func (w *Watchdog) step() (next time.Duration) {
 	w.mu.Lock()
 	now := w.now()
 	next = now.mono + time.Hour
+	if w.asleep > now.mono && w.config.Paused == nil {
+		next = w.asleep // a lease that comes and goes before this wakes nobody; to tell of pauses, the first lease must
+	}
 	for renewing, enough := false, false; len(w.events) > 0; {
 		l := w.events[0].lease
 		if at := w.events[0].at; at > now.mono && (!renewing || enough || !l.soon(now)) {
