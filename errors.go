@@ -157,10 +157,14 @@ func (e *HeldError) Error() string {
 	if e.TTL < 0 {
 		return fmt.Sprintf("held by %s, without a time limit", e.holder())
 	}
-	if e.Client != nil {
-		return fmt.Sprintf("held by %s; its lease lasts for another %v unless renewed or released", e.holder(), e.TTL)
+	left := e.TTL.Round(time.Millisecond)
+	if owner, ok := strings.CutSuffix(strings.TrimSuffix(e.Owner, ":write"), ":kept"); ok {
+		return fmt.Sprintf("kept for another %v by the MinHold of its last holder, %s", left, readable(owner))
 	}
-	return fmt.Sprintf("held by %s for another %v unless renewed or released", e.holder(), e.TTL)
+	if e.Client != nil {
+		return fmt.Sprintf("held by %s; its lease lasts for another %v unless renewed or released", e.holder(), left)
+	}
+	return fmt.Sprintf("held by %s for another %v unless renewed or released", e.holder(), left)
 }
 
 // readable makes foreign text fit for a log line: it limits the length, and

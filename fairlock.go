@@ -14,10 +14,12 @@ import (
 //
 // Waiters queue in Redis. A waiter keeps its position as long as it waits and its
 // client is alive. A waiter that gives up leaves at once. A waiter that dies
-// delays the next one by about a second when its turn comes, or by ten if its
-// connection stays open, as when the process is frozen. A client that shows no
-// sign of life for that long loses the positions of its waiters; if it recovers,
-// they queue again at the end.
+// delays the next one by about a second when its turn comes. If its connection
+// stays open, as when the process is frozen, it is granted the lock for three
+// seconds; a waiter with a MaxHold, a Margin or a Durability, or with a TTL below
+// three seconds, delays the next one until its client has shown no sign of life
+// for ten seconds. By then the client has lost the positions of its waiters; if
+// it recovers, they queue again at the end.
 //
 // [FairLock.TryLock] does not queue, and is refused while others do, even if
 // the lock is free.
@@ -74,7 +76,8 @@ type Waiter struct {
 }
 
 // Queue returns the waiters for the lock, the next one first, at most a thousand.
-// It reads from the master, changes nothing, and blocks for one round trip.
+// It reads from the master, changes nothing, and blocks for one round trip. It reads
+// no records of clients, so Client, Since and Kind are empty; [Client.Queue] has them.
 //
 // Errors: those of every method; see the package documentation.
 func (k *FairLock) Queue(ctx context.Context) (queue []Waiter, err error) {

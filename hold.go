@@ -18,7 +18,7 @@ type Hold lockmgr.Hold
 //
 //	err := client.FencedLock("report").Do(ctx, func(ctx context.Context) error {
 //		hold, _ := mortise.HoldFrom(ctx)
-//		return guard.Set(ctx, "report", text, hold.Token())
+//		return guard.Set(ctx, "report:text", text, hold.Token())
 //	})
 //
 // A hold that was released or lost is returned as well; [Hold.Valid] tells. Contexts

@@ -71,6 +71,11 @@ func queued(name string, fair []Waiter, turns []string, records []*lockmgr.Recor
 		if w.Client = clientInfo(r); r != nil {
 			w.Since = r.WaitsSince(w.Owner)
 		}
+		for _, wait := range waitsFor(name, r) {
+			if wait.Owner == w.Owner {
+				w.Kind = wait.Kind
+			}
+		}
 		listed[w.Owner] = true
 		list = append(list, w)
 	}

@@ -67,15 +67,21 @@ func NewScript(lua string) *Script {
 }
 
 var (
-	set       = NewScript(`return redis.call('set', KEYS[1], ARGV[1])`)
+	set       = NewScript(refuseHash + `return redis.call('set', KEYS[1], ARGV[1])`)
 	hashSet   = NewScript(`return redis.call('hset', KEYS[1], ARGV[1], ARGV[2])`)
 	increment = NewScript(`return redis.call('incrby', KEYS[1], ARGV[1]) and redis.call('get', KEYS[1])`)
 	remove    = NewScript(`return redis.call('del', KEYS[1])`)
 	admit     = NewScript(``)
 )
 
+// refuseHash keeps SET, which replaces keys of all types, from a lock.
+const refuseHash = `local fields = redis.pcall('hlen', KEYS[1])
+if type(fields) == 'number' and fields > 0 then return {err = 'WRONGTYPE the key holds a hash, as a lock does'} end
+`
+
 // Set sets key to value. The key is the resource: it has a fence of its own. Keys that are written
-// under one lock should share a fence, see [Guard.Run].
+// under one lock should share a fence, see [Guard.Run]. The key must not be the name of the lock, which is
+// a key itself.
 //
 // It blocks for one round trip; while Redis does not answer it retries for ten seconds, or until
 // ctx ends.

@@ -178,6 +178,13 @@ func TestGuardRefusesBadInput(t *testing.T) {
 		if err := g.HSet(ctx, "h", "f", "v", 1); !errors.Is(err, mortise.ErrWrongKind) {
 			t.Errorf("HSet on a list: %v, want ErrWrongKind", err)
 		}
+		do(t, d, `return redis.call('hset', KEYS[1], 'owner:1', 1)`, "lock")
+		if err := g.Set(ctx, "lock", "v", 1); !errors.Is(err, mortise.ErrWrongKind) {
+			t.Errorf("Set on a lock: %v, want ErrWrongKind", err)
+		}
+		if n := do(t, d, `return redis.call('hlen', KEYS[1])`, "lock").Int(); n != 1 {
+			t.Errorf("the lock has %d fields, want 1", n)
+		}
 	})
 }
 

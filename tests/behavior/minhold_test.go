@@ -42,6 +42,8 @@ func wantKept(t *testing.T, ctx context.Context, k kind, clients ...*mortise.Cli
 		_, _, err := k.Open(c, "job", mortise.LockOptions{}).TryLock(ctx)
 		if held := (*mortise.HeldError)(nil); !errors.As(err, &held) || !strings.Contains(held.Owner, ":kept") {
 			t.Errorf("TryLock: %v, want that the lock is kept", err)
+		} else if !strings.Contains(err.Error(), "MinHold") {
+			t.Errorf("TryLock: %v, want that it names the reason", err)
 		}
 	}
 }

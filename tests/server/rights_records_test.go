@@ -67,7 +67,7 @@ func seen(t *testing.T, c, other *mortise.Client, name string) error {
 		return fmt.Errorf("Inspect = %+v, %v", state, fmt.Sprint(err))
 	}
 	queue, err := c.Queue(t.Context(), name)
-	if err != nil || len(queue.Waiters) != 1 || queue.Waiters[0].Client == nil || queue.Listeners < 0 {
+	if err != nil || len(queue.Waiters) != 1 || queue.Waiters[0].Client == nil || queue.Waiters[0].Kind == "" || queue.Listeners < 0 {
 		return fmt.Errorf("Queue = %+v, %v", queue, fmt.Sprint(err))
 	}
 	list, err := c.Clients(t.Context())
