@@ -239,7 +239,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) er
 
 // run blocks until the permits are taken.
 func (a *acquisition) run(ctx context.Context, wait bool) error {
-	lack, err := a.core.Contend(ctx, useSemaphore, keyspace.SemaphoreChannel(a.core.Key()), a.n, wait, func(queued bool) (*script.PermitRefusal, error) {
+	lack, err := a.core.Contend(ctx, useSemaphore, keyspace.SemaphoreChannel(a.core.Key()), a.n, wait, func(queued bool) (int, *script.PermitRefusal, error) {
 		if queued {
 			a.waiter = cmp.Or(a.waiter, a.core.Client().NewID())
 		}
@@ -251,8 +251,8 @@ func (a *acquisition) run(ctx context.Context, wait bool) error {
 	return err
 }
 
-// attempt asks Redis once, and returns what is lacking, or nil.
-func (a *acquisition) attempt(ctx context.Context) (lack *script.PermitRefusal, err error) {
+// attempt asks Redis once, and returns what is lacking, or how many permits others may take.
+func (a *acquisition) attempt(ctx context.Context) (spare int, lack *script.PermitRefusal, err error) {
 	if a.op.Lane == "" {
 		a.op = a.core.DrawOperation()
 	}
@@ -266,9 +266,9 @@ func (a *acquisition) attempt(ctx context.Context) (lack *script.PermitRefusal, 
 	})
 	a.doubt = a.doubt || doubt
 	if ok || err != nil {
-		return nil, err
+		return why.Available, nil, err
 	}
-	return &why, nil
+	return 0, &why, nil
 }
 
 // undo gives back permits that the caller does not know it has, and lets later

@@ -23,6 +23,7 @@ type request struct {
 	doubt    bool            // the outcome of an attempt is unknown
 	notified bool            // it asks because the lock was left to Redisson's threads
 	streak   uint16          // how often in a row the lock was granted, if this is a grant
+	spare    int32           // how many permits others may acquire, after the last attempt if that had success
 	entry    script.Entry    // of the client's turn, made if the attempt is refused
 	at       script.Standing // of that turn, after the last refusal
 	refused  *refusal        // what was in the way at the last attempt; nil if nothing was yet
@@ -283,6 +284,7 @@ func (r *request) askOnce(ctx context.Context) (*Hold, error) {
 		k.site().note(r.refused, nil)
 		return nil, errNoHold
 	}
+	r.spare = int32(got.Spare)
 	return r.newHold(ctx, got.Token, k.ttl())
 }
 

@@ -1,6 +1,8 @@
 package lockmgr
 
 import (
+	"math"
+
 	"github.com/mortise-go/mortise/internal/hub"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -60,6 +62,7 @@ func (s site) listens() bool {
 // for the claim to name the client. Notifications from before are forgotten, because the answer is newer: some may be of
 // a time when nobody waited. It must be called with Client.mu held.
 func (q *queue) prepareClaim() {
+	q.pend(q.head)
 	if _, ok := q.client.idle[q.place]; ok {
 		q.own()
 	}
@@ -67,6 +70,58 @@ func (q *queue) prepareClaim() {
 		if l != nil {
 			l.Drain()
 		}
+	}
+}
+
+// pend notes that w asks for permits, or is told to. It must be called with Client.mu held.
+func (q *queue) pend(w *waiter) {
+	if w.pending {
+		return
+	}
+	if q.pending == 0 {
+		q.spare = math.MaxInt
+	}
+	w.pending = true
+	q.pending++
+}
+
+// answered notes that w has its answer, by which that many permits are spare. When nobody has to wait for an answer any
+// more, it tells as many waiters to ask as permits are spare for, in their order. So permits that come free together
+// cost two round trips, and not one each; and calls that come faster than that do not wait longer and longer.
+//
+// Answers come in any order, so the least spare counts. Those who are told claim nothing, so they never pass over a claim.
+// The first waiter asks by itself. answered must be called with Client.mu held.
+func (q *queue) answered(w *waiter, spare int) {
+	if !w.pending {
+		return
+	}
+	w.pending = false
+	q.pending--
+	if q.spare = min(q.spare, spare); q.pending > 0 {
+		return
+	}
+	spare = q.spare
+	for next := q.head; next != nil; next = next.next {
+		if next == w || next == q.head {
+			continue
+		}
+		if spare -= int(next.wants); spare < 0 {
+			return
+		}
+		q.pend(next)
+		next.call()
+	}
+}
+
+// got notes that w has got permits, after which that many are spare.
+func (s site) got(w *waiter, spare int) {
+	if !s.claims() {
+		return
+	}
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if w.in != nil {
+		w.in.answered(w, spare)
 	}
 }
 

@@ -19,6 +19,9 @@ type contest struct {
 
 func newContest(ctx context.Context, r *request) *contest {
 	s := &contest{request: r, w: waiter{client: r.lock.client, owner: r.owner, request: r, wake: make(chan struct{}, 1), within: nestedIn(ctx)}}
+	if wanted := r.lock.traits.Wanted; wanted != nil {
+		s.w.wants = int32(wanted(r.lock.ops))
+	}
 	s.sleeper.done, s.sleeper.wake = r.lock.client.done, s.w.wake
 	return s
 }
@@ -114,6 +117,9 @@ func (s *contest) act(ctx context.Context, do action) (why cause, err error) {
 		s.waiter = nil // only the first waiter is granted the lock
 		s.hold, err = s.attempt(ctx)
 		why = asked
+	}
+	if err == nil {
+		s.lock.site().got(w, int(s.spare))
 	}
 	w.endAsking()
 	return why, err

@@ -106,10 +106,10 @@ func (o *Object) Number(ctx context.Context) (n int64, err error) {
 
 // Contend calls ask until that returns nil, as one waiter in the client's queue for the
 // name: the first waiter asks at once, after each notification on the channel, and about
-// once a second. ask is told whether it is called for a waiter in the queue, and returns
-// what is lacking. If wait is false, Contend calls ask once, and returns what that returns.
+// once a second. ask is told whether it is called for a waiter in the queue that may claim permits, and returns
+// what is lacking, or how many permits are spare. If wait is false, Contend calls ask once, and returns what that returns.
 // wanted is how many permits the caller wants.
-func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted int, wait bool, ask func(queued bool) (*script.PermitRefusal, error)) (lack *script.PermitRefusal, err error) {
+func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted int, wait bool, ask func(queued bool) (spare int, lack *script.PermitRefusal, err error)) (lack *script.PermitRefusal, err error) {
 	told := o.client.observe(ctx, o.Name(), classes[use].Kind)
 	defer func() {
 		why := err
@@ -124,11 +124,12 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 		why = asked
 	}
 	if why == asked || !wait {
-		if lack, err = ask(false); lack == nil || err != nil || !wait {
+		if _, lack, err = ask(false); lack == nil || err != nil || !wait {
 			return lack, err
 		}
 	}
 	w := newWaiter(o.client, nil)
+	w.wants = int32(wanted)
 	w.within = nestedIn(ctx)
 	w.within.waitUnder(1)
 	defer w.within.waitUnder(-1)
@@ -138,10 +139,14 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 	if lack != nil {
 		at.note(&refusal{lack: lack}, nil)
 	}
-	return nil, at.attend(ctx, w, channel, why, wanted, func() (bool, error) {
-		lack, err := ask(true)
-		if lack == nil || err != nil {
-			return err == nil, err
+	return nil, at.attend(ctx, w, channel, why, wanted, func(first bool) (bool, error) {
+		spare, lack, err := ask(first)
+		if err != nil {
+			return false, err
+		}
+		if lack == nil {
+			at.got(w, spare)
+			return true, nil
 		}
 		at.note(&refusal{lack: lack}, nil)
 		return false, nil
@@ -164,7 +169,7 @@ func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, look fun
 	at.join(w, false)
 	defer at.leave(w)
 	o.client.waits(told)
-	return at.attend(ctx, w, channel, started, 0, func() (bool, error) {
+	return at.attend(ctx, w, channel, started, 0, func(bool) (bool, error) {
 		at.mark()
 		missing, err := look()
 		if err != nil {
@@ -209,15 +214,16 @@ type attendance struct {
 	site
 	w       *waiter
 	channel string
-	first   cause                         // why it is awake at the beginning
-	ask     func() (done bool, err error) // reports whether the wait is over
+	first   cause                                   // why it is awake at the beginning
+	ask     func(first bool) (done bool, err error) // reports whether the wait is over
 }
 
 // attend waits in the queue for its place until ask reports true, or another waiter has
 // ended the wait of w. Only the first waiter in the queue asks: at once unless it asked just
-// before, as why says, after each notification on the channel, and about once a second.
+// before, as why says, after each notification on the channel, and about once a second. Another one asks once when it
+// is told to.
 // wanted is how many permits the caller wants, if any.
-func (s site) attend(ctx context.Context, w *waiter, channel string, why cause, wanted int, ask func() (done bool, err error)) error {
+func (s site) attend(ctx context.Context, w *waiter, channel string, why cause, wanted int, ask func(first bool) (done bool, err error)) error {
 	a := &attendance{sleeper{done: s.client.done, wake: w.wake}, s, w, channel, why, ask}
 	err := a.sleeper.run(ctx, a)
 	if err == nil {
@@ -234,7 +240,13 @@ func (a *attendance) step(ctx context.Context, why cause) (time.Duration, error)
 	case at == gone:
 		return 0, nil
 	case at == behind:
-		return untilWoken, errNoHold
+		if !a.w.beginCalled() {
+			return untilWoken, errNoHold
+		}
+		if done, err := a.inquire(false); done || err != nil {
+			return 0, err
+		}
+		return untilWoken, errNoHold // a waiter that has become the first meanwhile was woken
 	case why == notified:
 		if d := a.pace.next(time.Now()); d > 0 && !a.client.pause(ctx, d) {
 			return 0, errEnded
@@ -242,7 +254,7 @@ func (a *attendance) step(ctx context.Context, why cause) (time.Duration, error)
 	}
 	if why != asked {
 		a.prepareClaim()
-		if done, err := a.ask(); done || err != nil {
+		if done, err := a.inquire(true); done || err != nil {
 			return 0, err
 		}
 	}
@@ -253,6 +265,12 @@ func (a *attendance) step(ctx context.Context, why cause) (time.Duration, error)
 	var err error
 	a.own, a.all, err = listen(a.channel)
 	return jitter(poll), cmp.Or(err, errNoHold)
+}
+
+// inquire asks, and notes the end of it.
+func (a *attendance) inquire(first bool) (done bool, err error) {
+	defer a.w.endAsking()
+	return a.ask(first)
 }
 
 // position returns where w is in the queue: gone, behind or first.

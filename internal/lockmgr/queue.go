@@ -16,6 +16,8 @@ type queue struct {
 
 	head, tail *waiter
 	marked     *waiter // the last waiter for which the answer to the head counts, too
+	pending    int     // number of waiters that ask for permits, or were told to
+	spare      int     // how many permits were spare at least, by the answers since pending was 0
 	length     int
 	spinning   int // number of waiters that pause instead of listening
 	turn       turn
@@ -57,6 +59,7 @@ func (q *queue) remove(w *waiter) {
 		q.spinning--
 	}
 	w.in = nil
+	q.answered(w, 0)
 	if q.marked == w {
 		q.marked = w.prev
 	}

@@ -42,6 +42,8 @@ type waiter struct {
 	prev, next *waiter
 	handed     *Lease // was handed to the waiter, which is not in the queue any more
 	state      waiterState
+	pending    bool          // it asks for permits, or was told to
+	wants      int32         // how many permits it waits for; 0 if for something else
 	fair       *fairWaiter   // of a waiter for a fair lock; else nil
 	came       time.Duration // when it joined a queue first, in the client's time; 0 if it has not
 	serial     uint64        // of the wait
@@ -157,9 +159,23 @@ func (w *waiter) beginAsking() bool {
 	return w.in != nil
 }
 
+// beginCalled reports whether w was told to ask, and notes that it does.
+func (w *waiter) beginCalled() bool {
+	w.client.mu.Lock()
+	defer w.client.mu.Unlock()
+	if !w.takeCall() {
+		return false
+	}
+	w.ask()
+	return true
+}
+
 // endAsking notes that w does not ask Redis any more.
 func (w *waiter) endAsking() {
 	w.client.mu.Lock()
 	defer w.client.mu.Unlock()
 	w.rest()
+	if w.in != nil {
+		w.in.answered(w, 0) // else it has got permits, and they were told
+	}
 }

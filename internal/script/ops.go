@@ -29,6 +29,7 @@ type Grant struct {
 	Lack  *PermitRefusal // why it was refused, if not because of one holder
 	At    Standing       // the state of the entry
 	Token int64          // the token drawn, if the kind has tokens
+	Spare int            // how many permits others may acquire without a claim
 }
 
 // Freed is the outcome of a release.

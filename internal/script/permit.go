@@ -59,8 +59,13 @@ func (k *PermitSemaphore) Channel() string { return keyspace.SemaphoreChannel(k.
 
 // Acquire acquires the permits, as [PermitAcquire] does.
 func (k *PermitSemaphore) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
-	g.Lack = new(PermitRefusal)
-	g.OK, *g.Lack, err = PermitAcquire(ctx, k.conn.driver, k.permits(), PermitIDs(a.ID), a.Lease, a.Claim, a.Client)
+	var why PermitRefusal
+	g.OK, why, err = PermitAcquire(ctx, k.conn.driver, k.permits(), PermitIDs(a.ID), a.Lease, a.Claim, a.Client)
+	if g.OK {
+		g.Spare = why.Available
+	} else {
+		g.Lack = &why
+	}
 	return g, err
 }
 
@@ -117,7 +122,7 @@ func permitRefusal(v driver.Value, wanted int, next time.Duration) PermitRefusal
 
 // PermitAcquire acquires permits, all or none, under ids that were never used
 // before. With claim, if there are not enough, later requests of mortise leave that
-// many for three seconds. client is as with [SemaphoreAcquire].
+// many for three seconds. why.Available and client are as with [SemaphoreAcquire].
 func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string, lease time.Duration, claim bool, client string) (ok bool, why PermitRefusal, err error) {
 	mode := "once"
 	if claim {
@@ -127,8 +132,8 @@ func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string
 	switch {
 	case err != nil:
 		return false, PermitRefusal{}, err
-	case v.At(0).Int() == 1 && is(v, "i"):
-		return true, PermitRefusal{}, nil
+	case v.At(0).Int() == 1 && is(v, "ii"):
+		return true, PermitRefusal{Available: int(v.At(1).Int())}, nil
 	case v.At(0).Int() == 0 && is(v, "inii"):
 		return false, permitRefusal(v, len(ids), ttl(v.At(3))), nil
 	}

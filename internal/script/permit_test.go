@@ -16,6 +16,9 @@ import (
 func acquireCall(claim bool, ids ...string) func(s permitWorld, ctx context.Context, d driver.Driver) string {
 	return func(s permitWorld, ctx context.Context, d driver.Driver) string {
 		ok, why, err := script.PermitAcquire(ctx, d, permits, ids, lease, claim, "")
+		if ok {
+			why = script.PermitRefusal{} // a repeat tells of no spare permits
+		}
 		return permitAnswer(s, ok, why, err)
 	}
 }

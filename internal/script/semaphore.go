@@ -18,13 +18,14 @@ var (
 
 // SemaphoreAcquire takes n permits of the semaphore key, all or none. If none, it
 // returns why; and if waiter is not empty, it claims n permits for it, for three
-// seconds. client is its client, if that listens to [keyspace.TurnChannel]; else empty.
+// seconds. If all, why.Available is how many others may take without a claim.
+// client is its client, if that listens to [keyspace.TurnChannel]; else empty.
 func SemaphoreAcquire(ctx context.Context, d driver.Driver, key string, op Operation, n int, waiter, client string) (ok bool, why PermitRefusal, err error) {
 	call := counting(semaphoreAcquire, key, op, Silent, strconv.Itoa(n), waiter, client)
 	call.Keys = append(call.Keys, keyspace.Claims(key))
-	v, ok, err := counted(ctx, d, call, "")
+	v, ok, err := counted(ctx, d, call, "i")
 	if ok || err != nil {
-		return ok, PermitRefusal{}, err
+		return ok, PermitRefusal{Available: int(v.At(1).Int())}, err
 	}
 	if !is(v, "ini") {
 		return false, PermitRefusal{}, unexpected(semaphoreAcquire, v)

@@ -3,13 +3,14 @@ package watchdog
 import (
 	"context"
 	"errors"
+	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
 )
 
-// renewal is a lease's way through the queue of its shard and the attempts to renew it.
+// renewal is a lease's way through the queue of its lane and the attempts to renew it.
 // [Watchdog.Hand] may replace the lease.
 type renewal struct {
 	lease    *Lease
@@ -19,36 +20,47 @@ type renewal struct {
 }
 
 const (
-	// fullBatch is the number of due leases of a shard beyond which leases that are not yet
+	// fullBatch is the number of due leases of a lane beyond which leases that are not yet
 	// due are not added: it would not save requests any more.
 	fullBatch = 1000
 	// spreadAbove is the number of leases above which renewals are spread over the period.
 	spreadAbove = 2 * fullBatch
 )
 
-// enqueue passes l to its shard's worker, and returns the length of the worker's queue. The
+// lane is the leases that share attempts: of one shard, and of similar length, because the most urgent lease limits the
+// time of an attempt for all.
+type lane struct {
+	shard string
+	class int // twice as long in each class as in the one before
+}
+
+func (w *Watchdog) lane(l *Lease) lane {
+	return lane{w.config.Shard(l), bits.Len64(uint64(l.Terms.Trust / shortestAttempt))}
+}
+
+// enqueue passes l to its lane's worker, and returns the length of the worker's queue. The
 // caller holds w.mu.
 func (w *Watchdog) enqueue(l *Lease) int {
-	shard := w.config.Shard(l)
-	queue, running := w.queues[shard]
+	in := w.lane(l)
+	queue, running := w.queues[in]
 	if l.renewal == nil {
 		l.renewal = &renewal{lease: l}
 	}
 	l.renewal.busy = true
-	w.queues[shard] = append(queue, l.renewal)
+	w.queues[in] = append(queue, l.renewal)
 	if !running {
-		w.wg.Go(func() { w.work(shard) })
+		w.wg.Go(func() { w.work(in) })
 	}
 	return len(queue) + 1
 }
 
-// work renews the due leases of one shard until there are none.
-func (w *Watchdog) work(shard string) {
+// work renews the due leases of one lane until there are none.
+func (w *Watchdog) work(in lane) {
 	for {
 		w.mu.Lock()
-		renewals, leases := w.due(shard)
+		renewals, leases := w.due(in)
 		if len(leases) == 0 || w.closed {
-			delete(w.queues, shard)
+			delete(w.queues, in)
 			w.mu.Unlock()
 			return
 		}
@@ -63,12 +75,12 @@ func (w *Watchdog) work(shard string) {
 	}
 }
 
-// due empties the queue of a shard, and returns the leases that still need a renewal. Others
+// due empties the queue of a lane, and returns the leases that still need a renewal. Others
 // were removed or lost while they were queued behind a slow attempt; renewing them would only
 // delay the rest. The caller holds w.mu.
-func (w *Watchdog) due(shard string) (renewals []*renewal, leases []*Lease) {
-	leases = make([]*Lease, 0, len(w.queues[shard]))
-	renewals = slices.DeleteFunc(w.queues[shard], func(e *renewal) bool {
+func (w *Watchdog) due(in lane) (renewals []*renewal, leases []*Lease) {
+	leases = make([]*Lease, 0, len(w.queues[in]))
+	renewals = slices.DeleteFunc(w.queues[in], func(e *renewal) bool {
 		l := e.lease
 		if l.watched && l.wanted() {
 			l.extend = l.renew
@@ -78,7 +90,7 @@ func (w *Watchdog) due(shard string) (renewals []*renewal, leases []*Lease) {
 		e.busy = false
 		return true
 	})
-	w.queues[shard] = nil
+	w.queues[in] = nil
 	return renewals, leases
 }
 

@@ -48,10 +48,10 @@ const (
 
 // Config configures a watchdog.
 type Config struct {
-	// Renew renews leases, all of one shard. It must return when ctx ends, with one answer for
+	// Renew renews leases, all of one shard. It may be called several times at once, and must return when ctx ends, with one answer for
 	// each lease.
 	Renew func(ctx context.Context, leases []*Lease) []Answer
-	// Shard groups leases: those of different shards are renewed independently.
+	// Shard groups leases: those of different shards are renewed independently, as are those of very different length.
 	Shard func(l *Lease) string
 	// Lost is called at most once for each lease, when it is lost. It must not block.
 	Lost func(l *Lease, reason Reason, err error)
@@ -71,10 +71,10 @@ type Watchdog struct {
 
 	mu      sync.Mutex // guards the fields below, and the lower part of every Lease
 	events  schedule
-	limits  map[*Lease]instant    // the latest end of trust, of those leases that have one
-	queues  map[string][]*renewal // due leases per shard; a shard with an entry has a running worker
-	asleep  time.Duration         // when the scheduler wakes up at the latest
-	woken   time.Duration         // when it was woken last
+	limits  map[*Lease]instant  // the latest end of trust, of those leases that have one
+	queues  map[lane][]*renewal // due leases; a lane with an entry has a running worker
+	asleep  time.Duration       // when the scheduler wakes up at the latest
+	woken   time.Duration       // when it was woken last
 	started bool
 	closed  bool
 }
@@ -84,7 +84,7 @@ func New(config Config) *Watchdog {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Watchdog{
 		config: config, base: time.Now(), ctx: ctx, cancel: cancel,
-		wake: make(chan struct{}, 1), limits: make(map[*Lease]instant), queues: make(map[string][]*renewal),
+		wake: make(chan struct{}, 1), limits: make(map[*Lease]instant), queues: make(map[lane][]*renewal),
 	}
 }
 

@@ -114,6 +114,175 @@ func takeTurns(t *testing.T, c *mortise.Client, take permitOf, rounds int) {
 	}
 }
 
+// far makes each script take a round trip.
+func far(f *locktest.Faults, rtt time.Duration) {
+	way := func(context.Context, string) error { time.Sleep(rtt / 2); return nil }
+	f.Set(way, way)
+}
+
+// Goroutines that ask for free permits get them together, also if the client has just waited for some, and
+// listens: a queue in the client does not cost each of them a round trip of its own.
+func TestFreePermitsAreTakenTogether(t *testing.T) {
+	t.Parallel()
+	const crowd, rtt = 100, 50 * time.Millisecond
+	for name, kind := range permitKinds {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				setter, _ := open(t, s, nil)
+				kind.set(t, setter, crowd)
+				c, f := open(t, s, nil)
+				for range 2 {
+					start := time.Now()
+					taken := takeTogether(t, c, kind.take, crowd)
+					if d := time.Since(start); d > 4*rtt {
+						t.Errorf("%d free permits were taken after %v, with a round trip of %v", crowd, d, rtt)
+					}
+					far(f, 0)
+					giveBack(t, taken)
+					waitForAPermit(t, c, setter, kind.take, crowd) // from here on it listens
+					far(f, rtt)
+				}
+			})
+		})
+	}
+}
+
+// When some permits come back and many goroutines wait, a client asks once for each, and not for those whose turn has
+// not come; and as many as there are permits are served.
+func TestNoMoreAreInvitedThanPermits(t *testing.T) {
+	t.Parallel()
+	const waiting, permits, rtt = 200, 50, 10 * time.Millisecond
+	for name, kind := range permitKinds {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				setter, _ := open(t, s, nil)
+				kind.set(t, setter, permits)
+				taken := takeTogether(t, setter, kind.take, permits)
+				c, f := open(t, s, nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				served := make(chan struct{}, waiting)
+				var all sync.WaitGroup
+				for range waiting {
+					all.Go(func() {
+						if _, err := kind.take(ctx, c); err == nil {
+							served <- struct{}{}
+						}
+					})
+				}
+				synctest.Wait()
+				far(f, rtt)
+				before := f.Total()
+				giveBack(t, taken)
+				time.Sleep(500 * time.Millisecond) // less than a poll
+				if n := len(served); n != permits {
+					t.Errorf("%d of %d permits were taken", n, permits)
+				}
+				// Each release may come between a look and the next one.
+				if asked := f.Total() - before; asked > permits+8 {
+					t.Errorf("%d permits took %d questions", permits, asked)
+				}
+				cancel()
+				all.Wait()
+			})
+		})
+	}
+}
+
+// takeTogether takes n permits in as many goroutines, and returns what gives them back.
+func takeTogether(t *testing.T, c *mortise.Client, take permitOf, n int) (back []func() error) {
+	t.Helper()
+	var all sync.WaitGroup
+	back = make([]func() error, n)
+	for i := range back {
+		all.Go(func() {
+			var err error
+			if back[i], err = take(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	return back
+}
+
+// waitForAPermit has the client wait for one of all permits.
+func waitForAPermit(t *testing.T, c, other *mortise.Client, take permitOf, all int) {
+	t.Helper()
+	taken := takeTogether(t, other, take, all)
+	var waits sync.WaitGroup
+	waits.Go(func() { _ = takeTogether(t, c, take, 1)[0]() })
+	synctest.Wait()
+	giveBack(t, taken)
+	waits.Wait()
+}
+
+// giveBack gives back permits.
+func giveBack(t *testing.T, taken []func() error) {
+	t.Helper()
+	for _, back := range taken {
+		if err := back(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Calls that come faster than one in each round trip do not pile up behind each other once a burst has made some wait:
+// permits are free, and each caller has one after a few round trips.
+func TestCallsForPermitsDoNotPileUp(t *testing.T) {
+	t.Parallel()
+	const permits, burst, rtt, every, hold = 60, 120, 5 * time.Millisecond, 2500 * time.Microsecond, 50 * time.Millisecond
+	for name, kind := range permitKinds {
+		for _, clients := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s, %d clients", name, clients), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) {
+					setter, _ := open(t, s, nil)
+					kind.set(t, setter, permits)
+					var of []*mortise.Client
+					for range clients {
+						c, f := open(t, s, nil)
+						far(f, rtt)
+						of = append(of, c)
+					}
+					var all sync.WaitGroup
+					var mu sync.Mutex
+					var longest time.Duration // of the later calls
+					call := func(i int, late bool) {
+						all.Go(func() {
+							start := time.Now()
+							back, err := kind.take(t.Context(), of[i%clients])
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							if late {
+								mu.Lock()
+								longest = max(longest, time.Since(start))
+								mu.Unlock()
+							}
+							time.Sleep(hold)
+							if err := back(); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					for i := range burst {
+						call(i, false)
+					}
+					const calls = 2000
+					for i := range calls {
+						time.Sleep(every)
+						call(i, i > calls/2)
+					}
+					all.Wait()
+					if longest > 20*rtt {
+						t.Errorf("a caller waited for %v, with a round trip of %v, and about %d of %d permits taken", longest, rtt, (hold+2*rtt)/every, permits)
+					}
+				})
+			})
+		}
+	}
+}
+
 // wantNumbers checks that Redisson's threads heard of every release, in words that they can read.
 func wantNumbers(t *testing.T, heard *listener, releases int) {
 	t.Helper()

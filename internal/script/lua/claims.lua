@@ -40,6 +40,12 @@ local function claimed(claims, waiter, call)
   return left, own or last + 1, others, ended
 end
 
+-- What others may take of that many permits without a claim.
+local function spare(permits, others)
+  for _, claim in ipairs(others) do permits = permits - claim[2] end
+  return math.max(permits, 0)
+end
+
 -- Claims permits for a waiter of a client ('' if that does not listen), if the limit allows. Returns Redis' error, if
 -- there is one.
 local function claim(claims, waiter, order, permits, client, ended)

@@ -5,7 +5,8 @@
 -- ARGV[5]   'claim' for a waiter, followed by its client if that listens to its own channel; else 'once'
 -- ARGV[6..] the ids, one for each permit
 --
--- {1}                         acquired, or acquired by an earlier copy of this call
+-- {1, spare}                  acquired; spare is what others may acquire without a claim. 0 if an earlier copy of this call
+--                             has acquired them
 -- {0, available, left, next}  refused; available is nil if there is no semaphore, left the
 --                             number of permits claimed by others before, next the ms until the first permit ends, -1 if none
 --                             does
@@ -33,7 +34,7 @@ for i = 6, #ARGV do
     over[#over + 1] = mine[permit]
   end
 end
-if again then return change() or {1} end
+if again then return change() or {1, 0} end
 
 local ended = redis.call('zrangebyscore', out, 0, now, 'withscores', 'limit', 0, MANY)
 for i = 1, #ended, 2 do
@@ -44,7 +45,7 @@ for i = 1, #ended, 2 do
 end
 local back = #over / 2
 free = free + back
-local leave, order, _, stale = claimed(claims, first, redis.call)
+local leave, order, others, stale = claimed(claims, first, redis.call)
 if free < wanted + leave then
   local head = redis.call('zrangebyscore', out, '(' .. string.format('%.0f', now), '+inf', 'withscores', 'limit', 0, 1)
   if client and wanted <= free + redis.call('zcard', out) - back then
@@ -73,4 +74,4 @@ remove(over, mine)
 local objection = change()
 if objection then return objection end
 if back > 0 and free > wanted then announce(free - wanted) end
-return {1}
+return {1, spare(free - wanted, others)}

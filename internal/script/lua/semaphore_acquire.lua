@@ -6,7 +6,8 @@
 -- ARGV[4]  the waiter that claims them otherwise; '' for an acquirer that does not wait
 -- ARGV[5]  the client of the waiter, if that listens to its own channel; else ''
 --
--- {1}                  taken, or taken by an earlier copy of this call
+-- {1, spare}           taken; spare is what others may take without a claim. 0 if an earlier copy of this call has taken
+--                      them
 -- {0, available, left} there are not enough; available is nil if there is no semaphore,
 --                      left is what others claimed before
 -- {-1}                 the key does not hold a number
@@ -14,10 +15,10 @@
 -- A refusal is not recorded, because a waiter asks again with the same serial. If a waiter
 -- gives up in doubt, semaphore_undo.lua records that.
 local told, waiter, n = earlier(), ARGV[4], tonumber(ARGV[3])
-if told and told[1] == 1 then return {1} end
+if told and told[1] == 1 then return {1, 0} end
 local available, exists = read()
 if not available then return {-1} end
-local left, order, _, ended = claimed(KEYS[3], waiter, redis.call)
+local left, order, others, ended = claimed(KEYS[3], waiter, redis.call)
 if told or available - n < left then -- undone, or a late copy
   local objection
   if waiter ~= '' and not told then objection = claim(KEYS[3], waiter, order, n, ARGV[5], ended) end
@@ -27,4 +28,4 @@ if waiter ~= '' then redis.call('hdel', KEYS[3], waiter) end
 remember(1)
 local rest = change('decrby', number, n)
 if type(rest) == 'table' then return rest end
-return {1}
+return {1, spare(available - n, others)}
