@@ -145,7 +145,7 @@ func TestNightly(t *testing.T) {
 	}
 	prints(t, w.program(t, "nightly"), true, "reporting on orders", "reporting on returns")
 	// A machine whose clock is late finds no work, although the first has ended.
-	prints(t, w.program(t, "nightly"), true, "another machine writes the report, or has written it: held by ")
+	prints(t, w.program(t, "nightly"), true, "another machine writes the report, or has written it: kept for another ")
 }
 
 func TestOrders(t *testing.T) {
