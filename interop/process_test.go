@@ -60,7 +60,12 @@ func (p *process) kill() {
 
 // pause freezes the process, as a long garbage collection or a suspended
 // virtual machine does, until resume.
-func (p *process) pause() error { return p.signal(syscall.SIGSTOP) }
+func (p *process) pause() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return awaitStopped(p.cmd.Process.Pid)
+}
 
 func (p *process) resume() error { return p.signal(syscall.SIGCONT) }
 
