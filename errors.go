@@ -158,7 +158,7 @@ func (e *HeldError) Error() string {
 		return fmt.Sprintf("held by %s, without a time limit", e.holder())
 	}
 	left := e.TTL.Round(time.Millisecond)
-	if owner, ok := strings.CutSuffix(strings.TrimSuffix(e.Owner, ":write"), ":kept"); ok {
+	if owner, ok := script.KeptBy(e.Owner); ok {
 		return fmt.Sprintf("kept for another %v by the MinHold of its last holder, %s", left, readable(owner))
 	}
 	if e.Client != nil {

@@ -78,6 +78,13 @@ func (h Holder) String() string {
 	return h.Client.String()
 }
 
+// Kept reports whether the lock is only kept: its holder has released it before the end of
+// its [LockOptions.MinHold].
+func (h Holder) Kept() bool {
+	_, kept := script.KeptBy(h.Owner)
+	return kept
+}
+
 // Permit is a permit of a [PermitSemaphore] that is held.
 type Permit struct {
 	ID  string        // in hex, as in Redisson's API

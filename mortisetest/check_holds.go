@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/mortise-go/mortise"
 )
@@ -120,7 +119,7 @@ func together(items []item) []string {
 func (h *History) checkRefusals(rs []*holding) (problems []problem) {
 	for _, r := range rs {
 		var by *mortise.HeldError
-		if r.granted || r.part || !errors.Is(r.err, mortise.ErrLocked) || errors.As(r.err, &by) && strings.HasSuffix(by.Owner, ":kept") {
+		if r.granted || r.part || !errors.Is(r.err, mortise.ErrLocked) || errors.As(r.err, &by) && by.Kept() {
 			continue
 		}
 		if slices.ContainsFunc(rs, func(o *holding) bool { return o != r && h.mayHold(o, r) }) {

@@ -33,7 +33,7 @@ type Party struct {
 func (p *Party) Named() bool { return p.Host != "" || p.PID != 0 }
 
 // Kept reports whether the lock is only kept: its holder has released it before the time of its MinHold.
-func (p *Party) Kept() bool { return strings.HasSuffix(strings.TrimSuffix(p.Owner, ":write"), ":kept") }
+func (p *Party) Kept() bool { return mortise.Holder{Owner: p.Owner}.Kept() }
 
 // Text returns the host and the process, else the id. Quote is applied to what others may have written.
 func (p *Party) Text(quote func(string) string) string {

@@ -90,7 +90,7 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	switch {
 	case few != nil:
 		text = scarce(p, few, waited)
-	case held != nil && isKept(held.Owner):
+	case held != nil && held.Kept():
 		text += ": " + keptText(held.TTL)
 	case held != nil && held.Count == 0:
 		text += fmt.Sprintf(": %s is the next to have it", refuserText(held))

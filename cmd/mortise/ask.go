@@ -60,7 +60,7 @@ func (u unlocking) petition(ctx context.Context, p askPlan) error {
 func (u unlocking) tellAsked(h mortise.AskedHolder) bool {
 	name := ownerText(h.Holder, u.state.Now)
 	switch {
-	case isKept(h.Owner):
+	case h.Kept():
 		fmt.Fprintf(u.app.stdout, "nobody to ask: %s is %s\n", shown(u.name), keptText(u.state.TTL))
 	case h.Asked:
 		fmt.Fprintf(u.app.stdout, "asked to release %s: %s\n", shown(u.name), name)

@@ -2,23 +2,16 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
-// isKept reports whether owner is that of a lock that is only kept: its command has ended before the
-// time of --min-hold.
-func isKept(owner string) bool {
-	return strings.HasSuffix(strings.TrimSuffix(owner, ":write"), ":kept")
-}
-
-// allKept reports whether a lock is only kept.
+// allKept reports whether a lock is only kept: its command has ended before the time of --min-hold.
 func allKept(s mortise.State) bool {
 	for _, h := range s.Holders {
-		if !isKept(h.Owner) {
+		if !h.Kept() {
 			return false
 		}
 	}

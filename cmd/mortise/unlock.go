@@ -300,7 +300,7 @@ func (u unlocking) nothing() error {
 
 // canBeAsked reports whether a holder tells what it is: then it can be asked.
 func (u unlocking) canBeAsked() bool {
-	return u.state.Kind != mortise.KindPermits && slices.ContainsFunc(u.state.Holders, func(h mortise.Holder) bool { return h.Client != nil && !isKept(h.Owner) })
+	return u.state.Kind != mortise.KindPermits && slices.ContainsFunc(u.state.Holders, func(h mortise.Holder) bool { return h.Client != nil && !h.Kept() })
 }
 
 // unlockLines returns the commands that release a lock, with an introduction.

@@ -116,6 +116,11 @@ func LockLeave(ctx context.Context, d driver.Driver, key, owner string, count in
 // kept is the end of the name that takes the place of an owner, see [LockKeep].
 const kept = ":kept"
 
+// KeptBy returns the owner that has released a lock which is only kept, and false for any other owner.
+func KeptBy(owner string) (former string, ok bool) {
+	return strings.CutSuffix(strings.TrimSuffix(owner, ":write"), kept)
+}
+
 // LockKeep releases a lock of any kind that is a hash with a field for its owner, but leaves
 // it taken for that long, under the name keeper: with longer set for no less than it would
 // last anyway.

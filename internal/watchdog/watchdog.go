@@ -48,10 +48,11 @@ const (
 
 // Config configures a watchdog.
 type Config struct {
-	// Renew renews leases, all of one shard. It may be called several times at once, and must return when ctx ends, with one answer for
-	// each lease.
+	// Renew renews leases, all of one shard. It may be called several times at once. It must
+	// return when ctx ends, with one answer for each lease.
 	Renew func(ctx context.Context, leases []*Lease) []Answer
-	// Shard groups leases: those of different shards are renewed independently, as are those of very different length.
+	// Shard groups leases: those of different shards are renewed independently, as are those
+	// of very different length.
 	Shard func(l *Lease) string
 	// Lost is called at most once for each lease, when it is lost. It must not block.
 	Lost func(l *Lease, reason Reason, err error)

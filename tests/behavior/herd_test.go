@@ -149,7 +149,7 @@ func TestFreePermitsAreTakenTogether(t *testing.T) {
 
 // When some permits come back and many goroutines wait, a client asks once for each, and not for those whose turn has
 // not come; and as many as there are permits are served.
-func TestNoMoreAreInvitedThanPermits(t *testing.T) {
+func TestNoMoreAreToldThanPermits(t *testing.T) {
 	t.Parallel()
 	const waiting, permits, rtt = 200, 50, 10 * time.Millisecond
 	for name, kind := range permitKinds {
