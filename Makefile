@@ -72,7 +72,7 @@ servers: ## Run the tests that need a server on servers of many versions, and wr
 	@scripts/need.sh redis cc pip
 	go run ./scripts/servers run $(SERVERS)
 
-bench: ## Compare with other locks on this machine, in about 15 minutes; the report goes to bench/out
+bench: ## Compare with other locks on this machine, in about 20 minutes; the report goes to bench/out
 	@scripts/need.sh redis
 	go run ./bench $(ARGS)
 

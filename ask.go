@@ -134,10 +134,15 @@ func (publicErrors) Deadlock(cycle []lockmgr.CycleWait) error {
 	return e
 }
 
-// Identify adds to a HeldError what is known of the holder.
-func (publicErrors) Identify(err error, known func(owner string) *lockmgr.Record) {
+// Identify adds to a HeldError what is known of the holder, once: from then on, an observer may have it too.
+func (publicErrors) Identify(err error, client string, known func(owner string) *lockmgr.Record) {
 	held, ok := errors.AsType[*HeldError](err)
-	if !ok || held.Client != nil || held.Owner == "" {
+	if !ok || held.Owner == "" || held.identified {
+		return
+	}
+	held.identified = true
+	held.Own = script.ClientOf(held.Owner) == client && held.Count != 0 && !held.Kept()
+	if held.Client != nil {
 		return
 	}
 	if r := known(held.Owner); r != nil {

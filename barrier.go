@@ -50,6 +50,13 @@ func (b *Barrier) With(options WaitOptions) *Barrier {
 // the client or the process. The others learn of a dead process when its lease ends,
 // [Options.TTL] after its last sign of life.
 //
+// A party that gives up says so to Redis before Await returns, so that no party that arrives
+// after that is let in with it. This takes one round trip after the end of ctx or of Wait. While
+// Redis does not answer, Await blocks for [Options.UnlockFor] longer, or for a lease if that is
+// shorter; then this party leaves in the background, for as long as its lease may last. Until
+// Redis has answered, it counts as waiting for parties of other clients; those of the same
+// client wait for that answer.
+//
 // While it waits, a party asks Redis about once a second, or three times in a
 // lease if that is more often, besides receiving notifications.
 //
@@ -83,12 +90,16 @@ func (b *Barrier) await(ctx context.Context) (script.Fate, error) {
 	defer cancel()
 	var fate script.Fate
 	var d doubt.Doubt
-	known, sent := false, false
+	known := false // whether it has arrived
 	there := b.parties
 	missing := func() error { return b.missing(b.parties-there, false) }
 	err := b.core.Follow(ctx, b.channel(), missing, func() (time.Duration, error) {
+		if !known && d.Err() == nil { // a former party of this client must not be counted with this one
+			if err := b.core.TakenBack(ctx); err != nil {
+				return 0, err
+			}
+		}
 		err := b.core.Operate(ctx, func(ctx context.Context, p script.Publish) (err error) {
-			sent = true
 			known = known || d.Longer(remembered)
 			return d.Try(func() error {
 				fate, err = script.BarrierAwait(ctx, c.Config().Driver, b.script(p), party, known)
@@ -103,7 +114,7 @@ func (b *Barrier) await(ctx context.Context) (script.Fate, error) {
 		}
 		return b.tick(), err
 	})
-	if err != nil && sent && !errors.Is(err, ErrWrongKind) { // else it has not arrived
+	if err != nil && (known || d.Err() != nil) && !errors.Is(err, ErrWrongKind) { // else it has not arrived
 		b.depart(func(ctx context.Context) error {
 			return script.BarrierLeave(ctx, c.Config().Driver, b.script(c.Conn().Publish()), party)
 		})
@@ -217,9 +228,16 @@ func (m *meeting) tick() time.Duration { return min(lockmgr.Poll(), m.core.Clien
 // first: Redis keeps the result of an earlier copy for a minute.
 const remembered = 30 * time.Second
 
-// depart runs a script that removes a party that no longer waits. It runs it in
-// the background, so that the caller does not block.
+// depart runs a script that removes a party that no longer waits. It blocks until Redis has
+// answered, or for [Options.UnlockFor]: if the caller went on before, its next party would find
+// this one waiting, and could pass with it alone.
 func (m *meeting) depart(script func(ctx context.Context) error) {
+	m.core.TakeBack(m.core.Client().Config().TTL, script)
+}
+
+// departLater is depart in the background, for a party that was let in: nobody is let in with it
+// any more.
+func (m *meeting) departLater(script func(ctx context.Context) error) {
 	m.core.FinishWithin(m.core.Client().Config().TTL, script)
 }
 

@@ -58,7 +58,8 @@ func New(d driver.Driver, options *Options) *Client {
 // the work they protect may not have stopped yet.
 //
 // Close blocks until every goroutine of the client has ended: usually for a
-// moment, and for some seconds at most if Redis does not answer.
+// moment, and for some seconds at most if Redis does not answer. A second call
+// returns an error that matches ErrClosed.
 func (c *Client) Close() error {
 	err := c.core.Close()
 	if errors.Is(err, ErrClosed) {

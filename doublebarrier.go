@@ -3,6 +3,7 @@ package mortise
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,6 +66,13 @@ type Member struct {
 //
 // The end of ctx does not let the party leave; only [Member.Leave] does.
 //
+// A party that gives up is out before Enter returns, so that no party that enters after that is
+// let in with it. This takes one round trip after the end of ctx or of Wait. While Redis does not
+// answer, Enter blocks for [Options.UnlockFor] longer, or for a lease if that is shorter; then this
+// party goes in the background, for as long as its lease may last. Until Redis
+// has answered, it counts as inside for parties of other clients; those of the same client wait
+// for that answer.
+//
 // While it waits, a party asks Redis about once a second, or three times in a
 // lease if that is more often, besides receiving notifications.
 //
@@ -93,14 +101,19 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, er
 // enter acquires a place inside, and blocks until all places are taken.
 func (b *DoubleBarrier) enter(ctx context.Context) (*Member, context.Context, error) {
 	c := b.core.Client()
-	s := &seat{DoubleBarrier: c.Conn().DoubleBarrier(b.script(script.Silent)), driver: c.Config().Driver, part: c.NewID()}
+	s := &seat{DoubleBarrier: c.Conn().DoubleBarrier(b.script(script.Silent)), of: b, driver: c.Config().Driver, part: c.NewID()}
 	var k lockmgr.Lock
 	k.Init(b.core, &barrierTraits, s)
 	ctx, cancel := lockmgr.Within(ctx, b.options.Wait)
 	defer cancel()
+	if err := b.core.TakenBack(ctx); err != nil { // a former party of this client must not be counted with this one
+		return nil, nil, err
+	}
 	hold, err := k.Acquire(ctx, true)
 	if err != nil {
-		return nil, nil, c.Because(ctx, err)
+		err = c.Because(ctx, err) // before vacate, during which ctx may end
+		s.vacate()
+		return nil, nil, err
 	}
 	m, held := &Member{of: b, hold: hold, lease: hold.Lease()}, hold.Context()
 	if s.open {
@@ -110,7 +123,7 @@ func (b *DoubleBarrier) enter(ctx context.Context) (*Member, context.Context, er
 		if over := m.lease.Err(); over != nil && ctx.Err() == nil {
 			err = over // the caller's context has not ended: only that of the hold has
 		}
-		m.drop()
+		m.drop(b.depart)
 		return nil, nil, err
 	}
 	return m, held, nil
@@ -143,19 +156,24 @@ func (m *Member) awaitOthers(ctx context.Context, inside int) error {
 	})
 }
 
-// drop takes out a member that does not leave normally.
-func (m *Member) drop() {
-	c := m.of.core.Client()
+// drop takes out a member that does not leave normally. depart is how.
+func (m *Member) drop(depart func(script func(ctx context.Context) error)) {
 	m.lease.EndReleased()
-	m.of.depart(func(ctx context.Context) error {
-		_, err := script.DoubleQuit(ctx, c.Config().Driver, m.of.script(c.Conn().Publish()), m.lease.ID())
-		return err
-	})
+	depart(func(ctx context.Context) error { return m.of.quit(ctx, m.lease.ID()) })
+}
+
+// quit runs the script that takes out a party that does not leave normally.
+func (b *DoubleBarrier) quit(ctx context.Context, party string) error {
+	c := b.core.Client()
+	_, err := script.DoubleQuit(ctx, c.Config().Driver, b.script(c.Conn().Publish()), party)
+	return err
 }
 
 // Leave ends the party's part in the work, and blocks until all others have left
-// as well, ctx ends, or [WaitOptions.Wait] is over. The context of the member ends first. The party has left
-// even if Leave does not wait to the end; call it again to keep waiting.
+// as well, ctx ends, or [WaitOptions.Wait] is over. The context of the member ends first. The party leaves
+// even if Leave does not wait to the end; call it again to keep waiting. If Redis has not
+// answered by then, Leave returns all the same, and the party leaves in the background, for as
+// long as its lease may last; until then, the others wait for it.
 //
 // Errors: [ErrBroken] if all are out, but one of them gave up or died inside, or
 // if Redis has no record of this party any more; [ErrLost] if the lease was lost
@@ -186,7 +204,7 @@ func (m *Member) leave(ctx context.Context) (fate script.Fate, err error) {
 	m.mu.Unlock()
 	if lost != nil && !errors.Is(lost, ErrReleased) {
 		if first {
-			m.drop() // its work has stopped now
+			m.drop(b.departLater) // its work has stopped now
 		}
 		return fate, lost
 	}
@@ -212,7 +230,7 @@ func (m *Member) leave(ctx context.Context) (fate script.Fate, err error) {
 		return b.tick(), err
 	})
 	if err != nil && !left {
-		b.depart(func(ctx context.Context) error {
+		b.departLater(func(ctx context.Context) error {
 			_, err := leave(ctx, c.Conn().Publish())
 			return err
 		})
@@ -226,11 +244,13 @@ var barrierTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), Kind: "
 // seat is the scripts of a party's place in a double barrier.
 type seat struct {
 	script.DoubleBarrier
+	of     *DoubleBarrier
 	driver driver.Driver
 	part   string
 	inside int         // how many were inside after the last attempt
 	open   bool        // whether all were
 	doubt  doubt.Doubt // since the last answer
+	taken  []string    // ids under which an attempt has entered, or may have
 }
 
 // Part is that of no other request in the process, so nothing re-enters it.
@@ -243,6 +263,9 @@ func (s *seat) Acquire(ctx context.Context, a script.Attempt) (script.Grant, err
 		s.inside, s.open, by, err = script.DoubleEnter(ctx, s.driver, s.Barrier(), a.ID, s.doubt.Longer(remembered))
 		return err
 	})
+	if (s.inside > 0 || s.doubt.Err() != nil) && !slices.Contains(s.taken, a.ID) {
+		s.taken = append(s.taken, a.ID)
+	}
 	if err == nil {
 		s.doubt = doubt.Doubt{}
 		if s.inside == 0 && by.Owner == "" {
@@ -251,4 +274,21 @@ func (s *seat) Acquire(ctx context.Context, a script.Attempt) (script.Grant, err
 		}
 	}
 	return script.Grant{OK: s.inside > 0, By: by}, err
+}
+
+// vacate takes out what attempts may have let in, after all of them have failed. The janitor
+// would do it as well, but not before Enter returns.
+func (s *seat) vacate() {
+	if len(s.taken) == 0 {
+		return
+	}
+	ids := s.taken // one function for all, so that the caller is blocked once
+	s.of.depart(func(ctx context.Context) error {
+		for _, id := range ids {
+			if err := s.of.quit(ctx, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -111,16 +111,19 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// HeldError describes the holder of a lock. It matches [ErrLocked]. If Owner is that of
-// a hold of the caller's own, the lock was acquired again with the outer context: only
-// the context that Lock returned re-enters.
+// HeldError describes the holder of a lock. It matches [ErrLocked].
 type HeldError struct {
 	Holder
+	// Own reports that the holder is a hold of the same [Client]: of another goroutine, or of
+	// the caller, if that acquired the lock again with the outer context. Only the context
+	// that Lock returned re-enters. It is false for a [Redlock], whose owners are not those of its clients.
+	Own bool
 	// TTL is the remaining time of the holder's lease when Redis was asked,
 	// unless it is renewed; -1 if the key has no TTL.
 	TTL time.Duration
 
-	now time.Time // of Redis' clock, when Since was read
+	now        time.Time // of Redis' clock, when Since was read
+	identified bool      // nothing is written any more
 }
 
 // Held returns for how long the holder had had the lock when its record was read; 0 if that is not
@@ -154,17 +157,20 @@ func (e *HeldError) Error() string {
 	if e.Count == 0 {
 		return fmt.Sprintf("free, but %v is the next to have it", &e.Holder)
 	}
-	if e.TTL < 0 {
-		return fmt.Sprintf("held by %s, without a time limit", e.holder())
-	}
 	left := e.TTL.Round(time.Millisecond)
-	if owner, ok := script.KeptBy(e.Owner); ok {
-		return fmt.Sprintf("kept for another %v by the MinHold of its last holder, %s", left, readable(owner))
+	text := fmt.Sprintf("held by %s for another %v unless renewed or released", e.holder(), left)
+	switch owner, kept := script.KeptBy(e.Owner); {
+	case e.TTL < 0:
+		text = fmt.Sprintf("held by %s, without a time limit", e.holder())
+	case kept:
+		text = fmt.Sprintf("kept for another %v by the MinHold of its last holder, %s", left, readable(owner))
+	case e.Client != nil:
+		text = fmt.Sprintf("held by %s; its lease lasts for another %v unless renewed or released", e.holder(), left)
 	}
-	if e.Client != nil {
-		return fmt.Sprintf("held by %s; its lease lasts for another %v unless renewed or released", e.holder(), left)
+	if e.Own {
+		text += "; that is a hold of this client, which only the context of the hold re-enters"
 	}
-	return fmt.Sprintf("held by %s for another %v unless renewed or released", e.holder(), left)
+	return text
 }
 
 // readable makes foreign text fit for a log line: it limits the length, and

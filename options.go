@@ -38,6 +38,9 @@ type Options struct {
 	// lease would have ended. With go-redis, a command that was sent just before
 	// may block Unlock for the client's ReadTimeout longer. A negative value means
 	// until the lease has ended. Default 5 s.
+	//
+	// It also bounds how long a party of a Barrier or DoubleBarrier that gives up
+	// tells Redis so, before Await or Enter returns its error.
 	UnlockFor time.Duration
 
 	// PubSub selects how releases are published and subscribed to on a Redis

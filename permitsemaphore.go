@@ -49,7 +49,8 @@ type PermitSemaphore struct {
 // its default.
 type PermitOptions struct {
 	// Permits is how many permits a hold consists of: it gets all of them or
-	// none. From 1 to 1000. Default 1.
+	// none. From 1 to 1000. Default 1. Do not ask for more than there can ever be
+	// without a limit: the other waiters of the client wait behind.
 	Permits int
 
 	// TTL is how long the permits last in Redis after their last renewal: when

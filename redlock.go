@@ -24,8 +24,8 @@ import (
 // time that asking took and a margin for clocks. The hold is lost when that time ends,
 // or too few are left. While they are enough, and the lock is renewed, the
 // missing servers are asked again in the background, so that the servers can be
-// restarted one after the other. A server that is had again counts when more than
-// half of all turn out to have kept the lock until then.
+// restarted one after the other. A server on which the lock was acquired again counts once
+// more than half of all are known to have kept the lock until then.
 //
 // What it does not guarantee: more than a Lock does about frozen holders and
 // clocks. And a server that comes back without its data has forgotten the lock,

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/script"
@@ -185,7 +183,11 @@ func (s *Semaphore) some(op string, n, least int) error {
 	if n != 0 && n >= least && n <= script.MaxNumber {
 		return nil
 	}
-	return s.fail(op, lockmgr.Invalid("the number of permits is %d; it must be between %d and %d, and not 0", n, least, script.MaxNumber))
+	but := ""
+	if least < 0 {
+		but = ", and not 0"
+	}
+	return s.fail(op, lockmgr.Invalid("the number of permits is %d; it must be between %d and %d%s", n, least, script.MaxNumber, but))
 }
 
 // inRange returns the error of a change that would have made too many permits.
@@ -282,20 +284,12 @@ func (a *acquisition) undo(p script.Publish) {
 		return
 	}
 	a.core.Finish(func(ctx context.Context) {
-		start := time.Now()
-		for attempt := 0; time.Since(start) < lockmgr.Unsure; attempt++ {
+		// It insists after Close, too: what stays behind has no lease that would end it.
+		if a.core.Client().Insist(ctx, lockmgr.Unsure, func(ctx context.Context) error {
 			_, err := script.SemaphoreUndo(ctx, a.core.Client().Config().Driver, a.core.Key(), a.op, a.n, a.waiter, a.doubt, p)
-			if class := driver.ClassOf(err); err == nil || class != driver.Unknown && class != driver.NotSent && class != driver.Passing {
-				a.core.DropOperation(a.op) // done, or it cannot be done
-				return
-			}
-			// After Close it retries for as long as that lets it linger: what stays behind
-			// has no lease that would end it.
-			select {
-			case <-time.After(lockmgr.PauseAfter(attempt)):
-			case <-ctx.Done():
-				return
-			}
+			return err
+		}) {
+			a.core.DropOperation(a.op) // done, or it cannot be done
 		}
 	})
 }

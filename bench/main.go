@@ -1,7 +1,7 @@
 // Command bench compares mortise with other locks and with what is possible, side by side on this
 // machine, and writes the results as Markdown, JSON and charts.
 //
-//	go run ./bench                     everything, in about 15 minutes
+//	go run ./bench                     everything, in about 20 minutes
 //	go run ./bench -short              everything, small and quick
 //	go run ./bench -only W1,W3 -systems "mortise/rueidis,redsync"
 //	go run ./bench -only seen          what observing costs
@@ -68,10 +68,16 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 func measure(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	short := flags.Bool("short", false, "a small and quick run, for development")
-	budget := flags.Duration("time", 15*time.Minute, "start no round that would end later")
+	budget := flags.Duration("time", 15*time.Minute, "start no round after the first that would end later; all loads take about 20 minutes a round")
 	only := flags.String("only", "", "workloads or loads to run, such as W1,W4/16×8; default: all")
 	systems := flags.String("systems", "", "systems to run, by name; default: all")
 	out := flags.String("out", "bench/out", "directory for the report")
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "Usage: go run ./bench [flags]\n       go run ./bench report FILE")
+		flags.PrintDefaults()
+		loads, systems := names(plan(false))
+		fmt.Fprintf(flags.Output(), "Loads:   %s\nSystems: %s\n", strings.Join(loads, ", "), strings.Join(systems, ", "))
+	}
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -86,6 +92,9 @@ func measure(ctx context.Context, args []string) error {
 		*budget = 0 // one round
 	}
 	record := newRecord(loads)
+	for _, m := range record.Missing {
+		fmt.Fprintln(os.Stderr, "bench: not run: "+m)
+	}
 	if err := os.MkdirAll(*out, 0o755); err != nil {
 		return err
 	}

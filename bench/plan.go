@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -249,32 +250,46 @@ const seen = "seen"
 // choose returns the requested loads and systems; all if none are requested. A system takes part
 // only where it is suitable.
 func choose(all []*load, only, systems []string) ([]*load, error) {
-	var chosen []*load
+	var asked, chosen []*load
 	for _, l := range all {
-		if !wanted(only, l.Workload, l.Name, strings.Split(l.Workload, "/")[0]) || l.asked && len(only) == 0 {
-			continue
+		if wanted(only, l.Workload, l.Name, strings.Split(l.Workload, "/")[0]) && (!l.asked || len(only) > 0) {
+			asked = append(asked, l)
 		}
-		var names []string
-		for _, name := range l.systems {
-			if wanted(systems, name) && peer.Find(name) != nil {
-				names = append(names, name)
-			}
-		}
-		if l.systems = names; len(names) > 0 {
+	}
+	loads, _ := names(all)
+	if len(asked) == 0 {
+		return nil, fmt.Errorf("no load is called %s; there are %s", strings.Join(only, " or "), strings.Join(loads, ", "))
+	}
+	_, there := names(asked)
+	for _, l := range asked {
+		l.systems = slices.DeleteFunc(slices.Clone(l.systems), func(name string) bool {
+			return !wanted(systems, name) || peer.Find(name) == nil
+		})
+		if len(l.systems) > 0 {
 			chosen = append(chosen, l)
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no load is called %s, with a system called %s", strings.Join(only, " or "), strings.Join(systems, " or "))
+		return nil, fmt.Errorf("no system of these loads is called %s; there are %s", strings.Join(systems, " or "), strings.Join(there, ", "))
 	}
 	return chosen, nil
 }
 
-// wanted reports whether one of names is in list, or list is empty.
+// names returns those of loads and of their systems.
+func names(all []*load) (loads, systems []string) {
+	for _, l := range all {
+		loads = append(loads, l.Name)
+		systems = append(systems, l.systems...)
+	}
+	slices.Sort(systems)
+	return loads, slices.Compact(systems)
+}
+
+// wanted reports whether one of names is in list, or list is empty. An x stands for ×.
 func wanted(list []string, names ...string) bool {
 	for _, w := range list {
 		for _, name := range names {
-			if strings.EqualFold(w, name) {
+			if strings.EqualFold(w, name) || strings.EqualFold(w, strings.ReplaceAll(name, "×", "x")) {
 				return true
 			}
 		}

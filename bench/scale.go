@@ -70,7 +70,7 @@ func (w *windows) waitingClients(n int) *load {
 			Name: scale + "/clients", Workload: scale + "/clients", Main: true, Size: n,
 			Title: fmt.Sprintf("%d clients wait for a lock that another one holds", n),
 		},
-		systems:    []string{"mortise, a client each", "mortise, a hidden client each"},
+		systems:    []string{"mortise/client each", "mortise hidden/client each"},
 		unmeasured: 1, warmup: 15 * time.Second, window: w.period, grace: time.Minute, release: 30 * time.Second,
 		specs: []workload.Spec{
 			{Kind: workload.Keep, N: 1, Key: oneKey, Shared: true},

@@ -33,6 +33,7 @@ import (
 
 	redis "github.com/redis/rueidis"
 
+	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/driver/rueidis"
 	"github.com/mortise-go/mortise/memredis"
@@ -47,19 +48,21 @@ const (
 // connections. It returns when the server has accepted the connection and the password, when it has
 // refused, or when ctx ends; ctx has no meaning later.
 //
-// The error has a class: driver.NotSent if there was no connection, driver.Denied for a wrong
-// password, driver.Other for a wrong URL, or a server that is older than Redis 5.0.
+// The error has a class, and matches a sentinel of package mortise: driver.NotSent and
+// [mortise.ErrUnreachable] if there was no connection, driver.Denied and [mortise.ErrDenied] for a
+// wrong password, driver.Other and [mortise.ErrInvalid] for a wrong URL, or a server that is older
+// than Redis 5.0.
 func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	a, err := parse(rawURL)
 	if err != nil {
-		return nil, &driver.Error{Class: driver.Other, Err: fmt.Errorf("connect: %w", err)}
+		return nil, invalid(err)
 	}
 	if a.kind == embedded {
 		return openEmbedded(), nil
 	}
 	option, err := clientOption(a)
 	if err != nil {
-		return nil, &driver.Error{Class: driver.Other, Err: fmt.Errorf("connect: %w", err)}
+		return nil, invalid(err)
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	option.DialCtxFn = dialer(life, a.unix)
@@ -94,9 +97,14 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 	}
 	if r.err != nil {
 		end()
-		return nil, failed(a, r.err)
+		return nil, failed(a, late(r.err))
 	}
 	return &connected{Driver: rueidis.Own(r.client), end: end}, nil
+}
+
+// invalid returns the error for a URL that cannot be opened.
+func invalid(err error) error {
+	return &driver.Error{Class: driver.Other, Err: &matching{fmt.Errorf("connect: %w", err), mortise.ErrInvalid}}
 }
 
 var errNoCluster = errors.New("the server is not a node of a cluster; write redis:// for a single server")
@@ -116,7 +124,8 @@ func failed(a *address, err error) error {
 	case errors.Is(err, errNoCluster), errors.As(err, new(oldServerError)):
 		class = driver.Other
 	}
-	return &driver.Error{Class: class, Err: &PhaseError{Phase: phaseOf(class, err), Hosts: a.hosts, Err: err}, Reply: text}
+	phase := &PhaseError{Phase: phaseOf(class, err), Hosts: a.hosts, Err: err}
+	return &driver.Error{Class: class, Err: &matching{phase, sentinelOf(class)}, Reply: text}
 }
 
 // clientOption returns the options of the client. A client for locks needs small buffers, one

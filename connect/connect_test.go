@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 	"go.uber.org/goleak"
 )
@@ -72,6 +73,12 @@ func refused(t *testing.T, ctx context.Context, url string, class driver.Class, 
 	if driver.ClassOf(err) != class {
 		t.Errorf("Open(%s): %v has class %v, want %v", url, err, driver.ClassOf(err), class)
 	}
+	sentinels := map[driver.Class]error{driver.NotSent: mortise.ErrUnreachable, driver.Denied: mortise.ErrDenied, driver.Other: mortise.ErrInvalid}
+	for of, sentinel := range sentinels {
+		if errors.Is(err, sentinel) != (of == class) {
+			t.Errorf("Open(%s): %v, which matches %q: %v", url, err, sentinel, of != class)
+		}
+	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("Open(%s): %v, want %q in it", url, err, text)
@@ -79,6 +86,9 @@ func refused(t *testing.T, ctx context.Context, url string, class driver.Class, 
 	}
 	if strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("Open(%s): the error shows the password: %v", url, err)
+	}
+	if ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "context")) {
+		t.Errorf("Open(%s): %v, which speaks of the caller's context", url, err)
 	}
 }
 
@@ -104,7 +114,9 @@ func TestOpenSilentServer(t *testing.T) {
 			t.Errorf("%s: %v after %v, class %v", url, err, time.Since(start), driver.ClassOf(err))
 		}
 	}
-	refused(t, t.Context(), "redis://"+l.Addr().String(), driver.NotSent, l.Addr().String())
+	for _, scheme := range []string{"redis://", "rediss://"} {
+		refused(t, t.Context(), scheme+l.Addr().String(), driver.NotSent, l.Addr().String(), "no answer in time")
+	}
 }
 
 // A server that turns clients away closes the connection at once. Its reason is the error.

@@ -1,11 +1,13 @@
 package connect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
 
+	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 )
 
@@ -41,6 +43,47 @@ func (e *PhaseError) Error() string {
 
 // Unwrap returns Err.
 func (e *PhaseError) Unwrap() error { return e.Err }
+
+// matching is an error that also matches a sentinel of package mortise.
+type matching struct {
+	error
+	also error
+}
+
+func (e *matching) Is(target error) bool { return target == e.also }
+func (e *matching) Unwrap() error        { return e.error }
+
+// lateError is an error by a time limit of this package or the client. It does not match the errors of contexts: those
+// mean that the caller's has ended.
+type lateError struct{ err error }
+
+// late returns err, or a lateError if it matches the error of a deadline.
+func late(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return lateError{err}
+	}
+	return err
+}
+
+func (e lateError) Error() string {
+	return strings.ReplaceAll(e.err.Error(), context.DeadlineExceeded.Error(), "no answer in time")
+}
+
+func (e lateError) As(target any) bool { return errors.As(e.err, target) }
+func (e lateError) Is(target error) bool {
+	return target != context.DeadlineExceeded && errors.Is(e.err, target)
+}
+
+// sentinelOf returns what package mortise would say of an error with that class.
+func sentinelOf(class driver.Class) error {
+	switch class {
+	case driver.Denied:
+		return mortise.ErrDenied
+	case driver.NotSent, driver.Unknown, driver.Passing:
+		return mortise.ErrUnreachable
+	}
+	return mortise.ErrInvalid
+}
 
 // handshakeError is an error of a TLS handshake.
 type handshakeError struct{ error }

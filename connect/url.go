@@ -172,7 +172,7 @@ func (a *address) parsePlace(place string, hasUser bool) error {
 	if path != "" {
 		db, err := strconv.Atoi(path)
 		if err != nil || db < 0 {
-			return errors.New("the path of the Redis URL is not a database number; in a password write %2F for /")
+			return a.noDatabase()
 		}
 		a.db = db
 	}
@@ -191,6 +191,14 @@ func (a *address) parsePlace(place string, hasUser bool) error {
 		a.hosts = append(a.hosts, host)
 	}
 	return nil
+}
+
+// noDatabase returns the error for a path that is no number of a database.
+func (a *address) noDatabase() error {
+	if a.kind == sentinel {
+		return errors.New("the path of the Redis URL is not a database number; the name of the master is an option, ?master=NAME; in a password write %2F for /")
+	}
+	return errors.New("the path of the Redis URL is not a database number; in a password write %2F for /")
 }
 
 // hostPort adds the port to a host of a URL. Its errors do not repeat an invalid host: it may be a

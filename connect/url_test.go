@@ -90,6 +90,7 @@ func TestParseErrors(t *testing.T) {
 		{"rediss://h?tls_cert=c", "go together"},
 		{"unix://", "absolute path"},
 		{"unix://relative.sock", "absolute path"},
+		{"redis-sentinel://h/mymaster", "?master=NAME"},
 		{"unix:///s?db=x", "database number"},
 		{"mem://x", "write mem://"},
 		{"mem://?client_name=x", "this form knows none"},

@@ -67,9 +67,9 @@ var rows = []row{
 	{kind: KindBarrier, title: "Barrier, DoubleBarrier", patterns: strings.Fields("~mortise:barrier: &mortise:barrier_channel:"),
 		commands: "del exists get hdel hexists hget hgetall hlen hset hsetnx pexpire pttl set time"},
 	{kind: KindSemaphore, title: "Semaphore, CountDownLatch", patterns: strings.Fields(op + claim + latch),
-		commands: "decr decrby del get hdel hgetall hlen hset incrby pexpire set time"},
+		commands: "decr decrby del get hdel hget hgetall hlen hset incrby pexpire set time"},
 	{kind: KindPermits, title: "PermitSemaphore", patterns: strings.Fields(op + claim),
-		commands: "del get hdel hexists hgetall hlen hset incrby pexpire pttl set time zadd zcard zcount zrangebyscore zrem zscore"},
+		commands: "del get hdel hexists hget hgetall hlen hset incrby pexpire pttl set time zadd zcard zcount zrangebyscore zrem zscore"},
 
 	{kind: KindRecords, added: true, title: "Records of clients, of any kind", patterns: strings.Fields(tells + "&mortise:ask: ~mortise:turns:"),
 		commands: "del exists hdel hexists hget hkeys hlen hset hstrlen pexpire pttl pubsub|numsub time type unlink xadd xlen xrevrange zadd zrange zrangebyscore zrem"},

@@ -67,7 +67,7 @@ func (e *exam) message(ctx context.Context, id string, sharded bool) {
 	f = Finding{ID: id, Group: GroupMessages, Severity: OK, Found: fmt.Sprintf("a message took %s there and back (%s)", short(took), command)}
 	if took > slow {
 		f.Severity = Warning
-		f.Do, f.Command = "Each hand-off from one process to another takes that long. Look at the way to the server, and at what else it does.", e.cli("", "--latency")
+		f.Do, f.Command = "Each hand-over from one process to another takes that long. Look at the way to the server, and at what else it does.", e.cli("", "--latency")
 	}
 	e.add(f)
 }

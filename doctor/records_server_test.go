@@ -61,7 +61,7 @@ func TestRealSlowWay(t *testing.T) {
 	p.Delay(60 * time.Millisecond)
 	r := report(t, d, &doctor.Options{Keys: 1})
 	wantFinding(t, r, "script-latency", doctor.Warning, "--latency")
-	wantFinding(t, r, "messages", doctor.Warning, "hand-off")
+	wantFinding(t, r, "messages", doctor.Warning, "hand-over")
 	wantFinding(t, r, "clock", doctor.OK) // what the way leaves open is no difference
 	p.Delay(150 * time.Millisecond)
 	wantFinding(t, report(t, d, &doctor.Options{Keys: 1}), "script-latency", doctor.Critical)

@@ -42,7 +42,7 @@ type closed struct{}
 func (h *History) checkLatch(calls []*call, end instant) []problem {
 	items := counts(calls)
 	for _, c := range calls {
-		if s, claims := h.claimsClosed(c, end); claims {
+		if s, claims := h.claimsClosed(c, calls, end); claims {
 			items = append(items, item{at: c.begin, text: c.story(), steps: []step{s}})
 		}
 	}
@@ -64,8 +64,9 @@ func (h *History) checkLatch(calls []*call, end instant) []problem {
 
 // claimsClosed returns when a call of Wait must have found the latch closed, if it must: it has
 // [mortise.ErrMissing], or waited for longer than a Lease. It looks again and again, so what it has
-// found is not older than a Lease, unless its link was bad.
-func (h *History) claimsClosed(c *call, end instant) (s step, claims bool) {
+// found is not older than a Lease, unless its link was bad. Then a call that waited behind others of its client may
+// say what Redis last answered to them.
+func (h *History) claimsClosed(c *call, calls []*call, end instant) (s step, claims bool) {
 	if c.op != "Wait" || c.over && c.err == nil {
 		return step{}, false
 	}
@@ -74,12 +75,26 @@ func (h *History) claimsClosed(c *call, end instant) (s step, claims bool) {
 	calm := !h.disturbs(c.client, from, end)
 	if errors.Is(c.err, mortise.ErrMissing) {
 		if !calm {
-			from = c.begin
+			from = waitedSince(c, calls)
 		}
 		return step{from, end, closed{}}, true
 	}
 	waited := !c.over || !errors.Is(c.err, mortise.ErrUnreachable) && (errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded))
 	return step{from, end, closed{}}, calm && waited && end.at-c.begin.at > h.Lease
+}
+
+// waitedSince returns when the first of the calls of Wait began by which c's client has waited without a pause until c ended.
+func waitedSince(c *call, calls []*call) instant {
+	since := c.begin
+	for more := true; more; {
+		more = false
+		for _, other := range calls {
+			if other.op == "Wait" && other.client == c.client && other.begin.before(since) && since.before(other.done) {
+				since, more = other.begin, true
+			}
+		}
+	}
+	return since
 }
 
 func stepLatch(n int, c counting) []any {

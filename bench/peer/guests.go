@@ -15,12 +15,12 @@ import (
 // buffers of a Redis client.
 var (
 	clientEach = &System{
-		Name: "mortise, a client each", Module: module,
+		Name: "mortise/client each", Module: module,
 		Settings: "Lock with its defaults, a Client for each acquisition; all share one rueidis client and one subscription",
 		Open:     openGuests(nil),
 	}
 	clientEachHidden = &System{
-		Name: "mortise, a hidden client each", Module: module,
+		Name: "mortise hidden/client each", Module: module,
 		Settings: "the same with Identity.Hide: no records",
 		Open:     openGuests(&mortise.Options{Identity: mortise.Identity{Hide: true}}),
 	}

@@ -57,10 +57,14 @@ func one(processes, goroutines int) (specs []workload.Spec) {
 
 // choose returns the requested loads with the requested systems; all if none are requested.
 func choose(only, systems []string) (chosen []*load, err error) {
-	for _, l := range loads() {
-		if !wanted(only, l.name) {
-			continue
-		}
+	all := loads()
+	asked := slices.DeleteFunc(slices.Clone(all), func(l *load) bool { return !wanted(only, l.name) })
+	if len(asked) == 0 {
+		there, _ := named(all)
+		return nil, fmt.Errorf("no load is called %s; there are %s", strings.Join(only, " or "), strings.Join(there, ", "))
+	}
+	_, there := named(asked)
+	for _, l := range asked {
 		for i := range l.pairs {
 			p := &l.pairs[i]
 			if !wanted(systems, p.system) {
@@ -76,9 +80,22 @@ func choose(only, systems []string) (chosen []*load, err error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no load is called %s, with a system called %s", strings.Join(only, " or "), strings.Join(systems, " or "))
+		return nil, fmt.Errorf("no system of these loads is called %s; there are %s", strings.Join(systems, " or "), strings.Join(there, ", "))
 	}
 	return chosen, nil
+}
+
+// named returns those of all and of their systems.
+func named(all []*load) (loads, systems []string) {
+	for _, l := range all {
+		loads = append(loads, l.name)
+		for _, p := range l.pairs {
+			systems = append(systems, p.system, p.least)
+		}
+	}
+	systems = slices.DeleteFunc(systems, func(name string) bool { return name == "" })
+	slices.Sort(systems)
+	return loads, slices.Compact(systems)
 }
 
 // wanted reports whether name is in list, or list is empty.

@@ -4,8 +4,8 @@
 //
 //	go run ./bench/where                          everything, in less than two minutes
 //	go run ./bench/where -short                   the same with windows of one second
-//	go run ./bench/where -load W1,W3 -system "mortise/rueidis,raw/rueidis"
-//	go run ./bench/where -load W3 -mutex -block   also who waits for whom
+//	go run ./bench/where -only W1,W3 -systems "mortise/rueidis,raw/rueidis"
+//	go run ./bench/where -only W3 -mutex -block   also where goroutines wait
 //
 // It starts and stops its own servers on free ports of the loopback interface. A profile also costs
 // time, so the sums are a little larger than the figures of package bench.
@@ -42,13 +42,19 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("where", flag.ContinueOnError)
 	short := flags.Bool("short", false, "windows of one second, for development")
 	window := flags.Duration("window", 7*time.Second, "how long each system is measured under each load")
-	only := flags.String("load", "", "loads to run, such as W1,W3; default: all")
-	systems := flags.String("system", "", "systems to run, by name; default: all")
+	only := flags.String("only", "", "loads to run, such as W1,W3; default: all")
+	systems := flags.String("systems", "", "systems to run, by name; default: all")
 	dir := flags.String("profiles", "", "directory to keep the profiles in, for go tool pprof")
 	var also kinds
 	flags.BoolVar(&also.mutex, "mutex", false, "also list where goroutines made others wait for a mutex; this costs time")
 	flags.BoolVar(&also.block, "block", false, "also list where goroutines waited; this costs much time")
 	causes := flags.Bool("causes", false, "also list on whose behalf the kernel and Go took the client's time")
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "Usage: go run ./bench/where [flags]")
+		flags.PrintDefaults()
+		loads, systems := named(loads())
+		fmt.Fprintf(flags.Output(), "Loads:   %s\nSystems: %s\n", strings.Join(loads, ", "), strings.Join(systems, ", "))
+	}
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

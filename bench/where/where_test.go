@@ -126,7 +126,7 @@ func TestChoose(t *testing.T) {
 	if err != nil || len(got) != 1 || len(got[0].pairs) != 1 || got[0].pairs[0] != (pair{least: "limit: in the process"}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, args := range [][]string{{"-load", "W9"}, {"-system", "nothing"}, {"dance"}} {
+	for _, args := range [][]string{{"-only", "W9"}, {"-systems", "nothing"}, {"dance"}} {
 		if err := command(t.Context(), args, &bytes.Buffer{}); err == nil {
 			t.Errorf("%v was accepted", args)
 		}
@@ -177,7 +177,7 @@ func wantMeasured(t *testing.T, l *load, c *column) {
 func TestAnInterruptedRunEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := command(ctx, []string{"-load", "W1", "-window", "1m"}, &bytes.Buffer{}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := command(ctx, []string{"-only", "W1", "-window", "1m"}, &bytes.Buffer{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
 	}
 }

@@ -21,7 +21,7 @@ The kinds of lock are:
   fair, fenced, rw, group, election
   barrier    Barrier, DoubleBarrier
   semaphore  Semaphore, CountDownLatch
-  permits    PermitSemaphore
+  permits    PermitSemaphore, and so mortise run --sem
 On top of them come:
   records    what clients tell: who, processes in show and in errors, ask, history
   inspect    to read the state of names

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -83,9 +84,10 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	if p.conflict == 0 && !p.verbose {
 		return childStatus{} // silent by request
 	}
-	text := strconv.Quote(p.name) + " is locked"
+	busy := p.busy(err)
+	text := strconv.Quote(busy) + " is locked"
 	if waited {
-		text = fmt.Sprintf("%q was locked for all of %v", p.name, p.wait)
+		text = fmt.Sprintf("%q was locked for all of %v", busy, p.wait)
 	}
 	switch {
 	case few != nil:
@@ -97,7 +99,16 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	case held != nil:
 		text += fmt.Sprintf(": held by %s (count %d)", refuserText(held), held.Count)
 	}
-	return &exitError{code: p.conflict, err: errors.New(text), hint: busyHint(p, few)}
+	return &exitError{code: p.conflict, err: errors.New(text), hint: busyHint(p, busy, few)}
+}
+
+// busy returns the name of what err says was not available: of one of several with --multi.
+func (p *plan) busy(err error) string {
+	of, ok := errors.AsType[*mortise.Error](err)
+	if ok && slices.ContainsFunc(p.claims, func(c claim) bool { return c.name == of.Name }) {
+		return of.Name
+	}
+	return p.name
 }
 
 // refuserText names the holder of an error.
@@ -121,9 +132,9 @@ func unlimited(p *plan) string {
 }
 
 // busyHint says what to do about something that could not be acquired.
-func busyHint(p *plan, few *mortise.PermitsError) string {
+func busyHint(p *plan, name string, few *mortise.PermitsError) string {
 	if few != nil && few.Unset {
-		return "To give it permits: " + setHint(p.name) + ", or run --sem --limit N."
+		return "To give it permits: " + setHint(name) + ", or run --sem --limit N."
 	}
-	return "mortise show " + nameArgs(p.name) + " shows more; " + unlimited(p) + "."
+	return "mortise show " + nameArgs(name) + " shows more; " + unlimited(p) + "."
 }

@@ -66,7 +66,7 @@ func (u unlocking) tellAsked(h mortise.AskedHolder) bool {
 		fmt.Fprintf(u.app.stdout, "asked to release %s: %s\n", shown(u.name), name)
 		return true
 	default:
-		fmt.Fprintf(u.app.stdout, "cannot ask %s: it is Redisson's, hides its identity, or has held %s for less than a second\n", name, shown(u.name))
+		fmt.Fprintf(u.app.stdout, "cannot ask %s: it is Redisson's, hides its identity, or has held %s for less than a quarter of a second; then ask again\n", name, shown(u.name))
 	}
 	return false
 }

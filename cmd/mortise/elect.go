@@ -11,14 +11,14 @@ import (
 )
 
 const electLong = `elect campaigns in the election NAME, runs a command while this process leads,
-and resigns when the command has ended. It exits with the command's own status.
+and resigns when the command has ended. It exits with the command's own code.
 
 Everything that mortise run --help says about the lock applies to the lead: it is
 renewed; when it is lost the command is ended, early enough for all its processes
 to be dead before another candidate can be elected. A leader that is asked to resign
 (mortise unlock NAME --ask) ends the command and then resigns. With --keep, elect then
 campaigns again, and runs the command again when it is elected; it ends when the
-command ends on its own, with whatever status, or when it was asked to end.
+command ends on its own, with whatever code, or when it was asked to end.
 
 The command's environment has MORTISE_NAME, MORTISE_OWNER, MORTISE_HELD=1, and the
 number of the term as MORTISE_TOKEN. The number rises with every term, so that

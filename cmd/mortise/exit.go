@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -143,6 +145,19 @@ func exitCode(err error) int {
 	return exitBug
 }
 
+// lacksRight reports whether Redis knows the user, and refuses a command, a key or a channel to it.
+func lacksRight(err error) bool {
+	var refused *driver.Error
+	return errors.Is(err, mortise.ErrDenied) && errors.As(err, &refused) &&
+		!slices.ContainsFunc([]string{"NOAUTH ", "WRONGPASS ", "DENIED "}, func(reply string) bool { return strings.HasPrefix(refused.Reply, reply) })
+}
+
+// isLate reports whether err says that an answer did not come in time, and not that there was a bad one.
+func isLate(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
 // hint returns advice about an error.
 func (a *app) hint(err error) string {
 	var own *exitError
@@ -153,14 +168,14 @@ func (a *app) hint(err error) string {
 	case refusalHint(err) != "":
 		return refusalHint(err)
 	case errors.As(err, &phase):
-		return a.connectHint(phase.Phase)
+		return a.connectHint(phase.Phase, isLate(err))
 	case errors.Is(err, mortise.ErrUnreachable):
-		return a.connectHint(connect.PhaseConnect)
-	case errors.Is(err, mortise.ErrDenied) && strings.Contains(err.Error(), "permission"):
+		return a.connectHint(connect.PhaseConnect, isLate(err))
+	case lacksRight(err):
 		return "The user's rights (ACL) have to be extended: mortise acl prints those that locks need."
 	case errors.Is(err, mortise.ErrDenied):
 		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +
-			"on the command line, where others can see it; or ask for the user's rights (ACL) to be extended."
+			"on the command line, where others can see it."
 	case errors.Is(err, mortise.ErrWrongKind):
 		return wrongKindHint(err)
 	}

@@ -113,7 +113,7 @@ func (a *app) awaitLatch(ctx context.Context, l *mortise.CountDownLatch, limited
 		if limited && limit == 0 {
 			n, err := l.Count(ctx)
 			if err == nil && n > 0 {
-				err = mortise.ErrMissing
+				err = &mortise.MissingError{Missing: int(n)}
 			}
 			return err
 		}
@@ -124,17 +124,21 @@ func (a *app) awaitLatch(ctx context.Context, l *mortise.CountDownLatch, limited
 		return l.With(o).Wait(ctx)
 	})
 	if errors.Is(err, mortise.ErrMissing) {
-		return &exitError{code: exitBusy, err: notZero(l.Name(), limit)}
+		return &exitError{code: exitBusy, err: notZero(l.Name(), limit, err)}
 	}
 	return err
 }
 
-// notZero returns the error for a wait for a latch that was over.
-func notZero(name string, limit time.Duration) error {
-	if limit == 0 {
-		return fmt.Errorf("%q is not at zero", name)
+// notZero returns the error for a wait for a latch that was over with err.
+func notZero(name string, limit time.Duration, err error) error {
+	count := ""
+	if missing, ok := errors.AsType[*mortise.MissingError](err); ok {
+		count = fmt.Sprintf(": it is at %d", missing.Missing)
 	}
-	return fmt.Errorf("%q did not reach zero within %v", name, limit)
+	if limit == 0 {
+		return fmt.Errorf("%s is not at zero%s", shown(name), count)
+	}
+	return fmt.Errorf("%s did not reach zero within %v%s", shown(name), limit, count)
 }
 
 // countOf returns the count of a latch, for the waiting line.

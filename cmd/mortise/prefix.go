@@ -45,5 +45,6 @@ func (a *app) passOn(set map[string]string) map[string]string {
 	return set
 }
 
-// inOwnWords replaces what the library calls its options by what the command does.
-var inOwnWords = strings.NewReplacer("Options.Prefix", "--prefix (or $"+envPrefix+")", "; Options.AllowAnyName admits it", "")
+// inOwnWords replaces what the library calls its options, and Go the end of a time limit, by what the command does.
+var inOwnWords = strings.NewReplacer("Options.Prefix", "--prefix (or $"+envPrefix+")", "; Options.AllowAnyName admits it", "",
+	"context deadline exceeded", "no answer in time")

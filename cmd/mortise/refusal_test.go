@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/connect"
 	"github.com/mortise-go/mortise/driver"
 )
 
@@ -37,5 +39,27 @@ func TestHintsForRefusals(t *testing.T) {
 	}
 	if hint := a.hint(connectError(&driver.Error{Class: driver.NotSent, Err: errors.New("refused")})); !strings.Contains(hint, "Start Redis there") {
 		t.Errorf("hint %q for a Redis that does not run", hint)
+	}
+}
+
+// A server that accepts connections, and says nothing, need not be started.
+func TestHintForASilentServer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // connections stay in the backlog
+	_, err = connect.Open(t.Context(), "redis://"+l.Addr().String())
+	if err == nil {
+		t.Fatal("a silent server was opened")
+	}
+	var told strings.Builder
+	a := &app{getenv: func(string) string { return "" }, stderr: &told}
+	a.report(connectError(err))
+	for text, want := range map[string]bool{"no answer in time": true, "Nothing answers there": true, "deadline exceeded": false, "Start Redis": false} {
+		if strings.Contains(told.String(), text) != want {
+			t.Errorf("%s\nwant %q in it: %v", told.String(), text, want)
+		}
 	}
 }

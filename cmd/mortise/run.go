@@ -9,7 +9,7 @@ import (
 )
 
 const runLong = `run waits for the lock NAME, runs a command while it holds the lock, and
-releases it when the command has ended. It exits with the command's own status.
+releases it when the command has ended. It exits with the command's own code.
 
 While the command runs, the lock is renewed. If this process is killed, the command
 is killed at once, with everything it has started, and the lock becomes free after
@@ -147,14 +147,14 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	f.getenv = a.getenv
 	flags := cmd.Flags()
 	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds; Redis has a second to answer; less than 50ms is no wait")
-	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with status `N` if "+map[bool]string{true: "it was not elected", false: "the lock could not be acquired"}[what == "lead"]+"; with 0, also print nothing")
+	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with code `N` if "+map[bool]string{true: "it was not elected", false: "the lock could not be acquired"}[what == "lead"]+"; with 0, also print nothing")
 	flags.Var(&f.ttl, "ttl", "renew the "+what+" so that it ends at most `DUR` after this process dies")
 	flags.Var(&f.maxHold, "max-hold", "end the command when it has held the "+what+" for `DUR`; the "+what+" itself may last up to --kill-after plus 1 s longer; default: no limit")
 	flags.Var(&f.lease, "lease", "the former name of --max-hold, `DUR`")
 	_ = flags.MarkHidden("lease") // there is such a flag
 	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
 	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half of --ttl, and by default at most a sixth of it; without --ttl, a shorter --max-hold counts in its place")
-	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and exits with its status")
+	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and exits with its code")
 	flags.StringVar(&f.signal, "signal", "TERM", "ask the command to end with the signal `SIG` when the "+what+" is lost")
 	flags.IntVar(&f.history, "history", 0, "keep the last `N` acquisitions of the "+what+" in Redis, for mortise history; at most 1000 (default $"+envHistory+", none)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "report progress; a wait also where there is no terminal")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,7 +77,10 @@ func (p *plan) choose(cmd *cobra.Command, f *runFlags) error {
 		use = k
 	}
 	p.open = use.open
-	for _, name := range append([]string{p.name}, f.multi...) {
+	for i, name := range append([]string{p.name}, f.multi...) {
+		if i > 0 && strings.TrimSpace(name) != name {
+			return usageError("Write the names without spaces between them: --multi a,b", "the name %q begins or ends with a space", name)
+		}
 		c := claim{kind: use.claim, name: name}
 		if c.kind == claimPermit {
 			c.permits = f.permits

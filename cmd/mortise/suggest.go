@@ -58,6 +58,9 @@ func negative(cmd *cobra.Command, err error) string {
 	if _, err := strconv.ParseUint(number, 10, 64); err != nil {
 		return ""
 	}
+	if args := cmd.Flags().Args(); len(args) > 0 && args[len(args)-1] == "set" {
+		return "set takes no number below zero; see " + cmd.CommandPath() + " --help."
+	}
 	return "Write -- before it, as in: " + cmd.CommandPath() + " NAME add -- -" + number
 }
 

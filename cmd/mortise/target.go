@@ -144,8 +144,8 @@ func (a *app) passOnRedis(set map[string]string) {
 	set[envRedisFile] = path
 }
 
-// connectHint says what to do when Redis could not be reached or refused the connection.
-func (a *app) connectHint(phase connect.Phase) string {
+// connectHint says what to do when Redis could not be reached or refused the connection, or its answer is late.
+func (a *app) connectHint(phase connect.Phase, late bool) string {
 	t := a.target()
 	tried := fmt.Sprintf("Tried %s (%s). ", connect.Redact(t.url), t.from)
 	switch phase {
@@ -158,6 +158,10 @@ func (a *app) connectHint(phase connect.Phase) string {
 		return tried + "Check the user and the password. A password comes from the URL,\n" +
 			"redis://user:password@host, in MORTISE_REDIS_URL rather than on the command line, where others can see it;\n" +
 			"from --password-file; or from " + envPassword + "."
+	}
+	if late {
+		return tried + "Nothing answers there, and nothing refuses the connection: Redis may be stopped or hang, or a\n" +
+			"firewall may drop what is sent. redis-cli PING from this machine shows the same."
 	}
 	return tried + "Start Redis there, or choose another with --redis URL or MORTISE_REDIS_URL.\n" +
 		"To try mortise without Redis: mortise demo, or mortise server."

@@ -162,7 +162,7 @@ func loadLines(r *watchResult) []string {
 	case l.Search.Passes == 0:
 		missed += fmt.Sprintf("; locks of Redisson, and of clients that hide: the search has not gone through all keys yet, only about %s", spaced(l.Search.Keys))
 	default:
-		missed += fmt.Sprintf("; locks of Redisson, and of clients that hide, for less than %v: so long a search of the keys took, about %s",
+		missed += fmt.Sprintf("; locks of Redisson, and of clients that hide, for less than %v, the time of a search through the keys, of which there are about %s",
 			duration.Round(max(l.Search.Took, time.Second)), spaced(l.Search.Keys))
 	}
 	lines = append(lines, missed+".")

@@ -193,10 +193,13 @@ func (r *roll) write(to io.Writer) error {
 	return nil
 }
 
-// holdText says for how long a client has a lock, and with which token.
+// holdText says for how long a client has a lock, and with which token or term.
 func holdText(c *mortise.ClientState, h mortise.ClientHold) string {
 	text := strings.TrimSpace(forText(h.Since, c.Now))
-	if h.Token != 0 {
+	switch {
+	case h.Kind == string(mortise.KindElection):
+		text += fmt.Sprintf(", term %d", h.Token)
+	case h.Token != 0:
 		text += fmt.Sprintf(", token %d", h.Token)
 	}
 	return text

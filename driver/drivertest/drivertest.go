@@ -72,6 +72,14 @@ func Run(t *testing.T, open Open) {
 		t.Run("wait", func(t *testing.T) { waitCluster(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}), c) })
 		clusterFailover(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}), c)
 	})
+	t.Run("demotion", func(t *testing.T) {
+		t.Parallel()
+		s.demotion(t)
+		if redistest.Sharded(t) { // other channels are on any node
+			c := redistest.Cluster(t, 1)
+			t.Run("cluster", func(t *testing.T) { clusterDemotion(t, s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()}), c) })
+		}
+	})
 }
 
 type suite struct{ open Open }

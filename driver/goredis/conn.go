@@ -15,6 +15,10 @@ const (
 	// sign of life.
 	pingEvery = 2 * time.Second
 	silence   = 5 * time.Second
+	// checkEvery is how often it is checked that a connection leads to a master, and checkSoon how
+	// long after channels were requested in a cluster: its map of slots may just be read.
+	checkEvery = time.Second
+	checkSoon  = 100 * time.Millisecond
 )
 
 // noReconnect is passed to a PubSub that has a connection. A PubSub reacts to every failure by
@@ -48,7 +52,9 @@ type conn struct {
 	sub     *subscriber
 	pubsub  *redis.PubSub
 	ended   chan struct{} // closed when nothing more can be read
+	strayed chan struct{} // capacity 1: commands go to another server
 	useful  atomic.Bool   // the server has replied, and nothing made the connection useless
+	passed  pool          // before the last check that found the subscriptions; guarded by subscriber.mu
 
 	mu      sync.Mutex
 	pending []request // in the order in which they were sent; guarded by mu
@@ -85,32 +91,57 @@ func (k *conn) answeredIf(v verb, ch channel) (request, bool) {
 	return r, true
 }
 
-// write sends what the wanted set requires, until the connection ends.
+// write sends what the wanted set requires, until the connection ends, or leads to no master any more.
 func (k *conn) write() {
 	beat := time.NewTicker(pingEvery)
 	defer beat.Stop()
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
+	soon := false
 	for {
 		select {
 		case <-k.sub.closing:
 			return
 		case <-k.ended:
 			return
+		case <-k.strayed:
+			return
+		case <-check.C:
+			if soon {
+				check.Reset(checkEvery)
+				soon = false
+			}
+			if !k.check() {
+				return
+			}
 		case <-beat.C:
 			if !k.send(request{verb: ping}) {
 				return
 			}
 		case <-k.nodeSub.wake:
-			for more := true; more; {
-				var requests []request
-				requests, more = k.nodeSub.take()
-				for _, r := range requests {
-					if !k.send(r) {
-						return
-					}
-				}
+			if k.sub.driver.cluster != nil && !soon {
+				check.Reset(checkSoon)
+				soon = true
+			}
+			if !k.update() {
+				return
 			}
 		}
 	}
+}
+
+// update sends what is to do, and reports whether it could.
+func (k *conn) update() bool {
+	for more := true; more; {
+		var requests []request
+		requests, more = k.nodeSub.take()
+		for _, r := range requests {
+			if !k.send(r) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // send reports whether it has sent the request.

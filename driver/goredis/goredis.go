@@ -75,8 +75,9 @@ type Driver struct {
 	only      *nodePipeline         // without a cluster, and for scripts without keys
 	over      *pipeline.Context     // ends with closing
 
-	located  atomic.Bool  // the cluster client has its map of slots
-	doubted  atomic.Int64 // when a reload was last requested, in nanoseconds since started
+	located  atomic.Bool   // the cluster client has its map of slots
+	failures atomic.Uint64 // of commands
+	doubted  atomic.Int64  // when a reload was last requested, in nanoseconds since started
 	topology atomic.Pointer[driver.Topology]
 
 	closing chan struct{} // closed when Close begins

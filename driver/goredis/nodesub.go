@@ -31,6 +31,7 @@ type nodeSub struct {
 	node    *redis.Client      // of a cluster, or nil
 	changed map[channel]uint64 // channels to compare with the wanted set, with the number of the change
 	asked   map[channel]uint64 // channels requested on this connection, with their versions
+	checks  checks
 }
 
 // todo makes the nodeSub compare a channel with the wanted set. The caller holds sub.mu.
@@ -66,7 +67,7 @@ func (l *nodeSub) run() {
 
 // connect serves one connection until it breaks. It reports whether the server has replied.
 func (l *nodeSub) connect() (worked bool) {
-	k := &conn{nodeSub: l, sub: l.sub, pubsub: l.open(), ended: make(chan struct{})}
+	k := &conn{nodeSub: l, sub: l.sub, pubsub: l.open(), ended: make(chan struct{}), strayed: make(chan struct{}, 1)}
 	k.expect(request{verb: ping})
 	if k.pubsub.Ping(l.sub.context()) != nil { // this opens the connection
 		_ = k.pubsub.Close()

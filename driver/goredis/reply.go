@@ -38,6 +38,7 @@ func (d *Driver) failure(err error, sent bool) error {
 	err = d.classify(err, sent)
 	switch driver.ClassOf(err) {
 	case driver.NotSent, driver.Unknown, driver.Passing:
+		d.failures.Add(1)
 		d.doubt() // often the first sign of a new topology
 	}
 	return err

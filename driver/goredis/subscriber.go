@@ -31,7 +31,7 @@ type wantedChannel struct {
 // master: the preferred one, which changes only when it cannot be reached. A server that loses a
 // slot ends the subscriptions in it, and one that does not serve a channel's slot replies with
 // MOVED. In both cases the topology is read again, and the channel assigned to the master that it
-// names.
+// names. A master that becomes a replica does neither, see check.go.
 type subscriber struct {
 	driver  *Driver
 	sink    driver.Sink

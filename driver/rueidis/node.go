@@ -14,10 +14,12 @@ import (
 )
 
 const (
-	// pingEvery is how often a subscriber connection is pinged, and replyLimit how long any reply
+	// checkEvery is how often a subscriber connection is checked, and replyLimit how long any reply
 	// may take. The client pings too, but its limit may be too long for locks.
-	pingEvery  = 3 * time.Second
+	checkEvery = 2 * time.Second
 	replyLimit = 3 * time.Second
+	// mostSkipped bounds for how many checks in a row a replica is put up with.
+	mostSkipped = 30
 	// laterAfter is the pause before a channel that was not accepted is requested again.
 	laterAfter = 100 * time.Millisecond
 	// chunk is how many channels are requested at once.
@@ -36,6 +38,12 @@ type node struct {
 	pending map[channel]uint64   // to compare with the wanted set, with the number of the change; guarded by sub.mu
 	later   map[channel]struct{} // the same, after a pause; guarded by sub.mu
 	onWire  map[channel]struct{} // requested on this connection; used only by the goroutine of run
+
+	// The fields below are used only by the goroutine of run.
+
+	roleless bool // the server does not tell its role
+	left     int  // how often in a row a connection was given up because it led to a replica
+	skip     int  // for how many checks a replica is put up with
 }
 
 // todo makes the node compare a channel with the wanted set. The caller holds sub.mu.
@@ -54,7 +62,7 @@ func (n *node) run() {
 	backoff := backoffMin
 	for {
 		began := time.Now()
-		up := n.session()
+		up, demoted := n.session()
 		select {
 		case <-n.sub.life.Done():
 			return
@@ -63,7 +71,7 @@ func (n *node) run() {
 		if up {
 			backoff = backoffMin
 		}
-		if n.sub.driver.cluster && n.elsewhere(up) {
+		if n.sub.driver.cluster && n.elsewhere(up && !demoted) {
 			return
 		}
 		// Messages are lost meanwhile, so a connection that has lasted is replaced at once.
@@ -79,10 +87,10 @@ func (n *node) run() {
 }
 
 // elsewhere checks whether the cluster has moved the node's channels to others, and reports whether
-// none are left. A connection that cannot be opened makes it read the map of slots; one that broke
-// does not.
-func (n *node) elsewhere(wasUp bool) bool {
-	if !wasUp {
+// none are left. A server that cannot be reached, or has become a replica, makes it read the map of
+// slots; a connection that broke does not.
+func (n *node) elsewhere(serves bool) bool {
+	if !serves {
 		ctx, cancel := n.sub.context(replyLimit)
 		defer cancel()
 		_ = n.sub.driver.slots.refresh(ctx) // if no node replies, the old map stays in use
@@ -90,40 +98,42 @@ func (n *node) elsewhere(wasUp bool) bool {
 	return n.sub.reassign(n)
 }
 
-// session opens a connection and serves it until it breaks. It reports whether there was one.
-func (n *node) session() bool {
+// session opens a connection and serves it until it breaks, or leads to a replica. It reports
+// whether there was one, and whether its server is a replica.
+func (n *node) session() (up, demoted bool) {
 	client := n.client()
 	if client == nil {
-		return false
+		return false, false
 	}
 	conn, release := client.Dedicate() // waits for the connection, at most the client's dial timeout
 	defer release()
 	defer conn.Close() // not returned to the pool: it is subscribed, or broken
 	broken := conn.SetPubSubHooks(redis.PubSubHooks{OnMessage: n.message, OnSubscription: n.subscription})
-	if !n.alive(conn) {
-		return false
+	// The map of slots may be old, and a replica accepts channels too.
+	if alive, replica := n.check(conn); !alive || n.leaves(replica) {
+		return false, replica
 	}
 	n.begin()
 
-	ping := time.NewTicker(pingEvery)
-	defer ping.Stop()
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
 	again := time.NewTicker(laterAfter)
 	defer again.Stop()
 	for {
 		select {
 		case <-n.sub.life.Done():
-			return true
+			return true, false
 		case <-broken: //nolint:errcheck // that it is broken says enough
-			return true
+			return true, false
 		case <-again.C:
 			n.retryLater()
-		case <-ping.C:
-			if !n.alive(conn) {
-				return true
+		case <-check.C:
+			if alive, replica := n.check(conn); !alive || n.leaves(replica) {
+				return true, replica
 			}
 		case <-n.wake:
 			if !n.update(conn) {
-				return true
+				return true, false
 			}
 		}
 	}
@@ -256,6 +266,41 @@ func (n *node) alive(conn redis.DedicatedClient) bool {
 	ctx, cancel := n.sub.context(replyLimit)
 	defer cancel()
 	return conn.Do(ctx, conn.B().Ping().Build()).NonRedisError() == nil
+}
+
+// check is alive, and reports whether the server is a replica. A master that hands its role over
+// keeps its subscribers. It relays messages to them, but scripts on the new master do not count them,
+// and so leave no lock to them. HELLO tells the role on any connection, and needs no right that
+// connecting does not need.
+func (n *node) check(conn redis.DedicatedClient) (alive, replica bool) {
+	if n.roleless {
+		return n.alive(conn), false
+	}
+	ctx, cancel := n.sub.context(replyLimit)
+	defer cancel()
+	reply := conn.Do(ctx, conn.B().Hello().Build())
+	if reply.NonRedisError() != nil {
+		return false, false
+	}
+	role, known := roleOf(reply)
+	n.roleless = !known
+	return true, role == "replica" // without a role the server is taken for a master
+}
+
+// leaves reports whether the connection is to be replaced because it leads to a replica. If others
+// do so too, that becomes rarer: perhaps there is no master.
+func (n *node) leaves(replica bool) bool {
+	switch {
+	case !replica:
+		n.left, n.skip = 0, 0
+	case n.skip > 0:
+		n.skip--
+	default:
+		n.skip = min(1<<n.left-1, mostSkipped)
+		n.left = min(n.left+1, 8)
+		return true
+	}
+	return false
 }
 
 // message and subscription are called by the client, one at a time.

@@ -32,7 +32,7 @@ type wantedChannel struct {
 // In a cluster a sharded channel belongs to the master of its slot. A classic one may be on any
 // node: the preferred one. A channel is first requested from the master in the map of slots, and
 // then follows MOVED. A node that loses a slot sends sunsubscribe; asked again, it replies with
-// MOVED.
+// MOVED. A master that becomes a replica does neither: it is asked for its role, and left.
 type subscriber struct {
 	driver *Driver
 	sink   driver.Sink
@@ -187,7 +187,7 @@ func (s *subscriber) inOrder() []channel {
 	})
 }
 
-// reassign moves the channels of a node that cannot be reached to those that are now believed to
+// reassign moves the channels of a node that cannot be reached, or is a replica, to those that are now believed to
 // serve them. It reports whether the node has none left, and removes it then.
 func (s *subscriber) reassign(n *node) (idle bool) {
 	s.mu.Lock()

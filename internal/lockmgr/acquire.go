@@ -22,6 +22,7 @@ type request struct {
 	seen     int64           // the highest token that the client had seen then
 	doubt    bool            // the outcome of an attempt is unknown
 	notified bool            // it asks because the lock was left to Redisson's threads
+	claimed  bool            // an attempt may have left a claim
 	streak   uint16          // how often in a row the lock was granted, if this is a grant
 	spare    int32           // how many permits others may acquire, after the last attempt if that had success
 	entry    script.Entry    // of the client's turn, made if the attempt is refused
@@ -255,7 +256,7 @@ func (r *request) askOnce(ctx context.Context) (*Hold, error) {
 		}
 		a := script.Attempt{ID: r.id, Lease: k.ttl(), Entry: r.entry}
 		if at := k.site(); at.claims() && r.waiter != nil {
-			a.Claim, a.Client = true, at.claimant()
+			r.claimed, a.Claim, a.Client = true, true, at.claimant()
 		}
 		if r.start.IsZero() { // no later attempt: the words of the first one may still be on their way
 			a.Room = &r.room
@@ -279,7 +280,7 @@ func (r *request) askOnce(ctx context.Context) (*Hold, error) {
 		return nil, err
 	}
 	if !got.OK {
-		r.refused = &refusal{got.By, got.Lack}
+		r.refused = &refusal{by: got.By, lack: got.Lack}
 		r.told.refusedBy(r.refused)
 		k.site().note(r.refused, nil)
 		return nil, errNoHold
@@ -344,7 +345,7 @@ func (r *request) repeat(ctx context.Context, wait bool, hold *Hold, err error) 
 	c, late := r.lock.client, r.id
 	var start time.Time // of the first repetition
 	for tries, refusals := 1, 0; ; {
-		r.tidy(wait, hold)
+		r.tidy(hold)
 		if !errors.Is(err, errLate) || tries == lateMost {
 			return hold, err
 		}
@@ -376,12 +377,12 @@ func (r *request) refusedFor(err error, id string) bool {
 }
 
 // tidy removes what a request may have left in Redis, unless hold is of that.
-func (r *request) tidy(waited bool, hold *Hold) {
+func (r *request) tidy(hold *Hold) {
 	k := r.lock
 	if r.leased(hold) {
 		return
 	}
-	if k.site().claims() && waited && r.refused != nil && !r.doubt {
+	if r.claimed && r.refused != nil && !r.doubt {
 		k.withdraw(r.id)
 	}
 	if r.doubt {
@@ -392,9 +393,3 @@ func (r *request) tidy(waited bool, hold *Hold) {
 // leased reports whether hold is of the lease that an attempt of r has acquired. Else it is
 // nil, or of a lease that the owner had, or that was handed to r.
 func (r *request) leased(hold *Hold) bool { return hold != nil && hold.Lease().id == r.id }
-
-// withdraw removes the claim of a waiter that gave up. It tries once: if that fails, the
-// claim soon expires.
-func (k *Lock) withdraw(id string) {
-	k.Finish(func(ctx context.Context) { _, _ = k.release(ctx, id) })
-}

@@ -14,6 +14,7 @@ type batchRequest struct {
 	*Batch
 	composite *composite // of the locks that it has
 	refused   error      // for the last refusal of a waiting call; nil if there was none
+	refuser   int        // the index of the lock that it is about
 	answered  time.Time  // when that lock was last known to be held, or was acquired
 	told      *observation
 }
@@ -62,10 +63,10 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 	kept := 0 // how often it kept what it had, without success
 	for round := 1; ; round++ {
 		if nth != noIndex {
-			r.note(r.locks[nth].site().obstacle(0))
+			r.note(nth, r.locks[nth].site().obstacle(0))
 			r.locks[nth].client.waits(r.told)
 			if err := r.composite.acquire(ctx, r.member(nth), true); err != nil {
-				return nth, r.ended(ctx, err)
+				return r.ended(ctx, nth, err)
 			}
 			r.answered = time.Now()
 		}
@@ -74,49 +75,57 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 			nth, err = r.waitBriefly(ctx, nth, err)
 		}
 		if !errors.Is(err, ErrLocked) {
-			return nth, r.ended(ctx, err)
+			return r.ended(ctx, nth, err)
 		}
-		r.note(refusalIn(err))
+		r.note(nth, refusalIn(err))
 		r.locks[0].client.waits(r.told)
 		r.composite.restart(ctx)
 		if round%roundsBeforeKeeping == 0 && r.mayKeep() {
 			nth, err = r.acquireInOrder(ctx, jitter(keepFirst<<min(kept, 16)))
 			if ctx.Err() != nil || !isOverdue(err) && !errors.Is(err, context.DeadlineExceeded) {
-				return nth, r.ended(ctx, err)
+				return r.ended(ctx, nth, err)
 			}
 			r.composite.restart(ctx)
 			kept++
 		}
 		// Two requests that obstruct each other must not retry in step.
 		if !r.locks[nth].client.pause(ctx, dice.N(time.Millisecond<<min(round, 8))) {
-			return nth, whyEnded(ctx, r.refused, errEnded)
+			return r.about(nth, whyEnded(ctx, r.refused, errEnded))
 		}
 	}
 }
 
-// note notes what was in the way of a lock, if that was another owner.
-func (r *batchRequest) note(why error) {
+// note notes what was in the way of the lock of that index, if that was another owner.
+func (r *batchRequest) note(nth int, why error) {
 	if errors.Is(why, ErrLocked) {
-		r.refused, r.answered = why, time.Now()
+		r.refused, r.refuser, r.answered = why, nth, time.Now()
 	}
 }
 
-// ended returns err. If ctx has ended before the lock that r asked for last has refused, it
+// ended returns err, of the lock of that index. If ctx has ended before that lock has refused, it
 // adds the last refusal. That counts unless Redis was silent for as long as a poll takes.
-func (r *batchRequest) ended(ctx context.Context, err error) error {
+func (r *batchRequest) ended(ctx context.Context, nth int, err error) (int, error) {
 	switch {
 	case ctx.Err() == nil || err == nil:
-		return err
+		return nth, err
 	case isWaitError(err):
 		if r.refused != nil && isCutOff(err) && time.Since(r.answered) < poll {
-			return GaveUp(ctx, r.refused, nil)
+			return r.refuser, GaveUp(ctx, r.refused, nil)
 		}
-		return err
+		return nth, err
 	}
 	if errors.Is(err, ctx.Err()) {
-		return GaveUp(ctx, r.refused, err)
+		return r.about(nth, GaveUp(ctx, r.refused, err))
 	}
-	return whyEnded(ctx, r.refused, err)
+	return r.about(nth, whyEnded(ctx, r.refused, err))
+}
+
+// about returns err with the index of the lock that it is about: nth, or that of the last refusal.
+func (r *batchRequest) about(nth int, err error) (int, error) {
+	if r.refused != nil && errors.Is(err, r.refused) {
+		return r.refuser, err
+	}
+	return nth, err
 }
 
 // waitBriefly waits for the refusing lock and then for the rest, for keepBriefly in all.
@@ -125,6 +134,7 @@ func (r *batchRequest) waitBriefly(whole context.Context, nth int, refused error
 	ctx, cancel := Within(whole, jitter(keepBriefly))
 	defer cancel()
 	for err = refused; errors.Is(err, ErrLocked) && ctx.Err() == nil && len(c.lasting()) > 0; {
+		refused = err
 		var hold *Hold
 		if hold, err = r.locks[nth].acquirePart(ctx, true); err == nil {
 			err = c.add(r.member(nth), hold)

@@ -1,6 +1,7 @@
 package lockmgr
 
 import (
+	"context"
 	"math"
 
 	"github.com/mortise-go/mortise/internal/hub"
@@ -141,4 +142,16 @@ func (s site) listenForPermits(channel string) (own, all <-chan struct{}, err er
 		q.listener = s.client.hub.ListenFor(channel, subscribeMode(s.client.conn), s.heardPermits, nil)
 	}
 	return own, q.listener.Hints(), q.listener.Refused()
+}
+
+// withdraw removes the claim of a waiter that gave up, in the background. It insists for as
+// long as the claim can last: until then, nobody else gets what is reserved for it. A copy that
+// is late does no harm, since id is not used again. The caller is one that Close waits for.
+func (k *Lock) withdraw(id string) {
+	k.client.spawn(func(ctx context.Context) {
+		k.client.Insist(ctx, script.ClaimLife, func(ctx context.Context) error {
+			_, err := k.release(ctx, id)
+			return err
+		})
+	})
 }

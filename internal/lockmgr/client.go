@@ -36,6 +36,7 @@ type Client struct {
 	operations operations
 	replicas   replicas
 	departures departures
+	takebacks  takebacks
 	rechecks   rechecks
 	releases   releases // which a failover may forget
 	janitor    janitor  // undoes acquisitions that are no longer wanted

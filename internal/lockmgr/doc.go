@@ -58,6 +58,8 @@
 //	any state ─ ctx ends, client closed ─► failed: leave the queue, decline the
 //	                                       turn, undo an attempt in doubt
 //
+// What others count, as an arrival at a barrier, is undone before the call returns (takeback.go).
+//
 // A wait with a limit of its own has a context with that limit, of which no hold is made
 // (waitlimit.go). Those that ask note in the queue what they have learned, so that
 // each waiter that gives up can say what it waited for.
@@ -83,7 +85,7 @@
 // Client.mu guards the wait queues with their turns, the table of leases, and what the
 // client knows about other clients and Redisson's threads (sharing.go, deaf.go). Nothing
 // blocks under it. A lease's own mutex guards its holds and its end. Components with data
-// of their own have their own mutex: the janitor, clocks, replicas, operations, and those
+// of their own have their own mutex: the janitor, clocks, replicas, operations, takebacks, and those
 // of fair locks that go on after their queue has ended (fairleave.go, fairrecheck.go). So
 // do an owner and a composite. What a hold has of its own is atomic. Mutexes are locked in this order: those of the
 // janitor and of rechecks, Client.mu, that of a lease, those of the watchdog and the hub.

@@ -49,8 +49,8 @@ type Errors interface {
 	Revoked(by, reason string) error
 	// Deadlock makes the error that names a cycle of waits.
 	Deadlock(cycle []CycleWait) error
-	// Identify adds what is known of the holder to an error of Held.
-	Identify(err error, known func(owner string) *Record)
+	// Identify adds what is known of the holder to an error of Held: whether it is client itself, and its record.
+	Identify(err error, client string, known func(owner string) *Record)
 }
 
 // LostReason says why a lease was lost.
@@ -72,8 +72,9 @@ func (r LostReason) String() string {
 // refusal is why Redis refused a request: because of a holder or, if lack is not nil, for
 // lack of permits.
 type refusal struct {
-	by   script.Holder
-	lack *script.PermitRefusal
+	by     script.Holder
+	lack   *script.PermitRefusal
+	server string // of a Redlock, which refused
 }
 
 // left returns the time for which the refusal stands at most, unless prolonged; -1 if
@@ -94,14 +95,6 @@ type refusedError struct {
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
 
-// orNil returns the error for callers, and nil if e is nil.
-func (e *refusedError) orNil() error {
-	if e == nil {
-		return nil
-	}
-	return e.err
-}
-
 // refusalIn returns the error for callers of the refusal that err is about, or nil.
 func refusalIn(err error) error {
 	if refused, ok := errors.AsType[*refusedError](err); ok {
@@ -113,12 +106,19 @@ func refusalIn(err error) error {
 	return nil
 }
 
-// asError returns the error for a refusal.
+// asError returns the error for a refusal. Each caller gets an error of its own, to which its call adds
+// what is known of the holder; see identify.
 func (r *refusal) asError(e Errors) *refusedError {
+	var err error
 	if r.lack != nil {
-		return &refusedError{*r, e.NoPermits(*r.lack)}
+		err = e.NoPermits(*r.lack)
+	} else {
+		err = e.Held(r.by)
 	}
-	return &refusedError{*r, e.Held(r.by)}
+	if r.server != "" {
+		err = fmt.Errorf("%s: %w", r.server, err)
+	}
+	return &refusedError{*r, err}
 }
 
 // orClosed returns err. If the client was closed meanwhile, the result also matches

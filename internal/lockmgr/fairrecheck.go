@@ -36,7 +36,11 @@ func (k *Lock) recheckAfter(d time.Duration) {
 func (k *Lock) recheck(ctx context.Context, d time.Duration, due time.Time) {
 	c := k.client
 	if c.pause(ctx, d) && c.rechecks.remove(k.place(), due) {
-		_, _ = k.release(ctx, c.id) // c.id holds nothing
+		// Nobody else checks, so a lost attempt must not be the last one.
+		_, _ = c.call(ctx, c.config.RetryFor, func(ctx context.Context) error {
+			_, err := k.release(ctx, c.id) // c.id holds nothing
+			return err
+		})
 	}
 }
 

@@ -60,6 +60,6 @@ func (testErrors) ClockJump(server string, jump time.Duration) error {
 	return fmt.Errorf("the clock of %s jumped by %v", server, jump)
 }
 
-func (testErrors) Revoked(_, _ string) error                { return errors.New("asked to release the lock") }
-func (testErrors) Deadlock(_ []CycleWait) error             { return errors.New("deadlock") }
-func (testErrors) Identify(_ error, _ func(string) *Record) {}
+func (testErrors) Revoked(_, _ string) error                          { return errors.New("asked to release the lock") }
+func (testErrors) Deadlock(_ []CycleWait) error                       { return errors.New("deadlock") }
+func (testErrors) Identify(_ error, _ string, _ func(string) *Record) {}

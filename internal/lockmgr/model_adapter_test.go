@@ -97,7 +97,7 @@ func (m *modelWaiter) step(why cause) {
 
 // end is the end of Lock.Acquire.
 func (m *modelWaiter) end() {
-	m.request.tidy(true, m.hold)
+	m.request.tidy(m.hold)
 	m.request, m.contest, m.over = nil, nil, true
 }
 

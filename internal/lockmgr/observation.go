@@ -132,7 +132,7 @@ func (h *Hold) tellEnd(t EventType, reason string, err error) {
 	switch {
 	case errors.Is(err, ErrReleased): // in a way of its kind, such as that of a member that leaves
 		t, err = EventReleased, nil
-	case t == EventReleased && errors.Is(err, ErrLost): // its release was the first to notice
+	case t == EventReleased && (errors.Is(err, ErrLost) || errors.Is(err, ErrClosed)): // its release was the first to notice
 		t, reason = EventLost, reasonOf(err)
 	}
 	e := o.event(t)

@@ -233,14 +233,17 @@ func (c *Client) RecordsOf(ctx context.Context, owners []string) map[string]*Rec
 // identify adds what is known of the holder to an error of a refusal. The end of ctx, or of a wait by
 // its own limit, is not delayed for it: then only what was read until then is added.
 func (c *Client) identify(ctx context.Context, err error) {
-	if c.config.Identity == nil || err == nil {
+	if err == nil {
 		return
 	}
 	known := func(owner string) *Record { return c.others.of(ctx, owner) }
-	if ctx.Err() != nil || isOverdue(err) {
+	switch {
+	case c.config.Identity == nil:
+		known = func(string) *Record { return nil }
+	case ctx.Err() != nil || isOverdue(err):
 		known = c.others.cached
 	}
-	c.errors.Identify(err, known)
+	c.errors.Identify(err, c.id, known)
 }
 
 // Turns returns the clients that take turns for a name.

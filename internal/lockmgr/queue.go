@@ -22,7 +22,7 @@ type queue struct {
 	spinning   int // number of waiters that pause instead of listening
 	turn       turn
 	refused    *refusal      // what was in the way when Redis last answered a waiter; nil if something else is
-	why        error         // that, for callers, or why Redis cannot be asked; else nil
+	why        error         // that, for callers, or why Redis cannot be asked; else nil. It names no holder: callers share it
 	freed      time.Duration // when a lease of this client was last in the way, in the client's time; else 0
 	listener   *hub.Listener // opened by the first head that was refused
 	heeds      *hub.Listener // of a lock: shows others that the listener is not Redisson's

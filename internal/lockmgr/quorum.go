@@ -96,7 +96,12 @@ func (e *quorumError) Unwrap() []error { return append([]error{ErrNoQuorum}, e.e
 
 // serverError adds to an error the server that it comes from.
 func (k *Quorum) serverError(nth int, err error) error {
-	return fmt.Errorf("server %d of %d: %w", nth+1, len(k.locks), err)
+	return fmt.Errorf("%s: %w", k.server(nth), err)
+}
+
+// server names a server for errors.
+func (k *Quorum) server(nth int) string {
+	return fmt.Sprintf("server %d of %d", nth+1, len(k.locks))
 }
 
 // tolerance is how many servers may fail.

@@ -18,7 +18,7 @@ type quorumRequest struct {
 	owner   *Owner
 	told    *observation // of the call; nil if nobody is told of it
 	servers []serverState
-	refusal *refusedError // the last refusal; nil if there was none
+	refusal *refusal // the last one; nil if there was none
 
 	sleeper       // this and the following fields are those of a waiting call
 	waiter        *waiter
@@ -187,6 +187,14 @@ func (r *quorumRequest) noQuorum(answered int) error {
 		}
 	}
 	return e
+}
+
+// refusedWith returns the error for the last refusal; nil if there was none.
+func (r *quorumRequest) refusedWith() error {
+	if r.refusal == nil {
+		return nil
+	}
+	return r.refusal.asError(r.locks[0].client.errors).err
 }
 
 // obstacle returns what the last round of the process has found, or else why there is no

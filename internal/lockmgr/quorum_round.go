@@ -67,7 +67,6 @@ type quorumRound struct {
 	failed           int // and of those that are not waited for: failed, skipped or suspect
 	skipped          []int
 	suspect          map[int]bool // asked, although it failed the last time
-	refusedWith      error        // by the last server that refused
 }
 
 // reply is what came of asking a server. err is nil if it granted the lock.
@@ -88,7 +87,11 @@ func (r *quorumRequest) round(ctx context.Context) (hold *Hold, split bool, err 
 		err = q.outcome()
 	}
 	if err != nil {
-		if !isWaitError(err) && (errors.Is(err, ErrLocked) || errors.Is(err, ErrNoQuorum)) {
+		switch {
+		case isWaitError(err):
+		case errors.Is(err, ErrLocked):
+			r.site().note(q.refusal, nil)
+		case errors.Is(err, ErrNoQuorum):
 			r.site().note(nil, err)
 		}
 		q.undo(ctx, err)
@@ -176,7 +179,7 @@ func (q *quorumRound) count(ctx context.Context) error {
 func (q *quorumRound) interrupted(ctx context.Context) error {
 	known := q.site().obstacle(0)
 	if known == nil {
-		known = q.refusal.orNil()
+		known = q.refusedWith()
 	}
 	if known == nil {
 		known = fmt.Errorf("%w: %w", ErrUnreachable, q.noQuorum(q.granted+q.refused))
@@ -204,7 +207,7 @@ func (q *quorumRound) record(got reply) error {
 		s.answered("")
 	case errors.As(got.err, &refused):
 		q.refused++
-		q.refusal, q.refusedWith = refused, q.serverError(got.nth, refused.err)
+		q.refusal = &refusal{by: refused.by, server: q.server(got.nth)}
 		s.answered(refused.by.Owner)
 	case errors.Is(got.err, ErrReentry):
 		return ErrReentry
@@ -223,7 +226,7 @@ func (q *quorumRound) outcome() error {
 	case q.failed > q.tolerance():
 		return q.noQuorum(len(q.locks) - q.failed)
 	}
-	return q.refusedWith
+	return q.refusedWith()
 }
 
 // undo releases what was granted in a failed round. It waits for that, but not for a

@@ -65,6 +65,24 @@ func (c *Client) callFor(ctx context.Context, w *waiter, patience time.Duration,
 	}
 }
 
+// Insist runs op, in the background, until Redis has given a definite answer, and for no longer
+// than limit. It reports whether there was one. Unlike call it goes on after Close, until ctx
+// ends: what Close lets linger is what others would have to wait for.
+func (c *Client) Insist(ctx context.Context, limit time.Duration, op func(context.Context) error) (answered bool) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		if err := op(ctx); err == nil || !isUnanswered(err) {
+			return true
+		}
+		select {
+		case <-time.After(PauseAfter(attempt)):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
 // noteFailed notes the last failure since Redis has last answered.
 func (c *Client) noteFailed(err error) { c.failed.Store(&err) }
 

@@ -111,7 +111,7 @@ func (q *queue) blockedBy(c *Client) string {
 	if l := c.held.at(q.place); l != nil {
 		return l.id
 	}
-	if q.refused != nil && q.refused.lack == nil {
+	if q.refused != nil && q.refused.lack == nil && q.refused.server == "" { // a Redlock's owners have no records
 		return q.refused.by.Owner
 	}
 	return ""

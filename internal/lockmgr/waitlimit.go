@@ -56,7 +56,13 @@ func lasting(ctx context.Context) context.Context {
 // it matches no other error.
 type limitError struct{ wait time.Duration }
 
-func (e *limitError) Error() string { return fmt.Sprintf("the wait limit of %v is over", e.wait) }
+func (e *limitError) Error() string {
+	wait := e.wait
+	if wait > time.Second {
+		wait = wait.Round(time.Millisecond) // it may be what was left of a limit
+	}
+	return fmt.Sprintf("the wait limit of %v is over", wait)
+}
 
 // isOverdue reports whether err is of a wait whose own limit is over.
 func isOverdue(err error) bool {

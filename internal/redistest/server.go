@@ -68,6 +68,22 @@ func Replica(t testing.TB, master *Server, args ...string) *Server {
 	return r
 }
 
+// AwaitReplicas waits until that many replicas have all that s has now.
+func (s *Server) AwaitReplicas(t testing.TB, n int) {
+	t.Helper()
+	await(t, "replicas in sync", func() error {
+		// WAIT is about the last command of its connection that was sent to replicas, and not about those of others.
+		if _, err := s.Do("PUBLISH", "mortise:test:sync", ""); err != nil {
+			return err
+		}
+		v, err := s.Do("WAIT", strconv.Itoa(n), "100")
+		if err == nil && v != int64(n) {
+			err = fmt.Errorf("%v of %d have it", v, n)
+		}
+		return err
+	})
+}
+
 // asReplica returns the options of a replica of s.
 func (s *Server) asReplica() []string {
 	options := []string{"--replicaof", "127.0.0.1", strconv.Itoa(s.port)}

@@ -14,7 +14,7 @@ import (
 // What the scripts of a contended fair lock call inside Redis, whatever the length of the queue, while
 // all who wait are mortise's.
 func TestFairCallsOfAnAcquisition(t *testing.T) {
-	const queueing, granting = 8, 12
+	const queueing, granting = 8, 13
 	server := redistest.Single(t)
 	for _, n := range []int{2, 10, 1000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

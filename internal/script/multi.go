@@ -15,6 +15,14 @@ var (
 	multiRelease = load("multi_release", "redissons", "turns", "pass")
 )
 
+// errNoLock is [ErrKind] for a key of any type.
+var errNoLock = &driver.Error{Class: driver.WrongType, Err: noLock{}}
+
+type noLock struct{}
+
+func (noLock) Error() string        { return "the key is not that of a lock" }
+func (noLock) Is(target error) bool { return target == error(ErrKind) }
+
 // MultiAcquire acquires all of the locks, or none, for owner, which must not have
 // held any of them before. If none, it returns the index of one that is held, and its
 // holder. The keys share a slot. With [ErrKind], at is the index of the key of another
@@ -30,7 +38,7 @@ func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner str
 		return true, 0, Holder{}, nil
 	case v.Len() < 2 || at < 0 || at >= len(keys):
 	case v.At(0).Int() == -1:
-		return false, at, Holder{}, ErrKind
+		return false, at, Holder{}, errNoLock
 	case v.At(0).Int() == 0 && is(v, "iiiss"):
 		return false, at, holder(v.At(2), v.At(3), v.At(4)), nil
 	}

@@ -103,6 +103,9 @@ func (p Permits) call(ctx context.Context, d driver.Driver, s *driver.Script, op
 	return v, nil
 }
 
+// ClaimLife is how long a claim to permits lasts unless its waiter renews it; see claims.lua.
+const ClaimLife = 3 * time.Second
+
 // PermitRefusal is why permits were not acquired.
 type PermitRefusal struct {
 	Wanted    int

@@ -152,6 +152,7 @@ func TestClaimsOfTheDeadEnd(t *testing.T) {
 		// Its time is over, or is one that no clock can have set.
 		for _, until := range []string{"1000", "99999999999999"} {
 			w.must(t, "HSET", claims, "dead", "1 4 "+until)
+			w.must(t, "HDEL", claims, "another")
 			s.acquire("another", 3, "another", false)
 			s.acquire("passing", 1, "", false)
 			if got := w.claimed(t); got != "one:2 another:3" {

@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -24,14 +25,14 @@ func ToGiveBriefly(owner string) Entry { return Entry("?" + owner) }
 
 // Standing is what a request with an entry learns of it.
 type Standing struct {
-	Before int  // how many entries come first
-	New    bool // it did not exist: it may have been granted the lock since its last request
-	Came   bool // it holds the lock after its turn came: if it had an entry, it was notified
+	Before int32 // how many entries come first
+	New    bool  // it did not exist: it may have been granted the lock since its last request
+	Came   bool  // it holds the lock after its turn came: if it had an entry, it was notified
 }
 
 // standing reads a Standing from the end of a refusal.
 func standing(v driver.Value) Standing {
-	return Standing{Before: int(v.At(4).Int()), New: v.At(5).Int() == 1}
+	return Standing{Before: int32(min(v.At(4).Int(), math.MaxInt32)), New: v.At(5).Int() == 1}
 }
 
 // add makes the entry an argument of a call that uses the turns of the lock key.

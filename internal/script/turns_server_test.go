@@ -37,6 +37,7 @@ func TestReleaseWhereTurnsAreRefused(t *testing.T) {
 		"no channel to tell":             {rules: []string{"resetchannels", "&" + channel}, turns: "?" + anns, after: "nothing", others: []string{"0"}},
 		"nobody listens, and no DEL":     {rules: []string{"-del"}, turns: bobs, after: "nothing", others: []string{"0"}},
 		"no PUBSUB":                      {rules: []string{"-pubsub"}, turns: anns, row: 3, after: "hash " + anns + "=1", others: []string{"00"}, turn: []string{anns + " 4"}},
+		"no PUBSUB, and nobody listens":  {rules: []string{"-pubsub"}, turns: bobs, row: 3, after: "hash " + bobs + "=1", others: []string{"00"}},
 		"no PUBSUB, fourth in a row":     {rules: []string{"-pubsub"}, turns: anns, row: 4, after: "nothing", others: []string{"000"}, turn: []string{"~"}},
 		"no PUBSUB and ZADD, fourth":     {rules: []string{"-pubsub", "-zadd"}, turns: anns, row: 4, after: "nothing", others: []string{"000"}, turn: []string{"~"}},
 		"no PUBSUB, no channel, fourth":  {rules: []string{"-pubsub", "resetchannels", "&" + channel}, turns: anns, row: 4, after: "nothing", others: []string{"000"}},

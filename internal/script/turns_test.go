@@ -64,7 +64,7 @@ func TestAcquireTakesATurn(t *testing.T) {
 			everywhere(t, server, func(t *testing.T, w *world) {
 				want := func(got answer, before int, fresh bool) {
 					t.Helper()
-					if got != (answer{at: script.Standing{Before: before, New: fresh}}) {
+					if got != (answer{at: script.Standing{Before: int32(before), New: fresh}}) {
 						t.Errorf("the answer is %+v, want to be refused with %d before, new: %v", got, before, fresh)
 					}
 				}

@@ -2,8 +2,10 @@ package behavior
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -330,6 +332,51 @@ func TestCrowdIsCalmUnderForgery(t *testing.T) {
 						t.Error("a waiter has what it waited for by a forged message")
 					}
 				}
+			})
+		})
+	}
+}
+
+// A crowd of waiters that gives up in one instant leaves at most the claim of the first to be removed: Redis is
+// not asked on behalf of the others, which never had anything there.
+func TestCrowdThatGivesUpAsksLittle(t *testing.T) {
+	t.Parallel()
+	const many = 50
+	for name, a := range waitedFor {
+		if a.party { // each of which tells Redis that it has left
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			several(t, 3, func(t *testing.T, servers []*memredis.Server) {
+				waiters, fs := openProcess(t, servers)
+				other, _ := openProcess(t, servers)
+				_, free := a.occupy(t, other, "job")
+				// All ask before the first is refused.
+				slow := func(context.Context, string) error { time.Sleep(10 * time.Millisecond); return nil }
+				for _, f := range fs {
+					f.Set(slow, nil)
+				}
+				ended := make(chan error, many)
+				for range many {
+					go func() { ended <- a.wait(t.Context(), waiters, "job", waitFor) }()
+				}
+				time.Sleep(waitFor - time.Millisecond)
+				var asked atomic.Int64
+				count := func(context.Context, string) error { asked.Add(1); return nil }
+				for _, f := range fs {
+					f.Set(count, nil)
+				}
+				for range many {
+					if err := <-ended; !errors.Is(err, a.busy) {
+						t.Errorf("%v, want %v", err, a.busy)
+					}
+				}
+				time.Sleep(time.Second)
+				// A few for the record of the client.
+				if n := asked.Load(); n > 10 {
+					t.Errorf("%d waiters that give up send %d scripts", many, n)
+				}
+				free()
 			})
 		})
 	}

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/memredis"
 )
 
 // What became of a call is one of the words that docs/observability.md names.
@@ -98,4 +102,45 @@ func observability(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// A hold whose release waits for that of a sibling when the client is closed is lost, and not released.
+func TestReleaseThatFindsTheClientClosedIsALoss(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		var mu sync.Mutex
+		var ends []string
+		c, f := open(t, s, &mortise.Options{Observer: mortise.ObserverFunc(func(e mortise.Event) {
+			if e.Type == mortise.EventReleased || e.Type == mortise.EventLost {
+				mu.Lock()
+				defer mu.Unlock()
+				ends = append(ends, fmt.Sprintf("%s %v", e.Type, e.Err))
+			}
+		})})
+		k := c.Lock("job")
+		_, ctx := mustLock(t, k, t.Context())
+		first, _ := mustLock(t, k, ctx)
+		second, _ := mustLock(t, k, ctx)
+		f.Set(func(context.Context, string) error { time.Sleep(100 * time.Millisecond); return nil }, nil)
+		var all sync.WaitGroup
+		all.Go(func() { _ = first.Unlock() })
+		synctest.Wait()
+		all.Go(func() {
+			if err := second.Unlock(); !errors.Is(err, mortise.ErrClosed) {
+				t.Errorf("Unlock: %v, want ErrClosed", err)
+			}
+		})
+		synctest.Wait()
+		_ = c.Close()
+		all.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, end := range ends {
+			if strings.HasPrefix(end, "released") && end != "released <nil>" {
+				t.Errorf("told: %s", end)
+			}
+		}
+		if len(ends) != 3 {
+			t.Errorf("told of the ends %q, want three", ends)
+		}
+	})
 }

@@ -244,39 +244,51 @@ func TestFairClockOfRedissonThatIsAhead(t *testing.T) {
 
 // A thread of Redisson's waits behind a waiter that died just before a mortise
 // process released the lock, and nobody else of mortise's waits: the releaser looks
-// again.
+// again, and once more if that look is lost.
 func TestFairReleaserLooksAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, s *memredis.Server) {
-		c, _ := open(t, s, nil)
-		r := withRedisson(t, s)
-		block := fairly(t, c)
-		r.queue(javaThread+"1", 5*time.Minute)
-		r.die(javaThread + "1")
-		r.queue(javaThread+"2", 5*time.Minute)
-		woken := make(chan struct{}, 10)
-		d := s.Driver()
-		defer d.Close()
-		sub := d.Subscriber(sinkFunc(func() { woken <- struct{}{} }))
-		defer sub.Close()
-		sub.Subscribe("redisson_lock__channel:{job}:"+javaThread+"2", false)
-		synctest.Wait()
-		for len(woken) > 0 {
-			<-woken
-		}
-		start := time.Now()
-		mustUnlock(t, block)
-		select {
-		case <-woken:
-		case <-time.After(5 * time.Second):
-			t.Fatal("the thread behind a dead one is not woken")
-		}
-		if d := time.Since(start); d > 2*time.Second {
-			t.Errorf("the thread behind a dead one was woken after %v, want %v at most", d, 2*time.Second)
-		}
-		if !r.take(javaThread+"2", 5*time.Minute) {
-			t.Error("the thread does not get the lock")
-		}
-	})
+	t.Parallel()
+	type fault = func(context.Context, string) error
+	for name, faulty := range map[string]func() (before, after fault){
+		"":               func() (before, after fault) { return nil, nil },
+		"a request lost": func() (before, after fault) { return loseReplies("fair_release", 1), nil },
+		"a reply lost":   func() (before, after fault) { return nil, loseReplies("fair_release", 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, f := open(t, s, nil)
+				before, after := faulty()
+				r := withRedisson(t, s)
+				block := fairly(t, c)
+				r.queue(javaThread+"1", 5*time.Minute)
+				r.die(javaThread + "1")
+				r.queue(javaThread+"2", 5*time.Minute)
+				woken := make(chan struct{}, 10)
+				d := s.Driver()
+				defer d.Close()
+				sub := d.Subscriber(sinkFunc(func() { woken <- struct{}{} }))
+				defer sub.Close()
+				sub.Subscribe("redisson_lock__channel:{job}:"+javaThread+"2", false)
+				synctest.Wait()
+				for len(woken) > 0 {
+					<-woken
+				}
+				start := time.Now()
+				mustUnlock(t, block)
+				f.Set(before, after)
+				select {
+				case <-woken:
+				case <-time.After(5 * time.Second):
+					t.Fatal("the thread behind a dead one is not woken")
+				}
+				if d := time.Since(start); d > 2*time.Second {
+					t.Errorf("the thread behind a dead one was woken after %v, want %v at most", d, 2*time.Second)
+				}
+				if !r.take(javaThread+"2", 5*time.Minute) {
+					t.Error("the thread does not get the lock")
+				}
+			})
+		})
+	}
 }
 
 type sinkFunc func()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,5 +179,45 @@ func TestHoldIsKnownToOtherKinds(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A refusal tells a hold of the same client, which the caller may have itself, from one of another.
+func TestRefusalTellsAHoldOfTheSameClient(t *testing.T) {
+	t.Parallel()
+	for name, kind := range everyOwned {
+		if kind.form != "holder" && kind.form != "write" || name == "Redlock" {
+			continue
+		}
+		for _, hidden := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, hidden: %v", name, hidden), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) {
+					identity := mortise.Identity{Hide: hidden}
+					c, _ := open(t, s, &mortise.Options{Identity: identity})
+					other, _ := open(t, s, &mortise.Options{Identity: identity})
+					release, _, err := kind.take(c, t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					for client, own := range map[*mortise.Client]bool{c: true, other: false} {
+						for _, within := range []time.Duration{time.Nanosecond, time.Second} {
+							wait, cancel := context.WithTimeout(t.Context(), within)
+							_, _, err := kind.take(client, wait)
+							cancel()
+							held, ok := errors.AsType[*mortise.HeldError](err)
+							if !ok && within < time.Second {
+								continue // it was not refused before its end
+							}
+							if !ok || held.Own != own || strings.Contains(held.Error(), "hold of this client") != own {
+								t.Errorf("refused by a hold of its own (%v): %v", own, err)
+							}
+						}
+					}
+					if err := release(); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
 	}
 }

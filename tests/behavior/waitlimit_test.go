@@ -16,7 +16,8 @@ import (
 
 // awaited is something that a caller can wait for.
 type awaited struct {
-	busy error // what the error matches if it was busy for all of the wait
+	party bool  // one that gives up tells Redis before it returns
+	busy  error // what the error matches if it was busy for all of the wait
 	// occupy makes it busy. It returns the holder, if that is known, and how to free it.
 	occupy func(t *testing.T, p party, name string) (holder string, free func())
 	// wait waits for it, and gives it back at once.
@@ -44,6 +45,7 @@ var waitedFor = func() map[string]awaited {
 			},
 		},
 		"Barrier": {
+			party:  true,
 			busy:   mortise.ErrMissing,
 			occupy: func(*testing.T, party, string) (string, func()) { return "", func() {} },
 			wait: func(ctx context.Context, p party, name string, limit time.Duration) error {
@@ -52,6 +54,7 @@ var waitedFor = func() map[string]awaited {
 			},
 		},
 		"DoubleBarrier": {
+			party:  true,
 			busy:   mortise.ErrMissing,
 			occupy: func(*testing.T, party, string) (string, func()) { return "", func() {} },
 			wait: func(ctx context.Context, p party, name string, limit time.Duration) error {
@@ -256,8 +259,8 @@ func testWaitEnd(t *testing.T, servers []*memredis.Server, a awaited, state, end
 	start := time.Now()
 	ctx, limit, matches := waitEnds[end](t.Context())
 	err := a.wait(ctx, waiter, name, limit)
-	if d := time.Since(start); d != waitFor {
-		fail("it took %v, want %v", d, waitFor)
+	if d, want := time.Since(start), a.until(state); d != want {
+		fail("it took %v, want %v", d, want)
 	}
 	wantWaitError(fail, err, a, s.busy, holder, matches)
 	if s.down && !errors.Is(err, errDial) {
@@ -278,6 +281,14 @@ func testWaitEnd(t *testing.T, servers []*memredis.Server, a awaited, state, end
 			_ = c.Close()
 		}
 	}
+}
+
+// until is how long a wait takes that nothing but its end ends.
+func (a awaited) until(state string) time.Duration {
+	if s := waitStates[state]; a.party && s.fault != nil && !s.down {
+		return waitFor + 5*time.Second // UnlockFor: it may have arrived, and Redis is told that it has left
+	}
+	return waitFor
 }
 
 // wantWaitError checks the error of a wait.
@@ -312,4 +323,50 @@ func namesObstacle(err error, holder string) bool {
 		return missing.Missing == 1 || missing.Missing == 2
 	}
 	return false
+}
+
+// Waits of one client that end together for one reason have an error each: the end of a call adds to its
+// error what is known of the holder, while the callers of others may read theirs.
+func TestEndedWaitsShareNoError(t *testing.T) {
+	t.Parallel()
+	for name, a := range waitedFor {
+		if errors.Is(a.busy, mortise.ErrMissing) { // nothing is added to it
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			several(t, 3, func(t *testing.T, servers []*memredis.Server) {
+				waiters, _ := openProcess(t, servers)
+				other, _ := openProcess(t, servers)
+				_, free := a.occupy(t, other, "job")
+				const n = 3
+				errs := make(chan error, n)
+				for range n {
+					go func() { errs <- a.wait(t.Context(), waiters, "job", waitFor) }()
+				}
+				seen := map[error]bool{}
+				for range n {
+					err := <-errs
+					if one := obstacleIn(err); one == nil || seen[one] {
+						t.Errorf("%v: the obstacle is missing, or another wait's", err)
+					} else {
+						seen[one] = true
+					}
+				}
+				free()
+			})
+		})
+	}
+}
+
+// obstacleIn returns what was in the way, as err has it.
+func obstacleIn(err error) error {
+	var held *mortise.HeldError
+	var few *mortise.PermitsError
+	switch {
+	case errors.As(err, &held):
+		return held
+	case errors.As(err, &few):
+		return few
+	}
+	return nil
 }

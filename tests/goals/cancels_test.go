@@ -29,7 +29,7 @@ type cancelled struct {
 }
 
 // Callers that give up at any moment of their call, while the request or the reply is on its way too,
-// leave no place in a queue, no hold and no goroutine, and return at once.
+// leave no place in a queue, no hold and no goroutine, and return at once: a party of a barrier after a round trip.
 func TestCancelsLeaveNothing(t *testing.T) {
 	all := waits()
 	goal := times(700, 100_000)
@@ -112,12 +112,20 @@ func (w *cancelled) run(kind string) {
 	if n := locktest.Goroutines() - before; n > 0 {
 		t.Errorf("%d goroutines are left of %d cancels", n, w.cancels)
 	}
-	if w.slowest > 0 {
-		t.Errorf("a call returned %v after its context had ended, want it at that instant", w.slowest)
+	if most := lateness(kind); w.slowest > most {
+		t.Errorf("a call returned %v after its context had ended, want it within %v", w.slowest, most)
 	}
 	if w.holds == 0 && kind != "CountDownLatch" && kind != "Barrier" && kind != "DoubleBarrier" {
 		t.Error("nobody ever had it")
 	}
+}
+
+// lateness is how long after the end of its context a call may return.
+func lateness(kind string) time.Duration {
+	if kind == "Barrier" || kind == "DoubleBarrier" {
+		return 2 * time.Millisecond // a round trip: a party is out before its call returns
+	}
+	return 0
 }
 
 // warm gives each client what stays with one that has held something and has waited.

@@ -97,17 +97,6 @@ func failOvers(t *testing.T, p *promotion, acks mortise.Acks, enough func(kills 
 	return f, held
 }
 
-// synced waits until so many replicas have all that a master has.
-func synced(t *testing.T, master *redistest.Server, replicas int) {
-	t.Helper()
-	redistest.Eventually(t, "replicas in sync", func() error {
-		if v, err := master.Do("WAIT", fmt.Sprint(replicas), "2000"); err != nil || v != int64(replicas) {
-			return fmt.Errorf("%v of them, %w", v, cmp.Or(err, errNotYet))
-		}
-		return nil
-	})
-}
-
 // promoteByHand has a master and two replicas, one of which lags.
 func promoteByHand(t *testing.T, lag time.Duration) *promotion {
 	master := redistest.Single(t)
@@ -131,7 +120,7 @@ func promoteByHand(t *testing.T, lag time.Duration) *promotion {
 	}
 	lagging := servers[2]
 	follow(lagging, slow.Addr())
-	synced(t, master, 2)
+	master.AwaitReplicas(t, 2)
 	p.kill = func() {
 		old = master
 		others := slices.DeleteFunc(slices.Clone(servers), func(s *redistest.Server) bool { return s == old })
@@ -149,7 +138,7 @@ func promoteByHand(t *testing.T, lag time.Duration) *promotion {
 		others := slices.DeleteFunc(slices.Clone(servers), func(s *redistest.Server) bool { return s == master })
 		follow(others[0], master.Addr())
 		follow(others[1], slow.Addr())
-		synced(t, master, 2)
+		master.AwaitReplicas(t, 2)
 	}
 	return p
 }
@@ -190,7 +179,7 @@ func promoteBySentinels(t *testing.T) *promotion {
 	p.mend = func() {
 		master := set.Master(t)
 		old.StartAsReplica(t, master)
-		synced(t, master, 2)
+		master.AwaitReplicas(t, 2)
 	}
 	return p
 }
@@ -239,7 +228,7 @@ func promoteInCluster(t *testing.T) *promotion {
 			return nil
 		})
 		for _, m := range masters() {
-			synced(t, m, 1)
+			m.AwaitReplicas(t, 1)
 		}
 		patience(30_000)
 	}

@@ -88,6 +88,9 @@ func (o op) longest() time.Duration {
 	if o.wait > 0 && !o.try && !slices.Contains([]string{"look", "reset", "drain", "add"}, o.kind) {
 		most = min(most, o.wait)
 	}
+	if o.kind == "barrier" || o.kind == "double barrier" {
+		most += 5 * time.Second // UnlockFor: a party that gives up says so before it returns
+	}
 	return most
 }
 

@@ -9,7 +9,7 @@ import (
 // the witness would take that for a mistake of the library.
 func TestReplacedMasterIsNone(t *testing.T) {
 	t.Parallel()
-	r := &round{plan: plan{nemesis: &nemesis{}}, t: t, deployment: deploy(t, "sentinel", nil), witness: newWitness(t, nil, ttl)}
+	r := &round{plan: plan{nemesis: &nemesis{}}, t: t, deployment: deploy(t, "sentinel", nil), witness: newWitness(t, nil, short)}
 	over, seen := make(chan struct{}), make(chan int)
 	go func() {
 		most := 0

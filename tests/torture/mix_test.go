@@ -98,7 +98,7 @@ func (r *round) useOnce(l torture.Load) {
 		return
 	}
 	defer end()
-	c := mortise.New(d, &mortise.Options{TTL: ttl})
+	c := mortise.New(d, &mortise.Options{TTL: r.ttl})
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), served)
 	defer cancel()

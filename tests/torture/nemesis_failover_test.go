@@ -34,12 +34,7 @@ func promote(r *round) int {
 		s.Must(r.t, "REPLICAOF", "127.0.0.1", fmt.Sprint(chosen.Port()))
 	}
 	// One that has not caught up must not be promoted next.
-	redistest.Eventually(r.t, "replicas in sync", func() error {
-		if v, err := chosen.Do("WAIT", fmt.Sprint(len(others)), "100"); err != nil || v != int64(len(others)) {
-			return fmt.Errorf("%v of them, %w", v, cmp.Or(err, errNotYet))
-		}
-		return nil
-	})
+	chosen.AwaitReplicas(r.t, len(others))
 	return n
 }
 

@@ -18,7 +18,10 @@ import (
 const (
 	clients    = 4
 	goroutines = 3
-	ttl        = 1500 * time.Millisecond
+
+	// A lock with a long lease is relied on as soon as a message says that it is granted; with a short one, Redis is
+	// asked first. Faults are as long as leases, so there are more of them with short ones.
+	short, long = 1500 * time.Millisecond, 3500 * time.Millisecond
 
 	served = 30 * time.Second // within which every goroutine has its lock after the faults
 	forgot = 30 * time.Second // within which the servers are as they were at the beginning
@@ -35,6 +38,14 @@ type plan struct {
 	storm   time.Duration // how long there are faults
 	load    string        // a kind that there must be
 	brief   bool          // nothing is asked of the number of faults
+}
+
+// lease is the TTL of all locks of the round.
+func (p plan) lease() time.Duration {
+	if p.seed%2 == 0 {
+		return long
+	}
+	return short
 }
 
 func (p plan) String() string { return fmt.Sprintf("%s/%s/%s", p.nemesis.name, p.kind, p.driver) }
@@ -72,7 +83,7 @@ func run(t *testing.T, p plan) result {
 	begin := time.Now()
 	random := rand.New(rand.NewPCG(p.seed, 1))
 	r := &round{plan: p, t: t, random: random, deployment: deploy(t, p.kind, p.nemesis.args)}
-	r.witness = newWitness(t, p.mix(random.IntN), ttl)
+	r.witness = newWitness(t, p.mix(random.IntN), p.lease())
 	r.recorder = record(t, r.servers)
 	r.allowed = p.nemesis.allowed
 	if !p.nemesis.failsOver || r.sentinel != nil {
@@ -118,7 +129,7 @@ func (r *round) populate(i int) {
 	links, via := link(r.t, r.all())
 	c := &client{program: r.program, links: links, config: torture.Config{
 		Witness: r.listener.Addr().String(), Client: i, Seed: r.seed, Goroutines: goroutines, Loads: r.loads,
-		Driver: r.driver, Topology: r.topology, Addrs: r.addrs(), Via: via, TTL: ttl, Acks: r.nemesis.acks,
+		Driver: r.driver, Topology: r.topology, Addrs: r.addrs(), Via: via, TTL: r.ttl, Acks: r.nemesis.acks,
 	}}
 	r.clients, r.lives = append(r.clients, c), append(r.lives, 0)
 	if err := c.start(0); err != nil {

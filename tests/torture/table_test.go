@@ -59,8 +59,8 @@ func showTable() {
 	fmt.Printf("\nin all: %d rounds, %d failed; the faults hit %d times; %d acquisitions; %d parties passed barriers; %d waiters passed latches\n", total.rounds, total.failed, total.hits, total.acquisitions, total.met, total.opened)
 	fmt.Printf("overlaps that a loss of data explains: %d; rounds of failovers judged by their kills alone: %d\n", total.admitted, total.sharp)
 	fmt.Printf("lost holds whose context did not stop the next write: %d of %d\n", late, losses)
-	fmt.Printf("holders whose key was deleted: %d; the slowest that was told learned it after %v of a lease of %v; those that handed their lease on, to a waiter that found it lost: %d\n",
-		total.taken, total.slowest.Round(time.Millisecond), ttl, total.unaware)
+	fmt.Printf("holders whose key was deleted: %d; the slowest that was told learned it after %v of a lease of %v or %v; those that handed their lease on, to a waiter that found it lost: %d\n",
+		total.taken, total.slowest.Round(time.Millisecond), short, long, total.unaware)
 	fmt.Printf("heap of a closed client: %d KB more than at its beginning, at most\n", total.heap>>10)
 }
 

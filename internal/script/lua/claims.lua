@@ -13,23 +13,36 @@ local MARK = '00' -- before a number of permits, which Redisson's threads read a
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
+-- The parts of a claim, {order, permits, client}; nil if it has ended.
+local function parse(text)
+  local order, permits, till, client = string.match(text, '^(%d+) (%d+) (%d+) ?(.*)$')
+  till = tonumber(till)
+  if not till or till <= now or till > now + CLAIM then return nil end -- the last test: the clock was set back
+  return {tonumber(order), tonumber(permits), client}
+end
+
 -- What a waiter finds ('' is an acquirer that does not wait): how many permits it has to
 -- leave, its order, the claims of others as {order, permits, client}, and the waiters whose claims have ended. call is
--- redis.call, or redis.pcall to find nothing where Redis refuses to read them.
+-- redis.call, or redis.pcall to find nothing where Redis refuses to read them. A waiter that is refused in any case, and has
+-- a claim, finds only its order: hundreds of them renew their claims, and none has to read those of all.
 local crowded -- the limit is reached
-local function claimed(claims, waiter, call)
+local function claimed(claims, waiter, call, refused)
   local all, others, ended, own, last = {}, {}, {}, nil, 0
   local many = call('hlen', claims)
   if type(many) ~= 'number' then many = 0 end
-  if many > 0 and many <= CLAIMS then all = call('hgetall', claims) end
+  if many > 0 and many <= CLAIMS then
+    local text = refused and waiter ~= '' and redis.pcall('hget', claims, waiter)
+    local mine = type(text) == 'string' and parse(text)
+    if mine then return 0, mine[1], others, ended end
+    all = call('hgetall', claims)
+  end
   for i = 1, #all, 2 do
-    local order, permits, till, client = string.match(all[i + 1], '^(%d+) (%d+) (%d+) ?(.*)$')
-    order, permits, till = tonumber(order), tonumber(permits), tonumber(till)
-    if not till or till <= now or till > now + CLAIM then -- the last test: the clock was set back
+    local claim = parse(all[i + 1])
+    if not claim then
       ended[#ended + 1] = all[i]
     else
-      last = math.max(last, order)
-      if all[i] == waiter then own = order else others[#others + 1] = {order, permits, client} end
+      last = math.max(last, claim[1])
+      if all[i] == waiter then own = claim[1] else others[#others + 1] = claim end
     end
   end
   crowded = many > CLAIMS or #others >= CLAIMS

@@ -35,13 +35,16 @@ local function give()
     local till = tonumber(redis.call('hget', signs, to) or '')
     if not till or till <= now then return false end
   end
+  -- Listeners are counted before the message is sent, and what it grants is not taken back: it also reaches clients that
+  -- listen to a replica, as after a failover, and PUBLISH does not count them.
+  local listeners = redis.pcall('pubsub', ARGV[6] == 'spublish' and 'shardnumsub' or 'numsub', ARGV[5] .. to)
+  if not listeners.err and listeners[2] == 0 then return false end
   if redis.pcall('hset', lock, first, '1') ~= 1 then return false end
   if redis.pcall('pexpire', lock, GIVEN) ~= 1 or take(first, at) then
     redis.call('hdel', lock, first)
     return false
   end
-  local heard = redis.pcall(ARGV[6], ARGV[5] .. to, first .. ' ' .. nonce)
-  if type(heard) == 'table' or heard == 0 then
+  if type(redis.pcall(ARGV[6], ARGV[5] .. to, first .. ' ' .. nonce)) == 'table' then
     redis.call('lpush', queue, first)
     redis.call('pexpire', queue, DAY) -- it may have been the only one
     redis.call('hdel', lock, first)

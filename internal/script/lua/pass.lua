@@ -25,7 +25,7 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
     local first = redis.pcall('zpopmin', turns)
     if first.err or not first[1] then return true, nil, theirs end
     local asks, id = string.match(first[1], '^(%??)(.*)$')
-    local to, heard = mine .. string.match(id, '^[^:]*'), nil
+    local to = mine .. string.match(id, '^[^:]*')
     if not asked then
       asked, theirs = true, redissons(channel, command, way)
       if keep ~= 'keep' and (theirs or theirs == nil and row > 0 and row % ROW == 0) then
@@ -35,14 +35,19 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
         return true, 'left', theirs
       end
     end
-    local brief = asks == '?' -- with the count 0, until the new holder has asked
-    if redis.pcall('hset', lock, id, brief and 0 or 1) ~= 1 then return true, nil, theirs end
-    if redis.pcall('pexpire', lock, brief and BRIEF or GIVEN) == 1 then
-      heard = redis.pcall(command, to, id .. ' ' .. row + 1)
-      if type(heard) == 'number' and heard > 0 then return theirs ~= false, 'given', theirs end
+    -- Listeners are counted before the message is sent, and what it grants is not taken back: it also reaches clients that
+    -- listen to a replica, as after a failover, and PUBLISH does not count them.
+    local listeners = redis.pcall('pubsub', command == 'spublish' and 'shardnumsub' or 'numsub', to)
+    if listeners.err or listeners[2] > 0 then
+      local brief = asks == '?' -- with the count 0, until the new holder has asked
+      if redis.pcall('hset', lock, id, brief and 0 or 1) ~= 1 then return true, nil, theirs end
+      if redis.pcall('pexpire', lock, brief and BRIEF or GIVEN) == 1
+          and type(redis.pcall(command, to, id .. ' ' .. row + 1)) == 'number' then
+        return theirs ~= false, 'given', theirs
+      end
+      redis.call('hdel', lock, id) -- HDEL is allowed: the release has used it
+      return true, nil, theirs
     end
-    redis.call('hdel', lock, id) -- HDEL is allowed: the release has used it
-    if heard ~= 0 then return true, nil, theirs end
   end
   return true, nil, theirs
 end

@@ -8,8 +8,8 @@
 -- {1, spare}                  acquired; spare is what others may acquire without a claim. 0 if an earlier copy of this call
 --                             has acquired them
 -- {0, available, left, next}  refused; available is nil if there is no semaphore, left the
---                             number of permits claimed by others before, next the ms until the first permit ends, -1 if none
---                             does
+--                             number of permits claimed by others before (0 as in semaphore_acquire.lua), next the ms until
+--                             the first permit ends, -1 if none does
 -- {-1}                        the key is not a semaphore
 --
 -- A waiter claims the permits, unless the semaphore does not have as many at all.
@@ -45,7 +45,7 @@ for i = 1, #ended, 2 do
 end
 local back = #over / 2
 free = free + back
-local leave, order, others, stale = claimed(claims, first, redis.call)
+local leave, order, others, stale = claimed(claims, first, redis.call, free < wanted)
 if free < wanted + leave then
   local head = redis.call('zrangebyscore', out, '(' .. string.format('%.0f', now), '+inf', 'withscores', 'limit', 0, 1)
   if client and wanted <= free + redis.call('zcard', out) - back then

@@ -9,7 +9,7 @@
 -- {1, spare}           taken; spare is what others may take without a claim. 0 if an earlier copy of this call has taken
 --                      them
 -- {0, available, left} there are not enough; available is nil if there is no semaphore,
---                      left is what others claimed before
+--                      left is what others claimed before; 0 for a waiter that renews its claim while there are not enough at all
 -- {-1}                 the key does not hold a number
 --
 -- A refusal is not recorded, because a waiter asks again with the same serial. If a waiter
@@ -18,7 +18,7 @@ local told, waiter, n = earlier(), ARGV[4], tonumber(ARGV[3])
 if told and told[1] == 1 then return {1, 0} end
 local available, exists = read()
 if not available then return {-1} end
-local left, order, others, ended = claimed(KEYS[3], waiter, redis.call)
+local left, order, others, ended = claimed(KEYS[3], waiter, redis.call, available < n)
 if told or available - n < left then -- undone, or a late copy
   local objection
   if waiter ~= '' and not told then objection = claim(KEYS[3], waiter, order, n, ARGV[5], ended) end

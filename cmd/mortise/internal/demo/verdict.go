@@ -10,13 +10,13 @@ import (
 
 // tally is the evaluation of the events of a demonstration.
 type tally struct {
-	entered  int             // times that a worker entered
-	written  []int           // every value that was written, in the order of the reports
-	handoffs []time.Duration // see hand
-	lost     []string        // leases that were lost, as reported by the workers
-	crowd    int             // the most workers that were inside at the same time
-	killed   int             // the worker that was killed; 0 if none was
-	takeover time.Duration   // from the kill to the next entry; -1 if there was none
+	entered   int             // times that a worker entered
+	written   []int           // every value that was written, in the order of the reports
+	handOvers []time.Duration // see hand
+	lost      []string        // leases that were lost, as reported by the workers
+	crowd     int             // the most workers that were inside at the same time
+	killed    int             // the worker that was killed; 0 if none was
+	takeover  time.Duration   // from the kill to the next entry; -1 if there was none
 }
 
 // tallyOf evaluates events. Their order is that in which they happened; their times are used only
@@ -54,11 +54,11 @@ func tallyOf(events []event) tally {
 	return t
 }
 
-// hand records a hand-off: the time from the call of Unlock in one process to the return of Lock in
+// hand records a hand-over: the time from the call of Unlock in one process to the return of Lock in
 // another that was waiting for it.
 func (t *tally) hand(left, entered event, asked time.Time) {
 	if left.Worker != 0 && left.Worker != entered.Worker && asked.Before(left.At) {
-		t.handoffs = append(t.handoffs, entered.At.Sub(left.At))
+		t.handOvers = append(t.handOvers, entered.At.Sub(left.At))
 	}
 }
 
@@ -106,10 +106,10 @@ func (t *tally) summarize(out io.Writer, p palette, final int, lease time.Durati
 	}
 	if lease > 0 {
 		row("acquisitions", "%d", t.entered)
-		if n := len(t.handoffs); n > 0 {
-			slices.Sort(t.handoffs)
-			row("hand-off", "p50 %s, max %s, from Unlock to Lock in a process that waited (%d times)",
-				short(t.handoffs[n/2]), short(t.handoffs[n-1]), n)
+		if n := len(t.handOvers); n > 0 {
+			slices.Sort(t.handOvers)
+			row("hand-over", "p50 %s, max %s, from Unlock to Lock in a process that waited (%d times)",
+				short(t.handOvers[n/2]), short(t.handOvers[n-1]), n)
 		}
 		if t.takeover >= 0 {
 			row("take-over", "%s after the kill; the lease was %v", short(t.takeover), lease)

@@ -95,12 +95,12 @@ func TestDemoTally(t *testing.T) {
 		turn(1, 4), // had not asked before
 		[]recorded{
 			{2, workerAsks, 0}, {2, workerEnters, 0}, {1, workerAsks, 0}, {3, workerAsks, 0}, {2, workerStalls, 4}, {2, workerKilled, 0},
-			{3, workerEnds, 0}, {3, workerEnds, 0}, {1, workerEnters, 0}, // 3 ms after the kill, no hand-off
+			{3, workerEnds, 0}, {3, workerEnds, 0}, {1, workerEnters, 0}, // 3 ms after the kill, no hand-over
 			{1, workerWrites, 5}, {1, workerLeaves, 0}, {3, workerEnters, 0}, // 1 ms
 			{3, workerLost, 0},
 		})...))
-	if want := []time.Duration{2 * time.Millisecond, time.Millisecond}; len(got.handoffs) != 2 || got.handoffs[0] != want[0] || got.handoffs[1] != want[1] {
-		t.Errorf("hand-offs: %v, want %v", got.handoffs, want)
+	if want := []time.Duration{2 * time.Millisecond, time.Millisecond}; len(got.handOvers) != 2 || got.handOvers[0] != want[0] || got.handOvers[1] != want[1] {
+		t.Errorf("hand-overs: %v, want %v", got.handOvers, want)
 	}
 	if want := 3 * time.Millisecond; got.takeover != want {
 		t.Errorf("take-over: %v, want %v", got.takeover, want)

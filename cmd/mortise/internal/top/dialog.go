@@ -210,7 +210,7 @@ func (m *Model) ask(d *dialog, reason string) {
 			return done{text: cut(name, 30) + " is free by now"}
 		case deaf >= 0:
 			h := asked[deaf].Holder
-			return done{err: fmt.Errorf("cannot ask %s: it is Redisson's, hides its identity, or has held it for less than a second", infoText(h.Client, h.Owner).text)}
+			return done{err: fmt.Errorf("cannot ask %s: it is Redisson's, hides its identity, or has held it for less than a quarter of a second; then ask again", infoText(h.Client, h.Owner).text)}
 		}
 		return done{text: fmt.Sprintf("asked %s to release %s", infoText(asked[0].Client, asked[0].Owner).text, cut(name, 30))}
 	})
