@@ -76,7 +76,8 @@ func (s *Server) AwaitReplicas(t testing.TB, n int) {
 		if _, err := s.Do("PUBLISH", "mortise:test:sync", ""); err != nil {
 			return err
 		}
-		v, err := s.Do("WAIT", strconv.Itoa(n), "100")
+		// Each try asks for more than the one before, so each lasts longer than any lag of a test.
+		v, err := s.Do("WAIT", strconv.Itoa(n), "5000")
 		if err == nil && v != int64(n) {
 			err = fmt.Errorf("%v of %d have it", v, n)
 		}
