@@ -37,8 +37,10 @@ type named struct {
 }
 
 // longestStandstill is how long nobody gets anything at most, apart from what holders do: the time
-// to find a cycle.
-const longestStandstill = 3 * time.Second
+// to find a cycle that an old wait closes. A reader that leaves tells no waiter that it was in the way: the
+// waiter knows after a poll of a second, begins a look after 1.5 s more, and looks three times, each
+// time at records that are written every 250 ms.
+const longestStandstill = 4 * time.Second
 
 // Goroutines of several clients take locks under locks in any order, so that they meet in cycles all
 // the time. With DeadlockFail everything gets through, and each error names waits that there were, all
