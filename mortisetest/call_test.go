@@ -250,6 +250,7 @@ func TestCut(t *testing.T) {
 			wantClass(t, err, driver.Unknown)
 		})
 		mustAdd(t, l, "n") // a new connection
+		synctest.Wait()    // the server has read the end of the old one
 		want(t, s, `["a" 0]`, "PUBSUB", "NUMSUB", "a")
 		s.Publish("a", "lost")
 		sub.Unsubscribe("a", false)

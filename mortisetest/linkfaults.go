@@ -183,8 +183,8 @@ func (l *Link) whenThawed(f func()) {
 
 // Cut breaks the connections of the client. Calls in flight fail, with an unknown outcome, though
 // their scripts may run. Subscriptions are made anew after the pause, and confirmed anew; messages
-// are lost until then, and the server does not count the client among the subscribers. New calls
-// find new connections.
+// are lost until then, and the server does not count the client among the subscribers, once it has
+// read the end of the connection, as synctest.Wait awaits. New calls find new connections.
 func (l *Link) Cut(pause time.Duration) {
 	l.mu.Lock()
 	l.hits[WasCut]++
