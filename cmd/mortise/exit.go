@@ -62,6 +62,7 @@ type exitError struct {
 	code   int
 	signal syscall.Signal // that has ended the wait, or 0
 	again  bool           // the command was ended only because the lead was lost: see elect --keep
+	url    bool           // the URL of Redis is at fault: the hint says where it came from
 	hint   string
 	err    error
 }
@@ -103,7 +104,7 @@ func connectError(err error) error {
 	case driver.Denied:
 		return fmt.Errorf("%w: %w", mortise.ErrDenied, err)
 	case driver.Other:
-		return &exitError{code: exitUsage, err: err} // it describes the forms of a URL
+		return &exitError{code: exitUsage, url: true, err: err} // it describes the forms of a URL
 	}
 	if reason := driver.Reason(err); reason != "" {
 		return &exitError{code: exitUnreachable, hint: refusalHint(err), err: fmt.Errorf("redis cannot serve: %s: %w", reason, err)}
@@ -163,6 +164,8 @@ func (a *app) hint(err error) string {
 	var own *exitError
 	var phase *connect.PhaseError
 	switch {
+	case errors.As(err, &own) && own.url:
+		return "The URL is that of " + a.target().from + "."
 	case errors.As(err, &own):
 		return own.hint
 	case refusalHint(err) != "":

@@ -38,7 +38,8 @@ func flagName(f *pflag.Flag) string {
 // wanted says which values a flag accepts.
 func wanted(err *pflag.InvalidValueError) string {
 	value := bare(err.GetFlag().Value)
-	if _, ok := value.(*duration.Flag); ok {
+	switch value.(type) {
+	case *duration.Flag, *filled:
 		return err.Unwrap().Error()
 	}
 	switch value.Type() {

@@ -49,6 +49,26 @@ func tidied(cmd *cobra.Command) {
 	}
 }
 
+// filled is a text that is not empty: in a script, "$URL" of an unset variable must not choose another server.
+type filled string
+
+var errEmpty = errors.New("leave it out for what the environment says")
+
+// Set implements pflag.Value.
+func (f *filled) Set(s string) error {
+	if s == "" {
+		return errEmpty
+	}
+	*f = filled(s)
+	return nil
+}
+
+// String implements pflag.Value.
+func (f *filled) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (*filled) Type() string { return "string" }
+
 // named is a flag's value with the name that the help has for it.
 type named struct {
 	pflag.Value

@@ -29,8 +29,8 @@ type target struct {
 
 func (a *app) redisFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.redis, "redis", "", "`URL` of Redis or Valkey (default $MORTISE_REDIS_URL, $REDIS_URL, "+defaultRedis+")")
-	flags.StringVar(&a.passwordFile, "password-file", "", "`FILE` with the password, in place of one in the URL (default $"+envPasswordFile+", $"+envPassword+")")
+	flags.Var((*filled)(&a.redis), "redis", "`URL` of Redis or Valkey (default $MORTISE_REDIS_URL, $REDIS_URL, "+defaultRedis+")")
+	flags.Var((*filled)(&a.passwordFile), "password-file", "`FILE` with the password, in place of one in the URL (default $"+envPasswordFile+", $"+envPassword+")")
 }
 
 // target returns the Redis to use. Files are read once: they may be pipes.

@@ -51,7 +51,6 @@ func (d *Driver) failure(err error, r route) error {
 		return nil
 	}
 	classified := classify(err)
-	d.leave(classified)
 	switch {
 	case errors.Is(err, context.Canceled) && d.life.Err() != nil:
 		// Cancelled by Close: it may have been sent.

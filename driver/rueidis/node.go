@@ -287,6 +287,17 @@ func (n *node) check(conn redis.DedicatedClient) (alive, replica bool) {
 	return true, role == "replica" // without a role the server is taken for a master
 }
 
+// roleOf returns the role of a server by its reply to HELLO. known is false if it does not tell.
+func roleOf(reply redis.RedisResult) (role string, known bool) {
+	fields, err := reply.AsMap()
+	if err != nil {
+		return "", driver.ClassifyReply(err.Error()) == driver.Passing
+	}
+	field := fields["role"]
+	role, _ = field.ToString()
+	return role, true
+}
+
 // leaves reports whether the connection is to be replaced because it leads to a replica. If others
 // do so too, that becomes rarer: perhaps there is no master.
 func (n *node) leaves(replica bool) bool {

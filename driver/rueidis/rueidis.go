@@ -26,9 +26,9 @@
 //     a connection of its own. The default is 1024.
 //   - AlwaysRESP2 and DisableCache are needed for servers that do not know RESP3.
 //
-// A server that takes no writes, although the client is for a single server, may have handed its role
-// over behind its address. If the address leads to a master now, which HELLO tells on another connection,
-// the driver sends QUIT, so that the client opens other ones. Commands in flight may fail then.
+// Behind one address, such as that of a proxy or of a service, a server may hand its role over, while
+// established connections still lead to it. The client keeps them, and the server refuses all writes on
+// them, so give such a client a ConnLifetime, 5 seconds for example.
 //
 // Scripts of several callers go to Redis as one pipeline. The client then sees no caller's
 // context, nor values in it, such as spans.
@@ -66,7 +66,6 @@ type Driver struct {
 	only      *nodePipeline // without a cluster, and for scripts without keys
 	topology  atomic.Pointer[driver.Topology]
 	closings  closings
-	departure departure
 
 	life    context.Context // ends when Close begins
 	end     context.CancelFunc

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,13 @@ func (d *Driver) waitReplies(ctx context.Context, where driver.Where, calls []dr
 		defer d.running.Done()
 		defer cancel()
 		defer limit.Stop()
-		done <- node.DoMulti(limited, cmds...)
+		results := node.DoMulti(limited, cmds...)
+		if !d.cluster && slices.ContainsFunc(results, fromReplica) {
+			// It may have been a master, behind the same address. ConnLifetime begins anew each time that
+			// a connection is used, so this idle connection, or another one, is given up.
+			node.Do(limited, d.client.B().Arbitrary("QUIT").Blocking())
+		}
+		done <- results
 	}()
 	select {
 	case results := <-done:
@@ -77,6 +84,12 @@ func (d *Driver) waitReplies(ctx context.Context, where driver.Where, calls []dr
 	case <-d.closing:
 		return nil, &driver.Error{Class: driver.Unknown, Err: errClosed}
 	}
+}
+
+// fromReplica reports whether a server accepts no writes.
+func fromReplica(result redis.RedisResult) bool {
+	err, ok := redis.IsRedisErr(result.Error())
+	return ok && (strings.HasPrefix(err.Error(), "READONLY ") || strings.HasPrefix(err.Error(), "MASTERDOWN "))
 }
 
 // waitReply converts the reply to a script, INFO or WAIT.

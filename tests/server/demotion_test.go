@@ -3,12 +3,14 @@ package server
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/connect"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/driver/goredis"
 	"github.com/mortise-go/mortise/driver/rueidis"
@@ -43,7 +45,15 @@ func TestRealDemotionIsNoStall(t *testing.T) {
 // What waits for a replica goes over connections of its own. They too leave a server that takes no writes, however
 // many there are, and also those of a client that has no subscription.
 func TestRealDemotedServerIsLeft(t *testing.T) {
-	for name, open := range singleDialers {
+	dialers := maps.Clone(singleDialers)
+	dialers["connect"] = func(t *testing.T, addr string) driver.Driver {
+		d, err := connect.Open(t.Context(), "redis://"+addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for name, open := range dialers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newRolePair(t)
@@ -76,31 +86,6 @@ func mustPassTogether(t *testing.T, client *mortise.Client) {
 		})
 	}
 	all.Wait()
-}
-
-// A client of a server that is a replica, and stays one, keeps its connection, on which the program may read.
-func TestRealReplicaForGoodKeepsItsConnection(t *testing.T) {
-	t.Parallel()
-	p := newRolePair(t)
-	rdb := newRueidis(t, p.replica.Addr())
-	client := mortise.New(rueidis.Wrap(rdb), &mortise.Options{RetryFor: time.Second})
-	defer client.Close()
-	connection := func() int64 {
-		id, err := rdb.Do(t.Context(), rdb.B().ClientId().Build()).ToInt64()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
-	before := connection()
-	for range 3 {
-		if _, _, err := client.Lock("job").TryLock(t.Context()); !errors.Is(err, mortise.ErrUnreachable) {
-			t.Errorf("%v, want ErrUnreachable", err)
-		}
-	}
-	if after := connection(); after != before {
-		t.Errorf("connection %d was replaced by %d", before, after)
-	}
 }
 
 // rolePair is a master and its replica behind one address.
@@ -145,7 +130,7 @@ var singleDialers = map[string]func(t *testing.T, addr string) driver.Driver{
 func newRueidis(t *testing.T, addr string) rueidisclient.Client {
 	t.Helper()
 	rdb, err := rueidisclient.NewClient(rueidisclient.ClientOption{
-		InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true,
+		InitAddress: []string{addr}, DisableCache: true, ForceSingleClient: true, ConnLifetime: time.Second,
 		RingScaleEachConn: 7, ReadBufferEachConn: 16 << 10, WriteBufferEachConn: 16 << 10,
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 // counter counts what clients send.
 type counter struct {
 	commands atomic.Int64 // one for each script, and for each change of a subscription
+	batches  atomic.Int64 // those that renew
 	batched  atomic.Int64 // keys of the scripts that renew: one for each lock
 }
 
@@ -28,6 +29,7 @@ func (c counted) Eval(ctx context.Context, call driver.Call) (driver.Value, erro
 // Batch implements driver.Driver.
 func (c counted) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
 	c.sent.commands.Add(int64(len(calls)))
+	c.sent.batches.Add(int64(len(calls)))
 	for _, call := range calls {
 		c.sent.batched.Add(int64(len(call.Keys)))
 	}

@@ -75,6 +75,7 @@ type load struct {
 type outcome struct {
 	*workload.Result
 	sent    int64 // commands in the window
+	batches int64 // those that renewed locks
 	batched int64 // locks that were renewed in the window
 }
 
@@ -97,9 +98,11 @@ func (t *loadTest) put(ctx context.Context, l load) (outcome, error) {
 	for _, run := range running {
 		run.Begin()
 	}
-	sent, batched := t.sent.commands.Load(), t.sent.batched.Load()
+	sent, batches, batched := t.sent.commands.Load(), t.sent.batches.Load(), t.sent.batched.Load()
 	pause(ctx, l.window)
-	o := outcome{sent: t.sent.commands.Load() - sent, batched: t.sent.batched.Load() - batched}
+	o := outcome{
+		sent: t.sent.commands.Load() - sent, batches: t.sent.batches.Load() - batches, batched: t.sent.batched.Load() - batched,
+	}
 	results := make([]*workload.Result, len(running))
 	var ending sync.WaitGroup
 	for i, run := range running { // together, so that all stop at the same time

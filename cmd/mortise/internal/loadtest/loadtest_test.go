@@ -162,8 +162,8 @@ func TestCounted(t *testing.T) {
 			t.Fatal(r.Err)
 		}
 	}
-	if commands, batched := sent.commands.Load(), sent.batched.Load(); commands != 3 || batched != 4 {
-		t.Errorf("%d commands, %d keys of those that were sent together; want 3 and 4", commands, batched)
+	if commands, batches, batched := sent.commands.Load(), sent.batches.Load(), sent.batched.Load(); commands != 3 || batches != 2 || batched != 4 {
+		t.Errorf("%d commands, %d sent together, %d keys of those; want 3, 2 and 4", commands, batches, batched)
 	}
 	subscriber := d.Subscriber(nil)
 	subscriber.Subscribe("channel", false)

@@ -135,7 +135,7 @@ func (t *loadTest) held(ctx context.Context, _ *client) error {
 	if err != nil {
 		return err
 	}
-	v := Held{Locks: l.spec.N, Lease: lease.Milliseconds(), Renewed: ratio(float64(o.batched), float64(o.sent))}
+	v := Held{Locks: l.spec.N, Lease: lease.Milliseconds(), Renewed: ratio(float64(o.batched), float64(o.batches))}
 	v.Rate = ratio(float64(v.Locks)/(lease.Seconds()/3), v.Renewed) // the window is not a whole number of renewals
 	t.seen.Held = v
 	t.Print("%-34s %s commands a second renew them, with a lease of %v", count(float64(l.spec.N))+" locks held", figure(v.Rate), duration.Round(lease))
