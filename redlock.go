@@ -49,7 +49,10 @@ type Redlock struct {
 // each; see [Client.Lock] for names. It does no I/O. The clients should have the
 // same options. Three or five servers make sense. If there is no client, or the
 // same is given twice, using the Redlock fails with [ErrInvalid]. Two clients of
-// the same server are a mistake that it cannot detect.
+// the same server are a mistake that it cannot detect. So is a server that is
+// left out because it was down: give all to NewRedlock. The connect package's Open
+// fails for a server that is down; a driver around a client of go-redis does not
+// connect before it is used.
 func NewRedlock(name string, clients ...*Client) *Redlock {
 	k := &Redlock{name: name}
 	if len(clients) == 0 {

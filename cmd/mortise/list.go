@@ -17,7 +17,7 @@ import (
 
 const listLong = `ls shows the locks that are held, including Redisson's: locks of all kinds, leads
 of elections, and held permits of semaphores. It shows them as they are found, in no
-order: to sort them by name, write mortise ls | sort. Only on a terminal they have a
+order: to sort them by name, write mortise ls | sort. Only on a terminal do they have a
 header, and a holder that has no room there is cut. ls goes through all keys that match
 PATTERN, with SCAN, and takes half of a server's time at the most: a million keys take 9
 to 16 s. With --limit, it ends when it has found that many.
