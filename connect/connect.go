@@ -42,9 +42,6 @@ import (
 const (
 	dialTimeout = 3 * time.Second
 	ioTimeout   = 3 * time.Second // the time after which a silent connection is given up
-	// lifetime is how long a connection to an address stays that may lead to another server later: the
-	// one it leads to may have become a replica. It is shorter than mortise's usual RetryFor.
-	lifetime = 5 * time.Second
 )
 
 // Open connects to the server that rawURL describes and returns a driver for it, which owns the
@@ -156,9 +153,6 @@ func clientOption(a *address) (redis.ClientOption, error) {
 		ForceSingleClient: a.unix || a.kind == server && a.db != 0, // a cluster has only database 0
 	}
 	option.ClusterOption.MaxMovedRedirections = 16
-	if a.kind == server {
-		option.ConnLifetime = lifetime
-	}
 	if a.kind == sentinel {
 		option.Sentinel = redis.SentinelOption{
 			MasterSet: a.master,

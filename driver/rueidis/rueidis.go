@@ -28,7 +28,7 @@
 //
 // Behind one address, such as that of a proxy or of a service, a server may hand its role over, while
 // established connections still lead to it. The client keeps them, and the server refuses all writes on
-// them, so give such a client a ConnLifetime, 5 seconds for example.
+// them, until the server closes them: CLIENT KILL TYPE normal.
 //
 // Scripts of several callers go to Redis as one pipeline. The client then sees no caller's
 // context, nor values in it, such as spans.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -60,13 +59,7 @@ func (d *Driver) waitReplies(ctx context.Context, where driver.Where, calls []dr
 		defer d.running.Done()
 		defer cancel()
 		defer limit.Stop()
-		results := node.DoMulti(limited, cmds...)
-		if !d.cluster && slices.ContainsFunc(results, fromReplica) {
-			// It may have been a master, behind the same address. ConnLifetime begins anew each time that
-			// a connection is used, so this idle connection, or another one, is given up.
-			node.Do(limited, d.client.B().Arbitrary("QUIT").Blocking())
-		}
-		done <- results
+		done <- node.DoMulti(limited, cmds...)
 	}()
 	select {
 	case results := <-done:
@@ -84,12 +77,6 @@ func (d *Driver) waitReplies(ctx context.Context, where driver.Where, calls []dr
 	case <-d.closing:
 		return nil, &driver.Error{Class: driver.Unknown, Err: errClosed}
 	}
-}
-
-// fromReplica reports whether a server accepts no writes.
-func fromReplica(result redis.RedisResult) bool {
-	err, ok := redis.IsRedisErr(result.Error())
-	return ok && (strings.HasPrefix(err.Error(), "READONLY ") || strings.HasPrefix(err.Error(), "MASTERDOWN "))
 }
 
 // waitReply converts the reply to a script, INFO or WAIT.
