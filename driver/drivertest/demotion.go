@@ -38,7 +38,8 @@ func (s suite) demotion(t *testing.T) {
 			if cut {
 				master.Must(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 				recovers(t, d, "after")
-			} else if _, err := d.Eval(t.Context(), callIncr("after")); driver.ClassOf(err) != driver.Passing {
+			} else if _, err := d.Eval(t.Context(), callIncr("after")); err != nil && driver.ClassOf(err) != driver.Passing {
+				// On a busy machine, the client may have replaced a connection that was silent for its second.
 				t.Errorf("a script on the replica: %v, want class %v", err, driver.Passing)
 			}
 			begin := time.Now()
