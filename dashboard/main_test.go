@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/dashboard"
 	"github.com/mortise-go/mortise/driver"
+	_ "github.com/mortise-go/mortise/internal/minired/lean"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/memredis"
 )

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	_ "github.com/mortise-go/mortise/internal/minired/lean"
 	"github.com/mortise-go/mortise/memredis"
 	"go.uber.org/goleak"
 )

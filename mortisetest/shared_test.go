@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	_ "github.com/mortise-go/mortise/internal/minired/lean"
 	"github.com/mortise-go/mortise/mortisetest"
 	"go.uber.org/goleak"
 )

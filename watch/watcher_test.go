@@ -16,6 +16,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	_ "github.com/mortise-go/mortise/internal/minired/lean"
 	"github.com/mortise-go/mortise/mortisetest"
 	"github.com/mortise-go/mortise/watch"
 )

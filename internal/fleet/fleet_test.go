@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
 	"go.uber.org/goleak"
 
 	"github.com/mortise-go/mortise"
@@ -18,9 +17,6 @@ import (
 	"github.com/mortise-go/mortise/internal/locktest"
 	"github.com/mortise-go/mortise/memredis"
 )
-
-// The embedded server makes a new Lua state for each script, and the stack of the usual size takes long to clear.
-func init() { lua.RegistrySize = 2048 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-go/mortise/driver"
+	_ "github.com/mortise-go/mortise/internal/minired/lean"
 	"github.com/mortise-go/mortise/internal/script"
 )
 

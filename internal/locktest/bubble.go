@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	_ "github.com/mortise-go/mortise/internal/minired/lean" // most tests with the embedded server are in bubbles
 	"github.com/mortise-go/mortise/internal/resp"
 	"github.com/mortise-go/mortise/memredis"
 )

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
+	_ "github.com/mortise-go/mortise/internal/minired/lean"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/memredis"
 	"go.uber.org/goleak"

@@ -91,7 +91,11 @@ func TestOwnOfAMultiLock(t *testing.T) {
 // The lock that the error of a MultiLock names is the one that the holder in it has.
 func TestMultiLockNamesTheLockOfTheHolder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		long := 12 * time.Second
+		if *deep {
+			long = time.Minute
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), long)
 		defer cancel()
 		holder := map[string]string{} // the client that acquires the lock, by its name
 		var all sync.WaitGroup

@@ -1,14 +1,13 @@
 package behavior
 
 import (
+	"flag"
 	"testing"
 
-	lua "github.com/yuin/gopher-lua"
 	"go.uber.org/goleak"
 )
 
-// The embedded server makes a new Lua state for each script. To clear the stack of the usual
-// size takes a tenth of the time of these tests; the scripts need less than half of it.
-func init() { lua.RegistrySize = 2048 }
+// deep has the longest tests go through all that make proof goes through, not only what make test has time for.
+var deep = flag.Bool("deep", false, "try all combinations, for as long as make proof does")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
