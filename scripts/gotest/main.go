@@ -1,285 +1,95 @@
 // Gotest runs go test with the arguments that it is given, and says what is
 // going on: the package, how many tests have passed, and the test that has run
 // longest. It shows a line for each package that has ended, what the package
-// printed outside its tests, and all that a failed test printed. A skipped test
-// has tested nothing: it is a failure.
+// printed outside its tests, and all that a failed test printed, with the
+// command that runs it alone. A skipped test has tested nothing: it is a failure.
+//
+// If a package stands still, which is to say that nothing in it has begun or
+// ended for a minute, gotest ends the run and shows its goroutines.
+//
+// Arguments of its own come first, and end with --:
+//
+//	gotest [-stall 5m] -- [ARGUMENTS OF GO TEST]
+//
+// In the folder that MORTISE_SUMMARIES names, if it is set, each run leaves a file with its counts and margins.
 package main
 
 import (
-	"bufio"
-	"cmp"
-	"encoding/json"
+	"flag"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
 
 func main() {
-	heedSignals()
-	cmd := exec.Command("go", append([]string{"test", "-json"}, os.Args[1:]...)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
+	stall := flag.Duration("stall", time.Minute, "end the run if nothing has begun or ended in a package for so long")
+	args := os.Args[1:]
+	if end := slices.Index(args, "--"); end >= 0 {
+		_ = flag.CommandLine.Parse(args[:end]) // it exits if it fails
+		args = args[end+1:]
 	}
+	ok, err := run(args, *stall)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
+	}
+	if !ok || err != nil {
 		os.Exit(1)
 	}
+}
+
+// run runs go test, and reports whether all is well.
+func run(args []string, stall time.Duration) (ok bool, err error) {
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = ownGroup()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return false, err
+	}
+	forward := heedSignals()
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	go forward(cmd.Process)
 	info, err := os.Stdout.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 	r := newReport(os.Stdout, terminal)
+	r.args = args
+	r.stall = stall
+	r.quit = func() {
+		signalGroup(cmd.Process, syscall.SIGQUIT) // the tests print their goroutines
+		time.AfterFunc(10*time.Second, func() { signalGroup(cmd.Process, syscall.SIGKILL) })
+	}
 	r.follow(out)
 	err = cmd.Wait()
-	if !r.finish() || err != nil {
-		os.Exit(1)
+	ok = r.finish()
+	if dir := os.Getenv("MORTISE_SUMMARIES"); dir != "" {
+		if err := r.write(dir); err != nil {
+			return false, err
+		}
 	}
+	return ok && err == nil, nil
 }
 
-// heedSignals ends that signals are ignored, as under nohup or in the background of a script. The
-// tests would inherit that, and so would the programs that they send signals to.
-func heedSignals() {
-	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+// heedSignals ends that signals are ignored, as under nohup or in the background of a script: the
+// tests would inherit that, and so would the programs that they send signals to. It returns what
+// passes signals on to the group of a process, which the terminal does not know.
+func heedSignals() (forward func(*os.Process)) {
+	heard := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s) // this process still does not end by them
+		} else {
+			signal.Notify(heard, s)
 		}
 	}
-}
-
-// event is a line of go test -json; see go doc test2json.
-type event struct {
-	Action, Package, Test, Output, ImportPath string
-	Elapsed                                   float64
-}
-
-// test is one test or, without a name, what a package prints outside of tests.
-type test struct{ pkg, name string }
-
-func (t test) String() string {
-	pkg := strings.TrimPrefix(strings.TrimPrefix(t.pkg, module), "/")
-	return strings.TrimSpace(cmp.Or(pkg, "mortise") + " " + t.name)
-}
-
-const module = "github.com/mortise-go/mortise"
-
-// report is what is known of a run.
-type report struct {
-	out      io.Writer
-	terminal bool
-	begin    time.Time
-	told     time.Time // when progress was shown last
-
-	printed map[test][]string   // by tests that have not passed
-	since   map[test]time.Time  // of those that run
-	passed  map[string]int      // by package
-	took    map[test]float64    // seconds, of tests without subtests
-	parts   map[test]bool       // whether a test has subtests
-	bad     map[string][]test   // failed and skipped, by package
-	builds  map[string][]string // what the compiler printed
-	count   struct{ passed, failed, skipped int }
-}
-
-func newReport(out io.Writer, terminal bool) *report {
-	now := time.Now()
-	return &report{
-		out: out, terminal: terminal, begin: now, told: now,
-		printed: make(map[test][]string), since: make(map[test]time.Time), passed: make(map[string]int),
-		took: make(map[test]float64), parts: make(map[test]bool), bad: make(map[string][]test), builds: make(map[string][]string),
-	}
-}
-
-// follow reads events until there are no more, and shows progress meanwhile.
-func (r *report) follow(in io.Reader) {
-	lines := make(chan []byte)
-	go func() {
-		defer close(lines)
-		for b := bufio.NewReader(in); ; {
-			line, err := b.ReadBytes('\n')
-			if len(line) > 0 {
-				lines <- line
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	every := 5 * time.Second
-	if r.terminal {
-		every = time.Second / 5
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case line, more := <-lines:
-			if !more {
-				return
-			}
-			var e event
-			if err := json.Unmarshal(line, &e); err != nil {
-				r.println(strings.TrimRight(string(line), "\n"))
-				continue
-			}
-			r.note(e)
-		case <-tick.C:
-			r.progress()
+	return func(p *os.Process) {
+		for s := range heard {
+			signalGroup(p, s.(syscall.Signal))
 		}
 	}
-}
-
-func (r *report) note(e event) {
-	t := test{e.Package, e.Test}
-	switch e.Action {
-	case "build-output":
-		pkg, _, _ := strings.Cut(e.ImportPath, " ")
-		r.builds[pkg] = append(r.builds[pkg], e.Output)
-	case "output":
-		if t.name != "" || !ofGoTest(e.Output) {
-			r.printed[t] = append(r.printed[t], e.Output)
-		}
-	case "start", "run", "cont":
-		r.since[t] = time.Now()
-	case "pause":
-		delete(r.since, t)
-	case "pass", "fail", "skip":
-		delete(r.since, t)
-		if e.Test == "" {
-			r.ended(t, e)
-			return
-		}
-		r.testEnded(t, e)
-	}
-}
-
-// ofGoTest reports whether go test itself prints the line, to sum a package up.
-func ofGoTest(line string) bool {
-	for _, prefix := range []string{"PASS\n", "FAIL\n", "ok  \t", "FAIL\t", "?   \t", "exit status ", "coverage: ", "\t" + module} {
-		if strings.HasPrefix(line, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
-func (r *report) testEnded(t test, e event) {
-	r.took[t] = e.Elapsed
-	for i, c := range t.name { // a test that has parts only waits for them
-		if c == '/' {
-			r.took[test{t.pkg, t.name[:i]}] = 0
-			r.parts[test{t.pkg, t.name[:i]}] = true
-		}
-	}
-	if r.parts[t] {
-		r.took[t] = 0
-	}
-	switch e.Action {
-	case "pass":
-		r.count.passed++
-		r.passed[t.pkg]++
-		delete(r.printed, t)
-		return
-	case "fail":
-		r.count.failed++
-	case "skip":
-		r.count.skipped++
-	}
-	r.bad[t.pkg] = append(r.bad[t.pkg], t)
-}
-
-// ended shows how a package has ended.
-func (r *report) ended(t test, e event) {
-	switch bad := r.bad[t.pkg]; {
-	case e.Action == "skip":
-		return // it has no tests
-	case e.Action == "pass" && len(bad) == 0:
-		r.println(strings.TrimRight(strings.Join(r.printed[t], ""), "\n"))
-		r.println(fmt.Sprintf("ok    %-34s %6.1fs %5d passed", t, e.Elapsed, r.passed[t.pkg]))
-	default:
-		for pkg, lines := range r.builds {
-			r.println(strings.TrimRight(strings.Join(lines, ""), "\n"))
-			delete(r.builds, pkg)
-		}
-		// What was not ended when the package was: it panicked, or took too long.
-		for other := range r.since {
-			if other.pkg == t.pkg {
-				bad = append(bad, other)
-				r.count.failed++
-				delete(r.since, other)
-			}
-		}
-		r.bad[t.pkg] = bad
-		slices.SortStableFunc(bad, func(a, b test) int { return strings.Compare(a.name, b.name) })
-		for _, one := range append([]test{t}, bad...) {
-			r.println(strings.TrimRight(strings.Join(r.printed[one], ""), "\n"))
-		}
-		r.println(fmt.Sprintf("FAIL  %-34s %6.1fs %5d passed, %d not", t, e.Elapsed, r.passed[t.pkg], len(bad)))
-		if len(bad) == 0 {
-			r.count.failed++
-		}
-	}
-	delete(r.printed, t)
-}
-
-// progress shows what is running.
-func (r *report) progress() {
-	what := "compiling"
-	var oldest test
-	for t, since := range r.since {
-		if deeper := len(t.name) > len(oldest.name) && strings.HasPrefix(t.name, oldest.name); oldest.pkg == "" ||
-			t.name != "" && (oldest.name == "" || deeper || since.Before(r.since[oldest])) {
-			oldest = t
-		}
-	}
-	if oldest.pkg != "" {
-		what = oldest.String()
-	}
-	line := fmt.Sprintf("%4.0fs  %d passed, %d failed; %s", time.Since(r.begin).Seconds(), r.count.passed, r.count.failed, what)
-	if !r.terminal {
-		fmt.Fprintln(r.out, line)
-		return
-	}
-	fmt.Fprintf(r.out, "\r\x1b[K%.*s", 100, line)
-}
-
-// println prints a line above the one that shows progress.
-func (r *report) println(line string) {
-	if line == "" {
-		return
-	}
-	if r.terminal {
-		fmt.Fprint(r.out, "\r\x1b[K")
-	}
-	fmt.Fprintln(r.out, line)
-}
-
-// finish sums up, and reports whether all is well.
-func (r *report) finish() bool {
-	for _, lines := range r.builds {
-		r.println(strings.TrimRight(strings.Join(lines, ""), "\n"))
-	}
-	slow := slices.SortedFunc(maps.Keys(r.took), func(a, b test) int { return cmp.Compare(r.took[b], r.took[a]) })
-	var slowest []string
-	for _, t := range slow[:min(5, len(slow))] {
-		slowest = append(slowest, fmt.Sprintf("%s %.1fs", t.name, r.took[t]))
-	}
-	if len(slowest) > 0 {
-		r.println("slowest: " + strings.Join(slowest, ", "))
-	}
-	for _, bad := range r.bad {
-		for _, t := range bad {
-			r.println("not passed: " + t.String())
-		}
-	}
-	if r.count.skipped > 0 {
-		r.println(fmt.Sprintf("%d were skipped, which is a failure: they have tested nothing", r.count.skipped))
-	}
-	r.println(fmt.Sprintf("%d passed, %d failed in %.1fs", r.count.passed, r.count.failed, time.Since(r.begin).Seconds()))
-	return r.count.failed+r.count.skipped == 0
 }

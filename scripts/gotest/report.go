@@ -1,0 +1,331 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/canary"
+)
+
+// event is a line of go test -json; see go doc test2json.
+type event struct {
+	Action, Package, Test, Output, ImportPath string
+	Elapsed                                   float64
+}
+
+// test is one test or, without a name, what a package prints outside of tests.
+type test struct{ pkg, name string }
+
+func (t test) String() string {
+	pkg := strings.TrimPrefix(strings.TrimPrefix(t.pkg, module), "/")
+	return strings.TrimSpace(cmp.Or(pkg, "mortise") + " " + t.name)
+}
+
+const module = "github.com/mortise-go/mortise"
+
+// report is what is known of a run.
+type report struct {
+	out      io.Writer
+	terminal bool
+	args     []string // of go test
+	begin    time.Time
+
+	stall time.Duration        // how long a package may stand still
+	quit  func()               // ends the run, with the goroutines of its tests
+	moved map[string]time.Time // when something began or ended in a package that runs
+	still string               // the package that stands still
+
+	printed map[test][]string   // by tests that have not passed
+	since   map[test]time.Time  // of those that run
+	passed  map[string]int      // by package
+	took    map[test]float64    // seconds, of tests without subtests
+	parts   map[test]bool       // whether a test has subtests
+	bad     map[string][]test   // failed and skipped, by package
+	builds  map[string][]string // what the compiler printed
+	margins []string            // of bounds on real time, as canary logs them
+	count   struct{ passed, failed, skipped int }
+}
+
+func newReport(out io.Writer, terminal bool) *report {
+	now := time.Now()
+	return &report{
+		out: out, terminal: terminal, begin: now,
+		stall: time.Minute, quit: func() {}, moved: make(map[string]time.Time),
+		printed: make(map[test][]string), since: make(map[test]time.Time), passed: make(map[string]int),
+		took: make(map[test]float64), parts: make(map[test]bool), bad: make(map[string][]test), builds: make(map[string][]string),
+	}
+}
+
+// follow reads events until there are no more, and shows progress meanwhile.
+func (r *report) follow(in io.Reader) {
+	lines := make(chan []byte)
+	go func() {
+		defer close(lines)
+		for b := bufio.NewReader(in); ; {
+			line, err := b.ReadBytes('\n')
+			if len(line) > 0 {
+				lines <- line
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	every := 5 * time.Second
+	if r.terminal {
+		every = time.Second / 5
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case line, more := <-lines:
+			if !more {
+				return
+			}
+			var e event
+			if err := json.Unmarshal(line, &e); err != nil {
+				r.println(strings.TrimRight(string(line), "\n"))
+				continue
+			}
+			r.note(e)
+		case <-tick.C:
+			r.progress()
+			r.standsStill()
+		}
+	}
+}
+
+func (r *report) note(e event) {
+	t := test{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		pkg, _, _ := strings.Cut(e.ImportPath, " ")
+		r.builds[pkg] = append(r.builds[pkg], e.Output)
+	case "output":
+		if _, margin, is := strings.Cut(e.Output, canary.Margin); is {
+			r.margins = append(r.margins, t.String()+": "+strings.TrimSpace(margin))
+		}
+		if t.name != "" || !ofGoTest(e.Output) {
+			r.printed[t] = append(r.printed[t], e.Output)
+		}
+		return // a test that prints may print for ever
+	case "start", "run", "cont":
+		r.since[t] = time.Now()
+	case "pause":
+		delete(r.since, t)
+	case "pass", "fail", "skip":
+		delete(r.since, t)
+		if e.Test == "" {
+			r.ended(t, e)
+			return
+		}
+		r.testEnded(t, e)
+	}
+	if e.Package != "" {
+		r.moved[e.Package] = time.Now()
+	}
+}
+
+// standsStill ends the run if nothing has begun or ended in a package for too long.
+func (r *report) standsStill() {
+	for pkg, at := range r.moved {
+		if r.still == "" && time.Since(at) >= r.stall {
+			r.still = pkg
+			r.println(fmt.Sprintf("%s stands still: nothing has begun or ended in it for %v. The run ends, with its goroutines", test{pkg, ""}, r.stall))
+			r.quit()
+		}
+	}
+}
+
+// ofGoTest reports whether go test itself prints the line, to sum a package up.
+func ofGoTest(line string) bool {
+	for _, prefix := range []string{"PASS\n", "FAIL\n", "ok  \t", "FAIL\t", "?   \t", "exit status ", "coverage: ", "\t" + module} {
+		if strings.HasPrefix(line, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *report) testEnded(t test, e event) {
+	r.took[t] = e.Elapsed
+	for i, c := range t.name { // a test that has parts only waits for them
+		if c == '/' {
+			r.took[test{t.pkg, t.name[:i]}] = 0
+			r.parts[test{t.pkg, t.name[:i]}] = true
+		}
+	}
+	if r.parts[t] {
+		r.took[t] = 0
+	}
+	switch e.Action {
+	case "pass":
+		r.count.passed++
+		r.passed[t.pkg]++
+		delete(r.printed, t)
+		return
+	case "fail":
+		r.count.failed++
+	case "skip":
+		r.count.skipped++
+	}
+	r.bad[t.pkg] = append(r.bad[t.pkg], t)
+}
+
+// ended shows how a package has ended.
+func (r *report) ended(t test, e event) {
+	delete(r.moved, t.pkg)
+	switch bad := r.bad[t.pkg]; {
+	case e.Action == "skip":
+		return // it has no tests
+	case e.Action == "pass" && len(bad) == 0:
+		r.println(strings.TrimRight(strings.Join(r.printed[t], ""), "\n"))
+		r.println(fmt.Sprintf("ok    %-34s %6.1fs %5d passed", t, e.Elapsed, r.passed[t.pkg]))
+	default:
+		for pkg, lines := range r.builds {
+			r.println(strings.TrimRight(strings.Join(lines, ""), "\n"))
+			delete(r.builds, pkg)
+		}
+		// What was not ended when the package was: it panicked, or took too long.
+		for other := range r.since {
+			if other.pkg == t.pkg {
+				bad = append(bad, other)
+				r.count.failed++
+				delete(r.since, other)
+			}
+		}
+		r.bad[t.pkg] = bad
+		slices.SortStableFunc(bad, func(a, b test) int { return strings.Compare(a.name, b.name) })
+		for _, one := range append([]test{t}, bad...) {
+			r.println(strings.TrimRight(strings.Join(r.printed[one], ""), "\n"))
+		}
+		r.println(fmt.Sprintf("FAIL  %-34s %6.1fs %5d passed, %d not", t, e.Elapsed, r.passed[t.pkg], len(bad)))
+		if len(bad) == 0 {
+			r.count.failed++
+		}
+	}
+	delete(r.printed, t)
+}
+
+// progress shows what is running.
+func (r *report) progress() {
+	what := "compiling"
+	var oldest test
+	for t, since := range r.since {
+		if deeper := len(t.name) > len(oldest.name) && strings.HasPrefix(t.name, oldest.name); oldest.pkg == "" ||
+			t.name != "" && (oldest.name == "" || deeper || since.Before(r.since[oldest])) {
+			oldest = t
+		}
+	}
+	if oldest.pkg != "" {
+		what = oldest.String()
+	}
+	line := fmt.Sprintf("%4.0fs  %d passed, %d failed; %s", time.Since(r.begin).Seconds(), r.count.passed, r.count.failed, what)
+	if !r.terminal {
+		fmt.Fprintln(r.out, line)
+		return
+	}
+	fmt.Fprintf(r.out, "\r\x1b[K%.*s", 100, line)
+}
+
+// println prints a line above the one that shows progress.
+func (r *report) println(line string) {
+	if line == "" {
+		return
+	}
+	if r.terminal {
+		fmt.Fprint(r.out, "\r\x1b[K")
+	}
+	fmt.Fprintln(r.out, line)
+}
+
+// finish sums up, and reports whether all is well.
+func (r *report) finish() bool {
+	for _, lines := range r.builds {
+		r.println(strings.TrimRight(strings.Join(lines, ""), "\n"))
+	}
+	slow := slices.SortedFunc(maps.Keys(r.took), func(a, b test) int { return cmp.Compare(r.took[b], r.took[a]) })
+	var slowest []string
+	for _, t := range slow[:min(5, len(slow))] {
+		slowest = append(slowest, fmt.Sprintf("%s %.1fs", t.name, r.took[t]))
+	}
+	if len(slowest) > 0 {
+		r.println("slowest: " + strings.Join(slowest, ", "))
+	}
+	for _, bad := range r.bad {
+		for _, t := range bad {
+			r.println("not passed: " + t.String())
+			if again := r.again(t); again != "" {
+				r.println("            " + again)
+			}
+		}
+	}
+	if r.still != "" {
+		r.count.failed++
+		r.println("stood still: " + test{r.still, ""}.String())
+	}
+	if r.count.skipped > 0 {
+		r.println(fmt.Sprintf("%d were skipped, which is a failure: they have tested nothing", r.count.skipped))
+	}
+	r.println(fmt.Sprintf("%d passed, %d failed in %.1fs", r.count.passed, r.count.failed, time.Since(r.begin).Seconds()))
+	return r.count.failed+r.count.skipped == 0
+}
+
+// again returns the command that runs a test alone, with the flags of this run, if t is one.
+func (r *report) again(t test) string {
+	if t.name == "" || r.parts[t] {
+		return "" // its parts have commands of their own
+	}
+	var flags, after []string
+	for i := 0; i < len(r.args); i++ {
+		switch arg := r.args[i]; {
+		case arg == "-args":
+			after, i = r.args[i:], len(r.args)
+		case arg == "-run", arg == "-skip":
+			i++
+		case arg == "-tags", arg == "-timeout", arg == "-parallel", arg == "-p":
+			flags = append(flags, arg, r.args[i+1])
+			i++
+		case strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "-run=") && !strings.HasPrefix(arg, "-count"):
+			flags = append(flags, arg)
+		}
+	}
+	var names []string
+	for name := range strings.SplitSeq(t.name, "/") {
+		names = append(names, "^"+regexp.QuoteMeta(name)+"$")
+	}
+	words := append([]string{"go test -count=1"}, flags...)
+	words = append(words, "-run", "'"+strings.Join(names, "/")+"'", "."+strings.TrimPrefix(t.pkg, module))
+	return strings.Join(append(words, after...), " ")
+}
+
+// summary is what a run leaves behind.
+type summary struct {
+	Passed, Failed, Skipped int
+	Margins                 []string // of bounds on real time, kept or broken
+}
+
+// write leaves a summary in a folder.
+func (r *report) write(dir string) error {
+	text, err := json.Marshal(summary{r.count.passed, r.count.failed, r.count.skipped, r.margins})
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "*.json")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const one, two = module + "/one", module + "/two"
+
+// lines are what go test -json prints of a package.
+func lines(pkg string, actions ...string) string {
+	var all strings.Builder
+	for _, a := range actions {
+		action, name, _ := strings.Cut(a, " ")
+		name, printed, _ := strings.Cut(name, ": ")
+		line, _ := json.Marshal(event{Action: action, Package: pkg, Test: name, Output: printed})
+		all.Write(append(line, '\n'))
+	}
+	return all.String()
+}
+
+// watched follows what is written to the pipe that f is given, and returns what was shown.
+func watched(t *testing.T, r *report, f func(in io.Writer)) string {
+	t.Helper()
+	var shown strings.Builder
+	r.out = &shown
+	out, in := io.Pipe()
+	go func() {
+		defer in.Close()
+		f(in)
+	}()
+	r.follow(out)
+	return shown.String()
+}
+
+func write(t *testing.T, in io.Writer, text string) {
+	t.Helper()
+	if _, err := io.WriteString(in, text); err != nil {
+		t.Error(err)
+	}
+}
+
+// A package in which nothing begins or ends for a minute ends the run, however busy another one is, and
+// whatever it prints.
+func TestPackageThatStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReport(io.Discard, false)
+		quit := make(chan struct{})
+		r.quit = func() { close(quit) }
+		start := time.Now()
+		shown := watched(t, r, func(in io.Writer) {
+			write(t, in, lines(one, "start", "run TestStuck")+lines(two, "start"))
+			for n := 0; ; n++ {
+				select {
+				case <-quit:
+					write(t, in, lines(one, "output TestStuck: goroutine 7 [select]:\n", "fail"))
+					return
+				case <-time.After(time.Second):
+					write(t, in, lines(two, fmt.Sprint("run Test", n), fmt.Sprint("pass Test", n))+lines(one, "output TestStuck: still here\n"))
+				}
+			}
+		})
+		if d := time.Since(start); d < time.Minute || d > 70*time.Second {
+			t.Errorf("the run ended after %v, want a minute", d)
+		}
+		shown += finished(r, false, t)
+		for _, want := range []string{"one stands still", "goroutine 7 [select]:", "not passed: one TestStuck", "stood still: one"} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("it does not show %q:\n%s", want, shown)
+			}
+		}
+	})
+}
+
+// finished sums up, and returns what that shows.
+func finished(r *report, want bool, t *testing.T) string {
+	t.Helper()
+	var shown strings.Builder
+	r.out = &shown
+	if ok := r.finish(); ok != want {
+		t.Errorf("all is well: %t, want %t:\n%s", ok, want, shown.String())
+	}
+	return shown.String()
+}
+
+// While a package is compiled, and after it has ended, nothing stands still.
+func TestPackageThatIsSlowToCompile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReport(io.Discard, false)
+		r.quit = func() { t.Error("the run was ended") }
+		watched(t, r, func(in io.Writer) {
+			write(t, in, lines(one, "start", "run TestA", "pass TestA", "pass"))
+			time.Sleep(10 * time.Minute)
+			write(t, in, lines(two, "start", "run TestB"))
+			time.Sleep(59 * time.Second)
+			write(t, in, lines(two, "pass TestB", "pass"))
+			time.Sleep(10 * time.Minute)
+		})
+		finished(r, true, t)
+	})
+}
+
+// A test that fails is shown with the command that runs it alone.
+func TestCommandThatRunsATestAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"plain":               {[]string{"./..."}, "go test -count=1 -run '^TestA$/^of_1\\+1$' ./one"},
+		"with flags":          {[]string{"-race", "-tags", "server", "-timeout", "20m", "./..."}, "go test -count=1 -race -tags server -timeout 20m -run '^TestA$/^of_1\\+1$' ./one"},
+		"chosen, with a flag": {[]string{"-count=1", "-run", "^TestA$", "./one", "-args", "-seeds", "7"}, "go test -count=1 -run '^TestA$/^of_1\\+1$' ./one -args -seeds 7"},
+	} {
+		r := newReport(io.Discard, false)
+		r.args = c.args
+		watched(t, r, func(in io.Writer) {
+			write(t, in, lines(one, "start", "run TestA", "run TestA/of_1+1", "fail TestA/of_1+1", "fail TestA", "fail"))
+		})
+		shown := finished(r, false, t)
+		if !strings.Contains(shown, c.want) || strings.Count(shown, "go test ") != 1 {
+			t.Errorf("%s: it shows\n%s\nwant only the command\n%s", name, shown, c.want)
+		}
+	}
+}
+
+func TestSkippedTestIsAFailure(t *testing.T) {
+	r := newReport(io.Discard, false)
+	watched(t, r, func(in io.Writer) { write(t, in, lines(one, "start", "run TestA", "skip TestA", "pass")) })
+	finished(r, false, t)
+}
+
+// The summary has the counts, and the margins of tests that passed as well.
+func TestSummary(t *testing.T) {
+	r := newReport(io.Discard, false)
+	watched(t, r, func(in io.Writer) {
+		write(t, in, lines(one, "start", "run TestA", "output TestA:     a_test.go:7: margin: the next holder: 1s of 3s, the machine late by 0s\n", "pass TestA", "run TestB", "fail TestB", "fail"))
+	})
+	finished(r, false, t)
+	dir := t.TempDir()
+	if err := r.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("it left %v, %v, want one file", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got summary
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Passed != 1 || got.Failed != 1 || got.Skipped != 0 || !slices.Equal(got.Margins, []string{"one TestA: the next holder: 1s of 3s, the machine late by 0s"}) {
+		t.Errorf("got %s", text)
+	}
+}
