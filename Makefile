@@ -1,6 +1,6 @@
 # The modules of the workspace, as package patterns.
 PACKAGES := ./... ./cmd/mortise/... ./fencing/sqlexample/... ./examples/... ./analyzer/... ./bench/... ./mortiseotel/... ./mortiseprom/...
-GOTEST := go run ./scripts/gotest
+STAGES := go run ./scripts/stages
 FUZZTIME ?= 10s
 GOLANGCI := bin/golangci-lint-2.15.0
 GORELEASER := bin/goreleaser-2.15.1
@@ -8,7 +8,7 @@ GORELEASER := bin/goreleaser-2.15.1
 TIME := 30m
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz cover mutants torture goals servers bench interop lint fmt tidy rehearse picture screens pages snapshot release
+.PHONY: help demo test gate proof fuzz cover mutants torture goals servers bench interop lint fmt tidy rehearse picture screens pages snapshot release
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,33 +16,16 @@ help: ## Show what can be made
 demo: ## Run the demonstration: processes that contend, and one that is killed
 	go run ./cmd/mortise demo
 
-test: ## Run the tests that need nothing but Go, in about half a minute
-	@GOGC=2000 $(GOTEST) $(ARGS) ./tests/behavior $$(go list ./... | grep -vE '/tests/(server|simulation|cost|newkind|torture|goals)')
+test: ## Run the tests that need nothing but Go; ARGS are for go test
+	@$(STAGES) test $(ARGS)
 
-check: ## Run all tests under the race detector, and the linters, in about half an hour; installs redis-server and chromium
-	@scripts/need.sh redis cc git chromium
-	@echo "== what computes, under the race detector"
-	@$(GOTEST) -race -tags server -timeout 20m $(ARGS) $$(go list $(PACKAGES) | grep -vE '/tests/(server|torture)|/cmd/mortise')
-	@echo "== what waits for servers and processes, under the race detector"
-	@$(GOTEST) -race -timeout 20m $(ARGS) ./tests/server/... ./tests/torture ./cmd/mortise/...
-	@echo "== alerts and the dashboard, in the engine of Prometheus; its modules are outside the workspace"
-	@cd mortiseprom/alertstest && GOWORK=off go test ./...
-	@echo "== the dashboard, in Chromium; its module is outside the workspace"
-	@cd tests/browser && GOWORK=off go test -count=1 -timeout 10m ./...
-	@echo "== costs, without the race detector"
-	@$(GOTEST) $(ARGS) ./tests/cost
-	@echo "== the model of waiting, within wide limits"
-	@$(GOTEST) -timeout 20m $(ARGS) ./internal/lockmgr -args -deep
-	@echo "== the simulation, 200 seeds"
-	@GOGC=1000 $(GOTEST) -timeout 20m -run '^TestSimulation$$' $(ARGS) ./tests/simulation -args -seeds 200
-	@echo "== behavior on one CPU"
-	@GOMAXPROCS=1 GOGC=1000 $(GOTEST) -count=1 $(ARGS) ./tests/behavior
-	@echo "== fuzz targets, for a moment each"
-	@$(MAKE) --no-print-directory fuzz FUZZTIME=2s
-	@echo "== installing from the tags of a release, in an empty module cache"
-	@$(MAKE) --no-print-directory rehearse
-	@echo "== linters"
-	@$(MAKE) --no-print-directory lint
+gate: ## Run what each change must pass; installs redis-server, a C compiler, Java and Maven
+	@scripts/need.sh redis cc git java maven
+	@LINTER=$(GOLANGCI) $(STAGES) $(ARGS) gate
+
+proof: ## Run all there is, for hours, and write docs/proof.md; ARGS="-only NAME,…" chooses, ARGS=-list names
+	@scripts/need.sh redis cc git java maven chromium
+	@$(STAGES) $(ARGS) proof
 
 rehearse: ## Install the command and build a program as users will do from the next tags
 	@go run ./scripts/release rehearse
@@ -81,26 +64,12 @@ interop: ## Run the tests against real Redisson; installs Java and Maven if they
 	@interop/run.sh
 
 lint: $(GOLANGCI) ## Check formatting, vet, import arrows and a few linters
-	$(GOLANGCI) run ./...
-	cd cmd/mortise && ../../$(GOLANGCI) run ./...
-	cd fencing/sqlexample && ../../$(GOLANGCI) run ./...
-	cd examples && ../$(GOLANGCI) run ./...
-	cd analyzer && ../$(GOLANGCI) run ./...
-	cd bench && ../$(GOLANGCI) run ./...
-	cd mortiseotel && ../$(GOLANGCI) run ./...
-	cd mortiseprom && ../$(GOLANGCI) run ./...
+	$(GOLANGCI) run $(PACKAGES)
 	cd mortiseprom/alertstest && GOWORK=off ../../$(GOLANGCI) run ./...
 	cd tests/browser && GOWORK=off ../../$(GOLANGCI) run ./...
 
 fmt: $(GOLANGCI) ## Format the code
-	$(GOLANGCI) fmt ./...
-	cd cmd/mortise && ../../$(GOLANGCI) fmt ./...
-	cd fencing/sqlexample && ../../$(GOLANGCI) fmt ./...
-	cd examples && ../$(GOLANGCI) fmt ./...
-	cd analyzer && ../$(GOLANGCI) fmt ./...
-	cd bench && ../$(GOLANGCI) fmt ./...
-	cd mortiseotel && ../$(GOLANGCI) fmt ./...
-	cd mortiseprom && ../$(GOLANGCI) fmt ./...
+	$(GOLANGCI) fmt $(PACKAGES)
 	cd mortiseprom/alertstest && ../../$(GOLANGCI) fmt ./...
 	cd tests/browser && ../../$(GOLANGCI) fmt ./...
 

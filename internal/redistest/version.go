@@ -31,7 +31,7 @@ func Program() (string, error) {
 	name := cmp.Or(os.Getenv("REDIS_SERVER_BIN"), "redis-server")
 	path, err := exec.LookPath(name)
 	if err != nil {
-		err = fmt.Errorf("cannot find %s, which this test needs (`make check` installs redis-server; REDIS_SERVER_BIN names another): %w", name, err)
+		err = fmt.Errorf("cannot find %s, which this test needs (`make gate` installs redis-server; REDIS_SERVER_BIN names another): %w", name, err)
 	}
 	return path, err
 }

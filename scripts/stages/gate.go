@@ -1,0 +1,52 @@
+package main
+
+// handOvers are the files of tests/behavior whose tests cross every way in which a lock, a permit or a turn passes
+// from one goroutine to another.
+var handOvers = []string{
+	"kinds", "turn", "turns", "turn_doubt", "turn_entry", "turn_failed", "turn_stale", "relay", "rivals", "hold", "withdraw",
+	"fairlock", "fairlock_crowd", "unlock", "close", "multilock_close", "permitsemaphore", "permitsemaphore_wait", "semaphore_wait", "herd",
+}
+
+var gate = []stage{
+	{
+		name: "form", shows: "formatting, checksums of modules",
+		sh: `unformatted=$(git ls-files '*.go' | xargs gofmt -l)
+[ -z "$unformatted" ] || { echo "not formatted: $unformatted"; exit 1; }
+go mod verify`,
+	},
+	{name: "lint", shows: "vet, linters, import arrows", sh: "make --no-print-directory lint"},
+	{
+		name: "test", shows: "virtual time, documents, mutants apply",
+		tests: []goTest{{}},
+	},
+	{
+		name: "race", shows: "goroutines of its own, every hand-off",
+		tests: []goTest{
+			{race: true, packages: []string{"./tests/behavior"}, files: handOvers},
+			{race: true, packages: []string{
+				"./internal/lockmgr", "./internal/watchdog", "./internal/hub", "./internal/pipeline", "./internal/doubt", "./internal/newest",
+				"./internal/canary", "./driver/...", "./memredis", "./watch", "./mortisetest", "./dashboard",
+			}},
+		},
+	},
+	{
+		name: "scripts", shows: "equal on embedded and real",
+		tests: []goTest{{tags: "server", packages: []string{"./internal/script"}}},
+	},
+	{
+		name: "drivers", shows: "both clients, one contract",
+		tests: []goTest{{packages: []string{"./tests/server/goredis", "./tests/server/rueidis"}}},
+	},
+	{
+		name: "command", shows: "its scripts, the adapters",
+		tests: []goTest{{packages: []string{"./cmd/mortise/...", "./analyzer/...", "./mortiseotel", "./mortiseprom", "./examples/...", "./fencing/sqlexample"}}},
+	},
+	{name: "redisson", shows: "each kind, both directions", sh: "interop/run.sh -core"},
+	{
+		name: "elsewhere", shows: "compiles on other systems",
+		sh: `for os in darwin windows; do
+  echo "$os"
+  GOOS=$os GOARCH=arm64 go build . ./connect ./driver/... ./dashboard ./doctor ./fencing ./memredis ./mortisetest ./watch ./cmd/mortise ./examples/... ./analyzer/... ./mortiseotel ./mortiseprom
+done`,
+	},
+}
