@@ -86,8 +86,8 @@ tidy: ## Tidy the go.mod of each module
 	scripts/tidy.sh bench -e # not every proxy has what tests of redsync import
 
 picture: ## Draw the pictures of the README anew, from a run of the demonstration and of mortise top
-	go test ./cmd/mortise/internal/demo -count=1 -run '^TestPicture$$' -args -picture $(CURDIR)/docs/demo.svg
-	go test ./cmd/mortise -count=1 -run '^TestTopPicture$$' -args -picture $(CURDIR)/docs/screens/top.svg
+	go test -tags proof ./cmd/mortise/internal/demo -count=1 -run '^TestPicture$$' -args -picture $(CURDIR)/docs/demo.svg
+	go test -tags proof ./cmd/mortise -count=1 -run '^TestTopPicture$$' -args -picture $(CURDIR)/docs/screens/top.svg
 
 screens: ## Take the pictures of the dashboard anew, in Chromium
 	@scripts/need.sh chromium

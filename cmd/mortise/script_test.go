@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,41 +16,24 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-// TestScripts runs the sessions in testdata/redis, each on an embedded server
-// of its own and in a database of a real one.
+// TestScripts runs the sessions in testdata/redis, each on an embedded server of its own.
 func TestScripts(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) {
-		runScripts(t, "testdata/redis/*.txt", func(env *testscript.Env) (string, string, error) {
-			server, err := memredis.Listen("127.0.0.1:0")
-			if err != nil {
-				return "", "", err
-			}
-			env.Defer(server.Close)
-			return server.Addr(), "0", nil
-		})
-	})
-	t.Run("real", func(t *testing.T) {
-		server := redistest.Single(t, "--databases", "64")
-		var databases atomic.Int64
-		runScripts(t, "testdata/redis/*.txt", func(*testscript.Env) (string, string, error) {
-			return server.Addr(), strconv.FormatInt(databases.Add(1), 10), nil
-		})
-	})
+	t.Run("embedded", func(t *testing.T) { runScripts(t, "testdata/redis/*.txt", embedded) })
+}
+
+// embedded starts an embedded server for a session.
+func embedded(env *testscript.Env) (addr, db string, err error) {
+	server, err := memredis.Listen("127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	env.Defer(server.Close)
+	return server.Addr(), "0", nil
 }
 
 // TestWordScripts runs the sessions that need no server.
 func TestWordScripts(t *testing.T) {
 	runScripts(t, "testdata/words*.txt", func(*testscript.Env) (string, string, error) { return "", "", nil })
-}
-
-// TestRefusalScripts runs the sessions that need rules that only a real server has.
-func TestRefusalScripts(t *testing.T) {
-	server := redistest.Single(t, "--requirepass", "s3cret")
-	server.Must(t, "ACL", "SETUSER", "reader", "on", ">pw", "~*", "&*", "+@read", "+@connection", "+eval", "+evalsha", "+info", "+role")
-	runScripts(t, "testdata/refusal/*.txt", func(env *testscript.Env) (string, string, error) {
-		env.Setenv("ADDR", server.Addr())
-		return "", "", nil
-	})
 }
 
 // runScripts runs scripts with the MORTISE_REDIS_URL that setup returns as an address and a

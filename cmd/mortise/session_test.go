@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -10,13 +9,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/mortise-go/mortise/internal/redistest"
 )
 
 // limit bounds every wait. It is far longer than a wait takes, so that a busy machine does not fail
 // tests.
-const limit = 60 * time.Second
+const limit = time.Minute
 
 // session is a mortise that runs at the same time as the test.
 type session struct {
@@ -58,17 +55,10 @@ func (s *session) launch(t *testing.T) {
 	})
 }
 
-func (s *session) signal(t *testing.T, sig syscall.Signal) {
-	t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		t.Fatalf("%v: %v", sig, err)
-	}
-}
-
 // await waits until text was written.
 func (s *session) await(t *testing.T, text string) {
 	t.Helper()
-	deadline := time.After(limit)
+	deadline := time.After(time.Minute)
 	for {
 		have, more := s.out.look()
 		if strings.Contains(have, text) {
@@ -88,7 +78,7 @@ func (s *session) status(t *testing.T) int {
 	select {
 	case <-s.exited:
 		return shellStatus(s.cmd.ProcessState)
-	case <-time.After(limit):
+	case <-time.After(time.Minute):
 		t.Fatal("mortise does not end")
 		return 0
 	}
@@ -140,40 +130,9 @@ func (o *transcript) text() string {
 	return text
 }
 
-// awaitHeld waits until the lock is held.
-func awaitHeld(t *testing.T, server *redistest.Server, name string) {
+func (s *session) signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
-	redistest.Eventually(t, name+" is held", func() error {
-		if server.Int(t, "EXISTS", name) == 0 {
-			return errors.New("it is not")
-		}
-		return nil
-	})
-}
-
-// awaitAskable waits until a holder listens for requests to release its lock: it subscribes to nothing else after that.
-func awaitAskable(t *testing.T, server *redistest.Server) {
-	t.Helper()
-	redistest.Eventually(t, "the holder can be asked", func() error {
-		if len(server.Must(t, "PUBSUB", "CHANNELS", "mortise:ask:*").([]any)) == 0 {
-			return errors.New("it does not listen")
-		}
-		return nil
-	})
-}
-
-func wantFree(t *testing.T, server *redistest.Server, name string) {
-	t.Helper()
-	if server.Int(t, "EXISTS", name) != 0 {
-		t.Errorf("the lock %s is held, want free", name)
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		t.Fatalf("%v: %v", sig, err)
 	}
-}
-
-// heldError reports an error as long as the lock is held.
-func heldError(t *testing.T, server *redistest.Server, name string) error {
-	t.Helper()
-	if server.Int(t, "EXISTS", name) == 1 {
-		return errors.New("it is held")
-	}
-	return nil
 }

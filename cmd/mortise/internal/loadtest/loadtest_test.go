@@ -16,82 +16,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// config is a short load test of an embedded server, whose lines go to out.
-func config(server *memredis.Server, out *strings.Builder) Config {
-	return Config{
-		Server: "embedded", Duration: time.Second, Concurrency: MinConcurrency, Prefix: "test:",
-		Open:  func(context.Context) (driver.Driver, error) { return server.Driver(), nil },
-		Say:   func(format string, args ...any) { fmt.Fprintf(out, "say "+format+"\n", args...) },
-		Print: func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) },
-	}
-}
-
-// wantEmpty fails the test if a key is on the server.
-func wantEmpty(t *testing.T, server *memredis.Server) {
-	t.Helper()
-	d := server.Driver()
-	defer d.Close()
-	err := d.(driver.Scanner).Scan(t.Context(), "*", func(keys []string) error {
-		if len(keys) > 0 {
-			return fmt.Errorf("%q stay behind", keys)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-func TestRun(t *testing.T) {
-	server := memredis.New()
-	defer server.Close()
-	var out strings.Builder
-	r, err := Run(t.Context(), config(server, &out))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, &out)
-	}
-	for what, rate := range map[string]float64{"alone": r.Alone.Rate, "own keys": r.Own.Rate, "one key": r.One.Rate, "clients": r.Between.Rate, "held": r.Held.Rate} {
-		if rate <= 0 {
-			t.Errorf("%s: a rate of %v, want more", what, rate)
-		}
-	}
-	if r.Overlaps() != 0 || r.Between.Clients != contenders || r.Waiting.Waiters != Waiters || !strings.HasPrefix(r.Prefix, "test:") || len(r.Prefix) != len("test:12345678:") {
-		t.Errorf("%+v, want all loads without an overlap, and a prefix with a random part", r)
-	}
-	for _, want := range []string{"say this takes about 1s on embedded. Its keys begin with " + r.Prefix, "\n4 locks, 4 goroutines", "\nWhat it means:\n- "} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%s\nlacks %q", &out, want)
-		}
-	}
-	wantEmpty(t, server)
-}
-
-// When its context ends it returns the cause, and leaves nothing behind.
-func TestRunIsInterrupted(t *testing.T) {
-	interrupted := errors.New("interrupted")
-	for _, after := range []string{"a round trip", "one lock, one goroutine", "one lock, 4 clients", "locks held"} {
-		t.Run(after, func(t *testing.T) {
-			server := memredis.New()
-			defer server.Close()
-			var out strings.Builder
-			ctx, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			c := config(server, &out)
-			print := c.Print
-			c.Print = func(format string, args ...any) {
-				print(format, args...)
-				if strings.Contains(out.String(), after) {
-					cancel(interrupted)
-				}
-			}
-			if r, err := Run(ctx, c); !errors.Is(err, interrupted) || r != nil {
-				t.Errorf("report %v, error %v; want none, and why the context has ended", r, err)
-			}
-			wantEmpty(t, server)
-		})
-	}
-}
-
 // deaf is a driver that answers no script.
 type deaf struct {
 	driver.Driver
@@ -179,5 +103,15 @@ func TestField(t *testing.T) {
 		if got := field(text, name); got != want {
 			t.Errorf("field %s is %q, want %q", name, got, want)
 		}
+	}
+}
+
+// config is a short load test of an embedded server, whose lines go to out.
+func config(server *memredis.Server, out *strings.Builder) Config {
+	return Config{
+		Server: "embedded", Duration: time.Second, Concurrency: MinConcurrency, Prefix: "test:",
+		Open:  func(context.Context) (driver.Driver, error) { return server.Driver(), nil },
+		Say:   func(format string, args ...any) { fmt.Fprintf(out, "say "+format+"\n", args...) },
+		Print: func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) },
 	}
 }

@@ -412,29 +412,15 @@ func checkFits(t *testing.T, m *Model, what string) {
 	}
 }
 
-// With 10 000 locks a frame is ready well within a refresh of the screen, and only what is on it is asked for.
+// With 10 000 locks only what is on the screen is asked for.
 func TestManyLocks(t *testing.T) {
-	const locks, frames = 10_000, 21
+	const locks = 10_000
 	m, e := newScreen(t, 140, 40)
 	at := time.Now()
-	s := sighted(at, crowd(at, locks, orderName))
-	var looks, moves []time.Duration
-	for range frames {
-		start := time.Now()
-		m.Update(s)
-		_ = m.View()
-		looks = append(looks, time.Since(start))
-		start = time.Now()
+	m.Update(sighted(at, crowd(at, locks, orderName)))
+	for range 21 {
 		press(m, "pgdown")
 		_ = m.View()
-		moves = append(moves, time.Since(start))
-	}
-	slices.Sort(looks)
-	slices.Sort(moves)
-	t.Logf("a frame after a look takes %v, and after a key %v", looks[frames/2], moves[frames/2])
-	const limit = 16 * time.Millisecond
-	if looks[frames/2] > limit || moves[frames/2] > limit {
-		t.Errorf("a frame takes %v or %v, want at most %v", looks[frames/2], moves[frames/2], limit)
 	}
 	if n := len(e.shown); n != m.body() {
 		t.Errorf("it asks for %d locks, want the %d on the screen", n, m.body())

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && proof
 
 package main
 
@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -132,12 +133,12 @@ func TestSilentRedis(t *testing.T) {
 // A limited wait is also the limit for reaching Redis, down to a second.
 func TestSilentRedisWithinTheWait(t *testing.T) {
 	t.Parallel()
-	server := redistest.Single(t)
-	server.Pause(t)
-	start := time.Now()
-	s := begin(t, server.Addr(), "run", "-w", "0.2", "job", "--", "true")
-	s.wantStatus(t, exitUnreachable)
-	if past := time.Since(start); past > connectLeast+time.Second {
-		t.Errorf("it took %v, want about %v", past, connectLeast)
-	}
+	canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+		server := redistest.Single(t)
+		server.Pause(t)
+		start := time.Now()
+		s := begin(t, server.Addr(), "run", "-w", "0.2", "job", "--", "true")
+		s.wantStatus(t, exitUnreachable)
+		b.Within("the end of run -w 0.2 on a silent server", time.Since(start), connectLeast+time.Second)
+	})
 }

@@ -1,7 +1,8 @@
+//go:build proof
+
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -33,9 +34,7 @@ func TestTerminalStopAndContinueOfAPipeline(t *testing.T) {
 	for _, name := range names {
 		s.await(t, name+" goes on\r\n")
 	}
-	if err := os.WriteFile(end, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	touch(t, end)
 	typeIn(t, terminal, "jobs; echo the shell $((41 + 2)); exit 3\n")
 	s.await(t, "the shell 43\r\n")
 	s.wantStatus(t, 3)

@@ -1,3 +1,5 @@
+//go:build proof
+
 package main
 
 import (
@@ -113,7 +115,7 @@ func (s *scene) run(c shownCommand) {
 	defer cancel()
 	line := strings.ReplaceAll(c.line, "redis:6379", s.server.Addr())
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = limit
 	cmd.Env = append(os.Environ(), "MORTISE_REDIS_URL=redis://"+s.server.Addr())
 	got, err := cmd.CombinedOutput()
 	var status *exec.ExitError

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && proof
 
 package main
 
@@ -67,7 +67,7 @@ func TestProcessesAreNamed(t *testing.T) {
 	awaitHeld(t, server, "job")
 	waiter := begin(t, addr, "run", "-v", "job", "--", "true")
 	held, waits := nameOf(t, holder, "sleep")+past, nameOf(t, waiter, "true")+past
-	waiter.awaitMatch(t, `^mortise: waiting [0-9]s for job: held by `+held+"\n") // its first line
+	waiter.awaitMatch(t, `^mortise: waiting [0-9]+s for job: held by `+held+"\n") // its first line
 	awaitOutput(t, addr, `^holder +`+held+`  count 1  [0-9a-f-]{36}:1$`, "show", "job")
 	awaitOutput(t, addr, `^waiter 1 +`+waits+`$`, "show", "job")
 	awaitOutput(t, addr, `^job +lock +[0-9]+s +1 +`+held+` +1 waiting$`, "ls")

@@ -1,3 +1,5 @@
+//go:build proof
+
 package main
 
 import (
@@ -163,7 +165,7 @@ func (s *topScreen) text() string {
 // until waits until the screen is as wanted.
 func (s *topScreen) until(t *testing.T, what string, wanted func(text string) bool) {
 	t.Helper()
-	deadline, exited := time.After(limit), s.exited
+	deadline, exited := time.After(time.Minute), s.exited
 	for {
 		lines, more := s.look()
 		if wanted(strings.Join(lines, "\n")) {
@@ -172,7 +174,7 @@ func (s *topScreen) until(t *testing.T, what string, wanted func(text string) bo
 		select {
 		case <-more:
 		case <-exited: // what it has written last may not be read yet
-			deadline, exited = time.After(5*time.Second), nil
+			deadline, exited = time.After(time.Minute), nil
 		case <-deadline:
 			t.Fatalf("the screen does not show %s:\n%s", what, s.text())
 		}
@@ -249,7 +251,7 @@ func (s *topScreen) restored(t *testing.T) {
 // leaves waits until the terminal shows what was there before the program, and a cursor.
 func (s *topScreen) leaves(t *testing.T) {
 	t.Helper()
-	deadline := time.After(limit)
+	deadline := time.After(time.Minute)
 	for {
 		_, more := s.look()
 		s.mu.Lock()

@@ -1,3 +1,5 @@
+//go:build proof
+
 package main
 
 import (
@@ -10,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -25,15 +28,14 @@ func TestKilledMortise(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Single(t)
-			s, mark := beginMarked(t, server.Addr(), "run", "job", "--ttl", "30s", "-c", test.command)
-			s.await(t, "ready\n")
-			s.signal(t, syscall.SIGKILL)
-			awaitDead(t, mark)
-			if left := server.Int(t, "PTTL", "job"); left <= 0 {
-				t.Errorf("when all were dead the key had %d ms left, want some", left)
-			}
-			wantNoGuards(t, mark)
+			canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+				server := redistest.Single(t)
+				s, mark := beginMarked(t, server.Addr(), "run", "job", "--ttl", "30s", "-c", test.command)
+				s.await(t, "ready\n")
+				s.signal(t, syscall.SIGKILL)
+				wantDeadInTime(t, b, server, mark)
+				wantNoGuards(t, mark)
+			})
 		})
 	}
 }
@@ -240,16 +242,15 @@ func TestStoppedAlone(t *testing.T) {
 	for _, flag := range []string{"--ttl", "--lease"} {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Single(t)
-			s, mark := beginMarked(t, server.Addr(), "run", "job", flag, "6s", "--kill-after", "300ms", "-c", undying)
-			s.await(t, "ready\n")
-			s.signal(t, syscall.SIGSTOP)
-			awaitDead(t, mark)
-			if left := server.Int(t, "PTTL", "job"); left <= 0 {
-				t.Errorf("when all were dead the key had %d ms left, want some", left)
-			}
-			s.signal(t, syscall.SIGCONT)
-			s.wantStatus(t, exitLost)
+			canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+				server := redistest.Single(t)
+				s, mark := beginMarked(t, server.Addr(), "run", "job", flag, "6s", "--kill-after", "300ms", "-c", undying)
+				s.await(t, "ready\n")
+				s.signal(t, syscall.SIGSTOP)
+				wantDeadInTime(t, b, server, mark)
+				s.signal(t, syscall.SIGCONT)
+				s.wantStatus(t, exitLost)
+			})
 		})
 	}
 }

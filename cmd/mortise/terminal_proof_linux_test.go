@@ -1,3 +1,5 @@
+//go:build proof
+
 package main
 
 import (
@@ -150,10 +152,12 @@ func TestTerminalInAPipeline(t *testing.T) {
 	server := redistest.Single(t)
 	s, terminal := onTerminal(t, server.Addr(), "sh", "-i")
 	// The process at the other end of the pipe reads from the terminal.
-	typeIn(t, terminal, "mortise run job -- sh -c 'echo data; sleep 0.2' | sh -c 'read d; read x </dev/tty; echo \"$d and $x\"'\n")
+	end := t.TempDir() + "/end"
+	typeIn(t, terminal, "mortise run job -- sh -c 'echo data; until [ -e "+end+" ]; do sleep 0.02; done' | sh -c 'read d; read x </dev/tty; echo \"$d and $x\"'\n")
 	awaitHeld(t, server, "job")
 	typeIn(t, terminal, "one\n")
 	s.await(t, "data and one\r\n")
+	touch(t, end)
 	typeIn(t, terminal, "mortise run job -- sh -c 'read x </dev/tty; echo \"got $x\"' | cat\n")
 	awaitHeld(t, server, "job")
 	typeIn(t, terminal, "two\n")

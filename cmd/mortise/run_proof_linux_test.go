@@ -1,3 +1,5 @@
+//go:build proof
+
 package main
 
 import (
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -96,38 +99,50 @@ func TestLostThenAllAreDeadBeforeTheKeyExpires(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Single(t)
-			proxy := redistest.NewProxy(t, server.Addr())
-			s, mark := beginMarked(t, proxy.Addr(), "run", "job", test.flag, "6s", "-c", undying)
-			s.await(t, "ready\n")
-			if n := len(marked(t, mark)); n < 4 {
-				t.Fatalf("%d processes, want 4 at least", n)
-			}
-			proxy.Stall(redistest.Requests, redistest.Replies)
-			awaitDead(t, mark)
-			if left := server.Int(t, "PTTL", "job"); left <= 0 {
-				t.Errorf("when all were dead the key had %d ms left, want some", left)
-			}
-			s.wantStatus(t, 79)
-			text := s.out.text()
-			for _, want := range []string{`lost the lock "job"`, `the command was ended, because the lock "job" was lost`} {
-				if !strings.Contains(text, want) {
-					t.Errorf("it does not say %q", want)
+			canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+				server := redistest.Single(t)
+				proxy := redistest.NewProxy(t, server.Addr())
+				s, mark := beginMarked(t, proxy.Addr(), "run", "job", test.flag, "6s", "-c", undying)
+				s.await(t, "ready\n")
+				if n := len(marked(t, mark)); n < 4 {
+					t.Fatalf("%d processes, want 4 at least", n)
 				}
-			}
+				proxy.Stall(redistest.Requests, redistest.Replies)
+				wantDeadInTime(t, b, server, mark)
+				s.wantStatus(t, 79)
+				text := s.out.text()
+				for _, want := range []string{`lost the lock "job"`, `the command was ended, because the lock "job" was lost`} {
+					if !strings.Contains(text, want) {
+						t.Errorf("it does not say %q", want)
+					}
+				}
+			})
 		})
 	}
 }
 
+// wantDeadInTime waits until the command has ended, which must be before the key of the lock job expires. Nobody
+// renews it any more.
+func wantDeadInTime(t *testing.T, b *canary.Bounds, server *redistest.Server, mark string) {
+	t.Helper()
+	asked := time.Now()
+	left := time.Duration(server.Int(t, "PTTL", "job")) * time.Millisecond
+	awaitDead(t, mark)
+	b.Within("the death of the whole command, before the key expires", time.Since(asked), left-1)
+}
+
 // The same with a server that is stopped. The test goes by the clock, as it cannot ask the server.
-func TestLostToAFrozenServer(t *testing.T) {
+func TestLostToAFrozenServer(t *testing.T) { canary.Judge(t, lostToAFrozenServer) }
+
+func lostToAFrozenServer(t *testing.T, b *canary.Bounds) {
 	server := redistest.Single(t)
 	const ttl = 6 * time.Second
 	s, mark := beginMarked(t, server.Addr(), "run", "job", "--ttl", ttl.String(), "-c", undying)
 	s.await(t, "ready\n")
 
 	// The server stops as soon as a renewal was seen, long before the next.
-	var expiry time.Time
+	var frozen time.Time
+	var lasts time.Duration
 	last := server.Int(t, "PTTL", "job")
 	redistest.Eventually(t, "a renewal", func() error {
 		asked := time.Now()
@@ -138,13 +153,11 @@ func TestLostToAFrozenServer(t *testing.T) {
 			return errors.New("none yet")
 		}
 		server.Pause(t)
-		expiry = asked.Add(time.Duration(left) * time.Millisecond)
+		frozen, lasts = asked, time.Duration(left)*time.Millisecond
 		return nil
 	})
 	awaitDead(t, mark)
-	if now := time.Now(); now.After(expiry) {
-		t.Errorf("the last process died %v after the key could expire", now.Sub(expiry))
-	}
+	b.Within("the death of the whole command, before the key can expire", time.Since(frozen), lasts)
 	s.wantStatus(t, 79)
 }
 
@@ -152,7 +165,7 @@ func TestLostToAFrozenServer(t *testing.T) {
 // end in order.
 func TestForcedThenTheCommandIsAsked(t *testing.T) {
 	server := redistest.Single(t)
-	s := begin(t, server.Addr(), "run", "job", "--ttl", "1s", "--kill-after", "500ms", "--signal", "USR1",
+	s := begin(t, server.Addr(), "run", "job", "--ttl", "6s", "--kill-after", "3s", "--signal", "USR1",
 		"-c", "trap 'echo asked; exit 4' USR1; echo ready; while :; do sleep 0.02; done")
 	s.await(t, "ready\n")
 	server.Must(t, "DEL", "job")
@@ -201,22 +214,26 @@ func TestReleaseOnASilentServer(t *testing.T) {
 	for _, command := range []string{"run", "elect"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Single(t)
-			proxy := redistest.NewProxy(t, server.Addr())
-			s := begin(t, proxy.Addr(), command, "job", "--", "sh", "-c", "echo ready; exec sleep 1000")
-			s.await(t, "ready\n")
-			proxy.Stall(redistest.Requests, redistest.Replies)
-			start := time.Now()
-			s.signal(t, syscall.SIGUSR1) // ends the command
-			s.wantStatus(t, exitSignal+int(syscall.SIGUSR1))
-			if past := time.Since(start); past < releaseLimit || past > limit/2 {
-				t.Errorf("it took %v, want about %v", past, releaseLimit)
-			}
-			for _, want := range []string{"mortise: Redis does not answer; trying to release the ", "was not released, because Redis does not answer; it ends by itself within 30s"} {
-				if !strings.Contains(s.out.text(), want) {
-					t.Errorf("it does not say %q", want)
+			canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+				server := redistest.Single(t)
+				proxy := redistest.NewProxy(t, server.Addr())
+				s := begin(t, proxy.Addr(), command, "job", "--", "sh", "-c", "echo ready; exec sleep 1000")
+				s.await(t, "ready\n")
+				proxy.Stall(redistest.Requests, redistest.Replies)
+				start := time.Now()
+				s.signal(t, syscall.SIGUSR1) // ends the command
+				s.wantStatus(t, exitSignal+int(syscall.SIGUSR1))
+				past := time.Since(start)
+				b.Within("the end of mortise "+command+" on a silent server", past, 30*time.Second)
+				if past < releaseLimit {
+					t.Errorf("it took %v, want about %v", past, releaseLimit)
 				}
-			}
+				for _, want := range []string{"mortise: Redis does not answer; trying to release the ", "was not released, because Redis does not answer; it ends by itself within 30s"} {
+					if !strings.Contains(s.out.text(), want) {
+						t.Errorf("it does not say %q", want)
+					}
+				}
+			})
 		})
 	}
 }
