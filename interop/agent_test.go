@@ -240,7 +240,7 @@ type reply struct {
 
 // patience bounds the wait for one answer: a hang must become a failure with
 // a name before it becomes the timeout of the whole test binary.
-const patience = 60 * time.Second
+const patience = time.Minute
 
 // wait returns the answer when it is there.
 func (r *reply) wait(ctx context.Context) *outcome {

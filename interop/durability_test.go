@@ -69,9 +69,10 @@ func durableHandOver(t *testing.T, w *world, replicas []*redistest.Server) {
 	waiting.must(t)
 
 	start := time.Now()
-	if _, _, err := lock.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) || time.Since(start) > prompt {
-		t.Errorf("TryLock of Java's lock: %v after %v, want ErrLocked at once", err, time.Since(start))
+	if _, _, err := lock.TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+		t.Errorf("TryLock of Java's lock: %v, want ErrLocked", err)
 	}
+	w.bounds.Within("TryLock of Java's lock", time.Since(start), prompt)
 	gain := w.goWaits(t, lock)
 	java.unlock(t, name)
 	mustUnlock(t, mustGain(t, gain).hold)
@@ -97,8 +98,6 @@ func durableGivenBack(t *testing.T, w *world, replicas []*redistest.Server) {
 		t.Fatalf("Go's attempt: %v, want that 1 of 2 replicas acknowledged", got.err)
 	}
 	waiting.must(t)
-	if late := time.Since(got.at); late > prompt {
-		t.Errorf("Java had the lock %v after Go released it, want at once", late)
-	}
+	w.inTime("Java", time.Since(got.at))
 	java.unlock(t, name)
 }

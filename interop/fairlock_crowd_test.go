@@ -153,9 +153,9 @@ func fairHandOvers(t *testing.T, w *world) {
 		released = time.Now()
 		mustUnlock(t, got.hold)
 	}
-	wantPrompt(t, toJava)
-	wantPrompt(t, toGo)
+	w.wantPrompt(t, toJava)
+	w.wantPrompt(t, toGo)
 	for _, took := range append(toJava, toGo...) {
-		failIfLate(t, name, took)
+		w.inTime(name, took)
 	}
 }

@@ -240,7 +240,7 @@ func killedGoWaiter(t *testing.T, w *world) {
 	second, waiting := w.joinGo(t, t.Context(), w.lock(w.client(t, longLease), name), 1)
 	third := w.joinJava(t, w.java, "third", name, 2)
 	dead.kill()
-	wantSoonAfterDeath(t, gate, waiting)
+	w.wantSoonAfterDeath(t, gate, waiting)
 	inTurn(t, []fairWaiter{second, third})
 }
 
@@ -252,13 +252,13 @@ func killedJavaWaiter(t *testing.T, w *world) {
 	second, waiting := w.joinGo(t, t.Context(), w.lock(w.client(t, longLease), name), 1)
 	third := w.joinJava(t, w.java, "third", name, 2)
 	dead.kill()
-	wantSoonAfterDeath(t, gate, waiting)
+	w.wantSoonAfterDeath(t, gate, waiting)
 	inTurn(t, []fairWaiter{second, third})
 }
 
 // wantSoonAfterDeath releases the lock and checks that the waiter behind a dead
 // one has it two seconds later at most.
-func wantSoonAfterDeath(t testing.TB, gate *mortise.Hold, waiting <-chan gained) {
+func (w *world) wantSoonAfterDeath(t testing.TB, gate *mortise.Hold, waiting <-chan gained) {
 	t.Helper()
 	released := time.Now()
 	mustUnlock(t, gate)
@@ -268,11 +268,7 @@ func wantSoonAfterDeath(t testing.TB, gate *mortise.Hold, waiting <-chan gained)
 		}
 		return nil
 	})
-	took := time.Since(released)
-	t.Logf("the waiter behind the dead one had the lock after %v", took.Round(time.Millisecond))
-	if took > 2*time.Second {
-		t.Errorf("the dead waiter delayed the next by %v, want 2s at most", took)
-	}
+	w.bounds.Within("the waiter behind the dead one has the lock", time.Since(released), 2*time.Second)
 }
 
 // lateJavaWaiterKeepsItsPlace: its deadline can have passed because it has

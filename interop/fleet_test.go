@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -222,39 +223,46 @@ func (s *sea) compare(t *testing.T, kind string, size fleetSize) {
 		if size.hold > time.Millisecond {
 			t.Parallel()
 		}
-		lock, window := strings.ReplaceAll(t.Name(), "/", ":"), size.window(kind)
-		javas, _, javaScripts := s.sail(t, kind, lock+":java", 1+size.clients, 0, size.hold, window)
-		java, gos, scripts := s.sail(t, kind, lock, 1, size.clients, size.hold, window)
-		_, alone, aloneScripts := s.sail(t, kind, lock+":go", 0, size.clients, size.hold, window/4)
-
-		all := float64(java.Times + gos.Times)
-		share, even := float64(java.Times)/all, 1/float64(1+size.clients)
-		t.Logf("Java had it %.0f times of %.0f: %.1f %%, even were %.1f %%; its longest wait was %.0f ms, in a fleet of Java alone %.0f ms; Go's was %.0f ms, alone %.0f ms",
-			float64(java.Times), all, 100*share, 100*even, java.LongestWaitMs, javas.LongestWaitMs, gos.LongestWaitMs, alone.LongestWaitMs)
-		perSecond := func(times int, window time.Duration) float64 { return float64(times) / window.Seconds() }
-		t.Logf("Go had it %.0f times a second, alone %.0f; both %.0f, Java alone %.0f",
-			perSecond(gos.Times, window), perSecond(alone.Times, window/4), perSecond(java.Times+gos.Times, window), perSecond(javas.Times, window))
-		if size.hold <= time.Millisecond { // no others run scripts meanwhile
-			t.Logf("for each time they ran %.1f scripts, Go alone %.1f, Java alone %.1f", scripts, aloneScripts, javaScripts)
-		}
-		limit := 3*javas.LongestWaitMs + stallMs
-		if java.LongestWaitMs > limit {
-			t.Errorf("a Java thread waited %.0f ms, want %.0f ms at most: three times as long as in a fleet of Java alone", java.LongestWaitMs, limit)
-		}
-		if size.hold > 0 && gos.LongestWaitMs > limit { // of more than 200 releases a second Go looks at some
-			t.Errorf("a goroutine waited %.0f ms, want %.0f ms at most: three times as long as a thread in a fleet of Java alone", gos.LongestWaitMs, limit)
-		}
-		if size.hold > 0 && share < even/2 {
-			t.Errorf("Java's share is %.1f %%, want %.1f %% at least: half of an even one", 100*share, 100*even/2)
-		}
-		if least := (1 - even) / 10; size.hold > 0 && kind != "SpinLock" && 1-share < least { // spinning goroutines get it by chance
-			t.Errorf("Go's share is %.1f %%, want %.1f %% at least: a tenth of an even one", 100*(1-share), 100*least)
-		}
+		canary.Judge(t, func(t *testing.T, b *canary.Bounds) { s.judge(t, b, kind, size) })
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		before, tried := s.held[kind]
 		s.held[kind] = !t.Failed() && (before || !tried)
 	})
+}
+
+// judge is one try of compare.
+func (s *sea) judge(t *testing.T, b *canary.Bounds, kind string, size fleetSize) {
+	lock, window := strings.ReplaceAll(t.Name(), "/", ":"), size.window(kind)
+	javas, _, javaScripts := s.sail(t, kind, lock+":java", 1+size.clients, 0, size.hold, window)
+	java, gos, scripts := s.sail(t, kind, lock, 1, size.clients, size.hold, window)
+	_, alone, aloneScripts := s.sail(t, kind, lock+":go", 0, size.clients, size.hold, window/4)
+
+	all := float64(java.Times + gos.Times)
+	share, even := float64(java.Times)/all, 1/float64(1+size.clients)
+	t.Logf("Java had it %.0f times of %.0f: %.1f %%, even were %.1f %%; its longest wait was %.0f ms, in a fleet of Java alone %.0f ms; Go's was %.0f ms, alone %.0f ms",
+		float64(java.Times), all, 100*share, 100*even, java.LongestWaitMs, javas.LongestWaitMs, gos.LongestWaitMs, alone.LongestWaitMs)
+	perSecond := func(times int, window time.Duration) float64 { return float64(times) / window.Seconds() }
+	t.Logf("Go had it %.0f times a second, alone %.0f; both %.0f, Java alone %.0f",
+		perSecond(gos.Times, window), perSecond(alone.Times, window/4), perSecond(java.Times+gos.Times, window), perSecond(javas.Times, window))
+	if size.hold <= time.Millisecond { // no others run scripts meanwhile
+		t.Logf("for each time they ran %.1f scripts, Go alone %.1f, Java alone %.1f", scripts, aloneScripts, javaScripts)
+	}
+	ms := func(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
+	limit := ms(3*javas.LongestWaitMs + stallMs) // three times as long as in a fleet of Java alone
+	b.Within("the longest wait of a Java thread beside Go", ms(java.LongestWaitMs), limit)
+	if size.hold == 0 { // of more than 200 releases a second Go looks at some
+		return
+	}
+	b.Within("the longest wait of a goroutine beside Java", ms(gos.LongestWaitMs), limit)
+	// A share is so large if it takes no longer than the window to have the least that is promised.
+	within := func(least, share float64) time.Duration {
+		return time.Duration(min(float64(window)*least/share, float64(time.Hour)))
+	}
+	b.Within("the time in which Java has half of an even share", within(even/2, share), window)
+	if kind != "SpinLock" { // spinning goroutines get it by chance
+		b.Within("the time in which Go has a tenth of an even share", within((1-even)/10, 1-share), window)
+	}
 }
 
 // fleetClients are the numbers of Go clients that compete with Java's.

@@ -203,11 +203,11 @@ func goGroupReleaseWakes(t *testing.T, w *world) {
 		mustUnlock(t, hold)
 		for i, value := range []string{"a", "b"} {
 			took = append(took, waiting[i].must(t).received.Sub(released))
-			failIfLate(t, name, took[len(took)-1])
+			w.inTime(name, took[len(took)-1])
 			w.groupThread("waiter-"+value).unlock(t, groupOf(name, value))
 		}
 	}
-	wantPrompt(t, took)
+	w.wantPrompt(t, took)
 }
 
 func javaGroupReleaseWakes(t *testing.T, w *world) {
@@ -233,10 +233,10 @@ func javaGroupReleaseWakes(t *testing.T, w *world) {
 			got := mustGain(t, g)
 			mustUnlock(t, got.hold)
 			took = append(took, got.at.Sub(released))
-			failIfLate(t, name, took[len(took)-1])
+			w.inTime(name, took[len(took)-1])
 		}
 	}
-	wantPrompt(t, took)
+	w.wantPrompt(t, took)
 }
 
 func groupReentry(t *testing.T, w *world) {
@@ -312,7 +312,7 @@ func deadGoGroup(t *testing.T, w *world) {
 	}
 	java := w.groupThread("waiter")
 	got := java.lockLater(groupOf(name, "b"), 0).must(t).received
-	wantAfterLease(t, "Java", died, got)
+	w.wantAfterLease(t, "Java", died, got)
 	java.unlock(t, groupOf(name, "b"))
 	mustUnlock(t, keeper)
 }
@@ -325,7 +325,7 @@ func deadJavaGroup(t *testing.T, w *world) {
 	died := time.Now()
 	dead.kill()
 	got := mustGain(t, groupLater(t, w.client(t, shortLease).GroupLock(name, "b")))
-	wantAfterLease(t, "Go", died, got.at)
+	w.wantAfterLease(t, "Go", died, got.at)
 	mustUnlock(t, got.hold)
 	mustUnlock(t, keeper)
 }
@@ -389,9 +389,11 @@ func wantOneHolder(t *testing.T, name string, third *mortise.Client, java *threa
 
 // wantAfterLease checks that what a dead holder had was free when the lease that
 // it took or renewed just before its death was over.
-func wantAfterLease(t testing.TB, side string, died, got time.Time) {
+func (w *world) wantAfterLease(t testing.TB, side string, died, got time.Time) {
 	t.Helper()
-	if took := got.Sub(died); took < shortLease/2 || took > shortLease+prompt {
+	took := got.Sub(died)
+	w.bounds.Within(side+" gets the lock of a dead holder", took, shortLease+prompt)
+	if took < shortLease/2 {
 		t.Errorf("%s got it %v after the holder's death, want about %v", side, took, shortLease)
 	}
 }
@@ -408,7 +410,7 @@ func goForcesJavaGroup(t *testing.T, w *world) {
 		t.Errorf("ForceUnlock = %v, %v, want Java's thread with 2 values", freed, err)
 	}
 	got := mustGain(t, waiting)
-	wantPromptAfterForce(t, "Go", began, got.at)
+	w.wantPromptAfterForce("Go", began, got.at)
 	mustUnlock(t, got.hold)
 	java.wantUnlockRefused(t, groupOf(name, "a", "b"))
 }
@@ -421,7 +423,7 @@ func javaForcesGoGroup(t *testing.T, w *world) {
 	began := time.Now()
 	w.groupThread("forcer").forceUnlock(t, groupOf(name, "a", "b")) // says false whenever it freed a number of entries that is not 1
 	got := mustGain(t, waiting)
-	wantPromptAfterForce(t, "Go", began, got.at)
+	w.wantPromptAfterForce("Go", began, got.at)
 	wantLost(t, hold, held)
 	mustUnlock(t, got.hold)
 }

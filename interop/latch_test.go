@@ -88,11 +88,11 @@ func goOpensForJava(t *testing.T, w *world) {
 		must(t, l.CountDown(t.Context()))
 		for _, r := range waiting {
 			d := r.must(t).received.Sub(opened)
-			failIfLate(t, name, d)
+			w.inTime(name, d)
 			took = append(took, d)
 		}
 	}
-	wantPrompt(t, took)
+	w.wantPrompt(t, took)
 }
 
 func javaOpensForGo(t *testing.T, w *world) {
@@ -116,11 +116,11 @@ func javaOpensForGo(t *testing.T, w *world) {
 		for _, one := range waiting {
 			got := receive(t, one, "the opening")
 			must(t, got.err)
-			failIfLate(t, name, got.at.Sub(opened))
+			w.inTime(name, got.at.Sub(opened))
 			took = append(took, got.at.Sub(opened))
 		}
 	}
-	wantPrompt(t, took)
+	w.wantPrompt(t, took)
 }
 
 func sameCount(t *testing.T, w *world) {
@@ -158,7 +158,7 @@ func javaDeletes(t *testing.T, w *world) {
 	}
 	got := receive(t, waiting, "the end of the wait")
 	must(t, got.err)
-	failIfLate(t, name, got.at.Sub(deleted))
+	w.inTime(name, got.at.Sub(deleted))
 }
 
 func limitedLatch(t *testing.T, w *world) {
@@ -210,6 +210,6 @@ func unusualLatches(t *testing.T, w *world) {
 		tell(t, java, "latch.countDown", name)
 		got := receive(t, mine, "the opening")
 		must(t, got.err)
-		failIfLate(t, name, got.at.Sub(opened))
+		w.inTime(name, got.at.Sub(opened))
 	}
 }

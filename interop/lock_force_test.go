@@ -19,7 +19,7 @@ func goForcesGo(t *testing.T, w *world) {
 	java := w.thread("waiter")
 	waiting := java.waitFor(t, name, 0)
 	forced := goForces(t, w, name, hold.Owner())
-	wantPromptAfterForce(t, "Java", forced, waiting.must(t).received)
+	w.wantPromptAfterForce("Java", forced, waiting.must(t).received)
 	wantLost(t, hold, held)
 	java.unlock(t, name)
 }
@@ -30,7 +30,7 @@ func goForcesJava(t *testing.T, w *world) {
 	holder.lock(t, name, longLease)
 	waiting := waiter.waitFor(t, name, 0)
 	forced := goForces(t, w, name, holder.owner(t))
-	wantPromptAfterForce(t, "Java", forced, waiting.must(t).received)
+	w.wantPromptAfterForce("Java", forced, waiting.must(t).received)
 	holder.wantUnlockRefused(t, name)
 	waiter.unlock(t, name)
 }
@@ -41,7 +41,7 @@ func javaForcesGo(t *testing.T, w *world) {
 	waiting := w.goWaits(t, w.lock(w.client(t, shortLease), name))
 	forced := javaForces(t, w, name)
 	got := mustGain(t, waiting)
-	wantPromptAfterForce(t, "Go", forced, got.at)
+	w.wantPromptAfterForce("Go", forced, got.at)
 	wantLost(t, hold, held)
 	mustUnlock(t, got.hold)
 }
@@ -53,7 +53,7 @@ func javaForcesJava(t *testing.T, w *world) {
 	waiting := w.goWaits(t, w.lock(w.client(t, shortLease), name))
 	forced := javaForces(t, w, name)
 	got := mustGain(t, waiting)
-	wantPromptAfterForce(t, "Go", forced, got.at)
+	w.wantPromptAfterForce("Go", forced, got.at)
 	holder.wantUnlockRefused(t, name)
 	mustUnlock(t, got.hold)
 }
@@ -90,11 +90,6 @@ func javaForces(t testing.TB, w *world, name string) time.Time {
 	return began
 }
 
-func wantPromptAfterForce(t testing.TB, side string, forced, got time.Time) {
-	t.Helper()
-	took := got.Sub(forced)
-	t.Logf("%s got the lock %v after it was freed", side, took.Round(time.Microsecond))
-	if took > prompt {
-		t.Errorf("%s got the lock %v after it was freed, want less than %v", side, took, prompt)
-	}
+func (w *world) wantPromptAfterForce(side string, forced, got time.Time) {
+	w.bounds.Within(side+" gets the lock after it was freed by force", got.Sub(forced), prompt)
 }

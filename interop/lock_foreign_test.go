@@ -37,7 +37,7 @@ func inflatedCount(t *testing.T, w *world) {
 	_, waiting = unlockedOnce(once)
 	expiry := w.expiry(t, once) // Java renews no more: it believes the lock is free
 	got := mustGain(t, waiting)
-	wantAtExpiry(t, "Go", got.at, expiry)
+	w.wantAtExpiry(t, "Go", got.at, expiry)
 	mustUnlock(t, got.hold)
 }
 

@@ -31,7 +31,8 @@ func goMaxHoldEnds(t *testing.T, w *world) {
 	if w.lacks(t, w.kind.pollsSince) {
 		return
 	}
-	const name, most = "max-hold:go", 2 * shortLease
+	const name = "max-hold:go"
+	most := 2 * shortLease
 	start := time.Now()
 	hold, held := mustLock(t, w.lock(w.client(t, shortLease), name, mortise.LockOptions{MaxHold: most}))
 	java := w.thread("waiter")
@@ -43,7 +44,7 @@ func goMaxHoldEnds(t *testing.T, w *world) {
 	if waiting.answered() {
 		t.Error("Java has the lock before the Go holder was told that it ends")
 	}
-	wantAtExpiry(t, "Java", waiting.must(t).received, start.Add(most))
+	w.wantAtExpiry(t, "Java", waiting.must(t).received, start.Add(most))
 	wantLost(t, hold, held)
 	java.unlock(t, name)
 }
@@ -54,7 +55,8 @@ func goMinHoldKeeps(t *testing.T, w *world) {
 	if w.lacks(t, w.kind.pollsSince) {
 		return
 	}
-	const name, least = "min-hold:go", 2 * shortLease
+	const name = "min-hold:go"
+	least := 2 * shortLease
 	start := time.Now()
 	hold, _ := mustLock(t, w.lock(w.client(t, shortLease), name, mortise.LockOptions{MinHold: least}))
 	java, another := w.thread("waiter"), w.thread("another")
@@ -71,7 +73,7 @@ func goMinHoldKeeps(t *testing.T, w *world) {
 	if got.Sub(start) < least {
 		t.Errorf("Java got the lock after %v, want %v at least", got.Sub(start), least)
 	}
-	wantAtExpiry(t, "Java", got, expiry)
+	w.wantAtExpiry(t, "Java", got, expiry)
 	java.unlock(t, name)
 	mustUnlock(t, mustGain(t, lockLater(t.Context(), w.lock(w.client(t, shortLease), name))).hold)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // pastLease is how long a side waits without success for a lock that a watchdog keeps.
-const pastLease = shortLease + shortLease/2
+var pastLease = shortLease + shortLease/2
 
 func goWatchdogOutlastsLease(t *testing.T, w *world) {
 	const name = "watchdog:go"
@@ -51,7 +51,7 @@ func goFixedLeaseEnds(t *testing.T, w *world) {
 	if waiting.answered() {
 		t.Error("Java has the lock before the Go holder was told that it ends")
 	}
-	wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
+	w.wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
 	wantLost(t, hold, held)
 	java.unlock(t, name)
 }
@@ -62,7 +62,7 @@ func javaFixedLeaseEnds(t *testing.T, w *world) {
 	java.lock(t, name, shortLease)
 	expiry := w.expiry(t, name)
 	got := mustGain(t, lockLater(t.Context(), w.lock(w.client(t, shortLease), name)))
-	wantAtExpiry(t, "Go", got.at, expiry)
+	w.wantAtExpiry(t, "Go", got.at, expiry)
 	java.wantUnlockRefused(t, name)
 	mustUnlock(t, got.hold)
 }
@@ -77,7 +77,7 @@ func killedGoHolder(t *testing.T, w *world) {
 	waiting := java.waitFor(t, name, 0)
 	dead.kill()
 	expiry := w.expiry(t, name)
-	wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
+	w.wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
 	java.unlock(t, name)
 }
 
@@ -89,7 +89,7 @@ func killedJavaHolder(t *testing.T, w *world) {
 	dead.kill()
 	expiry := w.expiry(t, name)
 	got := mustGain(t, waiting)
-	wantAtExpiry(t, "Go", got.at, expiry)
+	w.wantAtExpiry(t, "Go", got.at, expiry)
 	mustUnlock(t, got.hold)
 }
 
@@ -105,7 +105,7 @@ func frozenGoHolder(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	expiry := w.expiry(t, name)
-	wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
+	w.wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
 	if err := frozen.resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func frozenJavaHolder(t *testing.T, w *world) {
 	}
 	expiry := w.expiry(t, name)
 	got := mustGain(t, waiting)
-	wantAtExpiry(t, "Go", got.at, expiry)
+	w.wantAtExpiry(t, "Go", got.at, expiry)
 	if err := frozen.resume(); err != nil {
 		t.Fatal(err)
 	}

@@ -54,9 +54,9 @@ func killedJavaHolderOfMany(t *testing.T, w *world) {
 			t.Fatal(got.err)
 		}
 		if i == 0 {
-			wantAtExpiry(t, "Go", got.at, expiry)
+			w.wantAtExpiry(t, "Go", got.at, expiry)
 		} else {
-			failIfLate(t, name, got.at.Sub(released))
+			w.inTime(name, got.at.Sub(released))
 		}
 		released = time.Now()
 		mustUnlock(t, got.hold)
@@ -79,7 +79,7 @@ func grantToFrozenClient(t *testing.T, w *world) {
 		t.Errorf("the lock was granted for another %v, want %v at most", left, script.GivenLease)
 	}
 	java := w.thread("waiter")
-	wantAtExpiry(t, "Java", java.lockLater(name, 0).must(t).received, end)
+	w.wantAtExpiry(t, "Java", java.lockLater(name, 0).must(t).received, end)
 	if err := frozen.resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -177,11 +177,7 @@ func (f frozenWaiter) prove(t *testing.T, w *world, name string) {
 	}
 	released := time.Now()
 	release()
-	took := next().Sub(released)
-	t.Logf("%s: %v after the release", name, took.Round(time.Millisecond))
-	if took > f.most {
-		t.Errorf("%s: the next one had the lock %v after the release, want %v at most", name, took, f.most)
-	}
+	w.bounds.Within("the next one, "+name, next().Sub(released), f.most)
 }
 
 // holdBy has one of a side take the lock, and returns what releases it.
@@ -247,11 +243,7 @@ func halfOpenWaiter(t *testing.T, w *world) {
 		if !early {
 			next, most = w.comes(t, name), grantLost
 		}
-		took := next().Sub(released)
-		t.Logf("Java, waiting before: %t, had the lock %v after the release", early, took.Round(time.Millisecond))
-		if took > most {
-			t.Errorf("Java, waiting before: %t, had the lock %v after the release, want %v at most", early, took, most)
-		}
+		w.bounds.Within(fmt.Sprintf("Java, waiting before: %t, has the lock", early), next().Sub(released), most)
 		proxy.Flow()
 		mustUnlock(t, mustGain(t, waiting).hold)
 	}
@@ -281,12 +273,12 @@ func killedClientInTurns(t *testing.T, w *world) {
 	released := time.Now()
 	mustUnlock(t, hold)
 	got := mustGain(t, second)
-	failIfLate(t, name, got.at.Sub(released))
+	w.inTime(name, got.at.Sub(released))
 	java := w.thread("waiter")
 	waiting := java.waitFor(t, name, 0)
 	released = time.Now()
 	mustUnlock(t, got.hold)
-	failIfLate(t, name, waiting.must(t).received.Sub(released))
+	w.inTime(name, waiting.must(t).received.Sub(released))
 	java.unlock(t, name)
 }
 

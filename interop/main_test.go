@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -13,6 +14,10 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv(peerEnv) != "" {
 		os.Exit(runPeer())
+	}
+	flag.Parse()
+	if *core {
+		untimed()
 	}
 	code := m.Run()
 	spare.close()

@@ -21,7 +21,7 @@ func endlessPermit(t *testing.T, w *world) {
 	released := time.Now()
 	java.say("release", id).must(t)
 	got := mustGain(t, waiting)
-	failIfLate(t, "Go", got.at.Sub(released))
+	w.inTime("Go", got.at.Sub(released))
 	mustUnlock(t, got.hold)
 }
 
@@ -43,7 +43,7 @@ func goPermitEnds(t *testing.T, w *world) {
 	hold, held := takePermits(t, sem.With(mortise.PermitOptions{MaxHold: shortLease}))
 	end := w.lastEnd(t, name)
 	waiting := java.waits(1, longLease)
-	wantAtExpiry(t, "Java", waiting.must(t).received, end)
+	w.wantAtExpiry(t, "Java", waiting.must(t).received, end)
 	wantLost(t, hold, held)
 }
 
@@ -53,7 +53,7 @@ func javaPermitEnds(t *testing.T, w *world) {
 	java.take(1, shortLease)
 	end := w.lastEnd(t, name)
 	got := mustGain(t, w.permitsAwaited(t, sem))
-	wantAtExpiry(t, "Go", got.at, end)
+	w.wantAtExpiry(t, "Go", got.at, end)
 	mustUnlock(t, got.hold)
 }
 
@@ -66,7 +66,7 @@ func killedGoPermitHolder(t *testing.T, w *world) {
 	waiting := java.waits(1, longLease)
 	dead.kill()
 	end := w.lastEnd(t, name)
-	wantAtExpiry(t, "Java", waiting.must(t).received, end)
+	w.wantAtExpiry(t, "Java", waiting.must(t).received, end)
 }
 
 func killedJavaPermitHolder(t *testing.T, w *world) {
@@ -78,7 +78,7 @@ func killedJavaPermitHolder(t *testing.T, w *world) {
 	dead.kill()
 	end := w.lastEnd(t, name)
 	got := mustGain(t, waiting)
-	wantAtExpiry(t, "Go", got.at, end)
+	w.wantAtExpiry(t, "Go", got.at, end)
 	mustUnlock(t, got.hold)
 }
 
@@ -93,7 +93,7 @@ func frozenGoPermitHolder(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	end := w.lastEnd(t, name)
-	wantAtExpiry(t, "Java", waiting.must(t).received, end)
+	w.wantAtExpiry(t, "Java", waiting.must(t).received, end)
 	if err := frozen.resume(); err != nil {
 		t.Fatal(err)
 	}

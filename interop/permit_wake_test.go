@@ -16,7 +16,7 @@ func goPermitWakesJava(t *testing.T, w *world) {
 	waiting := java.waits(1, longLease)
 	released := time.Now()
 	mustUnlock(t, hold)
-	failIfLate(t, "Java", waiting.must(t).received.Sub(released))
+	w.inTime("Java", waiting.must(t).received.Sub(released))
 }
 
 func javaPermitWakesGo(t *testing.T, w *world) {
@@ -31,7 +31,7 @@ func javaPermitWakesGo(t *testing.T, w *world) {
 		took = append(took, got.at.Sub(released))
 		mustUnlock(t, got.hold)
 	}
-	wantPrompt(t, took)
+	w.wantPrompt(t, took)
 }
 
 func goPermitsWakeJavas(t *testing.T, w *world) {
@@ -43,8 +43,8 @@ func goPermitsWakeJavas(t *testing.T, w *world) {
 	}
 	released := time.Now()
 	mustUnlock(t, hold)
-	for _, w := range waiting {
-		failIfLate(t, "Java", w.must(t).received.Sub(released))
+	for _, one := range waiting {
+		w.inTime("Java", one.must(t).received.Sub(released))
 	}
 }
 
@@ -59,7 +59,7 @@ func goPermitsWakeJavaForSeveral(t *testing.T, w *world) {
 	mustUnlock(t, one)
 	released := time.Now()
 	mustUnlock(t, two)
-	failIfLate(t, "Java", waiting.must(t).received.Sub(released))
+	w.inTime("Java", waiting.must(t).received.Sub(released))
 }
 
 func javaPermitsWakeGoForSeveral(t *testing.T, w *world) {
@@ -78,7 +78,7 @@ func javaPermitsWakeGoForSeveral(t *testing.T, w *world) {
 		java.say("release", ids[2]).must(t)
 	}
 	got := mustGain(t, waiting)
-	failIfLate(t, "Go", got.at.Sub(released))
+	w.inTime("Go", got.at.Sub(released))
 	mustUnlock(t, got.hold)
 }
 
@@ -94,7 +94,7 @@ func goPermitsAddedWakeJava(t *testing.T, w *world) {
 			t.Fatal(err)
 		}
 		answer := waiting.must(t)
-		failIfLate(t, what+", Java", answer.received.Sub(start))
+		w.inTime(what+", Java", answer.received.Sub(start))
 		if err := sem.SetPermits(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -112,6 +112,6 @@ func javaPermitsAddedWakeGo(t *testing.T, w *world) {
 	start := time.Now()
 	java.say("addPermits", 1).must(t)
 	got := mustGain(t, waiting)
-	failIfLate(t, "Go", got.at.Sub(start))
+	w.inTime("Go", got.at.Sub(start))
 	mustUnlock(t, got.hold)
 }

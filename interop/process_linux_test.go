@@ -20,7 +20,9 @@ func dieWithParent() *syscall.SysProcAttr {
 // awaitStopped blocks until no thread of a process that was sent SIGSTOP runs any more: one that is in the kernel, and
 // waits for a CPU, still finishes its system call, such as a write to Redis.
 func awaitStopped(pid int) error {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for deadline := time.After(time.Minute); ; {
 		running := ""
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		if err != nil {
@@ -42,7 +44,9 @@ func awaitStopped(pid int) error {
 		if running == "" {
 			return nil
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-look.C:
+		case <-deadline:
 			return fmt.Errorf("%s does not stop", running)
 		}
 	}

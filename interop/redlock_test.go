@@ -67,8 +67,8 @@ func goRedlockExcludesJava(t *testing.T, w *world) {
 	java := w.java.thread("red").of("redlock")
 	hold, ctx := mustLock(t, mortise.NewRedlock("job", w.clients(t, shortLease)...))
 	w.awaitOn(t, "job", 3)
-	expiry := time.Now().Add(shortLease)
-	for ok := true; ok; ok = time.Now().Before(expiry.Add(shortLease)) { // renewed
+	end := time.Now().Add(pastLease + pastLease/3)    // two leases
+	for ok := true; ok; ok = time.Now().Before(end) { // renewed
 		if java.tryLock(t, "job", 0) {
 			t.Fatal("Java got what Go has")
 		}
@@ -137,10 +137,7 @@ func goRedlockReleaseWakesJava(t *testing.T, w *world) {
 	waiting := java.waitFor(t, "job", longLease)
 	released := time.Now()
 	mustUnlock(t, hold)
-	waiting.must(t)
-	if d := time.Since(released); d > prompt {
-		t.Errorf("Java got it %v after the release, want %v at most", d, prompt)
-	}
+	w.inTime("Java", waiting.must(t).received.Sub(released))
 	java.unlock(t, "job")
 	w.awaitOn(t, "job", 0)
 }
@@ -153,9 +150,7 @@ func javaRedlockReleaseWakesGo(t *testing.T, w *world) {
 	released := time.Now()
 	java.unlock(t, "job")
 	got := mustGain(t, waiting)
-	if d := got.at.Sub(released); d > prompt {
-		t.Errorf("Go got it %v after the release, want %v at most", d, prompt)
-	}
+	w.inTime("Go", got.at.Sub(released))
 	mustUnlock(t, got.hold)
 	w.awaitOn(t, "job", 0)
 }

@@ -18,7 +18,7 @@ func goFixedReadLeaseEnds(t *testing.T, w *world) {
 	if waiting.answered() {
 		t.Error("Java has the lock before the Go reader was told that its lease ends")
 	}
-	wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
+	w.wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
 	wantLost(t, hold, held)
 	java.unlock(t, name)
 }
@@ -29,7 +29,7 @@ func javaFixedReadLeaseEnds(t *testing.T, w *world) {
 	java.lock(t, name, shortLease)
 	expiry := w.expiry(t, name)
 	got := mustGain(t, lockLater(t.Context(), w.side(writes).lock(w.client(t, shortLease), name)))
-	wantAtExpiry(t, "Go", got.at, expiry)
+	w.wantAtExpiry(t, "Go", got.at, expiry)
 	java.wantUnlockRefused(t, name)
 	mustUnlock(t, got.hold)
 }
@@ -41,7 +41,7 @@ func killedGoReader(t *testing.T, w *world) {
 	waiting := java.waitFor(t, name, 0)
 	dead.kill()
 	expiry := w.expiry(t, name)
-	wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
+	w.wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
 	java.unlock(t, name)
 }
 
@@ -54,7 +54,7 @@ func killedJavaReader(t *testing.T, w *world) {
 	dead.kill()
 	expiry := w.expiry(t, name)
 	got := mustGain(t, waiting)
-	wantAtExpiry(t, "Go", got.at, expiry)
+	w.wantAtExpiry(t, "Go", got.at, expiry)
 	mustUnlock(t, got.hold)
 }
 
@@ -67,7 +67,7 @@ func frozenGoReader(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	expiry := w.expiry(t, name)
-	wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
+	w.wantAtExpiry(t, "Java", waiting.must(t).received, expiry)
 	if err := frozen.resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func frozenJavaReader(t *testing.T, w *world) {
 	}
 	expiry := w.expiry(t, name)
 	got := mustGain(t, waiting)
-	wantAtExpiry(t, "Go", got.at, expiry)
+	w.wantAtExpiry(t, "Go", got.at, expiry)
 	if err := frozen.resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func deadReaderInALongLock(t *testing.T, w *world) {
 	expiry := w.expiry(t, "{"+name+"}:"+dead.identity.Client+":"+w.holderNumber(t, name)+":rwlock_timeout:1")
 	w.redis().Must(t, "PEXPIRE", name, "3600000") // as it is if an hour's reader was forced out
 	got := mustGain(t, waiting)
-	wantAtExpiry(t, "Go", got.at, expiry)
+	w.wantAtExpiry(t, "Go", got.at, expiry)
 	if java := w.side(reads).thread("reader"); java.tryLock(t, name, 0) {
 		t.Error("Java reads while Go writes")
 	}
@@ -139,7 +139,7 @@ func goForcesJavaReader(t *testing.T, w *world) {
 	holder.lock(t, name, longLease)
 	waiting := waiter.waitFor(t, name, 0)
 	forced := goForces(t, read, name, holder.owner(t))
-	wantPromptAfterForce(t, "Java", forced, waiting.must(t).received)
+	w.wantPromptAfterForce("Java", forced, waiting.must(t).received)
 	holder.wantUnlockRefused(t, name)
 	waiter.unlock(t, name)
 }
@@ -151,7 +151,7 @@ func javaForcesGoReader(t *testing.T, w *world) {
 	waiting := write.goWaits(t, write.lock(w.client(t, shortLease), name))
 	forced := javaForces(t, read, name)
 	got := mustGain(t, waiting)
-	wantPromptAfterForce(t, "Go", forced, got.at)
+	w.wantPromptAfterForce("Go", forced, got.at)
 	wantLost(t, hold, held)
 	mustUnlock(t, got.hold)
 }

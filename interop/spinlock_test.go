@@ -98,7 +98,7 @@ func goReleaseIsNoticed(t *testing.T, w *world) {
 		took = append(took, waiting.must(t).received.Sub(released))
 		java.unlock(t, name)
 	}
-	wantPrompt(t, took)
+	w.wantPrompt(t, took)
 }
 
 func javaReleaseIsNoticed(t *testing.T, w *world) {
@@ -116,7 +116,7 @@ func javaReleaseIsNoticed(t *testing.T, w *world) {
 		mustUnlock(t, got.hold)
 		took = append(took, got.at.Sub(released))
 	}
-	wantPrompt(t, took)
+	w.wantPrompt(t, took)
 }
 
 // silentRelease: neither side publishes, nor listens.

@@ -138,17 +138,18 @@ func TestWatchTrace(t *testing.T) {
 	lasting := begin(t, server.Addr(), "run", "lasting", "--", "sleep", "100")
 	awaitHeld(t, server, "lasting")
 	w, out := beginWatch(t, server, server.Addr(), "-o", "trace", "-n", "3")
-	for ended := false; !ended; { // a short hold can be missed
+	runs := 0
+	for ended := false; !ended; runs++ {
 		begin(t, server.Addr(), "run", "job", "--", "sleep", "1").wantStatus(t, 0)
 		select {
 		case <-w.exited:
 			ended = true
-		default:
+		case <-time.After(5 * time.Second): // it has missed a hold that was so short
 		}
 	}
 	w.wantStatus(t, 0)
 	slices, processes := tracedSlices(t, out.text())
-	if !slices["hold job"] || !slices["hold lasting"] || len(processes) != 2 {
+	if !slices["hold job"] || !slices["hold lasting"] || len(processes) < 2 || len(processes) > 1+runs {
 		t.Errorf("slices %v of %v, want the holds of job and of lasting", slices, processes)
 	}
 	if want := fmt.Sprintf("pid %d (mortise: sleep)", lasting.cmd.Process.Pid); !strings.Contains(fmt.Sprint(processes), want) {
