@@ -7,6 +7,9 @@ var handOvers = []string{
 	"fairlock", "fairlock_crowd", "unlock", "close", "multilock_close", "permitsemaphore", "permitsemaphore_wait", "semaphore_wait", "herd",
 }
 
+// core are the tests whose trials interop/core_test.go chooses from.
+const core = "^Test(CoreIsKnown|Lock|Kinds|FairLock|FencedLock|SpinLock|RWLock|MultiLock|Redlock|GroupLock|Semaphore|PermitSemaphore|CountDownLatch)$"
+
 var gate = []stage{
 	{
 		name: "form", shows: "formatting, checksums of modules",
@@ -41,7 +44,10 @@ go mod verify`,
 		name: "command", shows: "its scripts, the adapters",
 		tests: []goTest{{packages: []string{"./cmd/mortise/...", "./analyzer/...", "./mortiseotel", "./mortiseprom", "./examples/...", "./fencing/sqlexample"}}},
 	},
-	{name: "redisson", shows: "each kind, both directions", sh: "interop/run.sh -core"},
+	{
+		name: "redisson", shows: "each kind, both directions", sh: "interop/run.sh -core -run '" + core + "'",
+		runs: []goTest{{tags: "interop", run: core, packages: []string{"./interop"}}},
+	},
 	{
 		name: "elsewhere", shows: "compiles on other systems",
 		sh: `for os in darwin windows; do

@@ -24,7 +24,7 @@ var proof = []stage{
 	},
 	{
 		name: "servers", shows: "real servers, failovers, demotions",
-		tests: []goTest{{race: true, stall: "10m", packages: []string{"./tests/server/..."}}},
+		tests: []goTest{{race: true, stall: "10m", packages: []string{"./tests/server/...", "./tests/torture"}}},
 	},
 	{
 		name: "modules", shows: "command, terminal, adapters, benchmarks",
@@ -49,7 +49,10 @@ var proof = []stage{
 		name: "goals", shows: "counted as far as they say",
 		tests: []goTest{{deep: true, stall: "30m", packages: []string{"./tests/goals"}}},
 	},
-	{name: "redisson", shows: "all of interop, each Redisson", sh: "interop/run.sh"},
+	{
+		name: "redisson", shows: "all of interop, each Redisson", sh: "interop/run.sh",
+		runs: []goTest{{tags: "interop", packages: []string{"./interop", "./bench/redisson"}}},
+	},
 	{name: "fuzz", shows: "each fuzz target for a while", sh: "make --no-print-directory fuzz FUZZTIME=20s", quote: `^\d+ targets?,`},
 	{name: "rehearsal", shows: "installing from the next tags", sh: "go run ./scripts/release rehearse"},
 	{
