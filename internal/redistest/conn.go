@@ -27,7 +27,7 @@ type Conn struct {
 // Dial connects to addr. With a password it authenticates as user, or as the
 // default user if user is empty.
 func Dial(addr, user, password string) (*Conn, error) {
-	n, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	n, err := net.DialTimeout("tcp", addr, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +50,12 @@ func Dial(addr, user, password string) (*Conn, error) {
 func (c *Conn) Close() { _ = c.net.Close() } // nothing is lost by a failed close
 
 // Do sends a command and returns its reply: nil, int64, string or []any. An
-// error reply is returned as a ReplyError. It waits 10 seconds at most.
+// error reply is returned as a ReplyError. It waits a minute at most.
 func (c *Conn) Do(args ...string) (any, error) {
 	if err := c.Send(args...); err != nil {
 		return nil, err
 	}
-	return c.Receive(10 * time.Second)
+	return c.Receive(limit)
 }
 
 // Send writes a command and does not wait for the reply.
@@ -65,14 +65,14 @@ func (c *Conn) Send(args ...string) error {
 	for _, a := range args {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
 	}
-	_ = c.net.SetWriteDeadline(time.Now().Add(10 * time.Second))
+	_ = c.net.SetWriteDeadline(time.Now().Add(limit))
 	_, err := io.WriteString(c.net, b.String())
 	return err
 }
 
-// Receive reads one reply, for at most limit.
-func (c *Conn) Receive(limit time.Duration) (any, error) {
-	_ = c.net.SetReadDeadline(time.Now().Add(limit))
+// Receive reads one reply, for at most that long.
+func (c *Conn) Receive(most time.Duration) (any, error) {
+	_ = c.net.SetReadDeadline(time.Now().Add(most))
 	return c.read()
 }
 

@@ -47,7 +47,7 @@ func TestPausedServerIsSilentUntilResumed(t *testing.T) {
 		t.Fatalf("a paused server answers %v", v)
 	}
 	s.Resume(t)
-	if v, err := c.Receive(10 * time.Second); v != "PONG" {
+	if v, err := c.Receive(limit); v != "PONG" {
 		t.Fatalf("after Resume: %v, %v, want %q", v, err, "PONG")
 	}
 }
@@ -122,7 +122,7 @@ func proxyStalls(t *testing.T, s *Server, p *Proxy) {
 		t.Fatalf("a stalled proxy passed %v", v)
 	}
 	p.Flow()
-	if v, err := c.Receive(10 * time.Second); v != "OK" {
+	if v, err := c.Receive(limit); v != "OK" {
 		t.Fatalf("got %v, %v, want %q", v, err, "OK")
 	}
 }
@@ -150,7 +150,7 @@ func proxyLosesEach(t *testing.T, s *Server, p *Proxy) {
 	p.Flow()
 	<-first
 	for _, c := range []*Conn{c, other} {
-		if v, err := c.Receive(10 * time.Second); err == nil {
+		if v, err := c.Receive(limit); err == nil {
 			t.Fatalf("got %v, want no reply", v)
 		}
 	}
@@ -168,7 +168,7 @@ func proxyCutsStranded(t *testing.T, s *Server, p *Proxy) {
 		t.Fatal(err)
 	}
 	p.CutStranded()
-	if v, err := c.Receive(10 * time.Second); err == nil {
+	if v, err := c.Receive(limit); err == nil {
 		t.Fatalf("got %v, want that the connection is closed", v)
 	}
 	if _, err := fresh.Do("PING"); err != nil {

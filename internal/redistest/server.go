@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// startLimit bounds every wait for a server to reach a state. It is far above what a healthy
-// server needs, so that a busy machine does not fail tests.
-const startLimit = 30 * time.Second
+// limit is how long a test waits for what must happen: for a server to reach a state, or to answer. It is far
+// above what a healthy one needs, so that a busy machine does not fail tests; that something happens soon is not
+// judged with it, but in virtual time, or with package canary.
+const limit = time.Minute
 
 // Server is one running redis-server. It is safe for concurrent use.
 type Server struct {

@@ -20,7 +20,7 @@ func (f final) Unwrap() error { return f.error }
 func poll(ready func() error) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(startLimit)
+	over := time.After(limit)
 	for {
 		err := ready()
 		var f final
@@ -29,8 +29,8 @@ func poll(ready func() error) error {
 		}
 		select {
 		case <-tick.C:
-		case <-limit:
-			return fmt.Errorf("still not so after %v: %w", startLimit, err)
+		case <-over:
+			return fmt.Errorf("still not so after %v: %w", limit, err)
 		}
 	}
 }
@@ -43,8 +43,8 @@ func await(t testing.TB, state string, ready func() error) {
 	}
 }
 
-// Eventually waits until ready returns nil, and fails the test if that takes longer than 30
-// seconds. It is for states that only another process knows.
+// Eventually waits until ready returns nil, and fails the test if that takes longer than a
+// minute. It is for states that only another process knows.
 func Eventually(t testing.TB, state string, ready func() error) {
 	t.Helper()
 	await(t, state, ready)
