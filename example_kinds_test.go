@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -395,36 +397,38 @@ func ExamplePermitSemaphore() {
 // Three workers, which could be in three processes, wait for each other. When
 // one gives up, the others get an error.
 func ExampleBarrier() {
-	redis := memredis.New()
-	defer redis.Close()
-	client := mortise.New(redis.Driver(), nil)
-	defer client.Close()
-	barrier := client.Barrier("phase", 3)
+	synctest.Test(new(testing.T), func(*testing.T) { // in virtual time, as in a test
+		redis := memredis.New()
+		defer redis.Close()
+		client := mortise.New(redis.Driver(), nil)
+		defer client.Close()
+		barrier := client.Barrier("phase", 3)
 
-	var workers sync.WaitGroup
-	for range 3 {
-		workers.Go(func() {
-			before, err := barrier.Await(context.Background())
-			if err != nil {
-				fmt.Println(err)
-			}
-			if before == 2 {
-				fmt.Println("all three have come")
-			}
-		})
-	}
-	workers.Wait()
+		var workers sync.WaitGroup
+		for range 3 {
+			workers.Go(func() {
+				before, err := barrier.Await(context.Background())
+				if err != nil {
+					fmt.Println(err)
+				}
+				if before == 2 {
+					fmt.Println("all three have come")
+				}
+			})
+		}
+		workers.Wait()
 
-	// One party waits, and a second one gives up.
-	var other error
-	workers.Go(func() { _, other = barrier.Await(context.Background()) })
-	_, err := barrier.With(mortise.WaitOptions{Wait: 500 * time.Millisecond}).Await(context.Background())
-	fmt.Println("gave up, because others are missing:", errors.Is(err, mortise.ErrMissing))
-	workers.Wait()
-	var broken *mortise.BrokenError
-	if errors.As(other, &broken) {
-		fmt.Println("broken, because one", broken.Reason)
-	}
+		// One party waits, and a second one gives up.
+		var other error
+		workers.Go(func() { _, other = barrier.Await(context.Background()) })
+		_, err := barrier.With(mortise.WaitOptions{Wait: 500 * time.Millisecond}).Await(context.Background())
+		fmt.Println("gave up, because others are missing:", errors.Is(err, mortise.ErrMissing))
+		workers.Wait()
+		var broken *mortise.BrokenError
+		if errors.As(other, &broken) {
+			fmt.Println("broken, because one", broken.Reason)
+		}
+	})
 	// Output:
 	// all three have come
 	// gave up, because others are missing: true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -153,20 +154,22 @@ func ExampleLock_Lock_reentry() {
 
 // A fixed lease is never renewed. The context ends shortly before it does.
 func ExampleLock_With() {
-	server := memredis.New()
-	defer server.Close()
-	client := mortise.New(server.Driver(), nil)
-	defer client.Close()
+	synctest.Test(new(testing.T), func(*testing.T) { // in virtual time, as in a test
+		server := memredis.New()
+		defer server.Close()
+		client := mortise.New(server.Driver(), nil)
+		defer client.Close()
 
-	lock := client.Lock("import").With(mortise.LockOptions{MaxHold: 50 * time.Millisecond})
-	hold, ctx, err := lock.Lock(context.Background())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	<-ctx.Done() // it ends work that takes too long
-	fmt.Println(context.Cause(ctx))
-	fmt.Println(errors.Is(hold.Unlock(), mortise.ErrLost))
+		lock := client.Lock("import").With(mortise.LockOptions{MaxHold: 50 * time.Millisecond})
+		hold, ctx, err := lock.Lock(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		<-ctx.Done() // it ends work that takes too long
+		fmt.Println(context.Cause(ctx))
+		fmt.Println(errors.Is(hold.Unlock(), mortise.ErrLost))
+	})
 	// Output:
 	// mortise: hold "import": the lease was lost: its time is over; stop the work that it protects, others may begin theirs
 	// true
@@ -246,46 +249,48 @@ func ExampleClient_Locks() {
 // The order of the cases matters: a wait that the caller's context has ended also matches
 // what was waited for.
 func Example_errors() {
-	server := memredis.New()
-	defer server.Close()
-	client := mortise.New(server.Driver(), nil)
-	defer client.Close()
-	lock := client.Lock("order:42").With(mortise.LockOptions{Wait: 500 * time.Millisecond})
+	synctest.Test(new(testing.T), func(*testing.T) { // in virtual time, as in a test
+		server := memredis.New()
+		defer server.Close()
+		client := mortise.New(server.Driver(), nil)
+		defer client.Close()
+		lock := client.Lock("order:42").With(mortise.LockOptions{Wait: 500 * time.Millisecond})
 
-	attempt := func(ctx context.Context, work func(ctx context.Context) error) string {
-		err := lock.Do(ctx, work)
-		switch {
-		case err == nil:
-			return "done"
-		case errors.Is(err, mortise.ErrLost):
-			return "lost: the work may be incomplete, and another owner may have the lock"
-		case ctx.Err() != nil: // the context of the caller, not the one that the work got
-			return "cancelled"
-		case errors.Is(err, mortise.ErrLocked):
-			return "busy"
-		case errors.Is(err, mortise.ErrUnreachable):
-			return "down"
+		attempt := func(ctx context.Context, work func(ctx context.Context) error) string {
+			err := lock.Do(ctx, work)
+			switch {
+			case err == nil:
+				return "done"
+			case errors.Is(err, mortise.ErrLost):
+				return "lost: the work may be incomplete, and another owner may have the lock"
+			case ctx.Err() != nil: // the context of the caller, not the one that the work got
+				return "cancelled"
+			case errors.Is(err, mortise.ErrLocked):
+				return "busy"
+			case errors.Is(err, mortise.ErrUnreachable):
+				return "down"
+			}
+			return err.Error() // the work failed, or Redis refused a right, for example
 		}
-		return err.Error() // the work failed, or Redis refused a right, for example
-	}
 
-	ctx := context.Background()
-	fmt.Println(attempt(ctx, func(lctx context.Context) error {
-		cancelled, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
-		defer cancel()
-		fmt.Println(attempt(ctx, func(context.Context) error { return nil })) // competes: not with lctx
-		fmt.Println(attempt(cancelled, func(context.Context) error { return nil }))
-		return context.Cause(lctx)
-	}))
-	fmt.Println(attempt(ctx, func(lctx context.Context) error {
-		if _, err := lock.ForceUnlock(ctx); err != nil {
-			return err
-		}
-		<-lctx.Done()
-		return context.Cause(lctx)
-	}))
-	server.Close()
-	fmt.Println(attempt(ctx, func(context.Context) error { return nil }))
+		ctx := context.Background()
+		fmt.Println(attempt(ctx, func(lctx context.Context) error {
+			cancelled, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+			defer cancel()
+			fmt.Println(attempt(ctx, func(context.Context) error { return nil })) // competes: not with lctx
+			fmt.Println(attempt(cancelled, func(context.Context) error { return nil }))
+			return context.Cause(lctx)
+		}))
+		fmt.Println(attempt(ctx, func(lctx context.Context) error {
+			if _, err := lock.ForceUnlock(ctx); err != nil {
+				return err
+			}
+			<-lctx.Done()
+			return context.Cause(lctx)
+		}))
+		server.Close()
+		fmt.Println(attempt(ctx, func(context.Context) error { return nil }))
+	})
 	// Output:
 	// busy
 	// cancelled
@@ -296,34 +301,36 @@ func Example_errors() {
 
 // Wait limits the wait, and not the work.
 func ExampleLockOptions_wait() {
-	redis := memredis.New()
-	defer redis.Close()
-	client := mortise.New(redis.Driver(), nil)
-	defer client.Close()
-	ctx := context.Background()
+	synctest.Test(new(testing.T), func(*testing.T) { // in virtual time, as in a test
+		redis := memredis.New()
+		defer redis.Close()
+		client := mortise.New(redis.Driver(), nil)
+		defer client.Close()
+		ctx := context.Background()
 
-	ship := func() error {
-		lock := client.Lock("order:42").With(mortise.LockOptions{Wait: 500 * time.Millisecond})
-		return lock.Do(ctx, func(ctx context.Context) error {
-			time.Sleep(600 * time.Millisecond)
-			return ctx.Err()
-		})
-	}
-	fmt.Println("free:", ship())
+		ship := func() error {
+			lock := client.Lock("order:42").With(mortise.LockOptions{Wait: 500 * time.Millisecond})
+			return lock.Do(ctx, func(ctx context.Context) error {
+				time.Sleep(600 * time.Millisecond)
+				return ctx.Err()
+			})
+		}
+		fmt.Println("free:", ship())
 
-	hold, _, err := client.Lock("order:42").Lock(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer hold.Unlock()
-	switch err := ship(); {
-	case errors.Is(err, mortise.ErrLocked):
-		var held *mortise.HeldError
-		fmt.Println("busy, and it is known by whom:", errors.As(err, &held) && held.Owner == hold.Owner())
-	case errors.Is(err, mortise.ErrUnreachable):
-		fmt.Println("Redis does not answer")
-	}
+		hold, _, err := client.Lock("order:42").Lock(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer hold.Unlock()
+		switch err := ship(); {
+		case errors.Is(err, mortise.ErrLocked):
+			var held *mortise.HeldError
+			fmt.Println("busy, and it is known by whom:", errors.As(err, &held) && held.Owner == hold.Owner())
+		case errors.Is(err, mortise.ErrUnreachable):
+			fmt.Println("Redis does not answer")
+		}
+	})
 	// Output:
 	// free: <nil>
 	// busy, and it is known by whom: true

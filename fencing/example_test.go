@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -16,32 +18,34 @@ import (
 // A holder stops in the middle of its work for longer than its lease, and writes when it goes on.
 // Another holder has had the lock since: the late write is refused.
 func Example() {
-	server := memredis.New() // in production: your Redis
-	defer server.Close()
-	client := mortise.New(server.Driver(), nil)
-	defer client.Close()
-	guard := fencing.NewGuard(server.Driver())
-	defer guard.Close()
-	ctx := context.Background()
-	lock := client.FencedLock("account:7")
+	synctest.Test(new(testing.T), func(*testing.T) { // in virtual time, as in a test
+		server := memredis.New() // in production: your Redis
+		defer server.Close()
+		client := mortise.New(server.Driver(), nil)
+		defer client.Close()
+		guard := fencing.NewGuard(server.Driver())
+		defer guard.Close()
+		ctx := context.Background()
+		lock := client.FencedLock("account:7")
 
-	slow, sctx, err := lock.With(mortise.LockOptions{MaxHold: 50 * time.Millisecond}).Lock(ctx)
-	if err != nil {
+		slow, sctx, err := lock.With(mortise.LockOptions{MaxHold: 50 * time.Millisecond}).Lock(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		time.Sleep(100 * time.Millisecond) // frozen; it does not check its context
+
+		next, nctx, err := lock.Lock(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("next:", guard.Set(nctx, "balance:7", "90", next.Token()))
+
+		err = guard.Set(context.WithoutCancel(sctx), "balance:7", "100", slow.Token())
+		fmt.Println("slow:", errors.Is(err, fencing.ErrStale))
 		fmt.Println(err)
-		return
-	}
-	time.Sleep(100 * time.Millisecond) // frozen; it does not check its context
-
-	next, nctx, err := lock.Lock(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println("next:", guard.Set(nctx, "balance:7", "90", next.Token()))
-
-	err = guard.Set(context.WithoutCancel(sctx), "balance:7", "100", slow.Token())
-	fmt.Println("slow:", errors.Is(err, fencing.ErrStale))
-	fmt.Println(err)
+	})
 	// Output:
 	// next: <nil>
 	// slow: true

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -65,16 +67,17 @@ func lateWrites(job job, options *mortise.Options) (late int, err error) {
 // holds the lock, until its lease has ended and another process has the lock. The naive export goes
 // on writing.
 //
-// In a test, [testing/synctest] makes the wait for the end of the lease take no time, whatever its
-// length.
+// [testing/synctest] makes the wait for the end of the lease take no time, whatever its length.
 func Example() {
-	options := &mortise.Options{TTL: 100 * time.Millisecond}
+	synctest.Test(new(testing.T), func(*testing.T) { // in virtual time, as in a test
+		options := &mortise.Options{TTL: 10 * time.Second}
 
-	late, err := lateWrites(naiveExport, options)
-	fmt.Printf("naive: %d rows without the lock; lost: %t\n", late, errors.Is(err, mortise.ErrLost))
+		late, err := lateWrites(naiveExport, options)
+		fmt.Printf("naive: %d rows without the lock; lost: %t\n", late, errors.Is(err, mortise.ErrLost))
 
-	late, err = lateWrites(export, options)
-	fmt.Printf("mended: %d rows without the lock; lost: %t\n", late, errors.Is(err, mortise.ErrLost))
+		late, err = lateWrites(export, options)
+		fmt.Printf("mended: %d rows without the lock; lost: %t\n", late, errors.Is(err, mortise.ErrLost))
+	})
 	// Output:
 	// naive: 7 rows without the lock; lost: true
 	// mended: 0 rows without the lock; lost: true

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -25,43 +26,45 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A holder is frozen for longer than its lease, and writes when it wakes.
 func Example() {
-	server := memredis.New() // in production: your Redis
-	defer server.Close()
-	client := mortise.New(server.Driver(), nil)
-	defer client.Close()
-	ctx := context.Background()
+	synctest.Test(new(testing.T), func(*testing.T) { // in virtual time, as in a test
+		server := memredis.New() // in production: your Redis
+		defer server.Close()
+		client := mortise.New(server.Driver(), nil)
+		defer client.Close()
+		ctx := context.Background()
 
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1) // each connection to :memory: is a database of its own
-	if _, err := db.ExecContext(ctx, sqlexample.Schema+`; INSERT INTO account VALUES (7, 100, 0)`); err != nil {
-		fmt.Println(err)
-		return
-	}
+		db, err := sql.Open("sqlite", ":memory:")
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer db.Close()
+		db.SetMaxOpenConns(1) // each connection to :memory: is a database of its own
+		if _, err := db.ExecContext(ctx, sqlexample.Schema+`; INSERT INTO account VALUES (7, 100, 0)`); err != nil {
+			fmt.Println(err)
+			return
+		}
 
-	lock := client.FencedLock("account:7")
-	slow, _, err := lock.With(mortise.LockOptions{MaxHold: 50 * time.Millisecond}).Lock(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	time.Sleep(100 * time.Millisecond) // frozen; it does not check its context
+		lock := client.FencedLock("account:7")
+		slow, _, err := lock.With(mortise.LockOptions{MaxHold: 50 * time.Millisecond}).Lock(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		time.Sleep(100 * time.Millisecond) // frozen; it does not check its context
 
-	next, _, err := lock.Lock(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println("next:", sqlexample.SetBalance(ctx, db, 7, 90, next.Token()))
-	fmt.Println("next:", sqlexample.SetBalance(ctx, db, 7, 80, next.Token())) // more than once
+		next, _, err := lock.Lock(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("next:", sqlexample.SetBalance(ctx, db, 7, 90, next.Token()))
+		fmt.Println("next:", sqlexample.SetBalance(ctx, db, 7, 80, next.Token())) // more than once
 
-	err = sqlexample.SetBalance(ctx, db, 7, 110, slow.Token())
-	fmt.Println("slow:", err)
-	fmt.Println(errors.Is(err, fencing.ErrStale))
+		err = sqlexample.SetBalance(ctx, db, 7, 110, slow.Token())
+		fmt.Println("slow:", err)
+		fmt.Println(errors.Is(err, fencing.ErrStale))
+	})
 	// Output:
 	// next: <nil>
 	// next: <nil>
