@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -70,22 +71,31 @@ func TestOpenCluster(t *testing.T) {
 	}
 }
 
+// refusedSoon is refused, and judges how long it takes.
+func refusedSoon(t *testing.T, b *canary.Bounds, url string, class driver.Class, texts ...string) {
+	t.Helper()
+	start := time.Now()
+	refused(t, t.Context(), url, class, texts...)
+	b.Within("a refusal", time.Since(start), 10*time.Second)
+}
+
 func TestOpenFails(t *testing.T) {
-	ctx := t.Context()
-	s := redistest.Single(t, "--requirepass", "right")
-	free := redistest.Single(t)
-	refused(t, ctx, "redis://:s3cret@127.0.0.1:1", driver.NotSent, "127.0.0.1:1", "refused")
-	refused(t, ctx, "redis+cluster://:s3cret@127.0.0.1:1,127.0.0.1:2", driver.NotSent, "127.0.0.1:1, 127.0.0.1:2")
-	refused(t, ctx, "redis-sentinel://:s3cret@127.0.0.1:1?master=m&sentinel_password=s3cret", driver.NotSent, "127.0.0.1:1")
-	refused(t, ctx, "unix://:s3cret@/nowhere/s3/redis.sock", driver.NotSent, "/nowhere/s3/redis.sock")
-	refused(t, ctx, "redis://:s3cret@"+s.Addr(), driver.Denied, s.Addr(), "WRONGPASS")
-	refused(t, ctx, "redis://nobody:s3cret@"+s.Addr(), driver.Denied, "WRONGPASS")
-	refused(t, ctx, "redis://"+s.Addr(), driver.Denied, "NOAUTH")
-	refused(t, ctx, "rediss://:s3cret@"+s.Addr(), driver.NotSent, s.Addr())
-	refused(t, ctx, "redis+cluster://"+free.Addr(), driver.Other, "redis://")
-	refused(t, ctx, "redis://"+free.Addr()+"/99", driver.Other, free.Addr())
-	refused(t, ctx, "postgres://u:s3cret@h", driver.Other, "redis-sentinel://")
-	refused(t, ctx, "rediss://h?tls_ca=/nowhere/ca.pem", driver.Other, "/nowhere/ca.pem")
-	set := redistest.Sentinel(t, 0)
-	refused(t, ctx, "redis-sentinel://"+set.Addrs()[0]+"?master=nobody", driver.Other, "No such master")
+	canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+		s := redistest.Single(t, "--requirepass", "right")
+		free := redistest.Single(t)
+		refusedSoon(t, b, "redis://:s3cret@127.0.0.1:1", driver.NotSent, "127.0.0.1:1", "refused")
+		refusedSoon(t, b, "redis+cluster://:s3cret@127.0.0.1:1,127.0.0.1:2", driver.NotSent, "127.0.0.1:1, 127.0.0.1:2")
+		refusedSoon(t, b, "redis-sentinel://:s3cret@127.0.0.1:1?master=m&sentinel_password=s3cret", driver.NotSent, "127.0.0.1:1")
+		refusedSoon(t, b, "unix://:s3cret@/nowhere/s3/redis.sock", driver.NotSent, "/nowhere/s3/redis.sock")
+		refusedSoon(t, b, "redis://:s3cret@"+s.Addr(), driver.Denied, s.Addr(), "WRONGPASS")
+		refusedSoon(t, b, "redis://nobody:s3cret@"+s.Addr(), driver.Denied, "WRONGPASS")
+		refusedSoon(t, b, "redis://"+s.Addr(), driver.Denied, "NOAUTH")
+		refusedSoon(t, b, "rediss://:s3cret@"+s.Addr(), driver.NotSent, s.Addr())
+		refusedSoon(t, b, "redis+cluster://"+free.Addr(), driver.Other, "redis://")
+		refusedSoon(t, b, "redis://"+free.Addr()+"/99", driver.Other, free.Addr())
+		refusedSoon(t, b, "postgres://u:s3cret@h", driver.Other, "redis-sentinel://")
+		refusedSoon(t, b, "rediss://h?tls_ca=/nowhere/ca.pem", driver.Other, "/nowhere/ca.pem")
+		set := redistest.Sentinel(t, 0)
+		refusedSoon(t, b, "redis-sentinel://"+set.Addrs()[0]+"?master=nobody", driver.Other, "No such master")
+	})
 }

@@ -57,18 +57,14 @@ func TestOpenEmbedded(t *testing.T) {
 	}
 }
 
-// refused opens a URL that must fail with a class, soon, and without secrets.
+// refused opens a URL that must fail with a class, and without secrets.
 func refused(t *testing.T, ctx context.Context, url string, class driver.Class, texts ...string) {
 	t.Helper()
-	start := time.Now()
 	d, err := Open(ctx, url)
 	if err == nil {
 		d.Close()
 		t.Errorf("Open(%s) succeeds", url)
 		return
-	}
-	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("Open(%s) took %v", url, took)
 	}
 	if driver.ClassOf(err) != class {
 		t.Errorf("Open(%s): %v has class %v, want %v", url, err, driver.ClassOf(err), class)
@@ -92,31 +88,40 @@ func refused(t *testing.T, ctx context.Context, url string, class driver.Class, 
 	}
 }
 
-// A server that accepts and stays silent must not delay Open beyond ctx, nor forever without one;
-// and nothing may be left behind.
-func TestOpenSilentServer(t *testing.T) {
+// silentServer returns the address of a server that accepts and stays silent.
+func silentServer(t *testing.T) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // connections stay in the backlog
-	for _, url := range []string{"redis://" + l.Addr().String(), "rediss://" + l.Addr().String(),
-		"redis+cluster://" + l.Addr().String(), "redis-sentinel://" + l.Addr().String() + "?master=m"} {
+	t.Cleanup(func() { _ = l.Close() }) // connections stay in the backlog
+	return l.Addr().String()
+}
+
+// abandoned opens URLs of a silent server with a context that ends soon, and then Open must end, too. It tells
+// how long each took.
+func abandoned(t *testing.T, addr string, took func(time.Duration)) {
+	t.Helper()
+	for _, url := range []string{"redis://" + addr, "rediss://" + addr, "redis+cluster://" + addr, "redis-sentinel://" + addr + "?master=m"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		start := time.Now()
 		d, err := Open(ctx, url)
+		took(time.Since(start))
 		cancel()
 		if err == nil {
 			d.Close()
 			t.Fatalf("%s: connected to a silent server", url)
 		}
-		if driver.ClassOf(err) != driver.NotSent || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 2*time.Second {
-			t.Errorf("%s: %v after %v, class %v", url, err, time.Since(start), driver.ClassOf(err))
+		if driver.ClassOf(err) != driver.NotSent || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v, class %v", url, err, driver.ClassOf(err))
 		}
 	}
-	for _, scheme := range []string{"redis://", "rediss://"} {
-		refused(t, t.Context(), scheme+l.Addr().String(), driver.NotSent, l.Addr().String(), "no answer in time")
-	}
+}
+
+// A server that accepts and stays silent must not delay Open beyond ctx, and nothing may be left behind.
+func TestOpenSilentServer(t *testing.T) {
+	abandoned(t, silentServer(t), func(time.Duration) {})
 }
 
 // A server that turns clients away closes the connection at once. Its reason is the error.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -96,7 +97,9 @@ func tlsServer(t *testing.T, a *authority, certFile, keyFile string, args ...str
 	return "127.0.0.1:" + strconv.Itoa(port)
 }
 
-func TestOpenTLS(t *testing.T) {
+func TestOpenTLS(t *testing.T) { canary.Judge(t, opensTLS) }
+
+func opensTLS(t *testing.T, b *canary.Bounds) {
 	a := newAuthority(t)
 	good, goodKey := a.leaf(t, "good", time.Now().Add(time.Hour))
 	old, oldKey := a.leaf(t, "old", time.Now().Add(-time.Hour))
@@ -108,18 +111,18 @@ func TestOpenTLS(t *testing.T) {
 	open(t, "rediss://"+plain+"?"+ca)
 	open(t, "valkeys://"+plain+"?tls_insecure=true")
 	open(t, "rediss://"+plain+"?"+ca+"&tls_server_name=redis.example")
-	refused(t, t.Context(), "rediss://:s3cret@"+plain, driver.NotSent, "certificate")
-	refused(t, t.Context(), "rediss://:s3cret@"+plain+"?tls_ca="+url.QueryEscape(stranger.file), driver.NotSent, "certificate")
-	refused(t, t.Context(), "rediss://:s3cret@"+plain+"?"+ca+"&tls_server_name=other.example", driver.NotSent, "other.example")
-	refused(t, t.Context(), "rediss://:s3cret@"+plain+"?tls_ca="+url.QueryEscape(goodKey), driver.Other, "no certificate")
+	refusedSoon(t, b, "rediss://:s3cret@"+plain, driver.NotSent, "certificate")
+	refusedSoon(t, b, "rediss://:s3cret@"+plain+"?tls_ca="+url.QueryEscape(stranger.file), driver.NotSent, "certificate")
+	refusedSoon(t, b, "rediss://:s3cret@"+plain+"?"+ca+"&tls_server_name=other.example", driver.NotSent, "other.example")
+	refusedSoon(t, b, "rediss://:s3cret@"+plain+"?tls_ca="+url.QueryEscape(goodKey), driver.Other, "no certificate")
 
 	expired := tlsServer(t, a, old, oldKey, "--tls-auth-clients", "no")
-	refused(t, t.Context(), "rediss://:s3cret@"+expired+"?"+ca, driver.NotSent, "expired")
+	refusedSoon(t, b, "rediss://:s3cret@"+expired+"?"+ca, driver.NotSent, "expired")
 
 	mutual := tlsServer(t, a, good, goodKey)
 	open(t, "rediss://"+mutual+"?"+ca+client)
-	refused(t, t.Context(), "rediss://:s3cret@"+mutual+"?"+ca, driver.NotSent, mutual)
+	refusedSoon(t, b, "rediss://:s3cret@"+mutual+"?"+ca, driver.NotSent, mutual)
 
 	ancient := tlsServer(t, a, good, goodKey, "--tls-auth-clients", "no", "--tls-protocols", "TLSv1.1")
-	refused(t, t.Context(), "rediss://:s3cret@"+ancient+"?"+ca, driver.NotSent, "")
+	refusedSoon(t, b, "rediss://:s3cret@"+ancient+"?"+ca, driver.NotSent, "")
 }

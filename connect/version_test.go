@@ -81,6 +81,9 @@ func answerAsOld(conn net.Conn) {
 	}
 }
 
-func TestOpenRefusesAnOldServer(t *testing.T) {
+func TestOpenRefusesAnOldServer(t *testing.T) { refusesAnOldServer(t) }
+
+func refusesAnOldServer(t *testing.T) {
+	t.Helper()
 	refused(t, t.Context(), "redis://"+oldServer(t), driver.Other, "connect to Redis at", "it is Redis 2.8.19, and locks need 5.0 or later")
 }

@@ -48,7 +48,7 @@ func (m *mutant) limit() time.Duration {
 	return limit
 }
 
-// tags returns the flags for the build of the test of m: one that starts real servers stands behind a tag.
+// tags returns the flags for the build of the test of m: one that starts real servers may stand behind tags.
 func (m *mutant) tags() []string {
 	if m.needs != "" {
 		return []string{"-tags", "server,proof"}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -76,7 +77,7 @@ func (s server) test() (result, error) {
 	}
 	fmt.Printf("%-14s %s: %s\n", s.name, version.Text, path)
 	begin := time.Now()
-	cmd := exec.Command("go", append([]string{"test", "-count=1", "-json", "-tags", "server", "-timeout", "20m"}, packages...)...)
+	cmd := exec.Command("go", append([]string{"test", "-count=1", "-json", "-tags", "server,proof", "-timeout", "20m"}, packages...)...)
 	cmd.Env = append(os.Environ(), "REDIS_SERVER_BIN="+path)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -131,7 +132,11 @@ func (t *tally) read(in io.Reader) error {
 	}
 }
 
+// try is the part of a test's name that says which trial of package canary it is.
+var try = regexp.MustCompile(`/try_\d+`)
+
 func (t *tally) note(action, pkg, test, output string) {
+	test = try.ReplaceAllString(test, "")
 	if action == "fail" && test == "" && len(t.failedIn(pkg)) == 0 {
 		test = "(package)" // it was not built, or it panicked
 	}

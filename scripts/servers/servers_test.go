@@ -49,6 +49,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// The trials of a test are one test.
+func TestTrialsAreOneTest(t *testing.T) {
+	all := told(t, strings.ReplaceAll(printed, "TestX/", "TestX/try_2/"))
+	if got := all.failed(); !slices.Equal(got, []string{"a TestX/one"}) || all.passed() != 1 {
+		t.Errorf("%v failed, and %d passed, want TestX/one, and one", got, all.passed())
+	}
+}
+
 // A package that does not build, or ends without its tests, is a failure, and so is a skipped test.
 func TestJudgeWhatDidNotRun(t *testing.T) {
 	for name, lines := range map[string]string{
