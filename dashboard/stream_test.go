@@ -15,7 +15,7 @@ import (
 // until returns the next event of a kind that has all texts.
 func until(t *testing.T, events <-chan event, kind string, texts ...string) event {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	var last event
 next:
 	for {

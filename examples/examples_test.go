@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -66,8 +67,8 @@ func newWorld(t *testing.T) *world {
 
 // program returns the command of a program.
 func (w *world) program(t *testing.T, name string, args ...string) *exec.Cmd {
-	_, _ = os.Stat(filepath.Join(name, "main.go"))                           // so that go test knows what a result depends on
-	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second) // less than a lease
+	_, _ = os.Stat(filepath.Join(name, "main.go")) // so that go test knows what a result depends on
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, name), args...)
 	url := "redis://" + w.server.Addr()
@@ -132,8 +133,9 @@ func end(t *testing.T, cmd *exec.Cmd, rest *bufio.Scanner) {
 	}
 }
 
-func TestNightly(t *testing.T) {
-	t.Parallel()
+func TestNightly(t *testing.T) { t.Parallel(); nightly(t) }
+
+func nightly(t *testing.T) {
 	w := newWorld(t)
 	hold, _, err := w.client.Lock("nightly:report").Lock(t.Context())
 	if err != nil {
@@ -148,8 +150,9 @@ func TestNightly(t *testing.T) {
 	prints(t, w.program(t, "nightly"), true, "another machine writes the report, or has written it: kept for another ")
 }
 
-func TestOrders(t *testing.T) {
-	t.Parallel()
+func TestOrders(t *testing.T) { t.Parallel(); orders(t) }
+
+func orders(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "orders")
 	cmd := w.program(t, "orders", file)
@@ -195,8 +198,9 @@ func TestOrders(t *testing.T) {
 	end(t, cmd, lines)
 }
 
-func TestWorkers(t *testing.T) {
-	t.Parallel()
+func TestWorkers(t *testing.T) { t.Parallel(); workers(t) }
+
+func workers(t *testing.T) {
 	w := newWorld(t)
 	out, err := w.program(t, "workers", "a", "b", "c", "d", "e", "f").CombinedOutput()
 	if err != nil {
@@ -220,9 +224,10 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// The process that is told to end hands over at once: long before its lease would have ended.
-func TestLeader(t *testing.T) {
-	t.Parallel()
+// The process that is told to end hands over: it does not leave its lease to its end.
+func TestLeader(t *testing.T) { t.Parallel(); leader(t) }
+
+func leader(t *testing.T) {
 	w := newWorld(t)
 	first := w.program(t, "leader")
 	lines := begin(t, first)
@@ -230,12 +235,17 @@ func TestLeader(t *testing.T) {
 	second := w.program(t, "leader")
 	more := begin(t, second)
 	end(t, first, lines)
+	leader, err := w.client.Election("scheduler").Leader(t.Context())
+	if was := fmt.Sprintf("process %d", first.Process.Pid); err != nil && !errors.Is(err, mortise.ErrNoLeader) || leader.Value == was {
+		t.Errorf("the leader is %q, %v, after %s has ended", leader.Value, err, was)
+	}
 	await(t, more, `leads, term 2$`)
 	end(t, second, more)
 }
 
-func TestLedger(t *testing.T) {
-	t.Parallel()
+func TestLedger(t *testing.T) { t.Parallel(); ledger(t) }
+
+func ledger(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "ledger")
 	prints(t, w.program(t, "ledger", file, "7", "10"), true, "account 7 has 10, written with token 1")
@@ -258,8 +268,9 @@ func TestLedger(t *testing.T) {
 }
 
 // The line of the crontab makes the report, unless another machine does.
-func TestCron(t *testing.T) {
-	t.Parallel()
+func TestCron(t *testing.T) { t.Parallel(); cron(t) }
+
+func cron(t *testing.T) {
 	w := newWorld(t)
 	crontab, err := os.ReadFile("cron/crontab")
 	if err != nil {

@@ -213,8 +213,9 @@ func testSearch(t *testing.T, addr string, others int) {
 	if want := []string{"lead", "read", "write"}; !slices.Equal(names, want) {
 		t.Errorf("the library finds %q with it, want %q", names, want)
 	}
-	if now, took, err := Time(t.Context(), d); err != nil || time.Since(now).Abs() > time.Minute || took <= 0 {
-		t.Errorf("the server's time is %v, %v, %v", now, took, err)
+	before := time.Now().Truncate(time.Millisecond) // a server may know no more
+	if now, took, err := Time(t.Context(), d); err != nil || now.Before(before) || now.After(time.Now()) || took <= 0 {
+		t.Errorf("the server's time is %v after %v, %v, %v", now, before, took, err)
 	}
 }
 

@@ -169,26 +169,25 @@ func TestFailuresAreCountedAndTheWaitGoesOn(t *testing.T) {
 }
 
 func TestWhatHangsIsReportedAndLeftBehind(t *testing.T) {
-	release := make(chan struct{})
-	var stuck sync.WaitGroup
-	stuck.Add(2 * 3)
-	deaf := lockFunc(func(context.Context, string) (Hold, error) {
-		defer stuck.Done()
-		<-release
-		return nil, errors.New("too late")
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		deaf := lockFunc(func(context.Context, string) (Hold, error) {
+			<-release
+			return nil, errors.New("too late")
+		})
+		for _, kind := range []Kind{Cycle, Queued} {
+			run, err := Start(t.Context(), deaf, Spec{Kind: kind, N: 3, Key: "k", Shared: true, epoch: time.Now()}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run.Begin()
+			synctest.Wait()
+			if r := run.End(time.Millisecond); r.Hung != 3 {
+				t.Errorf("%s: %d hung, want 3", kind, r.Hung)
+			}
+		}
+		close(release)
 	})
-	for _, kind := range []Kind{Cycle, Queued} {
-		run, err := Start(t.Context(), deaf, Spec{Kind: kind, N: 3, Key: "k", Shared: true}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		run.Begin()
-		if r := run.End(time.Millisecond); r.Hung != 3 {
-			t.Errorf("%s: %d hung, want 3", kind, r.Hung)
-		}
-	}
-	close(release)
-	stuck.Wait()
 }
 
 func TestProcessesShareAGate(t *testing.T) {

@@ -1,0 +1,26 @@
+//go:build proof
+
+package examples_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/internal/canary"
+)
+
+// No program ever waits until a lease ends: that would take 30 seconds.
+func TestNoProgramWaitsForALease(t *testing.T) {
+	for name, run := range map[string]func(t *testing.T){
+		"nightly": nightly, "orders": orders, "workers": workers, "leader": leader, "ledger": ledger, "cron": cron,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+				start := time.Now()
+				run(t)
+				b.Within(name, time.Since(start), 25*time.Second)
+			})
+		})
+	}
+}
