@@ -74,7 +74,7 @@ func wantRenewedAndAcknowledged(t *testing.T, w *world, master *redistest.Server
 	if after := offset(t, master); after == before { // WAIT would change it, if it waited
 		t.Error("nothing was written")
 	}
-	r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, driver.Wait{Replicas: 1, Timeout: 30 * time.Second, Count: true})[0]
+	r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, driver.Wait{Replicas: 1, Timeout: time.Minute, Count: true})[0]
 	if r.Err != nil || r.States[len(r.States)-1] != script.Renewed || r.Acks != 1 || r.Of != 1 {
 		t.Errorf("got %+v, want it renewed and acknowledged by the one replica", r)
 	}

@@ -12,6 +12,7 @@ import (
 
 // A subscribed head is waited for, and notified again every second.
 func TestFairHeadThatListens(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		f.enqueue(java, step)
 		sub := f.subscriber(java)
@@ -29,6 +30,7 @@ func TestFairHeadThatListens(t *testing.T) {
 // A head that is not subscribed may be about to subscribe; a second later it is
 // regarded as dead, whatever its deadline.
 func TestFairHeadThatDied(t *testing.T) {
+	inTime(t)
 	for name, left := range map[string]time.Duration{"in time": step, "inflated": 24 * time.Hour, "late by a defect": -10 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			fairly(t, func(f fair) {
@@ -50,6 +52,7 @@ func TestFairHeadThatDied(t *testing.T) {
 
 // An old record of silence is of an earlier wait of the same thread.
 func TestFairHeadThatWasSilentLongAgo(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		f.enqueue(java, step)
 		f.refused(me, script.FairQueue, java, 0)
@@ -64,6 +67,7 @@ func TestFairHeadThatWasSilentLongAgo(t *testing.T) {
 
 // Many dead waiters delay the next no more than one does.
 func TestFairManyThatDied(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		var dead []string
 		for i := range 10 {
@@ -87,6 +91,7 @@ func TestFairManyThatDied(t *testing.T) {
 // Only the first of several waiters of one mortise client has to be subscribed; when
 // it is silent, the others are not waited for.
 func TestFairClientThatDied(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		f.gets(java, script.FairOnce)
 		f.refused(me, script.FairQueue, java, 1)
@@ -102,6 +107,7 @@ func TestFairClientThatDied(t *testing.T) {
 
 // A frozen client stays subscribed, but shows no sign of life.
 func TestFairClientThatIsFrozen(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		f.gets(java, script.FairOnce)
 		f.refused(me, script.FairQueue, java, 1)
@@ -147,6 +153,7 @@ func TestFairDeadlinePassed(t *testing.T) {
 // A waiter of Redisson's whose deadline has passed, that is subscribed and yet does
 // not take the lock when notified, must not keep it from all others.
 func TestFairFrozenJavaWaiterIsDroppedAfterItsDeadline(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		f.enqueue(java, -step)
 		sub := f.subscriber(java)
@@ -158,6 +165,7 @@ func TestFairFrozenJavaWaiterIsDroppedAfterItsDeadline(t *testing.T) {
 }
 
 func TestFairHeadWithoutDeadline(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		f.must(f.t, "RPUSH", keyspace.FairQueue(job), java)
 		f.hold(f.t, job, lease, mine2, "1")
@@ -177,6 +185,7 @@ func TestFairHeadWithoutDeadline(t *testing.T) {
 // Without the right to ask for subscribers, or where the answer would be
 // meaningless, Redisson's deadlines count, and our own clients' signs of life.
 func TestFairSubscribersUnknown(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		f.Cluster = true
 		f.enqueue(java, step)

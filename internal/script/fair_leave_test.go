@@ -56,6 +56,7 @@ func (f fair) leaves(done int, owners ...string) {
 
 // Many leave together, from any positions, and the holder among them releases.
 func TestFairLeaveTogether(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		f.hold(f.t, job, lease, mine2, "1")
 		var owners []string

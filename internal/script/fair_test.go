@@ -236,6 +236,7 @@ func TestFairStep(t *testing.T) {
 }
 
 func TestFairAcquireAtTheHead(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		f.enqueue(me, ahead)
 		f.enqueue(java, ahead+step)
@@ -251,6 +252,7 @@ func TestFairAcquireAtTheHead(t *testing.T) {
 }
 
 func TestFairTend(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		tend := func(ask ...string) time.Duration {
 			f.t.Helper()

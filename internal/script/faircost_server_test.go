@@ -4,6 +4,8 @@ package script_test
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
@@ -40,4 +42,19 @@ func TestFairCallsOfAnAcquisition(t *testing.T) {
 			f.wantGiven(waiter(0))
 		})
 	}
+}
+
+var called = regexp.MustCompile(`cmdstat_[^:]+:calls=(\d+)`)
+
+// commandsRun returns how many commands the server has run since CONFIG RESETSTAT.
+func commandsRun(t *testing.T, server *redistest.Server) int {
+	calls := 0
+	for _, found := range called.FindAllStringSubmatch(server.Must(t, "INFO", "commandstats").(string), -1) {
+		n, err := strconv.Atoi(found[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls += n
+	}
+	return calls
 }

@@ -17,6 +17,7 @@ func (f fair) lived(client string, d time.Duration) {
 
 // Until a client shows life for all its waiters, each one lives because it has asked: for ten seconds.
 func TestFairAskingIsASignOfLife(t *testing.T) {
+	inTime(t)
 	for name, test := range map[string]struct {
 		asked, sign time.Duration // ago, and from now; none if 0
 		given       bool
@@ -52,6 +53,7 @@ func TestFairAskingIsASignOfLife(t *testing.T) {
 // If a client lets the lock pass, the scripts do not wait for what it had asked before, but for what
 // it asks from then on, and for everything once it shows life.
 func TestFairClientThatLetTheLockPass(t *testing.T) {
+	inTime(t)
 	for name, after := range map[string]func(f fair){
 		"asks": func(f fair) { f.refused(mine2, script.FairAgain, other, 0) },
 		"shows life": func(f fair) {
@@ -95,6 +97,7 @@ func TestFairClientThatLetTheLockPass(t *testing.T) {
 
 // That a client let the lock pass is known as long as what its waiters had asked before could count.
 func TestFairLettingTheLockPassIsNotForgotten(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		f.gets(java, script.FairOnce)
 		f.refused(me, script.FairQueue, java, 1)

@@ -23,7 +23,7 @@ func directly(t *testing.T, f func(f fair, listen func(client string) *subscribe
 		})
 	}
 	everywhere(t, server, func(t *testing.T, w *world) { run(t, w, script.Fair{Turns: "publish"}) })
-	if slices.Contains(publishers(t), "spublish") {
+	if slices.Contains(publishers(t), "spublish") && (proof || !isTimely(t)) {
 		onServer(t, "sharded", server, func(t *testing.T, w *world) {
 			run(t, w, script.Fair{Publish: script.Sharded, Cluster: true, Turns: "spublish"})
 		})
@@ -103,6 +103,7 @@ func TestFairReleaseTellsAHeadThatCannotBeGivenTheLock(t *testing.T) {
 
 // A head that is not subscribed keeps its place for a moment only.
 func TestFairReleaseWhereTheHeadDoesNotListen(t *testing.T) {
+	inTime(t)
 	directly(t, func(f fair, listen func(string) *subscriber) {
 		second := listen(bob)
 		f.gets(me, script.FairOnce)
@@ -270,6 +271,7 @@ func (f fair) refusedOrNot(owner string) {
 // later: a head that has waited for a while and is not subscribed is passed over at
 // once, and the releaser is asked to look again.
 func TestFairReleasePastTheDeadToRedissonsThreads(t *testing.T) {
+	inTime(t)
 	directly(t, func(f fair, listen func(string) *subscriber) {
 		theirs := f.listen(f.t, keyspace.FairChannel(job, java), f.Turns == "spublish")
 		f.gets(eves, script.FairOnce)
@@ -323,6 +325,7 @@ func TestFairReleasePastTheDeadToRedissonsThreads(t *testing.T) {
 // A thread of Redisson's that is subscribed, and does not take the lock though it is
 // notified again and again, is frozen.
 func TestFairHeadThatIsToldAndDoesNotTakeIt(t *testing.T) {
+	inTime(t)
 	fairly(t, func(f fair) {
 		f.enqueue(java, step)
 		f.subscriber(java)

@@ -371,34 +371,33 @@ return 1`
 // At the instant at which a dead holder's lease ends, Redisson takes the fields.
 // The key must not end while it holds them: the next one would acquire them as well.
 func TestGroupOfADeadHolderPassesOn(t *testing.T) {
-	server := single(t)
-	for name, holder := range deadHolders() {
+	parallel(t)
+	for name, holder := range deadHolders(150 * time.Millisecond) {
 		t.Run(name, func(t *testing.T) {
-			everywhere(t, server, func(t *testing.T, w *world) {
-				if !w.real {
-					time.Sleep(700 * time.Microsecond) // the time in the millisecond before a lease's end
-				}
-				holder.hold(t, w)
-				ends, err := strconv.ParseInt(w.must(t, "HGET", job, "a:"+holder.owner+":expire_time").Str(), 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for w.now(t) < ends {
-					if w.real {
-						time.Sleep(200 * time.Microsecond)
-					} else {
-						time.Sleep(500 * time.Microsecond)
-					}
-				}
-				if w.must(t, "EVAL", redissonGroupAcquire, "1", job, "a", java, "60000").Int() != 1 {
-					t.Fatal("Redisson does not get it at the end of the lease")
-				}
-				time.Sleep(3 * time.Millisecond) // the key would have ended
-				if ok, by, err := script.GroupAcquire(t.Context(), w, onlyA, me, lease); ok || err != nil || by.Owner != java {
-					t.Errorf("got %v, %+v, %v, want Redisson's thread as the holder", ok, by, err)
-				}
+			virtually(t, func(t *testing.T, w *world) {
+				time.Sleep(700 * time.Microsecond) // the time in the millisecond before a lease's end
+				holder.passesOn(t, w, 500*time.Microsecond)
 			})
 		})
+	}
+}
+
+// passesOn looks every so often whether the lease has ended.
+func (d deadHolder) passesOn(t *testing.T, w *world, every time.Duration) {
+	d.hold(t, w)
+	ends, err := strconv.ParseInt(w.must(t, "HGET", job, "a:"+d.owner+":expire_time").Str(), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for w.now(t) < ends {
+		time.Sleep(every)
+	}
+	if w.must(t, "EVAL", redissonGroupAcquire, "1", job, "a", java, "60000").Int() != 1 {
+		t.Fatal("Redisson does not get it at the end of the lease")
+	}
+	time.Sleep(3 * time.Millisecond) // the key would have ended
+	if ok, by, err := script.GroupAcquire(t.Context(), w, onlyA, me, lease); ok || err != nil || by.Owner != java {
+		t.Errorf("got %v, %+v, %v, want Redisson's thread as the holder", ok, by, err)
 	}
 }
 
@@ -410,8 +409,8 @@ type deadHolder struct {
 	hold  func(t *testing.T, w *world) // the last action of the holder
 }
 
-func deadHolders() map[string]deadHolder {
-	const short = 150 * time.Millisecond
+// deadHolders are those of a lease that is short, but longer than what each of them does.
+func deadHolders(short time.Duration) map[string]deadHolder {
 	return map[string]deadHolder{
 		"mortise": {mine2, func(t *testing.T, w *world) {
 			if ok, _, err := script.GroupAcquire(t.Context(), w, onlyA, mine2, short); !ok || err != nil {

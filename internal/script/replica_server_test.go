@@ -53,7 +53,7 @@ func TestNoGrantToAListenerOfAReplicaIsTakenBack(t *testing.T) {
 		for _, counted := range []bool{true, false} {
 			t.Run(name+map[bool]string{true: "", false: ", nobody can be counted"}[counted], func(t *testing.T) {
 				w := realWorld(t, master)
-				w.must(t, "WAIT", "1", "10000")
+				w.must(t, "WAIT", "1", "60000")
 				there := newWorld(t, true, func() net.Conn {
 					c, err := net.Dial("tcp", replica.Addr())
 					if err != nil {

@@ -1,4 +1,4 @@
-//go:build server
+//go:build server && proof
 
 package script_test
 
@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -21,6 +23,17 @@ func huge(key string, fields ...string) setup {
 			w.must(t, append([]string{"HSET", key}, fields...)...)
 		}
 	}
+}
+
+// wantWork checks how many commands ran inside the scripts since the statistics were reset, and how long the
+// server took for them.
+func (w *world) wantWork(t *testing.T, b *canary.Bounds, most int, bound time.Duration) {
+	t.Helper()
+	calls, micros := w.work(t)
+	if calls > most {
+		t.Errorf("%d inner calls, want %d at most", calls, most)
+	}
+	b.Within("the script", time.Duration(micros)*time.Microsecond, bound)
 }
 
 // Whatever the key holds, a script takes no longer than for one of ours.
@@ -72,15 +85,15 @@ func TestHostileDataCostsNothing(t *testing.T) {
 		}, "kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := realWorld(t, server)
-			test.setup(t, w)
-			w.must(t, "CONFIG", "RESETSTAT")
-			if got := test.call(t.Context(), w); got != test.want {
-				t.Errorf("the answer is %q, want %q", got, test.want)
-			}
-			if calls, micros := w.work(t); calls > 15 || micros > 20_000 {
-				t.Errorf("%d inner calls, %d µs", calls, micros)
-			}
+			canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+				w := realWorld(t, server)
+				test.setup(t, w)
+				w.must(t, "CONFIG", "RESETSTAT")
+				if got := test.call(t.Context(), w); got != test.want {
+					t.Errorf("the answer is %q, want %q", got, test.want)
+				}
+				w.wantWork(t, b, 15, 20*time.Millisecond)
+			})
 		})
 	}
 }
@@ -88,6 +101,10 @@ func TestHostileDataCostsNothing(t *testing.T) {
 // A barrier with the maximal number of parties, all of them dead: the next party
 // takes them out at once.
 func TestManyDeadPartiesAreTakenOutInOneGo(t *testing.T) {
+	canary.Judge(t, manyDeadParties)
+}
+
+func manyDeadParties(t *testing.T, b *canary.Bounds) {
 	w := realWorld(t, redistest.Single(t))
 	parties := make([]string, 0, 2006)
 	parties = append(parties, "mode", "doublebarrier", "parties", "1000", "next", "1", "open", "1")
@@ -100,7 +117,5 @@ func TestManyDeadPartiesAreTakenOutInOneGo(t *testing.T) {
 	if err != nil || !fate.Over || fate.Why != "died" {
 		t.Errorf("got %+v, %v, want that somebody died", fate, err)
 	}
-	if calls, micros := w.work(t); calls > 3100 || micros > 100_000 {
-		t.Errorf("%d inner calls, %d µs, want three for each party", calls, micros)
-	}
+	w.wantWork(t, b, 3100, 100*time.Millisecond) // three for each party
 }

@@ -1,0 +1,5 @@
+//go:build proof
+
+package script_test
+
+const proof = true
