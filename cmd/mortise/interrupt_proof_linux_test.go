@@ -39,7 +39,9 @@ func TestTerminalInterruptEndsTheScript(t *testing.T) {
 				}
 				t.Run(shell+" "+test.name+" "+sig.String(), func(t *testing.T) {
 					server := redistest.Single(t)
-					s, terminal := onTerminal(t, server.Addr(), shell, "-c", test.script+"; exit 3")
+					// The end of its lease is no release.
+					script := strings.NewReplacer("mortise run ", "mortise run --ttl 1h ", "mortise elect ", "mortise elect --ttl 1h ").Replace(test.script)
+					s, terminal := onTerminal(t, server.Addr(), shell, "-c", script+"; exit 3")
 					s.await(t, "ready\r\n")
 					typeIn(t, terminal, key)
 					s.wantSignal(t, sig)

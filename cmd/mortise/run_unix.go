@@ -184,7 +184,8 @@ const (
 )
 
 // release releases the lock. If Redis does not answer, the lock is left to its TTL after
-// releaseLimit, or when a signal asks to end; then asked is true.
+// releaseLimit, or when a signal asks to end; then asked is true. Redis has releaseNotice for its
+// answer in any case: signals come in pairs, as when a terminal is closed.
 func (a *app) release(hold grip, p *plan, signals <-chan os.Signal) (asked bool, err error) {
 	done := make(chan error, 1)
 	go func() { done <- hold.Unlock() }()
@@ -197,20 +198,29 @@ func (a *app) release(hold grip, p *plan, signals <-chan os.Signal) (asked bool,
 			if err == nil && p.verbose {
 				a.say("released %s", shown(p.name))
 			}
-			return false, err
+			return asked, err
 		case <-timer.C:
+			if asked {
+				return true, p.unreleased("")
+			}
 			if told {
-				return false, fmt.Errorf("the %s %q was not released, because Redis does not answer; it ends by itself within %v", p.what, p.name, p.ttl)
+				return false, p.unreleased(", because Redis does not answer")
 			}
 			told = true
 			a.say("Redis does not answer; trying to release the %s %q for up to %v", p.what, p.name, releaseLimit)
 			timer.Reset(time.Until(start.Add(releaseLimit)))
 		case s := <-signals:
-			if guard.Terminates(s) && s != syscall.SIGPIPE { // that may be due to a message to a closed stderr
-				return true, fmt.Errorf("the %s %q was not released; it ends by itself within %v", p.what, p.name, p.ttl)
+			asked = asked || guard.Terminates(s) && s != syscall.SIGPIPE // that may be due to a message to a closed stderr
+			if asked && told {
+				return true, p.unreleased("")
 			}
 		}
 	}
+}
+
+// unreleased returns the error for a lock that could not be released.
+func (p *plan) unreleased(why string) error {
+	return fmt.Errorf("the %s %q was not released%s; it ends by itself within %v", p.what, p.name, why, p.ttl)
 }
 
 // startError returns the error for a program that was found but did not start.
