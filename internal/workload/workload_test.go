@@ -152,14 +152,13 @@ func (g *greedy) Unlock() error { g.busy.Store(false); return nil }
 func TestFailuresAreCountedAndTheWaitGoesOn(t *testing.T) {
 	refused := errors.New("refused for a while")
 	asked := 0
-	flaky := lockFunc(func(context.Context, string) (Hold, error) {
+	r := inBubble(t, lockFunc(func(context.Context, string) (Hold, error) { // flaky
 		if asked++; asked%4 != 0 {
 			time.Sleep(time.Millisecond)
 			return nil, refused
 		}
 		return free{}, nil
-	})
-	r := inBubble(t, flaky, Spec{Kind: Cycle, N: 1, Key: "k", Inside: time.Millisecond})
+	}), Spec{Kind: Cycle, N: 1, Key: "k", Inside: time.Millisecond})
 	if r.Failures < 3*r.Acquisitions() || r.Failure != refused.Error() {
 		t.Errorf("%d failures (%q), want three for each of %d", r.Failures, r.Failure, r.Acquisitions())
 	}

@@ -6,6 +6,7 @@ import (
 	"go/build"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,13 +88,15 @@ type parsed struct {
 	funcs map[string][]*ast.FuncDecl
 	alias map[string]string // variables that are functions of internal/locktest
 	shown *parsed           // internal/locktest, for every other package
+
+	bubble map[string]bool // functions that run what they are given in virtual time
 }
 
 func parsePackage(t *testing.T, dir string, tags []string) *parsed {
 	t.Helper()
 	context := build.Default
 	context.BuildTags = tags
-	p := &parsed{set: token.NewFileSet(), funcs: map[string][]*ast.FuncDecl{}, alias: map[string]string{}}
+	p := &parsed{set: token.NewFileSet(), funcs: map[string][]*ast.FuncDecl{}, alias: map[string]string{}, bubble: map[string]bool{}}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no Go files in %s: %v", dir, err)
@@ -120,6 +123,7 @@ func parsePackage(t *testing.T, dir string, tags []string) *parsed {
 	if kit := filepath.Join("internal", "locktest"); !strings.HasSuffix(dir, kit) {
 		p.shown = parsePackage(t, kit, nil)
 	}
+	p.findBubbles()
 	return p
 }
 
@@ -138,19 +142,32 @@ func (p *parsed) ofTest(n ast.Node) bool {
 	return strings.HasSuffix(p.set.Position(n.Pos()).Filename, "_test.go")
 }
 
-// bubbles reports whether what is called runs the functions that it is given in virtual time.
+// bubbles reports whether what is called runs what it is given in virtual time.
 func (p *parsed) bubbles(call *ast.CallExpr) bool {
 	switch f := call.Fun.(type) {
 	case *ast.SelectorExpr:
-		return isPackage(f.X, "synctest") && f.Sel.Name == "Test" || isPackage(f.X, "locktest") && p.shown != nil && p.shown.bubble(f.Sel.Name)
+		return isPackage(f.X, "synctest") && f.Sel.Name == "Test" || isPackage(f.X, "locktest") && p.shown != nil && p.shown.bubble[f.Sel.Name]
 	case *ast.Ident:
-		return p.bubble(f.Name) || p.shown != nil && p.alias[f.Name] != "" && p.shown.bubble(p.alias[f.Name])
+		return p.bubble[f.Name] || p.shown != nil && p.shown.bubble[p.alias[f.Name]]
 	}
 	return false
 }
 
-func (p *parsed) bubble(name string) bool {
-	return slices.ContainsFunc(p.funcs[name], func(d *ast.FuncDecl) bool { return d.Recv == nil && takesFunc(d) && p.callsBubble(d) })
+// findBubbles notes the functions that run what they are given in virtual time: those that begin a bubble, and those
+// that take a function and call one of them.
+func (p *parsed) findBubbles() {
+	for before := -1; before < len(p.bubble); {
+		before = len(p.bubble)
+		found := maps.Clone(p.bubble)
+		for name, fs := range p.funcs {
+			for _, d := range fs {
+				if d.Recv == nil && d.Body != nil && (before == 0 || takesFunc(d)) && p.callsBubble(d) {
+					found[name] = true
+				}
+			}
+		}
+		p.bubble = found
+	}
 }
 
 func takesFunc(d *ast.FuncDecl) bool {
@@ -159,10 +176,8 @@ func takesFunc(d *ast.FuncDecl) bool {
 
 func (p *parsed) callsBubble(d *ast.FuncDecl) (is bool) {
 	ast.Inspect(d.Body, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok && !is {
-			if id, self := call.Fun.(*ast.Ident); !self || id.Name != d.Name.Name {
-				is = p.bubbles(call)
-			}
+		if call, ok := n.(*ast.CallExpr); ok {
+			is = is || p.bubbles(call)
 		}
 		return !is
 	})
