@@ -13,6 +13,11 @@
 //
 //	interop/run.sh -run 'TestFairLock/4.7.0'
 //
+// What each change must keep is the core, of which core_test.go has a list. It
+// takes half a minute, with the newest release only, and judges no real time:
+//
+//	interop/run.sh -core
+//
 // # How it is made
 //
 // A world is one Redis with both sides on it: a Java agent with one release of
@@ -24,7 +29,9 @@
 // function that proves it in one world. Tests share servers and agents, one
 // after the other: a world is empty at first but not new. A trial that kills
 // something starts it itself, and one that changes the server takes a world of
-// newServers.
+// newServers. What a trial promises of real time it tells the bounds of its
+// world, which are judged beside a canary: a trial may run again, in a world
+// that is empty.
 //
 // # How to add an object
 //

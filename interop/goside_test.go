@@ -86,8 +86,8 @@ func awaitRenewals(t testing.TB, hold *mortise.Hold, after time.Duration) {
 		if !hold.Valid() {
 			t.Fatalf("the hold was lost: %v", hold.Unlock())
 		}
-		if missing := until.Sub(hold.Until()); missing > 0 {
-			return fmt.Errorf("the lease lacks %v", missing)
+		if until.After(hold.Until()) {
+			return fmt.Errorf("the lease lacks %v", until.Sub(hold.Until()))
 		}
 		return nil
 	})

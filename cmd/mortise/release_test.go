@@ -18,7 +18,9 @@ type slowGrip struct {
 }
 
 func (g slowGrip) Unlock() error {
-	time.Sleep(g.takes)
+	timer := time.NewTimer(g.takes)
+	defer timer.Stop()
+	<-timer.C
 	return nil
 }
 
