@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -107,23 +106,17 @@ func TestWithoutScripts(t *testing.T) {
 	}
 	b.open(pages["locks"])
 	s.hold(s.client("new-1", "new"), "brand-new")
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(b.text(), "brand-new"); time.Sleep(200 * time.Millisecond) { // it loads itself every five seconds
-		if time.Now().After(end) {
-			t.Fatalf("the page does not load itself again: %s", b.text())
-		}
-	}
+	b.poll(func() bool { return strings.Contains(b.text(), "brand-new") }, // it loads itself every five seconds
+		func() string { return "the page does not load itself again: " + b.text() })
 }
 
 // text returns the text of a page without its scripts.
-func (b *tab) text() string {
+func (b *tab) text() (text string) {
 	b.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; { // it fails while the page loads itself again
-		text, err := chromedp.Run(b.ctx, chromedp.Text(chromedp.CSS("body")))
-		if err == nil {
-			return text
-		}
-		if time.Now().After(end) {
-			b.t.Fatal(err)
-		}
-	}
+	var err error
+	b.poll(func() bool { // it fails while the page loads itself again
+		text, err = chromedp.Run(b.ctx, chromedp.Text(chromedp.CSS("body")))
+		return err == nil
+	}, func() string { return err.Error() })
+	return text
 }

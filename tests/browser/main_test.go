@@ -81,7 +81,7 @@ type tab struct {
 func newTab(t *testing.T, expected ...string) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(chromium)
-	ctx, cancel := context.WithTimeout(ctx, 100*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // so that a browser that hangs is told; each event has its own limit
 	b := &tab{t: t, ctx: ctx}
 	if err := chromedp.Listen(ctx, b.listen); err != nil {
 		t.Fatal(err)
@@ -169,15 +169,26 @@ func eval[T any](b *tab, expression string) T {
 // await waits until an expression in the page is true.
 func (b *tab) await(expression string) {
 	b.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
+	b.poll(func() bool {
 		v, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression)) // may fail while another page is loaded
-		if err == nil && v {
-			return
+		return err == nil && v
+	}, func() string {
+		return fmt.Sprintf("still not so: %s; the page says: %s", expression, eval[string](b, "document.body.innerText"))
+	})
+}
+
+// poll waits until the page is as wanted, for a minute at most. It is asked again and again: it may be another one
+// by then.
+func (b *tab) poll(wanted func() bool, missing func() string) {
+	b.t.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for end := time.After(time.Minute); !wanted(); {
+		select {
+		case <-again.C:
+		case <-end:
+			b.t.Fatal(missing())
 		}
-		if time.Now().After(end) {
-			b.t.Fatalf("still not so: %s (%v); the page says: %s", expression, err, eval[string](b, "document.body.innerText"))
-		}
-		time.Sleep(50 * time.Millisecond) // the page is polled: it may be another one by then
 	}
 }
 
