@@ -31,6 +31,7 @@ type goTest struct {
 	packages []string // patterns; none are all of the root module that make test runs
 	files    []string // only the tests of these files, without _test.go, of the one package
 	run      string   // only these tests; a pattern
+	skip     string   // not these
 }
 
 // notAlone are the packages of the root module that need more than Go, or more time than make test has.
@@ -66,6 +67,9 @@ func (g goTest) command() ([]string, error) {
 	}
 	if run != "" {
 		args = append(args, "-run", run)
+	}
+	if g.skip != "" {
+		args = append(args, "-skip", g.skip)
 	}
 	args = append(args, g.flags...)
 	packages := g.packages
