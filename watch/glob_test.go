@@ -25,7 +25,9 @@ func TestMatch(t *testing.T) {
 }
 
 // manyStars is a pattern that is made to be slow, and a name for it.
-func manyStars() (pattern, name string) { return strings.Repeat("a*", 200) + "b", strings.Repeat("a", 2000) }
+func manyStars() (pattern, name string) {
+	return strings.Repeat("a*", 200) + "b", strings.Repeat("a", 2000)
+}
 
 // A pattern that is made to be slow is not.
 func TestMatchOfManyStars(t *testing.T) {
