@@ -52,7 +52,8 @@ go mod verify`,
 		name: "elsewhere", shows: "compiles on other systems",
 		sh: `for os in darwin windows; do
   echo "$os"
-  GOOS=$os GOARCH=arm64 go build . ./connect ./driver/... ./dashboard ./doctor ./fencing ./memredis ./mortisetest ./watch ./cmd/mortise ./examples/... ./analyzer/... ./mortiseotel ./mortiseprom
+  GOOS=$os GOARCH=arm64 go build . ./connect ./driver/goredis ./driver/rueidis ./dashboard ./doctor ./fencing ./memredis ./mortisetest ./watch \
+    ./cmd/mortise ./examples/... ./analyzer/... ./mortiseotel ./mortiseprom
 done`,
 	},
 }
