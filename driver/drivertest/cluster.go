@@ -243,16 +243,16 @@ func (s suite) disagreed(t *testing.T, c *redistest.ClusterSet) {
 	d := s.driver(t, Target{Mode: Cluster, Addrs: c.Addrs()})
 	slot := c.Slot(t, key)
 	one.Must(t, "CLUSTER", "SETSLOT", fmt.Sprint(slot), "NODE", other.Str(t, "CLUSTER", "MYID"))
-	promptly(t, "a call", func() {
+	s.promptly(t, "a call", func() {
 		_, err := d.Eval(t.Context(), callIncr(key))
 		wantClass(t, err, driver.Passing)
 	})
-	promptly(t, "a batch", func() {
+	s.promptly(t, "a batch", func() {
 		for _, r := range d.Batch(t.Context(), []driver.Call{callIncr(key), callIncr(key)}) {
 			wantClass(t, r.Err, driver.Passing)
 		}
 	})
-	promptly(t, "a call with WAIT", func() {
+	s.promptly(t, "a call with WAIT", func() {
 		wantClass(t, wait1(t, d, callIncr(key), 0, time.Second).Err, driver.Passing)
 	})
 

@@ -47,7 +47,7 @@ func clusterFailover(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	}
 	lost, n := channels[2], r.confirmations(channels[2])
 	eval(t, d, incr, []string{lost})
-	dies.Must(t, "WAIT", "1", "5000")
+	dies.Must(t, "WAIT", "1", "60000")
 	dies.Kill()
 
 	recovers(t, d, lost)

@@ -42,9 +42,9 @@ func (r *recorder) event(f func()) {
 }
 
 // await waits until ok, called with the recorder locked, is true.
-func (r *recorder) await(t *testing.T, what string, limit time.Duration, ok func() bool) {
+func (r *recorder) await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	end := time.After(limit)
+	end := time.After(patience)
 	for {
 		r.mu.Lock()
 		done, changed := ok(), r.changed
@@ -56,23 +56,20 @@ func (r *recorder) await(t *testing.T, what string, limit time.Duration, ok func
 		select {
 		case <-changed:
 		case <-end:
-			t.Fatalf("no %s within %v (%s)", what, limit, state)
+			t.Fatalf("no %s within %v (%s)", what, patience, state)
 		}
 	}
 }
 
-// patience bounds what needs a reconnection or a failover.
-const patience = 30 * time.Second
-
 // awaitSubscribed waits until channel has been confirmed more than n times.
 func (r *recorder) awaitSubscribed(t *testing.T, channel string, n int) {
 	t.Helper()
-	r.await(t, fmt.Sprintf("confirmation %d of %s", n+1, channel), patience, func() bool { return r.subscribed[channel] > n })
+	r.await(t, fmt.Sprintf("confirmation %d of %s", n+1, channel), func() bool { return r.subscribed[channel] > n })
 }
 
 func (r *recorder) awaitMessage(t *testing.T, channel, payload string) {
 	t.Helper()
-	r.await(t, fmt.Sprintf("message %.40q on %s", payload, channel), patience, func() bool {
+	r.await(t, fmt.Sprintf("message %.40q on %s", payload, channel), func() bool {
 		for _, m := range r.messages {
 			if m == (message{channel, payload}) {
 				return true
