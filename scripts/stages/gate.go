@@ -38,7 +38,7 @@ go mod verify`,
 	},
 	{
 		name: "drivers", shows: "both clients, one contract",
-		tests: []goTest{{packages: []string{"./tests/server/goredis", "./tests/server/rueidis"}}},
+		tests: []goTest{{packages: []string{"./tests/server/goredis", "./tests/server/rueidis"}, run: "^TestDriver$/^(close|single|faults|cluster)$"}},
 	},
 	{
 		name: "command", shows: "its scripts, the adapters",

@@ -72,7 +72,7 @@ func TestRealTimeIsFound(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Chdir("../..")
-			found := realTime(t, dir, nil, func(string) bool { return true })
+			found := realTime(t, judged{dir: dir, runs: func(string) bool { return true }})
 			for i, line := range strings.Split(code, "\n") {
 				is := false
 				for _, f := range found {

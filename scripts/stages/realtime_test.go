@@ -18,22 +18,29 @@ import (
 // proof, beside a canary.
 func TestGateJudgesNoRealTime(t *testing.T) {
 	t.Chdir("../..")
+	seen := make(map[string]bool)
 	for _, p := range packagesOfTheGate(t) {
-		for _, found := range realTime(t, p.dir, p.tags, p.runs) {
-			t.Errorf("%s\n\tawait an event, or move the test to make proof (build tag proof) and judge it with internal/canary", found)
+		for _, found := range realTime(t, p) {
+			if !seen[found] {
+				t.Errorf("%s\n\tawait an event, or move the test to make proof (build tag proof) and judge it with internal/canary", found)
+			}
+			seen[found] = true
 		}
 	}
 }
 
-// realTime returns the places in the package of dir that sleep, or compare a time that has passed, and that one
-// of its tests reaches outside of a bubble of testing/synctest. What mortise itself does is tested in virtual time.
-func realTime(t *testing.T, dir string, tags []string, runs func(test string) bool) (found []string) {
+// realTime returns the places in a package that sleep, or compare a time that has passed, and that what the gate
+// runs reaches outside of a bubble of testing/synctest. What mortise itself does is tested in virtual time.
+func realTime(t *testing.T, j judged) (found []string) {
 	t.Helper()
-	p := parsePackage(t, dir, tags)
+	p := parsePackage(t, j.dir, j.tags)
 	for f := range p.reached(func(f *ast.FuncDecl) bool {
-		return f.Recv == nil && isTest(f.Name.Name) && p.ofTest(f) && runs(f.Name.Name)
+		if j.kit {
+			return j.runs(f.Name.Name)
+		}
+		return f.Recv == nil && isTest(f.Name.Name) && p.ofTest(f) && j.runs(f.Name.Name)
 	}) {
-		if p.ofTest(f) {
+		if j.kit || p.ofTest(f) {
 			found = append(found, p.judged(f)...)
 		}
 	}
@@ -41,27 +48,50 @@ func realTime(t *testing.T, dir string, tags []string, runs func(test string) bo
 	return found
 }
 
+// mention is what has been named so far: functions and types, and, behind a dot, methods.
+type mention struct{ named, selected map[string]bool }
+
+func (m mention) has(f *ast.FuncDecl) bool {
+	if f.Recv == nil {
+		return m.named[f.Name.Name]
+	}
+	return m.selected[f.Name.Name] && m.named[receiver(f)]
+}
+
+func (m mention) add(f *ast.FuncDecl) {
+	if f.Recv == nil {
+		m.named[f.Name.Name] = true
+		return
+	}
+	m.selected[f.Name.Name], m.named[receiver(f)] = true, true
+}
+
 // reached returns the functions and methods that the roots reach outside of virtual time. Functions are followed by
 // name within the package, methods if their type is named as well.
 func (p *parsed) reached(root func(*ast.FuncDecl) bool) map[*ast.FuncDecl]bool {
-	named, seen := map[string]bool{}, map[*ast.FuncDecl]bool{}
-	for name, fs := range p.funcs {
-		named[name] = slices.ContainsFunc(fs, root)
+	all, seen := slices.Concat(slices.Collect(maps.Values(p.funcs))...), map[*ast.FuncDecl]bool{}
+	m := mention{map[string]bool{}, map[string]bool{}}
+	for _, f := range all {
+		if root(f) {
+			m.add(f)
+		}
 	}
-	for more := true; more; {
-		more = false
-		for name, fs := range p.funcs {
-			for _, f := range fs {
-				if !named[name] || seen[f] || f.Body == nil || f.Recv != nil && !named[receiver(f)] {
-					continue
-				}
-				seen[f], more = true, true
-				p.inspect(f.Body, func(n ast.Node) {
-					if id, ok := n.(*ast.Ident); ok {
-						named[id.Name] = true
-					}
-				})
+	for before := -1; before < len(seen); {
+		before = len(seen)
+		for _, f := range all {
+			if seen[f] || f.Body == nil || !m.has(f) {
+				continue
 			}
+			seen[f] = true
+			behind := map[*ast.Ident]bool{}
+			p.inspect(f.Body, func(n ast.Node) {
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					m.selected[n.Sel.Name], behind[n.Sel] = true, true
+				case *ast.Ident:
+					m.named[n.Name] = m.named[n.Name] || !behind[n]
+				}
+			})
 		}
 	}
 	return seen
@@ -90,13 +120,14 @@ type parsed struct {
 	shown *parsed           // internal/locktest, for every other package
 
 	bubble map[string]bool // functions that run what they are given in virtual time
+	long   map[string]bool // constants of a minute or more
 }
 
 func parsePackage(t *testing.T, dir string, tags []string) *parsed {
 	t.Helper()
 	context := build.Default
 	context.BuildTags = tags
-	p := &parsed{set: token.NewFileSet(), funcs: map[string][]*ast.FuncDecl{}, alias: map[string]string{}, bubble: map[string]bool{}}
+	p := &parsed{set: token.NewFileSet(), funcs: map[string][]*ast.FuncDecl{}, alias: map[string]string{}, bubble: map[string]bool{}, long: map[string]bool{}}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no Go files in %s: %v", dir, err)
@@ -127,10 +158,11 @@ func parsePackage(t *testing.T, dir string, tags []string) *parsed {
 	return p
 }
 
-// aliases notes the variables whose value is a function of internal/locktest.
+// aliases notes the variables whose value is a function of internal/locktest, and the long constants.
 func (p *parsed) aliases(d *ast.GenDecl) {
 	for _, spec := range d.Specs {
 		if v, ok := spec.(*ast.ValueSpec); ok && len(v.Names) == 1 && len(v.Values) == 1 {
+			p.long[v.Names[0].Name] = p.aMinute(v.Values[0])
 			if f, ok := v.Values[0].(*ast.SelectorExpr); ok && isPackage(f.X, "locktest") {
 				p.alias[v.Names[0].Name] = f.Sel.Name
 			}
@@ -229,7 +261,7 @@ func (p *parsed) judged(f *ast.FuncDecl) (found []string) {
 		what := ""
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			what = waits(n)
+			what = p.waits(n)
 		case *ast.BinaryExpr:
 			if compares(n.Op) && (measures(n.X, passed) || measures(n.Y, passed)) {
 				what = "a time that has passed is compared"
@@ -243,9 +275,9 @@ func (p *parsed) judged(f *ast.FuncDecl) (found []string) {
 }
 
 // waits returns what is called if that lets time pass, or is an alarm that comes too soon for a missing event.
-func waits(call *ast.CallExpr) string {
+func (p *parsed) waits(call *ast.CallExpr) string {
 	s, ok := call.Fun.(*ast.SelectorExpr)
-	if ok && isPackage(s.X, "time") && (s.Sel.Name == "Sleep" || s.Sel.Name == "After" && !aMinute(call.Args[0])) {
+	if ok && isPackage(s.X, "time") && (s.Sel.Name == "Sleep" || s.Sel.Name == "After" && !p.aMinute(call.Args[0])) {
 		return "time." + s.Sel.Name
 	}
 	return ""
@@ -277,10 +309,13 @@ func isPackage(e ast.Expr, name string) bool {
 }
 
 // aMinute reports whether e is so long that nothing but a missing event can take it.
-func aMinute(e ast.Expr) (is bool) {
+func (p *parsed) aMinute(e ast.Expr) (is bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok && isPackage(s.X, "time") && (s.Sel.Name == "Minute" || s.Sel.Name == "Hour") {
-			is = true
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			is = is || isPackage(n.X, "time") && (n.Sel.Name == "Minute" || n.Sel.Name == "Hour")
+		case *ast.Ident:
+			is = is || p.long[n.Name]
 		}
 		return true
 	})

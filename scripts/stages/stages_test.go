@@ -54,6 +54,7 @@ type judged struct {
 	dir  string
 	tags []string
 	runs func(test string) bool
+	kit  bool // what tests of other packages call: the functions for which runs is true
 }
 
 func packagesOfTheGate(t *testing.T) (all []judged) {
@@ -73,11 +74,11 @@ func packagesOfTheGate(t *testing.T) (all []judged) {
 		}
 		for _, p := range goList(t, ".", g.tags, packages...) {
 			if len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 {
-				all = append(all, judged{p.Dir, strings.Split(g.tags, ","), matches.MatchString})
+				all = append(all, judged{dir: p.Dir, tags: strings.Split(g.tags, ","), runs: matches.MatchString})
 			}
 		}
 	}
-	return all
+	return append(all, judged{dir: "driver/drivertest", kit: true, runs: regexp.MustCompile("^(closing|single|faults|cluster)$").MatchString})
 }
 
 // Each package with tests is in the gate or in the proof, so that no test is ever forgotten.
