@@ -42,7 +42,10 @@ go mod verify`,
 	},
 	{
 		name: "command", shows: "its scripts, the adapters",
-		tests: []goTest{{packages: []string{"./cmd/mortise/...", "./analyzer/...", "./mortiseotel", "./mortiseprom", "./examples/...", "./fencing/sqlexample"}}},
+		tests: []goTest{{
+			flags:    []string{"-parallel", "6"}, // sessions of the command wait more than they compute
+			packages: []string{"./cmd/mortise/...", "./analyzer/...", "./mortiseotel", "./mortiseprom", "./examples/...", "./fencing/sqlexample"},
+		}},
 	},
 	{
 		name: "redisson", shows: "each kind, both directions", sh: "interop/run.sh -core -run '" + core + "'",
