@@ -45,9 +45,8 @@ func Blocker(t *testing.T, open func(name string) Taker) func(name string) (rele
 
 // Crosswise releases two holds of one owner at the same time. The first one had to wait for another
 // lock each time, so it has its members in another order than the second one, which re-entered all
-// of them.
-func Crosswise(t *testing.T, k Taker, names []string, block func(name string) (release func()), waits func(name string)) {
-	const bound = 10 * time.Second
+// of them. It tells how long the two releases took.
+func Crosswise(t *testing.T, k Taker, names []string, block func(name string) (release func()), waits func(name string), took func(time.Duration)) {
 	for _, name := range names {
 		for range 3 {
 			release := block(name)
@@ -67,11 +66,11 @@ func Crosswise(t *testing.T, k Taker, names []string, block func(name string) (r
 			if err != nil {
 				t.Fatal(err)
 			}
-			released := make(chan error, 2)
+			start, released := time.Now(), make(chan error, 2)
 			for _, hold := range []*mortise.Hold{first, second} {
 				go func() { released <- hold.Unlock() }()
 			}
-			over := time.After(bound)
+			over := time.After(time.Minute)
 			for range 2 {
 				select {
 				case err := <-released:
@@ -82,6 +81,7 @@ func Crosswise(t *testing.T, k Taker, names []string, block func(name string) (r
 					t.Fatalf("after a wait for %s the two releases do not end", name)
 				}
 			}
+			took(time.Since(start))
 			cancel()
 		}
 	}

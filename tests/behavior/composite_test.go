@@ -24,7 +24,7 @@ func TestCompositesAreReleasedCrosswise(t *testing.T) {
 				for _, f := range []*faults{f, g} { // a round trip takes time
 					f.Set(nil, func(context.Context, string) error { time.Sleep(time.Millisecond); return nil })
 				}
-				crosswise(t, k.Open(c, d), strings.Fields(k.Names), blocker(t, func(name string) taker { return k.One(other, name) }), func(string) { time.Sleep(100 * time.Millisecond); synctest.Wait() })
+				crosswise(t, k.Open(c, d), strings.Fields(k.Names), blocker(t, func(name string) taker { return k.One(other, name) }), func(string) { time.Sleep(100 * time.Millisecond); synctest.Wait() }, releasedSoon(t))
 				wantEmpty(t, s)
 			})
 		})
@@ -35,9 +35,18 @@ func TestCompositesAreReleasedCrosswise(t *testing.T) {
 			for _, f := range p.faults {
 				f.Set(nil, func(context.Context, string) error { time.Sleep(time.Millisecond); return nil })
 			}
-			crosswise(t, p.redlock(), []string{"job"}, blocker(t, func(string) taker { return other.redlock() }), func(string) { time.Sleep(100 * time.Millisecond); synctest.Wait() })
+			crosswise(t, p.redlock(), []string{"job"}, blocker(t, func(string) taker { return other.redlock() }), func(string) { time.Sleep(100 * time.Millisecond); synctest.Wait() }, releasedSoon(t))
 		})
 	})
+}
+
+// releasedSoon judges how long releases take.
+func releasedSoon(t *testing.T) func(took time.Duration) {
+	return func(took time.Duration) {
+		if took > 10*time.Second {
+			t.Errorf("the releases took %v", took)
+		}
+	}
 }
 
 // A crowd that gives up leaves nothing behind, nor many goroutines for long.

@@ -4,13 +4,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
 func TestCompositesAreReleasedCrosswiseOnARealServer(t *testing.T) {
-	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
+	eachDriverInTime(t, func(t *testing.T, b *canary.Bounds, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
 		for what, k := range composites {
 			t.Run(what, func(t *testing.T) {
 				c, d, other := dial(s.Addr(), nil), dial(s.Addr(), nil), dial(s.Addr(), nil)
@@ -22,7 +24,7 @@ func TestCompositesAreReleasedCrosswiseOnARealServer(t *testing.T) {
 						}
 						return err
 					})
-				})
+				}, func(took time.Duration) { b.Within("two releases at once", took, 10*time.Second) })
 			})
 		}
 	})

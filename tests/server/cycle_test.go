@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -26,6 +27,9 @@ func TestHelperInCycle(t *testing.T) {
 	}
 	own, next, _ := strings.Cut(nth, " ")
 	observer := mortise.ObserverFunc(func(e mortise.Event) {
+		if e.Type == mortise.EventWaiting {
+			fmt.Println("waits")
+		}
 		var cycle *mortise.DeadlockError
 		if e.Type == mortise.EventDeadlock && errors.As(e.Err, &cycle) {
 			for _, w := range cycle.Waits {
@@ -89,40 +93,44 @@ func newInCycle(t *testing.T, addr, nth, fails string) *inCycle {
 // Three processes wait for each other. Each tells the locks, hosts and processes of the cycle; if
 // they are to fail, the youngest wait does, and the others get through.
 func TestRealCycleOfProcesses(t *testing.T) {
-	t.Run("they tell", func(t *testing.T) {
-		all := cycleOfThree(t, "")
-		start := time.Now()
-		for i, p := range all {
-			p.wantCycle(t, all, i)
+	t.Run("they tell", func(t *testing.T) { canary.Judge(t, cycleIsTold) })
+	t.Run("the youngest fails", func(t *testing.T) { canary.Judge(t, youngestFails) })
+}
+
+func cycleIsTold(t *testing.T, b *canary.Bounds) {
+	all := cycleOfThree(t, "")
+	start := time.Now()
+	for i, p := range all {
+		p.wantCycle(t, all, i)
+	}
+	b.Within("what is told of the cycle", time.Since(start), 4*time.Second)
+	for _, p := range all { // they wait on
+		if err := p.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
 		}
-		if took := time.Since(start); took > 4*time.Second {
-			t.Errorf("the cycle was told after %v", took)
+		_ = p.cmd.Wait()
+	}
+}
+
+func youngestFails(t *testing.T, b *canary.Bounds) {
+	all := cycleOfThree(t, "yes")
+	all[2].wantCycle(t, all, 2)
+	through, deadlock, took := all[2].ended(t)
+	if through || !deadlock {
+		t.Errorf("the youngest ended with success: %t, a deadlock: %t", through, deadlock)
+	}
+	b.Within("the wait of the youngest", took, 3*time.Second)
+	for _, i := range []int{1, 0} {
+		if through, deadlock, _ := all[i].ended(t); !through {
+			t.Errorf("process %d ended with success: %t, a deadlock: %t", i, through, deadlock)
 		}
-		for _, p := range all { // they wait on
-			if err := p.cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			_ = p.cmd.Wait()
+	}
+	for _, p := range all {
+		p.says(t, "done")
+		if err := p.cmd.Wait(); err != nil {
+			t.Error(err)
 		}
-	})
-	t.Run("the youngest fails", func(t *testing.T) {
-		all := cycleOfThree(t, "yes")
-		all[2].wantCycle(t, all, 2)
-		if through, deadlock, took := all[2].ended(t); through || !deadlock || took > 3000 {
-			t.Errorf("the youngest ended with success: %t, a deadlock: %t, after %d ms", through, deadlock, took)
-		}
-		for _, i := range []int{1, 0} {
-			if through, deadlock, _ := all[i].ended(t); !through {
-				t.Errorf("process %d ended with success: %t, a deadlock: %t", i, through, deadlock)
-			}
-		}
-		for _, p := range all {
-			p.says(t, "done")
-			if err := p.cmd.Wait(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	}
 }
 
 // cycleOfThree starts three processes that wait for each other. The last is the youngest.
@@ -136,18 +144,19 @@ func cycleOfThree(t *testing.T, fails string) (all []*inCycle) {
 	}
 	for _, p := range all {
 		p.tell()
-		time.Sleep(50 * time.Millisecond)
+		p.says(t, "waits")
 	}
 	return all
 }
 
-// ended returns how the wait of p has ended, and after how many ms.
-func (p *inCycle) ended(t *testing.T) (through, deadlock bool, took int) {
+// ended returns how the wait of p has ended, and after how long.
+func (p *inCycle) ended(t *testing.T) (through, deadlock bool, took time.Duration) {
 	t.Helper()
-	if _, err := fmt.Sscan(p.says(t, "ended:"), &through, &deadlock, &took); err != nil {
+	var ms int
+	if _, err := fmt.Sscan(p.says(t, "ended:"), &through, &deadlock, &ms); err != nil {
 		t.Fatal(err)
 	}
-	return through, deadlock, took
+	return through, deadlock, time.Duration(ms) * time.Millisecond
 }
 
 // wantCycle waits until p tells of the cycle, beginning with its own wait.

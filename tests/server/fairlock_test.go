@@ -8,44 +8,48 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
 func TestRealFairLocksThatShareAQueue(t *testing.T) {
-	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
+	eachDriverInTime(t, func(t *testing.T, b *canary.Bounds, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
 		for _, names := range [][2]string{{"job", "{job}"}, {"{job}", "job"}} {
-			a, b, c := dial(s.Addr(), nil), dial(s.Addr(), nil), dial(s.Addr(), nil)
+			one, two, three := dial(s.Addr(), nil), dial(s.Addr(), nil), dial(s.Addr(), nil)
 			mine, theirs := names[0], names[1]
-			hold, _, err := a.FairLock(mine).Lock(t.Context())
+			hold, _, err := one.FairLock(mine).Lock(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			other, _, err := b.FairLock(theirs).Lock(t.Context())
+			other, _, err := two.FairLock(theirs).Lock(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			stranger := queueUp(t, c, theirs, 0)
-			next := queueUp(t, c, mine, 1)
+			stranger := queueUp(t, three, theirs, 0)
+			next := queueUp(t, three, mine, 1)
 			start := time.Now()
 			mustUnlock(t, hold)
 			select {
 			case hold := <-next:
-				t.Logf("%s had the lock %v after its release, past a waiter for %s", mine, time.Since(start), theirs)
+				b.Within("the hand-over past a waiter for the other lock", time.Since(start), 3*time.Second)
 				mustUnlock(t, hold)
 			case <-stranger:
 				t.Fatalf("a waiter for %s has it, while another has it", theirs)
-			case <-time.After(3 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("the next one does not get the lock")
 			}
 			time.Sleep(time.Second)
 			if len(stranger) != 0 || !other.Valid() {
 				t.Fatalf("a waiter for %s has it, while another has it", theirs)
 			}
+			start = time.Now()
 			mustUnlock(t, other)
 			select {
 			case hold := <-stranger:
+				b.Within("the hand-over to the waiter at the head", time.Since(start), 3*time.Second)
 				mustUnlock(t, hold)
-			case <-time.After(3 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("the waiter at the head does not get its lock")
 			}
 		}
@@ -80,13 +84,13 @@ func queueUp(t *testing.T, c *mortise.Client, name string, place int) <-chan *mo
 // Order, and a waiter that dies, with the messages and subscriptions of real
 // servers.
 func TestRealFairLock(t *testing.T) {
-	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
+	eachDriverInTime(t, func(t *testing.T, b *canary.Bounds, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
 		proxy := redistest.NewProxy(t, s.Addr())
 		cut := func() {
 			proxy.Refuse()
 			proxy.CutAll()
 		}
-		fairOnServers(t, "job", cut, dial(proxy.Addr(), nil), dial(s.Addr(), nil), dial(s.Addr(), nil))
+		fairOnServers(t, b, "job", cut, dial(proxy.Addr(), nil), dial(s.Addr(), nil), dial(s.Addr(), nil))
 		if n := len(s.Must(t, "KEYS", "redisson*").([]any)); n != 0 {
 			t.Errorf("%d keys of the queue are left, want 0", n)
 		}
@@ -95,33 +99,36 @@ func TestRealFairLock(t *testing.T) {
 
 // fairOnServers has three clients wait in turn, the first of which dies: cut
 // takes it from the net.
-func fairOnServers(t *testing.T, name string, cut func(), victim, a, b *mortise.Client) {
+func fairOnServers(t *testing.T, b *canary.Bounds, name string, cut func(), victim, one, other *mortise.Client) {
 	t.Helper()
-	gate, _, err := a.FairLock(name).Lock(t.Context())
+	gate, _, err := one.FairLock(name).Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	queueUp(t, victim, name, 0)
 	var line []<-chan *mortise.Hold
 	for i := range 20 {
-		line = append(line, queueUp(t, []*mortise.Client{a, b}[i%2], name, 1+i))
+		line = append(line, queueUp(t, []*mortise.Client{one, other}[i%2], name, 1+i))
 	}
 	cut()
 	start := time.Now()
+	last := start
 	mustUnlock(t, gate)
 	for i, got := range line {
 		select {
 		case hold := <-got:
-			if d := time.Since(start); i == 0 && d > 2*time.Second {
-				t.Errorf("the dead waiter delayed the next by %v, want 2s at most", d)
+			if i == 0 {
+				b.Within("the hand-over past a dead waiter", time.Since(start), 2*time.Second)
 			}
+			b.Within("a hand-over", time.Since(last), 10*time.Second)
+			last = time.Now()
 			for j, later := range line[i+1:] {
 				if len(later) > 0 {
 					t.Fatalf("waiter %d had the lock before waiter %d", i+1+j, i)
 				}
 			}
 			mustUnlock(t, hold)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("waiter %d does not get the lock", i)
 		}
 	}
@@ -132,32 +139,36 @@ func TestRealFairLockOnACluster(t *testing.T) {
 	set := redistest.Cluster(t, 0)
 	for name, open := range clusterDialers {
 		t.Run(name, func(t *testing.T) {
-			var clients []*mortise.Client
-			for range 2 {
-				c := mortise.New(open(t, set.Addrs()), nil)
-				t.Cleanup(func() { _ = c.Close() }) // may be closed by the test itself
-				clients = append(clients, c)
-			}
-			for i, master := range set.Masters {
-				key := set.KeyOn(t, master, fmt.Sprint(name, i))
-				f := &faults{Driver: open(t, set.Addrs())}
-				victim := mortise.New(f, nil)
-				// It cannot say that it leaves, but its connections end.
-				die := func() {
-					f.Set(func(context.Context, string) error { return errCut }, nil)
-					if err := victim.Close(); err != nil {
-						t.Error(err)
-					}
-				}
-				fairOnServers(t, key, die, victim, clients[0], clients[1])
-			}
+			canary.Judge(t, func(t *testing.T, b *canary.Bounds) { fairOnACluster(t, b, set, name, open) })
 		})
+	}
+}
+
+func fairOnACluster(t *testing.T, b *canary.Bounds, set *redistest.ClusterSet, name string, open func(t *testing.T, addrs []string) driver.Driver) {
+	var clients []*mortise.Client
+	for range 2 {
+		c := mortise.New(open(t, set.Addrs()), nil)
+		t.Cleanup(func() { _ = c.Close() }) // may be closed by the test itself
+		clients = append(clients, c)
+	}
+	for i, master := range set.Masters {
+		key := set.KeyOn(t, master, fmt.Sprint(name, i))
+		f := &faults{Driver: open(t, set.Addrs())}
+		victim := mortise.New(f, nil)
+		// It cannot say that it leaves, but its connections end.
+		die := func() {
+			f.Set(func(context.Context, string) error { return errCut }, nil)
+			if err := victim.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		fairOnServers(t, b, key, die, victim, clients[0], clients[1])
 	}
 }
 
 // fairUsesItsRights does all that a fair lock can do; asked is the driver of
 // other.
-func fairUsesItsRights(t *testing.T, c, other *mortise.Client, asked *faults, name string) {
+func fairUsesItsRights(t *testing.T, b *canary.Bounds, c, other *mortise.Client, asked *faults, name string) {
 	t.Helper()
 	k := c.FairLock(name)
 	hold, ctx, err := k.Lock(t.Context())
@@ -195,10 +206,12 @@ func fairUsesItsRights(t *testing.T, c, other *mortise.Client, asked *faults, na
 		return err
 	})
 	got := queueUp(t, other, name, 0)
+	released := time.Now()
 	mustUnlock(t, hold)
 	select {
 	case hold = <-got:
-	case <-time.After(700 * time.Millisecond): // sooner than by looking
+		b.Within("the hand-over, sooner than by looking", time.Since(released), 700*time.Millisecond)
+	case <-time.After(time.Minute):
 		t.Fatal("the waiter was not woken")
 	}
 	if by, err := k.ForceUnlock(t.Context()); err != nil || by == nil || by.Owner != hold.Owner() {

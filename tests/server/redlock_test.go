@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -118,52 +120,54 @@ func TestRealRedlockWithFrozenServers(t *testing.T) {
 	for name, open := range dialers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var servers []*redistest.Server
-			var clients, others []*mortise.Client
-			for range 3 {
-				s := redistest.Single(t)
-				servers = append(servers, s)
-				for _, list := range []*[]*mortise.Client{&clients, &others} {
-					c := mortise.New(open(t, s.Addr(), ""), nil)
-					t.Cleanup(func() { _ = c.Close() })
-					*list = append(*list, c)
-				}
-			}
-			k, other := mortise.NewRedlock("job", clients...), mortise.NewRedlock("job", others...)
-			warm, _, err := k.Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			onAllThenNone(t, servers, warm)
-
-			servers[0].Pause(t)
-			start := time.Now()
-			hold, ctx, err := k.Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := time.Since(start); d > time.Second {
-				t.Errorf("with one server frozen it took %v, want no more than without", d)
-			}
-			servers[0].Resume(t)
-			redistest.Eventually(t, "the lock is on the server that was frozen", func() error {
-				if servers[0].Int(t, "EXISTS", "job") == 0 {
-					return errors.New("it is not")
-				}
-				return nil
-			})
-			wantOthersRefused(t, servers, other)
-			if ctx.Err() != nil || !hold.Valid() {
-				t.Errorf("the holder lost it within its lease: %v, want no loss", context.Cause(ctx))
-			}
-			mustUnlock(t, hold)
-			next, _, err := other.Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			mustUnlock(t, next)
+			canary.Judge(t, func(t *testing.T, b *canary.Bounds) { redlockWithAFrozenServer(t, b, open) })
 		})
 	}
+}
+
+func redlockWithAFrozenServer(t *testing.T, b *canary.Bounds, open func(t *testing.T, addr, password string) driver.Driver) {
+	var servers []*redistest.Server
+	var clients, others []*mortise.Client
+	for range 3 {
+		s := redistest.Single(t)
+		servers = append(servers, s)
+		for _, list := range []*[]*mortise.Client{&clients, &others} {
+			c := mortise.New(open(t, s.Addr(), ""), nil)
+			t.Cleanup(func() { _ = c.Close() })
+			*list = append(*list, c)
+		}
+	}
+	k, other := mortise.NewRedlock("job", clients...), mortise.NewRedlock("job", others...)
+	warm, _, err := k.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	onAllThenNone(t, servers, warm)
+
+	servers[0].Pause(t)
+	start := time.Now()
+	hold, ctx, err := k.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Within("an acquisition with one server frozen", time.Since(start), time.Second)
+	servers[0].Resume(t)
+	redistest.Eventually(t, "the lock is on the server that was frozen", func() error {
+		if servers[0].Int(t, "EXISTS", "job") == 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	wantOthersRefused(t, servers, other)
+	if ctx.Err() != nil || !hold.Valid() {
+		t.Errorf("the holder lost it within its lease: %v, want no loss", context.Cause(ctx))
+	}
+	mustUnlock(t, hold)
+	next, _, err := other.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustUnlock(t, next)
 }
 
 // wantOthersRefused freezes one of three servers, and then two.

@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/driver/goredis"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -21,18 +22,21 @@ type rightful struct {
 	asked    *faults
 	wrap     func() driver.Driver
 	prefix   string
+	bounds   *canary.Bounds // judges how soon one is woken
 }
 
 // kindUses does all that a kind can do.
 var kindUses = map[string]func(t *testing.T, r rightful, name string){
 	"Lock": func(t *testing.T, r rightful, name string) {
-		lockUsesItsRights(t, r.c, r.other, r.asked, name)
+		lockUsesItsRights(t, r.bounds, r.c, r.other, r.asked, name)
 		recordsUseTheirRights(t, r.c, r.other, name)
 	},
-	"MultiLock":  func(t *testing.T, r rightful, name string) { waitsWithItsRights(t, r, "MultiLock", name) },
-	"Redlock":    func(t *testing.T, r rightful, name string) { waitsWithItsRights(t, r, "Redlock", name) },
-	"RWLock":     func(t *testing.T, r rightful, name string) { rwUsesItsRights(t, r.c, r.other, name) },
-	"FairLock":   func(t *testing.T, r rightful, name string) { fairUsesItsRights(t, r.other, r.c, r.asked, name) },
+	"MultiLock": func(t *testing.T, r rightful, name string) { waitsWithItsRights(t, r, "MultiLock", name) },
+	"Redlock":   func(t *testing.T, r rightful, name string) { waitsWithItsRights(t, r, "Redlock", name) },
+	"RWLock":    func(t *testing.T, r rightful, name string) { rwUsesItsRights(t, r.c, r.other, name) },
+	"FairLock": func(t *testing.T, r rightful, name string) {
+		fairUsesItsRights(t, r.bounds, r.other, r.c, r.asked, name)
+	},
 	"FencedLock": func(t *testing.T, r rightful, name string) { fencedUsesItsRights(t, r.c, r.wrap, r.prefix, name) },
 	"GroupLock":  func(t *testing.T, r rightful, name string) { groupUsesItsRights(t, r.c, r.other, name) },
 	"Election":   func(t *testing.T, r rightful, name string) { electionUsesItsRights(t, r.c, r.other, name) },
@@ -119,7 +123,7 @@ func TestRealRightsOfEachKind(t *testing.T) {
 			for _, n := range []struct{ prefix, name, instead string }{
 				{"app:", "job", "app:"}, {"app:", "{order}:42", "app:"}, {"", "{app:1}:job", "app:"}, {"{app}:", "job", "{app}:"},
 			} {
-				t.Run(n.prefix+n.name, func(t *testing.T) {
+				trial := func(t *testing.T, b *canary.Bounds) {
 					s.Must(t, "ACL", "LOG", "RESET")
 					for _, line := range lines {
 						s.Must(t, strings.Fields(strings.ReplaceAll(strings.Join(line, " "), "app:", n.instead))...)
@@ -127,14 +131,17 @@ func TestRealRightsOfEachKind(t *testing.T) {
 					if n.prefix == "" {
 						s.Must(t, append([]string{"ACL", "SETUSER", "locks"}, redistest.Rules(t, documentedUnprefixed(t)...)...)...)
 					}
-					use(t, withRights(t, s, n.prefix), n.name)
+					r := withRights(t, s, n.prefix)
+					r.bounds = b
+					use(t, r, n.name)
 					for _, entry := range s.Must(t, "ACL", "LOG").([]any) {
 						// What the client library says about itself is refused as "client" by Redis 6.2.
 						if !slices.Contains(entry.([]any), any("client")) {
 							t.Errorf("refused: %v", entry)
 						}
 					}
-				})
+				}
+				t.Run(n.prefix+n.name, func(t *testing.T) { canary.Judge(t, trial) })
 			}
 		})
 	}
@@ -151,7 +158,7 @@ func withRights(t *testing.T, s *redistest.Server, prefix string) rightful {
 	c, other := mortise.New(asked, options), mortise.New(wrap(), options)
 	t.Cleanup(func() { c.Close() })
 	t.Cleanup(func() { other.Close() })
-	return rightful{c, other, asked, wrap, prefix}
+	return rightful{c: c, other: other, asked: asked, wrap: wrap, prefix: prefix}
 }
 
 // A client that has no right to the turns of its lock is told so when it releases the lock, and the

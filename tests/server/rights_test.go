@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-go/mortise/driver/goredis"
 	"github.com/mortise-go/mortise/driver/rueidis"
 	"github.com/mortise-go/mortise/fencing"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/redis/go-redis/v9"
 	rueidisclient "github.com/redis/rueidis"
@@ -102,7 +103,7 @@ func TestRealDocumentedRightsSuffice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, n := range [][2]string{{"app:", "job"}, {"app:", "{order}:42"}, {"", "{app:1}:job"}} {
-				usesItsRights(t, wrap, n[0], n[1])
+				canary.Judge(t, func(t *testing.T, b *canary.Bounds) { usesItsRights(t, b, wrap, n[0], n[1]) })
 			}
 		})
 	}
@@ -130,14 +131,15 @@ func TestRealDocumentedRightsSufficeOnACluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, master := range set.Masters {
-				usesItsRights(t, wrap, "", set.KeyOn(t, master, "app:"+name))
+				key := set.KeyOn(t, master, "app:"+name)
+				canary.Judge(t, func(t *testing.T, b *canary.Bounds) { usesItsRights(t, b, wrap, "", key) })
 			}
 		})
 	}
 }
 
 // usesItsRights does all that a lock can do.
-func usesItsRights(t *testing.T, wrap func() driver.Driver, prefix, name string) {
+func usesItsRights(t *testing.T, b *canary.Bounds, wrap func() driver.Driver, prefix, name string) {
 	t.Helper()
 	asked := &faults{Driver: wrap()}
 	options := &mortise.Options{Prefix: prefix, History: 10}
@@ -145,9 +147,9 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, prefix, name string)
 	defer c.Close()
 	other := mortise.New(wrap(), options)
 	defer other.Close()
-	lockUsesItsRights(t, c, other, asked, name)
+	lockUsesItsRights(t, b, c, other, asked, name)
 	rwUsesItsRights(t, c, other, name+":rw")
-	fairUsesItsRights(t, other, c, asked, name+":fair")
+	fairUsesItsRights(t, b, other, c, asked, name+":fair")
 	fencedUsesItsRights(t, c, wrap, prefix, name+":fenced")
 	groupUsesItsRights(t, c, other, name+":group")
 	electionUsesItsRights(t, c, other, name+":election")
@@ -165,7 +167,7 @@ func usesItsRights(t *testing.T, wrap func() driver.Driver, prefix, name string)
 }
 
 // lockUsesItsRights does all that a plain lock can do; asked is the driver of c.
-func lockUsesItsRights(t *testing.T, c, other *mortise.Client, asked *faults, name string) {
+func lockUsesItsRights(t *testing.T, b *canary.Bounds, c, other *mortise.Client, asked *faults, name string) {
 	t.Helper()
 	k := c.Lock(name)
 	hold, ctx := mustLock(t, k, t.Context())
@@ -173,7 +175,7 @@ func lockUsesItsRights(t *testing.T, c, other *mortise.Client, asked *faults, na
 	wantState(t, k, hold.Owner(), 2)
 	mustUnlock(t, inner)
 	mustUnlock(t, hold)
-	wakes(t, other.Lock(name), k, asked, true)
+	wakes(t, b, other.Lock(name), k, asked, true)
 	hold, _ = mustLock(t, k, t.Context())
 	if by, err := k.ForceUnlock(t.Context()); err != nil || by == nil || by.Owner != hold.Owner() {
 		t.Errorf("ForceUnlock = %v, %v, want the owner %s", by, err, hold.Owner())
@@ -341,7 +343,7 @@ func TestRealRightToListenComesAndGoes(t *testing.T) {
 
 // waitAside calls wait in a goroutine.
 func waitAside(t *testing.T, wait func(context.Context) error) <-chan error {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	got := make(chan error, 1)
 	go func() {
 		defer cancel()
@@ -425,7 +427,7 @@ func TestRealRefusalIsNotHandedOn(t *testing.T) {
 						allowed := 0 // tries that began with the right
 						for try := 0; ; try++ {
 							has := back.Load()
-							ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+							ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 							err := wait(ctx)
 							cancel()
 							if try == 10 && err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/driver/goredis"
 	"github.com/mortise-go/mortise/driver/rueidis"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/redis/go-redis/v9"
 	rueidisclient "github.com/redis/rueidis"
@@ -61,11 +62,28 @@ func eachDriver(t *testing.T, f func(t *testing.T, s *redistest.Server, dial fun
 	}
 }
 
+// eachDriverInTime is eachDriver for a test that judges how long something takes. Each trial has a server of its own.
+func eachDriverInTime(t *testing.T, f func(t *testing.T, b *canary.Bounds, s *redistest.Server, dial func(addr string, o *mortise.Options) *mortise.Client)) {
+	for name, open := range dialers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+				f(t, b, redistest.Single(t), func(addr string, o *mortise.Options) *mortise.Client {
+					c := mortise.New(open(t, addr, ""), o)
+					t.Cleanup(func() { _ = c.Close() }) // may be closed by the test itself
+					return c
+				})
+			})
+		})
+	}
+}
+
 // awaitRenewals waits until each of the holds, which the watchdog renews for
 // lease, was renewed two leases after the renewal, or acquisition, that it
-// stands on now. None may be lost meanwhile.
-func awaitRenewals(t *testing.T, lease time.Duration, holds ...*mortise.Hold) {
+// stands on now, and reports whether they were. That one is lost meanwhile means that its renewal has come too late.
+func awaitRenewals(t *testing.T, b *canary.Bounds, lease time.Duration, holds ...*mortise.Hold) (renewed bool) {
 	t.Helper()
+	renewed = true
 	from := make([]time.Time, len(holds))
 	for i, h := range holds {
 		from[i] = h.Until()
@@ -73,7 +91,10 @@ func awaitRenewals(t *testing.T, lease time.Duration, holds ...*mortise.Hold) {
 	redistest.Eventually(t, "every hold is renewed", func() error {
 		for i, h := range holds {
 			if !h.Valid() {
-				t.Fatalf("%s lost %s: %v", h.Owner(), h.Name(), h.Unlock())
+				t.Logf("%s lost %s: %v", h.Owner(), h.Name(), h.Unlock())
+				b.Within("the next renewal", lease+time.Since(h.Until()), lease)
+				renewed = false
+				return nil
 			}
 			if got := h.Until().Sub(from[i]); got < 2*lease {
 				return fmt.Errorf("%s has %s for %v longer, want %v", h.Owner(), h.Name(), got, 2*lease)
@@ -81,6 +102,7 @@ func awaitRenewals(t *testing.T, lease time.Duration, holds ...*mortise.Hold) {
 		}
 		return nil
 	})
+	return renewed
 }
 
 // wantNoKeys checks that no key is left but the records of clients, which have them while they wait for long.
@@ -124,23 +146,23 @@ func TestRealExclusion(t *testing.T) {
 // The link stalls at several points of a lease. The context must end before
 // Redis lets the key expire, with a margin for how long the test takes to look.
 func TestRealStalledLink(t *testing.T) {
-	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
+	const margin = 500 * time.Millisecond
+	eachDriverInTime(t, func(t *testing.T, b *canary.Bounds, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
 		var all sync.WaitGroup
 		for i, stall := range []time.Duration{0, 300, 700, 1100, 1900} {
 			p := redistest.NewProxy(t, s.Addr())
 			c := dial(p.Addr(), &mortise.Options{TTL: 2 * time.Second})
 			all.Go(func() {
 				name := fmt.Sprint("job", i)
-				hold, ctx, err := c.Lock(name).With(mortise.LockOptions{Margin: 500 * time.Millisecond}).Lock(t.Context())
+				hold, ctx, err := c.Lock(name).With(mortise.LockOptions{Margin: margin}).Lock(t.Context())
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				time.AfterFunc(stall*time.Millisecond, func() { p.Stall(redistest.Requests, redistest.Replies) })
 				<-ctx.Done()
-				if ttl := s.Int(t, "PTTL", name); ttl <= 0 {
-					t.Errorf("stalled after %vms: the key had expired (PTTL %d) when the context ended", int(stall), ttl)
-				}
+				left := time.Duration(s.Int(t, "PTTL", name)) * time.Millisecond // negative if it has expired
+				b.Within("of the margin, the end of the context and a look", margin-left, margin)
 				var lost *mortise.LostError
 				if !errors.As(context.Cause(ctx), &lost) || lost.Reason != mortise.LostUnreachable {
 					t.Errorf("the cause is %v, want ErrLost because Redis is unreachable", context.Cause(ctx))
@@ -237,7 +259,7 @@ func TestRealScriptFlushAndRestart(t *testing.T) {
 
 // The subscription's connection dies in the moment of the release.
 func TestRealLostSubscriptionIsNoStall(t *testing.T) {
-	eachDriver(t, func(t *testing.T, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
+	eachDriverInTime(t, func(t *testing.T, b *canary.Bounds, s *redistest.Server, dial func(string, *mortise.Options) *mortise.Client) {
 		holder, waiter := dial(s.Addr(), nil), dial(s.Addr(), nil)
 		for range 5 {
 			hold, _ := mustLock(t, holder.Lock("job"), t.Context())
@@ -259,9 +281,7 @@ func TestRealLostSubscriptionIsNoStall(t *testing.T) {
 			start := time.Now()
 			mustUnlock(t, hold)
 			h := <-got
-			if d := time.Since(start); d > 5*time.Second {
-				t.Errorf("the waiter was stalled for %v, want about a second at most", d)
-			}
+			b.Within("the hand-over", time.Since(start), 5*time.Second) // about a second at most, if nothing else is late
 			mustUnlock(t, h)
 		}
 	})
@@ -295,7 +315,9 @@ func TestRealRefusals(t *testing.T) {
 
 // A holder that was frozen past its lease must be told by the very first look
 // at its context.
-func TestRealFrozenHolder(t *testing.T) {
+func TestRealFrozenHolder(t *testing.T) { canary.Judge(t, frozenHolder) }
+
+func frozenHolder(t *testing.T, b *canary.Bounds) {
 	s := redistest.Single(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestHelperFrozenHolder$")
 	cmd.Env = append(os.Environ(), "MORTISE_TEST_ADDR="+s.Addr())
@@ -334,10 +356,12 @@ func TestRealFrozenHolder(t *testing.T) {
 	if got := await("woke: "); !strings.HasPrefix(got, "false true ") {
 		t.Errorf("the first look after the freeze said %q, want not valid, and lost", got)
 	}
-	most := time.Since(frozen) + time.Second // the freeze is told a quarter of a second too short at most
-	if paused, err := time.ParseDuration(await("paused: ")); err != nil || paused < least-300*time.Millisecond || paused > most {
-		t.Errorf("a pause of %v was told (%v), want %v to %v", paused, err, least, most)
+	woke := time.Since(frozen) // the freeze is told a quarter of a second too short at most
+	paused, err := time.ParseDuration(await("paused: "))
+	if err != nil || paused < least-300*time.Millisecond {
+		t.Errorf("a pause of %v was told (%v), want %v at least", paused, err, least)
 	}
+	b.Within("what was told of the pause beyond the freeze", paused-woke, time.Second)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the holder: %v", err)
 	}
@@ -364,7 +388,7 @@ func TestHelperFrozenHolder(t *testing.T) {
 		if now.Sub(last) > 1500*time.Millisecond {
 			break
 		}
-		if now.Sub(begin) > 30*time.Second {
+		if now.Sub(begin) > time.Minute {
 			t.Fatal("nobody froze this process")
 		}
 		last = now
