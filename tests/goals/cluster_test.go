@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -16,34 +17,36 @@ func TestMovedSlots(t *testing.T) {
 	moves := times(2, 50)
 	set := redistest.Cluster(t, 0)
 	each(t, func(t *testing.T, dial func(addrs ...string) *mortise.Client) {
-		holder, waiter := dial(set.Addrs()...), dial(set.Addrs()...)
-		var k took
-		for i := range moves {
-			name := fmt.Sprint("job ", t.Name(), i)
-			free, wait := heldUp(t, holder.Lock(name), waiter.Lock(name))
-			got := make(chan error, 1)
-			go func() { got <- wait() }()
-			redistest.Eventually(t, "somebody waits", func() error {
-				for _, m := range set.Masters {
-					for _, what := range []string{"CHANNELS", "SHARDCHANNELS"} {
-						if v, err := m.Do("PUBSUB", what, "mortise:turn:{"+name+"}*"); err == nil && len(v.([]any)) > 0 {
-							return nil
+		canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+			holder, waiter := dial(set.Addrs()...), dial(set.Addrs()...)
+			var k took
+			for i := range moves {
+				name := fmt.Sprint("job ", t.Name(), i)
+				free, wait := heldUp(t, holder.Lock(name), waiter.Lock(name))
+				got := make(chan error, 1)
+				go func() { got <- wait() }()
+				redistest.Eventually(t, "somebody waits", func() error {
+					for _, m := range set.Masters {
+						for _, what := range []string{"CHANNELS", "SHARDCHANNELS"} {
+							if v, err := m.Do("PUBSUB", what, "mortise:turn:{"+name+"}*"); err == nil && len(v.([]any)) > 0 {
+								return nil
+							}
 						}
 					}
+					return errors.New("nobody")
+				})
+				from := set.Owner(t, name)
+				to := set.Masters[0]
+				if from == to {
+					to = set.Masters[1+i%2]
 				}
-				return errors.New("nobody")
-			})
-			from := set.Owner(t, name)
-			to := set.Masters[0]
-			if from == to {
-				to = set.Masters[1+i%2]
+				set.MoveSlot(t, set.Slot(t, name), from, to)
+				must(t, free())
+				begin := time.Now()
+				must(t, <-got)
+				k.add(time.Since(begin))
 			}
-			set.MoveSlot(t, set.Slot(t, name), from, to)
-			must(t, free())
-			begin := time.Now()
-			must(t, <-got)
-			k.add(time.Since(begin))
-		}
-		k.want(t, time.Second, time.Second)
+			k.want(t, b, "the hand-over in a slot that has moved", time.Second, time.Second)
+		})
 	})
 }

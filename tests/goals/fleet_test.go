@@ -26,11 +26,12 @@ type fleet struct {
 	seed  uint64        // of the processes, their names and their times
 	ships uint64        // goroutines
 
-	mu     sync.Mutex // guards what follows
-	in     map[string]*mortise.Hold
-	double []string // names that were held twice
-	errs   map[string]int
-	grants int
+	mu      sync.Mutex // guards what follows
+	in      map[string]*mortise.Hold
+	double  []string // names that were held twice
+	errs    map[string]int
+	grants  int
+	longest time.Duration // of the waits
 
 	stop   atomic.Bool
 	sailed sync.WaitGroup
@@ -59,7 +60,9 @@ func (f *fleet) sail(t *testing.T, goroutines int, locks []taker, names []string
 func (f *fleet) once(t *testing.T, lock taker, name string) {
 	ctx, cancel := context.WithTimeout(t.Context(), f.wait)
 	defer cancel()
+	asked := time.Now()
 	hold, lctx, err := lock.Lock(ctx)
+	f.waited(time.Since(asked))
 	if err != nil {
 		f.failed("acquire", err)
 		time.Sleep(time.Millisecond)
@@ -84,6 +87,12 @@ func (f *fleet) once(t *testing.T, lock taker, name string) {
 	if err := hold.Unlock(); err != nil {
 		f.failed("release", err)
 	}
+}
+
+func (f *fleet) waited(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.longest = max(f.longest, d)
 }
 
 func (f *fleet) failed(what string, err error) {

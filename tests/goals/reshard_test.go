@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
@@ -33,45 +34,50 @@ func TestReshardingUnderLoad(t *testing.T) {
 	slots := times(20, 500)
 	set := redistest.Cluster(t, 0)
 	each(t, func(t *testing.T, dial func(addrs ...string) *mortise.Client) {
-		f := newFleet(t, 4*time.Millisecond, 5*time.Second)
-		clients := []*mortise.Client{dial(set.Addrs()...), dial(set.Addrs()...), dial(set.Addrs()...)}
-		kinds := len(lockers(clients[0], "x"))
-		moves := make([][]int, len(set.Masters))
-		var names []string
-		for m, from := range set.Masters {
-			var more []string
-			moves[m], more = choose(t, set, from, slots, min(slots/2, 4*kinds))
-			names = append(names, more...)
-		}
-		for i, name := range names {
-			if i%kinds == kinds-1 {
-				must(t, clients[0].PermitSemaphore(name).SetPermits(t.Context(), 1))
-			}
-		}
-		for _, c := range clients {
-			var locks []taker
-			for i, name := range names {
-				locks = append(locks, lockers(c, name)[i%kinds])
-			}
-			f.sail(t, len(names)/9, locks, names)
-		}
-		moved, keys, begin := 0, 0, time.Now()
-		for m, from := range set.Masters {
-			for _, slot := range moves[m] {
-				keys += give(t, set, slot, from, set.Masters[(m+1)%len(set.Masters)])
-				moved++
-			}
-			f.goOn(t, len(names))
-		}
-		f.anchor(t)
-		t.Logf("%d slots with %d keys moved in %.1f s, during %d acquisitions of %d names", moved, keys, time.Since(begin).Seconds(), f.grants, len(names))
-		for err, n := range f.errs {
-			t.Errorf("%d callers had an error: %s", n, err)
-		}
-		if want := len(set.Masters) * slots; moved < want || keys < len(names)/4 {
-			t.Errorf("%d slots with %d keys moved, want %d with %d at least", moved, keys, want, len(names)/4)
-		}
+		canary.Judge(t, func(t *testing.T, b *canary.Bounds) { reshardingUnderLoad(t, b, set, slots, dial) })
 	})
+}
+
+func reshardingUnderLoad(t *testing.T, b *canary.Bounds, set *redistest.ClusterSet, slots int, dial func(addrs ...string) *mortise.Client) {
+	f := newFleet(t, 4*time.Millisecond, time.Minute)
+	clients := []*mortise.Client{dial(set.Addrs()...), dial(set.Addrs()...), dial(set.Addrs()...)}
+	kinds := len(lockers(clients[0], "x"))
+	moves := make([][]int, len(set.Masters))
+	var names []string
+	for m, from := range set.Masters {
+		var more []string
+		moves[m], more = choose(t, set, from, slots, min(slots/2, 4*kinds))
+		names = append(names, more...)
+	}
+	for i, name := range names {
+		if i%kinds == kinds-1 {
+			must(t, clients[0].PermitSemaphore(name).SetPermits(t.Context(), 1))
+		}
+	}
+	for _, c := range clients {
+		var locks []taker
+		for i, name := range names {
+			locks = append(locks, lockers(c, name)[i%kinds])
+		}
+		f.sail(t, len(names)/9, locks, names)
+	}
+	moved, keys, begin := 0, 0, time.Now()
+	for m, from := range set.Masters {
+		for _, slot := range moves[m] {
+			keys += give(t, set, slot, from, set.Masters[(m+1)%len(set.Masters)])
+			moved++
+		}
+		f.goOn(t, len(names))
+	}
+	f.anchor(t)
+	t.Logf("%d slots with %d keys moved in %.1f s, during %d acquisitions of %d names", moved, keys, time.Since(begin).Seconds(), f.grants, len(names))
+	b.Within("the wait of a caller", f.longest, 5*time.Second)
+	for err, n := range f.errs {
+		t.Errorf("%d callers had an error: %s", n, err)
+	}
+	if want := len(set.Masters) * slots; moved < want || keys < len(names)/4 {
+		t.Errorf("%d slots with %d keys moved, want %d with %d at least", moved, keys, want, len(names)/4)
+	}
 }
 
 // choose returns slots of a master, and names in some of them.

@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/driver/goredis"
 	"github.com/mortise-go/mortise/driver/rueidis"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/redis/go-redis/v9"
 	rueidisclient "github.com/redis/rueidis"
@@ -67,44 +68,17 @@ func (k *took) add(d time.Duration) {
 	k.all = append(k.all, d)
 }
 
-// want fails the test if the longest but one of a hundred, or the longest of all, took longer.
-func (k *took) want(t *testing.T, p99, most time.Duration) {
+// want says how long the longest but one of a hundred, and the longest of all, may take.
+func (k *took) want(t *testing.T, b *canary.Bounds, what string, p99, most time.Duration) {
 	t.Helper()
 	slices.Sort(k.all)
 	n := len(k.all)
 	at, last := k.all[(n-1)*99/100], k.all[n-1]
 	t.Logf("%d: p50 %v, p99 %v, max %v", n, k.all[n/2], at, last)
-	if *deep && at > p99 || last > most { // of a few the p99 is the maximum
-		t.Errorf("of %d the p99 is %v and the maximum %v, want %v and %v at most", n, at, last, p99, most)
+	if *deep { // of a few the p99 is the maximum
+		b.Within(what+", 99 of a hundred", at, p99)
 	}
-}
-
-// standstill returns for how long the process has not run at a time since, which on a busy machine is
-// a part of what its waiters took.
-func standstill(t *testing.T) (longest func() time.Duration) {
-	const tick = 2 * time.Millisecond
-	var most atomic.Int64
-	stop := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		ticks := time.NewTicker(tick)
-		defer ticks.Stop()
-		for last := time.Now(); ; {
-			select {
-			case <-stop:
-				return
-			case <-ticks.C:
-			}
-			now := time.Now()
-			most.Store(max(most.Load(), int64(now.Sub(last)-tick)))
-			last = now
-		}
-	})
-	t.Cleanup(func() {
-		close(stop)
-		watch.Wait()
-	})
-	return func() time.Duration { return time.Duration(most.Load()) }
+	b.Within(what+", at most", last, most)
 }
 
 // wakes has a waiter of each kind that a message wakes, with how to let it go.
@@ -167,83 +141,89 @@ func heldUp(t *testing.T, holder, waiter mortise.Locker) (free func() error, wai
 func TestKilledSubscriptions(t *testing.T) {
 	kills := times(6, 500)
 	each(t, func(t *testing.T, dial func(addrs ...string) *mortise.Client) {
-		for kind, open := range wakes {
+		for kind := range wakes {
 			t.Run(kind, func(t *testing.T) {
-				s := redistest.Single(t)
-				holder, waiter := dial(s.Addr()), dial(s.Addr())
-				n := kills
-				if kind != "Lock" {
-					n = (kills + 4) / 5
-				}
-				var k took
-				still := standstill(t)
-				for i := range n {
-					free, wait := open(t, holder, waiter, fmt.Sprint("job ", i))
-					got := make(chan error, 1)
-					go func() { got <- wait() }()
-					redistest.Eventually(t, "a waiter is subscribed", func() error {
-						if n := s.Subscribers(t); n != 1 {
-							return fmt.Errorf("%d subscribers", n)
-						}
-						return nil
-					})
-					time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
-					var both sync.WaitGroup
-					both.Go(func() { s.Must(t, "CLIENT", "KILL", "TYPE", "pubsub") })
-					must(t, free())
-					begin := time.Now()
-					must(t, <-got)
-					k.add(time.Since(begin))
-					both.Wait()
-				}
-				t.Logf("the process itself stood still for up to %v", still())
-				if kind == "Lock" {
-					k.want(t, 50*time.Millisecond, 500*time.Millisecond)
-				} else {
-					k.want(t, time.Second, time.Second)
-				}
+				canary.Judge(t, func(t *testing.T, b *canary.Bounds) { killedSubscriptions(t, b, kind, kills, dial) })
 			})
 		}
 	})
+}
+
+func killedSubscriptions(t *testing.T, b *canary.Bounds, kind string, kills int, dial func(addrs ...string) *mortise.Client) {
+	s := redistest.Single(t)
+	holder, waiter := dial(s.Addr()), dial(s.Addr())
+	n := kills
+	if kind != "Lock" {
+		n = (kills + 4) / 5
+	}
+	var k took
+	for i := range n {
+		free, wait := wakes[kind](t, holder, waiter, fmt.Sprint("job ", i))
+		got := make(chan error, 1)
+		go func() { got <- wait() }()
+		redistest.Eventually(t, "a waiter is subscribed", func() error {
+			if n := s.Subscribers(t); n != 1 {
+				return fmt.Errorf("%d subscribers", n)
+			}
+			return nil
+		})
+		time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
+		var both sync.WaitGroup
+		both.Go(func() { s.Must(t, "CLIENT", "KILL", "TYPE", "pubsub") })
+		must(t, free())
+		begin := time.Now()
+		must(t, <-got)
+		k.add(time.Since(begin))
+		both.Wait()
+	}
+	if kind == "Lock" {
+		k.want(t, b, "the hand-over", 50*time.Millisecond, 500*time.Millisecond)
+	} else {
+		k.want(t, b, "the hand-over", time.Second, time.Second)
+	}
 }
 
 // A caller that gives up has its answer at once, whatever its call was waiting for.
 func TestCancelsReturnSoon(t *testing.T) {
 	cancels := times(200, 10_000)
 	each(t, func(t *testing.T, dial func(addrs ...string) *mortise.Client) {
-		s := redistest.Single(t)
-		holder, c := dial(s.Addr()), dial(s.Addr())
-		block, _, err := holder.Lock("job").Lock(t.Context())
-		must(t, err)
-		var k took
-		var done atomic.Int64
-		var all sync.WaitGroup
-		for range 16 {
-			all.Go(func() {
-				for done.Add(1) <= int64(cancels) {
-					ctx, cancel := context.WithCancel(t.Context())
-					var at time.Time
-					ended := make(chan struct{})
-					time.AfterFunc(time.Duration(rand.IntN(8000))*time.Microsecond, func() { at = time.Now(); cancel(); close(ended) })
-					_, _, err := c.Lock("job").Lock(ctx)
-					now := time.Now()
-					<-ended
-					if !errors.Is(err, context.Canceled) {
-						t.Errorf("%v, want Canceled", err)
-					}
-					k.add(now.Sub(at))
+		canary.Judge(t, func(t *testing.T, b *canary.Bounds) { cancelsReturnSoon(t, b, cancels, dial) })
+	})
+}
+
+func cancelsReturnSoon(t *testing.T, b *canary.Bounds, cancels int, dial func(addrs ...string) *mortise.Client) {
+	s := redistest.Single(t)
+	holder, c := dial(s.Addr()), dial(s.Addr())
+	block, _, err := holder.Lock("job").Lock(t.Context())
+	must(t, err)
+	var k took
+	var done atomic.Int64
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for done.Add(1) <= int64(cancels) {
+				ctx, cancel := context.WithCancel(t.Context())
+				var at time.Time
+				ended := make(chan struct{})
+				time.AfterFunc(time.Duration(rand.IntN(8000))*time.Microsecond, func() { at = time.Now(); cancel(); close(ended) })
+				_, _, err := c.Lock("job").Lock(ctx)
+				now := time.Now()
+				<-ended
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("%v, want Canceled", err)
 				}
-			})
-		}
-		all.Wait()
-		k.want(t, 10*time.Millisecond, time.Second)
-		must(t, block.Unlock())
-		redistest.Eventually(t, "nothing is left", func() error {
-			if keys := s.Must(t, "KEYS", "*").([]any); len(keys) > 0 {
-				return fmt.Errorf("%v", keys)
+				k.add(now.Sub(at))
 			}
-			return nil
 		})
+	}
+	all.Wait()
+	k.want(t, b, "a call that is cancelled", 10*time.Millisecond, time.Second)
+	must(t, block.Unlock())
+	redistest.Eventually(t, "nothing is left", func() error {
+		if keys := s.Must(t, "KEYS", "*").([]any); len(keys) > 0 {
+			return fmt.Errorf("%v", keys)
+		}
+		return nil
 	})
 }
 
