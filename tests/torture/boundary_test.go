@@ -15,6 +15,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/torture"
@@ -81,7 +82,13 @@ func TestKillsAtScripts(t *testing.T) {
 		if !m.long {
 			n = len(m.loads(0))
 		}
-		done += m.company(done, n)
+		canary.Judge(t, func(_ *testing.T, b *canary.Bounds) {
+			before := m.slowest
+			m.slowest = 0
+			done += m.company(done, n)
+			b.Within("a lock of the dead is free", m.slowest, freeWithin())
+			m.slowest = max(before, m.slowest)
+		})
 		if t.Failed() {
 			break
 		}
@@ -223,8 +230,8 @@ func (m *mortuary) commit(c *crime, random *rand.Rand) {
 	close(started)
 	select {
 	case <-killed:
-	case <-time.After(20 * time.Second):
-		m.t.Errorf("%s: a client has not sent the script at which it was to be killed within 20 s", c.load.Kind)
+	case <-time.After(time.Minute):
+		m.t.Errorf("%s: a client has not sent the script at which it was to be killed within a minute", c.load.Kind)
 	}
 	live()
 	company.Wait()
@@ -287,7 +294,7 @@ func (m *mortuary) freed(c *crime) {
 	if c.dead.IsZero() || slices.Contains([]string{"semaphore", "latch", "barrier", "double"}, c.load.Kind) {
 		return // there is no lease, or nothing to have
 	}
-	held, _, err := m.others.Take(m.t.Context(), c.load, 4*freeWithin())
+	held, _, err := m.others.Take(m.t.Context(), c.load, max(4*freeWithin(), time.Minute))
 	took := time.Since(c.dead)
 	if err != nil {
 		m.t.Errorf("%s, killed %s: not free after %v: %v", c.load.Kind, m.where(c.boundary), took, err)
@@ -298,8 +305,8 @@ func (m *mortuary) freed(c *crime) {
 	m.free++
 	where := m.where(c.boundary)
 	m.mu.Unlock()
-	if took > freeWithin() {
-		m.t.Errorf("%s, killed %s: free after %v, want %v at most, with a lease of %v", c.load.Kind, where, took, freeWithin(), lease)
+	if took > freeWithin() { // which is judged for all together
+		m.t.Logf("%s, killed %s: free after %v, want %v at most, with a lease of %v", c.load.Kind, where, took, freeWithin(), lease)
 	}
 	if err := held.Unlock(); err != nil {
 		m.t.Errorf("%s: %v", c.load.Kind, err)

@@ -106,7 +106,7 @@ func (c *client) await(limit time.Duration) error {
 	c.signal(syscall.SIGQUIT) // it shows its goroutines
 	select {
 	case <-c.exited:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		c.kill()
 	}
 	c.mu.Lock()

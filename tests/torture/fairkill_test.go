@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/internal/torture"
@@ -65,26 +66,27 @@ func TestKilledFairWaiters(t *testing.T) {
 			waiters, killed = 50+random.IntN(150), 1+random.IntN(20)
 		}
 		f := &funeral{t: t, server: server, random: random, living: living, name: fmt.Sprintf("fair:%d", queues)}
-		f.hold(waiters, killed)
+		canary.Judge(t, func(_ *testing.T, b *canary.Bounds) {
+			f.order, f.longest = nil, 0
+			f.hold(waiters, killed)
+			b.Within("the hand-over past the dead", f.longest, patience)
+		})
 		queues, dead, grants = queues+1, dead+killed, grants+len(f.order)
 		inversions, longest = inversions+inverted(f.order), max(longest, f.longest)
 		if len(f.order) != waiters && !t.Failed() {
 			t.Errorf("%s: %d of %d waiters had the lock", f.name, len(f.order), waiters)
 		}
 	}
-	judgeGrants(t, grants, inversions, longest)
+	judgeGrants(t, grants, inversions)
 	if *limit > 0 || *enough > 0 {
 		fmt.Printf("fair: %s in %s; waiters that were killed: %d, with -seed %d; %s, longest delay %v\n",
 			counted(grants, "grant"), counted(queues, "queue"), dead, first, counted(inversions, "inversion"), longest.Round(time.Millisecond))
 	}
 }
 
-func judgeGrants(t *testing.T, grants, inversions int, longest time.Duration) {
+func judgeGrants(t *testing.T, grants, inversions int) {
 	if inversions > 0 {
 		t.Errorf("%d grants went to one that had come later, of %d", inversions, grants)
-	}
-	if longest > patience {
-		t.Errorf("the lock was not given on for %v, want %v at most", longest, patience)
 	}
 	if grants < *enough {
 		t.Errorf("%d grants were counted, want %d at least", grants, *enough)
@@ -161,7 +163,7 @@ func (f *funeral) release(held *mortise.Hold) {
 
 // await waits until so many are in the queue. It asks often: each waiter comes after the one before.
 func (f *funeral) await(queued int) {
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(500 * time.Microsecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(500 * time.Microsecond) {
 		n := f.server.Int(f.t, "LLEN", keyspace.FairQueue(f.name))
 		if n == int64(queued) {
 			return

@@ -103,6 +103,7 @@ func findPlanted(t *testing.T, b planted, seed uint64) {
 			program: program, storm: 6 * time.Second, brief: true, load: b.load,
 		}
 		r := run(t, p)
+		r.bad = append(r.bad, r.overdue()...)
 		if at := slices.IndexFunc(r.bad, func(s string) bool { return strings.Contains(s, b.verdict) }); at >= 0 {
 			fmt.Printf("ok   planted: %s: found in round %d by %s, seed %d: %.200s\n", b.name, i+1, n.name, p.seed, r.bad[at])
 			return

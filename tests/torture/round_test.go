@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/canary"
 	"github.com/mortise-go/mortise/internal/torture"
 )
 
@@ -65,6 +66,14 @@ type round struct {
 
 	failovers int  // that the nemesis has caused
 	sharp     bool // there were no others
+
+	measured []measure
+}
+
+// measure is how long something took that is promised within a bound.
+type measure struct {
+	what        string
+	took, bound time.Duration
 }
 
 // result is what is left of a round.
@@ -75,6 +84,29 @@ type result struct {
 	bad    []string
 	took   time.Duration
 	forgot bool // Redis forgot what it had confirmed
+
+	measured []measure
+}
+
+// judged carries out a plan, and judges what it took beside a canary.
+func judged(t *testing.T, p plan) {
+	canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+		r := run(t, p)
+		for _, m := range r.measured {
+			b.Within(m.what, m.took, m.bound)
+		}
+		report(t, r)
+	})
+}
+
+// overdue says what took longer than its bound.
+func (r result) overdue() (all []string) {
+	for _, m := range r.measured {
+		if m.took > m.bound {
+			all = append(all, fmt.Sprintf("%v have passed, and it was not so that %s", m.bound, m.what))
+		}
+	}
+	return all
 }
 
 // run carries out a plan.
@@ -98,13 +130,13 @@ func run(t *testing.T, p plan) result {
 		r.heal()
 		if r.settle() {
 			r.retire()
-			if err := soon(forgot, func() error { return r.left(t) }); err != nil {
-				r.blame("%v after the round, %v", forgot, err)
+			if err := r.eventually(forgot, "nothing is left", func() error { return r.left(t) }); err != nil {
+				r.blame("after the round, %v", err)
 			}
 		}
 	}
 	r.judge()
-	return result{p, r.tally, r.hits, r.bad, time.Since(begin), len(r.faults) > 0}
+	return result{p, r.tally, r.hits, r.bad, time.Since(begin), len(r.faults) > 0, r.measured}
 }
 
 // storms lets the nemesis loose, and finds out whether what Redis has forgotten is known exactly.
@@ -153,7 +185,7 @@ func (r *round) depopulate() {
 
 // begun waits until the clients work.
 func (r *round) begun() bool {
-	return r.wait(20*time.Second, "the clients have begun", func() bool { return r.acquisitions() > 2*clients*goroutines })
+	return r.wait(time.Minute, "the clients have begun", func() bool { return r.acquisitions() > 2*clients*goroutines })
 }
 
 func (r *round) acquisitions() int {
@@ -162,9 +194,13 @@ func (r *round) acquisitions() int {
 	return r.tally.acquisitions
 }
 
-// wait waits for a state of the clients. It gives up early if one of them ends.
-func (r *round) wait(limit time.Duration, what string, ready func() bool) bool {
-	for deadline := time.Now().Add(limit); !ready(); time.Sleep(5 * time.Millisecond) {
+// guard is how long a round waits for what must happen. What is promised is judged with the bound.
+func guard(bound time.Duration) time.Duration { return max(bound, time.Minute) }
+
+// wait waits for a state of the clients, which is promised within bound. It gives up early if one of them ends.
+func (r *round) wait(bound time.Duration, what string, ready func() bool) bool {
+	begin, limit := time.Now(), guard(bound)
+	for deadline := begin.Add(limit); !ready(); time.Sleep(5 * time.Millisecond) {
 		for _, c := range r.clients {
 			if err := c.gone(); err != nil {
 				r.blame("a client has ended: %v", err)
@@ -176,7 +212,18 @@ func (r *round) wait(limit time.Duration, what string, ready func() bool) bool {
 			return false
 		}
 	}
+	r.measured = append(r.measured, measure{what, time.Since(begin), bound})
 	return true
+}
+
+// eventually is wait for a state of the servers.
+func (r *round) eventually(bound time.Duration, what string, f func() error) error {
+	begin := time.Now()
+	err := soon(guard(bound), f)
+	if err == nil {
+		r.measured = append(r.measured, measure{what, time.Since(begin), bound})
+	}
+	return err
 }
 
 // strike lets the nemesis loose. On a busy machine it takes longer to show something.
@@ -266,15 +313,17 @@ func (r *round) retire() {
 	if !closed {
 		r.dump()
 	} else { // and still live
-		if err := soon(5*time.Second, func() error { return r.visited(r.t) }); err != nil {
+		if err := r.eventually(5*time.Second, "nobody is connected", func() error { return r.visited(r.t) }); err != nil {
 			r.blame("after the clients have closed the library, %v", err)
 		}
 	}
 	r.dismiss()
 	for _, c := range r.clients {
-		if err := c.await(20 * time.Second); err != nil {
+		begin := time.Now()
+		if err := c.await(2 * time.Minute); err != nil {
 			r.blame("client %d: %v", c.config.Client, err)
 		}
+		r.measured = append(r.measured, measure{"a client has ended", time.Since(begin), 20 * time.Second})
 	}
 	r.accounts()
 }

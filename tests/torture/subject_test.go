@@ -49,7 +49,7 @@ func serve(config string) error {
 	return torture.Run(c, open, func() error {
 		// A closed cluster client of rueidis waits out its refreshes, and the grace of some seconds
 		// that it gives to connections which it has replaced.
-		return soon(8*time.Second, func() error { return goleak.Find(now) })
+		return soon(time.Minute, func() error { return goleak.Find(now) })
 	})
 }
 

@@ -28,7 +28,7 @@ func TestTorture(t *testing.T) {
 	alongside(t)
 	if *limit == 0 {
 		p := plan{seed: 1, nemesis: nemeses[0], kind: "single", driver: "rueidis", program: os.Args[0], storm: 3 * time.Second, brief: true}
-		t.Run(p.String(), func(t *testing.T) { report(t, run(t, p)) })
+		t.Run(p.String(), func(t *testing.T) { judged(t, p) })
 		return
 	}
 	if !exists(*only) {
@@ -51,7 +51,7 @@ func TestTorture(t *testing.T) {
 	for range *lanes {
 		all.Go(func() {
 			for p := range plans {
-				t.Run(p.String(), func(t *testing.T) { report(t, run(t, p)) })
+				t.Run(p.String(), func(t *testing.T) { judged(t, p) })
 			}
 		})
 	}
