@@ -16,15 +16,13 @@ help: ## Show what can be made
 demo: ## Run the demonstration: processes that contend, and one that is killed
 	go run ./cmd/mortise demo
 
-test: ## Run the tests that need nothing but Go; ARGS are for go test
+test: ## Run the tests that need nothing but Go; ARGS="-run X ./tests/behavior" is for go test
 	@$(STAGES) test $(ARGS)
 
-gate: ## Run what each change must pass; installs redis-server, a C compiler, Java and Maven
-	@scripts/need.sh redis cc git java maven
+gate: ## Run what each change must pass; installs git, redis-server, a C compiler, Java and Maven; ARGS=-list, ARGS="-only NAME,…"
 	@LINTER=$(GOLANGCI) $(STAGES) $(ARGS) gate
 
-proof: ## Run all there is, for hours, and write docs/proof.md; ARGS="-only NAME,…" chooses, ARGS=-list names
-	@scripts/need.sh redis cc git java maven chromium
+proof: ## Run all there is, for hours, and write docs/proof.md; installs Chromium, too; ARGS=-list, ARGS="-only NAME,…"
 	@$(STAGES) $(ARGS) proof
 
 rehearse: ## Install the command and build a program as users will do from the next tags

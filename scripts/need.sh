@@ -3,7 +3,7 @@
 # with the system's package manager if they are not. Says plainly what to do
 # where it cannot.
 #
-#   need.sh redis cc      # what `make test` needs besides Go
+#   need.sh redis cc      # what tests against servers need besides Go
 #   need.sh java maven    # what `make interop` needs besides
 set -euo pipefail
 

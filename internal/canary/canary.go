@@ -6,6 +6,10 @@
 //		b.Within("the next waiter", time.Since(freed), 3*time.Second)
 //	})
 //
+// Such a test belongs to make proof: it stands in a file named *_proof_test.go with the build tag proof, and runs with
+//
+//	make test ARGS="-tags proof -run TestX ./pkg"
+//
 // A bound that is broken while the machine was late by more than a tenth of it proves nothing: the trial is
 // repeated, three times at most, and each repeat is logged. A bound that is broken on time is a failure. Each
 // bound is logged with its margin, from which make proof makes its table.

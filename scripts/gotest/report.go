@@ -122,6 +122,9 @@ func (r *report) note(e event) {
 		return // a test that prints may print for ever
 	case "start", "run", "cont":
 		r.since[t] = time.Now()
+		if i := strings.LastIndexByte(t.name, '/'); i >= 0 {
+			delete(r.since, test{t.pkg, t.name[:i]}) // it waits for its parts
+		}
 	case "pause":
 		delete(r.since, t)
 	case "pass", "fail", "skip":
@@ -265,9 +268,8 @@ func (r *report) finish() bool {
 	}
 	for _, bad := range r.bad {
 		for _, t := range bad {
-			r.println("not passed: " + t.String())
-			if again := r.again(t); again != "" {
-				r.println("            " + again)
+			if again := r.again(t); again != "" || len(bad) == 1 {
+				r.println(strings.TrimRight("not passed: "+t.String()+"\n            "+again, " \n"))
 			}
 		}
 	}
@@ -282,43 +284,70 @@ func (r *report) finish() bool {
 	return r.count.failed+r.count.skipped == 0
 }
 
-// again returns the command that runs a test alone, with the flags of this run, if t is one.
+// again returns the command that runs a test alone, if t is one whose parts have no commands of their own.
 func (r *report) again(t test) string {
-	if t.name == "" || r.parts[t] {
-		return "" // its parts have commands of their own
+	if t.name == "" || slices.ContainsFunc(r.bad[t.pkg], func(other test) bool { return strings.HasPrefix(other.name, t.name+"/") }) {
+		return ""
 	}
-	var flags, after []string
-	for i := 0; i < len(r.args); i++ {
-		switch arg := r.args[i]; {
-		case arg == "-args":
-			after, i = r.args[i:], len(r.args)
-		case arg == "-run", arg == "-skip":
-			i++
-		case arg == "-tags", arg == "-timeout", arg == "-parallel", arg == "-p":
-			flags = append(flags, arg, r.args[i+1])
-			i++
-		case strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "-run=") && !strings.HasPrefix(arg, "-count"):
-			flags = append(flags, arg)
-		}
+	words := []string{"go test -count=1"}
+	dir := "."
+	if os.Getenv("GOWORK") == "off" { // a module outside the workspace
+		words[0] = "cd " + strings.TrimPrefix(t.pkg, module+"/") + " && GOWORK=off " + words[0]
+	} else {
+		dir += strings.TrimPrefix(t.pkg, module)
+	}
+	if n := os.Getenv("GOMAXPROCS"); n != "" {
+		words[0] = strings.Replace(words[0], "go test", "GOMAXPROCS="+n+" go test", 1)
+	}
+	if slices.Contains(r.args, "-race") {
+		words = append(words, "-race")
+	}
+	if i := slices.Index(r.args, "-tags"); i >= 0 && i+1 < len(r.args) {
+		words = append(words, r.args[i:i+2]...)
 	}
 	var names []string
-	for name := range strings.SplitSeq(t.name, "/") {
-		names = append(names, "^"+regexp.QuoteMeta(name)+"$")
+	for name := range strings.SplitSeq(lastTry.ReplaceAllString(t.name, ""), "/") {
+		if pattern := "^" + regexp.QuoteMeta(name) + "$"; !strings.HasPrefix(name, "try_") {
+			names = append(names, pattern)
+		} else {
+			names = append(names, "^try_")
+		}
 	}
-	words := append([]string{"go test -count=1"}, flags...)
-	words = append(words, "-run", "'"+strings.Join(names, "/")+"'", "."+strings.TrimPrefix(t.pkg, module))
-	return strings.Join(append(words, after...), " ")
+	words = append(words, "-run", "'"+strings.ReplaceAll(strings.Join(names, "/"), "'", `'\''`)+"'", dir)
+	if i := slices.Index(r.args, "-args"); i >= 0 {
+		words = append(words, r.args[i:]...)
+	}
+	return strings.Join(words, " ")
 }
+
+// lastTry is a trial of a test that canary judges. It runs again with the test, which begins with the first one.
+var lastTry = regexp.MustCompile(`/try_\d+$`)
 
 // summary is what a run leaves behind.
 type summary struct {
 	Passed, Failed, Skipped int
+	NotPassed               []string
 	Margins                 []string // of bounds on real time, kept or broken
+}
+
+// notPassed names the tests that did not pass, without those of which a part is named.
+func (r *report) notPassed() (names []string) {
+	for _, bad := range r.bad {
+		for _, t := range bad {
+			if r.again(t) != "" || len(bad) == 1 {
+				names = append(names, t.String())
+			}
+		}
+	}
+	if r.still != "" {
+		names = append(names, test{r.still, ""}.String()+", which stood still")
+	}
+	return names
 }
 
 // write leaves a summary in a folder.
 func (r *report) write(dir string) error {
-	text, err := json.Marshal(summary{r.count.passed, r.count.failed, r.count.skipped, r.margins})
+	text, err := json.Marshal(summary{r.count.passed, r.count.failed, r.count.skipped, r.notPassed(), r.margins})
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func TestCommandThatRunsATestAgain(t *testing.T) {
 		want string
 	}{
 		"plain":               {[]string{"./..."}, "go test -count=1 -run '^TestA$/^of_1\\+1$' ./one"},
-		"with flags":          {[]string{"-race", "-tags", "server", "-timeout", "20m", "./..."}, "go test -count=1 -race -tags server -timeout 20m -run '^TestA$/^of_1\\+1$' ./one"},
+		"with flags":          {[]string{"-timeout=0", "-race", "-tags", "server", "-cpu", "1", "./..."}, "go test -count=1 -race -tags server -run '^TestA$/^of_1\\+1$' ./one"},
 		"chosen, with a flag": {[]string{"-count=1", "-run", "^TestA$", "./one", "-args", "-seeds", "7"}, "go test -count=1 -run '^TestA$/^of_1\\+1$' ./one -args -seeds 7"},
 	} {
 		r := newReport(io.Discard, false)
@@ -126,6 +126,28 @@ func TestCommandThatRunsATestAgain(t *testing.T) {
 		shown := finished(r, false, t)
 		if !strings.Contains(shown, c.want) || strings.Count(shown, "go test ") != 1 {
 			t.Errorf("%s: it shows\n%s\nwant only the command\n%s", name, shown, c.want)
+		}
+	}
+}
+
+// A test that fails by itself, after its parts have passed, has a command as well; so has one that canary judges,
+// without the trial.
+func TestCommandOfATestWithParts(t *testing.T) {
+	for name, c := range map[string]struct {
+		actions []string
+		want    string
+	}{
+		"by itself":       {[]string{"run TestA", "run TestA/try_1", "pass TestA/try_1", "fail TestA"}, "-run '^TestA$' ./one\n"},
+		"in its trial":    {[]string{"run TestA", "run TestA/b", "run TestA/b/try_2", "fail TestA/b/try_2", "fail TestA/b", "fail TestA"}, "-run '^TestA$/^b$' ./one\n"},
+		"below a trial":   {[]string{"run TestA", "run TestA/try_2", "run TestA/try_2/b", "fail TestA/try_2/b", "fail TestA/try_2", "fail TestA"}, "-run '^TestA$/^try_/^b$' ./one\n"},
+		"in another part": {[]string{"run TestA", "run TestA/b", "fail TestA/b", "run TestA/c", "pass TestA/c", "fail TestA"}, "-run '^TestA$/^b$' ./one\n"},
+	} {
+		r := newReport(io.Discard, false)
+		watched(t, r, func(in io.Writer) {
+			write(t, in, lines(one, append(append([]string{"start"}, c.actions...), "fail")...))
+		})
+		if shown := finished(r, false, t); !strings.Contains(shown, c.want) || strings.Count(shown, "go test ") != 1 {
+			t.Errorf("%s: it shows\n%s\nwant one command, ending in %s", name, shown, c.want)
 		}
 	}
 }

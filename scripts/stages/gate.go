@@ -12,18 +12,18 @@ const core = "^Test(CoreIsKnown|Lock|Kinds|FairLock|FencedLock|SpinLock|RWLock|M
 
 var gate = []stage{
 	{
-		name: "form", shows: "formatting, checksums of modules",
-		sh: `unformatted=$(git ls-files '*.go' | xargs gofmt -l)
-[ -z "$unformatted" ] || { echo "not formatted: $unformatted"; exit 1; }
+		name: "form", shows: "formatting, checksums of modules", needs: "git",
+		sh: `unformatted=$(git ls-files -co --exclude-standard '*.go' | while read -r f; do [ ! -e "$f" ] || echo "$f"; done | xargs gofmt -l)
+[ -z "$unformatted" ] || { echo "not formatted: $unformatted (make fmt formats all)"; exit 1; }
 go mod verify`,
 	},
 	{name: "lint", shows: "vet, linters, import arrows", sh: "make --no-print-directory lint"},
 	{
-		name: "test", shows: "virtual time, documents, mutants apply",
+		name: "test", shows: "what needs nothing but Go: virtual time, documents, mutants apply",
 		tests: []goTest{{}},
 	},
 	{
-		name: "race", shows: "goroutines of its own, every hand-off",
+		name: "race", shows: "what has goroutines of its own, and every hand-off, under the race detector", needs: "cc",
 		tests: []goTest{
 			{race: true, packages: []string{"./tests/behavior"}, files: handOvers},
 			{race: true, packages: []string{
@@ -33,26 +33,26 @@ go mod verify`,
 		},
 	},
 	{
-		name: "scripts", shows: "equal on embedded and real",
+		name: "scripts", shows: "scripts do the same on redis-server as on the embedded Redis", needs: "redis",
 		tests: []goTest{{tags: "server", packages: []string{"./internal/script"}, skip: "/^memredis$|/./^memredis$|/././^memredis$"}},
 	},
 	{
-		name: "drivers", shows: "both clients, one contract",
+		name: "drivers", shows: "what both drivers must do, on redis-server", needs: "redis",
 		tests: []goTest{{packages: []string{"./tests/server/goredis", "./tests/server/rueidis"}, run: "^TestDriver$/^(close|single|faults|cluster)$"}},
 	},
 	{
-		name: "command", shows: "its scripts, the adapters",
+		name: "command", shows: "the command's sessions, adapters, examples",
 		tests: []goTest{{
 			flags:    []string{"-parallel", "6"}, // sessions of the command wait more than they compute
 			packages: []string{"./cmd/mortise/...", "./analyzer/...", "./mortiseotel", "./mortiseprom", "./examples/...", "./fencing/sqlexample"},
 		}},
 	},
 	{
-		name: "redisson", shows: "each kind, both directions", sh: "interop/run.sh -core -run '" + core + "'",
+		name: "redisson", shows: "each kind beside the newest Redisson, in both directions", needs: "redis cc java maven", sh: "interop/run.sh -core -run '" + core + "'",
 		runs: []goTest{{tags: "interop", run: core, packages: []string{"./interop"}}},
 	},
 	{
-		name: "elsewhere", shows: "compiles on other systems",
+		name: "elsewhere", shows: "all modules compile on macOS and Windows",
 		sh: `for os in darwin windows; do
   echo "$os"
   GOOS=$os GOARCH=arm64 go build . ./connect ./driver/goredis ./driver/rueidis ./dashboard ./doctor ./fencing ./memredis ./mortisetest ./watch \

@@ -1,14 +1,15 @@
 // Stages runs the tests of mortise in the order in which they say the most for the least time.
 //
-//	stages gate    what each change must pass; it ends with the first stage that is red
-//	stages proof   all there is, in hours; it goes on after a red stage, and writes docs/proof.md
-//	stages test    what needs nothing but Go: the stage of the gate with that name
+//	stages [-list] [-only NAME,…] gate     what each change must pass; it ends with the first stage that is red
+//	stages [-list] [-only NAME,…] proof    all there is, in hours; it goes on after a red stage, and writes docs/proof.md
+//	stages test [ARGUMENTS OF GO TEST]     what needs nothing but Go: the stage of the gate with that name
 //
-// The lists are gate.go and proof.go. With -list it shows the stages, with -only NAME,… it runs some of them, and
-// nothing is written.
+// The lists are gate.go and proof.go. With -list it shows the stages, with -only it runs some of them, and docs/proof.md
+// stays as it is. The output of each stage is left in bin/gate or bin/proof.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -20,43 +21,55 @@ func main() {
 	list := flag.Bool("list", false, "show the stages and run nothing")
 	only := flag.String("only", "", "run only the stages with these names, separated by commas")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: stages [-list] [-only NAME,…] gate|proof|test [ARGUMENTS OF GO TEST]")
+		fmt.Fprintln(os.Stderr, `usage: stages [-list] [-only NAME,…] gate     what each change must pass
+       stages [-list] [-only NAME,…] proof    all there is
+       stages test [ARGUMENTS OF GO TEST]     what needs nothing but Go`)
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if err := begin(flag.Arg(0), *list, *only, flag.Args()); err != nil {
+	if err := begin(*list, *only, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "stages:", err)
 		os.Exit(1)
 	}
 }
 
 // begin runs what it is asked for, and returns an error if that is unknown or red.
-func begin(what string, list bool, only string, args []string) error {
-	r := &runner{what: what, env: os.Environ()}
-	var stages []stage
-	switch what {
-	case "gate":
-		stages = gate
-	case "proof":
-		stages, r.goOn = proof, true
-	case "test":
-		stages, only = gate, "test"
-		r.args = args[1:]
-	default:
-		flag.Usage()
-		return fmt.Errorf("%q is none of gate, proof and test", what)
-	}
-	if list {
-		for _, s := range stages {
-			fmt.Printf("%-20s %s\n", s.name, s.shows)
-		}
-		return nil
-	}
-	chosen, err := choose(stages, only)
+func begin(list bool, only string, args []string) error {
+	stages, err := ask(list, only, args)
 	if err != nil {
 		return err
 	}
-	return r.run(chosen, len(chosen) == len(stages))
+	if list {
+		for _, s := range stages {
+			fmt.Printf("%-12s %s\n", s.name, s.shows)
+		}
+		return nil
+	}
+	r := &runner{what: args[0], env: os.Environ()}
+	if r.what == "test" {
+		r.args = args[1:]
+	}
+	r.goOn = r.what == "proof"
+	return r.run(stages, only == "")
+}
+
+// ask returns the stages that the words of the command line name.
+func ask(list bool, only string, args []string) ([]stage, error) {
+	switch {
+	case len(args) == 0:
+		return nil, errors.New("say what to run: gate, proof or test")
+	case args[0] == "test" && (list || only != ""):
+		return nil, errors.New("-list and -only are for gate and proof")
+	case args[0] == "test":
+		return choose(gate, "test")
+	case args[0] != "gate" && args[0] != "proof":
+		return nil, fmt.Errorf("%q is none of gate, proof and test; the names after -only have no spaces between them", args[0])
+	case len(args) > 1:
+		return nil, fmt.Errorf("%q comes after %s: -list and -only come before it, and there is nothing else", args[1], args[0])
+	case args[0] == "proof":
+		return choose(proof, only)
+	}
+	return choose(gate, only)
 }
 
 // choose returns the stages with the names that only has, or all.
@@ -65,14 +78,10 @@ func choose(stages []stage, only string) ([]stage, error) {
 		return stages, nil
 	}
 	names := strings.Split(only, ",")
-	var chosen []stage
-	for _, s := range stages {
-		if i := slices.Index(names, s.name); i >= 0 {
-			chosen, names = append(chosen, s), slices.Delete(names, i, i+1)
+	for _, name := range names {
+		if !slices.ContainsFunc(stages, func(s stage) bool { return s.name == name }) {
+			return nil, fmt.Errorf("there is no stage %q; -list shows them", name)
 		}
 	}
-	if len(names) > 0 {
-		return nil, fmt.Errorf("there is no stage %s; -list shows them", strings.Join(names, ", "))
-	}
-	return chosen, nil
+	return slices.DeleteFunc(slices.Clone(stages), func(s stage) bool { return !slices.Contains(names, s.name) }), nil
 }

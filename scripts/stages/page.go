@@ -13,11 +13,8 @@ import (
 	"time"
 )
 
-// page is where the result of make proof stands.
-const page = "docs/proof.md"
-
-// writePage writes the page from the results of all stages.
-func writePage(results []result, begin time.Time) error {
+// writePage writes the page of a proof from the results of its stages.
+func writePage(file string, results []result, begin time.Time) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# The last proof\n\nWritten by `make proof`, which runs everything there is; see [CONTRIBUTING.md](../CONTRIBUTING.md#how-tests-work-here).\n\n")
 	fmt.Fprintf(&b, "%s, commit %s, in %v. %s.\n\n", begin.UTC().Format("2 January 2006"), said("git", "describe", "--always", "--dirty", "--abbrev=12"), time.Since(begin).Round(time.Minute), machine())
@@ -35,7 +32,7 @@ func writePage(results []result, begin time.Time) error {
 		}
 	}
 	writeMargins(&b, results)
-	return os.WriteFile(page, b.Bytes(), 0o644)
+	return os.WriteFile(file, b.Bytes(), 0o644)
 }
 
 // writeMargins writes the bounds on real time that were used up the most. A promise that erodes shows here before

@@ -25,6 +25,17 @@ func TestA(t *testing.T) {
 		t.Error(n)
 	}
 }`,
+	"other clocks": `
+func TestA(t *testing.T) {
+	<-time.NewTimer(time.Second).C // want
+	<-time.Tick(time.Second)
+	for time.Now().Before(deadline) { // want
+	}
+	if start.After(other) {
+	}
+	time.NewTimer(time.Minute)
+	canary.Judge(t, nil) // want
+}`,
 	"an event, awaited for long enough": `
 func TestA(t *testing.T) {
 	select {

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -26,6 +27,10 @@ type runner struct {
 	env  []string
 
 	linter chan error // has how the build of the linter has ended, if it must be built
+
+	mu          sync.Mutex // guards the fields below
+	child       *os.Process
+	interrupted bool
 }
 
 // result is how a stage has ended.
@@ -35,13 +40,15 @@ type result struct {
 	took            time.Duration
 	Passed, Failed  int
 	Skipped         int
+	NotPassed       []string
 	Margins, quoted []string
 }
 
-// run runs the stages, and sums up. If they are all of the proof, it writes docs/proof.md.
+// run runs the stages, and sums up. It writes the page of a proof, to docs if it was all of it.
 func (r *runner) run(stages []stage, all bool) error {
 	begin := time.Now()
-	if err := command(os.Stdout, r.env, "go", "build", "-o", "bin/gotest", "./scripts/gotest"); err != nil {
+	r.forward()
+	if err := r.prepare(stages); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -52,32 +59,72 @@ func (r *runner) run(stages []stage, all bool) error {
 		after := slices.IndexFunc(stages, func(s stage) bool { return s.name == "test" })
 		stages = slices.Insert(stages, after+1, lint)
 	}
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, syscall.SIGINT, syscall.SIGTERM) // the stage that runs ends by it, and then this does
 	var results []result
 	for i, s := range stages {
 		fmt.Printf("\n== %s, %d of %d: %s, %s\n", r.what, i+1, len(stages), s.name, s.shows)
 		one := r.stage(s)
 		results = append(results, one)
-		select {
-		case <-interrupted:
-			return errors.New("interrupted")
-		default:
-		}
-		if one.err != nil && !r.goOn {
+		if r.stopped() || one.err != nil && !r.goOn {
 			break
 		}
 	}
-	red := sum(os.Stdout, results, len(stages), time.Since(begin))
-	if r.what == "proof" && all {
-		if err := writePage(results, begin); err != nil {
+	red := r.sum(os.Stdout, results, len(stages), time.Since(begin))
+	if r.stopped() {
+		return errors.New("interrupted")
+	}
+	if r.what == "proof" {
+		file := "bin/proof/proof.md"
+		if all {
+			file = "docs/proof.md"
+		}
+		if err := writePage(file, results, begin); err != nil {
 			return err
 		}
+		fmt.Println("the page is", file)
 	}
 	if red > 0 {
-		return fmt.Errorf("%d of %d stages are red", red, len(stages))
+		return fmt.Errorf("%d of %d stages red", red, len(stages))
 	}
 	return nil
+}
+
+// prepare installs what the stages need, and builds gotest.
+func (r *runner) prepare(stages []stage) error {
+	var needs []string
+	for _, s := range stages {
+		needs = append(needs, strings.Fields(s.needs)...)
+	}
+	slices.Sort(needs)
+	if err := r.command(os.Stdout, r.env, "scripts/need.sh", slices.Compact(needs)...); err != nil {
+		return err
+	}
+	return r.command(os.Stdout, r.env, "go", "build", "-o", "bin/gotest", "./scripts/gotest")
+}
+
+// forward passes the signals that end programs on to what runs, and ends the run after it.
+func (r *runner) forward() {
+	heard := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
+		if !signal.Ignored(s) {
+			signal.Notify(heard, s)
+		}
+	}
+	go func() {
+		for s := range heard {
+			r.mu.Lock()
+			r.interrupted = true
+			if r.child != nil {
+				_ = syscall.Kill(-r.child.Pid, s.(syscall.Signal)) // it may have ended
+			}
+			r.mu.Unlock()
+		}
+	}()
+}
+
+func (r *runner) stopped() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.interrupted
 }
 
 // build begins to build the linter if it is not there, and reports whether it does. That takes minutes where the
@@ -93,6 +140,8 @@ func (r *runner) build(ctx context.Context) bool {
 	r.linter = make(chan error, 1)
 	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", linter)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	go func() { r.linter <- cmd.Run() }()
 	return true
 }
@@ -101,58 +150,85 @@ func (r *runner) build(ctx context.Context) bool {
 func (r *runner) stage(s stage) (one result) {
 	begin := time.Now()
 	one = result{name: s.name, shows: s.shows}
-	dir := filepath.Join("bin", r.what)
-	summaries := filepath.Join(dir, s.name)
-	one.err = errors.Join(os.RemoveAll(summaries), os.MkdirAll(summaries, 0o700))
-	log, err := os.Create(filepath.Join(dir, s.name+".log"))
-	if err = errors.Join(one.err, err); err != nil {
-		one.err = err
-		return one
-	}
-	defer log.Close()
-	out := io.MultiWriter(os.Stdout, log)
-	here, err := os.Getwd()
-	if err != nil {
-		one.err = err
-		return one
-	}
-	env := append(r.env, "MORTISE_SUMMARIES="+filepath.Join(here, summaries))
 	if s.name == "lint" && r.linter != nil {
 		if err := <-r.linter; err != nil {
 			one.err = fmt.Errorf("build the linter: %w", err)
 			return one
 		}
 	}
+	summaries, err := filepath.Abs(filepath.Join("bin", r.what, s.name))
+	if err = errors.Join(err, os.RemoveAll(summaries), os.MkdirAll(summaries, 0o700)); err != nil {
+		one.err = err
+		return one
+	}
+	log, err := os.Create(summaries + ".log")
+	if err != nil {
+		one.err = err
+		return one
+	}
+	defer log.Close()
+	var out io.Writer = os.Stdout // where it is a terminal, gotest shows the progress in place
+	if r.what != "test" {
+		out = io.MultiWriter(os.Stdout, log)
+	}
+	env := append(r.env, "MORTISE_SUMMARIES="+summaries)
 	if s.sh != "" {
-		one.err = command(out, env, "bash", "-euo", "pipefail", "-c", s.sh)
+		one.err = r.command(out, env, "bash", "-euo", "pipefail", "-c", s.sh)
 	}
 	for _, g := range s.tests {
-		if one.err == nil || r.goOn {
-			args, err := g.command()
-			if err == nil {
-				err = command(out, append(env, g.env...), "bin/gotest", r.with(args)...)
-			}
-			one.err = errors.Join(one.err, err)
+		if one.err == nil || r.goOn && !r.stopped() {
+			one.err = errors.Join(one.err, r.goTest(out, env, g))
 		}
 	}
 	one.took = time.Since(begin)
 	one.err = errors.Join(one.err, one.read(summaries), one.quote(log.Name(), s.quote))
+	if one.err == nil && one.Passed == 0 && len(s.runs)+len(s.tests) > 0 && len(r.args) == 0 {
+		one.err = errors.New("no test matches: nothing was tested")
+	}
 	return one
 }
 
-// with adds the further arguments to those of go test, before the packages. Only make test may know a result from before.
-func (r *runner) with(args []string) []string {
-	more := r.args
+// goTest runs a run of go test.
+func (r *runner) goTest(out io.Writer, env []string, g goTest) error {
+	args, err := g.command()
+	if err != nil {
+		return err
+	}
+	return r.command(out, append(env, g.env...), "bin/gotest", r.with(args, g)...)
+}
+
+// with adds the further arguments to those of go test, before the packages, or in place of them if they name
+// packages. Only make test may know a result from before.
+func (r *runner) with(args []string, g goTest) []string {
+	more := slices.Clone(r.args)
 	if r.what != "test" {
 		more = append(more, "-count=1")
+	}
+	if g.packages == nil && slices.ContainsFunc(r.args, func(arg string) bool { return strings.HasPrefix(arg, ".") }) {
+		return append(args[:slices.Index(args, "--")+1], more...)
 	}
 	return slices.Insert(args, slices.Index(args, "--")+1, more...)
 }
 
-func command(out io.Writer, env []string, name string, args ...string) error {
+// command runs a program in a process group of its own, which the signals are passed on to.
+func (r *runner) command(out io.Writer, env []string, name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, env
-	if err := cmd.Run(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	r.mu.Lock()
+	err := errors.New("interrupted")
+	if !r.interrupted {
+		err = cmd.Start()
+		r.child = cmd.Process
+	}
+	r.mu.Unlock()
+	if err == nil {
+		err = cmd.Wait()
+	}
+	r.mu.Lock()
+	r.child = nil
+	r.mu.Unlock()
+	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
@@ -177,6 +253,7 @@ func (one *result) read(dir string) error {
 		one.Failed += s.Failed
 		one.Skipped += s.Skipped
 		one.Margins = append(one.Margins, s.Margins...)
+		one.NotPassed = append(one.NotPassed, s.NotPassed...)
 	}
 	return nil
 }
@@ -206,25 +283,42 @@ func (one *result) quote(log, pattern string) error {
 }
 
 // sum shows how the stages have ended, and returns how many are red.
-func sum(out io.Writer, results []result, stages int, took time.Duration) (red int) {
+func (r *runner) sum(out io.Writer, results []result, stages int, took time.Duration) (red int) {
 	passed, failed := 0, 0
 	fmt.Fprintln(out)
 	for _, one := range results {
-		state := "ok"
+		state, tests := "ok", ""
 		if one.err != nil {
 			state = "RED"
 			red++
 		}
-		fmt.Fprintf(out, "%-4s %-20s %7.1fs %6d passed\n", state, one.name, one.took.Seconds(), one.Passed)
+		if one.Passed+one.Failed+one.Skipped > 0 {
+			tests = fmt.Sprintf("%6d passed", one.Passed)
+		}
+		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%-4s %-12s %7.1fs %s", state, one.name, one.took.Seconds(), tests), " "))
 		if one.err != nil {
-			fmt.Fprintln(out, "     "+strings.ReplaceAll(one.err.Error(), "\n", "\n     "))
+			r.red(out, one)
 		}
 		passed += one.Passed
 		failed += one.Failed + one.Skipped
 	}
 	if left := stages - len(results); left > 0 {
-		fmt.Fprintf(out, "%d stages were not run\n", left)
+		fmt.Fprintf(out, "not run: %d of %d stages\n", left, stages)
 	}
-	fmt.Fprintf(out, "%d stages in %v\n%d passed, %d failed\n", len(results), took.Round(time.Second), passed, failed)
+	fmt.Fprintf(out, "in all %v\n%d passed, %d failed\n", took.Round(time.Second), passed, failed)
 	return red
+}
+
+// red says what failed in a stage, where its output is, and how it runs alone.
+func (r *runner) red(out io.Writer, one result) {
+	for _, test := range one.NotPassed[:min(10, len(one.NotPassed))] {
+		fmt.Fprintln(out, "     not passed:", test)
+	}
+	if more := len(one.NotPassed) - 10; more > 0 {
+		fmt.Fprintf(out, "     and %d more\n", more)
+	}
+	fmt.Fprintln(out, "     "+strings.ReplaceAll(one.err.Error(), "\n", "\n     "))
+	if r.what != "test" {
+		fmt.Fprintf(out, "     its output: bin/%s/%s.log; again: make %s ARGS=\"-only %s\"\n", r.what, one.name, r.what, one.name)
+	}
 }

@@ -14,6 +14,7 @@ import (
 type stage struct {
 	name  string
 	shows string   // what it shows, in a few words
+	needs string   // the programs that scripts/need.sh installs
 	sh    string   // what bash runs, in the root of the repository; bin/gotest is there
 	runs  []goTest // the tests that sh runs, as go test would be called
 	tests []goTest
@@ -35,7 +36,7 @@ type goTest struct {
 }
 
 // notAlone are the packages of the root module that need more than Go, or more time than make test has.
-var notAlone = regexp.MustCompile(`/tests/(server|simulation|cost|newkind|torture|goals)`)
+var notAlone = regexp.MustCompile(`/tests/(server|simulation|cost|newkind|torture|goals)(/|$)`)
 
 // alone returns the packages of the root module that make test runs, the longest first.
 func alone() ([]string, error) {

@@ -157,7 +157,7 @@ func TestWorkflowRunsEachStage(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	three := []stage{{name: "a"}, {name: "b"}, {name: "c"}}
-	for only, want := range map[string]string{"": "abc", "b": "b", "c,a": "ac", "d": "", "a,d": ""} {
+	for only, want := range map[string]string{"": "abc", "b": "b", "c,a": "ac", "b,b": "b", "d": "", "a,d": "", "a,": ""} {
 		chosen, err := choose(three, only)
 		got := ""
 		for _, s := range chosen {
@@ -198,6 +198,48 @@ func TestClosest(t *testing.T) {
 	}
 }
 
+func TestAsk(t *testing.T) {
+	for words, want := range map[string]string{
+		"gate": "form", "proof": "library", "test -run X": "test", "": "", "gates": "", "gate race": "", "proof -list": "", "lint gate": "",
+	} {
+		stages, err := ask(false, "", strings.Fields(words))
+		if (err != nil) != (want == "") || err == nil && stages[0].name != want {
+			t.Errorf("%q: got %v, %v, want the stage %q first", words, stages, err, want)
+		}
+	}
+	for _, list := range []bool{true, false} {
+		if _, err := ask(list, "form", []string{"test"}); err == nil {
+			t.Errorf("-only for make test, -list %t: no error", list)
+		}
+	}
+}
+
+// Packages that make test is given take the place of all; other arguments come before the packages.
+func TestWith(t *testing.T) {
+	for given, want := range map[string]string{
+		"-run X":             "-stall 1m -- -run X -timeout=0 ./a ./b",
+		"-run X ./tests/...": "-stall 1m -- -run X ./tests/...",
+	} {
+		got := (&runner{what: "test", args: strings.Fields(given)}).with(strings.Fields("-stall 1m -- -timeout=0 ./a ./b"), goTest{})
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %v, want %s", given, got, want)
+		}
+	}
+}
+
+// What the gate runs of the suite of drivers is there.
+func TestPartsOfTheDrivers(t *testing.T) {
+	text, err := os.ReadFile("../../driver/drivertest/drivertest.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`t.Run("close", s.closing)`, `t.Run(string(Single), func`, `t.Run("faults", func`, `t.Run(string(Cluster), func`, `Single   Mode = "single"`, `Cluster  Mode = "cluster"`} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("drivertest.go lacks %s: the stage drivers of the gate runs the parts close, single, faults and cluster", part)
+		}
+	}
+}
+
 // What a stage prints and counts is in its result; a stage that is red ends the gate, and not the proof.
 func TestRun(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -206,14 +248,22 @@ func TestRun(t *testing.T) {
 	if one.err == nil || one.Passed != 2 || one.Failed != 1 || !slices.Equal(one.Margins, []string{"m"}) || !slices.Equal(one.quoted, []string{"in all: 7"}) {
 		t.Errorf("got %+v", one)
 	}
+	if one := (&runner{what: "gate"}).stage(stage{name: "s", sh: "true", runs: []goTest{{}}}); one.err == nil {
+		t.Error("a stage that has tested nothing is not red")
+	}
 	if one := (&runner{what: "gate"}).stage(stage{name: "s", sh: "true"}); one.err != nil || one.Passed != 0 {
 		t.Errorf("again: got %+v, want nothing of the run before", one)
 	}
 	var b strings.Builder
-	if red := sum(&b, []result{{name: "one", err: errors.New("no"), Failed: 1}, {name: "two", Passed: 3}}, 3, time.Minute); red != 1 {
+	if red := (&runner{what: "gate"}).sum(&b, []result{
+		{name: "one", err: errors.New("no"), Failed: 1, NotPassed: []string{"a TestA"}}, {name: "two", Passed: 3}, {name: "three"},
+	}, 4, time.Minute); red != 1 {
 		t.Errorf("%d are red, want 1", red)
 	}
-	for _, want := range []string{"RED  one", "ok   two", "1 stages were not run", "3 passed, 1 failed\n"} {
+	for _, want := range []string{
+		"RED  one", "not passed: a TestA\n", `bin/gate/one.log; again: make gate ARGS="-only one"`, "ok   two", "three            0.0s\n",
+		"not run: 1 of 4 stages", "3 passed, 1 failed\n",
+	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, b.String())
 		}
