@@ -156,12 +156,7 @@ func (r *runner) stage(s stage) (one result) {
 			return one
 		}
 	}
-	summaries, err := filepath.Abs(filepath.Join("bin", r.what, s.name))
-	if err = errors.Join(err, os.RemoveAll(summaries), os.MkdirAll(summaries, 0o700)); err != nil {
-		one.err = err
-		return one
-	}
-	log, err := os.Create(summaries + ".log")
+	summaries, log, err := r.leave(s)
 	if err != nil {
 		one.err = err
 		return one
@@ -186,6 +181,16 @@ func (r *runner) stage(s stage) (one result) {
 		one.err = errors.New("no test matches: nothing was tested")
 	}
 	return one
+}
+
+// leave makes the folder for the summaries of a stage, and the file beside it for its output.
+func (r *runner) leave(s stage) (summaries string, log *os.File, err error) {
+	summaries, err = filepath.Abs(filepath.Join("bin", r.what, s.name))
+	if err = errors.Join(err, os.RemoveAll(summaries), os.MkdirAll(summaries, 0o700)); err != nil {
+		return "", nil, err
+	}
+	log, err = os.Create(summaries + ".log")
+	return summaries, log, err
 }
 
 // goTest runs a run of go test.
