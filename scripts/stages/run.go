@@ -177,7 +177,7 @@ func (r *runner) stage(s stage) (one result) {
 	}
 	one.took = time.Since(begin)
 	one.err = errors.Join(one.err, one.read(summaries), one.quote(log.Name(), s.quote))
-	if one.err == nil && one.Passed == 0 && len(s.runs)+len(s.tests) > 0 && len(r.args) == 0 {
+	if one.err == nil && one.Passed == 0 && len(s.runs)+len(s.tests) > 0 {
 		one.err = errors.New("no test matches: nothing was tested")
 	}
 	return one
