@@ -1,6 +1,7 @@
 # The modules of the workspace, as package patterns.
 PACKAGES := ./... ./cmd/mortise/... ./fencing/sqlexample/... ./examples/... ./analyzer/... ./bench/... ./mortiseotel/... ./mortiseprom/...
-STAGES := go run ./scripts/stages
+# Built and not run by go run, which dies of signals without passing them on.
+STAGES := go build -o bin/stages ./scripts/stages && exec bin/stages
 FUZZTIME ?= 10s
 GOLANGCI := bin/golangci-lint-2.15.0
 GORELEASER := bin/goreleaser-2.15.1
@@ -20,7 +21,7 @@ test: ## Run the tests that need nothing but Go; ARGS="-run X ./tests/behavior" 
 	@$(STAGES) test $(ARGS)
 
 gate: ## Run what each change must pass; installs git, redis-server, a C compiler, Java and Maven; ARGS=-list, ARGS="-only NAME,…"
-	@LINTER=$(GOLANGCI) $(STAGES) $(ARGS) gate
+	@export LINTER=$(GOLANGCI); $(STAGES) $(ARGS) gate
 
 proof: ## Run all there is, for hours, and write docs/proof.md; installs Chromium, too; ARGS=-list, ARGS="-only NAME,…"
 	@$(STAGES) $(ARGS) proof

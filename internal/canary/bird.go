@@ -19,8 +19,8 @@ var bird struct {
 	mu     sync.Mutex // guards the fields below, and those of the halves
 	lap    *sync.Cond // a half has come around, or ended
 	halves []*half
-	late   map[*time.Duration]struct{} // the longest of each trial
-	stop   func()                      // ends the halves and the process, and waits for them
+	late   map[*lateness]struct{} // of each trial
+	stop   func()                 // ends the halves and the process, and waits for them
 }
 
 func init() { bird.lap = sync.NewCond(&bird.mu) }
@@ -30,6 +30,16 @@ type half struct {
 	laps  int
 	ended bool
 }
+
+// lateness is the longest of a trial, and, by half, the sum of those that an idle machine does not have: many small
+// ones take as much of the time of what is measured as a large one.
+type lateness struct {
+	longest time.Duration
+	sum     map[*half]time.Duration
+}
+
+// small is what an idle machine is late by.
+const small = 2 * time.Millisecond
 
 // observe begins to note how late the machine is, until end is called, which returns the longest.
 func observe(t *testing.T) (end func() time.Duration) {
@@ -41,21 +51,24 @@ func observe(t *testing.T) (end func() time.Duration) {
 			t.Fatalf("canary: %v", err)
 		}
 	}
-	late := new(time.Duration)
+	late := &lateness{sum: make(map[*half]time.Duration)}
 	bird.late[late] = struct{}{}
 	return func() time.Duration { return ended(late) }
 }
 
-// ended returns how late the machine was until now. Where the trial went on after a stall before the canary did,
+// ended returns how late the machine was until now, at once or in all. Where the trial went on after a stall before the canary did,
 // the lap that was interrupted knows of it.
-func ended(late *time.Duration) time.Duration {
+func ended(late *lateness) time.Duration {
 	bird.mu.Lock()
 	for _, h := range bird.halves {
 		for seen := h.laps; h.laps == seen && !h.ended; {
 			bird.lap.Wait()
 		}
 	}
-	longest := *late
+	most := late.longest
+	for _, sum := range late.sum {
+		most = max(most, sum)
+	}
 	delete(bird.late, late)
 	stop := func() {}
 	if len(bird.late) == 0 {
@@ -63,13 +76,16 @@ func ended(late *time.Duration) time.Duration {
 	}
 	bird.mu.Unlock()
 	stop()
-	return longest
+	return most
 }
 
 // note is called with how late the machine was at a moment. bird.mu is held.
-func note(late time.Duration) {
-	for longest := range bird.late {
-		*longest = max(*longest, late)
+func (h *half) note(late time.Duration) {
+	for l := range bird.late {
+		l.longest = max(l.longest, late)
+		if late > small {
+			l.sum[h] += late
+		}
 	}
 }
 
@@ -91,7 +107,7 @@ func start() error {
 	var both sync.WaitGroup
 	both.Go(func() { timer.run(tick, end, func() error { return nil }) })
 	both.Go(func() { process.run(ping, end, func() error { return echo(in, out) }) })
-	bird.late, bird.halves = make(map[*time.Duration]struct{}), []*half{timer, process}
+	bird.late, bird.halves = make(map[*lateness]struct{}), []*half{timer, process}
 	bird.stop = func() {
 		close(end)
 		both.Wait()
@@ -117,7 +133,7 @@ func (h *half) run(every time.Duration, end <-chan struct{}, f func() error) {
 		}
 		bird.mu.Lock()
 		if err == nil {
-			note(time.Since(due))
+			h.note(time.Since(due))
 		}
 		h.laps++
 		h.ended = err != nil // also if the process was killed: the timer still tells

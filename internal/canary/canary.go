@@ -10,8 +10,8 @@
 //
 //	make test ARGS="-tags proof -run TestX ./pkg"
 //
-// A bound that is broken while the machine was late by more than a tenth of it proves nothing: the trial is
-// repeated, three times at most, and each repeat is logged. A bound that is broken on time is a failure. Each
+// A bound that is broken while the machine was late by more than a tenth of it, at once or in all, proves nothing:
+// the trial is repeated, three times at most, and each repeat is logged. A bound that is broken on time is a failure. Each
 // bound is logged with its margin, from which make proof makes its table.
 package canary
 
@@ -55,8 +55,16 @@ func Judge(t *testing.T, trial func(t *testing.T, b *Bounds)) {
 	for try := 1; ; try++ {
 		var b Bounds
 		end := observe(t)
-		ok := t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) { trial(t, &b) })
+		ran, over := false, false
+		ok := t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) {
+			ran = true
+			defer func() { over = true }()
+			trial(t, &b)
+		})
 		late := end()
+		if ran && !over {
+			t.Fatal("the trial goes on after the verdict: it must not call t.Parallel")
+		}
 		if !ok {
 			return
 		}

@@ -43,7 +43,7 @@ func TestVerdict(t *testing.T) {
 func noted(late time.Duration) {
 	bird.mu.Lock()
 	defer bird.mu.Unlock()
-	note(late)
+	new(half).note(late)
 }
 
 // The canary notes for each trial what happens while it runs, and nothing of it is left afterwards.
@@ -61,6 +61,21 @@ func TestEachTrialHasItsOwnLateness(t *testing.T) {
 	}
 	if bird.stop != nil {
 		t.Error("the canary lives on after the last trial")
+	}
+}
+
+// Many small latenesses count together, but not those that an idle machine has.
+func TestSmallLatenessesAreSummed(t *testing.T) {
+	end := observe(t)
+	bird.mu.Lock()
+	timer := bird.halves[0]
+	for range 1000 {
+		timer.note(time.Hour)
+		timer.note(small)
+	}
+	bird.mu.Unlock()
+	if late := end(); late < 1000*time.Hour || late > 1001*time.Hour {
+		t.Errorf("late by %v, want 1000h in all", late)
 	}
 }
 

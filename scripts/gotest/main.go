@@ -60,12 +60,11 @@ func run(args []string, stall time.Duration) (ok bool, err error) {
 	r := newReport(os.Stdout, terminal)
 	r.args = args
 	r.stall = stall
-	r.quit = func() {
-		signalGroup(cmd.Process, syscall.SIGQUIT) // the tests print their goroutines
-		time.AfterFunc(10*time.Second, func() { signalGroup(cmd.Process, syscall.SIGKILL) })
-	}
+	r.quit = func() { signalGroup(cmd.Process, syscall.SIGQUIT) } // the tests print their goroutines
+	r.kill = func() { signalGroup(cmd.Process, syscall.SIGKILL) }
 	r.follow(out)
 	err = cmd.Wait()
+	r.kill() // what tests have left behind
 	ok = r.finish()
 	if dir := os.Getenv("MORTISE_SUMMARIES"); dir != "" {
 		if err := r.write(dir); err != nil {

@@ -42,6 +42,8 @@ type report struct {
 
 	stall time.Duration        // how long a package may stand still
 	quit  func()               // ends the run, with the goroutines of its tests
+	kill  func()               // ends it if that does not
+	heard time.Time            // when go test printed something
 	moved map[string]time.Time // when something began or ended in a package that runs
 	still string               // the package that stands still
 
@@ -60,7 +62,7 @@ func newReport(out io.Writer, terminal bool) *report {
 	now := time.Now()
 	return &report{
 		out: out, terminal: terminal, begin: now,
-		stall: time.Minute, quit: func() {}, moved: make(map[string]time.Time),
+		stall: time.Minute, quit: func() {}, kill: func() {}, heard: now, moved: make(map[string]time.Time),
 		printed: make(map[test][]string), since: make(map[test]time.Time), passed: make(map[string]int),
 		took: make(map[test]float64), parts: make(map[test]bool), bad: make(map[string][]test), builds: make(map[string][]string),
 	}
@@ -87,23 +89,48 @@ func (r *report) follow(in io.Reader) {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	looked := time.Now()
 	for {
 		select {
 		case line, more := <-lines:
 			if !more {
 				return
 			}
-			var e event
-			if err := json.Unmarshal(line, &e); err != nil {
-				r.println(strings.TrimRight(string(line), "\n"))
-				continue
-			}
-			r.note(e)
+			r.line(line)
+			continue
 		case <-tick.C:
-			r.progress()
-			r.standsStill()
 		}
+		for waits := true; waits; { // what was printed before the tick comes before its verdict
+			select {
+			case line, more := <-lines:
+				if !more {
+					return
+				}
+				r.line(line)
+			default:
+				waits = false
+			}
+		}
+		if time.Since(looked) > every+2*time.Second { // this process stood still, and knows nothing of the tests
+			for pkg := range r.moved {
+				r.moved[pkg] = time.Now()
+			}
+		}
+		looked = time.Now()
+		r.standsStill()
+		r.progress()
 	}
+}
+
+// line takes a line that go test has printed.
+func (r *report) line(line []byte) {
+	r.heard = time.Now()
+	var e event
+	if err := json.Unmarshal(line, &e); err != nil {
+		r.println(strings.TrimRight(string(line), "\n"))
+		return
+	}
+	r.note(e)
 }
 
 func (r *report) note(e event) {
@@ -117,7 +144,7 @@ func (r *report) note(e event) {
 			r.margins = append(r.margins, t.String()+": "+strings.TrimSpace(margin))
 		}
 		if t.name != "" || !ofGoTest(e.Output) {
-			r.printed[t] = append(r.printed[t], e.Output)
+			r.printed[t] = bounded(append(r.printed[t], e.Output))
 		}
 		return // a test that prints may print for ever
 	case "start", "run", "cont":
@@ -147,8 +174,21 @@ func (r *report) standsStill() {
 			r.still = pkg
 			r.println(fmt.Sprintf("%s stands still: nothing has begun or ended in it for %v. The run ends, with its goroutines", test{pkg, ""}, r.stall))
 			r.quit()
+			r.heard = time.Now()
 		}
 	}
+	if r.still != "" && time.Since(r.heard) > 10*time.Second { // all goroutines were printed, or there is nobody to do so
+		r.kill()
+	}
+}
+
+// bounded leaves out the middle of what a test that never stops has printed.
+func bounded(lines []string) []string {
+	const first, last = 20_000, 5_000
+	if len(lines) < first+2*last {
+		return lines
+	}
+	return append(append(lines[:first:first], "[lines left out]\n"), lines[len(lines)-last:]...)
 }
 
 // ofGoTest reports whether go test itself prints the line, to sum a package up.
@@ -257,6 +297,9 @@ func (r *report) println(line string) {
 func (r *report) finish() bool {
 	for _, lines := range r.builds {
 		r.println(strings.TrimRight(strings.Join(lines, ""), "\n"))
+	}
+	for pkg := range r.moved { // they were killed before go test could say how they ended
+		r.ended(test{pkg, ""}, event{Action: "fail", Package: pkg})
 	}
 	slow := slices.SortedFunc(maps.Keys(r.took), func(a, b test) int { return cmp.Compare(r.took[b], r.took[a]) })
 	var slowest []string

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +80,65 @@ func TestPackageThatStandsStill(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A run that is killed shows what its tests have printed.
+func TestPackageThatIsKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReport(io.Discard, false)
+		killed := make(chan struct{})
+		r.kill = sync.OnceFunc(func() { close(killed) })
+		start := time.Now()
+		watched(t, r, func(in io.Writer) {
+			write(t, in, lines(one, "start", "run TestStuck", "output TestStuck: on my way\n"))
+			<-killed
+		})
+		if d := time.Since(start); d < 70*time.Second || d > 80*time.Second {
+			t.Errorf("the run was killed after %v, want a minute and ten seconds", d)
+		}
+		if shown := finished(r, false, t); !strings.Contains(shown, "on my way") || !strings.Contains(shown, "not passed: one TestStuck") {
+			t.Errorf("it shows\n%s", shown)
+		}
+	})
+}
+
+// A gotest that was stopped does not take its own pause for one of the tests.
+func TestPauseOfGotestItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReport(io.Discard, false)
+		r.quit = func() { t.Error("the run was ended") }
+		r.out = slow(func() { time.Sleep(time.Minute) })
+		out, in := io.Pipe()
+		go func() {
+			defer in.Close()
+			write(t, in, lines(one, "start", "run TestA"))
+			for range 10 {
+				time.Sleep(55 * time.Second)
+				write(t, in, lines(one, "run TestA/part", "pass TestA/part"))
+			}
+			write(t, in, lines(one, "pass TestA", "pass"))
+		}()
+		r.follow(out)
+		finished(r, true, t)
+	})
+}
+
+// slow is a terminal that has stopped the program.
+type slow func()
+
+func (stopped slow) Write(b []byte) (int, error) {
+	stopped()
+	return len(b), nil
+}
+
+func TestEndlessOutputIsBounded(t *testing.T) {
+	var all []string
+	for i := range 200_000 {
+		all = bounded(append(all, strconv.Itoa(i)))
+	}
+	if n := len(all); n > 40_000 || all[0] != "0" || all[n-1] != "199999" {
+		t.Errorf("%d lines are kept, from %s to %s", n, all[0], all[n-1])
+	}
 }
 
 // finished sums up, and returns what that shows.

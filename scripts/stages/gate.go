@@ -20,7 +20,7 @@ go mod verify`,
 	{name: "lint", shows: "vet, linters, import arrows", sh: "make --no-print-directory lint"},
 	{
 		name: "test", shows: "what needs nothing but Go: virtual time, documents, mutants apply",
-		tests: []goTest{{}},
+		tests: []goTest{{stall: "1m"}},
 	},
 	{
 		name: "race", shows: "what has goroutines of its own, and every hand-off, under the race detector", needs: "cc",

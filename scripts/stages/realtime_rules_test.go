@@ -18,7 +18,9 @@ func TestA(t *testing.T) {
 		t.Error(took)
 	}
 	took := time.Now().Sub(start)
-	if took*2 <= time.Hour { // want
+	for time.Since(start) < time.Minute {
+	}
+	if took*2 <= time.Second { // want
 		t.Error(took)
 	}
 	if n := 3; n > 2 {

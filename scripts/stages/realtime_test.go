@@ -266,7 +266,7 @@ func (p *parsed) judged(f *ast.FuncDecl) (found []string) {
 		case *ast.CallExpr:
 			what = p.waits(n)
 		case *ast.BinaryExpr:
-			if compares(n.Op) && (measures(n.X, passed) || measures(n.Y, passed)) {
+			if compares(n.Op) && (measures(n.X, passed) && !p.aMinute(n.Y) || measures(n.Y, passed) && !p.aMinute(n.X)) {
 				what = "a time that has passed is compared"
 			}
 		}

@@ -26,7 +26,7 @@ type goTest struct {
 	race     bool
 	deep     bool     // with -args -deep
 	tags     string   // separated by commas
-	stall    string   // how long a package may stand still, a minute if empty
+	stall    string   // how long a package may stand still; three minutes if empty, so that tests that wait for a minute say for what
 	env      []string // NAME=value
 	flags    []string
 	packages []string // patterns; none are all of the root module that make test runs
@@ -55,7 +55,7 @@ func alone() ([]string, error) {
 
 // command returns the arguments of gotest.
 func (g goTest) command() ([]string, error) {
-	args := []string{"-stall", cmp.Or(g.stall, "1m"), "--", "-timeout=0"} // gotest ends what stands still
+	args := []string{"-stall", cmp.Or(g.stall, "3m"), "--", "-timeout=0"} // gotest ends what stands still
 	if g.race {
 		args = append(args, "-race")
 	}
