@@ -21,6 +21,18 @@ func TestLockChannelFollowsRedissonsBraceRule(t *testing.T) {
 	}
 }
 
+func TestFairNamesFollowRedissonsBraceRule(t *testing.T) {
+	for name, want := range map[string][3]string{
+		"job":      {"redisson_lock_queue:{job}", "redisson_lock_timeout:{job}", "redisson_lock__channel:{job}:a:1"},
+		"{t}:x":    {"redisson_lock_queue:{t}:x", "redisson_lock_timeout:{t}:x", "redisson_lock__channel:{t}:x:a:1"},
+		"a{b}c{d}": {"redisson_lock_queue:a{b}c{d}", "redisson_lock_timeout:a{b}c{d}", "redisson_lock__channel:a{b}c{d}:a:1"},
+	} {
+		if got := [3]string{FairQueue(name), FairDeadlines(name), FairChannel(name, "a:1")}; got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestRWNamesFollowRedissonsBraceRule(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"job":      {"redisson_rwlock:{job}", "{job}"},
