@@ -14,11 +14,10 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// The limits of a completion, for which the user is waiting.
-const (
-	completionLimit = 300 * time.Millisecond
-	completionNames = 200
-)
+// The limits of a completion, for which the user is waiting. Tests that judge no time have a longer one.
+var completionLimit = 300 * time.Millisecond
+
+const completionNames = 200
 
 // finder sends the completions of a prefix to offer, until that returns false.
 type finder func(ctx context.Context, d driver.Driver, prefix string, offer func(cobra.Completion) bool)

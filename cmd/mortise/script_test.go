@@ -47,6 +47,7 @@ func runScripts(t *testing.T, glob string, setup func(*testscript.Env) (addr, db
 		Files: files, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", os.Getenv("GORACE"))
+			env.Setenv(patient, "yes")
 			addr, db, err := setup(env)
 			if err != nil || addr == "" {
 				return err

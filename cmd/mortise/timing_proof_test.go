@@ -3,6 +3,7 @@
 package main
 
 import (
+	"net"
 	"regexp"
 	"strings"
 	"testing"
@@ -54,6 +55,24 @@ func TestShortWaits(t *testing.T) {
 				t.Errorf("mortise %s: exit status %d, and it wrote %q; want %d", test.line, status, s.out.text(), test.status)
 			}
 		}
+	})
+}
+
+// Who waits at a prompt for names does not wait for a Redis that says nothing.
+func TestCompletionEndsInTime(t *testing.T) {
+	t.Parallel()
+	canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+		start := time.Now()
+		s := begin(t, silent.Addr().String(), "__complete", "show", "")
+		if status := s.status(t); status != 0 || !strings.HasPrefix(s.out.text(), ":4\n") {
+			t.Errorf("exit status %d, and it wrote %q; want no names", status, s.out.text())
+		}
+		b.Within("a completion on a silent Redis", time.Since(start), completionLimit+500*time.Millisecond)
 	})
 }
 
