@@ -16,8 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/dashboard"
 	"github.com/mortise-go/mortise/driver"
@@ -26,7 +24,7 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
 
 // stage is a dashboard on an embedded Redis, and clients on that.
 type stage struct {

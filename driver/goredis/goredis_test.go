@@ -6,16 +6,16 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/driver/goredis"
+	"github.com/mortise-go/mortise/internal/redistest"
 )
 
 // The tests that need a server are in tests/server/goredis.
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
 
 // refusals is a driver.Sink that receives refused subscriptions.
 type refusals chan string

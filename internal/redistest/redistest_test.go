@@ -9,11 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { VerifyTestMain(m) }
 
 func TestSingleRestartsEmptyOnTheSamePort(t *testing.T) {
 	s := Single(t, "--requirepass", "secret")

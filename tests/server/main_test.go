@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/mortise-go/mortise/internal/redistest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
+	redistest.VerifyTestMain(m,
 		// A closed cluster client of rueidis still waits out a refresh that it
 		// planned, and the grace it gives to connections that it replaced.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),

@@ -9,10 +9,11 @@ import (
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/driver/drivertest"
 	"github.com/mortise-go/mortise/driver/rueidis"
+	"github.com/mortise-go/mortise/internal/redistest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
+	redistest.VerifyTestMain(m,
 		// A closed cluster client still waits out a refresh that it planned,
 		// and the grace it gives to connections that it replaced.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
