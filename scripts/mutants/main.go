@@ -100,7 +100,7 @@ func choose(all []mutant, texts []string) (chosen []mutant) {
 
 // runFor runs as many of the chosen mutants as it can begin within that time, in an order that the
 // seed gives, and then their tests on the code as it is. Mutants whose tests need servers, which
-// may take two minutes each, come only if there are ten.
+// may take five minutes each, come only if there are ten.
 func runFor(ctx context.Context, names []string, jobs int, length time.Duration, seed uint64) error {
 	start := time.Now()
 	all, err := load(list)

@@ -65,7 +65,7 @@ var lacking = []lack{
 		tests: regexp.MustCompile(`^cmd/mortise TestRefusalScripts$` +
 			`|^internal/script Test(FairReleaseThatIsNotHeard$|FairReleaseWhereTheMessageIsRefused/|MultiReleaseWithARefusedMessage$|ReleaseWhereTurnsAreRefused/)` +
 			`|^tests/server TestReal(FreeLocksNeedNoRightToListen|RefusalIsNotHandedOn|RightToListenComesAndGoes)/` +
-			`|^tests/server/(goredis|rueidis) Test(QuietSubscription/.*|Driver/single/subscribe/refused)$`),
+			`|^tests/server/(goredis|rueidis) Test(QuietSubscription/.*|Driver/(single/subscribe|reconnection)/refused)$`),
 	},
 	{
 		what:  "a refusal of writes by scripts while replicas are missing",

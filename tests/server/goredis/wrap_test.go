@@ -32,8 +32,8 @@ func next(t *testing.T, what string, from <-chan string) string {
 	select {
 	case s := <-from:
 		return s
-	case <-time.After(30 * time.Second):
-		t.Fatalf("no %s within 30 s", what)
+	case <-time.After(time.Minute):
+		t.Fatalf("no %s within a minute", what)
 		return ""
 	}
 }

@@ -34,7 +34,7 @@ func want(t *testing.T, from chan string, want string) {
 		if got != want {
 			t.Fatalf("got %q, want %q", got, want)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("no %q", want)
 	}
 }
