@@ -10,12 +10,12 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/leaks"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
-	redistest.VerifyTestMain(m,
+	leaks.VerifyTestMain(m,
 		// A closed cluster client still waits for a refresh that it has scheduled.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func1"),

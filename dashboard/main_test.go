@@ -19,12 +19,13 @@ import (
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/dashboard"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/leaks"
 	_ "github.com/mortise-go/mortise/internal/minired/lean"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/memredis"
 )
 
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // stage is a dashboard on an embedded Redis, and clients on that.
 type stage struct {

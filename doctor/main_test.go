@@ -5,11 +5,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/leaks"
 )
 
 func TestMain(m *testing.M) {
-	redistest.VerifyTestMain(m,
+	leaks.VerifyTestMain(m,
 		// What closed clients of clusters leave for a moment: see tests/server.
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9.(*clusterStateHolder).LazyReload.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),

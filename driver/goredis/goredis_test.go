@@ -10,12 +10,12 @@ import (
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/driver/goredis"
-	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/leaks"
 )
 
 // The tests that need a server are in tests/server/goredis.
 
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // refusals is a driver.Sink that receives refused subscriptions.
 type refusals chan string

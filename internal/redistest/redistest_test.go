@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mortise-go/mortise/internal/leaks"
 )
 
-func TestMain(m *testing.M) { VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 func TestSingleRestartsEmptyOnTheSamePort(t *testing.T) {
 	s := Single(t, "--requirepass", "secret")

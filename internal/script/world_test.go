@@ -14,12 +14,13 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/leaks"
 	_ "github.com/mortise-go/mortise/internal/minired/lean"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/memredis"
 )
 
-func TestMain(m *testing.M) { redistest.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 
 // The key of most tests, and its holders. Java's holders are a UUID and
 // any 64-bit number, those of a transaction have a third part.

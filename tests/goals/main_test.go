@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/leaks"
 	"github.com/mortise-go/mortise/internal/locktest"
-	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/mortisetest"
 	"go.uber.org/goleak"
 )
@@ -18,7 +18,7 @@ import (
 var deep = flag.Bool("deep", false, "count as far as the goals say; it takes minutes")
 
 func TestMain(m *testing.M) {
-	redistest.VerifyTestMain(m,
+	leaks.VerifyTestMain(m,
 		// A closed cluster client of rueidis still waits out a refresh that it
 		// planned, and the grace it gives to connections that it replaced.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),

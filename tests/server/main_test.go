@@ -5,11 +5,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/leaks"
 )
 
 func TestMain(m *testing.M) {
-	redistest.VerifyTestMain(m,
+	leaks.VerifyTestMain(m,
 		// A closed cluster client of rueidis still waits out a refresh that it
 		// planned, and the grace it gives to connections that it replaced.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),

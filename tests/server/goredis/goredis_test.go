@@ -9,11 +9,11 @@ import (
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/driver/drivertest"
 	"github.com/mortise-go/mortise/driver/goredis"
-	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/leaks"
 )
 
 func TestMain(m *testing.M) {
-	redistest.VerifyTestMain(m,
+	leaks.VerifyTestMain(m,
 		// A cluster client that was told to read the topology waits for a
 		// moment before it does so again, also when it has been closed.
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9.(*clusterStateHolder).LazyReload.func1"),

@@ -9,11 +9,11 @@ import (
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/driver/drivertest"
 	"github.com/mortise-go/mortise/driver/rueidis"
-	"github.com/mortise-go/mortise/internal/redistest"
+	"github.com/mortise-go/mortise/internal/leaks"
 )
 
 func TestMain(m *testing.M) {
-	redistest.VerifyTestMain(m,
+	leaks.VerifyTestMain(m,
 		// A closed cluster client still waits out a refresh that it planned,
 		// and the grace it gives to connections that it replaced.
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
