@@ -65,6 +65,9 @@ func Judge(t *testing.T, trial func(t *testing.T, b *Bounds)) {
 		if ran && !over {
 			t.Fatal("the trial goes on after the verdict: it must not call t.Parallel")
 		}
+		if !ran && try > 1 { // -run names the first one only
+			t.Fatalf("not judged: the machine was busy, and -run leaves out trial %d", try)
+		}
 		if !ok {
 			return
 		}
