@@ -14,6 +14,7 @@ import (
 type clock struct {
 	mini        *miniredis.Miniredis
 	connections sync.Map // of *server.Peer
+	taken       bool     // by package mortisetest, which sets the time itself
 
 	mu sync.Mutex // held while the time is moved, so that it is never set back
 }
@@ -26,7 +27,18 @@ func (c *clock) beforeCommand(p *server.Peer) {
 			return // miniredis is locked for the script
 		}
 		c.connections.Store(p, nil)
-		p.OnDisconnect(func() { c.connections.Delete(p) })
+		p.OnDisconnect(func() { c.forget(p) })
+	}
+	c.set()
+}
+
+// forget ends what beforeCommand knows of a connection.
+func (c *clock) forget(p *server.Peer) { c.connections.Delete(p) }
+
+// set sets the time of the server to that of the process.
+func (c *clock) set() {
+	if c.taken {
+		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,3 +13,12 @@ func (s *Server) Hook(f func(command string, args []string) bool) {
 		return true
 	})
 }
+
+// Connections returns how many connections the clock knows.
+func (s *Server) Connections() (n int) {
+	s.clock.connections.Range(func(any, any) bool {
+		n++
+		return true
+	})
+	return n
+}

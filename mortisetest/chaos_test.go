@@ -77,12 +77,12 @@ func TestChaos(t *testing.T) {
 // A server's chaos follows the scripts that run.
 func TestServerChaos(t *testing.T) {
 	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
-		s.Chaos(1, mortisetest.ServerRates{FailOver: 0.1, Restart: 0.1, Evict: 0.1, FlushScripts: 0.1, Jump: 0.1, Forget: 3, JumpBy: time.Minute})
+		s.Chaos(1, mortisetest.ServerRates{FailOver: 0.1, Restart: 0.1, Evict: 0.1, Jump: 0.1, Forget: 3, JumpBy: time.Minute})
 		for range 100 {
 			mustAdd(t, l, "n")
 		}
 		for _, hit := range []mortisetest.Hit{
-			mortisetest.FailedOver, mortisetest.Forgotten, mortisetest.Restarted, mortisetest.Evicted, mortisetest.ScriptsFlushed, mortisetest.Jumped,
+			mortisetest.FailedOver, mortisetest.Forgotten, mortisetest.Restarted, mortisetest.Evicted, mortisetest.Jumped,
 		} {
 			if s.Hits()[hit] == 0 {
 				t.Errorf("no %s", hit)

@@ -61,7 +61,6 @@ const (
 	Forgotten      Hit = "writes forgotten" // by failovers
 	Restarted      Hit = "restarts"         //
 	Evicted        Hit = "keys evicted"     //
-	ScriptsFlushed Hit = "scripts flushed"  //
 	Jumped         Hit = "clock jumps"      //
 )
 

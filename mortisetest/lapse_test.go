@@ -23,7 +23,6 @@ func TestWatch(t *testing.T) {
 		"an eviction of nothing":          {func(s *Server) { s.Evict("other") }, 0, 0, 0},
 		"a jump forward":                  {func(s *Server) { s.Jump(time.Second) }, 1, 0, 0},
 		"a jump back":                     {func(s *Server) { s.Jump(-time.Second) }, 0, 0, time.Second},
-		"flushed scripts":                 {(*Server).FlushScripts, 0, 0, 0},
 		"a refusal":                       {func(s *Server) { s.Refuse(Loading) }, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,16 +1,13 @@
 package mortisetest
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/alicebob/miniredis/v2/server"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/minired"
 	"github.com/mortise-go/mortise/memredis"
@@ -46,7 +43,7 @@ type Server struct {
 // and close it inside the bubble.
 func NewServer() *Server {
 	s := &Server{mem: memredis.New(), hits: make(map[Hit]int)}
-	s.mini = minired.Of(s.mem)
+	s.mini = minired.Take(s.mem)
 	s.backend = s.mem.Driver()
 	s.mini.Server().SetPreHook(s.beforeCommand)
 	s.roads.closed = make(chan struct{})
@@ -168,9 +165,4 @@ func (s *Server) Hits() map[Hit]int {
 		}
 	}
 	return hits
-}
-
-// native runs a command that scripts cannot run.
-func (s *Server) native(args ...string) {
-	s.mini.Server().Dispatch(server.NewPeer(bufio.NewWriter(io.Discard)), args)
 }

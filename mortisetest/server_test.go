@@ -136,26 +136,11 @@ func TestRestartAndEviction(t *testing.T) {
 	})
 }
 
-// A server that has lost its scripts is sent them again; one that refuses says why, to all.
-func TestFlushAndRefuse(t *testing.T) {
+// A server that refuses says why, to all.
+func TestRefuse(t *testing.T) {
 	bubble(t, func(t *testing.T, s *mortisetest.Server, l *mortisetest.Link) {
 		other := s.Link()
 		defer other.Close()
-		mustAdd(t, l, "n")
-		for what, forget := range map[string]func(){
-			"": func() {}, "flush": s.FlushScripts, "failover": func() { s.FailOver(0) }, "restart": s.Restart,
-		} {
-			mustAdd(t, l, "n")
-			forget()
-			want, before := 3, s.Commands() // EVALSHA, EVAL, INCR
-			if what == "" {
-				want = 2
-			}
-			mustAdd(t, l, "n")
-			if n := s.Commands() - before; n != want {
-				t.Errorf("after a %s, a script took %d commands, want %d", what, n, want)
-			}
-		}
 		do(t, s, "SET", "n", "3")
 		s.Refuse(mortisetest.Loading)
 		for _, l := range []*mortisetest.Link{l, other} {

@@ -9,11 +9,10 @@ import (
 // ServerRates says how often faults of a server occur, as probabilities from 0 to 1 of each script
 // that runs, for [Server.Chaos]. A script is followed by one of them at most.
 type ServerRates struct {
-	FailOver     float64 // which forgets up to Forget writes
-	Restart      float64
-	Evict        float64 // of one key, if there is one
-	FlushScripts float64
-	Jump         float64 // forward or back, by up to JumpBy
+	FailOver float64 // which forgets up to Forget writes
+	Restart  float64
+	Evict    float64 // of one key, if there is one
+	Jump     float64 // forward or back, by up to JumpBy
 
 	Forget int
 	JumpBy time.Duration
@@ -31,7 +30,7 @@ type serverChaos struct {
 //
 // Rates that mean nothing make it panic: see [Link.Chaos].
 func (s *Server) Chaos(seed uint64, rates ServerRates) {
-	demand(rates.FailOver, rates.Restart, rates.Evict, rates.FlushScripts, rates.Jump)
+	demand(rates.FailOver, rates.Restart, rates.Evict, rates.Jump)
 	if rates.Forget < 0 || rates.JumpBy < 0 || rates.Jump > 0 && rates.JumpBy == 0 {
 		panic(fmt.Sprintf("mortisetest: %+v: Forget and JumpBy must not be negative, and jumps need a JumpBy", rates))
 	}
@@ -57,8 +56,6 @@ func (c *serverChaos) draw() func(s *Server) {
 		return (*Server).Restart
 	case hit(a.Evict):
 		return func(s *Server) { s.evictOne(r) }
-	case hit(a.FlushScripts):
-		return (*Server).FlushScripts
 	case hit(a.Jump):
 		by := upTo(r, a.JumpBy)
 		if r.IntN(2) == 0 {

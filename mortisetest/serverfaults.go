@@ -39,7 +39,7 @@ func (s *Server) Refuse(reply string) {
 }
 
 // FailOver makes a replica the master that has not received the last n writes: the server forgets
-// them, and its scripts, and closes all connections, see [Link.Cut]. It returns how many writes it
+// them, and closes all connections, see [Link.Cut]. It returns how many writes it
 // has forgotten: it knows the last 256. A write is all that one script, or one command
 // of [Server.Do], has changed, including the expiry of keys; a script that has changed nothing
 // does not count, and neither does the end of a key's time. Messages that were published stay so.
@@ -56,7 +56,6 @@ func (s *Server) FailOver(n int) int {
 		}
 		s.writes = s.writes[:last]
 	}
-	s.native("SCRIPT", "FLUSH")
 	s.hits[FailedOver]++
 	s.hits[Forgotten] += n
 	if n > 0 {
@@ -71,12 +70,11 @@ func (s *Server) FailOver(n int) int {
 	return n
 }
 
-// Restart restarts the server without persistence: all keys and scripts vanish, and all
-// connections close, see [Link.Cut]. It takes no time.
+// Restart restarts the server without persistence: all keys vanish, and all connections
+// close, see [Link.Cut]. It takes no time.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	s.mini.FlushAll()
-	s.native("SCRIPT", "FLUSH")
 	s.writes = nil
 	s.hits[Restarted]++
 	s.lost()
@@ -95,14 +93,6 @@ func (s *Server) Evict(keys ...string) int {
 		s.lost()
 	}
 	return n
-}
-
-// FlushScripts makes the server forget its scripts, so that a driver must send them again.
-func (s *Server) FlushScripts() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.native("SCRIPT", "FLUSH")
-	s.hits[ScriptsFlushed]++
 }
 
 // Jump moves the clock of the server by d, which may be negative. A jump forward ends the keys

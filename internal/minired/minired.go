@@ -8,8 +8,9 @@ import (
 
 // Package memredis sets these.
 var (
-	// Of returns the miniredis beneath a *memredis.Server.
-	Of func(server any) *miniredis.Miniredis
+	// Take returns the miniredis beneath a *memredis.Server, whose time and hook the caller sets from now on. It must
+	// be called before the server is used.
+	Take func(server any) *miniredis.Miniredis
 	// Refuse refuses the commands that miniredis would panic about.
 	Refuse server.Hook
 )

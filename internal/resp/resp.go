@@ -34,19 +34,6 @@ func Append(b []byte, args ...string) []byte {
 	return b
 }
 
-// AppendEval appends a script call to b, by digest or by source.
-func AppendEval(b []byte, call driver.Call, source bool) []byte {
-	args := make([]string, 0, 3+len(call.Keys)+len(call.Args))
-	if source {
-		args = append(args, "EVAL", call.Script.Source())
-	} else {
-		args = append(args, "EVALSHA", call.Script.SHA())
-	}
-	args = append(args, strconv.Itoa(len(call.Keys)))
-	args = append(args, call.Keys...)
-	return Append(b, append(args, call.Args...)...)
-}
-
 // The bounds of a reply. Redis' own bounds allow scripts no more. A length is only announced by
 // the other side, and is not believed before its bytes have come.
 const (

@@ -32,23 +32,6 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-func TestAppendEval(t *testing.T) {
-	s := driver.NewScript("one", "return 1")
-	call := driver.Call{Script: s, Keys: []string{"k1", "k2"}, Args: []string{"a"}}
-	for source, command := range map[bool][]string{
-		false: {"EVALSHA", s.SHA(), "2", "k1", "k2", "a"},
-		true:  {"EVAL", "return 1", "2", "k1", "k2", "a"},
-	} {
-		if got, want := string(resp.AppendEval(nil, call, source)), string(resp.Append(nil, command...)); got != want {
-			t.Errorf("AppendEval(source %v) = %q, want %q", source, got, want)
-		}
-	}
-	none := resp.AppendEval(nil, driver.Call{Script: s}, false)
-	if want := resp.Append(nil, "EVALSHA", s.SHA(), "0"); string(none) != string(want) {
-		t.Errorf("AppendEval without keys = %q, want %q", none, want)
-	}
-}
-
 func TestRead(t *testing.T) {
 	big := strings.Repeat("x", 1<<20)
 	for in, want := range map[string]string{

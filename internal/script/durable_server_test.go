@@ -20,7 +20,7 @@ var quiet = driver.NewScript("quiet", "return {1, 0}")
 func TestRenewAndWaitAlwaysWrites(t *testing.T) {
 	master := redistest.Single(t, "--repl-ping-replica-period", "3600")
 	replica := redistest.Replica(t, master)
-	w := newWorld(t, true, realWorld(t, master).dial)
+	w := newWorld(t, nil, realWorld(t, master).dial)
 	reader := func(key string) script.Renewal { return script.RWReadRenewal(key, me, lease) }
 	lock := func(key string) script.Renewal { return script.LockRenewal(key, me, lease) }
 	still := func(key string) script.Renewal { return script.Renewal{Script: quiet, Key: key} }

@@ -54,7 +54,7 @@ func TestNoGrantToAListenerOfAReplicaIsTakenBack(t *testing.T) {
 			t.Run(name+map[bool]string{true: "", false: ", nobody can be counted"}[counted], func(t *testing.T) {
 				w := realWorld(t, master)
 				w.must(t, "WAIT", "1", "60000")
-				there := newWorld(t, true, func() net.Conn {
+				there := newWorld(t, nil, func() net.Conn {
 					c, err := net.Dial("tcp", replica.Addr())
 					if err != nil {
 						t.Fatal(err)

@@ -53,7 +53,7 @@ var storedFields = [][6]string{
 // Whatever lies under the keys of a name, no script fails for a mistake of its own, and none gives a
 // reply that its contract does not have.
 func FuzzStored(f *testing.F) {
-	w := newWire(fuzzServer(f))
+	w := newWire(fuzzServer(f), nil)
 	calls := slices.Sorted(maps.Keys(everyCall))
 	for i := range calls {
 		seed := storedFields[i%len(storedFields)]

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,14 +18,17 @@ import (
 var errLost = errors.New("the test lost the reply")
 
 // wire is the smallest possible driver: one connection, one call after the
-// other. It makes the runs on the embedded and on the real Redis identical.
+// other. On the embedded Redis the driver that applications use runs the scripts.
 type wire struct {
-	mu  sync.Mutex // held while the connection is used
-	net net.Conn
-	r   *bufio.Reader
+	mu       sync.Mutex // held while the connection is used
+	net      net.Conn
+	r        *bufio.Reader
+	embedded driver.Driver // nil if the connection runs scripts
 }
 
-func newWire(c net.Conn) *wire { return &wire{net: c, r: bufio.NewReader(c)} }
+func newWire(c net.Conn, embedded driver.Driver) *wire {
+	return &wire{net: c, r: bufio.NewReader(c), embedded: embedded}
+}
 
 // do runs one command.
 func (w *wire) do(args ...string) (driver.Value, error) {
@@ -57,14 +62,17 @@ func (w *wire) Eval(ctx context.Context, call driver.Call) (driver.Value, error)
 	return r.Value, r.Err
 }
 
-func (w *wire) Batch(_ context.Context, calls []driver.Call) []driver.Result {
+func (w *wire) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+	if w.embedded != nil {
+		return w.embedded.Batch(ctx, calls)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	results := make([]driver.Result, len(calls))
 	for i, call := range calls {
 		for _, source := range []bool{false, true} {
 			var v driver.Value
-			_, err := w.net.Write(resp.AppendEval(nil, call, source))
+			_, err := w.net.Write(appendEval(nil, call, source))
 			if err == nil {
 				v, err = resp.Read(w.r)
 			}
@@ -75,6 +83,15 @@ func (w *wire) Batch(_ context.Context, calls []driver.Call) []driver.Result {
 		}
 	}
 	return results
+}
+
+// appendEval appends a script call to b, by digest or by source.
+func appendEval(b []byte, call driver.Call, source bool) []byte {
+	args := []string{"EVALSHA", call.Script.SHA(), strconv.Itoa(len(call.Keys))}
+	if source {
+		args[0], args[1] = "EVAL", call.Script.Source()
+	}
+	return resp.Append(b, slices.Concat(args, call.Keys, call.Args)...)
 }
 
 func classified(err error) error {

@@ -35,7 +35,7 @@ func publishers(t *testing.T) []string {
 // realWorld empties server.
 func realWorld(t *testing.T, server *redistest.Server) *world {
 	t.Helper()
-	w := newWorld(t, true, func() net.Conn {
+	w := newWorld(t, nil, func() net.Conn {
 		c, err := net.Dial("tcp", server.Addr())
 		if err != nil {
 			t.Fatal(err)

@@ -38,9 +38,10 @@ var channel = keyspace.LockChannel(job)
 // world is a Redis to run scripts on: the embedded one in virtual time, or a
 // real one. Both must behave alike.
 type world struct {
-	real  bool
-	began time.Time
-	dial  func() net.Conn
+	real     bool
+	began    time.Time
+	dial     func() net.Conn
+	embedded driver.Driver // runs the scripts; nil if the Redis is real
 	*wire
 }
 
@@ -81,7 +82,9 @@ func virtually(t *testing.T, f func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memredis.New()
 		defer s.Close()
-		f(t, newWorld(t, false, func() net.Conn {
+		d := s.Driver()
+		defer d.Close()
+		f(t, newWorld(t, d, func() net.Conn {
 			c, err := s.Dial()
 			if err != nil {
 				t.Fatal(err)
@@ -91,15 +94,16 @@ func virtually(t *testing.T, f func(t *testing.T, w *world)) {
 	})
 }
 
-func newWorld(t *testing.T, isReal bool, dial func() net.Conn) *world {
-	w := &world{real: isReal, began: time.Now(), dial: dial}
+// newWorld returns a world whose scripts embedded runs; if it is nil, a real server.
+func newWorld(t *testing.T, embedded driver.Driver, dial func() net.Conn) *world {
+	w := &world{real: embedded == nil, began: time.Now(), dial: dial, embedded: embedded}
 	w.wire = w.connect(t)
 	return w
 }
 
 // connect returns one more connection.
 func (w *world) connect(t *testing.T) *wire {
-	c := newWire(w.dial())
+	c := newWire(w.dial(), w.embedded)
 	t.Cleanup(func() { c.net.Close() })
 	return c
 }
@@ -223,7 +227,7 @@ func (w *world) listenAsRedisson(t *testing.T, channel string, sharded bool) *su
 func (w *world) subscribe(t *testing.T, channel string, sharded bool, silent ...string) *subscriber {
 	t.Helper()
 	e := &subscriber{world: w, channel: channel, sharded: sharded, messages: make(chan string, 1000)}
-	c := newWire(w.dial())
+	c := newWire(w.dial(), w.embedded)
 	for _, channel := range append(silent, channel) {
 		c.must(t, e.command("SUBSCRIBE"), channel)
 	}

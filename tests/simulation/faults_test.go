@@ -14,7 +14,6 @@ import (
 // What can happen to a client, and to the server. Crash is the end: its link is dead for ever.
 var (
 	clientFaults = []string{"partition", "freeze", "cut", "crash", "close", "lose replies", "forge"}
-	serverFaults = []string{"flush scripts", "loading"}
 	dataFaults   = []string{"fail over", "evict", "restart", "jump forward", "jump back"}
 )
 
@@ -78,14 +77,6 @@ func (w *world) serverFault(ctx context.Context, last *client, e event) {
 	case "jump back":
 		w.server.Jump(-e.by)
 		w.add("set back", int(e.by.Milliseconds()))
-	}
-	if slices.Contains(dataFaults, e.what) {
-		w.lost(ctx, last, e)
-		return
-	}
-	switch e.what {
-	case "flush scripts":
-		w.server.FlushScripts()
 	case "loading":
 		calm := w.history.Disturbed()
 		defer calm()
@@ -93,7 +84,9 @@ func (w *world) serverFault(ctx context.Context, last *client, e event) {
 		time.Sleep(time.Second)
 		w.server.Refuse("")
 		time.Sleep(time.Second)
+		return
 	}
+	w.lost(ctx, last, e)
 }
 
 // evict removes one of the keys.

@@ -223,7 +223,7 @@ func newPlan(seed uint64) *plan {
 		p.clients = append(p.clients, c)
 	}
 	for range r.IntN(3) {
-		p.server = append(p.server, event{at: upTo(r, 20_000), what: serverFaults[r.IntN(len(serverFaults))]})
+		p.server = append(p.server, event{at: upTo(r, 20_000), what: "loading"})
 	}
 	p.more(rand.New(rand.NewPCG(seed, 43)))
 	p.rare(rand.New(rand.NewPCG(seed, 44)))

@@ -71,8 +71,7 @@ func leastOfTen() map[string]int {
 		"upgrades refused": 1, "crash": 1, "close": 1, "freeze": 1, "partition": 1, "cut": 1, "forge": 1,
 		string(mortisetest.RequestLost): 40, string(mortisetest.ReplyLost): 30, string(mortisetest.RanLate): 10, string(mortisetest.Slow): 10,
 		string(mortisetest.NotConnected): 3, string(mortisetest.Refused): 20, string(mortisetest.MessageLost): 2, string(mortisetest.MessageLate): 1,
-		string(mortisetest.ScriptsFlushed): 1,
-		"fail over":                        1, "restart": 1, "evict": 1, "jump forward": 1, "jump back": 1, "holders told": 3, "limits of a wait": 1, "kept after the release": 1,
+		"fail over": 1, "restart": 1, "evict": 1, "jump forward": 1, "jump back": 1, "holders told": 3, "limits of a wait": 1, "kept after the release": 1,
 		string(mortisetest.Forgotten): 5, string(mortisetest.Evicted): 1,
 	}
 }
