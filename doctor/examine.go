@@ -44,8 +44,8 @@ type Options struct {
 	RedisCLI func(server string) string
 }
 
-// limit bounds each question to Redis.
-const limit = 5 * time.Second
+// limit bounds each question to Redis. Tests change it.
+var limit = 5 * time.Second
 
 // Examine looks at the Redis behind d and at what lies in it, and returns what it has found. It takes
 // some seconds: it waits for messages, reads some records twice, and searches keys slowly. It reads only,
