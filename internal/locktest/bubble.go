@@ -28,7 +28,7 @@ func Goroutines() int {
 }
 
 // Bubble runs f in virtual time, with an embedded Redis inside. The bubble itself fails the test
-// if a goroutine is left when f returns. It runs in parallel with other tests.
+// if a goroutine is left after the cleanups of f. It runs in parallel with other tests.
 func Bubble(t *testing.T, f func(t *testing.T, s *memredis.Server)) {
 	t.Helper()
 	t.Parallel()
@@ -41,7 +41,7 @@ func Alone(t *testing.T, f func(t *testing.T, s *memredis.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := memredis.New()
-		defer s.Close()
+		t.Cleanup(s.Close) // after the cleanups of f
 		f(t, s)
 	})
 }
@@ -88,7 +88,7 @@ func SeveralAlone(t *testing.T, n int, f func(t *testing.T, servers []*memredis.
 		var servers []*memredis.Server
 		for range n {
 			s := memredis.New()
-			defer s.Close()
+			t.Cleanup(s.Close)
 			servers = append(servers, s)
 		}
 		f(t, servers)
