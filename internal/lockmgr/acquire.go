@@ -171,8 +171,8 @@ func (r *request) enqueue(ctx context.Context) (hold *Hold, s *contest, err erro
 		if hold, err = r.bypass(ctx); !errors.Is(err, errNoHold) {
 			return hold, nil, err
 		}
-		if r.lock.site().reserve() {
-			return r.askReserved(ctx)
+		if before, ok := r.lock.site().reserve(); ok {
+			return r.askReserved(ctx, before)
 		}
 	}
 	s = newContest(ctx, r)
@@ -190,14 +190,14 @@ func (r *request) bypass(ctx context.Context) (*Hold, error) {
 }
 
 // askReserved asks without a queue. The caller has reserved the place for that.
-func (r *request) askReserved(ctx context.Context) (hold *Hold, s *contest, err error) {
+func (r *request) askReserved(ctx context.Context, before uint64) (hold *Hold, s *contest, err error) {
 	at := r.lock.site()
 	defer at.unreserve()
 	if hold, err = r.attempt(ctx); errors.Is(err, errNoHold) {
 		// On a shared place several may ask at once, and none is first: the waiter
 		// that listens stays in front.
 		s = newContest(ctx, r)
-		at.join(&s.w, !at.shared())
+		at.joinAsked(&s.w, !at.shared(), before)
 		at.note(r.refused, nil)
 		r.lock.client.waits(r.told)
 	}

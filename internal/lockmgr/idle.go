@@ -15,6 +15,7 @@ type idleSubscription struct {
 	own        *hub.Listener // nil if the client needed no channel of its own
 	all, heeds *hub.Listener // nil if it did not listen to the channel of all
 	since      time.Time
+	last       uint64 // the client's last wait when the queue ended
 }
 
 // close closes the channels.
@@ -66,7 +67,7 @@ func (q *queue) keepListening() {
 	if e.own == nil && e.all == nil {
 		return
 	}
-	e.since = time.Now()
+	e.since, e.last = time.Now(), c.lastWait
 	if q.site().claims() && q.refused == nil && !q.since.IsZero() {
 		e.since = q.since // nobody waited: a client that always finds permits need not listen forever
 	}

@@ -119,11 +119,12 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 		o.client.counters.count(why)
 		o.client.concluded(told, nil, why)
 	}()
-	at, why := site{o.client, place{use, o.name}}, started
-	if !at.listens() && at.reserve() { // else it is busy, and a claim costs no more
-		why = asked
+	at := site{o.client, place{use, o.name}}
+	before, alone := uint64(0), false
+	if !at.listens() { // else it is busy, and a claim costs no more
+		before, alone = at.reserve()
 	}
-	if why == asked || !wait {
+	if alone || !wait {
 		if _, lack, err = ask(false); lack == nil || err != nil || !wait {
 			return lack, err
 		}
@@ -133,7 +134,13 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 	w.within = nestedIn(ctx)
 	w.within.waitUnder(1)
 	defer w.within.waitUnder(-1)
-	at.join(w, false)
+	why := started
+	if alone {
+		why = asked
+		at.joinAsked(w, false, before)
+	} else {
+		at.join(w, false)
+	}
 	defer at.leave(w)
 	o.client.waits(told)
 	if lack != nil {

@@ -17,18 +17,18 @@ func (s site) queue() *queue { return s.client.queues[s.place] }
 // reserve reports whether no goroutine of this client holds the place, waits for it or asks
 // for it. If so, the caller may ask Redis without queueing, and must call unreserve
 // afterwards; all other goroutines queue behind it. If the place is shared, only waiters
-// are in the way.
-func (s site) reserve() bool {
+// are in the way. If the caller has to queue after all, joinAsked takes what reserve returned.
+func (s site) reserve() (before uint64, ok bool) {
 	c := s.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.wanted() {
-		return false
+		return 0, false
 	}
 	if !s.shared() {
 		c.asking[s.place] = struct{}{}
 	}
-	return true
+	return c.lastWait, true
 }
 
 // wanted reports whether a goroutine of this client waits for the place or, unless it is
@@ -51,6 +51,18 @@ func (s site) join(w *waiter, front bool) {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
 	s.enqueue(w, front)
+}
+
+// joinAsked is join for a waiter that has asked since reserve returned before. Others may have come and gone meanwhile: then
+// the client listens already, and what it heard after the answer to w was for them, so w asks again.
+func (s site) joinAsked(w *waiter, front bool, before uint64) {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	idle, ok := s.client.idle[s.place]
+	missed := ok && s.queue() == nil && idle.last > before
+	if s.enqueue(w, front); missed {
+		w.signal()
+	}
 }
 
 // enqueue puts w into the queue. It must be called with Client.mu held.
