@@ -97,7 +97,8 @@ func HoldFrom(ctx context.Context) *Hold {
 type backing struct {
 	context.Context // derived from the parent; nil with why
 	cancel          context.CancelCauseFunc
-	why             *ending // the hold's context ended before there was a derived one
+	why             *ending                   // the hold's context ended before there was a derived one
+	company         atomic.Pointer[time.Time] // when several goroutines last waited under the hold; nil if they never did
 }
 
 // releasedEarly is the backing of most holds.

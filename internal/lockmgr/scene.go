@@ -39,7 +39,7 @@ func (c *Client) scene(now time.Time) *scene {
 	slices.SortFunc(s.holds, func(a, b *Lease) int { return cmp.Or(cmp.Compare(a.acquired, b.acquired), cmp.Compare(a.id, b.id)) })
 	s.holds = s.holds[:min(len(s.holds), record.Most)]
 	slices.SortFunc(s.waits, func(a, b waiting) int { return cmp.Compare(a.Serial, b.Serial) })
-	s.findUnder()
+	s.findUnder(now)
 	s.waits = s.waits[:min(len(s.waits), record.Most)]
 	return s
 }
@@ -117,14 +117,21 @@ func (q *queue) blockedBy(c *Client) string {
 	return ""
 }
 
+// companyFor is how long a goroutine counts that has waited under a hold. What it does between two waits is not known.
+const companyFor = 10 * time.Second
+
 // findUnder finds the leases under which each wait waits, and nothing else: a hold under which
-// several goroutines wait may be released as soon as one of them gets on.
-func (s *scene) findUnder() {
+// several goroutines wait, or did a short time ago, may be released as soon as one of them gets on.
+func (s *scene) findUnder(now time.Time) {
 	for i := range s.waits {
 		w := &s.waits[i]
 		for h := w.waiter.within; h != nil && len(w.Under) < record.Most; h = nestedIn(h.parent) {
 			if h.waits.Load() > 1 {
 				break // and so are those that it is under
+			}
+			if h.hadCompany(now) {
+				s.nested = true // nothing happens when that time is over
+				break
 			}
 			w.Under = append(w.Under, h.leases()...)
 		}
@@ -148,8 +155,22 @@ func nestedIn(ctx context.Context) *Hold {
 // client.
 func (h *Hold) waitUnder(n int32) {
 	for ; h != nil; h = nestedIn(h.parent) {
-		h.waits.Add(n)
+		if most := h.waits.Add(n) - min(n, 0); most > 1 {
+			now := time.Now()
+			h.derive()
+			h.backing.Load().company.Store(&now)
+		}
 	}
+}
+
+// hadCompany reports whether several goroutines waited under h a short time before now.
+func (h *Hold) hadCompany(now time.Time) bool {
+	b := h.backing.Load()
+	if b == nil {
+		return false
+	}
+	last := b.company.Load()
+	return last != nil && now.Sub(*last) < companyFor
 }
 
 // leases returns the leases that h keeps others out with. A Redlock keeps nobody out by one of its

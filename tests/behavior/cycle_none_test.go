@@ -75,6 +75,28 @@ var noCycles = map[string]func(t *testing.T, k *knot, a, b *mortise.Client){
 			}
 		}()
 	},
+	"a goroutine under a hold waits, and pauses": func(t *testing.T, k *knot, a, b *mortise.Client) {
+		c := k.join(nil)
+		one, _ := k.must(grabs["Lock"], t.Context(), a, "one")
+		two, _ := k.must(grabs["Lock"], t.Context(), b, "two")
+		k.must(grabs["Lock"], t.Context(), c, "three")
+		k.wait(grabs["Lock"], two, b, "one", fails)
+		k.wait(grabs["Lock"], one, a, "two", fails)
+		go func() {
+			for t.Context().Err() == nil {
+				ctx, cancel := context.WithTimeout(mortise.WithOwner(two), 40*time.Millisecond)
+				_, _, err := b.Lock("three").Lock(ctx)
+				cancel()
+				if !errors.Is(err, mortise.ErrLocked) {
+					return
+				}
+				select {
+				case <-time.After(9 * time.Second):
+				case <-t.Context().Done():
+				}
+			}
+		}()
+	},
 	"a hold is released while its context goes on": func(t *testing.T, k *knot, a, b *mortise.Client) {
 		one, _ := k.must(grabs["Lock"], t.Context(), a, "one")
 		two, release := k.must(grabs["Lock"], t.Context(), b, "two")
