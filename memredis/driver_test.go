@@ -173,7 +173,7 @@ func TestDriverClose(t *testing.T) {
 		_, err := d.Eval(t.Context(), call(incr, "k"))
 		wantClass(t, err, driver.Closed)
 		wantClass(t, d.Batch(t.Context(), []driver.Call{call(incr, "k")})[0].Err, driver.Closed)
-		wantClass(t, d.(driver.Scanner).Scan(t.Context(), "*", nil), driver.Closed)
+		wantClass(t, d.(driver.Scanner).Scan(t.Context(), "*", func([]string) error { return nil }), driver.Closed)
 		_, err = d.(driver.Commander).Command(t.Context(), "mem", "PING")
 		wantClass(t, err, driver.Closed)
 		other := s.Driver()
