@@ -92,10 +92,14 @@ func (s *replicas) renewAndWait(ctx context.Context, d Durability, groups [][]sc
 		return results
 	}
 	a, limit := s.ability(groups[0][0].Key, d), d.limit(ctx)
-	for {
+	// A replica may have left since the master was last asked: it is not waited for until the end.
+	for asksAgain := d.counts(); ; asksAgain = false {
 		known, _ := s.count(a)
 		wait := driver.Wait{Replicas: d.wanted(known), AOF: d.AOF, Count: d.counts(), Timeout: time.Until(limit)}
-		more := false // the master has more replicas than before
+		if asksAgain {
+			wait.Timeout = min(wait.Timeout, max(d.timeout()/10, time.Millisecond))
+		}
+		more := false // another wait may bring more
 		for i, r := range script.RenewAndWait(ctx, w, groups, wait) {
 			results[i] = r.RenewResult
 			if r.Err != nil {
@@ -108,7 +112,7 @@ func (s *replicas) renewAndWait(ctx context.Context, d Durability, groups [][]sc
 			wanted := d.wanted(r.Of)
 			if r.Acks < wanted || d.AOF && !r.Synced {
 				results[i].Err = s.client.errors.NotDurable(DurabilityLack{Wanted: wanted, Acknowledged: r.Acks, Unsynced: d.AOF && !r.Synced})
-				more = more || wanted > wait.Replicas
+				more = more || asksAgain || wanted > wait.Replicas
 			}
 		}
 		if !more || !time.Now().Before(limit) || ctx.Err() != nil {

@@ -281,7 +281,7 @@ func TestReplicasThatComeAndGo(t *testing.T) {
 		}
 		take("at first", 0, 0, 2)
 		r.become(1, 1)
-		take("one has left", time.Second, 2) // the master knows, the client did not
+		take("one has left", time.Second/10, 2) // the master knows, the client did not
 		take("since one left", 0, 1)
 		r.become(3, 3)
 		take("two have come", 0, 1)
@@ -297,7 +297,7 @@ func TestReplicasThatComeAndGo(t *testing.T) {
 		}
 		r.become(0, 0)
 		r.asked()
-		take("all have left", time.Second, 4)
+		take("all have left", time.Second/10, 4)
 		take("without any", 0, 0)
 	})
 }
