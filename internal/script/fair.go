@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	fairAcquire = loadAround("fair_acquire", "judge", "fair_head", "fair")
-	fairRelease = loadAround("fair_release", "judge", "fair_head", "fair")
-	fairTend    = loadAround("fair_tend", "judge", "fair_head", "fair")
+	fairAcquire = loadAround("fair_acquire", "judge", "fair_head", "foreign", "fair")
+	fairRelease = loadAround("fair_release", "judge", "fair_head", "foreign", "fair")
+	fairTend    = loadAround("fair_tend", "judge", "fair_head", "foreign", "fair")
 	fairInspect = load("fair_inspect")
 )
 

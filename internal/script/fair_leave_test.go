@@ -67,10 +67,10 @@ func TestFairLeaveTogether(t *testing.T) {
 			}
 		}
 		f.leaves(5, owners[4], owners[0], me, owners[1], owners[3]) // me does not wait
-		f.wantQueue(owners[2], ahead, javaT, step, owners[5], step+3*ahead)
+		f.wantQueue(owners[2], ahead, javaT, step, owners[5], step+ahead)
 		sub := f.subscriber(javaT)
 		f.leaves(3, owners[2], mine2, me)
-		f.wantQueue(javaT, step, owners[5], step+3*ahead)
+		f.wantQueue(javaT, step, owners[5], step+ahead)
 		f.wantDump(f.t, job, "nothing")
 		sub.want(f.t, "0")
 	})

@@ -22,8 +22,8 @@ type fair struct {
 }
 
 const (
-	client = "0b5f3d1c-7c0e-4d2e-9a57-1f0e6a0c9b11"
-	other  = "5a0d3c62-93a4-4c39-8d0e-5c7d8d6a1b22:7" // of another mortise client
+	client = "0b5f3d1c-7c0e-8d2e-9a57-1f0e6a0c9b11"
+	other  = "5a0d3c62-93a4-8c39-8d0e-5c7d8d6a1b22:7" // of another mortise client
 	step   = 5 * time.Minute
 	ahead  = 10 * time.Second
 )

@@ -135,6 +135,7 @@ var notWhole = map[string]string{
 	"rw_read_renew": "changes what its id has", "rw_write_release": "ends what its id has",
 	"rw_write": "a part", "rw_write_keep": "ends what its id has, and never lengthens what it has left", "permit_renew": "changes what its id has",
 
+	"foreign":     "a part",
 	"client_read": "reads", "client_list": "reads", "history_read": "reads", "turns_read": "reads",
 	"client_record": "tests of its own", "client_index": "tells of a record that lasts no longer",
 	"client_ask": "asks for what its id has once more", "history_add": "tells of an end twice; nothing depends on it",

@@ -20,7 +20,7 @@ var (
 )
 
 // op is the lane of the tested operation.
-const op = "0b5f3d1c-7c0e-4d2e-9a57-1f0e6a0c9b11:7"
+const op = "0b5f3d1c-7c0e-8d2e-9a57-1f0e6a0c9b11:7"
 
 var trial = script.Operation{Lane: op, Serial: 41}
 

@@ -16,7 +16,7 @@ var (
 	rwReadLeave    = load("rw_read_leave", "rw")
 	rwReadRelease  = load("rw_read_release", "redissons", "rw")
 	rwReadRenew    = load("rw_read_renew")
-	rwWriteAcquire = load("rw_write_acquire", "rw")
+	rwWriteAcquire = load("rw_write_acquire", "foreign", "rw")
 	rwWriteRelease = load("rw_write_release", "redissons", "rw", "rw_write")
 	rwWriteKeep    = load("rw_write_keep", "redissons", "rw", "rw_write")
 )

@@ -209,10 +209,14 @@ func TestRWWriteAcquire(t *testing.T) {
 		{name: "a count beyond belief", setup: reading(long, by(java, "1001")), want: heldBy(java, 1001, long), after: reading(long, by(java, "1001"))},
 		{name: "a count that is no number", setup: reading(none, by(java, "x")), want: heldBy(java, -1, -1), after: reading(none, by(java, "x"))},
 		// No reader has a lease.
-		{name: "dead readers", setup: reading(long, by(java, "1"), by(mine2, "2")), want: yes, after: mine},
+		{name: "dead readers", setup: reading(long, by(mine2, "2")), want: yes, after: mine},
+		{name: "Java reads, with nothing but the lock's TTL", setup: reading(long, by(java, "1")), want: heldBy(java, 1, long),
+			after: reading(long, by(java, "1"))},
+		{name: "Java reads so, beside the dead", setup: reading(long, by(java, "2"), by(mine2, "2")), want: heldBy(java, 2, long),
+			after: reading(long, by(java, "2"), by(mine2, "2"))},
 		{name: "dead readers, without TTL", setup: reading(none, by(java, "1")), want: yes, after: mine},
-		{name: "a hold beyond the count", setup: reading(long, by(java, "1"), stray(java, 2, minute)), want: yes,
-			after: writing(lease, by(meW, "1"), stray(java, 2, minute))},
+		{name: "a hold beyond the count", setup: reading(long, by(mine2, "1"), stray(mine2, 2, minute)), want: yes,
+			after: writing(lease, by(meW, "1"), stray(mine2, 2, minute))},
 		{name: "count of nothing", setup: reading(long, by(java, "0", minute)), want: yes, after: writing(lease, by(meW, "1"), stray(java, 1, minute))},
 		{name: "nobody reads", setup: reading(long), want: yes, after: mine},
 		{name: "nobody writes", setup: writing(long), want: yes, after: mine},
@@ -466,9 +470,10 @@ func TestRWLeasesThatEnd(t *testing.T) {
 			t.Errorf("got %+v, want to be refused for %s", got, mine2)
 		}
 		w.lapse(t, rwHold(mine2, 1))
-		w.must(t, "PEXPIRE", job, fmt.Sprint(long.Milliseconds())) // as a renewal by another version of Redisson does
 		w.must(t, "HSET", job, "mode", "read", java, "1", mine2, "1")
-		w.must(t, "PEXPIRE", job, fmt.Sprint(long.Milliseconds()))
+		w.must(t, "PEXPIRE", job, fmt.Sprint(long.Milliseconds())) // as a renewal by an old Redisson does
+		w.wantAnswer(t, writeAcquire(t.Context(), w), heldBy(java, 1, long))
+		w.must(t, "HDEL", job, java)
 		w.wantAnswer(t, writeAcquire(t.Context(), w), yes)
 		writing(lease, by(meW, "1")).found(t, w)
 	})

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { leaks.VerifyTestMain(m) }
 // any 64-bit number, those of a transaction have a third part.
 const (
 	job   = "job"
-	me    = "0b5f3d1c-7c0e-4d2e-9a57-1f0e6a0c9b11:1"
-	mine2 = "0b5f3d1c-7c0e-4d2e-9a57-1f0e6a0c9b11:2"
+	me    = "0b5f3d1c-7c0e-8d2e-9a57-1f0e6a0c9b11:1"
+	mine2 = "0b5f3d1c-7c0e-8d2e-9a57-1f0e6a0c9b11:2"
 	java  = "8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:57"
 	javaN = "8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:-9223372036854775808"
 	javaT = "8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:57:7b1c6f0e"

@@ -58,10 +58,6 @@ local GIVEN = 3000   -- the lease of a granted lock, in ms; the new holder exten
 
 local function client(waiter) return string.match(waiter, '^[^:]*') end
 
--- Whether a holder or waiter is a thread of Redisson's: those are notified by channels of
--- their own.
-local function foreign(holder) return string.sub(holder, 15, 15) ~= '8' end
-
 -- The length of the queue, and how many of its waiters are not mortise's.
 local function count()
   local waiting = redis.call('llen', queue)

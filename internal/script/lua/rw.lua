@@ -9,6 +9,10 @@
 -- that hold. A reader without such a key has no lease any more: Redisson sets the TTL of the
 -- lock to the longest of them whenever a reader unlocks, and deletes the lock if there is
 -- none. These scripts do the same, unless there are too many to look at: then the TTL stays.
+--
+-- Redisson up to 3.43 lets these keys of a thread end while the thread holds the write side as well, and renews
+-- only the TTL of the lock then, also once the thread only reads. So a thread of Redisson's without such a key may
+-- still read: a writer waits for the TTL of the lock, as Redisson's own do.
 local lock, owner, base = KEYS[1], ARGV[1], ARGV[2]
 
 local MANY = 1000 -- a higher count is not believed; also the limit of fields and holds looked at

@@ -10,9 +10,9 @@
 --
 -- Owners and counts are cut to 200 bytes.
 --
--- A lock whose readers have no lease left is free, even if its TTL was extended: Redisson
--- would delete it as soon as any reader unlocks. If there are too many readers to look at,
--- those without a lease among some of them are removed, and the next attempt finds others.
+-- A lock whose readers have no lease left is free, even if its TTL was extended, unless one of them is a thread of
+-- Redisson's, see rw.lua. If there are too many readers to look at, those of mortise's without a lease among some of
+-- them are removed, and the next attempt finds others.
 local lease = tonumber(ARGV[3])
 local how = mode()
 if not how then return {-1} end
@@ -28,9 +28,14 @@ if how ~= 'free' then
   local more, dead
   by, count, left, more, dead = reader(fields, '')
   if by then return {0, left > 0 and left or redis.call('pttl', lock), string.sub(by, 1, 200), string.sub(count, 1, 200)} end
+  left = redis.call('pttl', lock)
+  for i = #dead, 1, -1 do
+    if left > 0 and foreign(dead[i]) and redis.call('hget', lock, dead[i]) ~= '0' then by = table.remove(dead, i) end
+  end
+  if by then return {0, left, string.sub(by, 1, 200), string.sub(redis.call('hget', lock, by), 1, 200)} end
   if more or not all then
     for _, name in ipairs(dead) do redis.call('hdel', lock, name) end
-    return {0, dead[1] and 1 or redis.call('pttl', lock), string.sub(dead[1] or '', 1, 200), '0'}
+    return {0, dead[1] and 1 or left, string.sub(dead[1] or '', 1, 200), '0'}
   end
   redis.call('del', lock)
 end
