@@ -57,7 +57,7 @@ local place = {} -- index in ARGV, if the deadline is still to be set
 for i = 8, #ARGV, 3 do place[ARGV[i]] = i end
 
 -- Sets the deadline of a waiter of this client. Before is the number of Redisson's waiters
--- ahead of it, last the last of their deadlines. Returns by how much it has moved.
+-- ahead of it, last the last of their deadlines. Returns by how much it was put off.
 local function advance(waiter, deadline, before, last)
   local ahead = now + ARGV[place[waiter] + 2]
   local want = ahead + before * ARGV[4]
@@ -66,7 +66,14 @@ local function advance(waiter, deadline, before, last)
   -- is, and the deadline would pass before it.
   if deadline <= want and deadline > want - ALIVE / 4 and deadline > now + ALIVE / 2 then return 0 end
   redis.call('zadd', deadlines, string.format('%.0f', want), waiter)
-  return want - deadline
+  return math.max(want - deadline, 0)
+end
+
+-- How many of Redisson's waiters may be ahead of one that is not among the first: it left room for all of them when it
+-- queued, and that shrinks with their number.
+local function ahead(waiter, deadline)
+  local room = deadline - now - ARGV[place[waiter] + 2]
+  return math.max(math.min(math.ceil(room / ARGV[4]), others), 0)
 end
 
 local present = {}
@@ -76,8 +83,9 @@ for _, waiter in ipairs(front) do
   if others > 0 then
     local deadline = tonumber(redis.call('zscore', deadlines, waiter) or '')
     if foreign(waiter) then
-      -- Its deadline builds on that of the waiter before it.
-      if deadline and moved ~= 0 then
+      -- Its deadline builds on that of the waiter before it. It is put off with that, but never brought forward: what was
+      -- not built on what that waiter had for a while would end too soon.
+      if deadline and moved > 0 then
         deadline = deadline + moved
         redis.call('zincrby', deadlines, string.format('%.0f', moved), waiter)
       end
@@ -99,7 +107,7 @@ for i = 8, #ARGV, 3 do
       if deadline and redis.call('hexists', lock, waiter) == 0 then redis.call('zrem', deadlines, waiter) end
       reply[#reply + 1] = waiter
     else
-      advance(waiter, deadline, math.max(others, 0), 0)
+      advance(waiter, deadline, ahead(waiter, deadline), 0)
       redis.call('hsetnx', ours, waiter, string.format('%.0f ', now) .. ARGV[i + 1])
     end
   end

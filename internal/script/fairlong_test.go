@@ -1,0 +1,114 @@
+package script_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/script"
+)
+
+// A thread that takes the lock leaves the queue and moves all deadlines forward, as Redisson does.
+var threadTakes = driver.NewScript("thread_takes", `
+redis.call('lpop', KEYS[2])
+redis.call('zrem', KEYS[3], ARGV[1])
+for _, waiter in ipairs(redis.call('zrange', KEYS[3], 0, -1)) do redis.call('zincrby', KEYS[3], -ARGV[2], waiter) end
+redis.call('del', KEYS[1])
+redis.call('hset', KEYS[1], ARGV[1], 1)
+return redis.call('pexpire', KEYS[1], 30000)`)
+
+// A thread of Redisson's never has a deadline before the one that Redisson alone would have given it, however long the queue
+// is: the limits of the scripts, of a hundred waiters, are in between. Nor does a waiter of mortise's lose its place.
+func TestFairDeadlinesInLongQueues(t *testing.T) {
+	for _, length := range []int{1, 99, 100, 101, 250, 1000} {
+		t.Run(strconv.Itoa(length), func(t *testing.T) {
+			fairly(t, func(f fair) { f.passOn(length) })
+		})
+	}
+}
+
+// passOn has so many waiters queue, and then take the lock one after the other.
+func (f fair) passOn(length int) {
+	f.hold(f.t, job, lease, javaT, "1")
+	var queue []string
+	var ours []script.FairPlace
+	floor := make(map[string]int64) // the earliest deadlines of threads, in ms
+	for i := range length {
+		if i%6 == 1 || i%6 == 3 || i%6 == 4 {
+			thread := fmt.Sprint("8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:", 1000+i)
+			left := lease
+			if i > 0 {
+				left = time.Duration(f.deadline(queue[i-1])-f.now()) * time.Millisecond
+			}
+			f.enqueue(thread, left+step)
+			floor[thread] = f.deadline(thread)
+			queue = append(queue, thread)
+			continue
+		}
+		p := place(fmt.Sprint(client, ":", 1000+i))
+		if ok, _ := f.acquire(f, p.Owner, script.FairQueue); ok {
+			f.t.Fatal("the lock was free")
+		}
+		ours, queue = append(ours, p), append(queue, p.Owner)
+	}
+	for i, next := range queue[:min(length, 200)] {
+		if len(ours) > 0 {
+			if _, err := script.FairTend(f.t.Context(), f, f.Fair, client, ours); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+		at := f.deadlines()
+		for thread, earliest := range floor {
+			if at := at[thread]; at < earliest {
+				f.t.Fatalf("after %d turns, %s has a deadline %d ms too early", i, thread, earliest-at)
+			}
+		}
+		if first := f.must(f.t, "LINDEX", keyspace.FairQueue(job), "0").Str(); first != next {
+			f.t.Fatalf("after %d turns, %s is the first, want %s", i, first, next)
+		}
+		if _, ok := floor[next]; !ok {
+			f.must(f.t, "DEL", job)
+			if ok, why := f.acquire(f, next, script.FairAgain); !ok {
+				f.t.Fatalf("%s does not get the lock: %+v", next, why)
+			}
+			ours = ours[1:]
+			continue
+		}
+		keys := []string{job, keyspace.FairQueue(job), keyspace.FairDeadlines(job)}
+		if _, err := f.Eval(f.t.Context(), driver.Call{Script: threadTakes, Keys: keys, Args: []string{next, fmt.Sprint(step.Milliseconds())}}); err != nil {
+			f.t.Fatal(err)
+		}
+		delete(floor, next)
+		for thread := range floor {
+			floor[thread] -= step.Milliseconds()
+		}
+	}
+}
+
+// deadlines returns the deadlines of all waiters, in ms.
+func (f fair) deadlines() map[string]int64 {
+	f.t.Helper()
+	at := make(map[string]int64)
+	list := f.must(f.t, "ZRANGE", keyspace.FairDeadlines(job), "0", "-1", "WITHSCORES")
+	for i := 0; i < list.Len(); i += 2 {
+		at[list.At(i).Str()] = f.millis(list.At(i + 1).Str())
+	}
+	return at
+}
+
+func (f fair) deadline(waiter string) int64 {
+	f.t.Helper()
+	return f.millis(f.must(f.t, "ZSCORE", keyspace.FairDeadlines(job), waiter).Str())
+}
+
+func (f fair) millis(score string) int64 {
+	f.t.Helper()
+	ms, err := strconv.ParseFloat(score, 64)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return int64(ms)
+}
