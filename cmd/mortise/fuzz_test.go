@@ -128,11 +128,14 @@ func (z *fuzzed) eval(t *testing.T, s *driver.Script, keys, args []string) {
 	}
 }
 
-// stubbed replaces the commands that need no Redis: only their arguments are looked at.
+// goOn are the commands that go on until they are interrupted.
+var goOn = []string{"demo", "server", "bench", "serve", "watch", "top"}
+
+// stubbed replaces the commands that go on: only their arguments are looked at.
 func stubbed(a *app) *cobra.Command {
 	root := rootCommand(a)
 	for _, c := range root.Commands() {
-		if slices.Contains([]string{"demo", "server", "bench"}, c.Name()) {
+		if slices.Contains(goOn, c.Name()) {
 			c.RunE = func(*cobra.Command, []string) error { return nil }
 		}
 	}
@@ -180,7 +183,7 @@ func FuzzArguments(f *testing.F) {
 		"unlock job --owner x", "unlock --force --yes job", "tokens --idle 1h", "tokens --idle 0 --expire 1ms --yes", "tokens --idle 2562047h --json", "doctor --keys -1", "doctor --fix fair-queue-dead,lock-without-ttl --accept x --json",
 		"doctor --kind all --fix x", "acl", "acl --kind look --shell --user \x1b", "acl --kind fair,records --json --cluster", "--prefix a*b acl --kind tokens",
 		"--prefix redisson_ show x", "--prefix {a show b}", "show \x1b[2J", "show redis://:secret@host", "completion bash", "__complete show ", "__complete", "__completeNoDesc", "__complete run -", "__complete \x00", "sem  set 1", "rnu job", "show -x", "--redis", "unlock -- -x",
-		"demo --workers x", "server --addr 0.0.0.0:1", "bench --time 1h --concurrency -1", "show \xff", "show a\u202eb", "ls \n",
+		"demo --workers x", "server --addr 0.0.0.0:1", "serve --demo", "watch *", "top", "bench --time 1h --concurrency -1", "show \xff", "show a\u202eb", "ls \n",
 	} {
 		f.Add(seed)
 	}
@@ -192,7 +195,7 @@ func FuzzArguments(f *testing.F) {
 		has := func(names ...string) bool {
 			return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(args, name) })
 		}
-		if has("demo", "server", "bench") {
+		if has(goOn...) {
 			z.look(t, args)
 			return
 		}

@@ -10,6 +10,9 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,8 +94,6 @@ func (t target) String() string {
 	return strings.TrimPrefix(strings.TrimPrefix(t.pkg, module), "/") + " " + t.name
 }
 
-var function = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
-
 // targets returns the fuzz targets in packages, also those that need a server.
 func targets(packages []string) (all []target, err error) {
 	args := append([]string{"list", "-tags", "server", "-f", "{{.ImportPath}}\t{{.Dir}}"}, packages...)
@@ -107,12 +108,14 @@ func targets(packages []string) (all []target, err error) {
 			return nil, err
 		}
 		for _, file := range files {
-			text, err := os.ReadFile(file)
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 			if err != nil {
 				return nil, err
 			}
-			for _, found := range function.FindAllSubmatch(text, -1) {
-				all = append(all, target{pkg, string(found[1])})
+			for _, d := range parsed.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Fuzz") {
+					all = append(all, target{pkg, f.Name.Name})
+				}
 			}
 		}
 	}
