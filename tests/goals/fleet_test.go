@@ -3,8 +3,10 @@ package goals
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,7 +30,8 @@ type fleet struct {
 
 	mu      sync.Mutex // guards what follows
 	in      map[string]*mortise.Hold
-	double  []string // names that were held twice
+	double  []string            // names that were held twice
+	events  map[string][]string // the last ones of each name, and under "" of the servers
 	errs    map[string]int
 	grants  int
 	longest time.Duration // of the waits
@@ -40,7 +43,7 @@ type fleet struct {
 func newFleet(t *testing.T, keep, wait time.Duration) *fleet {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	return &fleet{keep: keep, wait: wait, seed: seed, in: make(map[string]*mortise.Hold), errs: make(map[string]int)}
+	return &fleet{keep: keep, wait: wait, seed: seed, in: make(map[string]*mortise.Hold), events: make(map[string][]string), errs: make(map[string]int)}
 }
 
 // sail has goroutines take any of the locks, again and again.
@@ -70,8 +73,10 @@ func (f *fleet) once(t *testing.T, lock taker, name string) {
 	}
 	f.mu.Lock()
 	f.grants++
+	f.noteLocked(name, "acquired", hold, fmt.Sprint("asked ", stamp(asked)))
 	if other := f.in[name]; other != nil && other.Valid() && hold.Valid() {
 		f.double = append(f.double, name)
+		t.Logf("%s is held twice, by %s and %s:\n%s\n%s", name, other.Owner(), hold.Owner(), strings.Join(f.events[""], "\n"), strings.Join(f.events[name], "\n"))
 	}
 	f.in[name] = hold
 	f.mu.Unlock()
@@ -83,11 +88,31 @@ func (f *fleet) once(t *testing.T, lock taker, name string) {
 	if f.in[name] == hold {
 		delete(f.in, name)
 	}
+	f.noteLocked(name, "unlocks", hold, fmt.Sprint(context.Cause(lctx)))
 	f.mu.Unlock()
-	if err := hold.Unlock(); err != nil {
+	if err = hold.Unlock(); err != nil {
 		f.failed("release", err)
 	}
+	f.note(name, "unlocked", hold, fmt.Sprint(err))
 }
+
+// note keeps an event of a hold, or of the servers with nil, for the story of one that should not have been.
+func (f *fleet) note(name, what string, hold *mortise.Hold, more string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.noteLocked(name, what, hold, more)
+}
+
+func (f *fleet) noteLocked(name, what string, hold *mortise.Hold, more string) {
+	text := fmt.Sprintf("%s %s", stamp(time.Now()), what)
+	if hold != nil {
+		text += fmt.Sprintf(" %s, until %s", hold.Owner(), stamp(hold.Until()))
+	}
+	list := append(f.events[name], text+", "+more)
+	f.events[name] = list[max(len(list)-40, 0):]
+}
+
+func stamp(t time.Time) string { return t.Format("04:05.000") }
 
 func (f *fleet) waited(d time.Duration) {
 	f.mu.Lock()

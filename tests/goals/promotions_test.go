@@ -89,9 +89,12 @@ func failOvers(t *testing.T, p *promotion, acks mortise.Acks, enough func(kills 
 	for kills := 0; !enough(kills, f); kills++ {
 		f.goOn(t, 20)
 		held += f.held()
+		f.note("", "kill", nil, "")
 		p.kill()
+		f.note("", "promoted", nil, "")
 		f.goOn(t, 1)
 		p.mend()
+		f.note("", "mended", nil, "")
 	}
 	f.goOn(t, 10)
 	return f, held
