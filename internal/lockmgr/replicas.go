@@ -92,33 +92,37 @@ func (s *replicas) renewAndWait(ctx context.Context, d Durability, groups [][]sc
 		return results
 	}
 	a, limit := s.ability(groups[0][0].Key, d), d.limit(ctx)
-	// A replica may have left since the master was last asked: it is not waited for until the end.
 	for asksAgain := d.counts(); ; asksAgain = false {
-		known, _ := s.count(a)
-		wait := driver.Wait{Replicas: d.wanted(known), AOF: d.AOF, Count: d.counts(), Timeout: time.Until(limit)}
-		if asksAgain {
-			wait.Timeout = min(wait.Timeout, max(d.timeout()/10, time.Millisecond))
-		}
+		wait := s.waitFor(a, d, time.Until(limit), asksAgain)
 		more := false // another wait may bring more
 		for i, r := range script.RenewAndWait(ctx, w, groups, wait) {
 			results[i] = r.RenewResult
-			if r.Err != nil {
+			switch wanted := d.wanted(r.Of); {
+			case r.Err != nil:
 				results[i].Err = s.unanswered(ctx, r.Err, wait)
 				continue
+			case r.Acks < wanted || d.AOF && !r.Synced:
+				results[i].Err = s.client.errors.NotDurable(DurabilityLack{Wanted: wanted, Acknowledged: r.Acks, Unsynced: d.AOF && !r.Synced})
+				more = more || asksAgain || wanted > wait.Replicas
 			}
 			if d.counts() {
 				s.setCount(a, r.Of)
-			}
-			wanted := d.wanted(r.Of)
-			if r.Acks < wanted || d.AOF && !r.Synced {
-				results[i].Err = s.client.errors.NotDurable(DurabilityLack{Wanted: wanted, Acknowledged: r.Acks, Unsynced: d.AOF && !r.Synced})
-				more = more || asksAgain || wanted > wait.Replicas
 			}
 		}
 		if !more || !time.Now().Before(limit) || ctx.Err() != nil {
 			return results
 		}
 	}
+}
+
+// waitFor returns what to wait for, and for how long at most. A replica may have left since the master was last asked:
+// it is not waited for until the end, if the master can be asked again.
+func (s *replicas) waitFor(a ability, d Durability, most time.Duration, asksAgain bool) driver.Wait {
+	known, _ := s.count(a)
+	if asksAgain {
+		most = min(most, max(d.timeout()/10, time.Millisecond))
+	}
+	return driver.Wait{Replicas: d.wanted(known), AOF: d.AOF, Count: d.counts(), Timeout: most}
 }
 
 // unanswered returns the error of a renewal that failed with err. Redis checks only ten

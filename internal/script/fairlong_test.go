@@ -30,12 +30,10 @@ func TestFairDeadlinesInLongQueues(t *testing.T) {
 	}
 }
 
-// passOn has so many waiters queue, and then take the lock one after the other.
-func (f fair) passOn(length int) {
+// mixed has so many waiters queue. It returns them, those of mortise's among them, and the deadlines of the others, in ms.
+func (f fair) mixed(length int) (queue []string, ours []script.FairPlace, floor map[string]int64) {
 	f.hold(f.t, job, lease, javaT, "1")
-	var queue []string
-	var ours []script.FairPlace
-	floor := make(map[string]int64) // the earliest deadlines of threads, in ms
+	floor = make(map[string]int64)
 	for i := range length {
 		if i%6 == 1 || i%6 == 3 || i%6 == 4 {
 			thread := fmt.Sprint("8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:", 1000+i)
@@ -54,6 +52,12 @@ func (f fair) passOn(length int) {
 		}
 		ours, queue = append(ours, p), append(queue, p.Owner)
 	}
+	return queue, ours, floor
+}
+
+// passOn has so many waiters queue, and then take the lock one after the other.
+func (f fair) passOn(length int) {
+	queue, ours, floor := f.mixed(length)
 	for i, next := range queue[:min(length, 200)] {
 		if len(ours) > 0 {
 			if _, err := script.FairTend(f.t.Context(), f, f.Fair, client, ours); err != nil {

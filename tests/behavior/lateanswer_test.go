@@ -12,44 +12,47 @@ import (
 	"github.com/mortise-go/mortise/memredis"
 )
 
+// sharedKinds are kinds that several have at the same time: shut keeps everybody out until open, for two.
+var sharedKinds = map[string]struct {
+	shut  func(t *testing.T, c *mortise.Client) (open func())
+	enter func(ctx context.Context, c *mortise.Client) error
+}{
+	"Semaphore": {
+		func(t *testing.T, c *mortise.Client) func() {
+			permitted(t, c, "job", 0)
+			return func() { mustRelease(t, c.Semaphore("job"), 2) }
+		},
+		func(ctx context.Context, c *mortise.Client) error { return c.Semaphore("job").Acquire(ctx, 1) },
+	},
+	"PermitSemaphore": {
+		func(t *testing.T, c *mortise.Client) func() {
+			permitsOf(t, c, 0)
+			return func() { mustAddPermits(t, c, 2) }
+		},
+		func(ctx context.Context, c *mortise.Client) error {
+			_, _, err := c.PermitSemaphore("job").Acquire(ctx) //nolint:dogsled // held until the client is closed
+			return err
+		},
+	},
+	"RWLock": {
+		func(t *testing.T, c *mortise.Client) func() {
+			hold, _, err := c.RWLock("job").Write().Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { mustUnlock(t, hold) }
+		},
+		func(ctx context.Context, c *mortise.Client) error {
+			_, _, err := c.RWLock("job").Read().Lock(ctx) //nolint:dogsled // held until the client is closed
+			return err
+		},
+	},
+}
+
 // One is refused, and has the answer late. Meanwhile another one of its client has come, waited, got what came free for
 // both, and gone. The client listens since, and has heard that already: so the first must ask again by itself.
 func TestRefusalThatComesLate(t *testing.T) {
-	for kind, c := range map[string]struct {
-		shut  func(t *testing.T, c *mortise.Client) (open func())
-		enter func(ctx context.Context, c *mortise.Client) error
-	}{
-		"Semaphore": {
-			func(t *testing.T, c *mortise.Client) func() {
-				permitted(t, c, "job", 0)
-				return func() { mustRelease(t, c.Semaphore("job"), 2) }
-			},
-			func(ctx context.Context, c *mortise.Client) error { return c.Semaphore("job").Acquire(ctx, 1) },
-		},
-		"PermitSemaphore": {
-			func(t *testing.T, c *mortise.Client) func() {
-				permitsOf(t, c, 0)
-				return func() { mustAddPermits(t, c, 2) }
-			},
-			func(ctx context.Context, c *mortise.Client) error {
-				_, _, err := c.PermitSemaphore("job").Acquire(ctx) //nolint:dogsled // held until the client is closed
-				return err
-			},
-		},
-		"RWLock": {
-			func(t *testing.T, c *mortise.Client) func() {
-				hold, _, err := c.RWLock("job").Write().Lock(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				return func() { mustUnlock(t, hold) }
-			},
-			func(ctx context.Context, c *mortise.Client) error {
-				_, _, err := c.RWLock("job").Read().Lock(ctx) //nolint:dogsled // held until the client is closed
-				return err
-			},
-		},
-	} {
+	for kind, c := range sharedKinds {
 		bubbleNamed(t, kind, func(t *testing.T, s *memredis.Server) {
 			own, f := open(t, s, nil)
 			other, _ := open(t, s, nil)
