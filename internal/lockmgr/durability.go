@@ -69,6 +69,11 @@ func (d Durability) wanted(replicas int) int {
 	return d.Acks
 }
 
+// met reports whether that many acknowledgements, and whether the master has synced its file, are enough.
+func (d Durability) met(wanted, acks int, synced bool) bool {
+	return acks >= wanted && (synced || !d.AOF)
+}
+
 func (d Durability) timeout() time.Duration {
 	if d.Timeout == 0 {
 		return defaultAckTimeout

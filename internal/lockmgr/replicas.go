@@ -101,7 +101,7 @@ func (s *replicas) renewAndWait(ctx context.Context, d Durability, groups [][]sc
 			case r.Err != nil:
 				results[i].Err = s.unanswered(ctx, r.Err, wait)
 				continue
-			case r.Acks < wanted || d.AOF && !r.Synced:
+			case !d.met(wanted, r.Acks, r.Synced):
 				results[i].Err = s.client.errors.NotDurable(DurabilityLack{Wanted: wanted, Acknowledged: r.Acks, Unsynced: d.AOF && !r.Synced})
 				more = more || asksAgain || wanted > wait.Replicas
 			}
