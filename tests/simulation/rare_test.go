@@ -181,9 +181,9 @@ func (w *world) checkNumbers(ctx context.Context, c *client) {
 	}
 }
 
-// extend gives a permit a lease from now on, as an operator can.
-func (w *world) extend(ctx context.Context, c *client, o op, hold *mortisetest.Hold) {
-	from := w.lapses()
+// extend gives a permit a lease from now on, as an operator can. From is how often data was lost until the permit was asked
+// for: what was lost while the answer was on its way, the holder does not know yet.
+func (w *world) extend(ctx context.Context, c *client, o op, hold *mortisetest.Hold, from int) {
 	done, err := c.PermitSemaphore(o.name+" permits").UpdateLease(ctx, hold.Permits()[0], lease)
 	w.known(err)
 	if err == nil && !done && hold.Valid() && from == w.lapses() {

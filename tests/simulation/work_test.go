@@ -132,10 +132,11 @@ func (w *world) others(ctx context.Context, c *client, o op, options mortise.Loc
 		}
 	case "permits":
 		s := c.PermitSemaphore(o.name + " permits").With(mortise.PermitOptions{Permits: o.n, MaxHold: o.maxHold, Wait: o.wait})
+		from := w.lapses()
 		hold, lctx, err := w.history.Acquire(ctx, c.name, s, o.n)
 		if asked(err) {
 			if o.extends {
-				w.extend(ctx, c, o, hold)
+				w.extend(ctx, c, o, hold, from)
 			}
 			w.keep(c, o, hold, lctx)
 		}
