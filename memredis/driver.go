@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/alicebob/miniredis/v2/server"
@@ -42,6 +43,9 @@ func (d *embedded) Eval(ctx context.Context, call driver.Call) (driver.Value, er
 	if err := d.usable(ctx); err != nil {
 		return driver.Value{}, err
 	}
+	// Others run while a call is on its way, and while its reply is, as with a real server.
+	runtime.Gosched()
+	defer runtime.Gosched()
 	return d.server.run(call)
 }
 
