@@ -37,8 +37,8 @@ func TestRWWithoutRights(t *testing.T) {
 		"read release":             {[]string{"hexists", "hgetall", "hget", "del"}, reads, stays(reads), readRelease},
 		"write acquire":            {[]string{"hget", "exists", "hset", "pexpire"}, unlocked, stays(unlocked), writeAcquire},
 		"write acquire, once more": {[]string{"hget", "hexists", "pttl", "pexpire"}, writes, stays(writes), writeAcquire},
-		"write acquire, dead readers": {[]string{"hgetall", "del"}, reading(minute, by(java, "1")),
-			stays(reading(minute, by(java, "1"))), writeAcquire},
+		"write acquire, dead readers": {[]string{"hgetall", "del"}, reading(minute, by(mine2, "1")),
+			stays(reading(minute, by(mine2, "1"))), writeAcquire},
 		"write release": {[]string{"hexists", "hgetall", "del"}, writes, stays(writes), writeRelease},
 	} {
 		for _, right := range test.rights {
