@@ -10,7 +10,7 @@
 -- lock to the longest of them whenever a reader unlocks, and deletes the lock if there is
 -- none. These scripts do the same, unless there are too many to look at: then the TTL stays.
 --
--- Redisson up to 3.43 lets these keys of a thread end while the thread holds the write side as well, and renews
+-- Redisson 3.25 and 3.37, not 3.45, let these keys of a thread end while it holds the write side as well, and renew
 -- only the TTL of the lock then, also once the thread only reads. So a thread of Redisson's without such a key may
 -- still read: a writer waits for the TTL of the lock, as Redisson's own do.
 local lock, owner, base = KEYS[1], ARGV[1], ARGV[2]
