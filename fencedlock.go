@@ -22,7 +22,8 @@ import (
 // Package fencing provides this check.
 //
 // Tokens rise with gaps: an acquisition whose reply was lost may have drawn a
-// token that no holder uses, and [FencedLock.ForceUnlock] draws one that nobody gets.
+// token that no holder uses, [FencedLock.ForceUnlock] draws one that nobody gets, and an
+// acquisition with a Durability draws two.
 // The counter survives release and loss. Its key in Redis has no TTL, and mortise never
 // deletes it; the next acquisition by mortise removes a TTL that Redisson's
 // expire() has set.

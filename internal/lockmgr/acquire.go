@@ -298,7 +298,7 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 	k := r.lock
 	r.told.came(HowFree)
 	l := newLease(r)
-	l.token, l.streak, l.expiry = token, r.streak, k.client.time(r.start.Add(ttl))
+	l.streak, l.expiry = r.streak, k.client.time(r.start.Add(ttl))
 	trust := k.options.trust(ttl)
 	err := k.regressed(r.seen, token)
 	if time.Since(r.start) >= trust {
@@ -310,10 +310,10 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 		}
 		return nil, err
 	}
-	if err := r.secure(ctx); err != nil {
+	if l.token, err = r.secure(ctx, token, ttl); err != nil {
 		return nil, err
 	}
-	k.noteToken(token)
+	k.noteToken(l.token)
 	k.client.watchdog.Add(&l.watch, r.start, trust, k.renewed())
 	hold := l.addHold(ctx, k, r.start)
 	if k.options.MaxHold != 0 && k.renewed() {

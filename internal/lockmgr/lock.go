@@ -82,15 +82,15 @@ type Ops interface {
 	Channel() string
 	// Acquire acquires the lock for an id that never had it before.
 	Acquire(ctx context.Context, a script.Attempt) (script.Grant, error)
-	// Reenter sets the count of holds of a lock that id has, and extends its lease.
-	Reenter(ctx context.Context, id string, count int, lease time.Duration) (script.Grant, error)
+	// Reentry returns how to set the count of holds of a lock that id has, and extend its lease.
+	Reentry(id string, count int, lease time.Duration) script.Reentry
 	// Leave sets the count of holds of a lock that id has and keeps.
 	Leave(ctx context.Context, id string, count int) (bool, error)
 	// Release releases the lock, whatever its count, and wakes waiters. It may return an
 	// error although it has released the lock: then Redis refused to announce that.
 	Release(ctx context.Context, id string, t script.Turns) (script.Freed, error)
 	// Renewal returns how the watchdog extends the lease of id. The script never shortens
-	// a lease: with a ttl of nearly nothing it only checks that the lease is there.
+	// a lease.
 	Renewal(id string, ttl time.Duration) script.Renewal
 }
 

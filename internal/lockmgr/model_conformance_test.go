@@ -132,7 +132,7 @@ func (p *modelPair) operate() {
 			id = p.model.owner
 		}
 		p.both(fmt.Sprintf("%s enters %d times for %v", id, count, lease), client, func(ctx context.Context, k *script.Lock) (any, error) {
-			return k.Reenter(ctx, id, count, lease)
+			return k.Reentry(id, count, lease).Run(ctx, p.driver(k))
 		})
 		p.both(fmt.Sprintf("%s leaves", id), client, func(ctx context.Context, k *script.Lock) (any, error) { return k.Leave(ctx, id, count) })
 	case n < 17:

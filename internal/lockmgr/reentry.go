@@ -89,31 +89,23 @@ func (l *Lease) incrementCount(ctx context.Context, k *Lock) (start time.Time, t
 	count, ttl := l.count()+1, l.ttlFor(k)
 	l.noteTTL(ttl)
 	l.mu.Unlock()
+	d := l.options.Durability
+	if !d.none() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, l.until())
+		defer cancel()
+	}
 	start, seen := time.Now(), k.seen()
-	got, err := k.ops.Reenter(ctx, l.id, count, ttl)
-	if err != nil {
-		return start, false, err
-	}
-	if got.OK {
-		if err := k.regressed(seen, got.Token); err != nil {
-			l.client.background(l.recount)
-			return start, false, Final(err)
-		}
-	}
-	if !got.OK {
-		return start, false, nil
-	}
-	l.mu.Lock()
-	l.expiry = max(l.expiry, l.client.time(start.Add(ttl)))
-	l.mu.Unlock()
-	if there, err = l.secure(ctx); err != nil {
+	got, err := k.reenter(ctx, l.id, count, ttl, d, seen)
+	if err != nil && (got.OK || !d.none()) { // the script has run, or may have
 		l.client.background(l.recount)
 	}
-	if err != nil || !there {
+	if err != nil || !got.OK {
 		return start, false, err
 	}
 	k.noteToken(got.Token)
 	l.mu.Lock()
+	l.expiry = max(l.expiry, l.client.time(start.Add(ttl)))
 	l.token = max(l.token, got.Token)
 	l.mu.Unlock()
 	return start, true, nil

@@ -1,6 +1,7 @@
 package lockmgr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,18 @@ func (s *replicas) canWait(ctx context.Context, key string, d Durability) error 
 // renewAndWait renews leases, all of one shard and with durability d. A result
 // without error was acknowledged as d requires.
 func (s *replicas) renewAndWait(ctx context.Context, d Durability, groups [][]script.Renewal) []script.RenewResult {
+	calls := script.Renewals(groups)
 	results := make([]script.RenewResult, len(groups))
+	for i, r := range s.evalAndWait(ctx, d, calls) {
+		results[i] = script.RenewalAnswer(calls[i], r)
+	}
+	return results
+}
+
+// evalAndWait runs scripts that keep leases, all of one shard and with durability d. A result without error was
+// acknowledged as d requires. It may run them twice.
+func (s *replicas) evalAndWait(ctx context.Context, d Durability, calls []driver.Call) []driver.Result {
+	results := make([]driver.Result, len(calls))
 	w, err := s.driver()
 	if err != nil {
 		for i := range results {
@@ -91,12 +103,12 @@ func (s *replicas) renewAndWait(ctx context.Context, d Durability, groups [][]sc
 		}
 		return results
 	}
-	a, limit := s.ability(groups[0][0].Key, d), d.limit(ctx)
+	a, limit := s.ability(calls[0].Keys[0], d), d.limit(ctx)
 	for asksAgain := d.counts(); ; asksAgain = false {
 		wait := s.waitFor(a, d, time.Until(limit), asksAgain)
 		more := false // another wait may bring more
-		for i, r := range script.RenewAndWait(ctx, w, groups, wait) {
-			results[i] = r.RenewResult
+		for i, r := range script.EvalAndWait(ctx, w, calls, wait) {
+			results[i] = r.Result
 			switch wanted := d.wanted(r.Of); {
 			case r.Err != nil:
 				results[i].Err = s.unanswered(ctx, r.Err, wait)
@@ -134,33 +146,45 @@ func (s *replicas) unanswered(ctx context.Context, err error, wait driver.Wait) 
 	return err
 }
 
-// confirm waits until as many replicas as d requires have the lease id. It
-// reports false if the lease is gone.
-func (k *Lock) confirm(ctx context.Context, id string, d Durability) (bool, error) {
-	// No lease is so short that a millisecond extends it, so this only checks it.
-	r := k.client.replicas.renewAndWait(ctx, d, [][]script.Renewal{{k.ops.Renewal(id, time.Millisecond)}})[0]
-	if errors.Is(r.Err, ErrNotDurable) {
-		return false, Final(r.Err)
+// reenter sets the count of holds of a lock that id has, and extends its lease. It waits until that has durability d. A
+// token that it draws must be above seen; if it is not, the error comes with a Grant.
+func (k *Lock) reenter(ctx context.Context, id string, count int, ttl time.Duration, d Durability, seen int64) (got script.Grant, err error) {
+	if r := k.ops.Reentry(id, count, ttl); d.none() {
+		got, err = r.Run(ctx, k.client.driver)
+	} else {
+		got, err = r.Answer(k.client.replicas.evalAndWait(ctx, d, []driver.Call{r.Call})[0])
 	}
-	return r.Err == nil && r.States[0] == script.Renewed, r.Err
+	if errors.Is(err, ErrNotDurable) {
+		return got, Final(err)
+	}
+	if got.Token > 0 {
+		if err := k.regressed(seen, got.Token); err != nil {
+			return got, Final(err)
+		}
+	}
+	return got, err
 }
 
-// secure waits until an acquired lease is durable, or releases it.
-func (r *request) secure(ctx context.Context) error {
+// secure waits until an acquired lease is durable, or releases it. It returns the token, or the one that was drawn last.
+//
+// It does not only look for the lease: of a master that took over since the acquisition, the replicas may have acknowledged
+// an older state of it. That may be a grant, which lasts for a moment, or the lease may have been extended since, or
+// have drawn a later token. So it writes all of it once more, and no longer than it was to last.
+func (r *request) secure(ctx context.Context, token int64, ttl time.Duration) (int64, error) {
 	k := r.lock
 	d, c := k.options.Durability, k.client
 	if d.none() {
-		return nil
+		return token, nil
 	}
-	trusted, cancel := context.WithDeadline(ctx, r.start.Add(k.options.trust(k.ttl())))
+	trusted, cancel := context.WithDeadline(ctx, r.start.Add(k.options.trust(ttl)))
 	defer cancel()
-	there := false
+	var got script.Grant
 	_, err := c.call(trusted, c.config.RetryFor, func(ctx context.Context) (err error) {
-		there, err = k.confirm(ctx, r.id, d)
+		got, err = k.reenter(ctx, r.id, 1, max(time.Until(r.start.Add(ttl)), time.Millisecond), d, r.seen)
 		return err
 	})
-	if err == nil && there {
-		return nil
+	if err == nil && got.OK {
+		return cmp.Or(got.Token, token), nil
 	}
 	if err == nil {
 		err = fmt.Errorf("%w: the lease was gone before replicas acknowledged it, as after a failover", ErrNotDurable)
@@ -168,15 +192,5 @@ func (r *request) secure(ctx context.Context) error {
 	if _, rerr := k.release(ctx, r.id); rerr != nil {
 		r.doubt = true // Redis may still have the lease
 	}
-	return err
-}
-
-// secure waits until a re-entry is durable. It reports false if the lease is gone.
-func (l *Lease) secure(ctx context.Context) (bool, error) {
-	if l.options.Durability.none() {
-		return true, nil
-	}
-	trusted, cancel := context.WithDeadline(ctx, l.until())
-	defer cancel()
-	return l.confirm(trusted, l.id, l.options.Durability)
+	return 0, err
 }

@@ -30,7 +30,7 @@ func TestScriptsAreBounded(t *testing.T) {
 	}{
 		"group": {field, "", []func(ctx context.Context, d driver.Driver){
 			func(ctx context.Context, d driver.Driver) { _, _, _ = script.GroupAcquire(ctx, d, ab, me, lease) },
-			func(ctx context.Context, d driver.Driver) { _, _ = script.GroupReenter(ctx, d, ab, me, 2, lease) },
+			func(ctx context.Context, d driver.Driver) { _, _ = script.GroupReentry(ab, me, 2, lease).Run(ctx, d) },
 			func(ctx context.Context, d driver.Driver) { _, _ = script.GroupLeave(ctx, d, ab, me, 1) },
 			func(ctx context.Context, d driver.Driver) {
 				script.Renew(ctx, d, [][]script.Renewal{{script.GroupRenewal(ab, me, lease)}})

@@ -2,31 +2,20 @@ package script
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/mortise-go/mortise/driver"
 )
 
-// DurableResult is the outcome for one group of [RenewAndWait].
-type DurableResult struct {
-	RenewResult
-	Acks   int  // replicas that have the renewal, and everything before it
-	Synced bool // the master has synced it to its file, if that was asked for
-	Of     int  // replicas of the master, if that was asked for
-}
-
-// RenewAndWait is [Renew] followed by WAIT. One master must serve the keys of all
-// groups.
-func RenewAndWait(ctx context.Context, d driver.Waiter, groups [][]Renewal, wait driver.Wait) []DurableResult {
-	calls := renewals(groups)
+// EvalAndWait runs scripts, each of which writes something if one of its keys exists, followed by WAIT.
+// One master must serve the keys of all of them.
+func EvalAndWait(ctx context.Context, d driver.Waiter, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
+	calls = slices.Clone(calls)
 	for i := range calls {
 		calls[i].Script = markedBy(calls[i].Script)
 	}
-	results := make([]DurableResult, len(groups))
-	for i, r := range d.EvalWait(ctx, calls, wait) {
-		results[i] = DurableResult{renewed(calls[i], r.Result), r.Acks, r.Synced, r.Of}
-	}
-	return results
+	return d.EvalWait(ctx, calls, wait)
 }
 
 // look does nothing. It is for testing WAIT.
@@ -40,7 +29,7 @@ func TryWait(ctx context.Context, d driver.Waiter, key string, wait driver.Wait)
 	return r.Of, r.Err
 }
 
-// marked maps renewal scripts to the same scripts followed by mark.lua.
+// marked maps scripts to the same scripts followed by mark.lua.
 var marked sync.Map
 
 func markedBy(s *driver.Script) *driver.Script {
@@ -51,7 +40,7 @@ func markedBy(s *driver.Script) *driver.Script {
 	if err != nil {
 		panic("mortise: script is not embedded: " + err.Error())
 	}
-	source := "local function renew()\n" + s.Source() + "\nend\nlocal answer = renew()\n" + string(text)
+	source := "local function run()\n" + s.Source() + "\nend\nlocal answer = run()\n" + string(text)
 	m, _ := marked.LoadOrStore(s, driver.NewScript(s.Name()+"_durably", source))
 	return m.(*driver.Script)
 }

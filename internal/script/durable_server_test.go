@@ -58,7 +58,7 @@ func TestRenewAndWaitAlwaysWrites(t *testing.T) {
 	}
 	t.Run("all gone", func(t *testing.T) {
 		w.must(t, "FLUSHALL")
-		r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{{lock("job")}}, noWait)[0]
+		r := renewAndWait(t.Context(), w, [][]script.Renewal{{lock("job")}}, noWait)[0]
 		if r.Err != nil || r.States[0] != script.Gone {
 			t.Errorf("got %+v, want it gone", r)
 		}
@@ -68,13 +68,13 @@ func TestRenewAndWaitAlwaysWrites(t *testing.T) {
 
 func wantRenewedAndAcknowledged(t *testing.T, w *world, master *redistest.Server, group []script.Renewal) {
 	before := offset(t, master)
-	if r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, noWait)[0]; r.Err != nil {
+	if r := renewAndWait(t.Context(), w, [][]script.Renewal{group}, noWait)[0]; r.Err != nil {
 		t.Error(r.Err)
 	}
 	if after := offset(t, master); after == before { // WAIT would change it, if it waited
 		t.Error("nothing was written")
 	}
-	r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, driver.Wait{Replicas: 1, Timeout: time.Minute, Count: true})[0]
+	r := renewAndWait(t.Context(), w, [][]script.Renewal{group}, driver.Wait{Replicas: 1, Timeout: time.Minute, Count: true})[0]
 	if r.Err != nil || r.States[len(r.States)-1] != script.Renewed || r.Acks != 1 || r.Of != 1 {
 		t.Errorf("got %+v, want it renewed and acknowledged by the one replica", r)
 	}
@@ -97,7 +97,7 @@ func TestRenewAndWaitWithoutRights(t *testing.T) {
 			w := realWorld(t, server)
 			w.must(t, "SET", job, "5")
 			d := w.login(t, "+@all", "~*", "&*", "-"+right)
-			r := script.RenewAndWait(t.Context(), d, [][]script.Renewal{{{Script: quiet, Key: job}}}, noWait)[0]
+			r := renewAndWait(t.Context(), d, [][]script.Renewal{{{Script: quiet, Key: job}}}, noWait)[0]
 			if r.Err == nil || driver.ClassOf(r.Err) != driver.Denied {
 				t.Errorf("got %v, want an error of class denied", r.Err)
 			}
@@ -109,7 +109,7 @@ func TestRenewAndWaitWithoutRights(t *testing.T) {
 		w := realWorld(t, server)
 		w.hold(t, job, time.Minute, me, "1")
 		d := w.login(t, "~"+job, "+eval", "+evalsha", "+hexists", "+pttl", "+pexpire", "+wait", "+info")
-		r := script.RenewAndWait(t.Context(), d, [][]script.Renewal{{script.LockRenewal(job, me, lease)}}, driver.Wait{Timeout: time.Millisecond, Count: true})[0]
+		r := renewAndWait(t.Context(), d, [][]script.Renewal{{script.LockRenewal(job, me, lease)}}, driver.Wait{Timeout: time.Millisecond, Count: true})[0]
 		if r.Err != nil || r.States[0] != script.Renewed {
 			t.Errorf("got %+v, want it renewed", r)
 		}

@@ -31,6 +31,36 @@ func (o odd) EvalWait(ctx context.Context, calls []driver.Call, _ driver.Wait) [
 	return results
 }
 
+// durable is the answer of a renewal, and of the replicas.
+type durable struct {
+	script.RenewResult
+	driver.Acknowledged
+	Err error // either's
+}
+
+// renewAndWait renews as the watchdog renews durable leases.
+func renewAndWait(ctx context.Context, d driver.Waiter, groups [][]script.Renewal, wait driver.Wait) []durable {
+	calls := script.Renewals(groups)
+	results := make([]durable, len(calls))
+	for i, r := range script.EvalAndWait(ctx, d, calls, wait) {
+		results[i] = durable{RenewResult: script.RenewalAnswer(calls[i], r.Result), Acknowledged: r}
+		results[i].Err = results[i].RenewResult.Err
+	}
+	return results
+}
+
+// reenter reports whether the owner of a lock has re-entered it.
+func reenter(ctx context.Context, d driver.Driver, r script.Reentry) (bool, error) {
+	g, err := r.Run(ctx, d)
+	return g.OK, err
+}
+
+// reenterFenced returns the token of a re-entry.
+func reenterFenced(ctx context.Context, d driver.Driver, r script.Reentry) (int64, error) {
+	g, err := r.Run(ctx, d)
+	return g.Token, err
+}
+
 var noWait = driver.Wait{Timeout: time.Millisecond}
 
 // With a command behind it, a renewal does the same as without.
@@ -43,7 +73,7 @@ func TestRenewAndWaitRenews(t *testing.T) {
 			l.put(t, w, "second")
 			group := []script.Renewal{script.LockRenewal("first", me, lease), script.LockRenewal("second", me, lease)}
 			for _, run := range []string{"first", "repeat"} {
-				r := script.RenewAndWait(t.Context(), w, [][]script.Renewal{group}, noWait)[0]
+				r := renewAndWait(t.Context(), w, [][]script.Renewal{group}, noWait)[0]
 				if want := []int{l.state, l.state}; r.Err != nil || !slices.Equal(r.States, want) {
 					t.Errorf("%s, %s run: got %v, %v, want %v", l.name, run, r.States, r.Err, want)
 				}

@@ -33,11 +33,9 @@ func (k *FencedLock) Acquire(ctx context.Context, a Attempt) (g Grant, err error
 	return g, err
 }
 
-// Reenter sets the count of a lock that id holds, as [FencedReenter] does.
-func (k *FencedLock) Reenter(ctx context.Context, id string, count int, lease time.Duration) (g Grant, err error) {
-	g.Token, err = FencedReenter(ctx, k.driver(), k.name, id, count, lease)
-	g.OK = g.Token > 0
-	return g, err
+// Reentry sets the count of a lock that id holds, as [FencedReentry] does.
+func (k *FencedLock) Reentry(id string, count int, lease time.Duration) Reentry {
+	return FencedReentry(k.name, id, count, lease)
 }
 
 // FencedAcquire acquires the lock name for owner, which must not have held it
@@ -62,25 +60,23 @@ func FencedAcquire(ctx context.Context, d driver.Driver, name, owner string, lea
 	return 0, Holder{}, at, unexpected(fencedAcquire, v)
 }
 
-// FencedReenter sets the count of a lock that owner holds, extends its lease
-// and draws a token. The token is 0 if owner does not hold the lock.
-func FencedReenter(ctx context.Context, d driver.Driver, name, owner string, count int, lease time.Duration) (token int64, err error) {
-	v, err := d.Eval(ctx, driver.Call{
+// FencedReentry sets the count of a lock that owner holds, extends its lease
+// and draws a token.
+func FencedReentry(name, owner string, count int, lease time.Duration) Reentry {
+	return Reentry{driver.Call{
 		Script: fencedReenter, Keys: fencedKeys(name),
 		Args: []string{owner, strconv.Itoa(count), millis(lease)},
-	})
-	if err != nil {
-		return 0, err
-	}
-	switch n := v.At(0).Int(); {
-	case n == 1 && v.At(1).Int() > 0 && is(v, "ii"):
-		return v.At(1).Int(), nil
-	case n == -2:
-		return 0, ErrToken
-	case n == 0 && is(v, "i"):
-		return 0, nil
-	}
-	return 0, unexpected(fencedReenter, v)
+	}, func(v driver.Value) (Grant, error) {
+		switch n := v.At(0).Int(); {
+		case n == 1 && v.At(1).Int() > 0 && is(v, "ii"):
+			return Grant{OK: true, Token: v.At(1).Int()}, nil
+		case n == -2:
+			return Grant{}, ErrToken
+		case n == 0 && is(v, "i"):
+			return Grant{}, nil
+		}
+		return Grant{}, unexpected(fencedReenter, v)
+	}}
 }
 
 // FencedToken returns the last token drawn for the lock name, 0 if there is none.

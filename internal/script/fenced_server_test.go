@@ -34,7 +34,7 @@ func TestFencedWithoutARight(t *testing.T) {
 			}},
 		"reenter": {[]string{"hexists", "incr", "persist", "pttl", "pexpire"}, held(time.Minute, me, "1"), "hash " + me + "=1", time.Minute,
 			func(ctx context.Context, d driver.Driver) (int64, error) {
-				return script.FencedReenter(ctx, d, job, me, 2, lease)
+				return reenterFenced(ctx, d, script.FencedReentry(job, me, 2, lease))
 			}},
 		"token": {[]string{"get"}, nothing, "nothing", absent,
 			func(ctx context.Context, d driver.Driver) (int64, error) { return script.FencedToken(ctx, d, job) }},

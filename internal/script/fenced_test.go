@@ -105,7 +105,7 @@ func TestFencedAcquire(t *testing.T) {
 
 func TestFencedReenter(t *testing.T) {
 	fencedTable(t, func(ctx context.Context, d driver.Driver) (int64, answer) {
-		token, err := script.FencedReenter(ctx, d, job, me, 2, lease)
+		token, err := reenterFenced(ctx, d, script.FencedReentry(job, me, 2, lease))
 		a := answered(token > 0, script.Holder{}, err)
 		if errors.Is(err, script.ErrToken) {
 			a.err = "token"

@@ -53,10 +53,9 @@ func (k *GroupLock) Acquire(ctx context.Context, a Attempt) (g Grant, err error)
 	return g, err
 }
 
-// Reenter sets the counts of the fields, as [GroupReenter] does.
-func (k *GroupLock) Reenter(ctx context.Context, id string, count int, lease time.Duration) (g Grant, err error) {
-	g.OK, err = GroupReenter(ctx, k.conn.driver, k.Group, id, count, lease)
-	return g, err
+// Reentry sets the counts of the fields, as [GroupReentry] does.
+func (k *GroupLock) Reentry(id string, count int, lease time.Duration) Reentry {
+	return GroupReentry(k.Group, id, count, lease)
 }
 
 // Leave sets the counts of fields that id keeps.
@@ -93,10 +92,10 @@ func GroupAcquire(ctx context.Context, d driver.Driver, g Group, owner string, l
 	return false, Holder{}, unexpected(groupAcquire, v)
 }
 
-// GroupReenter sets the counts of fields that owner holds and extends their
-// leases. It reports false if owner does not hold all of them.
-func GroupReenter(ctx context.Context, d driver.Driver, g Group, owner string, count int, lease time.Duration) (bool, error) {
-	return flag(ctx, d, g.call(groupReenter, owner, strconv.Itoa(count), millis(lease)))
+// GroupReentry sets the counts of fields that owner holds, if those are all of them, and extends
+// their leases.
+func GroupReentry(g Group, owner string, count int, lease time.Duration) Reentry {
+	return reentryOf(g.call(groupReenter, owner, strconv.Itoa(count), millis(lease)))
 }
 
 // GroupLeave sets the counts of fields that owner holds and keeps. It

@@ -73,7 +73,7 @@ func groupCalls(two setup) map[string]groupCall {
 			}},
 		"reenter": {[]string{"time", "hmget", "hget", "hdel", "pttl", "pexpire", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
 			func(ctx context.Context, d driver.Driver) (bool, error) {
-				return script.GroupReenter(ctx, d, ab, me, 2, lease)
+				return reenter(ctx, d, script.GroupReentry(ab, me, 2, lease))
 			}},
 		"leave": {[]string{"hmget", "hdel", "hset"}, two, "hash a=ME a:ME:e=+1m a:ME:n=1 b=ME b:ME:e=+1m b:ME:n=1",
 			func(ctx context.Context, d driver.Driver) (bool, error) {

@@ -203,7 +203,7 @@ func TestGroupAcquireAgainstAnAbsurdTime(t *testing.T) {
 
 func TestGroupReenter(t *testing.T) {
 	groupTable(t, func(ctx context.Context, d driver.Driver) answer {
-		ok, err := script.GroupReenter(ctx, d, ab, me, 2, lease)
+		ok, err := reenter(ctx, d, script.GroupReentry(ab, me, 2, lease))
 		return answered(ok, script.Holder{}, err)
 	}, append(foreignGroup(no), []row{
 		{name: "mine", setup: group(time.Minute, has{"a", me, 1, "1"}, has{"b", me, 1, "1"}), want: yes,
@@ -340,7 +340,7 @@ func TestGroupOfManyFields(t *testing.T) {
 		}
 		ok, _, err := script.GroupAcquire(t.Context(), w, g, me, lease)
 		wantYes("acquire", ok, err)
-		ok, err = script.GroupReenter(t.Context(), w, g, me, 2, lease)
+		ok, err = reenter(t.Context(), w, script.GroupReentry(g, me, 2, lease))
 		wantYes("reenter", ok, err)
 		ok, err = script.GroupLeave(t.Context(), w, g, me, 1)
 		wantYes("leave", ok, err)
@@ -429,7 +429,7 @@ func deadHolders(short time.Duration) map[string]deadHolder {
 			if ok, _, err := script.GroupAcquire(t.Context(), w, onlyA, mine2, short/2); !ok || err != nil {
 				t.Fatalf("got %v, %v, want true", ok, err)
 			}
-			if ok, err := script.GroupReenter(t.Context(), w, onlyA, mine2, 2, short); !ok || err != nil {
+			if ok, err := reenter(t.Context(), w, script.GroupReentry(onlyA, mine2, 2, short)); !ok || err != nil {
 				t.Fatalf("got %v, %v, want true", ok, err)
 			}
 		}},

@@ -95,10 +95,9 @@ func lockAcquired(ctx context.Context, d driver.Driver, key string, a Attempt) (
 	return false, Holder{}, at, unexpected(lockAcquire, v)
 }
 
-// LockReenter sets the count of a lock that owner holds and extends its lease.
-// It reports false if owner does not hold it.
-func LockReenter(ctx context.Context, d driver.Driver, key, owner string, count int, lease time.Duration) (bool, error) {
-	return flag(ctx, d, driver.Call{
+// LockReentry sets the count of a lock that owner holds and extends its lease.
+func LockReentry(key, owner string, count int, lease time.Duration) Reentry {
+	return reentryOf(driver.Call{
 		Script: lockReenter, Keys: []string{key},
 		Args: []string{owner, strconv.Itoa(count), millis(lease)},
 	})
@@ -272,8 +271,13 @@ func flag(ctx context.Context, d driver.Driver, call driver.Call) (bool, error) 
 	if err != nil {
 		return false, err
 	}
+	return flagged(call.Script, v)
+}
+
+// flagged reads such a reply.
+func flagged(s *driver.Script, v driver.Value) (bool, error) {
 	if !is(v, "i") || !states(v, 0, 1) {
-		return false, unexpected(call.Script, v)
+		return false, unexpected(s, v)
 	}
 	return v.At(0).Int() == 1, nil
 }

@@ -68,7 +68,7 @@ func TestLockAcquireDropsPartsOfAMillisecond(t *testing.T) {
 
 func TestLockReenter(t *testing.T) {
 	table(t, func(ctx context.Context, d driver.Driver) answer {
-		ok, err := script.LockReenter(ctx, d, job, me, 2, lease)
+		ok, err := reenter(ctx, d, script.LockReentry(job, me, 2, lease))
 		return answered(ok, script.Holder{}, err)
 	}, append(foreign(no), []row{
 		{name: "mine", setup: held(time.Minute, me, "1"), want: yes, after: "hash " + me + "=2", ttl: lease},
@@ -158,7 +158,7 @@ func TestLockKeptIsNobodys(t *testing.T) {
 			return answered(acquire(ctx, d, job, me, 10*time.Minute))
 		},
 		"re-entry": func(ctx context.Context, d driver.Driver) answer {
-			ok, err := script.LockReenter(ctx, d, job, me, 2, 10*time.Minute)
+			ok, err := reenter(ctx, d, script.LockReentry(job, me, 2, 10*time.Minute))
 			return answered(ok, script.Holder{}, err)
 		},
 		"leave": func(ctx context.Context, d driver.Driver) answer {

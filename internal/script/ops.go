@@ -8,7 +8,7 @@ import (
 )
 
 // Each kind of lock has a type with its operations: Channel, Acquire,
-// Reenter, Leave, Release and Renewal. Package lockmgr defines the interface.
+// Reentry, Leave, Release and Renewal. Package lockmgr defines the interface.
 
 // Attempt is the arguments of an acquisition.
 type Attempt struct {
@@ -30,6 +30,36 @@ type Grant struct {
 	At    Standing       // the state of the entry
 	Token int64          // the token drawn, if the kind has tokens
 	Spare int            // how many permits others may acquire without a claim
+}
+
+// Reentry is a script that sets the count of a lock that an id holds, extends its lease, and draws
+// a token if the kind has tokens. So what a lock consists of is there after it, also if only an
+// older state was there before, as after a failover.
+type Reentry struct {
+	driver.Call
+	read func(driver.Value) (Grant, error)
+}
+
+// Run runs the script.
+func (r Reentry) Run(ctx context.Context, d driver.Driver) (Grant, error) {
+	v, err := d.Eval(ctx, r.Call)
+	return r.Answer(driver.Result{Value: v, Err: err})
+}
+
+// Answer reads the reply to the script.
+func (r Reentry) Answer(reply driver.Result) (Grant, error) {
+	if reply.Err != nil {
+		return Grant{}, reply.Err
+	}
+	return r.read(reply.Value)
+}
+
+// reentryOf returns the Reentry of a script that replies {1} or, if the owner does not hold the lock, {0}.
+func reentryOf(call driver.Call) Reentry {
+	return Reentry{call, func(v driver.Value) (g Grant, err error) {
+		g.OK, err = flagged(call.Script, v)
+		return g, err
+	}}
 }
 
 // Freed is the outcome of a release.
@@ -54,10 +84,9 @@ type hash struct {
 
 func (k *hash) driver() driver.Driver { return k.conn.driver }
 
-// Reenter sets the count of a lock that id holds, and extends its lease.
-func (k *hash) Reenter(ctx context.Context, id string, count int, lease time.Duration) (g Grant, err error) {
-	g.OK, err = LockReenter(ctx, k.driver(), k.name, id, count, lease)
-	return g, err
+// Reentry sets the count of a lock that id holds, and extends its lease.
+func (k *hash) Reentry(id string, count int, lease time.Duration) Reentry {
+	return LockReentry(k.name, id, count, lease)
 }
 
 // Leave sets the count of a lock that id holds and keeps.
@@ -73,10 +102,8 @@ func (k *hash) Renewal(id string, lease time.Duration) Renewal {
 // single is a lock whose leases are never re-entered.
 type single struct{}
 
-// Reenter is not called.
-func (single) Reenter(context.Context, string, int, time.Duration) (Grant, error) {
-	return Grant{}, nil
-}
+// Reentry is not called.
+func (single) Reentry(string, int, time.Duration) Reentry { return Reentry{} }
 
 // Leave is not called.
 func (single) Leave(context.Context, string, int) (bool, error) { return false, nil }

@@ -76,6 +76,15 @@ func (k *PermitSemaphore) Release(ctx context.Context, id string, _ Turns) (Free
 	return freed(n == len(ids), err)
 }
 
+// Reentry extends the lease of the permits: each is held once.
+func (k *PermitSemaphore) Reentry(id string, _ int, lease time.Duration) Reentry {
+	call := Renewals([][]Renewal{{k.Renewal(id, lease)}})[0]
+	return Reentry{call, func(v driver.Value) (g Grant, err error) {
+		r := RenewalAnswer(call, driver.Result{Value: v})
+		return Grant{OK: r.Err == nil && r.States[0] == Renewed}, r.Err
+	}}
+}
+
 // Renewal extends the lease of the permits.
 func (k *PermitSemaphore) Renewal(id string, lease time.Duration) Renewal {
 	return PermitRenewal(k.name, PermitIDs(id), lease)

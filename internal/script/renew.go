@@ -40,16 +40,16 @@ const (
 // slot, and there must be at most [RenewBatch] of them. Result i belongs to
 // group i: an error, or one answer per lease.
 func Renew(ctx context.Context, d driver.Driver, groups [][]Renewal) []RenewResult {
-	calls := renewals(groups)
+	calls := Renewals(groups)
 	results := make([]RenewResult, len(groups))
 	for i, r := range d.Batch(ctx, calls) {
-		results[i] = renewed(calls[i], r)
+		results[i] = RenewalAnswer(calls[i], r)
 	}
 	return results
 }
 
-// renewals returns the call of each group.
-func renewals(groups [][]Renewal) []driver.Call {
+// Renewals returns the call of each group.
+func Renewals(groups [][]Renewal) []driver.Call {
 	calls := make([]driver.Call, len(groups))
 	for i, group := range groups {
 		call := driver.Call{Script: group[0].Script, Keys: make([]string, 0, len(group)), Args: make([]string, 0, len(group)*(len(group[0].Args)+2))}
@@ -62,8 +62,8 @@ func renewals(groups [][]Renewal) []driver.Call {
 	return calls
 }
 
-// renewed reads the reply to such a call.
-func renewed(call driver.Call, r driver.Result) RenewResult {
+// RenewalAnswer reads the reply to such a call.
+func RenewalAnswer(call driver.Call, r driver.Result) RenewResult {
 	if r.Err != nil {
 		return RenewResult{Err: r.Err}
 	}

@@ -34,7 +34,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok || by != (script.Holder{}), err)
 	},
 	"LockReenter": func(ctx context.Context, d driver.Driver) error {
-		ok, err := script.LockReenter(ctx, d, job, me, 2, lease)
+		ok, err := reenter(ctx, d, script.LockReentry(job, me, 2, lease))
 		return unless(ok, err)
 	},
 	"LockLeave": func(ctx context.Context, d driver.Driver) error {
@@ -95,7 +95,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 	},
 	"RenewAndWait": func(ctx context.Context, d driver.Driver) error {
 		group := []script.Renewal{script.LockRenewal(job, me, lease), script.LockRenewal("x", me, lease)}
-		r := script.RenewAndWait(ctx, d.(driver.Waiter), [][]script.Renewal{group}, noWait)[0]
+		r := renewAndWait(ctx, d.(driver.Waiter), [][]script.Renewal{group}, noWait)[0]
 		return unless(r.States != nil, r.Err)
 	},
 	"FencedAcquire": func(ctx context.Context, d driver.Driver) error {
@@ -103,7 +103,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(token != 0 || by != (script.Holder{}), err)
 	},
 	"FencedReenter": func(ctx context.Context, d driver.Driver) error {
-		token, err := script.FencedReenter(ctx, d, job, me, 2, lease)
+		token, err := reenterFenced(ctx, d, script.FencedReentry(job, me, 2, lease))
 		return unless(token != 0, err)
 	},
 	"FencedToken": func(ctx context.Context, d driver.Driver) error {
@@ -115,7 +115,7 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok || by != (script.Holder{}), err)
 	},
 	"GroupReenter": func(ctx context.Context, d driver.Driver) error {
-		ok, err := script.GroupReenter(ctx, d, ab, me, 2, lease)
+		ok, err := reenter(ctx, d, script.GroupReentry(ab, me, 2, lease))
 		return unless(ok, err)
 	},
 	"GroupLeave": func(ctx context.Context, d driver.Driver) error {

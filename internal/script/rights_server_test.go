@@ -77,7 +77,7 @@ func lockCalls() map[string]lockCall {
 			}},
 		"reenter": {[]string{"hexists", "pttl", "pexpire"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {
-				return script.LockReenter(ctx, d, job, me, 3, lease)
+				return reenter(ctx, d, script.LockReentry(job, me, 3, lease))
 			}},
 		"leave": {[]string{"hexists", "hdel", "hset"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {

@@ -45,10 +45,9 @@ func (k *ReadLock) Acquire(ctx context.Context, a Attempt) (g Grant, err error) 
 	return g, err
 }
 
-// Reenter sets the count of a reader, as [RWReadReenter] does.
-func (k *ReadLock) Reenter(ctx context.Context, id string, count int, lease time.Duration) (g Grant, err error) {
-	g.OK, err = RWReadReenter(ctx, k.driver(), k.name, id, count, lease)
-	return g, err
+// Reentry sets the count of a reader, as [RWReadReentry] does.
+func (k *ReadLock) Reentry(id string, count int, lease time.Duration) Reentry {
+	return RWReadReentry(k.name, id, count, lease)
 }
 
 // Leave sets the count of a reader that keeps its lease.
@@ -99,7 +98,7 @@ func (k *WriteLock) Keep(ctx context.Context, id string, left time.Duration, lon
 	return RWWriteKeep(ctx, k.driver(), k.name, id, keeper, left, k.Channel(), k.conn.Publish())
 }
 
-// A writer's count and lease are those of any lock: it uses [LockReenter], [LockLeave]
+// A writer's count and lease are those of any lock: it uses [LockReentry], [LockLeave]
 // and [LockRenewal].
 
 // RWReadAcquire acquires the read side of the lock key for owner, which must not
@@ -116,10 +115,9 @@ func RWWriteAcquire(ctx context.Context, d driver.Driver, key, owner string, lea
 	return rwAcquire(ctx, d, rwCall(rwWriteAcquire, key, owner, millis(lease)))
 }
 
-// RWReadReenter sets the count of a reader and extends its lease. It reports
-// false if the reader has no lease.
-func RWReadReenter(ctx context.Context, d driver.Driver, key, owner string, count int, lease time.Duration) (bool, error) {
-	return flag(ctx, d, rwCall(rwReadReenter, key, owner, strconv.Itoa(count), millis(lease)))
+// RWReadReentry sets the count of a reader and extends its lease.
+func RWReadReentry(key, owner string, count int, lease time.Duration) Reentry {
+	return reentryOf(rwCall(rwReadReenter, key, owner, strconv.Itoa(count), millis(lease)))
 }
 
 // RWReadLeave sets the count of a reader that keeps its lease. It reports false

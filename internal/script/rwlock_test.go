@@ -23,7 +23,7 @@ func writeAcquire(ctx context.Context, d driver.Driver) answer {
 }
 
 func readReenter(ctx context.Context, d driver.Driver) answer {
-	ok, err := script.RWReadReenter(ctx, d, job, me, 2, lease)
+	ok, err := reenter(ctx, d, script.RWReadReentry(job, me, 2, lease))
 	return answered(ok, script.Holder{}, err)
 }
 
@@ -290,7 +290,7 @@ func TestRWWriterKeptIsNobodys(t *testing.T) {
 		{"read", readAcquire(""), refusal},
 		{"read behind the writer", readAcquire(meW), refusal},
 		{"read again", func(ctx context.Context, d driver.Driver) answer {
-			ok, err := script.RWReadReenter(ctx, d, job, me, 2, lease)
+			ok, err := reenter(ctx, d, script.RWReadReentry(job, me, 2, lease))
 			return answered(ok, script.Holder{}, err)
 		}, no},
 		{"stop reading", readRelease, no},
@@ -310,7 +310,7 @@ func TestRWWriterIsALock(t *testing.T) {
 		writing(minute, by(meW, "1"), by(me, "1", minute)).put(t, w)
 		sub := w.listen(t, rwChannel, false)
 		for range 2 {
-			if ok, err := script.LockReenter(t.Context(), w, job, meW, 2, lease); !ok || err != nil {
+			if ok, err := reenter(t.Context(), w, script.LockReentry(job, meW, 2, lease)); !ok || err != nil {
 				t.Errorf("LockReenter: %v, %v, want true", ok, err)
 			}
 			writing(lease, by(meW, "2"), by(me, "1", minute)).found(t, w)
@@ -431,7 +431,7 @@ func init() {
 			return unless(ok || by != (script.Holder{}), err)
 		},
 		"RWReadReenter": func(ctx context.Context, d driver.Driver) error {
-			ok, err := script.RWReadReenter(ctx, d, job, me, 2, lease)
+			ok, err := reenter(ctx, d, script.RWReadReentry(job, me, 2, lease))
 			return unless(ok, err)
 		},
 		"RWReadLeave": func(ctx context.Context, d driver.Driver) error {

@@ -23,7 +23,7 @@ func (s steps) acquire(owner string, ttl time.Duration, want answer) {
 
 func (s steps) reenter(owner string, count int, ttl time.Duration, want bool) {
 	s.t.Helper()
-	ok, err := script.LockReenter(s.t.Context(), s, job, owner, count, ttl)
+	ok, err := reenter(s.t.Context(), s, script.LockReentry(job, owner, count, ttl))
 	s.flag("LockReenter", ok, err, want)
 }
 

@@ -26,6 +26,7 @@ type replicated struct {
 	unsynced         bool  // the master's file
 	refuses          error // what Redis answers to what follows the script
 	waits            []driver.Wait
+	before           func(calls []driver.Call) // is called first; not guarded
 }
 
 func openReplicated(t *testing.T, s *memredis.Server, connected, awake int, options *mortise.Options) (*mortise.Client, *replicated) {
@@ -61,6 +62,9 @@ func (r *replicated) EvalWait(ctx context.Context, calls []driver.Call, wait dri
 			results[i].Err = err
 		}
 		return results
+	}
+	if r.before != nil {
+		r.before(calls)
 	}
 	for i, ran := range r.Batch(ctx, calls) {
 		results[i].Result = ran

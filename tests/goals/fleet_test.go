@@ -23,7 +23,7 @@ type taker interface {
 
 // fleet is a crowd of clients that contend for names, and see at once when two hold the same one.
 type fleet struct {
-	keep  time.Duration // for which each has it
+	keep  time.Duration // for which most have it
 	wait  time.Duration // after which a caller gives up
 	seed  uint64        // of the processes, their names and their times
 	ships uint64        // goroutines
@@ -54,13 +54,17 @@ func (f *fleet) sail(t *testing.T, goroutines int, locks []taker, names []string
 		f.sailed.Go(func() {
 			for !f.stop.Load() {
 				n := r.IntN(len(locks))
-				f.once(t, locks[n], names[n])
+				keep := f.keep
+				if r.IntN(4) == 0 { // longer than a waiter is granted a lock for, until it has asked
+					keep *= 3
+				}
+				f.once(t, locks[n], names[n], keep)
 			}
 		})
 	}
 }
 
-func (f *fleet) once(t *testing.T, lock taker, name string) {
+func (f *fleet) once(t *testing.T, lock taker, name string, keep time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), f.wait)
 	defer cancel()
 	asked := time.Now()
@@ -82,7 +86,7 @@ func (f *fleet) once(t *testing.T, lock taker, name string) {
 	f.mu.Unlock()
 	select {
 	case <-lctx.Done():
-	case <-time.After(f.keep):
+	case <-time.After(keep):
 	}
 	f.mu.Lock()
 	if f.in[name] == hold {

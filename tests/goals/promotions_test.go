@@ -74,7 +74,7 @@ func failOvers(t *testing.T, p *promotion, acks mortise.Acks, enough func(kills 
 	f = newFleet(t, 500*time.Millisecond, 2*time.Second)
 	const each = 3 // of a kind: fewer than want them
 	for _, dial := range p.dial {
-		c := mortise.New(dial(), &mortise.Options{TTL: 3 * time.Second})
+		c := mortise.New(dial(), &mortise.Options{TTL: 6 * time.Second})
 		t.Cleanup(func() { _ = c.Close() })
 		var locks []taker
 		var names []string

@@ -41,11 +41,10 @@ if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
 return 1`)
 
-// Reenter extends the lease of id.
-func (k *TextLock) Reenter(ctx context.Context, id string, _ int, lease time.Duration) (g Grant, err error) {
-	v, err := k.eval(ctx, textReenter, id, millis(lease))
-	g.OK = v.Int() == 1
-	return g, err
+// Reentry extends the lease of id.
+func (k *TextLock) Reentry(id string, _ int, lease time.Duration) Reentry {
+	call := driver.Call{Script: textReenter, Keys: []string{k.name}, Args: []string{id, millis(lease)}}
+	return Reentry{call, func(v driver.Value) (Grant, error) { return Grant{OK: v.Int() == 1}, nil }}
 }
 
 // Leave does nothing: there is no count in Redis.
