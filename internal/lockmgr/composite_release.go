@@ -63,7 +63,7 @@ func (c *composite) release() error {
 			return lost
 		case <-limit:
 			if lost == nil && enough == nil {
-				lost = errors.Join(append(errs, errSlow)...)
+				lost = errors.Join(append(errs, slowMembers(members))...)
 			}
 			return lost
 		}
@@ -72,6 +72,17 @@ func (c *composite) release() error {
 		return lost
 	}
 	return errors.Join(errs...)
+}
+
+// slowMembers returns the error of an unlock of members that goes on in the background, with the last
+// failure of one of their clients.
+func slowMembers(members []*member) error {
+	for _, m := range members {
+		if failed := m.of.client.failed.Load(); failed != nil {
+			return slow(*failed)
+		}
+	}
+	return errSlow
 }
 
 // unlockLimit returns until when a caller of unlock waits for Redis: the latest time that

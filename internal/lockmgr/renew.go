@@ -59,7 +59,7 @@ func (r *renewer) renew(ctx context.Context, leases []*watchdog.Lease) []watchdo
 		for j, i := range members[g] {
 			switch {
 			case result.Err != nil:
-				answers[i] = watchdog.Answer{State: watchdog.Failed, Err: result.Err}
+				answers[i] = watchdog.Answer{State: watchdog.Failed, Err: r.failure(ctx, leases[i], result.Err)}
 			case result.States[j] == script.Renewed:
 				answers[i] = watchdog.Answer{State: watchdog.Renewed}
 			case result.States[j] == script.Taken:
@@ -71,6 +71,17 @@ func (r *renewer) renew(ctx context.Context, leases []*watchdog.Lease) []watchdo
 	}
 	c.renewed(leases, answers, c.margins(leases))
 	return answers
+}
+
+// failure returns why a renewal that has ended with err has failed. If ctx is to blame, what Redis or the
+// network has said to the one before says more.
+func (r *renewer) failure(ctx context.Context, w *watchdog.Lease, err error) error {
+	if expired(ctx) {
+		if before := r.client.watchdog.Failure(w); before != nil && driver.ClassOf(before) != driver.Unknown {
+			return before
+		}
+	}
+	return err
 }
 
 // readClock records what a server's clock showed between start and end, and calls

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -182,8 +183,8 @@ func (g scriptGroup) releaseStopped(end time.Time) []error {
 		l := m.lease()
 		locks = append(locks, script.Release{Key: l.place().name, Owner: l.id, Channel: m.of.ops.Channel()})
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), end)
-	defer cancel()
+	ctx := driver.Until(end)
+	defer ctx.Stop()
 	var released []script.Released
 	doubt, err := c.call(ctx, -1, func(ctx context.Context) (err error) {
 		released, err = script.MultiRelease(ctx, c.driver, locks, c.conn.Publish(), script.Turns{Command: c.conn.TurnCommand()})

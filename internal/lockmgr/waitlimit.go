@@ -1,6 +1,7 @@
 package lockmgr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,7 +145,7 @@ func (e *interruptedError) As(target any) bool {
 // or nil.
 func interrupted(ctx context.Context, start time.Time, failed, err error) error {
 	if _, own := ctx.(*driver.Deadline); own || ctx.Err() == nil {
-		return err
+		return cmp.Or(failed, err)
 	}
 	return &interruptedError{ContextError(ctx), failed != nil, failed != nil || time.Since(start) >= poll, unreachable(failed), err}
 }

@@ -234,6 +234,16 @@ func (w *Watchdog) Until(l *Lease) time.Time {
 	return now.Add(until - w.at(now).mono) // by the present wall clock
 }
 
+// Failure returns why the last attempt to renew the lease has failed, and nil if it has not.
+func (w *Watchdog) Failure(l *Lease) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l.renewal == nil {
+		return nil
+	}
+	return l.renewal.err
+}
+
 // Expire ends the lease at once if its trust has ended, and reports whether it has, with the
 // reason and error that Lost receives. It is needed because a process that was frozen may ask
 // before the watchdog's own timer has fired. If the watchdog has just ended the lease itself,

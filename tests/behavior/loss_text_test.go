@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +28,8 @@ func TestCauseOfALossIsOneSentence(t *testing.T) {
 		"no connection": {func(_ *mortisetest.Server, l *mortisetest.Link) {
 			l.OnCall(func(string) mortisetest.Fault { return mortisetest.Fault{Lose: mortisetest.Connection} })
 		}, "Redis has confirmed no renewal since SINCE: mortisetest: connection refused"},
+		"no connection, then silence": {func(_ *mortisetest.Server, l *mortisetest.Link) { refuseThenHang(l, 15*time.Second) },
+			"Redis has confirmed no renewal since SINCE: mortisetest: connection refused"},
 		"key is gone": {func(s *mortisetest.Server, _ *mortisetest.Link) { s.Evict("job") },
 			"it was freed by force, or its key was deleted"},
 	} {
@@ -57,6 +60,84 @@ func TestCauseOfALossIsOneSentence(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// refuseThenHang has a link refuse connections for a while, and then answer nothing until the limit of a call ends.
+func refuseThenHang(l *mortisetest.Link, refuse time.Duration) {
+	l.SetTimeout(time.Hour)
+	until := time.Now().Add(refuse)
+	l.OnCall(func(string) mortisetest.Fault {
+		if time.Now().Before(until) {
+			return mortisetest.Fault{Lose: mortisetest.Connection}
+		}
+		return mortisetest.Fault{Lose: mortisetest.Request, Silent: true}
+	})
+}
+
+// Each renewal that fails is told with what is known of the outage, also if it only ran into its own limit.
+func TestFailingRenewalSaysWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := mortisetest.NewServer()
+		defer s.Close()
+		l := s.Link()
+		var silent atomic.Int32
+		until := time.Now().Add(15 * time.Second)
+		c := mortise.New(l, &mortise.Options{Observer: mortise.ObserverFunc(func(e mortise.Event) {
+			if e.Type != mortise.EventRenewalFailing {
+				return
+			}
+			if time.Now().After(until) {
+				silent.Add(1)
+			}
+			if !strings.Contains(e.Err.Error(), "connection refused") {
+				t.Errorf("a renewal failed with %v, want the refused connection", e.Err)
+			}
+		})})
+		defer c.Close()
+		_, ctx := mustLock(t, c.Lock("job"), t.Context())
+		refuseThenHang(l, time.Until(until))
+		<-ctx.Done()
+		if silent.Load() < 2 {
+			t.Errorf("%d renewals ran into their own limit, want several", silent.Load())
+		}
+	})
+}
+
+// Unlock says what is known of the outage, also if its last attempt only ran into its own limit.
+func TestUnlockSaysWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	const goesOn = "redis cannot be reached or cannot serve in time: the release goes on in the background until the lease ends: mortisetest: connection refused"
+	const ends = "redis cannot be reached or cannot serve: the lock ends by itself with its lease: mortisetest: connection refused"
+	multi := func(c *mortise.Client) taker { return mortise.NewMultiLock(c.Lock("job"), c.Lock("{job}:2")) }
+	for name, test := range map[string]struct {
+		open        func(c *mortise.Client) taker
+		slow, never string // with Options.UnlockFor, and without
+	}{
+		"Lock":      {func(c *mortise.Client) taker { return c.Lock("job") }, goesOn, ends},
+		"MultiLock": {multi, goesOn, `"job": ` + ends + "\n" + `"{job}:2": ` + ends},
+		"Redlock":   {func(c *mortise.Client) taker { return mortise.NewRedlock("job", c) }, goesOn, "server 1 of 1: " + ends},
+	} {
+		for limit, want := range map[time.Duration]string{0: test.slow, -1: test.never} {
+			t.Run(fmt.Sprint(name, limit), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := mortisetest.NewServer()
+					defer s.Close()
+					l := s.Link()
+					c := mortise.New(l, &mortise.Options{UnlockFor: limit})
+					defer c.Close()
+					hold, _, err := test.open(c).Lock(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					refuseThenHang(l, 2*time.Second)
+					if err := hold.Unlock(); !strings.HasSuffix(fmt.Sprint(err), want) {
+						t.Errorf("Unlock says\n%v\nwant at its end\n%s", err, want)
+					}
+				})
+			})
+		}
 	}
 }
 
