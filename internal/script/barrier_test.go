@@ -2,7 +2,6 @@ package script_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -129,10 +128,8 @@ type barrierRow struct {
 func saidFate(f script.Fate, err error) string {
 	names := strings.NewReplacer(me, "me", mine2, "mine2", you, "you", they, "they")
 	switch {
-	case errors.Is(err, script.ErrKind):
-		return "kind"
 	case err != nil:
-		return driver.ClassOf(err).String()
+		return classOf(err)
 	case !f.Over:
 		return fmt.Sprint("waits, there: ", f.There)
 	case f.Why != "":

@@ -95,7 +95,7 @@ func said(err error, results ...any) string {
 	case errors.Is(err, script.ErrNumber):
 		return "no number"
 	default:
-		return driver.ClassOf(err).String()
+		return classOf(err)
 	}
 }
 

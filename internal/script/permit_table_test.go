@@ -143,7 +143,7 @@ func permitAnswer(s permitWorld, ok any, why script.PermitRefusal, err error) st
 	case errors.Is(err, script.ErrTooMany):
 		return "too many"
 	case err != nil:
-		return driver.ClassOf(err).String()
+		return classOf(err)
 	case why != (script.PermitRefusal{}):
 		left := ""
 		if why.Left != 0 {

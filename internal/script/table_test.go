@@ -3,6 +3,7 @@ package script_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,18 +27,36 @@ func list(t *testing.T, w *world) { w.must(t, "RPUSH", job, "a") }
 type answer struct {
 	ok  bool
 	by  script.Holder
-	err string // the class, or "kind" for ErrKind
+	err string // its class, or "kind" for ErrKind
 }
 
 func answered(ok bool, by script.Holder, err error) answer {
-	a := answer{ok: ok, by: by}
+	return answer{ok: ok, by: by, err: classOf(err)}
+}
+
+// classOf names an error: "kind" for ErrKind, and else its class. One that no class covers is its text, so that a mistake in
+// a script shows.
+func classOf(err error) string {
 	switch {
+	case err == nil:
+		return ""
 	case errors.Is(err, script.ErrKind):
-		a.err = "kind"
-	case err != nil:
-		a.err = driver.ClassOf(err).String()
+		return "kind"
+	case driver.ClassOf(err) == driver.Other:
+		return err.Error()
 	}
-	return a
+	return driver.ClassOf(err).String()
+}
+
+func TestTablesShowMistakesInScripts(t *testing.T) {
+	everywhere(t, single(t), func(t *testing.T, w *world) {
+		_, err := w.Eval(t.Context(), driver.Call{Script: driver.NewScript("mistaken", "retrun 1")})
+		for _, got := range []string{answered(false, script.Holder{}, err).err, said(err), saidFate(script.Fate{}, err), permitAnswer(permitWorld{}, false, script.PermitRefusal{}, err)} {
+			if !strings.Contains(got, "Error compiling script") {
+				t.Errorf("a table shows %q, want the text %v", got, err)
+			}
+		}
+	})
 }
 
 func (w *world) wantAnswer(t *testing.T, got, want answer) {
