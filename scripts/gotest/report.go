@@ -16,8 +16,9 @@ import (
 
 // event is a line of go test -json; see go doc test2json.
 type event struct {
-	Action, Package, Test, Output, ImportPath string
-	Elapsed                                   float64
+	Action, Package, Test, Output string
+	ImportPath, FailedBuild       string
+	Elapsed                       float64
 }
 
 // test is one test or, without a name, what a package prints outside of tests.
@@ -49,10 +50,12 @@ type report struct {
 	passed  map[string]int      // by package
 	took    map[test]float64    // seconds, of tests without subtests
 	parts   map[test]bool       // whether a test has subtests
-	bad     map[string][]test   // failed and skipped, by package
-	builds  map[string][]string // what the compiler printed
+	bad     map[string][]test   // failed and skipped, by package; the package itself if none of its tests is
+	above   map[test]bool       // those that have such parts
+	skipped map[test]bool       // those of them that were skipped
+	builds  map[string][]string // what the compiler or vet printed first, by package
+	unbuilt map[string]string   // the package that was not built, by package that needs it, as each needs itself
 	margins []string            // of bounds on real time, as canary logs them
-	count   struct{ passed, failed, skipped int }
 }
 
 func newReport(out io.Writer, terminal bool) *report {
@@ -61,7 +64,8 @@ func newReport(out io.Writer, terminal bool) *report {
 		out: out, terminal: terminal, begin: now,
 		stall: time.Minute, quit: func() {}, kill: func() {}, heard: now, moved: make(map[string]time.Time),
 		printed: make(map[test][]string), since: make(map[test]time.Time), passed: make(map[string]int),
-		took: make(map[test]float64), parts: make(map[test]bool), bad: make(map[string][]test), builds: make(map[string][]string),
+		took: make(map[test]float64), parts: make(map[test]bool), bad: make(map[string][]test), above: make(map[test]bool), skipped: make(map[test]bool),
+		builds: make(map[string][]string), unbuilt: make(map[string]string),
 	}
 }
 
@@ -134,8 +138,11 @@ func (r *report) note(e event) {
 	t := test{e.Package, e.Test}
 	switch e.Action {
 	case "build-output":
-		pkg, _, _ := strings.Cut(e.ImportPath, " ")
-		r.builds[pkg] = append(r.builds[pkg], e.Output)
+		r.println(strings.TrimRight(e.Output, "\n"))
+		pkg, line := ofBuild(e.ImportPath), strings.TrimSpace(e.Output)
+		if said := r.builds[pkg]; len(said) < 5 && !strings.HasPrefix(line, "# ") && !slices.Contains(said, line) { // with its tests, and without
+			r.builds[pkg] = append(said, line)
+		}
 	case "output":
 		if _, margin, is := strings.Cut(e.Output, canary.Margin); is {
 			r.margins = append(r.margins, t.String()+": "+strings.TrimSpace(margin))
@@ -179,6 +186,12 @@ func (r *report) standsStill() {
 	}
 }
 
+// ofBuild returns the package of what go test builds: the package, with its tests or without, or its tests outside it.
+func ofBuild(path string) string {
+	pkg, _, _ := strings.Cut(path, " ")
+	return strings.TrimSuffix(pkg, "_test")
+}
+
 // bounded leaves out the middle of what a test that never stops has printed.
 func bounded(lines []string) []string {
 	const first, last = 20_000, 5_000
@@ -209,53 +222,63 @@ func (r *report) testEnded(t test, e event) {
 	if r.parts[t] {
 		r.took[t] = 0
 	}
-	switch e.Action {
-	case "pass":
-		r.count.passed++
+	if e.Action == "pass" {
 		r.passed[t.pkg]++
 		delete(r.printed, t)
 		return
-	case "fail":
-		r.count.failed++
-	case "skip":
-		r.count.skipped++
 	}
+	r.skipped[t] = e.Action == "skip"
+	r.noteBad(t)
+}
+
+// noteBad notes that a test has not passed.
+func (r *report) noteBad(t test) {
 	r.bad[t.pkg] = append(r.bad[t.pkg], t)
+	for i, c := range t.name {
+		if c == '/' {
+			r.above[test{t.pkg, t.name[:i]}] = true
+		}
+	}
 }
 
 // ended shows how a package has ended.
 func (r *report) ended(t test, e event) {
 	delete(r.moved, t.pkg)
-	switch bad := r.bad[t.pkg]; {
-	case e.Action == "skip":
+	defer delete(r.printed, t)
+	if e.Action == "skip" {
 		return // it has no tests
-	case e.Action == "pass" && len(bad) == 0:
-		r.println(strings.TrimRight(strings.Join(r.printed[t], ""), "\n"))
-		r.println(fmt.Sprintf("ok    %-34s %6.1fs %5d passed", t, e.Elapsed, r.passed[t.pkg]))
-	default:
-		for pkg, lines := range r.builds {
-			r.println(strings.TrimRight(strings.Join(lines, ""), "\n"))
-			delete(r.builds, pkg)
-		}
-		// What was not ended when the package was: it panicked, or took too long.
-		for other := range r.since {
-			if other.pkg == t.pkg {
-				bad = append(bad, other)
-				r.count.failed++
+	}
+	if e.FailedBuild != "" {
+		r.unbuilt[t.pkg] = ofBuild(e.FailedBuild)
+		r.noteBad(t)
+		r.println(fmt.Sprintf("FAIL  %-34s not built", t))
+		return
+	}
+	if e.Action == "fail" {
+		for other := range r.since { // what was not ended when the package was: it panicked, or took too long
+			if other.pkg == t.pkg && other.name != "" {
+				r.noteBad(other)
 				delete(r.since, other)
 			}
 		}
-		r.bad[t.pkg] = bad
-		slices.SortStableFunc(bad, func(a, b test) int { return strings.Compare(a.name, b.name) })
-		for _, one := range append([]test{t}, bad...) {
-			r.println(strings.TrimRight(strings.Join(r.printed[one], ""), "\n"))
-		}
-		r.println(fmt.Sprintf("FAIL  %-34s %6.1fs %5d passed, %d not", t, e.Elapsed, r.passed[t.pkg], len(bad)))
-		if len(bad) == 0 {
-			r.count.failed++
+		if len(r.bad[t.pkg]) == 0 {
+			r.noteBad(t)
 		}
 	}
-	delete(r.printed, t)
+	bad := r.bad[t.pkg]
+	slices.SortStableFunc(bad, func(a, b test) int { return strings.Compare(a.name, b.name) })
+	r.println(strings.TrimRight(strings.Join(r.printed[t], ""), "\n"))
+	for _, one := range bad {
+		if one != t {
+			r.println(strings.TrimRight(strings.Join(r.printed[one], ""), "\n"))
+		}
+	}
+	line := fmt.Sprintf("%-34s %6.1fs %5d passed", t, e.Elapsed, r.passed[t.pkg])
+	if len(bad) == 0 {
+		r.println("ok    " + line)
+		return
+	}
+	r.println(fmt.Sprintf("FAIL  %s, %d not", line, len(r.listed(t.pkg))))
 }
 
 // progress shows what is running.
@@ -271,7 +294,8 @@ func (r *report) progress() {
 	if oldest.pkg != "" {
 		what = oldest.String()
 	}
-	line := fmt.Sprintf("%4.0fs  %d passed, %d failed; %s", time.Since(r.begin).Seconds(), r.count.passed, r.count.failed, what)
+	passed, failed := r.counts()
+	line := fmt.Sprintf("%4.0fs  %d passed, %d failed; %s", time.Since(r.begin).Seconds(), passed, failed, what)
 	if !r.terminal {
 		fmt.Fprintln(r.out, line)
 		return
@@ -292,9 +316,6 @@ func (r *report) println(line string) {
 
 // finish sums up, and reports whether all is well.
 func (r *report) finish() bool {
-	for _, lines := range r.builds {
-		r.println(strings.TrimRight(strings.Join(lines, ""), "\n"))
-	}
 	for pkg := range r.moved { // they were killed before go test could say how they ended
 		r.ended(test{pkg, ""}, event{Action: "fail", Package: pkg})
 	}
@@ -306,20 +327,13 @@ func (r *report) finish() bool {
 	if len(slowest) > 0 {
 		r.println("slowest: " + strings.Join(slowest, ", "))
 	}
-	for _, bad := range r.bad {
-		for _, t := range bad {
-			if again := r.again(t); again != "" || len(bad) == 1 {
-				r.println(strings.TrimRight("not passed: "+t.String()+"\n            "+again, " \n"))
-			}
+	for _, f := range r.failures() {
+		r.println("not passed: " + f.name)
+		for _, line := range f.more {
+			r.println("            " + line)
 		}
 	}
-	if r.still != "" {
-		r.count.failed++
-		r.println("stood still: " + test{r.still, ""}.String())
-	}
-	if r.count.skipped > 0 {
-		r.println(fmt.Sprintf("%d were skipped, which is a failure: they have tested nothing", r.count.skipped))
-	}
-	r.println(fmt.Sprintf("%d passed, %d failed in %.1fs", r.count.passed, r.count.failed, time.Since(r.begin).Seconds()))
-	return r.count.failed+r.count.skipped == 0
+	passed, failed := r.counts()
+	r.println(fmt.Sprintf("%d passed, %d failed in %.1fs", passed, failed, time.Since(r.begin).Seconds()))
+	return failed == 0
 }

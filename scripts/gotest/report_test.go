@@ -74,7 +74,7 @@ func TestPackageThatStandsStill(t *testing.T) {
 			t.Errorf("the run ended after %v, want a minute", d)
 		}
 		shown += finished(r, false, t)
-		for _, want := range []string{"one stands still", "goroutine 7 [select]:", "not passed: one TestStuck", "stood still: one"} {
+		for _, want := range []string{"one stands still", "goroutine 7 [select]:", "not passed: one TestStuck", "not passed: one, which stood still"} {
 			if !strings.Contains(shown, want) {
 				t.Errorf("it does not show %q:\n%s", want, shown)
 			}
@@ -216,7 +216,66 @@ func TestCommandOfATestWithParts(t *testing.T) {
 func TestSkippedTestIsAFailure(t *testing.T) {
 	r := newReport(io.Discard, false)
 	watched(t, r, func(in io.Writer) { write(t, in, lines(one, "start", "run TestA", "skip TestA", "pass")) })
-	finished(r, false, t)
+	if shown := finished(r, false, t); !strings.Contains(shown, "not passed: one TestA, skipped") || !strings.Contains(shown, "0 passed, 1 failed in") {
+		t.Errorf("it shows\n%s", shown)
+	}
+}
+
+// What is counted is what is listed: a test that fails in a part is not.
+func TestCountIsThatOfTheList(t *testing.T) {
+	r := newReport(io.Discard, false)
+	shown := watched(t, r, func(in io.Writer) {
+		write(t, in, lines(one, "start", "run TestA", "run TestA/b", "run TestA/b/c", "fail TestA/b/c", "run TestA/b/d", "fail TestA/b/d", "fail TestA/b",
+			"run TestA/e", "pass TestA/e", "fail TestA", "run TestF", "fail"))
+	})
+	shown += finished(r, false, t)
+	if n := strings.Count(shown, "not passed: "); n != 3 || !strings.Contains(shown, "1 passed, 3 not\n") || !strings.Contains(shown, "1 passed, 3 failed in") {
+		t.Errorf("it lists %d, want 3, and 3 counted twice:\n%s", n, shown)
+	}
+}
+
+// A package that fails although no test of it does, as in its TestMain, is listed as well.
+func TestPackageThatFailsByItself(t *testing.T) {
+	r := newReport(io.Discard, false)
+	watched(t, r, func(in io.Writer) { write(t, in, lines(one, "start", "run TestA", "pass TestA", "fail")) })
+	if shown := finished(r, false, t); !strings.Contains(shown, "not passed: one\n            go test -count=1 ./one\n1 passed, 1 failed in") {
+		t.Errorf("it shows\n%s", shown)
+	}
+}
+
+// A package that does not compile, or that vet refuses, is listed with what was said of it, and before those that need it.
+func TestPackageThatIsNotBuilt(t *testing.T) {
+	r := newReport(io.Discard, false)
+	shown := watched(t, r, func(in io.Writer) {
+		for _, e := range []event{
+			{Action: "build-output", ImportPath: two + "_test [" + two + ".test]", Output: "# " + two + "\n"},
+			{Action: "build-output", ImportPath: two + "_test [" + two + ".test]", Output: "two/two.go:7:2: suspect or\n"},
+			{Action: "build-output", ImportPath: two, Output: "two/two.go:7:2: suspect or\n"},
+			{Action: "start", Package: one},
+			{Action: "output", Package: one, Output: "FAIL\t" + one + " [build failed]\n"},
+			{Action: "fail", Package: one, FailedBuild: two + "_test [" + two + ".test]"},
+			{Action: "start", Package: two},
+			{Action: "fail", Package: two, FailedBuild: two + "_test [" + two + ".test]"},
+		} {
+			line, err := json.Marshal(e)
+			if err != nil {
+				t.Error(err)
+			}
+			write(t, in, string(line)+"\n")
+		}
+	})
+	if strings.Count(shown, "suspect or") != 2 || !strings.Contains(shown, "two                                not built\n") {
+		t.Errorf("it shows\n%s", shown)
+	}
+	const want = `not passed: two, not built
+            two/two.go:7:2: suspect or
+            go test -count=1 ./two
+not passed: one, not built: it needs two
+            go test -count=1 ./one
+0 passed, 2 failed in`
+	if shown := finished(r, false, t); !strings.HasPrefix(shown, want) {
+		t.Errorf("at the end it shows\n%s\nwant\n%s", shown, want)
+	}
 }
 
 // The summary has the counts, and the margins of tests that passed as well.
@@ -242,7 +301,7 @@ func TestSummary(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Passed != 1 || got.Failed != 1 || got.Skipped != 0 || !slices.Equal(got.Margins, []string{"one TestA: the next holder: 1s of 3s, the machine late by 0s"}) {
+	if got.Passed != 1 || got.Failed != 1 || !slices.Equal(got.Margins, []string{"one TestA: the next holder: 1s of 3s, the machine late by 0s"}) {
 		t.Errorf("got %s", text)
 	}
 }
