@@ -39,7 +39,6 @@ type result struct {
 	err             error
 	took            time.Duration
 	Passed, Failed  int
-	Skipped         int
 	NotPassed       []string
 	Margins, quoted []string
 }
@@ -256,7 +255,6 @@ func (one *result) read(dir string) error {
 		}
 		one.Passed += s.Passed
 		one.Failed += s.Failed
-		one.Skipped += s.Skipped
 		one.Margins = append(one.Margins, s.Margins...)
 		one.NotPassed = append(one.NotPassed, s.NotPassed...)
 	}
@@ -297,7 +295,7 @@ func (r *runner) sum(out io.Writer, results []result, stages int, took time.Dura
 			state = "RED"
 			red++
 		}
-		if one.Passed+one.Failed+one.Skipped > 0 {
+		if one.Passed+one.Failed > 0 {
 			tests = fmt.Sprintf("%6d passed", one.Passed)
 		}
 		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%-4s %-12s %7.1fs %s", state, one.name, one.took.Seconds(), tests), " "))
@@ -305,7 +303,7 @@ func (r *runner) sum(out io.Writer, results []result, stages int, took time.Dura
 			r.red(out, one)
 		}
 		passed += one.Passed
-		failed += one.Failed + one.Skipped
+		failed += one.Failed
 	}
 	if left := stages - len(results); left > 0 {
 		fmt.Fprintf(out, "not run: %d of %d stages\n", left, stages)
