@@ -145,7 +145,7 @@ func (r *runner) build(ctx context.Context) bool {
 	return true
 }
 
-// stage runs one stage. Its output is shown, and left in bin/gate or bin/proof.
+// stage runs one stage. Its output is shown and, except for make test, left in bin/gate or bin/proof.
 func (r *runner) stage(s stage) (one result) {
 	begin := time.Now()
 	one = result{name: s.name, shows: s.shows}
@@ -155,14 +155,19 @@ func (r *runner) stage(s stage) (one result) {
 			return one
 		}
 	}
-	summaries, log, err := r.leave(s)
+	summaries, err := r.leave(s)
 	if err != nil {
 		one.err = err
 		return one
 	}
-	defer log.Close()
 	var out io.Writer = os.Stdout // where it is a terminal, gotest shows the progress in place
 	if r.what != "test" {
+		log, err := os.Create(summaries + ".log")
+		if err != nil {
+			one.err = err
+			return one
+		}
+		defer log.Close()
 		out = io.MultiWriter(os.Stdout, log)
 	}
 	env := append(r.env, "MORTISE_SUMMARIES="+summaries)
@@ -175,21 +180,17 @@ func (r *runner) stage(s stage) (one result) {
 		}
 	}
 	one.took = time.Since(begin)
-	one.err = errors.Join(one.err, one.read(summaries), one.quote(log.Name(), s.quote))
+	one.err = errors.Join(one.err, one.read(summaries), one.quote(summaries+".log", s.quote))
 	if one.err == nil && one.Passed == 0 && len(s.runs)+len(s.tests) > 0 {
 		one.err = errors.New("no test matches: nothing was tested")
 	}
 	return one
 }
 
-// leave makes the folder for the summaries of a stage, and the file beside it for its output.
-func (r *runner) leave(s stage) (summaries string, log *os.File, err error) {
+// leave makes the folder for the summaries of a stage.
+func (r *runner) leave(s stage) (summaries string, err error) {
 	summaries, err = filepath.Abs(filepath.Join("bin", r.what, s.name))
-	if err = errors.Join(err, os.RemoveAll(summaries), os.MkdirAll(summaries, 0o700)); err != nil {
-		return "", nil, err
-	}
-	log, err = os.Create(summaries + ".log")
-	return summaries, log, err
+	return summaries, errors.Join(err, os.RemoveAll(summaries), os.MkdirAll(summaries, 0o700))
 }
 
 // goTest runs a run of go test.

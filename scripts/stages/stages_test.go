@@ -254,6 +254,12 @@ func TestRun(t *testing.T) {
 	if one := (&runner{what: "gate"}).stage(stage{name: "s", sh: "true"}); one.err != nil || one.Passed != 0 {
 		t.Errorf("again: got %+v, want nothing of the run before", one)
 	}
+	(&runner{what: "test"}).stage(stage{name: "s", sh: "true"})
+	for file, want := range map[string]bool{"bin/gate/s.log": true, "bin/test/s.log": false} {
+		if _, err := os.Stat(file); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %t", file, err, want)
+		}
+	}
 	var b strings.Builder
 	if red := (&runner{what: "gate"}).sum(&b, []result{
 		{name: "one", err: errors.New("no"), Failed: 1, NotPassed: []string{"a TestA"}}, {name: "two", Passed: 3}, {name: "three"},
