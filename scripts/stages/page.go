@@ -13,11 +13,15 @@ import (
 	"time"
 )
 
-// writePage writes the page of a proof from the results of its stages.
-func writePage(file string, results []result, begin time.Time) error {
+// writePage writes the page of a proof from the results of its stages: in docs, or in bin/proof if it was not all of it.
+func writePage(results []result, all bool, begin time.Time) (file string, err error) {
+	file, title, which, root := "bin/proof/proof.md", "A part of the proof", "of which only these stages ran", "../.."
+	if all {
+		file, title, which, root = "docs/proof.md", "The last proof", "which runs everything there is", ".."
+	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# The last proof\n\nWritten by `make proof`, which runs everything there is; see [CONTRIBUTING.md](../CONTRIBUTING.md#how-tests-work-here).\n\n")
-	fmt.Fprintf(&b, "%s, commit %s, in %v. %s.\n\n", begin.UTC().Format("2 January 2006"), said("git", "describe", "--always", "--dirty", "--abbrev=12"), time.Since(begin).Round(time.Minute), machine())
+	fmt.Fprintf(&b, "# %s\n\nWritten by `make proof`, %s; see [CONTRIBUTING.md](%s/CONTRIBUTING.md#how-tests-work-here).\n\n", title, which, root)
+	fmt.Fprintf(&b, "%s, commit %s, in %v. %s.\n\n", begin.UTC().Format("2 January 2006"), said("git", "describe", "--always", "--dirty", "--abbrev=12"), time.Since(begin).Round(time.Second), machine())
 	fmt.Fprintln(&b, "| stage | what it shows | result | passed | failed | time |\n|---|---|---|--:|--:|--:|")
 	for _, one := range results {
 		state := "green"
@@ -32,7 +36,7 @@ func writePage(file string, results []result, begin time.Time) error {
 		}
 	}
 	writeMargins(&b, results)
-	return os.WriteFile(file, b.Bytes(), 0o644)
+	return file, os.WriteFile(file, b.Bytes(), 0o644)
 }
 
 // writeMargins writes the bounds on real time that were used up the most. A promise that erodes shows here before

@@ -43,7 +43,7 @@ type result struct {
 	Margins, quoted []string
 }
 
-// run runs the stages, and sums up. It writes the page of a proof, to docs if it was all of it.
+// run runs the stages, and sums up. It writes the page of a proof.
 func (r *runner) run(stages []stage, all bool) error {
 	begin := time.Now()
 	r.forward()
@@ -72,11 +72,8 @@ func (r *runner) run(stages []stage, all bool) error {
 		return errors.New("interrupted")
 	}
 	if r.what == "proof" {
-		file := "bin/proof/proof.md"
-		if all {
-			file = "docs/proof.md"
-		}
-		if err := writePage(file, results, begin); err != nil {
+		file, err := writePage(results, all, begin)
+		if err != nil {
 			return err
 		}
 		fmt.Println("the page is", file)

@@ -198,6 +198,28 @@ func TestClosest(t *testing.T) {
 	}
 }
 
+// The page says what ran, and for how long, and its links are right where it lies.
+func TestPage(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for all, want := range map[bool][2]string{true: {"docs", "# The last proof\n"}, false: {"bin/proof", "# A part of the proof\n"}} {
+		if err := os.MkdirAll(want[0], 0o700); err != nil {
+			t.Fatal(err)
+		}
+		file, err := writePage([]result{{name: "cost"}}, all, time.Now().Add(-17*time.Second))
+		if err != nil || filepath.Dir(file) != want[0] {
+			t.Fatalf("it is %s, %v, want a file in %s", file, err, want[0])
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		link := regexp.MustCompile(`\]\(([^)]+)#how`).FindSubmatch(text)
+		if !strings.HasPrefix(string(text), want[1]) || link == nil || filepath.Join(want[0], string(link[1])) != "CONTRIBUTING.md" || !regexp.MustCompile(`in 1[78]s\.`).Match(text) {
+			t.Errorf("%s says\n%s", file, text)
+		}
+	}
+}
+
 func TestAsk(t *testing.T) {
 	for words, want := range map[string]string{
 		"gate": "form", "proof": "library", "test -run X": "test", "": "", "gates": "", "gate race": "", "proof -list": "", "lint gate": "",
