@@ -4,7 +4,7 @@
 //	stages [-list] [-only NAME,…] proof    all there is, in hours; it goes on after a red stage, and writes docs/proof.md
 //	stages test [ARGUMENTS OF GO TEST]     what needs nothing but Go: the stage of the gate with that name
 //
-// The lists are gate.go and proof.go. With -list it shows the stages, with -only it runs some of them, and docs/proof.md
+// The lists are gate.go and proof.go. With -list it shows the stages and what they run, with -only it runs some of them, and docs/proof.md
 // stays as it is. The output of each stage is left in bin/gate or bin/proof.
 package main
 
@@ -41,7 +41,7 @@ func begin(list bool, only string, args []string) error {
 	}
 	if list {
 		for _, s := range stages {
-			fmt.Printf("%-12s %s\n", s.name, s.shows)
+			fmt.Print(s.short())
 		}
 		return nil
 	}

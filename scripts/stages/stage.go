@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -33,6 +34,29 @@ type goTest struct {
 	files    []string // only the tests of these files, without _test.go, of the one package
 	run      string   // only these tests; a pattern
 	skip     string   // not these
+}
+
+// short names a stage and what it runs: packages, and the files or the pattern of tests if not all of them run.
+func (s stage) short() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-12s %s\n", s.name, s.shows)
+	if s.sh != "" && !strings.Contains(s.sh, "\n") {
+		fmt.Fprintf(&b, "    %s\n", s.sh)
+	}
+	for _, g := range slices.Concat(s.runs, s.tests) {
+		what := strings.Join(g.packages, " ")
+		if g.packages == nil {
+			what = "./... but " + notAlone.String()
+		}
+		if g.files != nil {
+			what += ": " + strings.Join(g.files, " ")
+		}
+		if g.run != "" {
+			what += " -run " + g.run
+		}
+		fmt.Fprintf(&b, "    %s\n", what)
+	}
+	return b.String()
 }
 
 // notAlone are the packages of the root module that need more than Go, or more time than make test has.

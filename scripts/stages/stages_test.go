@@ -155,6 +155,17 @@ func TestWorkflowRunsEachStage(t *testing.T) {
 	}
 }
 
+// The list says which stage runs a package, or a file of tests.
+func TestList(t *testing.T) {
+	for _, words := range []string{"race ./internal/hub", "race herd", "test ./... but", "drivers -run ^TestDriver$", "redisson ./interop"} {
+		name, what, _ := strings.Cut(words, " ")
+		i := slices.IndexFunc(gate, func(s stage) bool { return s.name == name })
+		if shown := gate[i].short(); !strings.HasPrefix(shown, name) || !strings.Contains(shown, what) {
+			t.Errorf("%s is shown without %s:\n%s", name, what, shown)
+		}
+	}
+}
+
 func TestChoose(t *testing.T) {
 	three := []stage{{name: "a"}, {name: "b"}, {name: "c"}}
 	for only, want := range map[string]string{"": "abc", "b": "b", "c,a": "ac", "b,b": "b", "d": "", "a,d": "", "a,": ""} {
