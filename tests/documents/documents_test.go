@@ -43,7 +43,7 @@ func TestDocumentsShowCodeThatRuns(t *testing.T) {
 		}
 		for _, block := range blocks {
 			if !strings.HasPrefix(block[1], "package main\n") && !strings.Contains(code, unindent(block[1])) {
-				t.Errorf("this block of %s stands in no file that is compiled:\n%s", shown.document, block[1])
+				t.Errorf("this block of %s is in none of the files that are compiled (%s):\n%s", shown.document, strings.Join(shown.files, ", "), block[1])
 			}
 		}
 	}
@@ -108,33 +108,58 @@ func unindent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Links between the documents, and to the code, have existing targets.
+// Links between the documents, and to the code, have existing targets, and their anchors are headings there.
 func TestDocumentsLinkToWhatExists(t *testing.T) {
 	atRoot(t)
-	documents, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	links := 0
-	for _, document := range append(documents, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md", "mortiseprom/README.md") {
-		text, err := os.ReadFile(document)
+	var documents []string
+	for _, pattern := range []string{"*.md", "*/*.md", ".github/*.md"} {
+		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
-			to, _, _ := strings.Cut(link[1], "#")
-			if to == "" || strings.Contains(to, "://") {
+		documents = append(documents, found...)
+	}
+	links, anchored := 0, 0
+	for _, document := range documents {
+		for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(read(t, document), -1) {
+			to, anchor, _ := strings.Cut(link[1], "#")
+			if strings.Contains(to, "://") {
 				continue
 			}
 			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(document), to)); err != nil {
+			target := document
+			if to != "" {
+				target = filepath.Join(filepath.Dir(document), to)
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s, which does not exist", document, link[1])
+			} else if anchor != "" {
+				if anchored++; !anchors(read(t, target))[anchor] {
+					t.Errorf("%s links to %s, and %s has no such heading", document, link[1], target)
+				}
 			}
 		}
 	}
-	if links < 30 {
-		t.Errorf("the documents have %d links, want thirty at least: are they read right?", links)
+	if links < 200 || anchored < 80 {
+		t.Errorf("the documents have %d links, %d of them with an anchor: are they read right?", links, anchored)
 	}
+}
+
+// anchors returns the anchors that GitHub gives to the headings of a document.
+func anchors(text string) map[string]bool {
+	text = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, "")
+	all := make(map[string]bool)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		title := regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`).ReplaceAllString(heading[1], "$1")
+		title = regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(title), "")
+		slug := strings.ReplaceAll(strings.TrimSpace(title), " ", "-")
+		anchor := slug
+		for n := 1; all[anchor]; n++ {
+			anchor = slug + "-" + strconv.Itoa(n)
+		}
+		all[anchor] = true
+	}
+	return all
 }
 
 // The documents, and the page of the core, name files that exist.
