@@ -25,7 +25,8 @@ import (
 //   - a call that returns a hold, a term or a member that nothing keeps: nothing can release it. In
 //     a test it may be dropped if its error is kept.
 //   - the use of a context under a lock that was acquired with it, if the context that the lock
-//     returned was dropped: it does not end when the lock is lost.
+//     returned was dropped, or the function that Do runs gives its parameter no name: it does not end
+//     when the lock is lost.
 //   - the use of the context of a hold after its release in the same function: it has ended.
 var Analyzer = &analysis.Analyzer{
 	Name:     "mortise",
@@ -55,6 +56,12 @@ func run(pass *analysis.Pass) (any, error) {
 		}
 		if g != nil {
 			c.contexts(g)
+		}
+	})
+	in.Preorder([]ast.Node{(*ast.CallExpr)(nil)}, func(n ast.Node) {
+		call := n.(*ast.CallExpr)
+		if f := c.unnamed(call); f != nil {
+			c.unguardedDo(c.variable(call.Args[0]), f, cfgs.FuncLit(f))
 		}
 	})
 	return nil, nil

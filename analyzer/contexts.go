@@ -97,6 +97,32 @@ func (c *checker) unguarded(a *acquisition, b *cfg.Block, i int) {
 	})
 }
 
+// unnamed returns the function that a call of Do runs under a lock, if its parameter has no name
+// and the context that was given to Do is a variable; else nil. The Do of a Semaphore does not count:
+// it has three arguments, and passes on the context that it gets, because no permit is ever lost.
+func (c *checker) unnamed(call *ast.CallExpr) *ast.FuncLit {
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || s.Sel.Name != "Do" || len(call.Args) != 2 || c.callee(call) != mortisePath || c.variable(call.Args[0]) == nil {
+		return nil
+	}
+	f, ok := ast.Unparen(call.Args[1]).(*ast.FuncLit)
+	if !ok || len(f.Type.Params.List[0].Names) > 0 && !isBlank(f.Type.Params.List[0].Names[0]) {
+		return nil
+	}
+	return f
+}
+
+// unguardedDo reports the use of the context that was given to Do in the function that it runs.
+func (c *checker) unguardedDo(given types.Object, f *ast.FuncLit, g *cfg.CFG) {
+	walk(g.Blocks[0], 0, func(n ast.Node) (on bool) {
+		if id := c.use(n, given, true); id != nil {
+			c.report(id.Pos(), "%s does not end when the lock is lost; the context that does is the parameter of the function in line %d, which has no name", id.Name, c.line(f.Pos()))
+			return false
+		}
+		return !c.assigns(n, given)
+	})
+}
+
 // ended reports the use of the context of a hold after its release, which is node i of b.
 func (c *checker) ended(a *acquisition, b *cfg.Block, i int) {
 	line := c.line(b.Nodes[i].Pos())

@@ -30,4 +30,12 @@ func misuse(ctx context.Context, c *mortise.Client, work func(context.Context)) 
 	}
 	_ = hold.Unlock()
 	work(lctx)
+	_ = mortise.NewMultiLock(c.Lock("a")).Do(ctx, func(context.Context) error {
+		work(ctx)
+		return nil
+	})
+	_ = c.Semaphore("a").Do(ctx, 1, func(context.Context) error {
+		work(ctx)
+		return nil
+	})
 }

@@ -4,25 +4,30 @@ package mortise
 import "context"
 
 type (
-	Client   struct{}
-	Lock     struct{}
-	Election struct{}
-	Barrier  struct{}
-	Hold     struct{}
-	Term     struct{}
-	Member   struct{}
-	State    struct{}
+	Client    struct{}
+	Lock      struct{}
+	Semaphore struct{}
+	Election  struct{}
+	Barrier   struct{}
+	Hold      struct{}
+	Term      struct{}
+	Member    struct{}
+	State     struct{}
 )
 
-func (*Client) Lock(string) *Lock         { return nil }
-func (*Client) Election(string) *Election { return nil }
-func (*Client) Barrier(string) *Barrier   { return nil }
+func (*Client) Lock(string) *Lock           { return nil }
+func (*Client) Semaphore(string) *Semaphore { return nil }
+func (*Client) Election(string) *Election   { return nil }
+func (*Client) Barrier(string) *Barrier     { return nil }
 
 func (*Lock) Lock(ctx context.Context) (*Hold, context.Context, error)    { return nil, ctx, nil }
 func (*Lock) TryLock(ctx context.Context) (*Hold, context.Context, error) { return nil, ctx, nil }
 func (*Lock) Inspect(context.Context) (State, error)                      { return State{}, nil }
+func (*Lock) Do(context.Context, func(context.Context) error) error       { return nil }
 func (*Hold) Unlock() error                                               { return nil }
 func (*Hold) Valid() bool                                                 { return true }
+
+func (*Semaphore) Do(context.Context, int, func(context.Context) error) error { return nil }
 
 func (*Election) Campaign(ctx context.Context, value string) (*Term, context.Context, error) {
 	return nil, ctx, nil
