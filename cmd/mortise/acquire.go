@@ -85,9 +85,9 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 		return childStatus{} // silent by request
 	}
 	busy := p.busy(err)
-	text := strconv.Quote(busy) + " is locked"
+	text := strconv.Quote(busy) + " is held"
 	if waited {
-		text = fmt.Sprintf("%q was locked for all of %v", busy, p.wait)
+		text = fmt.Sprintf("%q was held for all of %v", busy, p.wait)
 	}
 	switch {
 	case few != nil:
@@ -96,8 +96,10 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 		text += ": " + keptText(held.TTL)
 	case held != nil && held.Count == 0:
 		text += fmt.Sprintf(": %s is the next to have it", refuserText(held))
+	case held != nil && waited:
+		text += fmt.Sprintf(", now by %s (count %d)", refuserText(held), held.Count)
 	case held != nil:
-		text += fmt.Sprintf(": held by %s (count %d)", refuserText(held), held.Count)
+		text += fmt.Sprintf(" by %s (count %d)", refuserText(held), held.Count)
 	}
 	return &exitError{code: p.conflict, err: errors.New(text), hint: busyHint(p, busy, few)}
 }

@@ -108,7 +108,7 @@ func runCommand(a *app) *cobra.Command {
 		Use:               "run NAME [flags] -- CMD [ARG…]",
 		SuggestFor:        []string{"lock", "exec", "with"},
 		Short:             "Run a command while holding a lock",
-		Long:              runLong + exitCodes("lock", "the lock is busy (-n), or stayed busy for the whole wait (-w)"),
+		Long:              runLong + exitCodes("lock", "the lock is held (-n), or was held for the whole wait (-w)"),
 		Example:           runExample,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -128,7 +128,7 @@ func runCommand(a *app) *cobra.Command {
 	// The usage line already shows where the flags go.
 	cmd.DisableFlagsInUseLine = true
 	flags := cmd.Flags()
-	flags.BoolVarP(&f.nonblock, "nonblock", "n", false, "fail if the lock is busy, instead of waiting")
+	flags.BoolVarP(&f.nonblock, "nonblock", "n", false, "fail if the lock is held, instead of waiting")
 	flags.Var(&f.minHold, "min-hold", "keep the lock taken until `DUR` after it was acquired, even if the command ends earlier: with -n, a second run started shortly after does nothing; without it, it waits until DUR is over and then runs")
 	for _, k := range kinds {
 		flags.Bool(k.flag, false, k.usage)

@@ -88,7 +88,7 @@ func TestProcessesAreNamed(t *testing.T) {
 	redistest.Eventually(t, "a refusal names the process", func() error { // on a busy machine the name may come too late for one
 		refused := begin(t, addr, "run", "-n", "job", "--", "true")
 		refused.wantStatus(t, exitBusy)
-		if got := refused.out.text(); !regexp.MustCompile(`"job" is locked: held by ` + held + ` \(count 1\)`).MatchString(got) {
+		if got := refused.out.text(); !regexp.MustCompile(`"job" is held by ` + held + ` \(count 1\)`).MatchString(got) {
 			return fmt.Errorf("it says %q", got)
 		}
 		return nil

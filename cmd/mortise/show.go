@@ -36,7 +36,7 @@ func showCommand(a *app) *cobra.Command {
 		SuggestFor:        []string{"status", "inspect", "info"},
 		Short:             "Show the holders and waiters of a lock, and its TTL",
 		Long:              showLong + asks("done; with --quiet: it is held", "   1  with --quiet: it is not held"),
-		Example:           "  mortise show deploy\n  mortise show deploy --json | jq .locked\n  mortise show -q deploy && echo busy",
+		Example:           "  mortise show deploy\n  mortise show deploy --json | jq .locked\n  mortise show -q deploy && echo held",
 		Args:              oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
