@@ -28,7 +28,7 @@ func (b *Dashboard) guarded(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		if !b.isHost(r) {
 			b.fail(w, r, http.StatusMisdirectedRequest, "This server does not answer to that name",
-				"The request was for the host "+shown(r.Host)+". If that is a name of this server, it belongs into the list of hosts: --host of mortise serve, or Options.Hosts.")
+				"The request was for the host "+shown(r.Host)+". If that is a name of this server, it belongs in the list of hosts: --host of mortise serve, or Options.Hosts.")
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, mostBody)

@@ -20,7 +20,7 @@ func (e *exam) persistence(context.Context) {
 			return Finding{Severity: Critical, Found: "the append-only file cannot be written: the server refuses all writes", Do: "Look at the disk, and at the log of the server.", Command: e.cli(s.addr, "info persistence")}
 		case s.conf["appendonly"] == "yes" && fsync == "no":
 			return Finding{
-				Severity: Warning, Found: "the append-only file is synced whenever the system likes: if the machine fails, about half a minute is forgotten, and locks have two holders",
+				Severity: Warning, Found: "the append-only file is synced whenever the system likes: if the machine fails, about half a minute is forgotten, and locks can have two holders",
 				Do: "Sync it every second, or always.", Command: e.cli(s.addr, "config set appendfsync everysec"),
 			}
 		case s.conf["appendonly"] == "yes" && fsync == "always":
@@ -33,7 +33,7 @@ func (e *exam) persistence(context.Context) {
 			what = "there are only snapshots (save " + quoted(s.conf["save"]) + "): a restart forgets the locks since the last one, and brings back older ones"
 		}
 		return Finding{
-			Severity: Warning, Found: what + ", so that locks have two holders",
+			Severity: Warning, Found: what + ", so that locks can have two holders",
 			Do:      "Turn the append-only file on, in the file of settings as well; or see that a server that has failed stays away for longer than a lease.",
 			Command: e.cli(s.addr, "config set appendonly yes"),
 		}
