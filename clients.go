@@ -26,8 +26,9 @@ import (
 // of a second. The record is a key of its own that expires; it is written at most once a second
 // while something changes (four times while the client waits under a lock), and every ten
 // seconds otherwise; an idle client writes nothing, and no lock costs a command more. A client
-// that may read the keys of locks may read it, and one that may write them can forge it: it
-// is for people, nothing that mortise decides about a lock depends on it.
+// that may read the keys of locks may read it, and one that may write them can forge it. It
+// is for people: who holds a lock does not depend on it. But [Client.Ask] reaches holders by their
+// records, and a wait with [DeadlockFail] ends if records show a deadlock.
 type Identity struct {
 	Host    string // default: the name of the machine
 	App     string // default: the name of the program's file

@@ -12,21 +12,21 @@ import (
 // goroutines and threads of all processes, those of Redisson's FairLock included.
 // In everything else it is like [Lock].
 //
-// Waiters queue in Redis. A waiter keeps its position as long as it waits and its
+// Waiters queue in Redis. A waiter keeps its place as long as it waits and its
 // client is alive. A waiter that gives up leaves at once. A waiter that dies
-// delays the next one by about a second when its turn comes. If its connection
+// delays the next one by one to two seconds when its turn comes. If its connection
 // stays open, as when the process is frozen, it is granted the lock for three
 // seconds; a waiter with a MaxHold, a Margin or a Durability, or with a TTL below
 // three seconds, delays the next one until its client has shown no sign of life
-// for ten seconds. By then the client has lost the positions of its waiters; if
+// for ten seconds. By then the client has lost the places of its waiters; if
 // it recovers, they queue again at the end.
 //
 // [FairLock.TryLock] does not queue, and is refused while others do, even if
 // the lock is free.
 //
 // What it does not guarantee, in addition to Lock: that a Redisson waiter keeps
-// its position. Redisson's clients drop a waiter whose deadline has passed, five
-// minutes for each position in the queue by default, and use their own clocks. Do
+// its place. Redisson's clients drop a waiter whose deadline has passed, five
+// minutes for each place in the queue by default, and use their own clocks. Do
 // not use a fair lock and a plain one under the same name: plain locks do not
 // queue, and neither kind wakes the other. Even so, the owner of one kind
 // re-enters it as the other, see [FairLock.Lock].

@@ -173,7 +173,7 @@ func (k *GroupLock) ForceUnlock(ctx context.Context) (freed []Holder, err error)
 
 // UnlockOwner takes the values from owner, a [Holder.Owner] or [Hold.Owner], if
 // it holds any of them, whatever the count, and reports whether it did. It is a
-// tool for operators: the holder does not consent. Everything else is as with
+// tool for operators: the holder is not asked. Everything else is as with
 // [GroupLock.ForceUnlock].
 func (k *GroupLock) UnlockOwner(ctx context.Context, owner string) (bool, error) {
 	const op = "unlock owner"

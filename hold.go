@@ -73,7 +73,7 @@ func (h *Hold) Valid() bool { return h.core().Valid() }
 // Unlock returns [ErrClosed] at once, and the lock ends with its lease.
 //
 // If another goroutine of this client waits for the lock, Unlock hands it the lease
-// at once, without asking Redis. If the lease was lost, and no renewal has told so
+// at once, without asking Redis. If the lease was lost, and no renewal has shown it
 // yet, the other one learns of it, and Unlock returns nil. With a [FencedLock] that
 // one asks for a token first, and waits on if the lease is gone: then nobody is told.
 //

@@ -74,7 +74,7 @@ func (k *locker) fail(op string, err error) error {
 // then.
 //
 // Do returns the error of f joined with that of the release, unless f has returned
-// the loss that the release would tell. So nil means that f succeeded and the lock
+// the loss that the release would report. So nil means that f succeeded and the lock
 // was held until f was done.
 func (k *locker) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return under(ctx, k.Lock, f)

@@ -54,7 +54,7 @@ type Options struct {
 	// not the default. If it is too short, Redisson clients may drop live waiters of
 	// this client, which then queue again, at the end; if it is too long, Redisson
 	// clients wait longer for a waiter that died behind threads of theirs. It has no
-	// effect among mortise's clients, which drop a dead waiter within a second or two,
+	// effect among mortise's clients, which drop a dead waiter within one to two seconds,
 	// nor on how long this client waits. From 1 ms to a year; default 5 minutes, like
 	// Redisson's.
 	FairWait time.Duration
@@ -79,7 +79,7 @@ type Options struct {
 	// ({job}:timeout); also control characters, text that is not UTF-8, and more than
 	// 512 bytes, since other programs may use such names. On a cluster names of the
 	// first kind stay invalid, because a lock of such a name could never be released.
-	// What has a reserved name gets into the way of what the name is reserved for, which
+	// What has a reserved name gets in the way of what the name is reserved for, which
 	// fails with [ErrWrongKind] meanwhile.
 	AllowAnyName bool
 

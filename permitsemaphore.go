@@ -17,20 +17,20 @@ import (
 )
 
 // PermitSemaphore is a semaphore across processes whose permits have leases, the
-// counterpart of Redisson's RPermitExpirableSemaphore: both take permits from,
+// counterpart of Redisson's RPermitExpirableSemaphore: both acquire permits of,
 // and wait for, the same one. If the holder of a permit dies, the permit comes back
 // by itself at the end of its lease.
 //
 // The number of permits must be set first, see [PermitSemaphore.TrySetPermits]; until
 // then there is none, and a caller waits. [ErrNotSet] tells that case from one where all
-// permits are taken. A permit is held by a [Hold], whatever goroutine uses
-// it; it has no owner, so taking one with the context of another takes another one.
+// permits are in use. A permit is held by a [Hold], whatever goroutine uses
+// it; it has no owner, so acquiring one with the context of another acquires another one.
 // To hold several permits, acquire them in one call, see [PermitOptions.Permits]:
 // holding some while waiting for more can deadlock.
 //
 // Goroutines of one client get permits in the order in which they asked, and
 // processes of mortise in about that order, so that requests for a few permits do
-// not starve a waiter for many. Redisson's clients ignore that order: they take what
+// not starve a waiter for many. Redisson's clients ignore that order: they acquire what
 // is available.
 //
 // What it does not guarantee, beyond what [Lock] does not: that Redisson's
@@ -45,7 +45,7 @@ type PermitSemaphore struct {
 	options PermitOptions
 }
 
-// PermitOptions changes how permits are taken. The zero value of each field is
+// PermitOptions changes how permits are acquired. The zero value of each field is
 // its default.
 type PermitOptions struct {
 	// Permits is how many permits a hold consists of: it gets all of them or
@@ -60,8 +60,8 @@ type PermitOptions struct {
 
 	// MaxHold makes the hold last that long and no longer, see
 	// [LockOptions.MaxHold]. Permits with a MaxHold that is not longer than TTL
-	// are never renewed. Default 0: the watchdog renews them until they are given
-	// back.
+	// are never renewed. Default 0: the watchdog renews them until they are
+	// released.
 	MaxHold time.Duration
 
 	// Margin, Durability and Wait are those of [LockOptions]; instead of ErrLocked, the
@@ -83,18 +83,18 @@ func (c *Client) PermitSemaphore(name string) *PermitSemaphore {
 	return &PermitSemaphore{object: c.object(name)}
 }
 
-// With returns the same semaphore, with these options for taking permits.
+// With returns the same semaphore, with these options for acquiring permits.
 func (s *PermitSemaphore) With(options PermitOptions) *PermitSemaphore {
 	return &PermitSemaphore{s.object, options}
 }
 
-// Acquire takes permits, and blocks until it has them, ctx ends, or [PermitOptions.Wait] is over. The returned
-// context is derived from ctx. It ends when the hold does: when the permits are given
-// back, with [Hold.Unlock], or when one of them is lost, with cause [ErrLost],
+// Acquire acquires permits, and blocks until it has them, ctx ends, or [PermitOptions.Wait] is over. The returned
+// context is derived from ctx. It ends when the hold does: when the permits are
+// released, with [Hold.Unlock], or when one of them is lost, with cause [ErrLost],
 // before another client can have it. Work that needs the permits should use it. In
 // case of an error it is ctx itself.
 //
-// The end of ctx does not give permits back; only Unlock does.
+// The end of ctx does not release the permits; only Unlock does.
 //
 // Errors: [ErrNoPermits] if there were too few for all of the wait, with a
 // [PermitsError] that says how many, and [ErrNotSet] if there was no semaphore;
@@ -105,7 +105,7 @@ func (s *PermitSemaphore) Acquire(ctx context.Context) (*Hold, context.Context, 
 	return s.locker().enter(ctx, "acquire", true)
 }
 
-// TryAcquire takes permits if enough are available and not reserved for waiters, see
+// TryAcquire acquires permits if enough are available and not reserved for waiters, see
 // [PermitSemaphore]. It does not wait for permits: [ErrNoPermits] says that there are
 // too few, [PermitsError] how many, and [ErrNotSet] that there is no semaphore. It does
 // retry while Redis cannot serve, see [Options.RetryFor]. Everything else is as with
@@ -114,7 +114,7 @@ func (s *PermitSemaphore) TryAcquire(ctx context.Context) (*Hold, context.Contex
 	return s.locker().enter(ctx, "try acquire", false)
 }
 
-// Do takes permits, calls f, and gives the permits back, even if f panics. It
+// Do acquires permits, calls f, and releases the permits, even if f panics. It
 // waits like [PermitSemaphore.Acquire], and is otherwise like [Lock.Do].
 func (s *PermitSemaphore) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return under(ctx, s.Acquire, f)
@@ -164,7 +164,7 @@ func (s *PermitSemaphore) set(ctx context.Context, op string, how script.PermitC
 	return done, err
 }
 
-// Available returns how many permits can be taken now. It is negative while more are
+// Available returns how many permits can be acquired now. It is negative while more are
 // in use than the semaphore has. Permits whose lease has ended count as available:
 // the next acquisition takes them back.
 //
@@ -237,12 +237,12 @@ func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, lease time
 	return done, err
 }
 
-// Release gives permits back by their ids, whichever client has them, wakes waiters,
+// Release releases permits by their ids, whichever client has them, wakes waiters,
 // and returns how many of the permits were in use. It is a tool for operators, and
 // for permits that Redisson's clients have handed over: the holder is not asked.
 // A hold of mortise that has lost one of its permits that way is lost as a whole,
 // and learns of it at the next renewal, within a third of its lease; one with a
-// fixed lease at its end or at Unlock. To give back a hold, use
+// fixed lease at its end or at Unlock. To release a hold, use
 // [Hold.Unlock].
 //
 // Ids that are unknown, or whose lease has ended, do not count. At most 1000 ids

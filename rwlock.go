@@ -145,7 +145,7 @@ type rwSide struct{ locker }
 
 // UnlockOwner takes this side of the lock from owner, a [Holder.Owner] or
 // [Hold.Owner], if it still holds it, whatever the count, and reports whether it
-// did. It is a tool for operators: the holder does not consent. Everything else
+// did. It is a tool for operators: the holder is not asked. Everything else
 // is as with [Lock.ForceUnlock].
 func (k *rwSide) UnlockOwner(ctx context.Context, owner string) (bool, error) {
 	const op = "unlock owner"

@@ -12,7 +12,7 @@ import (
 )
 
 // Semaphore is a number of permits that processes share, the counterpart of
-// Redisson's RSemaphore: Java and Go take and give permits of the same one. An
+// Redisson's RSemaphore: Java and Go acquire and release permits of the same one. An
 // acquisition subtracts from the number and a release adds to it; nothing records
 // which process has the permits.
 //
@@ -49,8 +49,8 @@ func (c *Client) Semaphore(name string) *Semaphore { return &Semaphore{object: c
 // With returns the same semaphore, with these options for Acquire and Do.
 func (s *Semaphore) With(options WaitOptions) *Semaphore { return &Semaphore{s.object, options} }
 
-// Acquire takes n permits, all at once, and blocks until it has them, ctx ends, or
-// [WaitOptions.Wait] is over. If it fails it has taken none; a request that may have
+// Acquire acquires n permits, all at once, and blocks until it has them, ctx ends, or
+// [WaitOptions.Wait] is over. If it fails it has acquired none; a request that may have
 // succeeded although its reply was lost is undone in the background.
 //
 // Errors: [ErrNoPermits] if there were too few for all of the wait, with a
@@ -61,7 +61,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	return s.acquire(ctx, "acquire", n, true)
 }
 
-// TryAcquire takes n permits, all at once, if they are available and not reserved for
+// TryAcquire acquires n permits, all at once, if they are available and not reserved for
 // other waiters. It does not wait for permits: [ErrNoPermits] says that there were
 // too few, [PermitsError] how many, and [ErrNotSet] that there is no semaphore. It does
 // retry while Redis cannot serve, see [Options.RetryFor]. Everything else is as with [Semaphore.Acquire].
@@ -69,7 +69,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 	return s.acquire(ctx, "try acquire", n, false)
 }
 
-// Do takes n permits, calls f, and releases them, even if f panics. It waits like
+// Do acquires n permits, calls f, and releases them, even if f panics. It waits like
 // [Semaphore.Acquire]. It returns the error of f joined with that of the release.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error) (err error) {
 	needWork(ctx, f)

@@ -2,9 +2,9 @@
 // demonstrations and experiments.
 //
 // It runs miniredis with a clock, so that leases end on their own as they do on a real server. It
-// is not for production: it stores nothing on disk and replicates nothing. What clients of
-// [Server.Driver] ask it takes about as long as with a Redis on the same machine; the scripts of other clients
-// take many times longer.
+// is not for production: it stores nothing on disk and replicates nothing. A request
+// through [Server.Driver] takes about as long as with a Redis on the same machine; the scripts of
+// other clients take many times longer.
 //
 // Tests of code that uses mortise need neither a Redis server nor a port:
 //
