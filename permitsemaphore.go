@@ -192,7 +192,7 @@ func (s *PermitSemaphore) Permits(ctx context.Context) (int, error) {
 const listed = 10000
 
 // List returns the permits that are in use, in any process, in the order in which they
-// end, and at most 10000 of them.
+// end, and at most 10,000 of them.
 func (s *PermitSemaphore) List(ctx context.Context) ([]Permit, error) {
 	state, err := s.look(ctx, "list", listed)
 	var permits []Permit

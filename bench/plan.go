@@ -38,7 +38,7 @@ const fewTurns = 3
 // The systems by suitability, as prefixes of their names.
 var (
 	raws      = []string{"raw/rueidis", "raw/go-redis"}
-	waiting   = []string{"redsync", "redislock", "redislock-5ms", "rueidislock"} // peers that can have 10 000 waiters here
+	waiting   = []string{"redsync", "redislock", "redislock-5ms", "rueidislock"} // peers that can have 10,000 waiters here
 	peers     = join(waiting, []string{"etcd", "etcd in memory", "Redisson"})
 	plain     = []string{"mortise/rueidis", "mortise/go-redis"}
 	fair      = []string{"mortise fair"}

@@ -26,7 +26,7 @@ func inJava(name, lock string) *System {
 		Name:    name,
 		Version: redisson.Version,
 		Settings: lock + "; its defaults: 30 s, renewed every 10 s; a JVM for each process (" + redisson.Flags() +
-			"), warmed up with 6 000 locks or for 10 s, and with 2 s of each load",
+			"), warmed up with 6,000 locks or for 10 s, and with 2 s of each load",
 		Rounds:    2, // a JVM takes long to warm up
 		Ready:     90 * time.Second,
 		Warmup:    2 * time.Second,

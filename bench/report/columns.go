@@ -252,7 +252,7 @@ var about = map[string]string{
 	"W4": "As W3, but between processes. The limit is a queue in Redis: the release script makes its first member the " +
 		"owner and notifies it, without regard to dead members. A gap is the time from a holder's unlock to the lock of a goroutine " +
 		"of another process. *limit: in the process and granted* passes the lock on within each process as well.",
-	"W5": "The cost of held locks. Renewal in batches of 100, once in 10 s, comes to 100 commands/s for 100 000 locks. " +
+	"W5": "The cost of held locks. Renewal in batches of 100, once in 10 s, comes to 100 commands/s for 100,000 locks. " +
 		"Libraries without renewal are left out. Bytes are of heap and stacks in the client, without the names of the locks.",
 	"W6": "The cost of waiting. Bytes are of heap and stacks, including that of the waiting goroutine; a waiter in Go costs at least " +
 		"a goroutine, about 2.5 kB. Commands are those of waiters and holder together, including the PING that rueidis sends " +

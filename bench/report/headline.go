@@ -102,7 +102,7 @@ func plain(x float64) string {
 	}
 	digits := strconv.FormatFloat(math.Round(x/unit)*unit, 'f', 0, 64)
 	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "\u00a0" + digits[i:]
+		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
 }

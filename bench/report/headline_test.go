@@ -18,7 +18,7 @@ func TestHeadlines(t *testing.T) {
 	}{
 		{"mortise is better", handing, map[string]map[int]Figures{
 			onRueidis: {2: {HandOvers: 90}, 4: {HandOvers: 8000}}, "slow": {2: {HandOvers: 80}, 4: {HandOvers: 1}}, "slower": {4: {HandOvers: 0.5}}, granted: {4: {HandOvers: 9999}},
-		}, "With 4 processes, a lock is handed over 8\u00a0000 times a second with mortise, and 1 with slow, the best of the others"},
+		}, "With 4 processes, a lock is handed over 8,000 times a second with mortise, and 1 with slow, the best of the others"},
 		{"another one is better", handing, map[string]map[int]Figures{onRueidis: {4: {HandOvers: 10}}, "fast": {4: {HandOvers: 20}}},
 			"With 4 processes, a lock is handed over 10 times a second with mortise, and 20 with fast"},
 		{"less is better", waiting, map[string]map[int]Figures{onRueidis: {4: {WaitMax: 2e6}}, "long": {4: {WaitMax: 2e9}}, "short": {4: {WaitMax: 3e6}}},
@@ -88,12 +88,12 @@ func TestTicksAreFewAndRound(t *testing.T) {
 			t.Errorf("from %v to %v there are %v, want %v", c.low, c.high, got, c.want)
 		}
 	}
-	for text, want := range map[string]string{"0.050": "0.05", "10": "10", "1.00 s": "1 s", "100 ms": "100 ms", "10\u00a0000": "10\u00a0000"} {
+	for text, want := range map[string]string{"0.050": "0.05", "10": "10", "1.00 s": "1 s", "100 ms": "100 ms", "10,000": "10,000"} {
 		if got := tick(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
-	for x, want := range map[float64]string{0.031: "0.031", 67.24: "67.2", 999.6: "1\u00a0000", 1225: "1\u00a0225", 15_849: "15\u00a0800", 1_234_567: "1\u00a0230\u00a0000"} {
+	for x, want := range map[float64]string{0.031: "0.031", 67.24: "67.2", 999.6: "1,000", 1225: "1,225", 15_849: "15,800", 1_234_567: "1,230,000"} {
 		if got := plain(x); got != want {
 			t.Errorf("%v is shown as %q, want %q", x, got, want)
 		}

@@ -244,7 +244,7 @@ func TestTheReportSaysWhatWasMeasured(t *testing.T) {
 		"- redsync: 3 attempts failed, and were repeated: lock already taken",
 		"- redsync: in 1 of 3 rounds nobody had a lock in the whole window",
 		"### With the number of goroutines of one process that want one lock",
-		"![With 64 goroutines, a lock is handed over 8\u00a0000 times a second with mortise, and 100 with redsync](waiters-handovers.svg)",
+		"![With 64 goroutines, a lock is handed over 8,000 times a second with mortise, and 100 with redsync](waiters-handovers.svg)",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report does not say %q", want)

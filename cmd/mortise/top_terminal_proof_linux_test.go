@@ -294,7 +294,7 @@ func TestTopOfHostileTexts(t *testing.T) {
 	s.restored(t)
 }
 
-// With 10 000 locks every key is answered at once.
+// With 10,000 locks every key is answered at once.
 func TestTopOfManyLocks(t *testing.T) {
 	t.Parallel()
 	const clients, each = 160, 64
@@ -327,7 +327,7 @@ func pressInManyLocks(t *testing.T, b *canary.Bounds, addr string) {
 		start := time.Now()
 		s.press(t, keys)
 		s.shows(t, shows)
-		b.Within(fmt.Sprintf("the key %q, with 10 240 locks", keys), time.Since(start), 2*time.Second)
+		b.Within(fmt.Sprintf("the key %q, with 10,240 locks", keys), time.Since(start), 2*time.Second)
 	}
 	press("ssss", "LOCK▾")
 	press("g", "▸ order:10000 ")

@@ -132,7 +132,7 @@ func TestTableKeepsOtherRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := strings.SplitAfter(got, "\n")[2:]
-	if len(rows) != 3 || rows[0] != "| a | kept |\n" || !strings.HasPrefix(rows[1], "| b | Redis 6.2.14 | PyPI | 4 321 | sharded messages (2): ") {
+	if len(rows) != 3 || rows[0] != "| a | kept |\n" || !strings.HasPrefix(rows[1], "| b | Redis 6.2.14 | PyPI | 4,321 | sharded messages (2): ") {
 		t.Errorf("%q", rows)
 	}
 }

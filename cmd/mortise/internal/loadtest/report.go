@@ -140,7 +140,7 @@ func (r *Report) meaning() []string {
 	if r.Held.Locks < MaxHeld/2 {
 		lines = append(lines, fmt.Sprintf("In the given time, only %s could be held. To measure more, give it more time: mortise bench --time 2m", things(r.Held.Locks, "lock")))
 	} else {
-		lines = append(lines, fmt.Sprintf("One command renews %s locks. At leases of %v, 100 000 held locks would cost this server about %s commands a second.",
+		lines = append(lines, fmt.Sprintf("One command renews %s locks. At leases of %v, 100,000 held locks would cost this server about %s commands a second.",
 			count(r.Held.Renewed), usualLease, count(ratio(100_000/(usualLease.Seconds()/3), r.Held.Renewed))))
 	}
 	return append(lines, fmt.Sprintf("%d goroutines of one process that wait for a lock cost the server %s commands a second, all together; more of them cost it no more.",
@@ -177,7 +177,7 @@ func count(v float64) string {
 	unit := math.Pow(10, max(0, math.Floor(math.Log10(v))-2))
 	digits := strconv.FormatFloat(math.Round(v/unit)*unit, 'f', 0, 64)
 	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + " " + digits[i:]
+		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/internal/canary"
 )
 
-// With 10 000 locks a frame is ready well within a refresh of the screen.
+// With 10,000 locks a frame is ready well within a refresh of the screen.
 func TestFramesOfManyLocks(t *testing.T) {
 	canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
 		const locks, frames, refresh = 10_000, 21, 16 * time.Millisecond
@@ -30,7 +30,7 @@ func TestFramesOfManyLocks(t *testing.T) {
 		}
 		slices.Sort(looks)
 		slices.Sort(moves)
-		b.Within("a frame after a look, with 10 000 locks", looks[frames/2], refresh)
-		b.Within("a frame after a key, with 10 000 locks", moves[frames/2], refresh)
+		b.Within("a frame after a look, with 10,000 locks", looks[frames/2], refresh)
+		b.Within("a frame after a key, with 10,000 locks", moves[frames/2], refresh)
 	})
 }

@@ -412,7 +412,7 @@ func checkFits(t *testing.T, m *Model, what string) {
 	}
 }
 
-// With 10 000 locks only what is on the screen is asked for.
+// With 10,000 locks only what is on the screen is asked for.
 func TestManyLocks(t *testing.T) {
 	const locks = 10_000
 	m, e := newScreen(t, 140, 40)
@@ -431,7 +431,7 @@ func TestManyLocks(t *testing.T) {
 	}
 }
 
-// BenchmarkFrame measures a frame with 10 000 locks.
+// BenchmarkFrame measures a frame with 10,000 locks.
 func BenchmarkFrame(b *testing.B) {
 	m, _ := newScreen(b, 140, 40)
 	at := time.Now()
