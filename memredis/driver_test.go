@@ -254,3 +254,15 @@ func TestDriverSendsCommands(t *testing.T) {
 		t.Errorf("the server keeps %d connections of commands that are over", n)
 	}
 }
+
+// The reply of a script must not take the process down.
+func TestEndlessReply(t *testing.T) {
+	s := memredis.New()
+	defer s.Close()
+	d := s.Driver()
+	defer d.Close()
+	endless := driver.NewScript("endless", "local t = {} t[1] = t return t")
+	if v, err := d.Eval(t.Context(), driver.Call{Script: endless}); driver.ClassOf(err) != driver.Other {
+		t.Errorf("got %v, %v, want an error of class other", v, err)
+	}
+}

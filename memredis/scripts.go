@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -41,6 +43,8 @@ func newScripts(srv *server.Server, inside any) *scripts {
 	for _, name := range []string{"dofile", "loadfile", "module", "newproxy", "print", "require"} {
 		l.SetGlobal(name, lua.LNil)
 	}
+	l.GetGlobal("math").(*lua.LTable).RawSetString("huge", lua.LNumber(math.Inf(1)))
+	l.SetGlobal("tonumber", l.NewFunction(tonumber(l.GetGlobal("tonumber").(*lua.LFunction).GFunction)))
 	l.SetGlobal("redis", l.SetFuncs(l.NewTable(), map[string]lua.LGFunction{
 		"call":         func(l *lua.LState) int { return s.command(l, true) },
 		"pcall":        func(l *lua.LState) int { return s.command(l, false) },
@@ -58,6 +62,26 @@ func newScripts(srv *server.Server, inside any) *scripts {
 		},
 	}))
 	return s
+}
+
+// tonumber returns Lua's function, which reads a text as C does. The given one does not know exponents, nor infinity.
+func tonumber(given lua.LGFunction) lua.LGFunction {
+	return func(l *lua.LState) int {
+		if text, ok := l.Get(1).(lua.LString); ok && l.OptInt(2, 10) == 10 {
+			digits := strings.ToLower(strings.TrimSpace(string(text)))
+			if strings.Contains(digits, "0x") && !strings.Contains(digits, "p") {
+				digits += "p0" // without it, it is none for Go
+			}
+			n, err := strconv.ParseFloat(digits, 64)
+			if err == nil || errors.Is(err, strconv.ErrRange) {
+				l.Push(lua.LNumber(n))
+			} else {
+				l.Push(lua.LNil)
+			}
+			return 1
+		}
+		return given(l)
+	}
 }
 
 // compiled are the scripts that this process has run, by source.
@@ -88,7 +112,7 @@ func (s *scripts) run(call driver.Call) (driver.Value, error) {
 	l.Push(f)
 	if err = l.PCall(0, 1, nil); err == nil {
 		var v driver.Value
-		if v, err = value(l.Get(-1)); err == nil {
+		if v, err = value(l.Get(-1), 0); err == nil {
 			return v, nil
 		}
 	} else if raised, ok := errors.AsType[*lua.ApiError](err); ok {
@@ -176,8 +200,11 @@ func converted(l *lua.LState, v any) lua.LValue {
 	return lua.LFalse // a nil
 }
 
-// value returns what a script returns as Redis replies it.
-func value(v lua.LValue) (driver.Value, error) {
+// deepest is how deep a reply may be nested. A table that contains itself has no end.
+const deepest = 1000
+
+// value returns what a script returns as Redis replies it, at that depth of the reply.
+func value(v lua.LValue, depth int) (driver.Value, error) {
 	switch v := v.(type) {
 	case lua.LNumber:
 		return driver.IntValue(int64(v)), nil
@@ -188,12 +215,15 @@ func value(v lua.LValue) (driver.Value, error) {
 			return driver.IntValue(1), nil
 		}
 	case *lua.LTable:
-		return tableValue(v)
+		return tableValue(v, depth)
 	}
 	return driver.Value{}, nil
 }
 
-func tableValue(t *lua.LTable) (driver.Value, error) {
+func tableValue(t *lua.LTable, depth int) (driver.Value, error) {
+	if depth == deepest {
+		return driver.Value{}, errors.New("ERR reached lua stack limit")
+	}
 	if text, ok := t.RawGetString("err").(lua.LString); ok {
 		return driver.Value{}, errors.New(string(text))
 	}
@@ -202,7 +232,7 @@ func tableValue(t *lua.LTable) (driver.Value, error) {
 	}
 	var items []driver.Value
 	for i := 1; t.RawGetInt(i) != lua.LNil; i++ {
-		item, err := value(t.RawGetInt(i))
+		item, err := value(t.RawGetInt(i), depth+1)
 		if err != nil {
 			return driver.Value{}, err
 		}

@@ -107,8 +107,8 @@ func (r *request) acceptHandoff(ctx context.Context, l *Lease) (hold *Hold, err 
 	}
 	if l.traits.Numbered { // each holder draws a token
 		if hold, err = l.reenter(ctx, r.lock); err != nil {
-			if why := l.over(); why != nil && why.loss && errors.Is(err, why.err) {
-				err = errNoHold // nobody has told the caller that it had the lock
+			if why := l.over(); why != nil && why != endClosed && errors.Is(err, why.err) {
+				err = errNoHold // lost, or superseded: the caller does not know that it had the lock
 			} else if ctx.Err() != nil && isUnanswered(err) {
 				// Until a moment ago, another goroutine had what is this owner's now.
 				err = GaveUp(ctx, l.client.errors.Held(l.asHolder()), err)

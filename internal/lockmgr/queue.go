@@ -91,10 +91,17 @@ func (q *queue) retry() {
 	}
 }
 
+// doubts reports whether an attempt of w with the id of the turn is in doubt: then w's request releases that id in the end.
+// It must be called with Client.mu held, while w does not ask.
+func (q *queue) doubts(w *waiter) bool {
+	r := w.request
+	return r != nil && r.doubt && q.turn.id == r.id
+}
+
 // dequeue removes w from q, and ends q if no waiter is left. It must be called with
 // Client.mu held.
 func (q *queue) dequeue(w *waiter) {
-	if r := w.request; q.head == w && r != nil && r.doubt && q.turn.id == r.id {
+	if q.head == w && q.doubts(w) {
 		q.turn.finish() // the request in doubt is responsible for it
 	}
 	q.remove(w)

@@ -84,8 +84,8 @@ func (s site) enqueue(w *waiter, front bool) {
 	}
 	q.retry()
 	if front {
-		if q.head != nil && q.head.state >= asks {
-			q.turn.finish() // the attempt under way has the id, and is responsible for it
+		if q.head != nil && (q.head.state >= asks || q.doubts(q.head)) {
+			q.turn.finish() // the attempt under way or in doubt has the id, and is responsible for it
 		}
 		q.insert(w, nil)
 	} else {

@@ -110,13 +110,12 @@ func (p *Proxy) accept(l net.Listener) {
 			k := &link{client: client, server: server, gone: make(chan struct{})}
 			p.mu.Lock()
 			p.links[k] = struct{}{}
-			closed := p.closed || p.upstream != upstream // it connected to the former server meanwhile
+			if p.closed || p.upstream != upstream { // it connected to the former server meanwhile
+				k.close()
+			}
 			p.mu.Unlock()
 			p.running.Go(func() { p.forward(k, Requests, server, client) })
 			p.running.Go(func() { p.forward(k, Replies, client, server) })
-			if closed {
-				k.close()
-			}
 		}
 	})
 }

@@ -161,6 +161,8 @@ func TestRWReadRelease(t *testing.T) {
 			after: reading(lease, by(java, "1", lease), stray(java, 2, long)), repeat: &no},
 		{name: "the others have no lease", setup: reading(long, by(me, "1", lease), by(java, "2"), by(javaN, "1")), want: yes,
 			after: unlocked, messages: freed, repeat: &no},
+		{name: "Java reads without the key of a hold", setup: reading(long, by(me, "1", lease), by(java, "1"), by(mine2, "1", minute)), want: yes,
+			after: reading(minute, by(java, "1"), by(mine2, "1", minute)), repeat: &no},
 		{name: "Java's hold without TTL", setup: reading(long, by(me, "1", lease), by(java, "1", none)), want: yes,
 			after: reading(long, by(java, "1", none)), repeat: &no},
 		{name: "Java's count is beyond belief", setup: reading(long, by(me, "1", lease), by(java, "1001")), want: yes,

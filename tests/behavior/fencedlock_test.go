@@ -1,7 +1,6 @@
 package behavior
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -235,61 +234,6 @@ func TestFencedTokensComeInTheOrderOfHolds(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A waiter that was handed a lease inside the process, and loses it before it has drawn
-// its token, goes on waiting: it has not had the lock.
-func TestFencedHandOffThatIsLost(t *testing.T) {
-	cut := func(context.Context, string) error { return errCut }
-	for name, lose := range map[string]func(t *testing.T, s *memredis.Server, f *faults){
-		"Redis is unreachable for longer than the lease": func(t *testing.T, _ *memredis.Server, f *faults) {
-			f.Set(cut, nil)
-			time.Sleep(4 * time.Second)
-			f.Set(nil, nil)
-		},
-		"the key is deleted": func(t *testing.T, s *memredis.Server, f *faults) {
-			run(t, s, `return redis.call('del', KEYS[1])`)
-			f.Set(nil, nil)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *memredis.Server) {
-				c, f := open(t, s, &mortise.Options{TTL: 3 * time.Second})
-				defer f.Set(nil, nil)
-				first, _ := mustFence(t, c.FencedLock("job"), t.Context())
-				type outcome struct {
-					hold *mortise.Hold
-					err  error
-				}
-				second := make(chan outcome, 1)
-				go func() {
-					hold, _, err := c.FencedLock("job").Lock(t.Context())
-					second <- outcome{hold, err}
-				}()
-				time.Sleep(50 * time.Millisecond)
-				f.Set(func(ctx context.Context, name string) error {
-					if name == "fenced_reenter" {
-						return cut(ctx, name)
-					}
-					return nil
-				}, nil)
-				mustUnlock(t, first)
-				time.Sleep(50 * time.Millisecond)
-				if f.Count("fenced_reenter") == 0 {
-					t.Fatal("the lease was not handed off")
-				}
-				lose(t, s, f)
-				got := <-second
-				if got.err != nil {
-					t.Fatalf("Lock: %v, want the lock, which is free again", got.err)
-				}
-				if got.hold.Token() < 2 {
-					t.Errorf("the token is %d, want a newer one than the first", got.hold.Token())
-				}
-				mustUnlock(t, got.hold)
-			})
-		})
-	}
 }
 
 // A token that no replica has acknowledged was never that of a hold: a master that dies may

@@ -66,7 +66,7 @@ local function advance(waiter, deadline, before, last)
   -- is, and the deadline would pass before it.
   if deadline <= want and deadline > want - ALIVE / 4 and deadline > now + ALIVE / 2 then return 0 end
   redis.call('zadd', deadlines, string.format('%.0f', want), waiter)
-  return math.max(want - deadline, 0)
+  return deadline > -math.huge and math.max(want - deadline, 0) or 0 -- ZINCRBY fails for inf - inf
 end
 
 -- How many of Redisson's waiters may be ahead of one that is not among the first: it left room for all of them when it
