@@ -4,7 +4,7 @@ package main
 // from one goroutine to another.
 var handOvers = []string{
 	"kinds", "turn", "turns", "turn_doubt", "turn_entry", "turn_failed", "turn_stale", "relay", "rivals", "hold", "withdraw",
-	"fairlock", "fairlock_crowd", "unlock", "close", "multilock_close", "permitsemaphore", "permitsemaphore_wait", "semaphore_wait", "herd", "races",
+	"fairlock", "fairlock_crowd", "fencedhandoff", "lateanswer", "unlock", "close", "multilock_close", "permitsemaphore", "permitsemaphore_wait", "semaphore_wait", "herd", "races",
 }
 
 // core are the tests whose trials interop/core_test.go chooses from.

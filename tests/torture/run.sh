@@ -25,7 +25,7 @@ step() { # name, pattern of the lines that sum it up, command…
   shift 2
   printf '\n== %s, after %d of %d s\n' "$name" $((SECONDS - begin)) "$limit"
   "$@" 2>&1 | tee "$log/step"
-  if ((PIPESTATUS[0])); then
+  if ((PIPESTATUS[0])) || grep -qE 'no tests to run|^ *--- SKIP' "$log/step"; then
     failed+=("$name")
     state=FAILED
   fi
