@@ -179,10 +179,12 @@ func (r *runner) stage(s stage) (one result) {
 	one.took = time.Since(begin)
 	one.err = errors.Join(one.err, one.read(summaries), one.quote(summaries+".log", s.quote))
 	if one.err == nil && one.Passed == 0 && len(s.runs)+len(s.tests) > 0 {
-		one.err = errors.New("no test matches: nothing was tested")
+		one.err = errNothing
 	}
 	return one
 }
+
+var errNothing = errors.New("no test matches: nothing was tested, or not by each run")
 
 // leave makes the folder for the summaries of a stage.
 func (r *runner) leave(s stage) (summaries string, err error) {
@@ -255,6 +257,9 @@ func (one *result) read(dir string) error {
 		one.Failed += s.Failed
 		one.Margins = append(one.Margins, s.Margins...)
 		one.NotPassed = append(one.NotPassed, s.NotPassed...)
+		if s.Passed+s.Failed == 0 {
+			return errNothing
+		}
 	}
 	return nil
 }

@@ -284,6 +284,10 @@ func TestRun(t *testing.T) {
 	if one := (&runner{what: "gate"}).stage(stage{name: "s", sh: "true", runs: []goTest{{}}}); one.err == nil {
 		t.Error("a stage that has tested nothing is not red")
 	}
+	const nothing = `echo '{}' >$MORTISE_SUMMARIES/2.json; `
+	if one := (&runner{what: "gate"}).stage(stage{name: "s", sh: counts + nothing}); one.err == nil {
+		t.Error("a stage of which one run has tested nothing is not red")
+	}
 	if one := (&runner{what: "gate"}).stage(stage{name: "s", sh: "true"}); one.err != nil || one.Passed != 0 {
 		t.Errorf("again: got %+v, want nothing of the run before", one)
 	}
