@@ -304,13 +304,11 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 	if time.Since(r.start) >= trust {
 		err = errLate
 	}
-	if err != nil {
-		if _, rerr := k.release(ctx, r.id); rerr != nil {
-			r.doubt = true // it may still be in Redis
-		}
-		return nil, err
+	if err == nil {
+		l.token, err = r.secure(ctx, token, ttl)
 	}
-	if l.token, err = r.secure(ctx, token, ttl); err != nil {
+	if err != nil {
+		r.undo(ctx)
 		return nil, err
 	}
 	k.noteToken(l.token)
@@ -326,6 +324,19 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 		return nil, ErrClosed
 	}
 	return hold, nil
+}
+
+// undo releases a lease that r has acquired and cannot use. The id has had the lock, so the client's turn must not go on with it.
+func (r *request) undo(ctx context.Context) {
+	k := r.lock
+	if _, err := k.release(ctx, r.id); err != nil {
+		r.doubt = true // Redis may still have it
+	}
+	k.client.mu.Lock()
+	defer k.client.mu.Unlock()
+	if q := k.site().queue(); q != nil && q.turn.id == r.id {
+		q.turn.finish()
+	}
 }
 
 // settle concludes a call that got hold from r, or failed with err, and tells what became of it. It

@@ -96,7 +96,7 @@ func (l *Lease) incrementCount(ctx context.Context, k *Lock) (start time.Time, t
 		defer cancel()
 	}
 	start, seen := time.Now(), k.seen()
-	got, err := k.reenter(ctx, l.id, count, ttl, d, seen)
+	got, err := k.reenter(ctx, l.id, count, start.Add(ttl), d, seen)
 	if err != nil && (got.OK || !d.none()) { // the script has run, or may have
 		l.client.background(l.recount)
 	}

@@ -86,15 +86,16 @@ func (s *replicas) canWait(ctx context.Context, key string, d Durability) error 
 func (s *replicas) renewAndWait(ctx context.Context, d Durability, groups [][]script.Renewal) []script.RenewResult {
 	calls := script.Renewals(groups)
 	results := make([]script.RenewResult, len(groups))
-	for i, r := range s.evalAndWait(ctx, d, calls) {
+	for i, r := range s.evalAndWait(ctx, d, func() []driver.Call { return calls }) {
 		results[i] = script.RenewalAnswer(calls[i], r)
 	}
 	return results
 }
 
 // evalAndWait runs scripts that keep leases, all of one shard and with durability d. A result without error was
-// acknowledged as d requires. It may run them twice.
-func (s *replicas) evalAndWait(ctx context.Context, d Durability, calls []driver.Call) []driver.Result {
+// acknowledged as d requires. It may run them twice, and asks for them each time.
+func (s *replicas) evalAndWait(ctx context.Context, d Durability, ask func() []driver.Call) []driver.Result {
+	calls := ask()
 	results := make([]driver.Result, len(calls))
 	w, err := s.driver()
 	if err != nil {
@@ -124,6 +125,7 @@ func (s *replicas) evalAndWait(ctx context.Context, d Durability, calls []driver
 		if !more || !time.Now().Before(limit) || ctx.Err() != nil {
 			return results
 		}
+		calls = ask()
 	}
 }
 
@@ -146,13 +148,21 @@ func (s *replicas) unanswered(ctx context.Context, err error, wait driver.Wait) 
 	return err
 }
 
-// reenter sets the count of holds of a lock that id has, and extends its lease. It waits until that has durability d. A
-// token that it draws must be above seen; if it is not, the error comes with a Grant.
-func (k *Lock) reenter(ctx context.Context, id string, count int, ttl time.Duration, d Durability, seen int64) (got script.Grant, err error) {
-	if r := k.ops.Reentry(id, count, ttl); d.none() {
+// reenter sets the count of holds of a lock that id has, or leaves it as it is if count is 0, and extends its lease to end.
+// It waits until that has durability d. A token that it draws must be above seen; if it is not, the error comes with a Grant.
+func (k *Lock) reenter(ctx context.Context, id string, count int, end time.Time, d Durability, seen int64) (got script.Grant, err error) {
+	var r script.Reentry
+	ask := func() []driver.Call {
+		left := max(time.Until(end)+time.Millisecond-1, time.Millisecond) // it is sent in whole milliseconds
+		r = k.ops.Reentry(id, count, left)
+		return []driver.Call{r.Call}
+	}
+	if d.none() {
+		ask()
 		got, err = r.Run(ctx, k.client.driver)
 	} else {
-		got, err = r.Answer(k.client.replicas.evalAndWait(ctx, d, []driver.Call{r.Call})[0])
+		reply := k.client.replicas.evalAndWait(ctx, d, ask)[0]
+		got, err = r.Answer(reply)
 	}
 	if errors.Is(err, ErrNotDurable) {
 		return got, Final(err)
@@ -165,11 +175,11 @@ func (k *Lock) reenter(ctx context.Context, id string, count int, ttl time.Durat
 	return got, err
 }
 
-// secure waits until an acquired lease is durable, or releases it. It returns the token, or the one that was drawn last.
+// secure waits until an acquired lease is durable. It returns the token, or the one that was drawn last.
 //
 // It does not only look for the lease: of a master that took over since the acquisition, the replicas may have acknowledged
 // an older state of it. That may be a grant, which lasts for a moment, or the lease may have been extended since, or
-// have drawn a later token. So it writes all of it once more, and no longer than it was to last.
+// have drawn a later token. So it makes sure of all of it once more.
 func (r *request) secure(ctx context.Context, token int64, ttl time.Duration) (int64, error) {
 	k := r.lock
 	d, c := k.options.Durability, k.client
@@ -180,17 +190,14 @@ func (r *request) secure(ctx context.Context, token int64, ttl time.Duration) (i
 	defer cancel()
 	var got script.Grant
 	_, err := c.call(trusted, c.config.RetryFor, func(ctx context.Context) (err error) {
-		got, err = k.reenter(ctx, r.id, 1, max(time.Until(r.start.Add(ttl)), time.Millisecond), d, r.seen)
+		got, err = k.reenter(ctx, r.id, 0, r.start.Add(ttl), d, r.seen)
 		return err
 	})
-	if err == nil && got.OK {
-		return cmp.Or(got.Token, token), nil
+	switch {
+	case err != nil:
+		return 0, err
+	case !got.OK:
+		return 0, fmt.Errorf("%w: the lease was gone before replicas acknowledged it, as after a failover", ErrNotDurable)
 	}
-	if err == nil {
-		err = fmt.Errorf("%w: the lease was gone before replicas acknowledged it, as after a failover", ErrNotDurable)
-	}
-	if _, rerr := k.release(ctx, r.id); rerr != nil {
-		r.doubt = true // Redis may still have the lease
-	}
-	return 0, err
+	return cmp.Or(got.Token, token), nil
 }

@@ -84,8 +84,11 @@ func (s site) enqueue(w *waiter, front bool) {
 	}
 	q.retry()
 	if front {
-		if q.head != nil && (q.head.state >= asks || q.doubts(q.head)) {
-			q.turn.finish() // the attempt under way or in doubt has the id, and is responsible for it
+		if h := q.head; h != nil && h.state >= asks {
+			q.turn.finish() // the attempt under way has the id, and is responsible for it
+		} else if h != nil && q.doubts(h) {
+			h.request.useID("") // it may be long until h asks again, or leaves
+			q.turn.finish()
 		}
 		q.insert(w, nil)
 	} else {

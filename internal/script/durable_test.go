@@ -99,3 +99,34 @@ func TestTryWait(t *testing.T) {
 		w.wantDump(t, job, "nothing")
 	})
 }
+
+// A count of 0 leaves the count as it is; a grant, which has the count 0, becomes a lock, with this lease.
+func TestReentryThatKeepsTheCount(t *testing.T) {
+	server := single(t)
+	for name, r := range map[string]struct {
+		put     func(t *testing.T, w *world)
+		reentry script.Reentry
+		after   string
+		ttl     time.Duration
+	}{
+		"lock":           {held(minute, me, "3"), script.LockReentry(job, me, 0, lease), "hash " + me + "=3", lease},
+		"granted":        {held(minute, me, "0"), script.LockReentry(job, me, 0, lease), "hash " + me + "=1", lease},
+		"granted longer": {held(long, me, "0"), script.LockReentry(job, me, 0, lease), "hash " + me + "=1", lease},
+		"fenced":         {held(minute, me, "3"), script.FencedReentry(job, me, 0, lease), "hash " + me + "=3", lease},
+		"fenced granted": {held(long, me, "0"), script.FencedReentry(job, me, 0, lease), "hash " + me + "=1", lease},
+		"reader":         {reading(minute, by(me, "2", minute, minute)).put, script.RWReadReentry(job, me, 0, lease), "hash " + me + "=2 mode=read", lease},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				r.put(t, w)
+				for range 2 {
+					if g, err := r.reentry.Run(t.Context(), w); !g.OK || err != nil {
+						t.Fatalf("got %+v, %v, want that it holds the lock", g, err)
+					}
+					w.wantDump(t, job, r.after)
+					w.wantTTL(t, job, r.ttl)
+				}
+			})
+		})
+	}
+}

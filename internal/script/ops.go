@@ -32,9 +32,9 @@ type Grant struct {
 	Spare int            // how many permits others may acquire without a claim
 }
 
-// Reentry is a script that sets the count of a lock that an id holds, extends its lease, and draws
-// a token if the kind has tokens. So what a lock consists of is there after it, also if only an
-// older state was there before, as after a failover.
+// Reentry is a script that sets the count of a lock that an id holds, or leaves it as it is for a count of
+// 0, extends its lease, and draws a token if the kind has tokens. So what a lock consists of is there after
+// it, also if only an older state was there before, as after a failover.
 type Reentry struct {
 	driver.Call
 	read func(driver.Value) (Grant, error)

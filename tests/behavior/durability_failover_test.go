@@ -128,3 +128,84 @@ func failOver(t *testing.T, s *memredis.Server, contender func(c *mortise.Client
 		t.Error(err)
 	}
 }
+
+// A grant may last longer than a fixed lease: what is acknowledged is the lease.
+func TestFailoverToALongerGrant(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, r := openReplicated(t, s, 1, 1, nil)
+		r.before = func(calls []driver.Call) {
+			run(t, s, `if redis.call('exists', KEYS[1]) == 1 then
+				redis.call('hset', KEYS[1], redis.call('hkeys', KEYS[1])[1], 0)
+				redis.call('pexpire', KEYS[1], 3000)
+			end`)
+		}
+		o := durably(1)
+		o.TTL, o.MaxHold = 300*time.Millisecond, 300*time.Millisecond
+		hold, _ := mustLock(t, c.Lock("job").With(o), t.Context())
+		if ttl := run(t, s, `return redis.call('pttl', KEYS[1])`).Int(); ttl > 300 {
+			t.Errorf("a lease of 300ms has a TTL of %d ms", ttl)
+		}
+		mustUnlock(t, hold)
+	})
+}
+
+// An acquisition for which Redis is asked twice, because a replica is slow, lasts no longer.
+func TestSlowReplicaDoesNotExtendALease(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
+		c, r := openReplicated(t, s, 1, 0, nil)
+		runs := 0
+		r.before = func(calls []driver.Call) {
+			if calls[0].Script.Name() == "look" {
+				return
+			}
+			if runs++; runs == 2 {
+				r.become(1, 1)
+			}
+		}
+		const lease = 20 * time.Second
+		o := mortise.LockOptions{TTL: lease, MaxHold: lease, Durability: mortise.Durability{Acks: mortise.AcksAll, Timeout: 19 * time.Second}}
+		start := time.Now()
+		hold, _, err := k.Open(c, "job", o).Lock(t.Context())
+		if err != nil || runs != 2 || time.Since(start) == 0 {
+			t.Fatalf("%v after %v and %d runs, want it to wait for the replica", err, time.Since(start), runs)
+		}
+		ttl := time.Duration(run(t, s, `return redis.call('pttl', KEYS[1])`).Int()) * time.Millisecond
+		if over := time.Since(start) + ttl - lease; over > 100*time.Millisecond { // for which a group outlasts its values
+			t.Errorf("it lasts for %v longer", over)
+		}
+		mustUnlock(t, hold)
+	})
+}
+
+// A late copy of what makes an acquisition sure does not set the count of its holds back.
+func TestLateCopyOfADurableAcquisition(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
+		c, r := openReplicated(t, s, 1, 1, nil)
+		var copied []driver.Call
+		r.before = func(calls []driver.Call) {
+			if copied == nil && calls[0].Script.Name() != "look" {
+				copied = calls
+			}
+		}
+		lock := k.Open(c, "job", durably(1))
+		outer, ctx, err := lock.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, _, err := lock.Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := run(t, s, `return redis.call('hgetall', KEYS[1])`).String()
+		d := s.Driver()
+		defer d.Close()
+		if got := d.Batch(t.Context(), copied)[0]; got.Err != nil {
+			t.Fatal(got.Err)
+		}
+		if after := run(t, s, `return redis.call('hgetall', KEYS[1])`).String(); after != before {
+			t.Errorf("a late copy made of %s %s", before, after)
+		}
+		mustUnlock(t, inner)
+		mustUnlock(t, outer)
+	})
+}

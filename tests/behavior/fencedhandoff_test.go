@@ -134,9 +134,13 @@ func inFrontOfADoubt(t *testing.T, s *memredis.Server) {
 		mustUnlock(t, (<-got).must(t))
 		cancel()
 	case second := <-got:
+		hold := second.must(t)
+		time.Sleep(time.Second)
+		if v := run(t, s, `return redis.call('zrange', 'mortise:turns:{job}', 0, -1)`); v.Len() > 0 {
+			t.Errorf("the client has the turns %v, and would be granted the lock although it has it", v)
+		}
 		cancel()
 		<-third
-		hold := second.must(t)
 		time.Sleep(time.Second)
 		if v := run(t, s, `return redis.call('hget', KEYS[1], '`+hold.Owner()+`')`); v.Str() != "1" || !hold.Valid() {
 			t.Errorf("Redis has %v of the lock, valid: %v, want that it is held", v, hold.Valid())

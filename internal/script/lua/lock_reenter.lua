@@ -2,14 +2,16 @@
 --
 -- KEYS[1]  the lock: hash {owner -> count}
 -- ARGV[1]  owner
--- ARGV[2]  the new count, absolute, so that a repeat changes nothing
+-- ARGV[2]  the new count, absolute, so that a repeat changes nothing; 0 if it stays as it is
 -- ARGV[3]  lease in ms; a longer one that is already set stays
 --
 -- {1}  done
 -- {0}  the owner does not hold the lock; nothing was changed
 --
--- The count comes last: it must not stay raised by a re-entry that failed.
-if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return {0} end
-if redis.call('pttl', KEYS[1]) < tonumber(ARGV[3]) then redis.call('pexpire', KEYS[1], ARGV[3]) end
-redis.call('hset', KEYS[1], ARGV[1], ARGV[2])
+-- The count comes last: it must not stay raised by a re-entry that failed. A lock that was granted for a moment, with the
+-- count 0, becomes one with the count 1 and this lease, as in lock_acquire.lua.
+local count = redis.call('hget', KEYS[1], ARGV[1])
+if not count then return {0} end
+if count == '0' or redis.call('pttl', KEYS[1]) < tonumber(ARGV[3]) then redis.call('pexpire', KEYS[1], ARGV[3]) end
+if ARGV[2] ~= '0' or count == '0' then redis.call('hset', KEYS[1], ARGV[1], ARGV[2] ~= '0' and ARGV[2] or 1) end
 return {1}
