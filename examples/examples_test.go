@@ -55,7 +55,8 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := mortise.New(server.Driver(), nil)
+	// With a record, others would name its process once it holds a lock for a while, and its owner before.
+	client := mortise.New(server.Driver(), &mortise.Options{Identity: mortise.Identity{Hide: true}})
 	t.Cleanup(func() {
 		if err := client.Close(); err != nil {
 			t.Error(err)

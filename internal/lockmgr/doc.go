@@ -20,7 +20,7 @@
 //	newHold ─► newLease, trust, token           lease.go: what Redis has given, and whether to trust it
 //	        ─► secure                           replicas.go: wait until it is durable
 //	        ─► watchdog.Add, addHold, register  lease.go: have it renewed, and known to this client
-//	Acquire ─► tidy                             no hold: undo what an attempt may have left
+//	Acquire ─► tidy                             undo.go: no hold; undo what an attempt may have left
 //
 // A lock is acquired again, a few times, if Redis' reply came after the trust in its lease
 // had ended. A free lock is waited for as well, in contest, if the client waited for it a
