@@ -3,7 +3,7 @@ package main
 // handOvers are the files of tests/behavior whose tests cross every way in which a lock, a permit or a turn passes
 // from one goroutine to another.
 var handOvers = []string{
-	"kinds", "turn", "turns", "turn_doubt", "turn_entry", "turn_failed", "turn_stale", "relay", "rivals", "hold", "withdraw",
+	"kinds", "turn", "turns", "turn_doubt", "turn_entry", "turn_failed", "turn_spent", "turn_stale", "relay", "rivals", "hold", "withdraw",
 	"fairlock", "fairlock_crowd", "fencedhandoff", "lateanswer", "unlock", "close", "multilock_close", "permitsemaphore", "permitsemaphore_wait", "semaphore_wait", "herd", "races",
 }
 
