@@ -32,7 +32,7 @@ func TestFencedWithoutARight(t *testing.T) {
 				token, _, _, err := script.FencedAcquire(ctx, d, job, me, lease, "")
 				return token, err
 			}},
-		"reenter": {[]string{"hexists", "incr", "persist", "pttl", "pexpire"}, held(time.Minute, me, "1"), "hash " + me + "=1", time.Minute,
+		"reenter": {[]string{"hget", "incr", "persist", "pttl", "pexpire"}, held(time.Minute, me, "1"), "hash " + me + "=1", time.Minute,
 			func(ctx context.Context, d driver.Driver) (int64, error) {
 				return reenterFenced(ctx, d, script.FencedReentry(job, me, 2, lease))
 			}},

@@ -75,7 +75,7 @@ func lockCalls() map[string]lockCall {
 				ok, _, err := acquire(ctx, d, job, me, lease)
 				return ok, err
 			}},
-		"reenter": {[]string{"hexists", "pttl", "pexpire"}, held, mine, time.Minute,
+		"reenter": {[]string{"hget", "pttl", "pexpire"}, held, mine, time.Minute,
 			func(ctx context.Context, d driver.Driver) (bool, error) {
 				return reenter(ctx, d, script.LockReentry(job, me, 3, lease))
 			}},
