@@ -265,4 +265,10 @@ func TestEndlessReply(t *testing.T) {
 	if v, err := d.Eval(t.Context(), driver.Call{Script: endless}); driver.ClassOf(err) != driver.Other {
 		t.Errorf("got %v, %v, want an error of class other", v, err)
 	}
+	nested := driver.NewScript("nested", "local t = {} for _ = 2, tonumber(ARGV[1]) do t = {t} end return t")
+	for depth, fine := range map[string]bool{"1": true, "999": true, "1000": true, "1001": false} {
+		if _, err := d.Eval(t.Context(), driver.Call{Script: nested, Args: []string{depth}}); (err == nil) != fine {
+			t.Errorf("a reply that is nested %s times: %v, want that it is fine: %t", depth, err, fine)
+		}
+	}
 }

@@ -178,7 +178,7 @@ func (r *request) acceptGrant(ctx context.Context, w *waiter) (hold *Hold, err e
 	id, seen, streak := t.id, t.seen, t.streak
 	r.entry, r.turn = "", ""
 	if t.entry != script.ToGive(id) {
-		seen = time.Time{} // another waiter made the entry: the grant lasts only until the client has asked
+		seen = time.Time{} // a waiter that asks first made the entry: the grant lasts only until the client has asked
 	}
 	if t.phase == turnGrantedUnsure {
 		// An attempt may have made the entry again after the grant had removed it. This
