@@ -96,7 +96,7 @@ func (l *Lease) overdue() loss {
 	case l.renewal == nil:
 		return loss{l, LostUnconfirmed, nil}
 	}
-	return loss{l, LostUnconfirmed, l.renewal.err}
+	return loss{l, LostUnconfirmed, l.renewal.failure()}
 }
 
 // loss is a lost lease that is still to be reported, outside the mutex.

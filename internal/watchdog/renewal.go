@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
@@ -14,9 +13,20 @@ import (
 // [Watchdog.Hand] may replace the lease.
 type renewal struct {
 	lease    *Lease
-	busy     bool // queued, or in an attempt
-	failures int  // failed attempts since the last success
+	queue    *queue        // of its lane, when it was queued last
+	end      time.Duration // of the trust in the lease, when it was queued
+	busy     bool          // queued, or in an attempt
+	failures int           // failed attempts since the last success
 	err      error
+}
+
+// failure returns why the lease is not renewed, as far as it is known: the error of its own last attempt, or, while it
+// is queued, that of another one.
+func (e *renewal) failure() error {
+	if e.err == nil && e.busy {
+		return e.queue.err
+	}
+	return e.err
 }
 
 const (
@@ -42,65 +52,62 @@ func (w *Watchdog) lane(l *Lease) lane {
 // caller holds w.mu.
 func (w *Watchdog) enqueue(l *Lease) int {
 	in := w.lane(l)
-	queue, running := w.queues[in]
+	q := w.queues[in]
+	if q == nil {
+		q = &queue{most: largestAttempt}
+		w.queues[in] = q
+		w.wg.Go(func() { w.work(in, q) })
+	}
 	if l.renewal == nil {
 		l.renewal = &renewal{lease: l}
 	}
-	l.renewal.busy = true
-	w.queues[in] = append(queue, l.renewal)
-	if !running {
-		w.wg.Go(func() { w.work(in) })
-	}
-	return len(queue) + 1
+	q.add(l.renewal)
+	return len(q.due)
 }
 
 // work renews the due leases of one lane until there are none.
-func (w *Watchdog) work(in lane) {
+func (w *Watchdog) work(in lane, q *queue) {
 	for {
 		w.mu.Lock()
-		renewals, leases := w.due(in)
-		if len(leases) == 0 || w.closed {
+		a := q.next()
+		if len(a.leases) == 0 || w.closed {
 			delete(w.queues, in)
 			w.mu.Unlock()
 			return
 		}
-		start := w.now()
-		limit := attemptLimit(start, leases)
+		a.start = w.now()
+		limit := attemptLimit(a.start, a.leases)
 		w.mu.Unlock()
 
 		ctx, cancel := context.WithTimeoutCause(w.ctx, limit, errAttempt)
-		answers := w.config.Renew(ctx, leases)
+		a.answers = w.config.Renew(ctx, a.leases)
+		a.hung = ctx.Err() != nil
 		cancel()
-		w.settle(renewals, answers, start)
+		w.settle(q, a)
 	}
 }
 
-// due empties the queue of a lane, and returns the leases that still need a renewal. Others
-// were removed or lost while they were queued behind a slow attempt; renewing them would only
-// delay the rest. The caller holds w.mu.
-func (w *Watchdog) due(in lane) (renewals []*renewal, leases []*Lease) {
-	leases = make([]*Lease, 0, len(w.queues[in]))
-	renewals = slices.DeleteFunc(w.queues[in], func(e *renewal) bool {
-		l := e.lease
-		if l.watched && l.wanted() {
-			l.extend = l.renew
-			leases = append(leases, l)
-			return false
-		}
-		e.busy = false
-		return true
-	})
-	w.queues[in] = nil
-	return renewals, leases
+// attempt is one call of [Config.Renew].
+type attempt struct {
+	renewals []*renewal
+	leases   []*Lease
+	due      int // leases of the lane when it began, these and the queued ones
+	start    instant
+	answers  []Answer
+	hung     bool // it took all of its time
 }
 
 var errAttempt = errors.New("the renewal took too long")
 
-// The bounds of one attempt to renew. A hanging attempt must leave time for another one, on
+// The bounds of the time of one attempt to renew. A hanging attempt must leave time for another one, on
 // another connection, while the lease is still trusted.
 const (
 	shortestAttempt = 50 * time.Millisecond
 	longestAttempt  = 5 * time.Second
+	// leastShare of its trust, or half a second, is left to an attempt even for a lease that has less: if leases
+	// end one after another, each attempt has one that is about to, and a server that is slow must be able to
+	// answer for the others.
+	leastShare = 64
 )
 
 // attemptLimit is half of the remaining trust of the most urgent lease.
@@ -109,40 +116,45 @@ func attemptLimit(now instant, leases []*Lease) time.Duration {
 	for _, l := range leases {
 		limit = min(limit, (l.until.mono-now.mono)/2)
 	}
-	return max(limit, shortestAttempt)
+	return max(limit, shortestAttempt, min(leases[0].Terms.Trust/leastShare, 500*time.Millisecond))
 }
 
 // settle applies the answers of one attempt.
-func (w *Watchdog) settle(renewals []*renewal, answers []Answer, start instant) {
+func (w *Watchdog) settle(q *queue, a attempt) {
 	var lost []loss
 	w.mu.Lock()
 	now := w.now()
-	together := len(renewals) > max(spreadAbove, len(w.events)/10)
-	for i, e := range renewals {
+	q.settle(a)
+	together := a.due > max(spreadAbove, len(w.events)/10)
+	for i, e := range a.renewals {
 		l := e.lease
 		e.busy = false
 		if !l.watched {
 			continue // removed, or its trust ended, while the attempt ran
 		}
-		switch answers[i].State {
+		switch a.answers[i].State {
 		case Renewed:
 			if l.extend {
-				w.trust(l, start.add(l.Terms.Trust))
+				w.trust(l, a.start.add(l.Terms.Trust))
 			}
 			failed := e.failures > 0 && len(w.events) > spreadAbove // other leases may have failed too
-			l.next, l.renewal = start.mono+l.pause(together || failed), nil
+			l.next, l.renewal = a.start.mono+l.pause(together || failed), nil
 			w.fix(l)
 		case Failed:
 			e.failures++
-			e.err = answers[i].Err
+			e.err = a.answers[i].Err
+			if a.hung {
+				q.add(e) // it has waited for long enough
+				continue
+			}
 			l.next = now.mono + backoff(e.failures)
 			w.fix(l)
 		case Gone:
 			w.remove(l)
-			lost = append(lost, loss{l, LostGone, answers[i].Err})
+			lost = append(lost, loss{l, LostGone, a.answers[i].Err})
 		case Taken:
 			w.remove(l)
-			lost = append(lost, loss{l, LostTaken, answers[i].Err})
+			lost = append(lost, loss{l, LostTaken, a.answers[i].Err})
 		}
 	}
 	w.mu.Unlock()

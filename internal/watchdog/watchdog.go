@@ -72,10 +72,10 @@ type Watchdog struct {
 
 	mu      sync.Mutex // guards the fields below, and the lower part of every Lease
 	events  schedule
-	limits  map[*Lease]instant  // the latest end of trust, of those leases that have one
-	queues  map[lane][]*renewal // due leases; a lane with an entry has a running worker
-	asleep  time.Duration       // when the scheduler wakes up at the latest
-	woken   time.Duration       // when it was woken last
+	limits  map[*Lease]instant // the latest end of trust, of those leases that have one
+	queues  map[lane]*queue    // due leases; a lane with an entry has a running worker
+	asleep  time.Duration      // when the scheduler wakes up at the latest
+	woken   time.Duration      // when it was woken last
 	started bool
 	closed  bool
 }
@@ -85,7 +85,7 @@ func New(config Config) *Watchdog {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Watchdog{
 		config: config, base: time.Now(), ctx: ctx, cancel: cancel,
-		wake: make(chan struct{}, 1), limits: make(map[*Lease]instant), queues: make(map[lane][]*renewal),
+		wake: make(chan struct{}, 1), limits: make(map[*Lease]instant), queues: make(map[lane]*queue),
 	}
 }
 
@@ -234,14 +234,15 @@ func (w *Watchdog) Until(l *Lease) time.Time {
 	return now.Add(until - w.at(now).mono) // by the present wall clock
 }
 
-// Failure returns why the last attempt to renew the lease has failed, and nil if it has not.
+// Failure returns why the last attempt to renew the lease has failed, and nil if it has not. For a lease that is still
+// queued for its first one, it is why another one has failed.
 func (w *Watchdog) Failure(l *Lease) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if l.renewal == nil {
 		return nil
 	}
-	return l.renewal.err
+	return l.renewal.failure()
 }
 
 // Expire ends the lease at once if its trust has ended, and reports whether it has, with the

@@ -298,7 +298,7 @@ func TestOneAttemptAtATimePerShard(t *testing.T) {
 			b.at(time.Duration(i) * 1400 * time.Millisecond) // too far apart to share a batch
 			b.add(fmt.Sprint("a:", i), true)
 		}
-		b.at(18 * time.Second)
+		b.at(17 * time.Second)
 		b.wantTimes("a", 10*time.Second, 13*time.Second)
 		if got := b.tries("a")[1].keys; !slices.Equal(got, []string{"a:1", "a:2"}) {
 			t.Errorf("the second attempt renewed %v, want the two leases that had become due", got)

@@ -28,15 +28,8 @@ func manyHoldsOfABusyProcess(t *testing.T, b *canary.Bounds) {
 	c := mortise.New(dialers["rueidis"](t, s.Addr()), nil)
 	defer c.Close()
 	held := make([]*mortise.Hold, locks)
+	inParallel(locks, func(i int) { held[i], _, _ = c.Lock(fmt.Sprint("job ", i)).Lock(t.Context()) })
 	var all sync.WaitGroup
-	for part := range 50 {
-		all.Go(func() {
-			for i := part; i < locks; i += 50 {
-				held[i], _, _ = c.Lock(fmt.Sprint("job ", i)).Lock(t.Context())
-			}
-		})
-	}
-	all.Wait()
 	var stop atomic.Bool
 	for range busy {
 		all.Go(func() {

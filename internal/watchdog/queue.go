@@ -1,0 +1,73 @@
+package watchdog
+
+import "container/heap"
+
+// The bounds of the number of leases of one attempt. A server that was away for long finds all leases due. It can
+// answer for some thousands in time, and not for all of them before the most urgent one ends.
+const (
+	smallestAttempt = 100
+	largestAttempt  = 5000
+)
+
+// queue is the due leases of a lane. The watchdog's mutex guards it.
+type queue struct {
+	due  urgency
+	most int   // how many leases the next attempt has at most
+	err  error // of the last attempt that failed
+}
+
+// add queues a lease.
+func (q *queue) add(e *renewal) {
+	e.queue, e.end, e.busy = q, e.lease.until.mono, true
+	heap.Push(&q.due, e)
+}
+
+// next takes the most urgent leases that still need a renewal. Others were removed or lost while they were queued
+// behind a slow attempt; renewing them would only delay the rest.
+func (q *queue) next() attempt {
+	a := attempt{due: len(q.due)}
+	room := min(q.most, len(q.due))
+	a.renewals, a.leases = make([]*renewal, 0, room), make([]*Lease, 0, room)
+	for len(q.due) > 0 && len(a.leases) < q.most {
+		e := heap.Pop(&q.due).(*renewal)
+		l := e.lease
+		if !l.watched || !l.wanted() {
+			e.busy = false
+			continue
+		}
+		l.extend = l.renew
+		a.renewals, a.leases = append(a.renewals, e), append(a.leases, l)
+	}
+	return a
+}
+
+// settle learns from an attempt how many leases the next one may have: half as many after one that took all of its
+// time, because what it has sent may still keep the server busy, and twice as many after others.
+func (q *queue) settle(a attempt) {
+	if a.hung {
+		q.most = max(len(a.leases)/2, smallestAttempt)
+	} else {
+		q.most = min(2*q.most, largestAttempt)
+	}
+	for _, answer := range a.answers {
+		if answer.State == Failed {
+			q.err = answer.Err
+		}
+	}
+}
+
+// urgency is a heap of renewals: the lease whose trust ends first comes first.
+type urgency []*renewal
+
+func (u urgency) Len() int           { return len(u) }
+func (u urgency) Less(i, j int) bool { return u[i].end < u[j].end }
+func (u urgency) Swap(i, j int)      { u[i], u[j] = u[j], u[i] }
+func (u *urgency) Push(x any)        { *u = append(*u, x.(*renewal)) }
+
+func (u *urgency) Pop() any {
+	last := len(*u) - 1
+	e := (*u)[last]
+	(*u)[last] = nil
+	*u = (*u)[:last]
+	return e
+}
