@@ -24,7 +24,7 @@ func TestBarriersWithoutRights(t *testing.T) {
 		call   run
 		rights map[string]bool
 	}{
-		"await": {nothing, await(false), map[string]bool{"time": unchanged, "get": unchanged, "hget": unchanged, "exists": unchanged, "hgetall": unchanged,
+		"await": {nothing, await(false), map[string]bool{"time": unchanged, "getrange": unchanged, "hget": unchanged, "exists": unchanged, "hgetall": unchanged,
 			"hset": unchanged, "pexpire": unchanged}},
 		"await, the last": {two, await(false), map[string]bool{"hgetall": unchanged, "del": unchanged, "set": lost}},
 		"leave": {barrierOf(ten, cyclic(), seat{me, ten, " 0"}, seat{they, ten, " 1"}), func(ctx context.Context, d driver.Driver) string {
@@ -32,17 +32,17 @@ func TestBarriersWithoutRights(t *testing.T) {
 		}, map[string]bool{"exists": unchanged, "hget": unchanged, "hexists": unchanged, "hgetall": unchanged, "del": unchanged, "set": lost}},
 		"reset": {two, func(ctx context.Context, d driver.Driver) string {
 			return saidDone(script.BarrierReset(ctx, d, ours, me))
-		}, map[string]bool{"get": unchanged, "hget": unchanged, "hlen": unchanged, "hgetall": unchanged, "del": unchanged, "set": lost}},
-		"enter":           {nothing, enter(false), map[string]bool{"time": unchanged, "get": unchanged, "exists": unchanged, "hget": unchanged, "hset": unchanged, "pexpire": unchanged}},
+		}, map[string]bool{"getrange": unchanged, "hget": unchanged, "hlen": unchanged, "hgetall": unchanged, "del": unchanged, "set": lost}},
+		"enter":           {nothing, enter(false), map[string]bool{"time": unchanged, "getrange": unchanged, "exists": unchanged, "hget": unchanged, "hset": unchanged, "pexpire": unchanged}},
 		"enter, the last": {others, enter(false), map[string]bool{"hgetall": lost, "set": lost}}, // it is inside, and nobody is let in
 		"double": {inside, func(ctx context.Context, d driver.Driver) string {
 			return saidFate(script.DoubleLeave(ctx, d, ours, me))
 		},
-			map[string]bool{"get": unchanged, "hget": unchanged, "hset": unchanged}},
+			map[string]bool{"getrange": unchanged, "hget": unchanged, "hset": unchanged}},
 		"quit": {inside, func(ctx context.Context, d driver.Driver) string {
 			_, err := script.DoubleQuit(ctx, d, ours, me)
 			return saidDone(err)
-		}, map[string]bool{"get": unchanged, "hget": unchanged, "set": unchanged}},
+		}, map[string]bool{"getrange": unchanged, "hget": unchanged, "set": unchanged}},
 	} {
 		for right, same := range test.rights {
 			t.Run(name+"/"+right, func(t *testing.T) {

@@ -36,7 +36,7 @@ func TestFencedWithoutARight(t *testing.T) {
 			func(ctx context.Context, d driver.Driver) (int64, error) {
 				return reenterFenced(ctx, d, script.FencedReentry(job, me, 2, lease))
 			}},
-		"token": {[]string{"get"}, nothing, "nothing", absent,
+		"token": {[]string{"get", "getrange"}, nothing, "nothing", absent,
 			func(ctx context.Context, d driver.Driver) (int64, error) { return script.FencedToken(ctx, d, job) }},
 	} {
 		for _, right := range test.rights {

@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ func TestLockForce(t *testing.T) {
 		{"the holder's fence", held(none, me, "1"), "99", "99", yes, nothingThere, "string 100", "string 100", absent, []string{"0"}},
 		{"a newer fence", held(lease, me, "1"), "41", "1000", yes, nothingThere, "string 42", "string 1000", absent, []string{"0"}},
 		{"a fence that is no number", held(lease, me, "1"), "41", "x", yes, nothingThere, "string 42", "string x", absent, []string{"0"}},
+		{"a fence of 40 digits", held(lease, me, "1"), "41", strings.Repeat("9", 40), yes, nothingThere, "string 42", "string " + strings.Repeat("9", 40), absent, []string{"0"}},
 		{"tokens that are no number", held(lease, me, "1"), "x", "9", yes, nothingThere, "string x", "string 9", absent, []string{"0"}},
 		{"tokens at their end", held(lease, me, "1"), most, "9", yes, nothingThere, "string 9007199254740992", "string 9", absent, []string{"0"}},
 		{"tokens below 0", held(lease, me, "1"), "-7", "9", yes, nothingThere, "string -6", "string 9", absent, []string{"0"}},

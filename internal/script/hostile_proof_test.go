@@ -98,6 +98,49 @@ func TestHostileDataCostsNothing(t *testing.T) {
 	}
 }
 
+// A string of 100 MB lies where a number, a record or an outcome is expected: no script reads more of it than its beginning.
+func TestLongStringsCostNothing(t *testing.T) {
+	server := redistest.Single(t)
+	trials := map[string]func(ctx context.Context, d driver.Driver){
+		"barrier, await": func(ctx context.Context, d driver.Driver) { await(false)(ctx, d) },
+		"barrier, enter": func(ctx context.Context, d driver.Driver) { enter(false)(ctx, d) },
+		"barrier, reset": func(ctx context.Context, d driver.Driver) { _ = script.BarrierReset(ctx, d, ours, me) },
+		"token":          func(ctx context.Context, d driver.Driver) { _, _ = script.FencedToken(ctx, d, job) },
+		"force": func(ctx context.Context, d driver.Driver) {
+			_, _ = script.LockForce(ctx, d, job, me, script.Classic, script.Turns{})
+		},
+	}
+	for name, c := range numberCalls {
+		trials["number, "+name] = func(ctx context.Context, d driver.Driver) { _, _ = c.call(ctx, d, script.Classic) }
+	}
+	for name, c := range permitCalls {
+		trials["permits, "+name] = func(ctx context.Context, d driver.Driver) { _, _ = c.call(ctx, d) }
+	}
+	for name, trial := range trials {
+		t.Run(name, func(t *testing.T) {
+			canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+				w := realWorld(t, server)
+				var keys []string
+				trial(t.Context(), spy{w, func(c driver.Call) { keys = append(keys, c.Keys...) }})
+				if len(keys) == 0 {
+					t.Fatal("it has no keys")
+				}
+				for _, long := range keys {
+					w.must(t, "FLUSHALL")
+					w.must(t, "SETRANGE", long, fmt.Sprint(100<<20-1), "x")
+					if name == "force" && long != job {
+						w.hold(t, job, lease, me, "1")
+						w.must(t, "SETNX", tokenKey, "41")
+					}
+					w.must(t, "CONFIG", "RESETSTAT")
+					trial(t.Context(), w)
+					w.wantWork(t, b, 15, 10*time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
 // A barrier with the maximal number of parties, all of them dead: the next party
 // takes them out at once.
 func TestManyDeadPartiesAreTakenOutInOneGo(t *testing.T) {

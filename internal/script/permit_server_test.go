@@ -88,23 +88,23 @@ type permitCall struct {
 }
 
 var permitCalls = map[string]permitCall{
-	"acquire": {[]string{"time", "get", "zscore", "zrangebyscore", "incrby", "zadd", "zrem", "pttl", "pexpire"},
+	"acquire": {[]string{"time", "getrange", "zscore", "zrangebyscore", "incrby", "zadd", "zrem", "pttl", "pexpire"},
 		func(s permitWorld) { s.set("2").taken(-time.Minute, alien).must(s.t, "PEXPIRE", job, "600000") }, permitsAcquired},
 	"acquire, claimed": {[]string{"hgetall", "hdel"}, func(s permitWorld) { s.set("5").claim(2, one) }, permitsAcquired},
 	"acquire, refused": {[]string{"zrangebyscore", "zcard", "hset", "pexpire"}, func(s permitWorld) { s.set("0").taken(time.Minute, alien).taken(-time.Minute, three) }, permitsAcquired},
 	"acquire again":    {[]string{"zadd"}, func(s permitWorld) { s.set("1").taken(time.Minute, one, two) }, permitsAcquired},
-	"release": {[]string{"time", "get", "zscore", "set", "incrby", "zrem"},
+	"release": {[]string{"time", "getrange", "zscore", "set", "incrby", "zrem"},
 		func(s permitWorld) { s.set("2").taken(time.Minute, one, two, three) }, permitsReleased},
 	"release a claim": {[]string{"hexists", "hdel"}, func(s permitWorld) { s.set("2").claim(2, one) }, permitsReleased},
-	"try":             {[]string{"time", "get", "zcount", "set"}, func(s permitWorld) {}, permitsSet(script.PermitTry)},
+	"try":             {[]string{"time", "get", "getrange", "zcount", "set"}, func(s permitWorld) {}, permitsSet(script.PermitTry)},
 	"set":             {[]string{"zcount", "incrby"}, func(s permitWorld) { s.set("3").taken(time.Minute, one) }, permitsSet(script.PermitAll)},
 	"add":             {[]string{"incrby"}, func(s permitWorld) { s.set("3") }, permitsSet(script.PermitAdd)},
-	"extend": {[]string{"get", "zscore", "zadd"}, func(s permitWorld) { s.set("3").taken(time.Minute, one) },
+	"extend": {[]string{"getrange", "zscore", "zadd"}, func(s permitWorld) { s.set("3").taken(time.Minute, one) },
 		func(ctx context.Context, d driver.Driver) (any, error) {
 			ok, err := script.PermitExtend(ctx, d, permits, op, one, time.Hour)
 			return ok, err
 		}},
-	"inspect": {[]string{"get", "zcount", "zrangebyscore"}, func(s permitWorld) { s.set("3").taken(time.Minute, one) },
+	"inspect": {[]string{"getrange", "zcount", "zrangebyscore"}, func(s permitWorld) { s.set("3").taken(time.Minute, one) },
 		func(ctx context.Context, d driver.Driver) (any, error) {
 			_, err := script.PermitInspect(ctx, d, permits, 1)
 			return false, err
@@ -113,7 +113,7 @@ var permitCalls = map[string]permitCall{
 		func(ctx context.Context, d driver.Driver) (any, error) {
 			return false, script.Renew(ctx, d, [][]script.Renewal{{script.PermitRenewal(job, []string{one}, lease)}})[0].Err
 		}},
-	"delete": {[]string{"get", "zcard", "set", "del"}, func(s permitWorld) { s.set("3").taken(time.Minute, one) },
+	"delete": {[]string{"getrange", "zcard", "set", "del"}, func(s permitWorld) { s.set("3").taken(time.Minute, one) },
 		func(ctx context.Context, d driver.Driver) (any, error) {
 			ok, err := script.PermitDelete(ctx, d, permits, op)
 			return ok, err

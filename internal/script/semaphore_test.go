@@ -280,49 +280,49 @@ type numberCall struct {
 }
 
 var numberCalls = map[string]numberCall{
-	"read": {[]string{"get"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
+	"read": {[]string{"getrange"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
 		n, err := script.NumberRead(ctx, d, job)
 		return n == 5, err
 	}},
-	"set": {[]string{"get", "set"}, nothing, "nothing", absent, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+	"set": {[]string{"getrange", "get", "set"}, nothing, "nothing", absent, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
 		return script.NumberSet(ctx, d, job, trial, 7, permitNews, "7", p)
 	}},
-	"delete": {[]string{"get", "set", "del"}, counts("5"), "string 5", none, "1", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+	"delete": {[]string{"getrange", "set", "del"}, counts("5"), "string 5", none, "1", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
 		return script.NumberDelete(ctx, d, job, trial, latchNews, "1", p)
 	}},
-	"acquire": {[]string{"get", "time", "hlen", "set", "decrby"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
+	"acquire": {[]string{"getrange", "time", "hlen", "set", "decrby"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
 		ok, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "", "")
 		return ok, err
 	}},
-	"acquire, having waited": {[]string{"get", "time", "hlen", "hgetall", "hdel", "set", "decrby"}, counts("1").then(func(t *testing.T, w *world) { claimFor(t, w, "me", 2) }).then(counts("5")),
+	"acquire, having waited": {[]string{"getrange", "time", "hlen", "hgetall", "hdel", "set", "decrby"}, counts("1").then(func(t *testing.T, w *world) { claimFor(t, w, "me", 2) }).then(counts("5")),
 		"string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
 			ok, _, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me", "")
 			return ok, err
 		}},
-	"claim": {[]string{"get", "time", "hlen", "hset", "pexpire"}, counts("1"), "string 1", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
+	"claim": {[]string{"getrange", "time", "hlen", "hset", "pexpire"}, counts("1"), "string 1", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
 		_, why, err := script.SemaphoreAcquire(ctx, d, job, trial, 2, "me", "")
 		return why.Available == 1, err
 	}},
-	"undo": {[]string{"get", "time", "hlen", "hdel", "set", "incrby"}, counts("5").then(takes(3)), "string 2", none, "5", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+	"undo": {[]string{"getrange", "time", "hlen", "hdel", "set", "incrby"}, counts("5").then(takes(3)), "string 2", none, "5", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
 		return script.SemaphoreUndo(ctx, d, job, trial, 3, "me", true, p)
 	}},
-	"release": {[]string{"get", "set", "time", "incrby"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+	"release": {[]string{"getrange", "set", "time", "incrby"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
 		_, done, err := script.SemaphoreRelease(ctx, d, job, trial, 2, p, "")
 		return done, err
 	}},
-	"add": {[]string{"get", "set"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+	"add": {[]string{"getrange", "set"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
 		_, done, err := script.SemaphoreAdd(ctx, d, job, trial, 2, p)
 		return done, err
 	}},
-	"drain": {[]string{"get", "set"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
+	"drain": {[]string{"getrange", "set"}, counts("5"), "string 5", none, "", permitNews, func(ctx context.Context, d driver.Driver, _ script.Publish) (bool, error) {
 		n, err := script.SemaphoreDrain(ctx, d, job, trial)
 		return n == 5, err
 	}},
-	"count down": {[]string{"get", "set", "decr"}, counts("5"), "string 5", none, "", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+	"count down": {[]string{"getrange", "set", "decr"}, counts("5"), "string 5", none, "", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
 		_, done, err := script.LatchCountDown(ctx, d, job, trial, p)
 		return done, err
 	}},
-	"count down to zero": {[]string{"get", "set", "del"}, counts("1"), "string 1", none, "0", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
+	"count down to zero": {[]string{"getrange", "set", "del"}, counts("1"), "string 1", none, "0", latchNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
 		_, done, err := script.LatchCountDown(ctx, d, job, trial, p)
 		return done, err
 	}},

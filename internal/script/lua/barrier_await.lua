@@ -12,8 +12,8 @@
 -- {0}             it had arrived, but Redis has no record of it any more
 -- {-1}            the key is not a barrier
 -- {-2, parties}   the barrier has this size, cut to 200 bytes
-local told = redis.call('get', KEYS[2])
-if told then return {2, string.sub(told, 1, 300)} end
+local told = redis.call('getrange', KEYS[2], 0, 299)
+if told ~= '' then return {2, told} end
 local up = stands('barrier')
 if up == nil then return {-1} end
 if up then

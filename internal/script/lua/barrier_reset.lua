@@ -5,8 +5,8 @@
 --
 -- {1}   done, by this copy of the call or an earlier one
 -- {-1}  the key is not a barrier; nothing was changed, nor will a late copy change it
-local told = redis.call('get', KEYS[2])
-if told then return {told == 'refused' and -1 or 1} end
+local told = redis.call('getrange', KEYS[2], 0, 9)
+if told ~= '' then return {told == 'refused' and -1 or 1} end
 local up = stands('barrier')
 if up == nil then
   tell(party, 'refused')

@@ -10,8 +10,8 @@
 
 -- The party's outcome, or false if the barrier is not over for it.
 local function outcome()
-  local told = redis.call('get', KEYS[2])
-  return told ~= 'inside' and told
+  local told = redis.call('getrange', KEYS[2], 0, 299)
+  return told ~= '' and told ~= 'inside' and told
 end
 
 -- The number of parties inside.

@@ -17,14 +17,15 @@
 local number, record = KEYS[1], KEYS[2]
 
 -- The number, and whether it exists: 0 and false if not. Nothing if the value is not a
--- number, or one that Lua cannot represent exactly.
+-- number, or one that Lua cannot represent exactly. No more is read than a number has: the value may be
+-- very long.
 local function read()
-  local text = redis.pcall('get', number)
+  local text = redis.pcall('getrange', number, 0, 17)
   if type(text) == 'table' then
     if string.find(text.err, 'WRONGTYPE') then return end
-    redis.call('get', number) -- fails the script with the same error
+    redis.call('getrange', number, 0, 17) -- fails the script with the same error
   end
-  if not text then return 0, false end
+  if text == '' and not redis.call('get', number) then return 0, false end
   if text ~= '0' and not string.match(text, '^%-?[1-9]%d*$') or #text > 17 then return end
   local n = tonumber(text)
   if math.abs(n) <= 9007199254740991 then return n, true end
@@ -32,10 +33,10 @@ end
 
 -- The reply of an earlier copy of this operation: {-2} if the lane has gone on to another
 -- operation since, nothing if this is the first copy.
-local before
+local before -- the record; '' if there is none
 local function earlier()
-  before = redis.call('get', record)
-  local serial, status, n = string.match(before or '', '^(%d+) (%-?%d+) ?(%-?%d*)$')
+  before = redis.call('getrange', record, 0, 99)
+  local serial, status, n = string.match(before, '^(%d+) (%-?%d+) ?(%-?%d*)$')
   local mine = tonumber(ARGV[2])
   serial = tonumber(serial) or 0
   if serial == mine then return {tonumber(status), tonumber(n)} end
@@ -59,7 +60,7 @@ end
 local function change(...)
   local result = redis.pcall(...)
   if type(result) == 'table' and result.err then
-    if before then redis.pcall('set', record, before, 'px', ARGV[1]) else redis.pcall('del', record) end
+    if before ~= '' then redis.pcall('set', record, before, 'px', ARGV[1]) else redis.pcall('del', record) end
   end
   return result
 end

@@ -22,11 +22,11 @@ local function raw(id)
 end
 
 -- The number of available permits: 0 if the key does not exist, nil if it is not a semaphore. Redis
--- adds to no integer in another form.
+-- adds to no integer in another form, and the value may be very long: no more of it is read than a number has.
 local exists
 local function available()
-  local text = redis.call('get', value)
-  exists = text and true or false
+  local text = redis.call('getrange', value, 0, 15)
+  exists = text ~= '' or redis.call('get', value) ~= false
   if not exists then return 0 end
   if text ~= '0' and not string.match(text, '^%-?[1-9]%d*$') or #text > 15 then return nil end
   return tonumber(text)
@@ -69,8 +69,8 @@ end
 
 -- The reply of an earlier copy of this operation; nil if this is the first.
 local function noted()
-  local outcome = redis.call('get', record)
-  if not outcome or outcome == '' then return nil end
+  local outcome = redis.call('getrange', record, 0, 299)
+  if outcome == '' then return nil end
   return tonumber(outcome) and {tonumber(outcome)} or {err = outcome}
 end
 
@@ -92,7 +92,7 @@ end
 
 -- The reply of an operation if there is no semaphore for it to change.
 local function unfit()
-  for _, look in ipairs({{'get', value}, {'zcard', out}}) do
+  for _, look in ipairs({{'getrange', value, 0, 0}, {'zcard', out}}) do
     local found = redis.pcall(unpack(look))
     if type(found) == 'table' and found.err then
       if not string.find(found.err, 'WRONGTYPE') then return found end
