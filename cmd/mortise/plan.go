@@ -47,6 +47,7 @@ type plan struct {
 	warn      bool // when the lock is lost, only warn
 	signal    syscall.Signal
 	killAfter time.Duration
+	grace     time.Duration
 }
 
 // newPlan checks the flags, and finds the program, before the lock is acquired.
@@ -160,6 +161,12 @@ func (p *plan) loss(cmd *cobra.Command, f *runFlags) error {
 		p.killAfter = usualKillAfter(p.ttl)
 	case p.killAfter > p.ttl/2:
 		return usageError("", "--kill-after is %v; the maximum is %v, half of %s", p.killAfter, p.ttl/2, p.ttlFrom(cmd))
+	}
+	if cmd.Flags().Changed("grace") {
+		var err error
+		if p.grace, err = lengthOf("--grace", f.grace, time.Millisecond); err != nil {
+			return err
+		}
 	}
 	p.reserve()
 	return nil

@@ -34,7 +34,8 @@ same way, but without haste: the lock is renewed until the command has ended, an
 released. With --on-lost warn the request is only shown.
 
 The command runs in a process group of its own. Signals that mortise gets go to
-that group; a second SIGINT within ten seconds kills it. On a terminal it runs in
+that group; a second SIGINT within ten seconds kills it. A command that ignores SIGTERM goes on,
+under the lock, unless --grace says when it is killed. On a terminal it runs in
 the foreground. Stopping it there (Ctrl-Z) also stops the renewals: if it is
 continued in time, it goes on under the lock, otherwise it is ended. Processes
 that it leaves in the background when it ends are not under the lock any more.
@@ -89,6 +90,7 @@ type runFlags struct {
 	minHold   duration.Flag
 	command   string
 	killAfter duration.Flag
+	grace     duration.Flag
 	onLost    string
 	signal    string
 	verbose   bool
@@ -154,6 +156,7 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	_ = flags.MarkHidden("lease") // there is such a flag
 	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
 	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half of --ttl, and by default at most a sixth of it; without --ttl, a shorter --max-hold counts in its place")
+	flags.Var(&f.grace, "grace", "when mortise gets SIGTERM, SIGINT or another signal that asks it to end, kill the command `DUR` later, with everything it has started; default: it may go on for as long as it likes")
 	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and exits with its code")
 	flags.StringVar(&f.signal, "signal", "TERM", "ask the command to end with the signal `SIG` when the "+what+" is lost")
 	flags.IntVar(&f.history, "history", 0, "keep the last `N` acquisitions of the "+what+" in Redis, for mortise history; at most 1000 (default $"+envHistory+", none)")

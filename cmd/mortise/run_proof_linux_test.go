@@ -173,6 +173,19 @@ func TestForcedThenTheCommandIsAsked(t *testing.T) {
 	s.wantStatus(t, 79)
 }
 
+// A command that ignores SIGTERM is killed when its grace is over, and the lock is free then.
+func TestGraceOfACommandThatIgnoresSIGTERM(t *testing.T) {
+	server := redistest.Single(t)
+	s, mark := beginMarked(t, server.Addr(), "run", "job", "--grace", "300ms", "-c", undying)
+	s.await(t, "ready\n")
+	s.signal(t, syscall.SIGTERM)
+	awaitDead(t, mark)
+	s.wantSignal(t, syscall.SIGKILL)
+	if n := server.Int(t, "EXISTS", "job"); n != 0 {
+		t.Error("the lock is held after the command was killed")
+	}
+}
+
 func TestOnLostWarn(t *testing.T) {
 	server := redistest.Single(t)
 	s := begin(t, server.Addr(), "run", "job", "--ttl", "500ms", "--on-lost", "warn",

@@ -126,7 +126,7 @@ func (p *plan) lostText(cause error) error {
 func (a *app) guarded(hold grip, p *plan) guard.Plan {
 	return guard.Plan{
 		Path: p.path, Argv: p.argv, Env: a.childEnv(p, hold),
-		Outlives: p.warn, Signal: p.signal, KillAfter: p.killAfter,
+		Outlives: p.warn, Signal: p.signal, KillAfter: p.killAfter, Grace: p.grace,
 	}
 }
 

@@ -24,6 +24,7 @@ type Plan struct {
 	Outlives  bool           // the command goes on when the hold is lost
 	Signal    syscall.Signal // that asks the command to end
 	KillAfter time.Duration  // from that signal to SIGKILL
+	Grace     time.Duration  // from a signal that asks this process to end to SIGKILL; 0 for ever
 }
 
 // Child is a command that runs under a hold. One goroutine uses it.
@@ -48,6 +49,7 @@ type Child struct {
 	typed     bool            // the signal that ended the command was typed on the terminal
 	patient   time.Time       // until then, another SIGINT kills the command
 	hasty     bool            // another SIGINT came
+	over      time.Time       // when the grace is over that began with a signal; zero if none has
 	lost      error           // why the hold was lost, if it was
 	told      time.Time       // until then the hold lasts, as the guard process knows
 }
@@ -92,6 +94,9 @@ func (c *Child) Wait(signals <-chan os.Signal) int {
 	lost := c.held.Done()
 	look := time.NewTimer(c.beat())
 	defer look.Stop()
+	grace := time.NewTimer(0)
+	defer grace.Stop()
+	grace.Stop()
 	for !c.exited {
 		select {
 		case <-look.C:
@@ -103,10 +108,14 @@ func (c *Child) Wait(signals <-chan os.Signal) int {
 		case <-c.died:
 			c.reap()
 		case s := <-signals:
-			c.forward(s)
+			if c.forward(s) {
+				grace.Reset(c.plan.Grace)
+			}
 			if s == syscall.SIGINT && c.insists() {
 				c.end(time.Now().Add(lastBreath), signals)
 			}
+		case <-grace.C:
+			c.end(time.Now(), signals)
 		case <-c.stopped:
 			c.asked = true
 			c.family.signal(syscall.SIGTSTP)
@@ -165,10 +174,10 @@ func (c *Child) Terminated() bool { return slices.ContainsFunc(c.passed, Termina
 // Lost returns why the hold was lost while the command ran, or nil.
 func (c *Child) Lost() error { return c.lost }
 
-// forward sends a signal on to the command.
-func (c *Child) forward(s os.Signal) {
+// forward sends a signal on to the command. It reports whether the command's grace begins with it.
+func (c *Child) forward(s os.Signal) (grace bool) {
 	if s == syscall.SIGCONT && c.held.Err() != nil && !c.plan.Outlives {
-		return // it was lost meanwhile, and Wait ends the command
+		return false // it was lost meanwhile, and Wait ends the command
 	}
 	if s == syscall.SIGCONT {
 		c.term.lendAgain(c.family.leader)
@@ -177,6 +186,11 @@ func (c *Child) forward(s os.Signal) {
 	if !slices.Contains(c.passed, s) {
 		c.passed = append(c.passed, s)
 	}
+	if c.plan.Grace == 0 || !c.over.IsZero() || !Terminates(s) {
+		return false
+	}
+	c.over = time.Now().Add(c.plan.Grace)
+	return true
 }
 
 // patience is how long a SIGINT is the first of two.
@@ -282,7 +296,7 @@ type ending struct {
 // its group to end.
 func (c *Child) press(e *ending) {
 	switch now := time.Now(); {
-	case passed(e.killAt):
+	case passed(e.killAt), !c.over.IsZero() && passed(c.over):
 		err := c.family.kill()
 		if e.killed.IsZero() {
 			e.killed = now

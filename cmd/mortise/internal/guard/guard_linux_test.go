@@ -224,6 +224,35 @@ while :; do sleep 0.02; done`, Plan{KillAfter: 100 * time.Millisecond})
 	}
 }
 
+// A command that does not end after a signal is killed when its grace is over, with everything it has started. A second
+// signal does not prolong it.
+func TestGraceThenKilled(t *testing.T) {
+	g := start(t, `trap '' TERM HUP
+(setsid sh -c 'while :; do sleep 0.02; done' &)
+touch $DIR/ready; while :; do sleep 0.02; done`, Plan{Grace: 200 * time.Millisecond})
+	done := g.when(t, "ready", func() {
+		g.signals <- syscall.SIGWINCH // does not ask it to end
+		g.signals <- syscall.SIGTERM
+		g.signals <- syscall.SIGHUP
+	})
+	g.wantStatus(t, 137)
+	<-done
+	if n := g.child.family.count(); n != 0 {
+		t.Errorf("%d processes are alive, want none", n)
+	}
+	if g.child.Lost() != nil || !g.child.Terminated() {
+		t.Errorf("lost %v, terminated %v; want neither lost nor unasked", g.child.Lost(), g.child.Terminated())
+	}
+}
+
+// A command that ends within its grace has its own exit code.
+func TestGraceIsNotNeeded(t *testing.T) {
+	g := start(t, "trap 'sleep 0.2; exit 4' TERM; touch $DIR/ready; while :; do sleep 0.02; done", Plan{Grace: limit})
+	done := g.when(t, "ready", func() { g.signals <- syscall.SIGTERM })
+	g.wantStatus(t, 4)
+	<-done
+}
+
 // If the loss comes too late for a signal, the command is killed at once.
 func TestLostTooLateForASignal(t *testing.T) {
 	g := start(t, "trap 'exit 4' TERM; touch $DIR/ready; while :; do sleep 0.02; done", Plan{KillAfter: limit})
