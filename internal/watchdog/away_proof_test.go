@@ -9,11 +9,9 @@ import (
 
 // As TestServerThatWasAway, with as many leases as a client may have.
 func TestServerOfVeryManyThatWasAway(t *testing.T) {
-	for _, leases := range []int{10_000, 100_000, 300_000} {
-		for _, cost := range []time.Duration{time.Millisecond, 2 * time.Millisecond, 6 * time.Millisecond} {
-			for _, away := range []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, 19 * time.Second} {
-				serverThatWasAway(t, leases, cost, away)
-			}
-		}
+	for _, away := range []time.Duration{time.Second, 5 * time.Second, 15 * time.Second, 19 * time.Second} {
+		serverThatWasAway(t, 100_000, 2*time.Millisecond, away)
 	}
+	serverThatWasAway(t, 100_000, 6*time.Millisecond, 15*time.Second)
+	serverThatWasAway(t, 300_000, 2*time.Millisecond, 19*time.Second)
 }

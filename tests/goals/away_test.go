@@ -17,7 +17,7 @@ import (
 // second left, and the contexts of the others end in time.
 func TestRedisThatWasAway(t *testing.T) {
 	for name := range dialers {
-		for _, away := range []time.Duration{15 * time.Second, 19 * time.Second} {
+		for _, away := range []time.Duration{15 * time.Second, 19 * time.Second, 25 * time.Second} {
 			t.Run(fmt.Sprint(name, " ", away), func(t *testing.T) {
 				canary.Judge(t, func(t *testing.T, b *canary.Bounds) { redisThatWasAway(t, b, name, away) })
 			})
