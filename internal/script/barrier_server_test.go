@@ -80,7 +80,7 @@ func passesWithoutItsChannel(t *testing.T, w *world, two setup) {
 func passesWithItsRights(t *testing.T, w *world, two setup) {
 	two(t, w)
 	rules := []string{"~" + job, "~" + keyspace.BarrierOutcomes(job) + ":*", "&" + barrierChannel, "+eval", "+evalsha", "+publish",
-		"+time", "+get", "+set", "+hget", "+hset", "+hsetnx", "+hdel", "+hexists", "+hgetall", "+hlen", "+exists", "+pttl", "+pexpire", "+del"}
+		"+time", "+getrange", "+set", "+hget", "+hset", "+hsetnx", "+hdel", "+hexists", "+hgetall", "+hlen", "+exists", "+pttl", "+pexpire", "+del"}
 	if got := await(false)(t.Context(), w.login(t, rules...)); got != "over 2" {
 		t.Errorf("with the rights %v: %q, want %q", rules, got, "over 2")
 	}

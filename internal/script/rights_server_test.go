@@ -121,3 +121,10 @@ func (s spy) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
 	s.look(call)
 	return s.Driver.Eval(ctx, call)
 }
+
+func (s spy) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+	for _, c := range calls {
+		s.look(c)
+	}
+	return s.Driver.Batch(ctx, calls)
+}
