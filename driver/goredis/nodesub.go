@@ -1,14 +1,13 @@
 package goredis
 
 import (
-	"cmp"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/mortise-go/mortise/internal/backlog"
 )
 
 const (
@@ -28,16 +27,15 @@ type nodeSub struct {
 
 	// The fields below are guarded by sub.mu.
 
-	node    *redis.Client      // of a cluster, or nil
-	changed map[channel]uint64 // channels to compare with the wanted set, with the number of the change
-	asked   map[channel]uint64 // channels requested on this connection, with their versions
+	node    *redis.Client          // of a cluster, or nil
+	changed backlog.Queue[channel] // channels to compare with the wanted set
+	asked   map[channel]uint64     // channels requested on this connection, with their versions
 	checks  checks
 }
 
 // todo makes the nodeSub compare a channel with the wanted set. The caller holds sub.mu.
 func (l *nodeSub) todo(ch channel) {
-	l.sub.changes++
-	l.changed[ch] = l.sub.changes
+	l.changed.Add(ch)
 	select {
 	case l.wake <- struct{}{}:
 	default: // it is about to do so anyway
@@ -98,10 +96,10 @@ func (l *nodeSub) begin() {
 	l.sub.mu.Lock()
 	defer l.sub.mu.Unlock()
 	clear(l.asked)
-	clear(l.changed)
-	for _, ch := range l.sub.inOrder() {
-		if l.sub.wanted[ch].nodeSub == l {
-			l.todo(ch)
+	l.changed.Clear()
+	for _, w := range l.sub.inOrder() {
+		if w.nodeSub == l {
+			l.todo(w.channel)
 		}
 	}
 }
@@ -111,11 +109,11 @@ func (l *nodeSub) begin() {
 func (l *nodeSub) take() (requests []request, more bool) {
 	l.sub.mu.Lock()
 	defer l.sub.mu.Unlock()
-	for _, ch := range slices.SortedFunc(maps.Keys(l.changed), func(a, b channel) int { return cmp.Compare(l.changed[a], l.changed[b]) }) {
-		if len(requests) == takeSize {
-			return requests, true
+	for len(requests) < takeSize {
+		ch, ok := l.changed.Next()
+		if !ok {
+			return requests, false
 		}
-		delete(l.changed, ch)
 		version, asked := l.asked[ch]
 		if w := l.sub.wanted[ch]; w != nil && w.nodeSub == l {
 			if !asked || version != w.version {
@@ -127,5 +125,5 @@ func (l *nodeSub) take() (requests []request, more bool) {
 			requests = append(requests, request{verb: unsubscribe, channel: ch})
 		}
 	}
-	return requests, false
+	return requests, l.changed.Len() > 0
 }

@@ -42,7 +42,7 @@ func (s *subscriber) nodeOf(ch channel) *redis.Client {
 func (s *subscriber) nodeSubTo(addr string, node *redis.Client) *nodeSub {
 	l := s.nodeSubs[addr]
 	if l == nil {
-		l = &nodeSub{sub: s, addr: addr, wake: make(chan struct{}, 1), changed: map[channel]uint64{}, asked: map[channel]uint64{}}
+		l = &nodeSub{sub: s, addr: addr, wake: make(chan struct{}, 1), asked: map[channel]uint64{}}
 		s.nodeSubs[addr] = l
 		s.running.Go(l.run)
 	}
@@ -90,8 +90,8 @@ func (s *subscriber) placeAll() {
 func (s *subscriber) placeUnplaced() (missing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, ch := range s.inOrder() {
-		if w := s.wanted[ch]; w.nodeSub == nil && !s.place(ch, w) {
+	for _, w := range s.inOrder() {
+		if w.nodeSub == nil && !s.place(w.channel, w.wantedChannel) {
 			missing = true
 		}
 	}
@@ -132,13 +132,12 @@ func (s *subscriber) reassign(l *nodeSub, worked bool) (idle bool) {
 	if !worked && s.preferred != nil && s.preferred.Options().Addr == l.addr {
 		s.preferred = s.another(l.addr)
 	}
-	for _, ch := range s.inOrder() {
-		w := s.wanted[ch]
+	for _, w := range s.inOrder() {
 		if w.nodeSub != l {
 			continue
 		}
-		if node := s.nodeOf(ch); node != nil && node.Options().Addr != l.addr {
-			s.place(ch, w)
+		if node := s.nodeOf(w.channel); node != nil && node.Options().Addr != l.addr {
+			s.place(w.channel, w.wantedChannel)
 		} else if node != nil {
 			l.node = node
 		}

@@ -3,7 +3,6 @@ package goredis
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -42,8 +41,7 @@ type subscriber struct {
 	nodeSubs  map[string]*nodeSub // by address; "" is the single server, or that of sentinels
 	preferred *redis.Client       // serves the classic channels of a cluster
 	version   uint64
-	changes   uint64 // of what the nodeSubs must do
-	placing   bool   // placeAll is running
+	placing   bool // placeAll is running
 	closed    bool
 	running   sync.WaitGroup // nodeSubs, and placeAll
 }
@@ -113,10 +111,19 @@ func (s *subscriber) shutdown() {
 }
 
 // inOrder returns the wanted channels in the order in which they were wanted. The caller holds mu.
-func (s *subscriber) inOrder() []channel {
-	return slices.SortedFunc(maps.Keys(s.wanted), func(a, b channel) int {
-		return cmp.Compare(s.wanted[a].version, s.wanted[b].version)
-	})
+func (s *subscriber) inOrder() []wish {
+	wishes := make([]wish, 0, len(s.wanted))
+	for ch, w := range s.wanted {
+		wishes = append(wishes, wish{ch, w})
+	}
+	slices.SortFunc(wishes, func(a, b wish) int { return cmp.Compare(a.version, b.version) })
+	return wishes
+}
+
+// wish is a channel of the wanted set, with what is known about it.
+type wish struct {
+	channel
+	*wantedChannel
 }
 
 // context returns a context that ends when the subscriber closes.

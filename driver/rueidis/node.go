@@ -1,16 +1,14 @@
 package rueidis
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	redis "github.com/redis/rueidis"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/backlog"
 )
 
 const (
@@ -35,9 +33,9 @@ type node struct {
 	addr string
 	wake chan struct{} // capacity 1
 
-	pending map[channel]uint64   // to compare with the wanted set, with the number of the change; guarded by sub.mu
-	later   map[channel]struct{} // the same, after a pause; guarded by sub.mu
-	onWire  map[channel]struct{} // requested on this connection; used only by the goroutine of run
+	pending backlog.Queue[channel] // to compare with the wanted set; guarded by sub.mu
+	later   map[channel]struct{}   // the same, after a pause; guarded by sub.mu
+	onWire  map[channel]struct{}   // requested on this connection; used only by the goroutine of run
 
 	// The fields below are used only by the goroutine of run.
 
@@ -48,8 +46,7 @@ type node struct {
 
 // todo makes the node compare a channel with the wanted set. The caller holds sub.mu.
 func (n *node) todo(ch channel) {
-	n.sub.changes++
-	n.pending[ch] = n.sub.changes
+	n.pending.Add(ch)
 	select {
 	case n.wake <- struct{}{}:
 	default: // it is about to do so anyway
@@ -174,11 +171,11 @@ func (n *node) begin() {
 	n.sub.mu.Lock()
 	defer n.sub.mu.Unlock()
 	clear(n.onWire)
-	clear(n.pending)
+	n.pending.Clear()
 	clear(n.later)
-	for _, ch := range n.sub.inOrder() {
-		if n.sub.wanted[ch].node == n {
-			n.todo(ch)
+	for _, w := range n.sub.inOrder() {
+		if w.node == n {
+			n.todo(w.channel)
 		}
 	}
 }
@@ -189,9 +186,9 @@ func (n *node) retryLater() {
 	if len(n.later) == 0 {
 		return
 	}
-	for _, ch := range n.sub.inOrder() {
-		if _, ok := n.later[ch]; ok {
-			n.todo(ch)
+	for _, w := range n.sub.inOrder() {
+		if _, ok := n.later[w.channel]; ok {
+			n.todo(w.channel)
 		}
 	}
 	clear(n.later)
@@ -202,11 +199,11 @@ func (n *node) retryLater() {
 func (n *node) take() (want, drop []channel, more bool) {
 	n.sub.mu.Lock()
 	defer n.sub.mu.Unlock()
-	for _, ch := range slices.SortedFunc(maps.Keys(n.pending), func(a, b channel) int { return cmp.Compare(n.pending[a], n.pending[b]) }) {
-		if len(want)+len(drop) == chunk {
-			return want, drop, true
+	for len(want)+len(drop) < chunk {
+		ch, ok := n.pending.Next()
+		if !ok {
+			return want, drop, false
 		}
-		delete(n.pending, ch)
 		if w := n.sub.wanted[ch]; w != nil && w.node == n {
 			n.onWire[ch] = struct{}{}
 			want = append(want, ch)
@@ -215,7 +212,7 @@ func (n *node) take() (want, drop []channel, more bool) {
 			drop = append(drop, ch)
 		}
 	}
-	return want, drop, false
+	return want, drop, n.pending.Len() > 0
 }
 
 // update brings the connection in line with the wanted set, and reports whether it works. Each

@@ -3,7 +3,6 @@ package rueidis
 import (
 	"cmp"
 	"context"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -42,11 +41,11 @@ type subscriber struct {
 	told   sync.RWMutex
 	silent bool
 
-	mu        sync.Mutex // guards the fields below, and the pending sets of nodes
+	mu        sync.Mutex // guards the fields below, and the pending channels of nodes
 	wanted    map[channel]*wantedChannel
 	nodes     map[string]*node // by address; "" is the single server, or that of sentinels
 	preferred *node            // serves classic channels
-	changes   uint64           // of the wanted set, and of what nodes must do
+	changes   uint64           // of the wanted set
 	closed    bool
 	life      context.Context // ends when the subscriber closes
 	end       context.CancelFunc
@@ -165,7 +164,7 @@ func (s *subscriber) node(addr string) *node {
 	if n == nil {
 		n = &node{
 			sub: s, addr: addr,
-			pending: map[channel]uint64{}, later: map[channel]struct{}{}, onWire: map[channel]struct{}{},
+			later: map[channel]struct{}{}, onWire: map[channel]struct{}{},
 			wake: make(chan struct{}, 1),
 		}
 		s.nodes[addr] = n
@@ -181,10 +180,19 @@ func (s *subscriber) assign(ch channel, w *wantedChannel, n *node) {
 }
 
 // inOrder returns the wanted channels in the order in which they were wanted. The caller holds mu.
-func (s *subscriber) inOrder() []channel {
-	return slices.SortedFunc(maps.Keys(s.wanted), func(a, b channel) int {
-		return cmp.Compare(s.wanted[a].since, s.wanted[b].since)
-	})
+func (s *subscriber) inOrder() []wish {
+	wishes := make([]wish, 0, len(s.wanted))
+	for ch, w := range s.wanted {
+		wishes = append(wishes, wish{ch, w})
+	}
+	slices.SortFunc(wishes, func(a, b wish) int { return cmp.Compare(a.since, b.since) })
+	return wishes
+}
+
+// wish is a channel of the wanted set, with what is known about it.
+type wish struct {
+	channel
+	*wantedChannel
 }
 
 // reassign moves the channels of a node that cannot be reached, or is a replica, to those that are now believed to
@@ -199,13 +207,12 @@ func (s *subscriber) reassign(n *node) (idle bool) {
 		s.preferred = s.node(s.anyNode(n.addr))
 	}
 	left := 0
-	for _, ch := range s.inOrder() {
-		w := s.wanted[ch]
+	for _, w := range s.inOrder() {
 		if w.node != n {
 			continue
 		}
-		if to := s.place(ch); to != n {
-			s.assign(ch, w, to)
+		if to := s.place(w.channel); to != n {
+			s.assign(w.channel, w.wantedChannel, to)
 		} else {
 			left++
 		}

@@ -1,0 +1,95 @@
+package goals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/canary"
+	"github.com/mortise-go/mortise/internal/redistest"
+)
+
+// One client waits for very many names when its subscription is cut: it listens to all of them again soon, and a lock
+// that is released meanwhile is not missed for long.
+func TestManyNamesWhoseSubscriptionIsCut(t *testing.T) {
+	for name := range dialers {
+		t.Run(name, func(t *testing.T) {
+			canary.Judge(t, func(t *testing.T, b *canary.Bounds) { manyNamesAfterACut(t, b, name) })
+		})
+	}
+}
+
+func manyNamesAfterACut(t *testing.T, b *canary.Bounds, driver string) {
+	names, released := times(2000, 50_000), times(20, 200)
+	s := redistest.Single(t)
+	holder := mortise.New(dialers["rueidis"](t, s.Addr()), nil)
+	defer holder.Close()
+	waiter := mortise.New(dialers[driver](t, s.Addr()), nil)
+	defer waiter.Close()
+	held := make([]*mortise.Hold, names)
+	inParallel(names, func(i int) {
+		hold, _, err := holder.Lock(fmt.Sprint("job ", i)).With(mortise.LockOptions{TTL: 10 * time.Minute}).Lock(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		held[i] = hold
+	})
+	if t.Failed() {
+		return
+	}
+	ctx, giveUp := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer giveUp()
+	got := make([]chan time.Time, names)
+	for i := range names {
+		got[i] = make(chan time.Time, 1)
+		waiting.Go(func() {
+			hold, _, err := waiter.Lock(fmt.Sprint("job ", i)).Lock(ctx)
+			if err != nil {
+				return
+			}
+			got[i] <- time.Now()
+			_ = hold.Unlock()
+		})
+	}
+	listening := func() error {
+		n, err := s.Info("stats", "pubsub_channels")
+		if channels, _ := strconv.Atoi(n); err == nil && channels < names {
+			err = fmt.Errorf("%d channels", channels)
+		}
+		if err != nil {
+			return err
+		}
+		return nil
+	}
+	redistest.Eventually(t, "all are listened to", listening)
+	time.Sleep(2 * time.Second)
+
+	if n := s.Int(t, "CLIENT", "KILL", "TYPE", "pubsub"); n == 0 {
+		t.Fatal("there was no subscription to cut")
+	}
+	cut := time.Now()
+	var slowest time.Duration
+	for i := range released {
+		n := i * (names / released)
+		asked := time.Now()
+		if err := held[n].Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case at := <-got[n]:
+			slowest = max(slowest, at.Sub(asked))
+		case <-time.After(time.Minute):
+			t.Fatal(errors.New("a lock that was released stays free"))
+		}
+	}
+	t.Logf("%d names, %d released in %v after the cut: the slowest was acquired after %v", names, released, time.Since(cut), slowest)
+	redistest.Eventually(t, "all are listened to again", listening)
+	b.Within("a lock that is released after the cut", slowest, 3*time.Second)
+}
