@@ -2,6 +2,7 @@ package behavior
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -242,9 +243,8 @@ func TestFairClockOfRedissonThatIsAhead(t *testing.T) {
 	})
 }
 
-// A thread of Redisson's waits behind a waiter that died just before a mortise
-// process released the lock, and nobody else of mortise's waits: the releaser looks
-// again, and once more if that look is lost.
+// A thread of Redisson's waits behind one that died just before a mortise process released the lock, or behind many of
+// them, and nobody else of mortise's waits: the releaser looks again, and once more if that look is lost.
 func TestFairReleaserLooksAgain(t *testing.T) {
 	t.Parallel()
 	type fault = func(context.Context, string) error
@@ -253,41 +253,51 @@ func TestFairReleaserLooksAgain(t *testing.T) {
 		"a request lost": func() (before, after fault) { return loseReplies("fair_release", 1), nil },
 		"a reply lost":   func() (before, after fault) { return nil, loseReplies("fair_release", 1) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *memredis.Server) {
-				c, f := open(t, s, nil)
-				before, after := faulty()
-				r := withRedisson(t, s)
-				block := fairly(t, c)
-				r.queue(javaThread+"1", 5*time.Minute)
-				r.die(javaThread + "1")
-				r.queue(javaThread+"2", 5*time.Minute)
-				woken := make(chan struct{}, 10)
-				d := s.Driver()
-				defer d.Close()
-				sub := d.Subscriber(sinkFunc(func() { woken <- struct{}{} }))
-				defer sub.Close()
-				sub.Subscribe("redisson_lock__channel:{job}:"+javaThread+"2", false)
-				synctest.Wait()
-				for len(woken) > 0 {
-					<-woken
-				}
-				start := time.Now()
-				mustUnlock(t, block)
-				f.Set(before, after)
-				select {
-				case <-woken:
-				case <-time.After(5 * time.Second):
-					t.Fatal("the thread behind a dead one is not woken")
-				}
-				if d := time.Since(start); d > 2*time.Second {
-					t.Errorf("the thread behind a dead one was woken after %v, want %v at most", d, 2*time.Second)
-				}
-				if !r.take(javaThread+"2", 5*time.Minute) {
-					t.Error("the thread does not get the lock")
-				}
+		for _, dead := range []int{1, 63, 64, 65, 130} {
+			t.Run(fmt.Sprint(dead, " dead, ", name), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) {
+					before, after := faulty()
+					fairReleaserLooksAgain(t, s, dead, before, after)
+				})
 			})
-		})
+		}
+	}
+}
+
+func fairReleaserLooksAgain(t *testing.T, s *memredis.Server, dead int, before, after func(context.Context, string) error) {
+	c, f := open(t, s, nil)
+	r := withRedisson(t, s)
+	block := fairly(t, c)
+	for i := range dead {
+		r.queue(fmt.Sprint(javaThread, 10+i), 5*time.Minute)
+	}
+	for i := range dead {
+		r.die(fmt.Sprint(javaThread, 10+i))
+	}
+	r.queue(javaThread+"2", 5*time.Minute)
+	woken := make(chan struct{}, 10)
+	d := s.Driver()
+	defer d.Close()
+	sub := d.Subscriber(sinkFunc(func() { woken <- struct{}{} }))
+	defer sub.Close()
+	sub.Subscribe("redisson_lock__channel:{job}:"+javaThread+"2", false)
+	synctest.Wait()
+	for len(woken) > 0 {
+		<-woken
+	}
+	start := time.Now()
+	mustUnlock(t, block)
+	f.Set(before, after)
+	select {
+	case <-woken:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the thread behind a dead one is not woken")
+	}
+	if d, most := time.Since(start), time.Duration(2+(dead-1)/64)*time.Second; d > most {
+		t.Errorf("the thread behind %d dead ones was woken after %v, want %v at most", dead, d, most)
+	}
+	if !r.take(javaThread+"2", 5*time.Minute) {
+		t.Error("the thread does not get the lock")
 	}
 }
 

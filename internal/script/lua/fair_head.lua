@@ -54,6 +54,26 @@ local function suspect(waiter)
   redis.call('pexpire', signs, KEPT)
 end
 
+-- Checks which of the first waiters listen, so that the dead are known by the time they are
+-- heads. For a client of ours, its first waiter is enough.
+local function note(front)
+  local seen = {}
+  for i = 1, math.min(#front, FRONT) do
+    local waiter = front[i]
+    local own = mine(waiter)
+    local excused = own and seen[client(waiter)] or not own and not foreign(waiter)
+    if own then seen[client(waiter)] = true end
+    if not excused then
+      local heard = listens(waiter, own)
+      if heard then redis.call('hdel', signs, '?' .. waiter) elseif heard == false then suspect(waiter) end
+    end
+  end
+  redis.call('hset', signs, 'noted', now)
+end
+
+-- When that was checked last.
+local function noted() return tonumber(redis.call('hget', signs, 'noted') or '') or 0 end
+
 -- Sets a waiter's deadline. The key may have gone with its last one.
 local function postpone(waiter, deadline)
   redis.call('zadd', deadlines, string.format('%.0f', deadline), waiter)
@@ -86,6 +106,8 @@ local function patience(head, asked, over)
       if now - asked >= GRACE and others > 0 then return 0 end
     end
     suspect(head)
+    -- Those behind it may have died with it, and perhaps no client looks at them: each would take its own time.
+    if now - noted() >= GRACE / 2 then note(redis.call('lrange', queue, 0, FRONT - 1)) end
   else
     since = nil
   end
@@ -166,4 +188,4 @@ local function leave(waiter)
   return searched
 end
 
-return head, leave, mine, listens, suspect
+return head, leave, mine, note, noted

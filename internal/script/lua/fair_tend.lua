@@ -15,24 +15,7 @@
 --   then the waiters that should ask for the lock: it is free for them, or they are not in
 --   the queue any more
 local READ = 100 -- how many waiters of the queue are read
-local head, _, mine, listens, suspect = judge()
-
--- Checks which of the first waiters listen, so that the dead are known by the time they are
--- heads. For a client of ours, its first waiter is enough.
-local function note(front)
-  local seen = {}
-  for i = 1, math.min(#front, FRONT) do
-    local waiter = front[i]
-    local own = mine(waiter)
-    local excused = own and seen[client(waiter)] or not own and not foreign(waiter)
-    if own then seen[client(waiter)] = true end
-    if not excused then
-      local heard = listens(waiter, own)
-      if heard then redis.call('hdel', signs, '?' .. waiter) elseif heard == false then suspect(waiter) end
-    end
-  end
-  redis.call('hset', signs, 'noted', now)
-end
+local head, _, _, note, noted = judge()
 
 -- Continues the search of a key for remains of the dead, one page at a time.
 local function sweep(key, mark, left)
@@ -112,7 +95,7 @@ for i = 8, #ARGV, 3 do
     end
   end
 end
-if now - (tonumber(redis.call('hget', signs, 'noted') or '') or 0) >= GRACE / 2 then
+if now - noted() >= GRACE / 2 then
   note(front)
   sweep(signs, 'scan5', function(name, value)
     if string.sub(name, 1, 1) == '?' then return now - (tonumber(string.match(value, '%d+$') or '') or 0) > STALE end
