@@ -2,10 +2,12 @@
 //
 //	stages [-list] [-only NAME,…] gate     what each change must pass; it ends with the first stage that is red
 //	stages [-list] [-only NAME,…] proof    all there is, in hours; it goes on after a red stage, and writes docs/proof.md
+//	stages -page                           the page of the proof, from what has run at this commit
 //	stages test [ARGUMENTS OF GO TEST]     what needs nothing but Go: the stage of the gate with that name
 //
-// The lists are gate.go and proof.go. With -list it shows the stages and what they run, with -only it runs some of them, and docs/proof.md
-// stays as it is. The output of each stage is left in bin/gate or bin/proof.
+// The lists are gate.go and proof.go. With -list it shows the stages and what they run, with -only it runs some of them. The output of
+// each stage is left in bin/gate or bin/proof. docs/proof.md is written when each stage of the proof has run at a commit, in
+// one go or not.
 package main
 
 import (
@@ -20,14 +22,22 @@ import (
 func main() {
 	list := flag.Bool("list", false, "show the stages and run nothing")
 	only := flag.String("only", "", "run only the stages with these names, separated by commas")
+	write := flag.Bool("page", false, "write the page of the proof from what has run at this commit, and run nothing")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, `usage: stages [-list] [-only NAME,…] gate     what each change must pass
        stages [-list] [-only NAME,…] proof    all there is
+       stages -page                           the page of the proof
        stages test [ARGUMENTS OF GO TEST]     what needs nothing but Go`)
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if err := begin(*list, *only, flag.Args()); err != nil {
+	var err error
+	if *write {
+		err = page(proof)
+	} else {
+		err = begin(*list, *only, flag.Args())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "stages:", err)
 		os.Exit(1)
 	}
@@ -50,7 +60,7 @@ func begin(list bool, only string, args []string) error {
 		r.args = args[1:]
 	}
 	r.goOn = r.what == "proof"
-	return r.run(stages, only == "")
+	return r.run(stages)
 }
 
 // ask returns the stages that the words of the command line name.

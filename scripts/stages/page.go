@@ -13,20 +13,46 @@ import (
 	"time"
 )
 
-// writePage writes the page of a proof from the results of its stages: in docs, or in bin/proof if it was not all of it.
-func writePage(results []result, all bool, begin time.Time) (file string, err error) {
-	file, title, which, root := "bin/proof/proof.md", "A part of the proof", "of which only these stages ran", "../.."
-	if all {
-		file, title, which, root = "docs/proof.md", "The last proof", "which runs everything there is", ".."
+// page writes the page of a proof from what is kept of its stages: in docs, or in bin/proof if some have not run at this commit.
+func page(stages []stage) error {
+	results, missing, err := recall(stages)
+	if err != nil {
+		return err
+	}
+	if len(results) == 0 {
+		return fmt.Errorf("no stage of the proof has run at %s", commit())
+	}
+	file, err := writePage(results, missing)
+	if err != nil {
+		return err
+	}
+	fmt.Println("the page is", file)
+	if len(missing) > 0 {
+		fmt.Printf("docs/proof.md is written when these have run at this commit, too: %s\n", strings.Join(missing, ","))
+	}
+	return nil
+}
+
+func writePage(results []result, missing []string) (file string, err error) {
+	file, title, which, root := "docs/proof.md", "The last proof", "which runs everything there is", ".."
+	if len(missing) > 0 {
+		file, title, which, root = "bin/proof/proof.md", "A part of the proof", "of which only these stages ran", "../.."
+	}
+	var took time.Duration
+	for _, one := range results {
+		took += one.took
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# %s\n\nWritten by `make proof`, %s; see [CONTRIBUTING.md](%s/CONTRIBUTING.md#how-tests-work-here).\n\n", title, which, root)
-	fmt.Fprintf(&b, "%s, commit %s, in %v. %s.\n\n", begin.UTC().Format("2 January 2006"), said("git", "describe", "--always", "--dirty", "--abbrev=12"), time.Since(begin).Round(time.Second), machine())
+	fmt.Fprintf(&b, "Begun on %s, commit %s, in %v. %s.\n\n", begun(results).UTC().Format("2 January 2006"), commit(), took.Round(time.Second), machine())
 	fmt.Fprintln(&b, "| stage | what it shows | result | passed | failed | time |\n|---|---|---|--:|--:|--:|")
 	for _, one := range results {
 		state := "green"
 		if one.err != nil {
 			state = "**red**"
+		}
+		if one.redBefore > 0 {
+			state += fmt.Sprintf(", **red before**: %d", one.redBefore)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %v |\n", one.name, one.shows, state, one.Passed, one.Failed, one.took.Round(time.Second))
 	}

@@ -37,14 +37,16 @@ type runner struct {
 type result struct {
 	name, shows     string
 	err             error
+	begun           time.Time
 	took            time.Duration
+	redBefore       int // how often it was red at this commit before
 	Passed, Failed  int
 	NotPassed       []string
 	Margins, quoted []string
 }
 
 // run runs the stages, and sums up. It writes the page of a proof.
-func (r *runner) run(stages []stage, all bool) error {
+func (r *runner) run(stages []stage) error {
 	begin := time.Now()
 	r.forward()
 	if err := r.prepare(stages); err != nil {
@@ -63,6 +65,11 @@ func (r *runner) run(stages []stage, all bool) error {
 		fmt.Printf("\n== %s, %d of %d: %s, %s\n", r.what, i+1, len(stages), s.name, s.shows)
 		one := r.stage(s)
 		results = append(results, one)
+		if r.what == "proof" && !r.stopped() {
+			if err := r.keep(one); err != nil {
+				return err
+			}
+		}
 		if r.stopped() || one.err != nil && !r.goOn {
 			break
 		}
@@ -72,11 +79,9 @@ func (r *runner) run(stages []stage, all bool) error {
 		return errors.New("interrupted")
 	}
 	if r.what == "proof" {
-		file, err := writePage(results, all, begin)
-		if err != nil {
+		if err := page(proof); err != nil {
 			return err
 		}
-		fmt.Println("the page is", file)
 	}
 	if red > 0 {
 		return fmt.Errorf("%d of %d stages red", red, len(stages))
@@ -145,7 +150,7 @@ func (r *runner) build(ctx context.Context) bool {
 // stage runs one stage. Its output is shown and, except for make test, left in bin/gate or bin/proof.
 func (r *runner) stage(s stage) (one result) {
 	begin := time.Now()
-	one = result{name: s.name, shows: s.shows}
+	one = result{name: s.name, shows: s.shows, begun: begin}
 	if s.name == "lint" && r.linter != nil {
 		if err := <-r.linter; err != nil {
 			one.err = fmt.Errorf("build the linter: %w", err)

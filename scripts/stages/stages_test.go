@@ -209,26 +209,72 @@ func TestClosest(t *testing.T) {
 	}
 }
 
-// The page says what ran, and for how long, and its links are right where it lies.
+// The page says what ran at this commit, and for how long, also if it ran at several times; its links are right where it lies.
 func TestPage(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for all, want := range map[bool][2]string{true: {"docs", "# The last proof\n"}, false: {"bin/proof", "# A part of the proof\n"}} {
-		if err := os.MkdirAll(want[0], 0o700); err != nil {
+	for _, dir := range []string{"docs", "bin/proof"} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		file, err := writePage([]result{{name: "cost"}}, all, time.Now().Add(-17*time.Second))
-		if err != nil || filepath.Dir(file) != want[0] {
-			t.Fatalf("it is %s, %v, want a file in %s", file, err, want[0])
+	}
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-c", "user.name=x", "-c", "user.email=x@x", "-c", "commit.gpgsign=false"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git: %v\n%s", err, out)
 		}
-		text, err := os.ReadFile(file)
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "first")
+	two := []stage{{name: "cost"}, {name: "goals"}}
+	r := &runner{what: "proof"}
+	ran := func(one result) {
+		t.Helper()
+		if err := errors.Join(r.keep(one), page(two)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(dir, title string, texts ...string) {
+		t.Helper()
+		text, err := os.ReadFile(dir + "/proof.md")
 		if err != nil {
 			t.Fatal(err)
 		}
 		link := regexp.MustCompile(`\]\(([^)]+)#how`).FindSubmatch(text)
-		if !strings.HasPrefix(string(text), want[1]) || link == nil || filepath.Join(want[0], string(link[1])) != "CONTRIBUTING.md" || !regexp.MustCompile(`in 1[78]s\.`).Match(text) {
-			t.Errorf("%s says\n%s", file, text)
+		if !strings.HasPrefix(string(text), "# "+title+"\n") || link == nil || filepath.Join(dir, string(link[1])) != "CONTRIBUTING.md" {
+			t.Errorf("%s/proof.md says\n%s", dir, text)
+		}
+		for _, part := range texts {
+			if !strings.Contains(string(text), part) {
+				t.Errorf("%s/proof.md does not say %q:\n%s", dir, part, text)
+			}
 		}
 	}
+	day := time.Date(2026, 1, 2, 23, 0, 0, 0, time.UTC)
+	ran(result{name: "goals", begun: day.Add(2 * time.Hour), took: 40 * time.Second, err: errors.New("it is red"), Failed: 1})
+	want("bin/proof", "A part of the proof", "in 40s.", "| goals |  | **red** | 0 | 1 | 40s |")
+	if _, err := os.Stat("docs/proof.md"); err == nil {
+		t.Error("a part of the proof is in docs")
+	}
+	ran(result{name: "cost", begun: day, took: 20 * time.Second, Passed: 7})
+	want("docs", "The last proof", "Begun on 2 January 2026", "in 1m0s.", "| cost |  | green | 7 | 0 | 20s |", "| goals |  | **red** |")
+	ran(result{name: "goals", begun: day, took: 50 * time.Second, Passed: 3})
+	want("docs", "The last proof", "| goals |  | green, **red before**: 1 | 3 | 0 | 50s |")
+	git("add", "docs/proof.md")
+	git("commit", "-q", "-m", "second")
+	ran(result{name: "goals", begun: day, took: 30 * time.Second, Passed: 2})
+	want("bin/proof", "A part of the proof", "| goals |  | green | 2 | 0 | 30s |")
+	want("docs", "The last proof", "| 3 | 0 | 50s |")
+	ran(result{name: "cost", begun: day, took: 10 * time.Second, Passed: 9})
+	want("docs", "The last proof", "| cost |  | green | 9 | 0 | 10s |", "| 2 | 0 | 30s |") // it has changed, and is not the code
+	ran(result{name: "cost", begun: day, took: 10 * time.Second, Passed: 5})
+	want("docs", "The last proof", "| cost |  | green | 5 | 0 | 10s |")
+	if err := os.WriteFile("file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	git("add", "file")
+	ran(result{name: "goals", begun: day, took: 10 * time.Second, Passed: 1})
+	want("bin/proof", "A part of the proof", "-dirty", "| goals |  | green | 1 | 0 | 10s |")
 }
 
 func TestAsk(t *testing.T) {
