@@ -15,9 +15,12 @@ import (
 
 // GroupLock locks any values of a group at once, all or none: two GroupLocks of
 // one group exclude each other if they have a value in common. It is the
-// counterpart of Redisson's getMultiLock(group, values), since 3.38, if
-// Redisson uses StringCodec. A thousand values take one round trip, like a
-// single one, and the order of the values cannot cause a deadlock.
+// counterpart of Redisson's getMultiLock(group, values), since 3.38, for values that
+// are Strings on a client with the default codec, Kryo5Codec. **With another codec, or
+// for other values, a Java client locks something else**: both sides have the same
+// lock only if the codec writes the same bytes, which [Client.GroupLockBytes] takes. A
+// thousand values take one round trip, like a single one, and the order of the values
+// cannot cause a deadlock.
 //
 // In Redis the values of a group are fields of one hash, each with an owner, a
 // count and an expiry of its own. A value whose holder has died is free when its
@@ -45,28 +48,43 @@ const MaxValues = 1000
 // of groups. A value is any text, and may be empty; duplicates count once. There
 // must be at least one value, and at most [MaxValues]. GroupLock does no I/O.
 func (c *Client) GroupLock(group string, values ...string) *GroupLock {
-	switch n := len(values); {
-	case n == 0:
-		k := c.groupLock(group, nil)
-		k.lock.SetFlaw(lockmgr.Invalid("no values are given; a GroupLock needs one at least"))
-		return k
-	case n > MaxValues:
-		k := c.groupLock(group, nil)
-		k.lock.SetFlaw(lockmgr.Invalid("%d values are given; a GroupLock takes %d at most", n, MaxValues))
-		return k
-	}
-	fields := make([]string, len(values))
-	for i, value := range values {
-		fields[i] = fieldhash.Of(value)
-	}
-	slices.Sort(fields)
-	return c.groupLock(group, slices.Compact(fields))
+	return c.groupOf(group, len(values), func(i int) string { return fieldhash.Text(values[i]) })
+}
+
+// GroupLockBytes is GroupLock for values as the codec of a Java client writes them: with
+// StringCodec the bytes of a text in UTF-8. The value "a" of GroupLock and the value
+// []byte("a") of GroupLockBytes are two: GroupLock's text has other bytes, see
+// docs/protocol.md.
+func (c *Client) GroupLockBytes(group string, values ...[]byte) *GroupLock {
+	return c.groupOf(group, len(values), func(i int) string { return fieldhash.Of(values[i]) })
 }
 
 // useGroup is the use of GroupLock; the name of its place includes the values.
 var useGroup = lockmgr.NewUse(lockmgr.Class{})
 
 var groupTraits = lockmgr.Traits{Use: useGroup, Kind: "grouplock", Parted: true, Partial: true, Admission: refuseOverlap}
+
+// groupOf returns the lock on n values, of which field returns the fields.
+func (c *Client) groupOf(group string, n int, field func(i int) string) *GroupLock {
+	var flaw error
+	switch {
+	case n == 0:
+		flaw = lockmgr.Invalid("no values are given; a GroupLock needs one at least")
+	case n > MaxValues:
+		flaw = lockmgr.Invalid("%d values are given; a GroupLock takes %d at most", n, MaxValues)
+	}
+	if flaw != nil {
+		k := c.groupLock(group, nil)
+		k.lock.SetFlaw(flaw)
+		return k
+	}
+	fields := make([]string, n)
+	for i := range fields {
+		fields[i] = field(i)
+	}
+	slices.Sort(fields)
+	return c.groupLock(group, slices.Compact(fields))
+}
 
 // groupLock returns the lock on these fields.
 func (c *Client) groupLock(group string, fields []string) *GroupLock {

@@ -41,6 +41,7 @@ type agentOptions struct {
 	Watchdog time.Duration // lock watchdog timeout; 0 for Redisson's 30 s
 	Redlock  []string      // host:port of each server, for locks over several
 	Prefix   string        // that a NameMapper puts before every name
+	Codec    string        // string for StringCodec
 }
 
 // identity is what an agent tells about itself when it is ready.
@@ -146,6 +147,9 @@ func (o agentOptions) arguments() []string {
 	}
 	if o.Prefix != "" {
 		args = append(args, "--prefix="+o.Prefix)
+	}
+	if o.Codec != "" {
+		args = append(args, "--codec="+o.Codec)
 	}
 	if len(o.Redlock) > 0 {
 		args = append(args, "--redlock="+strings.Join(o.Redlock, ","))

@@ -37,6 +37,38 @@ var groupTrials = []trial{
 
 func TestGroupLock(t *testing.T) { everywhere(t, since("3.38.0", groupTrials)) }
 
+// A Java client with another codec has the values that the codec writes.
+func TestGroupLockOfBytes(t *testing.T) {
+	version := redissons(t)[0]
+	server := redistest.Single(t)
+	w := &world{version: version, transport: "goredis", kind: lockKinds["Lock"], nodes: []*redistest.Server{server}}
+	if w.lacks(t, "3.38.0") {
+		t.Fatalf("Redisson %s, the newest, has no groups", version)
+	}
+	w.java = startAgent(t, version, agentOptions{Address: server.Addr(), Watchdog: longLease, Codec: "string"})
+	values := []string{"a", "order:42", "ключ", strings.Repeat("x", 100)}
+	java, client := w.groupThread("holder"), w.client(t, longLease)
+	java.lock(t, groupOf("bytes:java", values...), longLease)
+	var bytes [][]byte
+	for _, value := range values {
+		bytes = append(bytes, []byte(value))
+	}
+	hold, _ := mustGroup(t, client.GroupLockBytes("bytes:go", bytes...))
+	if inJava, inGo := w.fieldsOf(t, "bytes:java"), w.fieldsOf(t, "bytes:go"); !slices.Equal(inJava, inGo) || len(inGo) != len(values) {
+		t.Errorf("Java writes the fields %q, Go %q", inJava, inGo)
+	}
+	if _, _, err := client.GroupLockBytes("bytes:java", bytes[2]).TryLock(t.Context()); !errors.Is(err, mortise.ErrLocked) {
+		t.Errorf("TryLock of a value that Java holds: %v, want ErrLocked", err)
+	}
+	if free, _, err := client.GroupLock("bytes:java", values[2]).TryLock(t.Context()); err != nil {
+		t.Errorf("TryLock of the text, which is another value: %v", err)
+	} else {
+		mustUnlock(t, free)
+	}
+	mustUnlock(t, hold)
+	java.unlock(t, groupOf("bytes:java", values...))
+}
+
 func TestGroupLockInCluster(t *testing.T) { inCluster(t, groupTrials) }
 
 // groupOf names some values of a group for the agent.

@@ -51,7 +51,7 @@ func (k longOwner) freed(t *testing.T, d driver.Driver) {
 }
 
 func longOwners() map[string]longOwner {
-	owner, field := strings.Repeat("x", 300), fieldhash.Of("a")
+	owner, field := strings.Repeat("x", 300), fieldhash.Text("a")
 	one := func(h *mortise.Holder, err error) ([]mortise.Holder, error) {
 		if h == nil {
 			return nil, err

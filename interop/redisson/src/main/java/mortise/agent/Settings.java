@@ -20,6 +20,7 @@ import org.redisson.config.SingleServerConfig;
  *       only the default can be had, and anything else is refused.
  *   <li>{@code --watchdog=30000}: lock watchdog timeout in milliseconds.
  *   <li>{@code --redlock=127.0.0.1:6380,127.0.0.1:6381}: further servers, each on its own, for locks over several.
+ *   <li>{@code --codec=string}: StringCodec in place of Redisson's default.
  *   <li>{@code --prefix=tenant:}: what a NameMapper puts before every name.
  * </ul>
  */
@@ -30,6 +31,7 @@ final class Settings {
     private long watchdogMs = 30_000;
     private List<String> redlock = List.of();
     private String prefix = "";
+    private boolean stringCodec;
 
     private Settings() {
     }
@@ -77,6 +79,7 @@ final class Settings {
             case "--mode" -> mode = value;
             case "--sharded" -> sharded = value;
             case "--watchdog" -> watchdogMs = Long.parseLong(value);
+            case "--codec" -> stringCodec = value.equals("string");
             case "--prefix" -> prefix = value;
             case "--redlock" -> redlock = List.of(value.split(","));
             default -> throw new IllegalArgumentException("unknown start argument " + arg);
@@ -86,7 +89,9 @@ final class Settings {
     /** Redisson's defaults wherever they reach the wire; fewer threads and idle connections, since agents are many. */
     private Config basic() {
         Config config = new Config();
-        config.setCodec(StringCodec.INSTANCE);
+        if (stringCodec) {
+            config.setCodec(StringCodec.INSTANCE);
+        }
         config.setThreads(4);
         config.setNettyThreads(4);
         config.setLockWatchdogTimeout(watchdogMs);
