@@ -58,9 +58,9 @@ bench: ## Compare with other locks on this machine, in about 20 minutes; the rep
 	@scripts/need.sh redis
 	go run ./bench $(ARGS)
 
-interop: ## Run the tests against real Redisson; installs Java and Maven if they are missing
+interop: ## Run the tests against real Redisson; installs Java and Maven if they are missing; ARGS=-walk takes each release whose scripts differ, in an hour
 	@scripts/need.sh redis cc java maven
-	@interop/run.sh
+	@interop/run.sh $(ARGS)
 
 lint: $(GOLANGCI) ## Check formatting, vet, import arrows and a few linters
 	$(GOLANGCI) run $(PACKAGES)

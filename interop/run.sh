@@ -6,6 +6,8 @@
 #
 # With -core as the first one it builds only the newest release, and of the trials
 # it proves only those that core_test.go lists; scripts/stages/gate.go has the tests.
+# With -walk it takes the releases in redisson/walk, each of which has a script that the
+# one before it does not have; that takes an hour.
 set -euo pipefail
 cd "$(dirname "$0")"
 ../scripts/need.sh redis cc java maven
@@ -25,21 +27,24 @@ build() {
   echo "$sources" >"$target/built-from"
 }
 
-core=
-if [ "${1-}" = -core ]; then
-  core=yes
-  shift
-fi
+core= walk= versions=versions
+case ${1-} in
+-core) core=yes && shift ;;
+-walk) walk=yes versions=walk && shift ;;
+esac
 
 cd redisson
 while read -r version; do
   build "$version"
   if [ -n "$core" ]; then break; fi
-done <versions
+done <$versions
 cd ..
 
 # The tests wait more than they compute: as many worlds at a time fill two cores.
 if [ -n "$core" ]; then
   exec go run ../scripts/gotest -- -tags interop -count=1 -timeout 10m -parallel 5 "$@" . -args -core
+fi
+if [ -n "$walk" ]; then
+  exec go run ../scripts/gotest -stall 20m -- -tags interop -count=1 -timeout 0 -parallel 4 "$@" . -args -walk
 fi
 exec go run ../scripts/gotest -stall 10m -- -tags interop -race -count=1 -timeout 30m -parallel 6 "$@" ./... ../bench/redisson

@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"regexp"
@@ -61,10 +62,16 @@ var transports = map[string]transport{
 	},
 }
 
+var walk = flag.Bool("walk", false, "take the releases in redisson/walk: each has a script that the one before it does not have")
+
 // redissons returns the releases to test against, newest first.
 func redissons(t testing.TB) []string {
 	t.Helper()
-	text, err := os.ReadFile("redisson/versions")
+	file := "redisson/versions"
+	if *walk {
+		file = "redisson/walk"
+	}
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
