@@ -144,7 +144,7 @@ func (w *Watchdog) settle(q *queue, a attempt) {
 			e.failures++
 			e.err = a.answers[i].Err
 			if a.hung {
-				q.add(e) // it has waited for long enough
+				w.enqueue(l) // it has waited for long enough; its server may be another one by now
 				continue
 			}
 			l.next = now.mono + backoff(e.failures)
