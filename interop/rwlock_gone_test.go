@@ -3,7 +3,9 @@
 package interop
 
 import (
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise"
 )
@@ -101,8 +103,8 @@ func frozenJavaReader(t *testing.T, w *world) {
 	mustUnlock(t, got.hold)
 }
 
-// deadReaderInALongLock: Redisson's writers would wait for the TTL of the lock,
-// here an hour.
+// deadReaderInALongLock: the key of its hold has ended, and the lock has not. It may be a thread that reads on without
+// that key, so Go waits for the TTL of the lock, as Redisson's writers do.
 func deadReaderInALongLock(t *testing.T, w *world) {
 	const name = "rw-dead"
 	dead := w.startAgent(t)
@@ -110,8 +112,10 @@ func deadReaderInALongLock(t *testing.T, w *world) {
 	write := w.side(writes)
 	waiting := write.goWaits(t, write.lock(w.client(t, shortLease), name))
 	dead.kill()
-	expiry := w.expiry(t, "{"+name+"}:"+dead.identity.Client+":"+w.holderNumber(t, name)+":rwlock_timeout:1")
-	w.redis().Must(t, "PEXPIRE", name, "3600000") // as it is if an hour's reader was forced out
+	hold := w.expiry(t, "{"+name+"}:"+dead.identity.Client+":"+w.holderNumber(t, name)+":rwlock_timeout:1")
+	longer := time.Until(hold) + 3*time.Second // as it is if a reader with that lease was forced out
+	w.redis().Must(t, "PEXPIRE", name, strconv.FormatInt(longer.Milliseconds(), 10))
+	expiry := w.expiry(t, name)
 	got := mustGain(t, waiting)
 	w.wantAtExpiry(t, "Go", got.at, expiry)
 	if java := w.side(reads).thread("reader"); java.tryLock(t, name, 0) {

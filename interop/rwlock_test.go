@@ -107,7 +107,7 @@ var rwTrials = []trial{
 	{claim{"RWLock", "killed writer: free at the lease's end", "Java -> Go"}, on(writes, killedJavaHolder)},
 	{claim{"RWLock", "killed reader: free at the lease's end", "Go -> Java"}, killedGoReader},
 	{claim{"RWLock", "killed reader: free at the lease's end", "Java -> Go"}, killedJavaReader},
-	{claim{"RWLock", "dead reader in a long lock keeps no writer out", "Java -> Go"}, deadReaderInALongLock},
+	{claim{"RWLock", "dead reader in a longer lock: free at its end", "Java -> Go"}, deadReaderInALongLock},
 	{claim{"RWLock", "frozen writer: finds out when it wakes", "Go -> Java"}, on(writes, frozenGoHolder)},
 	{claim{"RWLock", "frozen writer: finds out when it wakes", "Java -> Go"}, on(writes, frozenJavaHolder)},
 	{claim{"RWLock", "frozen reader: finds out when it wakes", "Go -> Java"}, frozenGoReader},
