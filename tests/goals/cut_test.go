@@ -2,7 +2,6 @@ package goals
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -42,31 +41,14 @@ func manyNamesAfterACut(t *testing.T, b *canary.Bounds, driver string) {
 	if t.Failed() {
 		return
 	}
-	ctx, giveUp := context.WithCancel(t.Context())
-	var waiting sync.WaitGroup
-	defer waiting.Wait()
+	got, giveUp := waitForAll(t, waiter, names)
 	defer giveUp()
-	got := make([]chan time.Time, names)
-	for i := range names {
-		got[i] = make(chan time.Time, 1)
-		waiting.Go(func() {
-			hold, _, err := waiter.Lock(fmt.Sprint("job ", i)).Lock(ctx)
-			if err != nil {
-				return
-			}
-			got[i] <- time.Now()
-			_ = hold.Unlock()
-		})
-	}
 	listening := func() error {
 		n, err := s.Info("stats", "pubsub_channels")
 		if channels, _ := strconv.Atoi(n); err == nil && channels < names {
 			err = fmt.Errorf("%d channels", channels)
 		}
-		if err != nil {
-			return err
-		}
-		return nil
+		return err
 	}
 	redistest.Eventually(t, "all are listened to", listening)
 	time.Sleep(2 * time.Second)
@@ -86,10 +68,33 @@ func manyNamesAfterACut(t *testing.T, b *canary.Bounds, driver string) {
 		case at := <-got[n]:
 			slowest = max(slowest, at.Sub(asked))
 		case <-time.After(time.Minute):
-			t.Fatal(errors.New("a lock that was released stays free"))
+			t.Fatal("a lock that was released stays free")
 		}
 	}
 	t.Logf("%d names, %d released in %v after the cut: the slowest was acquired after %v", names, released, time.Since(cut), slowest)
 	redistest.Eventually(t, "all are listened to again", listening)
 	b.Within("a lock that is released after the cut", slowest, 3*time.Second)
+}
+
+// waitForAll has a goroutine of a client wait for each of the names. It returns when each acquired its lock, and what ends
+// the waits.
+func waitForAll(t *testing.T, waiter *mortise.Client, names int) (got []chan time.Time, giveUp func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	got = make([]chan time.Time, names)
+	for i := range got {
+		got[i] = make(chan time.Time, 1)
+		waiting.Go(func() {
+			hold, _, err := waiter.Lock(fmt.Sprint("job ", i)).Lock(ctx)
+			if err != nil {
+				return
+			}
+			got[i] <- time.Now()
+			_ = hold.Unlock()
+		})
+	}
+	return got, func() {
+		cancel()
+		waiting.Wait()
+	}
 }

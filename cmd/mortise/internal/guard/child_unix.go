@@ -108,12 +108,7 @@ func (c *Child) Wait(signals <-chan os.Signal) int {
 		case <-c.died:
 			c.reap()
 		case s := <-signals:
-			if c.forward(s) {
-				grace.Reset(c.plan.Grace)
-			}
-			if s == syscall.SIGINT && c.insists() {
-				c.end(time.Now().Add(lastBreath), signals)
-			}
+			c.heed(s, signals, grace)
 		case <-grace.C:
 			c.end(time.Now(), signals)
 		case <-c.stopped:
@@ -139,6 +134,16 @@ func (c *Child) Wait(signals <-chan os.Signal) int {
 		return 128 + int(c.status.Signal())
 	}
 	return c.status.ExitStatus()
+}
+
+// heed handles a signal that this process gets.
+func (c *Child) heed(s os.Signal, signals <-chan os.Signal, grace *time.Timer) {
+	if c.forward(s) {
+		grace.Reset(c.plan.Grace)
+	}
+	if s == syscall.SIGINT && c.insists() {
+		c.end(time.Now().Add(lastBreath), signals)
+	}
 }
 
 // until returns the word that tells the guard process until when the command may run. The first one
