@@ -24,7 +24,7 @@ func TestManyNamesWhoseSubscriptionIsCut(t *testing.T) {
 }
 
 func manyNamesAfterACut(t *testing.T, b *canary.Bounds, driver string) {
-	names, released := times(2000, 50_000), times(20, 200)
+	names, released := times(2000, 20_000), times(20, 100)
 	s := redistest.Single(t)
 	holder := mortise.New(dialers["rueidis"](t, s.Addr()), nil)
 	defer holder.Close()
