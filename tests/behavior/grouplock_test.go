@@ -358,7 +358,7 @@ func TestGroupLockAfterADeadRedissonHolder(t *testing.T) {
 		hold, _ := mustFence(t, c.GroupLock("job", "x"), t.Context())
 		// qwvA... is the field of "a".
 		run(t, s, `local now = redis.call('time')[1] * 1000
-			local f, h = 'qwvAS12pR0CgRitaypEjUw', '11111111-2222-4333-8444-555555555555:7'
+			local f, h = 'Jon6GCcO+0QSJkhre5wXYA', '11111111-2222-4333-8444-555555555555:7'
 			return redis.call('hset', KEYS[1], f, h, f..':'..h..':expire_time', string.format('%.0f', now + 7000), f..':'..h..':lock_count', '3')`)
 		start := time.Now()
 		next, _ := mustFence(t, c.GroupLock("job", "a"), t.Context())
@@ -379,9 +379,9 @@ func TestGroupLockOfWhichAValueIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		c, _ := open(t, s, nil)
 		hold, ctx := mustFence(t, c.GroupLock("job", "a", "b"), t.Context())
-		run(t, s, `return redis.call('hset', KEYS[1], 'qwvAS12pR0CgRitaypEjUw', 'somebody:1')`)
+		run(t, s, `return redis.call('hset', KEYS[1], 'Jon6GCcO+0QSJkhre5wXYA', 'somebody:1')`)
 		wantLost(t, ctx, hold, mortise.LostTaken, 0, 10*time.Second)
-		if v := run(t, s, `return redis.call('hget', KEYS[1], 'qwvAS12pR0CgRitaypEjUw')`); v.Str() != "somebody:1" {
+		if v := run(t, s, `return redis.call('hget', KEYS[1], 'Jon6GCcO+0QSJkhre5wXYA')`); v.Str() != "somebody:1" {
 			t.Errorf("the value belongs to %q", v.Str())
 		}
 	})

@@ -52,7 +52,7 @@ func TestRealGroupLockLostReplies(t *testing.T) {
 		inner, _ := mustFence(t, k, ctx)
 		mustUnlock(t, inner)
 		mustUnlock(t, warm)
-		const a = "qwvAS12pR0CgRitaypEjUw" // the field of "a"
+		const a = "Jon6GCcO+0QSJkhre5wXYA" // the field of "a"
 		count := func(h *mortise.Hold) string { return s.Str(t, "HGET", "job", a+":"+h.Owner()+":lock_count") }
 
 		cut := p.LoseReply("job", 1)
