@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,15 +188,23 @@ type modelPass struct {
 	turns  bool   // clients take turns
 	probed bool   // theirs is known
 	theirs bool   // Redisson's threads listen
+	r, g   int    // how many clients of Redisson's do, and how many of mortise's
 }
 
 // probe reports whether Redisson's threads listen to the channel of all.
 func (s *modelServer) probe(p *modelPass) bool {
 	if p.turns && !p.probed {
 		p.probed = true
-		p.theirs = s.listeners(modelChannel) > s.listeners(keyspace.Heeds(modelChannel))
+		p.g = s.listeners(keyspace.Heeds(modelChannel))
+		p.r = s.listeners(modelChannel) - p.g
+		p.theirs = p.r > 0
 	}
 	return p.theirs
+}
+
+// times is how often in a row the lock is left to Redisson's threads.
+func (p *modelPass) times() int {
+	return min(int(math.Floor(float64(p.r)/float64(max(p.g, 1))+0.5)), 8)
 }
 
 func (s *modelServer) release(args []string) int64 {
@@ -217,6 +226,9 @@ func (s *modelServer) release(args []string) int64 {
 		became = "left"
 	}
 	message := announcement(became, p.with != "")
+	if times := p.times(); became == "left" && times > 1 {
+		message += strings.Repeat("0", times)
+	}
 	heard := announced && s.publish(modelChannel, message) > 0
 	if became == "left" || heard && message == "0" && s.probe(p) {
 		return 22
@@ -246,9 +258,13 @@ func (s *modelServer) pass(p *modelPass) (announced bool, became string) {
 		if !p.turns || len(s.turns) == 0 {
 			return true, ""
 		}
-		if s.probe(p) && p.with != "keep" {
+		if s.probe(p) && p.with != "keep" && (p.row+1)*p.r >= p.g {
 			s.kept = time.Now().Add(10 * time.Second)
-			s.publish(channelOfTurn(s.turns[0].entry), "~")
+			word := "~"
+			if times := p.times(); times > 1 {
+				word = fmt.Sprint(word, times)
+			}
+			s.publish(channelOfTurn(s.turns[0].entry), word)
 			return true, "left"
 		}
 		first := s.turns[0]

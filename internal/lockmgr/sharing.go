@@ -25,6 +25,7 @@ type sharing struct {
 	from   time.Time // when the lock was left to them; zero if it is known whether they acquired it
 	after  time.Time // they have the first chance to acquire it until then
 	theirs int       // how often they had it since then, as far as was heard
+	due    int       // how often they may have it in a row; 0 is once
 	vain   int       // how often in a row none of them acquired it
 	keep   time.Time // it is not left to them until then, because they did not acquire it
 
@@ -127,18 +128,23 @@ func (s *sharing) freedByThem() {
 	s.seen = time.Now()
 	s.heard++
 	switch {
-	case s.heard <= hearsay:
+	case s.heard <= max(hearsay, s.due):
 		s.after, s.from, s.vain = time.Time{}, time.Time{}, 0
-		s.theirs = min(s.theirs+1, mostTheirs)
+		if s.theirs = min(s.theirs+1, mostTheirs); s.theirs < s.due { // they have one more turn
+			s.from, s.after = s.seen, s.seen.Add(chance)
+		}
 	case !s.from.IsZero():
 		s.after, s.from = s.from.Add(leastChance), time.Time{}
 	}
 }
 
-// leaveOpen leaves a lock that is free to Redisson's threads for a moment. It must
-// be called with Client.mu held.
-func (r *sharings) leaveOpen(as string) {
+// leaveOpen leaves a lock that is free to Redisson's threads for a moment, so often in a row; 0 if that is not known. It
+// must be called with Client.mu held.
+func (r *sharings) leaveOpen(as string, times int) {
 	s := r.met(as)
+	if times > 0 {
+		s.due = min(times, mostTheirs)
+	}
 	if now := time.Now(); !now.Before(s.after) && !now.Before(s.keep) {
 		s.from, s.after, s.theirs = now, now.Add(chance), 0
 	}
@@ -152,7 +158,7 @@ func (r *sharings) announced(as, message string) {
 	defer r.client.mu.Unlock()
 	switch m := script.ParseRelease(message); {
 	case m.Left:
-		r.leaveOpen(as)
+		r.leaveOpen(as, m.Times)
 	case !m.Ours:
 		if s := r.shared(as); s != nil {
 			s.freedByThem()
@@ -228,7 +234,7 @@ func (k *Lock) shares() (shared, keep bool) {
 // goesOn reports whether the client need not leave the lock to others now. It must
 // be called with Client.mu held.
 func (s *sharing) goesOn() bool {
-	if s.theirs > 1 {
+	if s.theirs > max(s.due, 1) {
 		s.theirs--
 		return true
 	}
@@ -240,7 +246,7 @@ func (s *sharing) goesOn() bool {
 func (k *Lock) left() {
 	k.client.mu.Lock()
 	defer k.client.mu.Unlock()
-	k.client.sharing.leaveOpen(k.sharedAs())
+	k.client.sharing.leaveOpen(k.sharedAs(), 0)
 }
 
 // inSlice reports whether l may be handed off inside the process although others may take

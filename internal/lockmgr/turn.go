@@ -334,7 +334,7 @@ func (s site) called(message string) bool {
 		return false
 	case m.Left:
 		q.turn.notified = true
-		c.sharing.leaveOpen(keyspace.LockChannel(s.name))
+		c.sharing.leaveOpen(keyspace.LockChannel(s.name), m.Times)
 		q.head.signal()
 		return false
 	}

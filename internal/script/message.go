@@ -19,12 +19,21 @@ const Echo = "00"
 type ReleaseMessage struct {
 	Ours bool // a mortise client has released the lock
 	Left bool // and left it to Redisson's threads
+	// Times is how often in a row the lock is theirs then.
+	Times int
 }
 
 // ParseRelease parses such a message.
 func ParseRelease(message string) ReleaseMessage {
 	ours := strings.HasPrefix(message, Echo)
-	return ReleaseMessage{Ours: ours, Left: ours && len(message) == len(Echo)+1}
+	times := len(message) - len(Echo) - 1
+	switch {
+	case !ours || times < 0 || times == 1:
+		return ReleaseMessage{Ours: ours}
+	case times == 0:
+		return ReleaseMessage{Ours: true, Left: true, Times: 1}
+	}
+	return ReleaseMessage{Ours: true, Left: true, Times: times}
 }
 
 // TurnMessage is a message on the channel of a client that takes turns.
@@ -32,6 +41,7 @@ type TurnMessage struct {
 	Granted string // the id that has the lock now; empty if the message grants nothing
 	Row     int    // how often in a row the lock was granted, including this time
 	Left    bool   // the lock was left to Redisson's threads for a moment
+	Times   int    // so often in a row
 }
 
 // ParseTurn parses such a message.
@@ -40,7 +50,15 @@ func ParseTurn(message string) TurnMessage {
 		n, _ := strconv.Atoi(row)
 		return TurnMessage{Granted: id, Row: n}
 	}
-	return TurnMessage{Left: message == "~"}
+	times, left := strings.CutPrefix(message, "~")
+	if !left {
+		return TurnMessage{}
+	}
+	n, err := strconv.Atoi(times)
+	if err != nil || n < 1 || n > 100 {
+		n = 1
+	}
+	return TurnMessage{Left: true, Times: n}
 }
 
 // FairMessage is a message on the channel of a client with waiters in the queue of a

@@ -10,10 +10,12 @@ import (
 func TestMessages(t *testing.T) {
 	for message, want := range map[string]script.ReleaseMessage{
 		"0": {}, "1": {}, "": {}, "text": {},
-		"00":   {Ours: true},
-		"000":  {Ours: true, Left: true},
-		"001":  {Ours: true, Left: true},
-		"0000": {Ours: true},
+		"00":     {Ours: true},
+		"000":    {Ours: true, Left: true, Times: 1},
+		"001":    {Ours: true, Left: true, Times: 1},
+		"0000":   {Ours: true},
+		"00000":  {Ours: true, Left: true, Times: 2},
+		"000000": {Ours: true, Left: true, Times: 3},
 	} {
 		if got := script.ParseRelease(message); got != want {
 			t.Errorf("the release message %q says %+v, want %+v", message, got, want)
@@ -21,7 +23,11 @@ func TestMessages(t *testing.T) {
 	}
 	for message, want := range map[string]script.TurnMessage{
 		"": {}, "0": {}, "anything": {},
-		"~":            {Left: true},
+		"~":            {Left: true, Times: 1},
+		"~2":           {Left: true, Times: 2},
+		"~x":           {Left: true, Times: 1},
+		"~-1":          {Left: true, Times: 1},
+		"~1000":        {Left: true, Times: 1},
 		"client:17 3":  {Granted: "client:17", Row: 3},
 		"client:17 ":   {Granted: "client:17"},
 		"client:17 -x": {Granted: "client:17"},

@@ -91,26 +91,33 @@ func TestLockIsSharedWithRedisson(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{"Lock": kinds["Lock"], "FencedLock": kinds["FencedLock"]} {
 		for _, n := range []int{1, 2, 4} {
-			for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
-				if name == "FencedLock" && n != 2 && !*deep { // it shares as a Lock does
-					continue
+			for _, m := range []int{1, 2, 4} {
+				for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
+					if name == "FencedLock" && (n != 2 || m != 1) && !*deep { // it shares as a Lock does
+						continue
+					}
+					t.Run(fmt.Sprintf("%s, %d clients beside %d of Redisson's, held for %v", name, n, m, hold), func(t *testing.T) {
+						bubble(t, func(t *testing.T, s *memredis.Server) { shareWithRedisson(t, s, k, n, m, hold) })
+					})
 				}
-				t.Run(fmt.Sprintf("%s, %d clients, held for %v", name, n, hold), func(t *testing.T) {
-					bubble(t, func(t *testing.T, s *memredis.Server) { shareWithRedisson(t, s, k, n, hold) })
-				})
 			}
 		}
 	}
 }
 
-// shareWithRedisson has threads of Redisson and goroutines of n clients contend for a lock, and checks
+// shareWithRedisson has goroutines of n clients contend for a lock with threads of m clients of Redisson's, and checks
 // that each side gets its share.
-func shareWithRedisson(t *testing.T, s *memredis.Server, k kind, n int, hold time.Duration) {
-	const threads, each, total = 4, 4, 300
+func shareWithRedisson(t *testing.T, s *memredis.Server, k kind, n, m int, hold time.Duration) {
+	const each, total = 4, 300
+	threads := m * each
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	java := newJavaProcess(t, s, "job")
-	java.sub.Subscribe(keyspace.LockChannel("job"), false)
+	var processes []*javaProcess
+	for range m {
+		java := newJavaProcess(t, s, "job")
+		java.sub.Subscribe(keyspace.LockChannel("job"), false)
+		processes = append(processes, java)
+	}
 	synctest.Wait()
 	javas, gos, longest, inside := 0, 0, time.Duration(0), 0 // guarded by the lock
 	have := func() {
@@ -125,7 +132,7 @@ func shareWithRedisson(t *testing.T, s *memredis.Server, k kind, n int, hold tim
 	var all sync.WaitGroup
 	for i := range threads {
 		all.Go(func() {
-			java.run(ctx, t, i, func(waited time.Duration) {
+			processes[i%m].run(ctx, t, i, func(waited time.Duration) {
 				javas++
 				longest = max(longest, waited)
 				have()
@@ -151,15 +158,16 @@ func shareWithRedisson(t *testing.T, s *memredis.Server, k kind, n int, hold tim
 	all.Wait()
 	share, even := float64(javas)/float64(javas+gos), float64(threads)/float64(threads+n*each)
 	t.Logf("Redisson's %d threads had it %d times, %d goroutines %d times; the longest wait of a thread was %v", threads, javas, n*each, gos, longest)
-	if hold >= time.Millisecond && share < even/2 {
-		t.Errorf("Redisson's share is %.2f of an even one, want half at least", share/even)
+	// One hold of nothing is over before others learn of it, and releases that come faster than 200 a second are not all heeded.
+	switch others := 1 - share; {
+	case hold >= 20*time.Millisecond && max(share/even, even/share, others/(1-even), (1-even)/others) > 1.2:
+		t.Errorf("Redisson's share is %.2f of an even one, mortise's %.2f", share/even, others/(1-even))
+	case hold >= time.Millisecond && (share < even/2 || others < (1-even)/4):
+		t.Errorf("Redisson's share is %.2f of an even one, mortise's %.2f; want half and a quarter at least", share/even, others/(1-even))
 	}
-	// One hold of nothing is over before others learn of it.
-	if others := 1 - share; hold >= time.Millisecond && others < (1-even)/4 {
-		t.Errorf("mortise's share is %.2f of an even one, want a quarter at least", others/(1-even))
-	}
-	// In turn each would wait for all others, and for the pause in between.
-	if most := 3 * (threads + time.Duration(n*each)) * (hold + 5*time.Millisecond); longest > most {
+	// In turn each would wait for all others, and for the pause in between. Where there are several clients of Redisson.s, they have the
+	// lock several times in a row; which of their threads has it is a race between them.
+	if most := 3 * time.Duration(threads+n*each) * (hold + 5*time.Millisecond); m == 1 && longest > most {
 		t.Errorf("a thread waited for %v, want %v at most", longest, most)
 	}
 }

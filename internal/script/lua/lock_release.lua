@@ -26,16 +26,17 @@ if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then
   if ARGV[4] ~= '' then redis.pcall('zrem', KEYS[2], ARGV[1], '?' .. ARGV[1]) end
   return 20
 end
-local announced, became, theirs = pass(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7])
+local announced, became, theirs, word = pass(KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7])
 local reply, heard, message = 21, false, FREE
 if ARGV[6] == 'shared' and announced and not became then
-  if theirs == nil then theirs = redissons(ARGV[2], ARGV[4], ARGV[7]) end
-  if theirs then became = 'left' end
+  local r, g
+  if theirs == nil then theirs, r, g = redissons(ARGV[2], ARGV[4], ARGV[7]) end
+  if theirs then became, word = 'left', r and left(r, g) end
 end
 if became == 'given' then
   reply, message = 23, ELSEWHERE
 elseif became == 'left' then
-  reply, message = 22, LEFT
+  reply, message = 22, word or LEFT
 elseif ARGV[6] ~= '' then
   message = OURS
 end

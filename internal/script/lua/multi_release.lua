@@ -35,12 +35,13 @@ local way = string.match(ARGV[2], '%a+')
 for i = 1, n do
   local lock, turns, channel, mine = KEYS[2 * i - 1], KEYS[2 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
   if states[i] == 1 then
-    local announced, became, theirs = pass(lock, turns, channel, mine, ARGV[1], 0, '', way)
+    local announced, became, theirs, word = pass(lock, turns, channel, mine, ARGV[1], 0, '', way)
     if announced and not became then
-      if theirs == nil then theirs = redissons(channel, ARGV[1], way) end
-      if theirs then became = 'left' end
+      local r, g
+      if theirs == nil then theirs, r, g = redissons(channel, ARGV[1], way) end
+      if theirs then became, word = 'left', r and left(r, g) end
     end
-    local message = became == 'left' and LEFT or became == 'given' and ELSEWHERE or FREE
+    local message = became == 'left' and (word or LEFT) or became == 'given' and ELSEWHERE or FREE
     for command in string.gmatch(announced and ARGV[2] or '', '%a+') do
       local sent = redis.pcall(command, channel, message)
       if type(sent) == 'table' then reason = sent.err end

@@ -5,10 +5,11 @@ local BRIEF = 1000 -- the same if the new holder asks first, for a lease of its 
 local MANY = 100   -- limit of the turns passed over because their clients do not listen
 local ROW = 4      -- grants in a row, where it cannot be known whether Redisson's threads listen
 
--- Grants the free lock to the next turn, unless threads of Redisson's listen: then it is left
--- to them. Returns three values: whether the release must be announced to waiters without
+-- Grants the free lock to the next turn, unless threads of Redisson's listen and it is their turn: then it is left
+-- to them. So that each client has its part, that is after as many grants in a row as there are clients of mortise's for one
+-- of Redisson's. Returns four values: whether the release must be announced to waiters without
 -- turns; 'given' if the lock was granted, 'left' if it is left to Redisson's threads, or
--- nothing; and whether such threads listen. Nothing here may fail the script. It is one
+-- nothing; whether such threads listen; and the message, if the lock is left to them. Nothing here may fail the script. It is one
 -- function because every run creates its functions anew, and most runs find no turns.
 --   channel  where releases are announced
 --   mine     the prefix of the channels of clients; a client follows
@@ -20,19 +21,22 @@ local ROW = 4      -- grants in a row, where it cannot be known whether Redisson
 --   way      the first command by which releases are announced
 local function pass(lock, turns, channel, mine, command, row, keep, way)
   if command == '' then return true end
-  local asked, theirs = false, nil
+  local asked, theirs, word = false, nil, nil
   for _ = 1, MANY do
     local first = redis.pcall('zpopmin', turns)
     if first.err or not first[1] then return true, nil, theirs end
     local asks, id = string.match(first[1], '^(%??)(.*)$')
     local to = mine .. string.match(id, '^[^:]*')
     if not asked then
-      asked, theirs = true, redissons(channel, command, way)
-      if keep ~= 'keep' and (theirs or theirs == nil and row > 0 and row % ROW == 0) then
+      asked = true
+      local r, g, times
+      theirs, r, g = redissons(channel, command, way)
+      if keep ~= 'keep' and (theirs and (row + 1) * r >= g or theirs == nil and row > 0 and row % ROW == 0) then
+        if theirs then word, times = left(r, g) end
         redis.pcall('zadd', turns, first[2], first[1])
         redis.pcall('pexpire', turns, KEPT)
-        redis.pcall(command, to, '~')
-        return true, 'left', theirs
+        redis.pcall(command, to, times and times > 1 and '~' .. times or '~')
+        return true, 'left', theirs, word
       end
     end
     -- Listeners are counted before the message is sent, and what it grants is not taken back: it also reaches clients that
