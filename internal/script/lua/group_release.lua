@@ -30,11 +30,14 @@ local reply = {0}
 if had == #fields then reply[1] = 1 end
 if had > 0 then
   local way = string.match(ARGV[3], '%S+$')
-  local theirs = way and redissons(ARGV[2], way, way)
+  local theirs, r, g
+  if way then theirs, r, g = redissons(ARGV[2], way, way) end
+  local message, times = FREE, 0
+  if theirs then message, times = left(r, g, FREE, owner) end
   for command in string.gmatch(ARGV[3], '%S+') do
-    local sent = redis.pcall(command, ARGV[2], theirs and LEFT or FREE)
+    local sent = redis.pcall(command, ARGV[2], message)
     if type(sent) == 'table' then reply[2] = sent.err end
   end
-  if theirs and reply[1] == 1 and not reply[2] then reply[1] = 2 end
+  if times > 0 and reply[1] == 1 and not reply[2] then reply[1] = 2 end
 end
 return reply

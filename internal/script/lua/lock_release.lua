@@ -31,7 +31,7 @@ local reply, heard, message = 21, false, FREE
 if ARGV[6] == 'shared' and announced and not became then
   local r, g
   if theirs == nil then theirs, r, g = redissons(ARGV[2], ARGV[4], ARGV[7]) end
-  if theirs then became, word = 'left', r and left(r, g) end
+  if theirs then became, word = 'left', r and left(r, g, FREE) end
 end
 if became == 'given' then
   reply, message = 23, ELSEWHERE

@@ -39,7 +39,7 @@ for i = 1, n do
     if announced and not became then
       local r, g
       if theirs == nil then theirs, r, g = redissons(channel, ARGV[1], way) end
-      if theirs then became, word = 'left', r and left(r, g) end
+      if theirs then became, word = 'left', r and left(r, g, FREE) end
     end
     local message = became == 'left' and (word or LEFT) or became == 'given' and ELSEWHERE or FREE
     for command in string.gmatch(announced and ARGV[2] or '', '%a+') do

@@ -32,7 +32,7 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
       local r, g, times
       theirs, r, g = redissons(channel, command, way)
       if keep ~= 'keep' and (theirs and (row + 1) * r >= g or theirs == nil and row > 0 and row % ROW == 0) then
-        if theirs then word, times = left(r, g) end
+        if theirs then word, times = left(r, g, FREE) end
         redis.pcall('zadd', turns, first[2], first[1])
         redis.pcall('pexpire', turns, KEPT)
         redis.pcall(command, to, times and times > 1 and '~' .. times or '~')

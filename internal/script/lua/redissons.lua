@@ -1,7 +1,7 @@
 -- How a release is announced: words that Redisson's threads read as one and the same number.
 local FREE = '0'      -- the lock is free
 local OURS = '0000'   -- the same, to tell it from a release by a thread of Redisson's
-local LEFT = '000'    -- the same, but Redisson's threads have the first chance; with n zeros more, n times in a row, n from 2 on
+local LEFT = '000'    -- the same, but Redisson's threads have the first chance, see left
 local ELSEWHERE = '00' -- the lock is not free: it tells Redisson's threads to ask for how long
 
 -- Whether threads of Redisson's listen to a channel; nil if that cannot be known. Then how many of Redisson's clients
@@ -17,10 +17,18 @@ local function redissons(channel, command, way)
   return n[2] > n[4], n[2] - n[4], n[4]
 end
 
--- How a release that is left to r clients of Redisson's beside g of mortise's is announced: each client has its turn.
+-- How a release is announced of which Redisson's threads hear, r of whose clients listen, and g of mortise's: so that each
+-- client has its part, the lock is theirs several times in a row, or not after each release. Redisson reads the digit.
+-- Then how often it is theirs.
+--   '00' n zeros, digit  left to them, n times in a row, n from 2 on
+--   '00' digit           left to them
+--   '000' digit          not left to them
+-- Owner, for locks without turns, has released it: the numbers of a client's owners tell which release is not theirs.
 local MOST = 8
-local function left(r, g)
+local function left(r, g, digit, owner)
   local times = math.min(math.floor(r / math.max(g, 1) + 0.5), MOST)
-  return times > 1 and LEFT .. string.rep('0', times) or LEFT, times
+  if times > 1 then return '00' .. string.rep('0', times) .. digit, times end
+  local n = owner and g > r and tonumber(string.match(owner, '^[^:]*:(%d+)') or '')
+  if n and n * r % g >= r then return '000' .. digit, 0 end
+  return '00' .. digit, 1
 end
-

@@ -95,15 +95,17 @@ end
 local function unbound() redis.call('hdel', lock, '') end
 
 -- Announces, by the commands in ARGV from the n-th on. Returns Redis' error, if there is one,
--- and whether threads of Redisson's listen: then they have the first chance. It comes last in
+-- and whether threads of Redisson's have the first chance. It comes last in
 -- a script and is protected: if it failed the script, the caller would not learn of the
 -- release.
 local function announce(message, channel, n)
   local objection
-  local theirs = redissons(channel, ARGV[#ARGV], ARGV[#ARGV])
+  local theirs, r, g = redissons(channel, ARGV[#ARGV], ARGV[#ARGV])
+  local times = 0
+  if theirs then message, times = left(r, g, message, owner) end
   for i = n, #ARGV do
-    local sent = redis.pcall(ARGV[i], channel, theirs and '00' .. message or message)
+    local sent = redis.pcall(ARGV[i], channel, message)
     if type(sent) == 'table' then objection = sent.err end
   end
-  return objection, theirs
+  return objection, times > 0
 end
