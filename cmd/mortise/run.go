@@ -156,7 +156,7 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	_ = flags.MarkHidden("lease") // there is such a flag
 	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
 	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half of --ttl, and by default at most a sixth of it; without --ttl, a shorter --max-hold counts in its place")
-	flags.Var(&f.grace, "grace", "when mortise gets SIGTERM, SIGINT or another signal that asks it to end, kill the command `DUR` later, with everything it has started; default: it may go on for as long as it likes")
+	flags.Var(&f.grace, "grace", "when mortise gets SIGTERM, SIGINT, SIGHUP or SIGQUIT, kill the command `DUR` later, with everything it has started; default: it may go on for as long as it likes")
 	flags.StringVar(&f.onLost, "on-lost", "kill", "what to do when the "+what+" is lost, `ACTION`: kill ends the command; warn lets it go on, and exits with its code")
 	flags.StringVar(&f.signal, "signal", "TERM", "ask the command to end with the signal `SIG` when the "+what+" is lost")
 	flags.IntVar(&f.history, "history", 0, "keep the last `N` acquisitions of the "+what+" in Redis, for mortise history; at most 1000 (default $"+envHistory+", none)")

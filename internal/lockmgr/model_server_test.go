@@ -225,10 +225,7 @@ func (s *modelServer) release(args []string) int64 {
 	if p.with == "shared" && announced && became == "" && s.probe(p) {
 		became = "left"
 	}
-	message := announcement(became, p.with != "")
-	if times := p.times(); became == "left" && times > 1 {
-		message += strings.Repeat("0", times)
-	}
+	message := p.announcement(became)
 	heard := announced && s.publish(modelChannel, message) > 0
 	if became == "left" || heard && message == "0" && s.probe(p) {
 		return 22
@@ -240,13 +237,15 @@ func (s *modelServer) release(args []string) int64 {
 }
 
 // announcement returns the message by which a release is announced.
-func announcement(became string, known bool) string {
-	switch {
+func (p *modelPass) announcement(became string) string {
+	switch times := p.times(); {
 	case became == "given":
 		return "00"
+	case became == "left" && times > 1:
+		return "000" + strings.Repeat("0", times)
 	case became == "left":
 		return "000"
-	case known:
+	case p.with != "":
 		return "0000"
 	}
 	return "0"

@@ -88,6 +88,33 @@ func TestFairManyThatDied(t *testing.T) {
 	})
 }
 
+// Waiters of Redisson's that are silent together, as when their network is cut, are not taken for as many deaths: each has a
+// second of its own as head. If one of them listens, the others are dead.
+func TestFairAllAreSilentAtOnce(t *testing.T) {
+	inTime(t)
+	for _, one := range []bool{false, true} {
+		t.Run(fmt.Sprintf("one listens: %v", one), func(t *testing.T) {
+			fairly(t, func(f fair) {
+				var threads []string
+				for i := range 5 {
+					threads = append(threads, fmt.Sprint(strings.TrimSuffix(java, "57"), i))
+					f.enqueue(threads[i], step)
+				}
+				if one {
+					f.subscriber(threads[4])
+				}
+				f.hold(f.t, job, lease, mine2, "1")
+				f.release(mine2, true)
+				for _, thread := range threads[:4] {
+					if signs := f.must(f.t, "HEXISTS", keyspace.FairSigns(job), "?"+thread).Int() == 1; signs != (one || thread == threads[0]) {
+						f.t.Errorf("%s is suspected: %v", thread, signs)
+					}
+				}
+			})
+		})
+	}
+}
+
 // Only the first of several waiters of one mortise client has to be subscribed; when
 // it is silent, the others are not waited for.
 func TestFairClientThatDied(t *testing.T) {

@@ -16,10 +16,12 @@ func TestLockForceWithoutARight(t *testing.T) {
 	for name, test := range map[string]struct {
 		rules  []string
 		denied bool // the caller is told
+		fence  string
 	}{
-		"to the keys": {[]string{"+@all", "~" + job, "&*"}, true},
-		"to INCR":     {[]string{"+@all", "~*", "&*", "-incr"}, false},
-		"to SET":      {[]string{"+@all", "~*", "&*", "-set"}, false},
+		"to the keys": {[]string{"+@all", "~" + job, "&*"}, true, "9"},
+		"to INCR":     {[]string{"+@all", "~*", "&*", "-incr"}, false, "9"},
+		"to SET":      {[]string{"+@all", "~*", "&*", "-set"}, false, "9"},
+		"to GETRANGE": {[]string{"+@all", "~*", "&*", "-getrange"}, false, "42"}, // GET is enough
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := realWorld(t, server)
@@ -31,7 +33,7 @@ func TestLockForceWithoutARight(t *testing.T) {
 				t.Errorf("%v, %v, want a release", became, err)
 			}
 			w.wantDump(t, job, "nothing")
-			w.wantDump(t, fenceKey, "string 9")
+			w.wantDump(t, fenceKey, "string "+test.fence)
 		})
 	}
 }

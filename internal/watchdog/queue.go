@@ -2,11 +2,11 @@ package watchdog
 
 import "container/heap"
 
-// The bounds of the number of leases of one attempt. A server that was away for long finds all leases due. It can
-// answer for some thousands in time, and not for all of them before the most urgent one ends.
+// The number of leases of one attempt. A server that was away for long finds all leases due. It can answer for some
+// thousands in time, and not for all of them before the most urgent one ends.
 const (
 	smallestAttempt = 100
-	largestAttempt  = 5000
+	firstAttempt    = 5000
 )
 
 // queue is the due leases of a lane. The watchdog's mutex guards it.
@@ -41,13 +41,17 @@ func (q *queue) next() attempt {
 	return a
 }
 
-// settle learns from an attempt how many leases the next one may have: half as many after one that took all of its
-// time, because what it has sent may still keep the server busy, and twice as many after others.
+// settle learns from an attempt how many leases the next one may have: half as many after one that took its time in vain,
+// also by a limit of the client's own, because what it has sent may still keep the server busy. Twice as many after one
+// with answers; beyond the first number only if that would have taken no more than its time.
 func (q *queue) settle(a attempt) {
-	if a.hung {
+	switch {
+	case a.confirmed():
+		if len(a.leases) == q.most && (q.most < firstAttempt || 2*a.took <= a.limit) {
+			q.most *= 2
+		}
+	case a.took >= shortestAttempt:
 		q.most = max(len(a.leases)/2, smallestAttempt)
-	} else {
-		q.most = min(2*q.most, largestAttempt)
 	}
 	for _, answer := range a.answers {
 		if answer.State == Failed {

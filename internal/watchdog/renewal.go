@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
@@ -54,7 +55,7 @@ func (w *Watchdog) enqueue(l *Lease) int {
 	in := w.lane(l)
 	q := w.queues[in]
 	if q == nil {
-		q = &queue{most: largestAttempt}
+		q = &queue{most: firstAttempt}
 		w.queues[in] = q
 		w.wg.Go(func() { w.work(in, q) })
 	}
@@ -76,13 +77,14 @@ func (w *Watchdog) work(in lane, q *queue) {
 			return
 		}
 		a.start = w.now()
-		limit := attemptLimit(a.start, a.leases)
+		a.limit = attemptLimit(a.start, a.leases)
 		w.mu.Unlock()
 
-		ctx, cancel := context.WithTimeoutCause(w.ctx, limit, errAttempt)
+		ctx, cancel := context.WithTimeoutCause(w.ctx, a.limit, errAttempt)
 		a.answers = w.config.Renew(ctx, a.leases)
-		a.hung = ctx.Err() != nil
+		a.hung = ctx.Err() != nil && !a.confirmed()
 		cancel()
+		a.took = w.now().mono - a.start.mono
 		w.settle(q, a)
 	}
 }
@@ -93,8 +95,15 @@ type attempt struct {
 	leases   []*Lease
 	due      int // leases of the lane when it began, these and the queued ones
 	start    instant
+	limit    time.Duration
+	took     time.Duration
 	answers  []Answer
-	hung     bool // it took all of its time
+	hung     bool // it took all of its time, and Redis answered for none of them
+}
+
+// confirmed reports whether Redis has answered for one of the leases at least.
+func (a attempt) confirmed() bool {
+	return slices.ContainsFunc(a.answers, func(answer Answer) bool { return answer.State != Failed })
 }
 
 var errAttempt = errors.New("the renewal took too long")

@@ -44,7 +44,7 @@ func writePage(results []result, missing []string) (file string, err error) {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# %s\n\nWritten by `make proof`, %s; see [CONTRIBUTING.md](%s/CONTRIBUTING.md#how-tests-work-here).\n\n", title, which, root)
-	fmt.Fprintf(&b, "Begun on %s, commit %s, in %v. %s.\n\n", begun(results).UTC().Format("2 January 2006"), commit(), took.Round(time.Second), machine())
+	fmt.Fprintf(&b, "Begun on %s, commit %s, in %v. %s.\n\n", begun(results).UTC().Format("2 January 2006"), commit(), took.Round(time.Second), machines(results))
 	fmt.Fprintln(&b, "| stage | what it shows | result | passed | failed | time |\n|---|---|---|--:|--:|--:|")
 	for _, one := range results {
 		state := "green"
@@ -63,6 +63,17 @@ func writePage(results []result, missing []string) (file string, err error) {
 	}
 	writeMargins(&b, results)
 	return file, os.WriteFile(file, b.Bytes(), 0o644)
+}
+
+// machines says on what the stages have run.
+func machines(results []result) string {
+	var all []string
+	for _, one := range results {
+		if !slices.Contains(all, one.machine) {
+			all = append(all, one.machine)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // writeMargins writes the bounds on real time that were used up the most. A promise that erodes shows here before

@@ -47,11 +47,16 @@ func TestPage(t *testing.T) {
 		}
 	}
 	git(t, "init", "-q")
-	git(t, "commit", "-q", "--allow-empty", "-m", "first")
+	if err := os.WriteFile(".gitignore", []byte("bin/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	git(t, "add", ".gitignore")
+	git(t, "commit", "-q", "-m", "first")
 	two := []stage{{name: "cost"}, {name: "goals"}}
 	r := &runner{what: "proof"}
 	ran := func(one result) {
 		t.Helper()
+		one.commit = commit()
 		if err := errors.Join(r.keep(one), page(two)); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +86,19 @@ func TestPage(t *testing.T) {
 	if err := os.WriteFile("file", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	before := commit()
+	if !strings.Contains(before, "-dirty") {
+		t.Errorf("with a new file the code is %s, want that it is dirty", before)
+	}
 	git(t, "add", "file")
 	ran(result{name: "goals", begun: day, took: 10 * time.Second, Passed: 1})
 	wantPage(t, "bin/proof", part, "-dirty", "| goals |  | green | 1 | 0 | 10s |")
+
+	git(t, "commit", "-q", "-m", "third") // while a stage runs
+	if err := r.keep(result{name: "cost", commit: before, begun: day}); err != nil {
+		t.Fatal(err)
+	}
+	if results, missing, err := recall(two); err != nil || len(results) != 0 || len(missing) != 2 {
+		t.Errorf("at a commit at which nothing began: %v, %v, %v", results, missing, err)
+	}
 }

@@ -15,7 +15,7 @@ import (
 // record is how a stage of the proof has ended, as it is kept in bin/proof: the stages of one proof need not run one right
 // after another, nor in the order of the list.
 type record struct {
-	Commit                   string
+	Commit, Machine          string
 	Begun                    time.Time
 	Took                     time.Duration
 	Err                      string // empty if it was green
@@ -25,8 +25,12 @@ type record struct {
 
 // keep adds the result of a stage to what is kept of it.
 func (r *runner) keep(one result) error {
+	code := one.commit
+	if code != commit() {
+		code += uncommitted // it has changed meanwhile
+	}
 	c := record{
-		Commit: commit(), Begun: one.begun, Took: one.took, Passed: one.Passed, Failed: one.Failed,
+		Commit: code, Machine: machine(), Begun: one.begun, Took: one.took, Passed: one.Passed, Failed: one.Failed,
 		NotPassed: one.NotPassed, Margins: one.Margins, Said: one.quoted,
 	}
 	if one.err != nil {
@@ -50,10 +54,18 @@ func kept(stage string) string { return filepath.Join("bin", "proof", stage+".js
 // itself does not count.
 func commit() string {
 	name := said("git", "rev-parse", "--short=12", "HEAD")
-	if said("git", "status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)docs/proof.md") != "" {
+	if said("git", "status", "--porcelain", "--", ".", ":(exclude)docs/proof.md") != "" {
 		name += uncommitted
 	}
 	return name
+}
+
+// commit names the code of a proof; a gate needs no name.
+func (r *runner) commit() string {
+	if r.what != "proof" {
+		return ""
+	}
+	return commit()
 }
 
 var uncommitted = fmt.Sprintf("-dirty-%d", time.Now().UnixMilli())
@@ -89,7 +101,7 @@ func recall(stages []stage) (results []result, missing []string, err error) {
 			continue
 		}
 		one := result{
-			name: s.name, shows: s.shows, begun: last.Begun, took: last.Took, redBefore: red,
+			name: s.name, shows: s.shows, begun: last.Begun, took: last.Took, machine: last.Machine, redBefore: red,
 			Passed: last.Passed, Failed: last.Failed, NotPassed: last.NotPassed, Margins: last.Margins, quoted: last.Said,
 		}
 		if last.Err != "" {

@@ -40,6 +40,7 @@ type result struct {
 	begun           time.Time
 	took            time.Duration
 	redBefore       int // how often it was red at this commit before
+	commit, machine string
 	Passed, Failed  int
 	NotPassed       []string
 	Margins, quoted []string
@@ -150,7 +151,7 @@ func (r *runner) build(ctx context.Context) bool {
 // stage runs one stage. Its output is shown and, except for make test, left in bin/gate or bin/proof.
 func (r *runner) stage(s stage) (one result) {
 	begin := time.Now()
-	one = result{name: s.name, shows: s.shows, begun: begin}
+	one = result{name: s.name, shows: s.shows, begun: begin, commit: r.commit()}
 	if s.name == "lint" && r.linter != nil {
 		if err := <-r.linter; err != nil {
 			one.err = fmt.Errorf("build the linter: %w", err)

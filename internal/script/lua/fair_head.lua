@@ -55,9 +55,10 @@ local function suspect(waiter)
 end
 
 -- Checks which of the first waiters listen, so that the dead are known by the time they are
--- heads. For a client of ours, its first waiter is enough.
-local function note(front)
-  local seen = {}
+-- heads. For a client of ours, its first waiter is enough. If none of Redisson's threads listens, unless that is
+-- sure, they have one reason for it, such as a broken network, and nothing is known about them.
+local function note(front, sure)
+  local seen, silent, listening = {}, {}, sure
   for i = 1, math.min(#front, FRONT) do
     local waiter = front[i]
     local own = mine(waiter)
@@ -65,9 +66,11 @@ local function note(front)
     if own then seen[client(waiter)] = true end
     if not excused then
       local heard = listens(waiter, own)
-      if heard then redis.call('hdel', signs, '?' .. waiter) elseif heard == false then suspect(waiter) end
+      if heard then redis.call('hdel', signs, '?' .. waiter) elseif heard == false then silent[#silent + 1] = waiter end
+      listening = listening or heard and not own
     end
   end
+  for _, waiter in ipairs(listening and silent or {}) do suspect(waiter) end
   redis.call('hset', signs, 'noted', now)
 end
 
@@ -106,8 +109,13 @@ local function patience(head, asked, over)
       if now - asked >= GRACE and others > 0 then return 0 end
     end
     suspect(head)
-    -- Those behind it may have died with it, and perhaps no client looks at them: each would take its own time.
-    if now - noted() >= GRACE / 2 then note(redis.call('lrange', queue, 0, FRONT - 1)) end
+    -- Those behind it may have died with it, and perhaps no client looks at them: each would take its own time. If the
+    -- last one listens, so can they.
+    if now - noted() >= GRACE / 2 then
+      local front = redis.call('lrange', queue, 0, FRONT - 1)
+      if #front == FRONT then front[FRONT] = redis.call('lindex', queue, -1) end
+      note(front)
+    end
   else
     since = nil
   end

@@ -96,7 +96,7 @@ for i = 8, #ARGV, 3 do
   end
 end
 if now - noted() >= GRACE / 2 then
-  note(front)
+  note(front, true)
   sweep(signs, 'scan5', function(name, value)
     if string.sub(name, 1, 1) == '?' then return now - (tonumber(string.match(value, '%d+$') or '') or 0) > STALE end
     return #name == 36 and math.abs(tonumber(value) or 0) + ALIVE < now

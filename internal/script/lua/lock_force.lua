@@ -17,7 +17,7 @@ local drawn = redis.pcall('incr', token)
 if type(drawn) ~= 'number' or drawn < 1 or drawn > 9007199254740991 then return reply end
 redis.pcall('persist', token)
 local newest = redis.pcall('getrange', fence, 0, 31)
-if newest == '' then newest = redis.pcall('get', fence) or '0' end
+if newest == '' or type(newest) == 'table' then newest = redis.pcall('get', fence) or '0' end
 if type(newest) ~= 'string' or not string.find(newest, '^%d+$') then return reply end
 local text = string.format('%.0f', drawn)
 if #newest < #text or #newest == #text and newest < text then redis.pcall('set', fence, text) end

@@ -128,6 +128,9 @@ func (c *Child) Wait(signals <-chan os.Signal) int {
 			c.end(time.Now(), signals)
 		}
 	}
+	if !c.over.IsZero() {
+		c.end(c.over, signals) // what it has started has the grace, too
+	}
 	c.term.takeBack()
 	c.post.dismiss(c.reports != nil)
 	if c.status.Signaled() {
@@ -191,7 +194,7 @@ func (c *Child) forward(s os.Signal) (grace bool) {
 	if !slices.Contains(c.passed, s) {
 		c.passed = append(c.passed, s)
 	}
-	if c.plan.Grace == 0 || !c.over.IsZero() || !Terminates(s) {
+	if c.plan.Grace == 0 || !c.over.IsZero() || !slices.Contains(asking, s) {
 		return false
 	}
 	c.over = time.Now().Add(c.plan.Grace)

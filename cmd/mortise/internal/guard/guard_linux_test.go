@@ -227,11 +227,12 @@ while :; do sleep 0.02; done`, Plan{KillAfter: 100 * time.Millisecond})
 // A command that does not end after a signal is killed when its grace is over, with everything it has started. A second
 // signal does not prolong it.
 func TestGraceThenKilled(t *testing.T) {
-	g := start(t, `trap '' TERM HUP
+	g := start(t, `trap '' TERM HUP PIPE
 (setsid sh -c 'while :; do sleep 0.02; done' &)
 touch $DIR/ready; while :; do sleep 0.02; done`, Plan{Grace: 200 * time.Millisecond})
 	done := g.when(t, "ready", func() {
-		g.signals <- syscall.SIGWINCH // does not ask it to end
+		g.signals <- syscall.SIGWINCH // does not ask it to end, nor does the next one
+		g.signals <- syscall.SIGPIPE
 		g.signals <- syscall.SIGTERM
 		g.signals <- syscall.SIGHUP
 	})
@@ -242,6 +243,18 @@ touch $DIR/ready; while :; do sleep 0.02; done`, Plan{Grace: 200 * time.Millisec
 	}
 	if g.child.Lost() != nil || !g.child.Terminated() {
 		t.Errorf("lost %v, terminated %v; want neither lost nor unasked", g.child.Lost(), g.child.Terminated())
+	}
+}
+
+// What a command has started, and what ignores the signal that ends it, has the same grace.
+func TestGraceOfWhatIsLeft(t *testing.T) {
+	g := start(t, `sh -c 'trap "" TERM; touch $DIR/ready; while :; do sleep 0.02; done' &
+wait`, Plan{Grace: 200 * time.Millisecond})
+	done := g.when(t, "ready", func() { g.signals <- syscall.SIGTERM })
+	g.wantStatus(t, 143)
+	<-done
+	if n := g.child.family.count(); n != 0 {
+		t.Errorf("%d processes are alive, want none", n)
 	}
 }
 

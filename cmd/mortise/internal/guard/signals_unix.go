@@ -24,6 +24,9 @@ var terminating = append([]os.Signal{
 	syscall.SIGALRM, syscall.SIGVTALRM, syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGIO,
 }, systemSignals()...)
 
+// asking are those by which somebody asks a process to end. The others may be of its own doing, as SIGPIPE.
+var asking = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+
 // Terminates reports whether a signal asks a process to end.
 func Terminates(s os.Signal) bool { return slices.Contains(terminating, s) }
 
