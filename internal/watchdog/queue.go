@@ -1,6 +1,9 @@
 package watchdog
 
-import "container/heap"
+import (
+	"container/heap"
+	"time"
+)
 
 // The number of leases of one attempt. A server that was away for long finds all leases due. It can answer for some
 // thousands in time, and not for all of them before the most urgent one ends.
@@ -12,8 +15,9 @@ const (
 // queue is the due leases of a lane. The watchdog's mutex guards it.
 type queue struct {
 	due  urgency
-	most int   // how many leases the next attempt has at most
-	err  error // of the last attempt that failed
+	most int           // how many leases the next attempt has at most
+	pace time.Duration // what the last attempt with an answer took for each of its leases
+	err  error         // of the last attempt that failed
 }
 
 // add queues a lease.
@@ -24,11 +28,15 @@ func (q *queue) add(e *renewal) {
 
 // next takes the most urgent leases that still need a renewal. Others were removed or lost while they were queued
 // behind a slow attempt; renewing them would only delay the rest.
-func (q *queue) next() attempt {
-	a := attempt{due: len(q.due)}
-	room := min(q.most, len(q.due))
+func (q *queue) next(now instant) attempt {
+	a := attempt{due: len(q.due), start: now}
+	most := q.most
+	if len(q.due) > 0 && q.pace > 0 { // as many as can be answered in three quarters of its time
+		most = min(most, max(smallestAttempt, int(attemptLimit(now, q.due[0].lease)*3/4/q.pace)))
+	}
+	room := min(most, len(q.due))
 	a.renewals, a.leases = make([]*renewal, 0, room), make([]*Lease, 0, room)
-	for len(q.due) > 0 && len(a.leases) < q.most {
+	for len(q.due) > 0 && len(a.leases) < most {
 		e := heap.Pop(&q.due).(*renewal)
 		l := e.lease
 		if !l.watched || !l.wanted() {
@@ -43,13 +51,14 @@ func (q *queue) next() attempt {
 
 // settle learns from an attempt how many leases the next one may have: half as many after one that took its time in vain,
 // also by a limit of the client's own, because what it has sent may still keep the server busy. Twice as many after one
-// with answers; beyond the first number only if that would have taken no more than its time.
+// with answers.
 func (q *queue) settle(a attempt) {
 	switch {
 	case a.confirmed():
-		if len(a.leases) == q.most && (q.most < firstAttempt || 2*a.took <= a.limit) {
+		if 2*len(a.leases) > q.most {
 			q.most *= 2
 		}
+		q.pace = a.took / time.Duration(len(a.leases))
 	case a.took >= shortestAttempt:
 		q.most = max(len(a.leases)/2, smallestAttempt)
 	}

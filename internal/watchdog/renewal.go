@@ -70,14 +70,13 @@ func (w *Watchdog) enqueue(l *Lease) int {
 func (w *Watchdog) work(in lane, q *queue) {
 	for {
 		w.mu.Lock()
-		a := q.next()
+		a := q.next(w.now())
 		if len(a.leases) == 0 || w.closed {
 			delete(w.queues, in)
 			w.mu.Unlock()
 			return
 		}
-		a.start = w.now()
-		a.limit = attemptLimit(a.start, a.leases)
+		a.limit = attemptLimit(a.start, a.leases...)
 		w.mu.Unlock()
 
 		ctx, cancel := context.WithTimeoutCause(w.ctx, a.limit, errAttempt)
@@ -120,7 +119,7 @@ const (
 )
 
 // attemptLimit is half of the remaining trust of the most urgent lease.
-func attemptLimit(now instant, leases []*Lease) time.Duration {
+func attemptLimit(now instant, leases ...*Lease) time.Duration {
 	limit := longestAttempt
 	for _, l := range leases {
 		limit = min(limit, (l.until.mono-now.mono)/2)
