@@ -16,7 +16,7 @@ const (
 type queue struct {
 	due  urgency
 	most int           // how many leases the next attempt has at most
-	pace time.Duration // what the last attempt with an answer took for each of its leases
+	pace time.Duration // what the last full attempt with an answer took for each of its leases; 0 if there was none
 	err  error         // of the last attempt that failed
 }
 
@@ -46,6 +46,7 @@ func (q *queue) next(now instant) attempt {
 		l.extend = l.renew
 		a.renewals, a.leases = append(a.renewals, e), append(a.leases, l)
 	}
+	a.full = len(a.leases) == most
 	return a
 }
 
@@ -55,10 +56,12 @@ func (q *queue) next(now instant) attempt {
 func (q *queue) settle(a attempt) {
 	switch {
 	case a.confirmed():
-		if 2*len(a.leases) > q.most {
+		if 2*len(a.leases) >= q.most {
 			q.most *= 2
 		}
-		q.pace = a.took / time.Duration(len(a.leases))
+		if a.full { // what a few leases take is mostly the way to the server and back
+			q.pace = a.took / time.Duration(len(a.leases))
+		}
 	case a.took >= shortestAttempt:
 		q.most = max(len(a.leases)/2, smallestAttempt)
 	}

@@ -92,7 +92,8 @@ func (w *Watchdog) work(in lane, q *queue) {
 type attempt struct {
 	renewals []*renewal
 	leases   []*Lease
-	due      int // leases of the lane when it began, these and the queued ones
+	due      int  // leases of the lane when it began, these and the queued ones
+	full     bool // no more leases were allowed
 	start    instant
 	limit    time.Duration
 	took     time.Duration
