@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -207,5 +208,37 @@ func TestOneLossDoesNotDelayTheNext(t *testing.T) {
 		b.add("b", false)
 		b.at(time.Minute)
 		b.wantLost("b", time.Second+trust, watchdog.LostExpired)
+	})
+}
+
+// Whoever loses a lease that was queued behind slow renewals learns that, and no error of one that has been answered since.
+func TestSlowServerBlamesNoErrorOfBefore(t *testing.T) {
+	virtual(t, func(b *bench) {
+		free := make(chan struct{})
+		calls := 0
+		b.serve(func(ctx context.Context, l *watchdog.Lease) watchdog.Answer {
+			switch calls++; calls {
+			case 1:
+				return hanging(ctx, l)
+			case 2:
+				return slow(4*time.Second, watchdog.Renewed)(ctx, l)
+			default:
+				<-free
+				return watchdog.Answer{State: watchdog.Renewed}
+			}
+		})
+		b.add("one:a", true)
+		b.at(6 * time.Second)
+		b.add("one:b", true) // due while the second renewal of a takes its time
+		b.at(10*time.Second + time.Millisecond)
+		b.add("one:c", true) // due while that of b does
+		b.at(40 * time.Second)
+		b.mu.Lock()
+		lost := b.losses["one:c"]
+		b.mu.Unlock()
+		if len(lost) != 1 || lost[0].err == nil || !strings.Contains(lost[0].err.Error(), "for those before it") {
+			t.Errorf("lost %v, want that it was queued for too long", lost)
+		}
+		close(free)
 	})
 }

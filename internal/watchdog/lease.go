@@ -1,6 +1,8 @@
 package watchdog
 
 import (
+	"cmp"
+	"errors"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
@@ -96,8 +98,10 @@ func (l *Lease) overdue() loss {
 	case l.renewal == nil:
 		return loss{l, LostUnconfirmed, nil}
 	}
-	return loss{l, LostUnconfirmed, l.renewal.failure()}
+	return loss{l, LostUnconfirmed, cmp.Or(l.renewal.failure(), errWaiting)}
 }
+
+var errWaiting = errors.New("Redis has not answered in time, for this lease or for those before it")
 
 // loss is a lost lease that is still to be reported, outside the mutex.
 type loss struct {

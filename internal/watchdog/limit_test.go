@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -73,6 +74,25 @@ func TestLimitIsNotHandedOn(t *testing.T) {
 		b.SetLimit(l, time.Time{})
 		if !b.Hand(l, heir, 0) {
 			t.Error("a lease without a limit was not handed on")
+		}
+	})
+}
+
+// Leases whose limits come one after the other leave the others the time that a slow server needs.
+func TestLimitsDoNotHurryOthers(t *testing.T) {
+	virtual(t, func(b *bench) {
+		const others = 10
+		for i := range 200 {
+			limited := b.add(fmt.Sprint("a:limited", i), true)
+			b.SetLimit(limited, b.start.Add(period+time.Duration(i)*200*time.Millisecond))
+		}
+		for i := range others {
+			b.add(fmt.Sprint("a:other", i), true)
+		}
+		b.serve(slowOnce(2 * time.Second))
+		b.at(2 * trust)
+		for i := range others {
+			b.wantKept(fmt.Sprint("a:other", i))
 		}
 	})
 }

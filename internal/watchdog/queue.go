@@ -17,12 +17,16 @@ type queue struct {
 	due  urgency
 	most int           // how many leases the next attempt has at most
 	pace time.Duration // what the last full attempt with an answer took for each of its leases; 0 if there was none
-	err  error         // of the last attempt that failed
+	err  error         // of the last attempt that failed, unless another one was answered since
 }
 
-// add queues a lease.
+// add queues a lease. One whose trust ends at its limit comes last: renewing it would not move that end.
 func (q *queue) add(e *renewal) {
-	e.queue, e.end, e.busy = q, e.lease.until.mono, true
+	l := e.lease
+	e.queue, e.end, e.busy = q, l.until.mono, true
+	if l.capped {
+		e.end += l.Terms.Trust
+	}
 	heap.Push(&q.due, e)
 }
 
@@ -56,6 +60,7 @@ func (q *queue) next(now instant) attempt {
 func (q *queue) settle(a attempt) {
 	switch {
 	case a.confirmed():
+		q.err = nil
 		if 2*len(a.leases) >= q.most {
 			q.most *= 2
 		}

@@ -22,7 +22,7 @@ type renewal struct {
 }
 
 // failure returns why the lease is not renewed, as far as it is known: the error of its own last attempt, or, while it
-// is queued, that of another one.
+// is queued, that of the last one in its lane.
 func (e *renewal) failure() error {
 	if e.err == nil && e.busy {
 		return e.queue.err
@@ -119,11 +119,13 @@ const (
 	leastShare = 64
 )
 
-// attemptLimit is half of the remaining trust of the most urgent lease.
+// attemptLimit is half of the remaining trust of the most urgent lease. A lease whose trust ends at its limit is in no hurry.
 func attemptLimit(now instant, leases ...*Lease) time.Duration {
 	limit := longestAttempt
 	for _, l := range leases {
-		limit = min(limit, (l.until.mono-now.mono)/2)
+		if !l.capped {
+			limit = min(limit, (l.until.mono-now.mono)/2)
+		}
 	}
 	return max(limit, shortestAttempt, min(leases[0].Terms.Trust/leastShare, 500*time.Millisecond))
 }
