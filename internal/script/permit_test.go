@@ -335,27 +335,29 @@ func TestPermitRenew(t *testing.T) {
 // Many expired permits come back bit by bit: no script takes long.
 func TestPermitManyOver(t *testing.T) {
 	server := single(t)
-	everywhere(t, server, func(t *testing.T, w *world) {
-		s := permitWorld{w, t}
-		s.set("0")
-		add := []string{"ZADD", keyspace.PermitExpiries(job)}
-		for i := range 1500 {
-			add = append(add, fmt.Sprint(s.now()-1), fmt.Sprintf("%016d", i))
-		}
-		w.must(t, add...)
-		for i, want := range []int{1000, 1500, 1500} {
-			_, _, err := script.PermitAcquire(t.Context(), w, permits, []string{fmt.Sprintf("%032x", i)}, lease, true, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := w.must(t, "GET", job).Str(); got != fmt.Sprint(want-i-1) {
-				t.Errorf("%s are available, want %d", got, want-i-1)
-			}
-		}
-		if p, err := script.PermitInspect(t.Context(), w, permits, 0); err != nil || p.Available != 1497 || p.Given != 3 || p.List != nil {
-			t.Errorf("got %+v, %v, want 1497 available, 3 given and no list", p, err)
-		}
-	})
+	for _, ended := range []int{1, 999, 1000, 1001, 1500} {
+		t.Run(strconv.Itoa(ended), func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				s := permitWorld{w, t}
+				s.set("0")
+				w.fill(t, ended, `redis.call('zadd', KEYS[1], now - 1, string.format('%016d', i))`, keyspace.PermitExpiries(job))
+				w.pass(t)
+				for i, back := range []int{min(ended, 1000), ended, ended} {
+					ok, why, err := script.PermitAcquire(t.Context(), w, permits, []string{fmt.Sprintf("%032x", i)}, lease, true, "")
+					if want := i < back; ok != want || err != nil {
+						t.Fatalf("got %v, %+v, %v, want %v", ok, why, err, want)
+					}
+					if got, want := w.must(t, "GET", job).Str(), fmt.Sprint(back-min(i+1, back)); got != want {
+						t.Errorf("%s are available, want %s", got, want)
+					}
+				}
+				given := min(3, ended)
+				if p, err := script.PermitInspect(t.Context(), w, permits, 0); err != nil || p.Available != ended-given || p.Given != given || p.List != nil {
+					t.Errorf("got %+v, %v, want %d available, %d given and no list", p, err, ended-given, given)
+				}
+			})
+		})
+	}
 }
 
 // The most permits that one lease can consist of, on either server.
