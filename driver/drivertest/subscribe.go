@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/redistest"
@@ -49,6 +50,7 @@ func (s suite) subscribe(t *testing.T, server *redistest.Server) {
 		r.awaitMessage(t, "anew", "still here")
 	})
 	t.Run("many channels", func(t *testing.T) { s.manyChannels(t, server) })
+	t.Run("slow receiver", func(t *testing.T) { s.slowReceiver(t, server) })
 	t.Run("in order", func(t *testing.T) { s.inOrder(t, server) })
 	t.Run("races", func(t *testing.T) { s.races(t, server) })
 	t.Run("refused", func(t *testing.T) { s.refusedChannel(t, server, func(func() int) {}) })
@@ -124,6 +126,35 @@ func (s suite) manyChannels(t *testing.T, server *redistest.Server) {
 	}
 	for _, i := range []int{0, 500, channels - 1} {
 		eventuallySubscribers(t, server, fmt.Sprint("many:", i), 0)
+	}
+}
+
+// slowSink takes its time for each confirmation, as one does whose locks are contended.
+type slowSink struct {
+	*recorder
+	each time.Duration
+}
+
+func (s slowSink) Subscribed(channel string) {
+	time.Sleep(s.each)
+	s.recorder.Subscribed(channel)
+}
+
+// slowReceiver: the connection is not given up while it has signs of life, however long the receiver takes for
+// them. Else it would subscribe to the same channels again and again.
+func (s suite) slowReceiver(t *testing.T, server *redistest.Server) {
+	const channels = 640 // more than are requested at once, in more time than any reply may take
+	r := newRecorder()
+	sub := s.driver(t, at(server)).Subscriber(slowSink{r, 8 * time.Millisecond})
+	t.Cleanup(func() { _ = sub.Close() })
+	for i := range channels {
+		sub.Subscribe(fmt.Sprint("slow:", i), false)
+	}
+	r.await(t, "confirmation of all channels", func() bool { return len(r.subscribed) == channels })
+	for i := range channels {
+		if n := r.confirmations(fmt.Sprint("slow:", i)); n != 1 {
+			t.Fatalf("channel %d was subscribed to %d times, want once", i, n)
+		}
 	}
 }
 

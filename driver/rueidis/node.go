@@ -3,6 +3,7 @@ package rueidis
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	redis "github.com/redis/rueidis"
@@ -33,9 +34,10 @@ type node struct {
 	addr string
 	wake chan struct{} // capacity 1
 
-	pending backlog.Queue[channel] // to compare with the wanted set; guarded by sub.mu
-	later   map[channel]struct{}   // the same, after a pause; guarded by sub.mu
-	onWire  map[channel]struct{}   // requested on this connection; used only by the goroutine of run
+	pending backlog.Queue[channel]     // to compare with the wanted set; guarded by sub.mu
+	later   map[channel]struct{}       // the same, after a pause; guarded by sub.mu
+	onWire  map[channel]struct{}       // requested on this connection; used only by the goroutine of run
+	silence atomic.Pointer[time.Timer] // ends what waits for replies; any sign of life sets it back
 
 	// The fields below are used only by the goroutine of run.
 
@@ -240,9 +242,8 @@ func (n *node) update(conn redis.DedicatedClient) bool {
 		if len(cmds) == 0 {
 			return true
 		}
-		ctx, cancel := n.sub.context(replyLimit)
-		results := conn.DoMulti(ctx, cmds...)
-		cancel()
+		var results []redis.RedisResult
+		n.whileAlive(func(ctx context.Context) { results = conn.DoMulti(ctx, cmds...) })
 		for i, r := range results {
 			err := r.Error()
 			if _, reply := redis.IsRedisErr(err); err != nil && !reply {
@@ -259,10 +260,29 @@ func (n *node) update(conn redis.DedicatedClient) bool {
 }
 
 // alive pings the server. Any reply is a sign of life.
-func (n *node) alive(conn redis.DedicatedClient) bool {
-	ctx, cancel := n.sub.context(replyLimit)
+func (n *node) alive(conn redis.DedicatedClient) (alive bool) {
+	n.whileAlive(func(ctx context.Context) { alive = conn.Do(ctx, conn.B().Ping().Build()).NonRedisError() == nil })
+	return alive
+}
+
+// whileAlive calls f with a context that ends when the connection has had no sign of life for replyLimit, or the
+// subscriber closes. What the connection brings is handled in its order, so a receiver that takes its time
+// delays replies.
+func (n *node) whileAlive(f func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(n.sub.life)
 	defer cancel()
-	return conn.Do(ctx, conn.B().Ping().Build()).NonRedisError() == nil
+	timer := time.AfterFunc(replyLimit, cancel)
+	n.silence.Store(timer)
+	f(ctx)
+	n.silence.Store(nil)
+	timer.Stop()
+}
+
+// lives notes a sign of life.
+func (n *node) lives() {
+	if timer := n.silence.Load(); timer != nil {
+		timer.Reset(replyLimit)
+	}
 }
 
 // check is alive, and reports whether the server is a replica. A master that hands its role over
@@ -273,9 +293,8 @@ func (n *node) check(conn redis.DedicatedClient) (alive, replica bool) {
 	if n.roleless {
 		return n.alive(conn), false
 	}
-	ctx, cancel := n.sub.context(replyLimit)
-	defer cancel()
-	reply := conn.Do(ctx, conn.B().Hello().Build())
+	var reply redis.RedisResult
+	n.whileAlive(func(ctx context.Context) { reply = conn.Do(ctx, conn.B().Hello().Build()) })
 	if reply.NonRedisError() != nil {
 		return false, false
 	}
@@ -313,10 +332,12 @@ func (n *node) leaves(replica bool) bool {
 
 // message and subscription are called by the client, one at a time.
 func (n *node) message(m redis.PubSubMessage) {
+	n.lives()
 	n.sub.tell(func(sink driver.Sink) { sink.Message(m.Channel, m.Message) })
 }
 
 func (n *node) subscription(s redis.PubSubSubscription) {
+	n.lives()
 	switch s.Kind {
 	case "subscribe", "ssubscribe":
 		n.sub.confirmed(n, channel{s.Channel, s.Kind == "ssubscribe"})

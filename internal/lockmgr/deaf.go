@@ -81,5 +81,5 @@ func (s site) poll() time.Duration {
 	if s.isDeaf() {
 		return deafPoll
 	}
-	return poll
+	return s.client.poll()
 }

@@ -271,7 +271,18 @@ func (a *attendance) step(ctx context.Context, why cause) (time.Duration, error)
 	}
 	var err error
 	a.own, a.all, err = listen(a.channel)
-	return jitter(poll), cmp.Or(err, errNoHold)
+	d := poll // a claim must not end
+	if !a.claims() {
+		d = a.seldom()
+	}
+	return jitter(d), cmp.Or(err, errNoHold)
+}
+
+// seldom is [Client.poll].
+func (s site) seldom() time.Duration {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	return s.client.poll()
 }
 
 // inquire asks, and notes the end of it.

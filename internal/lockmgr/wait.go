@@ -10,6 +10,18 @@ import (
 // A lost message delays a waiter by this much.
 const poll = time.Second
 
+// A client that waits for very many names asks for each less often: it must not keep Redis busy by asking alone. The
+// longest poll is half of what a client's place in the turns outlasts its last attempt.
+const (
+	pollsPerSecond = 5000
+	longestPoll    = 5 * time.Second
+)
+
+// poll returns how long the first waiter for a name relies on notifications. It must be called with Client.mu held.
+func (c *Client) poll() time.Duration {
+	return min(max(poll, time.Duration(len(c.queues))*time.Second/pollsPerSecond), longestPoll)
+}
+
 // Poll returns how long to wait before the next poll.
 func Poll() time.Duration { return jitter(poll) }
 

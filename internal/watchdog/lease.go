@@ -101,7 +101,7 @@ func (l *Lease) overdue() loss {
 	return loss{l, LostUnconfirmed, cmp.Or(l.renewal.failure(), errWaiting)}
 }
 
-var errWaiting = errors.New("Redis has not answered in time, for this lease or for those before it")
+var errWaiting = errors.New("redis has not answered in time, for this lease or for those before it")
 
 // loss is a lost lease that is still to be reported, outside the mutex.
 type loss struct {
