@@ -106,9 +106,11 @@ func TestGroupOutlastsManyHolders(t *testing.T) {
 				if ok, _, err := script.GroupAcquire(t.Context(), w, mine, me, lease); !ok || err != nil {
 					t.Fatalf("a value that nobody holds is not to be had: %v, %v", ok, err)
 				}
-				if got := w.ttl(t, job); got >= 0 && !w.near(got, long+linger) && got < long {
-					t.Errorf("the key lasts for %v, a holder's lease for %v", got, long)
+				want := long + linger
+				if holders > 1000 { // too many to look at: it stays without a TTL
+					want = none
 				}
+				w.wantTTL(t, job, want)
 				first := script.Group{Name: job, Fields: []string{"f1"}}
 				if ok, by, err := script.GroupAcquire(t.Context(), w, first, me, lease); ok || err != nil || by.Owner != java {
 					t.Errorf("a value that is held: %v, %+v, %v, want that Java's thread holds it", ok, by, err)
