@@ -203,8 +203,8 @@ func (s *PermitSemaphore) List(ctx context.Context) ([]Permit, error) {
 }
 
 func (s *PermitSemaphore) look(ctx context.Context, op string, limit int) (state script.PermitState, err error) {
-	err = s.operate(ctx, op, func(ctx context.Context, p script.Publish) (err error) {
-		state, err = script.PermitInspect(ctx, s.core.Client().Config().Driver, script.Permits{Name: s.core.Key(), Publish: p}, limit)
+	err = s.operate(ctx, op, func(ctx context.Context, _ script.Publish) (err error) {
+		state, err = script.PermitInspect(ctx, s.core.Client().Config().Driver, s.core.Client().Conn().Permits(s.core.Key()), limit)
 		return err
 	})
 	return state, err
@@ -258,8 +258,13 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) (released 
 	if len(ids) == 0 {
 		return 0, nil
 	}
+	channel := keyspace.SemaphoreChannel(s.core.Key())
 	err = s.once(ctx, op, func(ctx context.Context, p script.Permits, id string) (err error) {
-		released, err = script.PermitRelease(ctx, s.core.Client().Config().Driver, p, id, ids)
+		var left bool
+		p.Serial = s.core.ReleaseSerial(channel)
+		if released, left, err = script.PermitRelease(ctx, s.core.Client().Config().Driver, p, id, ids); left {
+			s.core.Left(channel)
+		}
 		return err
 	})
 	if err == nil || released > 0 {
@@ -302,12 +307,12 @@ func (s *PermitSemaphore) operate(ctx context.Context, op string, f func(context
 func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx context.Context, p script.Permits, id string) error) error {
 	id := newPermitID()
 	var d doubt.Doubt
-	return s.operate(ctx, op, func(ctx context.Context, p script.Publish) error {
+	return s.operate(ctx, op, func(ctx context.Context, _ script.Publish) error {
 		if d.Longer(lockmgr.Unsure) { // a copy now would be taken for another operation
 			return lockmgr.Final(fmt.Errorf("%w: %w", ErrUnknownOutcome, d.Err()))
 		}
 		return d.Try(func() error {
-			return f(ctx, script.Permits{Name: s.core.Key(), Publish: p, Turn: s.core.Client().Conn().TurnCommand()}, id)
+			return f(ctx, s.core.Client().Conn().Permits(s.core.Key()), id)
 		})
 	})
 }

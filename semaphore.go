@@ -103,8 +103,12 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 		return err
 	}
 	return s.changeDetached(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) error {
-		total, done, err := script.SemaphoreRelease(ctx, s.core.Client().Config().Driver, s.core.Key(), o, n, p, s.core.Client().Conn().TurnCommand())
-		return inRange(total, done, err)
+		channel := keyspace.SemaphoreChannel(s.core.Key())
+		total, became, err := script.SemaphoreRelease(ctx, s.core.Client().Config().Driver, s.core.Key(), o, n, p, s.core.Client().Conn().TurnCommand(), s.core.ReleaseSerial(channel))
+		if became == script.ReleasedLeft {
+			s.core.Left(channel)
+		}
+		return inRange(total, became != script.NotHeld, err)
 	})
 }
 

@@ -23,25 +23,79 @@ type crew struct {
 	of   int
 	java string // the agent's kind of lock
 	args string // what names the lock for the agent; %s is its name
-	open func(c *mortise.Client, name string) waiter
+	open func(c *mortise.Client, name string) gate
+}
+
+// gate acquires something, and returns how it is released.
+type gate func(ctx context.Context) (leave func() error, err error)
+
+// lockGate is the gate of a lock.
+func lockGate(lock waiter) gate {
+	return func(ctx context.Context) (func() error, error) {
+		hold, _, err := lock.Lock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return hold.Unlock, nil
+	}
 }
 
 // fleetKinds are what fleets are set on: by name, the crews that one client of
 // either side has.
 var fleetKinds = map[string][]crew{
-	"Lock":       {{4, "", "%s", func(c *mortise.Client, name string) waiter { return c.Lock(name) }}},
-	"FencedLock": {{4, "fenced", "%s", func(c *mortise.Client, name string) waiter { return c.FencedLock(name) }}},
-	"FairLock":   {{4, "fair", "%s", func(c *mortise.Client, name string) waiter { return c.FairLock(name) }}},
-	"SpinLock":   {{4, "spin", "%s", func(c *mortise.Client, name string) waiter { return c.SpinLock(name) }}},
-	"GroupLock":  {{4, "group", "%s a,b", func(c *mortise.Client, name string) waiter { return c.GroupLock(name, "a", "b") }}},
-	"RWLock":     {{4, "write", "%s", writeOf}},
+	"Lock":       {{4, "", "%s", func(c *mortise.Client, name string) gate { return lockGate(c.Lock(name)) }}},
+	"FencedLock": {{4, "fenced", "%s", func(c *mortise.Client, name string) gate { return lockGate(c.FencedLock(name)) }}},
+	"FairLock":   {{4, "fair", "%s", func(c *mortise.Client, name string) gate { return lockGate(c.FairLock(name)) }}},
+	"SpinLock":   {{4, "spin", "%s", func(c *mortise.Client, name string) gate { return lockGate(c.SpinLock(name)) }}},
+	"GroupLock":  {{4, "group", "%s a,b", func(c *mortise.Client, name string) gate { return lockGate(c.GroupLock(name, "a", "b")) }}},
+	"RWLock":     {{4, "write", "%s", writeGate}},
 	"RWLock, readers": {
-		{2, "write", "%s", writeOf},
-		{2, "read", "%s", func(c *mortise.Client, name string) waiter { return c.RWLock(name).Read() }},
+		{2, "write", "%s", writeGate},
+		{2, "read", "%s", func(c *mortise.Client, name string) gate { return lockGate(c.RWLock(name).Read()) }},
 	},
+	"Semaphore":       {{4, "semaphore", "%s", onePermit}},
+	"PermitSemaphore": {{4, "permits", "%s", oneLease}},
 }
 
-func writeOf(c *mortise.Client, name string) waiter { return c.RWLock(name).Write() }
+func writeGate(c *mortise.Client, name string) gate { return lockGate(c.RWLock(name).Write()) }
+
+// onePermit is the gate of a semaphore that has one permit, see oneOf.
+func onePermit(c *mortise.Client, name string) gate {
+	s := c.Semaphore(name)
+	return func(ctx context.Context) (func() error, error) {
+		if err := s.Acquire(ctx, 1); err != nil {
+			return nil, err
+		}
+		return func() error { return s.Release(ctx, 1) }, nil
+	}
+}
+
+// oneLease is the same for permits with leases.
+func oneLease(c *mortise.Client, name string) gate {
+	s := c.PermitSemaphore(name)
+	return func(ctx context.Context) (func() error, error) {
+		hold, _, err := s.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return hold.Unlock, nil
+	}
+}
+
+// oneOf sets the number of permits, if the kind is a semaphore, to one.
+func (s *sea) oneOf(t testing.TB, kind, name string) {
+	t.Helper()
+	var err error
+	switch kind {
+	case "Semaphore":
+		_, err = s.clients[0].Semaphore(name).TrySetPermits(t.Context(), 1)
+	case "PermitSemaphore":
+		_, err = s.clients[0].PermitSemaphore(name).TrySetPermits(t.Context(), 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // voyage is what a fleet reports: the sums of its members.
 type voyage struct {
@@ -87,6 +141,7 @@ func newSea(t *testing.T, version, transport string) *sea {
 // what they have to say, and how many scripts were run per acquisition.
 func (s *sea) sail(t testing.TB, kind, name string, javas, gos int, hold, window time.Duration) (inJava, inGo voyage, scripts float64) {
 	t.Helper()
+	s.oneOf(t, kind, name)
 	from := time.Now().Add(50 * time.Millisecond).Truncate(time.Millisecond)
 	until := from.Add(window)
 	before := s.scripts(t)
@@ -101,10 +156,10 @@ func (s *sea) sail(t testing.TB, kind, name string, javas, gos int, hold, window
 				strconv.FormatInt(from.UnixMilli(), 10), strconv.FormatInt(until.UnixMilli(), 10))...))
 		}
 		for _, c := range s.clients[:gos] {
-			lock := crew.open(c, name)
+			enter := crew.open(c, name)
 			for range crew.of {
 				running.Go(func() {
-					v, err := sailGo(t.Context(), lock, hold, from, until)
+					v, err := sailGo(t.Context(), enter, hold, from, until)
 					if err != nil {
 						t.Error(err)
 					}
@@ -123,10 +178,10 @@ func (s *sea) sail(t testing.TB, kind, name string, javas, gos int, hold, window
 }
 
 // sailGo does what the agent's command fleet does.
-func sailGo(ctx context.Context, lock waiter, held time.Duration, from, until time.Time) (v voyage, err error) {
+func sailGo(ctx context.Context, enter gate, held time.Duration, from, until time.Time) (v voyage, err error) {
 	time.Sleep(time.Until(from))
 	for asked := time.Now(); asked.Before(until); asked = time.Now() {
-		hold, _, err := lock.Lock(ctx)
+		leave, err := enter(ctx)
 		if err != nil {
 			return v, err
 		}
@@ -136,7 +191,7 @@ func sailGo(ctx context.Context, lock waiter, held time.Duration, from, until ti
 			v.Times++
 			time.Sleep(held)
 		}
-		if err := hold.Unlock(); err != nil {
+		if err := leave(); err != nil {
 			return v, err
 		}
 	}

@@ -161,7 +161,7 @@ func (r *request) try(ctx context.Context) (*Hold, error) {
 // enqueue acquires the lock if it is free and no goroutine of this client waits for it.
 // Otherwise it returns errNoHold, and the contest whose waiter is in the queue.
 func (r *request) enqueue(ctx context.Context) (hold *Hold, s *contest, err error) {
-	if !r.lock.listens() { // else it is busy, and a turn costs no more than an attempt
+	if !r.lock.site().listens(r.lock.sharedAs) { // else it is busy, and a turn costs no more than an attempt
 		if hold, err = r.bypass(ctx); !errors.Is(err, errNoHold) {
 			return hold, nil, err
 		}

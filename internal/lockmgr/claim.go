@@ -39,8 +39,19 @@ func (q *queue) claimant() string {
 // heardPermits reports whether a message on the channel of all is a hint: not if the release
 // has notified the waiters that it was for, and would have notified this client. What came
 // before that was possible is no matter: the client asks again when it begins to listen.
-func (s site) heardPermits(message string) bool {
+func (s site) heardPermits(channel, message string) bool {
+	s.client.sharing.announced(channel, message)
 	return !script.ParseRelease(message).Ours || s.claimant() == ""
+}
+
+// calledForPermits handles a message to this client that there are permits for it.
+func (s site) calledForPermits(channel, message string) bool {
+	if m := script.ParseTurn(message); m.Left {
+		s.client.mu.Lock()
+		defer s.client.mu.Unlock()
+		s.client.sharing.leaveOpen(channel, m.Times)
+	}
+	return true
 }
 
 // prepareClaim is the method of the queue, if there is one whose waiters claim.
@@ -50,13 +61,6 @@ func (s site) prepareClaim() {
 	if q := s.queue(); q != nil && s.claims() {
 		q.prepareClaim()
 	}
-}
-
-// listens reports whether the client listens to its channel although nobody waits.
-func (s site) listens() bool {
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
-	return s.listensIdle()
 }
 
 // prepareClaim prepares q for an attempt of its head. A channel that the client still listens to is taken over,
@@ -139,7 +143,7 @@ func (s site) listenForPermits(channel string) (own, all <-chan struct{}, err er
 		own = q.own().Hints()
 	}
 	if q.listener == nil {
-		q.listener = s.client.hub.ListenFor(channel, subscribeMode(s.client.conn), s.heardPermits, nil)
+		q.listener, q.heeds = s.client.hearReleases(channel, func(message string) bool { return s.heardPermits(channel, message) }, nil)
 	}
 	return own, q.listener.Hints(), q.listener.Refused()
 }

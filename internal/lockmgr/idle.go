@@ -30,13 +30,13 @@ func closeAll(listeners ...*hub.Listener) {
 	}
 }
 
-// listens reports whether the client listens to its channel for a lock although none of
-// its goroutines waits for it, or others have the first chance to acquire it.
-func (k *Lock) listens() bool {
-	c := k.client
+// listens reports whether the client listens to its channel for a place although none of
+// its goroutines waits for it, or others have the first chance to acquire it, which is known by the name that as returns.
+func (s site) listens(as func() string) bool {
+	c := s.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return k.site().listensIdle() || len(c.sharing.of) > 0 && time.Now().Before(k.after())
+	return s.listensIdle() || len(c.sharing.of) > 0 && time.Now().Before(c.sharing.after(as()))
 }
 
 // listensIdle reports whether the client listens to its channel for a place for which none of its goroutines

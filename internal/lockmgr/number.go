@@ -120,12 +120,18 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 		o.client.concluded(told, nil, why)
 	}()
 	at := site{o.client, place{use, o.name}}
+	once := func(first bool) (spare int, lack *script.PermitRefusal, err error) {
+		if spare, lack, err = ask(first); err == nil {
+			o.client.sharing.askedForPermits(channel, lack == nil)
+		}
+		return spare, lack, err
+	}
 	before, alone := uint64(0), false
-	if !at.listens() { // else it is busy, and a claim costs no more
+	if !at.listens(func() string { return channel }) { // else it is busy, and a claim costs no more
 		before, alone = at.reserve()
 	}
 	if alone || !wait {
-		if _, lack, err = ask(false); lack == nil || err != nil || !wait {
+		if _, lack, err = once(false); lack == nil || err != nil || !wait {
 			return lack, err
 		}
 	}
@@ -147,7 +153,7 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 		at.note(&refusal{lack: lack}, nil)
 	}
 	return nil, at.attend(ctx, w, channel, why, wanted, func(first bool) (bool, error) {
-		spare, lack, err := ask(first)
+		spare, lack, err := once(first)
 		if err != nil {
 			return false, err
 		}
@@ -254,6 +260,8 @@ func (a *attendance) step(ctx context.Context, why cause) (time.Duration, error)
 			return 0, err
 		}
 		return untilWoken, errNoHold // a waiter that has become the first meanwhile was woken
+	case why != elapsed && a.yields() > 0:
+		why = asked // not before that is over
 	case why == notified:
 		if d := a.pace.next(time.Now()); d > 0 && !a.client.pause(ctx, d) {
 			return 0, errEnded
@@ -265,17 +273,20 @@ func (a *attendance) step(ctx context.Context, why cause) (time.Duration, error)
 			return 0, err
 		}
 	}
-	listen := a.site.listen
-	if a.claims() {
-		listen = a.listenForPermits
-	}
-	var err error
-	a.own, a.all, err = listen(a.channel)
-	d := poll // a claim must not end
+	return a.prepareSleep()
+}
+
+// prepareSleep prepares for a sleep of the first waiter, and returns its length.
+func (a *attendance) prepareSleep() (d time.Duration, err error) {
 	if !a.claims() {
-		d = a.seldom()
+		a.own, a.all, err = a.site.listen(a.channel)
+		return jitter(a.seldom()), cmp.Or(err, errNoHold)
 	}
-	return jitter(d), cmp.Or(err, errNoHold)
+	a.own, a.all, err = a.listenForPermits(a.channel)
+	if d = a.yields(); d <= 0 {
+		d = jitter(poll) // a claim must not end
+	}
+	return d, cmp.Or(err, errNoHold)
 }
 
 // seldom is [Client.poll].
@@ -283,6 +294,13 @@ func (s site) seldom() time.Duration {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
 	return s.client.poll()
+}
+
+// yields returns for how long Redisson's threads have the first chance.
+func (a *attendance) yields() time.Duration {
+	a.client.mu.Lock()
+	defer a.client.mu.Unlock()
+	return time.Until(a.client.sharing.after(a.channel))
 }
 
 // inquire asks, and notes the end of it.

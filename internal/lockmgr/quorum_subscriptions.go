@@ -38,7 +38,7 @@ func (s *quorumSubscriptions) open() error {
 		on := &s.servers[i]
 		if on.releases == nil {
 			notify := func() { s.notify(on) }
-			on.releases, on.heeds = lock.hearReleases(func(string) bool { notify(); return false }, notify)
+			on.releases, on.heeds = lock.client.hearReleases(lock.ops.Channel(), func(string) bool { notify(); return false }, notify)
 		}
 		if err := on.releases.Refused(); err != nil {
 			refused++

@@ -353,6 +353,10 @@ func (k *Lock) releaseOp(ctx context.Context, id string, t script.Turns, fenced 
 // often in a row the lock was granted.
 func (k *Lock) turns(streak int) script.Turns {
 	if !k.traits.Turns {
+		if k.site().claims() {
+			_, keep := k.shares()
+			return script.Turns{Keep: keep}
+		}
 		return script.Turns{}
 	}
 	t := script.Turns{Command: k.client.conn.TurnCommand(), Row: streak}

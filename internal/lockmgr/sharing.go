@@ -197,22 +197,55 @@ func (l *Lease) had() {
 	if s := r.of[as]; s != nil && !s.freed.IsZero() {
 		s.spinsOn(now)
 	}
+	r.had(as)
+}
+
+// had notes that this client has acquired a lock: if it was left to Redisson's threads, they did not come. It must be
+// called with Client.mu held.
+func (r *sharings) had(as string) {
 	if s := r.shared(as); s != nil && !s.from.IsZero() {
 		s.from = time.Time{}
 		if s.vain++; s.vain > 2 {
-			s.keep = now.Add(min(keepLeast<<min(s.vain-3, 10), keepMost))
+			s.keep = time.Now().Add(min(keepLeast<<min(s.vain-3, 10), keepMost))
 		}
+	}
+}
+
+// askedForPermits notes the answer to a request for permits.
+func (r *sharings) askedForPermits(as string, got bool) {
+	r.client.mu.Lock()
+	defer r.client.mu.Unlock()
+	r.permits(as, got)
+	if got {
+		r.had(as)
+	}
+}
+
+// permits notes an answer to a request for permits. Who has a permit cannot be known, so what is heard until the next one
+// counts as releases by Redisson's threads, and a refusal tells nothing: others of mortise's may have been faster. It must be
+// called with Client.mu held.
+func (r *sharings) permits(as string, got bool) {
+	s := r.shared(as)
+	if s == nil {
+		return
+	}
+	if s.heard = 0; !got {
+		s.from = time.Time{}
 	}
 }
 
 // after returns until when others have the first chance to acquire a lock. It must be
 // called with Client.mu held.
 func (k *Lock) after() (t time.Time) {
-	r := &k.client.sharing
-	if len(r.of) == 0 {
-		return t
+	if r := &k.client.sharing; len(r.of) > 0 {
+		return r.after(k.sharedAs())
 	}
-	if s := r.of[k.sharedAs()]; s != nil {
+	return t
+}
+
+// after is [Lock.after] by the name of the record.
+func (r *sharings) after(as string) (t time.Time) {
+	if s := r.of[as]; s != nil {
 		return s.after
 	}
 	return t
@@ -227,8 +260,23 @@ func (k *Lock) shares() (shared, keep bool) {
 	if len(r.of) == 0 {
 		return false, false
 	}
-	s := r.shared(k.sharedAs())
+	return r.shares(k.sharedAs())
+}
+
+// shares is [Lock.shares] by the name of the record. It must be called with Client.mu held.
+func (r *sharings) shares(as string) (shared, keep bool) {
+	s := r.shared(as)
 	return s != nil, s != nil && s.goesOn()
+}
+
+// ReleaseSerial returns the serial number of the next release of permits, or 0 if they are not to be left to Redisson's threads.
+func (o *Object) ReleaseSerial(channel string) int64 {
+	o.client.mu.Lock()
+	defer o.client.mu.Unlock()
+	if _, keep := o.client.sharing.shares(channel); keep {
+		return 0
+	}
+	return o.client.conn.NextRelease()
 }
 
 // goesOn reports whether the client need not leave the lock to others now. It must
@@ -247,6 +295,13 @@ func (k *Lock) left() {
 	k.client.mu.Lock()
 	defer k.client.mu.Unlock()
 	k.client.sharing.leaveOpen(k.sharedAs(), 0)
+}
+
+// Left notes that a release of permits has left them to Redisson's threads, which listen to channel.
+func (o *Object) Left(channel string) {
+	o.client.mu.Lock()
+	defer o.client.mu.Unlock()
+	o.client.sharing.leaveOpen(channel, 0)
 }
 
 // inSlice reports whether l may be handed off inside the process although others may take

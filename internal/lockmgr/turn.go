@@ -123,7 +123,10 @@ func (r *request) turnAnswered(refused bool) {
 	c, at, id := r.lock.client, r.lock.site(), r.turn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if refused && r.refused.lack == nil {
+	switch {
+	case at.claims():
+		c.sharing.permits(r.lock.sharedAs(), !refused)
+	case refused:
 		r.lock.heldBy(r.refused.by.Owner)
 		at.meetHolder(r.refused.by.Owner)
 	}
@@ -248,7 +251,7 @@ func (r *request) subscribe() (own, all <-chan struct{}, err error) {
 	}
 	theirs := r.refused != nil && r.refused.lack == nil && !script.IsMortise(r.refused.by.Owner) || c.sharing.shared(k.sharedAs()) != nil
 	if q.listener == nil && (!takes || theirs && r.at.Before < nearTurn) {
-		q.listener, q.heeds = k.hearReleases(func(message string) bool { c.sharing.announced(k.sharedAs(), message); return true }, nil)
+		q.listener, q.heeds = c.hearReleases(k.ops.Channel(), func(message string) bool { c.sharing.announced(k.sharedAs(), message); return true }, nil)
 	}
 	if q.listener != nil && err == nil {
 		all, err = q.listener.Hints(), q.listener.Refused()
@@ -256,11 +259,11 @@ func (r *request) subscribe() (own, all <-chan struct{}, err error) {
 	return own, all, err
 }
 
-// hearReleases listens to the channel on which Redisson announces releases of the lock, with
+// hearReleases listens to a channel on which Redisson announces releases, with
 // heard and changed as in [hub.Hub.ListenFor]. heeds shows others that the subscriber is
 // not one of Redisson's.
-func (k *Lock) hearReleases(heard func(string) bool, changed func()) (all, heeds *hub.Listener) {
-	c, channel, kind := k.client, k.ops.Channel(), subscribeMode(k.client.conn)
+func (c *Client) hearReleases(channel string, heard func(string) bool, changed func()) (all, heeds *hub.Listener) {
+	kind := subscribeMode(c.conn)
 	heeds = c.hub.ListenFor(keyspace.Heeds(channel), kind, func(string) bool { return false }, nil)
 	return c.hub.ListenFor(channel, kind, heard, changed), heeds
 }
@@ -290,7 +293,8 @@ func (q *queue) subscribe() *hub.Listener {
 	}
 	at := q.site()
 	if at.claims() {
-		return c.hub.Listen(keyspace.TurnChannel(p.name, c.id), ownSubscribeMode(c.conn))
+		channel := keyspace.SemaphoreChannel(p.name)
+		return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), ownSubscribeMode(c.conn), func(message string) bool { return at.calledForPermits(channel, message) }, nil)
 	}
 	return c.hub.ListenFor(keyspace.TurnChannel(p.name, c.id), ownSubscribeMode(c.conn), at.called, at.opened)
 }

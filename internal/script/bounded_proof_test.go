@@ -58,7 +58,7 @@ func TestScriptsAreBounded(t *testing.T) {
 			},
 			func(ctx context.Context, d driver.Driver) { _, _ = script.PermitInspect(ctx, d, permits, 10) },
 			func(ctx context.Context, d driver.Driver) {
-				_, _ = script.PermitRelease(ctx, d, permits, "", []string{alien})
+				_, _, _ = script.PermitRelease(ctx, d, permits, "", []string{alien})
 			},
 			func(ctx context.Context, d driver.Driver) { _, _ = script.PermitDelete(ctx, d, permits, op+"1") },
 		}},

@@ -11,16 +11,20 @@ import (
 // Conn is a client's connection to Redis: its driver, and the way to publish there,
 // which is known after the first answer of Redis.
 type Conn struct {
-	driver  driver.Driver
-	publish atomic.Pointer[Publish]
-	cluster atomic.Bool
-	fair    string // the step of fair locks; empty for the default
+	driver   driver.Driver
+	publish  atomic.Pointer[Publish]
+	cluster  atomic.Bool
+	releases atomic.Int64 // of permits: the last serial number
+	fair     string       // the step of fair locks; empty for the default
 
 	passed func(lock string, n int) // is called when dead waiters of a fair lock were dropped; may be nil
 }
 
 // NewConn returns the connection to Redis through d.
 func NewConn(d driver.Driver) *Conn { return &Conn{driver: d} }
+
+// NextRelease returns the serial number of the next release of permits.
+func (c *Conn) NextRelease() int64 { return c.releases.Add(1) }
 
 // SetFairStep sets how much later the deadline of a Redisson waiter for a fair lock is than
 // that of the waiter before it. It must not be called while the connection is used.

@@ -68,8 +68,8 @@ var whole = map[string][]copies{
 		return said(err, left, done)
 	})},
 	"semaphore_release": {onNumber(func(ctx context.Context, d driver.Driver, op script.Operation) string {
-		total, done, err := script.SemaphoreRelease(ctx, d, job, op, 3, script.Classic, "")
-		return said(err, total, done)
+		total, became, err := script.SemaphoreRelease(ctx, d, job, op, 3, script.Classic, "", 0)
+		return said(err, total, became != script.NotHeld)
 	})},
 	"semaphore_add": {onNumber(adding(3)), onNumber(adding(-3))},
 	"semaphore_drain": {onNumber(func(ctx context.Context, d driver.Driver, op script.Operation) string {
@@ -113,7 +113,7 @@ var barriersOf = []setup{
 var notWhole = map[string]string{
 	"barrier": "a part", "barrier_break": "a part", "claims": "a part", "double": "a part", "election": "a part", "fair": "a part", "fair_head": "a part",
 	"fenced": "a part", "group": "a part", "number": "a part", "permit": "a part", "rw": "a part", "turns": "a part", "mark": "a part",
-	"fenced_token": "a part", "pass": "a part", "redissons": "a part",
+	"fenced_token": "a part", "pass": "a part", "redissons": "a part", "freed": "a part",
 
 	"number_read": "reads", "election_read": "reads", "fair_inspect": "reads", "group_inspect": "reads", "inspect": "reads",
 	"permit_inspect": "reads", "look": "reads", "sift": "reads", "tokens": "checks again that nobody uses them",

@@ -11,7 +11,7 @@ import (
 // waiter decides whether to believe them.
 
 // Echo is a release message only for Redisson's threads, which read it as a number.
-// Followed by a digit, it is what they read as that digit, and tells mortise's
+// Followed by a number, it is what they read as that number, and tells mortise's
 // clients that the lock was left to these threads.
 const Echo = "00"
 
@@ -26,7 +26,8 @@ type ReleaseMessage struct {
 // ParseRelease parses such a message.
 func ParseRelease(message string) ReleaseMessage {
 	ours := strings.HasPrefix(message, Echo)
-	times := len(message) - len(Echo) - 1
+	zeros := len(message) - len(strings.TrimLeft(message, "0"))
+	times := min(zeros, len(message)-1) - len(Echo) // the number after the zeros may be 0
 	switch {
 	case !ours || times < 0 || times == 1:
 		return ReleaseMessage{Ours: ours}

@@ -16,6 +16,13 @@ func TestMessages(t *testing.T) {
 		"0000":   {Ours: true},
 		"00000":  {Ours: true, Left: true, Times: 2},
 		"000000": {Ours: true, Left: true, Times: 3},
+		"17":     {},
+		"100":    {},
+		"0017":   {Ours: true, Left: true, Times: 1},
+		"00100":  {Ours: true, Left: true, Times: 1},
+		"00017":  {Ours: true},
+		"000017": {Ours: true, Left: true, Times: 2},
+		"00x":    {Ours: true, Left: true, Times: 1},
 	} {
 		if got := script.ParseRelease(message); got != want {
 			t.Errorf("the release message %q says %+v, want %+v", message, got, want)

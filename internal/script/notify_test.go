@@ -35,8 +35,8 @@ var permitHolders = map[string]permitHolder{
 			}
 		},
 		release: func(t *testing.T, w *world, n int, turn string) {
-			if _, ok, err := script.SemaphoreRelease(t.Context(), w, job, trial, n, script.Classic, turn); !ok || err != nil {
-				t.Errorf("the release: %v, %v", ok, err)
+			if _, became, err := script.SemaphoreRelease(t.Context(), w, job, trial, n, script.Classic, turn, 0); became == script.NotHeld || err != nil {
+				t.Errorf("the release: %v, %v", became, err)
 			}
 		},
 		message: func(total, _ int) int { return total },
@@ -49,7 +49,7 @@ var permitHolders = map[string]permitHolder{
 		},
 		release: func(t *testing.T, w *world, n int, turn string) {
 			p := script.Permits{Name: job, Turn: turn}
-			if got, err := script.PermitRelease(t.Context(), w, p, "", manyIDs(99, n)); got != n || err != nil {
+			if got, _, err := script.PermitRelease(t.Context(), w, p, "", manyIDs(99, n)); got != n || err != nil {
 				t.Errorf("the release: %d, %v, want %d", got, err, n)
 			}
 		},
@@ -140,7 +140,7 @@ func TestReleaseNotifiesThoseItIsFor(t *testing.T) {
 					case toAll:
 						want = []string{text}
 					case marked:
-						want = []string{"00" + text}
+						want = []string{"000" + text}
 					}
 					news.want(t, want...)
 				})

@@ -68,6 +68,7 @@ func counted(ctx context.Context, d driver.Driver, call driver.Call, kinds strin
 		return v, false, errLate
 	case v.At(0).Int() == 0:
 		return v, false, nil
+	case v.At(0).Int() == int64(ReleasedLeft) && call.Script == semaphoreRelease && is(v, "i"+kinds):
 	case v.At(0).Int() != 1 || !is(v, "i"+kinds) && !is(v, "i"+kinds+"s"):
 		return v, false, unexpected(call.Script, v)
 	}

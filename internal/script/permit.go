@@ -14,7 +14,7 @@ import (
 
 var (
 	permitAcquire = load("permit_acquire", "claims", "permit")
-	permitRelease = load("permit_release", "claims", "permit")
+	permitRelease = load("permit_release", "redissons", "claims", "freed", "permit")
 	permitRenew   = load("permit_renew")
 	permitSet     = load("permit_set", "claims", "permit")
 	permitExtend  = load("permit_extend", "claims", "permit")
@@ -32,7 +32,11 @@ type Permits struct {
 	Name    string
 	Publish Publish
 	Turn    string // as [Conn.TurnCommand]
+	Serial  int64  // [Conn.NextRelease] for a release; 0 if the permits are not to be left to Redisson's threads
 }
+
+// Permits returns the permit semaphore called name.
+func (c *Conn) Permits(name string) Permits { return Permits{name, c.Publish(), c.TurnCommand(), 0} }
 
 // PermitSemaphore is the operations of a semaphore whose permits have leases. The id of
 // a lease is the comma-separated ids of its permits.
@@ -50,17 +54,13 @@ func (c *Conn) PermitSemaphore(name string) PermitSemaphore {
 // PermitIDs returns the ids of the permits of a lease.
 func PermitIDs(lease string) []string { return strings.Split(lease, ",") }
 
-func (k *PermitSemaphore) permits() Permits {
-	return Permits{k.name, k.conn.Publish(), k.conn.TurnCommand()}
-}
-
 // Channel returns the channel on which releases are announced.
 func (k *PermitSemaphore) Channel() string { return keyspace.SemaphoreChannel(k.name) }
 
 // Acquire acquires the permits, as [PermitAcquire] does.
 func (k *PermitSemaphore) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
 	var why PermitRefusal
-	g.OK, why, err = PermitAcquire(ctx, k.conn.driver, k.permits(), PermitIDs(a.ID), a.Lease, a.Claim, a.Client)
+	g.OK, why, err = PermitAcquire(ctx, k.conn.driver, k.conn.Permits(k.name), PermitIDs(a.ID), a.Lease, a.Claim, a.Client)
 	if g.OK {
 		g.Spare = why.Available
 	} else {
@@ -70,9 +70,15 @@ func (k *PermitSemaphore) Acquire(ctx context.Context, a Attempt) (g Grant, err 
 }
 
 // Release gives the permits back. It reports [NotHeld] if any of them was gone or over.
-func (k *PermitSemaphore) Release(ctx context.Context, id string, _ Turns) (Freed, error) {
-	ids := PermitIDs(id)
-	n, err := PermitRelease(ctx, k.conn.driver, k.permits(), "", ids)
+func (k *PermitSemaphore) Release(ctx context.Context, id string, t Turns) (Freed, error) {
+	ids, p := PermitIDs(id), k.conn.Permits(k.name)
+	if !t.Keep {
+		p.Serial = k.conn.NextRelease()
+	}
+	n, left, err := PermitRelease(ctx, k.conn.driver, p, "", ids)
+	if n == len(ids) && left {
+		return Freed{Released: ReleasedLeft}, err
+	}
 	return freed(n == len(ids), err)
 }
 
@@ -153,17 +159,18 @@ func PermitAcquire(ctx context.Context, d driver.Driver, p Permits, ids []string
 }
 
 // PermitRelease gives back the permits that exist, and ends a claim under the
-// first id. It reports how many of them had not expired; as with [LockRelease] it
-// may do so with an error. Operation may be empty.
-func PermitRelease(ctx context.Context, d driver.Driver, p Permits, operation string, ids []string) (released int, err error) {
-	v, err := p.call(ctx, d, permitRelease, operation, append([]string{keyspace.TurnChannel(p.Name, ""), p.Turn}, ids...)...)
+// first id. It reports how many of them had not expired, and whether they were left to Redisson's threads; as with
+// [LockRelease] it may do so with an error. Operation may be empty.
+func PermitRelease(ctx context.Context, d driver.Driver, p Permits, operation string, ids []string) (released int, left bool, err error) {
+	v, err := p.call(ctx, d, permitRelease, operation, append([]string{keyspace.TurnChannel(p.Name, ""), p.Turn, strconv.FormatInt(p.Serial, 10)}, ids...)...)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	if !states(v, 0, int64(len(ids))) {
-		return 0, unexpected(permitRelease, v)
+	left = is(v, "ii") && v.At(1).Int() == int64(ReleasedLeft)
+	if n := v.At(0).Int(); n < 0 || n > int64(len(ids)) || !left && !states(v, 0, n) {
+		return 0, false, unexpected(permitRelease, v)
 	}
-	return int(v.At(0).Int()), unheard(v.At(1).Str())
+	return int(v.At(0).Int()), left, unheard(v.At(1).Str())
 }
 
 // PermitRenewal extends the lease of permits, all or none.

@@ -25,7 +25,7 @@ var permitOperations = map[string]func(s permitWorld, ctx context.Context, d dri
 		return permitAnswer(s, ok, script.PermitRefusal{}, err)
 	},
 	"release": func(s permitWorld, ctx context.Context, d driver.Driver) string {
-		n, err := script.PermitRelease(ctx, d, permits, op, []string{one, two})
+		n, _, err := script.PermitRelease(ctx, d, permits, op, []string{one, two})
 		return permitAnswer(s, n, script.PermitRefusal{}, err)
 	},
 }

@@ -22,7 +22,7 @@ func TestPermitPublishes(t *testing.T) {
 		w := realWorld(t, server)
 		permitWorld{w, t}.set("0").taken(time.Minute, one)
 		classic, sharded := w.listen(t, keyspace.SemaphoreChannel(job), false), w.listen(t, keyspace.SemaphoreChannel(job), true)
-		if n, err := script.PermitRelease(t.Context(), w, script.Permits{Name: job, Publish: how}, "", []string{one}); n != 1 || err != nil {
+		if n, _, err := script.PermitRelease(t.Context(), w, script.Permits{Name: job, Publish: how}, "", []string{one}); n != 1 || err != nil {
 			t.Errorf("got %v, %v, want 1", n, err)
 		}
 		classic.want(t, want[0]...)
@@ -128,7 +128,7 @@ func permitsSet(how script.PermitChange) func(ctx context.Context, d driver.Driv
 }
 
 func permitsReleased(ctx context.Context, d driver.Driver) (any, error) {
-	n, err := script.PermitRelease(ctx, d, permits, op, []string{one, two})
+	n, _, err := script.PermitRelease(ctx, d, permits, op, []string{one, two})
 	return n > 0, err
 }
 

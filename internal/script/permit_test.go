@@ -117,7 +117,7 @@ func TestPermitRelease(t *testing.T) {
 		}
 		release := func(ids ...string) func(s permitWorld, ctx context.Context, d driver.Driver) string {
 			return func(s permitWorld, ctx context.Context, d driver.Driver) string {
-				n, err := script.PermitRelease(ctx, d, permits, operation, ids)
+				n, _, err := script.PermitRelease(ctx, d, permits, operation, ids)
 				return permitAnswer(s, n, script.PermitRefusal{}, err)
 			}
 		}
@@ -377,7 +377,7 @@ func TestPermitAcquireAThousand(t *testing.T) {
 		if r := script.Renew(t.Context(), w, [][]script.Renewal{{script.PermitRenewal(job, ids, lease)}})[0]; r.Err != nil || r.States[0] != script.Renewed {
 			t.Fatal(r)
 		}
-		if n, err := script.PermitRelease(t.Context(), w, permits, "", ids); n != 1000 || err != nil {
+		if n, _, err := script.PermitRelease(t.Context(), w, permits, "", ids); n != 1000 || err != nil {
 			t.Fatalf("got %v, %v, want 1000", n, err)
 		}
 		if got := (permitWorld{w, t}).String(); got != "1000" {
@@ -393,7 +393,7 @@ func init() {
 			return unless(ok || why != (script.PermitRefusal{}), err)
 		},
 		"PermitRelease": func(ctx context.Context, d driver.Driver) error {
-			n, err := script.PermitRelease(ctx, d, permits, op, []string{one})
+			n, _, err := script.PermitRelease(ctx, d, permits, op, []string{one})
 			return unless(n > 0, err)
 		},
 		"PermitSet": func(ctx context.Context, d driver.Driver) error {

@@ -74,7 +74,8 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"SemaphoreRelease": func(ctx context.Context, d driver.Driver) error {
-		_, ok, err := script.SemaphoreRelease(ctx, d, job, trial, 1, script.Classic, "")
+		_, became, err := script.SemaphoreRelease(ctx, d, job, trial, 1, script.Classic, "", 0)
+		ok := became != script.NotHeld
 		return unless(ok, err)
 	},
 	"SemaphoreAdd": func(ctx context.Context, d driver.Driver) error {

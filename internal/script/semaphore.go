@@ -11,7 +11,7 @@ import (
 var (
 	semaphoreAcquire = load("semaphore_acquire", "number", "claims")
 	semaphoreUndo    = load("semaphore_undo", "number", "claims")
-	semaphoreRelease = load("semaphore_release", "number", "claims")
+	semaphoreRelease = load("semaphore_release", "redissons", "number", "claims", "freed")
 	semaphoreAdd     = load("semaphore_add", "number")
 	semaphoreDrain   = load("semaphore_drain", "number")
 )
@@ -47,20 +47,25 @@ func SemaphoreUndo(ctx context.Context, d driver.Driver, key string, op Operatio
 }
 
 // SemaphoreRelease gives n permits to the semaphore key, and returns how many
-// there are then. It reports false if there would be more than [MaxNumber]. With
-// done true, err may still say, with class Denied, that waiters could not be notified.
-// turn is [Conn.TurnCommand].
-func SemaphoreRelease(ctx context.Context, d driver.Driver, key string, op Operation, n int, p Publish, turn string) (total int64, done bool, err error) {
-	call := giving(semaphoreRelease, key, op, n, p, keyspace.TurnChannel(key, ""), turn)
+// there are then. It reports [NotHeld] if there would be more than [MaxNumber]. Otherwise
+// err may still say, with class Denied, that waiters could not be notified.
+// turn is [Conn.TurnCommand], serial is [Conn.NextRelease], or 0 if the permits are not to be left to Redisson's threads.
+func SemaphoreRelease(ctx context.Context, d driver.Driver, key string, op Operation, n int, p Publish, turn string, serial int64) (total int64, became Released, err error) {
+	call := giving(semaphoreRelease, key, op, n, p, keyspace.TurnChannel(key, ""), turn, strconv.FormatInt(serial, 10))
 	call.Keys = append(call.Keys, keyspace.Claims(key))
-	return given(ctx, d, call)
+	v, done, err := given(ctx, d, call)
+	if done {
+		became = Released(v.At(0).Int())
+	}
+	return v.At(1).Int(), became, err
 }
 
 // SemaphoreAdd adds n permits. Both n and the result may be negative.
 // It reports false if the result would be above [MaxNumber] or below its negative;
 // everything else is as with [SemaphoreRelease].
 func SemaphoreAdd(ctx context.Context, d driver.Driver, key string, op Operation, n int, p Publish) (total int64, done bool, err error) {
-	return given(ctx, d, giving(semaphoreAdd, key, op, n, p))
+	v, done, err := given(ctx, d, giving(semaphoreAdd, key, op, n, p))
+	return v.At(1).Int(), done, err
 }
 
 // giving returns the call of a script that adds permits.
@@ -69,15 +74,15 @@ func giving(s *driver.Script, key string, op Operation, n int, p Publish, more .
 }
 
 // given makes such a call.
-func given(ctx context.Context, d driver.Driver, call driver.Call) (total int64, done bool, err error) {
-	v, done, err := counted(ctx, d, call, "i")
+func given(ctx context.Context, d driver.Driver, call driver.Call) (v driver.Value, done bool, err error) {
+	v, done, err = counted(ctx, d, call, "i")
 	if !done && err == nil && !is(v, "ii") {
 		err = unexpected(call.Script, v)
 	}
 	if !done && err != nil {
-		return 0, false, err
+		return driver.Value{}, false, err
 	}
-	return v.At(1).Int(), done, err
+	return v, done, err
 }
 
 // SemaphoreDrain takes all permits, and returns how many there were.

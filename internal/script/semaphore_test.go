@@ -77,8 +77,8 @@ func (s tries) undo(id string, n int, waiter string, want bool) {
 
 func (s tries) release(id string, n int) {
 	s.t.Helper()
-	if _, done, err := script.SemaphoreRelease(s.t.Context(), s, job, first(id), n, script.Classic, ""); err != nil || !done {
-		s.t.Errorf("%s releases %d: %v, %v, want true", id, n, done, err)
+	if _, became, err := script.SemaphoreRelease(s.t.Context(), s, job, first(id), n, script.Classic, "", 0); err != nil || became == script.NotHeld {
+		s.t.Errorf("%s releases %d: %v, %v, want true", id, n, became, err)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestSemaphoreScriptsKeepTheNumber(t *testing.T) {
 						<-inside
 					}
 					for {
-						if _, ok, err := script.SemaphoreRelease(context.Background(), d, job, first(id+":back"), n, script.Classic, ""); ok && err == nil {
+						if _, became, err := script.SemaphoreRelease(context.Background(), d, job, first(id+":back"), n, script.Classic, "", 0); became != script.NotHeld && err == nil {
 							break
 						}
 					}
@@ -307,7 +307,8 @@ var numberCalls = map[string]numberCall{
 		return script.SemaphoreUndo(ctx, d, job, trial, 3, "me", true, p)
 	}},
 	"release": {[]string{"getrange", "set", "time", "incrby"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {
-		_, done, err := script.SemaphoreRelease(ctx, d, job, trial, 2, p, "")
+		_, became, err := script.SemaphoreRelease(ctx, d, job, trial, 2, p, "", 0)
+		done := became != script.NotHeld
 		return done, err
 	}},
 	"add": {[]string{"getrange", "set"}, counts("5"), "string 5", none, "7", permitNews, func(ctx context.Context, d driver.Driver, p script.Publish) (bool, error) {

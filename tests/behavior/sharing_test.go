@@ -43,6 +43,12 @@ var (
 		redis.call('del', KEYS[1])
 		redis.call('publish', ARGV[1], '1')
 		return 1`), keyspace.RWChannel}
+	javaPermit = javaKind{driver.NewScript("java_acquire", `
+		if tonumber(redis.call('get', KEYS[1]) or 0) < 1 then return 1000000 end
+		redis.call('decr', KEYS[1])
+		return -1`), driver.NewScript("java_release", `
+		redis.call('publish', ARGV[1], redis.call('incr', KEYS[1]))
+		return 1`), keyspace.SemaphoreChannel}
 )
 
 // listen has a process of Redisson's that listens as the lock's waiters do.
@@ -65,7 +71,12 @@ func newJavaProcess(t *testing.T, s *memredis.Server, lock string) *javaProcess 
 	return r
 }
 
-func (r *javaProcess) Message(string, string) { r.permits <- struct{}{} }
+func (r *javaProcess) Message(string, string) {
+	select {
+	case r.permits <- struct{}{}:
+	default: // none of its threads asks
+	}
+}
 
 func (r *javaProcess) Subscribed(string) {}
 
@@ -117,8 +128,13 @@ func (r *javaProcess) run(ctx context.Context, t *testing.T, thread int, f func(
 // need it to be, and ours as often as we do, whatever the numbers.
 func TestLockIsSharedWithRedisson(t *testing.T) {
 	t.Parallel()
-	for name, java := range map[string]javaKind{"Lock": javaLock, "FencedLock": javaLock, "RWLock.Write": javaRW} {
-		k := kinds[name]
+	for name, java := range map[string]javaKind{
+		"Lock": javaLock, "FencedLock": javaLock, "RWLock.Write": javaRW, "Semaphore": javaPermit, "PermitSemaphore": javaPermit,
+	} {
+		take := takers[name]
+		if k, ok := kinds[name]; ok {
+			take = taking(k)
+		}
 		for _, n := range []int{1, 2, 4} {
 			for _, m := range []int{1, 2, 4} {
 				for _, hold := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond} {
@@ -126,7 +142,7 @@ func TestLockIsSharedWithRedisson(t *testing.T) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s, %d clients beside %d of Redisson's, held for %v", name, n, m, hold), func(t *testing.T) {
-						bubble(t, func(t *testing.T, s *memredis.Server) { shareWithRedisson(t, s, k, java, n, m, hold) })
+						bubble(t, func(t *testing.T, s *memredis.Server) { shareWithRedisson(t, s, take, java, n, m, hold) })
 					})
 				}
 			}
@@ -134,9 +150,33 @@ func TestLockIsSharedWithRedisson(t *testing.T) {
 	}
 }
 
+// takeJob acquires what is called job, and returns what releases it.
+type takeJob func(t *testing.T, c *mortise.Client, ctx context.Context) (give func(), err error)
+
+func taking(k kind) takeJob {
+	return func(t *testing.T, c *mortise.Client, ctx context.Context) (give func(), err error) {
+		h, _, err := k.Open(c, "job", mortise.LockOptions{}).Lock(ctx)
+		return func() { mustUnlock(t, h) }, err
+	}
+}
+
+// takers acquire the only permit of a semaphore.
+var takers = map[string]takeJob{
+	"Semaphore": func(t *testing.T, c *mortise.Client, ctx context.Context) (give func(), err error) {
+		return func() { mustRelease(t, c.Semaphore("job"), 1) }, c.Semaphore("job").Acquire(ctx, 1)
+	},
+	"PermitSemaphore": func(t *testing.T, c *mortise.Client, ctx context.Context) (give func(), err error) {
+		h, _, err := c.PermitSemaphore("job").Acquire(ctx)
+		return func() { mustUnlock(t, h) }, err
+	},
+}
+
 // shareWithRedisson has goroutines of n clients contend for a lock with threads of m clients of Redisson's, and checks
 // that each side gets its share.
-func shareWithRedisson(t *testing.T, s *memredis.Server, k kind, kind javaKind, n, m int, hold time.Duration) {
+func shareWithRedisson(t *testing.T, s *memredis.Server, take takeJob, kind javaKind, n, m int, hold time.Duration) {
+	if kind.take == javaPermit.take {
+		do(t, s, "SET", "job", "1")
+	}
 	const each, total = 4, 300
 	threads := m * each
 	ctx, cancel := context.WithCancel(t.Context())
@@ -151,7 +191,8 @@ func shareWithRedisson(t *testing.T, s *memredis.Server, k kind, kind javaKind, 
 		if inside++; inside != 1 {
 			t.Errorf("%d are inside, want 1", inside)
 		}
-		time.Sleep(hold)
+		// No hold ends at the very instant at which others who left the lock to Redisson's threads may ask again.
+		time.Sleep(hold + rand.N(hold/20+1))
 		if inside--; javas+gos >= total {
 			cancel()
 		}
@@ -170,13 +211,13 @@ func shareWithRedisson(t *testing.T, s *memredis.Server, k kind, kind javaKind, 
 		for range each {
 			all.Go(func() {
 				for {
-					h, _, err := k.Open(c, "job", mortise.LockOptions{}).Lock(ctx)
+					give, err := take(t, c, ctx)
 					if err != nil {
 						return
 					}
 					gos++
 					have()
-					mustUnlock(t, h)
+					give()
 					time.Sleep(200 * time.Microsecond)
 				}
 			})
@@ -209,40 +250,98 @@ func wantShares(t *testing.T, share, even float64, hold time.Duration) {
 // Threads that listen, and do not come, cost a bounded part of the time: their
 // process may be frozen.
 func TestLockIsNotKeptForThoseWhoDoNotCome(t *testing.T) {
-	bubble(t, func(t *testing.T, s *memredis.Server) {
-		java := newJavaProcess(t, s, "job")
-		java.sub.Subscribe(keyspace.LockChannel("job"), false)
-		synctest.Wait()
-		cs := clients(t, s, 2, nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		var busy time.Duration // guarded by the lock
-		var all sync.WaitGroup
-		for _, c := range cs {
-			for range 3 {
-				all.Go(func() {
-					for {
-						h, _, err := c.Lock("job").Lock(ctx)
-						if err != nil {
-							return
-						}
-						time.Sleep(5 * time.Millisecond)
-						busy += 5 * time.Millisecond
-						mustUnlock(t, h)
+	t.Parallel()
+	for name, java := range map[string]javaKind{"Lock": javaLock, "Semaphore": javaPermit, "PermitSemaphore": javaPermit} {
+		take := takers[name]
+		if k, ok := kinds[name]; ok {
+			take = taking(k)
+		}
+		for _, n := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, %d clients", name, n), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) { wantBusy(t, s, take, java, n) })
+			})
+		}
+	}
+}
+
+// wantBusy has goroutines of n clients contend for a lock for which a process of Redisson's listens without asking.
+func wantBusy(t *testing.T, s *memredis.Server, take takeJob, java javaKind, n int) {
+	java.listen(t, s, "job")
+	if java.take == javaPermit.take {
+		do(t, s, "SET", "job", "1")
+	}
+	synctest.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var busy time.Duration // guarded by the lock
+	var all sync.WaitGroup
+	for _, c := range clients(t, s, n, nil) {
+		for range 3 {
+			all.Go(func() {
+				for {
+					give, err := take(t, c, ctx)
+					if err != nil {
+						return
 					}
-				})
-			}
+					time.Sleep(5 * time.Millisecond)
+					busy += 5 * time.Millisecond
+					give()
+				}
+			})
 		}
-		const long = 10 * time.Second
-		time.Sleep(long)
-		cancel()
-		all.Wait()
-		if busy < long*8/10 {
-			t.Errorf("the lock was in use for %v of %v, want 80 %% at least", busy, long)
-		}
-		time.Sleep(10 * time.Second)
-		wantEmpty(t, s)
-	})
+	}
+	const long = 10 * time.Second
+	time.Sleep(long)
+	cancel()
+	all.Wait()
+	if busy < long*8/10 {
+		t.Errorf("the lock was in use for %v of %v, want 80 %% at least", busy, long)
+	}
+	time.Sleep(10 * time.Second)
+	if java.take == javaPermit.take {
+		do(t, s, "DEL", "job")
+	}
+	wantEmpty(t, s)
+}
+
+// A goroutine that has no rival in its own client, and so does not queue, leaves a semaphore to a thread of Redisson's as others do.
+func TestLoneLoopSharesPermits(t *testing.T) {
+	t.Parallel()
+	for name, take := range takers {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				const total = 200
+				do(t, s, "SET", "job", "1")
+				java := javaPermit.listen(t, s, "job")
+				synctest.Wait()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				javas, gos := 0, 0 // guarded by the permit
+				have := func() {
+					time.Sleep(2 * time.Millisecond)
+					if javas+gos >= total {
+						cancel()
+					}
+				}
+				var all sync.WaitGroup
+				all.Go(func() { java.run(ctx, t, 1, func(time.Duration) { javas++; have() }) })
+				c, _ := open(t, s, nil)
+				for {
+					give, err := take(t, c, ctx)
+					if err != nil {
+						break
+					}
+					gos++
+					have()
+					give()
+				}
+				all.Wait()
+				if share := float64(javas) / total; share < 0.4 || share > 0.6 {
+					t.Errorf("the thread had it %d times of %d, want about half", javas, total)
+				}
+			})
+		})
+	}
 }
 
 // While Redisson's threads listen, a client that is frozen is not granted the lock.

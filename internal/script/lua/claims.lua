@@ -7,8 +7,6 @@
 -- claim about once a second. An acquirer leaves as many permits as were claimed before it came. Redisson ignores claims.
 local CLAIM = 3000 -- ms that a claim lasts
 local CLAIMS = 1000 -- limit; a hash with more of them is not ours and is ignored
-local MARK = '00' -- before a number of permits, which Redisson's threads read all the same: those of mortise's waiters
-                  -- that it suffices for were notified
 
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -71,24 +69,4 @@ local function claim(claims, waiter, order, permits, client, ended)
     redis.call('del', claims) -- otherwise it would stay forever
     return limited
   end
-end
-
--- Notifies the waiters for which the available permits suffice now, but did not before some came back: each on the
--- channel of its client, which follows mine. Returns false if that does not reach all of them, or there may be waiters
--- without a claim: then all waiters must ask. Nothing here may fail the script.
-local function notify(claims, available, back, mine, command)
-  if command == '' then return false end
-  local _, _, others = claimed(claims, '', redis.pcall)
-  if #others == 0 or crowded then return false end
-  table.sort(others, function(a, b) return a[1] < b[1] end)
-  local wanted = 0
-  for _, claim in ipairs(others) do
-    wanted = wanted + claim[2]
-    if wanted > available then break end
-    if wanted > available - back then
-      local heard = claim[3] ~= '' and redis.pcall(command, mine .. claim[3], '!')
-      if type(heard) ~= 'number' or heard == 0 then return false end
-    end
-  end
-  return true
 end

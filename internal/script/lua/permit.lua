@@ -103,12 +103,13 @@ local function unfit()
   if not available() then return settle(-1) end
 end
 
--- Announces permits, after MARK or nothing. Returns Redis' error, if there is one. It comes last in a script and is
+-- Announces permits: their number, or what stands for it. Returns Redis' error, if there is one. It comes last in a script and is
 -- protected: if it failed the script, the caller would not learn of the change.
-local function announce(message, mark)
+local function announce(message)
+  if type(message) == 'number' then message = string.format('%.0f', message) end
   local objection
   for command in string.gmatch(ARGV[2], '%a+') do
-    local sent = redis.pcall(command, ARGV[1], string.format('%s%.0f', mark or '', message))
+    local sent = redis.pcall(command, ARGV[1], message)
     if type(sent) == 'table' then objection = sent.err end
   end
   return objection

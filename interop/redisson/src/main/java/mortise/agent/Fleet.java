@@ -9,16 +9,28 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 
 /**
  * {@code fleet LOCK CLIENTS THREADS HOLDUS FROM UNTIL}: so many threads of each of so many Redisson clients, the agent's
  * own and the next of {@code --redlock}, lock, hold for HOLDUS microseconds and unlock over and over. FROM and UNTIL are
  * milliseconds since 1970, so that several processes run at the same time. A wait that lasts beyond UNTIL counts up to
- * then, and does not count as an acquisition.
+ * then, and does not count as an acquisition. A permit of a semaphore is a lock, too.
  */
 final class Fleet {
+    /** What the threads enter. The way out is of the same thread. */
+    interface Gate {
+        Exit enter() throws InterruptedException;
+    }
+
+    interface Exit {
+        void leave();
+    }
+
+    interface Opener {
+        Gate open(RedissonClient redisson) throws Exception;
+    }
+
     /** What one thread has to say: how often it had the lock, and its waits. */
     private record Member(long times, long longestWait) {
     }
@@ -26,8 +38,8 @@ final class Fleet {
     private Fleet() {
     }
 
-    static Object run(LockKinds.Kind kind, Call call) throws Exception {
-        Call load = call.after(kind.words());
+    /** The load is the arguments after those that name the lock. */
+    static Object run(Opener opener, Call call, Call load) throws Exception {
         long hold = TimeUnit.MICROSECONDS.toNanos(load.number(2));
         long lead = TimeUnit.MILLISECONDS.toNanos(load.number(3) - System.currentTimeMillis());
         long from = System.nanoTime() + lead;
@@ -36,8 +48,8 @@ final class Fleet {
         List<Callable<Member>> members = new ArrayList<>();
         for (int client = 0; client < load.count(0); client++) {
             RedissonClient redisson = client == 0 ? call.redisson() : call.servers().get(client - 1);
-            RLock lock = kind.open(new Call(redisson, call.servers(), call.command(), call.arguments()));
-            members.addAll(Collections.nCopies(load.count(1), () -> member(lock, hold, from, until)));
+            Gate gate = opener.open(redisson);
+            members.addAll(Collections.nCopies(load.count(1), () -> member(gate, hold, from, until)));
         }
         ExecutorService threads = Executors.newFixedThreadPool(members.size());
         try {
@@ -56,12 +68,12 @@ final class Fleet {
         }
     }
 
-    private static Member member(RLock lock, long hold, long from, long until) throws InterruptedException {
+    private static Member member(Gate gate, long hold, long from, long until) throws InterruptedException {
         TimeUnit.NANOSECONDS.sleep(from - System.nanoTime());
         long times = 0;
         long longest = 0;
         for (long asked = System.nanoTime(); asked - until < 0; asked = System.nanoTime()) {
-            lock.lock();
+            Exit exit = gate.enter();
             try {
                 long had = System.nanoTime();
                 longest = Math.max(longest, Math.min(had, until) - asked);
@@ -70,7 +82,7 @@ final class Fleet {
                     TimeUnit.NANOSECONDS.sleep(hold);
                 }
             } finally {
-                lock.unlock();
+                exit.leave();
             }
         }
         return new Member(times, longest);

@@ -20,7 +20,13 @@ final class Locks {
             String prefix = kind.isEmpty() ? "" : kind + ".";
             verbs().forEach((verb, run) ->
                     commands.put(prefix + verb, call -> run.on(k.open(call), call.after(k.words()))));
-            commands.put(prefix + "fleet", call -> Fleet.run(k, call));
+            commands.put(prefix + "fleet", call -> Fleet.run(redisson -> {
+                RLock lock = k.open(new Call(redisson, call.servers(), call.command(), call.arguments()));
+                return () -> {
+                    lock.lock();
+                    return lock::unlock;
+                };
+            }, call, call.after(k.words())));
         });
         commands.put("rw.delete", call -> ((RObject) call.redisson().getReadWriteLock(call.text(0))).delete());
     }

@@ -36,6 +36,14 @@ final class Permits {
         commands.put("permits.available", call -> open(call).availablePermits());
         commands.put("permits.acquired", call -> Reflect.call(open(call), "acquiredPermits"));
         commands.put("permits.permits", call -> Reflect.call(open(call), "getPermits"));
+        // permits.fleet NAME, as for a lock.
+        commands.put("permits.fleet", call -> Fleet.run(redisson -> {
+            RPermitExpirableSemaphore permits = redisson.getPermitExpirableSemaphore(call.text(0));
+            return () -> {
+                String id = permits.acquire();
+                return () -> permits.release(id);
+            };
+        }, call, call.after(1)));
         commands.put("permits.delete", call -> open(call).delete());
     }
 

@@ -15,6 +15,14 @@ final class Semaphores {
         commands.put("semaphore.tryAcquire", Semaphores::tryAcquire);
         commands.put("semaphore.available", call -> open(call).availablePermits());
         commands.put("semaphore.drain", call -> open(call).drainPermits());
+        // semaphore.fleet NAME, as for a lock.
+        commands.put("semaphore.fleet", call -> Fleet.run(redisson -> {
+            RSemaphore semaphore = redisson.getSemaphore(call.text(0));
+            return () -> {
+                semaphore.acquire();
+                return semaphore::release;
+            };
+        }, call, call.after(1)));
         commands.put("semaphore.delete", call -> open(call).delete());
         // semaphore.releaseIfExists NAME N, since 4.0.0.
         commands.put("semaphore.releaseIfExists", call -> Reflect.call(open(call), "releaseIfExists", call.count(1)));
