@@ -36,6 +36,7 @@
 //   - [ErrUnreachable]: Redis could not be reached, or could not serve, for
 //     longer than [Options.RetryFor].
 //   - [ErrDenied]: Redis refused the user, the password or a right.
+//   - [ErrNoScripts]: the server runs no Lua scripts.
 //   - [ErrWrongKind]: the name is in use for another kind of object, as far as the
 //     data show it.
 //   - [ErrInvalid]: a name, a lease or an option is not acceptable.

@@ -1,7 +1,9 @@
 package mortise
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -97,6 +99,51 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Term, context.C
 		return nil, ctx, err
 	}
 	return &Term{election: e, hold: hold, turn: make(chan struct{}, 1)}, held, nil
+}
+
+// Lead campaigns, and calls f whenever it is elected, until ctx ends or f is done. The context that f gets is that of the
+// term: it ends when the term is lost or another process asks for it, and f should return then. After that Lead resigns,
+// and campaigns again. If f returns while its term lasts, with an error or without one, or panics, Lead
+// resigns and returns what f has returned. While Redis cannot be reached, Lead goes on trying.
+//
+// Errors: that of f, and that of the resignation after it; the error of ctx if that has ended, unless f has returned
+// another; and those of [Election.Campaign] other than [ErrUnreachable] and [ErrNotDurable], which pass.
+func (e *Election) Lead(ctx context.Context, value string, f func(ctx context.Context, term *Term) error) error {
+	needContext(ctx)
+	if f == nil {
+		panic("mortise: nil function")
+	}
+	for {
+		term, held, err := e.Campaign(ctx, value)
+		switch {
+		case err == nil:
+			switch over, err := term.lead(held, f); {
+			case over:
+				return err
+			case ctx.Err() != nil:
+				return cmp.Or(err, e.locker.fail("lead", lockmgr.ContextError(ctx)))
+			}
+		case ctx.Err() != nil || !errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNotDurable):
+			return err
+		}
+		if err != nil {
+			if err := rest(ctx, lockmgr.Poll()); err != nil {
+				return e.locker.fail("lead", lockmgr.ContextError(ctx))
+			}
+		}
+	}
+}
+
+// lead calls f and resigns. Over reports whether the term lasted until f returned.
+func (t *Term) lead(held context.Context, f func(ctx context.Context, term *Term) error) (over bool, err error) {
+	defer func() {
+		rerr := t.Resign()
+		if lost, ok := errors.AsType[*LostError](rerr); rerr != nil && (!ok || over && !errors.Is(err, lost)) {
+			err = errors.Join(err, rerr)
+		}
+	}()
+	err = f(held, t)
+	return held.Err() == nil, err
 }
 
 // Leader is the leader of an election. The zero value means that there is none.

@@ -14,8 +14,7 @@ import (
 // The sentinel errors. Every error that this package returns is an [*Error]
 // that matches, with [errors.Is], at least one of these or the error of the
 // caller's context. The exceptions are an error reply of Redis that none of them
-// covers, such as that of a server without Lua, and [Client.Locks] with a driver
-// that cannot list keys. The client library's own errors stay matchable too.
+// covers, and [Client.Locks] with a driver that cannot list keys. The client library's own errors stay matchable too.
 var (
 	// ErrLocked: another owner holds the lock, or held it when a wait was over.
 	// errors.As finds a *HeldError that names it, if it is known. The classic
@@ -70,6 +69,9 @@ var (
 	ErrUnreachable = lockmgr.ErrUnreachable
 	// ErrDenied: Redis refused the user, the password or a right.
 	ErrDenied = lockmgr.ErrDenied
+	// ErrNoScripts: this server runs no Lua scripts, which everything here is made of:
+	// EVAL or EVALSHA is disabled or renamed, or the server was built without Lua.
+	ErrNoScripts = lockmgr.ErrNoScripts
 	// ErrNotDurable: fewer replicas acknowledged the lock, in time, than
 	// LockOptions.Durability asks for. An acquired lock was released again,
 	// and a re-entry undone. errors.As finds a *NotDurableError.
@@ -272,7 +274,8 @@ type LostError struct {
 	// Err is the last error of a renewal, for LostUnreachable. It may be nil:
 	// a process that was suspended has made no attempt. For LostTaken and
 	// LostForced it is a *ClockError if the clock of Redis was set forward
-	// meanwhile, which may have ended the lease too early.
+	// meanwhile, which may have ended the lease too early; for LostForced it also says
+	// if a subscription was interrupted just before, as by a restart.
 	Err error
 	// Since is when Redis last confirmed the lease, by this process' own clock: when
 	// the request began that it confirmed. It is zero for reasons other than

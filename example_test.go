@@ -95,8 +95,8 @@ func ExampleLock_TryLock() {
 	client := mortise.New(server.Driver(), nil)
 	defer client.Close()
 
-	nightly := func(ctx context.Context, work func()) error {
-		hold, lctx, err := client.Lock("nightly").TryLock(ctx)
+	report := func(ctx context.Context, work func()) error {
+		hold, lctx, err := client.Lock("report").TryLock(ctx)
 		var held *mortise.HeldError
 		if errors.As(err, &held) {
 			log.Printf("%v has it, and keeps it for another %v unless it renews it", &held.Holder, held.TTL)
@@ -110,15 +110,77 @@ func ExampleLock_TryLock() {
 		work()
 		return lctx.Err()
 	}
-	err := nightly(context.Background(), func() {
-		fmt.Println("the work of the night")
-		err := nightly(context.Background(), func() { fmt.Println("once more") })
+	err := report(context.Background(), func() {
+		fmt.Println("the report")
+		err := report(context.Background(), func() { fmt.Println("once more") })
 		fmt.Println(errors.Is(err, mortise.ErrLocked))
 	})
 	fmt.Println(err)
 	// Output:
-	// the work of the night
+	// the report
 	// true
+	// <nil>
+}
+
+// Three machines whose clocks differ start a job once a night. It runs once.
+func ExampleLock_TryDo() {
+	server := memredis.New()
+	defer server.Close()
+	ctx := context.Background()
+	runNightly := func(context.Context) error {
+		fmt.Println("the work of the night")
+		return nil
+	}
+	for machine := range 3 {
+		client := mortise.New(server.Driver(), nil)
+		defer client.Close()
+
+		nightly := client.Lock("nightly").With(mortise.LockOptions{MinHold: time.Minute})
+		ran, err := nightly.TryDo(ctx, runNightly)
+		fmt.Println(machine, ran, err)
+	}
+	// Output:
+	// the work of the night
+	// 0 true <nil>
+	// 1 false <nil>
+	// 2 false <nil>
+}
+
+// Lead campaigns, leads, and campaigns again after a loss. Here the leader stops by itself after a while.
+func ExampleElection_Lead() {
+	server := memredis.New()
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+
+	err := client.Election("billing").Lead(context.Background(), "http://10.0.0.7:8080", func(ctx context.Context, term *mortise.Term) error {
+		fmt.Println("leads in term", term.Token())
+		return ctx.Err() // work until ctx ends
+	})
+	fmt.Println(err)
+	// Output:
+	// leads in term 1
+	// <nil>
+}
+
+// A worker is told to stop. It finishes what it has begun, with the context of the hold, which ends only if the lock is lost.
+func ExampleHold_Context() {
+	server := memredis.New()
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+	finish := func(ctx context.Context) error { return ctx.Err() }
+
+	ctx, stop := context.WithCancel(context.Background()) // as that of signal.NotifyContext
+	err := client.Lock("queue").Do(ctx, func(lctx context.Context) error {
+		stop() // the signal comes
+		fmt.Println(lctx.Err())
+		hold, _ := mortise.HoldFrom(lctx)
+		return finish(hold.Context())
+	})
+	fmt.Println(err)
+	// Output:
+	// context canceled
 	// <nil>
 }
 

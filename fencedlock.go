@@ -108,12 +108,14 @@ func (c *Client) TokenUses(ctx context.Context) iter.Seq2[TokenUse, error] {
 	needContext(ctx)
 	return func(yield func(TokenUse, error) bool) {
 		err := c.core.Run(func() error {
-			for _, pattern := range keyspace.TokenPatterns() {
-				if err := c.scanTokens(ctx, pattern, yield); err != nil {
-					return err
+			return c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error {
+				for _, pattern := range keyspace.TokenPatterns() {
+					if err := c.scanTokens(ctx, w, pattern, yield); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
+				return nil
+			})
 		})
 		if err != nil && !errors.Is(err, errStop) {
 			yield(TokenUse{}, &Error{Op: "list tokens", Err: lockmgr.Meaning(err)})
@@ -121,7 +123,7 @@ func (c *Client) TokenUses(ctx context.Context) iter.Seq2[TokenUse, error] {
 	}
 }
 
-func (c *Client) scanTokens(ctx context.Context, pattern string, yield func(TokenUse, error) bool) error {
+func (c *Client) scanTokens(ctx context.Context, w *lockmgr.Walk, pattern string, yield func(TokenUse, error) bool) error {
 	scanner, ok := c.core.Config().Driver.(driver.Scanner)
 	if !ok {
 		return errors.New("this driver cannot list keys")
@@ -137,11 +139,16 @@ func (c *Client) scanTokens(ctx context.Context, pattern string, yield func(Toke
 			}
 			for i, result := range script.InspectTokens(ctx, c.core.Config().Driver, 0, 0, names...) {
 				use, err := c.tokenUse(ctx, names[i], result)
-				switch {
-				case err != nil:
+				w.Answered()
+				if err != nil {
 					return err
-				case use.Idle < 0 || fences[i] && use.Counter: // gone, or listed with its counter
-				case !yield(use, nil):
+				}
+				if use.Idle < 0 || fences[i] && use.Counter { // gone, or listed with its counter
+					continue
+				}
+				more := false
+				w.Aside(func() { more = yield(use, nil) })
+				if !more {
 					return errStop
 				}
 			}

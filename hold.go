@@ -62,6 +62,12 @@ func (h *Hold) Token() int64 { return h.core().Token() }
 // was frozen in between; only a fencing token protects against that.
 func (h *Hold) Valid() bool { return h.core().Valid() }
 
+// Context returns a context that ends when the hold does, and not when the context that Lock was called with
+// ends: after a signal to stop, work under the lock may go on with it to finish what it has begun, and
+// still learns of a loss. Its cause is then [ErrLost]. It has the values of the context that Lock returned, among them
+// the owner, and no deadline.
+func (h *Hold) Context() context.Context { return h.core().OwnContext() }
+
 // Unlock releases the hold. The release of the owner's last hold frees the lock
 // in Redis and wakes waiters. The context of the hold ends first.
 //

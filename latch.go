@@ -2,6 +2,7 @@ package mortise
 
 import (
 	"context"
+	"time"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/lockmgr"
@@ -116,7 +117,7 @@ func (l *CountDownLatch) Count(ctx context.Context) (int, error) {
 func (l *CountDownLatch) Wait(ctx context.Context) error {
 	needContext(ctx)
 	const op = "wait"
-	ctx, cancel, err := l.options.within(ctx, true)
+	ctx, cancel, err := l.options.within(ctx)
 	if err != nil {
 		return l.fail(op, err)
 	}
@@ -128,17 +129,18 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 		if err := lockmgr.CheckContext(ctx); err != nil {
 			return err
 		}
-		return l.core.WaitOpen(ctx, useLatch, keyspace.LatchChannel(l.core.Key()), func() (missing, err error) { return l.missing(ctx) })
+		return l.core.WaitOpen(ctx, useLatch, keyspace.LatchChannel(l.core.Key()), func(patience time.Duration) (missing, err error) { return l.missing(ctx, patience) })
 	}))
 }
 
 // missing returns what the latch waits for, or nil if it is open.
-func (l *CountDownLatch) missing(ctx context.Context) (missing, err error) {
+func (l *CountDownLatch) missing(ctx context.Context, patience time.Duration) (missing, err error) {
 	c := l.core.Client()
 	var n int64
-	err = c.Retry(ctx, func(ctx context.Context) (err error) {
-		if n, err = script.NumberRead(ctx, c.Config().Driver, l.core.Key()); err != nil {
-			l.core.NoteFailure(ctx, useLatch, err)
+	began := time.Now()
+	err = c.RetryFor(ctx, patience, func(within context.Context) (err error) {
+		if n, err = script.NumberRead(within, c.Config().Driver, l.core.Key()); err != nil {
+			l.core.NoteFailure(ctx, useLatch, began, err)
 		}
 		return err
 	})

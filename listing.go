@@ -32,7 +32,9 @@ import (
 func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[State, error] {
 	needContext(ctx)
 	return func(yield func(State, error) bool) {
-		if err := c.core.Run(func() error { return c.scan(ctx, pattern, yield) }); err != nil && !errors.Is(err, errStop) {
+		if err := c.core.Run(func() error {
+			return c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error { return c.scan(ctx, w, pattern, yield) })
+		}); err != nil && !errors.Is(err, errStop) {
 			yield(State{}, &Error{Op: "list", Name: pattern, Err: lockmgr.Meaning(err)})
 		}
 	}
@@ -41,7 +43,7 @@ func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[State, err
 // errStop ends a scan whose loop has ended early.
 var errStop = errors.New("stop")
 
-func (c *Client) scan(ctx context.Context, pattern string, yield func(State, error) bool) error {
+func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yield func(State, error) bool) error {
 	scanner, ok := c.core.Config().Driver.(driver.Scanner)
 	if !ok {
 		return errors.New("this driver cannot list keys")
@@ -52,6 +54,7 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 		start := time.Now()
 		page = slices.DeleteFunc(page, keyspace.CountsTokens) // a look at one would be a use of it
 		page = script.Sift(ctx, c.core.Config().Driver, page)
+		w.Answered()
 		if err := rest(ctx, time.Since(start)); err != nil {
 			return err
 		}
@@ -71,10 +74,14 @@ func (c *Client) scan(ctx context.Context, pattern string, yield func(State, err
 				}
 			}
 			c.identify(ctx, found...)
-			for _, s := range found {
-				if !yield(*s, nil) {
-					return errStop
+			more := true
+			w.Aside(func() {
+				for i := 0; more && i < len(found); i++ {
+					more = yield(*found[i], nil)
 				}
+			})
+			if !more {
+				return errStop
 			}
 		}
 		return nil

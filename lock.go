@@ -80,6 +80,32 @@ func (k *locker) Do(ctx context.Context, f func(ctx context.Context) error) erro
 	return under(ctx, k.Lock, f)
 }
 
+// TryDo is Do if the lock is free, or held by the owner that ctx carries. Otherwise it does not call f, and
+// returns false and no error. Done reports whether f was called. It blocks like [Lock.TryLock].
+//
+// With [LockOptions.MinHold], processes whose timers differ by less than that do a job once for each tick.
+func (k *locker) TryDo(ctx context.Context, f func(ctx context.Context) error) (done bool, err error) {
+	return tryUnder(ctx, k.TryLock, f)
+}
+
+// tryUnder runs f under a lock, unless others have it.
+func tryUnder(ctx context.Context, lock func(context.Context) (*Hold, context.Context, error), f func(ctx context.Context) error) (done bool, err error) {
+	needWork(ctx, f)
+	err = under(ctx, lock, func(ctx context.Context) error {
+		done = true
+		return f(ctx)
+	})
+	if !done && isTaken(err) {
+		return false, nil
+	}
+	return done, err
+}
+
+// isTaken reports whether err says that others have what was asked for, and nothing else.
+func isTaken(err error) bool {
+	return (errors.Is(err, ErrLocked) || errors.Is(err, ErrNoPermits)) && !errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNotSet)
+}
+
 // under runs f under a lock.
 func under(ctx context.Context, lock func(context.Context) (*Hold, context.Context, error), f func(ctx context.Context) error) (err error) {
 	needWork(ctx, f)
@@ -131,10 +157,11 @@ func (k *locker) Lock(ctx context.Context) (*Hold, context.Context, error) {
 }
 
 // TryLock acquires the lock if it is free, or held by the owner that ctx carries.
-// It does not wait for other owners, whatever [LockOptions.Wait] is: [ErrLocked] means that one of them holds
+// It does not wait for other owners: [ErrLocked] means that one of them holds
 // the lock, and [HeldError] tells which. But it does wait for Redis: while that cannot
 // be reached, or cannot serve, TryLock retries for [Options.RetryFor], 10 s by default,
-// and then returns [ErrUnreachable]. Everything else is as with [Lock.Lock].
+// or for [LockOptions.Wait], and then returns [ErrUnreachable]. Everything else is as with
+// [Lock.Lock].
 func (k *locker) TryLock(ctx context.Context) (*Hold, context.Context, error) {
 	return k.enter(ctx, "try lock", false)
 }

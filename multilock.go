@@ -90,6 +90,12 @@ func (m *MultiLock) Do(ctx context.Context, f func(ctx context.Context) error) e
 	return under(ctx, m.Lock, f)
 }
 
+// TryDo is Do if all locks are free. Otherwise it does not call f, and returns false and no error. Everything else is as
+// with [Lock.TryDo] and [MultiLock.TryLock].
+func (m *MultiLock) TryDo(ctx context.Context, f func(ctx context.Context) error) (done bool, err error) {
+	return tryUnder(ctx, m.TryLock, f)
+}
+
 // Lock acquires all locks, and blocks until it has them, ctx ends, or [LockOptions.Wait] is
 // over; if the locks have several such limits, the shortest holds for all. The returned
 // context, and the owner that it carries, are as with [Lock.Lock]: with it, each of the

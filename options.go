@@ -22,15 +22,16 @@ type Options struct {
 	// lockWatchdogTimeout.
 	TTL time.Duration
 
-	// RetryFor is how long an operation retries while Redis cannot be reached
-	// or cannot serve (loading, failing over, resharding), before it returns
-	// ErrUnreachable; the attempt under way at that time is still waited for. It
-	// holds for operations that do not wait for others, too, such as TryLock. The
-	// operation's context can end it earlier. A negative value means as long as
-	// the context lasts. A client that was closed, or whose Redis client was, does
-	// not retry: its operations return ErrClosed. The waiters of a wait queue ask
-	// one after the other, and each may retry for RetryFor; LockOptions.Wait bounds
-	// the total. Default 10 s.
+	// RetryFor is how long an operation waits for Redis that cannot be reached,
+	// does not answer, or cannot serve (loading, full, failing over, resharding),
+	// before it returns ErrUnreachable. It counts from when Redis was first asked in
+	// vain, and ends the attempt under way as well: what that has done, or still does,
+	// is undone in the background. For one of several waiters it counts from when
+	// it began to wait, if Redis was silent by then. With a context that cannot end, an operation
+	// may take a fifth longer, and with a Durability its Timeout. The operation's
+	// context can end it earlier. A negative value means as long as the context
+	// lasts. A client that was closed, or whose Redis client was, does not retry: its
+	// operations return ErrClosed. Default 10 s.
 	RetryFor time.Duration
 
 	// UnlockFor is how long Unlock blocks while Redis does not answer, before it
@@ -267,7 +268,7 @@ type LockOptions struct {
 	// Wait is how long Lock waits at most, for other owners and for Redis; then its
 	// error matches ErrLocked if another owner had the lock, and ErrUnreachable if
 	// Redis did not answer. It bounds only the wait: a hold, once acquired, and its
-	// context last on. It has no effect on TryLock. Default 0: as long as ctx lasts.
+	// context last on. TryLock waits for Redis alone. Default 0: as long as ctx lasts.
 	Wait time.Duration
 
 	// Deadlock says what happens to a wait that is part of a cycle of waits: see
@@ -286,15 +287,14 @@ func (o LockOptions) core() lockmgr.Options {
 // WaitOptions configures how to wait for a [Semaphore], a [CountDownLatch], a [Barrier]
 // or a [DoubleBarrier]. The zero value of each field is its default.
 type WaitOptions struct {
-	// Wait is how long a call waits at most; then its error says what was missing. It
-	// has no effect on calls that do not wait for others. Default 0: as long as ctx
-	// lasts.
+	// Wait is how long a call that may wait waits at most; then its error says what was
+	// missing. TryAcquire waits for Redis alone. Default 0: as long as ctx lasts.
 	Wait time.Duration
 }
 
-// within returns ctx for a call that waits as the options say, if it waits.
-func (o WaitOptions) within(ctx context.Context, waits bool) (context.Context, context.CancelFunc, error) {
-	if err := lockmgr.CheckWait(o.Wait); err != nil || !waits {
+// within returns ctx for a call that waits as the options say.
+func (o WaitOptions) within(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := lockmgr.CheckWait(o.Wait); err != nil {
 		return ctx, func() {}, err
 	}
 	ctx, cancel := lockmgr.Within(ctx, o.Wait)

@@ -120,6 +120,12 @@ func (s *PermitSemaphore) Do(ctx context.Context, f func(ctx context.Context) er
 	return under(ctx, s.Acquire, f)
 }
 
+// TryDo is Do if there is a permit. Otherwise it does not call f, and returns false and no error. Everything else is as
+// with [Lock.TryDo] and [PermitSemaphore.TryAcquire].
+func (s *PermitSemaphore) TryDo(ctx context.Context, f func(ctx context.Context) error) (done bool, err error) {
+	return tryUnder(ctx, s.TryAcquire, f)
+}
+
 // TrySetPermits makes the name a semaphore with n permits, unless it is one
 // already, and reports whether it did. n must be from 0 to 2147483647, as Java
 // counts. If it reports false, the semaphore keeps the number that it had, whatever n

@@ -87,6 +87,12 @@ func (k *Redlock) Do(ctx context.Context, f func(ctx context.Context) error) err
 	return under(ctx, k.Lock, f)
 }
 
+// TryDo is Do if the lock is free. Otherwise it does not call f, and returns false and no error. Everything else is as
+// with [Lock.TryDo] and [Redlock.TryLock].
+func (k *Redlock) TryDo(ctx context.Context, f func(ctx context.Context) error) (done bool, err error) {
+	return tryUnder(ctx, k.TryLock, f)
+}
+
 // Lock acquires the lock, and blocks until it has it, ctx ends, or [LockOptions.Wait] is
 // over. The returned context, and the owner that it carries, are as with [Lock.Lock].
 //

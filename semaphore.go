@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/lockmgr"
@@ -71,11 +72,29 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) error {
 
 // Do acquires n permits, calls f, and releases them, even if f panics. It waits like
 // [Semaphore.Acquire]. It returns the error of f joined with that of the release.
-func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error) (err error) {
+func (s *Semaphore) Do(ctx context.Context, n int, f func(ctx context.Context) error) error {
 	needWork(ctx, f)
 	if err := s.Acquire(ctx, n); err != nil {
 		return err
 	}
+	return s.work(ctx, n, f)
+}
+
+// TryDo is Do if there are n permits. Otherwise it does not call f, and returns false and no error, unless nobody has set the
+// semaphore. Done reports whether f was called. It blocks like [Semaphore.TryAcquire].
+func (s *Semaphore) TryDo(ctx context.Context, n int, f func(ctx context.Context) error) (done bool, err error) {
+	needWork(ctx, f)
+	switch err := s.TryAcquire(ctx, n); {
+	case isTaken(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, s.work(ctx, n, f)
+}
+
+// work calls f, and gives n permits back.
+func (s *Semaphore) work(ctx context.Context, n int, f func(ctx context.Context) error) (err error) {
 	defer func() {
 		if rerr := s.Release(ctx, n); rerr != nil {
 			err = errors.Join(err, rerr)
@@ -218,7 +237,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) er
 	if err := s.some(op, n, 1); err != nil {
 		return err
 	}
-	ctx, cancel, err := s.options.within(ctx, wait)
+	ctx, cancel, err := s.options.within(ctx)
 	if err != nil {
 		return s.fail(op, err)
 	}
@@ -245,11 +264,11 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) er
 
 // run blocks until the permits are taken.
 func (a *acquisition) run(ctx context.Context, wait bool) error {
-	lack, err := a.core.Contend(ctx, useSemaphore, keyspace.SemaphoreChannel(a.core.Key()), a.n, wait, func(queued bool) (int, *script.PermitRefusal, error) {
+	lack, err := a.core.Contend(ctx, useSemaphore, keyspace.SemaphoreChannel(a.core.Key()), a.n, wait, func(queued bool, patience time.Duration) (int, *script.PermitRefusal, error) {
 		if queued {
 			a.waiter = cmp.Or(a.waiter, a.core.Client().NewID())
 		}
-		return a.attempt(ctx)
+		return a.attempt(ctx, patience)
 	})
 	if lack != nil && err == nil {
 		return permitsError(*lack)
@@ -258,15 +277,16 @@ func (a *acquisition) run(ctx context.Context, wait bool) error {
 }
 
 // attempt asks Redis once, and returns what is lacking, or how many permits others may take.
-func (a *acquisition) attempt(ctx context.Context) (spare int, lack *script.PermitRefusal, err error) {
+func (a *acquisition) attempt(ctx context.Context, patience time.Duration) (spare int, lack *script.PermitRefusal, err error) {
 	if a.op.Lane == "" {
 		a.op = a.core.DrawOperation()
 	}
 	ok, why := false, script.PermitRefusal{}
-	doubt, err := a.core.Once(ctx, func(ctx context.Context) (err error) {
-		ok, why, err = script.SemaphoreAcquire(ctx, a.core.Client().Config().Driver, a.core.Key(), a.op, a.n, a.waiter, a.core.Claimant(useSemaphore))
+	began := time.Now()
+	doubt, err := a.core.Once(ctx, patience, func(within context.Context) (err error) {
+		ok, why, err = script.SemaphoreAcquire(within, a.core.Client().Config().Driver, a.core.Key(), a.op, a.n, a.waiter, a.core.Claimant(useSemaphore))
 		if err != nil {
-			a.core.NoteFailure(ctx, useSemaphore, err)
+			a.core.NoteFailure(ctx, useSemaphore, began, err)
 		}
 		return err
 	})

@@ -1,5 +1,6 @@
 // Package analyzer finds misuses of package mortise that compile: a hold that is dropped, a
-// context that does not end with the lock, and one that has ended with it.
+// context that does not end with the lock, one that has ended with it, and a lock that is acquired again with
+// the outer context.
 //
 //	go install github.com/mortise-go/mortise/analyzer/cmd/mortisevet@latest
 //	go vet -vettool=$(which mortisevet) ./...
@@ -24,13 +25,15 @@ import (
 //
 //   - a call that returns a hold, a term or a member that nothing keeps: nothing can release it. In
 //     a test it may be dropped if its error is kept.
+//   - a call that returns a lock or another object, and does nothing else, if that is not used.
 //   - the use of a context under a lock that was acquired with it, if the context that the lock
-//     returned was dropped, or the function that Do runs gives its parameter no name: it does not end
+//     returned was dropped, or inside the function that Do runs: it does not end
 //     when the lock is lost.
+//   - the acquisition of a lock inside the function that Do runs, with the context that Do was called with: it waits for itself.
 //   - the use of the context of a hold after its release in the same function: it has ended.
 var Analyzer = &analysis.Analyzer{
 	Name:     "mortise",
-	Doc:      "report holds that are dropped, and contexts that do not end with the lock or have ended with it",
+	Doc:      "report holds that are dropped, contexts that do not end with the lock or have ended with it, and locks that wait for themselves",
 	URL:      "https://pkg.go.dev/github.com/mortise-go/mortise/analyzer",
 	Requires: []*analysis.Analyzer{inspect.Analyzer, ctrlflow.Analyzer},
 	Run:      run,
@@ -46,6 +49,11 @@ func run(pass *analysis.Pass) (any, error) {
 	cfgs := pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs)
 	c := &checker{pass, make(map[token.Pos]bool)}
 	in.Preorder([]ast.Node{(*ast.ExprStmt)(nil), (*ast.GoStmt)(nil), (*ast.DeferStmt)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil)}, c.dropped)
+	in.Preorder([]ast.Node{(*ast.ExprStmt)(nil)}, func(n ast.Node) {
+		if c.onlyReturns(n.(*ast.ExprStmt).X) {
+			c.report(n.Pos(), "nothing is done with what this returns, and it does nothing else")
+		}
+	})
 	in.Preorder([]ast.Node{(*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)}, func(n ast.Node) {
 		var g *cfg.CFG
 		switch n := n.(type) {
@@ -60,8 +68,8 @@ func run(pass *analysis.Pass) (any, error) {
 	})
 	in.Preorder([]ast.Node{(*ast.CallExpr)(nil)}, func(n ast.Node) {
 		call := n.(*ast.CallExpr)
-		if f := c.unnamed(call); f != nil {
-			c.unguardedDo(c.variable(call.Args[0]), f, cfgs.FuncLit(f))
+		if f := c.work(call); f != nil {
+			c.unguardedDo(call, f, cfgs.FuncLit(f))
 		}
 	})
 	return nil, nil
@@ -106,6 +114,21 @@ func (c *checker) dropped(n ast.Node) {
 	if what := c.acquires(call); what != "" {
 		c.report(n.Pos(), "the %s is dropped: nothing can release the lock with %s", strings.ToLower(what), releases[what])
 	}
+}
+
+// onlyReturns reports whether e is a call of package mortise that returns an object, and does nothing else: it returns no
+// error.
+func (c *checker) onlyReturns(e ast.Expr) bool {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok || c.callee(call) != mortisePath {
+		return false
+	}
+	pointer, ok := types.Unalias(c.TypesInfo.TypeOf(call)).(*types.Pointer)
+	if !ok {
+		return false
+	}
+	named, ok := types.Unalias(pointer.Elem()).(*types.Named)
+	return ok && isFrom(named.Obj(), mortisePath)
 }
 
 func (c *checker) inTest(at token.Pos) bool {

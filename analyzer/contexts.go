@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
@@ -97,30 +98,92 @@ func (c *checker) unguarded(a *acquisition, b *cfg.Block, i int) {
 	})
 }
 
-// unnamed returns the function that a call of Do runs under a lock, if its parameter has no name
-// and the context that was given to Do is a variable; else nil. The Do of a Semaphore does not count:
-// it has three arguments, and passes on the context that it gets, because no permit is ever lost.
-func (c *checker) unnamed(call *ast.CallExpr) *ast.FuncLit {
+// work returns the function that a call of Do or TryDo runs under a lock, if the context that was given to it is a variable;
+// else nil. The Do of a Semaphore does not count: it has three arguments, and passes on the context that it
+// gets, because no permit is ever lost.
+func (c *checker) work(call *ast.CallExpr) *ast.FuncLit {
 	s, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || s.Sel.Name != "Do" || len(call.Args) != 2 || c.callee(call) != mortisePath || c.variable(call.Args[0]) == nil {
+	if !ok || s.Sel.Name != "Do" && s.Sel.Name != "TryDo" || len(call.Args) != 2 || c.callee(call) != mortisePath || c.variable(call.Args[0]) == nil {
 		return nil
 	}
-	f, ok := ast.Unparen(call.Args[1]).(*ast.FuncLit)
-	if !ok || len(f.Type.Params.List[0].Names) > 0 && !isBlank(f.Type.Params.List[0].Names[0]) {
-		return nil
-	}
+	f, _ := ast.Unparen(call.Args[1]).(*ast.FuncLit)
 	return f
 }
 
-// unguardedDo reports the use of the context that was given to Do in the function that it runs.
-func (c *checker) unguardedDo(given types.Object, f *ast.FuncLit, g *cfg.CFG) {
+// unguardedDo reports the use of the context that was given to Do in the function f that it runs. If that has a context with a
+// name, it may look at the other one to see whether the caller is done.
+func (c *checker) unguardedDo(call *ast.CallExpr, f *ast.FuncLit, g *cfg.CFG) {
+	given, lock := c.variable(call.Args[0]), call.Fun.(*ast.SelectorExpr).X
+	var own types.Object
+	parameter := fmt.Sprintf("the parameter of the function in line %d, which has no name", c.line(f.Pos()))
+	if names := f.Type.Params.List[0].Names; len(names) > 0 && !isBlank(names[0]) {
+		own, parameter = c.TypesInfo.Defs[names[0]], names[0].Name
+	}
 	walk(g.Blocks[0], 0, func(n ast.Node) (on bool) {
-		if id := c.use(n, given, true); id != nil {
-			c.report(id.Pos(), "%s does not end when the lock is lost; the context that does is the parameter of the function in line %d, which has no name", id.Name, c.line(f.Pos()))
+		if at := c.again(n, lock, given); at != nil {
+			c.report(at.Pos(), "%s waits for the lock that is held here, unless it has an owner; the context that re-enters is %s", given.Name(), parameter)
+			return false
+		}
+		if id := c.use(n, given, true); id != nil && (own == nil || !c.watches(n, given)) {
+			c.report(id.Pos(), "%s does not end when the lock is lost; the context that does is %s", id.Name, parameter)
 			return false
 		}
 		return !c.assigns(n, given)
 	})
+}
+
+// again returns the first call in n that acquires a lock, which is written as it is there, with the context given, or nil.
+func (c *checker) again(n ast.Node, lock ast.Expr, given types.Object) (found *ast.CallExpr) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || found != nil || len(call.Args) == 0 || c.variable(call.Args[0]) != given || c.callee(call) != mortisePath {
+			return found == nil
+		}
+		s := call.Fun.(*ast.SelectorExpr)
+		if acquiring[s.Sel.Name] && types.ExprString(s.X) == types.ExprString(lock) && c.sameObject(s.X, lock) {
+			found = call
+		}
+		return found == nil
+	})
+	return found
+}
+
+// acquiring are the methods that acquire a lock.
+var acquiring = map[string]bool{"Lock": true, "TryLock": true, "Do": true, "TryDo": true, "Acquire": true, "TryAcquire": true}
+
+// sameObject reports whether two expressions of the same text begin with the same variable.
+func (c *checker) sameObject(a, b ast.Expr) bool {
+	first := func(e ast.Expr) (o types.Object) {
+		ast.Inspect(e, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && o == nil {
+				o = c.TypesInfo.Uses[id]
+			}
+			return o == nil
+		})
+		return o
+	}
+	return first(a) == first(b)
+}
+
+// watches reports whether n uses the context v only to see whether it has ended.
+func (c *checker) watches(n ast.Node, v types.Object) bool {
+	only := true
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			s, ok := n.Fun.(*ast.SelectorExpr)
+			if ok && (c.variable(s.X) == v && s.Sel.Name == "Done" || c.callee(n) == "context" && s.Sel.Name == "AfterFunc") {
+				return false
+			}
+			if c.isIndifferent(n, v) || c.callee(n) == mortisePath {
+				return false
+			}
+		case *ast.Ident:
+			only = only && c.TypesInfo.Uses[n] != v
+		}
+		return only
+	})
+	return only
 }
 
 // ended reports the use of the context of a hold after its release, which is node i of b.

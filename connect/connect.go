@@ -65,7 +65,8 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 		return nil, invalid(err)
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	option.DialCtxFn = dialer(life, a.unix)
+	dialled := new(lines)
+	option.DialCtxFn = dialer(life, a.unix, dialled)
 
 	type opened struct {
 		client redis.Client
@@ -99,7 +100,11 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 		end()
 		return nil, failed(a, late(r.err))
 	}
-	return &connected{Driver: rueidis.Own(r.client), end: end}, nil
+	d := &connected{Driver: rueidis.Own(r.client), end: end}
+	if a.kind == server { // in others the client finds the master
+		return &behindOneAddress{d, dialled}, nil
+	}
+	return d, nil
 }
 
 // invalid returns the error for a URL that cannot be opened.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -157,3 +158,27 @@ func TestOpenTurnedAway(t *testing.T) {
 		<-done
 	}
 }
+
+// A server that is full says so, and closes the connection, before the client has written anything.
+func TestWriteToAServerThatTurnsAway(t *testing.T) {
+	for said, want := range map[string]string{
+		"-ERR max number of clients reached\r\n": "ERR max number of clients reached",
+		"+PONG\r\n":                              "broken pipe",
+		"":                                       "broken pipe",
+	} {
+		m := &mortal{Conn: &closedConn{said: strings.NewReader(said)}}
+		if _, err := m.Write([]byte("HELLO")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("after %q: %v, want %s", said, err, want)
+		}
+	}
+}
+
+// closedConn is a connection that the other side has closed after it has said something.
+type closedConn struct {
+	net.Conn
+	said *strings.Reader
+}
+
+func (c *closedConn) Write([]byte) (int, error)       { return 0, syscall.EPIPE }
+func (c *closedConn) Read(p []byte) (int, error)      { return c.said.Read(p) }
+func (c *closedConn) SetReadDeadline(time.Time) error { return nil }

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,11 +10,13 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
 // dialer returns a function that opens connections for the client. They end with life: the client
-// has no way to give up a connection that it is just opening.
-func dialer(life context.Context, unix bool) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+// has no way to give up a connection that it is just opening. It resolves a name each time.
+func dialer(life context.Context, unix bool, lines *lines) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	network := "tcp"
 	if unix {
 		network = "unix"
@@ -35,7 +38,7 @@ func dialer(life context.Context, unix bool) func(context.Context, string, *net.
 		}
 		// The connection is given up, so an error of Close does not matter.
 		stop := context.AfterFunc(life, func() { _ = conn.Close() })
-		return &mortal{Conn: conn, stop: stop}, nil
+		return lines.add(&mortal{Conn: conn, stop: stop}), nil
 	}
 }
 
@@ -63,8 +66,10 @@ func secured(ctx context.Context, conn net.Conn, addr string, config *tls.Config
 // mortal is a connection that ends with the life of its driver.
 type mortal struct {
 	net.Conn
-	stop func() bool
-	read bool // for the first time; one goroutine at a time reads
+	stop  func() bool
+	read  atomic.Bool // for the first time
+	lines *lines
+	since time.Time // it has been open
 }
 
 // Read implements net.Conn. A server that turns a client away says why, and closes the connection
@@ -72,15 +77,36 @@ type mortal struct {
 // only the end, so Read makes it an error of the connection.
 func (m *mortal) Read(p []byte) (int, error) {
 	n, err := m.Conn.Read(p)
-	if !m.read {
-		m.read = true
-		for _, away := range []string{"-ERR max number of clients", "-DENIED "} {
-			if line, _, _ := strings.Cut(string(p[:n]), "\r"); strings.HasPrefix(line, away) {
-				return 0, turnedAwayError(line[1:])
-			}
+	if !m.read.Swap(true) {
+		if away := turnedAway(p[:n]); away != nil {
+			return 0, away
 		}
 	}
 	return n, err
+}
+
+// Write implements net.Conn. A connection that was closed by then may still have what the server has said.
+func (m *mortal) Write(p []byte) (int, error) {
+	n, err := m.Conn.Write(p)
+	if err == nil || m.read.Load() {
+		return n, err
+	}
+	var said [256]byte
+	_ = m.Conn.SetReadDeadline(time.Now().Add(time.Second))
+	if k, _ := m.Conn.Read(said[:]); k > 0 {
+		err = cmp.Or(turnedAway(said[:k]), err)
+	}
+	return n, err
+}
+
+// turnedAway returns the error for what a server has said at first, or nil.
+func turnedAway(said []byte) error {
+	for _, away := range []string{"-ERR max number of clients", "-DENIED "} {
+		if line, _, _ := strings.Cut(string(said), "\r"); strings.HasPrefix(line, away) {
+			return turnedAwayError(line[1:])
+		}
+	}
+	return nil
 }
 
 // turnedAwayError is what a server says that closes the connection at once.
@@ -90,6 +116,7 @@ func (e turnedAwayError) Error() string { return string(e) }
 
 func (m *mortal) Close() error {
 	m.stop()
+	m.lines.remove(m)
 	return m.Conn.Close()
 }
 

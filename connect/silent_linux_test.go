@@ -22,7 +22,7 @@ func TestBrokenConnectionSendsNoSignal(t *testing.T) {
 	signal.Notify(signals, syscall.SIGPIPE, syscall.SIGUSR1)
 	defer signal.Stop(signals)
 
-	conn, err := dialer(t.Context(), false)(t.Context(), listener.Addr().String(), &net.Dialer{}, nil)
+	conn, err := dialer(t.Context(), false, new(lines))(t.Context(), listener.Addr().String(), &net.Dialer{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestWriteThatIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	conn, err := dialer(context.Background(), false)(t.Context(), listener.Addr().String(), &net.Dialer{}, nil)
+	conn, err := dialer(context.Background(), false, new(lines))(t.Context(), listener.Addr().String(), &net.Dialer{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

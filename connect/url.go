@@ -221,6 +221,7 @@ func hostPort(text string, k kind) (string, error) {
 			return "", errors.New("the Redis URL has a port that is not a number from 1 to 65535; a password goes before an @")
 		}
 	}
+	host = strings.Replace(host, "%25", "%", 1) // before a zone, as RFC 6874 has it
 	if err := checkHost(host); err != nil {
 		return "", err
 	}
@@ -233,8 +234,13 @@ func checkHost(host string) error {
 		return errors.New("the Redis URL has an empty host")
 	}
 	for _, c := range host {
-		if !strings.ContainsRune(".-_:", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
-			return errors.New("the Redis URL has a host with a character that is not allowed in hosts")
+		switch {
+		case strings.ContainsRune(".-_:", c), unicode.IsLetter(c), unicode.IsDigit(c):
+		case c == '%' && strings.Contains(host, ":"): // the zone of an IPv6 address
+		case unicode.IsSpace(c):
+			return errors.New("the Redis URL has a host with a blank; write several as host:port,host:port, without blanks")
+		default:
+			return fmt.Errorf("the Redis URL has a host with the character %q, which is not allowed in hosts", c)
 		}
 	}
 	return nil

@@ -35,7 +35,13 @@ func Refused(phase, hosts string, err error) *Report {
 
 // refused returns the finding for a connection that fails.
 func refused(phase, hosts string, err error) Finding {
-	if phase == "" && classOf(err) == driver.Denied {
+	switch class := classOf(err); {
+	case class == driver.NoScripts:
+		return Finding{
+			ID: "connection-scripts", Group: GroupConnection, Severity: Critical, Server: hosts, Found: "the server runs no Lua scripts: " + said(err),
+			Do: "Locks consist of scripts. Remove the rename-command lines for EVAL and EVALSHA, load the server's Lua module, or use another server.",
+		}
+	case phase == "" && class == driver.Denied:
 		phase = "auth"
 	}
 	for _, p := range phases {

@@ -14,8 +14,8 @@
 //     server itself replied that it did not run the first copy: NOSCRIPT (then as EVAL), MOVED
 //     and ASK. After a timeout, a closed connection or a lost reply nothing is sent again: the
 //     caller gets [Unknown] and decides.
-//   - On time. A call returns as soon as its ctx ends, whatever the network does, and within the
-//     client's own I/O timeout if ctx never ends. For a [Deadline] with a later Latest, it returns
+//   - On time. A call returns as soon as its ctx ends, whatever the network does. If ctx never ends, a script
+//     returns within [Longest], and the client's own I/O timeout. For a [Deadline] with a later Latest, it returns
 //     by then, and within the client's I/O timeout after the deadline.
 //   - Classified. Every error is an [*Error] with a [Class].
 //   - One subscription connection per node carries all channels. A connection that has gone
@@ -64,7 +64,8 @@ type Driver interface {
 type Scanner interface {
 	// Scan calls fn with pages of the keys that match the glob pattern match, from every
 	// master, using SCAN. A key may appear more than once. Scan stops when fn returns an
-	// error, and returns that error.
+	// error, and returns that error. A master that cannot be scanned keeps nobody from the keys of
+	// the others: then the error names it.
 	Scan(ctx context.Context, match string, fn func(keys []string) error) error
 }
 

@@ -37,13 +37,15 @@ const (
 	// Unfit: locks cannot work with this kind of client. Nothing reached Redis, and nothing
 	// will.
 	Unfit
+	// NoScripts: the server runs no scripts at all. Retrying does not help.
+	NoScripts
 	// Closed: the driver, or the client that it uses, is closed. Nothing reached Redis, and
 	// nothing will.
 	Closed
 )
 
 var classNames = [...]string{
-	"other", "not sent", "unknown", "passing", "denied", "wrong type", "cross slot", "no script", "unfit", "closed",
+	"other", "not sent", "unknown", "passing", "denied", "wrong type", "cross slot", "no script", "unfit", "no scripts", "closed",
 }
 
 // String returns the class's name, in words.
@@ -54,14 +56,19 @@ type Error struct {
 	Class Class
 	Err   error
 	Reply string // Redis' error reply, if it was one
+	Hint  string // what may be wrong, if the driver knows more than the error says
 }
 
-// Error returns the underlying error's text.
+// Error returns the underlying error's text, and the hint.
 func (e *Error) Error() string {
+	text := e.Err.Error()
 	if e.Class == Unknown && e.Reply == "" {
-		return "no reply, so it is not known whether the command ran: " + e.Err.Error()
+		text = "no reply, so it is not known whether the command ran: " + text
 	}
-	return e.Err.Error()
+	if e.Hint != "" {
+		text += " (" + e.Hint + ")"
+	}
+	return text
 }
 
 // Unwrap returns the client library's own error.
@@ -77,6 +84,15 @@ func ClassOf(err error) Class {
 	return Unknown
 }
 
+// HintOf returns the hint of err, or nothing.
+func HintOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}
+
 // ReplyError returns the error for an error reply of Redis: err is the client library's error,
 // message its text as Redis sent it.
 func ReplyError(err error, message string) error {
@@ -87,8 +103,21 @@ func ReplyError(err error, message string) error {
 	if class == Denied && unnamed(message) {
 		err = fmt.Errorf("%w (ACL LOG on the server says which)", err)
 	}
+	if class == NoScripts { // what follows is the script
+		text, _, _ := strings.Cut(strings.TrimPrefix(unwrap(message), "ERR "), ", with args")
+		err = shortError{text, err}
+	}
 	return &Error{Class: class, Err: err, Reply: unwrap(message)}
 }
+
+// shortError is an error with a shorter text.
+type shortError struct {
+	text string
+	err  error
+}
+
+func (e shortError) Error() string { return e.text }
+func (e shortError) Unwrap() error { return e.err }
 
 // unnamed reports whether an error reply about rights does not say which one is missing. Redis 7.0 names
 // no command of a script, and most versions name no key and no channel.
@@ -171,6 +200,12 @@ var errTexts = []struct {
 	{"cannot be used with replica instances", Passing}, // WAIT: the master was demoted
 	{"max number of clients", Passing},                 // "reached", or "+ cluster connections reached"
 	{"WRONGTYPE Operation against", WrongType},         // miniredis wraps replies of Lua
+	// The command was renamed or disabled, or the server has no Lua.
+	{"unknown command 'EVAL", NoScripts},
+	{"unknown command 'eval", NoScripts},
+	{"unknown command `EVAL", NoScripts}, // Redis 5.0 and 6.2
+	{"unknown command `eval", NoScripts},
+	{"Could not find scripting engine", NoScripts}, // Valkey without its module
 }
 
 // ClassifyReply returns the class of an error reply from its text.

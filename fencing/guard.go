@@ -218,6 +218,8 @@ func (g *Guard) eval(ctx context.Context, call driver.Call) (driver.Value, error
 			return v, fmt.Errorf("%w: %w", mortise.ErrDenied, err)
 		case driver.Unfit:
 			return v, fmt.Errorf("%w: %w", mortise.ErrInvalid, err)
+		case driver.NoScripts:
+			return v, fmt.Errorf("%w: %w", mortise.ErrNoScripts, err)
 		case driver.Closed:
 			return v, fmt.Errorf("%w: %w", mortise.ErrClosed, err)
 		case driver.WrongType:

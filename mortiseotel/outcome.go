@@ -12,7 +12,7 @@ var failures = []struct {
 	name string
 }{
 	{mortise.ErrClosed, "closed"}, {mortise.ErrUnreachable, "unreachable"}, {mortise.ErrDenied, "denied"},
-	{mortise.ErrInvalid, "invalid"}, {mortise.ErrWrongKind, "wrong_kind"}, {mortise.ErrReentry, "reentry"},
+	{mortise.ErrNoScripts, "no_scripts"}, {mortise.ErrInvalid, "invalid"}, {mortise.ErrWrongKind, "wrong_kind"}, {mortise.ErrReentry, "reentry"},
 	{mortise.ErrNotDurable, "not_durable"}, {mortise.ErrNoQuorum, "no_quorum"},
 	{mortise.ErrFenceRegressed, "fence_regressed"}, {mortise.ErrNotSet, "not_set"}, {mortise.ErrLost, "lost"},
 }

@@ -34,9 +34,10 @@ type app struct {
 		text  string      // of --prefix
 		given func() bool // reports whether that was on the command line
 	}
-	wait time.Duration // for a lock, at most; 0: no limit
-	json bool          // of --json
-	args []string
+	waits bool          // for others, and so for Redis as well
+	wait  time.Duration // how long at most; 0: no limit
+	json  bool          // of --json
+	args  []string
 }
 
 func newApp() *app {
@@ -106,6 +107,9 @@ const defaultRedis = "redis://127.0.0.1:6379"
 const (
 	connectLimit = 5 * time.Second
 	connectLeast = time.Second
+	// A command that waits tries again after a pause, and for this long if the wait has no limit.
+	connectPause    = 200 * time.Millisecond
+	connectPatience = 10 * time.Second
 )
 
 // client returns a client that is connected to Redis.
@@ -118,20 +122,37 @@ func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Cli
 }
 
 // open connects to Redis. It returns when the server has accepted or refused the connection, after
-// connectLimit or the time that the user has to wait, or when ctx ends.
+// connectLimit or the time that the user has to wait, or when ctx ends. A command that waits for others also waits for a
+// Redis that cannot be reached, as long as the user has to wait or else as the library does.
 func (a *app) open(ctx context.Context) (driver.Driver, error) {
-	limit := connectLimit
-	if a.wait > 0 {
-		limit = min(limit, max(a.wait, connectLeast))
-	}
-	opening, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	t := a.target()
 	if t.err != nil {
 		return nil, t.err
 	}
-	defer a.showWaiting(ctx, waiting{what: "Redis at " + connect.Redact(t.url)})()
-	d, err := connect.Open(opening, t.url)
+	defer a.showWaiting(ctx, waiting{what: "Redis at " + connect.Redact(t.url), limit: a.wait})()
+	limit := connectLimit
+	switch {
+	case a.wait > 0:
+		limit = max(a.wait, connectLeast)
+	case a.waits:
+		limit = connectPatience
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	d, err := openOnce(within, t.url)
+	for err != nil && a.waits && errors.Is(err, mortise.ErrUnreachable) {
+		select {
+		case <-time.After(connectPause):
+		case <-within.Done():
+		}
+		if within.Err() != nil {
+			break
+		}
+		var again error
+		if d, again = openOnce(within, t.url); again == nil || within.Err() == nil { // else the error before says more
+			err = again
+		}
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -142,6 +163,13 @@ func (a *app) open(ctx context.Context) (driver.Driver, error) {
 		a.say("mem:// is an embedded server that ends with this command; it excludes no other process")
 	}
 	return d, nil
+}
+
+// openOnce tries for connectLimit at most.
+func openOnce(ctx context.Context, url string) (driver.Driver, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	return connect.Open(ctx, url)
 }
 
 // leave closes a client at the end of a command: an error would not matter any more.

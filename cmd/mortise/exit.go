@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -134,7 +135,7 @@ func exitCode(err error) int {
 		return own.code
 	case errors.Is(err, mortise.ErrLost):
 		return exitLost
-	case errors.Is(err, mortise.ErrUnreachable), errors.Is(err, mortise.ErrUnknownOutcome):
+	case errors.Is(err, mortise.ErrUnreachable), errors.Is(err, mortise.ErrUnknownOutcome), errors.Is(err, mortise.ErrNoScripts):
 		return exitUnreachable
 	case errors.Is(err, mortise.ErrDenied):
 		return exitDenied
@@ -159,6 +160,11 @@ func isLate(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
+// isCut reports whether err says that the server has closed the connection before it has said anything.
+func isCut(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF)
+}
+
 // hint returns advice about an error.
 func (a *app) hint(err error) string {
 	var own *exitError
@@ -171,9 +177,9 @@ func (a *app) hint(err error) string {
 	case refusalHint(err) != "":
 		return refusalHint(err)
 	case errors.As(err, &phase):
-		return a.connectHint(phase.Phase, isLate(err))
+		return a.connectHint(phase.Phase, isLate(err), isCut(err))
 	case errors.Is(err, mortise.ErrUnreachable):
-		return a.connectHint(connect.PhaseConnect, isLate(err))
+		return a.connectHint(connect.PhaseConnect, isLate(err), isCut(err))
 	case lacksRight(err):
 		return "The user's rights (ACL) have to be extended: mortise acl prints those that locks need."
 	case errors.Is(err, mortise.ErrDenied):
@@ -181,6 +187,9 @@ func (a *app) hint(err error) string {
 			"on the command line, where others can see it."
 	case errors.Is(err, mortise.ErrWrongKind):
 		return wrongKindHint(err)
+	case errors.Is(err, mortise.ErrNoScripts):
+		return "EVAL or EVALSHA is disabled or renamed in its configuration, or it was built without Lua. No lock works there:\n" +
+			"use another server."
 	}
 	return ""
 }

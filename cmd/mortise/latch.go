@@ -52,6 +52,8 @@ func latchCommand(a *app) *cobra.Command {
 		if verb == "set" && number < 1 {
 			return usageError("A latch at zero is open; to open a latch, use delete.", "the count is %d; it must be at least 1", number)
 		}
+		began := time.Now()
+		a.waits, a.wait = verb == "wait" && (!limited || wait > 0), time.Duration(wait)
 		client, err := a.client(cmd.Context(), asking)
 		if err != nil {
 			return err
@@ -61,12 +63,12 @@ func latchCommand(a *app) *cobra.Command {
 		if verb == "wait" {
 			defer a.showWaiting(cmd.Context(), waiting{what: shown(name), limit: time.Duration(wait), verbose: verbose, look: countOf(l)})()
 		}
-		return a.latch(cmd.Context(), l, verb, number, limited, time.Duration(wait))
+		return a.latch(cmd.Context(), l, verb, number, limited, time.Duration(wait), began)
 	}
 	return cmd
 }
 
-func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string, n int, limited bool, wait time.Duration) error {
+func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string, n int, limited bool, wait time.Duration, began time.Time) error {
 	switch verb {
 	case "set":
 		set, err := l.TrySetCount(ctx, n)
@@ -81,7 +83,7 @@ func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string,
 		_, err := l.Delete(ctx)
 		return err
 	case "wait":
-		return a.awaitLatch(ctx, l, limited, wait)
+		return a.awaitLatch(ctx, l, limited, wait, began)
 	}
 	count, err := l.Count(ctx)
 	if err != nil {
@@ -102,11 +104,11 @@ func (a *app) latch(ctx context.Context, l *mortise.CountDownLatch, verb string,
 }
 
 // awaitLatch waits for a latch. A limit of 0 makes it look once.
-func (a *app) awaitLatch(ctx context.Context, l *mortise.CountDownLatch, limited bool, limit time.Duration) error {
-	start, look := time.Now(), ctx
+func (a *app) awaitLatch(ctx context.Context, l *mortise.CountDownLatch, limited bool, limit time.Duration, began time.Time) error {
+	look := ctx
 	if limit > 0 {
 		var cancel context.CancelFunc
-		look, cancel = context.WithTimeout(ctx, limit)
+		look, cancel = context.WithDeadline(ctx, began.Add(limit))
 		defer cancel()
 	}
 	err := a.whileClosed(look, l, "there is nothing to wait for", func(context.Context) error {
@@ -119,7 +121,7 @@ func (a *app) awaitLatch(ctx context.Context, l *mortise.CountDownLatch, limited
 		}
 		var o mortise.WaitOptions
 		if limited {
-			o.Wait = max(limit-time.Since(start), 1)
+			o.Wait = max(limit-time.Since(began), 1)
 		}
 		return l.With(o).Wait(ctx)
 	})

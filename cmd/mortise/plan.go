@@ -72,7 +72,6 @@ func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
 	case f.conflict < 0 || f.conflict > 255:
 		return nil, usageError("", "--conflict-exit-code (-E) is %d; it must be from 0 to 255", f.conflict)
 	}
-	p.lock.Wait = p.wait
 	if err = p.choose(cmd, f); err != nil {
 		return nil, err
 	}
@@ -257,4 +256,11 @@ func spacesHint(argv []string) string {
 func isDirectory(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// limitFrom limits the wait, which began then.
+func (p *plan) limitFrom(began time.Time) {
+	if p.wait > 0 {
+		p.lock.Wait = max(p.wait-time.Since(began), time.Millisecond)
+	}
 }

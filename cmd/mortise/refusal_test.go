@@ -42,6 +42,34 @@ func TestHintsForRefusals(t *testing.T) {
 	}
 }
 
+// A port for TLS closes the connection of a client that does not speak it.
+func TestHintForATLSPort(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1))
+			_ = conn.Close()
+		}
+	}()
+	_, err = connect.Open(t.Context(), "redis://"+l.Addr().String())
+	if err == nil {
+		t.Fatal("it was opened")
+	}
+	a := &app{getenv: func(string) string { return "" }}
+	if hint := a.hint(connectError(err)); !strings.Contains(hint, "rediss://") || strings.Contains(hint, "Start Redis") {
+		t.Errorf("for %v the hint is %q, want a word of TLS", err, hint)
+	}
+}
+
 // A server that accepts connections, and says nothing, need not be started.
 func TestHintForASilentServer(t *testing.T) {
 	t.Parallel()

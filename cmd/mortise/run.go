@@ -148,7 +148,7 @@ func runCommand(a *app) *cobra.Command {
 func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	f.getenv = a.getenv
 	flags := cmd.Flags()
-	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds; Redis has a second to answer; less than 50ms is no wait")
+	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds; also for a Redis that cannot be reached, which has a second at least; less than 50ms is no wait")
 	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with code `N` if "+map[bool]string{true: "it was not elected", false: "the lock could not be acquired"}[what == "lead"]+"; with 0, also print nothing")
 	flags.Var(&f.ttl, "ttl", "renew the "+what+" so that it ends at most `DUR` after this process dies")
 	flags.Var(&f.maxHold, "max-hold", "end the command when it has held the "+what+" for `DUR`; the "+what+" itself may last up to --kill-after plus 1 s longer; default: no limit")

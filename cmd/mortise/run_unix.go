@@ -42,13 +42,15 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 		post = guard.Prepare()
 		defer post.Discard()
 	}
-	a.wait = p.wait
+	began := time.Now()
+	a.waits, a.wait = !p.nonblock, p.wait
 	// This process ends after the release, so nothing could go on in the background.
 	client, err := a.client(ctx, mortise.Options{TTL: max(p.ttl, shortestTTL), UnlockFor: -1, Identity: p.identity(), History: p.history})
 	if err != nil {
 		return err
 	}
 	defer leave(client)
+	p.limitFrom(began)
 	left, by, err := a.uncovered(ctx, client, p)
 	if err != nil {
 		return a.refused(ctx, p, err)

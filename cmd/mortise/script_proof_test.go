@@ -40,3 +40,12 @@ func TestRefusalScripts(t *testing.T) {
 		return "", "", nil
 	})
 }
+
+// TestNoScripts runs the sessions on a server that runs no scripts.
+func TestNoScripts(t *testing.T) {
+	server := redistest.Single(t, "--rename-command", "EVALSHA", "", "--rename-command", "EVAL", "")
+	runScripts(t, "testdata/noscripts/*.txt", func(env *testscript.Env) (string, string, error) {
+		env.Setenv("ADDR", server.Addr())
+		return "", "", nil
+	})
+}

@@ -119,11 +119,11 @@ func (a *app) showPermits(ctx context.Context, c *mortise.Client, s *mortise.Per
 
 // permitsOf returns permits of a semaphore as a subject.
 func (f *runFlags) permitsOf(c *mortise.Client, p *plan) subject {
-	options := mortise.PermitOptions{Permits: f.permits, MaxHold: p.lock.MaxHold, Margin: p.lock.Margin, Wait: p.wait}
+	options := mortise.PermitOptions{Permits: f.permits, MaxHold: p.lock.MaxHold, Margin: p.lock.Margin, Wait: p.lock.Wait}
 	s := c.PermitSemaphore(p.name).With(options)
 	taking := func(take func(context.Context) (*mortise.Hold, context.Context, error)) func(context.Context) (grip, context.Context, error) {
 		return func(ctx context.Context) (grip, context.Context, error) {
-			if err := f.setLimit(ctx, s, p.wait); err != nil {
+			if err := f.setLimit(ctx, s, p.lock.Wait); err != nil {
 				return nil, ctx, err
 			}
 			return take(ctx)

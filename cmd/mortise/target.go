@@ -145,7 +145,7 @@ func (a *app) passOnRedis(set map[string]string) {
 }
 
 // connectHint says what to do when Redis could not be reached or refused the connection, or its answer is late.
-func (a *app) connectHint(phase connect.Phase, late bool) string {
+func (a *app) connectHint(phase connect.Phase, late, cut bool) string {
 	t := a.target()
 	tried := fmt.Sprintf("Tried %s (%s). ", connect.Redact(t.url), t.from)
 	switch phase {
@@ -158,6 +158,10 @@ func (a *app) connectHint(phase connect.Phase, late bool) string {
 		return tried + "Check the user and the password. A password comes from the URL,\n" +
 			"redis://user:password@host, in MORTISE_REDIS_URL rather than on the command line, where others can see it;\n" +
 			"from --password-file; or from " + envPassword + "."
+	}
+	if cut {
+		return tried + "What listens there has closed the connection at once. If the port is one for TLS, write rediss://;\n" +
+			"otherwise it may not be Redis."
 	}
 	if late {
 		return tried + "Nothing answers there, and nothing refuses the connection: Redis may be stopped or hang, or a\n" +

@@ -198,3 +198,30 @@ func scan(t *testing.T, d driver.Driver) {
 	err = scanner.Scan(ctx, "scan:*", func([]string) error { return nil })
 	wantClass(t, err, driver.NotSent)
 }
+
+// scanWithout: a master is frozen. The keys of the others are found nevertheless, and the error names it.
+func scanWithout(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
+	frozen, want := c.Masters[1], 0
+	for _, m := range c.Masters {
+		if keys, _ := m.Must(t, "KEYS", "scan:*").([]any); m != frozen {
+			want += len(keys)
+		}
+	}
+	frozen.Pause(t)
+	defer frozen.Resume(t)
+	seen := map[string]bool{}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := d.(driver.Scanner).Scan(ctx, "scan:*", func(keys []string) error {
+		for _, k := range keys {
+			seen[k] = true
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), frozen.Addr()) {
+		t.Errorf("Scan: %v, want an error that names %s", err, frozen.Addr())
+	}
+	if len(seen) != want {
+		t.Errorf("Scan found %d keys, want the %d of the others", len(seen), want)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/scan"
 )
 
 // cluster is the part of a cluster client that the driver needs beyond Client.
@@ -191,12 +194,13 @@ func (d *Driver) Scan(ctx context.Context, match string, fn func(keys []string) 
 	if err != nil {
 		return err
 	}
+	masters := make(map[string]*redis.Client, len(nodes))
 	for _, node := range nodes {
-		if err := d.scanNode(ctx, bounded(node), match, fn); err != nil {
-			return err
-		}
+		masters[node.Options().Addr] = node
 	}
-	return nil
+	return scan.All(ctx, slices.Sorted(maps.Keys(masters)), func(ctx context.Context, addr string, fn func([]string) error) error {
+		return d.scanNode(ctx, bounded(masters[addr]), match, fn)
+	}, fn)
 }
 
 func (d *Driver) scanNode(ctx context.Context, node processor, match string, fn func([]string) error) error {

@@ -70,6 +70,7 @@ type Driver struct {
 	cluster cluster       // nil unless client is a cluster client
 	refused error         // why every call fails, or nil
 	limit   time.Duration // of the client, for writing plus reading; 0: not known
+	secure  *redis.Client // if client uses TLS; else nil
 
 	pipelines *pipeline.Nodes[load] // nil if refused
 	only      *nodePipeline         // without a cluster, and for scripts without keys
@@ -118,6 +119,9 @@ func Wrap(client Client) *Driver {
 	case *redis.Client:
 		c = bounded(c)
 		d.client, d.limit = c, c.Options().ReadTimeout+c.Options().WriteTimeout // both are positive
+		if c.Options().TLSConfig != nil {
+			d.secure = c
+		}
 	case *redis.ClusterClient:
 		if o := c.Options(); o.ReadTimeout > 0 && o.WriteTimeout > 0 {
 			d.limit = o.ReadTimeout + o.WriteTimeout

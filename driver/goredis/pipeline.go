@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -34,16 +35,16 @@ var jobs = sync.Pool{New: func() any {
 }}
 
 // patient reports whether the caller of a script need not be able to leave while it is written or
-// read, and until when it may wait for a connection; zero if the client's own limits suffice.
+// read, and until when it may wait for a connection.
 func (d *Driver) patient(ctx context.Context) (until time.Time, ok bool) {
 	if deadline, known := ctx.(*driver.Deadline); known {
 		at, _ := deadline.Deadline()
 		if until = deadline.Latest().Add(-d.limit); at.Before(until) {
 			until = at
 		}
-		return until, d.limit > 0 && time.Until(until) > time.Second
+		return until, deadline.Left() == nil && d.limit > 0 && time.Until(until) > time.Second
 	}
-	return time.Time{}, ctx.Done() == nil
+	return time.Now().Add(driver.Longest), ctx.Done() == nil
 }
 
 // run runs one script and returns its reply.
@@ -60,7 +61,7 @@ func (d *Driver) run(ctx context.Context, l *nodePipeline, cmd *command) (any, e
 	j := jobs.Get().(*job)
 	j.Load.cmd, j.Load.ctx = cmd, ctx
 	if err := l.Run(ctx, j); err != nil {
-		return nil, err
+		return nil, d.hinted(err)
 	}
 	err := j.Load.err
 	j.Load.cmd, j.Load.ctx, j.Load.err = nil, nil, nil
@@ -68,10 +69,23 @@ func (d *Driver) run(ctx context.Context, l *nodePipeline, cmd *command) (any, e
 	return d.outcome(cmd, err)
 }
 
+// hinted returns err, with a word of TLS if the client has never had a connection: a server that expects none does not
+// answer a handshake.
+func (d *Driver) hinted(err error) error {
+	var e *driver.Error
+	if errors.As(err, &e) && e.Class == driver.NotSent && d.secure != nil && d.secure.PoolStats().TotalConns == 0 {
+		e.Hint = "the client uses TLS: does the server, on this port?"
+	}
+	return err
+}
+
 // seen is the context that go-redis sees for an inline call. It must not change later, because
 // go-redis may look at it after the call.
 func seen(ctx context.Context, over *pipeline.Context) context.Context {
-	if _, known := ctx.(*driver.Deadline); known || ctx == context.Background() {
+	if deadline, known := ctx.(*driver.Deadline); known {
+		ctx = deadline.Values()
+	}
+	if ctx == context.Background() {
 		return over // ctx has no values
 	}
 	return callContext{ctx, over.Done()}

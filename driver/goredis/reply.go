@@ -35,7 +35,7 @@ func (d *Driver) outcome(cmd *command, err error) (any, error) {
 // failure classifies an error of the client. Sent tells whether a part of the command may have been
 // written.
 func (d *Driver) failure(err error, sent bool) error {
-	err = d.classify(err, sent)
+	err = d.hinted(d.classify(err, sent))
 	switch driver.ClassOf(err) {
 	case driver.NotSent, driver.Unknown, driver.Passing:
 		d.failures.Add(1)

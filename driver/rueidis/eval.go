@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/pipeline"
+	"github.com/mortise-go/mortise/internal/scan"
 )
 
 // Eval implements driver.Driver.
@@ -186,16 +187,13 @@ func (d *Driver) Scan(ctx context.Context, match string, fn func(keys []string) 
 		return err
 	}
 	nodes := d.client.Nodes()
-	for _, addr := range d.slots.masters() {
+	return scan.All(ctx, d.slots.masters(), func(ctx context.Context, addr string, fn func([]string) error) error {
 		node, ok := nodes[addr]
 		if !ok {
-			return &driver.Error{Class: driver.NotSent, Err: fmt.Errorf("rueidis: the client does not know master %s yet, try again", addr)}
+			return &driver.Error{Class: driver.NotSent, Err: errors.New("rueidis: the client does not know this master yet, try again")}
 		}
-		if err := d.scanNode(ctx, node, match, fn); err != nil {
-			return err
-		}
-	}
-	return nil
+		return d.scanNode(ctx, node, match, fn)
+	}, fn)
 }
 
 func (d *Driver) scanNode(ctx context.Context, node redis.Client, match string, fn func([]string) error) error {

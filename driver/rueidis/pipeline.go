@@ -65,13 +65,13 @@ type sending struct{ *pipeline.Context }
 func (sending) Deadline() (time.Time, bool) { return time.Now().Add(replyLimit), true }
 
 // patient reports whether the caller of a script need not be able to leave before the client gives
-// up, and when it must leave at the latest; zero if never.
+// up, and when it must leave at the latest.
 func patient(ctx context.Context) (until time.Time, ok bool) {
 	if d, known := ctx.(*driver.Deadline); known {
 		until, _ = d.Deadline()
-		return until, time.Until(until) > replyLimit
+		return until, d.Left() == nil && time.Until(until) > replyLimit
 	}
-	return time.Time{}, ctx.Done() == nil
+	return time.Now().Add(driver.Longest), ctx.Done() == nil
 }
 
 // run returns the result of one command.
@@ -85,6 +85,9 @@ func (d *Driver) run(ctx context.Context, l *nodePipeline, cmd redis.Completed) 
 			}
 			if ctx.Err() != nil {
 				return result, driver.ContextError(ctx, driver.Unknown)
+			}
+			if d.life.Err() == nil {
+				return result, &driver.Error{Class: driver.Unknown, Err: pipeline.ErrSlow}
 			}
 			return result, &driver.Error{Class: driver.Unknown, Err: errClosed}
 		}

@@ -40,8 +40,8 @@ var errNoHold = errors.New("no hold yet")
 // it blocks until it has the lock or ctx ends. The context of the hold descends from ctx.
 // [Client.Because] makes its error one for callers.
 func (k *Lock) Acquire(ctx context.Context, wait bool) (*Hold, error) {
-	if wait && k.options.Wait > 0 && !limited(ctx) {
-		return k.acquireWithin(ctx, (*Lock).Acquire)
+	if k.options.Wait > 0 && !limited(ctx) {
+		return k.acquireWithin(ctx, wait, (*Lock).Acquire)
 	}
 	if err := k.client.begin(); err != nil {
 		return nil, k.untried(ctx, err)
@@ -58,8 +58,8 @@ func (k *Lock) Acquire(ctx context.Context, wait bool) (*Hold, error) {
 
 // acquirePart is Acquire for a part of a composite: observers are told only of the whole.
 func (k *Lock) acquirePart(ctx context.Context, wait bool) (*Hold, error) {
-	if wait && k.options.Wait > 0 && !limited(ctx) {
-		return k.acquireWithin(ctx, (*Lock).acquirePart)
+	if k.options.Wait > 0 && !limited(ctx) {
+		return k.acquireWithin(ctx, wait, (*Lock).acquirePart)
 	}
 	if err := k.client.begin(); err != nil {
 		return nil, err
@@ -244,7 +244,12 @@ func (r *request) askOnce(ctx context.Context) (*Hold, error) {
 		return nil, err
 	}
 	var got script.Grant
-	doubt, err := c.callFor(ctx, r.waiter, c.config.RetryFor, func(ctx context.Context) (err error) {
+	patience, err := r.waiter.patience(c)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	doubt, err := c.callFor(ctx, r.waiter, patience, func(within context.Context) (err error) {
 		if r.waiter.isGranted() {
 			return errGranted
 		}
@@ -256,12 +261,12 @@ func (r *request) askOnce(ctx context.Context) (*Hold, error) {
 			a.Room = &r.room
 		}
 		r.start, r.seen = time.Now(), k.seen()
-		got, err = ask.Acquire(ctx, a)
+		got, err = ask.Acquire(within, a)
 		if r.entry != "" {
 			r.at = got.At
 		}
 		if err != nil {
-			k.site().noteFailure(ctx, err)
+			k.site().noteFailure(ctx, began, err)
 		}
 		return err
 	})

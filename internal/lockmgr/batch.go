@@ -93,12 +93,8 @@ func (b *Batch) Acquire(ctx context.Context, wait bool) (*Hold, string, error) {
 // acquire is Acquire for a caller that tells of it.
 func (b *Batch) acquire(ctx context.Context, wait bool, told *observation) (*Hold, string, error) {
 	r := &batchRequest{Batch: b, composite: newComposite(ctx, b.name, len(b.locks), len(b.locks)), told: told}
-	limited := ctx
-	if wait {
-		var cancel context.CancelFunc
-		limited, cancel = Within(ctx, r.waitLimit())
-		defer cancel()
-	}
+	limited, cancel := Within(ctx, r.waitLimit())
+	defer cancel()
 	at, err := r.acquire(wait)
 	if err == nil {
 		if err = r.composite.complete(); err == nil {

@@ -35,12 +35,8 @@ const (
 // acquire acquires all locks. If it fails, it returns the lock that failed, and the
 // composite has those that were acquired before.
 func (r *batchRequest) acquire(wait bool) (at *Lock, err error) {
-	ctx := r.composite.hold.Context()
-	if wait {
-		var cancel context.CancelFunc
-		ctx, cancel = Within(ctx, r.waitLimit())
-		defer cancel()
-	}
+	ctx, cancel := Within(r.composite.hold.Context(), r.waitLimit())
+	defer cancel()
 	if at, err = r.ready(ctx); err != nil {
 		return at, err
 	}

@@ -65,8 +65,8 @@ type Client struct {
 	deaf    map[place]deafness         // channels of this client on which messages were lost
 	met     map[place]time.Time        // when another client was last met at a lock
 
-	lastWait uint64    // the serial number of the last wait
-	lastGap  time.Time // when the last interruption was told
+	lastWait uint64       // the serial number of the last wait
+	lastGap  atomic.Int64 // when the last interruption was told, in the client's time; 0 if none was
 }
 
 // New returns a client that uses the driver, and takes ownership of it. It does no I/O.

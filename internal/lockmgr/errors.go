@@ -22,6 +22,7 @@ var (
 	ErrInvalid        = errors.New("invalid argument")
 	ErrUnreachable    = errors.New("redis cannot be reached or cannot serve")
 	ErrDenied         = errors.New("redis denied access")
+	ErrNoScripts      = errors.New("this server runs no Lua scripts, of which every lock consists")
 	ErrNotDurable     = errors.New("not acknowledged by enough replicas")
 	ErrNoQuorum       = errors.New("too few servers answered")
 	ErrUnknownOutcome = errors.New("the outcome is unknown")
@@ -194,6 +195,8 @@ func Meaning(err error) error {
 		return fmt.Errorf("%w: %w", ErrDenied, err)
 	case driver.Unfit:
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	case driver.NoScripts:
+		return fmt.Errorf("%w: %w", ErrNoScripts, err)
 	case driver.WrongType:
 		return fmt.Errorf("%w: %w", ErrWrongKind, err)
 	}

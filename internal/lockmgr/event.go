@@ -93,16 +93,13 @@ const gapEvery = 100 * time.Millisecond
 
 // gap tells that a subscription was interrupted.
 func (c *Client) gap() {
-	now := time.Now()
-	c.mu.Lock()
-	known := now.Sub(c.lastGap) < gapEvery
-	if !known {
-		c.lastGap = now
-	}
-	c.mu.Unlock()
-	if !known {
+	now := int64(c.time(time.Now()))
+	last := c.lastGap.Load()
+	known := last != 0 && now-last < int64(gapEvery)
+	if !known && c.lastGap.CompareAndSwap(last, now) {
 		c.counters.gaps.Add(1)
 		c.tell(Event{Type: EventGap})
+		c.watchdog.Hurry() // a server that was away may be another one
 	}
 }
 

@@ -98,6 +98,7 @@ type backing struct {
 	context.Context // derived from the parent; nil with why
 	cancel          context.CancelCauseFunc
 	why             *ending                   // the hold's context ended before there was a derived one
+	own             atomic.Pointer[ownState]  // nil until there is such a context, or the hold ends
 	company         atomic.Pointer[time.Time] // when several goroutines last waited under the hold; nil if they never did
 }
 
@@ -107,7 +108,7 @@ var releasedEarly = &backing{why: endReleased}
 // derive returns the derived context, and creates it when it is first needed. That calls
 // the parent, which may be the context of another hold: that one checks the clock, and may
 // end this hold.
-func (h *Hold) derive() context.Context {
+func (h *Hold) derive() *backing {
 	for {
 		b := h.backing.Load()
 		if b != nil && b.why == nil {
@@ -120,7 +121,7 @@ func (h *Hold) derive() context.Context {
 		made := new(backing)
 		made.Context, made.cancel = context.WithCancelCause(parent)
 		if b != nil {
-			made.cancel(b.why.contextCause())
+			made.end(b.why)
 		}
 		if h.backing.CompareAndSwap(b, made) {
 			return made
@@ -142,8 +143,14 @@ func (h *Hold) cancel(why *ending) {
 		return
 	}
 	if b := h.backing.Load(); b.why == nil {
-		b.cancel(why.contextCause())
+		b.end(why)
 	}
+}
+
+// end ends both contexts, unless they have ended.
+func (b *backing) end(why *ending) {
+	b.cancel(why.contextCause())
+	b.endOwn(why)
 }
 
 // over returns the error of the hold's context, without checking the clock. An
@@ -181,17 +188,25 @@ func (c *holdContext) Done() <-chan struct{} {
 	return h.derive().Done()
 }
 
+// value returns what the contexts of the hold have besides the values of their parent.
+func (h *Hold) value(key any) any {
+	if key == (holdKey{}) || key == (nestKey{}) {
+		return h
+	}
+	if key == (ownerKey{}) {
+		if o := h.of.contextOwner(); o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
 // Value also serves the internal keys of package context: the cause of a context,
 // and the context that children attach to. Before there is a derived context or
 // an end, the parent's answer is right.
 func (c *holdContext) Value(key any) any {
-	if key == (holdKey{}) || key == (nestKey{}) {
-		return (*Hold)(c)
-	}
-	if key == (ownerKey{}) {
-		if o := c.of.contextOwner(); o != nil {
-			return o
-		}
+	if v := (*Hold)(c).value(key); v != nil {
+		return v
 	}
 	if c.backing.Load() == nil {
 		return c.parent.Value(key)

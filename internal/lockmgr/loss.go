@@ -36,11 +36,23 @@ var (
 // loss returns the ending of a lease that was lost.
 func (l *Lease) loss(reason LostReason, err error) *ending {
 	var since time.Time
-	if reason == LostUnreachable {
+	switch {
+	case reason == LostUnreachable:
 		since = l.confirmed()
+	case reason == LostForced && err == nil && l.client.interrupted():
+		err = errInterrupted
 	}
 	lost := l.client.errors.Lost(reason, since, noReply(err))
 	return &ending{lost, l.lossCause(lost), true, reason == LostForced || reason == LostTaken, reason.String()}
+}
+
+// errInterrupted says more of a lease that Redis does not have.
+var errInterrupted = errors.New("the subscription was interrupted just before, as by a restart of Redis without its data, or by a failover")
+
+// interrupted reports whether a subscription was interrupted within the last seconds.
+func (c *Client) interrupted() bool {
+	last := c.lastGap.Load()
+	return last != 0 && c.time(time.Now())-time.Duration(last) < 2*time.Second
 }
 
 // confirmed returns when the request began that Redis confirmed last. A lease that was granted had the

@@ -63,9 +63,9 @@ const Unsure = script.Remembered / 2
 
 // Once runs a script until Redis has answered, as the client's options say, for an
 // operation that Redis remembers. unknown reports that a copy of it may run later.
-func (o *Object) Once(ctx context.Context, op func(context.Context) error) (unknown bool, err error) {
+func (o *Object) Once(ctx context.Context, patience time.Duration, op func(context.Context) error) (unknown bool, err error) {
 	var d doubt.Doubt
-	return o.client.call(ctx, o.client.config.RetryFor, func(ctx context.Context) error {
+	return o.client.call(ctx, patience, func(ctx context.Context) error {
 		if d.Longer(Unsure) {
 			return Final(fmt.Errorf("%w: Redis may have forgotten by now whether it did it: %w", ErrUnreachable, d.Err()))
 		}
@@ -79,7 +79,7 @@ func (o *Object) Change(ctx context.Context, f func(ctx context.Context, n scrip
 	return o.Perform(ctx, func(p script.Publish) error {
 		n := o.DrawOperation()
 		defer o.DropOperation(n)
-		unknown, err := o.Once(ctx, func(ctx context.Context) error { return f(ctx, n, p) })
+		unknown, err := o.Once(ctx, o.client.config.RetryFor, func(ctx context.Context) error { return f(ctx, n, p) })
 		if err == nil || !unknown || errors.Is(err, script.ErrUnheard) {
 			return err
 		}
@@ -109,7 +109,7 @@ func (o *Object) Number(ctx context.Context) (n int64, err error) {
 // once a second. ask is told whether it is called for a waiter in the queue that may claim permits, and returns
 // what is lacking, or how many permits are spare. If wait is false, Contend calls ask once, and returns what that returns.
 // wanted is how many permits the caller wants.
-func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted int, wait bool, ask func(queued bool) (spare int, lack *script.PermitRefusal, err error)) (lack *script.PermitRefusal, err error) {
+func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted int, wait bool, ask func(queued bool, patience time.Duration) (spare int, lack *script.PermitRefusal, err error)) (lack *script.PermitRefusal, err error) {
 	told := o.client.observe(ctx, o.Name(), classes[use].Kind)
 	defer func() {
 		why := err
@@ -120,8 +120,8 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 		o.client.concluded(told, nil, why)
 	}()
 	at := site{o.client, place{use, o.name}}
-	once := func(first bool) (spare int, lack *script.PermitRefusal, err error) {
-		if spare, lack, err = ask(first); err == nil {
+	once := func(first bool, patience time.Duration) (spare int, lack *script.PermitRefusal, err error) {
+		if spare, lack, err = ask(first, patience); err == nil {
 			o.client.sharing.askedForPermits(channel, lack == nil)
 		}
 		return spare, lack, err
@@ -131,7 +131,7 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 		before, alone = at.reserve()
 	}
 	if alone || !wait {
-		if _, lack, err = once(false); lack == nil || err != nil || !wait {
+		if _, lack, err = once(false, o.client.config.RetryFor); lack == nil || err != nil || !wait {
 			return lack, err
 		}
 	}
@@ -152,8 +152,8 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 	if lack != nil {
 		at.note(&refusal{lack: lack}, nil)
 	}
-	return nil, at.attend(ctx, w, channel, why, wanted, func(first bool) (bool, error) {
-		spare, lack, err := once(first)
+	return nil, at.attend(ctx, w, channel, why, wanted, func(first bool, patience time.Duration) (bool, error) {
+		spare, lack, err := once(first, patience)
 		if err != nil {
 			return false, err
 		}
@@ -169,7 +169,7 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 // WaitOpen blocks until look finds that nothing is missing. One goroutine of the client
 // asks on behalf of all that wait for the name, when a notification comes on the channel,
 // and about once a second.
-func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, look func() (missing, err error)) (err error) {
+func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, look func(patience time.Duration) (missing, err error)) (err error) {
 	told := o.client.observe(ctx, o.Name(), classes[use].Kind)
 	defer func() {
 		o.client.counters.count(err)
@@ -182,9 +182,9 @@ func (o *Object) WaitOpen(ctx context.Context, use Use, channel string, look fun
 	at.join(w, false)
 	defer at.leave(w)
 	o.client.waits(told)
-	return at.attend(ctx, w, channel, started, 0, func(bool) (bool, error) {
+	return at.attend(ctx, w, channel, started, 0, func(_ bool, patience time.Duration) (bool, error) {
 		at.mark()
-		missing, err := look()
+		missing, err := look(patience)
 		if err != nil {
 			return false, err
 		}
@@ -227,8 +227,9 @@ type attendance struct {
 	site
 	w       *waiter
 	channel string
-	first   cause                                   // why it is awake at the beginning
-	ask     func(first bool) (done bool, err error) // reports whether the wait is over
+	first   cause // why it is awake at the beginning
+	// ask reports whether the wait is over. It may take as long as patience says.
+	ask func(first bool, patience time.Duration) (done bool, err error)
 }
 
 // attend waits in the queue for its place until ask reports true, or another waiter has
@@ -236,7 +237,7 @@ type attendance struct {
 // before, as why says, after each notification on the channel, and about once a second. Another one asks once when it
 // is told to.
 // wanted is how many permits the caller wants, if any.
-func (s site) attend(ctx context.Context, w *waiter, channel string, why cause, wanted int, ask func(first bool) (done bool, err error)) error {
+func (s site) attend(ctx context.Context, w *waiter, channel string, why cause, wanted int, ask func(first bool, patience time.Duration) (done bool, err error)) error {
 	a := &attendance{sleeper{done: s.client.done, wake: w.wake}, s, w, channel, why, ask}
 	err := a.sleeper.run(ctx, a)
 	if err == nil {
@@ -280,20 +281,13 @@ func (a *attendance) step(ctx context.Context, why cause) (time.Duration, error)
 func (a *attendance) prepareSleep() (d time.Duration, err error) {
 	if !a.claims() {
 		a.own, a.all, err = a.site.listen(a.channel)
-		return jitter(a.seldom()), cmp.Or(err, errNoHold)
+		return jitter(a.poll()), cmp.Or(err, errNoHold)
 	}
 	a.own, a.all, err = a.listenForPermits(a.channel)
 	if d = a.yields(); d <= 0 {
 		d = jitter(poll) // a claim must not end
 	}
 	return d, cmp.Or(err, errNoHold)
-}
-
-// seldom is [Client.poll].
-func (s site) seldom() time.Duration {
-	s.client.mu.Lock()
-	defer s.client.mu.Unlock()
-	return s.client.poll()
 }
 
 // yields returns for how long Redisson's threads have the first chance.
@@ -306,7 +300,11 @@ func (a *attendance) yields() time.Duration {
 // inquire asks, and notes the end of it.
 func (a *attendance) inquire(first bool) (done bool, err error) {
 	defer a.w.endAsking()
-	return a.ask(first)
+	patience, err := a.w.patience(a.client)
+	if err != nil {
+		return false, err
+	}
+	return a.ask(first, patience)
 }
 
 // position returns where w is in the queue: gone, behind or first.

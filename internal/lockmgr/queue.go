@@ -23,6 +23,7 @@ type queue struct {
 	turn       turn
 	refused    *refusal      // what was in the way when Redis last answered a waiter; nil if something else is
 	why        error         // that, for callers, or why Redis cannot be asked; else nil. It names no holder: callers share it
+	silent     time.Duration // since when Redis could not be asked, in the client's time; else 0
 	freed      time.Duration // when a lease of this client was last in the way, in the client's time; else 0
 	listener   *hub.Listener // opened by the first head that was refused
 	heeds      *hub.Listener // of a lock: shows others that the listener is not Redisson's

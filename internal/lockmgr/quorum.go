@@ -51,9 +51,9 @@ func (k *Quorum) acquire(ctx context.Context, wait bool, told *observation) (*Ho
 		return nil, ContextError(ctx)
 	}
 	r := newQuorumRequest(ctx, k)
+	ctx, cancel := Within(ctx, k.locks[0].options.Wait)
+	defer cancel()
 	if wait {
-		ctx, cancel := Within(ctx, k.locks[0].options.Wait)
-		defer cancel()
 		r.told = told
 		return r.wait(ctx)
 	}

@@ -36,8 +36,8 @@ func (r *request) reenter(ctx context.Context) (*Hold, error) {
 // reenter adds a hold to a lease that the owner has. It returns ErrReleased if the lease
 // was released before reenter could lock the count.
 func (l *Lease) reenter(ctx context.Context, k *Lock) (h *Hold, err error) {
-	doubt, err := l.client.call(ctx, l.client.config.RetryFor, func(ctx context.Context) (err error) {
-		h, err = l.reenterOnce(ctx, k)
+	doubt, err := l.client.call(ctx, l.client.patience(l.options.Durability), func(within context.Context) (err error) {
+		h, err = l.reenterOnce(ctx, within, k)
 		return err
 	})
 	if doubt {
@@ -50,8 +50,8 @@ func (l *Lease) reenter(ctx context.Context, k *Lock) (h *Hold, err error) {
 }
 
 // reenterOnce locks the count for no longer than one attempt, so that other goroutines can
-// unlock between attempts.
-func (l *Lease) reenterOnce(ctx context.Context, k *Lock) (*Hold, error) {
+// unlock between attempts. The attempt ends with within, and the hold with ctx.
+func (l *Lease) reenterOnce(ctx, within context.Context, k *Lock) (*Hold, error) {
 	if err := l.lockCount(ctx); err != nil {
 		return nil, Final(err)
 	}
@@ -65,7 +65,7 @@ func (l *Lease) reenterOnce(ctx context.Context, k *Lock) (*Hold, error) {
 	if least := k.options.MinHold; least > l.options.MinHold {
 		return nil, Final(Invalid("the lease that is to be re-entered has a MinHold of %v; a re-entry cannot change it to %v", l.options.MinHold, least))
 	}
-	start, there, err := l.incrementCount(ctx, k)
+	start, there, err := l.incrementCount(within, k)
 	if err != nil {
 		return nil, err
 	}

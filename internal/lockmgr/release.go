@@ -195,7 +195,8 @@ func (l *Lease) release(limit time.Time) error {
 		room script.ReleaseRoom
 	}
 	ctx := &one.ctx
-	ctx.Init(l.trustedUntil(limit))
+	at, latest := l.trustedUntil(limit)
+	ctx.Init(context.Background(), at, latest)
 	defer ctx.Stop()
 	if err := l.stopRenewal(); err != nil {
 		return err
@@ -277,10 +278,7 @@ func (l *Lease) finishRelease(released, doubt bool, err error) error {
 // unreleased returns the error of an unlock that Redis did not answer, or refused.
 func unreleased(err error) error {
 	err = impersonal(err)
-	if isUnanswered(err) {
-		return fmt.Errorf("%w: the lock ends by itself with its lease: %w", ErrUnreachable, err)
-	}
-	if driver.ClassOf(err) == driver.Closed {
+	if isUnanswered(err) || driver.ClassOf(err) == driver.Closed {
 		return fmt.Errorf("%w; the lock ends by itself with its lease", Meaning(err))
 	}
 	return Meaning(err)

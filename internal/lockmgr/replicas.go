@@ -189,7 +189,7 @@ func (r *request) secure(ctx context.Context, token int64, ttl time.Duration) (i
 	trusted, cancel := context.WithDeadline(ctx, r.start.Add(k.options.trust(ttl)))
 	defer cancel()
 	var got script.Grant
-	_, err := c.call(trusted, c.config.RetryFor, func(ctx context.Context) (err error) {
+	_, err := c.call(trusted, c.patience(d), func(ctx context.Context) (err error) {
 		got, err = k.reenter(ctx, r.id, 0, r.start.Add(ttl), d, r.seen)
 		return err
 	})

@@ -2,15 +2,17 @@ package lockmgr
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/dice"
 )
 
-// call runs op until Redis has given a definite answer, and for at most patience after
-// the first failure; a negative patience sets no bound. op is one script, and every script
-// is safe to run twice. So call asks again after a lost reply.
+// call runs op until Redis has given a definite answer, and for about patience at most, which also
+// ends an attempt under way. A negative patience sets no bound, and with none there is one attempt. op is one
+// script, and every script is safe to run twice. So call asks again after a lost reply.
 //
 // doubt reports that the outcome of some copy is unknown: it may have run, and may still
 // run later.
@@ -20,21 +22,27 @@ func (c *Client) call(ctx context.Context, patience time.Duration, op func(conte
 
 // Retry runs op until Redis has given a definite answer, as the client's options say.
 func (c *Client) Retry(ctx context.Context, op func(context.Context) error) error {
-	_, err := c.call(ctx, c.config.RetryFor, op)
+	return c.RetryFor(ctx, c.config.RetryFor, op)
+}
+
+// RetryFor is Retry for so long.
+func (c *Client) RetryFor(ctx context.Context, patience time.Duration, op func(context.Context) error) error {
+	_, err := c.call(ctx, patience, op)
 	return err
 }
 
 // callFor is call for a waiter: a notification that it has the lock ends a pause, once.
 // w may be nil.
 func (c *Client) callFor(ctx context.Context, w *waiter, patience time.Duration, op func(context.Context) error) (doubt bool, err error) {
-	var failing time.Time // since when
-	var failed error      // the last failure for which ctx was not to blame
+	r := repetition{ctx: ctx, within: ctx, began: time.Now(), patience: patience}
+	defer r.stop()
+	if patience < driver.Longest { // else a driver's own limit suffices for the first attempt
+		r.bound()
+	}
 	for attempt := 0; ; attempt++ {
 		start := time.Now()
-		if err = op(ctx); err == nil {
-			if c.failed.Load() != nil {
-				c.failed.Store(nil)
-			}
+		if err = op(r.within); err == nil {
+			c.noteAnswer()
 			return doubt, nil
 		}
 		switch driver.ClassOf(err) {
@@ -44,25 +52,84 @@ func (c *Client) callFor(ctx context.Context, w *waiter, patience time.Duration,
 		default:
 			return doubt, err
 		}
-		now := time.Now()
-		if failing.IsZero() {
-			failing = now
+		over := r.failedWith(err)
+		if r.failed != nil && !expired(ctx) {
+			c.noteFailed(r.failed)
 		}
-		if !expired(ctx) {
-			failed = err
-			c.noteFailed(err)
+		if over {
+			return doubt, interrupted(ctx, start, r.failed, err)
 		}
-		if patience >= 0 && now.Sub(failing) >= patience {
-			return doubt, interrupted(ctx, start, failed, err)
-		}
-		came, ok := w.pause(ctx, c, PauseAfter(attempt))
+		r.bound()
+		came, ok := w.pause(ctx, c, r.pause(attempt))
 		if !ok {
-			return doubt, interrupted(ctx, start, failed, err)
+			return doubt, interrupted(ctx, start, r.failed, err)
 		}
 		if came {
 			w = nil
 		}
 	}
+}
+
+// repetition is a call that is repeated.
+type repetition struct {
+	ctx, within context.Context // of the caller, and of the attempts
+	began       time.Time
+	patience    time.Duration
+	limit       *driver.Deadline // within, if it has a limit of its own
+	failed      error            // the last failure for which ctx was not to blame
+}
+
+// bound ends the attempts when the call must be over. Of a caller that cannot leave, a driver takes less time if it may be
+// somewhat late.
+func (r *repetition) bound() {
+	if r.limit == nil && r.patience > 0 {
+		r.limit = new(driver.Deadline)
+		r.limit.Init(r.ctx, r.began.Add(r.patience), r.began.Add(r.patience+r.patience/5))
+		r.within = r.limit
+	}
+}
+
+func (r *repetition) stop() {
+	if r.limit != nil {
+		r.limit.Stop()
+	}
+}
+
+// failedWith notes the error of an attempt, and reports whether it was the last.
+func (r *repetition) failedWith(err error) (over bool) {
+	over = r.patience >= 0 && time.Since(r.began) >= r.patience
+	switch {
+	case expired(r.ctx):
+	case !over || !errors.Is(err, context.DeadlineExceeded):
+		r.failed = err
+	case r.failed == nil: // it was cut off
+		r.failed = &driver.Error{Class: driver.ClassOf(err), Err: silentError{r.patience}, Hint: driver.HintOf(err)}
+	}
+	return over
+}
+
+// pause is PauseAfter, within the time that is left.
+func (r *repetition) pause(attempt int) time.Duration {
+	pause := PauseAfter(attempt)
+	if r.patience > 0 {
+		return min(pause, r.patience-time.Since(r.began))
+	}
+	return pause
+}
+
+// patience is how long a call retries that also waits for replicas.
+func (c *Client) patience(d Durability) time.Duration {
+	if c.config.RetryFor < 0 {
+		return c.config.RetryFor
+	}
+	return c.config.RetryFor + d.Timeout
+}
+
+// silentError says that Redis has not answered for as long as it was waited for.
+type silentError struct{ patience time.Duration }
+
+func (e silentError) Error() string {
+	return fmt.Sprintf("it has not answered for %v", e.patience)
 }
 
 // Insist runs op, in the background, until Redis has given a definite answer, and for no longer
@@ -80,6 +147,13 @@ func (c *Client) Insist(ctx context.Context, limit time.Duration, op func(contex
 		case <-ctx.Done():
 			return false
 		}
+	}
+}
+
+// noteAnswer notes that Redis has answered.
+func (c *Client) noteAnswer() {
+	if c.failed.Load() != nil {
+		c.failed.Store(nil)
 	}
 }
 

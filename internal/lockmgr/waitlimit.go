@@ -94,11 +94,11 @@ func ContextError(ctx context.Context) error {
 	return err
 }
 
-// acquireWithin calls acquire for a wait with a limit.
-func (k *Lock) acquireWithin(ctx context.Context, acquire func(*Lock, context.Context, bool) (*Hold, error)) (*Hold, error) {
+// acquireWithin calls acquire for a wait with a limit, for other owners or only for Redis.
+func (k *Lock) acquireWithin(ctx context.Context, wait bool, acquire func(*Lock, context.Context, bool) (*Hold, error)) (*Hold, error) {
 	ctx, cancel := Within(ctx, k.options.Wait)
 	defer cancel()
-	return acquire(k, ctx, true)
+	return acquire(k, ctx, wait)
 }
 
 // limited reports whether ctx has the limit of a wait already.
@@ -234,20 +234,49 @@ func (s site) note(refused *refusal, why error) {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
 	if q := s.queue(); q != nil {
-		q.refused, q.why = refused, why
+		q.refused, q.why, q.silent = refused, why, 0
 	}
 }
 
-// NoteFailure notes that Redis could not be asked for the object with that use.
-func (o *Object) NoteFailure(ctx context.Context, use Use, err error) {
-	site{o.client, place{use, o.name}}.noteFailure(ctx, err)
+// NoteFailure notes that Redis does not answer for the object with that use, since began.
+func (o *Object) NoteFailure(ctx context.Context, use Use, began time.Time, err error) {
+	site{o.client, place{use, o.name}}.noteFailure(ctx, began, err)
 }
 
-// noteFailure notes that Redis could not be asked, unless the end of ctx is the reason.
-func (s site) noteFailure(ctx context.Context, err error) {
-	if isUnanswered(err) && !expired(ctx) {
-		s.note(nil, unreachable(err))
+// noteFailure notes that Redis does not answer, since began, unless the end of ctx is the reason.
+func (s site) noteFailure(ctx context.Context, began time.Time, err error) {
+	if !isUnanswered(err) || expired(ctx) {
+		return
 	}
+	if errors.Is(err, context.DeadlineExceeded) { // it was cut off
+		err = nil
+	}
+	why := unreachable(err)
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if q := s.queue(); q != nil {
+		if q.silent == 0 {
+			q.silent = max(s.client.time(began), 1)
+		}
+		q.refused, q.why = nil, why
+	}
+}
+
+// patience returns for how long w may still ask, and, if that is no time, the error for that: those who wait one after
+// the other wait for Redis together. W is nil for who does not wait.
+func (w *waiter) patience(c *Client) (left time.Duration, err error) {
+	left = c.config.RetryFor
+	if w == nil || left < 0 {
+		return left, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := w.in; q != nil && q.silent != 0 {
+		if left -= c.time(time.Now()) - max(q.silent, w.came); left <= 0 {
+			return 0, q.why
+		}
+	}
+	return left, nil
 }
 
 // noteSilence notes that a waiter has given up before Redis had answered, unless more is

@@ -113,6 +113,19 @@ func (f *Faults) Batch(ctx context.Context, calls []driver.Call) []driver.Result
 	return results
 }
 
+// Scan implements [driver.Scanner]. To the faults it is a script called scan.
+func (f *Faults) Scan(ctx context.Context, match string, fn func(keys []string) error) error {
+	f.mu.Lock()
+	before := f.before
+	f.mu.Unlock()
+	if before != nil {
+		if err := before(ctx, "scan"); err != nil {
+			return err
+		}
+	}
+	return f.Driver.(driver.Scanner).Scan(ctx, match, fn)
+}
+
 // LoseReplies returns a fault that loses the next n replies of a script.
 func LoseReplies(script string, n int) func(context.Context, string) error {
 	var mu sync.Mutex
@@ -127,8 +140,12 @@ func LoseReplies(script string, n int) func(context.Context, string) error {
 	}
 }
 
-// Hang is a fault: no reply until ctx ends.
+// Hang is a fault: no reply until ctx ends, or a driver gives up.
 func Hang(ctx context.Context, _ string) error {
-	<-ctx.Done()
-	return driver.ContextError(ctx, driver.Unknown)
+	select {
+	case <-ctx.Done():
+		return driver.ContextError(ctx, driver.Unknown)
+	case <-time.After(driver.Longest):
+		return &driver.Error{Class: driver.Unknown, Err: errors.New("no reply")}
+	}
 }

@@ -9,6 +9,7 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -112,11 +113,12 @@ func (p *Pipeline[T]) Run(ctx context.Context, j *Job[T]) error {
 	var end <-chan struct{}
 	var late <-chan time.Time
 	if d, ok := ctx.(*driver.Deadline); ok { // its own timer would soon be garbage
-		late = j.late(d)
-		defer j.timer.Stop()
+		at, _ := d.Deadline()
+		late, end = j.late(at), d.Left()
 	} else {
-		end = ctx.Done()
+		late, end = j.late(time.Now().Add(driver.Longest)), ctx.Done()
 	}
+	defer j.timer.Stop()
 	closed := false
 	select {
 	case <-j.done:
@@ -136,12 +138,17 @@ func (p *Pipeline[T]) Run(ctx context.Context, j *Job[T]) error {
 		}
 		return &driver.Error{Class: sent, Err: p.config.Closed}
 	}
+	if ctx.Err() == nil {
+		return &driver.Error{Class: sent, Err: ErrSlow}
+	}
 	return driver.ContextError(ctx, sent)
 }
 
-// late returns a channel that receives when d ends.
-func (j *Job[T]) late(d *driver.Deadline) <-chan time.Time {
-	at, _ := d.Deadline()
+// ErrSlow is why a call has ended whose context has not.
+var ErrSlow = fmt.Errorf("no answer within %v", driver.Longest)
+
+// late returns a channel that receives at that time.
+func (j *Job[T]) late(at time.Time) <-chan time.Time {
 	if j.timer == nil {
 		j.timer = time.NewTimer(time.Until(at))
 	} else {

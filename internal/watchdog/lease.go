@@ -3,6 +3,7 @@ package watchdog
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
@@ -21,6 +22,7 @@ type Lease struct {
 	renewal *renewal      // set from the first attempt until one succeeds
 	index   int32         // in the schedule
 	renew   bool
+	look    bool // once, although it is not renewed
 	extend  bool // whether the attempt in flight renews the lease or only checks it
 	watched bool
 	capped  bool // trust ends at the limit of the lease
@@ -77,7 +79,7 @@ func (l *Lease) waits() bool { return l.wanted() && !l.busy() && l.next < l.unti
 func (l *Lease) busy() bool { return l.renewal != nil && l.renewal.busy }
 
 // wanted reports whether the lease is renewed or checked at all.
-func (l *Lease) wanted() bool { return l.renew || l.Terms.Guard > 0 }
+func (l *Lease) wanted() bool { return l.renew || l.Terms.Guard > 0 || l.look }
 
 // at is when the scheduler must look at the lease next.
 func (l *Lease) at() time.Duration {
@@ -149,6 +151,14 @@ func (s *schedule) remove(l *Lease) {
 
 // fix restores the order after a change to l.
 func (s schedule) fix(l *Lease) { s.put(int(l.index), event{l.at(), l}) }
+
+// order restores the order of all.
+func (s schedule) order() {
+	slices.SortFunc(s, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	for i, e := range s {
+		s.set(i, e)
+	}
+}
 
 // put finds the place for e, starting at the empty place i.
 func (s schedule) put(i int, e event) {

@@ -149,7 +149,7 @@ func (w *Watchdog) settle(q *queue, a attempt) {
 				w.trust(l, a.start.add(l.Terms.Trust))
 			}
 			failed := e.failures > 0 && len(w.events) > spreadAbove // other leases may have failed too
-			l.next, l.renewal = a.start.mono+l.pause(together || failed), nil
+			l.next, l.renewal, l.look = a.start.mono+l.pause(together || failed), nil, false
 			w.fix(l)
 		case Failed:
 			e.failures++

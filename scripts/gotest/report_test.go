@@ -15,6 +15,11 @@ import (
 	"time"
 )
 
+func TestMain(m *testing.M) {
+	_ = os.Unsetenv("GOMAXPROCS") // the commands that are printed would have it
+	m.Run()
+}
+
 const one, two = module + "/one", module + "/two"
 
 // lines are what go test -json prints of a package.

@@ -31,6 +31,9 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
+	for _, of := range []string{"ARGS", "MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS"} {
+		_ = os.Unsetenv(of) // a make that a stage runs would take them for its own
+	}
 	var err error
 	if *write {
 		err = page(proof)

@@ -245,7 +245,7 @@ func TestFairWaiterThatGaveUpIsGoneWhateverIsLost(t *testing.T) {
 			bubble(t, func(t *testing.T, s *memredis.Server) {
 				c, _ := open(t, s, nil)
 				f := &faults{Driver: s.Driver()}
-				quitter := mortise.New(f, &mortise.Options{RetryFor: time.Second})
+				quitter := mortise.New(f, &mortise.Options{RetryFor: 1100 * time.Millisecond})
 				defer quitter.Close()
 				block := fairly(t, c)
 				l := &line{t: t}

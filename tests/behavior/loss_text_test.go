@@ -109,7 +109,7 @@ func TestFailingRenewalSaysWhatIsKnown(t *testing.T) {
 func TestUnlockSaysWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	const goesOn = "redis cannot be reached or cannot serve in time: the release goes on in the background until the lease ends: mortisetest: connection refused"
-	const ends = "redis cannot be reached or cannot serve: the lock ends by itself with its lease: mortisetest: connection refused"
+	const ends = "redis cannot be reached or cannot serve: mortisetest: connection refused; the lock ends by itself with its lease"
 	multi := func(c *mortise.Client) taker { return mortise.NewMultiLock(c.Lock("job"), c.Lock("{job}:2")) }
 	for name, test := range map[string]struct {
 		open        func(c *mortise.Client) taker

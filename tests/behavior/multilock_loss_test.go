@@ -60,8 +60,8 @@ func TestMultiLockEndsWithTheFirstLoss(t *testing.T) {
 // A lock that is lost while another is asked for ends the wait.
 func TestMultiLockIsLostWhileItWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		c, f := open(t, s, nil)
-		d, g := open(t, s, nil)
+		c, f := open(t, s, &mortise.Options{RetryFor: -1})
+		d, g := open(t, s, &mortise.Options{RetryFor: -1})
 		// The order is that of slots: see which of the two comes last.
 		m := mortise.NewMultiLock(c.Lock("a"), d.FairLock("b"))
 		first, last, _ := strings.Cut(m.Name(), ", ")

@@ -35,29 +35,33 @@ func everyMethod(v any, f func(name string, method reflect.Value, rest []reflect
 			continue
 		}
 		n++
-		var rest []reflect.Value
-		for j := 1; j < of.NumIn(); j++ {
-			in := of.In(j)
-			if of.IsVariadic() && j == of.NumIn()-1 {
-				in = in.Elem()
-			}
-			argument := reflect.New(in).Elem()
-			switch in.Kind() {
-			case reflect.Int:
-				argument.SetInt(1)
-			case reflect.Int64:
-				argument.SetInt(int64(time.Minute))
-			case reflect.String:
-				argument.SetString("0123456789abcdef0123456789abcdef")
-			case reflect.Func:
-				argument.Set(reflect.ValueOf(func(context.Context) error { return nil }))
-			default:
-			}
-			rest = append(rest, argument)
-		}
-		f(name, method, rest)
+		f(name, method, others(of))
 	}
 	return n
+}
+
+// others returns acceptable arguments for all parameters but the first of a method.
+func others(method reflect.Type) (rest []reflect.Value) {
+	for i := 1; i < method.NumIn(); i++ {
+		in := method.In(i)
+		if method.IsVariadic() && i == method.NumIn()-1 {
+			in = in.Elem()
+		}
+		argument := reflect.New(in).Elem()
+		switch in.Kind() {
+		case reflect.Int:
+			argument.SetInt(1)
+		case reflect.Int64:
+			argument.SetInt(int64(time.Minute))
+		case reflect.String:
+			argument.SetString("0123456789abcdef0123456789abcdef")
+		case reflect.Func:
+			argument.Set(reflect.MakeFunc(in, func([]reflect.Value) []reflect.Value { return []reflect.Value{reflect.Zero(in.Out(0))} }))
+		default:
+		}
+		rest = append(rest, argument)
+	}
+	return rest
 }
 
 // A nil context is a mistake in the program, which no method of any kind passes on.

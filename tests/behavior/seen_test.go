@@ -464,7 +464,7 @@ func TestDeadWaitersThatArePassedOverAreTold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
 		var o events
 		a, _ := open(t, s, &mortise.Options{Observer: &o})
-		dead, f := open(t, s, nil)
+		dead, f := open(t, s, &mortise.Options{RetryFor: -1})
 		hold, _, err := a.FairLock("job").Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)

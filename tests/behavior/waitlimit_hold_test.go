@@ -202,20 +202,6 @@ func TestNegativeLimitOfAWait(t *testing.T) {
 	})
 }
 
-// TryLock does not wait for others, so that there is nothing to limit; and it waits for Redis as
-// long as it does without.
-func TestTryLockHasNoWaitLimit(t *testing.T) {
-	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
-		c, f := open(t, s, nil)
-		f.Set(func(context.Context, string) error { time.Sleep(time.Second); return nil }, nil)
-		hold, _, err := k.Open(c, "job", mortise.LockOptions{Wait: time.Millisecond}).TryLock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustUnlock(t, hold)
-	})
-}
-
 // The parties of a double barrier wait for each other when they leave, too.
 func TestLimitOfLeavingADoubleBarrier(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {

@@ -30,8 +30,8 @@ func TestWaitThatEndsInTheLastAttempt(t *testing.T) {
 				c := mortise.New(l, &mortise.Options{RetryFor: 8 * time.Second})
 				defer c.Close()
 				l.Partition()
-				// The fourth attempt begins after 9 s, and would end after 12 s and a little.
-				ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+				// The third attempt begins after 6 s, and would end after 8 s.
+				ctx, cancel := context.WithTimeout(t.Context(), 7900*time.Millisecond)
 				defer cancel()
 				_, _, err := open(c).Lock(ctx)
 				if !errors.Is(err, mortise.ErrUnreachable) || errors.Is(err, mortise.ErrLocked) || !errors.Is(err, context.DeadlineExceeded) {

@@ -69,6 +69,37 @@ func doSemaphore(ctx context.Context, s *mortise.Semaphore) error {
 	return s.Do(ctx, 1, func(context.Context) error { return work(ctx) })
 }
 
+func doOuter(ctx context.Context, l *mortise.Lock) error {
+	return l.Do(ctx, func(lctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		default:
+		}
+		_ = work(lctx)
+		return work(ctx) // want `ctx does not end when the lock is lost; the context that does is lctx`
+	})
+}
+
+func doTwice(ctx context.Context, c *mortise.Client, l, m *mortise.Lock) error {
+	_, _ = l.TryDo(ctx, func(lctx context.Context) error {
+		_ = m.Do(ctx, func(ctx context.Context) error { return work(ctx) })
+		return l.Do(ctx, func(ctx context.Context) error { return work(ctx) }) // want `ctx waits for the lock that is held here, unless it has an owner; the context that re-enters is lctx`
+	})
+	return c.Lock("x").Do(ctx, func(lctx context.Context) error {
+		_ = c.Lock("x").Do(lctx, func(ctx context.Context) error { return work(ctx) })
+		_ = c.Lock("y").Do(ctx, func(ctx context.Context) error { return work(ctx) })
+		return c.Lock("x").Do(ctx, func(ctx context.Context) error { return work(ctx) }) // want `ctx waits for the lock`
+	})
+}
+
+func unused(c *mortise.Client, l *mortise.Lock) {
+	c.Lock("x")                   // want `nothing is done with what this returns, and it does nothing else`
+	l.With(mortise.LockOptions{}) // want `nothing is done`
+	l = l.With(mortise.LockOptions{})
+	_ = l
+}
+
 type other struct{}
 
 func (other) Do(context.Context, func(context.Context) error) error { return nil }

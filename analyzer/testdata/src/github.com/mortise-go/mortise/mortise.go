@@ -13,6 +13,8 @@ type (
 	Term      struct{}
 	Member    struct{}
 	State     struct{}
+
+	LockOptions struct{}
 )
 
 func (*Client) Lock(string) *Lock           { return nil }
@@ -24,8 +26,12 @@ func (*Lock) Lock(ctx context.Context) (*Hold, context.Context, error)    { retu
 func (*Lock) TryLock(ctx context.Context) (*Hold, context.Context, error) { return nil, ctx, nil }
 func (*Lock) Inspect(context.Context) (State, error)                      { return State{}, nil }
 func (*Lock) Do(context.Context, func(context.Context) error) error       { return nil }
-func (*Hold) Unlock() error                                               { return nil }
-func (*Hold) Valid() bool                                                 { return true }
+func (*Lock) TryDo(context.Context, func(context.Context) error) (bool, error) {
+	return false, nil
+}
+func (l *Lock) With(LockOptions) *Lock { return l }
+func (*Hold) Unlock() error            { return nil }
+func (*Hold) Valid() bool              { return true }
 
 func (*Semaphore) Do(context.Context, int, func(context.Context) error) error { return nil }
 

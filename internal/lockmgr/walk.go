@@ -1,0 +1,55 @@
+package lockmgr
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/scan"
+)
+
+// Walk is an operation that asks Redis many times, such as a scan. It ends if Redis has not answered for
+// as long as the client's options say.
+type Walk struct {
+	patience time.Duration
+	silent   *time.Timer // ends the context of the walk; nil if there is no bound
+}
+
+// Walk calls f with a context for what it asks Redis. f calls Answered whenever Redis has answered.
+func (c *Client) Walk(ctx context.Context, f func(ctx context.Context, w *Walk) error) error {
+	w := &Walk{patience: c.config.RetryFor}
+	if w.patience < 0 {
+		return f(ctx, w)
+	}
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.silent = time.AfterFunc(w.patience, cancel)
+	defer w.silent.Stop()
+	err := f(within, w)
+	if err != nil && within.Err() != nil && ctx.Err() == nil && isUnanswered(err) {
+		silent := error(silentError{w.patience})
+		if servers := scan.Servers(err); len(servers) > 0 {
+			silent = fmt.Errorf("%s: %w", strings.Join(servers, ", "), silent)
+		}
+		return unreachable(&driver.Error{Class: driver.NotSent, Err: silent})
+	}
+	return err
+}
+
+// Answered notes that Redis has answered.
+func (w *Walk) Answered() {
+	if w.silent != nil {
+		w.silent.Reset(w.patience)
+	}
+}
+
+// Aside runs f, which does not ask Redis by itself, and takes its time.
+func (w *Walk) Aside(f func()) {
+	if w.silent != nil {
+		w.silent.Stop()
+		defer w.silent.Reset(w.patience)
+	}
+	f()
+}
