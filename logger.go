@@ -14,7 +14,7 @@ var levels = map[EventType]slog.Level{
 	EventWaiting: slog.LevelDebug, EventAcquired: slog.LevelDebug, EventRefused: slog.LevelDebug,
 	EventRenewed: slog.LevelDebug, EventReleased: slog.LevelDebug, EventResolved: slog.LevelInfo,
 	EventPassedOver: slog.LevelInfo, EventAsked: slog.LevelInfo, EventGap: slog.LevelInfo,
-	EventRenewalFailing: slog.LevelWarn, EventPaused: slog.LevelWarn,
+	EventRenewalFailing: slog.LevelWarn, EventPaused: slog.LevelWarn, EventMute: slog.LevelWarn,
 	EventLost: slog.LevelError, EventDeadlock: slog.LevelError,
 }
 
@@ -24,7 +24,7 @@ var texts = map[EventType]string{
 	EventRenewed: "leases renewed", EventReleased: "lock released", EventResolved: "doubtful acquisition undone",
 	EventPassedOver: "dead waiters passed over", EventAsked: "asked to release the lock", EventGap: "subscription was interrupted",
 	EventRenewalFailing: "renewals are failing", EventPaused: "the process stood still",
-	EventLost: "lock lost", EventDeadlock: "deadlock",
+	EventLost: "lock lost", EventDeadlock: "deadlock", EventMute: "the server passes no messages on: waiters ask once a second",
 }
 
 // Observe writes e to the log.

@@ -82,6 +82,9 @@ const (
 	EventDeadlock EventType = "deadlock"
 	// EventAsked: a holder was asked to release its lock. [Event.Err] is the *[RevokedError].
 	EventAsked EventType = "asked"
+	// EventMute: Redis, or a proxy before it, has refused a subscription, and not for want of a right: [Event.Err] says how. Waiters of
+	// the client find out by asking, about once a second. It comes once for each client.
+	EventMute EventType = "mute"
 )
 
 // How says in which way a lock was acquired.
@@ -199,7 +202,7 @@ var eventTypes = [...]EventType{
 	lockmgr.EventRenewed: EventRenewed, lockmgr.EventRenewalFailing: EventRenewalFailing, lockmgr.EventLost: EventLost,
 	lockmgr.EventReleased: EventReleased, lockmgr.EventResolved: EventResolved, lockmgr.EventGap: EventGap,
 	lockmgr.EventPassedOver: EventPassedOver, lockmgr.EventPaused: EventPaused, lockmgr.EventDeadlock: EventDeadlock,
-	lockmgr.EventAsked: EventAsked,
+	lockmgr.EventAsked: EventAsked, lockmgr.EventMute: EventMute,
 }
 
 // observe returns what tells the core's events to the observers of the options; nil if there are none.

@@ -13,6 +13,7 @@ import (
 func TestNoProgramWaitsForALease(t *testing.T) {
 	for name, run := range map[string]func(t *testing.T){
 		"nightly": nightly, "orders": orders, "workers": workers, "leader": leader, "ledger": ledger, "cron": cron,
+		"steps.sh": func(t *testing.T) { steps(t, "steps/deploy.sh") }, "steps.py": func(t *testing.T) { steps(t, "steps/deploy.py") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -319,3 +319,59 @@ func cron(t *testing.T) {
 	}
 	machine("report --all\n")
 }
+
+// A script of several steps runs under one lock, also inside a run of another name, and not a second time inside itself.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	steps(t, "steps/deploy.sh")
+}
+
+func steps(t *testing.T, script string) {
+	w := newWorld(t)
+	hold, _, err := w.client.Lock("deploy").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(cmd *exec.Cmd) chan string {
+		ended := make(chan string, 1)
+		go func() {
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%s: %v", cmd, err)
+			}
+			ended <- string(out)
+		}()
+		return ended
+	}
+	command := func(args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.Env = w.program(t, "mortise").Env
+		return cmd
+	}
+	waiting := run(command(script, "shop"))
+	const want = "migrating shop\nrestarting shop\n"
+	for queued := 0; queued == 0; {
+		q, err := w.client.Queue(t.Context(), "deploy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		queued = len(q.Waiters)
+		select {
+		case out := <-waiting:
+			t.Fatalf("%s did not wait: %s", script, out)
+		default:
+		}
+	}
+	if err := hold.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-waiting; got != want {
+		t.Errorf("%s printed %q, want %q", script, got, want)
+	}
+	if got := <-run(command(filepath.Join(bin, "mortise"), "run", "other", "--", script, "shop")); got != want {
+		t.Errorf("%s printed %q under another lock, want %q", script, got, want)
+	}
+	if got := <-run(command(filepath.Join(bin, "mortise"), "run", "deploy", "--", script, "shop")); got != want {
+		t.Errorf("%s printed %q under its lock, want %q", script, got, want)
+	}
+}

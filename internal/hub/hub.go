@@ -16,7 +16,8 @@ import (
 type Hub struct {
 	subscriber driver.Subscriber
 	noise      string
-	gap        func() // called after an interruption of a subscription; may be nil
+	gap        func()          // called after an interruption of a subscription; may be nil
+	mute       func(err error) // called for a refusal that is not for want of a right; may be nil
 
 	mu       sync.Mutex // guards the fields below; held for calls of the subscriber, to keep their order
 	channels map[string]*channel
@@ -49,9 +50,11 @@ type Kind struct{ Classic, Sharded bool }
 // New returns a hub on the driver's subscriber. A message equal to noise, unless that is
 // empty, is not a hint: it is meant for other programs.
 //
-// Gap, which may be nil, is called when a channel is confirmed again: messages were missed.
-func New(d driver.Driver, noise string, gap func()) *Hub {
-	h := &Hub{noise: noise, gap: gap, channels: make(map[string]*channel)}
+// Gap, which may be nil, is called when a channel is confirmed again: messages were missed. Mute, which may be nil, is
+// called when Redis refuses a subscription, but not for want of a right: it has no messages, or a proxy passes none on. To
+// listeners that is silence, and no refusal.
+func New(d driver.Driver, noise string, gap func(), mute func(err error)) *Hub {
+	h := &Hub{noise: noise, gap: gap, mute: mute, channels: make(map[string]*channel)}
 	h.subscriber = d.Subscriber(h)
 	return h
 }
@@ -115,7 +118,7 @@ func (l *Listener) Confirmed() bool {
 	return c != nil && c.confirmed
 }
 
-// Refused returns why Redis refused the subscription while l listened, or nil.
+// Refused returns for want of which right Redis refused the subscription while l listened, or nil.
 func (l *Listener) Refused() error {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
@@ -183,7 +186,18 @@ func (h *Hub) Subscribed(name string) {
 
 // Refused implements driver.Sink.
 func (h *Hub) Refused(name string, err error) {
-	h.hint(name, false, err)
+	if driver.ClassOf(err) == driver.Denied {
+		h.hint(name, false, err)
+		return
+	}
+	h.mu.Lock()
+	if c := h.channels[name]; c != nil {
+		c.confirmed, c.refused = false, true
+	}
+	h.mu.Unlock()
+	if h.mute != nil {
+		h.mute(err)
+	}
 }
 
 func (h *Hub) hint(name string, confirmed bool, refused error) {

@@ -19,7 +19,7 @@ var (
 	sharded = hub.Kind{Sharded: true}
 	both    = hub.Kind{Classic: true, Sharded: true}
 
-	errRefused = errors.New("no right to listen")
+	errRefused = &driver.Error{Class: driver.Denied, Err: errors.New("no right to listen")}
 	errClosing = errors.New("the connection was gone already")
 )
 
@@ -73,7 +73,7 @@ func (r *recorder) want(t *testing.T, want ...string) {
 
 func open() (*hub.Hub, *recorder) {
 	r := &recorder{}
-	return hub.New(r, "00", nil), r
+	return hub.New(r, "00", nil, nil), r
 }
 
 // hinted takes a hint, if there is one.
@@ -359,4 +359,24 @@ func TestEchoIsNoHint(t *testing.T) {
 	}
 	plain.Close()
 	hearer.Close()
+}
+
+// A server that has no subscriptions is silent to listeners: they wait on, without a hint, and it is asked again for the next one.
+func TestMute(t *testing.T) {
+	r := &recorder{}
+	var told []error
+	h := hub.New(r, "00", nil, func(err error) { told = append(told, err) })
+	l := h.Listen("a", classic)
+	for i, err := range []error{errors.New("lost"), &driver.Error{Class: driver.Other, Err: errors.New("ERR unknown command 'subscribe'")}} {
+		r.sink.Refused("a", err)
+		wantHints(t, "after the refusal", false, l)
+		if l.Refused() != nil || l.Confirmed() || len(told) != i+1 || !errors.Is(told[i], err) {
+			t.Errorf("refused: %v; confirmed: %v; told: %v, want nothing, false, and %v", l.Refused(), l.Confirmed(), told, err)
+		}
+	}
+	r.want(t, "+a")
+	late := h.Listen("a", classic)
+	r.want(t, "+a")
+	r.sink.Subscribed("a")
+	wantHints(t, "after it", true, l, late)
 }

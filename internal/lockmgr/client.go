@@ -66,6 +66,7 @@ type Client struct {
 	met     map[place]time.Time        // when another client was last met at a lock
 
 	lastWait uint64       // the serial number of the last wait
+	muted    atomic.Bool  // it was told that the server has no messages
 	lastGap  atomic.Int64 // when the last interruption was told, in the client's time; 0 if none was
 }
 
@@ -79,7 +80,7 @@ func New(config Config) *Client {
 	if config.FairWait > 0 {
 		c.conn.SetFairStep(config.FairWait)
 	}
-	c.hub = hub.New(config.Driver, script.Echo, c.gap)
+	c.hub = hub.New(config.Driver, script.Echo, c.gap, c.mute)
 	if config.Observe != nil {
 		c.conn.OnPassed(func(lock string, n int) {
 			c.tell(Event{Type: EventPassedOver, Lock: strings.TrimPrefix(lock, config.Prefix), Kind: "fairlock", Passed: n})

@@ -24,6 +24,7 @@ const (
 	EventPaused
 	EventDeadlock
 	EventAsked
+	EventMute
 )
 
 // How says in which way a lock was acquired.
@@ -100,6 +101,13 @@ func (c *Client) gap() {
 		c.counters.gaps.Add(1)
 		c.tell(Event{Type: EventGap})
 		c.watchdog.Hurry() // a server that was away may be another one
+	}
+}
+
+// mute tells, once, that the server has no messages.
+func (c *Client) mute(err error) {
+	if !c.muted.Swap(true) {
+		c.tell(Event{Type: EventMute, Err: err})
 	}
 }
 

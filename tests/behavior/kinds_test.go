@@ -349,17 +349,33 @@ func TestEachKindRefusesBadInput(t *testing.T) {
 // Without a single message every wait ends by itself.
 func TestEachKindWaitsWithoutMessages(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
-		c := mortise.New(deafDriver{s.Driver()}, nil)
-		defer c.Close()
-		other, _ := open(t, s, nil)
-		for range 5 {
-			block, _, err := k.Open(other, "job", mortise.LockOptions{}).Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantNoticed(t, block, 1100*time.Millisecond, k.Open(c, "job", mortise.LockOptions{}).Lock)
+		wantWaits(t, s, k, mortise.New(deafDriver{s.Driver()}, nil))
+	})
+}
+
+// So it does on a server that has no subscriptions at all, and the client says so once.
+func TestEachKindWaitsOnAServerWithoutMessages(t *testing.T) {
+	eachKind(t, func(t *testing.T, s *memredis.Server, k kind) {
+		var told events
+		wantWaits(t, s, k, mortise.New(muteDriver{s.Driver()}, &mortise.Options{Observer: &told}))
+		if mute := told.of(mortise.EventMute); len(mute) != 1 || !errors.Is(mute[0].Err, errMute) {
+			t.Errorf("told %v, want once that %v", mute, errMute)
 		}
 	})
+}
+
+// wantWaits has c wait for locks that another client holds, of whose releases it hears nothing.
+func wantWaits(t *testing.T, s *memredis.Server, k kind, c *mortise.Client) {
+	t.Helper()
+	defer c.Close()
+	other, _ := open(t, s, nil)
+	for range 5 {
+		block, _, err := k.Open(other, "job", mortise.LockOptions{}).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantNoticed(t, block, 1100*time.Millisecond, k.Open(c, "job", mortise.LockOptions{}).Lock)
+	}
 }
 
 // Two kinds under one name are told apart wherever the data show it: here, what

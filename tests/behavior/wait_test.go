@@ -164,6 +164,30 @@ func (deafSubscriber) Unsubscribe(string, bool) {}
 
 func (deafSubscriber) Close() error { return nil }
 
+// muteDriver is a driver for a server without subscriptions.
+type muteDriver struct{ driver.Driver }
+
+var errMute = &driver.Error{Class: driver.Other, Err: errors.New("ERR unknown command 'subscribe'")}
+
+type muteSubscriber struct {
+	deafSubscriber
+	sink    driver.Sink
+	running *sync.WaitGroup
+}
+
+func (muteDriver) Subscriber(sink driver.Sink) driver.Subscriber {
+	return muteSubscriber{sink: sink, running: new(sync.WaitGroup)}
+}
+
+func (s muteSubscriber) Subscribe(channel string, _ bool) {
+	s.running.Go(func() { s.sink.Refused(channel, errMute) })
+}
+
+func (s muteSubscriber) Close() error {
+	s.running.Wait()
+	return nil
+}
+
 // wantNoticed checks that a waiter for what block has notices its release, of
 // which no message tells, within most.
 func wantNoticed(t *testing.T, block *mortise.Hold, most time.Duration, wait func(context.Context) (*mortise.Hold, context.Context, error)) {

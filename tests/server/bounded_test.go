@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,69 @@ func TestRealServerWithoutScripts(t *testing.T) {
 			}
 			if err := c.Semaphore("x").Release(t.Context(), 1); !errors.Is(err, mortise.ErrNoScripts) {
 				t.Errorf("Release: %v, want ErrNoScripts", err)
+			}
+		})
+	}
+}
+
+// On a server without subscriptions waiters ask.
+func TestRealServerWithoutMessages(t *testing.T) {
+	for name, open := range dialers {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.Single(t, "--rename-command", "SUBSCRIBE", "", "--rename-command", "SSUBSCRIBE", "")
+			mute := make(chan error, 10)
+			c := mortise.New(open(t, s.Addr(), ""), &mortise.Options{Observer: mortise.ObserverFunc(func(e mortise.Event) {
+				if e.Type == mortise.EventMute {
+					mute <- e.Err
+				}
+			})})
+			defer c.Close()
+			other := mortise.New(open(t, s.Addr(), ""), nil)
+			defer other.Close()
+			for what, lock := range map[string]func(c *mortise.Client) (*mortise.Hold, context.Context, error){
+				"Lock": func(c *mortise.Client) (*mortise.Hold, context.Context, error) { return c.Lock("a").Lock(t.Context()) },
+				"FairLock": func(c *mortise.Client) (*mortise.Hold, context.Context, error) {
+					return c.FairLock("b").Lock(t.Context())
+				},
+				"RWLock.Write": func(c *mortise.Client) (*mortise.Hold, context.Context, error) {
+					return c.RWLock("c").Write().Lock(t.Context())
+				},
+				"PermitSemaphore": func(c *mortise.Client) (*mortise.Hold, context.Context, error) {
+					return c.PermitSemaphore("d").Acquire(t.Context())
+				},
+			} {
+				if _, err := c.PermitSemaphore("d").TrySetPermits(t.Context(), 1); err != nil {
+					t.Fatal(err)
+				}
+				hold, _, err := lock(other)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := make(chan *mortise.Hold, 1)
+				go func() {
+					h, _, err := lock(c)
+					if err != nil {
+						t.Errorf("%s: %v", what, err)
+					}
+					got <- h
+				}()
+				redistest.Eventually(t, "it waits", func() error {
+					if n := c.Stats().Waiting; n != 1 {
+						return fmt.Errorf("%d wait", n)
+					}
+					return nil
+				})
+				if err := hold.Unlock(); err != nil {
+					t.Error(err)
+				}
+				if h := <-got; h != nil {
+					if err := h.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if err := <-mute; err == nil || !strings.Contains(err.Error(), "unknown command") || len(mute) > 0 {
+				t.Errorf("told %v, and %d times more, want once that the command is unknown", err, len(mute))
 			}
 		})
 	}
