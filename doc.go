@@ -2,7 +2,7 @@
 //
 // Locks live in Redis or Valkey, in the very form in which Redisson (Java)
 // keeps them: Go and Java processes hold the same locks, wait for each other,
-// and wake each other.
+// and wake each other. Nothing here needs Java.
 //
 //	client := mortise.New(goredis.Wrap(rdb), nil)
 //	defer client.Close()
@@ -10,6 +10,18 @@
 //	err := client.Lock("order:42").Do(ctx, func(ctx context.Context) error {
 //		return ship(ctx)
 //	})
+//
+// # Kinds
+//
+//   - [Lock], the plain one; [FairLock], in the order of all callers; [SpinLock], without notifications;
+//     [FencedLock], with a token by which a resource refuses a former holder.
+//   - [RWLock], for many readers or one writer; [GroupLock], for several values of one group.
+//   - [MultiLock], for several locks at once; [Redlock], for independent servers.
+//   - [PermitSemaphore], whose permits come back if their holder dies; [Semaphore], which counts only.
+//   - [Election], for one leader; [CountDownLatch], [Barrier] and [DoubleBarrier], to wait for others.
+//
+// A name that is used no more leaves nothing behind, but for the number that a FencedLock and an Election count their
+// tokens and terms with, and the number of a Semaphore, a PermitSemaphore or a latch that somebody has set.
 //
 // # Holds, leases, owners
 //
@@ -26,6 +38,10 @@
 // re-enters, as a Java thread does; acquiring it with another context contends.
 // Goroutines that share the context act for the same owner. [Detach] removes
 // the owner, so that a goroutine contends like any other.
+//
+// Four times bound all that. [LockOptions.Wait] is how long a call waits for the lock. [LockOptions.TTL] is how long the
+// lock outlasts a process that has died; it is renewed every third of that. [LockOptions.MaxHold] is how long a hold lasts
+// at most, and [LockOptions.MinHold] how long the lock stays taken at least, whenever it is released.
 //
 // # Errors
 //

@@ -18,6 +18,9 @@ var levels = map[EventType]slog.Level{
 	EventLost: slog.LevelError, EventDeadlock: slog.LevelError,
 }
 
+// longPause is the shortest pause that is worth a warning. If a shorter one has come near to the end of a lease, other events say so.
+const longPause = time.Second
+
 // texts are the messages of the events.
 var texts = map[EventType]string{
 	EventWaiting: "waiting for the lock", EventAcquired: "lock acquired", EventRefused: "lock not acquired",
@@ -34,6 +37,9 @@ func (l logger) Observe(e Event) {
 		ctx = context.Background()
 	}
 	level := levels[e.Type]
+	if e.Type == EventPaused && e.Pause < longPause {
+		level = slog.LevelInfo
+	}
 	if !l.to.Enabled(ctx, level) {
 		return
 	}

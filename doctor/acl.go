@@ -44,7 +44,7 @@ const (
 	heard = "&redisson_lock__channel: &mortise:heeds:redisson_lock__channel: "
 	token = "~redisson_lock_token: "
 	op    = "~mortise:op: "
-	claim = "~mortise:claim: &redisson_sc: &mortise:turn: "
+	claim = "~mortise:claim: &redisson_sc: &mortise:heeds:redisson_sc: &mortise:turn: "
 	queue = "~redisson_lock_queue: ~redisson_lock_timeout: "
 	tells = "~mortise:client: ~mortise:clients: ~mortise:history: "
 	latch = "&redisson_countdownlatch__channel__{"
@@ -67,9 +67,9 @@ var rows = []row{
 	{kind: KindBarrier, title: "Barrier, DoubleBarrier", patterns: strings.Fields("~mortise:barrier: &mortise:barrier_channel:"),
 		commands: "del exists getrange hdel hexists hget hgetall hlen hset hsetnx pexpire pttl set time"},
 	{kind: KindSemaphore, title: "Semaphore, CountDownLatch", patterns: strings.Fields(op + claim + latch),
-		commands: "decr decrby del get getrange hdel hget hgetall hlen hset incrby pexpire set time"},
+		commands: "decr decrby del get getrange hdel hget hgetall hlen hset incrby pexpire pubsub|numsub set time"},
 	{kind: KindPermits, title: "PermitSemaphore", patterns: strings.Fields(op + claim),
-		commands: "del get getrange hdel hexists hget hgetall hlen hset incrby pexpire pttl set time zadd zcard zcount zrangebyscore zrem zscore"},
+		commands: "del get getrange hdel hexists hget hgetall hlen hset incrby pexpire pttl pubsub|numsub set time zadd zcard zcount zrangebyscore zrem zscore"},
 
 	{kind: KindRecords, added: true, title: "Records of clients, of any kind", patterns: strings.Fields(tells + "&mortise:ask: ~mortise:turns:"),
 		commands: "del exists hdel hexists hget hkeys hlen hset hstrlen pexpire pttl pubsub|numsub time type unlink xadd xlen xrevrange zadd zrange zrangebyscore zrem"},

@@ -100,6 +100,9 @@ func ReplyError(err error, message string) error {
 		err = fmt.Errorf("this server is older than Redis 5.0, the oldest that locks work on: %w", err)
 	}
 	class := ClassifyReply(message)
+	if text := withoutScript(message); text != message && class != Other && class != Unknown { // those may be a mistake in the script
+		err = shortError{strings.Replace(err.Error(), message, text, 1), err}
+	}
 	if class == Denied && unnamed(message) {
 		err = fmt.Errorf("%w (ACL LOG on the server says which)", err)
 	}
@@ -145,6 +148,15 @@ func unwrap(message string) string {
 		}
 	}
 	return message
+}
+
+// withoutScript returns an error reply without the digest of a script, and the line at which it failed.
+func withoutScript(message string) string {
+	text := unwrap(message)
+	if i := strings.LastIndex(text, " script: "); i >= 0 && strings.Contains(text[i:], ", on @user_script:") {
+		return text[:i]
+	}
+	return text
 }
 
 // ContextError returns the error for a call that ended because ctx did. It

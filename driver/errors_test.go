@@ -132,6 +132,12 @@ func TestReplyError(t *testing.T) {
 		}
 		const hint = " (ACL LOG on the server says which)" // only where the reply does not
 		want := r.text
+		if r.want != driver.Other && r.want != driver.Unknown {
+			want = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(want, before7), strings.TrimPrefix(before7, "ERR ")), inScript)
+			if want != r.text {
+				want = strings.TrimPrefix(want, "-")
+			}
+		}
 		if r.want == driver.Denied && (strings.Contains(want, "executing the script") || strings.Contains(want, " access ")) {
 			want += hint
 		}
@@ -215,5 +221,16 @@ func TestContextError(t *testing.T) {
 	}
 	if err := driver.ContextError(with(nil), driver.NotSent); err.Error() != context.Canceled.Error() {
 		t.Errorf("without a cause it reads %q, want %q", err, context.Canceled)
+	}
+}
+
+// What a user reads names no script, which says nothing outside mortise; what mortise reads is the reply.
+func TestReplyNamesNoScript(t *testing.T) {
+	const wrong = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	for _, reply := range []string{wrong, wrong + inScript, before7 + "-" + wrong} {
+		err := driver.ReplyError(errors.New(reply), reply)
+		if err.Error() != wrong || driver.ClassOf(err) != driver.WrongType {
+			t.Errorf("%q reads %q, of class %v, want %q", reply, err, driver.ClassOf(err), wrong)
+		}
 	}
 }

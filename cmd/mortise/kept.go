@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
 
-// allKept reports whether a lock is only kept: its command has ended before the time of --min-hold.
+// allKept reports whether a lock is only kept: its work has ended before its MinHold is over.
 func allKept(s mortise.State) bool {
 	for _, h := range s.Holders {
 		if !h.Kept() {
@@ -21,7 +21,7 @@ func allKept(s mortise.State) bool {
 // keptText describes a lock that is only kept.
 func keptText(ttl time.Duration) string {
 	if ttl < 0 {
-		return "kept by --min-hold; its command has ended"
+		return "kept by its MinHold; its work has ended"
 	}
-	return fmt.Sprintf("kept for another %v by --min-hold; its command has ended", duration.Round(ttl))
+	return fmt.Sprintf("kept for another %v by its MinHold; its work has ended", duration.Round(ttl))
 }
