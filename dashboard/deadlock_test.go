@@ -87,3 +87,18 @@ func TestDeadlockBeginsWithItsOldestWait(t *testing.T) {
 		}
 	}
 }
+
+// A key may show a hold before the record of its client does: the table of clients counts it, as the page of the client shows it.
+func TestClientsCountWhatKeysShow(t *testing.T) {
+	t.Parallel()
+	c, other := mortise.ClientState{ClientInfo: mortise.ClientInfo{ID: "a"}}, mortise.ClientState{ClientInfo: mortise.ClientInfo{ID: "b"}}
+	other.Waits = []mortise.ClientWait{{Lock: "x", Kind: "lock", Since: time.UnixMilli(1000), For: "a:1"}}
+	l := lookAt(2000, c, other)
+	hold := &watch.Hold{Lock: "x", Kind: "lock", Party: watch.Party{Owner: "a:1", Client: "a"}}
+	l.Holds = map[watch.HoldKey]*watch.Hold{{Lock: "x", Owner: "a:1"}: hold}
+	p := &pen{scene: newScene(nil, l)}
+	data, _ := lookClients(nil, parseView(&clientsPage, nil), p)
+	if rows := data.(*clientsData).Rows; len(rows) != 2 || rows[0].Holds+rows[1].Holds != 1 {
+		t.Errorf("the rows are %+v, want one with one hold", rows)
+	}
+}

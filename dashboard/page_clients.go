@@ -54,7 +54,10 @@ func lookClients(_ *Dashboard, v *view, p *pen) (any, []string) {
 		if !matches(v.Get("q"), c.Host, c.App, c.ID, processOf(c.Host, c.PID), c.Version) {
 			continue
 		}
-		r := clientRow{ID: rowID("client", c.ID), Who: p.Client(&c.ClientInfo), Holds: max(c.HoldCount, len(c.Holds)), Waits: max(c.WaitCount, len(c.Waits)), Version: c.Version}
+		r := clientRow{ID: rowID("client", c.ID), Who: p.Client(&c.ClientInfo), Version: c.Version}
+		// A record is older than the locks: what those show counts, too, as it does for Behind.
+		r.Holds = max(c.HoldCount, len(c.Holds), len(s.holds[c.ID]))
+		r.Waits = max(c.WaitCount, len(c.Waits), len(s.waits[c.ID]))
 		for _, h := range s.holds[c.ID] {
 			r.Behind += s.othersWaiting(h.Lock, c.ID)
 		}
