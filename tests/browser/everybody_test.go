@@ -120,3 +120,53 @@ func (b *tab) text() (text string) {
 	}, func() string { return err.Error() })
 	return text
 }
+
+// broken lists the words in the cells of tables that are torn apart although they are short, and long ones of which a line has
+// fewer than four letters. A name may end a line at a sign that joins its parts; what is quoted, because it is odd, may do so
+// anywhere.
+const broken = `(() => {
+	const found = new Set()
+	for (const cell of document.querySelectorAll('th, td')) {
+		if (getComputedStyle(cell.closest('thead, tbody')).position === 'absolute') continue // not on the screen
+		const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT)
+		for (let node; node = texts.nextNode();) {
+			for (const word of node.data.matchAll(/[^\s\u200b]+/g)) {
+				const range = document.createRange()
+				range.setStart(node, word.index)
+				range.setEnd(node, word.index + word[0].length)
+				const lines = new Map()
+				for (const r of range.getClientRects()) lines.set(Math.round(r.top), (lines.get(Math.round(r.top)) || 0) + r.width)
+				const widths = [...lines.values()]
+				if (widths.length < 2 || /["<>\\]/.test(word[0])) continue
+				const letter = widths.reduce((a, b) => a + b, 0) / word[0].length
+				if (word[0].length <= 12 && !/\w[-\/.:,@]\w/.test(word[0]) || Math.min(...widths.slice(0, -1)) < 3.5 * letter)
+					found.add(word[0] + ' on ' + widths.length + ' lines in ' + cell.closest('table').className)
+			}
+		}
+	}
+	return [...found].join('; ')
+})()`
+
+// On no screen is a word of a table torn apart, or written letter by letter.
+func TestWordsStayWhole(t *testing.T) {
+	s := newSite(t)
+	s.lively(fleet.StuckDeploy, fleet.Deadlock, fleet.FairQueue, fleet.Permits)
+	s.hold(s.client("ip-10-0-112-34.eu-west-1.compute.internal", "nightly-reconciliation"), "a-lock-with-a-name-that-is-rather-long:4711")
+	b := newTab(t, "status of 404")
+	for name, address := range s.addresses(b) {
+		b.open(address)
+		b.await(`document.querySelector('main h1') !== null`)
+		eval[bool](b, `document.querySelectorAll('details').forEach((e) => { e.open = true }); true`)
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int64{320, 360, 390, 768, 1440} {
+				b.media(scheme, width)
+				if found := eval[string](b, broken); found != "" {
+					t.Errorf("%s, %s, %d px: %s", name, scheme, width, found)
+				}
+				if wide := eval[int](b, `document.documentElement.scrollWidth`); int64(wide) > width {
+					t.Errorf("%s is %d px wide on a screen of %d", name, wide, width)
+				}
+			}
+		}
+	}
+}
