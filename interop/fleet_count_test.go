@@ -40,7 +40,7 @@ func mixedFleets(t *testing.T, b *canary.Bounds) {
 			inGo, inJava := w.mix(t, each)
 			sum, javas = sum+inGo+inJava, javas+inJava
 			client := w.client(t, shortLease)
-			for n := range each / 100 {
+			for n := range max(1, each/100) {
 				toJava = append(toJava, wakeJava(t, &w, client, fmt.Sprint("mixed-to-java:", f.kind, n)))
 				toGo = append(toGo, wakeGo(t, &w, client, fmt.Sprint("mixed-to-go:", f.kind, n)))
 			}
