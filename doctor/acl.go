@@ -27,6 +27,7 @@ const (
 	KindInspect Kind = "inspect" // to read the state of names: on top of a kind of lock
 	KindList    Kind = "list"    // to list names: on top of KindInspect
 	KindTokens  Kind = "tokens"  // to find tokens that nobody uses: on top of KindFenced
+	KindDoctor  Kind = "doctor"  // to examine a server: on top of kinds of lock, KindRecords and KindInspect
 	KindLook    Kind = "look"    // people who only look: show, ls, who, watch, history, the dashboard
 )
 
@@ -84,6 +85,10 @@ var rows = []row{
 var looking = row{kind: KindLook, patterns: strings.Fields(tells + "~mortise:turns:"),
 	commands: "hget hkeys hlen hstrlen pubsub|numsub time type xrevrange zrange zrangebyscore"}
 
+// examining is what an examination needs on top of the kinds of lock that are in use, KindRecords and KindInspect.
+var examining = row{kind: KindDoctor, added: true, title: "`mortise doctor`",
+	commands: "acl|whoami client|list cluster|info config|get dbsize info object|idletime pttl scan type"}
+
 const (
 	connecting = "+evalsha +eval +hello +ping +client|id +client|setname"
 	messaging  = "+publish +spublish +subscribe +unsubscribe +ssubscribe +sunsubscribe"
@@ -95,7 +100,7 @@ func Kinds() (list []Kind) {
 	for _, r := range rows {
 		list = append(list, r.kind)
 	}
-	return append(list, KindLook)
+	return append(list, KindDoctor, KindLook)
 }
 
 // kindsText names all kinds.
@@ -122,7 +127,10 @@ func (k Kind) Title() string {
 func (k Kind) OnTop() bool { r := k.row(); return r != nil && r.added }
 
 func (k Kind) row() *row {
-	if k == KindLook {
+	switch k {
+	case KindDoctor:
+		return &examining
+	case KindLook:
 		return &looking
 	}
 	for i := range rows {

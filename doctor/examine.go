@@ -71,16 +71,8 @@ func Examine(ctx context.Context, d driver.Driver, options *Options) (*Report, e
 	}
 	e.client = mortise.New(borrowed{d}, &mortise.Options{Prefix: e.o.Prefix, AllowAnyName: true, RetryFor: limit, Identity: mortise.Identity{Hide: true}})
 	defer func() { _ = e.client.Close() }() // it has no holds
-	for _, check := range e.checks() {
-		if ctx.Err() != nil {
-			e.report.finish(e.o.Accept)
-			return e.report, context.Cause(ctx)
-		}
-		check(ctx)
-		if e.report.Err != nil {
-			break
-		}
-	}
+	e.run(ctx, e.connection, e.readServers)
+	e.run(ctx, e.checks()...)
 	e.report.finish(e.o.Accept)
 	if ctx.Err() != nil { // what came last may be cut short
 		return e.report, context.Cause(ctx)
@@ -124,9 +116,22 @@ type exam struct {
 	user     string // of the connection; empty if it is not known
 }
 
+// run examines on, unless Redis does not answer.
+func (e *exam) run(ctx context.Context, checks ...func(context.Context)) {
+	for _, check := range checks {
+		if ctx.Err() != nil || e.report.Err != nil {
+			return
+		}
+		check(ctx)
+	}
+}
+
+// checks returns what is examined of the servers that have answered.
 func (e *exam) checks() []func(context.Context) {
+	if len(e.servers) > 0 && e.servers[0].embedded {
+		return []func(context.Context){e.embedded, e.scripts, e.clocks, e.messages, e.records, e.searchKeys}
+	}
 	return []func(context.Context){
-		e.connection, e.readServers,
 		e.version, e.scripts, e.writes, e.clocks,
 		e.role, e.sentinels, e.cluster, e.replicas,
 		e.persistence,

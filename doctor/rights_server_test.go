@@ -3,7 +3,6 @@
 package doctor_test
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -143,16 +142,9 @@ func TestRealClocksOfAClusterThatDiffer(t *testing.T) {
 	wantFinding(t, report(t, d, &doctor.Options{Keys: 1}), "clock-between-servers", doctor.Warning, "the clock of "+c.Masters[0].Addr()+" is 1m0s ahead of that of ")
 }
 
-// With the rights that docs/doctor.md names on top of those of the locks, nothing is unknown.
+// With the rights of the doctor on top of those of the locks, nothing is unknown.
 func TestRealRightsOfTheDoctor(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/doctor.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rights, _ := strings.Cut(string(text), "## The rights it needs")
-	_, rights, _ = strings.Cut(rights, "```\n")
-	rights, _, _ = strings.Cut(rights, "\n```")
 	s := redistest.Single(t, durable...)
 	d := withRule(t, s, rule(t, doctor.Rule{User: "worker", Prefix: "app:", Kinds: []doctor.Kind{doctor.KindLock, doctor.KindFair, doctor.KindPermits, doctor.KindRecords, doctor.KindInspect}}))
 	r := report(t, d, &doctor.Options{Prefix: "app:"})
@@ -167,7 +159,7 @@ func TestRealRightsOfTheDoctor(t *testing.T) {
 	if len(unknown()) < 5 {
 		t.Errorf("without them only %q is unknown", unknown())
 	}
-	s.Must(t, append([]string{"ACL", "SETUSER", "worker"}, strings.Fields(rights)...)...)
+	s.Must(t, rule(t, doctor.Rule{User: "worker", Prefix: "app:", Kinds: []doctor.Kind{doctor.KindDoctor}})...)
 	s.Must(t, "RPUSH", "redisson_lock_queue:{app:job}", theirs)
 	s.Must(t, "HSET", "app:job", theirs, "1")
 	r = report(t, d, &doctor.Options{Prefix: "app:"})

@@ -21,6 +21,8 @@ type server struct {
 	err  error             // why there is no info
 	conf map[string]string // of CONFIG GET
 	cerr error             // why there is none
+
+	embedded bool // it is that of package memredis
 }
 
 // settings are what CONFIG GET is asked for. None of them is secret.
@@ -89,6 +91,8 @@ func (e *exam) read(ctx context.Context, addr string) *server {
 	if s.err = err; err == nil {
 		if s.info = fields(v.Str()); s.info["redis_version"] == "" {
 			s.info, s.err = nil, errors.New("the server does not tell what it is")
+			v, err := e.command(ctx, addr, "INFO", "server")
+			s.embedded = err == nil && fields(v.Str())["server_name"] == "mortise"
 		}
 	}
 	s.conf, s.cerr = e.settings(ctx, addr)

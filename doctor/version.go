@@ -28,6 +28,14 @@ func (e *exam) version(context.Context) {
 	})
 }
 
+// embedded says that there is nothing to examine but what lies in the server.
+func (e *exam) embedded(context.Context) {
+	e.add(Finding{
+		ID: "server-version", Group: GroupServer, Severity: Info,
+		Found: "it is mortise's embedded server, for tests and demonstrations: it stores nothing on disk, and has no settings, replicas or users to examine",
+	})
+}
+
 // judged returns what is to be said of a version.
 func judged(product, name, version string) Finding {
 	f := Finding{Severity: OK, Found: "it is " + name + " " + said(text(version))}

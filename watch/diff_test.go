@@ -108,27 +108,30 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// A look reads first the keys that decide, and all others in turns.
+// A look reads first the keys that decide, and then those that were read the longest ago.
 func TestNames(t *testing.T) {
 	all := func(string) bool { return true }
 	last := Merge(nil, Sighting{At: at(0), Clients: []mortise.ClientState{record(idA, holds("gone", 1, 0), holds("kept", 2, 0))}}, all)
 	clients := []mortise.ClientState{record(idA, holds("kept", 2, 0)), record(idB, waits("w1", 0), waits("w2", 0), waits("w3", 0))}
+	gone := last.Holds[HoldKey{"gone", idA + ":1"}]
 	seen := make(map[string]bool)
 	for turn := range 3 {
-		names := Names(last, clients, all, 2, turn)
+		names := Names(last, clients, all, 2)
 		if len(names) != 3 || names[0] != "gone" || names[2] != "kept" {
 			t.Errorf("turn %d reads %q, want the hold that is gone, a wait, and the hold that is kept", turn, names)
 			continue
 		}
 		seen[names[1]] = true
+		last = Merge(last, Sighting{At: at(20_000 * (turn + 1)), Clients: clients, States: map[string]mortise.State{names[1]: key(names[1], 0)}}, all)
+		last.Holds[HoldKey{"gone", idA + ":1"}] = gone
 	}
 	if len(seen) != 3 {
 		t.Errorf("the waits that are read are %v, want each once", seen)
 	}
-	if names := Names(last, clients, func(string) bool { return false }, 9, 0); len(names) > 0 {
+	if names := Names(last, clients, func(string) bool { return false }, 9); len(names) > 0 {
 		t.Errorf("it reads %q, which are not wanted", names)
 	}
-	if names := Names(nil, nil, all, 9, 0); len(names) > 0 {
+	if names := Names(nil, nil, all, 9); len(names) > 0 {
 		t.Errorf("without clients it reads %q", names)
 	}
 }

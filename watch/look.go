@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -26,21 +27,54 @@ func (w *Watcher) look(ctx context.Context) error {
 	if s.Clients, err = w.client.Clients(ctx); err != nil {
 		return err
 	}
+	w.searched(&s)
+	read := make(map[string]mortise.State)
 	for _, name := range w.names(s.Clients) {
 		state, err := w.client.Inspect(ctx, name)
 		if errors.Is(err, mortise.ErrInvalid) { // anybody may have written the record
-			continue
+			state, err = mortise.State{Name: name}, nil
 		}
 		if err != nil {
 			return err
 		}
-		s.States[name], s.Later[name] = state, w.found[name]
-		delete(w.found, name)
+		if f := w.found[name]; f != nil {
+			s.Later[name] = f.later
+			delete(w.found, name)
+		}
+		read[name] = state
 	}
+	w.read = read
+	maps.Copy(s.States, read)
 	w.seen(s)
 	w.merge(ctx, s)
 	w.leave(first)
 	return nil
+}
+
+// searched adds the states that searches have read. A state is older than the records, and it may be older than what the look
+// before has read: what these name is left to the keys.
+func (w *Watcher) searched(s *Sighting) {
+	recorded := make(map[string]bool)
+	for i := range s.Clients {
+		for _, h := range s.Clients[i].Holds {
+			recorded[h.Lock] = true
+		}
+	}
+	if w.last != nil {
+		for key, h := range w.last.Holds {
+			recorded[key.Lock] = recorded[key.Lock] || h.recorded
+		}
+	}
+	for name, f := range w.found {
+		_, read := w.read[name]
+		switch state, lasts := f.now(); {
+		case read || !lasts || recorded[name] && w.last.Holding(name):
+			delete(w.found, name)
+		case !recorded[name]:
+			s.States[name], s.Later[name] = state, f.later
+			delete(w.found, name)
+		}
+	}
 }
 
 // leave notes how many names are left to be read, after a look that has begun to read some of the first search. A lock is
@@ -91,17 +125,12 @@ func (w *Watcher) names(clients []mortise.ClientState) []string {
 			names = append(names, name)
 		}
 	}
-	for _, name := range Names(w.last, clients, w.wanted, most, w.turn) {
+	for _, name := range Names(w.last, clients, w.wanted, most) {
 		add(name)
 	}
-	w.turn++
 	for name := range w.found {
 		if len(names) >= most+most/2 {
 			break
-		}
-		if w.last.Holding(name) {
-			delete(w.found, name)
-			continue
 		}
 		add(name)
 	}

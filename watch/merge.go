@@ -39,6 +39,7 @@ func Merge(last *Snapshot, s Sighting, wanted func(name string) bool) *Snapshot 
 	for key := range m.now.Holds {
 		m.now.held[key.Lock] = true
 	}
+	m.remember()
 	return m.now
 }
 
@@ -216,13 +217,27 @@ func (m *merger) stranger(key HoldKey, s *mortise.State, h *mortise.Holder) {
 	m.now.young[key] = &next
 }
 
-// carry takes over what was known before and cannot be denied, and says how the rest has ended.
-func (m *merger) carry() {
+// remember takes over when keys were read, for as long as something is known of them.
+func (m *merger) remember() {
+	known := maps.Clone(m.now.held)
+	for key := range m.now.young {
+		known[key.Lock] = true
+	}
+	for key := range m.now.claims {
+		known[key.Lock] = true
+	}
+	for key := range m.now.Waits {
+		known[key.Lock] = true
+	}
 	for name, at := range m.last.viewed {
-		if _, ok := m.now.viewed[name]; !ok && m.now.At.Sub(at) < viewLasts {
+		if _, ok := m.now.viewed[name]; !ok && (known[name] || m.now.At.Sub(at) < viewLasts) {
 			m.now.viewed[name] = at
 		}
 	}
+}
+
+// carry takes over what was known before and cannot be denied, and says how the rest has ended.
+func (m *merger) carry() {
 	for key, h := range m.last.young {
 		_, read := m.sighting.States[key.Lock]
 		switch {

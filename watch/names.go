@@ -2,6 +2,7 @@ package watch
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,12 +12,12 @@ import (
 
 // Names returns the names whose keys to read in a look, most and a few more at most: those that decide about holds
 // that the records do not list any more come first, then those that only their keys tell of, and those
-// that are waited for. Of what there is too much of, another part is returned as turn goes on.
-func Names(last *Snapshot, clients []mortise.ClientState, wanted func(string) bool, most, turn int) []string {
+// that are waited for. Of what there is too much of, those come first that were read the longest ago.
+func Names(last *Snapshot, clients []mortise.ClientState, wanted func(string) bool, most int) []string {
 	if last == nil {
 		last = &Snapshot{}
 	}
-	r := ranking{wanted: wanted, rank: make(map[string]int), listed: make(map[HoldKey]bool)}
+	r := ranking{wanted: wanted, viewed: last.viewed, rank: make(map[string]int), listed: make(map[HoldKey]bool)}
 	for i := range clients {
 		r.client(&clients[i])
 	}
@@ -36,12 +37,13 @@ func Names(last *Snapshot, clients []mortise.ClientState, wanted func(string) bo
 			r.add(key.Lock, 2)
 		}
 	}
-	return append(chosen(r.rank, most, turn), checked(clients, r.rank, wanted, turn)...)
+	return append(r.first(slices.Collect(maps.Keys(r.rank)), most), r.checked(clients)...)
 }
 
 // ranking says which names are urgent.
 type ranking struct {
 	wanted func(string) bool
+	viewed map[string]time.Time
 	rank   map[string]int   // 1 is the most urgent
 	listed map[HoldKey]bool // holds in records
 }
@@ -68,50 +70,25 @@ func (r *ranking) client(c *mortise.ClientState) {
 // mostChecked is how many keys are read in a look although nothing makes them doubtful.
 const mostChecked = 2
 
-// checked returns names that records list as held, in turns, to find those whose lease is gone.
-func checked(clients []mortise.ClientState, rank map[string]int, wanted func(string) bool, turn int) []string {
-	var held []string
+// checked returns names that records list as held, to find those whose lease is gone.
+func (r *ranking) checked(clients []mortise.ClientState) []string {
+	held := make(map[string]bool)
 	for i := range clients {
 		for _, h := range clients[i].Holds {
-			if keyed[h.Kind] && rank[h.Lock] == 0 && wanted(h.Lock) {
-				held = append(held, h.Lock)
+			if keyed[h.Kind] && r.rank[h.Lock] == 0 && r.wanted(h.Lock) {
+				held[h.Lock] = true
 			}
 		}
 	}
-	slices.Sort(held)
-	held = slices.Compact(held)
-	if len(held) <= mostChecked {
-		return held
-	}
-	var list []string
-	for i := range mostChecked {
-		list = append(list, held[(turn*mostChecked+i)%len(held)])
-	}
-	return list
+	return r.first(slices.Collect(maps.Keys(held)), mostChecked)
 }
 
-// chosen returns the names with the lowest ranks, most at most, those of the last rank in turns.
-func chosen(rank map[string]int, most, turn int) []string {
-	names := make([]string, 0, len(rank))
-	for name := range rank {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(rank[a]-rank[b], strings.Compare(a, b)) })
-	if len(names) <= most {
-		return names
-	}
-	last := rank[names[most-1]]
-	from := slices.IndexFunc(names, func(n string) bool { return rank[n] == last })
-	to := from
-	for to < len(names) && rank[names[to]] == last {
-		to++
-	}
-	part := names[from:to]
-	list := slices.Clone(names[:from])
-	for i := range most - from {
-		list = append(list, part[(turn*(most-from)+i)%len(part)])
-	}
-	return list
+// first returns the most urgent of some names, most at most.
+func (r *ranking) first(names []string, most int) []string {
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(r.rank[a]-r.rank[b], r.viewed[a].Compare(r.viewed[b]), strings.Compare(a, b))
+	})
+	return names[:min(most, len(names))]
 }
 
 // Holding reports whether the snapshot has a hold of a lock. S may be nil.

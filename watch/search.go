@@ -22,7 +22,7 @@ const (
 	// load, and mostShare all of it.
 	serverShare = 0.01 / 100
 	mostShare   = 0.25
-	// mostFound is how many names a search may leave to the next looks.
+	// mostFound is how many names a search may leave to the next look.
 	mostFound = 10_000
 )
 
@@ -32,9 +32,9 @@ type search struct {
 	client   *mortise.Client
 	pattern  string
 
-	mu     sync.Mutex      // guards the fields below
-	found  map[string]bool // as Watcher.found
-	first  int             // how many of these the first search has found
+	mu     sync.Mutex        // guards the fields below
+	found  map[string]*found // since the look before
+	first  int               // how many of these the first search has found
 	notes  []*Note
 	passes int
 	took   time.Duration // the last search
@@ -43,11 +43,28 @@ type search struct {
 	failed error // of the last search
 }
 
+// found is a lock that searches have found.
+type found struct {
+	state mortise.State // as it was read last
+	at    time.Time     // when, by this machine's clock
+	later bool          // the first search has not found it
+}
+
+// now returns the state with the lease that is left now, and false if it has ended.
+func (f *found) now() (mortise.State, bool) {
+	s := f.state
+	if s.TTL <= 0 {
+		return s, true
+	}
+	s.TTL -= time.Since(f.at)
+	return s, s.TTL > 0
+}
+
 func newSearch(d *gentle.Driver, o *Options) *search {
 	load := float64(o.Load)
 	return &search{
 		searcher: &gentle.Searcher{Driver: *d, Pages: gentle.NewMeter(load * searchShare), Share: min(mostShare, load*serverShare)},
-		pattern:  o.Pattern, found: make(map[string]bool),
+		pattern:  o.Pattern, found: make(map[string]*found),
 	}
 }
 
@@ -78,16 +95,27 @@ func (s *search) pass(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		if _, known := s.found[state.Name]; !known && len(s.found) < mostFound {
-			s.found[state.Name] = s.passes > 0
-			if s.passes == 0 {
-				s.first = len(s.found)
-			}
-		}
-		s.mu.Unlock()
+		s.add(&state)
 	}
 	return nil
+}
+
+// add notes the state of a lock.
+func (s *search) add(state *mortise.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.found[state.Name]
+	if f == nil {
+		if len(s.found) == mostFound {
+			return
+		}
+		f = &found{later: s.passes > 0}
+		s.found[state.Name] = f
+		if !f.later {
+			s.first++
+		}
+	}
+	f.state, f.at = *state, time.Now()
 }
 
 // end notes the end of a search, and reports whether it was the last one.
@@ -112,17 +140,20 @@ func (s *search) end(err error, took time.Duration) bool {
 	return false
 }
 
-// take moves the names that were found to all, and returns how many of them the first search has found.
-func (s *search) take(all map[string]bool) (first int) {
+// take moves what was found to all, and returns how much of it the first search has found.
+func (s *search) take(all map[string]*found) (first int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first = s.first
-	for name, later := range s.found {
-		if _, known := all[name]; !known && len(all) < mostFound {
-			all[name] = later
+	for name, f := range s.found {
+		old := all[name]
+		if old == nil && len(all) == mostFound {
+			continue
 		}
+		f.later = f.later && (old == nil || old.later)
+		all[name] = f
 	}
-	s.found, s.first = make(map[string]bool), 0
+	s.found, s.first = make(map[string]*found), 0
 	return first
 }
 

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/internal/gentle"
@@ -27,12 +28,62 @@ func TestNamesOfTheFirstSearchStayOld(t *testing.T) {
 		}
 		s.end(nil, 0)
 	}
-	found := make(map[string]bool)
-	s.take(found)
-	if later, ok := found["old"]; !ok || later {
-		t.Errorf("old was found: %v, by a later search: %v", ok, later)
+	all := make(map[string]*found)
+	if first := s.take(all); first != 1 {
+		t.Errorf("the first search has found %d names, want 1", first)
 	}
-	if later, ok := found["new"]; !ok || !later {
-		t.Errorf("new was found: %v, by a later search: %v", ok, later)
+	if f := all["old"]; f == nil || f.later {
+		t.Errorf("old was found: %+v, want by the first search", f)
+	}
+	if f := all["new"]; f == nil || !f.later {
+		t.Errorf("new was found: %+v, want by a later search", f)
+	}
+	if err := s.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.take(all)
+	if f := all["old"]; f == nil || f.later {
+		t.Errorf("old was found again: %+v, want by the first search", f)
+	}
+}
+
+// A look takes what a search has read, unless something newer is known.
+func TestStatesOfASearch(t *testing.T) {
+	const r = idR + ":77"
+	fresh := func(name string, ttl int, age time.Duration) *found {
+		return &found{state: key(name, ttl, r), at: time.Now().Add(-age), later: true}
+	}
+	for _, test := range []struct {
+		name    string
+		last    *sight // the look before; nil if there was none
+		read    bool   // it has read the key itself
+		clients []mortise.ClientState
+		found   *found
+		want    string // taken, left, or dropped
+	}{
+		{name: "nothing else is known", found: fresh("job", 30_000, 0), want: "taken"},
+		{name: "a lease without an end", found: fresh("job", -1, time.Hour), want: "taken"},
+		{name: "its lease is over", found: fresh("job", 1000, 2*time.Second), want: "dropped"},
+		{name: "the look before has read it", last: &sight{}, read: true, found: fresh("job", 30_000, 0), want: "dropped"},
+		{name: "known from its key", last: &sight{keys: []mortise.State{key("job", 30_000, r)}}, found: fresh("job", 30_000, 0), want: "taken"},
+		{name: "in a record now", clients: []mortise.ClientState{record(idA, holds("job", 1, 0))}, found: fresh("job", 30_000, 0), want: "left"},
+		{name: "in a record before", last: &sight{clients: []mortise.ClientState{record(idA, holds("job", 1, 0))}}, found: fresh("job", 30_000, 0), want: "dropped"},
+		{name: "waited for", clients: []mortise.ClientState{record(idA, waits("job", 0))}, found: fresh("job", 30_000, 0), want: "taken"},
+	} {
+		w := &Watcher{found: map[string]*found{"job": test.found}}
+		if test.last != nil {
+			w.last = Merge(nil, test.last.sighting(), func(string) bool { return true })
+		}
+		if test.read {
+			w.read = map[string]mortise.State{"job": key("job", 0)}
+		}
+		s := Sighting{Clients: test.clients, States: make(map[string]mortise.State), Later: make(map[string]bool)}
+		w.searched(&s)
+		_, taken := s.States["job"]
+		_, left := w.found["job"]
+		got := map[[2]bool]string{{true, false}: "taken", {false, true}: "left", {false, false}: "dropped"}[[2]bool{taken, left}]
+		if got != test.want || taken != s.Later["job"] {
+			t.Errorf("%s: the state is %s, later %v; want %s", test.name, got, s.Later["job"], test.want)
+		}
 	}
 }

@@ -198,7 +198,8 @@ const (
 	// silence is when a client that has not renewed its record is taken for dead: it is renewed
 	// every ten seconds.
 	silence = 15 * time.Second
-	// viewLasts is for how long it is remembered that a key was read, and formerLasts who had it.
+	// viewLasts is for how long it is remembered that a key was read of which nothing is known, and formerLasts who
+	// had it.
 	viewLasts   = 10 * time.Second
 	formerLasts = 5 * time.Second
 )

@@ -94,10 +94,10 @@ type Watcher struct {
 
 	// The fields up to mu belong to Run.
 	last  *Snapshot
-	turn  int
-	quiet int             // looks without an event
-	told  time.Duration   // the pause that was told of; 0 if none is
-	found map[string]bool // names that searches have found; true if the first one has not
+	quiet int                      // looks without an event
+	told  time.Duration            // the pause that was told of; 0 if none is
+	found map[string]*found        // that no look has shown yet
+	read  map[string]mortise.State // in the look before, from their keys
 
 	mu    sync.Mutex // guards the fields below
 	shown []string
@@ -109,7 +109,7 @@ type Watcher struct {
 
 // New returns a Watcher that uses d and takes ownership of it. It does no I/O. Nil options mean the defaults.
 func New(d driver.Driver, options *Options) *Watcher {
-	w := &Watcher{awake: make(chan struct{}, 1), found: make(map[string]bool), began: time.Now()}
+	w := &Watcher{awake: make(chan struct{}, 1), found: make(map[string]*found), began: time.Now()}
 	if options != nil {
 		w.options = *options
 	}

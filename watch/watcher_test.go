@@ -226,6 +226,32 @@ func TestWatcherFindsRedissonsLocks(t *testing.T) {
 	})
 }
 
+// Two searches show all of a thousand locks that no record tells of, and the looks after the next one that some have ended.
+func TestWatcherShowsAThousandOfRedissonsLocks(t *testing.T) {
+	watched(t, watch.Options{Load: 300}, func(b *bench) {
+		const locks, ended = 1000, 100
+		name := func(i int) string { return fmt.Sprintf("order:%d", i) }
+		for i := range locks {
+			if _, err := b.Do("HSET", name(i), "8f1c2b3a-0000-4000-8000-000000000001:77", "1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(30 * time.Second)
+		if shown := len(b.last().Locks()); shown != locks {
+			t.Errorf("%d locks are shown after %+v, want %d", shown, b.w.Load().Search, locks)
+		}
+		for i := range ended {
+			if _, err := b.Do("DEL", name(i*7)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if shown := len(b.last().Locks()); shown != locks-ended {
+			t.Errorf("%d locks are shown after the end of %d of %d", shown, ended, locks)
+		}
+	})
+}
+
 // It sends no more than it may, and says so if that makes it slow.
 func TestWatcherKeepsToItsLoad(t *testing.T) {
 	watched(t, watch.Options{Load: 10}, func(b *bench) {

@@ -27,6 +27,7 @@ On top of them come:
   inspect    to read the state of names
   list       ls, after inspect
   tokens     mortise tokens, after fenced
+  doctor     mortise doctor, after the kinds in use, records and inspect: all,doctor
 look is all that show, ls, who, history, watch and a dashboard need, and changes nothing.
 all is every kind of lock, with records and inspect.
 
