@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -59,14 +60,15 @@ func showCommand(a *app) *cobra.Command {
 			case quiet:
 				return nil
 			}
+			if state.Kind == mortise.KindOther {
+				return a.showForeign(cmd.Context(), d, state)
+			}
 			v, err := a.view(cmd.Context(), client, state)
 			switch {
 			case err != nil:
 				return err
 			case a.json:
 				return writeJSON(a.stdout, v)
-			case state.Kind == mortise.KindOther:
-				return a.showForeign(cmd.Context(), d, state)
 			}
 			return a.showState(v)
 		},
@@ -78,12 +80,19 @@ func showCommand(a *app) *cobra.Command {
 
 // showForeign shows what Redis has under a name that is in use for something else.
 func (a *app) showForeign(ctx context.Context, d driver.Driver, s mortise.State) error {
-	text, err := typeText(ctx, d, a.keyPrefix()+s.Name)
-	if err != nil {
+	t, err := redisType(ctx, d, a.keyPrefix()+s.Name)
+	switch {
+	case err != nil:
 		return err
+	case a.json:
+		raw, err := withFields(s, field{"type", t})
+		if err != nil {
+			return err
+		}
+		return writeJSON(a.stdout, json.RawMessage(raw))
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "name\t%s\nkind\t%s\ntype\t%s\n", shown(s.Name), s.Kind, text)
+	fmt.Fprintf(w, "name\t%s\nkind\t%s\ntype\t%s\n", shown(s.Name), s.Kind, typeText(t))
 	return w.Flush()
 }
 

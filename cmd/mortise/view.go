@@ -22,9 +22,6 @@ type view struct {
 // view returns what show shows of a state. Without the right to read it, waiters are not shown.
 func (a *app) view(ctx context.Context, client *mortise.Client, s mortise.State) (view, error) {
 	v := view{State: s, census: newCensus(nil), listeners: -1}
-	if s.Kind == mortise.KindOther {
-		return v, nil
-	}
 	q, err := client.Queue(ctx, s.Name)
 	if err == nil && (s.Kind == mortise.KindPermits || s.Kind == mortise.KindLock) {
 		if v.census, err = takeCensus(ctx, client); err == nil {

@@ -45,14 +45,16 @@ var otherTypes = map[string]string{
 	"stream": "a stream",
 }
 
-// typeText says which type a key has in Redis.
-func typeText(ctx context.Context, d driver.Driver, key string) (string, error) {
+// redisType returns the type of a key in Redis, as TYPE does.
+func redisType(ctx context.Context, d driver.Driver, key string) (string, error) {
 	v, err := d.Eval(ctx, driver.Call{Script: typeOf, Keys: []string{key}})
-	if err != nil {
-		return "", err
+	return v.Str(), err
+}
+
+// typeText says what a type in Redis is.
+func typeText(t string) string {
+	if text, ok := otherTypes[t]; ok {
+		return text
 	}
-	if text, ok := otherTypes[v.Str()]; ok {
-		return text, nil
-	}
-	return "of the type " + shown(v.Str()), nil
+	return "of the type " + shown(t)
 }

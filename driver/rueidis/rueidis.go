@@ -21,7 +21,8 @@
 //   - ReadBufferEachConn and WriteBufferEachConn are half a megabyte each by default; 16 KiB are
 //     enough.
 //   - SendToReplicas does not affect mortise: its scripts are never sent there, unless the function
-//     returns true for EVALSHA and EVAL, which it must not.
+//     returns true for EVALSHA and EVAL, which it must not. ReplicaOnly must be false: replicas refuse the scripts, so
+//     each call fails with READONLY after its RetryFor.
 //   - BlockingPoolSize bounds how many durable locks wait for replicas at a time: each of them uses
 //     a connection of its own. The default is 1024.
 //   - AlwaysRESP2 and DisableCache are needed for servers that do not know RESP3.
