@@ -275,7 +275,7 @@ type LostError struct {
 	// a process that was suspended has made no attempt. For LostTaken and
 	// LostForced it is a *ClockError if the clock of Redis was set forward
 	// meanwhile, which may have ended the lease too early; for LostForced it also says
-	// if a subscription was interrupted just before, as by a restart.
+	// if a subscription was interrupted since Redis confirmed the lease last, as in a restart.
 	Err error
 	// Since is when Redis last confirmed the lease, by this process' own clock: when
 	// the request began that it confirmed. It is zero for reasons other than
@@ -286,7 +286,7 @@ type LostError struct {
 var lostTexts = map[LostReason]string{
 	LostExpired:     "the lease was lost: its time is over",
 	LostTaken:       "the lease was lost: another owner holds the lock",
-	LostForced:      "the lease was lost: it was freed by force, or its key was deleted",
+	LostForced:      "the lease was lost: it was freed by force, its key was deleted, or Redis has restarted without it",
 	LostUnreachable: "the lease was lost: Redis has confirmed no renewal",
 }
 

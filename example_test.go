@@ -278,7 +278,7 @@ func ExampleLock_ForceUnlock() {
 	fmt.Println(context.Cause(held))
 	// Output:
 	// true <nil>
-	// mortise: hold "job": the lease was lost: it was freed by force, or its key was deleted; stop the work that it protects, others may begin theirs
+	// mortise: hold "job": the lease was lost: it was freed by force, its key was deleted, or Redis has restarted without it; stop the work that it protects, others may begin theirs
 }
 
 func ExampleClient_Locks() {

@@ -39,7 +39,7 @@ func (l *Lease) loss(reason LostReason, err error) *ending {
 	switch {
 	case reason == LostUnreachable:
 		since = l.confirmed()
-	case reason == LostForced && err == nil && l.client.interrupted():
+	case reason == LostForced && err == nil && l.client.interruptedSince(l.confirmed()):
 		err = errInterrupted
 	}
 	lost := l.client.errors.Lost(reason, since, noReply(err))
@@ -47,12 +47,11 @@ func (l *Lease) loss(reason LostReason, err error) *ending {
 }
 
 // errInterrupted says more of a lease that Redis does not have.
-var errInterrupted = errors.New("the subscription was interrupted just before, as by a restart of Redis without its data, or by a failover")
+var errInterrupted = errors.New("a subscription was interrupted since Redis confirmed it last, as in a restart or a failover")
 
-// interrupted reports whether a subscription was interrupted within the last seconds.
-func (c *Client) interrupted() bool {
-	last := c.lastGap.Load()
-	return last != 0 && c.time(time.Now())-time.Duration(last) < 2*time.Second
+// interruptedSince reports whether a subscription was interrupted after t.
+func (c *Client) interruptedSince(t time.Time) bool {
+	return time.Duration(c.lastGap.Load()) > max(0, c.time(t))
 }
 
 // confirmed returns when the request began that Redis confirmed last. A lease that was granted had the

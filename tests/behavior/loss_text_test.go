@@ -31,7 +31,7 @@ func TestCauseOfALossIsOneSentence(t *testing.T) {
 		"no connection, then silence": {func(_ *mortisetest.Server, l *mortisetest.Link) { refuseThenHang(l, 15*time.Second) },
 			"Redis has confirmed no renewal since SINCE: mortisetest: connection refused"},
 		"key is gone": {func(s *mortisetest.Server, _ *mortisetest.Link) { s.Evict("job") },
-			"it was freed by force, or its key was deleted"},
+			"it was freed by force, its key was deleted, or Redis has restarted without it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -72,6 +72,49 @@ func refuseThenHang(l *mortisetest.Link, refuse time.Duration) {
 			return mortisetest.Fault{Lose: mortisetest.Connection}
 		}
 		return mortisetest.Fault{Lose: mortisetest.Request, Silent: true}
+	})
+}
+
+// A loss since an interruption says so, however long after it is noticed; one that has nothing to do with it does not.
+func TestLossInARestartSaysSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := mortisetest.NewServer()
+		defer s.Close()
+		l := s.Link()
+		c, other := mortise.New(l, nil), mortise.New(s.Link(), nil)
+		defer c.Close()
+		defer other.Close()
+		busy, _ := mustLock(t, other.Lock("busy"), t.Context())
+		waiting, cancel := context.WithCancel(t.Context())
+		waited := later(t, waiting, c.Lock("busy"))
+		lose := func(interrupt func()) string {
+			_, ctx := mustLock(t, c.Lock("job"), t.Context())
+			time.Sleep(time.Second)
+			interrupt()
+			s.Evict("job")
+			<-ctx.Done()
+			return context.Cause(ctx).Error()
+		}
+		const word = "a subscription was interrupted since Redis confirmed it last"
+		if got := lose(func() {
+			until := time.Now().Add(8 * time.Second)
+			l.Cut(300 * time.Millisecond)
+			l.OnCall(func(string) (f mortisetest.Fault) {
+				if time.Now().Before(until) {
+					f.Lose = mortisetest.Connection
+				}
+				return f
+			})
+		}); !strings.Contains(got, word) {
+			t.Errorf("after a cut the loss says %q", got)
+		}
+		if got := lose(func() {}); strings.Contains(got, word) {
+			t.Errorf("long after the cut the loss says %q", got)
+		}
+		cancel()
+		<-waited
+		mustUnlock(t, busy)
 	})
 }
 
@@ -190,7 +233,7 @@ func TestLossIsToldOnce(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}
-		const want = `mortise: hold "job": the lease was lost: it was freed by force, or its key was deleted; stop the work that it protects, others may begin theirs`
+		const want = `mortise: hold "job": the lease was lost: it was freed by force, its key was deleted, or Redis has restarted without it; stop the work that it protects, others may begin theirs`
 		if err := c.Lock("job").Do(t.Context(), lost); fmt.Sprint(err) != want {
 			t.Errorf("Do says\n%v\nwant\n%s", err, want)
 		}

@@ -39,14 +39,22 @@ func TestRealRestartIsNoticed(t *testing.T) {
 					t.Fatal("all leases were lost before the subscription was confirmed again")
 				}
 				for _, ctx := range ends {
-					if err := context.Cause(ctx); !errors.Is(err, mortise.ErrLost) || !strings.Contains(err.Error(), "restart") {
-						t.Fatalf("lost with %v, want ErrLost and a word of a restart", err)
+					if err := context.Cause(ctx); !errors.Is(err, mortise.ErrLost) || !strings.Contains(err.Error(), word(leases)) {
+						t.Fatalf("lost with %v, want ErrLost and %q", err, word(leases))
 					}
 				}
 				b.Within("the last loss after the subscription is confirmed", known.Sub(*at), most)
 			})
 		})
 	}
+}
+
+// word returns what the error of a loss says. Of many leases some are due before the subscription is confirmed again.
+func word(leases int) string {
+	if leases > 1000 {
+		return "Redis has restarted"
+	}
+	return "a subscription was interrupted since"
 }
 
 // listen has a goroutine of c wait for a lock that other holds.
