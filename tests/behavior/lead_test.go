@@ -3,6 +3,7 @@ package behavior
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,14 +172,14 @@ func TestTryDoIsRefused(t *testing.T) {
 // Timers of three processes differ. With MinHold and TryDo the job runs once for each tick.
 func TestTryDoOncePerTick(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memredis.Server) {
-		runs := 0
+		var runs atomic.Int32
 		for i := range 3 {
 			c, _ := open(t, s, nil)
 			job := c.Lock("nightly").With(mortise.LockOptions{MinHold: 10 * time.Second})
 			go func() {
 				time.Sleep(time.Duration(i) * 150 * time.Millisecond)
 				for range 5 {
-					if _, err := job.TryDo(t.Context(), func(context.Context) error { runs++; time.Sleep(5 * time.Millisecond); return nil }); err != nil {
+					if _, err := job.TryDo(t.Context(), func(context.Context) error { runs.Add(1); time.Sleep(5 * time.Millisecond); return nil }); err != nil {
 						t.Error(err)
 					}
 					time.Sleep(time.Minute)
@@ -186,8 +187,8 @@ func TestTryDoOncePerTick(t *testing.T) {
 			}()
 		}
 		time.Sleep(6 * time.Minute)
-		if runs != 5 {
-			t.Errorf("the job ran %d times in 5 ticks", runs)
+		if n := runs.Load(); n != 5 {
+			t.Errorf("the job ran %d times in 5 ticks", n)
 		}
 	})
 }

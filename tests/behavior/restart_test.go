@@ -35,7 +35,7 @@ func TestRestartIsNoticedAtOnce(t *testing.T) {
 				if d := time.Since(restarted); d > 300*time.Millisecond {
 					t.Errorf("it learned of the loss after %v, want 300ms at most", d)
 				}
-				if cause := context.Cause(lctx); !errors.Is(cause, mortise.ErrLost) || !strings.Contains(cause.Error(), "a restart of Redis without its data") {
+				if cause := context.Cause(lctx); !errors.Is(cause, mortise.ErrLost) || !strings.Contains(cause.Error(), "a subscription was interrupted since") {
 					t.Errorf("the cause is %v, want ErrLost by a restart", cause)
 				}
 				_ = hold.Unlock()
