@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -203,9 +204,58 @@ func orders(t *testing.T) {
 	end(t, other, more)
 	url = first
 	answers("44", http.StatusOK, "before")
+	endsWithItsRequests(t, w, first, cmd, lines)
+	another := w.program(t, "orders", file)
+	more = begin(t, another)
+	url = await(t, more, `listens on (http://\S+)`)
+	answers("45", http.StatusOK, "order 45 is shipped")
 	w.server.Close()
 	answers("42", http.StatusServiceUnavailable, "at the moment")
-	end(t, cmd, lines)
+	end(t, another, more)
+}
+
+// endsWithItsRequests ends a program in which a request waits for its lock: the request gets the lock and an answer.
+func endsWithItsRequests(t *testing.T, w *world, url string, cmd *exec.Cmd, lines *bufio.Scanner) {
+	t.Helper()
+	hold, _, err := w.client.Lock("order:45").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan string, 1)
+	go func() {
+		response, err := http.Post(url+"/orders/45/shipment", "text/plain", nil)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		answered <- response.Status
+		_ = response.Body.Close()
+	}()
+	for waiting := false; !waiting && len(answered) == 0; {
+		q, err := w.client.Queue(t.Context(), "order:45")
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting = len(q.Waiters) > 0
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		end(t, cmd, lines)
+	}()
+	for connects := true; connects; { // until it ends
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if connects = err == nil; connects {
+			_ = conn.Close()
+		}
+	}
+	if err := hold.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-answered; got != "200 OK" && got != "423 Locked" { // the latter if the machine was slow
+		t.Errorf("a request under way is answered %q", got)
+	}
+	<-ended
 }
 
 func TestWorkers(t *testing.T) { t.Parallel(); workers(t) }
@@ -326,6 +376,9 @@ func TestSteps(t *testing.T) {
 	steps(t, "steps/deploy.sh")
 }
 
+// stale is what a process that was started under the lock has in its environment for ever.
+var stale = []string{"MORTISE_NAME=deploy", "MORTISE_HELD=1", "MORTISE_OWNER=8f1c2b3a-0000-8000-8000-000000000001:1"}
+
 func steps(t *testing.T, script string) {
 	w := newWorld(t)
 	hold, _, err := w.client.Lock("deploy").Lock(t.Context())
@@ -348,7 +401,9 @@ func steps(t *testing.T, script string) {
 		cmd.Env = w.program(t, "mortise").Env
 		return cmd
 	}
-	waiting := run(command(script, "shop"))
+	first := command(script, "shop")
+	first.Env = append(first.Env, stale...)
+	waiting := run(first)
 	const want = "migrating shop\nrestarting shop\n"
 	for queued := 0; queued == 0; {
 		q, err := w.client.Queue(t.Context(), "deploy")

@@ -70,11 +70,13 @@ func run(ctx context.Context, file string) error {
 	}
 	log.Printf("listens on http://%s", listener.Addr())
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.Background()) })
+	idle := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() { idle <- server.Shutdown(context.Background()) })
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		stop()
 		return err
 	}
-	return nil
+	return <-idle // the requests that are under way need the client and the database until their ends
 }
 
 // shipment returns a handler that ships an order under its lock.

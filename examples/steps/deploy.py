@@ -6,9 +6,10 @@ If the lock is lost in the middle, mortise ends the script.
 import os
 import sys
 
-if os.environ.get("MORTISE_NAME") != "deploy":
-    os.execvp("mortise", ["mortise", "run", "-w", "10m", "deploy", "--", sys.executable, *sys.argv])
+script, *args = sys.argv
+if args[:1] != ["--locked"]:  # an argument, which no other process inherits, as it would a variable
+    os.execvp("mortise", ["mortise", "run", "-w", "10m", "deploy", "--", sys.executable, script, "--locked", *args])
 
-what = sys.argv[1] if len(sys.argv) > 1 else "everything"
+what = args[1] if len(args) > 1 else "everything"
 print("migrating", what)
 print("restarting", what)

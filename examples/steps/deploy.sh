@@ -2,7 +2,10 @@
 # Several steps under one lock: the script runs itself again under it, and waits up to ten minutes for that. If the lock is lost in
 # the middle, mortise ends the script.
 set -eu
-[ "${MORTISE_NAME-}" = deploy ] || exec mortise run -w 10m deploy -- "$0" "$@"
+if [ "${1-}" != --locked ]; then # an argument, which no other process inherits, as it would a variable
+	exec mortise run -w 10m deploy -- sh "$0" --locked "$@"
+fi
+shift
 
 echo "migrating ${1-everything}"
 echo "restarting ${1-everything}"
