@@ -64,9 +64,9 @@
 // Its error says what was waited for: [ErrLocked], [ErrNoPermits] or [ErrMissing], or
 // [ErrUnreachable]. It matches the error of the context only if that has ended.
 //
-// So compare in this order, as in the example called Errors: ErrLost; the caller's own
-// context, whose end is the reason whatever else matches; [ErrDeadlock]; ErrLocked;
-// ErrUnreachable.
+// So compare in this order, as in the example called Errors: [ErrLost]; [ErrRevoked], if the
+// work has ended because somebody asked for the lock; the caller's own context, whose end is the
+// reason whatever else matches; [ErrDeadlock]; ErrLocked; ErrUnreachable.
 //
 // # What a lock in Redis is, and is not
 //

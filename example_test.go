@@ -325,6 +325,8 @@ func Example_errors() {
 				return "done"
 			case errors.Is(err, mortise.ErrLost):
 				return "lost: the work may be incomplete, and another owner may have the lock"
+			case errors.Is(err, mortise.ErrRevoked):
+				return "asked to release it: the work is incomplete"
 			case ctx.Err() != nil: // the context of the caller, not the one that the work got
 				return "cancelled"
 			case errors.Is(err, mortise.ErrLocked):
@@ -350,6 +352,14 @@ func Example_errors() {
 			<-lctx.Done()
 			return context.Cause(lctx)
 		}))
+		fmt.Println(attempt(ctx, func(lctx context.Context) error {
+			time.Sleep(time.Second) // until others see who has it
+			if _, err := client.Ask(ctx, "order:42", "maintenance"); err != nil {
+				return err
+			}
+			<-lctx.Done()
+			return context.Cause(lctx)
+		}))
 		server.Close()
 		fmt.Println(attempt(ctx, func(context.Context) error { return nil }))
 	})
@@ -358,6 +368,7 @@ func Example_errors() {
 	// cancelled
 	// done
 	// lost: the work may be incomplete, and another owner may have the lock
+	// asked to release it: the work is incomplete
 	// down
 }
 

@@ -58,9 +58,9 @@ apply: the lock becomes free after --ttl.
 With --history N, the lock keeps its last N acquisitions in Redis for a week, those of
 all clients that ask for it: mortise history NAME shows them.
 
-If Redis cannot be reached at the start, run fails with 69: at once if the connection
-is refused; if there is no answer, after at most 5s, or after -w if that is shorter,
-but not before 1s. That is not retried, whatever -w says; later interruptions are.
+If Redis cannot be reached at the start, run tries again for as long as -w says, or for
+10s without -w, and then fails with 69. With -n it fails at once if the connection is
+refused, and after 5s if there is no answer. Later interruptions are waited out.
 
 With --fair, --read, --write, --fence or --multi it acquires a lock of another
 kind, or several locks. With --sem it acquires a permit of a semaphore, which
