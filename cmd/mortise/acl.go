@@ -90,3 +90,30 @@ type aclForm struct {
 	Rules   []string      `json:"rules"`
 	Command string        `json:"command"`
 }
+
+// kindsOf returns the kinds of rights, for mortise acl, that a command needs; nothing if that depends on what it finds.
+func kindsOf(cmd *cobra.Command) string {
+	for cmd.HasParent() && cmd.Parent().HasParent() {
+		cmd = cmd.Parent()
+	}
+	switch cmd.Name() {
+	case "show", "ls", "who", "history", "watch", "top":
+		return string(doctor.KindLook)
+	case "tokens":
+		return string(doctor.KindFenced + "," + doctor.KindTokens)
+	case "elect":
+		return string(doctor.KindElection)
+	case "sem":
+		return string(doctor.KindPermits)
+	case "latch":
+		return string(doctor.KindSemaphore)
+	case "run":
+		for flag, kind := range map[string]doctor.Kind{"fair": doctor.KindFair, "fence": doctor.KindFenced, "read": doctor.KindRW, "write": doctor.KindRW, "sem": doctor.KindPermits} {
+			if cmd.Flags().Changed(flag) {
+				return string(kind)
+			}
+		}
+		return string(doctor.KindLock)
+	}
+	return ""
+}

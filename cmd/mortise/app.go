@@ -38,6 +38,7 @@ type app struct {
 	wait  time.Duration // how long at most; 0: no limit
 	json  bool          // of --json
 	args  []string
+	kinds string // for mortise acl: what the command needs; empty if that is not known
 }
 
 func newApp() *app {
@@ -56,7 +57,8 @@ func (a *app) main(args []string) int {
 	root := rootCommand(a)
 	root.SetArgs(args)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(context.Background())
+	cmd, err := root.ExecuteContextC(context.Background())
+	a.kinds = kindsOf(cmd)
 	if lost := a.stdout.failure(); lost != nil && (err == nil || exitCode(err) == exitBug) {
 		err = lost
 	}

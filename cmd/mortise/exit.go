@@ -181,6 +181,9 @@ func (a *app) hint(err error) string {
 	case errors.Is(err, mortise.ErrUnreachable):
 		return a.connectHint(connect.PhaseConnect, isLate(err), isCut(err))
 	case lacksRight(err):
+		if a.kinds != "" {
+			return "The user's rights (ACL) have to be extended: mortise acl --kind " + a.kinds + " prints those that this needs."
+		}
 		return "The user's rights (ACL) have to be extended: mortise acl prints those that locks need."
 	case errors.Is(err, mortise.ErrDenied):
 		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +

@@ -38,7 +38,7 @@ func rootCommand(a *app) *cobra.Command {
 		if hint := negative(cmd, err); hint != "" {
 			return usageError(hint, "a number below zero looks like a flag")
 		}
-		return usageError(unknownFlag(cmd, err, "See "+cmd.CommandPath()+" --help for the flags."), "%w", flagError(err))
+		return usageError(unknownFlag(cmd, err, "See "+cmd.CommandPath()+" --help for the flags. A NAME that begins with - comes after --."), "%w", flagError(err))
 	})
 	root.AddCommand(
 		runCommand(a),
