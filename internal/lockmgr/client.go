@@ -150,7 +150,7 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 
-	c.recorder.close(len(held) > 0)
+	c.recorder.close(leftBy(held))
 	c.end()
 	for _, w := range waiting {
 		w.signal()

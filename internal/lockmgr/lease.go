@@ -108,6 +108,7 @@ func (l *Lease) register(alone bool) bool {
 	l.mu.Unlock()
 	c.recorder.changed()
 	l.had()
+	l.site().heard()
 	if !alone {
 		l.site().wakeOwner(l.owner)
 		if here, other := l.place(), l.place().other(); other != here {

@@ -122,7 +122,7 @@ func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted in
 	at := site{o.client, place{use, o.name}}
 	once := func(first bool, patience time.Duration) (spare int, lack *script.PermitRefusal, err error) {
 		if spare, lack, err = ask(first, patience); err == nil {
-			o.client.sharing.askedForPermits(channel, lack == nil)
+			at.askedForPermits(channel, lack == nil)
 		}
 		return spare, lack, err
 	}

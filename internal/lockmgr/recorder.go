@@ -32,7 +32,7 @@ type recorder struct {
 	running bool      // look runs, or is about to
 	again   bool      // something has changed while look ran
 	told    bool      // the client was told to look at its record
-	holds   bool      // the client held something when it was closed
+	left    *scene    // what the client held when it was closed; nil if that was nothing
 	entries []entry   // of histories, not yet written
 	closed  bool      // it looks no more
 	ended   bool      // what is left may be written: the client's holds have ended
@@ -221,10 +221,7 @@ func (r *recorder) dueAt(s *scene, text string) time.Time {
 // send writes the record, and tells the holds whose release is asked for.
 func (r *recorder) send(ctx context.Context, text string, now time.Time) error {
 	c := r.client
-	r.edition++
-	clock, asked, err := script.WriteClient(ctx, c.driver, script.ClientWrite{
-		Key: keyspace.ClientRecord(c.config.Prefix, c.id), Body: text, Edition: r.edition, TTL: record.TTL, Seen: r.seen,
-	})
+	clock, asked, err := r.put(ctx, text)
 	if err != nil {
 		return err
 	}
@@ -238,6 +235,15 @@ func (r *recorder) send(ctx context.Context, text string, now time.Time) error {
 		c.revoke(a.Lease, a.Text)
 	}
 	return nil
+}
+
+// put writes the next edition of the record, and returns Redis' time, and the requests to release that are in it.
+func (r *recorder) put(ctx context.Context, text string) (clock time.Time, asked []script.ClientRequest, err error) {
+	c := r.client
+	r.edition++
+	return script.WriteClient(ctx, c.driver, script.ClientWrite{
+		Key: keyspace.ClientRecord(c.config.Prefix, c.id), Body: text, Edition: r.edition, TTL: record.TTL, Seen: r.seen,
+	})
 }
 
 // index keeps the client in the index, and learns Redis' time.
@@ -333,21 +339,21 @@ func (r *recorder) text(s *scene) string {
 	return b.Text()
 }
 
-// close makes the recorder look no more; holds is whether the client still holds something. end follows.
-func (r *recorder) close(holds bool) {
+// close makes the recorder look no more; left is what the client still holds, nil if that is nothing. end follows.
+func (r *recorder) close(left *scene) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.closed, r.holds = true, holds
+	r.closed, r.left = true, left
 	if r.timer != nil {
 		r.timer.Stop()
 	}
 }
 
 // end writes what is left, once the client's holds have ended. The record is deleted, if Redis answers
-// at once, unless the client held something: then it says until its end whose leases those were.
+// at once, unless the client held something: then it is written once more, and says until its end whose leases those were.
 func (r *recorder) end() {
 	if r == nil {
 		return
@@ -366,8 +372,13 @@ func (r *recorder) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
 	r.history = backoff{}
-	r.flush(ctx, time.Now())
-	if !r.holds {
+	now := time.Now()
+	r.flush(ctx, now)
+	switch {
+	case !r.known:
+	case r.left == nil:
 		_ = r.erase(ctx)
+	case r.index(ctx, now) == nil:
+		_, _, _ = r.put(ctx, r.text(r.left))
 	}
 }

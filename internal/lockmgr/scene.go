@@ -36,12 +36,32 @@ func (c *Client) scene(now time.Time) *scene {
 	s.addLeases(c, old)
 	s.addWaiters(c, old)
 	c.mu.Unlock()
-	slices.SortFunc(s.holds, func(a, b *Lease) int { return cmp.Or(cmp.Compare(a.acquired, b.acquired), cmp.Compare(a.id, b.id)) })
-	s.holds = s.holds[:min(len(s.holds), record.Most)]
+	s.cut()
 	slices.SortFunc(s.waits, func(a, b waiting) int { return cmp.Compare(a.Serial, b.Serial) })
 	s.findUnder(now)
 	s.waits = s.waits[:min(len(s.waits), record.Most)]
 	return s
+}
+
+// leftBy returns what a client leaves held that is closed; nil if that is nothing.
+func leftBy(held []*Lease) *scene {
+	s := new(scene)
+	for _, l := range held {
+		if !l.keeps() {
+			s.holds = append(s.holds, l)
+		}
+	}
+	if s.held = len(s.holds); s.held == 0 {
+		return nil
+	}
+	s.cut()
+	return s
+}
+
+// cut leaves the oldest holds, as many as a record may list.
+func (s *scene) cut() {
+	slices.SortFunc(s.holds, func(a, b *Lease) int { return cmp.Or(cmp.Compare(a.acquired, b.acquired), cmp.Compare(a.id, b.id)) })
+	s.holds = s.holds[:min(len(s.holds), record.Most)]
 }
 
 // addLeases adds the leases that have lasted since old. It must be called with Client.mu held.

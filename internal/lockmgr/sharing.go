@@ -212,12 +212,14 @@ func (r *sharings) had(as string) {
 }
 
 // askedForPermits notes the answer to a request for permits.
-func (r *sharings) askedForPermits(as string, got bool) {
-	r.client.mu.Lock()
-	defer r.client.mu.Unlock()
-	r.permits(as, got)
+func (s site) askedForPermits(as string, got bool) {
+	c := s.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.heard()
+	c.sharing.permits(as, got)
 	if got {
-		r.had(as)
+		c.sharing.had(as)
 	}
 }
 

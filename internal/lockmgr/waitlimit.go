@@ -262,6 +262,13 @@ func (s site) noteFailure(ctx context.Context, began time.Time, err error) {
 	}
 }
 
+// heard notes that Redis answers for the place. It must be called with Client.mu held.
+func (s site) heard() {
+	if q := s.queue(); q != nil && q.silent != 0 {
+		q.why, q.silent = nil, 0
+	}
+}
+
 // patience returns for how long w may still ask, and, if that is no time, the error for that: those who wait one after
 // the other wait for Redis together. W is nil for who does not wait.
 func (w *waiter) patience(c *Client) (left time.Duration, err error) {

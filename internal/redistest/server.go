@@ -59,6 +59,16 @@ func debugCommand(t testing.TB) []string {
 	return []string{"--enable-debug-command", "yes"}
 }
 
+// stopWith stops s at the end of t, and shows its log if t has failed.
+func (s *Server) stopWith(t testing.TB) {
+	t.Cleanup(func() {
+		s.Stop()
+		if t.Failed() {
+			t.Logf("log of redis-server %s:\n%s", s.Addr(), s.log.tail(10))
+		}
+	})
+}
+
 // Replica starts a replica of master and waits until it is in sync.
 func Replica(t testing.TB, master *Server, args ...string) *Server {
 	t.Helper()
@@ -112,12 +122,7 @@ func launch(t testing.TB, env []string, args func(port, busPort int) []string) *
 			}
 		}
 		if err = s.start(); err == nil {
-			t.Cleanup(func() {
-				s.Stop()
-				if t.Failed() {
-					t.Logf("log of redis-server %s:\n%s", s.Addr(), s.log.tail(10))
-				}
-			})
+			s.stopWith(t)
 			return s
 		}
 		if !bytes.Contains([]byte(s.log.tail(40)), []byte("Address already in use")) {

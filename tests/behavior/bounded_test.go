@@ -156,6 +156,36 @@ func TestEachWaiterIsBounded(t *testing.T) {
 	})
 }
 
+// A failure that an acquisition has followed shortens the patience of nobody with the next outage.
+func TestPatienceBeginsAnewAfterAnAcquisition(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, f := open(t, s, nil)
+		f.Set(func(context.Context, string) error { time.Sleep(10 * time.Millisecond); return nil }, loseReplies("lock_acquire", 1))
+		start := time.Now()
+		first, second := make(chan *mortise.Hold, 1), make(chan error, 1)
+		go func() {
+			hold, _, err := c.Lock("x").Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			first <- hold
+		}()
+		time.Sleep(5 * time.Millisecond)
+		go func() { second <- failure(c.Lock("x").Lock(t.Context())) }() // waits when the reply is lost
+		hold := <-first
+		time.Sleep(300 * time.Millisecond)
+		f.Set(hang, nil) // before it asks
+		if err := <-second; !errors.Is(err, mortise.ErrUnreachable) {
+			t.Errorf("%v, want ErrUnreachable", err)
+		}
+		if took := time.Since(start); took < 10*time.Second+500*time.Millisecond {
+			t.Errorf("it gave up after %v, want 10s after it has asked, a poll later", took)
+		}
+		f.Set(nil, nil)
+		mustUnlock(t, hold)
+	})
+}
+
 // TryLock waits for nobody, but for Redis as long as Wait says.
 func TestTryLockWaitsForRedisAsLongAsWaitSays(t *testing.T) {
 	const limit = 300 * time.Millisecond

@@ -5,6 +5,7 @@ package behavior
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -123,6 +124,41 @@ func TestClosedInTheInstantOfALook(t *testing.T) {
 				t.Fatalf("the last of the history is %+v, %v; want that of %s", list, err, hold.Owner())
 			}
 		}
+	})
+}
+
+// A client that is closed while it holds something says whose leases those are, also the youngest, and waits for nothing any more.
+func TestRecordOfAClosedClient(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		b, _ := open(t, s, seenAs("ops"))
+		busy, _ := mustLock(t, b.Lock("busy"), t.Context())
+		for _, before := range []time.Duration{0, time.Second, time.Minute} {
+			a, _ := open(t, s, seenAs("api-7"))
+			waited := make(chan struct{})
+			go func() {
+				defer close(waited)
+				_, _, _ = a.Lock("busy").Lock(t.Context()) // until the client is closed
+			}()
+			time.Sleep(before)
+			mustLock(t, a.Lock("leaked"), t.Context())
+			mustLock(t, a.Lock("kept").With(mortise.LockOptions{MinHold: time.Hour}), t.Context())
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+			<-waited
+			want := "api-7: has lock leaked, ops: has lock busy"
+			if before == 0 { // that of ops is too young
+				want = "api-7: has lock leaked"
+			}
+			wantText(t, fmt.Sprintf("the clients, after %v,", before), clientsText(t, b), want)
+			for _, name := range []string{"leaked", "kept"} {
+				if _, err := b.Lock(name).ForceUnlock(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(time.Minute)
+		}
+		mustUnlock(t, busy)
 	})
 }
 
