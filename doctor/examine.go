@@ -156,10 +156,16 @@ func (e *exam) connection(ctx context.Context) {
 		_, err = e.eval(ctx, nothing, "")
 	}
 	took := time.Since(start)
+	var silent *Finding
 	if err != nil && !mayNot(err) { // the rights are another matter
-		e.report.Err = err
-		e.add(refused("", "", err))
-		return
+		f := refused("", "", err)
+		if !e.answersElsewhere(ctx) {
+			e.report.Err = err
+			e.add(f)
+			return
+		}
+		f.Found = "one of the servers does not answer: " + said(err)
+		silent = &f
 	}
 	e.learn(ctx)
 	for _, p := range phases {
@@ -173,5 +179,22 @@ func (e *exam) connection(ctx context.Context) {
 			Do: "If the network is not your own, use TLS: rediss:// in the URL.",
 		})
 	}
+	if silent != nil {
+		e.add(*silent)
+		return
+	}
 	e.add(Finding{ID: "connection", Group: GroupConnection, Severity: OK, Found: fmt.Sprintf("the first script was answered after %s", short(took))})
+}
+
+// answersElsewhere reports whether a server of a cluster answers.
+func (e *exam) answersElsewhere(ctx context.Context) bool {
+	if !e.topology.Cluster {
+		return false
+	}
+	for _, key := range e.keys() {
+		if _, err := e.eval(ctx, nothing, key); err == nil || driver.ClassOf(err) == driver.Passing {
+			return true
+		}
+	}
+	return false
 }

@@ -166,7 +166,11 @@ func (e *exam) each(id string, group Group, from source, look func(*server) Find
 	var all []*Finding
 	for _, s := range e.servers {
 		if err := from.err(s); err != nil {
-			e.addOnce(e.unknown(id, group, err, from.command))
+			f := e.unknown(id, group, err, from.command)
+			if len(e.servers) > 1 {
+				f.Server = s.addr
+			}
+			e.addOnce(f)
 			continue
 		}
 		f := look(s)

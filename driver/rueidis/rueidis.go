@@ -170,24 +170,19 @@ func (d *Driver) Topology(ctx context.Context) (driver.Topology, error) {
 	return t, nil
 }
 
-// knowsSharded asks one node after another whether it knows sharded pub/sub.
+// knowsSharded reports whether the servers know sharded pub/sub.
 func (d *Driver) knowsSharded(ctx context.Context) (bool, error) {
-	err := error(&driver.Error{Class: driver.NotSent, Err: redis.ErrNoAddr})
-	for _, node := range d.client.Nodes() {
-		_, err = d.do(ctx, node, node.B().PubsubShardnumsub().Build())
+	return hedged(ctx, d.client.Nodes(), func(ctx context.Context, _ string, node redis.Client) (bool, error) {
+		_, err := d.do(ctx, node, node.B().PubsubShardnumsub().Build())
 		switch {
-		case err == nil:
-			return true, nil
 		case driver.ClassOf(err) == driver.Denied && strings.HasPrefix(err.Error(), "NOPERM "):
 			// A server that denies a subcommand that it knows includes its name in the error.
 			return strings.Contains(strings.ToLower(err.Error()), "|shardnumsub'"), nil
-		case driver.ClassOf(err) == driver.Other:
+		case err != nil && driver.ClassOf(err) == driver.Other:
 			return false, nil
-		case ctx.Err() != nil:
-			return false, err
 		}
-	}
-	return false, err
+		return true, err
+	})
 }
 
 // Shard implements driver.Driver.

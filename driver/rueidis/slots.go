@@ -21,7 +21,6 @@ const slotCount = 16384
 const (
 	slotsAge   = 5 * time.Second
 	slotsPause = 200 * time.Millisecond
-	slotsWait  = 2 * time.Second // for the reply of one node
 	// slotsMoment replaces slotsPause when a master cannot be reached.
 	slotsMoment = 50 * time.Millisecond
 )
@@ -97,24 +96,24 @@ func (s *slots) renew(ctx context.Context) {
 func (s *slots) refresh(ctx context.Context) error {
 	s.doubted.Store(false)
 	defer func() { s.read.Store(int64(time.Since(started))) }()
-	err := error(&driver.Error{Class: driver.NotSent, Err: redis.ErrNoAddr})
-	for addr, node := range s.driver.client.Nodes() {
-		var msg redis.RedisMessage
-		limited, cancel := context.WithTimeout(ctx, slotsWait)
-		msg, err = s.driver.do(limited, node, node.B().ClusterSlots().Build())
-		cancel()
-		if err == nil {
-			if m := parseSlots(&msg, addr); len(m.addrs) > 0 {
-				s.current.Store(m)
-				return nil
-			}
+	m, err := hedged(ctx, s.driver.client.Nodes(), func(ctx context.Context, addr string, node redis.Client) (*slotMap, error) {
+		msg, err := s.driver.do(ctx, node, node.B().ClusterSlots().Build())
+		if err != nil {
+			return nil, err
+		}
+		m := parseSlots(&msg, addr)
+		if len(m.addrs) == 0 {
 			err = &driver.Error{Class: driver.Passing, Err: redis.ErrNoSlot}
 		}
-		if ctx.Err() != nil {
-			return err
-		}
+		return m, err
+	})
+	if err == nil {
+		s.current.Store(m)
+		return nil
 	}
-	s.refused.Store(driver.ClassOf(err) == driver.Denied || driver.ClassOf(err) == driver.Other)
+	if ctx.Err() == nil {
+		s.refused.Store(driver.ClassOf(err) == driver.Denied || driver.ClassOf(err) == driver.Other)
+	}
 	return err
 }
 

@@ -2,8 +2,6 @@ package lockmgr
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -31,7 +29,7 @@ func (c *Client) Walk(ctx context.Context, f func(ctx context.Context, w *Walk) 
 	if err != nil && within.Err() != nil && ctx.Err() == nil && isUnanswered(err) {
 		silent := error(silentError{w.patience})
 		if servers := scan.Servers(err); len(servers) > 0 {
-			silent = fmt.Errorf("%s: %w", strings.Join(servers, ", "), silent)
+			silent = scan.Failed(silent, servers...)
 		}
 		return unreachable(&driver.Error{Class: driver.NotSent, Err: silent})
 	}

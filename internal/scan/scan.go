@@ -23,6 +23,15 @@ type Errors []error
 func (e Errors) Error() string   { return errors.Join(e...).Error() }
 func (e Errors) Unwrap() []error { return e }
 
+// Failed returns the error of servers that have failed alike.
+func Failed(err error, servers ...string) Errors {
+	all := make(Errors, len(servers))
+	for i, server := range servers {
+		all[i] = &ServerError{server, err}
+	}
+	return all
+}
+
 // Servers returns the servers that err names.
 func Servers(err error) (names []string) {
 	var all Errors
