@@ -118,7 +118,7 @@ func (c *Client) TokenUses(ctx context.Context) iter.Seq2[TokenUse, error] {
 			})
 		})
 		if err != nil && !errors.Is(err, errStop) {
-			yield(TokenUse{}, &Error{Op: "list tokens", Err: lockmgr.Meaning(err)})
+			yield(TokenUse{}, &Error{Op: "list tokens", Err: unlisted(lockmgr.Meaning(err))})
 		}
 	}
 }
@@ -129,6 +129,7 @@ func (c *Client) scanTokens(ctx context.Context, w *lockmgr.Walk, pattern string
 		return errors.New("this driver cannot list keys")
 	}
 	return scanner.Scan(ctx, pattern, func(page []string) error {
+		w.Answered()
 		for keys := range slices.Chunk(page, script.InspectBatch) {
 			var names [][]string
 			var fences []bool

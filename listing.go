@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/scan"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -28,16 +29,35 @@ import (
 // Do not close the client inside the loop: Close waits for the iteration.
 //
 // An error ends the iteration and comes with a zero State. Errors are those of
-// [Lock.Inspect].
+// [Lock.Inspect]. If some servers of a cluster could not be read, the error is an [UnlistedError],
+// and comes after what the others have.
 func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[State, error] {
 	needContext(ctx)
 	return func(yield func(State, error) bool) {
 		if err := c.core.Run(func() error {
 			return c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error { return c.scan(ctx, w, pattern, yield) })
 		}); err != nil && !errors.Is(err, errStop) {
-			yield(State{}, &Error{Op: "list", Name: pattern, Err: lockmgr.Meaning(err)})
+			yield(State{}, &Error{Op: "list", Name: pattern, Err: unlisted(lockmgr.Meaning(err))})
 		}
 	}
+}
+
+// UnlistedError says that some servers of a cluster could not be read: what they have is missing from what
+// was listed, and nothing of the others is.
+type UnlistedError struct {
+	Servers []string // their addresses
+	Err     error
+}
+
+func (e *UnlistedError) Error() string { return e.Err.Error() }
+func (e *UnlistedError) Unwrap() error { return e.Err }
+
+// unlisted returns err with the servers that it names.
+func unlisted(err error) error {
+	if servers := scan.Servers(err); len(servers) > 0 {
+		return &UnlistedError{servers, err}
+	}
+	return err
 }
 
 // errStop ends a scan whose loop has ended early.
@@ -51,11 +71,15 @@ func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yiel
 	prefix := c.core.Config().Prefix
 	seen := make(map[string]bool) // SCAN may return a key twice
 	return scanner.Scan(ctx, literal.Replace(prefix)+pattern, func(page []string) error {
-		start := time.Now()
-		page = slices.DeleteFunc(page, keyspace.CountsTokens) // a look at one would be a use of it
-		page = script.Sift(ctx, c.core.Config().Driver, page)
 		w.Answered()
-		if err := rest(ctx, time.Since(start)); err != nil {
+		page = slices.DeleteFunc(page, keyspace.CountsTokens) // a look at one would be a use of it
+		if len(page) == 0 {
+			return nil
+		}
+		start := time.Now()
+		page = script.Sift(ctx, c.core.Config().Driver, page)
+		var err error
+		if w.Aside(func() { err = rest(ctx, time.Since(start)) }); err != nil {
 			return err
 		}
 		for keys := range slices.Chunk(page, script.InspectBatch) {

@@ -63,7 +63,7 @@ type Driver interface {
 // needs it.
 type Scanner interface {
 	// Scan calls fn with pages of the keys that match the glob pattern match, from every
-	// master, using SCAN. A key may appear more than once. Scan stops when fn returns an
+	// master, using SCAN: also with pages without keys, which say that a server answers. A key may appear more than once. Scan stops when fn returns an
 	// error, and returns that error. A master that cannot be scanned keeps nobody from the keys of
 	// the others: then the error names it.
 	Scan(ctx context.Context, match string, fn func(keys []string) error) error

@@ -226,6 +226,27 @@ func TestWatcherFindsRedissonsLocks(t *testing.T) {
 	})
 }
 
+// A search among many keys lasts for longer than a client waits for an answer: it finds what there is, however small the load.
+func TestWatcherFindsALockAmongManyKeys(t *testing.T) {
+	watched(t, watch.Options{Load: 2}, func(b *bench) {
+		for i := range 3000 {
+			if _, err := b.Do("SET", fmt.Sprint("other:", i), "x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := b.Do("HSET", "zz", "8f1c2b3a-0000-4000-8000-000000000001:77", "1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		if locks := b.last().Locks(); len(locks) != 1 || locks[0].Name != "zz" {
+			t.Errorf("the locks are %+v, want zz; the search is %+v", locks, b.w.Load().Search)
+		}
+		if s := b.w.Load().Search; s.Err != nil || s.Passes == 0 {
+			t.Errorf("the search is %+v, want no error, and an end", s)
+		}
+	})
+}
+
 // Two searches show all of a thousand locks that no record tells of, and the looks after the next one that some have ended.
 func TestWatcherShowsAThousandOfRedissonsLocks(t *testing.T) {
 	watched(t, watch.Options{Load: 300}, func(b *bench) {

@@ -14,7 +14,6 @@ import (
 	"github.com/mortise-go/mortise/cmd/mortise/internal/guard"
 	"github.com/mortise-go/mortise/connect"
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/scan"
 )
 
 // The exit codes, from sysexits.h where it has a matching one.
@@ -170,9 +169,10 @@ func isCut(err error) bool {
 func (a *app) hint(err error) string {
 	var own *exitError
 	var phase *connect.PhaseError
+	var unlisted *mortise.UnlistedError
 	switch {
-	case len(scan.Servers(err)) > 0:
-		return "The keys on " + strings.Join(scan.Servers(err), ", ") + " could not be read, and are missing; those on the other servers were."
+	case errors.As(err, &unlisted):
+		return "The keys on " + strings.Join(unlisted.Servers, ", ") + " could not be read, and are missing; those on the other servers were."
 	case errors.As(err, &own) && own.url:
 		return "The URL is that of " + a.target().from + "."
 	case errors.As(err, &own):

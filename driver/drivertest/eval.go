@@ -189,6 +189,10 @@ func scan(t *testing.T, d driver.Driver) {
 		t.Errorf("Scan found %d keys, %v, want %d", len(got), err, len(want))
 	}
 
+	empty := 0
+	if err := scanner.Scan(t.Context(), "no such key", func([]string) error { empty++; return nil }); err != nil || empty == 0 {
+		t.Errorf("Scan of what is not there: %v after %d pages, want one at least, which says that a server has answered", err, empty)
+	}
 	stop, pages := errors.New("enough"), 0
 	if err := scanner.Scan(t.Context(), "scan:*", func([]string) error { pages++; return stop }); !errors.Is(err, stop) || errors.Unwrap(err) != nil || pages != 1 {
 		t.Errorf("Scan = %v after %d pages, want the function's own error after one", err, pages)

@@ -214,10 +214,8 @@ func (d *Driver) scanNode(ctx context.Context, node processor, match string, fn 
 		if cursor, keys, err = scanPage(reply); err != nil {
 			return err
 		}
-		if len(keys) > 0 {
-			if err := fn(keys); err != nil {
-				return err
-			}
+		if err := fn(keys); err != nil {
+			return err
 		}
 		if cursor == "0" {
 			return nil

@@ -207,10 +207,8 @@ func (d *Driver) scanNode(ctx context.Context, node redis.Client, match string, 
 		if err != nil {
 			return &driver.Error{Class: driver.Other, Err: errors.Join(errors.New("rueidis: unexpected reply of SCAN"), err)}
 		}
-		if len(entry.Elements) > 0 {
-			if err := fn(entry.Elements); err != nil {
-				return err
-			}
+		if err := fn(entry.Elements); err != nil {
+			return err
 		}
 		if cursor = entry.Cursor; cursor == 0 {
 			return nil

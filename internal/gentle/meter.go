@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/scan"
 )
 
 // Meter bounds commands. It is a bucket that holds as many commands as may be sent in a second.
@@ -88,16 +89,18 @@ func (m *Meter) wait(ctx context.Context, n int) error {
 	return err
 }
 
-// Sleep waits for d. It returns the cause if ctx ends before.
-func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+// Sleep waits for d. It returns the cause if ctx ends before. For a scan it is no time in which Redis is silent.
+func Sleep(ctx context.Context, d time.Duration) (err error) {
+	scan.Aside(ctx, func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	})
+	return err
 }
 
 // Driver is a driver whose commands a meter bounds.

@@ -168,10 +168,8 @@ func (s *Searcher) shard(ctx context.Context, key, match string, fn func([]strin
 		for i := 1; i < v.Len(); i++ {
 			found = append(found, v.At(i).Str())
 		}
-		if len(found) > 0 {
-			if err := fn(found); err != nil {
-				return err
-			}
+		if err := fn(found); err != nil {
+			return err
 		}
 		if cursor = v.At(0).Str(); cursor == "0" || cursor == "" {
 			return nil

@@ -25,7 +25,7 @@ func (c *Client) Walk(ctx context.Context, f func(ctx context.Context, w *Walk) 
 	defer cancel()
 	w.silent = time.AfterFunc(w.patience, cancel)
 	defer w.silent.Stop()
-	err := f(within, w)
+	err := f(scan.WithPatience(within, w), w)
 	if err != nil && within.Err() != nil && ctx.Err() == nil && isUnanswered(err) {
 		silent := error(silentError{w.patience})
 		if servers := scan.Servers(err); len(servers) > 0 {

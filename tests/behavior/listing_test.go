@@ -1,0 +1,72 @@
+package behavior
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// slowPages is a driver whose server takes its time for each page of keys, most of which have none that match.
+type slowPages struct {
+	driver.Driver
+	each  time.Duration
+	empty int
+}
+
+func (d slowPages) Scan(ctx context.Context, _ string, fn func(keys []string) error) error {
+	for i := range d.empty + 1 {
+		select {
+		case <-time.After(d.each):
+		case <-ctx.Done():
+			return driver.ContextError(ctx, driver.Unknown)
+		}
+		var keys []string
+		if i == d.empty {
+			keys = []string{"job", "redisson_lock_token:{job}"}
+		}
+		if err := fn(keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A listing lasts for as long as the server answers, and no longer than RetryFor when it does not.
+func TestListingLastsWhileTheServerAnswers(t *testing.T) {
+	const patience = 2 * time.Second
+	for each, want := range map[time.Duration]error{patience * 9 / 10: nil, patience * 11 / 10: mortise.ErrUnreachable} {
+		t.Run(each.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				holder, _ := open(t, s, nil)
+				if _, _, err := holder.FencedLock("job").Lock(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				c := mortise.New(slowPages{s.Driver(), each, 20}, &mortise.Options{RetryFor: patience})
+				defer c.Close()
+				var names, tokens []string
+				var failed, tfailed error
+				for state, err := range c.Locks(t.Context(), "*") {
+					if failed = err; err == nil {
+						names = append(names, state.Name)
+					}
+				}
+				for use, err := range c.TokenUses(t.Context()) {
+					if tfailed = err; err == nil {
+						tokens = append(tokens, use.Name)
+					}
+				}
+				if want == nil && (failed != nil || tfailed != nil || len(names) != 1 || len(tokens) == 0) {
+					t.Errorf("the locks are %q, %v; the tokens are %q, %v; want those of a lock", names, failed, tokens, tfailed)
+				}
+				if want != nil && (!errors.Is(failed, want) || !errors.Is(tfailed, want)) {
+					t.Errorf("%v, %v, want %v", failed, tfailed, want)
+				}
+			})
+		})
+	}
+}
