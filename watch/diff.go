@@ -110,6 +110,9 @@ func (d *differ) begins() {
 	for _, h := range d.now.brief {
 		d.begin(h)
 		d.end(h, Ending{})
+		if !h.Exact {
+			d.events[len(d.events)-1].Held = -1 // it was seen once, and may have lasted for any part of the time between two looks
+		}
 	}
 }
 

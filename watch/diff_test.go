@@ -84,7 +84,7 @@ var stories = []struct {
 		see(0).with(key("job", 0)), see(250).with(key("job", 3000, r)), see(2000).with(key("job", 1250, r)), see(3300).with(key("job", 0)),
 	}, "250 acquired job " + r + "; 3300 lost job " + r + " held 3050"},
 	{"too short to be named", []sight{see(0).with(key("job", 0)), see(250).with(key("job", 30_000, a)), see(500).with(key("job", 0))},
-		"250 acquired job " + a + "; 500 released job " + a + " held 250"},
+		"250 acquired job " + a + "; 500 released job " + a},
 	{"named by a record in time", []sight{see(0).with(key("job", 0)), see(250).with(key("job", 30_000, a)), see(500, record(idA, holds("job", 1, 100)))},
 		"100 acquired job api-7"},
 	{"a gap", []sight{see(0, record(idA, holds("job", 1, -1000))), {ms: 60_000, gap: true}},
