@@ -119,7 +119,7 @@ func searchText(s *watch.Search) string {
 	case s.Passes == 0:
 		return "A search for " + what + "goes on; it has looked at about " + counted(int(s.Keys), "key") + "."
 	case s.Left > 0:
-		return "A search for " + what + "has found " + counted(s.Left, "more name") + ", which are read one after the other."
+		return "A search for " + what + "has found " + counted(s.Left, "more name") + ", which are to be read once more."
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -44,6 +45,24 @@ func TestNamesOfTheFirstSearchStayOld(t *testing.T) {
 	s.take(all)
 	if f := all["old"]; f == nil || f.later {
 		t.Errorf("old was found again: %+v, want by the first search", f)
+	}
+}
+
+// A search leaves no more names to a look than it may, and goes on to read those that it has left already.
+func TestNamesOfASearchAreBounded(t *testing.T) {
+	s := newSearch(&gentle.Driver{}, &Options{Pattern: "*", Load: 100})
+	for i := range mostFound + 1 {
+		state := key(fmt.Sprint("job:", i), 1000, idR+":77")
+		s.add(&state)
+		if want := min(i+1, mostFound); len(s.found) != want || s.first != want {
+			t.Fatalf("of %d names %d are left, %d of the first search, want %d", i+1, len(s.found), s.first, want)
+		}
+	}
+	again := key("job:0", 5000, idR+":77")
+	s.add(&again)
+	all := map[string]*found{"job:0": {later: true}, "another": {}}
+	if first := s.take(all); first != mostFound || len(all) != mostFound || all["job:0"].state.TTL != 5*time.Second || all["job:0"].later {
+		t.Errorf("the look has %d names, of which %d are of the first search, and job:0 %+v", len(all), first, all["job:0"])
 	}
 }
 

@@ -171,8 +171,8 @@ func (a *app) hint(err error) string {
 	var phase *connect.PhaseError
 	var unlisted *mortise.UnlistedError
 	switch {
-	case errors.As(err, &unlisted):
-		return "The keys on " + strings.Join(unlisted.Servers, ", ") + " could not be read, and are missing; those on the other servers were."
+	case errors.As(err, &unlisted) && !errors.Is(err, mortise.ErrDenied):
+		return "The keys on " + strings.Join(unlisted.Servers, ", ") + " could not be read: what these have is missing here."
 	case errors.As(err, &own) && own.url:
 		return "The URL is that of " + a.target().from + "."
 	case errors.As(err, &own):

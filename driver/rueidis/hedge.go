@@ -16,7 +16,7 @@ const (
 )
 
 // hedged returns the first answer of a node of a cluster. It asks one node after the other, and the next one as well while one is
-// silent: a node that is frozen keeps nobody waiting. If none answers, it returns the error of one.
+// silent: a node that is frozen delays the answer by nodeHedge. If none answers, it returns the error of one.
 func hedged[T any](ctx context.Context, nodes map[string]redis.Client, ask func(ctx context.Context, addr string, node redis.Client) (T, error)) (result T, err error) {
 	type answer struct {
 		result T

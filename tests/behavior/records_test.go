@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/record"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -160,6 +161,29 @@ func TestRecordOfAClosedClient(t *testing.T) {
 		}
 		mustUnlock(t, busy)
 	})
+}
+
+// However many leases it leaves, the record lists the oldest, as many as it may, and says how many there are.
+func TestRecordOfAClosedClientIsBounded(t *testing.T) {
+	for _, left := range []int{1, record.Most - 1, record.Most, record.Most + 1, 1000} {
+		t.Run(fmt.Sprint(left), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				a, _ := open(t, s, seenAs("api-7"))
+				b, _ := open(t, s, seenAs("ops"))
+				for i := range left {
+					mustLock(t, a.Lock(fmt.Sprintf("job %04d", i)), t.Context())
+					time.Sleep(time.Millisecond)
+				}
+				if err := a.Close(); err != nil {
+					t.Fatal(err)
+				}
+				all, err := b.Clients(t.Context())
+				if err != nil || len(all) != 1 || all[0].HoldCount != left || len(all[0].Holds) != min(left, record.Most) || all[0].Holds[0].Lock != "job 0000" {
+					t.Errorf("of %d leases the clients are %+v, %v", left, all, err)
+				}
+			})
+		})
+	}
 }
 
 // The history has the locks that a client held when it was closed.
