@@ -86,7 +86,7 @@ func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yiel
 			var found []*State
 			for i, result := range script.Inspect(ctx, c.core.Config().Driver, keys...) {
 				if result.Err != nil {
-					result = c.inspectAgain(ctx, keys[i], result)
+					result = c.inspectAgain(ctx, w, keys[i], result)
 				}
 				if result.Err != nil {
 					return result.Err
@@ -130,13 +130,16 @@ var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]
 // inspectAgain reads a key again that could not be read in a batch, and retries while Redis cannot
 // serve it. Of a name whose slot is on its way, which may last, it reads only the key itself: a
 // FairLock looks like a Lock then, and permits of a semaphore are not seen.
-func (c *Client) inspectAgain(ctx context.Context, key string, result script.InspectResult) script.InspectResult {
+func (c *Client) inspectAgain(ctx context.Context, w *lockmgr.Walk, key string, result script.InspectResult) script.InspectResult {
 	first := true
-	_ = c.core.Retry(ctx, func(ctx context.Context) error {
+	result.Err = c.core.Retry(ctx, func(ctx context.Context) error {
 		if !first {
 			result = script.InspectMoving(ctx, c.core.Config().Driver, key)[0]
 		}
 		first = false
+		if result.Err != nil && driver.ClassOf(result.Err) == driver.Passing { // it has answered; what it said is the error in the end
+			w.Answered()
+		}
 		return result.Err
 	})
 	return result

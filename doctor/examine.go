@@ -111,9 +111,10 @@ type exam struct {
 	client *mortise.Client
 	report *Report
 
-	topology driver.Topology
-	servers  []*server
-	user     string // of the connection; empty if it is not known
+	topology  driver.Topology
+	answering string // a key of a server of a cluster that has answered where another has not; empty otherwise
+	servers   []*server
+	user      string // of the connection; empty if it is not known
 }
 
 // run examines on, unless Redis does not answer.
@@ -148,11 +149,11 @@ func (e *exam) add(f Finding) { e.report.Findings = append(e.report.Findings, f)
 
 // connection asks the first question.
 func (e *exam) connection(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+	err := e.readTopology(ctx)
 	start := time.Now()
-	var err error
-	if e.topology, err = e.d.Topology(ctx); err == nil {
+	if err == nil {
+		e.learn(ctx)
+		start = time.Now()
 		_, err = e.eval(ctx, nothing, "")
 	}
 	took := time.Since(start)
@@ -167,7 +168,6 @@ func (e *exam) connection(ctx context.Context) {
 		f.Found = "one of the servers does not answer: " + said(err)
 		silent = &f
 	}
-	e.learn(ctx)
 	for _, p := range phases {
 		if slices.Contains(e.o.Passed, p.name) {
 			e.add(Finding{ID: "connection-" + p.name, Group: GroupConnection, Severity: OK, Found: p.done})
@@ -186,15 +186,30 @@ func (e *exam) connection(ctx context.Context) {
 	e.add(Finding{ID: "connection", Group: GroupConnection, Severity: OK, Found: fmt.Sprintf("the first script was answered after %s", short(took))})
 }
 
-// answersElsewhere reports whether a server of a cluster answers.
+func (e *exam) readTopology(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	e.topology, err = e.d.Topology(ctx)
+	return err
+}
+
+// answersElsewhere reports whether a server of a cluster answers. It asks all at once.
 func (e *exam) answersElsewhere(ctx context.Context) bool {
 	if !e.topology.Cluster {
 		return false
 	}
-	for _, key := range e.keys() {
-		if _, err := e.eval(ctx, nothing, key); err == nil || driver.ClassOf(err) == driver.Passing {
-			return true
-		}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	keys := e.keys()
+	calls := make([]driver.Call, len(keys))
+	for i := range keys {
+		calls[i] = driver.Call{Script: nothing, Keys: keys[i : i+1]}
 	}
-	return false
+	i := slices.IndexFunc(e.d.Batch(ctx, calls), func(r driver.Result) bool {
+		return r.Err == nil || driver.ClassOf(r.Err) == driver.Passing
+	})
+	if i >= 0 {
+		e.answering = keys[i]
+	}
+	return i >= 0
 }

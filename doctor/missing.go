@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -139,7 +140,7 @@ func (e *exam) missingOfAll(ctx context.Context) (map[Kind][]string, error) {
 	for i := range rows {
 		about[i] = asked[i].inquiries(&rows[i], e.o.Prefix)
 		call := driver.Call{Script: askRights, Args: asked[i].args}
-		if key := e.keys()[0]; key != "" {
+		if key := cmp.Or(e.answering, e.keys()[0]); key != "" {
 			call.Keys = []string{key}
 		}
 		calls = append(calls, call)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -95,4 +97,50 @@ func TestClocksOfACluster(t *testing.T) {
 			t.Errorf("%v and %v: %+v, %+v", test.a, test.b, own, between)
 		}
 	}
+}
+
+// frozen is the driver of a cluster of three servers, of which the first does not answer.
+type frozen struct{ driver.Driver }
+
+func (frozen) Topology(context.Context) (driver.Topology, error) {
+	return driver.Topology{Cluster: true}, nil
+}
+
+func (frozen) Shard(key string) string { return []string{"a:1", "b:1", "c:1"}[len(key)%3] }
+
+// Eval without a key happens to ask the first server.
+func (f frozen) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	if len(call.Keys) == 0 || f.Shard(call.Keys[0]) == "a:1" {
+		<-ctx.Done()
+		return driver.Value{}, driver.ContextError(ctx, driver.Unknown)
+	}
+	return driver.Value{}, nil
+}
+
+func (f frozen) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+	results := make([]driver.Result, len(calls))
+	var asked sync.WaitGroup
+	for i := range calls {
+		asked.Go(func() { results[i].Value, results[i].Err = f.Eval(ctx, calls[i]) })
+	}
+	asked.Wait()
+	return results
+}
+
+// One server of a cluster that does not answer leaves the others to be examined, whichever is asked first.
+func TestConnectionOfAClusterWithAFrozenServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &exam{d: frozen{}, report: &Report{}, o: Options{RedisCLI: redisCLI}}
+		start := time.Now()
+		e.connection(t.Context())
+		if took := time.Since(start); e.report.Err != nil || took != 2*limit {
+			t.Errorf("%v after %v, want no error after %v", e.report.Err, took, 2*limit)
+		}
+		if f := e.report.Find("connection"); len(f) != 1 || f[0].Severity != Critical || !strings.Contains(f[0].Found, "one of the servers does not answer") {
+			t.Errorf("it finds %+v", f)
+		}
+		if shard := e.d.Shard(e.answering); e.answering == "" || shard == "a:1" {
+			t.Errorf("it goes on with %q of %s", e.answering, shard)
+		}
+	})
 }

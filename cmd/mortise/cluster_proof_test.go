@@ -20,7 +20,7 @@ func TestListWithoutAMaster(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			cluster := redistest.Cluster(t, 0)
+			cluster := redistest.Cluster(t, 0, "--cluster-require-full-coverage", "no")
 			d, err := connect.Open(t.Context(), "redis+cluster://"+cluster.Addrs()[0])
 			if err != nil {
 				t.Fatal(err)
@@ -56,5 +56,31 @@ func TestListWithoutAMaster(t *testing.T) {
 				t.Errorf("it does not name %s, or does not examine the others:\n%s", gone.Addr(), text)
 			}
 		})
+	}
+}
+
+// A cluster that stops to serve with one of its masters, as by default, says so itself.
+func TestListOfAClusterThatIsDown(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.Cluster(t, 0)
+	d, err := connect.Open(t.Context(), "redis+cluster://"+cluster.Addrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mortise.New(d, nil)
+	t.Cleanup(func() { _ = c.Close() })
+	name := "job"
+	for cluster.Owner(t, name) != cluster.Masters[0] {
+		name += "+"
+	}
+	if _, _, err := c.Lock(name).Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Masters[2].Kill()
+	cluster.AwaitDown(t, cluster.Masters[:2])
+	s := begin(t, cluster.Addrs()[0], "ls")
+	s.wantStatus(t, exitUnreachable)
+	if text := s.out.text(); !strings.Contains(text, "CLUSTERDOWN") {
+		t.Errorf("it does not say that the cluster is down:\n%s", text)
 	}
 }

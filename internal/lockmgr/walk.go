@@ -27,13 +27,19 @@ func (c *Client) Walk(ctx context.Context, f func(ctx context.Context, w *Walk) 
 	defer w.silent.Stop()
 	err := f(scan.WithPatience(within, w), w)
 	if err != nil && within.Err() != nil && ctx.Err() == nil && isUnanswered(err) {
-		silent := error(silentError{w.patience})
-		if servers := scan.Servers(err); len(servers) > 0 {
-			silent = scan.Failed(silent, servers...)
-		}
-		return unreachable(&driver.Error{Class: driver.NotSent, Err: silent})
+		return w.silence(err)
 	}
 	return err
+}
+
+// silence is the error of a walk that ended with err when its patience did. A server that has refused says why itself.
+func (w *Walk) silence(err error) error {
+	return unreachable(&driver.Error{Class: driver.NotSent, Err: scan.Each(err, func(err error) error {
+		if driver.ClassOf(err) == driver.Passing {
+			return err
+		}
+		return silentError{w.patience}
+	})})
 }
 
 // Answered notes that Redis has answered.

@@ -119,6 +119,14 @@ func (c *ClusterSet) AwaitOK(t testing.TB) {
 	}
 }
 
+// AwaitDown waits until these nodes report that the cluster does not serve.
+func (c *ClusterSet) AwaitDown(t testing.TB, nodes []*Server) {
+	t.Helper()
+	for _, n := range nodes {
+		await(t, "cluster_state:fail", func() error { return n.wantClusterInfo("cluster_state", "fail") })
+	}
+}
+
 func (s *Server) wantClusterInfo(field, want string) error {
 	v, err := s.Do("CLUSTER", "INFO")
 	if err != nil {

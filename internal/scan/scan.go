@@ -23,13 +23,20 @@ type Errors []error
 func (e Errors) Error() string   { return errors.Join(e...).Error() }
 func (e Errors) Unwrap() []error { return e }
 
-// Failed returns the error of servers that have failed alike.
-func Failed(err error, servers ...string) Errors {
-	all := make(Errors, len(servers))
-	for i, server := range servers {
-		all[i] = &ServerError{server, err}
+// Each returns err with f applied to the error of each server that it names, or to err if it names none.
+func Each(err error, f func(error) error) error {
+	var all Errors
+	if !errors.As(err, &all) {
+		return f(err)
 	}
-	return all
+	each := make(Errors, len(all))
+	for i, err := range all {
+		var one *ServerError
+		if each[i] = f(err); errors.As(err, &one) {
+			each[i] = &ServerError{one.Server, f(one.Err)}
+		}
+	}
+	return each
 }
 
 // Servers returns the servers that err names.

@@ -59,6 +59,14 @@ func TestAll(t *testing.T) {
 			t.Errorf("the keys are %v, want those of the living server", got)
 		}
 
+		each := Each(fmt.Errorf("list: %w", err), func(err error) error { return fmt.Errorf("<%w>", err) })
+		if text := each.Error(); text != "silent: <context deadline exceeded>\ngone: <refused>" {
+			t.Errorf("each error is %q", text)
+		}
+		if one := Each(errors.New("alone"), func(error) error { return errors.New("f") }); one.Error() != "f" {
+			t.Errorf("an error of no server is %v", one)
+		}
+
 		stop := errors.New("stop")
 		start := time.Now()
 		if err := All(t.Context(), []string{"silent", "a", "b"}, servers, func([]string) error { return stop }); !errors.Is(err, stop) || err.Error() != "stop" || time.Since(start) > 2*time.Second {

@@ -3,6 +3,7 @@ package behavior
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,4 +70,48 @@ func TestListingLastsWhileTheServerAnswers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// refusing is a driver of servers that list keys, and refuse to run scripts, after a moment.
+type refusing struct{ driver.Driver }
+
+func (d refusing) Scan(ctx context.Context, match string, fn func(keys []string) error) error {
+	return d.Driver.(driver.Scanner).Scan(ctx, match, fn)
+}
+
+func (refusing) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+	const down = "CLUSTERDOWN The cluster is down"
+	err := error(&driver.Error{Class: driver.Passing, Err: errors.New(down), Reply: down})
+	select {
+	case <-time.After(300 * time.Millisecond):
+	case <-ctx.Done():
+		err = driver.ContextError(ctx, driver.Unknown)
+	}
+	results := make([]driver.Result, len(calls))
+	for i := range results {
+		results[i].Err = err
+	}
+	return results
+}
+
+// A listing that ends because the servers refuse says what they said.
+func TestListingSaysWhatIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		holder, _ := open(t, s, nil)
+		if _, _, err := holder.Lock("job").Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c := mortise.New(refusing{s.Driver()}, &mortise.Options{RetryFor: 2 * time.Second})
+		defer c.Close()
+		start, ended := time.Now(), 0
+		for state, err := range c.Locks(t.Context(), "*") {
+			ended++
+			if took := time.Since(start); !errors.Is(err, mortise.ErrUnreachable) || !strings.Contains(err.Error(), "CLUSTERDOWN") || took > 3*time.Second {
+				t.Errorf("%+v, %v after %v, want that the cluster is down, after somewhat more than 2s", state, err, took)
+			}
+		}
+		if ended != 1 {
+			t.Errorf("it ended %d times", ended)
+		}
+	})
 }
