@@ -13,13 +13,16 @@ import (
 // In everything else it is like [Lock].
 //
 // Waiters queue in Redis. A waiter keeps its place as long as it waits and its
-// client is alive. A waiter that gives up leaves at once. A waiter that dies
-// delays the next one by one to two seconds when its turn comes. If its connection
-// stays open, as when the process is frozen, it is granted the lock for three
-// seconds; a waiter with a MaxHold, a Margin or a Durability, or with a TTL below
-// three seconds, delays the next one until its client has shown no sign of life
-// for ten seconds. By then the client has lost the places of its waiters; if
-// it recovers, they queue again at the end.
+// client is alive. A waiter that gives up leaves at once. One that cannot leave
+// delays the next one when its turn comes:
+//   - if its process has died, by one to two seconds;
+//   - if its process is frozen with its connections open, by three seconds, for
+//     which it is granted the lock. With a MaxHold, a Margin, a Durability or a TTL
+//     below three seconds, it is not granted the lock, and delays the next one until
+//     its client has shown no sign of life for ten seconds.
+//
+// A client that has shown no sign of life for ten seconds has lost the places of
+// its waiters. If it recovers, they queue again at the end.
 //
 // [FairLock.TryLock] does not queue, and is refused while others do, even if
 // the lock is free.

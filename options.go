@@ -22,16 +22,18 @@ type Options struct {
 	// lockWatchdogTimeout.
 	TTL time.Duration
 
-	// RetryFor is how long an operation waits for Redis that cannot be reached,
-	// does not answer, or cannot serve (loading, full, failing over, resharding),
-	// before it returns ErrUnreachable. It counts from when Redis was first asked in
-	// vain, and ends the attempt under way as well: what that has done, or still does,
-	// is undone in the background. For one of several waiters it counts from when
-	// it began to wait, if Redis was silent by then. With a context that cannot end, an operation
-	// may take a fifth longer, and with a Durability its Timeout. The operation's
-	// context can end it earlier. A negative value means as long as the context
-	// lasts. A client that was closed, or whose Redis client was, does not retry: its
-	// operations return ErrClosed. Default 10 s.
+	// RetryFor is how long an operation retries while Redis cannot be reached, does
+	// not answer, or cannot serve (loading, full, failing over, resharding). Then it
+	// returns ErrUnreachable. The time starts with the first attempt that fails; for
+	// an operation that begins to wait later, while Redis is still silent, it starts
+	// then. At its end the attempt under way is cut off, and what that has done, or
+	// still does, is undone in the background.
+	//
+	// An operation whose context cannot end may take a fifth longer, and one with a
+	// Durability longer by its Timeout. The context of an operation can end it
+	// earlier. With a negative value, only the context ends it. A client that was
+	// closed, or whose Redis client was, does not retry: its operations return
+	// ErrClosed. Default 10 s.
 	RetryFor time.Duration
 
 	// UnlockFor is how long Unlock blocks while Redis does not answer, before it

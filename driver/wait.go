@@ -25,7 +25,7 @@ type Waiter interface {
 	// keys, is sent again, with a WAIT of its own, to the server that it names. If the servers of
 	// a cluster do not agree on that, the error has class Passing.
 	//
-	// It takes up to wait.Timeout longer than Eval.
+	// It takes up to wait.Timeout longer than Eval, and a tenth of that more each time that a script is sent again.
 	EvalWait(ctx context.Context, calls []Call, wait Wait) []Acknowledged
 }
 
@@ -66,10 +66,11 @@ type Where struct {
 }
 
 // Run implements EvalWait for any driver. Send must send the scripts with the indexes todo in one
-// pipeline, those with source[i] as text, followed by Commands; it returns a reply to each of these, or
-// the reason why there is none. With redirects, it is told to send where servers have named another
+// pipeline, those with source[i] as text, followed by the commands follow; it returns a reply to each of
+// these, or the reason why there is none. With redirects, it is told to send where servers have named another
 // address; if the driver does not know that, it sends to the master that it believes in then.
-func (w Wait) Run(calls []Call, send func(where Where, todo []int, source []bool) ([]Result, error), redirects bool) []Acknowledged {
+func (w Wait) Run(calls []Call, send func(where Where, todo []int, source []bool, follow [][]string) ([]Result, error), redirects bool) []Acknowledged {
+	start := time.Now()
 	results := make([]Acknowledged, len(calls))
 	source := make([]bool, len(calls))
 	todo := map[Where][]int{}
@@ -85,7 +86,7 @@ func (w Wait) Run(calls []Call, send func(where Where, todo []int, source []bool
 			for _, i := range indexes {
 				source[i] = source[i] || round > byDigest
 			}
-			replies, err := send(where, indexes, source)
+			replies, err := send(where, indexes, source, w.since(start).Commands())
 			w.tell(results, indexes, replies, err)
 			for _, i := range indexes {
 				if err != nil || results[i].Err == nil {
@@ -101,6 +102,13 @@ func (w Wait) Run(calls []Call, send func(where Where, todo []int, source []bool
 		todo = next
 	}
 	return results
+}
+
+// since returns w with the rest of its timeout after start. WAIT also waits behind a script that did not run, so most of it
+// may be gone; a tenth is left for a replica that has what is written now.
+func (w Wait) since(start time.Time) Wait {
+	w.Timeout = max(w.Timeout-time.Since(start), w.Timeout/10)
+	return w
 }
 
 // tell fills in the results of the scripts with the indexes sent.

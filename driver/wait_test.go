@@ -3,8 +3,10 @@ package driver_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -54,7 +56,7 @@ func TestWaitReplies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ran := driver.Result{Value: num(7)}
-			results := test.wait.Run(make([]driver.Call, 2), func(_ driver.Where, todo []int, _ []bool) ([]driver.Result, error) {
+			results := test.wait.Run(make([]driver.Call, 2), func(_ driver.Where, todo []int, _ []bool, _ [][]string) ([]driver.Result, error) {
 				if len(todo) == 2 {
 					return append([]driver.Result{ran, {Err: &driver.Error{Class: driver.WrongType, Err: errors.New("WRONGTYPE")}}}, test.replies...), nil
 				}
@@ -106,7 +108,7 @@ func TestWaitRounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var rounds []string
 			others := 0
-			results := driver.Wait{}.Run(make([]driver.Call, 2), func(where driver.Where, todo []int, source []bool) ([]driver.Result, error) {
+			results := driver.Wait{}.Run(make([]driver.Call, 2), func(where driver.Where, todo []int, source []bool, _ [][]string) ([]driver.Result, error) {
 				var replies []driver.Result
 				for _, i := range todo {
 					if i == 1 {
@@ -127,4 +129,31 @@ func TestWaitRounds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// WAIT waits behind a script that the server did not know, too. That takes from the same time.
+func TestWaitTakesItsTimeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, sent := time.Now(), 0
+		wait := driver.Wait{Replicas: 1, Timeout: time.Second}
+		results := wait.Run(make([]driver.Call, 1), func(_ driver.Where, _ []int, source []bool, follow [][]string) ([]driver.Result, error) {
+			sent++
+			ms, err := strconv.Atoi(follow[0][2])
+			if err != nil || follow[0][0] != "WAIT" {
+				t.Fatalf("it sends %q", follow)
+			}
+			time.Sleep(time.Duration(ms) * time.Millisecond) // there is no replica
+			script := driver.Result{Value: driver.IntValue(7)}
+			if !source[0] {
+				script = driver.Result{Err: driver.ReplyError(errors.New("NOSCRIPT"), "NOSCRIPT")}
+			}
+			return []driver.Result{script, {Value: driver.IntValue(0)}}, nil
+		}, false)
+		if took := time.Since(start); took != 1100*time.Millisecond || sent != 2 {
+			t.Errorf("%d pipelines took %v, want 2 and 1.1s", sent, took)
+		}
+		if r := results[0]; r.Err != nil || r.Value.Int() != 7 || r.Acks != 0 {
+			t.Errorf("%+v", r)
+		}
+	})
 }

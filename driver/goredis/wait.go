@@ -12,7 +12,7 @@ import (
 // EvalWait implements driver.Waiter. A pipeline of go-redis uses one connection, but on a cluster
 // client the caller cannot choose it, so this uses the client of the master itself.
 func (d *Driver) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
-	return wait.Run(calls, func(where driver.Where, todo []int, source []bool) ([]driver.Result, error) {
+	return wait.Run(calls, func(where driver.Where, todo []int, source []bool, follow [][]string) ([]driver.Result, error) {
 		via, err := d.waiter(ctx, where, calls[todo[0]], wait)
 		if err != nil {
 			return nil, err
@@ -25,7 +25,7 @@ func (d *Driver) EvalWait(ctx context.Context, calls []driver.Call, wait driver.
 				cmds = append(cmds, byDigest(ctx, calls[i]))
 			}
 		}
-		for _, c := range wait.Commands() {
+		for _, c := range follow {
 			cmds = append(cmds, newCommand(ctx, c[0], c[1:]...))
 		}
 		return d.together(ctx, via, cmds, where.Asking)

@@ -15,14 +15,14 @@ import (
 // EvalWait implements driver.Waiter. The client uses a connection of its own for a pipeline with
 // WAIT, so it does not go through a nodePipeline, where it would delay others.
 func (d *Driver) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
-	return wait.Run(calls, func(where driver.Where, todo []int, source []bool) ([]driver.Result, error) {
-		return d.waitReplies(ctx, where, calls, todo, source, wait)
+	return wait.Run(calls, func(where driver.Where, todo []int, source []bool, follow [][]string) ([]driver.Result, error) {
+		return d.waitReplies(ctx, where, calls, todo, source, wait.Timeout, follow)
 	}, d.cluster)
 }
 
 // waitReplies sends one pipeline and returns the reply to each command, or the reason why there is
 // none.
-func (d *Driver) waitReplies(ctx context.Context, where driver.Where, calls []driver.Call, todo []int, source []bool, wait driver.Wait) ([]driver.Result, error) {
+func (d *Driver) waitReplies(ctx context.Context, where driver.Where, calls []driver.Call, todo []int, source []bool, timeout time.Duration, follow [][]string) ([]driver.Result, error) {
 	if ctx.Err() != nil {
 		return nil, driver.ContextError(ctx, driver.NotSent)
 	}
@@ -44,7 +44,7 @@ func (d *Driver) waitReplies(ctx context.Context, where driver.Where, calls []dr
 		}
 		cmds = append(cmds, d.command(name, text, &calls[i]))
 	}
-	for _, c := range wait.Commands() {
+	for _, c := range follow {
 		cmds = append(cmds, d.client.B().Arbitrary(c...).Blocking())
 	}
 	if !d.enter() {
@@ -53,7 +53,7 @@ func (d *Driver) waitReplies(ctx context.Context, where driver.Where, calls []dr
 	// The client sets no limit for a pipeline with WAIT. It must not see a deadline either: while
 	// it waits for that, it ignores a cancellation.
 	limited, cancel := context.WithCancel(d.life)
-	limit := time.AfterFunc(wait.Timeout+replyLimit, cancel)
+	limit := time.AfterFunc(timeout+replyLimit, cancel)
 	done := make(chan []redis.RedisResult, 1)
 	go func() {
 		defer d.running.Done()

@@ -12,9 +12,9 @@ import (
 
 // EvalWait makes a wire a driver.Waiter.
 func (w *wire) EvalWait(ctx context.Context, calls []driver.Call, wait driver.Wait) []driver.Acknowledged {
-	return wait.Run(calls, func(driver.Where, []int, []bool) ([]driver.Result, error) {
+	return wait.Run(calls, func(_ driver.Where, _ []int, _ []bool, follow [][]string) ([]driver.Result, error) {
 		replies := w.Batch(ctx, calls) // falls back to the scripts' text itself
-		for _, c := range wait.Commands() {
+		for _, c := range follow {
 			v, err := w.do(c...)
 			replies = append(replies, driver.Result{Value: v, Err: classified(err)})
 		}
