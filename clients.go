@@ -232,7 +232,8 @@ func clientInfo(r *lockmgr.Record) *ClientInfo {
 }
 
 // identify adds to states what the records of their holders and waiters say. It reads the records of
-// sixty-four clients, in one batch: of more holders the rest stay without a process.
+// sixty-four clients, in one batch: of more holders, and of those whose record is not read within a second, the rest stay
+// without a process.
 func (c *Client) identify(ctx context.Context, states ...*State) {
 	if c.core.Config().Identity == nil {
 		return // it tells nothing, and does not ask

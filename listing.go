@@ -97,9 +97,9 @@ func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yiel
 					found = append(found, &s)
 				}
 			}
-			c.identify(ctx, found...)
 			more := true
 			w.Aside(func() {
+				c.identify(ctx, found...) // it takes a bounded time, and another server may have the records
 				for i := 0; more && i < len(found); i++ {
 					more = yield(*found[i], nil)
 				}

@@ -193,7 +193,7 @@ func (s suite) cluster(t *testing.T) {
 	t.Run("no script", func(t *testing.T) { noScript(t, d, c.Masters...) })
 	t.Run("batch", func(t *testing.T) { batch(t, d) })
 	t.Run("scan", func(t *testing.T) { scan(t, d) })
-	t.Run("scan without a master", func(t *testing.T) { scanWithout(t, d, c) })
+	t.Run("without a master", func(t *testing.T) { s.without(t, d, c) })
 	t.Run("topology", func(t *testing.T) { wantTopology(t, d, driver.Topology{Cluster: true, Sharded: redistest.Sharded(t)}) })
 	t.Run("topology with few rights", func(t *testing.T) { s.topologyWithFewRights(t, c) })
 	t.Run("topology behind a wrong password", func(t *testing.T) { s.topologyBehindAWrongPassword(t, c) })

@@ -203,8 +203,8 @@ func scan(t *testing.T, d driver.Driver) {
 	wantClass(t, err, driver.NotSent)
 }
 
-// scanWithout: a master is frozen. The keys of the others are found nevertheless, and the error names it.
-func scanWithout(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
+// without: a master is frozen. What all know is learnt from the others, their keys are found nevertheless, and the error names it.
+func (s suite) without(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	frozen, want := c.Masters[1], 0
 	for _, m := range c.Masters {
 		if keys, _ := m.Must(t, "KEYS", "scan:*").([]any); m != frozen {
@@ -213,6 +213,9 @@ func scanWithout(t *testing.T, d driver.Driver, c *redistest.ClusterSet) {
 	}
 	frozen.Pause(t)
 	defer frozen.Resume(t)
+	s.promptly(t, "asking for the topology", func() {
+		wantTopology(t, d, driver.Topology{Cluster: true, Sharded: redistest.Sharded(t)})
+	})
 	seen := map[string]bool{}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

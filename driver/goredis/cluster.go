@@ -138,16 +138,15 @@ func (d *Driver) Topology(ctx context.Context) (driver.Topology, error) {
 	return t, nil
 }
 
-// probe asks one master after another until one replies.
+// probe asks the masters until one replies.
 func (d *Driver) probe(ctx context.Context) (driver.Topology, error) {
 	nodes, err := d.masters(ctx)
-	for _, node := range nodes {
-		var t driver.Topology
-		if t, err = d.probeNode(ctx, bounded(node)); err == nil || ctx.Err() != nil {
-			return t, err
-		}
+	if err != nil {
+		return driver.Topology{}, err
 	}
-	return driver.Topology{}, err
+	return scan.First(ctx, nodes, func(ctx context.Context, node *redis.Client) (driver.Topology, error) {
+		return d.probeNode(ctx, bounded(node))
+	})
 }
 
 func (d *Driver) probeNode(ctx context.Context, node processor) (driver.Topology, error) {

@@ -45,6 +45,8 @@ package rueidis
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,6 +55,7 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/pipeline"
+	"github.com/mortise-go/mortise/internal/scan"
 )
 
 // Driver is a driver.Driver on a rueidis client. It is also a driver.Scanner and a driver.Waiter.
@@ -172,7 +175,7 @@ func (d *Driver) Topology(ctx context.Context) (driver.Topology, error) {
 
 // knowsSharded reports whether the servers know sharded pub/sub.
 func (d *Driver) knowsSharded(ctx context.Context) (bool, error) {
-	return hedged(ctx, d.client.Nodes(), func(ctx context.Context, _ string, node redis.Client) (bool, error) {
+	return scan.First(ctx, slices.Collect(maps.Values(d.client.Nodes())), func(ctx context.Context, node redis.Client) (bool, error) {
 		_, err := d.do(ctx, node, node.B().PubsubShardnumsub().Build())
 		switch {
 		case driver.ClassOf(err) == driver.Denied && strings.HasPrefix(err.Error(), "NOPERM "):

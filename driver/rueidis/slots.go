@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	redis "github.com/redis/rueidis"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/scan"
 )
 
 const slotCount = 16384
@@ -96,8 +98,9 @@ func (s *slots) renew(ctx context.Context) {
 func (s *slots) refresh(ctx context.Context) error {
 	s.doubted.Store(false)
 	defer func() { s.read.Store(int64(time.Since(started))) }()
-	m, err := hedged(ctx, s.driver.client.Nodes(), func(ctx context.Context, addr string, node redis.Client) (*slotMap, error) {
-		msg, err := s.driver.do(ctx, node, node.B().ClusterSlots().Build())
+	nodes := s.driver.client.Nodes()
+	m, err := scan.First(ctx, slices.Collect(maps.Keys(nodes)), func(ctx context.Context, addr string) (*slotMap, error) {
+		msg, err := s.driver.do(ctx, nodes[addr], nodes[addr].B().ClusterSlots().Build())
 		if err != nil {
 			return nil, err
 		}

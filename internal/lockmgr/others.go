@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/record"
 	"github.com/mortise-go/mortise/internal/script"
@@ -55,8 +56,9 @@ func (r *Record) WaitsSince(owner string) time.Time {
 type others struct {
 	client *Client
 
-	mu    sync.Mutex // guards known
-	known map[string]knownClient
+	mu     sync.Mutex // guards what follows
+	known  map[string]knownClient
+	silent map[string]time.Time // by address, the servers of a cluster that have not answered, and when
 }
 
 // knownClient is what is known of another client.
@@ -72,6 +74,10 @@ const (
 	freshFor = time.Second
 	// lookUpWithin is how long a caller that was refused waits for the name of the holder.
 	lookUpWithin = 250 * time.Millisecond
+	// namesWithin is how long the names of many holders are waited for, and silentFor how long a server of a
+	// cluster that has not given one by then is not asked for more.
+	namesWithin = time.Second
+	silentFor   = 10 * time.Second
 	// mostKnown limits the cache.
 	mostKnown = 1000
 	// mostRecords is how many clients are listed at most, and recordsAtOnce in one batch: a
@@ -152,6 +158,9 @@ func (o *others) read(ctx context.Context, ids ...string) (list []*Record, err e
 			if err == nil {
 				err = text.Err
 			}
+			if class := driver.ClassOf(text.Err); class == driver.Unknown || class == driver.NotSent {
+				o.noteSilent(c.driver.Shard(keys[i]))
+			}
 			continue
 		}
 		var r *Record
@@ -162,6 +171,26 @@ func (o *others) read(ctx context.Context, ids ...string) (list []*Record, err e
 		o.note(ids[i], r)
 	}
 	return list, err
+}
+
+// noteSilent notes that the server of a cluster has not answered.
+func (o *others) noteSilent(shard string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.silent == nil {
+		o.silent = make(map[string]time.Time)
+	}
+	o.silent[shard] = time.Now()
+}
+
+// isSilent reports whether the server of a cluster that has the record of a client has not answered a moment ago. Where there
+// is only one server, that is none of them: it is asked again.
+func (o *others) isSilent(id string) bool {
+	shard := o.client.driver.Shard(keyspace.ClientRecord(o.client.config.Prefix, id))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at, ok := o.silent[shard]
+	return ok && shard != "" && time.Since(at) < silentFor
 }
 
 // note notes what was read of a client.
@@ -208,13 +237,13 @@ func (c *Client) Records(ctx context.Context) (list []*Record, err error) {
 }
 
 // RecordsOf returns the records of the clients of owners, by the id of the client: no more than
-// are read at once. Those that cannot be read are left out.
+// are read at once. Those that cannot be read within a second are left out.
 func (c *Client) RecordsOf(ctx context.Context, owners []string) map[string]*Record {
 	var ids []string
 	found := make(map[string]*Record)
 	for _, owner := range owners {
 		id := script.ClientOf(owner)
-		if _, ok := found[id]; !ok && script.IsMortise(owner) && len(ids) < recordsAtOnce {
+		if _, ok := found[id]; !ok && script.IsMortise(owner) && len(ids) < recordsAtOnce && !c.others.isSilent(id) {
 			found[id] = nil
 			ids = append(ids, id)
 		}
@@ -222,6 +251,8 @@ func (c *Client) RecordsOf(ctx context.Context, owners []string) map[string]*Rec
 	if len(ids) == 0 {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, namesWithin)
+	defer cancel()
 	list, _ := c.others.read(ctx, ids...)
 	clear(found)
 	for _, r := range list {

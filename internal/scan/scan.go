@@ -1,4 +1,4 @@
-// Package scan lists the keys of several servers.
+// Package scan asks the servers of a cluster: all of them for their keys, or any of them for what all know.
 package scan
 
 import (

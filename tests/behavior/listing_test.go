@@ -3,7 +3,9 @@ package behavior
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +114,80 @@ func TestListingSaysWhatIsRefused(t *testing.T) {
 		}
 		if ended != 1 {
 			t.Errorf("it ended %d times", ended)
+		}
+	})
+}
+
+// halfFrozen is the driver of a cluster of two servers. One of them has the records of some clients, and does not answer.
+type halfFrozen struct {
+	driver.Driver
+	frozen func(key string) bool
+	asked  *atomic.Int64 // batches that the silent server had a part of
+}
+
+func (d halfFrozen) Scan(ctx context.Context, match string, fn func(keys []string) error) error {
+	return d.Driver.(driver.Scanner).Scan(ctx, match, fn)
+}
+
+func (d halfFrozen) Shard(key string) string {
+	if d.frozen(key) {
+		return "frozen:1"
+	}
+	return "living:1"
+}
+
+func (d halfFrozen) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+	results := d.Driver.Batch(ctx, calls)
+	silent := false
+	for i, call := range calls {
+		if len(call.Keys) > 0 && d.frozen(call.Keys[0]) {
+			silent = true
+			<-ctx.Done()
+			results[i] = driver.Result{Err: driver.ContextError(ctx, driver.Unknown)}
+		}
+	}
+	if silent {
+		d.asked.Add(1)
+	}
+	return results
+}
+
+// A frozen server of a cluster that has the records of holders keeps nobody from the locks of the others: they are listed
+// without the names of these holders, and with those of the rest.
+func TestListingBesideAFrozenServerWithRecords(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		const locks = 300 // more than are read at once
+		silent, _ := open(t, s, &mortise.Options{Identity: mortise.Identity{Host: "silent"}})
+		living, _ := open(t, s, &mortise.Options{Identity: mortise.Identity{Host: "living"}})
+		for i, c := range []*mortise.Client{silent, living} {
+			for j := range locks {
+				if _, _, err := c.Lock(fmt.Sprintf("job:%d:%d", i, j)).Lock(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		time.Sleep(2 * time.Second) // until the records are written
+		state, err := silent.Inspect(t.Context(), "job:0:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := "mortise:client:{" + state.Holders[0].Client.ID
+		asked := new(atomic.Int64)
+		c := mortise.New(halfFrozen{s.Driver(), func(key string) bool { return strings.HasPrefix(key, record) }, asked}, &mortise.Options{RetryFor: 5 * time.Second})
+		defer c.Close()
+		start, hosts := time.Now(), map[string]int{}
+		for state, err := range c.Locks(t.Context(), "job:*") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			host := ""
+			if info := state.Holders[0].Client; info != nil {
+				host = info.Host
+			}
+			hosts[host]++
+		}
+		if took := time.Since(start); took != time.Second || asked.Load() != 1 || hosts["living"] != locks || hosts[""] != locks {
+			t.Errorf("after %v, and %d questions to the silent server: %v; want %d of each within a second, after one question", took, asked.Load(), hosts, locks)
 		}
 	})
 }
