@@ -150,13 +150,13 @@ func (e *exam) add(f Finding) { e.report.Findings = append(e.report.Findings, f)
 // connection asks the first question.
 func (e *exam) connection(ctx context.Context) {
 	err := e.readTopology(ctx)
-	start := time.Now()
+	var took time.Duration
 	if err == nil {
 		e.learn(ctx)
-		start = time.Now()
+		start := time.Now()
 		_, err = e.eval(ctx, nothing, "")
+		took = time.Since(start)
 	}
-	took := time.Since(start)
 	var silent *Finding
 	if err != nil && !mayNot(err) { // the rights are another matter
 		f := refused("", "", err)

@@ -25,6 +25,8 @@ const (
 	slotsPause = 200 * time.Millisecond
 	// slotsMoment replaces slotsPause when a master cannot be reached.
 	slotsMoment = 50 * time.Millisecond
+	// slotsWait is how long the reply of one node is waited for.
+	slotsWait = 2 * time.Second
 )
 
 // slots is the map from slots to masters. The client has one too, but does not expose it. While in
@@ -100,6 +102,8 @@ func (s *slots) refresh(ctx context.Context) error {
 	defer func() { s.read.Store(int64(time.Since(started))) }()
 	nodes := s.driver.client.Nodes()
 	m, err := scan.First(ctx, slices.Collect(maps.Keys(nodes)), func(ctx context.Context, addr string) (*slotMap, error) {
+		ctx, cancel := context.WithTimeout(ctx, slotsWait)
+		defer cancel()
 		msg, err := s.driver.do(ctx, nodes[addr], nodes[addr].B().ClusterSlots().Build())
 		if err != nil {
 			return nil, err

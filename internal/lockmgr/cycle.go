@@ -120,7 +120,7 @@ func (c *Client) followCycle(ctx context.Context, read map[string]*Record, w rec
 		id := script.ClientOf(at.For)
 		r, ok := read[id]
 		if !ok && script.IsMortise(at.For) {
-			if list, err := c.others.read(ctx, id); err == nil && len(list) == 1 {
+			if list, _, err := c.others.read(ctx, id); err == nil && len(list) == 1 {
 				r = list[0]
 			}
 			read[id] = r

@@ -113,7 +113,7 @@ func (o *others) of(ctx context.Context, owner string) *Record {
 		case <-within.Done():
 		}
 	} else {
-		_, _ = o.read(within, id)
+		_, _, _ = o.read(within, id)
 		o.end(id)
 	}
 	return o.cached(owner)
@@ -146,8 +146,9 @@ func (o *others) end(id string) {
 	}
 }
 
-// read reads the records of clients; those without one are left out. It returns the first error.
-func (o *others) read(ctx context.Context, ids ...string) (list []*Record, err error) {
+// read reads the records of clients; those without one are left out. It returns the clients for which Redis has not answered, and
+// the first error.
+func (o *others) read(ctx context.Context, ids ...string) (list []*Record, unread []string, err error) {
 	c := o.client
 	keys := make([]string, len(ids))
 	for i, id := range ids {
@@ -159,7 +160,7 @@ func (o *others) read(ctx context.Context, ids ...string) (list []*Record, err e
 				err = text.Err
 			}
 			if class := driver.ClassOf(text.Err); class == driver.Unknown || class == driver.NotSent {
-				o.noteSilent(c.driver.Shard(keys[i]))
+				unread = append(unread, ids[i])
 			}
 			continue
 		}
@@ -170,23 +171,31 @@ func (o *others) read(ctx context.Context, ids ...string) (list []*Record, err e
 		}
 		o.note(ids[i], r)
 	}
-	return list, err
+	return list, unread, err
 }
 
-// noteSilent notes that the server of a cluster has not answered.
-func (o *others) noteSilent(shard string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.silent == nil {
-		o.silent = make(map[string]time.Time)
+// shard returns the server of a cluster that has the record of a client.
+func (o *others) shard(id string) string {
+	return o.client.driver.Shard(keyspace.ClientRecord(o.client.config.Prefix, id))
+}
+
+// noteSilent notes that the servers that have the records of these clients do not answer.
+func (o *others) noteSilent(ids []string) {
+	for _, id := range ids {
+		shard := o.shard(id)
+		o.mu.Lock()
+		if o.silent == nil {
+			o.silent = make(map[string]time.Time)
+		}
+		o.silent[shard] = time.Now()
+		o.mu.Unlock()
 	}
-	o.silent[shard] = time.Now()
 }
 
 // isSilent reports whether the server of a cluster that has the record of a client has not answered a moment ago. Where there
 // is only one server, that is none of them: it is asked again.
 func (o *others) isSilent(id string) bool {
-	shard := o.client.driver.Shard(keyspace.ClientRecord(o.client.config.Prefix, id))
+	shard := o.shard(id)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at, ok := o.silent[shard]
@@ -228,7 +237,7 @@ func (c *Client) Records(ctx context.Context) (list []*Record, err error) {
 		})
 		for from := 0; from < len(ids) && err == nil; from += recordsAtOnce {
 			var some []*Record
-			some, err = c.others.read(ctx, ids[from:min(from+recordsAtOnce, len(ids))]...)
+			some, _, err = c.others.read(ctx, ids[from:min(from+recordsAtOnce, len(ids))]...)
 			list = append(list, some...)
 		}
 		return err
@@ -251,9 +260,12 @@ func (c *Client) RecordsOf(ctx context.Context, owners []string) map[string]*Rec
 	if len(ids) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, namesWithin)
+	within, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
-	list, _ := c.others.read(ctx, ids...)
+	list, unread, _ := c.others.read(within, ids...)
+	if ctx.Err() == nil { // else the caller was in a hurry
+		c.others.noteSilent(unread)
+	}
 	clear(found)
 	for _, r := range list {
 		found[r.ID] = r
@@ -306,7 +318,7 @@ func (r *recorder) readBlockers(ctx context.Context, s *scene) time.Duration {
 		missing = missing || script.IsMortise(owner) && !known
 	}
 	if len(ids) > 0 {
-		_, _ = o.read(ctx, ids...)
+		_, _, _ = o.read(ctx, ids...)
 	}
 	if !missing {
 		r.misses = 0

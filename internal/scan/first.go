@@ -9,13 +9,12 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-const (
-	firstWait  = 2 * time.Second        // for the reply of one server
-	firstHedge = 200 * time.Millisecond // before another server is asked as well
-)
+// firstHedge is how long a server is waited for before another is asked as well.
+const firstHedge = 200 * time.Millisecond
 
 // First returns the first answer of a server of a cluster. It asks one server after the other, and the next one as well while one is
-// silent: a server that is frozen delays the answer by a fifth of a second. If none answers, it returns the error of one.
+// silent: a server that is frozen delays the answer by a fifth of a second. If none answers, it returns the error of one, once all calls
+// of ask have returned: ask bounds its time.
 func First[S, T any](ctx context.Context, servers []S, ask func(ctx context.Context, server S) (T, error)) (result T, err error) {
 	type answer struct {
 		result T
@@ -32,8 +31,6 @@ func First[S, T any](ctx context.Context, servers []S, ask func(ctx context.Cont
 	left := len(servers)
 	for _, server := range servers {
 		asking.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, firstWait)
-			defer cancel()
 			result, err := ask(ctx, server)
 			answers <- answer{result, err}
 		})

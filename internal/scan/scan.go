@@ -18,10 +18,18 @@ func (e *ServerError) Error() string { return e.Server + ": " + e.Err.Error() }
 func (e *ServerError) Unwrap() error { return e.Err }
 
 // Errors are those of some servers.
-type Errors []error
+type Errors []*ServerError
 
-func (e Errors) Error() string   { return errors.Join(e...).Error() }
-func (e Errors) Unwrap() []error { return e }
+func (e Errors) Error() string { return errors.Join(e.Unwrap()...).Error() }
+
+// Unwrap returns the errors of the servers.
+func (e Errors) Unwrap() []error {
+	list := make([]error, len(e))
+	for i, one := range e {
+		list[i] = one
+	}
+	return list
+}
 
 // Each returns err with f applied to the error of each server that it names, or to err if it names none.
 func Each(err error, f func(error) error) error {
@@ -30,11 +38,8 @@ func Each(err error, f func(error) error) error {
 		return f(err)
 	}
 	each := make(Errors, len(all))
-	for i, err := range all {
-		var one *ServerError
-		if each[i] = f(err); errors.As(err, &one) {
-			each[i] = &ServerError{one.Server, f(one.Err)}
-		}
+	for i, one := range all {
+		each[i] = &ServerError{one.Server, f(one.Err)}
 	}
 	return each
 }
@@ -43,11 +48,8 @@ func Each(err error, f func(error) error) error {
 func Servers(err error) (names []string) {
 	var all Errors
 	errors.As(err, &all)
-	for _, err := range all {
-		var one *ServerError
-		if errors.As(err, &one) {
-			names = append(names, one.Server)
-		}
+	for _, one := range all {
+		names = append(names, one.Server)
 	}
 	return names
 }
@@ -92,7 +94,7 @@ func All(ctx context.Context, servers []string, one Func, fn func(keys []string)
 			return err
 		}
 	}
-	if failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil }); len(failed) > 0 {
+	if failed = slices.DeleteFunc(failed, func(one *ServerError) bool { return one == nil }); len(failed) > 0 {
 		return failed
 	}
 	return nil

@@ -191,3 +191,49 @@ func TestListingBesideAFrozenServerWithRecords(t *testing.T) {
 		}
 	})
 }
+
+// slowCluster is the driver of a cluster of one server that takes its time for each batch.
+type slowCluster struct {
+	driver.Driver
+	each time.Duration
+}
+
+func (slowCluster) Shard(string) string { return "slow:1" }
+
+func (d slowCluster) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+	select {
+	case <-time.After(d.each):
+		return d.Driver.Batch(ctx, calls)
+	case <-ctx.Done():
+	}
+	results := make([]driver.Result, len(calls))
+	for i := range results {
+		results[i].Err = driver.ContextError(ctx, driver.Unknown)
+	}
+	return results
+}
+
+// Somebody who has no time for the name of a holder takes it from nobody else: the server is slow, and not silent.
+func TestNamesAfterSomebodyInAHurry(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		holder, _ := open(t, s, &mortise.Options{Identity: mortise.Identity{Host: "api-7"}})
+		if _, _, err := holder.Lock("job").Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second) // until the record is written
+		const each = 300 * time.Millisecond
+		c := mortise.New(slowCluster{s.Driver(), each}, nil)
+		defer c.Close()
+		for within, want := range map[time.Duration]bool{each * 3 / 2: false, each * 5 / 2: true} { // a batch for the lock, and one for the name
+			hurried, cancel := context.WithTimeout(t.Context(), within)
+			state, err := c.Inspect(hurried, "job")
+			cancel()
+			if err != nil || (state.Holders[0].Client != nil) != want {
+				t.Errorf("within %v: %+v, %v", within, state.Holders, err)
+			}
+			if state, err = c.Inspect(t.Context(), "job"); err != nil || state.Holders[0].Client == nil || state.Holders[0].Client.Host != "api-7" {
+				t.Errorf("after one within %v: %+v, %v", within, state.Holders, err)
+			}
+		}
+	})
+}
