@@ -34,7 +34,10 @@ go mod verify`,
 	},
 	{
 		name: "scripts", shows: "scripts do the same on redis-server as on the embedded Redis", needs: "redis",
-		tests: []goTest{{tags: "server", packages: []string{"./internal/script"}, skip: "/^memredis$|/./^memredis$|/././^memredis$"}},
+		tests: []goTest{
+			{tags: "server", packages: []string{"./internal/script"}, skip: "/^memredis$|/./^memredis$|/././^memredis$"},
+			{tags: "server", packages: []string{"./internal/gentle"}, run: "^TestSearch(OfARealServer|WithFewRights|OfACluster)$"},
+		},
 	},
 	{
 		name: "drivers", shows: "what both drivers must do, on redis-server", needs: "redis",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -129,6 +130,19 @@ func TestStagesHaveNames(t *testing.T) {
 			if s.quote != "" {
 				regexp.MustCompile(s.quote)
 			}
+		}
+	}
+}
+
+// A stage that names no redis-server has none, so that no test needs one unseen.
+func TestStageHasNoServerUnlessItNeedsOne(t *testing.T) {
+	t.Chdir(t.TempDir())
+	r := &runner{what: "test", env: append(os.Environ(), "REDIS_SERVER_BIN=sh")}
+	for needs, found := range map[string]string{"": "", "cc": "", "redis cc": "sh"} {
+		one := r.stage(stage{name: "one", needs: needs, sh: `command -v "$REDIS_SERVER_BIN" > found || true`})
+		text, err := os.ReadFile("found")
+		if one.err != nil || err != nil || filepath.Base(strings.TrimSpace(string(text))) != cmp.Or(found, ".") {
+			t.Errorf("a stage that needs %q finds %q, %v, %v; want %q", needs, text, one.err, err, found)
 		}
 	}
 }
