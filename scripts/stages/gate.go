@@ -44,7 +44,7 @@ go mod verify`,
 		tests: []goTest{{packages: []string{"./tests/server/goredis", "./tests/server/rueidis"}, run: "^TestDriver$/^(close|single|faults|cluster)$"}},
 	},
 	{
-		name: "command", shows: "the command's sessions, adapters, examples",
+		name: "command", shows: "the command's sessions, adapters, examples", needs: "redis",
 		tests: []goTest{{
 			flags:    []string{"-parallel", "6"}, // sessions of the command wait more than they compute
 			packages: []string{"./cmd/mortise/...", "./analyzer/...", "./mortiseotel", "./mortiseprom", "./examples/...", "./fencing/sqlexample"},
