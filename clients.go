@@ -181,12 +181,17 @@ type ClientWait struct {
 // Redis, the oldest first. It reads an index and one key for each client, in batches; it does
 // not search the keyspace. At most 10,000 clients are read. It changes nothing.
 //
-// Errors: those of every method; see the package documentation.
+// Errors: those of every method; see the package documentation. If some servers of a cluster could not be read, within
+// [Options.RetryFor] each, the error is an [UnlistedError], beside the clients whose records the others have: there are none if the
+// index is on such a server.
 func (c *Client) Clients(ctx context.Context) ([]ClientState, error) {
 	needContext(ctx)
 	records, err := c.core.Records(ctx)
 	if err != nil {
-		return nil, &Error{Op: "list clients", Err: c.core.Because(ctx, err)}
+		err = &Error{Op: "list clients", Err: unlisted(c.core.Because(ctx, err))}
+	}
+	if len(records) == 0 {
+		return nil, err
 	}
 	states := make([]ClientState, 0, len(records))
 	for _, r := range records {
@@ -195,7 +200,7 @@ func (c *Client) Clients(ctx context.Context) ([]ClientState, error) {
 	slices.SortFunc(states, func(a, b ClientState) int {
 		return 2*a.Started.Compare(b.Started) + strings.Compare(a.ID, b.ID)
 	})
-	return states, nil
+	return states, err
 }
 
 // clientState returns a record as the API shows it.

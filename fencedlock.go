@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/scan"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -103,19 +104,22 @@ type TokenUse struct {
 //
 // Do not close the client inside the loop: Close waits for the iteration. An error ends
 // the iteration and comes with a zero TokenUse. Errors: those of every method; see the
-// package documentation.
+// package documentation. If some servers of a cluster could not be read, the error is an
+// [UnlistedError], and comes after what the others have.
 func (c *Client) TokenUses(ctx context.Context) iter.Seq2[TokenUse, error] {
 	needContext(ctx)
 	return func(yield func(TokenUse, error) bool) {
-		err := c.core.Run(func() error {
-			return c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error {
-				for _, pattern := range keyspace.TokenPatterns() {
-					if err := c.scanTokens(ctx, w, pattern, yield); err != nil {
-						return err
-					}
+		err := c.core.Run(func() (missing error) {
+			for _, pattern := range keyspace.TokenPatterns() {
+				err := c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error { return c.scanTokens(ctx, w, pattern, yield) })
+				if err != nil && (len(scan.Servers(err)) == 0 || ctx.Err() != nil) {
+					return err
 				}
-				return nil
-			})
+				if missing == nil {
+					missing = err // what the next search misses is on the same servers
+				}
+			}
+			return missing
 		})
 		if err != nil && !errors.Is(err, errStop) {
 			yield(TokenUse{}, &Error{Op: "list tokens", Err: unlisted(lockmgr.Meaning(err))})

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/mortise-go/mortise"
 )
@@ -10,7 +11,8 @@ import (
 type alert struct {
 	Trouble   string // why Redis cannot be read
 	Denied    bool
-	Age       any // of what is shown meanwhile
+	Age       any    // of what is shown meanwhile
+	Missing   string // the servers of a cluster that cannot be read
 	Deadlocks []deadlock
 }
 
@@ -30,7 +32,9 @@ type deadlockWait struct {
 // alertOf returns what has to stand on top of each page.
 func alertOf(b *Dashboard, p *pen) *alert {
 	a := &alert{}
-	if l := b.poller.state(); l.Err != nil {
+	l := b.poller.state()
+	a.Missing = strings.Join(l.Missing, ", ")
+	if l.Err != nil {
 		a.Trouble, a.Denied = l.Err.Error(), errors.Is(l.Err, mortise.ErrDenied)
 		if p.scene.look != nil {
 			a.Age = p.Age(p.scene.look.At)

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ const recordsPause = 600 * time.Millisecond
 func (e *exam) records(ctx context.Context) {
 	const id = "silent-client"
 	clients, err := e.readRecords(ctx)
-	if err != nil {
+	if err != nil && !isPart(err) {
 		e.add(e.withoutRights(id, GroupClients, err, KindRecords))
 		return
 	}
@@ -34,6 +35,9 @@ func (e *exam) records(ctx context.Context) {
 	f := Finding{ID: id, Group: GroupClients, Severity: OK, Found: fmt.Sprintf("clients of mortise that hold or wait for something: %d, all of them in touch", len(clients))}
 	if len(clients) == 0 {
 		f.Found = "no client of mortise holds or waits for anything, as far as they tell"
+	}
+	if err != nil {
+		f.Severity, f.Found = Unknown, fmt.Sprintf("what all clients of mortise hold or wait for could not be read, of %d it could: %s", len(clients), said(err))
 	}
 	if len(silent) > 0 {
 		f.Severity = Warning
@@ -52,6 +56,12 @@ func (e *exam) readRecords(ctx context.Context) ([]mortise.ClientState, error) {
 	return e.client.Clients(ctx)
 }
 
+// isPart reports whether err says that some servers of a cluster could not be read.
+func isPart(err error) bool {
+	var unlisted *mortise.UnlistedError
+	return errors.As(err, &unlisted)
+}
+
 // deadlocks looks for processes that wait for each other, in two looks.
 func (e *exam) deadlocks(ctx context.Context, clients []mortise.ClientState) {
 	const id = "deadlock"
@@ -59,7 +69,7 @@ func (e *exam) deadlocks(ctx context.Context, clients []mortise.ClientState) {
 	first := cycles(clients)
 	if len(first) > 0 && gentle.Sleep(ctx, recordsPause) == nil {
 		again, err := e.readRecords(ctx)
-		if err != nil {
+		if err != nil && !isPart(err) {
 			e.add(e.unknown(id, GroupClients, err))
 			return
 		}

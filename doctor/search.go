@@ -44,7 +44,7 @@ type suspects struct {
 func (e *exam) searchKeys(ctx context.Context) {
 	const id = "keys"
 	e.count(ctx)
-	_, trip, err := gentle.Time(ctx, e.d)
+	_, trip, err := gentle.NewClock(e.d).Time(ctx)
 	if err != nil {
 		trip = 0 // the pauses are longer then
 	}

@@ -45,7 +45,8 @@ type Driver interface {
 	Shard(key string) string
 
 	// Topology returns the kind of deployment behind the driver. The first call may ask Redis;
-	// a successful answer is kept.
+	// a successful answer is kept. After it, Shard knows the servers, unless the user has no right to
+	// ask for them.
 	Topology(ctx context.Context) (Topology, error)
 
 	// Subscriber opens the one subscriber that the mortise client uses. It does no I/O: the

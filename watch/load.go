@@ -11,6 +11,7 @@ type Load struct {
 	Looks    int           // that have succeeded
 	Failures int           // looks in which Redis could not be read
 	Err      error         // why it cannot be read now; nil if it can
+	Missing  []string      // the addresses of servers of a cluster that cannot be read now: what they have is as it was seen last
 	At       time.Time     // of the last look, by Redis' clock; zero if there was none
 	Looked   time.Time     // the same, by this machine's clock
 	Every    time.Duration // between two looks, on average

@@ -9,33 +9,41 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/gentle"
 )
 
 // look looks once, and tells what has happened.
 func (w *Watcher) look(ctx context.Context) error {
-	at, took, err := gentle.Time(ctx, w.driver)
+	at, took, err := w.clock.Time(ctx)
 	if err != nil {
 		return meaning(err)
 	}
 	s := Sighting{At: at, States: make(map[string]mortise.State), Later: make(map[string]bool), Gap: w.failing()}
 	first := 0
+	w.missing.begin()
 	if w.search != nil {
 		w.search.searcher.Trip(took)
 		first = w.search.take(w.found)
+		w.missing.add(w.search.unlisted())
 	}
-	if s.Clients, err = w.client.Clients(ctx); err != nil {
+	if s.Clients, err = w.client.Clients(ctx); err != nil && !w.missing.add(err) {
 		return err
 	}
+	s.Unread = w.unread(s.Clients, err)
 	w.searched(&s)
 	read := make(map[string]mortise.State)
-	for _, name := range w.names(s.Clients) {
-		state, err := w.client.Inspect(ctx, name)
-		if errors.Is(err, mortise.ErrInvalid) { // anybody may have written the record
-			state, err = mortise.State{Name: name}, nil
+	for _, name := range w.names(w.clients) {
+		server := w.driver.Shard(w.options.Prefix + name)
+		if w.missing.has(server) {
+			continue
 		}
-		if err != nil {
+		state, err := w.client.Inspect(ctx, name)
+		switch {
+		case errors.Is(err, mortise.ErrInvalid): // anybody may have written the record
+			state = mortise.State{Name: name}
+		case err != nil && (ctx.Err() != nil || w.only != "" || !w.missing.silent(server, err)):
 			return err
+		case err != nil:
+			continue
 		}
 		if f := w.found[name]; f != nil {
 			s.Later[name] = f.later
@@ -43,6 +51,7 @@ func (w *Watcher) look(ctx context.Context) error {
 		}
 		read[name] = state
 	}
+	w.lack(w.missing.end())
 	w.read = read
 	maps.Copy(s.States, read)
 	w.seen(s)
@@ -96,7 +105,7 @@ func (w *Watcher) merge(ctx context.Context, s Sighting) {
 		w.quiet = 0
 	}
 	if w.options.Look != nil {
-		w.options.Look(&Look{next, s.Clients})
+		w.options.Look(&Look{next, w.clients})
 	}
 	if w.options.Event == nil {
 		return
@@ -198,13 +207,13 @@ func (w *Watcher) note(n *Note) {
 		return
 	}
 	if n.At.IsZero() {
-		n.At = w.clock()
+		n.At = w.now()
 	}
 	w.options.Note(n)
 }
 
-// clock returns about the time of Redis' clock.
-func (w *Watcher) clock() time.Time {
+// now returns about the time of Redis' clock.
+func (w *Watcher) now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.load.At.IsZero() {

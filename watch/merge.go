@@ -174,7 +174,7 @@ func (m *merger) state(s *mortise.State) {
 		}
 		if old := m.last.Holds[key]; old != nil {
 			kept := *old
-			kept.recorded, kept.Until, kept.gone = false, expiry(m.now.At, s), time.Time{}
+			kept.recorded, kept.Until, kept.gone = old.recorded && m.unread(old), expiry(m.now.At, s), time.Time{}
 			m.now.Holds[key] = &kept
 			continue
 		}
@@ -250,6 +250,11 @@ func (m *merger) carry() {
 			m.now.brief = append(m.now.brief, &short)
 		}
 	}
+	for key, r := range m.last.Asked {
+		if m.sighting.Unread[r.Party.Client] {
+			m.now.Asked[key] = r
+		}
+	}
 	for key, h := range m.last.Holds {
 		if m.now.Holds[key] != nil {
 			continue
@@ -290,12 +295,15 @@ func (m *merger) lasts(h *Hold) bool {
 	if _, read := m.sighting.States[h.Lock]; read && (keyed[h.Kind] || !h.recorded) {
 		return false
 	}
-	if !h.recorded {
+	if !h.recorded || m.unread(h) {
 		return true
 	}
 	c := m.present[h.Party.Client]
 	return c != nil && len(c.Holds) < c.HoldCount // the record does not list all
 }
+
+// unread reports whether the record of the client of a hold could not be read.
+func (m *merger) unread(h *Hold) bool { return m.sighting.Unread[h.Party.Client] }
 
 // ending says how a hold has ended.
 func (m *merger) ending(key HoldKey, h *Hold) Ending {
@@ -303,6 +311,8 @@ func (m *merger) ending(key HoldKey, h *Hold) Ending {
 		return e
 	}
 	switch {
+	case m.unread(h):
+		return Ending{Unsure: true, Why: "the record of its client could not be read"}
 	case h.silent > silence:
 		return Ending{Lost: true, Why: "its client was silent for " + h.silent.Round(time.Second).String()}
 	case !h.recorded && !h.Until.IsZero() && !m.now.At.Before(h.Until):
@@ -324,7 +334,7 @@ func (m *merger) leave() {
 			continue
 		}
 		next := *w
-		if next.left.IsZero() {
+		if next.left.IsZero() && !m.sighting.Unread[key.Client] {
 			next.left = m.now.At
 		}
 		m.now.Waits[key] = &next
@@ -345,6 +355,9 @@ func (m *merger) leave() {
 	}
 	for _, key := range over {
 		w := m.now.Waits[key]
+		if m.sighting.Unread[key.Client] {
+			continue
+		}
 		if m.present[key.Client] == nil || m.now.At.Sub(w.left) >= leaves && !m.expected(key) {
 			delete(m.now.Waits, key)
 		}

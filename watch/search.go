@@ -157,6 +157,13 @@ func (s *search) take(all map[string]*found) (first int) {
 	return first
 }
 
+// unlisted returns why the last search is not complete; nil if it is.
+func (s *search) unlisted() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
 func (s *search) takeNotes() (notes []*Note) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

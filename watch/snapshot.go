@@ -183,6 +183,8 @@ type Sighting struct {
 	States map[string]mortise.State
 	// Later has the names that a search of all keys has found, and no earlier search.
 	Later map[string]bool
+	// Unread has the clients whose records could not be read, because a server of a cluster does not answer.
+	Unread map[string]bool
 	// Gap is true if Redis could not be read for a while before.
 	Gap bool
 }

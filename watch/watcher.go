@@ -93,11 +93,14 @@ type Watcher struct {
 	awake   chan struct{}
 
 	// The fields up to mu belong to Run.
-	last  *Snapshot
-	quiet int                      // looks without an event
-	told  time.Duration            // the pause that was told of; 0 if none is
-	found map[string]*found        // that no look has shown yet
-	read  map[string]mortise.State // in the look before, from their keys
+	clock   *gentle.Clock
+	last    *Snapshot
+	clients []mortise.ClientState // as they were read last
+	missing missing
+	quiet   int                      // looks without an event
+	told    time.Duration            // the pause that was told of; 0 if none is
+	found   map[string]*found        // that no look has shown yet
+	read    map[string]mortise.State // in the look before, from their keys
 
 	mu    sync.Mutex // guards the fields below
 	shown []string
@@ -127,10 +130,12 @@ func New(d driver.Driver, options *Options) *Watcher {
 	if single && only != "" {
 		w.only = only
 		w.driver = &gentle.Driver{Driver: d, Meter: gentle.NewMeter(float64(o.Load))}
+		w.clock = gentle.NewClock(w.driver)
 		w.client = mortise.New(w.driver, w.asking())
 		return w
 	}
 	w.driver = &gentle.Driver{Driver: d, Meter: gentle.NewMeter(float64(o.Load) * (1 - searchShare))}
+	w.clock = gentle.NewClock(w.driver)
 	w.search = newSearch(w.driver, o)
 	w.client = mortise.New(w.search.searcher, w.asking())
 	w.search.client = w.client

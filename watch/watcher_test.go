@@ -77,12 +77,23 @@ func (c *counter) Batch(ctx context.Context, calls []driver.Call) []driver.Resul
 }
 
 func watched(t *testing.T, o watch.Options, f func(b *bench)) {
+	watchedBy(t, o, func(l *mortisetest.Link) scanningDriver { return l }, f)
+}
+
+type scanningDriver interface {
+	driver.Driver
+	driver.Scanner
+}
+
+// watchedBy is watched with a driver made of a link.
+func watchedBy(t *testing.T, o watch.Options, by func(l *mortisetest.Link) scanningDriver, f func(b *bench)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := mortisetest.NewServer()
 		defer s.Close()
 		b := &bench{Server: s, t: t, link: s.Link()}
-		b.sent = &counter{Driver: b.link, Scanner: b.link}
+		d := by(b.link)
+		b.sent = &counter{Driver: d, Scanner: d}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		o.Look = b.looks.add
 		o.Note = func(n *watch.Note) { b.notes.add(n.String()) }

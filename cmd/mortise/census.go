@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -25,13 +26,16 @@ type heldBy struct {
 	mortise.ClientHold
 }
 
-// takeCensus reads what the clients tell.
+// takeCensus reads what the clients tell: what can be read of it, if the error is a mortise.UnlistedError.
 func takeCensus(ctx context.Context, client *mortise.Client) (*census, error) {
 	clients, err := client.Clients(ctx)
-	if err != nil {
-		return newCensus(nil), err
-	}
-	return newCensus(clients), nil
+	return newCensus(clients), err
+}
+
+// isPart reports whether err says that some servers of a cluster could not be read.
+func isPart(err error) bool {
+	var unlisted *mortise.UnlistedError
+	return errors.As(err, &unlisted)
 }
 
 func newCensus(clients []mortise.ClientState) *census {

@@ -21,15 +21,16 @@ func TestListWithoutAMaster(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			cluster := redistest.Cluster(t, 0, "--cluster-require-full-coverage", "no")
-			d, err := connect.Open(t.Context(), "redis+cluster://"+cluster.Addrs()[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := mortise.New(d, &mortise.Options{Identity: mortise.Identity{Host: "api-7"}})
-			t.Cleanup(func() { _ = c.Close() })
 			gone := cluster.Masters[2]
+			if cluster.Owner(t, index) == gone {
+				gone = cluster.Masters[1]
+			}
 			var living []string
+			var c *mortise.Client
 			for i := range 30 {
+				if i%3 == 0 {
+					c = clusterClient(t, cluster, fmt.Sprintf("api-%d", i))
+				}
 				name := fmt.Sprint("job:", i)
 				if _, _, err := c.Lock(name).Lock(t.Context()); err != nil {
 					t.Fatal(err)
@@ -38,6 +39,7 @@ func TestListWithoutAMaster(t *testing.T) {
 					living = append(living, name)
 				}
 			}
+			hosts := hostsWithout(t, cluster, c, gone)
 			take(t, gone)
 			s := begin(t, cluster.Addrs()[0], "ls")
 			s.wantStatus(t, exitUnreachable)
@@ -50,6 +52,25 @@ func TestListWithoutAMaster(t *testing.T) {
 					t.Errorf("it does not name %s:\n%s", want, text)
 				}
 			}
+			s = begin(t, cluster.Addrs()[0], "watch", "--for", "8s")
+			s.wantStatus(t, 0)
+			text = s.out.text()
+			for _, want := range append(living, gone.Addr()+" of the cluster cannot be read") {
+				if !strings.Contains(text, want) {
+					t.Errorf("watch does not name %s:\n%s", want, text)
+				}
+			}
+			s = begin(t, cluster.Addrs()[0], "who")
+			s.wantStatus(t, exitUnreachable)
+			text = s.out.text()
+			if n := strings.Count(text, " pid "); n != len(hosts) {
+				t.Errorf("who names %d processes, want %d:\n%s", n, len(hosts), text)
+			}
+			for _, want := range append(hosts, gone.Addr(), "what these have is missing here") {
+				if !strings.Contains(text, want) {
+					t.Errorf("who does not name %s:\n%s", want, text)
+				}
+			}
 			s = begin(t, cluster.Addrs()[0], "doctor")
 			s.wantStatus(t, 2)
 			if text := s.out.text(); !strings.Contains(text, gone.Addr()) || !strings.Contains(text, "CRITICAL") || !strings.Contains(text, "[eviction]") && !strings.Contains(text, "nothing is evicted") {
@@ -57,6 +78,40 @@ func TestListWithoutAMaster(t *testing.T) {
 			}
 		})
 	}
+}
+
+// index is the key of the index of records.
+const index = "mortise:clients:{all}"
+
+// clusterClient returns a client of a cluster whose process tells of that host.
+func clusterClient(t *testing.T, cluster *redistest.ClusterSet, host string) *mortise.Client {
+	t.Helper()
+	d, err := connect.Open(t.Context(), "redis+cluster://"+cluster.Addrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mortise.New(d, &mortise.Options{Identity: mortise.Identity{Host: host}})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// hostsWithout waits until the ten clients have records, and returns the hosts of those whose records are not on a server.
+func hostsWithout(t *testing.T, cluster *redistest.ClusterSet, c *mortise.Client, gone *redistest.Server) (hosts []string) {
+	t.Helper()
+	redistest.Eventually(t, "each client has a record", func() error {
+		clients, err := c.Clients(t.Context())
+		if err != nil || len(clients) < 10 {
+			return fmt.Errorf("%d have one, %w", len(clients), err)
+		}
+		hosts = nil
+		for i := range clients {
+			if cluster.Owner(t, "mortise:client:{"+clients[i].ID+"}") != gone {
+				hosts = append(hosts, clients[i].Host+" pid ")
+			}
+		}
+		return nil
+	})
+	return hosts
 }
 
 // A cluster that stops to serve with one of its masters, as by default, says so itself.

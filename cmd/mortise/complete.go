@@ -112,7 +112,7 @@ func (a *app) completeWho(cmd *cobra.Command, args []string, prefix string) ([]c
 		client := mortise.New(d, a.options(asking))
 		defer leave(client)
 		c, err := takeCensus(ctx, client)
-		if err != nil {
+		if err != nil && !isPart(err) {
 			return
 		}
 		offered := make(map[string]bool)

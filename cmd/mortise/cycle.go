@@ -92,7 +92,7 @@ func certainCycles(ctx context.Context, client *mortise.Client, c *census) (list
 	for _, cycle := range first {
 		known[cycleKey(cycle)] = true
 	}
-	if c, err = takeCensus(ctx, client); err != nil {
+	if c, err = takeCensus(ctx, client); err != nil && !isPart(err) {
 		return nil, err
 	}
 	for _, cycle := range cyclesOf(c) {

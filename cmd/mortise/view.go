@@ -24,9 +24,11 @@ func (a *app) view(ctx context.Context, client *mortise.Client, s mortise.State)
 	v := view{State: s, census: newCensus(nil), listeners: -1}
 	q, err := client.Queue(ctx, s.Name)
 	if err == nil && (s.Kind == mortise.KindPermits || s.Kind == mortise.KindLock) {
-		if v.census, err = takeCensus(ctx, client); err == nil {
-			v.census.specify(&v.State)
+		if v.census, err = takeCensus(ctx, client); isPart(err) {
+			a.say("some processes are not known: %v", plain(err))
+			err = nil
 		}
+		v.census.specify(&v.State)
 	}
 	switch {
 	case errors.Is(err, mortise.ErrDenied):

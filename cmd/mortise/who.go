@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,9 +61,9 @@ func whoCommand(a *app) *cobra.Command {
 
 // who shows the clients that want matches; all of them if it is empty.
 func (a *app) who(ctx context.Context, client *mortise.Client, want string) error {
-	c, err := takeCensus(ctx, client)
-	if err != nil {
-		return err
+	c, missing := takeCensus(ctx, client)
+	if missing != nil && !isPart(missing) {
+		return missing
 	}
 	r := roll{census: c}
 	for i := range c.clients {
@@ -70,8 +71,9 @@ func (a *app) who(ctx context.Context, client *mortise.Client, want string) erro
 			r.shown = append(r.shown, &c.clients[i])
 		}
 	}
-	if r.foreign, err = r.askForHolders(ctx, client); err != nil {
-		return err
+	var err error
+	if r.foreign, err = r.askForHolders(ctx, client); missing == nil {
+		missing = err // the rest is known
 	}
 	cycles, err := certainCycles(ctx, client, c)
 	if err != nil {
@@ -84,13 +86,14 @@ func (a *app) who(ctx context.Context, client *mortise.Client, want string) erro
 	}
 	switch {
 	case a.json:
-		return writeJSON(a.stdout, r.form())
+		return cmp.Or(writeJSON(a.stdout, r.form()), missing)
+	case len(r.shown) == 0 && missing != nil: // there may be some
 	case len(r.shown) == 0 && want != "":
 		a.say("no process that matches %q holds or waits for a lock, as far as they tell", want)
 	case len(r.shown) == 0:
 		a.say("no process holds or waits for a lock, as far as they tell")
 	}
-	return r.write(a.stdout)
+	return cmp.Or(r.write(a.stdout), missing)
 }
 
 // isWanted reports whether a client is the one that want names, or on that host, or of that application. The
@@ -135,7 +138,7 @@ func (r *roll) askForHolders(ctx context.Context, client *mortise.Client) (map[s
 				found[w.Lock] = holders{}
 				continue
 			case err != nil:
-				return nil, err
+				return found, err
 			}
 			found[w.Lock] = holders{s.Holders, s.Now}
 		}

@@ -213,6 +213,9 @@ func wantTopology(t *testing.T, d driver.Driver, want driver.Topology) {
 		if got, err := d.Topology(t.Context()); err != nil || got != want {
 			t.Errorf("Topology = %+v, %v, want %+v", got, err, want)
 		}
+		if known := d.Shard("k") != ""; known != want.Cluster {
+			t.Errorf("after it, Shard knows a server: %v, want %v", known, want.Cluster)
+		}
 	}
 }
 

@@ -164,6 +164,9 @@ func (d *Driver) Topology(ctx context.Context) (driver.Topology, error) {
 	}
 	t := driver.Topology{Cluster: d.cluster}
 	if d.cluster {
+		if d.slots.current.Load() == nil {
+			_ = d.slots.refresh(ctx) // a user without the right to it can do without the map
+		}
 		var err error
 		if t.Sharded, err = d.knowsSharded(ctx); err != nil {
 			return driver.Topology{}, err

@@ -25,7 +25,7 @@ func TestSearchWithFewRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, _, err := Time(t.Context(), d); err != nil {
+	if _, _, err := NewClock(d).Time(t.Context()); err != nil {
 		t.Error(err)
 	}
 	s := &Searcher{Driver: Driver{Driver: d, Meter: NewMeter(1e6)}, Pages: NewMeter(1e6), Share: 0.5}

@@ -211,7 +211,7 @@ func testSearch(t *testing.T, addr string, others int) {
 		t.Errorf("the library finds %q with it, want %q", names, want)
 	}
 	before := time.Now().Truncate(time.Millisecond) // a server may know no more
-	if now, took, err := Time(t.Context(), d); err != nil || now.Before(before) || now.After(time.Now()) || took <= 0 {
+	if now, took, err := NewClock(d).Time(t.Context()); err != nil || now.Before(before) || now.After(time.Now()) || took <= 0 {
 		t.Errorf("the server's time is %v after %v, %v, %v", now, before, took, err)
 	}
 }

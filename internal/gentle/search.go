@@ -4,11 +4,14 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/internal/scan"
 )
 
 //go:embed search.lua
@@ -19,14 +22,45 @@ var (
 	clock  = driver.NewScript("clock", "return redis.call('time')")
 )
 
+// Clock asks Redis for its time: in a cluster always the same server, until that does not answer.
+type Clock struct {
+	driver driver.Driver
+	nth    int // the key that chooses the server
+}
+
+// NewClock returns a clock that asks by d.
+func NewClock(d driver.Driver) *Clock { return &Clock{driver: d} }
+
+// answerWithin is how long one of several servers is waited for.
+const answerWithin = time.Second
+
 // Time returns the time of Redis' clock, and how long the question took.
-func Time(ctx context.Context, d driver.Driver) (now time.Time, took time.Duration, err error) {
-	start := time.Now()
-	call := driver.Call{Script: clock}
-	if t, err := d.Topology(ctx); err == nil && t.Cluster {
-		call.Keys = []string{anyKey} // always the same server
+func (c *Clock) Time(ctx context.Context) (now time.Time, took time.Duration, err error) {
+	t, err := c.driver.Topology(ctx)
+	if err != nil || !t.Cluster {
+		return c.ask(ctx)
 	}
-	v, err := d.Eval(ctx, call)
+	key := chooses(c.nth)
+	if now, took, err = c.ask(ctx, key); err == nil || ctx.Err() != nil {
+		return now, took, err
+	}
+	for range mostServers {
+		if c.nth++; c.driver.Shard(chooses(c.nth)) != c.driver.Shard(key) {
+			return c.ask(ctx, chooses(c.nth))
+		}
+	}
+	return now, took, err
+}
+
+// ask asks the server of the keys, if there are any one of several.
+func (c *Clock) ask(ctx context.Context, keys ...string) (now time.Time, took time.Duration, err error) {
+	start := time.Now()
+	if len(keys) > 0 {
+		within, cancel := context.WithTimeout(ctx, answerWithin)
+		defer cancel()
+		ctx = within
+	}
+	v, err := c.driver.Eval(ctx, driver.Call{Script: clock, Keys: keys})
 	if err != nil {
 		return time.Time{}, 0, err
 	}
@@ -41,9 +75,12 @@ func Time(ctx context.Context, d driver.Driver) (now time.Time, took time.Durati
 	return time.Unix(seconds, micros*1000), time.Since(start), nil
 }
 
-// anyKey is the beginning of keys that choose a server of a cluster. They are not used. Elsewhere scripts
-// get none: the user may have no right to such a key.
-const anyKey = "mortise:watch"
+// chooses returns the n-th key that chooses a server of a cluster. It is not used. Elsewhere scripts get none: the user may have no
+// right to such a key.
+func chooses(n int) string { return "mortise:watch:{" + strconv.Itoa(n) + "}" }
+
+// mostServers is how many keys are tried to find a server: more than there are slots.
+const mostServers = 20_000
 
 // Searcher is a Driver that lists only keys that may be locks, slowly: the server finds them, page by
 // page, with pauses that are longer than the pages.
@@ -96,33 +133,27 @@ func (s *Searcher) Scan(ctx context.Context, match string, fn func(keys []string
 	s.mu.Lock()
 	s.keys = 0
 	s.mu.Unlock()
-	for _, key := range s.shards(ctx) {
-		if err := s.shard(ctx, key, match, fn); errors.Is(err, errEnough) {
-			return nil
-		} else if err != nil {
-			return err
-		}
+	servers := s.shards(ctx)
+	one := func(ctx context.Context, server string, fn func([]string) error) error {
+		return s.shard(ctx, servers[server], match, fn)
 	}
-	return nil
+	if key, single := servers[""]; single {
+		return s.shard(ctx, key, match, fn)
+	}
+	return scan.All(ctx, slices.Sorted(maps.Keys(servers)), one, fn)
 }
 
-// errEnough ends a search that has looked at as many keys as it should.
-var errEnough = errors.New("enough keys")
-
 // shards returns a key for each server that is to be searched; an empty one if there is only one server.
-func (s *Searcher) shards(ctx context.Context) []string {
+func (s *Searcher) shards(ctx context.Context) map[string]string {
 	if t, err := s.Topology(ctx); err != nil || !t.Cluster {
-		return []string{""}
+		return map[string]string{"": ""}
 	}
 	s.learn(ctx)
-	const tries = 20_000 // more than there are slots
-	known := make(map[string]bool)
-	var keys []string
-	for i := range tries {
-		key := anyKey + ":{" + strconv.Itoa(i) + "}"
-		if shard := s.Shard(key); !known[shard] {
-			known[shard] = true
-			keys = append(keys, key)
+	keys := make(map[string]string)
+	for i := range mostServers {
+		key := chooses(i)
+		if shard := s.Shard(key); keys[shard] == "" {
+			keys[shard] = key
 		}
 	}
 	return keys
@@ -175,7 +206,7 @@ func (s *Searcher) shard(ctx context.Context, key, match string, fn func([]strin
 			return nil
 		}
 		if s.Most > 0 && s.Keys() >= s.Most {
-			return errEnough
+			return nil
 		}
 		if err := Sleep(ctx, pause); err != nil {
 			return err

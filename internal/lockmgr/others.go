@@ -179,27 +179,32 @@ func (o *others) shard(id string) string {
 	return o.client.driver.Shard(keyspace.ClientRecord(o.client.config.Prefix, id))
 }
 
-// noteSilent notes that the servers that have the records of these clients do not answer.
-func (o *others) noteSilent(ids []string) {
-	for _, id := range ids {
-		shard := o.shard(id)
-		o.mu.Lock()
-		if o.silent == nil {
-			o.silent = make(map[string]time.Time)
-		}
-		o.silent[shard] = time.Now()
-		o.mu.Unlock()
+// noteSilent notes that a server of a cluster does not answer. That it is not waited for as long meanwhile makes it no more silent.
+func (o *others) noteSilent(server string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.silent == nil {
+		o.silent = make(map[string]time.Time)
+	}
+	if at, ok := o.silent[server]; !ok || time.Since(at) >= silentFor {
+		o.silent[server] = time.Now()
 	}
 }
 
-// isSilent reports whether the server of a cluster that has the record of a client has not answered a moment ago. Where there
-// is only one server, that is none of them: it is asked again.
-func (o *others) isSilent(id string) bool {
-	shard := o.shard(id)
+// isSilent reports whether a server of a cluster has not answered a moment ago. Where there is only one, whose address is empty, that
+// is none of them: it is asked again.
+func (o *others) isSilent(server string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	at, ok := o.silent[shard]
-	return ok && shard != "" && time.Since(at) < silentFor
+	at, ok := o.silent[server]
+	return ok && server != "" && time.Since(at) < silentFor
+}
+
+// noteAnswer notes that a server of a cluster has answered.
+func (o *others) noteAnswer(server string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.silent, server)
 }
 
 // note notes what was read of a client.
@@ -227,24 +232,6 @@ func (o *others) set(id string, k knownClient) {
 	o.known[id] = k
 }
 
-// Records returns the records of all clients with the same prefix.
-func (c *Client) Records(ctx context.Context) (list []*Record, err error) {
-	err = c.Run(func() error {
-		var ids []string
-		_, err := c.call(ctx, c.config.RetryFor, func(ctx context.Context) (err error) {
-			ids, err = script.ListClients(ctx, c.driver, keyspace.ClientIndex(c.config.Prefix), mostRecords)
-			return err
-		})
-		for from := 0; from < len(ids) && err == nil; from += recordsAtOnce {
-			var some []*Record
-			some, _, err = c.others.read(ctx, ids[from:min(from+recordsAtOnce, len(ids))]...)
-			list = append(list, some...)
-		}
-		return err
-	})
-	return list, err
-}
-
 // RecordsOf returns the records of the clients of owners, by the id of the client: no more than
 // are read at once. Those that cannot be read within a second are left out.
 func (c *Client) RecordsOf(ctx context.Context, owners []string) map[string]*Record {
@@ -252,7 +239,7 @@ func (c *Client) RecordsOf(ctx context.Context, owners []string) map[string]*Rec
 	found := make(map[string]*Record)
 	for _, owner := range owners {
 		id := script.ClientOf(owner)
-		if _, ok := found[id]; !ok && script.IsMortise(owner) && len(ids) < recordsAtOnce && !c.others.isSilent(id) {
+		if _, ok := found[id]; !ok && script.IsMortise(owner) && len(ids) < recordsAtOnce && !c.others.isSilent(c.others.shard(id)) {
 			found[id] = nil
 			ids = append(ids, id)
 		}
@@ -264,7 +251,9 @@ func (c *Client) RecordsOf(ctx context.Context, owners []string) map[string]*Rec
 	defer cancel()
 	list, unread, _ := c.others.read(within, ids...)
 	if ctx.Err() == nil { // else the caller was in a hurry
-		c.others.noteSilent(unread)
+		for _, id := range unread {
+			c.others.noteSilent(c.others.shard(id))
+		}
 	}
 	clear(found)
 	for _, r := range list {

@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -13,11 +14,19 @@ import (
 type Walk struct {
 	patience time.Duration
 	silent   *time.Timer // ends the context of the walk; nil if there is no bound
+
+	mu    sync.Mutex // guards aside
+	aside int        // how many of those who ask several servers pause
 }
 
 // Walk calls f with a context for what it asks Redis. f calls Answered whenever Redis has answered.
 func (c *Client) Walk(ctx context.Context, f func(ctx context.Context, w *Walk) error) error {
-	w := &Walk{patience: c.config.RetryFor}
+	return walk(ctx, c.config.RetryFor, f)
+}
+
+// walk is Walk with that patience.
+func walk(ctx context.Context, patience time.Duration, f func(ctx context.Context, w *Walk) error) error {
+	w := &Walk{patience: patience}
 	if w.patience < 0 {
 		return f(ctx, w)
 	}
@@ -43,17 +52,25 @@ func (w *Walk) silence(err error) error {
 }
 
 // Answered notes that Redis has answered.
-func (w *Walk) Answered() {
-	if w.silent != nil {
-		w.silent.Reset(w.patience)
-	}
-}
+func (w *Walk) Answered() { w.pauses(0) }
 
 // Aside runs f, which does not ask Redis by itself, and takes its time.
 func (w *Walk) Aside(f func()) {
-	if w.silent != nil {
-		w.silent.Stop()
-		defer w.silent.Reset(w.patience)
-	}
+	w.pauses(1)
+	defer w.pauses(-1)
 	f()
+}
+
+// pauses notes that one more pauses, or one less. Meanwhile nobody's silence counts: a pause may last for longer than that may.
+func (w *Walk) pauses(more int) {
+	if w.silent == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.aside += more; w.aside > 0 {
+		w.silent.Stop()
+		return
+	}
+	w.silent.Reset(w.patience)
 }

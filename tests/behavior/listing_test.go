@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/fencing"
+	"github.com/mortise-go/mortise/internal/scan"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -152,6 +155,59 @@ func (d halfFrozen) Batch(ctx context.Context, calls []driver.Call) []driver.Res
 	return results
 }
 
+func (d halfFrozen) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	r := d.Batch(ctx, []driver.Call{call})[0]
+	return r.Value, r.Err
+}
+
+// A frozen server of a cluster keeps nobody from the records of clients that the others have, and is waited for once.
+func TestClientsBesideAFrozenServer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		var frozen atomic.Value // what begins so is on the frozen server
+		for _, host := range []string{"silent", "living"} {
+			c, _ := open(t, s, &mortise.Options{Identity: mortise.Identity{Host: host}})
+			if _, _, err := c.Lock(host).Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Second) // until the records are written
+		isFrozen := func(key string) bool { return strings.HasPrefix(key, frozen.Load().(string)) }
+		c := mortise.New(halfFrozen{s.Driver(), isFrozen, new(atomic.Int64)}, &mortise.Options{RetryFor: 5 * time.Second})
+		defer c.Close()
+		list := func(when string, least, most time.Duration, missing bool, want ...string) (all []mortise.ClientState) {
+			t.Helper()
+			start := time.Now()
+			all, err := c.Clients(t.Context())
+			var hosts []string
+			for _, one := range all {
+				hosts = append(hosts, one.Host)
+			}
+			slices.Sort(hosts)
+			var unlisted *mortise.UnlistedError
+			named := errors.As(err, &unlisted) && errors.Is(err, mortise.ErrUnreachable) && slices.Equal(unlisted.Servers, []string{"frozen:1"})
+			if took := time.Since(start); !slices.Equal(hosts, want) || missing != named || missing != (err != nil) || took < least || took > most {
+				t.Errorf("%s: %q, %v after %v; want %q, after %v to %v, and a server that is missing: %v", when, hosts, err, took, want, least, most, missing)
+			}
+			return all
+		}
+		frozen.Store("nothing")
+		all := list("at rest", 0, 0, false, "living", "silent")
+		silent := all[slices.IndexFunc(all, func(c mortise.ClientState) bool { return c.Host == "silent" })]
+		frozen.Store("mortise:client:{" + silent.ID)
+		list("with a frozen server", 5*time.Second, 6*time.Second, true, "living")
+		list("again", 250*time.Millisecond, 300*time.Millisecond, true, "living")
+		frozen.Store("nothing")
+		list("after the freeze", 0, 0, false, "living", "silent")
+		time.Sleep(10 * time.Second)
+		frozen.Store("mortise:clients")
+		list("without the index", 5*time.Second, 6*time.Second, true)
+		time.Sleep(6 * time.Second)
+		list("without the index, again", 250*time.Millisecond, 300*time.Millisecond, true)
+		time.Sleep(6 * time.Second) // it may only be slow
+		list("without the index, later", 5*time.Second, 6*time.Second, true)
+	})
+}
+
 // A frozen server of a cluster that has the records of holders keeps nobody from the locks of the others: they are listed
 // without the names of these holders, and with those of the rest.
 func TestListingBesideAFrozenServerWithRecords(t *testing.T) {
@@ -188,6 +244,42 @@ func TestListingBesideAFrozenServerWithRecords(t *testing.T) {
 		}
 		if took := time.Since(start); took != time.Second || asked.Load() != 1 || hosts["living"] != locks || hosts[""] != locks {
 			t.Errorf("after %v, and %d questions to the silent server: %v; want %d of each within a second, after one question", took, asked.Load(), hosts, locks)
+		}
+	})
+}
+
+// halfListed is the driver of a cluster of two servers, of which one answers no listing of keys.
+type halfListed struct{ driver.Driver }
+
+func (d halfListed) Scan(ctx context.Context, match string, fn func(keys []string) error) error {
+	return scan.All(ctx, []string{"living:1", "frozen:1"}, func(ctx context.Context, server string, fn func([]string) error) error {
+		if server == "frozen:1" {
+			<-ctx.Done()
+			return driver.ContextError(ctx, driver.Unknown)
+		}
+		return d.Driver.(driver.Scanner).Scan(ctx, match, fn)
+	}, fn)
+}
+
+// A frozen server of a cluster keeps nobody from the tokens that the others have, be they counters or fences.
+func TestTokenUsesBesideAFrozenServer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		guard := fencing.NewGuard(s.Driver())
+		defer guard.Close()
+		check(t, guard.Admit(t.Context(), "resource", 5))
+		c := mortise.New(halfListed{s.Driver()}, &mortise.Options{RetryFor: time.Second})
+		defer c.Close()
+		draw(t, c, "job")
+		var names []string
+		var failed error
+		for use, err := range c.TokenUses(t.Context()) {
+			if failed = err; err == nil {
+				names = append(names, use.Name)
+			}
+		}
+		var unlisted *mortise.UnlistedError
+		if !slices.Equal(names, []string{"job", "resource"}) || !errors.As(failed, &unlisted) || !slices.Equal(unlisted.Servers, []string{"frozen:1"}) {
+			t.Errorf("it lists %q, %v; want job, resource, and that frozen:1 is missing", names, failed)
 		}
 	})
 }

@@ -276,6 +276,14 @@ func TestUnreadable(t *testing.T) {
 	if text := strings.Join(drawn(m), "\n"); strings.Contains(text, "cannot") {
 		t.Errorf("it can be read again, but:\n%s", text)
 	}
+	e.load.Missing = []string{"10.0.0.7:6379", "10.0.0.8:6379"}
+	m.Update(tick{})
+	if text := strings.Join(drawn(m), "\n"); !strings.Contains(text, "they cannot be read: 10.0.0.7:6379, 10.0.0.8:6379") || len(names(m)) != 10 {
+		t.Errorf("it does not say which servers of the cluster are missing, or lacks the locks:\n%s", text)
+	}
+	e.load.Missing = []string{strings.Repeat("a-long-name.", 20) + ":6379"}
+	m.Update(tick{})
+	checkFits(t, m, "a server with a long name")
 }
 
 // A terminal that is too small gets a sentence, and the screen comes when it is enlarged.

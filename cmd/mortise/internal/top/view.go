@@ -95,6 +95,8 @@ func (m *Model) titleLine() string {
 		state = s.bold.Render("‖ paused for " + left(age(time.Since(m.pausedAt)), ageColumns))
 	case m.failing != nil:
 		state = s.alarm.Render("! cannot read")
+	case len(m.load.Missing) > 0:
+		state = s.alarm.Render("! incomplete")
 	}
 	load := fmt.Sprintf("  %s of %s commands/s", right(number(int(m.load.PerSecond+0.5)), 4), number(m.load.Bound))
 	return m.between(name+"  "+s.plain.Render(clean(strings.TrimPrefix(m.options.Redis, "redis://")))+s.faint.Render(m.options.what()), state+s.faint.Render(load))
@@ -136,6 +138,8 @@ func (m *Model) alarmLine() string {
 	case m.failing != nil:
 		text = fmt.Sprintf("! Redis cannot be read since %s, %s ago: ", m.last.At.Local().Format(time.TimeOnly), age(time.Since(m.last.at)))
 		text += m.options.reason(m.failing, m.width-2*margin-len(text))
+	case m.last != nil && len(m.load.Missing) > 0:
+		text = cut("! what these have is as it was seen last, they cannot be read: "+clean(strings.Join(m.load.Missing, ", ")), m.width-2*margin)
 	case m.last != nil && len(m.last.deadlocks) > 0:
 		text = "! deadlock: " + deadlockText(m.last.deadlocks[0])
 		if more := len(m.last.deadlocks) - 1; more > 0 {
