@@ -132,8 +132,35 @@ func (c *Client) scanTokens(ctx context.Context, w *lockmgr.Walk, pattern string
 	if !ok {
 		return errors.New("this driver cannot list keys")
 	}
-	return scanner.Scan(ctx, pattern, func(page []string) error {
+	missing := make(lockmgr.Missing)
+	return missing.And(scanner.Scan(ctx, pattern, func(page []string) error {
 		w.Answered()
+		if len(page) == 0 || c.core.Misses(missing, page[0]) {
+			return nil
+		}
+		var uses []TokenUse
+		var err error
+		w.Aside(func() { uses, err = c.usesOf(ctx, page) })
+		if err = c.core.Miss(ctx, missing, page[0], err); err != nil {
+			return err
+		}
+		more := true
+		w.Aside(func() {
+			for i := 0; more && i < len(uses); i++ {
+				more = yield(uses[i], nil)
+			}
+		})
+		if !more {
+			return errStop
+		}
+		return nil
+	}))
+}
+
+// usesOf returns what the keys of a page are, as far as the server has told. It waits for the server as a walk does, whatever other
+// servers do.
+func (c *Client) usesOf(ctx context.Context, page []string) (uses []TokenUse, err error) {
+	err = c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error {
 		for keys := range slices.Chunk(page, script.InspectBatch) {
 			var names [][]string
 			var fences []bool
@@ -144,22 +171,18 @@ func (c *Client) scanTokens(ctx context.Context, w *lockmgr.Walk, pattern string
 			}
 			for i, result := range script.InspectTokens(ctx, c.core.Config().Driver, 0, 0, names...) {
 				use, err := c.tokenUse(ctx, names[i], result)
-				w.Answered()
 				if err != nil {
 					return err
 				}
-				if use.Idle < 0 || fences[i] && use.Counter { // gone, or listed with its counter
-					continue
-				}
-				more := false
-				w.Aside(func() { more = yield(use, nil) })
-				if !more {
-					return errStop
+				w.Answered()
+				if use.Idle >= 0 && !(fences[i] && use.Counter) { // else it is gone, or listed with its counter
+					uses = append(uses, use)
 				}
 			}
 		}
 		return nil
 	})
+	return uses, err
 }
 
 // own returns the first of the names that begins with the client's prefix, without the prefix;

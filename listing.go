@@ -70,20 +70,53 @@ func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yiel
 	}
 	prefix := c.core.Config().Prefix
 	seen := make(map[string]bool) // SCAN may return a key twice
-	return scanner.Scan(ctx, literal.Replace(prefix)+pattern, func(page []string) error {
+	missing := make(lockmgr.Missing)
+	return missing.And(scanner.Scan(ctx, literal.Replace(prefix)+pattern, func(page []string) error {
 		w.Answered()
 		page = slices.DeleteFunc(page, keyspace.CountsTokens) // a look at one would be a use of it
-		if len(page) == 0 {
+		if len(page) == 0 || c.core.Misses(missing, page[0]) {
 			return nil
 		}
+		var found []*State
+		var err error
+		w.Aside(func() { found, err = c.held(ctx, page) })
+		if err = c.core.Miss(ctx, missing, page[0], err); err != nil {
+			return err
+		}
+		found = slices.DeleteFunc(found, func(s *State) bool {
+			again := seen[s.Name]
+			seen[s.Name] = true
+			return again
+		})
+		more := true
+		w.Aside(func() {
+			for some := range slices.Chunk(found, script.InspectBatch) {
+				c.identify(ctx, some...) // it takes a bounded time, and another server may have the records
+				for i := 0; more && i < len(some); i++ {
+					more = yield(*some[i], nil)
+				}
+			}
+		})
+		if !more {
+			return errStop
+		}
+		return nil
+	}))
+}
+
+// held returns the states of those names of a page that are held, as far as the server has told them. It waits for the server as a
+// walk does, whatever other servers do.
+func (c *Client) held(ctx context.Context, page []string) (found []*State, err error) {
+	prefix := c.core.Config().Prefix
+	err = c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error {
 		start := time.Now()
-		page = script.Sift(ctx, c.core.Config().Driver, page)
+		page := script.Sift(ctx, c.core.Config().Driver, page)
+		w.Answered()
 		var err error
 		if w.Aside(func() { err = rest(ctx, time.Since(start)) }); err != nil {
 			return err
 		}
 		for keys := range slices.Chunk(page, script.InspectBatch) {
-			var found []*State
 			for i, result := range script.Inspect(ctx, c.core.Config().Driver, keys...) {
 				if result.Err != nil {
 					result = c.inspectAgain(ctx, w, keys[i], result)
@@ -91,25 +124,15 @@ func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yiel
 				if result.Err != nil {
 					return result.Err
 				}
-				s := state(strings.TrimPrefix(keys[i], prefix), result.Key)
-				if s.Locked && s.Name != "" && !seen[s.Name] {
-					seen[s.Name] = true
+				if s := state(strings.TrimPrefix(keys[i], prefix), result.Key); s.Locked && s.Name != "" {
 					found = append(found, &s)
 				}
 			}
-			more := true
-			w.Aside(func() {
-				c.identify(ctx, found...) // it takes a bounded time, and another server may have the records
-				for i := 0; more && i < len(found); i++ {
-					more = yield(*found[i], nil)
-				}
-			})
-			if !more {
-				return errStop
-			}
+			w.Answered()
 		}
 		return nil
 	})
+	return found, err
 }
 
 // rest pauses for d, which may be 0.

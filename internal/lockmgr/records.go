@@ -2,15 +2,11 @@ package lockmgr
 
 import (
 	"context"
-	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/scan"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -20,7 +16,7 @@ func (c *Client) Records(ctx context.Context) (list []*Record, err error) {
 	err = c.Run(func() error {
 		var ids []string
 		index := keyspace.ClientIndex(c.config.Prefix)
-		missing := make(missing)
+		missing := make(Missing)
 		_, err := c.call(ctx, c.others.patience(c.driver.Shard(index)), func(ctx context.Context) (err error) {
 			if _, err = c.driver.Topology(ctx); err == nil { // from now on it is known which server has what
 				ids, err = script.ListClients(ctx, c.driver, index, mostRecords)
@@ -34,14 +30,14 @@ func (c *Client) Records(ctx context.Context) (list []*Record, err error) {
 			list = nil
 			return err
 		}
-		return missing.err()
+		return missing.And(nil)
 	})
 	return list, err
 }
 
 // all reads the records of many clients, from all servers of a cluster at once. One that has not answered a moment ago is not waited
 // for as long as a retry lasts.
-func (o *others) all(ctx context.Context, ids []string, missing missing) (list []*Record, err error) {
+func (o *others) all(ctx context.Context, ids []string, missing Missing) (list []*Record, err error) {
 	byServer := make(map[string][]string)
 	for _, id := range ids {
 		server := o.shard(id)
@@ -87,36 +83,14 @@ func (o *others) patience(server string) time.Duration {
 	return lookUpWithin
 }
 
-// but returns err unless it is that a server of a cluster cannot serve: then it notes that.
-func (o *others) but(ctx context.Context, missing missing, server string, err error) error {
-	var silent silentError
-	var failed *driver.Error
+// but is [Client.Miss] for what a server has, and notes whether it has answered.
+func (o *others) but(ctx context.Context, missing Missing, server string, err error) error {
+	failed := o.client.miss(ctx, missing, server, err)
 	switch {
 	case err == nil:
 		o.noteAnswer(server)
-		return nil
-	case server == "" || expired(ctx) || !isUnanswered(err):
-		return err
-	case errors.As(err, &silent):
-		missing[server] = silent
-	case errors.As(err, &failed):
-		missing[server] = failed
+	case failed == nil:
+		o.noteSilent(server)
 	}
-	o.noteSilent(server)
-	return nil
-}
-
-// missing has, by their addresses, the servers of a cluster that could not be read, and why.
-type missing map[string]error
-
-// err returns an error that names the servers, nil if there are none.
-func (m missing) err() error {
-	if len(m) == 0 {
-		return nil
-	}
-	var all scan.Errors
-	for _, server := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, &scan.ServerError{Server: server, Err: m[server]})
-	}
-	return unreachable(&driver.Error{Class: driver.NotSent, Err: all})
+	return failed
 }

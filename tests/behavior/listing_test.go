@@ -248,40 +248,99 @@ func TestListingBesideAFrozenServerWithRecords(t *testing.T) {
 	})
 }
 
-// halfListed is the driver of a cluster of two servers, of which one answers no listing of keys.
-type halfListed struct{ driver.Driver }
+// halfListed is the driver of a cluster of two servers, of which one freezes: before it lists a key, or after it has listed its own.
+type halfListed struct {
+	driver.Driver
+	after  bool
+	frozen *atomic.Bool
+}
+
+func (d halfListed) Shard(key string) string {
+	if strings.Contains(key, "far") {
+		return "frozen:1"
+	}
+	return "living:1"
+}
 
 func (d halfListed) Scan(ctx context.Context, match string, fn func(keys []string) error) error {
-	return scan.All(ctx, []string{"living:1", "frozen:1"}, func(ctx context.Context, server string, fn func([]string) error) error {
-		if server == "frozen:1" {
+	return scan.All(ctx, []string{"frozen:1", "living:1"}, func(ctx context.Context, server string, fn func([]string) error) error {
+		if server == "frozen:1" && !d.after {
 			<-ctx.Done()
 			return driver.ContextError(ctx, driver.Unknown)
 		}
-		return d.Driver.(driver.Scanner).Scan(ctx, match, fn)
+		if server == "living:1" {
+			time.Sleep(100 * time.Millisecond) // the other is first
+		}
+		return d.Driver.(driver.Scanner).Scan(ctx, match, func(keys []string) error {
+			d.frozen.Store(true)
+			return fn(slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return d.Shard(key) != server }))
+		})
 	}, fn)
 }
 
-// A frozen server of a cluster keeps nobody from the tokens that the others have, be they counters or fences.
-func TestTokenUsesBesideAFrozenServer(t *testing.T) {
-	bubble(t, func(t *testing.T, s *memredis.Server) {
-		guard := fencing.NewGuard(s.Driver())
-		defer guard.Close()
-		check(t, guard.Admit(t.Context(), "resource", 5))
-		c := mortise.New(halfListed{s.Driver()}, &mortise.Options{RetryFor: time.Second})
-		defer c.Close()
-		draw(t, c, "job")
-		var names []string
-		var failed error
-		for use, err := range c.TokenUses(t.Context()) {
-			if failed = err; err == nil {
-				names = append(names, use.Name)
-			}
+func (d halfListed) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+	results := d.Driver.Batch(ctx, calls)
+	for i, call := range calls {
+		if text := fmt.Sprint(call.Keys, call.Args); d.frozen.Load() && strings.Contains(text, "far") {
+			<-ctx.Done()
+			results[i] = driver.Result{Err: driver.ContextError(ctx, driver.Unknown)}
 		}
-		var unlisted *mortise.UnlistedError
-		if !slices.Equal(names, []string{"job", "resource"}) || !errors.As(failed, &unlisted) || !slices.Equal(unlisted.Servers, []string{"frozen:1"}) {
-			t.Errorf("it lists %q, %v; want job, resource, and that frozen:1 is missing", names, failed)
-		}
-	})
+	}
+	return results
+}
+
+func (d halfListed) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	r := d.Batch(ctx, []driver.Call{call})[0]
+	return r.Value, r.Err
+}
+
+// A server of a cluster that freezes keeps nobody from the locks and the tokens that the others have, be these counters or fences, also
+// if it has begun to answer. The listing ends with its name.
+func TestListingBesideAServerThatFreezes(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprintf("after its keys were listed: %v", after), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				guard := fencing.NewGuard(s.Driver())
+				defer guard.Close()
+				holder, _ := open(t, s, nil)
+				for _, name := range []string{"far", "near"} {
+					check(t, guard.Admit(t.Context(), name+":resource", 5))
+					if _, _, err := holder.FencedLock(name + ":job").Lock(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				open := func() *mortise.Client {
+					return mortise.New(halfListed{s.Driver(), after, new(atomic.Bool)}, &mortise.Options{RetryFor: time.Second, Identity: mortise.Identity{Hide: true}})
+				}
+				wantRest := func(what string, names []string, failed error, want ...string) {
+					t.Helper()
+					var unlisted *mortise.UnlistedError
+					if slices.Sort(names); !slices.Equal(names, want) || !errors.As(failed, &unlisted) || !slices.Equal(unlisted.Servers, []string{"frozen:1"}) || !errors.Is(failed, mortise.ErrUnreachable) {
+						t.Errorf("the %s are %q, %v; want %q, and that frozen:1 is missing", what, names, failed, want)
+					}
+				}
+				var names []string
+				var failed error
+				c := open()
+				defer c.Close()
+				for state, err := range c.Locks(t.Context(), "*") {
+					if failed = err; err == nil {
+						names = append(names, state.Name)
+					}
+				}
+				wantRest("locks", names, failed, "near:job")
+				names = nil
+				c2 := open()
+				defer c2.Close()
+				for use, err := range c2.TokenUses(t.Context()) {
+					if failed = err; err == nil {
+						names = append(names, use.Name)
+					}
+				}
+				wantRest("tokens", names, failed, "near:job", "near:resource")
+			})
+		})
+	}
 }
 
 // slowCluster is the driver of a cluster of one server that takes its time for each batch.
