@@ -20,6 +20,10 @@ func TestRefusals(t *testing.T) {
 	from := func(site string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", site) }
 	}
+	navigates := func(r *http.Request) {
+		r.Header.Set("Sec-Fetch-Mode", "navigate")
+		r.Header.Set("Sec-Fetch-Dest", "document")
+	}
 	host := func(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
 	for name, test := range map[string]struct {
 		s              *stage
@@ -41,6 +45,7 @@ func TestRefusals(t *testing.T) {
 		"no name":                            {named, "GET", "/", "", []func(*http.Request){host("")}, 421, ""},
 		"a stream for another host":          {named, "GET", "/", "", []func(*http.Request){host("example.org"), func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") }}, 421, ""},
 		"a release from another site":        {named, "POST", "/release?lock=a&owner=b", "do=release", []func(*http.Request){host("locks.example.org"), from("cross-site")}, 403, "Another site"},
+		"a form of another site":             {named, "POST", "/release?lock=a&owner=b", "do=release", []func(*http.Request){host("locks.example.org"), from("cross-site"), navigates}, 403, "Another site"},
 		"a release from a subdomain":         {named, "POST", "/release?lock=a&owner=b", "do=release", []func(*http.Request){host("locks.example.org"), from("same-site")}, 403, "Another site"},
 		"a release with another origin":      {named, "POST", "/release?lock=a&owner=b", "do=release", []func(*http.Request){host("locks.example.org"), func(r *http.Request) { r.Header.Set("Origin", "https://evil.example.org") }}, 403, "Another site"},
 		"a release of a read-only dashboard": {plain, "POST", "/release?lock=a&owner=b", "do=release", []func(*http.Request){from("same-origin")}, 403, "read-only"},

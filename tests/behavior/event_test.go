@@ -111,6 +111,7 @@ func TestReleaseThatFindsTheClientClosedIsALoss(t *testing.T) {
 		var ends []string
 		c, f := open(t, s, &mortise.Options{Observer: mortise.ObserverFunc(func(e mortise.Event) {
 			if e.Type == mortise.EventReleased || e.Type == mortise.EventLost {
+				time.Sleep(time.Millisecond) // so that the release tells of its hold before Close comes to it
 				mu.Lock()
 				defer mu.Unlock()
 				ends = append(ends, fmt.Sprintf("%s %v", e.Type, e.Err))

@@ -27,10 +27,20 @@ func TestLead(t *testing.T) {
 			return nil
 		}
 		go func() { ended <- a.Election("lead").Lead(ctx, "a", work) }()
-		first := <-terms
+		next := func() *mortise.Term {
+			t.Helper()
+			select {
+			case term := <-terms:
+				return term
+			case err := <-ended:
+				t.Fatalf("Lead has ended: %v", err)
+				return nil
+			}
+		}
+		first := next()
 
 		do(t, s, "DEL", "lead") // the leader learns that at its next renewal
-		second := <-terms
+		second := next()
 		if first.Valid() || second.Token() <= first.Token() {
 			t.Errorf("the second term is %d, after %d", second.Token(), first.Token())
 		}
@@ -38,20 +48,20 @@ func TestLead(t *testing.T) {
 		f.Set(hang, nil)
 		time.Sleep(2 * time.Minute)
 		f.Set(nil, nil)
-		third := <-terms
+		third := next()
 		if second.Valid() || !third.Valid() {
 			t.Error("there was an outage, and it does not lead anew")
 		}
 
-		next := make(chan error, 1)
-		go func() { _, err := mustCampaign(t, b); next <- err }()
+		follows := make(chan error, 1)
+		go func() { _, err := mustCampaign(t, b); follows <- err }()
 		synctest.Wait()
 		start := time.Now()
 		stop()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("Lead: %v, want the error of its context", err)
 		}
-		if err := <-next; err != nil || time.Since(start) != 0 {
+		if err := <-follows; err != nil || time.Since(start) != 0 {
 			t.Errorf("the next leads after %v, %v, want at once", time.Since(start), err)
 		}
 	})
