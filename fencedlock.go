@@ -175,7 +175,7 @@ func (c *Client) usesOf(ctx context.Context, page []string) (uses []TokenUse, er
 					return err
 				}
 				w.Answered()
-				if use.Idle >= 0 && !(fences[i] && use.Counter) { // else it is gone, or listed with its counter
+				if use.Idle >= 0 && (!fences[i] || !use.Counter) { // else it is gone, or listed with its counter
 					uses = append(uses, use)
 				}
 			}

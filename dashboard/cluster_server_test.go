@@ -13,22 +13,22 @@ import (
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/connect"
 	"github.com/mortise-go/mortise/dashboard"
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
 // While a master of a cluster is frozen, each page says so, and shows what the others have and what that one had.
 func TestMasterIsFrozen(t *testing.T) {
 	cluster := redistest.Cluster(t, 0, "--cluster-require-full-coverage", "no")
-	open := func() *mortise.Client {
+	open := func() driver.Driver {
 		d, err := connect.Open(t.Context(), "redis+cluster://"+cluster.Addrs()[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := mortise.New(d, &mortise.Options{Identity: mortise.Identity{Host: "api-7"}})
-		t.Cleanup(func() { _ = c.Close() })
-		return c
+		return d
 	}
-	holder := open()
+	holder := mortise.New(open(), nil)
+	t.Cleanup(func() { _ = holder.Close() })
 	hold := func(name string) {
 		if _, _, err := holder.Lock(name).Lock(t.Context()); err != nil {
 			t.Fatal(err)
@@ -39,11 +39,7 @@ func TestMasterIsFrozen(t *testing.T) {
 		names = append(names, cluster.KeyOn(t, master, "job"))
 		hold(names[len(names)-1])
 	}
-	d, err := connect.Open(t.Context(), "redis+cluster://"+cluster.Addrs()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages := dashboard.New(d, nil)
+	pages := dashboard.New(open(), nil)
 	server := httptest.NewServer(pages)
 	t.Cleanup(func() {
 		if err := pages.Close(); err != nil {
@@ -52,30 +48,9 @@ func TestMasterIsFrozen(t *testing.T) {
 		server.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})
-	shows := func(when string, missing string, names ...string) {
+	shows := func(when, missing string, names ...string) {
 		t.Helper()
-		redistest.Eventually(t, "the page "+when, func() error {
-			r, err := http.Get(server.URL)
-			if err != nil {
-				return err
-			}
-			defer r.Body.Close()
-			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				return err
-			}
-			page := plain(string(body))
-			_, alert, _ := strings.Cut(page, "A part of Redis cannot be read")
-			if strings.Contains(page, "Redis cannot be read") != (missing != "") || !strings.Contains(alert, missing) {
-				return fmt.Errorf("it does not say that %q is missing, or another:\n%s", missing, page)
-			}
-			for _, name := range names {
-				if !strings.Contains(page, name) {
-					return fmt.Errorf("it does not show %s:\n%s", name, page)
-				}
-			}
-			return nil
-		})
+		redistest.Eventually(t, "the page "+when, func() error { return showsPart(server.URL, missing, names) })
 	}
 	shows("before", "", names...)
 	frozen := cluster.Masters[1]
@@ -86,4 +61,28 @@ func TestMasterIsFrozen(t *testing.T) {
 	shows("with what has come since", frozen.Addr(), append(names, late)...)
 	frozen.Resume(t)
 	shows("after the freeze", "", append(names, late)...)
+}
+
+// showsPart returns an error unless a page shows these names, and says that a server is missing if that is not empty.
+func showsPart(address, missing string, names []string) error {
+	r, err := http.Get(address)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	page := plain(string(body))
+	_, alert, _ := strings.Cut(page, "A part of Redis cannot be read")
+	if strings.Contains(page, "Redis cannot be read") != (missing != "") || !strings.Contains(alert, missing) {
+		return fmt.Errorf("it does not say that %q is missing, or another:\n%s", missing, page)
+	}
+	for _, name := range names {
+		if !strings.Contains(page, name) {
+			return fmt.Errorf("it does not show %s:\n%s", name, page)
+		}
+	}
+	return nil
 }

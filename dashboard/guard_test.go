@@ -20,10 +20,6 @@ func TestRefusals(t *testing.T) {
 	from := func(site string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", site) }
 	}
-	navigates := func(r *http.Request) {
-		r.Header.Set("Sec-Fetch-Mode", "navigate")
-		r.Header.Set("Sec-Fetch-Dest", "document")
-	}
 	host := func(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
 	for name, test := range map[string]struct {
 		s              *stage
@@ -68,15 +64,27 @@ func TestRefusals(t *testing.T) {
 			if test.method == http.MethodHead && a.body != "" || a.code == http.StatusMethodNotAllowed && a.header.Get("Allow") == "" {
 				t.Errorf("the answer has a body, or does not say which methods are allowed")
 			}
-			for key, want := range map[string]string{
-				"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-				"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Frame-Options": "DENY",
-			} {
-				if got := a.header.Get(key); got != want {
-					t.Errorf("%s is %q, want %q", key, got, want)
-				}
-			}
+			a.wantGuards(t)
 		})
+	}
+}
+
+// navigates makes a request one of a link or a form that a user follows.
+func navigates(r *http.Request) {
+	r.Header.Set("Sec-Fetch-Mode", "navigate")
+	r.Header.Set("Sec-Fetch-Dest", "document")
+}
+
+// wantGuards fails unless the answer says what a page may do.
+func (a *answer) wantGuards(t *testing.T) {
+	t.Helper()
+	for key, want := range map[string]string{
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"X-Content-Type-Options":  "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Frame-Options": "DENY",
+	} {
+		if got := a.header.Get(key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ func (w *Watcher) look(ctx context.Context) error {
 	read := make(map[string]mortise.State)
 	for _, name := range w.names(w.clients) {
 		server := w.driver.Shard(w.options.Prefix + name)
-		if w.missing.has(server) {
+		if w.missing.has(server) { // since another name was asked for
 			continue
 		}
 		state, err := w.client.Inspect(ctx, name)
@@ -117,6 +117,12 @@ func (w *Watcher) merge(ctx context.Context, s Sighting) {
 	}
 }
 
+// readable reports whether a name is to be watched, and the server that has it answers: else the names that it has are always
+// those that were read the longest ago, and no other's turn comes.
+func (w *Watcher) readable(name string) bool {
+	return w.wanted(name) && !w.missing.has(w.driver.Shard(w.options.Prefix+name))
+}
+
 // wanted reports whether a name is to be watched.
 func (w *Watcher) wanted(name string) bool { return Match(w.options.Pattern, name) }
 
@@ -134,14 +140,16 @@ func (w *Watcher) names(clients []mortise.ClientState) []string {
 			names = append(names, name)
 		}
 	}
-	for _, name := range Names(w.last, clients, w.wanted, most) {
+	for _, name := range Names(w.last, clients, w.readable, most) {
 		add(name)
 	}
 	for name := range w.found {
 		if len(names) >= most+most/2 {
 			break
 		}
-		add(name)
+		if w.readable(name) {
+			add(name)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

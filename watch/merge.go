@@ -354,14 +354,18 @@ func (m *merger) leave() {
 		}
 	}
 	for _, key := range over {
-		w := m.now.Waits[key]
-		if m.sighting.Unread[key.Client] {
-			continue
-		}
-		if m.present[key.Client] == nil || m.now.At.Sub(w.left) >= leaves && !m.expected(key) {
+		if m.left(key) {
 			delete(m.now.Waits, key)
 		}
 	}
+}
+
+// left reports whether a wait that its record does not list any more is over without a hold.
+func (m *merger) left(key WaitKey) bool {
+	if m.present[key.Client] == nil {
+		return !m.sighting.Unread[key.Client]
+	}
+	return m.now.At.Sub(m.now.Waits[key].left) >= leaves && !m.expected(key)
 }
 
 // expected reports whether the client of a wait has the lock, but waits to be named.

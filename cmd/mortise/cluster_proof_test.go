@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,43 +42,35 @@ func TestListWithoutAMaster(t *testing.T) {
 			}
 			hosts := hostsWithout(t, cluster, c, gone)
 			take(t, gone)
-			s := begin(t, cluster.Addrs()[0], "ls")
-			s.wantStatus(t, exitUnreachable)
-			text := s.out.text()
+			text := wantWritten(t, cluster, exitUnreachable, append(living, gone.Addr(), "what these have is missing here"), "ls")
 			if rows := strings.Count(text, "job:"); rows != len(living) {
-				t.Errorf("it lists %d locks, want %d:\n%s", rows, len(living), text)
+				t.Errorf("ls shows %d locks, want %d:\n%s", rows, len(living), text)
 			}
-			for _, want := range append(living, gone.Addr(), "what these have is missing here") {
-				if !strings.Contains(text, want+" ") && !strings.Contains(text, want+".") && !strings.Contains(text, want+":") {
-					t.Errorf("it does not name %s:\n%s", want, text)
-				}
-			}
-			s = begin(t, cluster.Addrs()[0], "watch", "--for", "8s")
-			s.wantStatus(t, 0)
-			text = s.out.text()
-			for _, want := range append(living, gone.Addr()+" of the cluster cannot be read") {
-				if !strings.Contains(text, want) {
-					t.Errorf("watch does not name %s:\n%s", want, text)
-				}
-			}
-			s = begin(t, cluster.Addrs()[0], "who")
-			s.wantStatus(t, exitUnreachable)
-			text = s.out.text()
+			wantWritten(t, cluster, 0, append(living, gone.Addr()+" of the cluster cannot be read"), "watch", "--for", "8s")
+			text = wantWritten(t, cluster, exitUnreachable, append(hosts, gone.Addr(), "what these have is missing here"), "who")
 			if n := strings.Count(text, " pid "); n != len(hosts) {
-				t.Errorf("who names %d processes, want %d:\n%s", n, len(hosts), text)
+				t.Errorf("who shows %d processes, want %d:\n%s", n, len(hosts), text)
 			}
-			for _, want := range append(hosts, gone.Addr(), "what these have is missing here") {
-				if !strings.Contains(text, want) {
-					t.Errorf("who does not name %s:\n%s", want, text)
-				}
-			}
-			s = begin(t, cluster.Addrs()[0], "doctor")
-			s.wantStatus(t, 2)
-			if text := s.out.text(); !strings.Contains(text, gone.Addr()) || !strings.Contains(text, "CRITICAL") || !strings.Contains(text, "[eviction]") && !strings.Contains(text, "nothing is evicted") {
-				t.Errorf("it does not name %s, or does not examine the others:\n%s", gone.Addr(), text)
+			text = wantWritten(t, cluster, 2, []string{gone.Addr(), "CRITICAL"}, "doctor")
+			if !strings.Contains(text, "[eviction]") && !strings.Contains(text, "nothing is evicted") {
+				t.Errorf("doctor does not examine the others:\n%s", text)
 			}
 		})
 	}
+}
+
+// wantWritten runs a command that must end with that status and write those words, and returns what it wrote.
+func wantWritten(t *testing.T, cluster *redistest.ClusterSet, status int, words []string, command ...string) string {
+	t.Helper()
+	s := begin(t, cluster.Addrs()[0], command...)
+	s.wantStatus(t, status)
+	text := s.out.text()
+	for _, want := range words {
+		if !regexp.MustCompile(regexp.QuoteMeta(want) + `\b[^0-9]`).MatchString(text) {
+			t.Errorf("%s does not name %s:\n%s", command[0], want, text)
+		}
+	}
+	return text
 }
 
 // index is the key of the index of records.
@@ -106,7 +99,7 @@ func hostsWithout(t *testing.T, cluster *redistest.ClusterSet, c *mortise.Client
 		hosts = nil
 		for i := range clients {
 			if cluster.Owner(t, "mortise:client:{"+clients[i].ID+"}") != gone {
-				hosts = append(hosts, clients[i].Host+" pid ")
+				hosts = append(hosts, clients[i].Host+" pid")
 			}
 		}
 		return nil

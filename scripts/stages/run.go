@@ -173,10 +173,7 @@ func (r *runner) stage(s stage) (one result) {
 		defer log.Close()
 		out = io.MultiWriter(os.Stdout, log)
 	}
-	env := append(r.env, "MORTISE_SUMMARIES="+summaries)
-	if !slices.Contains(strings.Fields(s.needs), "redis") { // also where there is one: else nobody sees what a bare machine lacks
-		env = append(env, "REDIS_SERVER_BIN="+noServer)
-	}
+	env := append(r.env, "MORTISE_SUMMARIES="+summaries, s.server())
 	if s.sh != "" {
 		one.err = r.command(out, env, "bash", "-euo", "pipefail", "-c", s.sh)
 	}
@@ -193,8 +190,14 @@ func (r *runner) stage(s stage) (one result) {
 	return one
 }
 
-// noServer is in place of redis-server in a stage that does not need it.
-const noServer = "no-redis-server-in-a-stage-that-does-not-need-it"
+// server keeps redis-server from a stage that does not need it, also where there is one: else nobody sees what a bare machine lacks.
+func (s stage) server() string {
+	const variable = "REDIS_SERVER_BIN"
+	if slices.Contains(strings.Fields(s.needs), "redis") {
+		return variable + "=" + os.Getenv(variable)
+	}
+	return variable + "=no-redis-server-in-a-stage-that-does-not-need-it"
+}
 
 var errNothing = errors.New("no test matches: nothing was tested, or not by each run")
 

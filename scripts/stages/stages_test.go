@@ -137,7 +137,8 @@ func TestStagesHaveNames(t *testing.T) {
 // A stage that names no redis-server has none, so that no test needs one unseen.
 func TestStageHasNoServerUnlessItNeedsOne(t *testing.T) {
 	t.Chdir(t.TempDir())
-	r := &runner{what: "test", env: append(os.Environ(), "REDIS_SERVER_BIN=sh")}
+	t.Setenv("REDIS_SERVER_BIN", "sh")
+	r := &runner{what: "test", env: os.Environ()}
 	for needs, found := range map[string]string{"": "", "cc": "", "redis cc": "sh"} {
 		one := r.stage(stage{name: "one", needs: needs, sh: `command -v "$REDIS_SERVER_BIN" > found || true`})
 		text, err := os.ReadFile("found")
