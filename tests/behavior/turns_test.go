@@ -84,9 +84,16 @@ func TestRelayIsBounded(t *testing.T) {
 }
 
 // Two goroutines of one client want a lock all the time, and are the first to know when one of them
-// has released it. Waiters of other clients have their turns all the same, whatever their options.
+// has released it. Waiters of other clients have their turns all the same, whatever their options, also if
+// it asks again at once.
 func TestBusyClientDoesNotPassOverOthers(t *testing.T) {
 	t.Parallel()
+	for _, pause := range []time.Duration{0, 25 * time.Millisecond} {
+		t.Run(pause.String(), func(t *testing.T) { busyClientDoesNotPassOverOthers(t, pause) })
+	}
+}
+
+func busyClientDoesNotPassOverOthers(t *testing.T, pause time.Duration) {
 	const hold, rounds = 50 * time.Millisecond, 100
 	for _, name := range []string{"Lock", "FairLock", "FencedLock"} {
 		for what, options := range map[string]mortise.LockOptions{
@@ -115,7 +122,7 @@ func TestBusyClientDoesNotPassOverOthers(t *testing.T) {
 								t.Error(err)
 								return
 							}
-							time.Sleep(hold / 2)
+							time.Sleep(pause)
 						}
 					}
 					for _, c := range clients(t, s, 3, nil) {
