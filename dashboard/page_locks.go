@@ -118,6 +118,8 @@ func searchText(s *watch.Search) string {
 		return "The keys could not be searched, so " + what + "may be missing: " + brief(s.Err.Error())
 	case s.Passes == 0:
 		return "A search for " + what + "goes on; it has looked at about " + counted(int(s.Keys), "key") + "."
+	case s.Left == 1:
+		return "A search for " + what + "has found one more name, which is to be read once more."
 	case s.Left > 0:
 		return "A search for " + what + "has found " + counted(s.Left, "more name") + ", which are to be read once more."
 	}

@@ -19,9 +19,11 @@ import (
 // twoMasters is the driver of a cluster of two servers, "near:1" and "far:1", of which the second one may be frozen.
 type twoMasters struct {
 	*mortisetest.Link
-	isFar  func(key string) bool
+	far    atomic.Pointer[func(key string) bool]
 	frozen atomic.Bool
 }
+
+func (d *twoMasters) isFar(key string) bool { return (*d.far.Load())(key) }
 
 func (d *twoMasters) Topology(context.Context) (driver.Topology, error) {
 	return driver.Topology{Cluster: true}, nil
@@ -82,7 +84,9 @@ func TestWatcherBesideAFrozenServer(t *testing.T) {
 		t.Run(far, func(t *testing.T) {
 			var d *twoMasters
 			by := func(l *mortisetest.Link) scanningDriver {
-				d = &twoMasters{Link: l, isFar: func(key string) bool { return strings.HasPrefix(key, "far:") || key == "mortise:watch:{1}" }}
+				d = &twoMasters{Link: l}
+				first := func(key string) bool { return strings.HasPrefix(key, "far:") || key == "mortise:watch:{1}" }
+				d.far.Store(&first)
 				return d
 			}
 			watchedBy(t, watch.Options{}, by, func(b *bench) { besideAFrozenServer(b, d, far) })
@@ -153,15 +157,14 @@ func (d *twoMasters) moveFar(b *bench, what string) {
 			record = "mortise:client:{" + c.ID
 		}
 	}
-	first := d.isFar
-	switch what {
-	case "a record":
-		d.isFar = func(key string) bool { return first(key) || strings.HasPrefix(key, record) }
-	case "the index of records":
-		d.isFar = func(key string) bool { return first(key) || strings.HasPrefix(key, "mortise:clients") }
-	case "the clock":
-		d.isFar = func(key string) bool { return first(key) != strings.HasPrefix(key, "mortise:watch") }
-	}
+	first := *d.far.Load()
+	next := map[string]func(key string) bool{
+		"some keys":            first,
+		"a record":             func(key string) bool { return first(key) || strings.HasPrefix(key, record) },
+		"the index of records": func(key string) bool { return first(key) || strings.HasPrefix(key, "mortise:clients") },
+		"the clock":            func(key string) bool { return first(key) != strings.HasPrefix(key, "mortise:watch") },
+	}[what]
+	d.far.Store(&next)
 }
 
 // do sends a command.

@@ -122,7 +122,7 @@ func (b *tab) text() (text string) {
 }
 
 // broken lists the words in the cells of tables that are torn apart although they are short, and long ones of which a line has
-// fewer than four letters. A name may end a line at a sign that joins its parts; what is quoted, because it is odd, may do so
+// fewer than four letters. A short name may end a line at a sign that joins its parts; what is quoted, because it is odd, may do so
 // anywhere.
 const broken = `(() => {
 	const found = new Set()
@@ -139,7 +139,16 @@ const broken = `(() => {
 				const widths = [...lines.values()]
 				if (widths.length < 2 || /["<>\\]/.test(word[0])) continue
 				const letter = widths.reduce((a, b) => a + b, 0) / word[0].length
-				if (word[0].length <= 12 && !/\w[-\/.:,@]\w/.test(word[0]) || Math.min(...widths.slice(0, -1)) < 3.5 * letter)
+				let torn = Math.min(...widths.slice(0, -1)) < 3.5 * letter
+				for (let i = 1; word[0].length <= 12 && i < word[0].length; i++) {
+					const at = (i) => {
+						range.setStart(node, word.index + i)
+						range.setEnd(node, word.index + i + 1)
+						return Math.round(range.getBoundingClientRect().top)
+					}
+					torn ||= at(i) !== at(i - 1) && !/[-\/.:,@]/.test(word[0].slice(i - 1, i + 1))
+				}
+				if (torn)
 					found.add(word[0] + ' on ' + widths.length + ' lines in ' + cell.closest('table').className)
 			}
 		}
