@@ -23,6 +23,7 @@ type request struct {
 	notified bool            // it asks because the lock was left to Redisson's threads
 	claimed  bool            // an attempt may have left a claim
 	streak   uint16          // how often in a row the lock was granted, if this is a grant
+	row      uint16          // the same if it was granted before the attempt that has got it
 	spare    int32           // how many permits others may acquire, after the last attempt if that had success
 	entry    script.Entry    // of the client's turn, made if the attempt is refused
 	at       script.Standing // of that turn, after the last refusal
@@ -285,6 +286,7 @@ func (r *request) askOnce(ctx context.Context) (*Hold, error) {
 		return nil, errNoHold
 	}
 	r.spare = int32(got.Spare)
+	r.row = r.grantedBefore()
 	return r.newHold(ctx, got.Token, k.ttl())
 }
 
@@ -293,7 +295,7 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 	k := r.lock
 	r.told.came(HowFree)
 	l := newLease(r)
-	l.streak, l.expiry = r.streak, k.client.time(r.start.Add(ttl))
+	l.streak, l.row, l.expiry = r.streak, max(r.streak, r.row), k.client.time(r.start.Add(ttl))
 	trust := k.options.trust(ttl)
 	err := k.regressed(r.seen, token)
 	if time.Since(r.start) >= trust {

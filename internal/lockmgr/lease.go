@@ -36,7 +36,8 @@ type Lease struct {
 
 	doubt   bool   // a copy of the acquisition may still be on its way
 	revoked bool   // its holder was asked to release it; guarded by mu
-	streak  uint16 // number of grants in a row that led to it
+	streak  uint16 // number of grants in a row that led to it, if a grant made it
+	row     uint16 // the same if it may have been granted before it was asked for; the next grants are counted on from there
 
 	acquired time.Duration // in the client's time
 }
@@ -64,7 +65,7 @@ func (l *Lease) belongTo(o *Owner) {
 func (l *Lease) successor(r *request, now time.Time) *Lease {
 	n := &Lease{
 		Lock: r.lock, id: l.id, doubt: l.doubt,
-		longer: l.longer, expiry: l.expiry, series: l.series, streak: l.streak, since: l.since,
+		longer: l.longer, expiry: l.expiry, series: l.series, streak: l.streak, row: l.row, since: l.since,
 		acquired: l.client.time(now),
 	}
 	n.belongTo(r.owner)

@@ -218,7 +218,7 @@ func (l *Lease) releaseStopped(ctx context.Context, room *script.ReleaseRoom) (r
 		if keeps { // also when its time is over by now: an earlier copy may have run
 			released, err = l.keep(ctx, false)
 		} else {
-			t := l.turns(int(l.streak))
+			t := l.turns(int(l.row))
 			t.Room, room = room, nil
 			released, err = l.releaseAs(ctx, l.id, t, false)
 		}

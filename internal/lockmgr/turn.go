@@ -116,6 +116,21 @@ func (r *request) useID(id string) {
 	r.id = id
 }
 
+// grantedBefore returns how often in a row the lock was granted, if it had been granted to r before the attempt that has got it: a
+// message of something else made r ask at the same moment. A row that ends there would never be long enough for Redisson's threads.
+func (r *request) grantedBefore() uint16 {
+	c := r.lock.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := r.lock.site().queue(); q != nil && r.turn != "" && q.turn.id == r.turn && q.turn.phase >= turnGranted {
+		return uint16(min(max(q.turn.streak, 1), math.MaxUint16))
+	}
+	if r.entry != "" && r.at.Came {
+		return 1
+	}
+	return 0
+}
+
 // turnAnswered notes the outcome of an attempt by the head of the queue. If another waiter
 // was put in front meanwhile, the turn may belong to that waiter. Then it removes
 // the entry that this attempt has made.

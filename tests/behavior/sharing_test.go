@@ -454,3 +454,56 @@ func TestNoiseTakesNoLockFromRedisson(t *testing.T) {
 		}
 	}
 }
+
+// deafened is a driver whose client receives no message on its own channels.
+type deafened struct{ driver.Driver }
+
+func (d deafened) Subscriber(sink driver.Sink) driver.Subscriber {
+	return d.Driver.Subscriber(deafenedSink{sink})
+}
+
+type deafenedSink struct{ driver.Sink }
+
+func (s deafenedSink) Message(channel, payload string) {
+	if channel == keyspace.LockChannel("job") {
+		s.Sink.Message(channel, payload)
+	}
+}
+
+// A waiter that asks by itself in the moment in which it is granted the lock counts on in the row of grants: otherwise Redisson's
+// threads, which come after so many of them, would never have their turn.
+func TestGrantsAreCountedThoughTheirMessagesAreLate(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		// Six to eight clients listen when the first and the second of them release the lock, and four or five processes of Redisson's:
+		// it is their turn after two.
+		const clients, processes = 8, 5
+		for range processes {
+			newJavaProcess(t, s, "job").sub.Subscribe(keyspace.LockChannel("job"), false)
+		}
+		do(t, s, "HSET", "job", "b2000000-0000-4000-8000-000000000002:1", "1")
+		had := make(chan *mortise.Hold, clients)
+		for range clients {
+			c := mortise.New(deafened{s.Driver()}, nil)
+			defer c.Close()
+			go func() {
+				if h, _, err := c.Lock("job").Lock(t.Context()); err != nil {
+					t.Error(err)
+				} else {
+					had <- h
+				}
+			}()
+		}
+		time.Sleep(2 * time.Second) // until all of them listen to what Redisson announces
+		do(t, s, "DEL", "job")
+		do(t, s, "PUBLISH", keyspace.LockChannel("job"), "0")
+		for i, want := range []string{"1", "0"} { // it is granted to the next, and then left to the thread
+			mustUnlock(t, <-had)
+			if got := fmt.Sprint(do(t, s, "EXISTS", "job")); got != want {
+				t.Errorf("after release %d the lock has %s holders, want %s", i+1, got, want)
+			}
+		}
+		for range clients - 2 {
+			mustUnlock(t, <-had)
+		}
+	})
+}

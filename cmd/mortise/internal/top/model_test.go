@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -261,7 +262,9 @@ func TestPause(t *testing.T) {
 }
 
 // If Redis cannot be read, the screen keeps what it knew, and says since when.
-func TestUnreadable(t *testing.T) {
+func TestUnreadable(t *testing.T) { synctest.Test(t, unreadable) }
+
+func unreadable(t *testing.T) {
 	m, e := newScreen(t, 80, 24)
 	at := time.Now()
 	m.Update(sighted(at, crowd(at, 10, orderName)))
@@ -278,7 +281,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	e.load.Missing = []string{"10.0.0.7:6379", "10.0.0.8:6379"}
 	m.Update(tick{})
-	if text := strings.Join(drawn(m), "\n"); !strings.Contains(text, "they cannot be read: 10.0.0.7:6379, 10.0.0.8:6379") || len(names(m)) != 10 {
+	if text := strings.Join(drawn(m), "\n"); !strings.Contains(text, "! cannot be read, shown as seen last: 10.0.0.7:6379, 10.0.0.8:6379") || len(names(m)) != 10 {
 		t.Errorf("it does not say which servers of the cluster are missing, or lacks the locks:\n%s", text)
 	}
 	e.load.Missing = []string{strings.Repeat("a-long-name.", 20) + ":6379"}

@@ -139,7 +139,11 @@ func (m *Model) alarmLine() string {
 		text = fmt.Sprintf("! Redis cannot be read since %s, %s ago: ", m.last.At.Local().Format(time.TimeOnly), age(time.Since(m.last.at)))
 		text += m.options.reason(m.failing, m.width-2*margin-len(text))
 	case m.last != nil && len(m.load.Missing) > 0:
-		text = cut("! what these have is as it was seen last, they cannot be read: "+clean(strings.Join(m.load.Missing, ", ")), m.width-2*margin)
+		var servers []string
+		for _, server := range m.load.Missing {
+			servers = append(servers, clean(server))
+		}
+		text = "! cannot be read, shown as seen last: " + strings.Join(servers, ", ")
 	case m.last != nil && len(m.last.deadlocks) > 0:
 		text = "! deadlock: " + deadlockText(m.last.deadlocks[0])
 		if more := len(m.last.deadlocks) - 1; more > 0 {
