@@ -11,7 +11,6 @@ import (
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/lockmgr"
-	"github.com/mortise-go/mortise/internal/scan"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -91,7 +90,7 @@ type TokenUse struct {
 }
 
 // TokenUses iterates over the names that have a counter of fencing tokens or a fence. It
-// uses SCAN, twice, so it does not block the server; a name may come more than once. It
+// uses SCAN, so it does not block the server; a name may come more than once. It
 // does not count as a use. Nor does [Client.Locks]; a look at one name does, such as
 // [Client.Inspect].
 //
@@ -109,17 +108,8 @@ type TokenUse struct {
 func (c *Client) TokenUses(ctx context.Context) iter.Seq2[TokenUse, error] {
 	needContext(ctx)
 	return func(yield func(TokenUse, error) bool) {
-		err := c.core.Run(func() (missing error) {
-			for _, pattern := range keyspace.TokenPatterns() {
-				err := c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error { return c.scanTokens(ctx, w, pattern, yield) })
-				if err != nil && (len(scan.Servers(err)) == 0 || ctx.Err() != nil) {
-					return err
-				}
-				if missing == nil {
-					missing = err // what the next search misses is on the same servers
-				}
-			}
-			return missing
+		err := c.core.Run(func() error {
+			return c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error { return c.scanTokens(ctx, w, yield) })
 		})
 		if err != nil && !errors.Is(err, errStop) {
 			yield(TokenUse{}, &Error{Op: "list tokens", Err: unlisted(lockmgr.Meaning(err))})
@@ -127,23 +117,21 @@ func (c *Client) TokenUses(ctx context.Context) iter.Seq2[TokenUse, error] {
 	}
 }
 
-func (c *Client) scanTokens(ctx context.Context, w *lockmgr.Walk, pattern string, yield func(TokenUse, error) bool) error {
+func (c *Client) scanTokens(ctx context.Context, w *lockmgr.Walk, yield func(TokenUse, error) bool) error {
 	scanner, ok := c.core.Config().Driver.(driver.Scanner)
 	if !ok {
 		return errors.New("this driver cannot list keys")
 	}
 	missing := make(lockmgr.Missing)
-	return missing.And(scanner.Scan(ctx, pattern, func(page []string) error {
+	return missing.And(scanner.Scan(ctx, keyspace.TokenPattern, func(page []string) error {
 		w.Answered()
+		page = slices.DeleteFunc(page, func(key string) bool { return !keyspace.CountsTokens(key) })
 		if len(page) == 0 || c.core.Misses(missing, page[0]) {
 			return nil
 		}
 		var uses []TokenUse
 		var err error
 		w.Aside(func() { uses, err = c.usesOf(ctx, page) })
-		if err = c.core.Miss(ctx, missing, page[0], err); err != nil {
-			return err
-		}
 		more := true
 		w.Aside(func() {
 			for i := 0; more && i < len(uses); i++ {
@@ -153,7 +141,7 @@ func (c *Client) scanTokens(ctx context.Context, w *lockmgr.Walk, pattern string
 		if !more {
 			return errStop
 		}
-		return nil
+		return c.core.Miss(ctx, missing, page[0], err)
 	}))
 }
 

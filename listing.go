@@ -80,9 +80,6 @@ func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yiel
 		var found []*State
 		var err error
 		w.Aside(func() { found, err = c.held(ctx, page) })
-		if err = c.core.Miss(ctx, missing, page[0], err); err != nil {
-			return err
-		}
 		found = slices.DeleteFunc(found, func(s *State) bool {
 			again := seen[s.Name]
 			seen[s.Name] = true
@@ -100,7 +97,7 @@ func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yiel
 		if !more {
 			return errStop
 		}
-		return nil
+		return c.core.Miss(ctx, missing, page[0], err)
 	}))
 }
 

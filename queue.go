@@ -33,7 +33,8 @@ type Queue struct {
 // A waiter that came less than about a second ago may be missing. Waiters of clients that hide
 // their identity are known only by the queue of a fair lock, or as one per client.
 //
-// Errors: those of every method; see the package documentation.
+// Errors: those of every method; see the package documentation. If the records of some servers of a cluster could not be read, the
+// error is an [UnlistedError], beside the waiters that are known without them.
 func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	needContext(ctx)
 	q := Queue{Name: name, Listeners: -1}
@@ -49,13 +50,13 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	q.Listeners = turns.Listeners
 	records, err := c.core.Records(ctx)
 	if err != nil {
-		return q, o.fail("queue", c.core.Because(ctx, err))
+		err = o.fail("queue", unlisted(c.core.Because(ctx, err)))
 	}
 	for _, r := range records {
 		q.Now = r.Now
 	}
 	q.Waiters = queued(name, waiters(key.Queue), turns.Clients, records)
-	return q, nil
+	return q, err
 }
 
 // queued merges what is known of the waiters for a name: the queue of a fair lock, the clients

@@ -143,7 +143,11 @@ func (d *detail) again(ctx context.Context, c *mortise.Client, name string, deep
 		d.at = time.Now()
 		return err
 	}
-	if d.queue, err = c.Queue(ctx, name); err == nil && time.Since(d.old) >= historyFor {
+	var part *mortise.UnlistedError // the page says itself which servers are missing
+	if d.queue, err = c.Queue(ctx, name); errors.As(err, &part) {
+		err = nil
+	}
+	if err == nil && time.Since(d.old) >= historyFor {
 		d.history, err = c.History(ctx, name, mostHistory)
 		d.old = time.Now()
 	}

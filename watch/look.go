@@ -19,11 +19,11 @@ func (w *Watcher) look(ctx context.Context) error {
 	}
 	s := Sighting{At: at, States: make(map[string]mortise.State), Later: make(map[string]bool), Gap: w.failing()}
 	first := 0
-	w.missing.begin()
+	w.missing.begin(func(server string) bool { return w.clock.Answers(ctx, server) })
 	if w.search != nil {
 		w.search.searcher.Trip(took)
 		first = w.search.take(w.found)
-		w.missing.add(w.search.unlisted())
+		w.missing.add(w.search.takeFailure())
 	}
 	if s.Clients, err = w.client.Clients(ctx); err != nil && !w.missing.add(err) {
 		return err

@@ -33,6 +33,11 @@ func Merge(last *Snapshot, s Sighting, wanted func(name string) bool) *Snapshot 
 		m.state(&state)
 	}
 	m.carry()
+	for key, r := range m.last.Asked {
+		if m.sighting.Unread[r.Party.Client] && m.now.Holds[key] != nil {
+			m.now.Asked[key] = r
+		}
+	}
 	m.leave()
 	m.succeed()
 	m.formers()
@@ -248,11 +253,6 @@ func (m *merger) carry() {
 			short := *h
 			m.name(&short.Party)
 			m.now.brief = append(m.now.brief, &short)
-		}
-	}
-	for key, r := range m.last.Asked {
-		if m.sighting.Unread[r.Party.Client] {
-			m.now.Asked[key] = r
 		}
 	}
 	for key, h := range m.last.Holds {

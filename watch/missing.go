@@ -11,38 +11,38 @@ import (
 	"github.com/mortise-go/mortise/internal/keyspace"
 )
 
-// askAgain is when a server of a cluster is asked for a key again that has not answered.
-const askAgain = 5 * time.Second
-
 // missing has the servers of a cluster that cannot be read. What the others have is shown meanwhile.
 type missing struct {
-	now   map[string]error     // in this look, by their addresses
-	last  map[string]error     // in the look before
-	asked map[string]time.Time // when one has not told the state of a key
+	now  map[string]error // by their addresses
+	told map[string]error // of which the reader knows
 }
 
-// begin begins a look.
-func (m *missing) begin() {
-	m.now = make(map[string]error)
-	for server, at := range m.asked {
-		if time.Since(at) >= askAgain {
-			delete(m.asked, server)
-			continue
+// begin begins a look: a server that answers is not missing any more.
+func (m *missing) begin(answers func(server string) bool) {
+	for server := range m.now {
+		if answers(server) {
+			delete(m.now, server)
 		}
-		m.now[server] = m.last[server]
 	}
 }
 
-// add notes the servers that err names, and reports whether it names some.
+// add notes the servers that err names, and reports whether it names some, and says nothing else.
 func (m *missing) add(err error) bool {
 	var unlisted *mortise.UnlistedError
-	if !errors.As(err, &unlisted) {
+	if !errors.As(err, &unlisted) || !errors.Is(err, mortise.ErrUnreachable) || errors.Is(err, mortise.ErrDenied) {
 		return false
 	}
 	for _, server := range unlisted.Servers {
-		m.now[server] = unlisted
+		m.note(server, err)
 	}
 	return true
+}
+
+func (m *missing) note(server string, err error) {
+	if m.now == nil {
+		m.now = make(map[string]error)
+	}
+	m.now[server] = err
 }
 
 // silent notes that a server has not told the state of a key, and reports whether there are others.
@@ -50,10 +50,7 @@ func (m *missing) silent(server string, err error) bool {
 	if server == "" || !errors.Is(err, mortise.ErrUnreachable) {
 		return false
 	}
-	if m.asked == nil {
-		m.asked = make(map[string]time.Time)
-	}
-	m.asked[server], m.now[server] = time.Now(), err
+	m.note(server, err)
 	return true
 }
 
@@ -65,42 +62,57 @@ func (m *missing) has(server string) bool { _, ok := m.now[server]; return ok }
 func (m *missing) end() (servers []string, notes []*Note) {
 	servers = slices.Sorted(maps.Keys(m.now))
 	for _, server := range servers {
-		if _, known := m.last[server]; !known {
+		if _, known := m.told[server]; !known {
 			notes = append(notes, &Note{Text: fmt.Sprintf("%s of the cluster cannot be read; what it has is shown as it was seen last", server), Err: m.now[server]})
 		}
 	}
-	for _, server := range slices.Sorted(maps.Keys(m.last)) {
+	for _, server := range slices.Sorted(maps.Keys(m.told)) {
 		if !m.has(server) {
 			notes = append(notes, &Note{Text: server + " of the cluster can be read again; what happened meanwhile is only seen by its result"})
 		}
 	}
-	m.last = m.now
+	m.told = maps.Clone(m.now)
 	return servers, notes
 }
 
-// unread takes over the clients of a look, and those seen last whose records could not be read now, as err tells. It returns the ids
-// of these.
+// unread takes over the clients of a look, and those seen last whose records could not be read, as err tells, or could not a moment
+// ago: a record may have expired meanwhile, and its client renews it. It returns the ids of these. How long they have been silent
+// counts on: whether they have left cannot be known.
 func (w *Watcher) unread(clients []mortise.ClientState, err error) map[string]bool {
 	var unlisted *mortise.UnlistedError
-	last := w.clients
-	w.clients = clients
-	if !errors.As(err, &unlisted) {
-		return nil
+	errors.As(err, &unlisted)
+	on := func(key string) bool {
+		return unlisted != nil && slices.Contains(unlisted.Servers, w.driver.Shard(key))
 	}
-	on := func(key string) bool { return slices.Contains(unlisted.Servers, w.driver.Shard(key)) }
-	read, unread := make(map[string]bool), make(map[string]bool)
+	index, now := on(keyspace.ClientIndex(w.options.Prefix)), time.Now()
+	read := make(map[string]bool)
 	for i := range clients {
 		read[clients[i].ID] = true
+		delete(w.lost, clients[i].ID)
 	}
-	index := on(keyspace.ClientIndex(w.options.Prefix))
-	for i := range last {
-		if id := last[i].ID; !read[id] && (index || on(keyspace.ClientRecord(w.options.Prefix, id))) {
-			unread[id] = true
-			w.clients = append(w.clients, last[i])
+	unread := make(map[string]bool)
+	last := w.clients
+	w.clients = clients
+	for _, c := range last {
+		if read[c.ID] {
+			continue
+		}
+		if index || on(keyspace.ClientRecord(w.options.Prefix, c.ID)) {
+			w.lost[c.ID] = now
+		}
+		if at, ok := w.lost[c.ID]; ok && now.Sub(at) < renewed {
+			unread[c.ID] = true
+			c.Silent += now.Sub(w.looked)
+			w.clients = append(w.clients, c)
 		}
 	}
+	w.looked = now
+	maps.DeleteFunc(w.lost, func(_ string, at time.Time) bool { return now.Sub(at) >= renewed })
 	return unread
 }
+
+// renewed is when a client that lives has renewed its record for certain: it does so every ten seconds.
+const renewed = 11 * time.Second
 
 // lack notes which servers of a cluster are missing.
 func (w *Watcher) lack(servers []string, notes []*Note) {

@@ -133,7 +133,7 @@ func besideAFrozenServer(b *bench, d *twoMasters, far string) {
 	b.wantMissing("during the freeze", "far:1")
 	looks := b.seen()
 	time.Sleep(20 * time.Second)
-	if n := b.seen() - looks; n < 15 {
+	if n := b.seen() - looks; n < 8 {
 		t.Errorf("%d looks in 20s of the freeze", n)
 	}
 	if waits := b.waits(); !slices.Equal(waits, []string{"api-7 for near:db", "db-2 for far:api"}) {

@@ -41,6 +41,7 @@ type search struct {
 	keys   int64         // of the last search
 	said   time.Duration
 	failed error // of the last search
+	fresh  error // the same, once
 }
 
 // found is a lock that searches have found.
@@ -127,7 +128,7 @@ func (s *search) end(err error, took time.Duration) bool {
 		if s.failed == nil && (denied || !errors.Is(err, mortise.ErrUnreachable)) {
 			s.notes = append(s.notes, &Note{Text: "the keys cannot be searched, so only clients of mortise are seen that do not hide", Err: err})
 		}
-		s.failed = err
+		s.failed, s.fresh = err, err
 		return denied
 	}
 	s.failed = nil
@@ -157,11 +158,13 @@ func (s *search) take(all map[string]*found) (first int) {
 	return first
 }
 
-// unlisted returns why the last search is not complete; nil if it is.
-func (s *search) unlisted() error {
+// takeFailure returns why a search that has ended since is not complete; nil if none has, or it is.
+func (s *search) takeFailure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.failed
+	err := s.fresh
+	s.fresh = nil
+	return err
 }
 
 func (s *search) takeNotes() (notes []*Note) {

@@ -97,6 +97,8 @@ type Watcher struct {
 	last    *Snapshot
 	clients []mortise.ClientState // as they were read last
 	missing missing
+	lost    map[string]time.Time     // by id, the clients whose records could not be read, and when
+	looked  time.Time                // when the records were read last
 	quiet   int                      // looks without an event
 	told    time.Duration            // the pause that was told of; 0 if none is
 	found   map[string]*found        // that no look has shown yet
@@ -112,7 +114,7 @@ type Watcher struct {
 
 // New returns a Watcher that uses d and takes ownership of it. It does no I/O. Nil options mean the defaults.
 func New(d driver.Driver, options *Options) *Watcher {
-	w := &Watcher{awake: make(chan struct{}, 1), found: make(map[string]*found), began: time.Now()}
+	w := &Watcher{awake: make(chan struct{}, 1), found: make(map[string]*found), lost: make(map[string]time.Time), began: time.Now()}
 	if options != nil {
 		w.options = *options
 	}
@@ -246,6 +248,7 @@ func (w *Watcher) pause(err error, commands int, took time.Duration) time.Durati
 	}
 	pause := max(every-took, 2*took, w.driver.Meter.Owed(commands))
 	switch {
+	case len(w.missing.now) > 0: // it is slow for that
 	case pause > max(slowLook, 2*every) && pause > 2*w.told:
 		w.told = pause
 		w.note(&Note{Load: true, Text: fmt.Sprintf("looking every %v from now on: a look takes %s and %v", round(pause+took), count(int64(commands), "command"), took.Round(time.Millisecond))})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,12 +24,15 @@ type view struct {
 func (a *app) view(ctx context.Context, client *mortise.Client, s mortise.State) (view, error) {
 	v := view{State: s, census: newCensus(nil), listeners: -1}
 	q, err := client.Queue(ctx, s.Name)
-	if err == nil && (s.Kind == mortise.KindPermits || s.Kind == mortise.KindLock) {
-		if v.census, err = takeCensus(ctx, client); isPart(err) {
-			a.say("some processes are not known: %v", plain(err))
-			err = nil
-		}
+	part := err
+	if (err == nil || isPart(err)) && (s.Kind == mortise.KindPermits || s.Kind == mortise.KindLock) {
+		v.census, err = takeCensus(ctx, client)
 		v.census.specify(&v.State)
+		part = cmp.Or(part, err)
+	}
+	if isPart(part) && (err == nil || isPart(err)) {
+		a.say("some processes are not known: %v", plain(part))
+		err = nil
 	}
 	switch {
 	case errors.Is(err, mortise.ErrDenied):

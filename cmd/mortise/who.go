@@ -72,7 +72,7 @@ func (a *app) who(ctx context.Context, client *mortise.Client, want string) erro
 		}
 	}
 	var err error
-	if r.foreign, err = r.askForHolders(ctx, client); missing == nil {
+	if r.foreign, err = r.askForHolders(ctx, client); missing == nil || err != nil && !errors.Is(err, mortise.ErrUnreachable) {
 		missing = err // the rest is known
 	}
 	cycles, err := certainCycles(ctx, client, c)
@@ -84,16 +84,21 @@ func (a *app) who(ctx context.Context, client *mortise.Client, want string) erro
 			r.deadlocks = append(r.deadlocks, cycle)
 		}
 	}
+	return cmp.Or(a.showRoll(&r, want, missing != nil), missing)
+}
+
+// showRoll writes what who shows, which may be a part only.
+func (a *app) showRoll(r *roll, want string, part bool) error {
 	switch {
 	case a.json:
-		return cmp.Or(writeJSON(a.stdout, r.form()), missing)
-	case len(r.shown) == 0 && missing != nil: // there may be some
+		return writeJSON(a.stdout, r.form())
+	case len(r.shown) == 0 && part: // there may be some
 	case len(r.shown) == 0 && want != "":
 		a.say("no process that matches %q holds or waits for a lock, as far as they tell", want)
 	case len(r.shown) == 0:
 		a.say("no process holds or waits for a lock, as far as they tell")
 	}
-	return cmp.Or(r.write(a.stdout), missing)
+	return r.write(a.stdout)
 }
 
 // isWanted reports whether a client is the one that want names, or on that host, or of that application. The
@@ -124,9 +129,13 @@ type holders struct {
 // mostAsked is the number of names about whose holders who asks Redis.
 const mostAsked = 100
 
+// mostFailed is the number of names about which it asks in vain.
+const mostFailed = 2
+
 // askForHolders asks for the holders of what clients wait for, and no client tells that it holds.
 func (r *roll) askForHolders(ctx context.Context, client *mortise.Client) (map[string]holders, error) {
 	found := make(map[string]holders)
+	var failed []error
 	for _, c := range r.shown {
 		for _, w := range c.Waits {
 			if _, asked := found[w.Lock]; asked || len(r.census.under[w.Lock]) > 0 || len(found) == mostAsked {
@@ -137,13 +146,17 @@ func (r *roll) askForHolders(ctx context.Context, client *mortise.Client) (map[s
 			case errors.Is(err, mortise.ErrInvalid): // anybody may have written the record
 				found[w.Lock] = holders{}
 				continue
+			case errors.Is(err, mortise.ErrUnreachable) && len(failed) < mostFailed: // another server may answer
+				failed = append(failed, err)
+				found[w.Lock] = holders{}
+				continue
 			case err != nil:
 				return found, err
 			}
 			found[w.Lock] = holders{s.Holders, s.Now}
 		}
 	}
-	return found, nil
+	return found, cmp.Or(failed...)
 }
 
 // holdersOf returns the holders of a lock, as far as they are known.

@@ -75,6 +75,19 @@ func (c *Clock) ask(ctx context.Context, keys ...string) (now time.Time, took ti
 	return time.Unix(seconds, micros*1000), time.Since(start), nil
 }
 
+// Answers reports whether a server of a cluster answers within a moment, or is none of its servers any more.
+func (c *Clock) Answers(ctx context.Context, server string) bool {
+	for n := range mostServers {
+		if key := chooses(n); c.driver.Shard(key) == server {
+			within, cancel := context.WithTimeout(ctx, answerWithin/4)
+			defer cancel()
+			_, _, err := c.ask(within, key)
+			return err == nil
+		}
+	}
+	return true
+}
+
 // chooses returns the n-th key that chooses a server of a cluster. It is not used. Elsewhere scripts get none: the user may have no
 // right to such a key.
 func chooses(n int) string { return "mortise:watch:{" + strconv.Itoa(n) + "}" }
@@ -134,6 +147,9 @@ func (s *Searcher) Scan(ctx context.Context, match string, fn func(keys []string
 	s.keys = 0
 	s.mu.Unlock()
 	servers := s.shards(ctx)
+	if len(servers) > 1 {
+		delete(servers, "") // of slots that no server has
+	}
 	one := func(ctx context.Context, server string, fn func([]string) error) error {
 		return s.shard(ctx, servers[server], match, fn)
 	}

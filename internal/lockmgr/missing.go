@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/scan"
@@ -20,8 +21,11 @@ func (c *Client) Miss(ctx context.Context, m Missing, key string, err error) err
 
 // miss is Miss for a server. Where there is only one, its address is empty.
 func (c *Client) miss(ctx context.Context, m Missing, server string, err error) error {
-	if err == nil || server == "" || expired(ctx) || !isUnanswered(err) {
+	if err == nil || server == "" || expired(ctx) || !isUnanswered(err) || isDown(err) {
 		return err
+	}
+	if closed := c.orClosed(err); errors.Is(closed, ErrClosed) {
+		return closed
 	}
 	m[server] = err
 	var silent silentError
@@ -33,6 +37,12 @@ func (c *Client) miss(ctx context.Context, m Missing, server string, err error) 
 		m[server] = failed
 	}
 	return nil
+}
+
+// isDown reports whether a server says that the cluster as a whole does not serve.
+func isDown(err error) bool {
+	var refused *driver.Error
+	return errors.As(err, &refused) && strings.HasPrefix(refused.Reply, "CLUSTERDOWN ")
 }
 
 // Misses reports whether the server that has key is missing.

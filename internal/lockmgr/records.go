@@ -64,7 +64,7 @@ func (o *others) all(ctx context.Context, ids []string, missing Missing) (list [
 func (o *others) allOf(ctx context.Context, server string, ids []string) (list []*Record, err error) {
 	err = walk(ctx, o.patience(server), func(ctx context.Context, w *Walk) error {
 		for some := range slices.Chunk(ids, recordsAtOnce) {
-			read, _, err := o.read(ctx, some...)
+			read, err := o.insist(ctx, some)
 			if list = append(list, read...); err != nil {
 				return err
 			}
@@ -73,6 +73,16 @@ func (o *others) allOf(ctx context.Context, server string, ids []string) (list [
 		return nil
 	})
 	return list, err
+}
+
+// insist reads records until the server has answered, or ctx ends.
+func (o *others) insist(ctx context.Context, ids []string) (list []*Record, err error) {
+	for attempt := 0; ; attempt++ {
+		list, _, err = o.read(ctx, ids...)
+		if err == nil || !isUnanswered(err) || ctx.Err() != nil || !o.client.pause(ctx, PauseAfter(attempt)) {
+			return list, err
+		}
+	}
 }
 
 // patience is how long a server of a cluster is waited for.

@@ -93,7 +93,8 @@ func lookCloser(ctx context.Context, client *mortise.Client, name string) (l clo
 		return l
 	}
 	var err error
-	if l.queue, err = client.Queue(ctx, name); err == nil {
+	var part *mortise.UnlistedError // the screen says itself which servers are missing
+	if l.queue, err = client.Queue(ctx, name); err == nil || errors.As(err, &part) {
 		l.history, err = client.History(ctx, name, mostHistory)
 	}
 	if errors.Is(err, mortise.ErrDenied) {
