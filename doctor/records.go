@@ -37,7 +37,7 @@ func (e *exam) records(ctx context.Context) {
 		f.Found = "no client of mortise holds or waits for anything, as far as they tell"
 	}
 	if err != nil {
-		f.Severity, f.Found = Unknown, fmt.Sprintf("what all clients of mortise hold or wait for could not be read, of %d it could: %s", len(clients), said(err))
+		f.Severity, f.Found = Unknown, fmt.Sprintf("the records of %d clients of mortise were read, those of the others could not be: %s", len(clients), said(err))
 	}
 	if len(silent) > 0 {
 		f.Severity = Warning

@@ -146,7 +146,7 @@ func (r *roll) askForHolders(ctx context.Context, client *mortise.Client) (map[s
 			case errors.Is(err, mortise.ErrInvalid): // anybody may have written the record
 				found[w.Lock] = holders{}
 				continue
-			case errors.Is(err, mortise.ErrUnreachable) && len(failed) < mostFailed: // another server may answer
+			case errors.Is(err, mortise.ErrUnreachable) && len(failed)+1 < mostFailed: // another server may answer
 				failed = append(failed, err)
 				found[w.Lock] = holders{}
 				continue

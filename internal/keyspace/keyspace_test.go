@@ -3,6 +3,7 @@ package keyspace
 import (
 	"errors"
 	"math/rand/v2"
+	"path"
 	"strings"
 	"testing"
 )
@@ -339,6 +340,30 @@ func TestCheckPrefix(t *testing.T) {
 		}
 		if err := CheckPrefix(prefix, true); (err == nil) != want.any {
 			t.Errorf("CheckPrefix(%.20q, true) = %v, want admitted %v", prefix, err, want.any)
+		}
+	}
+}
+
+// The glob for counters and fences matches all of them, and of other keys only the queues of fair locks.
+func TestTokenPattern(t *testing.T) {
+	for _, name := range []string{"job", "a:b", "{job}", "{a}:b", "x{y}z", "redisson_lock", "mortise:fence"} {
+		for _, key := range []string{Token(name), Fence(name)} {
+			if ok, err := path.Match(TokenPattern, key); !ok || err != nil || !CountsTokens(key) {
+				t.Errorf("%s does not match, or counts no tokens: %v, %v", key, err, CountsTokens(key))
+			}
+		}
+		for _, key := range []string{
+			name, Turns(name), History(name), PermitExpiries(name), FairOurs(name), FairSigns(name), ClientRecord("", name), ClientIndex(name),
+			"mortise:fences:" + name,
+		} {
+			if ok, err := path.Match(TokenPattern, key); ok || err != nil {
+				t.Errorf("%s matches, %v", key, err)
+			}
+		}
+		for _, key := range []string{FairQueue(name), FairDeadlines(name)} {
+			if CountsTokens(key) {
+				t.Errorf("%s is taken for a counter of tokens, or a fence", key)
+			}
 		}
 	}
 }

@@ -11,8 +11,9 @@ const (
 	fenceKeys = "mortise:fence:"
 )
 
-// TokenPattern is a glob that matches the counters of tokens and the fences, and next to nothing else: one search finds both.
-const TokenPattern = "[rm][eo][dr][it][si]s[oe][n:]*:*"
+// TokenPattern is a glob that matches the counters of tokens and the fences: one search finds both. Of other keys it matches only the
+// queues of fair locks, which CountsTokens tells apart.
+const TokenPattern = "[rm][eo][dr][it][si]s[oe][n:][_f][le][on]c[ke][_:]*"
 
 // CountsTokens reports whether key can be a counter of tokens, or a fence.
 func CountsTokens(key string) bool {

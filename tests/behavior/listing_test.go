@@ -208,6 +208,36 @@ func TestClientsBesideAFrozenServer(t *testing.T) {
 	})
 }
 
+// The same with as many records on either server as are read at once, one more, and one.
+func TestManyClientsBesideAFrozenServer(t *testing.T) {
+	for _, each := range []int{1, 64, 65} {
+		t.Run(fmt.Sprint(each), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				for i := range 2 * each {
+					c, _ := open(t, s, &mortise.Options{Identity: mortise.Identity{Host: fmt.Sprint(i < each)}})
+					if _, _, err := c.Lock(fmt.Sprint("job:", i)).Lock(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(2 * time.Second) // until the records are written
+				frozen := make(map[string]bool)
+				plain, _ := open(t, s, nil)
+				all, err := plain.Clients(t.Context())
+				for _, one := range all {
+					frozen["mortise:client:{"+one.ID+"}"] = one.Host == "true"
+				}
+				c := mortise.New(halfFrozen{s.Driver(), func(key string) bool { return frozen[key] }, new(atomic.Int64)}, &mortise.Options{RetryFor: time.Second})
+				defer c.Close()
+				living, part := c.Clients(t.Context())
+				var unlisted *mortise.UnlistedError
+				if err != nil || len(all) != 2*each || len(living) != each || !errors.As(part, &unlisted) {
+					t.Errorf("%d clients, %v, and %d of the living server, %v; want %d of each, and that one is missing", len(all), err, len(living), part, each)
+				}
+			})
+		})
+	}
+}
+
 // A frozen server of a cluster that has the records of holders keeps nobody from the locks of the others: they are listed
 // without the names of these holders, and with those of the rest.
 func TestListingBesideAFrozenServerWithRecords(t *testing.T) {
