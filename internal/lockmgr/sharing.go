@@ -21,7 +21,9 @@ import (
 // Client.mu.
 type sharing struct {
 	seen   time.Time // when a thread was last known to listen or to have the lock
-	heard  int       // releases heard since a thread was last seen in Redis to have the lock
+	heard  int       // releases heard since a thread was last seen in Redis to have acquired the lock
+	holder string    // that thread
+	until  time.Time // when the lease that it had then ends
 	from   time.Time // when the lock was left to them; zero if it is known whether they acquired it
 	after  time.Time // they have the first chance to acquire it until then
 	theirs int       // how often they had it since then, as far as was heard
@@ -115,11 +117,14 @@ func (s *sharing) lasts(now time.Time) time.Duration {
 	return max(sharedFor-now.Sub(s.seen), sharedFor-now.Sub(s.rival), spinSliceUnseen+spinSlice-now.Sub(s.freed))
 }
 
-// taken notes that one of Redisson's threads has the lock. It must be called with
-// Client.mu held.
-func (r *sharings) taken(as string) {
+// taken notes that one of Redisson's threads has the lock. If it has had it since it was last seen, what was heard meanwhile was no
+// release of this lock. It must be called with Client.mu held.
+func (r *sharings) taken(as string, by *script.Holder) {
 	s := r.met(as)
-	s.after, s.from, s.vain, s.keep, s.heard = time.Time{}, time.Time{}, 0, time.Time{}, 0
+	s.after, s.from, s.vain, s.keep = time.Time{}, time.Time{}, 0, time.Time{}
+	if until := s.seen.Add(by.TTL); by.Owner != s.holder || until.Sub(s.until) > time.Millisecond { // which is how exactly Redis tells it
+		s.holder, s.until, s.heard = by.Owner, until, 0
+	}
 }
 
 // freedByThem notes a message by which one of Redisson's threads seems to have released a
@@ -166,12 +171,12 @@ func (r *sharings) announced(as, message string) {
 	}
 }
 
-// heldBy notes that owner was seen to have a lock. It must be called with Client.mu held.
-func (k *Lock) heldBy(owner string) {
+// heldBy notes who was seen to have a lock. It must be called with Client.mu held.
+func (k *Lock) heldBy(by *script.Holder) {
 	as, r := k.sharedAs(), &k.client.sharing
 	spins := k.traits.Pause != nil
 	switch {
-	case script.IsMortise(owner):
+	case script.IsMortise(by.Owner):
 		if s := r.shared(as); s != nil {
 			s.from = time.Time{} // another client knows whether they used the chance
 		}
@@ -179,9 +184,9 @@ func (k *Lock) heldBy(owner string) {
 			r.noted(as).rival = time.Now()
 		}
 	case spins:
-		r.spun(as)
+		r.spun(as, by)
 	default:
-		r.taken(as)
+		r.taken(as, by)
 	}
 }
 
@@ -365,9 +370,9 @@ func (s *sharing) spinsOn(now time.Time) {
 
 // spun notes that one of Redisson's threads has a spin lock. If it was left to them, their
 // slice begins. It must be called with Client.mu held.
-func (r *sharings) spun(as string) {
+func (r *sharings) spun(as string, by *script.Holder) {
 	open := r.of[as] != nil && !r.of[as].from.IsZero()
-	r.taken(as)
+	r.taken(as, by)
 	if s := r.of[as]; open {
 		s.after = time.Now().Add(spinSlice)
 	}

@@ -142,7 +142,7 @@ func (r *request) turnAnswered(refused bool) {
 	case at.claims():
 		c.sharing.permits(r.lock.sharedAs(), !refused)
 	case refused:
-		r.lock.heldBy(r.refused.by.Owner)
+		r.lock.heldBy(&r.refused.by)
 		at.meetHolder(r.refused.by.Owner)
 	}
 	q := at.queue()

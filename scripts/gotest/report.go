@@ -46,6 +46,7 @@ type report struct {
 	still string               // the package that stands still
 
 	printed map[test][]string   // by tests that have not passed
+	over    map[test]bool       // tests that have ended
 	since   map[test]time.Time  // of those that run
 	passed  map[string]int      // by package
 	took    map[test]float64    // seconds, of tests without subtests
@@ -63,7 +64,7 @@ func newReport(out io.Writer, terminal bool) *report {
 	return &report{
 		out: out, terminal: terminal, begin: now,
 		stall: time.Minute, quit: func() {}, kill: func() {}, heard: now, moved: make(map[string]time.Time),
-		printed: make(map[test][]string), since: make(map[test]time.Time), passed: make(map[string]int),
+		printed: make(map[test][]string), over: make(map[test]bool), since: make(map[test]time.Time), passed: make(map[string]int),
 		took: make(map[test]float64), parts: make(map[test]bool), bad: make(map[string][]test), above: make(map[test]bool), skipped: make(map[test]bool),
 		builds: make(map[string][]string), unbuilt: make(map[string]string),
 	}
@@ -147,12 +148,16 @@ func (r *report) note(e event) {
 		if _, margin, is := strings.Cut(e.Output, canary.Margin); is {
 			r.margins = append(r.margins, t.String()+": "+strings.TrimSpace(margin))
 		}
+		if r.over[t] { // go test takes what the program prints, as its goroutines, for the output of the test that printed last
+			t.name = ""
+		}
 		if t.name != "" || !ofGoTest(e.Output) {
 			r.printed[t] = bounded(append(r.printed[t], e.Output))
 		}
 		return // a test that prints may print for ever
 	case "start", "run", "cont":
 		r.since[t] = time.Now()
+		delete(r.over, t) // it runs again, with -count
 		if i := strings.LastIndexByte(t.name, '/'); i >= 0 {
 			delete(r.since, test{t.pkg, t.name[:i]}) // it waits for its parts
 		}
@@ -212,6 +217,7 @@ func ofGoTest(line string) bool {
 }
 
 func (r *report) testEnded(t test, e event) {
+	r.over[t] = true
 	r.took[t] = e.Elapsed
 	for i, c := range t.name { // a test that has parts only waits for them
 		if c == '/' {

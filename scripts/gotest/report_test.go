@@ -64,11 +64,11 @@ func TestPackageThatStandsStill(t *testing.T) {
 		r.quit = func() { close(quit) }
 		start := time.Now()
 		shown := watched(t, r, func(in io.Writer) {
-			write(t, in, lines(one, "start", "run TestStuck")+lines(two, "start"))
+			write(t, in, lines(one, "start", "run TestStuck", "run TestDone", "pass TestDone")+lines(two, "start"))
 			for n := 0; ; n++ {
 				select {
 				case <-quit:
-					write(t, in, lines(one, "output TestStuck: goroutine 7 [select]:\n", "fail"))
+					write(t, in, lines(one, "output TestStuck: goroutine 7 [select]:\n", "output TestDone: goroutine 8 [select]:\n", "fail"))
 					return
 				case <-time.After(time.Second):
 					write(t, in, lines(two, fmt.Sprint("run Test", n), fmt.Sprint("pass Test", n))+lines(one, "output TestStuck: still here\n"))
@@ -79,7 +79,7 @@ func TestPackageThatStandsStill(t *testing.T) {
 			t.Errorf("the run ended after %v, want a minute", d)
 		}
 		shown += finished(r, false, t)
-		for _, want := range []string{"one stands still", "goroutine 7 [select]:", "not passed: one TestStuck", "not passed: one, which stood still"} {
+		for _, want := range []string{"one stands still", "goroutine 7 [select]:", "goroutine 8 [select]:", "not passed: one TestStuck", "not passed: one, which stood still"} {
 			if !strings.Contains(shown, want) {
 				t.Errorf("it does not show %q:\n%s", want, shown)
 			}
