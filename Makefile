@@ -50,7 +50,7 @@ goals: ## Count as far as the goals in docs/guarantees.md say, in about 15 minut
 	@scripts/need.sh redis
 	go test -count=1 -timeout=0 -v $(ARGS) ./tests/goals -args -deep
 
-servers: ## Run the tests that need a server on servers of many versions, and write the table of the README, in about an hour
+servers: ## Run the tests that need a server on servers of many versions, and write the table of docs/servers.md, in about an hour
 	@scripts/need.sh redis cc pip
 	go run ./scripts/servers run $(SERVERS)
 
@@ -84,7 +84,7 @@ tidy: ## Tidy the go.mod of each module
 	cd tests/browser && GOWORK=off go mod tidy
 	scripts/tidy.sh bench -e # not every proxy has what tests of redsync import
 
-picture: ## Draw the pictures of the README anew, from a run of the demonstration and of mortise top
+picture: ## Draw the pictures of the documents anew, from a run of the demonstration and of mortise top
 	go test -tags proof ./cmd/mortise/internal/demo -count=1 -run '^TestPicture$$' -args -picture $(CURDIR)/docs/demo.svg
 	go test -tags proof ./cmd/mortise -count=1 -run '^TestTopPicture$$' -args -picture $(CURDIR)/docs/screens/top.svg
 

@@ -22,7 +22,7 @@ import (
 
 var topPicture = flag.String("picture", "", "draw mortise top to this file")
 
-// The picture of the README shows mortise top as it looks in a terminal of 80 columns. To draw it anew:
+// The picture in docs/observability.md shows mortise top as it looks in a terminal of 80 columns. To draw it anew:
 // make picture.
 func TestTopPicture(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,5 @@
 // Servers runs the tests that need a real server on servers of many versions,
-// old and new, and writes the table of the README from the runs.
+// old and new, and writes the table of docs/servers.md from the runs.
 //
 //	go run ./scripts/servers list              what there is, and where it comes from
 //	go run ./scripts/servers fetch [NAME…]     fetches them, and shows their programs

@@ -136,3 +136,21 @@ func TestTableKeepsOtherRows(t *testing.T) {
 		t.Errorf("%q", rows)
 	}
 }
+
+// The page has the place for the table, with a row for each server.
+func TestPageHasTheTable(t *testing.T) {
+	text, err := os.ReadFile("../../" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), begin)
+	table, _, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the table", page)
+	}
+	for _, s := range servers {
+		if rowOf(s.name, table) == "" {
+			t.Errorf("%s has no row of %s", page, s.name)
+		}
+	}
+}

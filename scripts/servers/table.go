@@ -9,29 +9,30 @@ import (
 	"strings"
 )
 
-// The table stands in the README between these lines.
+// page is where the table stands, between these lines.
 const (
+	page  = "docs/servers.md"
 	begin = "<!-- servers: written by `make servers` -->\n"
 	end   = "<!-- end of servers -->\n"
 )
 
-// writeTable writes the table of the results that were kept to the README. The rows of other servers
+// writeTable writes the table of the results that were kept to the page. The rows of other servers
 // stay as they are.
 func writeTable() error {
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
 	before, rest, ok := strings.Cut(string(text), begin)
 	old, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		return errors.New("README.md has no place for the table of servers")
+		return errors.New(page + " has no place for the table of servers")
 	}
 	table, err := tableOf(servers, old)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile("README.md", []byte(before+begin+table+end+after), 0o644)
+	return os.WriteFile(page, []byte(before+begin+table+end+after), 0o644)
 }
 
 func tableOf(all []server, old string) (string, error) {

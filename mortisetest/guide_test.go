@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/mortisetest"
 )
 
-// The README shows this test.
+// docs/guide.md shows this test.
 
 func TestExportStopsWhenTheLockIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
