@@ -132,13 +132,13 @@ func TestTableKeepsOtherRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := strings.SplitAfter(got, "\n")[2:]
-	if len(rows) != 3 || rows[0] != "| a | kept |\n" || !strings.HasPrefix(rows[1], "| b | Redis 6.2.14 | PyPI | 4,321 | sharded messages (2): ") {
+	if len(rows) != 3 || rows[0] != "| a | kept |\n" || !strings.HasPrefix(rows[1], "| b | Redis 6.2.14 | PyPI | 4,321 | sharded messages (2) |") {
 		t.Errorf("%q", rows)
 	}
 }
 
-// The page has the place for the table, with a row for each server.
-func TestPageHasTheTable(t *testing.T) {
+// The page has the place for the tables, with a row for each server, and what servers lack.
+func TestPageHasTheTables(t *testing.T) {
 	text, err := os.ReadFile("../../" + page)
 	if err != nil {
 		t.Fatal(err)
@@ -152,5 +152,8 @@ func TestPageHasTheTable(t *testing.T) {
 		if rowOf(s.name, table) == "" {
 			t.Errorf("%s has no row of %s", page, s.name)
 		}
+	}
+	if !strings.HasSuffix(table, "|\n\n"+tableOfLacks()) {
+		t.Errorf("%s does not end with what servers lack: go run ./scripts/servers table", page)
 	}
 }

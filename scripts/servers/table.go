@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// page is where the table stands, between these lines.
+// page is where the tables stand, between these lines.
 const (
 	page  = "docs/servers.md"
 	begin = "<!-- servers: written by `make servers` -->\n"
 	end   = "<!-- end of servers -->\n"
 )
 
-// writeTable writes the table of the results that were kept to the page. The rows of other servers
-// stay as they are.
+// writeTable writes the table of the results that were kept to the page, and one of what servers lack. The
+// rows of other servers stay as they are.
 func writeTable() error {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -32,12 +32,12 @@ func writeTable() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(page, []byte(before+begin+table+end+after), 0o644)
+	return os.WriteFile(page, []byte(before+begin+table+"\n"+tableOfLacks()+end+after), 0o644)
 }
 
 func tableOf(all []server, old string) (string, error) {
 	var b strings.Builder
-	b.WriteString("| name | server | program | tests passed | it lacks (tests that fail for it), and what mortise does |\n|---|---|---|--:|---|\n")
+	b.WriteString("| name | server | program | tests passed | it lacks (tests that fail for it) |\n|---|---|---|--:|---|\n")
 	for _, s := range all {
 		r, err := s.result()
 		switch {
@@ -71,15 +71,25 @@ func rowOf(name, table string) string {
 	return ""
 }
 
-// missing says what a server lacks.
+// missing says what a server lacks, and how many tests fail for it.
 func missing(counts map[string]int) string {
 	var parts []string
 	for _, l := range lacking {
 		if n := counts[l.what]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s (%d): %s", l.what, n, l.then))
+			parts = append(parts, fmt.Sprintf("%s (%d)", l.what, n))
 		}
 	}
-	return strings.Join(parts, ". ")
+	return strings.Join(parts, "; ")
+}
+
+// tableOfLacks says what mortise does on servers that lack something.
+func tableOfLacks() string {
+	var b strings.Builder
+	b.WriteString("| a server that lacks | what mortise does |\n|---|---|\n")
+	for _, l := range lacking {
+		fmt.Fprintf(&b, "| %s | %s |\n", l.what, l.then)
+	}
+	return b.String()
 }
 
 func thousands(n int) string {
