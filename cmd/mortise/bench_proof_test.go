@@ -36,8 +36,12 @@ func TestBenchGivesEverythingBackWhenItIsInterrupted(t *testing.T) {
 			})
 			s.signal(t, syscall.SIGINT)
 			s.wantStatus(t, 130)
-			if keys := server.Must(t, "KEYS", "*"); len(keys.([]any)) > 0 {
+			if keys := server.Must(t, "KEYS", "*").([]any); len(keys) > 0 {
 				t.Errorf("%v stay behind", keys)
+				for _, key := range keys { // of whom they are
+					what, err := server.Do("HGETALL", key.(string))
+					t.Log(key, what, err)
+				}
 			}
 			if text := s.out.text(); !strings.Contains(text, "ended by a signal: interrupt") {
 				t.Errorf("it wrote %q, want that the signal has ended it", text)

@@ -239,7 +239,7 @@ func wantNoGuards(t *testing.T, mark string) {
 // A mortise that is stopped alone cannot end its command when the lock is lost: its guard process
 // does, before another client can acquire the lock.
 func TestStoppedAlone(t *testing.T) {
-	for _, flag := range []string{"--ttl", "--lease"} {
+	for _, flag := range []string{"--ttl", "--max-hold"} {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()
 			canary.Judge(t, func(t *testing.T, b *canary.Bounds) {

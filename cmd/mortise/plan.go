@@ -94,16 +94,10 @@ func (p *plan) lease(cmd *cobra.Command, f *runFlags) (err error) {
 	if p.ttl, err = lengthOf("--ttl", f.ttl, shortestTTL); err != nil {
 		return err
 	}
-	switch {
-	case changed("lease") && changed("max-hold"):
-		return usageError("--lease is the former name of --max-hold.", "--max-hold and --lease exclude each other")
-	case changed("lease"):
-		p.lock.MaxHold, err = lengthOf("--lease", f.lease, time.Millisecond)
-	case changed("max-hold"):
-		p.lock.MaxHold, err = lengthOf("--max-hold", f.maxHold, time.Millisecond)
-	}
-	if err != nil {
-		return err
+	if changed("max-hold") {
+		if p.lock.MaxHold, err = lengthOf("--max-hold", f.maxHold, time.Millisecond); err != nil {
+			return err
+		}
 	}
 	if p.lock.MaxHold != 0 && !changed("ttl") {
 		p.ttl = min(p.ttl, max(p.lock.MaxHold, shortestTTL))

@@ -86,7 +86,6 @@ type runFlags struct {
 	conflict  int
 	ttl       duration.Flag
 	maxHold   duration.Flag
-	lease     duration.Flag // the former name of maxHold
 	minHold   duration.Flag
 	command   string
 	killAfter duration.Flag
@@ -152,8 +151,6 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with code `N` if "+map[bool]string{true: "it was not elected", false: "the lock could not be acquired"}[what == "lead"]+"; with 0, also print nothing")
 	flags.Var(&f.ttl, "ttl", "renew the "+what+" so that it ends at most `DUR` after this process dies")
 	flags.Var(&f.maxHold, "max-hold", "end the command when it has held the "+what+" for `DUR`; the "+what+" itself may last up to --kill-after plus 1 s longer; default: no limit")
-	flags.Var(&f.lease, "lease", "the former name of --max-hold, `DUR`")
-	_ = flags.MarkHidden("lease") // there is such a flag
 	flags.StringVarP(&f.command, "command", "c", "", "run `STRING` with sh; needs no --")
 	flags.Var(&f.killAfter, "kill-after", "when the "+what+" is lost, kill the command `DUR` after the signal; at most half of --ttl, and by default at most a sixth of it; without --ttl, a shorter --max-hold counts in its place")
 	flags.Var(&f.grace, "grace", "when mortise gets SIGTERM, SIGINT, SIGHUP or SIGQUIT, kill the command `DUR` later, with everything it has started; default: it may go on for as long as it likes")

@@ -95,7 +95,7 @@ func awaitDead(t *testing.T, mark string) {
 // willingly. The network to Redis hangs; the test asks Redis directly.
 func TestLostThenAllAreDeadBeforeTheKeyExpires(t *testing.T) {
 	for _, test := range []struct{ name, flag string }{
-		{"renewed", "--ttl"}, {"fixed", "--lease"},
+		{"renewed", "--ttl"}, {"fixed", "--max-hold"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -23,6 +23,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/mortise-go/mortise/scripts/group"
 )
 
 func main() {
@@ -45,7 +47,7 @@ func main() {
 func run(args []string, stall time.Duration) (ok bool, err error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr = group.Own()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return false, err
@@ -60,8 +62,8 @@ func run(args []string, stall time.Duration) (ok bool, err error) {
 	r := newReport(os.Stdout, terminal)
 	r.args = args
 	r.stall = stall
-	r.quit = func() { signalGroup(cmd.Process, syscall.SIGQUIT) } // the tests print their goroutines
-	r.kill = func() { signalGroup(cmd.Process, syscall.SIGKILL) }
+	r.quit = func() { group.Signal(cmd.Process, syscall.SIGQUIT) } // the tests print their goroutines
+	r.kill = func() { group.Signal(cmd.Process, syscall.SIGKILL) }
 	r.follow(out)
 	err = cmd.Wait()
 	r.kill() // what tests have left behind
@@ -88,7 +90,7 @@ func heedSignals() (forward func(*os.Process)) {
 	}
 	return func(p *os.Process) {
 		for s := range heard {
-			signalGroup(p, s.(syscall.Signal))
+			group.Signal(p, s.(syscall.Signal))
 		}
 	}
 }

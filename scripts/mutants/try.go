@@ -13,7 +13,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/mortise-go/mortise/scripts/group"
 )
 
 // bench is where mutants are tried.
@@ -126,9 +129,13 @@ func (b bench) test(ctx context.Context, within time.Duration, args ...string) [
 	args = append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout", within.String()}, args...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = b.root, append(os.Environ(), "GOGC=1000")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go ends its children, too
+	cmd.SysProcAttr = group.Own()
+	cmd.Cancel = func() error { group.Signal(cmd.Process, syscall.SIGINT); return nil } // go ends its children, too
 	cmd.WaitDelay = 5 * time.Second
 	out, _ := cmd.CombinedOutput() // a failure is what is hoped for
+	if cmd.Process != nil {
+		group.Signal(cmd.Process, syscall.SIGKILL) // a test that was too slow leaves its programs behind
+	}
 	return out
 }
 
