@@ -41,44 +41,36 @@ var errNoHold = errors.New("no hold yet")
 // it blocks until it has the lock or ctx ends. The context of the hold descends from ctx.
 // [Client.Because] makes its error one for callers.
 func (k *Lock) Acquire(ctx context.Context, wait bool) (*Hold, error) {
-	if k.options.Wait > 0 && !limited(ctx) {
-		return k.acquireWithin(ctx, wait, (*Lock).Acquire)
-	}
-	if err := k.client.begin(); err != nil {
-		return nil, k.untried(ctx, err)
-	}
-	defer k.client.running.done()
-	r, err := k.request(ctx)
-	if err != nil {
-		return nil, k.untried(ctx, err)
-	}
-	r.told = k.client.observe(ctx, k.Name(), k.traits.Kind)
-	hold, err := r.run(ctx, wait)
-	return r.settle(ctx, wait, hold, err)
+	return k.acquire(ctx, wait, true)
 }
 
-// acquirePart is Acquire for a part of a composite: observers are told only of the whole.
-func (k *Lock) acquirePart(ctx context.Context, wait bool) (*Hold, error) {
-	if k.options.Wait > 0 && !limited(ctx) {
-		return k.acquireWithin(ctx, wait, (*Lock).acquirePart)
+// acquire is Acquire. Of a part of a composite nobody is told: only of the whole.
+func (k *Lock) acquire(ctx context.Context, wait, tells bool) (*Hold, error) {
+	if k.options.Wait > 0 && !limited(ctx) { // what such a wait needs besides is not part of the stacks of other waits
+		return k.acquireWithin(ctx, wait, tells)
 	}
 	if err := k.client.begin(); err != nil {
-		return nil, err
+		return k.untried(ctx, tells, err)
 	}
 	defer k.client.running.done()
 	r, err := k.request(ctx)
 	if err != nil {
-		return nil, err
+		return k.untried(ctx, tells, err)
+	}
+	if tells {
+		r.told = k.client.observe(ctx, k.Name(), k.traits.Kind)
 	}
 	hold, err := r.run(ctx, wait)
 	return r.settle(ctx, wait, hold, err)
 }
 
-// untried tells that a call has failed with err before it could try, and returns that.
-func (k *Lock) untried(ctx context.Context, err error) error {
-	k.client.counters.count(err)
-	k.client.concluded(k.client.observe(ctx, k.Name(), k.traits.Kind), nil, err)
-	return err
+// untried concludes a call that has failed with err before it could try.
+func (k *Lock) untried(ctx context.Context, tells bool, err error) (*Hold, error) {
+	var told *observation
+	if tells {
+		told = k.client.observe(ctx, k.Name(), k.traits.Kind)
+	}
+	return k.client.settled(told, nil, err)
 }
 
 // request checks the arguments and returns the request of the owner that ctx carries.
@@ -323,11 +315,16 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 	return hold, nil
 }
 
-// settle concludes a call that got hold from r, or failed with err, and tells what became of it. It
-// is not part of Acquire to keep the stacks of waiting goroutines small.
+// settle concludes a call that got hold from r, or failed with err. It is not part of acquire to keep the stacks of waiting
+// goroutines small.
 func (r *request) settle(ctx context.Context, wait bool, hold *Hold, err error) (*Hold, error) {
-	c, told := r.lock.client, r.told
+	told := r.told
 	hold, err = r.repeat(ctx, wait, hold, err)
+	return r.lock.client.settled(told, hold, err)
+}
+
+// settled counts, and tells, what became of a call.
+func (c *Client) settled(told *observation, hold *Hold, err error) (*Hold, error) {
 	c.counters.count(err)
 	c.concluded(told, hold, err)
 	return hold, err

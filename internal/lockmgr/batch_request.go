@@ -132,7 +132,7 @@ func (r *batchRequest) waitBriefly(whole context.Context, nth int, refused error
 	for err = refused; errors.Is(err, ErrLocked) && ctx.Err() == nil && len(c.lasting()) > 0; {
 		refused = err
 		var hold *Hold
-		if hold, err = r.locks[nth].acquirePart(ctx, true); err == nil {
+		if hold, err = r.locks[nth].acquire(ctx, true, false); err == nil {
 			err = c.add(r.member(nth), hold)
 		} else if ctx.Err() != nil && whole.Err() == nil {
 			return nth, refused

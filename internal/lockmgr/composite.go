@@ -68,7 +68,7 @@ func newComposite(parent context.Context, name string, total, need int) *composi
 
 // acquire acquires the lock of m, and makes m a member.
 func (c *composite) acquire(ctx context.Context, m *member, wait bool) error {
-	hold, err := m.of.acquirePart(ctx, wait)
+	hold, err := m.of.acquire(ctx, wait, false)
 	if err != nil {
 		return err
 	}

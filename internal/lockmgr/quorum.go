@@ -154,7 +154,7 @@ func (k *Quorum) acquireOn(m *member, c *composite) error {
 	}
 	var hold *Hold
 	if err == nil {
-		hold, err = lock.acquirePart(ctx, false)
+		hold, err = lock.acquire(ctx, false, false)
 	}
 	switch {
 	case err == nil:

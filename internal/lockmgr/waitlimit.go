@@ -94,11 +94,11 @@ func ContextError(ctx context.Context) error {
 	return err
 }
 
-// acquireWithin calls acquire for a wait with a limit, for other owners or only for Redis.
-func (k *Lock) acquireWithin(ctx context.Context, wait bool, acquire func(*Lock, context.Context, bool) (*Hold, error)) (*Hold, error) {
+// acquireWithin is acquire for a wait with a limit, for other owners or only for Redis.
+func (k *Lock) acquireWithin(ctx context.Context, wait, tells bool) (*Hold, error) {
 	ctx, cancel := Within(ctx, k.options.Wait)
 	defer cancel()
-	return acquire(k, ctx, wait)
+	return k.acquire(ctx, wait, tells)
 }
 
 // limited reports whether ctx has the limit of a wait already.
