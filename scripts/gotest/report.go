@@ -145,15 +145,7 @@ func (r *report) note(e event) {
 			r.builds[pkg] = append(said, line)
 		}
 	case "output":
-		if _, margin, is := strings.Cut(e.Output, canary.Margin); is {
-			r.margins = append(r.margins, t.String()+": "+strings.TrimSpace(margin))
-		}
-		if r.over[t] { // go test takes what the program prints, as its goroutines, for the output of the test that printed last
-			t.name = ""
-		}
-		if t.name != "" || !ofGoTest(e.Output) {
-			r.printed[t] = bounded(append(r.printed[t], e.Output))
-		}
+		r.output(t, e.Output)
 		return // a test that prints may print for ever
 	case "start", "run", "cont":
 		r.since[t] = time.Now()
@@ -173,6 +165,19 @@ func (r *report) note(e event) {
 	}
 	if e.Package != "" {
 		r.moved[e.Package] = time.Now()
+	}
+}
+
+// output takes a line that t has printed.
+func (r *report) output(t test, line string) {
+	if _, margin, is := strings.Cut(line, canary.Margin); is {
+		r.margins = append(r.margins, t.String()+": "+strings.TrimSpace(margin))
+	}
+	if r.over[t] { // go test takes what the program prints, as its goroutines, for the output of the test that printed last
+		t.name = ""
+	}
+	if t.name != "" || !ofGoTest(line) {
+		r.printed[t] = bounded(append(r.printed[t], line))
 	}
 }
 
