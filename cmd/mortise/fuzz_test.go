@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,15 +19,14 @@ import (
 	"github.com/mortise-go/mortise/connect"
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
+	"github.com/mortise-go/mortise/internal/resp"
 	"github.com/mortise-go/mortise/memredis"
 )
-
-// nowhere is the URL of a Redis that does not exist.
-const nowhere = "unix:///nonexistent/mortise.sock"
 
 // fuzzed is a server, and what a command printed that ran with it in this process.
 type fuzzed struct {
 	server         *memredis.Server
+	closed         string // the URL of one that refuses everything: a command that waits for Redis does not wait for that
 	driver         driver.Driver
 	stdout, stderr bytes.Buffer
 }
@@ -37,7 +39,34 @@ func newFuzzed(f *testing.F) *fuzzed {
 	f.Cleanup(s.Close)
 	d := s.Driver()
 	f.Cleanup(func() { _ = d.Close() })
-	return &fuzzed{server: s, driver: d}
+	return &fuzzed{server: s, closed: "redis://" + refusing(f), driver: d}
+}
+
+// refusing returns the address of a server that asks for a password.
+func refusing(f *testing.F) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				for commands := bufio.NewReader(c); ; {
+					if _, err := resp.Read(commands); err != nil {
+						return
+					}
+					fmt.Fprint(c, "-NOAUTH Authentication required.\r\n")
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
 }
 
 // run runs a command with the Redis at url, whatever its arguments say, and returns its exit code.
@@ -201,7 +230,7 @@ func FuzzArguments(f *testing.F) {
 		}
 		url := "redis://" + z.server.Addr()
 		if has("run", "elect", "wait", "completion") { // these would wait, or run something
-			url = nowhere
+			url = z.closed
 		}
 		code := z.run(t, url, map[string]string{envHeld: "1"}, args...)
 		z.wantDocumented(t, args, code)
