@@ -257,6 +257,10 @@ func (s *modelServer) pass(p *modelPass) (announced bool, became string) {
 		if !p.turns || len(s.turns) == 0 {
 			return true, ""
 		}
+		if s.listeners(channelOfTurn(s.turns[0].entry)) == 0 {
+			s.turns = s.turns[1:]
+			continue
+		}
 		if s.probe(p) && p.with != "keep" && (p.row+1)*p.r >= p.g {
 			s.kept = time.Now().Add(10 * time.Second)
 			word := "~"
@@ -277,10 +281,8 @@ func (s *modelServer) pass(p *modelPass) (announced bool, became string) {
 		if asks {
 			s.count = "0"
 		}
-		if s.publish(channelOfTurn(first.entry), fmt.Sprint(id, " ", p.row+1)) > 0 {
-			return p.theirs, "given"
-		}
-		s.owner = ""
+		s.publish(channelOfTurn(first.entry), fmt.Sprint(id, " ", p.row+1))
+		return p.theirs, "given"
 	}
 	return true, ""
 }

@@ -54,7 +54,7 @@ else
       end
       redis.call('hdel', ours, owner)
       redis.call('zrem', deadlines, owner)
-      local told = string.match(redis.call('hget', signs, 'told') or '', '[ !](%S+)$')
+      local told = string.match(redis.call('hget', signs, 'told') or '', '^%d+ %d+[ !](%S+)$')
       if told == owner then return {2, passed} end
     end
     return {1, passed}

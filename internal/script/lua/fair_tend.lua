@@ -98,7 +98,7 @@ end
 if now - noted() >= GRACE / 2 then
   note(front, true)
   sweep(signs, 'scan5', function(name, value)
-    if string.sub(name, 1, 1) == '?' then return now - (tonumber(string.match(value, '%d+$') or '') or 0) > STALE end
+    if string.sub(name, 1, 1) == '?' then return now - (tonumber(string.match(value, '^%d+ (%d+)$') or '') or 0) > STALE end
     return #name == 36 and math.abs(tonumber(value) or 0) + ALIVE < now
   end)
   sweep(ours, 'scan4', function(waiter) return not redis.call('zscore', deadlines, waiter) end)

@@ -33,8 +33,7 @@ local function tidings(claims, available, back, mine, command, channel, way, tex
   local theirs, r, g
   if serial > 0 then theirs, r, g = redissons(channel, command, way) end
   if theirs then
-    local turn = math.floor(serial * 0.6180339887498949 % 1 * g) -- even, also if every second serial is of another semaphore
-    local word, times = left(r, g, text, ':' .. turn)
+    local word, times = left(r, g, text, serial)
     local call = times > 1 and '~' .. times or '~'
     if times > 0 and notify(claims, available, back, mine, command, call) ~= false then return word, true end
   end

@@ -21,28 +21,25 @@ local ROW = 4      -- grants in a row, where it cannot be known whether Redisson
 --   way      the first command by which releases are announced
 local function pass(lock, turns, channel, mine, command, row, keep, way)
   if command == '' then return true end
-  local asked, theirs, word = false, nil, nil
   for _ = 1, MANY do
     local first = redis.pcall('zpopmin', turns)
-    if first.err or not first[1] then return true, nil, theirs end
+    if first.err or not first[1] then return true end
     local asks, id = string.match(first[1], '^(%??)(.*)$')
     local to = mine .. string.match(id, '^[^:]*')
-    if not asked then
-      asked = true
-      local r, g, times
-      theirs, r, g = redissons(channel, command, way)
+    -- The turn of a client that does not listen is over, also if it is that of Redisson's threads: else it would be the first for
+    -- ever. Listeners are counted before the message is sent, and what that grants is not taken back: it also reaches clients that
+    -- listen to a replica, as after a failover, and PUBLISH does not count them.
+    local listeners = redis.pcall('pubsub', command == 'spublish' and 'shardnumsub' or 'numsub', to)
+    if listeners.err or listeners[2] > 0 then
+      local theirs, r, g = redissons(channel, command, way)
       if keep ~= 'keep' and (theirs and (row + 1) * r >= g or theirs == nil and row > 0 and row % ROW == 0) then
+        local word, times
         if theirs then word, times = left(r, g, FREE) end
         redis.pcall('zadd', turns, first[2], first[1])
         redis.pcall('pexpire', turns, KEPT)
         redis.pcall(command, to, times and times > 1 and '~' .. times or '~')
         return true, 'left', theirs, word
       end
-    end
-    -- Listeners are counted before the message is sent, and what it grants is not taken back: it also reaches clients that
-    -- listen to a replica, as after a failover, and PUBLISH does not count them.
-    local listeners = redis.pcall('pubsub', command == 'spublish' and 'shardnumsub' or 'numsub', to)
-    if listeners.err or listeners[2] > 0 then
       local brief = asks == '?' -- with the count 0, until the new holder has asked
       if redis.pcall('hset', lock, id, brief and 0 or 1) ~= 1 then return true, nil, theirs end
       if redis.pcall('pexpire', lock, brief and BRIEF or GIVEN) == 1
@@ -53,5 +50,5 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
       return true, nil, theirs
     end
   end
-  return true, nil, theirs
+  return true
 end
