@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/record"
 	"github.com/mortise-go/mortise/internal/script"
@@ -48,7 +49,8 @@ type AskedHolder struct {
 // Unlock. Nothing is guaranteed: a holder that ignores its context keeps the lock.
 //
 // Errors: [ErrInvalid] if the reason is too long, and those of every method; see the package
-// documentation.
+// documentation. A holder whose record lies on a server of a cluster that does not answer cannot be asked; the others are. Then the
+// error is an [UnlistedError] beside the holders, of which Asked says who was.
 func (c *Client) Ask(ctx context.Context, name, reason string) ([]AskedHolder, error) {
 	const op = "ask"
 	state, err := c.Inspect(ctx, name)
@@ -59,15 +61,19 @@ func (c *Client) Ask(ctx context.Context, name, reason string) ([]AskedHolder, e
 	if len(reason) > longestReason {
 		return nil, o.fail(op, lockmgr.Invalid("the reason has %d bytes; at most %d are allowed", len(reason), longestReason))
 	}
-	asked := make([]AskedHolder, 0, len(state.Holders))
+	asked, missing := make([]AskedHolder, 0, len(state.Holders)), lockmgr.Missing{}
 	for _, h := range state.Holders {
 		one := AskedHolder{Holder: h}
-		if script.IsMortise(h.Owner) {
-			if one.Asked, err = c.core.Ask(ctx, h.Owner, h.Since, reason); err != nil {
+		if record := keyspace.ClientRecord(c.core.Config().Prefix, script.ClientOf(h.Owner)); script.IsMortise(h.Owner) && !c.core.Misses(missing, record) {
+			one.Asked, err = c.core.Ask(ctx, h.Owner, h.Since, reason)
+			if err = c.core.Miss(ctx, missing, record, err); err != nil {
 				return asked, o.fail(op, c.core.Because(ctx, err))
 			}
 		}
 		asked = append(asked, one)
+	}
+	if err = missing.And(nil); err != nil {
+		return asked, o.fail(op, unlisted(c.core.Because(ctx, err)))
 	}
 	return asked, nil
 }

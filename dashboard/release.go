@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
 	"slices"
@@ -98,9 +99,12 @@ func (b *Dashboard) act(w http.ResponseWriter, r *http.Request, a Action, reason
 		}
 	}
 	if err != nil {
-		b.log(r, "nothing was done", a, err)
+		done, status, text := "nothing was done", http.StatusConflict, "Nothing was done: "+err.Error()+"."
+		if _, some := errors.AsType[*othersAsked](err); some {
+			done, text = "asked others to release", "Only "+err.Error()+"."
+		}
+		b.log(r, done, a, err)
 		b.poller.outdated(a.Lock) // the page that follows must not say what was
-		status, text := http.StatusConflict, "Nothing was done: "+err.Error()+"."
 		if errors.Is(err, mortise.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) {
 			status, text = http.StatusBadGateway, "It is not certain that anything was done: "+err.Error()+". Look at the lock before you try again."
 		}
@@ -148,21 +152,39 @@ func because(reason, user string) string {
 	return cut(reason, mostReason-len("…, ")-len(from)) + ", " + from
 }
 
-// ask asks a holder.
+// othersAsked is why one holder was not asked, although others of the same lock were.
+type othersAsked struct {
+	others int
+	err    error
+}
+
+func (e *othersAsked) Error() string {
+	return fmt.Sprintf("other holders were asked to release it (%d): %v", e.others, e.err)
+}
+
+func (e *othersAsked) Unwrap() error { return e.err }
+
+// ask asks the holders of a lock, and returns why the one of the form was not asked.
 func (b *Dashboard) ask(ctx context.Context, a Action, reason string) error {
 	asked, err := b.errands.Ask(ctx, a.Lock, reason)
-	if err != nil {
-		return err
-	}
+	others, why := 0, errChanged
 	for _, h := range asked {
-		if h.Owner == a.Owner || h.Owner == a.Owner+":write" {
-			if h.Asked {
-				return nil
-			}
-			return errDeaf
+		switch own := h.Owner == a.Owner || h.Owner == a.Owner+":write"; {
+		case own && h.Asked:
+			return nil
+		case own:
+			why = errDeaf
+		case h.Asked:
+			others++
 		}
 	}
-	return errChanged
+	if err != nil {
+		why = err
+	}
+	if others > 0 {
+		return &othersAsked{others, why}
+	}
+	return why
 }
 
 // free releases the lock of an owner, as its kind requires.

@@ -33,18 +33,17 @@ func (u unlocking) petition(ctx context.Context, p askPlan) error {
 		return usageError("mortise who shows who has permits.", "the holders of permits cannot be asked")
 	}
 	asked, err := u.client.Ask(ctx, u.name, p.reason)
-	if err != nil {
-		return err
-	}
 	u.state.Holders = nil
 	deaf := 0
-	for _, h := range asked {
+	for _, h := range asked { // also beside an error
 		u.state.Holders = append(u.state.Holders, h.Holder)
 		if !u.tellAsked(h) {
 			deaf++
 		}
 	}
 	switch {
+	case err != nil:
+		return err
 	case len(asked) == 0:
 		fmt.Fprintf(u.app.stdout, "%s is not locked\n", shown(u.name))
 		return nil

@@ -202,7 +202,7 @@ func (m *Model) ask(d *dialog, reason string) {
 		}
 		asked, err := act.Ask(ctx, d.state.Name, reason)
 		if err != nil {
-			return done{err: fmt.Errorf("nobody was asked: %s", m.options.reason(err, reasonColumns))}
+			return done{err: fmt.Errorf("%s: %s", wereAsked(asked), m.options.reason(err, reasonColumns))}
 		}
 		deaf := slices.IndexFunc(asked, func(h mortise.AskedHolder) bool { return !h.Asked })
 		switch {
@@ -214,6 +214,20 @@ func (m *Model) ask(d *dialog, reason string) {
 		}
 		return done{text: fmt.Sprintf("asked %s to release %s", infoText(asked[0].Client, asked[0].Owner).text, cut(name, 30))}
 	})
+}
+
+// wereAsked says how many of the holders were asked.
+func wereAsked(holders []mortise.AskedHolder) string {
+	n := 0
+	for _, h := range holders {
+		if h.Asked {
+			n++
+		}
+	}
+	if n == 0 {
+		return "nobody was asked"
+	}
+	return fmt.Sprintf("%d of %d holders were asked", n, len(holders))
 }
 
 // done tells what has become of an action, and looks at it.
