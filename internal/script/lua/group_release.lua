@@ -33,7 +33,7 @@ if had > 0 then
   local theirs, r, g
   if way then theirs, r, g = redissons(ARGV[2], way, way) end
   local message, times = FREE, 0
-  if theirs then message, times = left(r, g, FREE, number(owner)) end
+  if theirs then message, times = left(r, g, FREE, string.match(owner, '^[^:]*:(%d+)')) end
   for command in string.gmatch(ARGV[3], '%S+') do
     local sent = redis.pcall(command, ARGV[2], message)
     if type(sent) == 'table' then reply[2] = sent.err end

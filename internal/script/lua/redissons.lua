@@ -23,8 +23,8 @@ end
 --   '00' n zeros, digit  left to them, n times in a row, n from 2 on
 --   '00' digit           left to them
 --   '000' digit          not left to them
--- Serial, for what has no turns, is a number of its client that grows with each release: it tells which release is not theirs. They
--- have their part also if every second number, or every third, is of something else.
+-- Serial, for what has no turns, is a number of its client that grows with each release, such as that of the owner: it tells which
+-- release is not theirs. They have their part also if every second number, or every third, is of something else.
 local MOST = 8
 local function left(r, g, digit, serial)
   local times = math.min(math.floor(r / math.max(g, 1) + 0.5), MOST)
@@ -32,6 +32,3 @@ local function left(r, g, digit, serial)
   if serial and g > r and math.floor(serial * 0.6180339887498949 % 1 * g) * r % g >= r then return '000' .. digit, 0 end
   return '00' .. digit, 1
 end
-
--- The serial number of an owner of mortise's; nil of another.
-local function number(owner) return tonumber(string.match(owner, '^[^:]*:(%d+)') or '') end

@@ -102,7 +102,7 @@ local function announce(message, channel, n)
   local objection
   local theirs, r, g = redissons(channel, ARGV[#ARGV], ARGV[#ARGV])
   local times = 0
-  if theirs then message, times = left(r, g, message, number(owner)) end
+  if theirs then message, times = left(r, g, message, string.match(owner, '^[^:]*:(%d+)')) end
   for i = n, #ARGV do
     local sent = redis.pcall(ARGV[i], channel, message)
     if type(sent) == 'table' then objection = sent.err end
