@@ -44,6 +44,8 @@ type AskedHolder struct {
 // replies: to learn whether they do, watch the lock with [Client.Inspect]. The reason, of at
 // most 200 bytes, is shown to the holder, with the host and the process of this client.
 //
+// Of more than a thousand holders, it asks those that [Client.Inspect] lists: any thousand.
+//
 // What a holder does is its own decision: by default the context of its holds ends, with a
 // cause that matches [ErrRevoked]; [Options.OnAsk] replaces that. The lock is renewed until
 // Unlock. Nothing is guaranteed: a holder that ignores its context keeps the lock.

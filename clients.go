@@ -175,6 +175,8 @@ type ClientWait struct {
 	For string
 	// Under has the ids of the leases under which it waits: its context is that of their holds.
 	Under []string
+	// More is how many other goroutines of the client wait for the same that are not listed.
+	More int
 }
 
 // Clients returns all mortise clients with the same [Options.Prefix] that have a record in
@@ -210,7 +212,7 @@ func clientState(r *lockmgr.Record) ClientState {
 		s.Holds = append(s.Holds, ClientHold{Lock: h.Name, Kind: h.Kind, Owner: h.Owner, Since: record.Time(h.Since), Token: h.Token})
 	}
 	for _, w := range r.Body.Waits {
-		wait := ClientWait{Lock: w.Name, Kind: w.Kind, Since: record.Time(w.Since), For: w.For}
+		wait := ClientWait{Lock: w.Name, Kind: w.Kind, Since: record.Time(w.Since), For: w.For, More: w.More}
 		for _, u := range w.Under {
 			wait.Under = append(wait.Under, u.Owner)
 		}

@@ -222,9 +222,11 @@ func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, er
 	if err != nil || key.Type == "none" {
 		return false, err
 	}
-	if !isGroup(key.Fields) {
-		what := fmt.Errorf("%w: it holds a %s that is no group, or too large a one", ErrWrongKind, key.Type)
-		return false, o.fail(op, what)
+	switch s := state(group, key); {
+	case s.Kind != KindGroupLock:
+		return false, o.fail(op, fmt.Errorf("%w: it holds a %s that is no group", ErrWrongKind, key.Type))
+	case s.Unlisted > 0:
+		return false, o.fail(op, lockmgr.Invalid("more than 333 values of the group are held: name those to release, with GroupLock.UnlockOwner"))
 	}
 	var fields []string
 	for field, by := range key.Fields {

@@ -37,8 +37,11 @@ type State struct {
 	Locked  bool          // there is a holder, a leader, or a permit that is held
 	TTL     time.Duration // what the lease has left unless renewed; -1: no limit; 0: not locked
 	Holders []Holder
+	// Unlisted is how many more holders there are, permits that are held, or values of a group:
+	// of more than about a thousand, any thousand are listed.
+	Unlisted int
 	// Mine is true if the owner that the context carries is a holder, and its
-	// lease is still trusted. [Client.Inspect], which does not know what kind of lock to
+	// lease is still trusted; of a lock with Unlisted holders, if it is listed. [Client.Inspect], which does not know what kind of lock to
 	// look for, leaves it false.
 	Mine bool
 
@@ -152,8 +155,9 @@ func state(name string, k script.Key) State {
 
 // readHash interprets a hash: every kind of lock, and elections.
 func (s *State) readHash(k script.Key) {
+	left := k.Unlisted()
 	switch mode := k.Fields["mode"]; {
-	case mode == "election" && k.Size == 5:
+	case mode == "election" && k.Size == 5 && left == 0:
 		s.Kind = KindElection
 		s.Value = k.Fields["value"]
 		s.Token, _ = strconv.ParseInt(k.Fields["term"], 10, 64)
@@ -161,13 +165,20 @@ func (s *State) readHash(k script.Key) {
 			delete(k.Fields, field)
 		}
 	case mode == "read" || mode == "write":
-		s.Kind, s.Mode = KindRWLock, mode
+		s.Kind, s.Mode, s.Unlisted = KindRWLock, mode, left
 		delete(k.Fields, "mode")
 	case k.Size == 1 && isHolder(k.Fields):
 		s.Kind = s.lockKind()
-	case isGroup(k.Fields):
+	case left == 0 && isGroup(k.Fields):
 		s.Kind = KindGroupLock
 		k.Fields = groupHolders(k.Fields)
+	case left > 0:
+		holders, values := someGroupHolders(k.Fields)
+		if values == 0 || k.Size%3 != 0 {
+			return
+		}
+		s.Kind, s.Unlisted = KindGroupLock, k.Size/3-values
+		k.Fields = holders
 	default:
 		return
 	}
@@ -194,7 +205,7 @@ func (s *State) readNumber(k script.Key) {
 	}
 	s.Kind = KindNumber
 	if len(k.Permits) > 0 {
-		s.Kind = KindPermits
+		s.Kind, s.Unlisted = KindPermits, k.Unlisted()
 	}
 	for _, p := range k.Permits {
 		if !p.Ever && p.Left <= 0 { // expired; the next request reclaims it
@@ -296,6 +307,24 @@ func groupHolders(fields map[string]string) map[string]string {
 		holders[owner] = strconv.Itoa(n)
 	}
 	return holders
+}
+
+// someGroupHolders returns owners that hold values of a group of which not all fields are known, and of how many
+// values they are known. How many each holds is not.
+func someGroupHolders(fields map[string]string) (holders map[string]string, values int) {
+	holders = make(map[string]string)
+	for field := range fields {
+		text, counted := strings.CutSuffix(field, ":lock_count")
+		for at := len(text); counted && at > 0; {
+			at = strings.LastIndexByte(text[:at], ':')
+			if client, _, ok := strings.Cut(text[at+1:], ":"); at >= 0 && ok && isUUID(client) {
+				holders[text[at+1:]] = ""
+				values++
+				break
+			}
+		}
+	}
+	return holders, values
 }
 
 func waiters(queue []script.Due) (list []Waiter) {

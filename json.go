@@ -18,6 +18,7 @@ type stateJSON struct {
 	Holders []heldJSON `json:"holders"`
 	Mine    bool       `json:"mine,omitempty"`
 
+	Unlisted  int          `json:"unlisted,omitempty"`
 	Mode      string       `json:"mode,omitempty"`
 	Token     int64        `json:"token,omitempty"` // of an election: term
 	Term      int64        `json:"term,omitempty"`
@@ -84,13 +85,13 @@ type leaderJSON struct {
 // MarshalJSON returns the state as an object with the fields name, kind, locked, ttl_ms
 // and holders, and those that the kind has: mode; token, or term and value of an
 // [Election]; queue, with position, owner and ttl_ms; available and permits, with
-// id and ttl_ms; number; and mine if true. Of a holder or a waiter whose process is known,
+// id and ttl_ms; number; mine if true; and unlisted if that is not 0. Of a holder or a waiter whose process is known,
 // it also has client, since, and held_ms or waited_ms; instants are in UTC. A time without limit, or a deadline that has
 // passed, is -1.
 func (s State) MarshalJSON() ([]byte, error) {
 	form := stateJSON{
 		Name: s.Name, Kind: s.Kind, Locked: s.Locked, TTL: toMillis(s.TTL), Holders: []heldJSON{},
-		Mine: s.Mine, Mode: s.Mode, Value: s.Value, Permits: s.Permits, Now: s.Now.UTC(),
+		Mine: s.Mine, Unlisted: s.Unlisted, Mode: s.Mode, Value: s.Value, Permits: s.Permits, Now: s.Now.UTC(),
 	}
 	for _, h := range s.Holders {
 		held := past(h.Since, s.Now)
@@ -121,7 +122,7 @@ func (s *State) UnmarshalJSON(data []byte) error {
 	}
 	*s = State{
 		Name: form.Name, Kind: form.Kind, Locked: form.Locked, TTL: fromMillis(form.TTL), Mine: form.Mine,
-		Mode: form.Mode, Token: form.Token + form.Term, Value: form.Value, Permits: form.Permits, Now: form.Now,
+		Unlisted: form.Unlisted, Mode: form.Mode, Token: form.Token + form.Term, Value: form.Value, Permits: form.Permits, Now: form.Now,
 	}
 	for _, h := range form.Holders {
 		s.Holders = append(s.Holders, h.Holder)

@@ -18,6 +18,8 @@ type Queue struct {
 	// the order in which they are served, as far as there is one: goroutines of one client
 	// are next to each other, except for a fair lock.
 	Waiters []Waiter
+	// Unlisted is how many more goroutines of those clients wait: a client's record has 64 waits at most.
+	Unlisted int
 	// Listeners is the number of Redisson clients that listen for a release; each may have
 	// several threads that wait. It is -1 if that cannot be known: on a cluster with classic
 	// messages, or without the right to ask.
@@ -54,6 +56,9 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	}
 	for _, r := range records {
 		q.Now = r.Now
+		for _, w := range waitsFor(name, r) {
+			q.Unlisted += w.More
+		}
 	}
 	q.Waiters = queued(name, waiters(key.Queue), turns.Clients, records)
 	return q, err

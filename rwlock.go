@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,12 +104,24 @@ func (k *WriteLock) With(options LockOptions) *WriteLock {
 // [Lock.ForceUnlock]; waiters are woken.
 //
 // It reads the holders, then frees them one after the other, with a round trip
-// for each; owners that acquire the lock meanwhile keep it. If it fails on the
+// for each; owners that acquire the lock meanwhile keep it, unless there are more
+// than a thousand: these it reads and frees in parts. If it fails on the
 // way, it returns the holders freed so far with the error. Errors are those of
 // [Lock.ForceUnlock].
 func (k *ReadLock) ForceUnlock(ctx context.Context) (freed []Holder, err error) {
 	const op = "force unlock"
-	readers, err := k.holders(ctx, op)
+	for {
+		readers, more, err := k.holders(ctx, op)
+		some, ferr := k.freeAll(ctx, op, readers)
+		freed = append(freed, some...)
+		if err = errors.Join(err, ferr); err != nil || !more || len(some) == 0 {
+			return freed, err
+		}
+	}
+}
+
+// freeAll takes the read side from these holders, until one of them cannot be freed.
+func (k *ReadLock) freeAll(ctx context.Context, op string, readers []Holder) (freed []Holder, err error) {
 	for _, by := range readers {
 		ok, ferr := k.free(ctx, op, by.Owner)
 		if ok {
@@ -128,7 +141,7 @@ func (k *ReadLock) ForceUnlock(ctx context.Context) (freed []Holder, err error) 
 func (k *WriteLock) ForceUnlock(ctx context.Context) (*Holder, error) {
 	const op = "force unlock"
 	for {
-		writer, err := k.holders(ctx, op)
+		writer, _, err := k.holders(ctx, op)
 		if err != nil || len(writer) == 0 {
 			return nil, err
 		}
@@ -149,32 +162,35 @@ type rwSide struct{ locker }
 // is as with [Lock.ForceUnlock].
 func (k *rwSide) UnlockOwner(ctx context.Context, owner string) (bool, error) {
 	const op = "unlock owner"
-	holders, err := k.holders(ctx, op)
-	for _, by := range holders {
-		if by.Owner == owner {
-			return k.free(ctx, op, owner)
-		}
+	holders, more, err := k.holders(ctx, op)
+	if !slices.ContainsFunc(holders, func(h Holder) bool { return h.Owner == owner }) && (!more || !k.has(owner)) {
+		return false, err
 	}
-	return false, err
+	return k.free(ctx, op, owner)
 }
 
-// holders reads the holders of this side.
-func (k *rwSide) holders(ctx context.Context, op string) (holders []Holder, err error) {
+// has reports whether an owner is one of this side.
+func (k *rwSide) has(owner string) bool {
+	return strings.HasSuffix(owner, script.RWWriter) == (k.lock.Traits().Use == useWrite)
+}
+
+// holders reads the holders of this side. More reports whether the lock has others that are not listed.
+func (k *rwSide) holders(ctx context.Context, op string) (holders []Holder, more bool, err error) {
 	key, err := read(ctx, op, &k.lock.Object)
 	if err != nil || key.Type == "none" {
-		return nil, err
+		return nil, false, err
 	}
 	s := state(k.Name(), key)
 	if s.Kind != KindRWLock {
 		err := fmt.Errorf("%w: it holds a %s that is no read/write lock", ErrWrongKind, key.Type)
-		return nil, k.fail(op, err)
+		return nil, false, k.fail(op, err)
 	}
 	for _, by := range s.Holders {
-		if writes := strings.HasSuffix(by.Owner, script.RWWriter); writes == (k.lock.Traits().Use == useWrite) {
+		if k.has(by.Owner) {
 			holders = append(holders, by)
 		}
 	}
-	return holders, nil
+	return holders, s.Unlisted > 0, nil
 }
 
 // admitWriter lets an owner that writes acquire the read side without queueing: it would

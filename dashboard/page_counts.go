@@ -52,7 +52,7 @@ func lookCounts(b *Dashboard, v *view, p *pen) (any, []string) {
 		if d.Matching++; len(d.Rows) >= mostRows {
 			continue
 		}
-		r := countRow{ID: rowID("lock", l.Name), Lock: p.Lock(l.Name), Kind: kindWord(l.Kind), Holds: len(l.Holds), Waits: len(l.Waits), Longest: p.Age(l.OldestWait())}
+		r := countRow{ID: rowID("lock", l.Name), Lock: p.Lock(l.Name), Kind: kindWord(l.Kind), Holds: len(l.Holds), Waits: l.Waiting(), Longest: p.Age(l.OldestWait())}
 		for _, h := range l.Holds {
 			if len(r.Holders) == mostHolders {
 				r.More = len(l.Holds) - mostHolders

@@ -132,6 +132,9 @@ func (d *lockData) holders(v *view, p *pen, l *watch.Lock, holds []*watch.Hold, 
 		d.Token = max(d.Token, h.Token)
 		d.Holders = append(d.Holders, row)
 	}
+	if total := len(close.State.Holders) + close.State.Unlisted; close.State.Unlisted > 0 {
+		d.MoreHolders = max(d.MoreHolders, total-len(d.Holders))
+	}
 	d.Held = len(d.Holders) > 0 || len(close.State.Permits) > 0
 	d.Token = max(d.Token, close.State.Token)
 	if close.State.Value != "" {
@@ -145,15 +148,22 @@ func (d *lockData) holders(v *view, p *pen, l *watch.Lock, holds []*watch.Hold, 
 	}
 }
 
-// asInRedis returns the holds that a key has, with what is known of them; those of the look if the key has no owners.
+// asInRedis returns the holds that a key has, with what is known of them; those of the look if the key has no owners, and
+// also those if it has more than can be listed.
 func (p *pen) asInRedis(l *watch.Lock, close *glance) (holds []*watch.Hold) {
 	s, known := &close.State, l.Holds
 	if !hasOwners(l, close) {
 		return known
 	}
+	if s.Unlisted > 0 {
+		holds = slices.Clone(known)
+	}
 	for _, h := range s.Holders {
 		i := slices.IndexFunc(known, func(k *watch.Hold) bool { return short(k.Party.Owner) == short(h.Owner) })
-		if i >= 0 {
+		switch {
+		case i >= 0 && s.Unlisted > 0:
+			continue
+		case i >= 0:
 			holds = append(holds, known[i])
 			continue
 		}
@@ -175,8 +185,8 @@ func hasOwners(l *watch.Lock, g *glance) bool {
 
 // disagree reports whether a key that was read has other owners than a look has seen: one of them is late.
 func disagree(l *watch.Lock, g *glance) bool {
-	if !hasOwners(l, g) || len(g.State.Holders) != len(l.Holds) {
-		return hasOwners(l, g)
+	if !hasOwners(l, g) || g.State.Unlisted > 0 || len(g.State.Holders) != len(l.Holds) {
+		return hasOwners(l, g) && g.State.Unlisted == 0
 	}
 	return slices.ContainsFunc(g.State.Holders, func(h mortise.Holder) bool {
 		return !slices.ContainsFunc(l.Holds, func(k *watch.Hold) bool { return short(k.Party.Owner) == short(h.Owner) })
@@ -189,10 +199,10 @@ func short(owner string) string { return strings.TrimSuffix(owner, ":write") }
 // queue adds who waits, in order.
 func (d *lockData) queue(p *pen, l *watch.Lock, close *glance) {
 	if close.Read && close.Err == nil {
-		d.Listeners = close.Queue.Listeners
+		d.Listeners, d.MoreQueue = close.Queue.Listeners, close.Queue.Unlisted
 		for i, w := range close.Queue.Waiters {
 			if i == mostQueue {
-				d.MoreQueue = len(close.Queue.Waiters) - i
+				d.MoreQueue += len(close.Queue.Waiters) - i
 				break
 			}
 			party := watch.Party{Client: w.Owner, Owner: w.Owner}
@@ -207,7 +217,7 @@ func (d *lockData) queue(p *pen, l *watch.Lock, close *glance) {
 	}
 	for i, w := range l.Waits {
 		if i == mostQueue {
-			d.MoreQueue = len(l.Waits) - i
+			d.MoreQueue = l.Waiting() - i
 			break
 		}
 		d.Queue = append(d.Queue, queueRow{i + 1, p.Who(&w.Party), kindWord(w.Kind), p.Age(w.Since)})

@@ -82,7 +82,7 @@ func lookLocks(b *Dashboard, v *view, p *pen) (any, []string) {
 		l := &s.locks[i]
 		if len(l.Waits) > 0 {
 			d.Contended++
-			d.Waits += len(l.Waits)
+			d.Waits += l.Waiting()
 		}
 		if wantedLock(l, v) {
 			list = append(list, l)
@@ -189,7 +189,7 @@ func sortLocks(list []*watch.Lock, by string) {
 
 // lockRow returns a lock as a row.
 func (p *pen) lockRow(l *watch.Lock) lockRow {
-	r := lockRow{ID: rowID("lock", l.Name), Lock: p.Lock(l.Name), Kind: kindWord(l.Kind), Waits: len(l.Waits), Longest: p.Age(l.OldestWait()), Asked: len(l.Asked) > 0}
+	r := lockRow{ID: rowID("lock", l.Name), Lock: p.Lock(l.Name), Kind: kindWord(l.Kind), Waits: l.Waiting(), Longest: p.Age(l.OldestWait()), Asked: len(l.Asked) > 0}
 	if len(l.Holds) > 0 {
 		h := l.Holds[0]
 		w := p.Who(&h.Party)

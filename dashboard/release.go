@@ -93,7 +93,7 @@ func (b *Dashboard) act(w http.ResponseWriter, r *http.Request, a Action, reason
 	if err == nil {
 		switch a.Verb {
 		case Ask:
-			err = b.ask(ctx, a, because(reason, b.user(r)))
+			err = b.ask(ctx, &state, a, because(reason, b.user(r)))
 		case Release:
 			err = b.free(ctx, &state, a.Owner)
 		}
@@ -120,19 +120,20 @@ func (b *Dashboard) act(w http.ResponseWriter, r *http.Request, a Action, reason
 }
 
 var (
-	errChanged = errors.New("the holder that the page has shown does not hold it any more")
-	errDeaf    = errors.New("the holder cannot be asked: it is Redisson’s, hides what it is, or has the lock only since a moment ago")
+	errChanged  = errors.New("the holder that the page has shown does not hold it any more")
+	errUnlisted = errors.New("the lock has more holders than are asked at once")
+	errDeaf     = errors.New("the holder cannot be asked: it is Redisson’s, hides what it is, or has the lock only since a moment ago")
 )
 
-// hasOwner reports whether an owner holds a lock, or a permit.
+// hasOwner reports whether an owner holds a lock, or a permit; or may, where not all are listed.
 func hasOwner(s *mortise.State, owner string) bool {
-	return slices.ContainsFunc(s.Holders, func(h mortise.Holder) bool { return h.Owner == owner || h.Owner == owner+":write" }) || len(permitsOf(s, owner)) > 0
+	return s.Unlisted > 0 || slices.ContainsFunc(s.Holders, func(h mortise.Holder) bool { return h.Owner == owner || h.Owner == owner+":write" }) || len(permitsOf(s, owner)) > 0
 }
 
-// permitsOf returns the permits of an owner, whose record lists them, that are still held.
+// permitsOf returns the permits of an owner, whose record lists them, that are still held, as far as is known.
 func permitsOf(s *mortise.State, owner string) (ids []string) {
 	for id := range strings.SplitSeq(owner, ",") {
-		if slices.ContainsFunc(s.Permits, func(p mortise.Permit) bool { return p.ID == id }) {
+		if s.Unlisted > 0 || slices.ContainsFunc(s.Permits, func(p mortise.Permit) bool { return p.ID == id }) {
 			ids = append(ids, id)
 		}
 	}
@@ -165,9 +166,12 @@ func (e *othersAsked) Error() string {
 func (e *othersAsked) Unwrap() error { return e.err }
 
 // ask asks the holders of a lock, and returns why the one of the form was not asked.
-func (b *Dashboard) ask(ctx context.Context, a Action, reason string) error {
+func (b *Dashboard) ask(ctx context.Context, s *mortise.State, a Action, reason string) error {
 	asked, err := b.errands.Ask(ctx, a.Lock, reason)
 	others, why := 0, errChanged
+	if s.Unlisted > 0 {
+		why = errUnlisted
+	}
 	for _, h := range asked {
 		switch own := h.Owner == a.Owner || h.Owner == a.Owner+":write"; {
 		case own && h.Asked:
@@ -224,7 +228,7 @@ func (b *Dashboard) confirm(w http.ResponseWriter, r *http.Request, status int, 
 	p := &pen{scene: s, now: b.poller.clock()}
 	l := s.lock(lock)
 	d := &releaseData{
-		Lock: p.Lock(lock), Kind: kindWord(l.Kind), Owner: shown(cut(owner, 200)), Waits: len(l.Waits), URL: href(releasePath, "lock", lock, "owner", owner),
+		Lock: p.Lock(lock), Kind: kindWord(l.Kind), Owner: shown(cut(owner, 200)), Waits: l.Waiting(), URL: href(releasePath, "lock", lock, "owner", owner),
 		Refused: refused, CanAsk: !counts(l.Kind) && b.may(r, Action{Ask, lock, owner}), CanFree: b.may(r, Action{Release, lock, owner}), Reason: cut(r.PostForm.Get("reason"), mostReason), Holder: p.Who(&watch.Party{Owner: owner}),
 	}
 	held := b.poller.detail(lock, false, func(g *glance) bool { return disagree(l, g) })

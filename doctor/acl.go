@@ -75,7 +75,7 @@ var rows = []row{
 	{kind: KindRecords, added: true, title: "Records of clients, of any kind", patterns: strings.Fields(tells + "&mortise:ask: ~mortise:turns:"),
 		commands: "del exists hdel hexists hget hkeys hlen hset hstrlen pexpire pttl pubsub|numsub time type unlink xadd xlen xrevrange zadd zrange zrangebyscore zrem"},
 	{kind: KindInspect, added: true, title: "`Inspect`, `State`, `mortise show`, of any kind", patterns: strings.Fields(queue + token),
-		commands: "getrange hgetall hkeys hlen hstrlen lrange pttl time type zrange zscore"},
+		commands: "getrange hget hgetall hkeys hlen hrandfield hstrlen lrange pttl time type zcard zrange zscore"},
 	{kind: KindList, added: true, title: "`Locks`, `mortise ls`", commands: "scan"},
 	{kind: KindTokens, added: true, title: "`TokenUses`, `ExpireTokens`, `mortise tokens`", patterns: []string{"~redisson_lock_queue:"},
 		commands: "object|idletime scan llen type zcard"},
@@ -83,7 +83,7 @@ var rows = []row{
 
 // looking is what people who only look need on top of KindInspect and KindList.
 var looking = row{kind: KindLook, patterns: strings.Fields(tells + "~mortise:turns:"),
-	commands: "hget hkeys hlen hstrlen pubsub|numsub time type xrevrange zrange zrangebyscore"}
+	commands: "hget hkeys hlen hrandfield hstrlen pubsub|numsub time type xrevrange zrange zrangebyscore"}
 
 // examining is what an examination needs on top of the kinds of lock that are in use, KindRecords and KindInspect.
 var examining = row{kind: KindDoctor, added: true, title: "`mortise doctor`",

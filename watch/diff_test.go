@@ -92,6 +92,12 @@ var stories = []struct {
 	{"asked, once", []sight{
 		see(0, record(idA, holds("job", 1, -1000))), see(500, record(idA, holds("job", 1, -1000), askedFor(1, "ops pid 1"))), see(750, record(idA, holds("job", 1, -1000), askedFor(1, "ops pid 1"))),
 	}, "-1000 held job api-7 held 1000; 500 asked job api-7 held 1500 by ops pid 1"},
+	{"a key that does not list all", []sight{
+		see(0, record(idA, reads("job", 1, -1000))).with(readers("job", 0, a, r)), see(2000, record(idA, reads("job", 1, -1000))).with(readers("job", 0, a, r)),
+		see(3000, record(idA, reads("job", 1, -1000)), record(idB, reads("job", 1, 2500))).with(readers("job", 900, "x:1")),
+		see(9000, record(idA, reads("job", 1, -1000)), record(idB, reads("job", 1, 2500))).with(readers("job", 900, "x:2")),
+		see(9500, record(idB, reads("job", 1, 2500))).with(readers("job", 0, b)),
+	}, "-1000 held job api-7 held 1000; 0 held job " + r + "; 2500 acquired job api-9; 9500 released job api-7 held 10500; 9500 released job " + r},
 	{"a record that does not list all", []sight{
 		see(0, record(idA, holds("job", 1, -1000))), see(500, record(idA, func(c *mortise.ClientState) { c.HoldCount = 100 })),
 	}, "-1000 held job api-7 held 1000"},

@@ -16,6 +16,15 @@ type Lock struct {
 	Asked []Request
 }
 
+// Waiting returns how many wait, also those that the records of their clients do not list.
+func (l *Lock) Waiting() int {
+	n := len(l.Waits)
+	for _, w := range l.Waits {
+		n += w.More
+	}
+	return n
+}
+
 // OldestWait returns when the wait began that lasts longest; zero if there is none.
 func (l *Lock) OldestWait() time.Time {
 	if len(l.Waits) == 0 {
@@ -86,7 +95,7 @@ func (l *Lock) sort() {
 
 // ByPain compares locks: the one that hurts more is less.
 func ByPain(a, b *Lock) int {
-	return cmp.Or(len(b.Waits)-len(a.Waits), older(a.OldestWait(), b.OldestWait()), older(a.OldestHold(), b.OldestHold()), strings.Compare(a.Name, b.Name))
+	return cmp.Or(b.Waiting()-a.Waiting(), older(a.OldestWait(), b.OldestWait()), older(a.OldestHold(), b.OldestHold()), strings.Compare(a.Name, b.Name))
 }
 
 // older compares times: the earlier is less, and none is more than any.

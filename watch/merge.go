@@ -83,7 +83,7 @@ func (m *merger) record(c *mortise.ClientState) {
 			key.Nth++
 		}
 		m.waits[key] = true
-		m.now.Waits[key] = &Wait{Lock: w.Lock, Kind: w.Kind, Party: party(&c.ClientInfo, ""), Since: w.Since, For: m.blocker(w.For)}
+		m.now.Waits[key] = &Wait{Lock: w.Lock, Kind: w.Kind, Party: party(&c.ClientInfo, ""), Since: w.Since, For: m.blocker(w.For), More: w.More}
 	}
 }
 
@@ -105,9 +105,10 @@ func (m *merger) claim(c *mortise.ClientState, r *mortise.ClientHold) {
 	old := m.last.Holds[key]
 	since, claimed := m.last.claims[key]
 	state, read := m.sighting.States[r.Lock]
-	read = read && keyed[r.Kind]
+	found := has(&state, r.Owner)
+	read = read && keyed[r.Kind] && (found || state.Unlisted == 0)
 	switch {
-	case read && !has(&state, r.Owner):
+	case read && !found:
 		if !claimed {
 			since = m.now.At
 		}
@@ -183,7 +184,7 @@ func (m *merger) state(s *mortise.State) {
 			m.now.Holds[key] = &kept
 			continue
 		}
-		if m.now.claims[key].IsZero() {
+		if m.now.claims[key].IsZero() && s.Unlisted == 0 { // else it may be missing in the next look, and last on
 			m.stranger(key, s, h)
 		}
 	}
@@ -244,10 +245,9 @@ func (m *merger) remember() {
 // carry takes over what was known before and cannot be denied, and says how the rest has ended.
 func (m *merger) carry() {
 	for key, h := range m.last.young {
-		_, read := m.sighting.States[key.Lock]
 		switch {
 		case m.now.young[key] != nil || m.now.Holds[key] != nil:
-		case !read:
+		case !m.whole(key.Lock):
 			m.now.young[key] = h
 		default:
 			short := *h
@@ -292,7 +292,7 @@ func (m *merger) lasts(h *Hold) bool {
 	if _, lost := m.lost[h.key()]; lost || !h.gone.IsZero() {
 		return false
 	}
-	if _, read := m.sighting.States[h.Lock]; read && (keyed[h.Kind] || !h.recorded) {
+	if m.whole(h.Lock) && (keyed[h.Kind] || !h.recorded) {
 		return false
 	}
 	if !h.recorded || m.unread(h) {
@@ -300,6 +300,12 @@ func (m *merger) lasts(h *Hold) bool {
 	}
 	c := m.present[h.Party.Client]
 	return c != nil && len(c.Holds) < c.HoldCount // the record does not list all
+}
+
+// whole reports whether the key of a lock was read, and all its holders: one that is not among them does not hold it.
+func (m *merger) whole(lock string) bool {
+	state, read := m.sighting.States[lock]
+	return read && state.Unlisted == 0
 }
 
 // unread reports whether the record of the client of a hold could not be read.

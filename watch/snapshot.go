@@ -128,6 +128,7 @@ type Wait struct {
 	Party      Party
 	Since      time.Time
 	For        Party // that is in the way, as far as the waiter knows
+	More       int   // how many other goroutines of its client wait for the same that the record does not list
 
 	left time.Time // since when its record does not list it any more; zero if it does
 }

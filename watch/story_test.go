@@ -73,6 +73,13 @@ func key(lock string, ttl int, owners ...string) mortise.State {
 	return s
 }
 
+// readers returns the state of a key with these readers, and more that it does not list.
+func readers(lock string, more int, owners ...string) mortise.State {
+	s := key(lock, 30_000, owners...)
+	s.Kind, s.Mode, s.Unlisted = mortise.KindRWLock, "read", more
+	return s
+}
+
 // sight is a look of a story.
 type sight struct {
 	ms      int

@@ -34,12 +34,17 @@ func (u unlocking) petition(ctx context.Context, p askPlan) error {
 	}
 	asked, err := u.client.Ask(ctx, u.name, p.reason)
 	u.state.Holders = nil
-	deaf := 0
+	deaf, all := 0, len(asked)+u.state.Unlisted
 	for _, h := range asked { // also beside an error
 		u.state.Holders = append(u.state.Holders, h.Holder)
 		if !u.tellAsked(h) {
 			deaf++
 		}
+	}
+	if n := u.state.Unlisted; n > 0 {
+		u.state.Unlisted = 0
+		deaf += n
+		fmt.Fprintf(u.app.stdout, "not asked to release %s, because only a thousand holders are asked at once: %s\n", shown(u.name), counted(n, "more holder"))
 	}
 	switch {
 	case err != nil:
@@ -48,7 +53,7 @@ func (u unlocking) petition(ctx context.Context, p askPlan) error {
 		fmt.Fprintf(u.app.stdout, "%s is not locked\n", shown(u.name))
 		return nil
 	case p.wait == 0 && deaf > 0:
-		return &exitError{code: exitOther, err: errors.New(askedText(len(asked), deaf)), hint: strings.Join(u.app.unlockLines(u.state), "\n")}
+		return &exitError{code: exitOther, err: errors.New(askedText(all, deaf)), hint: strings.Join(u.app.unlockLines(u.state), "\n")}
 	case p.wait == 0:
 		return nil
 	}
@@ -97,10 +102,10 @@ func (u unlocking) await(ctx context.Context, p askPlan) error {
 		case time.Now().After(last) && p.force:
 			stop()
 			u.state = state
-			u.state.Holders = left
+			u.state.Holders, u.state.Unlisted = left, 0
 			return u.enforce(ctx, p)
 		case time.Now().After(last):
-			state.Holders = left
+			state.Holders, state.Unlisted = left, 0
 			return &exitError{code: exitBusy, hint: strings.Join(u.app.unlockLines(state), "\n"),
 				err: fmt.Errorf("%s was not released within %v: it is %s", shown(u.name), p.wait, holding(state))}
 		}
@@ -110,14 +115,14 @@ func (u unlocking) await(ctx context.Context, p askPlan) error {
 	}
 }
 
-// still returns those of the holders that hold the lock in that state.
+// still returns those of the holders that hold the lock in that state, or may: not all may be listed.
 func still(holders []mortise.Holder, now mortise.State) (left []mortise.Holder) {
-	asked := make(map[string]bool)
-	for _, h := range holders {
-		asked[h.Owner] = true
-	}
+	held := make(map[string]bool)
 	for _, h := range now.Holders {
-		if asked[h.Owner] {
+		held[h.Owner] = true
+	}
+	for _, h := range holders {
+		if held[h.Owner] || now.Unlisted > 0 {
 			left = append(left, h)
 		}
 	}

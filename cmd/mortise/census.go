@@ -59,7 +59,7 @@ func newCensus(clients []mortise.ClientState) *census {
 			}
 		}
 		for _, w := range one.Waits {
-			c.waits[w.Lock]++
+			c.waits[w.Lock] += 1 + w.More
 		}
 	}
 	return c

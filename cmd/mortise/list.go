@@ -88,11 +88,15 @@ func (a *app) list(ctx context.Context, l *listing, pattern string) error {
 	client := mortise.New(d, a.options(options))
 	defer leave(client)
 	// Without them, as for lack of a right, owners are shown by their ids.
-	l.census, _ = takeCensus(ctx, client)
+	l.census, err = takeCensus(ctx, client)
+	if l.blind = err != nil && !isPart(err); isPart(err) {
+		a.say("some processes are not known: %v", plain(err))
+	}
 	stop := a.showProgress(ctx, func(past time.Duration) string {
 		return fmt.Sprintf("%v: %s looked at; Ctrl-C ends it", past, counted(int(count.keys.Load()), "key"))
 	})
 	found := 0
+	err = nil
 	for state, lerr := range client.Locks(ctx, pattern) {
 		if err = lerr; err != nil {
 			break
@@ -127,6 +131,7 @@ type listing struct {
 	wide   bool
 	limit  int // 0: none
 	census *census
+	blind  bool // the census could not be read
 	begun  bool // an element was written
 	table  *table
 }
@@ -144,6 +149,18 @@ func (l *listing) show(s mortise.State) {
 	for _, p := range s.Permits {
 		l.holder(&s, l.census.permit(s.Name, p.ID), p.TTL, l.census.now)
 	}
+	if s.Unlisted > 0 {
+		l.unlisted(&s)
+	}
+}
+
+// unlisted writes the row of those that a state does not list.
+func (l *listing) unlisted(s *mortise.State) {
+	row := tableRow{cells: []string{shown(s.Name), string(s.Kind), lasting(s.TTL), "-", unlistedText(s)}, rest: details(*s, 0)}
+	for len(row.cells) < len(l.table.columns) {
+		row.cells = append(row.cells, "-")
+	}
+	l.table.add(row)
 }
 
 // holder writes the row of one holder.
@@ -162,8 +179,12 @@ func (l *listing) holder(s *mortise.State, h mortise.Holder, ttl time.Duration, 
 	if c := h.Client; c != nil {
 		host, pid, app = shown(brief(c.Host)), strconv.Itoa(c.PID), orDash(appText(c))
 	}
+	number := strconv.Itoa(waiting)
+	if l.blind && waiting == 0 {
+		number = "-"
+	}
 	held := orDash(strings.TrimPrefix(forText(h.Since, now), " for "))
-	l.table.add(tableRow{cells: append(cells, shown(h.Owner), host, pid, app, timeText(h.Since), held, strconv.Itoa(waiting)), rest: details(*s, 0)})
+	l.table.add(tableRow{cells: append(cells, shown(h.Owner), host, pid, app, timeText(h.Since), held, number), rest: details(*s, 0)})
 }
 
 // element writes an element of the array.
@@ -176,7 +197,7 @@ func (l *listing) element(s mortise.State) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("  ", "  ")
-	_ = e.Encode(listed{s, l.census}) // nothing in it can fail
+	_ = e.Encode(listed{s, l.census, l.blind}) // nothing in it can fail
 	fmt.Fprint(l.app.stdout, open+strings.TrimSuffix(b.String(), "\n"))
 }
 

@@ -13,12 +13,16 @@ import (
 type listed struct {
 	mortise.State
 	census *census
+	blind  bool // the census could not be read
 }
 
 // MarshalJSON returns the fields of the state, those of the census about permits, and waiters, their
-// number.
+// number, if it is known.
 func (l listed) MarshalJSON() ([]byte, error) {
-	more := []field{{"waiters", l.census.waiting(&l.State)}}
+	var more []field
+	if n := l.census.waiting(&l.State); n > 0 || !l.blind {
+		more = append(more, field{"waiters", n})
+	}
 	if p := l.census.permitHolders(&l.State); len(p) > 0 {
 		more = append(more, field{"permit_holders", p})
 	}

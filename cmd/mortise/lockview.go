@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -65,6 +66,9 @@ func lasting(ttl time.Duration) string {
 	return duration.Round(ttl).String()
 }
 
+// mostNamed is how many holders a message names; show lists them.
+const mostNamed = 10
+
 // holding describes the holders of a lock.
 func holding(s mortise.State) string {
 	if allKept(s) {
@@ -77,6 +81,13 @@ func holding(s mortise.State) string {
 	for _, p := range s.Permits {
 		names = append(names, "permit "+shown(p.ID))
 	}
+	more := s.Unlisted
+	if len(names) > mostNamed {
+		names, more = names[:mostNamed], more+len(names)-mostNamed
+	}
+	if more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
 	until := " without a time limit"
 	switch {
 	case s.TTL >= 0 && s.Now.IsZero():
@@ -85,6 +96,12 @@ func holding(s mortise.State) string {
 		until = fmt.Sprintf("; the lease lasts for another %v unless renewed or released", duration.Round(s.TTL))
 	}
 	return "held by " + strings.Join(names, ", ") + until
+}
+
+// unlistedText says how much is held beside what a state lists.
+func unlistedText(s *mortise.State) string {
+	what := map[mortise.Kind]string{mortise.KindPermits: "permit", mortise.KindGroupLock: "value"}[s.Kind]
+	return counted(s.Unlisted, "more "+cmp.Or(what, "holder"))
 }
 
 // shellQuote returns text as one word of a shell command line. What could do or hide something on

@@ -70,7 +70,7 @@ func holderText(s mortise.State) string {
 	case allKept(s):
 		parts = append(parts, keptText(s.TTL))
 	case len(s.Holders) > 0:
-		parts = append(parts, "held by "+andMore(ownerText(longest(s.Holders), s.Now), len(s.Holders)-1))
+		parts = append(parts, "held by "+andMore(ownerText(longest(s.Holders), s.Now), len(s.Holders)-1+s.Unlisted))
 	}
 	if s.Kind == mortise.KindElection && s.Value != "" {
 		parts = append(parts, "value "+shown(s.Value))
@@ -98,7 +98,7 @@ func permitsText(s mortise.State) string {
 	case mortise.KindNone:
 		return "it was never set, or was deleted"
 	case mortise.KindPermits:
-		return fmt.Sprintf("%d available, %d held", s.Number, len(s.Permits))
+		return fmt.Sprintf("%d available, %d held", s.Number, len(s.Permits)+s.Unlisted)
 	case mortise.KindNumber:
 		return fmt.Sprintf("%d available", s.Number)
 	}

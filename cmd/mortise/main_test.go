@@ -10,13 +10,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patient is in the environment of sessions, whose programs may be late: they complete names for a minute.
+// patient is in the environment of sessions, and so may their servers: programs wait a minute for these, and to complete names.
 const patient = "MORTISE_PATIENT"
 
 // programs are the programs that the tests run.
 var programs = map[string]func(){"mortise": func() {
 	if os.Getenv(patient) != "" {
-		completionLimit = time.Minute
+		completionLimit, asking.RetryFor = time.Minute, time.Minute
 	}
 	main()
 }}

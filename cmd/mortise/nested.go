@@ -123,6 +123,9 @@ func (o outer) has(ctx context.Context, client *mortise.Client) (bool, error) {
 	default:
 		var state mortise.State
 		state, err = client.Inspect(ctx, o.name)
+		if state.Unlisted > 0 { // it may be one of those
+			return true, err
+		}
 		for _, h := range state.Holders {
 			there = append(there, h.Owner)
 		}

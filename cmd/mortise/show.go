@@ -133,6 +133,9 @@ func (v *view) writeHolders(w io.Writer) {
 		}
 		fmt.Fprintf(w, "holder\t%s  count %d  %s\n", ownerText(h, s.Now), h.Count, shown(h.Owner))
 	}
+	if s.Unlisted > 0 && s.Kind != mortise.KindPermits {
+		fmt.Fprintf(w, "holder\t%s\n", unlistedText(s))
+	}
 	if allKept(*s) {
 		fmt.Fprintf(w, "state\t%s\n", keptText(s.TTL))
 	}
@@ -145,6 +148,9 @@ func (v *view) writeHolders(w io.Writer) {
 			text += "  " + ownerText(h, v.census.now)
 		}
 		fmt.Fprintf(w, "permit\t%s\n", text)
+	}
+	if s.Unlisted > 0 && s.Kind == mortise.KindPermits {
+		fmt.Fprintf(w, "permit\t%s\n", unlistedText(s))
 	}
 }
 

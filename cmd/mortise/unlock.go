@@ -237,9 +237,26 @@ func (u unlocking) ask(ctx context.Context) error {
 	return &exitError{code: exitOther, err: fmt.Errorf("%s has changed hands meanwhile, so nothing was released: %s", shown(u.name), now)}
 }
 
-// freeAll releases the lock of those who held it when it was inspected. It reports whether any of them still
-// did.
+// freeAll releases the lock of those who held it when it was inspected; if those were too many to be listed, of all who
+// hold it. It reports whether any of them still did.
 func (u unlocking) freeAll(ctx context.Context) (done bool, err error) {
+	for {
+		some, err := u.freeListed(ctx)
+		done = done || some
+		if err != nil || !some || u.state.Unlisted == 0 {
+			return done, err
+		}
+		if u.state, err = u.client.Inspect(ctx, u.name); err != nil {
+			return done, err
+		}
+	}
+}
+
+// freeListed releases the lock of those that the state lists.
+func (u unlocking) freeListed(ctx context.Context) (done bool, err error) {
+	if len(u.state.Permits) > mostNamed {
+		return u.freePermits(ctx)
+	}
 	holders := u.state.Holders
 	for _, p := range u.state.Permits {
 		holders = append(holders, mortise.Holder{Owner: p.ID, Count: 1})
@@ -255,6 +272,19 @@ func (u unlocking) freeAll(ctx context.Context) (done bool, err error) {
 		}
 	}
 	return done, nil
+}
+
+// freePermits releases the permits that the state lists, at once.
+func (u unlocking) freePermits(ctx context.Context) (done bool, err error) {
+	var ids []string
+	for _, p := range u.state.Permits {
+		ids = append(ids, p.ID)
+	}
+	n, err := u.client.PermitSemaphore(u.name).Release(ctx, ids...)
+	if n > 0 {
+		fmt.Fprintf(u.app.stdout, "freed %s of %s\n", counted(n, "permit"), shown(u.name))
+	}
+	return n > 0, err
 }
 
 // victim names a holder that has lost the lock: its process and its owner.
@@ -309,14 +339,18 @@ func (a *app) unlockLines(s mortise.State) []string {
 	if len(s.Holders)+len(s.Permits) > 1 {
 		lines = []string{"For each holder that is gone for good:"}
 	}
-	command := func(owner string) {
-		lines = append(lines, a.unlockLine(s.Name, "--owner "+shellQuote(owner)))
-	}
+	var owners []string
 	for _, h := range s.Holders {
-		command(h.Owner)
+		owners = append(owners, h.Owner)
 	}
 	for _, p := range s.Permits {
-		command(p.ID)
+		owners = append(owners, p.ID)
+	}
+	for _, owner := range owners[:min(len(owners), mostNamed)] {
+		lines = append(lines, a.unlockLine(s.Name, "--owner "+shellQuote(owner)))
+	}
+	if len(owners) > mostNamed {
+		lines = append(lines, "The others: mortise show "+nameArgs(s.Name))
 	}
 	return lines
 }

@@ -17,6 +17,7 @@ type view struct {
 	mortise.State
 	census    *census // of permits and plain locks
 	listeners int     // Redisson's clients that listen for a release; -1 if that is not known
+	unlisted  int     // waiters
 	more      []field // of the JSON form
 }
 
@@ -41,19 +42,22 @@ func (a *app) view(ctx context.Context, client *mortise.Client, s mortise.State)
 	case err != nil:
 		return v, err
 	}
-	v.Queue, v.listeners = q.Waiters, q.Listeners
+	v.Queue, v.listeners, v.unlisted = q.Waiters, q.Listeners, q.Unlisted
 	if v.Now.IsZero() {
 		v.Now = q.Now
 	}
 	return v, nil
 }
 
-// MarshalJSON returns the fields of the state, with all waiters in its queue; listeners, if their number is
-// known and not 0; and the processes that have permits.
+// MarshalJSON returns the fields of the state, with the waiters that are known in its queue, and how many more there are;
+// listeners, if their number is known and not 0; and the processes that have permits.
 func (v view) MarshalJSON() ([]byte, error) {
 	more := v.more
 	if v.listeners > 0 {
 		more = append(more, field{"listeners", v.listeners})
+	}
+	if v.unlisted > 0 {
+		more = append(more, field{"more_waiters", v.unlisted})
 	}
 	if p := v.census.permitHolders(&v.State); len(p) > 0 {
 		more = append(more, field{"permit_holders", p})
@@ -76,6 +80,9 @@ func (v *view) writeWaiters(w io.Writer) {
 			words = append(words, deadline)
 		}
 		fmt.Fprintf(w, "waiter %d\t%s\n", i+1, strings.Join(words, "  "))
+	}
+	if v.unlisted > 0 {
+		fmt.Fprintf(w, "waiters\t%d more\n", v.unlisted)
 	}
 	if n := v.listeners; n > 0 {
 		fmt.Fprintf(w, "listening\t%s\n", counted(n, "Redisson client")+map[bool]string{true: " listens", false: " listen"}[n == 1])

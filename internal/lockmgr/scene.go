@@ -26,6 +26,8 @@ type waiting struct {
 	record.Wait
 	came   time.Duration // in the client's time
 	waiter *waiter
+	queue  *queue
+	length int // of the queue
 }
 
 // scene returns what the client holds and waits for.
@@ -40,7 +42,25 @@ func (c *Client) scene(now time.Time) *scene {
 	slices.SortFunc(s.waits, func(a, b waiting) int { return cmp.Compare(a.Serial, b.Serial) })
 	s.findUnder(now)
 	s.waits = s.waits[:min(len(s.waits), record.Most)]
+	s.countMore()
 	return s
+}
+
+// countMore notes in the oldest wait in each queue how many in it are not told.
+func (s *scene) countMore() {
+	oldest := make(map[*queue]*waiting)
+	for i := range s.waits {
+		w := &s.waits[i]
+		if w.Owner != "" {
+			continue
+		}
+		first := oldest[w.queue]
+		if first == nil {
+			first = w
+			oldest[w.queue], w.More = w, w.length
+		}
+		first.More--
+	}
 }
 
 // leftBy returns what a client leaves held that is closed; nil if that is nothing.
@@ -96,7 +116,9 @@ func (s *scene) addWaiters(c *Client, old time.Duration) {
 				continue
 			}
 			told = true
-			s.waits = append(s.waits, w.told(p, by))
+			one := w.told(p, by)
+			one.queue, one.length = q, q.length
+			s.waits = append(s.waits, one)
 		}
 		if told && by != "" && len(s.blockers) < mostBlockers {
 			s.blockers = append(s.blockers, by)

@@ -65,6 +65,9 @@ type Wait struct {
 	// Under are the leases under which it waits, and no other goroutine of the client.
 	Under []Under `json:"under,omitempty"`
 	Fails bool    `json:"fails,omitempty"` // it is to fail if it waits in a cycle
+	// More is how many other goroutines wait for the same that the record does not list. The queue of a
+	// fair lock has all of its own.
+	More int `json:"more,omitempty"`
 }
 
 // Under is a lease under which a goroutine waits.
@@ -124,6 +127,7 @@ func Parse(text string) (b Body, ok bool) {
 		w := &b.Waits[i]
 		w.Since = instant(w.Since)
 		w.Name, w.Kind, w.Owner, w.For = cut(w.Name, maxName), cut(w.Kind, maxText), cut(w.Owner, maxOwner), cut(w.For, maxOwner)
+		w.More = max(0, w.More)
 		w.Under = w.Under[:min(len(w.Under), Most)]
 		for i := range w.Under {
 			u := &w.Under[i]

@@ -23,16 +23,19 @@ const (
 
 // Key is the content of the key of a name, and of the other keys of its object.
 type Key struct {
-	Type   string        // as TYPE says; "none" if there is nothing
-	TTL    time.Duration // -1 if it has none
-	Size   int           // the number of fields of a hash
-	Fields map[string]string
-	Text   string // the beginning of a string
+	Type   string            // as TYPE says; "none" if there is nothing
+	TTL    time.Duration     // -1 if it has none
+	Size   int               // the number of fields of a hash, or of the permits of a semaphore
+	Fields map[string]string // if they are too many or too long: the mode, and some others
+	Text   string            // the beginning of a string
 
 	Token   string // the newest fencing token; "" if there is none
 	Queue   []Due  // the waiters for a fair lock, the next one first
 	Permits []Due  // the permits of a semaphore, by their raw ids
 }
+
+// Unlisted returns how many fields of a hash, or permits of a semaphore, are left out.
+func (k *Key) Unlisted() int { return max(0, k.Size-len(k.Fields)-len(k.Permits)) }
 
 // Due is an owner or a permit whose time is limited.
 type Due struct {
@@ -43,9 +46,8 @@ type Due struct {
 
 // Inspect reads the contents of names, in one batch, or in two: then other keys of
 // an object that the user has no right to read are left out. Result i belongs to name
-// i. If there are more than a thousand fields, waiters or permits the rest is left out;
-// of a hash with more fields, or more than 256 KiB, all fields. There should be
-// at most [InspectBatch] names.
+// i. Of more than a thousand fields, waiters or permits, or of a hash of more than 256 KiB, some are left
+// out: of a hash any, but not its mode. There should be at most [InspectBatch] names.
 func Inspect(ctx context.Context, d driver.Driver, names ...string) []InspectResult {
 	calls := inspections(names)
 	return inspectedAll(readAlone(ctx, d, calls, d.Batch(ctx, calls), denied))

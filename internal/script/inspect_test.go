@@ -128,15 +128,60 @@ func TestInspectHugeHash(t *testing.T) {
 		if k.Size != 1000 || len(k.Fields) != 1000 {
 			t.Errorf("a hash of 1000 fields: got size %d and %d fields, want all", k.Size, len(k.Fields))
 		}
-		w.must(t, "HSET", job, "one more", "v")
-		k = script.Inspect(t.Context(), w, job)[0].Key
-		if k.Size != 1001 || len(k.Fields) != 0 {
-			t.Errorf("a hash of 1001 fields: got size %d and %d fields, want the size only", k.Size, len(k.Fields))
+		w.must(t, "HSET", job, "one more", "v", "mode", "read")
+		for range 3 {
+			k = script.Inspect(t.Context(), w, job)[0].Key
+			if n := len(k.Fields); k.Size != 1002 || n < 1000 || n > 1001 || k.Unlisted() != 1002-n || k.Fields["mode"] != "read" {
+				t.Errorf("a hash of 1002 fields: got size %d, %d fields, %d unlisted and mode %q, want the mode and a thousand", k.Size, len(k.Fields), k.Unlisted(), k.Fields["mode"])
+			}
+			for f, v := range k.Fields {
+				if f != "mode" && (v != "v" || !strings.HasPrefix(f, "f") && f != "one more") {
+					t.Errorf("it lists %q as %q, which it has not", f, v)
+				}
+			}
 		}
 	})
 }
 
-// Its fields are not read either if they are long.
+// Without the right to read any of its fields, as in a Redis before 6.2 which cannot, only the mode is listed.
+func TestInspectHugeHashWithoutRights(t *testing.T) {
+	server := single(t)
+	onServer(t, "redis-server", server, func(t *testing.T, w *world) {
+		command := []string{"HSET", job, "mode", "write"}
+		for i := range 1000 {
+			command = append(command, fmt.Sprint("f", i), "v")
+		}
+		w.must(t, command...)
+		for right, want := range map[string]int{"hrandfield": 1, "hget": 0, "hstrlen": 1000} {
+			r := script.Inspect(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right), job)[0]
+			if n := len(r.Key.Fields); r.Err != nil || r.Key.Type != "hash" || r.Key.Size != 1001 || n < want || n > want+1 {
+				t.Errorf("without the right to %s: size %d and %d fields, %v, want 1001 and %d", right, r.Key.Size, n, r.Err, want)
+			}
+		}
+	})
+}
+
+// So may the permits of a semaphore.
+func TestInspectManyPermits(t *testing.T) {
+	server := single(t)
+	everywhere(t, server, func(t *testing.T, w *world) {
+		w.must(t, "SET", "permits", "7")
+		command := []string{"ZADD", keyspace.PermitExpiries("permits")}
+		for i := range 1000 {
+			command = append(command, fmt.Sprint(i), fmt.Sprint("id", i))
+		}
+		w.must(t, command...)
+		for more, id := range []string{"id0", "another"} {
+			w.must(t, "ZADD", keyspace.PermitExpiries("permits"), "5000", id)
+			k := script.Inspect(t.Context(), w, "permits")[0].Key
+			if k.Size != 1000+more || len(k.Permits) != 1000 || k.Unlisted() != more {
+				t.Errorf("%d permits: got size %d, %d permits and %d unlisted", 1000+more, k.Size, len(k.Permits), k.Unlisted())
+			}
+		}
+	})
+}
+
+// Of long fields only as many are listed as are 256 KiB together, and the mode.
 func TestInspectLongHash(t *testing.T) {
 	server := single(t)
 	everywhere(t, server, func(t *testing.T, w *world) {
@@ -145,8 +190,12 @@ func TestInspectLongHash(t *testing.T) {
 			t.Errorf("a hash of 128 KiB: got %d fields, want both", len(k.Fields))
 		}
 		w.must(t, "HSET", job, "c", strings.Repeat("x", 1<<20))
-		if k := script.Inspect(t.Context(), w, job)[0].Key; k.Size != 3 || len(k.Fields) != 0 {
-			t.Errorf("a hash with a megabyte: got size %d and %d fields, want the size only", k.Size, len(k.Fields))
+		if k := script.Inspect(t.Context(), w, job)[0].Key; k.Size != 3 || len(k.Fields) != 2 || k.Fields["c"] != "" {
+			t.Errorf("a hash with a megabyte: got size %d and %d fields, want the two others", k.Size, len(k.Fields))
+		}
+		w.must(t, "HSET", job, "a", strings.Repeat("x", 250<<10), "b", strings.Repeat("x", 250<<10), "mode", "write")
+		if k := script.Inspect(t.Context(), w, job)[0].Key; k.Size != 4 || len(k.Fields) != 2 || k.Fields["mode"] != "write" {
+			t.Errorf("a hash of which one field fits: got size %d, %d fields and mode %q, want the mode and one", k.Size, len(k.Fields), k.Fields["mode"])
 		}
 	})
 }

@@ -21,11 +21,12 @@ func (w *world) fillSieve(t *testing.T) (held, other []string) {
 	w.hold(t, "write", lease, "mode", "write", java+":write", "1")
 	w.hold(t, "election", lease, "mode", "election", java, "1", "value", "x", "term", "7", "edition", "1")
 	w.hold(t, "group", lease, "v", java, "v:"+java+":expire_time", "9", "v:"+java+":lock_count", "1")
+	w.fillGroup(t, "large group", 334)
 	w.must(t, "SET", "permits", "3")
 	w.must(t, "ZADD", keyspace.PermitExpiries("permits"), "9", "id")
 	w.must(t, "SET", "{braced}x", "text") // a closer look tells that it is no number
 	w.must(t, "ZADD", keyspace.PermitExpiries("{braced}x"), "9", "id")
-	held = []string{"lock", "of a transaction", "read", "write", "election", "group", "permits", "{braced}x"}
+	held = []string{"lock", "of a transaction", "read", "write", "election", "group", "large group", "permits", "{braced}x"}
 
 	w.hold(t, "a user", none, "name", "x")
 	w.hold(t, "almost a lock", none, java[:36]+":", "1")
@@ -39,6 +40,17 @@ func (w *world) fillSieve(t *testing.T) (held, other []string) {
 	w.must(t, "ZADD", "zset", "1", java)
 	other = []string{"a user", "almost a lock", "almost a group", "two fields", "another mode", "a long mode", "number", "list", "set", "zset", "none"}
 	return held, other
+}
+
+// fillGroup writes so many values of a GroupLock.
+func (w *world) fillGroup(t *testing.T, key string, values int) {
+	t.Helper()
+	command := []string{"HSET", key}
+	for i := range values {
+		v := fmt.Sprint("v", i)
+		command = append(command, v, java, v+":"+java+":expire_time", "9", v+":"+java+":lock_count", "1")
+	}
+	w.must(t, command...)
 }
 
 func TestSift(t *testing.T) {
@@ -65,7 +77,7 @@ func TestSiftWithoutRights(t *testing.T) {
 	onServer(t, "redis-server", server, func(t *testing.T, w *world) {
 		held, other := w.fillSieve(t)
 		all := slices.Concat(held, other)
-		for _, right := range []string{"type", "hlen", "hkeys", "hstrlen", "hget"} {
+		for _, right := range []string{"type", "hlen", "hkeys", "hstrlen", "hget", "hrandfield"} {
 			got := script.Sift(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right), all)
 			for _, name := range held {
 				if !slices.Contains(got, name) {
@@ -98,10 +110,14 @@ func TestSiftIsBounded(t *testing.T) {
 			huge = append(huge, fmt.Sprint("f", j), "v")
 		}
 		w.must(t, huge...)
+		w.fillGroup(t, "group", 1001)
 		w.hold(t, job, lease, me, "1")
-		got := script.Sift(t.Context(), w, append(names, "huge", job))
-		if want := append(names[11:len(names):len(names)], job); !slices.Equal(got, want) {
-			t.Errorf("it leaves %q, want the hashes behind the first 10,000 fields, and %s", got, job)
+		got := script.Sift(t.Context(), w, append(names, "huge", "group", job))
+		if want := append(names[11:len(names):len(names)], "group", job); !slices.Equal(got, want) {
+			t.Errorf("it leaves %q, want the hashes behind the first 10,000 fields, the group, and %s", got, job)
+		}
+		if got := script.Sift(t.Context(), w, []string{"huge", "group"}); !slices.Equal(got, []string{"group"}) {
+			t.Errorf("of two large hashes it leaves %q, want the group", got)
 		}
 	})
 }

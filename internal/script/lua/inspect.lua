@@ -12,9 +12,9 @@
 -- {type, ttl, size, field or text list, token, queue, permits}
 --   type     as TYPE returns it, 'none' if there is no such key
 --   ttl      in ms, -1 if the key has none, -2 if there is no such key
---   size     the number of a hash's fields, 0 for other types
---   list     a hash's fields and values, if they are neither too many nor too long; the
---            beginning of a string
+--   size     the number of a hash's fields, or of a semaphore's permits; 0 for other types
+--   list     a hash's fields and values; if they are too many or too long, the mode and some
+--            others of them. The beginning of a string
 --   token    the newest fencing token; '' if there is none
 --   queue    waiter, ms until its deadline ('' if it has none), ...
 --   permits  id, ms until it expires, ...
@@ -24,23 +24,49 @@ local limit = tonumber(ARGV[1])
 local kind = redis.call('type', KEYS[1]).ok
 local reply = {kind, redis.call('pttl', KEYS[1]), 0, {}, '', {}, {}}
 
+-- The length of a field's value, 0 without the right to read it.
+local function length(field)
+  local size = redis.pcall('hstrlen', KEYS[1], field)
+  return type(size) == 'number' and size or 0
+end
+
 -- Whether the fields and values of the hash are short enough to be listed.
 local function short()
   local fields = redis.pcall('hkeys', KEYS[1])
   if fields.err then return true end
   local rest = tonumber(ARGV[2])
   for _, field in ipairs(fields) do
-    local size = redis.pcall('hstrlen', KEYS[1], field)
-    if type(size) == 'table' then return true end
-    rest = rest - #field - size
+    rest = rest - #field - length(field)
     if rest < 0 then return false end
   end
   return true
 end
 
+-- Lists the mode, and others of the hash's fields while they are short enough.
+local function some(list)
+  local rest = tonumber(ARGV[2])
+  local function add(field)
+    local size = #field + length(field)
+    local value = size <= rest and redis.pcall('hget', KEYS[1], field)
+    if type(value) ~= 'string' then return end
+    rest = rest - size
+    table.insert(list, field)
+    table.insert(list, value)
+  end
+  add('mode')
+  -- Without the right, or in a Redis that has no such command, it lists no more than that.
+  for _, field in ipairs(redis.pcall('hrandfield', KEYS[1], limit)) do
+    if field ~= 'mode' then add(field) end
+  end
+end
+
 if kind == 'hash' then
   reply[3] = redis.call('hlen', KEYS[1])
-  if reply[3] <= limit and short() then reply[4] = redis.call('hgetall', KEYS[1]) end
+  if reply[3] <= limit and short() then
+    reply[4] = redis.call('hgetall', KEYS[1])
+  else
+    some(reply[4])
+  end
 elseif kind == 'string' then
   reply[4] = {redis.call('getrange', KEYS[1], 0, 31)}
 end
@@ -64,6 +90,8 @@ if kind ~= 'string' and is(KEYS[2], 'list') then
 end
 if kind == 'string' and is(KEYS[5], 'zset') then
   local permits = redis.call('zrange', KEYS[5], 0, limit - 1, 'withscores')
+  local size = #permits == 2 * limit and redis.pcall('zcard', KEYS[5])
+  reply[3] = type(size) == 'number' and size or #permits / 2
   for i = 1, #permits, 2 do
     table.insert(reply[7], string.sub(permits[i], 1, 200))
     table.insert(reply[7], left(permits[i + 1]))

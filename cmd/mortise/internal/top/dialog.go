@@ -112,6 +112,8 @@ func (m *Model) answer(d dialogue) {
 	switch {
 	case d.err != nil:
 		m.fail("It cannot be read: " + m.options.reason(d.err, reasonColumns))
+	case n == 0 && d.state.Locked:
+		m.fail("Its holders cannot be listed.")
 	case n == 0:
 		m.say(cut(clean(d.state.Name), 30) + " is free by now")
 	case i == n:
@@ -197,7 +199,7 @@ func (m *Model) ask(d *dialog, reason string) {
 		if err != nil {
 			return done{err: fmt.Errorf("nobody was asked: %s", m.options.reason(err, reasonColumns))}
 		}
-		if s.Locked && !slices.ContainsFunc(s.Holders, func(h mortise.Holder) bool { return h.Owner == d.holder.Owner }) {
+		if s.Locked && s.Unlisted == 0 && !slices.ContainsFunc(s.Holders, func(h mortise.Holder) bool { return h.Owner == d.holder.Owner }) {
 			return done{err: fmt.Errorf("nobody was asked: its holder has changed; %s", last.nowHeld(&s))}
 		}
 		asked, err := act.Ask(ctx, d.state.Name, reason)

@@ -44,7 +44,10 @@ func (m *Model) lockTitle() string {
 		if o.state.Kind == mortise.KindPermits {
 			words = append(words, fmt.Sprintf("%d available", o.state.Number))
 		}
-		words = append(words, plural(len(o.queue.Waiters), "waiter"))
+		if o.state.Unlisted > 0 {
+			words = append(words, fmt.Sprintf("%d not listed", o.state.Unlisted))
+		}
+		words = append(words, plural(len(o.queue.Waiters)+o.queue.Unlisted, "waiter"))
 		if n := o.queue.Listeners; n > 0 {
 			words = append(words, "listening: "+plural(n, "Redisson client"))
 		}
@@ -134,7 +137,10 @@ func (m *Model) nothing(text string) string {
 
 func (m *Model) holderRow(i int, past time.Duration) string {
 	o, s := &m.one, &m.style
-	if o.holders() == 0 {
+	switch {
+	case o.holders() == 0 && o.state.Locked:
+		return m.nothing("its holders cannot be listed")
+	case o.holders() == 0:
 		return m.nothing("nobody holds it")
 	}
 	h, lease := m.holder(&o.state, i)

@@ -71,7 +71,7 @@ func (m *Model) lockRow(l *watch.Lock, now time.Time, chosen bool) string {
 		style = s.alarm
 	}
 	waiters, waiting := "–", s.faint
-	if n := len(l.Waits); n > 0 {
+	if n := l.Waiting(); n > 0 {
 		waiters, waiting = number(n), s.bold
 	}
 	return s.line(m.locks.columns(m.width), m.width, []cell{

@@ -111,7 +111,7 @@ func (m *Model) sumLine() string {
 	var oldest time.Time
 	for i := range m.locks.all {
 		l := &m.locks.all[i]
-		if n := len(l.Waits); n > 0 {
+		if n := l.Waiting(); n > 0 {
 			contended, waiters, oldest = contended+1, waiters+n, earlier(oldest, l.OldestWait())
 		}
 	}

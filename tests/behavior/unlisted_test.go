@@ -1,0 +1,162 @@
+package behavior
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// Scripts that write more than one reply lists.
+const (
+	manyReaders = `redis.call('hset', KEYS[1], 'mode', 'read') redis.call('pexpire', KEYS[1], 60000)
+		for i = 1, 1200 do
+		local h = '8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:' .. i
+		redis.call('hset', KEYS[1], h, 1) redis.call('set', '{job}:' .. h .. ':rwlock_timeout:1', 1, 'px', 60000) end return 1`
+	largeGroup = `for i = 1, 400 do
+		local v, h = 'a:' .. i, '8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:' .. i % 4
+		redis.call('hset', KEYS[1], v, h, v .. ':' .. h .. ':expire_time', '9', v .. ':' .. h .. ':lock_count', '1') end
+		redis.call('pexpire', KEYS[1], 60000) return 1`
+	manyPermits = `redis.call('set', KEYS[1], 4) local now = redis.call('time')[1] * 1000
+		for i = 1, 1400 do redis.call('zadd', '{job}:timeout', now + 60000, string.format('%016d', i)) end return 1`
+)
+
+// However many hold a lock, it is known to be held, and how many they are.
+func TestInspectOfMoreThanIsListed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		put  string
+		kind mortise.Kind
+		// what is listed, of how many
+		listed func(s *mortise.State) int
+		least  int
+		of     int
+	}{
+		"readers": {manyReaders, mortise.KindRWLock, func(s *mortise.State) int { return len(s.Holders) }, 999, 1200},
+		"values":  {largeGroup, mortise.KindGroupLock, func(s *mortise.State) int { return 400 - s.Unlisted }, 4, 400},
+		"permits": {manyPermits, mortise.KindPermits, func(s *mortise.State) int { return len(s.Permits) }, 1000, 1400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c, _ := open(t, s, nil)
+				runScript(t, s, test.put, "job")
+				check := func(s *mortise.State) {
+					n := test.listed(s)
+					if s.Kind != test.kind || !s.Locked || s.TTL <= 0 || n < test.least || n > 1000 || n+s.Unlisted != test.of {
+						t.Errorf("a %s, locked %v, for %v, %d listed and %d not; want a %s with %d", s.Kind, s.Locked, s.TTL, n, s.Unlisted, test.kind, test.of)
+					}
+				}
+				state, err := c.Inspect(t.Context(), "job")
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(&state)
+				if test.kind == mortise.KindGroupLock {
+					wantFourOwners(t, &state)
+				}
+				text, err := json.Marshal(state)
+				var again mortise.State
+				if err != nil || json.Unmarshal(text, &again) != nil || again.Unlisted != state.Unlisted {
+					t.Errorf("as JSON %d are unlisted, %v, want %d", again.Unlisted, err, state.Unlisted)
+				}
+				found := 0
+				for one, err := range c.Locks(t.Context(), "*") {
+					if err != nil {
+						t.Fatal(err)
+					}
+					check(&one)
+					found++
+				}
+				if found != 1 {
+					t.Errorf("a walk shows %d locks, want it once", found)
+				}
+			})
+		})
+	}
+}
+
+// wantFourOwners checks the holders of largeGroup. How many values each has is not known.
+func wantFourOwners(t *testing.T, s *mortise.State) {
+	t.Helper()
+	if len(s.Holders) != 4 {
+		t.Errorf("%d holders, want 4", len(s.Holders))
+	}
+	for i, h := range s.Holders {
+		if want := fmt.Sprint("8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:", i); h.Owner != want || h.Count != -1 {
+			t.Errorf("holder %d is %+v, want %s with count -1", i, h, want)
+		}
+	}
+}
+
+// Operators free a lock of holders that no reply lists.
+func TestForceUnlockOfMoreThanIsListed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		c, _ := open(t, s, nil)
+		runScript(t, s, manyReaders, "job")
+		k := c.RWLock("job")
+		owner := func(i int) string { return fmt.Sprint("8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:", i) }
+		for i := 1; i <= 20; i++ {
+			for _, want := range []bool{true, false} {
+				if freed, err := k.Read().UnlockOwner(t.Context(), owner(i)); freed != want || err != nil {
+					t.Errorf("UnlockOwner of reader %d: %v, %v, want %v", i, freed, err, want)
+				}
+			}
+		}
+		for side, of := range map[interface {
+			UnlockOwner(ctx context.Context, owner string) (bool, error)
+		}]string{k.Read(): owner(21) + ":write", k.Write(): owner(21)} {
+			if freed, err := side.UnlockOwner(t.Context(), of); freed || err != nil {
+				t.Errorf("%T: UnlockOwner of %s: %v, %v, want false", side, of, freed, err)
+			}
+		}
+		freed, err := k.Read().ForceUnlock(t.Context())
+		if len(freed) != 1180 || err != nil {
+			t.Errorf("ForceUnlock freed %d, %v, want 1180", len(freed), err)
+		}
+		if state, err := c.Inspect(t.Context(), "job"); err != nil || state.Locked {
+			t.Errorf("afterwards it is %+v, %v, want free", state, err)
+		}
+		runScript(t, s, largeGroup, "group")
+		freedGroup, err := c.UnlockGroup(t.Context(), "group", owner(1))
+		if freedGroup || !errors.Is(err, mortise.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "GroupLock.UnlockOwner") {
+			t.Errorf("UnlockGroup of a large one: %v, %v, want ErrInvalid, and what to use", freedGroup, err)
+		}
+	})
+}
+
+// A client's record lists 64 waits; the others are counted.
+func TestQueueOfMoreThanIsListed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memredis.Server) {
+		holder, _ := open(t, s, nil)
+		hold, _, err := holder.Lock("job").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _ := open(t, s, nil)
+		done := make(chan error)
+		for range 300 {
+			go func() { done <- c.Lock("job").Do(t.Context(), func(context.Context) error { return nil }) }()
+		}
+		go func() { done <- c.Lock("other").Do(t.Context(), func(context.Context) error { return nil }) }()
+		<-done
+		time.Sleep(2 * time.Second)
+		q, err := holder.Queue(t.Context(), "job")
+		if err != nil || len(q.Waiters) != 64 || q.Unlisted != 236 {
+			t.Errorf("%d waiters and %d more, %v, want 64 and 236", len(q.Waiters), q.Unlisted, err)
+		}
+		if err := hold.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		for range 300 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
