@@ -27,9 +27,12 @@ import (
 //     a test it may be dropped if its error is kept.
 //   - a call that returns a lock or another object, and does nothing else, if that is not used.
 //   - the use of a context under a lock that was acquired with it, if the context that the lock
-//     returned was dropped, or inside the function that Do runs: it does not end
-//     when the lock is lost.
-//   - the acquisition of a lock inside the function that Do runs, with the context that Do was called with: it waits for itself.
+//     returned was dropped, or inside the function that Do, TryDo or Lead runs: it does not end
+//     when the lock is lost. Code that has the context of the lock, or that of Hold.Context, may watch the other
+//     one, to see whether the caller is done. Code that follows a call which gets the hold is not examined: that may release
+//     the lock, or end the context with it.
+//   - a call of Lock or Do for an exclusive lock inside the function that Do runs, with the context that Do was called
+//     with: it waits for itself. TryLock and TryDo do not wait, read sides and permits do not exclude each other.
 //   - the use of the context of a hold after its release in the same function: it has ended.
 var Analyzer = &analysis.Analyzer{
 	Name:     "mortise",
@@ -47,7 +50,11 @@ var releases = map[string]string{"Hold": "Unlock", "Term": "Resign", "Member": "
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	cfgs := pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs)
-	c := &checker{pass, make(map[token.Pos]bool)}
+	c := &checker{
+		pass, make(map[token.Pos]bool), make(map[*ast.CaseClause]ast.Expr), make(map[types.Object]*ast.FuncLit), make(map[*ast.FuncLit]bool),
+		make(map[types.Object]bool), make(map[types.Object]bool),
+	}
+	in.Preorder([]ast.Node{(*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil), (*ast.CallExpr)(nil), (*ast.SwitchStmt)(nil), (*ast.TypeSwitchStmt)(nil)}, c.note)
 	in.Preorder([]ast.Node{(*ast.ExprStmt)(nil), (*ast.GoStmt)(nil), (*ast.DeferStmt)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil)}, c.dropped)
 	in.Preorder([]ast.Node{(*ast.ExprStmt)(nil)}, func(n ast.Node) {
 		if c.onlyReturns(n.(*ast.ExprStmt).X) {
@@ -79,6 +86,12 @@ func run(pass *analysis.Pass) (any, error) {
 type checker struct {
 	*analysis.Pass
 	reported map[token.Pos]bool
+
+	subjects map[*ast.CaseClause]ast.Expr  // what the expressions of a clause are compared with
+	literals map[types.Object]*ast.FuncLit // the functions of variables that have no other value
+	direct   map[*ast.FuncLit]bool         // the functions that are written as arguments of Do, TryDo or Lead
+	owned    map[types.Object]bool         // contexts that have an owner
+	endable  map[types.Object]bool         // contexts that were made together with a function, or something else, that may end them
 }
 
 func (c *checker) report(at token.Pos, format string, args ...any) {

@@ -12,8 +12,9 @@ import (
 // acquisition is a statement: hold, ctx, err := lock.Lock(given).
 type acquisition struct {
 	at                    *ast.AssignStmt
-	what                  string       // the key in releases
-	hold, ctx, err, given types.Object // nil if it is blank, or not a variable
+	what                  string                   // the key in releases
+	hold, ctx, err, given types.Object             // nil if it is blank, or not a variable
+	told                  map[types.Object]verdict // of variables
 }
 
 // acquisition returns the acquisition that n is, or nil.
@@ -54,7 +55,7 @@ func (c *checker) contexts(g *cfg.CFG) {
 		if a := c.acquisition(b.Nodes[i]); a != nil {
 			all = append(all, a)
 			if isBlank(a.at.Lhs[1]) && a.given != nil && a.hold != nil {
-				c.unguarded(a, b, i)
+				c.unguarded(a, g, b, i)
 			}
 		}
 	})
@@ -79,90 +80,121 @@ func eachNode(g *cfg.CFG, f func(b *cfg.Block, i int)) {
 
 // unguarded reports the use of the context that was given to an acquisition whose own context is
 // dropped, up to the release.
-func (c *checker) unguarded(a *acquisition, b *cfg.Block, i int) {
-	refused, scope := c.refusals(a), a.hold.Parent()
+func (c *checker) unguarded(a *acquisition, g *cfg.CFG, b *cfg.Block, i int) {
+	knows, scope := c.asks(g, a.hold), a.hold.Parent()
+	if knows && c.endable[a.given] {
+		return // the end of the hold may end it
+	}
+	c.tell(a, g)
 	walk(b, i+1, func(n ast.Node) (on bool) {
-		if c.isRelease(n, a) || n == a.at || !scope.Contains(n.Pos()) {
+		if c.isRelease(n, a) || n == a.at || !scope.Contains(n.Pos()) || c.passesOn(n, a.hold) {
 			return false
 		}
-		for _, region := range refused {
-			if region.Pos() <= n.Pos() && n.Pos() < region.End() {
+		for _, part := range c.heldParts(a, n) {
+			if id := c.useFor(part, a.given, knows); id != nil {
+				c.report(id.Pos(), "%s does not end when the lock is lost; the context that does was dropped in line %d", id.Name, c.line(a.at.Pos()))
 				return false
 			}
 		}
-		if id := c.use(n, a.given, true); id != nil {
-			c.report(id.Pos(), "%s does not end when the lock is lost; the context that does was dropped in line %d", id.Name, c.line(a.at.Pos()))
-			return false
-		}
 		return !c.assigns(n, a.given)
-	})
+	}, func(b *cfg.Block) []*cfg.Block { return c.held(a, b) })
 }
 
-// work returns the function that a call of Do or TryDo runs under a lock, if the context that was given to it is a variable;
-// else nil. The Do of a Semaphore does not count: it has three arguments, and passes on the context that it
-// gets, because no permit is ever lost.
+// asks reports whether a function asks a hold for its context.
+func (c *checker) asks(g *cfg.CFG, hold types.Object) (does bool) {
+	eachNode(g, func(b *cfg.Block, i int) {
+		ast.Inspect(b.Nodes[i], func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			does = does || ok && s.Sel.Name == "Context" && c.variable(s.X) == hold
+			return !does
+		})
+	})
+	return does
+}
+
+// passesOn reports whether n passes a hold on to others, who may release it or watch it. A deferred call does so later, and
+// a caller gets it with the context that is returned.
+func (c *checker) passesOn(n ast.Node, hold types.Object) (does bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.DeferStmt:
+			return false
+		case *ast.SelectorExpr: // a method
+			return c.variable(n.X) != hold
+		case *ast.BinaryExpr: // compared with nil
+			return c.variable(n.X) != hold && c.variable(n.Y) != hold
+		case *ast.ReturnStmt:
+			for _, result := range n.Results {
+				does = does || c.variable(result) != hold && c.passesOn(result, hold)
+			}
+			return false
+		case *ast.Ident:
+			does = does || c.TypesInfo.Uses[n] == hold
+		}
+		return !does
+	})
+	return does
+}
+
+// work returns the function that a call of Do, TryDo or Lead runs under a lock, or nil if it is not known. The Do of a
+// Semaphore does not count: it has three arguments, and passes on the context that it gets, because no permit is ever
+// lost.
 func (c *checker) work(call *ast.CallExpr) *ast.FuncLit {
 	s, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || s.Sel.Name != "Do" && s.Sel.Name != "TryDo" || len(call.Args) != 2 || c.callee(call) != mortisePath || c.variable(call.Args[0]) == nil {
+	if !ok || c.callee(call) != mortisePath || runs[s.Sel.Name] == 0 || len(call.Args) != runs[s.Sel.Name] {
 		return nil
 	}
-	f, _ := ast.Unparen(call.Args[1]).(*ast.FuncLit)
-	return f
+	last := ast.Unparen(call.Args[len(call.Args)-1])
+	if f, ok := last.(*ast.FuncLit); ok {
+		return f
+	}
+	return c.literals[c.variable(last)]
+}
+
+// runs are the methods that run a function under a lock, and how many arguments they have.
+var runs = map[string]int{"Do": 2, "TryDo": 2, "Lead": 3}
+
+// parameter returns the context that work gets, or nil if that has no name.
+func (c *checker) parameter(f *ast.FuncLit) types.Object {
+	if names := f.Type.Params.List[0].Names; len(names) > 0 {
+		return c.variable(names[0])
+	}
+	return nil
 }
 
 // unguardedDo reports the use of the context that was given to Do in the function f that it runs. If that has a context with a
 // name, it may look at the other one to see whether the caller is done.
 func (c *checker) unguardedDo(call *ast.CallExpr, f *ast.FuncLit, g *cfg.CFG) {
 	given, lock := c.variable(call.Args[0]), call.Fun.(*ast.SelectorExpr).X
-	var own types.Object
-	parameter := fmt.Sprintf("the parameter of the function in line %d, which has no name", c.line(f.Pos()))
-	if names := f.Type.Params.List[0].Names; len(names) > 0 && !isBlank(names[0]) {
-		own, parameter = c.TypesInfo.Defs[names[0]], names[0].Name
+	if given == nil {
+		return
 	}
+	own := c.parameter(f)
+	parameter := fmt.Sprintf("the parameter of the function in line %d, which has no name", c.line(f.Pos()))
+	if own != nil {
+		parameter = own.Name()
+	}
+	waits := c.isExclusive(lock) && !c.owned[given]
 	walk(g.Blocks[0], 0, func(n ast.Node) (on bool) {
-		if at := c.again(n, lock, given); at != nil {
+		if at := c.again(n, lock, given); waits && at != nil {
 			c.report(at.Pos(), "%s waits for the lock that is held here, unless it has an owner; the context that re-enters is %s", given.Name(), parameter)
 			return false
 		}
-		if id := c.use(n, given, true); id != nil && (own == nil || !c.watches(n, given)) {
+		if id := c.useFor(n, given, own != nil); id != nil {
 			c.report(id.Pos(), "%s does not end when the lock is lost; the context that does is %s", id.Name, parameter)
 			return false
 		}
 		return !c.assigns(n, given)
-	})
+	}, everything)
 }
 
-// again returns the first call in n that acquires a lock, which is written as it is there, with the context given, or nil.
-func (c *checker) again(n ast.Node, lock ast.Expr, given types.Object) (found *ast.CallExpr) {
-	ast.Inspect(n, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok || found != nil || len(call.Args) == 0 || c.variable(call.Args[0]) != given || c.callee(call) != mortisePath {
-			return found == nil
-		}
-		s := call.Fun.(*ast.SelectorExpr)
-		if acquiring[s.Sel.Name] && types.ExprString(s.X) == types.ExprString(lock) && c.sameObject(s.X, lock) {
-			found = call
-		}
-		return found == nil
-	})
-	return found
-}
-
-// acquiring are the methods that acquire a lock.
-var acquiring = map[string]bool{"Lock": true, "TryLock": true, "Do": true, "TryDo": true, "Acquire": true, "TryAcquire": true}
-
-// sameObject reports whether two expressions of the same text begin with the same variable.
-func (c *checker) sameObject(a, b ast.Expr) bool {
-	first := func(e ast.Expr) (o types.Object) {
-		ast.Inspect(e, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok && o == nil {
-				o = c.TypesInfo.Uses[id]
-			}
-			return o == nil
-		})
-		return o
+// useFor returns the first use in n of a context that does not end with the lock, or nil. Who knows the one that does may
+// watch it.
+func (c *checker) useFor(n ast.Node, given types.Object, knows bool) *ast.Ident {
+	if knows && c.watches(n, given) {
+		return nil
 	}
-	return first(a) == first(b)
+	return c.use(n, given, true)
 }
 
 // watches reports whether n uses the context v only to see whether it has ended.
@@ -195,7 +227,7 @@ func (c *checker) ended(a *acquisition, b *cfg.Block, i int) {
 			return false
 		}
 		return !c.assigns(n, a.ctx)
-	})
+	}, everything)
 }
 
 func lower(what string) string { return string(what[0]+'a'-'A') + what[1:] }
@@ -203,8 +235,8 @@ func lower(what string) string { return string(what[0]+'a'-'A') + what[1:] }
 func (c *checker) line(at token.Pos) int { return c.Fset.Position(at).Line }
 
 // walk calls visit with the nodes that may be executed from node i of b on. It does not go on
-// behind one for which visit returns false.
-func walk(b *cfg.Block, i int, visit func(n ast.Node) (on bool)) {
+// behind one for which visit returns false, and goes from block to block as next tells.
+func walk(b *cfg.Block, i int, visit func(n ast.Node) (on bool), next func(b *cfg.Block) []*cfg.Block) {
 	seen := make(map[*cfg.Block]bool)
 	var from func(b *cfg.Block, i int)
 	from = func(b *cfg.Block, i int) {
@@ -213,54 +245,17 @@ func walk(b *cfg.Block, i int, visit func(n ast.Node) (on bool)) {
 				return
 			}
 		}
-		for _, next := range b.Succs {
-			if !seen[next] {
-				seen[next] = true
-				from(next, 0)
+		for _, b := range next(b) {
+			if !seen[b] {
+				seen[b] = true
+				from(b, 0)
 			}
 		}
 	}
 	from(b, i)
 }
 
-// refusals returns the branches of the if statements that look at the error of an acquisition
-// and find one: there the lock is not held.
-func (c *checker) refusals(a *acquisition) (regions []ast.Node) {
-	if a.err == nil {
-		return nil
-	}
-	for _, file := range c.Files {
-		if file.FileStart <= a.at.Pos() && a.at.Pos() < file.FileEnd {
-			ast.Inspect(file, func(n ast.Node) bool {
-				if s, ok := n.(*ast.IfStmt); ok && s.Cond.Pos() > a.at.Pos() && c.mentions(s.Cond, a.err) {
-					regions = append(regions, refused(s))
-				}
-				return true
-			})
-		}
-	}
-	return regions
-}
-
-// refused returns the branch of an if statement on an error where there is one, as far as the
-// form of the condition tells.
-func refused(s *ast.IfStmt) ast.Node {
-	if cond, ok := s.Cond.(*ast.BinaryExpr); ok && cond.Op == token.EQL && s.Else != nil {
-		return s.Else
-	} else if ok && cond.Op == token.EQL {
-		return &ast.BadStmt{} // an empty region
-	}
-	return s.Body
-}
-
-func (c *checker) mentions(n ast.Node, v types.Object) (found bool) {
-	ast.Inspect(n, func(n ast.Node) bool {
-		id, ok := n.(*ast.Ident)
-		found = found || ok && c.TypesInfo.Uses[id] == v
-		return !found
-	})
-	return found
-}
+func everything(b *cfg.Block) []*cfg.Block { return b.Succs }
 
 // isRelease reports whether n releases the hold of a at once: not later, as a deferred call
 // does, and not in another function.

@@ -38,4 +38,24 @@ func misuse(ctx context.Context, c *mortise.Client, work func(context.Context)) 
 		work(ctx)
 		return nil
 	})
+	_ = c.Election("a").Lead(ctx, "v", func(context.Context, *mortise.Term) error {
+		work(ctx)
+		return nil
+	})
+	again := func(lctx context.Context) error {
+		return c.FairLock("a").Do(ctx, func(context.Context) error { return nil })
+	}
+	_ = c.FairLock("a").Do(ctx, again)
+	_ = c.RWLock("a").Read().Do(ctx, func(context.Context) error {
+		return c.RWLock("a").Read().Do(ctx, func(context.Context) error { return nil })
+	})
+	hold, _, err = c.Lock("a").TryLock(ctx)
+	switch {
+	case err == nil:
+		<-hold.Context().Done()
+		<-ctx.Done()
+		_ = hold.Unlock()
+	default:
+		work(ctx)
+	}
 }

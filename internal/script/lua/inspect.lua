@@ -18,7 +18,7 @@
 --   token    the newest fencing token; '' if there is none
 --   queue    waiter, ms until its deadline ('' if it has none), ...
 --   permits  id, ms until it expires, ...
--- Waiters and ids are cut to 200 bytes. The fields of a hash are complete: to release a
+-- Waiters and ids are cut to 200 bytes. Of a hash no field is cut: to release a
 -- lock by force, a caller has to name the holder.
 local limit = tonumber(ARGV[1])
 local kind = redis.call('type', KEYS[1]).ok
