@@ -174,7 +174,9 @@ func (p *pen) asInRedis(l *watch.Lock, close *glance) (holds []*watch.Hold) {
 		one.Party = *p.scene.named(&one.Party)
 		holds = append(holds, one)
 	}
-	slices.SortStableFunc(holds, func(a, b *watch.Hold) int { return a.Since.Compare(b.Since) })
+	if s.Unlisted == 0 { // else those of which more is known stay the first
+		slices.SortStableFunc(holds, func(a, b *watch.Hold) int { return a.Since.Compare(b.Since) })
+	}
 	return holds
 }
 

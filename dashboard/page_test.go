@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/dashboard"
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/redistest"
 	"github.com/mortise-go/mortise/mortisetest"
 )
@@ -127,6 +128,31 @@ func TestSemaphores(t *testing.T) {
 		s.get("/lock?name=unused", "Its number is 7.")
 		s.get("/lock?name=gpu", "permits: 2 free, held by gpu-1")
 		s.get("/?kind=permitsemaphore", "gpu")
+	})
+}
+
+// A lock with more holders than are listed is held, those who tell of themselves are named, and all are counted.
+func TestLockOfACrowd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStage(t, nil)
+		hold, _, err := s.client("api-7").RWLock("config").Read().Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		crowd := driver.NewScript("crowd", `for i = 1, 1200 do
+			local h = '8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:' .. i
+			redis.call('hset', KEYS[1], h, 1) redis.call('set', '{config}:' .. h .. ':rwlock_timeout:1', 1, 'px', 60000) end return 1`)
+		if _, err := s.sent.Driver.Eval(t.Context(), driver.Call{Script: crowd, Keys: []string{"config"}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		for range 3 { // each look sees others of them
+			s.get("/lock?name=config", "held by api-7", "200 other holders")
+			time.Sleep(3 * time.Second)
+		}
+		if err := hold.Unlock(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
