@@ -322,25 +322,6 @@ func TestFairTendNearTheEndOfAWait(t *testing.T) {
 	})
 }
 
-// Anything may stand where the deadlines are: what is added to one must not make Redis refuse the script.
-func TestFairTendBesideEndlessDeadlines(t *testing.T) {
-	for _, mine := range []string{"-inf", "inf"} {
-		for _, theirs := range []string{"-inf", "inf"} {
-			t.Run(mine+" "+theirs, func(t *testing.T) {
-				fairly(t, func(f fair) {
-					f.gets(javaT, script.FairOnce)
-					f.refused(me, script.FairAgain, javaT, 1)
-					f.enqueue(java, step)
-					f.must(f.t, "ZADD", keyspace.FairDeadlines(job), mine, me, theirs, java)
-					if got, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me)); err != nil || len(got.Ask) > 0 {
-						f.t.Errorf("tend: %+v, %v, want that all are in their places", got, err)
-					}
-				})
-			})
-		}
-	}
-}
-
 func TestFairForeignData(t *testing.T) {
 	for _, r := range foreign(refused("kind")) {
 		t.Run(r.name, func(t *testing.T) {

@@ -92,6 +92,100 @@ func (f fair) passOn(length int) {
 	}
 }
 
+// A waiter of mortise's has its deadline after those of the threads before it, however many they are and however long the lock is
+// held: a thread that queues behind it builds on that.
+func TestFairDeadlineBehindManyThreads(t *testing.T) {
+	for _, test := range []struct {
+		threads int
+		held    time.Duration
+	}{{1, lease}, {1, 100 * 24 * time.Hour}, {99, time.Hour}, {100, time.Hour}, {101, time.Hour}, {300, time.Hour}} {
+		t.Run(fmt.Sprint(test.threads, " ", test.held), func(t *testing.T) {
+			fairly(t, func(f fair) {
+				f.hold(f.t, job, test.held, javaT, "1")
+				last := f.threads(test.threads, test.held)
+				f.refused(me, script.FairQueue, javaT, 1)
+				for i := range 3 {
+					if got := f.deadline(me); got < last || got > last+ahead.Milliseconds() {
+						f.t.Errorf("after %d heartbeats, its deadline is %d ms after that of the last thread, want 0 to %v", i, got-last, ahead)
+					}
+					f.tend(me)
+				}
+			})
+		})
+	}
+}
+
+// threads has so many threads queue, as Redisson does it while the lock is held for so long. It returns the last deadline, in ms.
+func (f fair) threads(n int, held time.Duration) (last int64) {
+	f.t.Helper()
+	last = f.now() + held.Milliseconds()
+	for i := range n {
+		thread := fmt.Sprint("8d4f8a6e-2d1c-4f39-8f0b-3c1f5f2a7e90:", 1000+i)
+		last += step.Milliseconds()
+		f.must(f.t, "RPUSH", keyspace.FairQueue(job), thread)
+		f.must(f.t, "ZADD", keyspace.FairDeadlines(job), fmt.Sprint(last), thread)
+	}
+	return last
+}
+
+func (f fair) tend(owners ...string) {
+	f.t.Helper()
+	if _, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(owners...)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// Threads that come among the first hundred, behind waiters of mortise's that were put off meanwhile, are put off as far: else
+// Redisson would drop them as soon as they are the first.
+func TestFairThreadsCatchUpWithThoseBeforeThem(t *testing.T) {
+	fairly(t, func(f fair) {
+		f.gets(javaT, script.FairOnce)
+		f.refused(me, script.FairQueue, javaT, 1)
+		f.enqueue(java, -step/2)
+		f.enqueue(javaN, step/2)
+		f.tend(me)
+		f.wantQueue(me, ahead, java, ahead+step, javaN, ahead+2*step)
+		// They are in order, and stay where they are.
+		f.must(f.t, "ZINCRBY", keyspace.FairDeadlines(job), fmt.Sprint(-step.Milliseconds()/2), java)
+		f.tend(me)
+		f.wantQueue(me, ahead, java, ahead+step/2, javaN, ahead+2*step)
+	})
+}
+
+// Anything may stand where the deadlines are: what is added to one must not make Redis refuse the script, nor be endless.
+func TestFairTendBesideEndlessDeadlines(t *testing.T) {
+	const second = java + "2"
+	numbers := []string{"-inf", "inf", "-1.7e308", "1"}
+	for i := range 64 {
+		before, mine, behind := numbers[i/16], numbers[i/4%4], numbers[i%4]
+		t.Run(fmt.Sprint(before, " ", mine, " ", behind), func(t *testing.T) {
+			fairly(t, func(f fair) {
+				f.gets(javaT, script.FairOnce)
+				f.enqueue(java, step)
+				f.enqueue(second, step)
+				f.refused(me, script.FairAgain, javaT, 1)
+				f.enqueue(javaN, step)
+				f.subscriber(java)
+				f.must(f.t, "ZADD", keyspace.FairDeadlines(job), before, java, mine, me, behind, javaN)
+				if got, err := script.FairTend(f.t.Context(), f, f.Fair, client, places(me)); err != nil || len(got.Ask) > 0 {
+					f.t.Errorf("tend: %+v, %v, want that all are in their places", got, err)
+				}
+				f.refused(other, script.FairQueue, javaT, 1)
+				sane := []string{second, me, other}
+				if behind == "1" {
+					sane = append(sane, javaN)
+				}
+				for _, waiter := range sane {
+					score := f.must(f.t, "ZSCORE", keyspace.FairDeadlines(job), waiter).Str()
+					if at, err := strconv.ParseFloat(score, 64); err != nil || at < 1 || at > 1<<54 {
+						f.t.Errorf("%s has the deadline %s, want one that ends", waiter, score)
+					}
+				}
+			})
+		})
+	}
+}
+
 // deadlines returns the deadlines of all waiters, in ms.
 func (f fair) deadlines() map[string]int64 {
 	f.t.Helper()

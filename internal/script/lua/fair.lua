@@ -50,6 +50,7 @@ local STALE = 5000   -- an observation older than this is ignored
 local ALIVE = 10000  -- how long a sign of life lasts, and how long a repeatedly notified head may hesitate
 local KEPT = 60000   -- how long mortise's own keys outlast their last use
 local DAY = 86400000 -- how long an abandoned queue stays; Redisson keeps it forever
+local FAR = 2 ^ 53   -- no deadline of a waiter of mortise's builds on a later one
 local FRONT = 64     -- how many waiters are checked before they are heads
 local SLICE = 200    -- limit of the waiters that one script drops or passes over
 local LONG = 50000   -- the longest queue that is searched from end to end

@@ -40,16 +40,16 @@ local place = {} -- index in ARGV, if the deadline is still to be set
 for i = 8, #ARGV, 3 do place[ARGV[i]] = i end
 
 -- Sets the deadline of a waiter of this client. Before is the number of Redisson's waiters
--- ahead of it, last the last of their deadlines. Returns by how much it was put off.
+-- ahead of it, last the last of their deadlines. Returns its deadline.
 local function advance(waiter, deadline, before, last)
   local ahead = now + ARGV[place[waiter] + 2]
   local want = ahead + before * ARGV[4]
-  if before > 0 then want = math.max(want, math.min(last, now + DAY) + ahead - now) end
+  if before > 0 then want = math.max(want, math.min(last, FAR) + ahead - now) end
   -- Now and then is enough, unless little is left of the wait: then what is wanted stays where it
   -- is, and the deadline would pass before it.
-  if deadline <= want and deadline > want - ALIVE / 4 and deadline > now + ALIVE / 2 then return 0 end
+  if deadline <= want and deadline > want - ALIVE / 4 and deadline > now + ALIVE / 2 then return deadline end
   redis.call('zadd', deadlines, string.format('%.0f', want), waiter)
-  return deadline > -math.huge and math.max(want - deadline, 0) or 0 -- ZINCRBY fails for inf - inf
+  return want
 end
 
 -- How many of Redisson's waiters may be ahead of one that is not among the first: it left room for all of them when it
@@ -60,26 +60,28 @@ local function ahead(waiter, deadline)
 end
 
 local present = {}
-local before, last, moved = 0, 0, 0
+local before, last, moved, prior = 0, 0, 0, -math.huge
 for _, waiter in ipairs(front) do
   present[waiter] = true
   if others > 0 then
     local deadline = tonumber(redis.call('zscore', deadlines, waiter) or '')
+    local till = deadline
     if foreign(waiter) then
       -- Its deadline builds on that of the waiter before it. It is put off with that, but never brought forward: what was
-      -- not built on what that waiter had for a while would end too soon.
-      if deadline and moved > 0 then
-        deadline = deadline + moved
-        redis.call('zincrby', deadlines, string.format('%.0f', moved), waiter)
+      -- not built on what that waiter had for a while would end too soon. One that was not among the first has been left behind.
+      if deadline then
+        till = deadline + moved
+        if till < prior then till = prior + ARGV[4] end
+        if till > deadline then redis.call('zadd', deadlines, string.format('%.0f', till), waiter) end
       end
-      before, last = before + 1, math.max(last, deadline or 0)
+      before, last = before + 1, math.max(last, till or 0)
     elseif deadline and place[waiter] then
-      moved = advance(waiter, deadline, before, last)
+      till = advance(waiter, deadline, before, last)
       redis.call('hsetnx', ours, waiter, string.format('%.0f ', now) .. ARGV[place[waiter] + 1])
       place[waiter] = nil
-    else
-      moved = 0
     end
+    moved = till and till > deadline and deadline > 0 and till - deadline or 0
+    prior = math.min(till or prior, FAR)
   end
 end
 for i = 8, #ARGV, 3 do
@@ -90,7 +92,8 @@ for i = 8, #ARGV, 3 do
       if deadline and redis.call('hexists', lock, waiter) == 0 then redis.call('zrem', deadlines, waiter) end
       reply[#reply + 1] = waiter
     else
-      advance(waiter, deadline, ahead(waiter, deadline), 0)
+      -- The room is also for what is left of the lease: it is not brought forward, because the last of their deadlines is not known.
+      advance(waiter, deadline, ahead(waiter, deadline), deadline - ARGV[i + 2])
       redis.call('hsetnx', ours, waiter, string.format('%.0f ', now) .. ARGV[i + 1])
     end
   end
