@@ -73,12 +73,7 @@ func (a *app) report(err error) {
 	if err == nil || errors.As(err, &child) {
 		return // the command has reported its own errors
 	}
-	text := inOwnWords.Replace(strings.TrimPrefix(err.Error(), "mortise: "))
-	var below *driver.Error
-	if !errors.As(err, &below) { // package connect removes its secrets itself
-		text = concealed(text)
-	}
-	text = withoutReply(err, text)
+	text := a.textOf(err)
 	hint := a.hint(err)
 	if a.wantsJSON() {
 		a.writeFailure(failure{Code: exitCode(err), Message: withoutScript(text), Hint: hint})
@@ -88,6 +83,16 @@ func (a *app) report(err error) {
 	if hint != "" {
 		fmt.Fprintf(a.stderr, "  %s\n", strings.ReplaceAll(harmless(hint), "\n", "\n  "))
 	}
+}
+
+// textOf returns the text of an error, for the user.
+func (a *app) textOf(err error) string {
+	text := inOwnWords.Replace(strings.TrimPrefix(err.Error(), "mortise: "))
+	var below *driver.Error
+	if !errors.As(err, &below) { // package connect removes its secrets itself
+		text = concealed(text)
+	}
+	return withoutReply(err, text)
 }
 
 // say writes a message for the user to stderr.
@@ -113,6 +118,18 @@ const (
 	connectPause    = 200 * time.Millisecond
 	connectPatience = 10 * time.Second
 )
+
+// patience returns for how long a command asks a Redis that does not answer any more: for usual at least. One that waits has until its
+// wait is over, which began then, or as long as it takes.
+func (a *app) patience(usual time.Duration, began time.Time) time.Duration {
+	switch {
+	case !a.waits:
+		return usual
+	case a.wait == 0:
+		return -1
+	}
+	return max(usual, a.wait-time.Since(began))
+}
 
 // client returns a client that is connected to Redis.
 func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Client, error) {

@@ -90,11 +90,11 @@ func (u unlocking) await(ctx context.Context, p askPlan) error {
 	last := time.Now().Add(p.wait)
 	for {
 		state, err := u.client.Inspect(ctx, u.name)
-		if err != nil {
-			return err
-		}
 		left := still(u.state.Holders, state)
 		switch {
+		case errors.Is(err, mortise.ErrUnreachable) && time.Now().Before(last): // an interruption may be over before the wait is
+		case err != nil:
+			return err
 		case len(left) == 0:
 			stop()
 			fmt.Fprintf(u.app.stdout, "%s was released\n", shown(u.name))

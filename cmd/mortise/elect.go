@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +20,9 @@ renewed; when it is lost the command is ended, early enough for all its processe
 to be dead before another candidate can be elected. A leader that is asked to resign
 (mortise unlock NAME --ask) ends the command and then resigns. With --keep, elect then
 campaigns again, and runs the command again when it is elected; it ends when the
-command ends on its own, with whatever code, or when it was asked to end.
+command ends on its own, with whatever code, when it was asked to end, or by an error
+that does not pass. After the first term it waits for a Redis that cannot be reached
+for as long as it takes: -w then only limits the wait for another candidate.
 
 The command's environment has MORTISE_NAME, MORTISE_OWNER, MORTISE_HELD=1, and the
 number of the term as MORTISE_TOKEN. The number rises with every term, so that
@@ -60,6 +64,43 @@ func electCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&keep, "keep", false, "campaign again when the lead is lost")
 	a.guardFlags(cmd, &f, "lead")
 	return cmd
+}
+
+// keepPause is how long elect --keep waits before it campaigns again after an error.
+const keepPause = time.Second
+
+// keep repeats once after each term that was lost, and after what passes that has kept it from the next one.
+func (a *app) keep(ctx context.Context, signals <-chan os.Signal, once func() error) error {
+	led, told := false, false
+	for {
+		err := once()
+		if lost, ok := errors.AsType[*exitError](err); ok && lost.again {
+			a.report(err)
+			led, told = true, false
+			continue
+		}
+		if !led || !errors.Is(err, mortise.ErrUnreachable) && !errors.Is(err, mortise.ErrNotDurable) {
+			return err
+		}
+		if !told {
+			a.say("%s; campaigning until that has passed", a.textOf(err))
+			told = true
+		}
+		if err := rest(ctx, signals); err != nil {
+			return err
+		}
+	}
+}
+
+// rest sleeps for keepPause. It returns the cause if a signal asks to end, or ctx ends.
+func rest(ctx context.Context, signals <-chan os.Signal) error {
+	ctx, cancel, release := interruptible(ctx, signals)
+	defer cancel(nil)
+	defer release()
+	if !sleep(ctx, keepPause) {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // termOf returns the lead of an election as a subject.

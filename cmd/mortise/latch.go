@@ -22,7 +22,10 @@ set creates it; it fails (exit 1) if it exists. down counts down by one. wait wa
 until the count is zero; with -w it waits at most that long, and then exits with
 75. A latch that was never set looks like one that was counted down to zero: wait
 does not wait for it, and down counts nothing; both say so. So set it before they
-start. show shows the count. delete opens it at once.`
+start. show shows the count. delete opens it at once.
+
+wait also waits for a Redis that cannot be reached: at the start for as long as -w says,
+or for 10s without it; later for as long as -w says, or without it as long as it takes.`
 
 var latchVerbs = []cobra.Completion{"set\tcreate it with a count", "down\tcount down by one", "wait\twait until it is at zero",
 	"show\tshow the count", "delete\topen it at once"}
@@ -54,7 +57,9 @@ func latchCommand(a *app) *cobra.Command {
 		}
 		began := time.Now()
 		a.waits, a.wait = verb == "wait" && (!limited || wait > 0), time.Duration(wait)
-		client, err := a.client(cmd.Context(), asking)
+		options := asking
+		options.RetryFor = a.patience(asking.RetryFor, began)
+		client, err := a.client(cmd.Context(), options)
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,9 @@ all clients that ask for it: mortise history NAME shows them.
 
 If Redis cannot be reached at the start, run tries again for as long as -w says, or for
 10s without -w, and then fails with 69. With -n it fails at once if the connection is
-refused, and after 5s if there is no answer. Later interruptions are waited out.
+refused, and after 5s if there is no answer. A Redis that cannot be reached any more
+while run waits for the lock is waited for, too: for as long as -w says, and without -w as
+long as it takes.
 
 With --fair, --read, --write, --fence or --multi it acquires a lock of another
 kind, or several locks. With --sem it acquires a permit of a semaphore, which

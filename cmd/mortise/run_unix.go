@@ -21,14 +21,11 @@ import (
 // run acquires the lock, runs the command and releases the lock.
 func (a *app) run(ctx context.Context, p *plan) error {
 	signals := guard.CatchSignals()
-	for {
-		err := a.runOnce(ctx, p, signals)
-		var lost *exitError
-		if !p.keep || !errors.As(err, &lost) || !lost.again {
-			return err
-		}
-		a.report(err)
+	once := func() error { return a.runOnce(ctx, p, signals) }
+	if p.keep {
+		return a.keep(ctx, signals, once)
 	}
+	return once()
 }
 
 func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) error {
@@ -45,12 +42,13 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 	began := time.Now()
 	a.waits, a.wait = !p.nonblock, p.wait
 	// This process ends after the release, so nothing could go on in the background.
-	client, err := a.client(ctx, mortise.Options{TTL: max(p.ttl, shortestTTL), UnlockFor: -1, Identity: p.identity(), History: p.history})
+	client, err := a.client(ctx, mortise.Options{
+		TTL: max(p.ttl, shortestTTL), RetryFor: a.patience(connectPatience, began), UnlockFor: -1, Identity: p.identity(), History: p.history,
+	})
 	if err != nil {
 		return err
 	}
 	defer leave(client)
-	p.limitFrom(began)
 	left, by, err := a.uncovered(ctx, client, p)
 	if err != nil {
 		return a.refused(ctx, p, err)
@@ -62,6 +60,7 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 		post = guard.Prepare()
 		defer post.Discard()
 	}
+	left.limitFrom(began)
 	s := left.open(client, left)
 	s.look = left.look(client)
 	hold, held, err := a.acquire(ctx, settle, s, left)
