@@ -94,11 +94,11 @@ func Open(ctx context.Context, rawURL string) (driver.Driver, error) {
 		if r = <-result; r.err == nil {
 			r.client.Close()
 		}
-		return nil, failed(a, driver.ContextError(ctx, driver.NotSent))
+		return nil, failed(a, driver.ContextError(ctx, driver.NotSent), r.err)
 	}
 	if r.err != nil {
 		end()
-		return nil, failed(a, late(r.err))
+		return nil, failed(a, late(r.err), r.err)
 	}
 	d := &connected{Driver: rueidis.Own(r.client), end: end}
 	if a.kind == server { // in others the client finds the master
@@ -114,8 +114,9 @@ func invalid(err error) error {
 
 var errNoCluster = errors.New("the server is not a node of a cluster; write redis:// for a single server")
 
-// failed returns the error of Open. It names the hosts, and nothing else of the URL.
-func failed(a *address, err error) error {
+// failed returns the error of Open. It names the hosts, and nothing else of the URL. Below is what the client was interrupted in: the
+// end of a context does not tell.
+func failed(a *address, err, below error) error {
 	class, text := driver.NotSent, "" // nothing was sent but the handshake, whatever happened
 	var turned turnedAwayError
 	if reply, ok := redis.IsRedisErr(err); ok {
@@ -129,7 +130,7 @@ func failed(a *address, err error) error {
 	case errors.Is(err, errNoCluster), errors.As(err, new(oldServerError)):
 		class = driver.Other
 	}
-	phase := &PhaseError{Phase: phaseOf(class, err), Hosts: a.hosts, Err: err}
+	phase := &PhaseError{Phase: phaseOf(class, below), Hosts: a.hosts, Err: err}
 	return &driver.Error{Class: class, Err: &matching{phase, sentinelOf(class)}, Reply: text}
 }
 

@@ -13,6 +13,7 @@ import (
 
 // look looks once, and tells what has happened.
 func (w *Watcher) look(ctx context.Context) error {
+	w.stalled = false
 	at, took, err := w.clock.Time(ctx)
 	if err != nil {
 		return meaning(err)
@@ -232,8 +233,12 @@ func (w *Watcher) now() time.Time {
 
 // meaning returns an error of the driver as the library's methods do.
 func meaning(err error) error {
-	if driver.ClassOf(err) == driver.Denied {
-		return fmt.Errorf("%w: %w", mortise.ErrDenied, err)
+	also := map[driver.Class]error{
+		driver.Denied: mortise.ErrDenied, driver.NoScripts: mortise.ErrNoScripts,
+		driver.NotSent: mortise.ErrUnreachable, driver.Unknown: mortise.ErrUnreachable, driver.Passing: mortise.ErrUnreachable,
+	}[driver.ClassOf(err)]
+	if also == nil {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %w", also, err)
 }

@@ -94,6 +94,27 @@ func TestWatcherBesideAFrozenServer(t *testing.T) {
 	}
 }
 
+// A look that has waited for the clock of a frozen server is not slow because of the load.
+func TestWatcherWhoseClockIsFrozen(t *testing.T) {
+	var d *twoMasters
+	by := func(l *mortisetest.Link) scanningDriver {
+		d = &twoMasters{Link: l}
+		far := func(key string) bool { return key == "mortise:watch:{0}" }
+		d.far.Store(&far)
+		return d
+	}
+	watchedBy(t, watch.Options{Pattern: "job"}, by, func(b *bench) {
+		time.Sleep(10 * time.Second)
+		d.frozen.Store(true)
+		time.Sleep(time.Minute)
+		b.wantMissing("during the freeze", "far:1")
+		notes := b.notes.all()
+		if len(notes) != 1 || !strings.HasPrefix(notes[0], "far:1 of the cluster cannot be read") {
+			t.Errorf("it says %q, want that far:1 cannot be read", notes)
+		}
+	})
+}
+
 const (
 	foreign = "8f1c2b3a-0000-4000-8000-000000000001:77"
 	crowd   = 40 // of locks of others on the server that freezes: more than are read in a look

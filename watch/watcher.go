@@ -101,6 +101,7 @@ type Watcher struct {
 	looked  time.Time                // when the records were read last
 	quiet   int                      // looks without an event
 	told    time.Duration            // the pause that was told of; 0 if none is
+	stalled bool                     // the last look has waited for the clock of a server that did not answer
 	found   map[string]*found        // that no look has shown yet
 	read    map[string]mortise.State // in the look before, from their keys
 
@@ -132,16 +133,22 @@ func New(d driver.Driver, options *Options) *Watcher {
 	if single && only != "" {
 		w.only = only
 		w.driver = &gentle.Driver{Driver: d, Meter: gentle.NewMeter(float64(o.Load))}
-		w.clock = gentle.NewClock(w.driver)
+		w.setClock()
 		w.client = mortise.New(w.driver, w.asking())
 		return w
 	}
 	w.driver = &gentle.Driver{Driver: d, Meter: gentle.NewMeter(float64(o.Load) * (1 - searchShare))}
-	w.clock = gentle.NewClock(w.driver)
+	w.setClock()
 	w.search = newSearch(w.driver, o)
 	w.client = mortise.New(w.search.searcher, w.asking())
 	w.search.client = w.client
 	return w
+}
+
+// setClock sets the clock. A server that it has asked in vain has cost the look its time.
+func (w *Watcher) setClock() {
+	w.clock = gentle.NewClock(w.driver)
+	w.clock.Silent = func(server string, err error) { w.stalled = w.missing.silent(server, meaning(err)) }
 }
 
 // asking returns the options of the client of a Watcher. It tells nobody of itself, and another look
@@ -184,8 +191,8 @@ func (w *Watcher) Now() {
 	}
 }
 
-// Run looks until ctx ends, and returns its cause, or an error that does not pass: mortise.ErrDenied, or
-// mortise.ErrInvalid. While Redis cannot be read, it tries again and again.
+// Run looks until ctx ends, and returns its cause, or an error that does not pass: mortise.ErrDenied,
+// mortise.ErrInvalid or mortise.ErrNoScripts. While Redis cannot be read, it tries again and again.
 func (w *Watcher) Run(ctx context.Context) error {
 	if w.search != nil {
 		searching, cancel := context.WithCancel(ctx)
@@ -205,7 +212,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, mortise.ErrDenied), errors.Is(err, mortise.ErrInvalid):
+		case errors.Is(err, mortise.ErrDenied), errors.Is(err, mortise.ErrInvalid), errors.Is(err, mortise.ErrNoScripts):
 			return err
 		case err != nil:
 			w.failed(err)
@@ -248,7 +255,7 @@ func (w *Watcher) pause(err error, commands int, took time.Duration) time.Durati
 	}
 	pause := max(every-took, 2*took, w.driver.Meter.Owed(commands))
 	switch {
-	case len(w.missing.now) > 0: // it is slow for that
+	case len(w.missing.now) > 0, w.stalled: // it is slow for that
 	case pause > max(slowLook, 2*every) && pause > 2*w.told:
 		w.told = pause
 		w.note(&Note{Load: true, Text: fmt.Sprintf("looking every %v from now on: a look takes %s and %v", round(pause+took), count(int64(commands), "command"), took.Round(time.Millisecond))})

@@ -389,21 +389,43 @@ func TestWatcherEndsWithAnEvent(t *testing.T) {
 	})
 }
 
-// denying is a driver whose user may not read records.
-type denying struct{ driver.Driver }
-
-func (denying) Eval(context.Context, driver.Call) (driver.Value, error) {
-	return driver.Value{}, &driver.Error{Class: driver.Denied, Err: errors.New("NOPERM")}
+// denying is a driver whose server refuses all scripts.
+type denying struct {
+	driver.Driver
+	class driver.Class
 }
 
-func TestWatcherWithoutRights(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := mortisetest.NewServer()
-		defer s.Close()
-		w := watch.New(denying{s.Link()}, &watch.Options{Pattern: "job"})
-		defer w.Close()
-		if err := w.Run(t.Context()); !errors.Is(err, mortise.ErrDenied) {
-			t.Errorf("Run returns %v, want ErrDenied", err)
+func (d denying) Eval(context.Context, driver.Call) (driver.Value, error) {
+	return driver.Value{}, &driver.Error{Class: d.class, Err: errors.New("refused")}
+}
+
+// What does not pass ends a Watcher.
+func TestWatcherThatIsRefused(t *testing.T) {
+	for class, want := range map[driver.Class]error{driver.Denied: mortise.ErrDenied, driver.NoScripts: mortise.ErrNoScripts} {
+		t.Run(class.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := mortisetest.NewServer()
+				defer s.Close()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				w := watch.New(denying{s.Link(), class}, &watch.Options{Pattern: "job"})
+				defer w.Close()
+				if err := w.Run(ctx); !errors.Is(err, want) {
+					t.Errorf("Run returns %v, want %v", err, want)
+				}
+			})
+		})
+	}
+}
+
+// Why nothing was read is an error of the library, whatever was asked.
+func TestWatcherSaysThatRedisIsAway(t *testing.T) {
+	watched(t, watch.Options{}, func(b *bench) {
+		b.link.Freeze()
+		defer b.link.Thaw()
+		time.Sleep(time.Minute)
+		if err := b.w.Load().Err; !errors.Is(err, mortise.ErrUnreachable) {
+			t.Errorf("it says %v, want ErrUnreachable", err)
 		}
 	})
 }

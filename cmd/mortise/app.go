@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,9 @@ type app struct {
 	redis        string // of --redis
 	passwordFile string // of --password-file
 	aimed        sync.Once
-	aim          target   // see target
-	hidden       *os.File // see hide
+	aim          target        // see target
+	driver       driver.Driver // of the last connection; may be closed
+	hidden       *os.File      // see hide
 
 	prefix struct {
 		text  string      // of --prefix
@@ -119,8 +121,8 @@ const (
 	connectPatience = 10 * time.Second
 )
 
-// patience returns for how long a command asks a Redis that does not answer any more: for usual at least. One that waits has until its
-// wait is over, which began then, or as long as it takes.
+// patience returns for how long a command asks a Redis that does not answer any more: one that waits has until its wait is over, which
+// began then, or as long as it takes, and for usual at least; 0 is what the library does.
 func (a *app) patience(usual time.Duration, began time.Time) time.Duration {
 	switch {
 	case !a.waits:
@@ -128,16 +130,23 @@ func (a *app) patience(usual time.Duration, began time.Time) time.Duration {
 	case a.wait == 0:
 		return -1
 	}
-	return max(usual, a.wait-time.Since(began))
+	return max(cmp.Or(usual, connectPatience), a.wait-time.Since(began))
 }
 
 // client returns a client that is connected to Redis.
 func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Client, error) {
+	began := time.Now()
 	d, err := a.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return mortise.New(d, a.options(options)), nil
+	return a.clientOf(d, options, began), nil
+}
+
+// clientOf returns a client that uses d, for a command that may wait since began.
+func (a *app) clientOf(d driver.Driver, options mortise.Options, began time.Time) *mortise.Client {
+	options.RetryFor = a.patience(options.RetryFor, began)
+	return mortise.New(d, a.options(options))
 }
 
 // open connects to Redis. It returns when the server has accepted or refused the connection, after
@@ -178,6 +187,7 @@ func (a *app) open(ctx context.Context) (driver.Driver, error) {
 		}
 		return nil, connectError(err)
 	}
+	a.driver = d
 	if strings.HasPrefix(strings.ToLower(t.url), "mem:") {
 		a.say("mem:// is an embedded server that ends with this command; it excludes no other process")
 	}

@@ -82,26 +82,30 @@ func cycleKey(cycle []link) string {
 // there was there.
 const cyclePause = 600 * time.Millisecond
 
-// certainCycles returns the cycles of a census that are still there a moment later.
-func certainCycles(ctx context.Context, client *mortise.Client, c *census) (list []*mortise.DeadlockError, err error) {
+// certainCycles returns the cycles of a census that are still there a moment later. If what is there then could not be read, or only a
+// part of it, the error says why, and open are the cycles of the census that were not seen again.
+func certainCycles(ctx context.Context, client *mortise.Client, c *census) (list, open []*mortise.DeadlockError, err error) {
 	first := cyclesOf(c)
-	if len(first) == 0 || !sleep(ctx, cyclePause) {
-		return nil, ctx.Err()
+	if len(first) == 0 {
+		return nil, nil, nil
 	}
-	known := make(map[string]bool)
-	for _, cycle := range first {
-		known[cycleKey(cycle)] = true
-	}
-	if c, err = takeCensus(ctx, client); err != nil && !isPart(err) {
-		return nil, err
-	}
-	for _, cycle := range cyclesOf(c) {
-		if !known[cycleKey(cycle)] {
-			continue
+	again := make(map[string]bool)
+	if !sleep(ctx, cyclePause) {
+		err = ctx.Err()
+	} else if c, err = takeCensus(ctx, client); err == nil || isPart(err) {
+		for _, cycle := range cyclesOf(c) {
+			again[cycleKey(cycle)] = true
 		}
-		list = append(list, deadlockOf(cycle))
 	}
-	return list, nil
+	for _, cycle := range first {
+		switch {
+		case again[cycleKey(cycle)]:
+			list = append(list, deadlockOf(cycle))
+		case err != nil:
+			open = append(open, deadlockOf(cycle))
+		}
+	}
+	return list, open, err
 }
 
 // deadlockOf returns a cycle as the library names one.

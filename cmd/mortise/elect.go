@@ -96,11 +96,9 @@ func (a *app) keep(ctx context.Context, signals <-chan os.Signal, once func() er
 func rest(ctx context.Context, signals <-chan os.Signal) error {
 	ctx, cancel, release := interruptible(ctx, signals)
 	defer cancel(nil)
-	defer release()
-	if !sleep(ctx, keepPause) {
-		return context.Cause(ctx)
-	}
-	return nil
+	sleep(ctx, keepPause)
+	release() // a signal may have come at the end
+	return context.Cause(ctx)
 }
 
 // termOf returns the lead of an election as a subject.

@@ -157,7 +157,18 @@ func lacksRight(err error) bool {
 // isLate reports whether err says that an answer did not come in time, and not that there was a bad one.
 func isLate(err error) bool {
 	var timeout net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+	var sent *driver.Error // the library's errors of Redis do not match those of contexts
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() ||
+		errors.As(err, &sent) && sent.Class == driver.Unknown && sent.Reply == "" && !isCut(err)
+}
+
+// serverOf returns the address of the server of a cluster that err is about, as the name of a lock tells; empty if it does not.
+func (a *app) serverOf(err error) string {
+	of, ok := errors.AsType[*mortise.Error](err)
+	if !ok || of.Name == "" || a.driver == nil {
+		return ""
+	}
+	return a.driver.Shard(a.keyPrefix() + of.Name)
 }
 
 // isCut reports whether err says that the server has closed the connection before it has said anything.
@@ -180,9 +191,9 @@ func (a *app) hint(err error) string {
 	case refusalHint(err) != "":
 		return refusalHint(err)
 	case errors.As(err, &phase):
-		return a.connectHint(phase.Phase, isLate(err), isCut(err))
+		return a.connectHint(phase.Phase, "", isLate(err), isCut(err))
 	case errors.Is(err, mortise.ErrUnreachable):
-		return a.connectHint(connect.PhaseConnect, isLate(err), isCut(err))
+		return a.connectHint(connect.PhaseConnect, a.serverOf(err), isLate(err), isCut(err))
 	case lacksRight(err):
 		if a.kinds != "" {
 			return "The user's rights (ACL) have to be extended: mortise acl --kind " + a.kinds + " prints those that this needs."

@@ -57,9 +57,7 @@ func latchCommand(a *app) *cobra.Command {
 		}
 		began := time.Now()
 		a.waits, a.wait = verb == "wait" && (!limited || wait > 0), time.Duration(wait)
-		options := asking
-		options.RetryFor = a.patience(asking.RetryFor, began)
-		client, err := a.client(cmd.Context(), options)
+		client, err := a.client(cmd.Context(), asking)
 		if err != nil {
 			return err
 		}

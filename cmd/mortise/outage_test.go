@@ -22,9 +22,9 @@ import (
 const outage = time.Minute
 
 // waiter returns an app that waits, for so long if that is not 0, and its client.
-func waiter(t *testing.T, link *mortisetest.Link, wait, usual time.Duration) (*app, *mortise.Client) {
+func waiter(t *testing.T, link *mortisetest.Link, wait time.Duration, options mortise.Options) (*app, *mortise.Client) {
 	a := &app{stderr: new(strings.Builder), getenv: func(string) string { return "" }, waits: true, wait: wait}
-	client := mortise.New(link, a.options(mortise.Options{RetryFor: a.patience(usual, time.Now())}))
+	client := a.clientOf(link, options, time.Now())
 	t.Cleanup(func() { _ = client.Close() })
 	return a, client
 }
@@ -42,7 +42,7 @@ func TestWaitsOutAnInterruption(t *testing.T) {
 					server := mortisetest.NewServer()
 					defer server.Close()
 					link := server.Link()
-					a, client := waiter(t, link, wait, connectPatience)
+					a, client := waiter(t, link, wait, mortise.Options{})
 					p := &plan{name: "job", what: name, wait: wait, claims: []claim{{name: "job"}}}
 					p.limitFrom(time.Now())
 					link.Freeze()
@@ -70,7 +70,7 @@ func TestLatchWaitsOutAnInterruption(t *testing.T) {
 				server := mortisetest.NewServer()
 				defer server.Close()
 				link := server.Link()
-				a, client := waiter(t, link, wait, asking.RetryFor)
+				a, client := waiter(t, link, wait, asking)
 				if _, err := server.Do("SET", "ready", "1"); err != nil {
 					t.Fatal(err)
 				}
@@ -115,11 +115,11 @@ func TestPatience(t *testing.T) {
 		began := time.Now()
 		time.Sleep(time.Second)
 		for _, test := range []struct {
-			app  app
+			app  *app
 			want time.Duration
 		}{
-			{app{}, 10 * time.Second}, {app{wait: time.Hour}, 10 * time.Second},
-			{app{waits: true}, -1}, {app{waits: true, wait: 3 * time.Second}, 10 * time.Second}, {app{waits: true, wait: time.Minute}, 59 * time.Second},
+			{&app{}, 10 * time.Second}, {&app{wait: time.Hour}, 10 * time.Second},
+			{&app{waits: true}, -1}, {&app{waits: true, wait: 3 * time.Second}, 10 * time.Second}, {&app{waits: true, wait: time.Minute}, 59 * time.Second},
 		} {
 			if got := test.app.patience(10*time.Second, began); got != test.want {
 				t.Errorf("waits %v, for %v: %v, want %v", test.app.waits, test.app.wait, got, test.want)

@@ -70,6 +70,27 @@ func TestHintForATLSPort(t *testing.T) {
 	}
 }
 
+// near is a driver of a cluster that has a server for each key.
+type near struct{ driver.Driver }
+
+func (near) Shard(key string) string { return key + ":7000" }
+
+// On a cluster the server that was asked is named: that of the URL may work. One that does not answer need not be started.
+func TestHintNamesTheServer(t *testing.T) {
+	a := &app{getenv: func(name string) string { return map[string]string{"MORTISE_PREFIX": "app."}[name] }, driver: near{}}
+	late := &driver.Error{Class: driver.Unknown, Err: errors.New("no answer")}
+	err := &mortise.Error{Op: "lock", Name: "job", Err: fmt.Errorf("%w: %w", mortise.ErrUnreachable, late)}
+	if hint := a.hint(err); !strings.HasPrefix(hint, "Tried app.job:7000, of the cluster of redis://") || !strings.Contains(hint, "Nothing answers there") {
+		t.Errorf("the hint is %q, want that app.job:7000 does not answer", hint)
+	}
+	for _, driver := range []driver.Driver{nil, mute{}} {
+		a.driver = driver
+		if hint := a.hint(err); !strings.HasPrefix(hint, "Tried redis://") {
+			t.Errorf("without a cluster the hint is %q", hint)
+		}
+	}
+}
+
 // A server that accepts connections, and says nothing, need not be started.
 func TestHintForASilentServer(t *testing.T) {
 	t.Parallel()

@@ -42,15 +42,15 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 	began := time.Now()
 	a.waits, a.wait = !p.nonblock, p.wait
 	// This process ends after the release, so nothing could go on in the background.
-	client, err := a.client(ctx, mortise.Options{
-		TTL: max(p.ttl, shortestTTL), RetryFor: a.patience(connectPatience, began), UnlockFor: -1, Identity: p.identity(), History: p.history,
-	})
+	client, err := a.client(ctx, mortise.Options{TTL: max(p.ttl, shortestTTL), UnlockFor: -1, Identity: p.identity(), History: p.history})
 	if err != nil {
-		return err
+		settle()
+		return a.refused(ctx, p, err)
 	}
 	defer leave(client)
 	left, by, err := a.uncovered(ctx, client, p)
 	if err != nil {
+		settle()
 		return a.refused(ctx, p, err)
 	}
 	if left == nil {

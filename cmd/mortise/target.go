@@ -144,10 +144,14 @@ func (a *app) passOnRedis(set map[string]string) {
 	set[envRedisFile] = path
 }
 
-// connectHint says what to do when Redis could not be reached or refused the connection, or its answer is late.
-func (a *app) connectHint(phase connect.Phase, late, cut bool) string {
+// connectHint says what to do when Redis could not be reached or refused the connection, or its answer is late. The server is that
+// of a cluster that was asked, if that is known.
+func (a *app) connectHint(phase connect.Phase, server string, late, cut bool) string {
 	t := a.target()
 	tried := fmt.Sprintf("Tried %s (%s). ", connect.Redact(t.url), t.from)
+	if server != "" {
+		tried = fmt.Sprintf("Tried %s, of the cluster of %s (%s). ", server, connect.Redact(t.url), t.from)
+	}
 	switch phase {
 	case connect.PhaseResolve:
 		return tried + "Check the name of the host, and this machine's DNS."

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -110,6 +111,24 @@ type tokenForm struct {
 
 func (t *tokens) run(ctx context.Context) error {
 	forms := []tokenForm{}
+	err := t.each(ctx, func(form tokenForm) {
+		if t.app.json {
+			forms = append(forms, form)
+		} else {
+			t.write(form)
+		}
+	})
+	switch {
+	case t.app.json: // also what was done before an error
+		return cmp.Or(writeJSON(t.app.stdout, forms), err)
+	case err == nil:
+		t.summary()
+	}
+	return err
+}
+
+// each handles the counters, and tells of each one.
+func (t *tokens) each(ctx context.Context, tell func(tokenForm)) error {
 	for use, err := range t.client.TokenUses(ctx) {
 		if err != nil {
 			return err
@@ -121,16 +140,8 @@ func (t *tokens) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if t.app.json {
-			forms = append(forms, form)
-		} else {
-			t.write(form)
-		}
+		tell(form)
 	}
-	if t.app.json {
-		return writeJSON(t.app.stdout, forms)
-	}
-	t.summary()
 	return nil
 }
 

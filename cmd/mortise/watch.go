@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 	"github.com/mortise-go/mortise/watch"
 )
@@ -38,7 +40,8 @@ time of an end is when watch saw it, up to about 1.5 s late.
 
 The load: at most 100 commands a second, unless --load says otherwise, and about 1% of
 the time of a server for the search. If there is too much to read, watch looks less
-often, and says so. On a Redis with 1,000,000 keys it took {measured}.
+often, and says so. While Redis cannot be read, it goes on until it can; if --for ends
+without a look that has succeeded, it fails. On a Redis with 1,000,000 keys it took {measured}.
 
 JSON is one object a line; docs/watch.md has all fields. -o trace writes the
 trace-event format of Chrome, which ui.perfetto.dev opens: a process for each
@@ -160,8 +163,16 @@ func (a *app) watch(ctx context.Context, pattern string, f *watchFlags) error {
 		return lost
 	}
 	out.end(&r)
+	return r.outcome(err, time.Duration(f.limit))
+}
+
+// outcome returns the error of a watch that ended with err. One that has seen nothing in all of its time has failed.
+func (r *watchResult) outcome(err error, limit time.Duration) error {
 	var own *exitError
-	if errors.Is(err, errEnough) || errors.Is(err, errOver) || errors.As(err, &own) && own.signal != 0 {
+	switch {
+	case errors.Is(err, errOver) && r.load.Looks == 0:
+		return cmp.Or(r.load.Err, fmt.Errorf("%w: it has not answered for %v", mortise.ErrUnreachable, limit))
+	case errors.Is(err, errEnough), errors.Is(err, errOver), errors.As(err, &own) && own.signal != 0:
 		return nil
 	}
 	return err

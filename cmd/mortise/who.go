@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,7 +31,8 @@ every ten are due: it has died, stands still, or has lost its connection. After 
 seconds it is not shown any more.
 
 Processes that wait for each other in a cycle are named in lines that begin with
-deadlock. Only waits with the context of a hold are found to be in one.`
+deadlock. Only waits with the context of a hold are found to be in one. If Redis does not
+answer when they are looked at again, they are named on standard error, as a perhaps.`
 
 func whoCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -75,16 +77,15 @@ func (a *app) who(ctx context.Context, client *mortise.Client, want string) erro
 	if r.foreign, err = r.askForHolders(ctx, client); missing == nil || err != nil && !errors.Is(err, mortise.ErrUnreachable) {
 		missing = err // the rest is known
 	}
-	cycles, err := certainCycles(ctx, client, c)
-	if err != nil {
-		return err
+	cycles, open, err := certainCycles(ctx, client, c)
+	missing = cmp.Or(missing, err)
+	other := func(cycle *mortise.DeadlockError) bool { return !r.concerns(cycle) }
+	r.deadlocks = slices.DeleteFunc(cycles, other)
+	failed := a.showRoll(&r, want, missing != nil)
+	for _, cycle := range slices.DeleteFunc(open, other) {
+		a.say("perhaps a %s; whether that lasts could not be read", deadlockText(cycle))
 	}
-	for _, cycle := range cycles {
-		if r.concerns(cycle) {
-			r.deadlocks = append(r.deadlocks, cycle)
-		}
-	}
-	return cmp.Or(a.showRoll(&r, want, missing != nil), missing)
+	return cmp.Or(failed, missing)
 }
 
 // showRoll writes what who shows, which may be a part only.

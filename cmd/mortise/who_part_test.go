@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
+	"github.com/mortise-go/mortise/mortisetest"
 )
 
 // mute is a driver whose server does not answer.
@@ -31,6 +32,28 @@ func (d mute) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
 		results[i].Err = driver.ContextError(ctx, driver.Unknown)
 	}
 	return results
+}
+
+// Processes that seem to wait for each other are named, also if Redis does not answer when they are looked at again.
+func TestCyclesThatCannotBeConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := func(id, holds, waits, by string) mortise.ClientState {
+			c := mortise.ClientState{Holds: []mortise.ClientHold{{Lock: holds, Owner: id + ":1"}}}
+			c.ID, c.Waits = id, []mortise.ClientWait{{Lock: waits, For: by + ":1", Under: []string{id + ":1"}}}
+			return c
+		}
+		c := newCensus([]mortise.ClientState{one("a", "job:a", "job:b", "b"), one("b", "job:b", "job:a", "a")})
+		server := mortisetest.NewServer()
+		defer server.Close()
+		link := server.Link()
+		link.Freeze()
+		client := mortise.New(link, &mortise.Options{RetryFor: time.Second})
+		defer client.Close()
+		list, open, err := certainCycles(t.Context(), client, c)
+		if len(list) != 0 || len(open) != 1 || !errors.Is(err, mortise.ErrUnreachable) {
+			t.Errorf("%v are certain, %v open, %v; want one open, and that Redis is unreachable", list, open, err)
+		}
+	})
 }
 
 // Names on servers that do not answer are asked for until the second of them: each takes its time.

@@ -24,6 +24,9 @@ var (
 
 // Clock asks Redis for its time: in a cluster always the same server, until that does not answer.
 type Clock struct {
+	// Silent, if not nil, is called with a server of a cluster that has not told the time: then another one is asked.
+	Silent func(server string, err error)
+
 	driver driver.Driver
 	nth    int // the key that chooses the server
 }
@@ -46,6 +49,9 @@ func (c *Clock) Time(ctx context.Context) (now time.Time, took time.Duration, er
 	}
 	for range mostServers {
 		if c.nth++; c.driver.Shard(chooses(c.nth)) != c.driver.Shard(key) {
+			if c.Silent != nil {
+				c.Silent(c.driver.Shard(key), err)
+			}
 			return c.ask(ctx, chooses(c.nth))
 		}
 	}
