@@ -54,6 +54,7 @@ func TestListWithoutAMaster(t *testing.T) {
 			if n := strings.Count(text, " pid "); n != len(hosts) {
 				t.Errorf("who shows %d processes, want %d:\n%s", n, len(hosts), text)
 			}
+			wantWritten(t, cluster, exitUnreachable, []string{"Tried " + gone.Addr()}, "show", cluster.KeyOn(t, gone, "job"))
 			text = wantWritten(t, cluster, 2, []string{gone.Addr(), "CRITICAL"}, "doctor")
 			if !strings.Contains(text, "[eviction]") && !strings.Contains(text, "nothing is evicted") {
 				t.Errorf("doctor does not examine the others:\n%s", text)

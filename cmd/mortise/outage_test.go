@@ -151,6 +151,10 @@ func TestKeepCampaignsAgain(t *testing.T) {
 				var told strings.Builder
 				a := &app{stderr: &told, getenv: func(string) string { return "" }}
 				err := a.keep(t.Context(), nil, func() error {
+					if len(test.ends) == 0 {
+						t.Error("it goes on after its end")
+						return childStatus{}
+					}
 					err := test.ends[0]
 					test.ends = test.ends[1:]
 					return err
