@@ -240,10 +240,10 @@ func clientInfo(r *lockmgr.Record) *ClientInfo {
 
 // identify adds to states what the records of their holders and waiters say. It reads the records of
 // sixty-four clients, in one batch: of more holders, and of those whose record is not read within a second, the rest stay
-// without a process.
-func (c *Client) identify(ctx context.Context, states ...*State) {
+// without a process. silent reports that the only server there is did not answer.
+func (c *Client) identify(ctx context.Context, states ...*State) (silent bool) {
 	if c.core.Config().Identity == nil {
-		return // it tells nothing, and does not ask
+		return false // it tells nothing, and does not ask
 	}
 	var owners []string
 	for _, s := range states {
@@ -254,7 +254,7 @@ func (c *Client) identify(ctx context.Context, states ...*State) {
 			owners = append(owners, w.Owner)
 		}
 	}
-	records := c.core.RecordsOf(ctx, owners)
+	records, silent := c.core.RecordsOf(ctx, owners)
 	for _, s := range states {
 		for i := range s.Holders {
 			h := &s.Holders[i]
@@ -271,4 +271,5 @@ func (c *Client) identify(ctx context.Context, states ...*State) {
 			}
 		}
 	}
+	return silent
 }

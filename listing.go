@@ -87,8 +87,9 @@ func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yiel
 		})
 		more := true
 		w.Aside(func() {
+			silent := false
 			for some := range slices.Chunk(found, script.InspectBatch) {
-				c.identify(ctx, some...) // it takes a bounded time, and another server may have the records
+				silent = silent || c.identify(ctx, some...) // it takes a bounded time, and another server may have the records
 				for i := 0; more && i < len(some); i++ {
 					more = yield(*some[i], nil)
 				}
@@ -107,11 +108,13 @@ func (c *Client) held(ctx context.Context, page []string) (found []*State, err e
 	prefix := c.core.Config().Prefix
 	err = c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error {
 		start := time.Now()
-		page := script.Sift(ctx, c.core.Config().Driver, page)
-		w.Answered()
-		var err error
-		if w.Aside(func() { err = rest(ctx, time.Since(start)) }); err != nil {
-			return err
+		page, answered := script.Sift(ctx, c.core.Config().Driver, page)
+		if answered {
+			w.Answered()
+			var err error
+			if w.Aside(func() { err = rest(ctx, time.Since(start)) }); err != nil {
+				return err
+			}
 		}
 		for keys := range slices.Chunk(page, script.InspectBatch) {
 			for i, result := range script.Inspect(ctx, c.core.Config().Driver, keys...) {

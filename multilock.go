@@ -101,8 +101,8 @@ func (m *MultiLock) TryDo(ctx context.Context, f func(ctx context.Context) error
 // context, and the owner that it carries, are as with [Lock.Lock]: with it, each of the
 // locks can be re-entered, by itself or together.
 //
-// If it fails, it holds none of them that it did not hold before. The error names
-// the lock that refused it. Errors are those of [Lock.Lock] for each of the
+// If it fails, it holds none of them that it did not hold before; those that it has when Redis
+// stops answering are given back in the background. The error names the lock that refused it. Errors are those of [Lock.Lock] for each of the
 // locks; [ErrLost] also if one was lost while it waited for another.
 func (m *MultiLock) Lock(ctx context.Context) (*Hold, context.Context, error) {
 	return m.enter(ctx, "lock", true)

@@ -293,11 +293,13 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 	if time.Since(r.start) >= trust {
 		err = errLate
 	}
+	silent := false
 	if err == nil {
 		l.token, err = r.secure(ctx, token, ttl)
+		silent = isSilence(err)
 	}
 	if err != nil {
-		r.undo(ctx)
+		r.undo(ctx, silent)
 		return nil, err
 	}
 	k.noteToken(l.token)

@@ -102,7 +102,7 @@ func (b *Batch) acquire(ctx context.Context, wait bool, told *observation) (*Hol
 		}
 	}
 	members, _, lost := r.composite.finish(&ending{err: err})
-	releaseAndWait(limited, members)
+	releaseAndWait(limited, members, err)
 	if lost != nil {
 		err = fmt.Errorf("lost while waiting for others: %w", lost)
 	}

@@ -75,13 +75,13 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 		}
 		r.note(nth, refusalIn(err))
 		r.locks[0].client.waits(r.told)
-		r.composite.restart(ctx)
+		r.composite.restart(ctx, err)
 		if round%roundsBeforeKeeping == 0 && r.mayKeep() {
 			nth, err = r.acquireInOrder(ctx, jitter(keepFirst<<min(kept, 16)))
 			if ctx.Err() != nil || !isOverdue(err) && !errors.Is(err, context.DeadlineExceeded) {
 				return r.ended(ctx, nth, err)
 			}
-			r.composite.restart(ctx)
+			r.composite.restart(ctx, err)
 			kept++
 		}
 		// Two requests that obstruct each other must not retry in step.

@@ -106,22 +106,32 @@ func alarmAt(at time.Time) <-chan time.Time {
 	return time.After(time.Until(at))
 }
 
-// restart releases all members of a composite that is being formed.
-func (c *composite) restart(ctx context.Context) {
+// restart gives back all members of a composite that is being formed and goes on, because of why. It asks again soon, so it
+// does not wait for longer than a poll takes.
+func (c *composite) restart(ctx context.Context, why error) {
 	c.mu.Lock()
 	members := c.members
 	c.members = nil
 	c.mu.Unlock()
-	releaseAndWait(ctx, members)
+	ctx, cancel := context.WithTimeout(ctx, poll)
+	defer cancel()
+	releaseAndWait(ctx, members, why)
 }
 
-// releaseAndWait releases members, and waits for that until ctx ends; then the release
-// continues in the background.
-func releaseAndWait(ctx context.Context, members []*member) {
+// releaseAndWait releases members that cannot be used because of why. It waits for that until ctx ends, and no longer than an
+// unlock does; then the release continues in the background. If why says that Redis does not answer, the caller has waited
+// for that already, and releaseAndWait does not wait again.
+func releaseAndWait(ctx context.Context, members []*member, why error) {
 	results := releaseMembers(members)
+	if isSilence(why) {
+		return
+	}
+	limit := alarmAt(unlockLimit(members))
 	for range members {
 		select {
 		case <-results:
+		case <-limit:
+			return
 		case <-ctx.Done():
 			return
 		}

@@ -233,10 +233,11 @@ func (o *others) set(id string, k knownClient) {
 }
 
 // RecordsOf returns the records of the clients of owners, by the id of the client: no more than
-// are read at once. Those that cannot be read within a second are left out.
-func (c *Client) RecordsOf(ctx context.Context, owners []string) map[string]*Record {
+// are read at once. Those that cannot be read within a second are left out. silent reports that the only server there is did
+// not answer.
+func (c *Client) RecordsOf(ctx context.Context, owners []string) (found map[string]*Record, silent bool) {
 	var ids []string
-	found := make(map[string]*Record)
+	found = make(map[string]*Record)
 	for _, owner := range owners {
 		id := script.ClientOf(owner)
 		if _, ok := found[id]; !ok && script.IsMortise(owner) && len(ids) < recordsAtOnce && !c.others.isSilent(c.others.shard(id)) {
@@ -245,21 +246,23 @@ func (c *Client) RecordsOf(ctx context.Context, owners []string) map[string]*Rec
 		}
 	}
 	if len(ids) == 0 {
-		return nil
+		return nil, false
 	}
 	within, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
 	list, unread, _ := c.others.read(within, ids...)
 	if ctx.Err() == nil { // else the caller was in a hurry
 		for _, id := range unread {
-			c.others.noteSilent(c.others.shard(id))
+			server := c.others.shard(id)
+			c.others.noteSilent(server)
+			silent = silent || server == ""
 		}
 	}
 	clear(found)
 	for _, r := range list {
 		found[r.ID] = r
 	}
-	return found
+	return found, silent
 }
 
 // identify adds what is known of the holder to an error of a refusal. The end of ctx, or of a wait by

@@ -235,5 +235,5 @@ func (q *quorumRound) undo(ctx context.Context, why error) {
 	members, _, _ := q.composite.finish(&ending{err: why})
 	ctx, cancel := context.WithTimeout(ctx, q.timeout())
 	defer cancel()
-	releaseAndWait(ctx, members)
+	releaseAndWait(ctx, members, nil)
 }

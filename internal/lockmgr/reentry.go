@@ -52,7 +52,10 @@ func (l *Lease) reenter(ctx context.Context, k *Lock) (h *Hold, err error) {
 // reenterOnce locks the count for no longer than one attempt, so that other goroutines can
 // unlock between attempts. The attempt ends with within, and the hold with ctx.
 func (l *Lease) reenterOnce(ctx, within context.Context, k *Lock) (*Hold, error) {
-	if err := l.lockCount(ctx); err != nil {
+	if err := l.lockCount(within); err != nil {
+		if within.Err() != nil && ctx.Err() == nil { // an attempt before, or what undoes it, still waits for Redis
+			return nil, driver.ContextError(within, driver.NotSent)
+		}
 		return nil, Final(err)
 	}
 	defer l.unlockCount()

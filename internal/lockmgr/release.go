@@ -302,6 +302,12 @@ func isUnanswered(err error) bool {
 	return false
 }
 
+// isSilence reports whether err is of a call that has waited for Redis in vain.
+func isSilence(err error) bool {
+	cut := errors.Is(err, ErrNotDurable) && errors.Is(err, context.DeadlineExceeded) // nothing came, from Redis or its replicas
+	return cut || errors.Is(Meaning(err), ErrUnreachable)
+}
+
 // reap removes a lost lease after its last hold was released. If Redis may still have the
 // lease, or a part of a group or of several permits, reap releases that in the background:
 // now the work that the lease protected is known to have stopped.

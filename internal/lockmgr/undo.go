@@ -20,9 +20,12 @@ var errLate = &driver.Error{Class: driver.Passing, Err: errors.New("the lock was
 const lateMost = 5
 
 // undo releases a lease that r has acquired and cannot use. The id has had the lock, so the client's turn must not go on with it.
-func (r *request) undo(ctx context.Context) {
+// If r has waited for Redis in vain since, it does not wait again: the janitor releases the lease.
+func (r *request) undo(ctx context.Context, silent bool) {
 	k := r.lock
-	if _, err := k.release(ctx, r.id); err != nil {
+	if silent {
+		r.doubt = true
+	} else if _, err := k.release(ctx, r.id); err != nil {
 		r.doubt = true // Redis may still have it
 	}
 	k.client.mu.Lock()

@@ -14,8 +14,9 @@ var sift = load("sift")
 const siftMost = 250
 
 // Sift returns those of the names that may be held, in their order, with one script for up to 250
-// names of a server; [Inspect] tells. A name is left out only if Redis has said that it is not held.
-func Sift(ctx context.Context, d driver.Driver, names []string) []string {
+// names of a server; [Inspect] tells. A name is left out only if Redis has said that it is not held. answered reports
+// whether it has replied to each script.
+func Sift(ctx context.Context, d driver.Driver, names []string) (list []string, answered bool) {
 	t, err := d.Topology(ctx)
 	var calls []driver.Call
 	var of [][]int // the places of their names
@@ -32,15 +33,19 @@ func Sift(ctx context.Context, d driver.Driver, names []string) []string {
 		}
 	}
 	var held []int
+	answered = true
 	for i, r := range d.Batch(ctx, calls) {
 		held = append(held, sifted(r, of[i])...)
+		if class := driver.ClassOf(r.Err); r.Err != nil && (class == driver.NotSent || class == driver.Unknown) {
+			answered = false
+		}
 	}
 	slices.Sort(held)
-	list := make([]string, len(held))
+	list = make([]string, len(held))
 	for i, place := range held {
 		list[i] = names[place]
 	}
-	return list
+	return list, answered
 }
 
 // byShard returns the places of names, those of one server together.

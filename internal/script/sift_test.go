@@ -59,14 +59,14 @@ func TestSift(t *testing.T) {
 		held, other := w.fillSieve(t)
 		mixed := slices.Concat(other, held, other[:3], held[:2])
 		want := slices.Concat(held, held[:2])
-		if got := script.Sift(t.Context(), w, mixed); !slices.Equal(got, want) {
-			t.Errorf("of %q it leaves %q, want %q", mixed, got, want)
+		if got, answered := script.Sift(t.Context(), w, mixed); !slices.Equal(got, want) || !answered {
+			t.Errorf("of %q it leaves %q (answered: %v), want %q", mixed, got, answered, want)
 		}
-		if got := script.Sift(t.Context(), w, nil); len(got) != 0 {
+		if got, _ := script.Sift(t.Context(), w, nil); len(got) != 0 {
 			t.Errorf("of nothing it leaves %q", got)
 		}
-		if got := script.Sift(t.Context(), lossy{w}, mixed); !slices.Equal(got, mixed) {
-			t.Errorf("where the replies are lost it leaves %q, want all", got)
+		if got, answered := script.Sift(t.Context(), lossy{w}, mixed); !slices.Equal(got, mixed) || answered {
+			t.Errorf("where the replies are lost it leaves %q (answered: %v), want all", got, answered)
 		}
 	})
 }
@@ -78,14 +78,14 @@ func TestSiftWithoutRights(t *testing.T) {
 		held, other := w.fillSieve(t)
 		all := slices.Concat(held, other)
 		for _, right := range []string{"type", "hlen", "hkeys", "hstrlen", "hget", "hrandfield"} {
-			got := script.Sift(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right), all)
+			got, _ := script.Sift(t.Context(), w.login(t, "+@all", "~*", "&*", "-"+right), all)
 			for _, name := range held {
 				if !slices.Contains(got, name) {
 					t.Errorf("without the right to %s it leaves out %q, which may be held", right, name)
 				}
 			}
 		}
-		got := script.Sift(t.Context(), w.login(t, "+@all", "~lock", "&*"), all)
+		got, _ := script.Sift(t.Context(), w.login(t, "+@all", "~lock", "&*"), all)
 		if !slices.Equal(got, all) {
 			t.Errorf("without the right to other keys it leaves %q, want all", got)
 		}
@@ -112,11 +112,11 @@ func TestSiftIsBounded(t *testing.T) {
 		w.must(t, huge...)
 		w.fillGroup(t, "group", 1001)
 		w.hold(t, job, lease, me, "1")
-		got := script.Sift(t.Context(), w, append(names, "huge", "group", job))
+		got, _ := script.Sift(t.Context(), w, append(names, "huge", "group", job))
 		if want := append(names[11:len(names):len(names)], "group", job); !slices.Equal(got, want) {
 			t.Errorf("it leaves %q, want the hashes behind the first 10,000 fields, the group, and %s", got, job)
 		}
-		if got := script.Sift(t.Context(), w, []string{"huge", "group"}); !slices.Equal(got, []string{"group"}) {
+		if got, _ := script.Sift(t.Context(), w, []string{"huge", "group"}); !slices.Equal(got, []string{"group"}) {
 			t.Errorf("of two large hashes it leaves %q, want the group", got)
 		}
 	})
@@ -136,7 +136,7 @@ func TestSiftInParts(t *testing.T) {
 			}
 		}
 		count := &counted{Driver: w}
-		if got := script.Sift(t.Context(), count, names); !slices.Equal(got, want) {
+		if got, _ := script.Sift(t.Context(), count, names); !slices.Equal(got, want) {
 			t.Errorf("it leaves %q, want %q", got, want)
 		}
 		if count.calls != 5 || count.batches != 1 {
@@ -144,7 +144,7 @@ func TestSiftInParts(t *testing.T) {
 		}
 		for _, reply := range []driver.Value{{}, driver.IntValue(1), driver.StringValue("x"), driver.ArrayValue([]driver.Value{driver.IntValue(0)}),
 			driver.ArrayValue([]driver.Value{driver.IntValue(1), driver.IntValue(252)}), driver.ArrayValue([]driver.Value{driver.StringValue("1")})} {
-			if got := script.Sift(t.Context(), &counted{Driver: w, reply: &reply}, names); !slices.Equal(got, names) {
+			if got, _ := script.Sift(t.Context(), &counted{Driver: w, reply: &reply}, names); !slices.Equal(got, names) {
 				t.Errorf("of the reply %v it makes %d names, want all", reply, len(got))
 			}
 		}
@@ -175,14 +175,14 @@ func TestSiftOnShards(t *testing.T) {
 	t.Parallel()
 	d := &shards{}
 	names := []string{"a1", "b1", "a2", "c1", "b2", "a3"}
-	if got := script.Sift(t.Context(), d, names); !slices.Equal(got, []string{"a1", "b1", "c1"}) {
+	if got, _ := script.Sift(t.Context(), d, names); !slices.Equal(got, []string{"a1", "b1", "c1"}) {
 		t.Errorf("it leaves %q, want the first of each server", got)
 	}
 	if want := []string{"a1 3", "b1 2", "c1 1"}; !slices.Equal(d.calls, want) {
 		t.Errorf("the calls are %q, want %q", d.calls, want)
 	}
 	d.broken = true
-	if got := script.Sift(t.Context(), d, names); !slices.Equal(got, []string{"a1", "b1", "c1", "b2"}) {
+	if got, _ := script.Sift(t.Context(), d, names); !slices.Equal(got, []string{"a1", "b1", "c1", "b2"}) {
 		t.Errorf("where a server fails it leaves %q, want all of that one", got)
 	}
 }

@@ -42,16 +42,24 @@ var callables = []callable{
 // eachCall calls f for each method of the public API that takes a context.
 func eachCall(f func(of callable, method string)) {
 	for _, of := range callables {
-		c := mortise.New(memredis.New().Driver(), nil)
-		t := reflect.TypeOf(of.open(c))
-		for i := range t.NumMethod() {
-			m := t.Method(i)
-			if m.Type.NumIn() > 1 && m.Type.In(1) == contexts {
-				f(of, m.Name)
-			}
+		for _, method := range callsOf(of) {
+			f(of, method)
 		}
-		_ = c.Close()
 	}
+}
+
+// callsOf returns the methods of an object that take a context.
+func callsOf(of callable) (methods []string) {
+	c := mortise.New(memredis.New().Driver(), nil)
+	defer c.Close()
+	t := reflect.TypeOf(of.open(c))
+	for i := range t.NumMethod() {
+		m := t.Method(i)
+		if m.Type.NumIn() > 1 && m.Type.In(1) == contexts {
+			methods = append(methods, m.Name)
+		}
+	}
+	return methods
 }
 
 // invoke calls a method with arguments that are valid, and returns its error.
