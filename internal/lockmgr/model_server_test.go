@@ -261,7 +261,10 @@ func (s *modelServer) pass(p *modelPass) (announced bool, became string) {
 			s.turns = s.turns[1:]
 			continue
 		}
-		if s.probe(p) && p.with != "keep" && (p.row+1)*p.r >= p.g {
+		if s.probe(p) {
+			p.g = max(p.g, min(len(s.turns), 100))
+		}
+		if p.theirs && p.with != "keep" && (p.row+1)*p.r >= p.g {
 			s.kept = time.Now().Add(10 * time.Second)
 			word := "~"
 			if times := p.times(); times > 1 {

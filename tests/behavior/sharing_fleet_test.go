@@ -3,6 +3,7 @@ package behavior
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -87,6 +88,52 @@ func minuteOfFleet(t *testing.T, s *memredis.Server, name string, gos, javas, de
 	cancel()
 	all.Wait()
 	return had
+}
+
+// Clients that do something else between two holds have their part beside Redisson's, although only the first of those that take
+// turns listen where Redisson's do.
+func TestShareOfClientsThatPause(t *testing.T) {
+	t.Parallel()
+	const hold = 20 * time.Millisecond
+	for _, fleet := range []struct{ gos, javas, pause int }{{2, 2, 2}, {4, 4, 1}, {4, 4, 2}, {4, 4, 5}, {8, 4, 2}, {8, 4, 5}, {4, 2, 2}, {8, 1, 2}} {
+		t.Run(fmt.Sprintf("%d clients and %d of Redisson's, pauses of %d holds", fleet.gos, fleet.javas, fleet.pause), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				var threads []*javaProcess
+				for range fleet.javas {
+					threads = append(threads, javaLock.listen(t, s, "job"))
+				}
+				synctest.Wait()
+				var all sync.WaitGroup
+				ctx, cancel := context.WithCancel(t.Context())
+				javas, gos := 0, 0 // guarded by the lock
+				for i, c := range clients(t, s, fleet.gos, nil) {
+					rnd := rand.New(rand.NewPCG(uint64(i), 1))
+					all.Go(func() {
+						for {
+							h, _, err := c.Lock("job").Lock(ctx)
+							if err != nil {
+								return
+							}
+							gos++
+							time.Sleep(hold)
+							mustUnlock(t, h)
+							time.Sleep(time.Duration((0.5 + rnd.Float64()) * float64(fleet.pause) * float64(hold)))
+						}
+					})
+				}
+				for i, java := range threads {
+					for j := range 2 {
+						all.Go(func() { java.run(ctx, t, 10*i+j, func(time.Duration) { javas++; time.Sleep(hold) }) })
+					}
+				}
+				time.Sleep(time.Minute)
+				cancel()
+				all.Wait()
+				wantShare(t, "mortise", gos, javas, fleet.gos, fleet.javas)
+				wantShare(t, "Redisson", javas, gos, fleet.javas, fleet.gos)
+			})
+		})
+	}
 }
 
 // Redisson's threads have their part of a lock without turns also if each of its holders takes other locks, so that only every

@@ -2,7 +2,7 @@
 -- turns.lua.
 local GIVEN = 3000 -- the lease of a granted lock, in ms; the new holder extends it
 local BRIEF = 1000 -- the same if the new holder asks first, for a lease of its own
-local MANY = 100   -- limit of the turns passed over because their clients do not listen
+local MANY = 100   -- limit of the turns passed over because their clients do not listen, and of those that count
 local ROW = 4      -- grants in a row, where it cannot be known whether Redisson's threads listen
 
 -- Grants the free lock to the next turn, unless threads of Redisson's listen and it is their turn: then it is left
@@ -32,6 +32,10 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
     local listeners = redis.pcall('pubsub', command == 'spublish' and 'shardnumsub' or 'numsub', to)
     if listeners.err or listeners[2] > 0 then
       local theirs, r, g = redissons(channel, command, way)
+      if theirs then -- of those that take turns, only the first listen there
+        local more = redis.pcall('zcard', turns)
+        if type(more) == 'number' then g = math.max(g, math.min(more + 1, MANY)) end
+      end
       if keep ~= 'keep' and (theirs and (row + 1) * r >= g or theirs == nil and row > 0 and row % ROW == 0) then
         local word, times
         if theirs then word, times = left(r, g, FREE) end
