@@ -60,11 +60,7 @@ func TestInspectOfMoreThanIsListed(t *testing.T) {
 				if test.kind == mortise.KindGroupLock {
 					wantFourOwners(t, &state)
 				}
-				text, err := json.Marshal(state)
-				var again mortise.State
-				if err != nil || json.Unmarshal(text, &again) != nil || again.Unlisted != state.Unlisted {
-					t.Errorf("as JSON %d are unlisted, %v, want %d", again.Unlisted, err, state.Unlisted)
-				}
+				wantSameInJSON(t, &state)
 				found := 0
 				for one, err := range c.Locks(t.Context(), "*") {
 					if err != nil {
@@ -78,6 +74,16 @@ func TestInspectOfMoreThanIsListed(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// wantSameInJSON checks that the number of those that are not listed is in the JSON form.
+func wantSameInJSON(t *testing.T, s *mortise.State) {
+	t.Helper()
+	text, err := json.Marshal(s)
+	var again mortise.State
+	if err != nil || json.Unmarshal(text, &again) != nil || again.Unlisted != s.Unlisted {
+		t.Errorf("as JSON %d are unlisted, %v, want %d", again.Unlisted, err, s.Unlisted)
 	}
 }
 
@@ -144,7 +150,9 @@ func TestQueueOfMoreThanIsListed(t *testing.T) {
 			go func() { done <- c.Lock("job").Do(t.Context(), func(context.Context) error { return nil }) }()
 		}
 		go func() { done <- c.Lock("other").Do(t.Context(), func(context.Context) error { return nil }) }()
-		<-done
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 		time.Sleep(2 * time.Second)
 		q, err := holder.Queue(t.Context(), "job")
 		if err != nil || len(q.Waiters) != 64 || q.Unlisted != 236 {
