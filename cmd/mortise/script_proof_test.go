@@ -17,6 +17,11 @@ func TestScriptsOnRedis(t *testing.T) {
 	runScripts(t, "testdata/redis/*.txt", databases(redistest.Single(t, "--databases", "64")))
 }
 
+// TestCrowdScripts runs the sessions with more holders than a reply lists, which take an embedded server long.
+func TestCrowdScripts(t *testing.T) {
+	runScripts(t, "testdata/crowd/*.txt", databases(redistest.Single(t)))
+}
+
 // TestBenchScripts runs mortise bench, whose loads take their time, on an embedded server and on a real one.
 func TestBenchScripts(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) { runScripts(t, "testdata/bench/*.txt", embedded) })
