@@ -86,7 +86,7 @@ const longestReason = 200
 type DeadlockPolicy int
 
 const (
-	// DeadlockTell tells observers, with [EventDeadlock], and waits on.
+	// DeadlockTell reports the cycle to observers, with [EventDeadlock], and waits on.
 	DeadlockTell DeadlockPolicy = iota
 	// DeadlockFail also ends the wait with [ErrDeadlock], if it is the youngest of those
 	// waits in the cycle that have this policy.
@@ -100,7 +100,7 @@ const (
 // only after each client in it has confirmed its wait and its hold again, so that all of them
 // existed at one moment. Waits with a context of [Detach] are under no hold, and a hold under
 // which several goroutines wait, of which one may get on, is in no cycle. Redisson's threads
-// do not tell what they wait for, and are in no cycle either, nor are Redlocks, GroupLocks and semaphores. Of more than 64 waits of a client only the oldest are looked at.
+// do not publish what they wait for, and are in no cycle either, nor are Redlocks, GroupLocks and semaphores. Of more than 64 waits of a client only the oldest are looked at.
 type DeadlockError struct {
 	Waits []DeadlockWait // each is blocked by the next, and the last one by the first
 }

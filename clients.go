@@ -19,7 +19,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Identity is what a client tells others about its process, in a record in Redis. The zero
+// Identity is what a client publishes about its process, in a record in Redis. The zero
 // value of each field is its default.
 //
 // A client has a record while it holds or waits for something for longer than about a quarter
@@ -94,7 +94,7 @@ func (i *Identity) validate() error {
 	return nil
 }
 
-// ClientInfo describes the process of a client, as its record in Redis tells.
+// ClientInfo describes the process of a client, according to its record in Redis.
 type ClientInfo struct {
 	ID      string            `json:"id"` // its UUID: the first part of the id of each of its owners
 	Host    string            `json:"host"`
@@ -110,7 +110,7 @@ type ClientInfo struct {
 	Silent time.Duration `json:"-"`
 }
 
-// Command returns the program that the process runs under its locks, as far as it tells:
+// Command returns the program that the process runs under its locks, if its record names one:
 // see [Identity.Extra].
 func (i *ClientInfo) Command() string { return i.Extra[record.Command] }
 
@@ -133,7 +133,7 @@ func (i ClientInfo) String() string {
 	return text
 }
 
-// ClientState is what a client holds and waits for, as its record tells: that may be a second
+// ClientState is what a client holds and waits for, according to its record, which may be a second
 // old, and has neither what lasted for less than a quarter of a second nor more than 64 of
 // either, the oldest.
 type ClientState struct {
@@ -243,7 +243,7 @@ func clientInfo(r *lockmgr.Record) *ClientInfo {
 // without a process. silent reports that the only server there is did not answer.
 func (c *Client) identify(ctx context.Context, states ...*State) (silent bool) {
 	if c.core.Config().Identity == nil {
-		return false // it tells nothing, and does not ask
+		return false // it publishes nothing, and does not ask
 	}
 	var owners []string
 	for _, s := range states {

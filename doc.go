@@ -30,7 +30,7 @@
 // watchdog extends until the hold is released. If the process dies, or cannot
 // reach Redis, the lease ends and other owners can acquire the lock.
 //
-// The holder is told before that happens: the context that Lock returns ends,
+// The holder learns of it before that happens: the context that Lock returns ends,
 // with cause [ErrLost], before the key can expire in Redis, even if the
 // network hangs. Work under a lock should use that context.
 //

@@ -31,7 +31,7 @@ import (
 // Each call of Enter is a party of its own.
 //
 // What it does not guarantee: that a party which is frozen, or ignores its context,
-// has stopped when the others are told that it is gone.
+// has stopped when the others learn that it is gone.
 type DoubleBarrier struct{ meeting }
 
 // DoubleBarrier returns the double barrier called name for that many parties, from

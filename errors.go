@@ -25,7 +25,7 @@ var (
 	// errors.As finds a *PermitsError with the numbers.
 	ErrNoPermits = errors.New("not enough permits are available")
 	// ErrNotSet: there are no permits because the semaphore was never set, or was
-	// deleted: nothing comes of waiting until a process calls TrySetPermits. The
+	// deleted: waiting cannot succeed until a process calls TrySetPermits. The
 	// error also matches ErrNoPermits.
 	ErrNotSet = errors.New("the semaphore was never set, or was deleted")
 	// ErrLost: the lease ended before the hold was released. The cause of the hold's
@@ -83,7 +83,7 @@ var (
 	// *ClockError that says by how much.
 	ErrClockJump = errors.New("the clock of Redis jumped")
 	// ErrUnknownOutcome: the operation may or may not have run in Redis; the
-	// reply was lost, and asking again could not tell. Unlock returns it if
+	// reply was lost, and asking again did not settle it. Unlock returns it if
 	// the hold certainly no longer has the lock, but it is unknown whether it
 	// was still held at that moment.
 	ErrUnknownOutcome = lockmgr.ErrUnknownOutcome
@@ -312,7 +312,7 @@ func (e *LostError) Unwrap() error { return e.Err }
 // when leases end. It matches [ErrClockJump].
 //
 // A clock that is set forward ends leases early: another owner may acquire the
-// lock before its holder is told. A clock that is set back makes leases last
+// lock before its holder learns of it. A clock that is set back makes leases last
 // longer, until they are renewed: the locks of a process that died stay locked
 // longer by as much. A failover to a server whose clock shows another time is
 // a jump, too.

@@ -145,7 +145,7 @@ func (c *Client) scanTokens(ctx context.Context, w *lockmgr.Walk, yield func(Tok
 	}))
 }
 
-// usesOf returns what the keys of a page are, as far as the server has told. It waits for the server as a walk does, whatever other
+// usesOf returns what the keys of a page are, as far as the server has answered. It waits for the server as a walk does, whatever other
 // servers do.
 func (c *Client) usesOf(ctx context.Context, page []string) (uses []TokenUse, err error) {
 	err = c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error {

@@ -21,7 +21,7 @@ type Hold lockmgr.Hold
 //		return guard.Set(ctx, "report:text", text, hold.Token())
 //	})
 //
-// A hold that was released or lost is returned as well; [Hold.Valid] tells. Contexts
+// A hold that was released or lost is returned as well; see [Hold.Valid]. Contexts
 // of [Detach] and [context.WithoutCancel] descend from that of the hold, too. For a
 // [Term] it is the hold of the leadership, and for a [Member] that of its place, which
 // Unlock refuses with [ErrInvalid], because the others must learn how the party left.
@@ -81,7 +81,7 @@ func (h *Hold) Context() context.Context { return h.core().OwnContext() }
 // If another goroutine of this client waits for the lock, Unlock hands it the lease
 // at once, without asking Redis. If the lease was lost, and no renewal has shown it
 // yet, the other one learns of it, and Unlock returns nil. With a [FencedLock] that
-// one asks for a token first, and waits on if the lease is gone: then nobody is told.
+// one asks for a token first, and waits on if the lease is gone: then nobody is notified.
 //
 // Errors: [ErrReleased] for a second Unlock; [ErrLost] if the lease had already
 // ended, in which case other owners may have held the lock since;

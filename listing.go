@@ -102,7 +102,7 @@ func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yiel
 	}))
 }
 
-// held returns the states of those names of a page that are held, as far as the server has told them. It waits for the server as a
+// held returns the states of those names of a page that are held, as far as the server has answered. It waits for the server as a
 // walk does, whatever other servers do.
 func (c *Client) held(ctx context.Context, page []string) (found []*State, err error) {
 	prefix := c.core.Config().Prefix

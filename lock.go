@@ -158,7 +158,7 @@ func (k *locker) Lock(ctx context.Context) (*Hold, context.Context, error) {
 
 // TryLock acquires the lock if it is free, or held by the owner that ctx carries.
 // It does not wait for other owners: [ErrLocked] means that one of them holds
-// the lock, and [HeldError] tells which. But it does wait for Redis: while that cannot
+// the lock, and [HeldError] says which. But it does wait for Redis: while that cannot
 // be reached, or cannot serve, TryLock retries for [Options.RetryFor], 10 s by default,
 // or for [LockOptions.Wait], and then returns [ErrUnreachable]. Everything else is as with
 // [Lock.Lock].

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise/internal/lockmgr"
 )
 
-// Observer is told what a client does: it is for logs, metrics and traces. [Options.Logger]
+// Observer receives the events of a client, for logs, metrics and traces. [Options.Logger]
 // is one for logs; the modules mortiseotel and mortiseprom have others.
 //
 // Observe is called in the goroutine in which the event happened, and delays it: it must
@@ -205,7 +205,7 @@ var eventTypes = [...]EventType{
 	lockmgr.EventAsked: EventAsked, lockmgr.EventMute: EventMute,
 }
 
-// observe returns what tells the core's events to the observers of the options; nil if there are none.
+// observe returns a function that passes the core's events to the observers of the options; nil if there are none.
 func (o *Options) observe() func(lockmgr.Event) {
 	var all []Observer
 	if o.Logger != nil {

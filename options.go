@@ -43,7 +43,7 @@ type Options struct {
 	// until the lease has ended. Default 5 s.
 	//
 	// It also bounds how long a party of a Barrier or DoubleBarrier that gives up
-	// tells Redis so, before Await or Enter returns its error.
+	// reports it to Redis, before Await or Enter returns its error.
 	UnlockFor time.Duration
 
 	// PubSub selects how releases are published and subscribed to on a Redis
@@ -95,11 +95,11 @@ type Options struct {
 	// of less than a twentieth of the lease or a second.
 	OnClockJump func(*ClockError)
 
-	// Identity is what the client tells others about its process. By default it tells the
+	// Identity is what the client publishes about its process. By default it publishes the
 	// host, the process id and the name of the program; see [Identity].
 	Identity Identity
 
-	// Observer, if set, is told what the client does. If it is a [Linker], the client's
+	// Observer, if set, receives the client's events. If it is a [Linker], the client's
 	// record has what it returns for each hold. Default: none.
 	Observer Observer
 
@@ -232,7 +232,7 @@ type LockOptions struct {
 	// runs. After Unlock no owner has the lock until then, not even the one that
 	// released it, and then it is free: its key ends, which is not announced, so
 	// mortise's waiters notice within a second, and Redisson's when the TTL that they
-	// were told is over. Until then the name of its owner in Redis ends with ":kept";
+	// have read is over. Until then the name of its owner in Redis ends with ":kept";
 	// ForceUnlock frees it. After Client.Close the lock stays taken until then too,
 	// but no less than for the rest of its TTL, as without a MinHold: the work that it
 	// protects may go on.
@@ -274,7 +274,7 @@ type LockOptions struct {
 	Wait time.Duration
 
 	// Deadlock says what happens to a wait that is part of a cycle of waits: see
-	// [DeadlockError]. Default: observers are told, and it waits on.
+	// [DeadlockError]. Default: the cycle is reported to observers, and it waits on.
 	Deadlock DeadlockPolicy
 }
 

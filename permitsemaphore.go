@@ -22,7 +22,7 @@ import (
 // by itself at the end of its lease.
 //
 // The number of permits must be set first, see [PermitSemaphore.TrySetPermits]; until
-// then there is none, and a caller waits. [ErrNotSet] tells that case from one where all
+// then there is none, and a caller waits. [ErrNotSet] distinguishes that case from one where all
 // permits are in use. A permit is held by a [Hold], whatever goroutine uses
 // it; it has no owner, so acquiring one with the context of another acquires another one.
 // To hold several permits, acquire them in one call, see [PermitOptions.Permits]:

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// Queue has the waiters for a name.
+// Queue lists the waiters for a name.
 type Queue struct {
 	Name string
 	// Waiters are mortise's waiters, and the Redisson threads in the queue of a fair lock, in
@@ -115,7 +115,7 @@ func inTurn(name string, turns []string, records []*lockmgr.Record) []string {
 	return order
 }
 
-// waitsFor returns the waits for a name that a record tells of. r may be nil.
+// waitsFor returns the waits for a name that a record lists. r may be nil.
 func waitsFor(name string, r *lockmgr.Record) (waits []record.Wait) {
 	if r == nil {
 		return nil

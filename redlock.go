@@ -14,7 +14,7 @@ import (
 // It works while some of the servers are down, stalled or cut off, as long as
 // more than half can be reached; of four servers, that is three. All are
 // asked at the same time. Once the outcome is decided it does not wait for the rest:
-// a server that answers late still becomes part of the hold, or is told to
+// a server that answers late still becomes part of the hold, or is asked to
 // release the lock. A server that does not answer costs a twentieth of the lease,
 // two seconds at most, and only if the outcome depends on it; it is not asked
 // again at once.

@@ -22,7 +22,7 @@ import (
 // whose permits end with a lease. A process can also release more than it acquired.
 //
 // A semaphore that was never set has no permits, and a caller waits until it is set:
-// use [Semaphore.TrySetPermits] first. [ErrNotSet] tells that case from one where all
+// use [Semaphore.TrySetPermits] first. [ErrNotSet] distinguishes that case from one where all
 // permits are taken. There can be up to 2147483647 permits, as Redisson counts with 32
 // bits, and the number can be negative.
 //

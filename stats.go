@@ -1,6 +1,6 @@
 package mortise
 
-// Stats are numbers of a client: what it has now, and what it counted since it was made.
+// Stats holds a client's gauges, and its counters since [New].
 type Stats struct {
 	Held    int // leases that it holds now
 	Waiting int // goroutines that wait now

@@ -115,7 +115,7 @@ func invalid(err error) error {
 var errNoCluster = errors.New("the server is not a node of a cluster; write redis:// for a single server")
 
 // failed returns the error of Open. It names the hosts, and nothing else of the URL. Below is what the client was interrupted in: the
-// end of a context does not tell.
+// end of a context does not say.
 func failed(a *address, err, below error) error {
 	class, text := driver.NotSent, "" // nothing was sent but the handshake, whatever happened
 	var turned turnedAwayError

@@ -21,7 +21,7 @@ const (
 	embedded
 )
 
-// schemes are the known schemes; tls tells which use TLS.
+// schemes are the known schemes; tls says which use TLS.
 var schemes = map[string]struct {
 	kind kind
 	tls  bool

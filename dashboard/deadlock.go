@@ -81,7 +81,7 @@ type chains struct {
 	under map[string][]link // the waits under a hold, by its owner
 }
 
-// add adds what a client tells, as far as it tells of itself: records can be forged.
+// add adds what a client publishes, as far as it is about the client itself: records can be forged.
 func (c *chains) add(client *mortise.ClientState) {
 	own := func(owner string) bool { return strings.HasPrefix(owner, client.ID+":") }
 	for _, h := range client.Holds {

@@ -69,7 +69,7 @@ func lookCounts(b *Dashboard, v *view, p *pen) (any, []string) {
 	return d, nil
 }
 
-// hasCount reports whether a name is that of a semaphore or a latch, as far as its clients tell.
+// hasCount reports whether a name is that of a semaphore or a latch, according to its clients.
 func hasCount(l *watch.Lock) bool {
 	if counts(l.Kind) {
 		return true

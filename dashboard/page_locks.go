@@ -108,7 +108,7 @@ func lookLocks(b *Dashboard, v *view, p *pen) (any, []string) {
 	return d, names
 }
 
-// searchText says how far the search is for what no record tells of; nothing once it has told all.
+// searchText says how far the search is for what no record lists; nothing once it has found all.
 func searchText(s *watch.Search) string {
 	const what = "locks of Redisson, and of clients that hide, "
 	switch {

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/record"
 	"github.com/mortise-go/mortise/watch"
 )
 
-// silence is when a client that has not renewed its record is said to be silent: it is renewed every ten seconds.
-const silence = 15 * time.Second
+// silence is how long after its last renewal a client is shown as silent.
+const silence = record.Overdue
 
 // pen writes what pages have in common.
 type pen struct {

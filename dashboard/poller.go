@@ -238,7 +238,7 @@ func (p *poller) client() *mortise.Client {
 	return p.watcher.Client()
 }
 
-// clock returns the time of Redis' clock, as far as the last look has told it.
+// clock returns the time of Redis' clock, as far as the last look has reported it.
 func (p *poller) clock() time.Time {
 	l := p.state()
 	if l.At.IsZero() {
@@ -271,10 +271,10 @@ func (p *poller) said() (notes []watch.Note, since time.Time) {
 
 var errTooMany = errors.New("too many streams")
 
-// mostStreams is how many browsers may be told of changes at once; others have to ask.
+// mostStreams is how many browsers may be notified of changes at once; others have to ask.
 const mostStreams = 1000
 
-// join notes that a browser is told of changes until the returned function is called.
+// join notes that a browser is notified of changes until the returned function is called.
 func (p *poller) join() (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

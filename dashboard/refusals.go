@@ -15,7 +15,7 @@ const (
 	mostLogged = 600
 )
 
-// refusals bounds what the log tells of actions that are not allowed.
+// refusals bounds what the log says about actions that are not allowed.
 type refusals struct {
 	mu    sync.Mutex // guards the fields below
 	since time.Time  // when the second has begun

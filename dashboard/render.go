@@ -75,7 +75,7 @@ func parseView(p *pageKind, q url.Values) *view {
 // Get returns a parameter.
 func (v *view) Get(key string) string { return v.values.Get(key) }
 
-// key tells views apart.
+// key distinguishes views.
 func (v *view) key() string { return v.page.path + "?" + v.values.Encode() }
 
 // url returns the relative URL of the view.

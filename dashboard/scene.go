@@ -9,8 +9,7 @@ import (
 	"github.com/mortise-go/mortise/watch"
 )
 
-// scene is what a look has seen, as pages need it. It is not changed any more, except for what is made of it when a
-// page needs it first.
+// scene is the data of one look, indexed for the pages. It is immutable but for its lazy indexes.
 type scene struct {
 	look   *watch.Look                     // nil before the first one
 	ends   map[watch.HoldKey]ending        // when leases end, as far as their keys were read lately
@@ -108,7 +107,7 @@ func (s *scene) lock(name string) *watch.Lock {
 	return &watch.Lock{Name: name}
 }
 
-// named returns a party with its process, if that is known: what the key of a lock tells of, and what has ended, has none.
+// named returns a party with its process, if that is known: what the key of a lock shows, and what has ended, has none.
 func (s *scene) named(party *watch.Party) *watch.Party {
 	if s.look == nil || party.Named() || party.Kept() {
 		return party

@@ -53,7 +53,7 @@ func (b *Dashboard) stream(w http.ResponseWriter, r *http.Request, v *view) {
 	b.follow(r, v, &s)
 }
 
-// follow tells of changes until the browser has gone or the dashboard is closed.
+// follow reports changes until the browser has gone or the dashboard is closed.
 func (b *Dashboard) follow(r *http.Request, v *view, s *teller) {
 	var sum uint64
 	var told time.Time
@@ -93,7 +93,7 @@ func (b *Dashboard) follow(r *http.Request, v *view, s *teller) {
 	}
 }
 
-// beat tells the time and what looking costs.
+// beat sends the time and what looking costs.
 func (b *Dashboard) beat(s *teller) {
 	s.tell("beat", strconv.FormatInt(b.poller.clock().UnixMilli(), 10)+"\n"+string(b.execute("foot", b.foot())))
 }

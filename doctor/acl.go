@@ -23,7 +23,7 @@ const (
 	KindSemaphore Kind = "semaphore" // also CountDownLatch
 	KindPermits   Kind = "permits"
 
-	KindRecords Kind = "records" // what clients tell about themselves: on top of the kinds of lock
+	KindRecords Kind = "records" // what clients publish about themselves: on top of the kinds of lock
 	KindInspect Kind = "inspect" // to read the state of names: on top of a kind of lock
 	KindList    Kind = "list"    // to list names: on top of KindInspect
 	KindTokens  Kind = "tokens"  // to find tokens that nobody uses: on top of KindFenced

@@ -28,10 +28,10 @@ type Options struct {
 	// Fix has the ids of findings to mend, as far as that is certain to harm nobody. Each change is made
 	// by a script that looks again first.
 	Fix []string
-	// User is the name of the user, if it is known: the server may not tell.
+	// User is the name of the user, if it is known: the server may not say.
 	User string
 	// Passed has the phases of package connect that the connection has passed: resolve, connect, tls, auth.
-	// The report tells of them. Without them it does not know.
+	// The report names them. Without them it does not know.
 	Passed []string
 	// Sentinels are those that watch the server, and Master is the name by which they know it. Examine does not
 	// take ownership of their drivers.

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// fixable has the ids of what Options.Fix can mend. A lock without TTL is not among them: the key does not tell
+// fixable has the ids of what Options.Fix can mend. A lock without TTL is not among them: the key does not say
 // whether its holder lives, and trusts a fixed lease that nobody renews.
 var fixable = map[string]bool{"fair-queue-dead": true, "permits-expired": true}
 

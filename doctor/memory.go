@@ -81,7 +81,7 @@ func (e *exam) memory(context.Context) {
 	})
 }
 
-// events looks at whether the server tells of every change of a key.
+// events looks at whether the server reports every change of a key.
 func (e *exam) events(context.Context) {
 	e.each("keyspace-events", GroupConnections, ofConfig, func(s *server) Finding {
 		set := s.conf["notify-keyspace-events"]

@@ -17,7 +17,7 @@ import (
 // renews its own four times a second, so that what is seen twice was there.
 const recordsPause = 600 * time.Millisecond
 
-// records looks at what mortise's clients tell: those that are silent, and deadlocks.
+// records looks at what mortise's clients publish: those that are silent, and deadlocks.
 func (e *exam) records(ctx context.Context) {
 	const id = "silent-client"
 	clients, err := e.readRecords(ctx)
@@ -111,7 +111,7 @@ func (c cycle) finding(e *exam) Finding {
 	return f.about(locks)
 }
 
-// cycles returns the cycles in what clients tell, by what they are known by.
+// cycles returns the cycles in what clients publish, by what they are known by.
 func cycles(clients []mortise.ClientState) map[string]cycle {
 	under := make(map[string][]link) // the waits under a hold, by its owner
 	for i := range clients {

@@ -35,7 +35,7 @@ const (
 	GroupMessages    Group = "messages"
 	GroupRights      Group = "rights"
 	GroupKeys        Group = "keys"    // what lies in Redis
-	GroupClients     Group = "clients" // what mortise's clients tell
+	GroupClients     Group = "clients" // what mortise's clients publish
 )
 
 // Finding is the outcome of looking at one thing. Its JSON form is stable.

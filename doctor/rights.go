@@ -92,7 +92,7 @@ func (e *exam) wanted(missing map[Kind][]string) (kinds []Kind) {
 	return kinds
 }
 
-// recordRights looks at the rights to what clients tell about themselves.
+// recordRights looks at the rights to what clients publish about themselves.
 func (e *exam) recordRights(missing map[Kind][]string) {
 	f := Finding{ID: "rights-records", Group: GroupRights, Severity: OK, Found: "the user may read and write the records of clients"}
 	if words := missing[KindRecords]; words != nil {

@@ -150,7 +150,7 @@ func (e *exam) searched(took time.Duration, more bool) Finding {
 	return f
 }
 
-// tokens tells of tokens that nobody uses.
+// tokens reports tokens that nobody uses.
 func (e *exam) tokens(found *suspects) {
 	f := Finding{ID: "tokens-unused", Group: GroupKeys, Severity: OK, Found: "all fencing tokens were used in the last 30 days, or there are none"}
 	switch {

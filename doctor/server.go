@@ -59,7 +59,7 @@ func (e *exam) command(ctx context.Context, addr string, words ...string) (drive
 	return c.Command(ctx, addr, words...)
 }
 
-// readServers reads what the servers tell about themselves.
+// readServers reads what the servers report about themselves.
 func (e *exam) readServers(ctx context.Context) {
 	c, ok := e.d.(driver.Commander)
 	if !ok {
@@ -84,7 +84,7 @@ func (e *exam) readServers(ctx context.Context) {
 	}
 }
 
-// read reads what one server tells about itself.
+// read reads what one server reports about itself.
 func (e *exam) read(ctx context.Context, addr string) *server {
 	s := &server{addr: addr}
 	v, err := e.command(ctx, addr, "INFO")
@@ -133,7 +133,7 @@ func fields(text string) map[string]string {
 	return all
 }
 
-// number returns a number that a server tells; 0 if it tells none.
+// number returns a number that a server reports; 0 if it reports none.
 func (s *server) number(name string) int64 {
 	n, _ := strconv.ParseInt(s.info[name], 10, 64)
 	return n
@@ -159,7 +159,7 @@ var (
 	ofConfig = source{"config|get", func(s *server) error { return s.cerr }}
 )
 
-// each examines each server, and tells of those that are not in order; what is the same of several servers
+// each examines each server, and reports those that are not in order; what is the same of several servers
 // once. Of those that are in order it tells once, too.
 func (e *exam) each(id string, group Group, from source, look func(*server) Finding) {
 	var fine *Finding

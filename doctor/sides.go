@@ -64,7 +64,7 @@ func (e *exam) sides(clients []mortise.ClientState) {
 	all := slices.Sorted(maps.Keys(by))
 	switch len(all) {
 	case 0:
-		return // nobody tells
+		return // nobody publishes
 	case 1:
 		e.add(Finding{ID: id, Group: GroupClients, Severity: OK, Found: "all clients of mortise that tell have version " + quoted(all[0])})
 		return

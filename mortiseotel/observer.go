@@ -68,7 +68,7 @@ func (o *Observer) Observe(e mortise.Event) {
 	}
 }
 
-// concluded tells of a call that has acquired, or failed.
+// concluded reports a call that has acquired, or failed.
 func (o *Observer) concluded(e *mortise.Event, now time.Time) {
 	m := &o.metrics
 	what := e.Outcome()
@@ -88,7 +88,7 @@ func (o *Observer) concluded(e *mortise.Event, now time.Time) {
 // the permits of a plain semaphore belong to nobody.
 func hasHold(e *mortise.Event) bool { return e.Type == mortise.EventAcquired && e.Owner != "" }
 
-// ended tells of a hold that was released or lost.
+// ended reports a hold that was released or lost.
 func (o *Observer) ended(e *mortise.Event, now time.Time) {
 	m := &o.metrics
 	end, reason := e.End()

@@ -48,7 +48,7 @@ func WithLockName(name func(string) string) Option {
 // It is off by default. A span is exported when it ends: while a holder hangs, its span is not to be
 // seen, and a process that dies takes it along; whereas dlock.acquire was exported before. Backends that
 // gather the spans of a trace for some seconds do not take one of hours well, either, and
-// dlock.hold.duration tells how long holds last. It is right for programs that have locks for as long
+// dlock.hold.duration reports how long holds last. It is right for programs that have locks for as long
 // as their requests last.
 func WithHoldSpans(on bool) Option {
 	return func(c *config) { c.holdSpans = on }

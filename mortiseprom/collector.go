@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// Collector counts what clients tell their observer. It is safe for concurrent use.
+// Collector counts what clients report to their observer. It is safe for concurrent use.
 //
 // To tell it something takes no I/O, and waits for nothing but other goroutines that tell it
 // something. It keeps no more than its metrics, of which there are only so many.

@@ -178,7 +178,7 @@ func (q *Claim) ended(held context.Context, at time.Time) {
 	defer q.h.mu.Unlock()
 	r := q.r
 	if r.until != nil && r.until().Before(at) {
-		at = r.until() // the clock has told it, a moment before this goroutine ran
+		at = r.until() // the clock has reported it, a moment before this goroutine ran
 	}
 	if r.dark == never {
 		r.dark = q.h.since(at)
@@ -191,7 +191,7 @@ func (q *Claim) ended(held context.Context, at time.Time) {
 	}
 }
 
-// knows records what mortise tells of a hold, before it is granted.
+// knows records what mortise reports about a hold, before it is granted.
 func (q *Claim) knows(hold interface {
 	Owner() string
 	Valid() bool

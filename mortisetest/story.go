@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-go/mortise"
 )
 
-// story tells which client held what, from when to when. h.mu must be held.
+// story says which client held what, from when to when. h.mu must be held.
 func (h *History) story(r *holding) string {
 	what := fmt.Sprintf("%s %q", r.Kind, r.Name)
 	switch r.Sort {
@@ -72,9 +72,9 @@ func (r *holding) why() string {
 	return r.cause.Error()
 }
 
-// story tells what a call asked, and what came of it.
+// story reports what a call asked, and what came of it.
 func (c *call) story() string {
-	if c.op == "SetPermits" { // the test has told it
+	if c.op == "SetPermits" { // the test has reported it
 		return fmt.Sprintf("the permits of %q are %d from %s on", c.name, c.n, clock(c.begin))
 	}
 	text := fmt.Sprintf("%s calls %s%s on %s %q at %s", c.client, c.op, c.argument(), c.family, c.name, clock(c.begin))

@@ -8,7 +8,7 @@ import (
 )
 
 // Diff returns what has happened between two snapshots, in the order of time. Last is nil for the first
-// one; then it tells what there is.
+// one; then it reports what there is.
 func Diff(last, now *Snapshot) []Event {
 	d := differ{last: last, now: now, first: last == nil, begun: make(map[string][]*Hold)}
 	if last == nil {
@@ -45,7 +45,7 @@ func (d *differ) event(t Type, at time.Time, lock, kind string, p Party) Event {
 	return Event{Type: t, Time: at, Seen: d.now.At, Lock: lock, Kind: kind, Party: p, Waited: -1, Held: -1}
 }
 
-// ends tells of the holds that have ended.
+// ends reports the holds that have ended.
 func (d *differ) ends() {
 	over := make(map[HoldKey]Ending)
 	for key, h := range d.last.Holds {
@@ -78,7 +78,7 @@ func (d *differ) heldAfter(over map[HoldKey]Ending) map[string][]*Hold {
 	return held
 }
 
-// end tells of the end of a hold: not later than another one has begun that excludes it.
+// end reports the end of a hold: not later than another one has begun that excludes it.
 func (d *differ) end(h *Hold, how Ending) {
 	at := d.now.At
 	if !how.at.IsZero() {
@@ -100,7 +100,7 @@ func (d *differ) end(h *Hold, how Ending) {
 	d.events = append(d.events, e)
 }
 
-// begins tells of the holds that have begun, also of those that have ended already.
+// begins reports the holds that have begun, also of those that have ended already.
 func (d *differ) begins() {
 	for _, list := range d.begun {
 		for _, h := range list {
@@ -134,7 +134,7 @@ func (d *differ) begin(h *Hold) {
 	d.events = append(d.events, e)
 }
 
-// waits tells of the waits that have begun, and of those that have ended without a hold.
+// waits reports the waits that have begun, and those that have ended without a hold.
 func (d *differ) waits() {
 	for key, w := range d.now.Waits {
 		if d.last.Waits[key] != nil {
@@ -158,7 +158,7 @@ func (d *differ) waits() {
 	}
 }
 
-// asks tells of the requests that have come.
+// asks reports the requests that have come.
 func (d *differ) asks() {
 	for key, r := range d.now.Asked {
 		if _, known := d.last.Asked[key]; known {

@@ -20,7 +20,7 @@ const (
 	Asked    Type = "asked"    // a holder is asked to release it
 )
 
-// Event is something that happened to a lock, as far as that can be told.
+// Event is something that happened to a lock, as far as that is known.
 type Event struct {
 	Type Type
 	Time time.Time // when it happened; if that is not known, when it was seen
@@ -42,7 +42,7 @@ type Event struct {
 	since time.Time // of Released, Lost and GaveUp: when it began
 }
 
-// Since returns when the hold or the wait began that an event tells of; zero if that is not known.
+// Since returns when the hold or the wait began that an event is about; zero if that is not known.
 func (e *Event) Since() time.Time { return e.since }
 
 // partyForm is the JSON form of a party.

@@ -26,7 +26,7 @@ type Load struct {
 	recent []sentThen // when so many had been sent, of the last ten seconds, and one before that
 }
 
-// Search is what was seen of the searches for what no record tells of.
+// Search is what was seen of the searches for what no record lists.
 type Search struct {
 	Passes int           // that are complete
 	Took   time.Duration // the last complete one

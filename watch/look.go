@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-go/mortise/driver"
 )
 
-// look looks once, and tells what has happened.
+// look looks once, and reports what has happened.
 func (w *Watcher) look(ctx context.Context) error {
 	w.stalled = false
 	at, took, err := w.clock.Time(ctx)
@@ -97,7 +97,7 @@ func (w *Watcher) leave(first int) {
 	}
 }
 
-// merge makes a snapshot of what was seen, and tells of it.
+// merge makes a snapshot of what was seen, and reports it.
 func (w *Watcher) merge(ctx context.Context, s Sighting) {
 	next := Merge(w.last, s, w.wanted)
 	events := Diff(w.last, next)
@@ -200,7 +200,7 @@ func (w *Watcher) seen(s Sighting) {
 	}
 }
 
-// tell tells what is to be known of the search.
+// tell reports what is to be known of the search.
 func (w *Watcher) tell() {
 	if w.search == nil {
 		return

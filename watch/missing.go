@@ -45,7 +45,7 @@ func (m *missing) note(server string, err error) {
 	m.now[server] = err
 }
 
-// silent notes that a server has not told the state of a key, and reports whether there are others.
+// silent notes that a server has not reported the state of a key, and reports whether there are others.
 func (m *missing) silent(server string, err error) bool {
 	if server == "" || !errors.Is(err, mortise.ErrUnreachable) {
 		return false
@@ -75,7 +75,7 @@ func (m *missing) end() (servers []string, notes []*Note) {
 	return servers, notes
 }
 
-// unread takes over the clients of a look, and those seen last whose records could not be read, as err tells, or could not a moment
+// unread takes over the clients of a look, and those seen last whose records could not be read, according to err, or could not a moment
 // ago: a record may have expired meanwhile, and its client renews it. It returns the ids of these. How long they have been silent
 // counts on: whether they have left cannot be known.
 func (w *Watcher) unread(clients []mortise.ClientState, err error) map[string]bool {

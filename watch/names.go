@@ -11,7 +11,7 @@ import (
 )
 
 // Names returns the names whose keys to read in a look, most and a few more at most: those that decide about holds
-// that the records do not list any more come first, then those that only their keys tell of, and those
+// that the records do not list any more come first, then those that only their keys show, and those
 // that are waited for. Of what there is too much of, those come first that were read the longest ago.
 func Names(last *Snapshot, clients []mortise.ClientState, wanted func(string) bool, most int) []string {
 	if last == nil {

@@ -23,7 +23,7 @@ func (s *Snapshot) Process(owner string) (info mortise.ClientInfo, ok bool) {
 	return p.info, ok
 }
 
-// know takes over the processes that records tell of, and those of the snapshot before.
+// know takes over the processes that records list, and those of the snapshot before.
 func (m *merger) know() {
 	for id, p := range m.last.processes {
 		if m.now.At.Sub(p.at) < knownFor {

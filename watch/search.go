@@ -13,7 +13,7 @@ import (
 
 const (
 	// searchEvery is the shortest time between the beginnings of two searches, and slowSearch when one is
-	// worth telling.
+	// worth a note.
 	searchEvery = time.Second
 	slowSearch  = 5 * time.Second
 	// searchShare is the part of the load that searches may have.
@@ -26,7 +26,7 @@ const (
 	mostFound = 10_000
 )
 
-// search searches for locks that no record tells of.
+// search searches for locks that no record lists.
 type search struct {
 	searcher *gentle.Searcher
 	client   *mortise.Client

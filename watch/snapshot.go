@@ -1,4 +1,4 @@
-// Package watch looks at locks in Redis, again and again, and tells what happens to them: what is held, who
+// Package watch looks at locks in Redis, again and again, and reports what happens to them: what is held, who
 // waits, since when, and what has changed. It needs nothing of the programs that it watches. `mortise watch` and the
 // dashboard are made of it.
 //
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/record"
 )
 
 // Party is a holder or a waiter.
@@ -86,7 +87,7 @@ func clientOf(owner string) string {
 	return id
 }
 
-// HoldKey tells the holds of a snapshot apart.
+// HoldKey distinguishes the holds of a snapshot.
 type HoldKey struct{ Lock, Owner string }
 
 // Hold is a lock that is held.
@@ -115,7 +116,7 @@ type Hold struct {
 // key returns the key of h.
 func (h *Hold) key() HoldKey { return HoldKey{h.Lock, h.Party.Owner} }
 
-// WaitKey tells the waits of a snapshot apart.
+// WaitKey distinguishes the waits of a snapshot.
 type WaitKey struct {
 	Lock, Kind, Client string
 	Since              int64 // ms
@@ -141,7 +142,7 @@ type Request struct {
 	Reason string
 }
 
-// Ending is how a hold has ended, as far as that can be told.
+// Ending is how a hold has ended, as far as that is known.
 type Ending struct {
 	Lost   bool   // its lease is gone, and it was not released
 	Unsure bool   // it was released or lost
@@ -195,12 +196,11 @@ const (
 	// within about a second of a change.
 	claimLasts = 2500 * time.Millisecond
 	// unnamed is how long a holder waits to be named by a record, and leaves how long a wait
-	// that has ended waits for the record to tell of the hold.
+	// that has ended waits for the record to list the hold.
 	unnamed = 1500 * time.Millisecond
 	leaves  = 1500 * time.Millisecond
-	// silence is when a client that has not renewed its record is taken for dead: it is renewed
-	// every ten seconds.
-	silence = 15 * time.Second
+	// silence is how long after the last renewal of its record a client is taken for dead.
+	silence = record.Overdue
 	// viewLasts is for how long it is remembered that a key was read of which nothing is known, and formerLasts who
 	// had it.
 	viewLasts   = 10 * time.Second

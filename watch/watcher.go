@@ -18,7 +18,7 @@ const (
 	lookEvery = 250 * time.Millisecond
 	restEvery = 500 * time.Millisecond
 	restAfter = 20
-	// slowLook is when a pause between two looks is worth telling.
+	// slowLook is when a pause between two looks is worth a note.
 	slowLook = 1500 * time.Millisecond
 	// idleEvery is how often a Watcher looks while nobody looks at it.
 	idleEvery = 10 * time.Second
@@ -35,7 +35,7 @@ type Options struct {
 	// Pattern says which names to watch, as in Redis: * ? [abc]. Empty means all.
 	Pattern string
 	// Load is how many commands to send in a second at most, on average, 100 by default. The search for what
-	// no record tells of takes Load/100 % of a server's time at most, and never more than a quarter.
+	// no record lists takes Load/100 % of a server's time at most, and never more than a quarter.
 	Load int
 	// Every is the shortest time between two looks, 250 ms by default; twice that while nothing happens.
 	Every time.Duration
@@ -77,7 +77,7 @@ func (n *Note) String() string {
 
 // Watcher looks at locks again and again, within a bounded load: it asks Redis, which need not tell it anything.
 //
-// Each look reads the records of mortise's clients, and the keys of some locks. What no record tells of,
+// Each look reads the records of mortise's clients, and the keys of some locks. What no record lists,
 // such as locks of Redisson, a slow search of all keys finds; there is none if Pattern is one name.
 //
 // What it does not see: holds and waits of less than about 1.5 s; Redisson's waiters; why a client has lost a
@@ -151,7 +151,7 @@ func (w *Watcher) setClock() {
 	w.clock.Silent = func(server string, err error) { w.stalled = w.missing.silent(server, meaning(err)) }
 }
 
-// asking returns the options of the client of a Watcher. It tells nobody of itself, and another look
+// asking returns the options of the client of a Watcher. It publishes nothing about itself, and another look
 // follows one that fails.
 func (w *Watcher) asking() *mortise.Options {
 	return &mortise.Options{Prefix: w.options.Prefix, RetryFor: time.Second, AllowAnyName: true, Identity: mortise.Identity{Hide: true}}

@@ -147,7 +147,7 @@ func (g *graph) endLabels(s *series, curves []*curve, largest int, x, y scale) {
 	}
 }
 
-// described tells what the lines show, for those who do not see them.
+// described reports what the lines show, for those who do not see them.
 func (s *series) described(curves []*curve) string {
 	var all []string
 	for _, c := range curves {

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-go/mortise/internal/redistest"
 )
 
-// timed is a redis-server that also tells the time of each command.
+// timed is a redis-server that also measures the time of each command.
 type timed struct {
 	rig.Server
 	conn  *redistest.Conn

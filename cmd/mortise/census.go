@@ -14,7 +14,7 @@ import (
 type census struct {
 	clients []mortise.ClientState
 	holds   map[string]heldBy           // by owner, and by the id of each permit
-	under   map[string][]mortise.Holder // the holders by the name of the lock, as far as clients tell
+	under   map[string][]mortise.Holder // the holders by the name of the lock, according to their clients
 	waits   map[string]int              // how many wait, by the name of the lock
 	byID    map[string]*mortise.ClientState
 	now     time.Time // of Redis' clock; zero if there are no clients
@@ -26,7 +26,7 @@ type heldBy struct {
 	mortise.ClientHold
 }
 
-// takeCensus reads what the clients tell: what can be read of it, if the error is a mortise.UnlistedError.
+// takeCensus reads what the clients publish: what can be read of it, if the error is a mortise.UnlistedError.
 func takeCensus(ctx context.Context, client *mortise.Client) (*census, error) {
 	clients, err := client.Clients(ctx)
 	return newCensus(clients), err
@@ -81,7 +81,7 @@ func ownerIDs(h mortise.ClientHold) []string {
 	return strings.Split(h.Owner, ",")
 }
 
-// name adds to a state what clients tell about its holders.
+// name adds to a state what clients publish about its holders.
 func (c *census) name(s *mortise.State) {
 	for i := range s.Holders {
 		h := &s.Holders[i]
@@ -93,7 +93,7 @@ func (c *census) name(s *mortise.State) {
 	}
 }
 
-// specify says which kind of lock a plain lock is, as its holder tells: without a queue, the key of a fair lock looks like
+// specify says which kind of lock a plain lock is, according to its holder: without a queue, the key of a fair lock looks like
 // that of any other.
 func (c *census) specify(s *mortise.State) {
 	if s.Kind != mortise.KindLock {

@@ -16,7 +16,7 @@ type link struct {
 	wait   *mortise.ClientWait
 }
 
-// cyclesOf returns the cycles in which clients wait for each other, as their records tell. The records were read one
+// cyclesOf returns the cycles in which clients wait for each other, according to their records. The records were read one
 // after the other, so a cycle may never have been there.
 func cyclesOf(c *census) (cycles [][]link) {
 	under := make(map[string][]link) // the waits under a hold, by its owner

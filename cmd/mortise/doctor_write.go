@@ -54,7 +54,7 @@ func countsText(counts map[doctor.Severity]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// gathered returns findings for people: what is unknown for one and the same reason is told once, with all ids.
+// gathered returns findings for people: what is unknown for one and the same reason is reported once, with all ids.
 func gathered(findings []doctor.Finding) (list []doctor.Finding) {
 	first := make(map[string]int)
 	for _, f := range findings {

@@ -10,13 +10,14 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
+	"github.com/mortise-go/mortise/internal/record"
 )
 
 // extraCommand is the entry of an identity with the program that mortise run has started: its base name
 // only, because arguments can hold passwords.
 const extraCommand = "command"
 
-// identity is what a command that holds something tells others about itself.
+// identity is what a command that holds something publishes about itself.
 func (p *plan) identity() mortise.Identity {
 	program := strings.ToValidUTF8(filepath.Base(p.argv[0]), "?")
 	return mortise.Identity{App: appName, Extra: map[string]string{extraCommand: brief(program)}}
@@ -25,7 +26,7 @@ func (p *plan) identity() mortise.Identity {
 const appName = "mortise"
 
 // silence is for how long the record of a live client is not renewed at most.
-const silence = 15 * time.Second
+const silence = record.Overdue
 
 // processText names the process of a client. Anybody may have written what is known of it.
 func processText(i *mortise.ClientInfo) string {

@@ -160,7 +160,7 @@ func (f *runFlags) lookForTooFew(ctx context.Context, c *mortise.Client, s *mort
 }
 
 // setLimit sets the number of permits to that of --limit, if it was never set. Another number
-// stays; the user is told of it. It waits for Redis as long as --wait says, if it says so.
+// stays, which the user is shown. It waits for Redis as long as --wait says, if it says so.
 func (f *runFlags) setLimit(ctx context.Context, s *mortise.PermitSemaphore, wait time.Duration) error {
 	if f.limit == 0 {
 		return nil

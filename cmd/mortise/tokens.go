@@ -127,7 +127,7 @@ func (t *tokens) run(ctx context.Context) error {
 	return err
 }
 
-// each handles the counters, and tells of each one.
+// each handles the counters, and reports on each one.
 func (t *tokens) each(ctx context.Context, tell func(tokenForm)) error {
 	for use, err := range t.client.TokenUses(ctx) {
 		if err != nil {

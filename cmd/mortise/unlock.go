@@ -328,7 +328,7 @@ func (u unlocking) nothing() error {
 	return &exitError{code: exitOther, hint: hint, err: errors.New(shown(u.name) + " was not freed: it is " + holding(u.state))}
 }
 
-// canBeAsked reports whether a holder tells what it is: then it can be asked.
+// canBeAsked reports whether a holder publishes what it is: then it can be asked.
 func (u unlocking) canBeAsked() bool {
 	return u.state.Kind != mortise.KindPermits && slices.ContainsFunc(u.state.Holders, func(h mortise.Holder) bool { return h.Client != nil && !h.Kept() })
 }

@@ -60,7 +60,7 @@ func (l *watchLines) event(e *watch.Event) {
 	fmt.Fprintln(l.app.stdout, strings.TrimRight(b.String(), " "))
 }
 
-// briefly is shown for texts that a process tells of itself.
+// briefly is shown for texts that a process publishes about itself.
 func briefly(text string) string { return shown(brief(text)) }
 
 // eventText returns what is to be said of an event besides its name, the lock and the party.

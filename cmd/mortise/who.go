@@ -117,7 +117,7 @@ func isWanted(i *mortise.ClientInfo, want string) bool {
 type roll struct {
 	census    *census
 	shown     []*mortise.ClientState
-	foreign   map[string]holders // of the names whose holders no client tells
+	foreign   map[string]holders // of the names whose holders no client names
 	deadlocks []*mortise.DeadlockError
 }
 
@@ -133,7 +133,7 @@ const mostAsked = 100
 // mostFailed is the number of names about which it asks in vain.
 const mostFailed = 2
 
-// askForHolders asks for the holders of what clients wait for, and no client tells that it holds.
+// askForHolders asks for the holders of what clients wait for, and no client says that it holds.
 func (r *roll) askForHolders(ctx context.Context, client *mortise.Client) (map[string]holders, error) {
 	found := make(map[string]holders)
 	var failed []error

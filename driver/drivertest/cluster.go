@@ -16,7 +16,7 @@ func (s suite) topologyWithFewRights(t *testing.T, c *redistest.ClusterSet) {
 	wantTopology(t, s.driver(t, target), driver.Topology{Cluster: true, Sharded: redistest.Sharded(t)})
 }
 
-// topologyBehindAWrongPassword: a server that refuses the password does not tell the topology, and
+// topologyBehindAWrongPassword: a server that refuses the password does not show the topology, and
 // the refusal is not remembered.
 func (s suite) topologyBehindAWrongPassword(t *testing.T, c *redistest.ClusterSet) {
 	target := withUser(t, Target{Mode: Cluster, Addrs: c.Addrs()}, "rotated", "~* &* +@all", c.Nodes()...)

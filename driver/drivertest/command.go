@@ -87,7 +87,7 @@ func hasPair(v driver.Value, key, value string) bool {
 	return false
 }
 
-// commandWithoutTheRight: the class tells that the user may not.
+// commandWithoutTheRight: the class shows that the user may not.
 func (s suite) commandWithoutTheRight(t *testing.T, server *redistest.Server) {
 	server.Must(t, redistest.Rules(t, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@connection", "+eval", "+evalsha")...)
 	d := s.driver(t, Target{Mode: Single, Addrs: []string{server.Addr()}, Username: "poor", Password: "pw"})

@@ -25,7 +25,7 @@ const (
 // checks is what a nodeSub knows from its checks.
 type checks struct {
 	running bool
-	refused bool // the server does not tell the number of subscribers
+	refused bool // the server does not report the number of subscribers
 	left    int  // how often in a row a connection was given up
 	skip    int  // for how many checks the subscription is put up with
 }

@@ -49,7 +49,7 @@ func blank(ctx context.Context, name string, n int) *command {
 	if n > 0 {
 		c.words[0].command = c
 	} else {
-		c.state.Store(written) // go-redis does not tell when it writes the name
+		c.state.Store(written) // go-redis does not say when it writes the name
 	}
 	c.Cmd = redis.NewCmd(ctx, args...)
 	// Otherwise a cluster client asks a server for its COMMAND table to find out.

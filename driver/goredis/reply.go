@@ -32,7 +32,7 @@ func (d *Driver) outcome(cmd *command, err error) (any, error) {
 	return cmd.Val(), nil
 }
 
-// failure classifies an error of the client. Sent tells whether a part of the command may have been
+// failure classifies an error of the client. Sent reports whether a part of the command may have been
 // written.
 func (d *Driver) failure(err error, sent bool) error {
 	err = d.hinted(d.classify(err, sent))

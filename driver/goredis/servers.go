@@ -14,7 +14,7 @@ import (
 
 var _ driver.Commander = (*Driver)(nil)
 
-// onlyServer is the address of a server whose client does not tell it.
+// onlyServer is the address of a server whose client does not know it.
 const onlyServer = "server"
 
 // Servers implements driver.Commander.

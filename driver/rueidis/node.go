@@ -41,7 +41,7 @@ type node struct {
 
 	// The fields below are used only by the goroutine of run.
 
-	roleless bool // the server does not tell its role
+	roleless bool // the server does not report its role
 	left     int  // how often in a row a connection was given up because it led to a replica
 	skip     int  // for how many checks a replica is put up with
 }
@@ -303,7 +303,7 @@ func (n *node) check(conn redis.DedicatedClient) (alive, replica bool) {
 	return true, role == "replica" // without a role the server is taken for a master
 }
 
-// roleOf returns the role of a server by its reply to HELLO. known is false if it does not tell.
+// roleOf returns the role of a server by its reply to HELLO. known is false if it does not say.
 func roleOf(reply redis.RedisResult) (role string, known bool) {
 	fields, err := reply.AsMap()
 	if err != nil {

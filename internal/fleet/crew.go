@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/record"
 )
 
 // persona is what the process of a client seems to be.
@@ -110,6 +111,6 @@ const (
 	fairWaiters = 4
 	// silentAfter is when a client is shown as silent, and silentFresh for how long after that it has become
 	// so only a moment ago: it stays visible for ten seconds more.
-	silentAfter = 15 * time.Second
+	silentAfter = record.Overdue
 	silentFresh = 5 * time.Second
 )

@@ -137,7 +137,7 @@ func (f *Fleet) note(err error) {
 	f.failed = err
 }
 
-// Scene brings a scene about, keeps it up until Stop, and blocks until clients tell of it, or ctx or the
+// Scene brings a scene about, keeps it up until Stop, and blocks until clients publish it, or ctx or the
 // fleet ends. The silent client cannot be kept, and cannot be hurried: Scene blocks for up to a minute,
 // until a client has become silent, which it stays for ten seconds more. So ask for it last.
 func (f *Fleet) Scene(ctx context.Context, scene Scene) error {

@@ -19,7 +19,7 @@ type link struct {
 	pid     int
 	started time.Time // when the process seems to have started
 
-	told chan struct{} // closed when a record that tells of a hold has been written
+	told chan struct{} // closed when a record that lists a hold has been written
 	tell func()        // closes told
 
 	mu  sync.Mutex // guards cut
@@ -79,7 +79,7 @@ const (
 )
 
 // disguise returns the call with the id of the process, and its start, that the client is to have. holds is
-// whether it writes a record that tells of a hold.
+// whether it writes a record that lists a hold.
 func (l *link) disguise(call driver.Call) (_ driver.Call, holds bool) {
 	switch call.Script.Name() {
 	case recordScript:

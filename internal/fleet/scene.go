@@ -68,7 +68,7 @@ var signs = map[Scene]func(sight) bool{
 	Latch:   func(s sight) bool { return s.waits("", parts) > 0 },
 }
 
-// shown reports whether what the clients tell has the scene in it.
+// shown reports whether what the clients publish has the scene in it.
 func (s Scene) shown(clients []mortise.ClientState) bool {
 	sign := signs[s]
 	return sign != nil && sign(clients)

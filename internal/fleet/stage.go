@@ -20,7 +20,7 @@ type stage struct {
 	next chan struct{} // closed at the beginning of the next round
 }
 
-// rests is how long a scene is away, at least and at most. Records that tell of a round are gone by then.
+// rests is how long a scene is away, at least and at most. Records of a round are gone by then.
 const (
 	restsLeast = 2 * time.Second
 	restsMost  = 8 * time.Second

@@ -24,7 +24,7 @@ var (
 
 // Clock asks Redis for its time: in a cluster always the same server, until that does not answer.
 type Clock struct {
-	// Silent, if not nil, is called with a server of a cluster that has not told the time: then another one is asked.
+	// Silent, if not nil, is called with a server of a cluster that has not reported the time: then another one is asked.
 	Silent func(server string, err error)
 
 	driver driver.Driver

@@ -28,7 +28,7 @@ type request struct {
 	entry    script.Entry    // of the client's turn, made if the attempt is refused
 	at       script.Standing // of that turn, after the last refusal
 	refused  *refusal        // what was in the way at the last attempt; nil if nothing was yet
-	told     *observation    // of the call; nil if nobody is told of it
+	told     *observation    // of the call; nil if nobody observes it
 	room     [3]string       // for the words of the first attempt
 }
 
@@ -44,7 +44,7 @@ func (k *Lock) Acquire(ctx context.Context, wait bool) (*Hold, error) {
 	return k.acquire(ctx, wait, true)
 }
 
-// acquire is Acquire. Of a part of a composite nobody is told: only of the whole.
+// acquire is Acquire. A part of a composite is not reported: only the whole is.
 func (k *Lock) acquire(ctx context.Context, wait, tells bool) (*Hold, error) {
 	if k.options.Wait > 0 && !limited(ctx) { // what such a wait needs besides is not part of the stacks of other waits
 		return k.acquireWithin(ctx, wait, tells)
@@ -325,7 +325,7 @@ func (r *request) settle(ctx context.Context, wait bool, hold *Hold, err error) 
 	return r.lock.client.settled(told, hold, err)
 }
 
-// settled counts, and tells, what became of a call.
+// settled counts, and reports, what became of a call.
 func (c *Client) settled(told *observation, hold *Hold, err error) (*Hold, error) {
 	c.counters.count(err)
 	c.concluded(told, hold, err)

@@ -9,7 +9,7 @@ import (
 const (
 	// slowest is the longest pause of a backoff after errors of Redis.
 	slowest = time.Minute
-	// slowestUnanswered is the longest after requests without an answer: nothing tells when Redis is back.
+	// slowestUnanswered is the longest after requests without an answer: nothing announces that Redis is back.
 	slowestUnanswered = 2 * time.Second
 )
 

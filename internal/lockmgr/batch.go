@@ -90,7 +90,7 @@ func (b *Batch) Acquire(ctx context.Context, wait bool) (*Hold, string, error) {
 	return h, at, err
 }
 
-// acquire is Acquire for a caller that tells of it.
+// acquire is Acquire for a caller that reports it.
 func (b *Batch) acquire(ctx context.Context, wait bool, told *observation) (*Hold, string, error) {
 	r := &batchRequest{Batch: b, composite: newComposite(ctx, b.name, len(b.locks), len(b.locks)), told: told}
 	limited, cancel := Within(ctx, r.waitLimit())

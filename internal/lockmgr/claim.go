@@ -10,7 +10,7 @@ import (
 
 // The head of each client's queue claims permits in Redis. A release notifies the clients of
 // the first claims, as many as the permits suffice for, each on a channel of its own. Redisson's
-// threads listen to a channel of all, and announce their own releases there.
+// threads listen to a common channel, and announce their own releases there.
 
 // claims reports whether waiters for the place leave claims in Redis.
 func (s site) claims() bool { return classes[s.use].Claims }
@@ -36,9 +36,9 @@ func (q *queue) claimant() string {
 	return ""
 }
 
-// heardPermits reports whether a message on the channel of all is a hint: not if the release
-// has notified the waiters that it was for, and would have notified this client. What came
-// before that was possible is no matter: the client asks again when it begins to listen.
+// heardPermits reports whether a message on the common channel should wake the waiters. It should
+// not if the release has notified its clients directly and can reach this one. Earlier releases do
+// not matter: the client asks again when it begins to listen.
 func (s site) heardPermits(channel, message string) bool {
 	s.client.sharing.announced(channel, message)
 	return !script.ParseRelease(message).Ours || s.claimant() == ""
@@ -78,7 +78,7 @@ func (q *queue) prepareClaim() {
 	}
 }
 
-// pend notes that w asks for permits, or is told to. It must be called with Client.mu held.
+// pend notes that w asks for permits, or is notified to. It must be called with Client.mu held.
 func (q *queue) pend(w *waiter) {
 	if w.pending {
 		return
@@ -91,10 +91,10 @@ func (q *queue) pend(w *waiter) {
 }
 
 // answered notes that w has its answer, by which that many permits are spare. When nobody has to wait for an answer any
-// more, it tells as many waiters to ask as permits are spare for, in their order. So permits that come free together
+// more, it makes as many waiters ask as permits are spare for, in their order. So permits that come free together
 // cost two round trips, and not one each; and calls that come faster than that do not wait longer and longer.
 //
-// Answers come in any order, so the least spare counts. Those who are told claim nothing, so they never pass over a claim.
+// Answers come in any order, so the least spare counts. Those that were made to ask claim nothing, so they never overtake a claim.
 // The first waiter asks by itself. answered must be called with Client.mu held.
 func (q *queue) answered(w *waiter, spare int) {
 	if !w.pending {

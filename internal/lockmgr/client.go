@@ -42,7 +42,7 @@ type Client struct {
 	janitor    janitor  // undoes acquisitions that are no longer wanted
 	others     others
 	counters   counters
-	recorder   *recorder // nil if the client has no record, and tells nothing
+	recorder   *recorder // nil if the client has no record
 
 	life     context.Context       // ends with Close
 	done     <-chan struct{}       // life.Done()
@@ -66,8 +66,8 @@ type Client struct {
 	met     map[place]time.Time        // when another client was last met at a lock
 
 	lastWait uint64       // the serial number of the last wait
-	muted    atomic.Bool  // it was told that the server has no messages
-	lastGap  atomic.Int64 // when the last interruption was told, in the client's time; 0 if none was
+	muted    atomic.Bool  // it was reported that the server has no messages
+	lastGap  atomic.Int64 // when the last interruption was reported, in the client's time; 0 if none was
 }
 
 // New returns a client that uses the driver, and takes ownership of it. It does no I/O.

@@ -140,7 +140,7 @@ func (c *composite) counting() (n int) {
 // memberEnded records the end of a member.
 func (c *composite) memberEnded(m *member, why error) {
 	c.mu.Lock()
-	if m.ended != nil { // another goroutine tells it, too
+	if m.ended != nil { // another goroutine reports it, too
 		c.mu.Unlock()
 		c.tell()
 		return

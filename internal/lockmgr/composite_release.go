@@ -39,7 +39,7 @@ func (c *composite) unlock(h *Hold) error {
 	return err
 }
 
-// release is unlock for a caller that tells of it.
+// release is unlock for a caller that reports it.
 func (c *composite) release() error {
 	members, left, lost := c.finish(endReleased)
 	const least = 10 * time.Millisecond

@@ -92,7 +92,7 @@ func (s *contest) observe(why cause) error {
 	return err
 }
 
-// act performs an action that may lead to a hold. If it does not, why tells decide
+// act performs an action that may lead to a hold. If it does not, why informs decide
 // whether there is a reason to ask Redis.
 func (s *contest) act(ctx context.Context, do action) (why cause, err error) {
 	w := &s.w

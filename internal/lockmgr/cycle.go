@@ -19,10 +19,10 @@ import (
 //
 // Records are read one after the other, so what they show did not necessarily exist at one
 // moment. So a cycle counts only when it was seen in two looks, and then in a later one in
-// records that all tell of a time after the second look had read the former ones: all its waits,
+// records that all describe a time after the second look had read the former ones: all its waits,
 // which have serial numbers, and all its holds existed at the end of the first look. A record that
-// was written late may tell of a time long before. It does not if it was made after Redis had
-// confirmed an edition that the second look has not read yet.
+// is written late may describe the distant past. Requiring that it was made after Redis had
+// confirmed an edition higher than the one that the second look has read rules that out.
 
 // mostLinks is the length of the longest cycle that is found.
 const mostLinks = 128
@@ -39,7 +39,7 @@ type cycle struct {
 	key      string // names its waits; empty if none was seen
 	looks    int
 	editions map[string]uint64 // of the records that the second look has read
-	told     map[string]bool   // the keys of those that were told
+	told     map[string]bool   // the keys of those that were reported
 }
 
 // CycleWait is one wait of a cycle.
@@ -192,7 +192,7 @@ func (k *cycle) certain(self string, waits []CycleWait) bool {
 	return later
 }
 
-// closeCycle tells of a cycle, and ends the wait w of this client if it is the one to fail. It
+// closeCycle reports a cycle, and ends the wait w of this client if it is the one to fail. It
 // reports false if w is over.
 func (c *Client) closeCycle(w waiting, waits []CycleWait) bool {
 	err := c.errors.Deadlock(waits)

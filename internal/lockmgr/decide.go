@@ -32,7 +32,7 @@ type pass uint8
 const (
 	inOrder   pass = iota // it must be the first
 	besideOwn             // its owner holds something that lets it in
-	called                // this once: it was told to ask
+	called                // this once: it was notified to ask
 )
 
 // cause is why a waiter is awake.

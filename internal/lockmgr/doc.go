@@ -42,7 +42,7 @@
 // carries it out, and one loop sleeps in between (wait.go):
 //
 //	behind ◄─ joined the queue; sleeps until it is woken
-//	  │  └─ its owner holds the other side, or it was told to ask: it asks once, from here
+//	  │  └─ its owner holds the other side, or it was notified to ask: it asks once, from here
 //	  ▼ first in the queue
 //	first ◄─ a goroutine of this client holds the lock, or others go first: it sleeps
 //	  │ │
@@ -58,7 +58,7 @@
 //	any state ─ ctx ends, client closed ─► failed: leave the queue, decline the
 //	                                       turn, undo an attempt in doubt
 //
-// What others count, as an arrival at a barrier, is undone before the call returns (takeback.go).
+// Operations that other parties count, such as an arrival at a barrier, are undone before the failing call returns (takeback.go).
 //
 // A wait with a limit of its own has a context with that limit, of which no hold is made
 // (waitlimit.go). Those that ask note in the queue what they have learned, so that
@@ -111,9 +111,9 @@
 // for one lease (janitor.go). A lease that began in doubt is released in the same way
 // after its end.
 //
-// # What is told
+// # What is reported
 //
-// A call of which somebody is told has an observation (observation.go), which its hold keeps until its
+// A call that somebody observes has an observation (observation.go), which its hold keeps until its
 // end; observers get events (event.go), and the lock's history an entry (flight.go). The recorder
 // (recorder.go) looks at what the client holds and waits for (scene.go) a moment after that has changed,
 // and keeps the client's record in Redis; what fails is tried again, ever later (backoff.go). What others have written there (others.go) names holders in

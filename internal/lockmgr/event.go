@@ -81,18 +81,18 @@ func (b *Blocker) Link() string {
 	return ""
 }
 
-// tell tells the observer, if there is one. It must not be called with a mutex locked.
+// tell passes an event to the observer, if there is one. It must not be called with a mutex locked.
 func (c *Client) tell(e Event) {
 	if c.config.Observe != nil {
 		c.config.Observe(e)
 	}
 }
 
-// gapEvery is how long after the telling of an interruption others belong to the same: all channels
+// gapEvery is how long after the report of an interruption others belong to the same: all channels
 // of a connection are interrupted at once.
 const gapEvery = 100 * time.Millisecond
 
-// gap tells that a subscription was interrupted.
+// gap reports that a subscription was interrupted.
 func (c *Client) gap() {
 	now := int64(c.time(time.Now()))
 	last := c.lastGap.Load()
@@ -104,14 +104,14 @@ func (c *Client) gap() {
 	}
 }
 
-// mute tells, once, that the server has no messages.
+// mute reports, once, that the server has no messages.
 func (c *Client) mute(err error) {
 	if !c.muted.Swap(true) {
 		c.tell(Event{Type: EventMute, Err: err})
 	}
 }
 
-// paused returns what tells that the process stood still; nil if there is no observer.
+// paused returns what reports that the process stood still; nil if there is no observer.
 func (c *Client) paused() func(time.Duration) {
 	if c.config.Observe == nil {
 		return nil

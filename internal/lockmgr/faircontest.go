@@ -176,7 +176,7 @@ func (s *fairContest) ask(ctx context.Context) (*Hold, error) {
 }
 
 // news reports, once, whether Redis has granted the lock to the waiter, or else whether
-// the waiter was told to ask for it. seen is when the waiter was last seen not to have it.
+// the waiter was notified to ask for it. seen is when the waiter was last seen not to have it.
 func (s *fairContest) news() (seen time.Time, granted, told bool) {
 	c, w := s.lock.client, &s.w
 	c.mu.Lock()

@@ -89,7 +89,7 @@ func (f *fairQueue) places() (places []script.FairPlace) {
 }
 
 // sendHeartbeat refreshes the places of the client's waiters in Redis, and wakes those
-// that Redis tells to ask for the lock.
+// that should ask for the lock, according to Redis.
 func (s *fairContest) sendHeartbeat(ctx context.Context) error {
 	c, f := s.lock.client, s.queue
 	c.mu.Lock()

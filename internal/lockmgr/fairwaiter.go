@@ -67,7 +67,7 @@ const (
 	fairAheadMost = 5 * time.Minute
 )
 
-// place returns what w tells Redis of its place; pages is how many pages of other
+// place returns what w reports to Redis of its place; pages is how many pages of other
 // waiters are refreshed in rotation with it.
 func (w *fairWaiter) place(pages int, now time.Time) script.FairPlace {
 	// A live waiter that loses its place competes with clients whose clock is ahead.

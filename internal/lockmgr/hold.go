@@ -13,7 +13,7 @@ type Hold struct {
 	parent context.Context // parent of the hold's context
 
 	backing  atomic.Pointer[backing]     // of the hold's context; nil until it is needed
-	observed atomic.Pointer[observation] // told of its end; nil if nothing is to be told, or was
+	observed atomic.Pointer[observation] // receives its end; nil if nobody observes it, or it was reported
 
 	onEnd    func(why error) // see Lease.setOnEnd; guarded by Lease.mu, as the fields below but waits
 	next     *Hold           // the next hold of the lease

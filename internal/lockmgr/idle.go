@@ -13,7 +13,7 @@ const idleFor = time.Second
 // idleSubscription is the channels for a lock that none of the client's goroutines waits for.
 type idleSubscription struct {
 	own        *hub.Listener // nil if the client needed no channel of its own
-	all, heeds *hub.Listener // nil if it did not listen to the channel of all
+	all, heeds *hub.Listener // nil if it did not listen to the common channel
 	since      time.Time
 	last       uint64 // the client's last wait when the queue ended
 }
@@ -47,7 +47,7 @@ func (s site) listensIdle() bool {
 }
 
 // keepListening keeps the channels of a queue that has ended open for a while. It closes those that Redis
-// refuses, and the channel of all if the client was notified of its turns on its own. It must be called with
+// refuses, and the common channel if the client was notified of its turns on its own. It must be called with
 // Client.mu held.
 func (q *queue) keepListening() {
 	c := q.client
@@ -75,7 +75,7 @@ func (q *queue) keepListening() {
 	c.sweepWithin(idleFor)
 }
 
-// resume takes over the channel of all from the last queue for the place. Its own channel the queue takes
+// resume takes over the common channel from the last queue for the place. Its own channel the queue takes
 // over when it needs that. It must be called with Client.mu held.
 func (q *queue) resume() {
 	e, ok := q.client.idle[q.place]

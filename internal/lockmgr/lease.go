@@ -248,8 +248,8 @@ func (l *Lease) end(why *ending) {
 	}
 }
 
-// tell ends the contexts of the holds of a lease that has ended. More than one goroutine may do
-// so: none of them may go on before it is done. The first one is not late.
+// tell ends the contexts of the holds of a lease that has ended. Concurrent
+// callers all block until the contexts have ended; only the first has late == false.
 //
 // The oldest hold is the first: its context may be the parent of others, which ask it, and which
 // would come back to here if it had not ended.

@@ -191,7 +191,7 @@ type modelPass struct {
 	r, g   int    // how many clients of Redisson's do, and how many of mortise's
 }
 
-// probe reports whether Redisson's threads listen to the channel of all.
+// probe reports whether Redisson's threads listen to the common channel.
 func (s *modelServer) probe(p *modelPass) bool {
 	if p.turns && !p.probed {
 		p.probed = true

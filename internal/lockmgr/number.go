@@ -14,7 +14,7 @@ import (
 )
 
 // A number in Redis, such as that of permits or that of a latch, has no owner by which
-// Redis could tell a repeat of a script from a new call. So each operation has a lane and
+// Redis could distinguish a repeat of a script from a new call. So each operation has a lane and
 // a serial number. Redis remembers by them, for script.Remembered, what it did.
 
 // operations has the lanes of a client for operations on numbers.
@@ -106,7 +106,7 @@ func (o *Object) Number(ctx context.Context) (n int64, err error) {
 
 // Contend calls ask until that returns nil, as one waiter in the client's queue for the
 // name: the first waiter asks at once, after each notification on the channel, and about
-// once a second. ask is told whether it is called for a waiter in the queue that may claim permits, and returns
+// once a second. ask learns whether it is called for a waiter in the queue that may claim permits, and returns
 // what is lacking, or how many permits are spare. If wait is false, Contend calls ask once, and returns what that returns.
 // wanted is how many permits the caller wants.
 func (o *Object) Contend(ctx context.Context, use Use, channel string, wanted int, wait bool, ask func(queued bool, patience time.Duration) (spare int, lack *script.PermitRefusal, err error)) (lack *script.PermitRefusal, err error) {
@@ -235,7 +235,7 @@ type attendance struct {
 // attend waits in the queue for its place until ask reports true, or another waiter has
 // ended the wait of w. Only the first waiter in the queue asks: at once unless it asked just
 // before, as why says, after each notification on the channel, and about once a second. Another one asks once when it
-// is told to.
+// is notified to.
 // wanted is how many permits the caller wants, if any.
 func (s site) attend(ctx context.Context, w *waiter, channel string, why cause, wanted int, ask func(first bool, patience time.Duration) (done bool, err error)) error {
 	a := &attendance{sleeper{done: s.client.done, wake: w.wake}, s, w, channel, why, ask}

@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-go/mortise/internal/watchdog"
 )
 
-// observation is what is told about one call and the hold that it has acquired: to the observer, and
+// observation is what is reported about one call and the hold that it has acquired: to the observer, and
 // to the history of the lock.
 type observation struct {
 	client  *Client
@@ -23,17 +23,17 @@ type observation struct {
 	how     How
 	queued  bool
 	blocker string  // the owner that was in the way last
-	early   *ending // set in place of the rest: why the hold was lost before its call was told
+	early   *ending // set in place of the rest: why the hold was lost before its call was reported
 }
 
-// calls counts the calls that observers were told of. The clients of a process share the numbers: they
-// may share an observer, too, which tells calls apart by them.
+// calls counts the calls that were reported to observers. The clients of a process share the numbers: they
+// may share an observer, too, which distinguishes calls by them.
 var calls atomic.Uint64
 
-// observes reports whether somebody is told of calls and holds.
+// observes reports whether somebody observes calls and holds.
 func (c *Client) observes() bool { return c.config.Observe != nil || c.config.History > 0 }
 
-// observe returns the observation of a call, and nil if nobody is told of it.
+// observe returns the observation of a call, and nil if nobody observes it.
 func (c *Client) observe(ctx context.Context, name, kind string) *observation {
 	if !c.observes() {
 		return nil
@@ -46,7 +46,7 @@ func (o *observation) event(t EventType) Event {
 	return Event{Type: t, How: o.how, Queued: o.queued, Lock: o.name, Kind: o.kind, Call: o.call, Context: o.ctx}
 }
 
-// waits tells, once, that the call has begun to wait, and labels its goroutine for profiles. o may be nil.
+// waits reports, once, that the call has begun to wait, and labels its goroutine for profiles. o may be nil.
 //
 // It is small, so that it is inlined: an event takes much stack, and there may be many waiters.
 func (c *Client) waits(o *observation) {
@@ -75,7 +75,7 @@ func (o *observation) refusedBy(why *refusal) {
 	}
 }
 
-// concluded tells what became of a call: h is nil if it has failed with err. o may be nil.
+// concluded reports what became of a call: h is nil if it has failed with err. o may be nil.
 func (c *Client) concluded(o *observation, h *Hold, err error) {
 	if o != nil {
 		o.conclude(h, err)
@@ -108,14 +108,14 @@ func (o *observation) conclude(h *Hold, err error) {
 	}
 }
 
-// observedBy makes o be told of the end of h, at once if that has come.
+// observedBy makes o receive the end of h, at once if that has come.
 func (h *Hold) observedBy(o *observation) {
 	if before := h.observed.Swap(o); before != nil {
 		h.tellEnd(EventLost, before.early.reason, before.early.err)
 	}
 }
 
-// tellLoss tells that h was lost, now or as soon as the call that acquired it was told. It must not
+// tellLoss reports that h was lost, now or as soon as the call that acquired it was reported. It must not
 // be called with a mutex locked.
 func (h *Hold) tellLoss(why *ending) {
 	if !h.observed.CompareAndSwap(nil, &observation{early: why}) {
@@ -123,7 +123,7 @@ func (h *Hold) tellLoss(why *ending) {
 	}
 }
 
-// tellEnd tells, once, that h was lost or released. It must not be called with a mutex locked.
+// tellEnd reports, once, that h was lost or released. It must not be called with a mutex locked.
 func (h *Hold) tellEnd(t EventType, reason string, err error) {
 	o := h.observed.Load()
 	if o == nil || o.early != nil || !h.observed.CompareAndSwap(o, nil) {
@@ -143,7 +143,7 @@ func (h *Hold) tellEnd(t EventType, reason string, err error) {
 	}
 }
 
-// call returns the number of the call that has acquired l, and 0 if nobody was told of it.
+// call returns the number of the call that has acquired l, and 0 if nobody observes it.
 func (l *Lease) call() uint64 {
 	l.mu.Lock()
 	h := l.holds
@@ -174,7 +174,7 @@ func reasonOf(err error) string {
 	return endReleased.reason
 }
 
-// renewed tells the outcome of one renewal of several leases. margins is for how long each was
+// renewed reports the outcome of one renewal of several leases. margins is for how long each was
 // trusted without it, and nil if there is no observer.
 func (c *Client) renewed(leases []*watchdog.Lease, answers []watchdog.Answer, margins []time.Duration) {
 	var good, bad Event
@@ -188,7 +188,7 @@ func (c *Client) renewed(leases []*watchdog.Lease, answers []watchdog.Answer, ma
 			e = &bad
 			e.Err = Meaning(noReply(answers[i].Err))
 		default:
-			continue // its loss is told
+			continue // its loss is reported
 		}
 		if e.Leases++; margins != nil && (e.Leases == 1 || margins[i] < e.Margin) {
 			e.Lock, e.Kind, e.Owner, e.Margin = l.Name(), l.traits.Kind, l.id, margins[i]

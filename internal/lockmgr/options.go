@@ -28,10 +28,10 @@ type Config struct {
 	// set.
 	OnClockJump func(server string, jump time.Duration)
 
-	// Observe, if set, is told what happens. It must be quick.
+	// Observe, if set, receives what happens. It must be quick.
 	Observe func(Event)
 
-	// Identity is what the client tells of its process in its record; nil if it has no record.
+	// Identity is what the client publishes about its process in its record; nil if it has no record.
 	Identity *record.Body
 
 	// Link, if set, returns how others can refer to the hold of a call.

@@ -16,7 +16,7 @@ type queue struct {
 
 	head, tail *waiter
 	marked     *waiter // the last waiter for which the answer to the head counts, too
-	pending    int     // number of waiters that ask for permits, or were told to
+	pending    int     // number of waiters that ask for permits, or were notified to
 	spare      int     // how many permits were spare at least, by the answers since pending was 0
 	length     int
 	spinning   int // number of waiters that pause instead of listening

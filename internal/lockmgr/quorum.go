@@ -42,7 +42,7 @@ func (k *Quorum) Acquire(ctx context.Context, wait bool) (*Hold, error) {
 	return h, err
 }
 
-// acquire is Acquire for a caller that tells of it.
+// acquire is Acquire for a caller that reports it.
 func (k *Quorum) acquire(ctx context.Context, wait bool, told *observation) (*Hold, error) {
 	if err := k.sound(); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 type quorumRequest struct {
 	*Quorum
 	owner   *Owner
-	told    *observation // of the call; nil if nobody is told of it
+	told    *observation // of the call; nil if nobody observes it
 	servers []serverState
 	refusal *refusal // the last one; nil if there was none
 

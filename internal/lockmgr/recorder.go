@@ -15,7 +15,7 @@ import (
 
 // recorder keeps the record of a client in Redis: what its process is, holds and waits for. It
 // looks at what there is a moment after it has changed, and writes what has lasted for longer, so
-// that short holds cost nothing. It deletes the record once there is nothing to tell.
+// that short holds cost nothing. It deletes the record once there is nothing to record.
 //
 // Nothing about locks depends on it: if Redis refuses, others see less.
 type recorder struct {
@@ -31,7 +31,7 @@ type recorder struct {
 	due     time.Time // when timer fires; zero if it is not set
 	running bool      // look runs, or is about to
 	again   bool      // something has changed while look ran
-	told    bool      // the client was told to look at its record
+	told    bool      // a message asks the client to look at its record
 	left    *scene    // what the client held when it was closed; nil if that was nothing
 	entries []entry   // of histories, not yet written
 	closed  bool      // it looks no more
@@ -141,7 +141,7 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// look writes what there is to tell, and returns when to look again; 0 if there is nothing. Redis may
+// look writes what there is to record, and returns when to look again; 0 if there is nothing. Redis may
 // refuse the record, the histories, or the records of others, and accept the rest.
 func (r *recorder) look(ctx context.Context) time.Duration {
 	now := time.Now()
@@ -218,7 +218,7 @@ func (r *recorder) dueAt(s *scene, text string) time.Time {
 	return r.written.Add(writeEvery)
 }
 
-// send writes the record, and tells the holds whose release is asked for.
+// send writes the record, and notifies the holds whose release is asked for.
 func (r *recorder) send(ctx context.Context, text string, now time.Time) error {
 	c := r.client
 	clock, asked, err := r.put(ctx, text)
@@ -282,7 +282,7 @@ func (r *recorder) erase(ctx context.Context) error {
 	return nil
 }
 
-// listen subscribes to the channel on which the client is told to look at its record. The record has
+// listen subscribes to the channel whose messages ask the client to look at its record. The record has
 // what matters: a message only makes the client look at once.
 func (r *recorder) listen() {
 	c := r.client
@@ -297,7 +297,7 @@ func (r *recorder) listen() {
 	}
 }
 
-// takeTold reports, once, whether the client was told to look at its record.
+// takeTold reports, once, whether a message has asked the client to look at its record.
 func (r *recorder) takeTold() (told bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -305,7 +305,7 @@ func (r *recorder) takeTold() (told bool) {
 	return told
 }
 
-// text returns the record of what there is. An instant once told is not told differently.
+// text returns the record of what there is. An instant that was recorded once stays as it was.
 func (r *recorder) text(s *scene) string {
 	b := r.self
 	since := make(map[any]int64, len(s.holds)+len(s.waits))

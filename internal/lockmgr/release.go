@@ -20,7 +20,7 @@ func (l *Lease) unlock(h *Hold) error {
 	return err
 }
 
-// unlockHold is unlock for a caller that tells of it.
+// unlockHold is unlock for a caller that reports it.
 func (l *Lease) unlockHold(h *Hold) error {
 	ended, locked, err := l.markReleased(h)
 	if err != nil {

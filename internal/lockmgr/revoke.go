@@ -43,7 +43,7 @@ func (c *Client) Ask(ctx context.Context, owner string, since time.Time, reason 
 	return asked, err
 }
 
-// revoke tells the holds of a lease that their owner was asked to release it.
+// revoke notifies the holds of a lease that their owner was asked to release it.
 func (c *Client) revoke(id, text string) {
 	request, ok := record.ParseRequest(text)
 	if !ok {

@@ -16,12 +16,12 @@ type scene struct {
 	waits    []waiting
 	held     int      // number of all leases
 	waiting  int      // number of all waiters
-	young    int      // how many of them have not lasted long enough to be told
-	nested   bool     // a wait under a hold is told, and what it waits for
+	young    int      // how many of them have not lasted long enough to be recorded
+	nested   bool     // a wait under a hold is recorded, and what it waits for
 	blockers []string // owners that are in the way
 }
 
-// waiting is a wait that is told.
+// waiting is a wait that is recorded.
 type waiting struct {
 	record.Wait
 	came   time.Duration // in the client's time
@@ -46,7 +46,7 @@ func (c *Client) scene(now time.Time) *scene {
 	return s
 }
 
-// countMore notes in the oldest wait in each queue how many in it are not told.
+// countMore notes in the oldest wait in each queue how many in it are not recorded.
 func (s *scene) countMore() {
 	oldest := make(map[*queue]*waiting)
 	for i := range s.waits {
@@ -126,7 +126,7 @@ func (s *scene) addWaiters(c *Client, old time.Duration) {
 	}
 }
 
-// told returns what is told of w, which waits for p while by is in the way.
+// told returns the record of w, which waits for p while by blocks it.
 func (w *waiter) told(p place, by string) waiting {
 	one := waiting{Wait: record.Wait{Serial: w.serial}, came: w.came, waiter: w}
 	r := w.request

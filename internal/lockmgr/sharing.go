@@ -13,7 +13,7 @@ import (
 // part in a lock, a client leaves it to them for a moment after each of its slices, unless
 // they have had it more often than the client since its last slice.
 //
-// A client learns about them from requests that it makes anyway: a release tells whether
+// A client learns about them from requests that it makes anyway: a release reports whether
 // they listen, and a refusal whether one of them has the lock. Where there are none, they
 // cost nothing.
 
@@ -47,8 +47,8 @@ const (
 	// chance is how long a lock is left to them: some milliseconds more than they need
 	// on busy CPUs. It ends as soon as one of them has acquired the lock.
 	chance = 20 * time.Millisecond
-	// leastChance is how long it is left to them at least if more than hearsay releases
-	// were heard since one of them was last seen to have the lock. Such releases may be
+	// leastChance is the shorter grace period, which counts after more than hearsay releases
+	// were announced without one of them being seen to have the lock. Such releases may be
 	// of another lock whose name has the same channel, or of one in another database.
 	leastChance = 5 * time.Millisecond
 	hearsay     = 2
@@ -122,7 +122,7 @@ func (s *sharing) lasts(now time.Time) time.Duration {
 func (r *sharings) taken(as string, by *script.Holder) {
 	s := r.met(as)
 	s.after, s.from, s.vain, s.keep = time.Time{}, time.Time{}, 0, time.Time{}
-	if until := s.seen.Add(by.TTL); by.Owner != s.holder || until.Sub(s.until) > time.Millisecond { // which is how exactly Redis tells it
+	if until := s.seen.Add(by.TTL); by.Owner != s.holder || until.Sub(s.until) > time.Millisecond { // the precision of Redis' answer
 		s.holder, s.until, s.heard = by.Owner, until, 0
 	}
 }
@@ -229,7 +229,7 @@ func (s site) askedForPermits(as string, got bool) {
 }
 
 // permits notes an answer to a request for permits. Who has a permit cannot be known, so what is heard until the next one
-// counts as releases by Redisson's threads, and a refusal tells nothing: others of mortise's may have been faster. It must be
+// counts as releases by Redisson's threads, and a refusal proves nothing: others of mortise's may have been faster. It must be
 // called with Client.mu held.
 func (r *sharings) permits(as string, got bool) {
 	s := r.shared(as)

@@ -129,7 +129,7 @@ func (s site) occupied() occupancy {
 	return unoccupied
 }
 
-// listen returns the notifications for the head of the queue, all on the channel of all, and
+// listen returns the notifications for the head of the queue, all on the common channel, and
 // opens the subscription if necessary.
 func (s site) listen(channel string) (own, all <-chan struct{}, err error) {
 	s.client.mu.Lock()
@@ -158,7 +158,7 @@ func (s site) wakeOwner(o *Owner) {
 	}
 }
 
-// admit tells all waiters to ask, because one of them has acquired the lock, if they need
+// admit makes all waiters ask, because one of them has acquired the lock, if they need
 // not wait for each other.
 func (s site) admit() {
 	if !classes[s.use].Admits {

@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-go/mortise/internal/script"
 )
 
-// takebacks has the scripts of a client that take back what a call has done in Redis, and that
-// Redis has not answered yet, by the name of the object.
+// takebacks holds the undo scripts of a client that Redis has not answered yet, by the name of the
+// object.
 type takebacks struct {
 	mu sync.Mutex
 	at map[string][]*takeback

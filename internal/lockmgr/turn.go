@@ -244,7 +244,7 @@ func (r *request) confirmGrant(ctx context.Context, seen time.Time) (*Hold, erro
 }
 
 // subscribe returns the notifications for the head of the queue: those on the client's own
-// channel, and those on the channel of all. It subscribes to the latter where clients
+// channel, and those on the common channel. It subscribes to the latter where clients
 // take no turns. It also does so for a holder that notifies no particular client, if few
 // clients come first.
 func (r *request) subscribe() (own, all <-chan struct{}, err error) {

@@ -2,23 +2,23 @@ package lockmgr
 
 import "time"
 
-// waiterState is what a waiter does, and what it was told.
+// waiterState is what a waiter does, and what it was notified of.
 type waiterState uint8
 
 const (
 	waits       waiterState = iota // until it is woken
-	waitsCalled                    // it was told to ask for the lock, and has not begun to
+	waitsCalled                    // it was notified to ask for the lock, and has not begun to
 	asks                           // it asks Redis, so no lease can be handed to it
-	asksCalled                     // the same, and it was told to ask again
+	asksCalled                     // the same, and it was notified to ask again
 )
 
-// call tells w to ask for the lock.
+// call notifies w to ask for the lock.
 func (w *waiter) call() {
 	w.state |= waitsCalled
 	w.signal()
 }
 
-// takeCall reports, once, whether w was told to ask for the lock.
+// takeCall reports, once, whether w was notified to ask for the lock.
 func (w *waiter) takeCall() (called bool) {
 	called = w.state&waitsCalled != 0
 	w.state &^= waitsCalled
@@ -42,18 +42,18 @@ type waiter struct {
 	prev, next *waiter
 	handed     *Lease // was handed to the waiter, which is not in the queue any more
 	state      waiterState
-	pending    bool          // it asks for permits, or was told to
+	pending    bool          // it asks for permits, or was notified to
 	wants      int32         // how many permits it waits for; 0 if for something else
 	fair       *fairWaiter   // of a waiter for a fair lock; else nil
 	came       time.Duration // when it joined a queue first, in the client's time; 0 if it has not
 	serial     uint64        // of the wait
-	cycle      error         // names a cycle that the wait is part of, until it has told it; else nil
+	cycle      error         // names a cycle that the wait is part of, until it has reported it; else nil
 	ends       bool          // it is to end because of cycle
 
 	within *Hold // the innermost hold that the wait is part of; set before it joins a queue
 }
 
-// pendingCycle returns the cycle that w has still to tell of, or because of which it is to end. It must
+// pendingCycle returns the cycle that w has still to report, or because of which it is to end. It must
 // be called with Client.mu held.
 func (w *waiter) pendingCycle() error {
 	if w.handed == nil {
@@ -62,8 +62,8 @@ func (w *waiter) pendingCycle() error {
 	return nil
 }
 
-// heedCycle tells of a cycle that the wait is part of, if there is one to tell, and returns why the wait
-// must end, or nil. The waiter tells it by itself, before it tells how its wait has ended.
+// heedCycle reports a cycle that the wait is part of, if there is one to report, and returns why the wait
+// must end, or nil. The waiter reports it by itself, before it reports how its wait has ended.
 func (w *waiter) heedCycle() error {
 	w.client.mu.Lock()
 	err, ends := w.pendingCycle(), w.ends
@@ -81,7 +81,7 @@ func (w *waiter) heedCycle() error {
 	return nil
 }
 
-// tellCycle tells of a cycle. It is not part of heedCycle to keep the stacks of waiting goroutines small.
+// tellCycle reports a cycle. It is not part of heedCycle to keep the stacks of waiting goroutines small.
 func (w *waiter) tellCycle(err error) {
 	r := w.request
 	if w.fair != nil {
@@ -149,7 +149,7 @@ func (w *waiter) isGranted() bool {
 	return w.fair != nil && w.fair.grant != ungranted || w.in != nil && w.in.head == w && w.in.turn.phase >= turnGranted
 }
 
-// beginAsking notes that w asks Redis, as it was told. It reports false if w is not in the
+// beginAsking notes that w asks Redis, as it was notified to. It reports false if w is not in the
 // queue any more, because it was handed a lease.
 func (w *waiter) beginAsking() bool {
 	w.client.mu.Lock()
@@ -159,7 +159,7 @@ func (w *waiter) beginAsking() bool {
 	return w.in != nil
 }
 
-// beginCalled reports whether w was told to ask, and notes that it does.
+// beginCalled reports whether w was notified to ask, and notes that it does.
 func (w *waiter) beginCalled() bool {
 	w.client.mu.Lock()
 	defer w.client.mu.Unlock()
@@ -176,6 +176,6 @@ func (w *waiter) endAsking() {
 	defer w.client.mu.Unlock()
 	w.rest()
 	if w.in != nil {
-		w.in.answered(w, 0) // else it has got permits, and they were told
+		w.in.answered(w, 0) // else it has got permits, and they were notified
 	}
 }

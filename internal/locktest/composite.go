@@ -45,7 +45,7 @@ func Blocker(t *testing.T, open func(name string) Taker) func(name string) (rele
 
 // Crosswise releases two holds of one owner at the same time. The first one had to wait for another
 // lock each time, so it has its members in another order than the second one, which re-entered all
-// of them. It tells how long the two releases took.
+// of them. It reports how long the two releases took.
 func Crosswise(t *testing.T, k Taker, names []string, block func(name string) (release func()), waits func(name string), took func(time.Duration)) {
 	for _, name := range names {
 		for range 3 {

@@ -51,7 +51,7 @@ func (f *Faults) Answered(name string) int {
 	return f.ended[name]
 }
 
-// Total counts the calls of all scripts that have to do with locks. Those that only tell of them are
+// Total counts the calls of all scripts that have to do with locks. Those that only read them are
 // sent from time to time, however many locks there are: Told counts them.
 func (f *Faults) Total() (n int) { return f.sum(false) }
 

@@ -1,4 +1,4 @@
-// Package record has the forms of what clients tell about themselves in Redis: the record of a
+// Package record has the forms of what clients publish about themselves in Redis: the record of a
 // client, and the entries of a lock's history. Anybody may have written what is read, so texts
 // are cut and numbers of entries are limited. Nothing that mortise decides about a lock depends on it.
 package record
@@ -40,7 +40,7 @@ type Body struct {
 	HoldCount int    `json:"hold_count,omitempty"`
 	WaitCount int    `json:"wait_count,omitempty"`
 	// Confirmed is an edition of the record that was in Redis before the client looked at what
-	// this one tells. It is 0 unless the client waits under a lease.
+	// this one describes. It is 0 unless the client waits under a lease.
 	Confirmed uint64 `json:"confirmed,omitempty"`
 }
 
@@ -216,11 +216,11 @@ func ParseAcquisition(text string) (a Acquisition, ok bool) {
 	return a, true
 }
 
-// Request is what a holder is told when it is asked to release a lock.
+// Request is what a holder receives when it is asked to release a lock.
 type Request struct {
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
-	ID     string `json:"id,omitempty"`    // tells it from others with the same words
+	ID     string `json:"id,omitempty"`    // distinguishes it from others with the same words
 	Since  int64  `json:"since,omitempty"` // since when the asked holder has the lock, as Hold.Since; 0 if that is not known
 }
 

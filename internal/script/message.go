@@ -11,7 +11,7 @@ import (
 // waiter decides whether to believe them.
 
 // Echo is a release message only for Redisson's threads, which read it as a number.
-// Followed by a number, it is what they read as that number, and tells mortise's
+// Followed by a number, it is what they read as that number, and informs mortise's
 // clients that the lock was left to these threads.
 const Echo = "00"
 
@@ -66,7 +66,7 @@ func ParseTurn(message string) TurnMessage {
 // fair lock.
 type FairMessage struct {
 	Waiter string
-	Nonce  string // the nonce of the waiter that has the lock now; empty if it is only told to ask
+	Nonce  string // the nonce of the waiter that has the lock now; empty if it is only to ask
 	Look   bool
 }
 

@@ -82,7 +82,7 @@ var publishing = [...][]string{
 }
 
 // millis formats a lease for Redis. A fraction of a millisecond is dropped, never
-// added: the key must not outlive the lease that the holder was told.
+// added: the key must not outlive the lease that the holder has learned.
 func millis(d time.Duration) string {
 	if last := lastLease.Load(); last != nil && last.lease == d {
 		return last.text

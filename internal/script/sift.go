@@ -14,7 +14,7 @@ var sift = load("sift")
 const siftMost = 250
 
 // Sift returns those of the names that may be held, in their order, with one script for up to 250
-// names of a server; [Inspect] tells. A name is left out only if Redis has said that it is not held. answered reports
+// names of a server; [Inspect] reads them. A name is left out only if Redis has said that it is not held. Answered reports
 // whether it has replied to each script.
 func Sift(ctx context.Context, d driver.Driver, names []string) (list []string, answered bool) {
 	t, err := d.Topology(ctx)

@@ -35,7 +35,7 @@ type TokensResult struct {
 	Err    error
 }
 
-// InspectTokens tells how long the counters of tokens, and the fences, of names that
+// InspectTokens returns for how long the counters of tokens, and the fences, of names that
 // share their counter were not used. If expire is not 0, those that were idle for that
 // long expire after that time, unless the lock is in use. Result i belongs to names[i].
 func InspectTokens(ctx context.Context, d driver.Driver, idle, expire time.Duration, names ...[]string) []TokensResult {

@@ -1,4 +1,4 @@
-// Package watchdog keeps the leases of a client alive, and tells when one can no longer be
+// Package watchdog keeps the leases of a client alive, and reports when one can no longer be
 // trusted.
 //
 // Each client has one watchdog: one goroutine and one timer for all leases. A lease is trusted
@@ -317,7 +317,7 @@ func (w *Watchdog) run() {
 }
 
 const (
-	dozeTime = 250 * time.Millisecond // how long the scheduler sleeps at most, if pauses are told
+	dozeTime = 250 * time.Millisecond // how long the scheduler sleeps at most, if pauses are reported
 	lateBy   = 250 * time.Millisecond // how much later than it should it wakes up after a pause
 )
 
@@ -341,7 +341,7 @@ func (w *Watchdog) since() time.Duration {
 	return w.woken
 }
 
-// woke tells of a pause if the scheduler woke up much later than it should: both clocks may have
+// woke reports a pause if the scheduler woke up much later than it should: both clocks may have
 // moved on in a pause, or only that of the wall.
 func (w *Watchdog) woke(due time.Duration) {
 	if late := w.now().mono - due; w.config.Paused != nil && late > lateBy {
@@ -357,7 +357,7 @@ func (w *Watchdog) step() (next time.Duration) {
 	now := w.now()
 	next = now.mono + time.Hour
 	if w.asleep > now.mono && w.config.Paused == nil {
-		next = w.asleep // a lease that comes and goes before this wakes nobody; to tell of pauses, the first lease must
+		next = w.asleep // a lease that comes and goes before this wakes nobody; to report pauses, the first lease must
 	}
 	for renewing, enough := false, false; len(w.events) > 0; {
 		l := w.events[0].lease

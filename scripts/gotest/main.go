@@ -76,7 +76,7 @@ func run(args []string, stall time.Duration) (ok bool, err error) {
 	return ok && err == nil, nil
 }
 
-// heedSignals ends that signals are ignored, as under nohup or in the background of a script: the
+// heedSignals makes the process receive signals that it ignores, as under nohup or in the background of a script: the
 // tests would inherit that, and so would the programs that they send signals to. It returns what
 // passes signals on to the group of a process, which the terminal does not know.
 func heedSignals() (forward func(*os.Process)) {

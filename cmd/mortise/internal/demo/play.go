@@ -26,7 +26,7 @@ type demonstration struct {
 	garbled   error         // why there are no more events; valid once events is closed
 	done      chan struct{} // closed when events are not received any more
 	exits     chan *process
-	dismissed bool    // the workers were told to end
+	dismissed bool    // the workers were asked to end
 	log       []event // all events, in their order
 }
 

@@ -76,7 +76,7 @@ func (p *process) interrupted() bool {
 	return ok && status.Signaled() && (status.Signal() == syscall.SIGINT || status.Signal() == syscall.SIGHUP)
 }
 
-// dismiss tells the worker to end after its turn.
+// dismiss asks the worker to end after its turn.
 func (p *process) dismiss() { _ = p.orders.Close() } // fails only if it is already closed
 
 // kill ends the process as a crash does, and returns when it has ended.

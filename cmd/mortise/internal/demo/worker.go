@@ -31,7 +31,7 @@ const (
 	thinking = 20 * time.Millisecond
 	// Between two turns a worker pauses for up to twice this time.
 	pause = 5 * time.Millisecond
-	// The limit for the last turn of a worker that was told to end; it begins with waiting for
+	// The limit for the last turn of a worker that was asked to end; it begins with waiting for
 	// the others' turns.
 	lastTurn = 3 * time.Second
 )

@@ -232,7 +232,7 @@ func wereAsked(holders []mortise.AskedHolder) string {
 	return fmt.Sprintf("%d of %d holders were asked", n, len(holders))
 }
 
-// done tells what has become of an action, and looks at it.
+// done reports what has become of an action, and looks at it.
 func (m *Model) done(d done) {
 	if m.say(d.text); d.err != nil {
 		m.fail(d.err.Error())

@@ -8,11 +8,12 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/internal/record"
 	"github.com/mortise-go/mortise/watch"
 )
 
-// silence is when a client that has not renewed its record is told of: it is renewed every ten seconds.
-const silence = 15 * time.Second
+// silence is how long after its last renewal a client is shown as silent.
+const silence = record.Overdue
 
 // party is a process, and how it is named where it gets little room.
 type party struct{ text, brief string }
@@ -116,7 +117,7 @@ func (m *Model) permitOwner(lock, id string) (*mortise.ClientInfo, time.Time) {
 	return nil, time.Time{}
 }
 
-// identify adds to a holder what records tell of it.
+// identify adds to a holder what records say about it.
 func (s *seen) identify(h *mortise.Holder) {
 	if s == nil {
 		return

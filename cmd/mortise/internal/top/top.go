@@ -139,7 +139,7 @@ func restoring(program *tea.Program, looked <-chan struct{}) {
 	panic(p)
 }
 
-// input is the terminal as the source of keys. It tells when that has gone: then reading is at the end of the file,
+// input is the terminal as the source of keys. It reports when that has gone: then reading is at the end of the file,
 // and no key would ever come.
 type input struct {
 	*os.File
