@@ -85,9 +85,9 @@ func TestStatesOfASearch(t *testing.T) {
 		{name: "its lease is over", found: fresh("job", 1000, 2*time.Second), want: "dropped"},
 		{name: "the look before has read it", last: &sight{}, read: true, found: fresh("job", 30_000, 0), want: "dropped"},
 		{name: "known from its key", last: &sight{keys: []mortise.State{key("job", 30_000, r)}}, found: fresh("job", 30_000, 0), want: "taken"},
-		{name: "in a record now", clients: []mortise.ClientState{record(idA, holds("job", 1, 0))}, found: fresh("job", 30_000, 0), want: "left"},
-		{name: "in a record before", last: &sight{clients: []mortise.ClientState{record(idA, holds("job", 1, 0))}}, found: fresh("job", 30_000, 0), want: "dropped"},
-		{name: "waited for", clients: []mortise.ClientState{record(idA, waits("job", 0))}, found: fresh("job", 30_000, 0), want: "taken"},
+		{name: "in a record now", clients: []mortise.ClientState{recordOf(idA, holds("job", 1, 0))}, found: fresh("job", 30_000, 0), want: "left"},
+		{name: "in a record before", last: &sight{clients: []mortise.ClientState{recordOf(idA, holds("job", 1, 0))}}, found: fresh("job", 30_000, 0), want: "dropped"},
+		{name: "waited for", clients: []mortise.ClientState{recordOf(idA, waits("job", 0))}, found: fresh("job", 30_000, 0), want: "taken"},
 	} {
 		w := &Watcher{found: map[string]*found{"job": test.found}}
 		if test.last != nil {

@@ -23,8 +23,8 @@ const (
 // who are the processes of clients.
 var hosts = map[string]string{idA: "api-7", idB: "api-9"}
 
-// record returns the record of a client.
-func record(id string, parts ...func(*mortise.ClientState)) mortise.ClientState {
+// recordOf returns the record of a client.
+func recordOf(id string, parts ...func(*mortise.ClientState)) mortise.ClientState {
 	c := mortise.ClientState{ClientInfo: mortise.ClientInfo{ID: id, Host: hosts[id], PID: 4121}}
 	for _, part := range parts {
 		part(&c)
