@@ -110,6 +110,9 @@ type ClientInfo struct {
 	Silent time.Duration `json:"-"`
 }
 
+// IsSilent reports whether the client has not renewed its record for more than 15 s: see Silent.
+func (i *ClientInfo) IsSilent() bool { return i.Silent > record.Overdue }
+
 // Command returns the program that the process runs under its locks, if its record names one:
 // see [Identity.Extra].
 func (i *ClientInfo) Command() string { return i.Extra[record.Command] }
@@ -127,7 +130,7 @@ func (i ClientInfo) String() string {
 	if len(program) > 0 {
 		text += " (" + strings.Join(program, ": ") + ")"
 	}
-	if i.Silent > record.Overdue {
+	if i.IsSilent() {
 		text += fmt.Sprintf(" (silent for %v)", i.Silent.Round(time.Second))
 	}
 	return text

@@ -120,7 +120,7 @@ func lookClient(_ *Dashboard, v *view, p *pen) (any, []string) {
 	if c := s.known[id]; c != nil {
 		d.Info, d.Started = &c.ClientInfo, c.Started.UTC().Format(time.DateTime)
 		d.More = max(0, c.HoldCount-len(c.Holds)) + max(0, c.WaitCount-len(c.Waits))
-		if c.Silent > silence {
+		if c.IsSilent() {
 			d.Silent = p.Age(c.Now.Add(-c.Silent))
 		}
 		for key, value := range c.Extra {

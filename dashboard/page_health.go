@@ -69,7 +69,7 @@ func (d *healthData) clients(p *pen) {
 			version = shown(brief(c.Mortise))
 		}
 		versions[version]++
-		if c.Silent > silence {
+		if c.IsSilent() {
 			d.Silent = append(d.Silent, silentRow{p.Client(&c.ClientInfo), p.Age(c.Now.Add(-c.Silent)), c.HoldCount})
 		}
 	}

@@ -10,12 +10,8 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise"
-	"github.com/mortise-go/mortise/internal/record"
 	"github.com/mortise-go/mortise/watch"
 )
-
-// silence is how long after its last renewal a client is shown as silent.
-const silence = record.Overdue
 
 // pen writes what pages have in common.
 type pen struct {
@@ -75,7 +71,7 @@ func (p *pen) Who(party *watch.Party) who {
 	if id := clientOf(party); id != "" {
 		w.Href = href("client", "id", id)
 		p.scene.arrange()
-		if c := p.scene.known[id]; c != nil && c.Silent > silence {
+		if c := p.scene.known[id]; c != nil && c.IsSilent() {
 			w.Note, w.Odd = "silent", true
 		}
 	}

@@ -115,7 +115,7 @@ func (m *merger) claim(c *mortise.ClientState, r *mortise.ClientHold) {
 		m.now.claims[key] = since
 		if m.now.At.Sub(since) >= claimLasts {
 			m.lost[key] = Ending{Lost: true, Why: "its lease is gone from Redis, and its client has not said so", at: since}
-			if c.Silent > silence {
+			if c.IsSilent() {
 				m.lost[key] = Ending{Lost: true, Why: "its client is silent for " + c.Silent.Round(time.Second).String(), at: since}
 			}
 			return

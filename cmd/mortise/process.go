@@ -10,7 +10,6 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
-	"github.com/mortise-go/mortise/internal/record"
 )
 
 // extraCommand is the entry of an identity with the program that mortise run has started: its base name
@@ -25,16 +24,13 @@ func (p *plan) identity() mortise.Identity {
 
 const appName = "mortise"
 
-// silence is for how long the record of a live client is not renewed at most.
-const silence = record.Overdue
-
 // processText names the process of a client. Anybody may have written what is known of it.
 func processText(i *mortise.ClientInfo) string {
 	text := fmt.Sprintf("%s pid %d", shown(brief(i.Host)), i.PID)
 	if app := appText(i); app != "" {
 		text += " (" + app + ")"
 	}
-	if i.Silent > silence {
+	if i.IsSilent() {
 		text += " (silent for " + duration.Round(i.Silent).String() + ")"
 	}
 	return text

@@ -185,7 +185,7 @@ func (r *roll) write(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, c := range r.shown {
 		fmt.Fprintf(w, "%s  %s\n", processText(&c.ClientInfo), shown(c.ID))
-		if c.Silent > silence {
+		if c.IsSilent() {
 			fmt.Fprintf(w, "  silent\tfor %v: it has died, stands still, or has lost its connection\n", duration.Round(c.Silent))
 		}
 		for _, h := range c.Holds {

@@ -56,7 +56,7 @@ func (r *roll) form() rollForm {
 	f := rollForm{Clients: []clientForm{}, Deadlocks: []deadlockForm{}}
 	for _, c := range r.shown {
 		one := clientForm{
-			ClientInfo: c.ClientInfo, SilentFor: max(0, c.Silent.Milliseconds()), IsSilent: c.Silent > silence,
+			ClientInfo: c.ClientInfo, SilentFor: max(0, c.Silent.Milliseconds()), IsSilent: c.IsSilent(),
 			Holds: []holdForm{}, Waits: []waitForm{}, HoldCount: c.HoldCount, WaitCount: c.WaitCount,
 		}
 		for _, h := range c.Holds {

@@ -8,21 +8,17 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/mortise-go/mortise"
-	"github.com/mortise-go/mortise/internal/record"
 	"github.com/mortise-go/mortise/watch"
 )
-
-// silence is how long after its last renewal a client is shown as silent.
-const silence = record.Overdue
 
 // party is a process, and how it is named where it gets little room.
 type party struct{ text, brief string }
 
-// process names a process; silent is for how long it has not renewed its record. What tells it from others comes
+// process names a process; silent is for how long it is silent, 0 if it is not. What tells it from others comes
 // first: a cell may cut the rest. If it says which program it runs under its locks, brief leaves its own name out.
 func process(host string, pid int, app, command string, silent time.Duration) party {
 	text := clean(host) + " pid " + strconv.Itoa(pid)
-	if silent > silence {
+	if silent > 0 {
 		text += " silent " + age(silent)
 	}
 	switch {
@@ -51,15 +47,23 @@ func (m *Model) partyText(p *watch.Party) (name party, silent bool) {
 	case p.Kept():
 		return only("kept after its release"), false
 	case p.Named() && c != nil:
-		return process(p.Host, p.PID, p.App, p.Command, c.Silent), isSilent(&c.ClientInfo)
+		return process(p.Host, p.PID, p.App, p.Command, silence(&c.ClientInfo)), isSilent(&c.ClientInfo)
 	case p.Named():
 		return process(p.Host, p.PID, p.App, p.Command, 0), false
 	}
 	return only(p.Text(clean)), false
 }
 
+// silence returns for how long a client is silent; 0 if it is not.
+func silence(c *mortise.ClientInfo) time.Duration {
+	if c.IsSilent() {
+		return c.Silent
+	}
+	return 0
+}
+
 // isSilent reports whether a client, if it is known, has not renewed its record in time.
-func isSilent(c *mortise.ClientInfo) bool { return c != nil && c.Silent > silence }
+func isSilent(c *mortise.ClientInfo) bool { return c != nil && c.IsSilent() }
 
 // isKept reports whether an owner is that of a lock that is only kept.
 func isKept(owner string) bool {
@@ -72,7 +76,7 @@ func infoText(c *mortise.ClientInfo, owner string) party {
 	if c == nil {
 		return only(clean(owner))
 	}
-	return process(c.Host, c.PID, c.App, c.Command(), c.Silent)
+	return process(c.Host, c.PID, c.App, c.Command(), silence(c))
 }
 
 // recordedText names the process of an acquisition that has ended.
