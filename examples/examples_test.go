@@ -346,7 +346,11 @@ func cron(t *testing.T) {
 	}
 	machine := func(want string) {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", string(line[1]))
+		text := string(line[1])
+		if want == "" { // the lock is held: a minute would be in vain
+			text = strings.Replace(text, " -w 60 ", " -w 10 ", 1)
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", text)
 		cmd.Env = append(w.program(t, "mortise").Env, "PATH="+filepath.Dir(report)+":"+bin+":"+os.Getenv("PATH"))
 		if out, err := cmd.CombinedOutput(); err != nil || string(out) != want {
 			t.Errorf("%s: %v, %q; want %q", cmd, err, out, want)

@@ -52,7 +52,7 @@ func (u unlocking) petition(ctx context.Context, p askPlan) error {
 	case len(asked) == 0:
 		fmt.Fprintf(u.app.stdout, "%s is not locked\n", shown(u.name))
 		return nil
-	case p.wait == 0 && deaf > 0:
+	case deaf > 0 && (p.wait == 0 || all > len(asked)): // of those that are not listed nobody knows when they release
 		return &exitError{code: exitOther, err: errors.New(askedText(all, deaf)), hint: strings.Join(u.app.unlockLines(u.state), "\n")}
 	case p.wait == 0:
 		return nil

@@ -29,7 +29,8 @@ the library does what it was written to do. The holder is told --reason, and the
 and the process that ask. With --wait it waits until those holders have released the
 lock. If they have not by then, it fails, or, with --force, frees the lock of those same
 holders, and of no other: then there is no question, because --wait was the time to
-think. Redisson's threads, and clients that hide their identity, cannot be asked.
+think. Redisson's threads, and clients that hide their identity, cannot be asked. Of a
+lock with more than a thousand holders a thousand are asked, and not waited for.
 
 A fenced lock that is released by force draws a token: the fence of a fencing guard whose
 resource has the name of the lock is moved on with it, and refuses what the old holder
