@@ -54,9 +54,9 @@ const (
 // rows are the rights of all kinds, in the order of docs/protocol.md.
 var rows = []row{
 	{kind: KindLock, title: "Lock, SpinLock, MultiLock, Redlock", patterns: strings.Fields(turns + heard),
-		commands: "del exists hdel hexists hget hgetall hlen hset pexpire pttl pubsub|numsub time zadd zcard zpopmin zrank zrem"},
+		commands: "del exists hdel hexists hget hgetall hlen hset pexpire pttl pubsub|numsub time zadd zcard zpopmin zrank zrem zrevrangebyscore zscore"},
 	{kind: KindFenced, title: "FencedLock, package fencing", patterns: strings.Fields(turns + heard + token + "~mortise:fence: " + op),
-		commands: "del exists get getrange hdel hexists hget hgetall hlen hset incr persist pexpire pttl pubsub|numsub set time zadd zcard zpopmin zrank zrem"},
+		commands: "del exists get getrange hdel hexists hget hgetall hlen hset incr persist pexpire pttl pubsub|numsub set time zadd zcard zpopmin zrank zrem zrevrangebyscore zscore"},
 	{kind: KindRW, title: "RWLock", patterns: strings.Fields("&redisson_rwlock: &mortise:heeds:redisson_rwlock:"),
 		commands: "del exists hdel hexists hget hgetall hlen hscan hset pexpire pttl pubsub|numsub set time"},
 	{kind: KindFair, title: "FairLock", patterns: strings.Fields(queue + "~mortise:fair: ~mortise:fair_waiters: " + heard + "&mortise:fair_turn:"),

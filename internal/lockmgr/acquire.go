@@ -21,6 +21,7 @@ type request struct {
 	seen     int64           // the highest token that the client had seen then
 	doubt    bool            // the outcome of an attempt is unknown
 	notified bool            // it asks because the lock was left to Redisson's threads
+	yields   bool            // it may not know that the lock is left to them
 	claimed  bool            // an attempt may have left a claim
 	streak   uint16          // how often in a row the lock was granted, if this is a grant
 	row      uint16          // the same if it was granted before the attempt that has got it
@@ -246,7 +247,7 @@ func (r *request) askOnce(ctx context.Context) (*Hold, error) {
 		if r.waiter.isGranted() {
 			return errGranted
 		}
-		a := script.Attempt{ID: r.id, Lease: k.ttl(), Entry: r.entry}
+		a := script.Attempt{ID: r.id, Lease: k.ttl(), Entry: r.entry, Yields: r.yields}
 		if at := k.site(); at.claims() && r.waiter != nil {
 			r.claimed, a.Claim, a.Client = true, true, at.claimant()
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
 )
@@ -143,12 +144,12 @@ func (b *Batch) mayKeep() bool {
 }
 
 // contended returns the index of a lock that another request of this process has or waits
-// for, so that asking Redis for it is pointless; noIndex if there is no such lock.
+// for, or that is left to Redisson's threads, so that asking Redis for it is pointless; noIndex if there is no such lock.
 func (b *Batch) contended(o *Owner) int {
 	return slices.IndexFunc(b.locks, func(k *Lock) bool {
 		k.client.mu.Lock()
 		defer k.client.mu.Unlock()
-		return k.site().wanted() && !o.has(k)
+		return (k.site().wanted() || time.Now().Before(k.after())) && !o.has(k)
 	})
 }
 

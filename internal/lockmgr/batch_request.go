@@ -44,7 +44,7 @@ func (r *batchRequest) acquire(wait bool) (at *Lock, err error) {
 	if wait {
 		nth, err = r.wait(ctx)
 	} else {
-		nth, err = r.try(ctx)
+		nth, err = r.try(ctx, false)
 	}
 	return r.locks[max(nth, 0)], err
 }
@@ -66,7 +66,7 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 			}
 			r.answered = time.Now()
 		}
-		nth, err = r.try(ctx)
+		nth, err = r.try(ctx, true)
 		if errors.Is(err, ErrLocked) {
 			nth, err = r.waitBriefly(ctx, nth, err)
 		}
@@ -138,7 +138,7 @@ func (r *batchRequest) waitBriefly(whole context.Context, nth int, refused error
 			return nth, refused
 		}
 		if err == nil {
-			nth, err = r.try(whole)
+			nth, err = r.try(whole, true)
 		}
 	}
 	return nth, err
@@ -171,10 +171,10 @@ func (b *Batch) waitLimit() (d time.Duration) {
 	return d
 }
 
-// try acquires all locks that are missing, without waiting.
-func (r *batchRequest) try(ctx context.Context) (nth int, err error) {
+// try acquires all locks that are missing, without waiting, unless yields is true and they are left to Redisson's threads.
+func (r *batchRequest) try(ctx context.Context, yields bool) (nth int, err error) {
 	for _, g := range r.missing() {
-		if nth, err = g.acquire(ctx, r.composite); err != nil {
+		if nth, err = g.acquire(ctx, r.composite, yields); err != nil {
 			return nth, err
 		}
 	}

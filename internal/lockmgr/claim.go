@@ -49,7 +49,7 @@ func (s site) calledForPermits(channel, message string) bool {
 	if m := script.ParseTurn(message); m.Left {
 		s.client.mu.Lock()
 		defer s.client.mu.Unlock()
-		s.client.sharing.leaveOpen(channel, m.Times)
+		s.client.sharing.leaveOpen(channel, chance, m.Times)
 	}
 	return true
 }

@@ -108,6 +108,7 @@ func (s *contest) act(ctx context.Context, do action) (why cause, err error) {
 		if !s.prepareTurn(w) {
 			return why, errNoHold // another waiter is the first now
 		}
+		s.yields = s.view.cause <= woken && !s.notified || time.Now().Before(s.leaves)
 		s.hold, err = s.askAsFirst(ctx, &s.pace)
 		why = asked
 	case askBypassing:

@@ -2,6 +2,7 @@ package lockmgr
 
 import (
 	"context"
+	"time"
 
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -30,9 +31,10 @@ func (s site) decline(id string) {
 }
 
 // wakeNext wakes the next client, in place of a waiter here that would have asked for the
-// lock: it acquires the lock if that is free, and releases it.
-func (s site) wakeNext() {
+// lock at that time: it acquires the lock if that is free, and releases it.
+func (s site) wakeNext(at time.Time) {
 	c, k := s.client, s.plain()
+	c.pause(c.lingerer, time.Until(at))
 	id := c.NewID()
 	doubt, err := c.call(c.lingerer, c.config.RetryFor, func(ctx context.Context) error {
 		got, err := k.ops.Acquire(ctx, script.Attempt{ID: id, Lease: script.GivenLease})

@@ -113,12 +113,13 @@ func (p *modelPair) operate() {
 	if p.dice.IntN(8) == 0 {
 		turns.Command = ""
 	}
+	yields := entry != "" && p.dice.IntN(3) == 0
 	count, client := 1+p.dice.IntN(3), p.dice.IntN(3)
 	held := p.dice.IntN(3) > 0 && p.model.owner != ""
 	switch n := p.dice.IntN(20); {
 	case n < 9:
-		p.both(fmt.Sprintf("%s acquires for %v as %q", id, lease, entry), client, func(ctx context.Context, k *script.Lock) (any, error) {
-			return k.Acquire(ctx, script.Attempt{ID: id, Lease: lease, Entry: entry})
+		p.both(fmt.Sprintf("%s acquires for %v as %q, yields: %v", id, lease, entry, yields), client, func(ctx context.Context, k *script.Lock) (any, error) {
+			return k.Acquire(ctx, script.Attempt{ID: id, Lease: lease, Entry: entry, Yields: yields})
 		})
 	case n < 14:
 		if held {

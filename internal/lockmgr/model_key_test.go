@@ -26,6 +26,7 @@ func (w *modelWorld) key() uint64 {
 	for _, t := range s.turns {
 		put(t.entry)
 	}
+	put(max(s.leftFor(), 0))
 	for _, c := range w.clients {
 		d.value(reflect.ValueOf(c))
 	}

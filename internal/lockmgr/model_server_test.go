@@ -102,6 +102,16 @@ func (s *modelServer) seize(owner, ms string) {
 
 func (s *modelServer) acquire(args []string) driver.Value {
 	owner, entry := args[0], append(args, "")[2]
+	yields := s.owner == "" && len(args) > 3
+	if left := s.leftFor(); yields && left <= 0 {
+		s.remove(modelMark)
+	} else if yields {
+		before, isNew := s.stand(entry)
+		return driver.ArrayValue([]driver.Value{
+			driver.IntValue(0), driver.IntValue(int64(math.Ceil(float64(left) / float64(time.Millisecond)))), driver.StringValue(""), driver.StringValue(""),
+			driver.IntValue(before), driver.IntValue(isNew),
+		})
+	}
 	switch s.owner {
 	case "":
 		s.seize(owner, args[1])
@@ -127,6 +137,30 @@ func (s *modelServer) acquire(args []string) driver.Value {
 		reply = append(reply, driver.IntValue(before), driver.IntValue(isNew))
 	}
 	return driver.ArrayValue(reply)
+}
+
+// modelMark is the entry of Redisson's threads in the turns, and modelFar what is added to its score.
+const (
+	modelMark = "~"
+	modelFar  = 4_000_000_000_000_000
+)
+
+// mark keeps those from the lock who may not know that it was left to Redisson's threads.
+func (s *modelServer) mark(p *modelPass, became string) {
+	if became != "left" || !p.turns {
+		return
+	}
+	s.remove(modelMark)
+	s.enter(modelTurn{modelMark, modelFar + time.Now().Add(chance).UnixMicro()})
+	s.kept = time.Now().Add(10 * time.Second)
+}
+
+// leftFor returns for how long Redisson's threads have the first chance.
+func (s *modelServer) leftFor() time.Duration {
+	if n := len(s.turns) - 1; n >= 0 && s.turns[n].entry == modelMark {
+		return time.Duration(s.turns[n].score-modelFar-time.Now().UnixMicro()) * time.Microsecond
+	}
+	return 0
 }
 
 // stand enters a client into the turns.
@@ -212,7 +246,7 @@ func (s *modelServer) release(args []string) int64 {
 	if err != nil {
 		panic(err)
 	}
-	p := &modelPass{turns: args[3] != "", row: row, with: args[5]}
+	p := &modelPass{turns: args[1] != "", row: row, with: args[5]}
 	if s.owner != args[0] {
 		if p.turns {
 			s.remove(args[0])
@@ -225,6 +259,7 @@ func (s *modelServer) release(args []string) int64 {
 	if p.with == "shared" && announced && became == "" && s.probe(p) {
 		became = "left"
 	}
+	s.mark(p, became)
 	message := p.announcement(became)
 	heard := announced && s.publish(modelChannel, message) > 0
 	if became == "left" || heard && message == "0" && s.probe(p) {
@@ -257,15 +292,19 @@ func (s *modelServer) pass(p *modelPass) (announced bool, became string) {
 		if !p.turns || len(s.turns) == 0 {
 			return true, ""
 		}
+		if s.turns[0].entry == modelMark {
+			s.turns = s.turns[1:]
+			return true, ""
+		}
 		if s.listeners(channelOfTurn(s.turns[0].entry)) == 0 {
 			s.turns = s.turns[1:]
 			continue
 		}
 		if s.probe(p) {
+			s.remove(modelMark)
 			p.g = max(p.g, min(len(s.turns), 100))
 		}
 		if p.theirs && p.with != "keep" && (p.row+1)*p.r >= p.g {
-			s.kept = time.Now().Add(10 * time.Second)
 			word := "~"
 			if times := p.times(); times > 1 {
 				word = fmt.Sprint(word, times)

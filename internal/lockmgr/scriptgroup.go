@@ -38,11 +38,12 @@ func releaseGroups(members []*member) (groups []scriptGroup) {
 	return groups
 }
 
-// acquire acquires the locks of the group without waiting, and makes them members of c.
-// If it fails, it returns the index of the lock that failed.
-func (g scriptGroup) acquire(ctx context.Context, c *composite) (nth int, err error) {
-	if len(g) > 1 {
-		nth, err = g.acquireAtOnce(ctx, c)
+// acquire acquires the locks of the group without waiting, and makes them members of c. If yields is true, it leaves them to
+// Redisson's threads where it is their turn. If it fails, it returns the index of the lock that failed.
+func (g scriptGroup) acquire(ctx context.Context, c *composite, yields bool) (nth int, err error) {
+	yields = yields && g.shared()
+	if len(g) > 1 || yields && g[0].of.traits.Batched && !c.owner.has(g[0].of) {
+		nth, err = g.acquireAtOnce(ctx, c, yields)
 		if !errors.Is(err, ErrLocked) || !slices.ContainsFunc(g, func(m *member) bool { return c.owner.has(m.of) }) {
 			return nth, err
 		}
@@ -56,8 +57,16 @@ func (g scriptGroup) acquire(ctx context.Context, c *composite) (nth int, err er
 	return 0, nil
 }
 
+// shared reports whether Redisson's threads are known to take part in one of the locks.
+func (g scriptGroup) shared() bool {
+	c := g[0].of.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(g, func(m *member) bool { return m.of.takesTurns() && c.sharing.shared(m.of.sharedAs()) != nil })
+}
+
 // acquireAtOnce is acquire with one script.
-func (g scriptGroup) acquireAtOnce(ctx context.Context, c *composite) (nth int, err error) {
+func (g scriptGroup) acquireAtOnce(ctx context.Context, c *composite, yields bool) (nth int, err error) {
 	client := g[0].of.client
 	if err := client.begin(); err != nil {
 		return g[0].nth, err
@@ -76,7 +85,7 @@ func (g scriptGroup) acquireAtOnce(ctx context.Context, c *composite) (nth int, 
 	var by script.Holder
 	r.doubt, err = client.call(ctx, client.config.RetryFor, func(ctx context.Context) (err error) {
 		r.start = time.Now()
-		got, at, by, err = script.MultiAcquire(ctx, client.driver, keys, r.id, g[0].of.ttl())
+		got, at, by, err = script.MultiAcquire(ctx, client.driver, keys, r.id, g[0].of.ttl(), yields)
 		return err
 	})
 	if got && err == nil {
@@ -126,13 +135,12 @@ func (g scriptGroup) abandon(id string) {
 
 // release releases the locks of the group that id holds, and reports whether it held any.
 func (g scriptGroup) release(ctx context.Context, id string) (bool, error) {
-	first := g[0].of
-	c := first.client
+	c := g[0].of.client
 	var locks []script.Release
 	for _, m := range g {
-		locks = append(locks, script.Release{Key: m.of.name, Owner: id, Channel: m.of.ops.Channel()})
+		locks = append(locks, script.Release{Key: m.of.name, Owner: id, Channel: m.of.ops.Channel(), Turns: m.of.turns(0)})
 	}
-	released, err := script.MultiRelease(ctx, c.driver, locks, c.conn.Publish(), first.turns(0))
+	released, err := script.MultiRelease(ctx, c.driver, locks, c.conn.Publish())
 	return slices.ContainsFunc(released, func(r script.Released) bool { return r != script.NotHeld }), err
 }
 
@@ -181,13 +189,13 @@ func (g scriptGroup) releaseStopped(end time.Time) []error {
 	var locks []script.Release
 	for _, m := range g {
 		l := m.lease()
-		locks = append(locks, script.Release{Key: l.place().name, Owner: l.id, Channel: m.of.ops.Channel()})
+		locks = append(locks, script.Release{Key: l.place().name, Owner: l.id, Channel: m.of.ops.Channel(), Turns: l.turns(int(l.row))})
 	}
 	ctx := driver.Until(end)
 	defer ctx.Stop()
 	var released []script.Released
 	doubt, err := c.call(ctx, -1, func(ctx context.Context) (err error) {
-		released, err = script.MultiRelease(ctx, c.driver, locks, c.conn.Publish(), script.Turns{Command: c.conn.TurnCommand()})
+		released, err = script.MultiRelease(ctx, c.driver, locks, c.conn.Publish())
 		return err
 	})
 	errs := make([]error, len(g))

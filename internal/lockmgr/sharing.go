@@ -143,15 +143,15 @@ func (s *sharing) freedByThem() {
 	}
 }
 
-// leaveOpen leaves a lock that is free to Redisson's threads for a moment, so often in a row; 0 if that is not known. It
+// leaveOpen leaves a lock that is free to Redisson's threads for so long, so often in a row; 0 if that is not known. It
 // must be called with Client.mu held.
-func (r *sharings) leaveOpen(as string, times int) {
+func (r *sharings) leaveOpen(as string, long time.Duration, times int) {
 	s := r.met(as)
 	if times > 0 {
 		s.due = min(times, mostTheirs)
 	}
-	if now := time.Now(); !now.Before(s.after) && !now.Before(s.keep) {
-		s.from, s.after, s.theirs = now, now.Add(chance), 0
+	if now := time.Now(); !now.Before(s.keep) {
+		s.from, s.after, s.theirs = now, now.Add(long), 0
 	}
 }
 
@@ -163,7 +163,7 @@ func (r *sharings) announced(as, message string) {
 	defer r.client.mu.Unlock()
 	switch m := script.ParseRelease(message); {
 	case m.Left:
-		r.leaveOpen(as, m.Times)
+		r.leaveOpen(as, chance, m.Times)
 	case !m.Ours:
 		if s := r.shared(as); s != nil {
 			s.freedByThem()
@@ -176,6 +176,8 @@ func (k *Lock) heldBy(by *script.Holder) {
 	as, r := k.sharedAs(), &k.client.sharing
 	spins := k.traits.Pause != nil
 	switch {
+	case by.Owner == "":
+		r.leaveOpen(as, by.TTL, 0)
 	case script.IsMortise(by.Owner):
 		if s := r.shared(as); s != nil {
 			s.from = time.Time{} // another client knows whether they used the chance
@@ -202,14 +204,17 @@ func (l *Lease) had() {
 	if s := r.of[as]; s != nil && !s.freed.IsZero() {
 		s.spinsOn(now)
 	}
-	r.had(as)
+	q := l.site().queue()
+	r.had(as, q != nil && q.listener != nil)
 }
 
-// had notes that this client has acquired a lock: if it was left to Redisson's threads, they did not come. It must be
-// called with Client.mu held.
-func (r *sharings) had(as string) {
+// had notes that this client has acquired a lock: if it was left to Redisson's threads, and the client would have heard their
+// release, they did not come. It must be called with Client.mu held.
+func (r *sharings) had(as string, hears bool) {
 	if s := r.shared(as); s != nil && !s.from.IsZero() {
-		s.from = time.Time{}
+		if s.from = (time.Time{}); !hears {
+			return
+		}
 		if s.vain++; s.vain > 2 {
 			s.keep = time.Now().Add(min(keepLeast<<min(s.vain-3, 10), keepMost))
 		}
@@ -224,7 +229,7 @@ func (s site) askedForPermits(as string, got bool) {
 	s.heard()
 	c.sharing.permits(as, got)
 	if got {
-		c.sharing.had(as)
+		c.sharing.had(as, true)
 	}
 }
 
@@ -301,14 +306,14 @@ func (s *sharing) goesOn() bool {
 func (k *Lock) left() {
 	k.client.mu.Lock()
 	defer k.client.mu.Unlock()
-	k.client.sharing.leaveOpen(k.sharedAs(), 0)
+	k.client.sharing.leaveOpen(k.sharedAs(), chance, 0)
 }
 
 // Left notes that a release of permits has left them to Redisson's threads, which listen to channel.
 func (o *Object) Left(channel string) {
 	o.client.mu.Lock()
 	defer o.client.mu.Unlock()
-	o.client.sharing.leaveOpen(channel, 0)
+	o.client.sharing.leaveOpen(channel, chance, 0)
 }
 
 // inSlice reports whether l may be handed off inside the process although others may take

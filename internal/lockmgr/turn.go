@@ -265,7 +265,7 @@ func (r *request) subscribe() (own, all <-chan struct{}, err error) {
 		own, err = l.Hints(), l.Refused()
 	}
 	theirs := r.refused != nil && r.refused.lack == nil && !script.IsMortise(r.refused.by.Owner) || c.sharing.shared(k.sharedAs()) != nil
-	if q.listener == nil && (!takes || theirs && r.at.Before < nearTurn) {
+	if q.listener == nil && (!takes || theirs && (r.at.Before < nearTurn || q.turn.notified)) {
 		q.listener, q.heeds = c.hearReleases(k.ops.Channel(), func(message string) bool { c.sharing.announced(k.sharedAs(), message); return true }, nil)
 	}
 	if q.listener != nil && err == nil {
@@ -353,7 +353,7 @@ func (s site) called(message string) bool {
 		return false
 	case m.Left:
 		q.turn.notified = true
-		c.sharing.leaveOpen(keyspace.LockChannel(s.name), m.Times)
+		c.sharing.leaveOpen(keyspace.LockChannel(s.name), chance, m.Times)
 		q.head.signal()
 		return false
 	}
@@ -384,6 +384,7 @@ func (t *turn) doubt() {
 // to other clients. It must be called with Client.mu held.
 func (q *queue) endTurn() {
 	t, at := &q.turn, q.site()
+	after := q.client.sharing.after(keyspace.LockChannel(q.place.name))
 	id, has, owes := t.id, t.entry != "" || t.phase >= turnGranted, t.notified
 	if !has && !owes {
 		return
@@ -393,7 +394,7 @@ func (q *queue) endTurn() {
 			at.decline(id)
 		}
 		if owes { // the lock may be free, and the next client was not notified; that is no longer this one
-			at.wakeNext()
+			at.wakeNext(after)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func (c *Conn) FencedLock(name string) FencedLock { return FencedLock{c.Lock(nam
 
 // Acquire acquires the lock, as [FencedAcquire] does.
 func (k *FencedLock) Acquire(ctx context.Context, a Attempt) (g Grant, err error) {
-	g.Token, g.By, g.At, err = FencedAcquire(ctx, k.driver(), k.name, a.ID, a.Lease, a.Entry)
+	g.Token, g.By, g.At, err = fencedAcquired(ctx, k.driver(), k.name, a)
 	g.OK = g.Token > 0
 	return g, err
 }
@@ -41,8 +41,13 @@ func (k *FencedLock) Reentry(id string, count int, lease time.Duration) Reentry 
 // FencedAcquire acquires the lock name for owner, which must not have held it
 // before, and draws a token. Otherwise it works like [LockAcquire].
 func FencedAcquire(ctx context.Context, d driver.Driver, name, owner string, lease time.Duration, entry Entry) (token int64, by Holder, at Standing, err error) {
-	call := driver.Call{Script: fencedAcquire, Keys: fencedKeys(name), Args: []string{owner, millis(lease)}}
-	entry.add(&call, name)
+	return fencedAcquired(ctx, d, name, Attempt{ID: owner, Lease: lease, Entry: entry})
+}
+
+// fencedAcquired is FencedAcquire with all that an attempt says.
+func fencedAcquired(ctx context.Context, d driver.Driver, name string, a Attempt) (token int64, by Holder, at Standing, err error) {
+	call := driver.Call{Script: fencedAcquire, Keys: fencedKeys(name), Args: []string{a.ID, millis(a.Lease)}}
+	a.addEntry(&call, name)
 	v, err := d.Eval(ctx, call)
 	if err != nil {
 		return 0, Holder{}, at, err

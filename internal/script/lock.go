@@ -79,7 +79,7 @@ func lockAcquired(ctx context.Context, d driver.Driver, key string, a Attempt) (
 	}
 	*words = [3]string{key, a.ID, millis(a.Lease)}
 	call := driver.Call{Script: lockAcquire, Keys: words[:1:1], Args: words[1:]}
-	a.Entry.add(&call, key)
+	a.addEntry(&call, key)
 	v, err := d.Eval(ctx, call)
 	if err != nil {
 		return false, Holder{}, at, err
@@ -193,7 +193,7 @@ func releasedWith(ctx context.Context, d driver.Driver, s *driver.Script, key, o
 	}
 	words = append(words, more...)
 	keys := len(words)
-	words = append(append(words, owner, channel, clients, t.Command, strconv.Itoa(t.Row), t.with()), p.commands()...)
+	words = append(append(words, owner, t.Command, channel, clients, strconv.Itoa(t.Row), t.with()), p.commands()...)
 	v, err := d.Eval(ctx, driver.Call{Script: s, Keys: words[:keys:keys], Args: words[keys:]})
 	if err != nil {
 		return NotHeld, err

@@ -61,7 +61,7 @@ func longOwners() map[string]longOwner {
 			return []string{by.Owner}, err
 		}},
 		"several locks": {lie(hash("N", "1")), func(ctx context.Context, d driver.Driver) ([]string, error) {
-			_, _, by, err := script.MultiAcquire(ctx, d, []string{job}, me, lease)
+			_, _, by, err := script.MultiAcquire(ctx, d, []string{job}, me, lease, false)
 			return []string{by.Owner}, err
 		}},
 		"write lock": {lie(hash("mode", "write", "N:write", "1")), func(ctx context.Context, d driver.Driver) ([]string, error) {

@@ -3,7 +3,7 @@ package script
 import (
 	"context"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	multiAcquire = load("multi_acquire")
+	multiAcquire = load("multi_acquire", "turns")
 	multiRelease = load("multi_release", "redissons", "turns", "pass")
 )
 
@@ -25,10 +25,20 @@ func (noLock) Is(target error) bool { return target == error(ErrKind) }
 
 // MultiAcquire acquires all of the locks, or none, for owner, which must not have
 // held any of them before. If none, it returns the index of one that is held, and its
-// holder. The keys share a slot. With [ErrKind], at is the index of the key of another
-// kind.
-func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner string, lease time.Duration) (ok bool, at int, by Holder, err error) {
-	v, err := d.Eval(ctx, driver.Call{Script: multiAcquire, Keys: keys, Args: []string{owner, millis(lease)}})
+// holder. The keys share a slot. With yields set, that is nobody, with the count 0, if the lock is free and
+// left to Redisson's threads. With [ErrKind], at is the index of the key of another kind.
+func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner string, lease time.Duration, yields bool) (ok bool, at int, by Holder, err error) {
+	call := driver.Call{Script: multiAcquire, Keys: slices.Clip(keys), Args: []string{owner, millis(lease)}}
+	if yields {
+		for _, key := range keys {
+			call.Keys = append(call.Keys, keyspace.Turns(key))
+		}
+		call.Args = append(call.Args, "yields")
+	}
+	v, err := d.Eval(ctx, call)
+	if yields && err != nil && driver.ClassOf(err) == driver.Denied { // a user without rights to the turns can acquire the locks
+		return MultiAcquire(ctx, d, keys, owner, lease, false)
+	}
 	if err != nil {
 		return false, 0, Holder{}, err
 	}
@@ -46,16 +56,19 @@ func MultiAcquire(ctx context.Context, d driver.Driver, keys []string, owner str
 }
 
 // Release is one lock to release.
-type Release struct{ Key, Owner, Channel string }
+type Release struct {
+	Key, Owner, Channel string
+	Turns               Turns // their command is that of all
+}
 
 // MultiRelease releases all of the locks entirely. It reports for each whether
 // its owner held it. The keys share a slot. If only the waiters could not be notified,
 // err says so, with class Denied, in addition to the answers.
-func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publish, t Turns) (released []Released, err error) {
-	released, err = multiReleased(ctx, d, locks, p, t)
-	if released == nil && t.denied(err) {
+func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publish) (released []Released, err error) {
+	released, err = multiReleased(ctx, d, locks, p, locks[0].Turns.Command)
+	if released == nil && locks[0].Turns.denied(err) {
 		why := err
-		released, err = multiReleased(ctx, d, locks, p, Turns{})
+		released, err = multiReleased(ctx, d, locks, p, "")
 		if slices.ContainsFunc(released, func(r Released) bool { return r != NotHeld }) {
 			err = turnless(why)
 		}
@@ -64,16 +77,17 @@ func MultiRelease(ctx context.Context, d driver.Driver, locks []Release, p Publi
 }
 
 // multiReleased is MultiRelease, which fails without the right to the turns.
-func multiReleased(ctx context.Context, d driver.Driver, locks []Release, p Publish, t Turns) (released []Released, err error) {
-	call := driver.Call{Script: multiRelease, Args: []string{t.Command, strings.Join(p.commands(), " ")}}
+func multiReleased(ctx context.Context, d driver.Driver, locks []Release, p Publish, command string) (released []Released, err error) {
+	call := driver.Call{Script: multiRelease}
 	for _, l := range locks {
 		turns := l.Key // not read
-		if t.Command != "" {
+		if command != "" {
 			turns = keyspace.Turns(l.Key)
 		}
 		call.Keys = append(call.Keys, l.Key, turns)
-		call.Args = append(call.Args, l.Owner, l.Channel, keyspace.TurnChannel(l.Key, ""))
+		call.Args = append(call.Args, l.Owner, command, l.Channel, keyspace.TurnChannel(l.Key, ""), strconv.Itoa(l.Turns.Row), l.Turns.with())
 	}
+	call.Args = append(call.Args, p.commands()...)
 	v, err := d.Eval(ctx, call)
 	if err != nil {
 		return nil, err

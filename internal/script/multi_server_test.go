@@ -25,15 +25,15 @@ func TestMultiWithEachMissingRight(t *testing.T) {
 		call   func(ctx context.Context, d driver.Driver) (bool, error)
 	}{
 		"acquire": {[]string{"hlen", "hset", "pexpire"}, lot{}, func(ctx context.Context, d driver.Driver) (bool, error) {
-			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease)
+			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease, false)
 			return ok, err
 		}},
 		"acquire once more": {[]string{"hlen", "pttl", "hgetall", "pexpire"}, lot{mine, mine, mine}, func(ctx context.Context, d driver.Driver) (bool, error) {
-			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease)
+			ok, _, _, err := script.MultiAcquire(ctx, d, several, me, lease, false)
 			return ok, err
 		}},
 		"release": {[]string{"hexists", "del"}, lot{mine, mine, mine}, func(ctx context.Context, d driver.Driver) (bool, error) {
-			released, err := script.MultiRelease(ctx, d, releases(me, me, me), script.Both, script.Turns{})
+			released, err := script.MultiRelease(ctx, d, releases(me, me, me), script.Both)
 			return released != nil, err
 		}},
 	} {
@@ -69,14 +69,14 @@ func TestMultiAcquireIsAllOrNothing(t *testing.T) {
 	w := realWorld(t, server)
 	lot{}.put(t, w)
 	d := w.login(t, "+@all", "&*", "~{job}:a", "~{job}:b", "%R~{job}:c")
-	if ok, _, _, err := script.MultiAcquire(t.Context(), d, several, me, lease); ok || err == nil || driver.ClassOf(err) != driver.Denied {
+	if ok, _, _, err := script.MultiAcquire(t.Context(), d, several, me, lease, false); ok || err == nil || driver.ClassOf(err) != driver.Denied {
 		t.Errorf("got %v, %v, want an error of class denied", ok, err)
 	}
 	lot{}.want(t, w)
 
 	var acquire driver.Call
 	seen := spy{w, func(c driver.Call) { acquire = c }}
-	if ok, _, _, err := script.MultiAcquire(t.Context(), seen, several, me, lease); !ok || err != nil {
+	if ok, _, _, err := script.MultiAcquire(t.Context(), seen, several, me, lease, false); !ok || err != nil {
 		t.Fatal(err)
 	}
 	w.must(t, append([]string{"DEL"}, several...)...)
@@ -95,7 +95,7 @@ func TestMultiReleaseWithARefusedMessage(t *testing.T) {
 	lot{mine, mine, mine}.put(t, w)
 	received := w.listen(t, keyspace.LockChannel(several[2]), false)
 	d := w.login(t, "+@all", "~*", "resetchannels", "&"+keyspace.LockChannel(several[2]))
-	released, err := script.MultiRelease(t.Context(), d, releases(me, me, me), script.Classic, script.Turns{})
+	released, err := script.MultiRelease(t.Context(), d, releases(me, me, me), script.Classic)
 	if !slices.Equal(freed(released), []bool{true, true, true}) || err == nil || driver.ClassOf(err) != driver.Denied {
 		t.Errorf("got %v, %v, want all released and an error of class denied", released, err)
 	}

@@ -67,7 +67,7 @@ type multiAnswer struct {
 }
 
 func acquireSeveral(ctx context.Context, d driver.Driver) multiAnswer {
-	ok, at, by, err := script.MultiAcquire(ctx, d, several, me, lease)
+	ok, at, by, err := script.MultiAcquire(ctx, d, several, me, lease, false)
 	return multiAnswer{answered(ok, by, err), at}
 }
 
@@ -172,7 +172,7 @@ func TestMultiRelease(t *testing.T) {
 				}
 				release := func(want []bool) {
 					t.Helper()
-					got, err := script.MultiRelease(t.Context(), w, releases(r.owners...), script.Classic, script.Turns{})
+					got, err := script.MultiRelease(t.Context(), w, releases(r.owners...), script.Classic)
 					if err != nil || !slices.Equal(freed(got), want) {
 						t.Errorf("released %v, %v, want %v", got, err, want)
 					}
@@ -185,7 +185,7 @@ func TestMultiRelease(t *testing.T) {
 				told(nothing)
 
 				r.setup.put(t, w)
-				if _, err := script.MultiRelease(t.Context(), lossy{w}, releases(r.owners...), script.Classic, script.Turns{}); driver.ClassOf(err) != driver.Unknown {
+				if _, err := script.MultiRelease(t.Context(), lossy{w}, releases(r.owners...), script.Classic); driver.ClassOf(err) != driver.Unknown {
 					t.Errorf("with a lost reply: %v, want the class unknown", err)
 				}
 				release(nothing)
@@ -201,7 +201,7 @@ func TestMultiAcquireOverlapping(t *testing.T) {
 	everywhere(t, server, func(t *testing.T, w *world) {
 		got := 0
 		for i := range 3 {
-			ok, _, _, err := script.MultiAcquire(t.Context(), w, []string{several[i], several[(i+1)%3]}, fmt.Sprintf("%s%d", me, i), lease)
+			ok, _, _, err := script.MultiAcquire(t.Context(), w, []string{several[i], several[(i+1)%3]}, fmt.Sprintf("%s%d", me, i), lease, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,6 +17,8 @@ type Attempt struct {
 	Entry Entry // the client's entry in the turns, if the kind has turns
 	Claim bool  // if refused, later requests must leave it what it wants, if the kind supports that
 
+	Yields bool // with an entry: it is refused while the lock is left to Redisson's threads
+
 	Client string // that claims, if it listens to a channel of its own
 
 	Room *[3]string // for the words of one call, as [ReleaseRoom]; may be nil

@@ -32,7 +32,7 @@ var grants = map[string]struct {
 	"several": {keyspace.TurnChannel(job, ann), func(f fair) error {
 		f.hold(f.t, job, lease, me, "1")
 		f.queueUp(f.t, anns)
-		_, err := script.MultiRelease(f.t.Context(), f, []script.Release{{Key: job, Owner: me, Channel: channel}}, script.Classic, script.Turns{Command: "publish"})
+		_, err := script.MultiRelease(f.t.Context(), f, []script.Release{{Key: job, Owner: me, Channel: channel, Turns: script.Turns{Command: "publish"}}}, script.Classic)
 		return err
 	}},
 	"FairLock": {keyspace.FairTurnChannel(job, ann), func(f fair) error {

@@ -46,11 +46,11 @@ var everyCall = map[string]func(ctx context.Context, d driver.Driver) error{
 		return unless(ok, err)
 	},
 	"MultiAcquire": func(ctx context.Context, d driver.Driver) error {
-		ok, _, by, err := script.MultiAcquire(ctx, d, several, me, lease)
+		ok, _, by, err := script.MultiAcquire(ctx, d, several, me, lease, false)
 		return unless(ok || by != (script.Holder{}), err)
 	},
 	"MultiRelease": func(ctx context.Context, d driver.Driver) error {
-		released, err := script.MultiRelease(ctx, d, releases(me, me, me), script.Classic, script.Turns{})
+		released, err := script.MultiRelease(ctx, d, releases(me, me, me), script.Classic)
 		return unless(released != nil, err)
 	},
 	"NumberRead": func(ctx context.Context, d driver.Driver) error {

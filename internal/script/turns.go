@@ -35,11 +35,13 @@ func standing(v driver.Value) Standing {
 	return Standing{Before: int32(min(v.At(4).Int(), math.MaxInt32)), New: v.At(5).Int() == 1}
 }
 
-// add makes the entry an argument of a call that uses the turns of the lock key.
-func (e Entry) add(call *driver.Call, key string) {
-	if e != "" {
+// addEntry makes the entry an argument of a call that uses the turns of the lock key.
+func (a *Attempt) addEntry(call *driver.Call, key string) {
+	if a.Entry != "" {
 		call.Keys = append(call.Keys, keyspace.Turns(key))
-		call.Args = append(call.Args, string(e))
+		if call.Args = append(call.Args, string(a.Entry)); a.Yields {
+			call.Args = append(call.Args, "yields")
+		}
 	}
 }
 

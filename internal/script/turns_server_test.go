@@ -71,7 +71,7 @@ func TestReleaseWithoutTheRightToTheTurns(t *testing.T) {
 			return released(script.LockRelease(ctx, d, job, me, script.Classic, turns))
 		},
 		"several": func(ctx context.Context, d driver.Driver) (bool, error) {
-			all, err := script.MultiRelease(ctx, d, []script.Release{{Key: job, Owner: me, Channel: channel}}, script.Classic, turns)
+			all, err := script.MultiRelease(ctx, d, []script.Release{{Key: job, Owner: me, Channel: channel, Turns: turns}}, script.Classic)
 			return len(all) == 1 && all[0] != script.NotHeld, err
 		},
 	} {

@@ -27,7 +27,11 @@ func (w *world) queueUp(t *testing.T, entries ...string) {
 	t.Helper()
 	w.must(t, "DEL", keyspace.Turns(job))
 	for i, entry := range entries {
-		w.must(t, "ZADD", keyspace.Turns(job), fmt.Sprint(1000+i), entry)
+		score := 1000 + i
+		if entry == "~" {
+			score = 5e15
+		}
+		w.must(t, "ZADD", keyspace.Turns(job), fmt.Sprint(score), entry)
 	}
 }
 
@@ -123,7 +127,7 @@ var granting = map[string]releaseFunc{
 		return script.LockRelease(ctx, d, job, me, p, t)
 	},
 	"multi": func(ctx context.Context, d driver.Driver, p script.Publish, t script.Turns) (script.Released, error) {
-		released, err := script.MultiRelease(ctx, d, []script.Release{{Key: job, Owner: me, Channel: channel}}, p, t)
+		released, err := script.MultiRelease(ctx, d, []script.Release{{Key: job, Owner: me, Channel: channel, Turns: t}}, p)
 		if len(released) != 1 {
 			return script.NotHeld, err
 		}
@@ -137,14 +141,11 @@ func TestReleaseLetsTheNextHaveIt(t *testing.T) {
 	for name, release := range granting {
 		for _, command := range publishers(t) {
 			for _, test := range releaseCases() {
-				if name == "multi" && (test.row > 0 || test.keep || test.shared) {
-					continue // locks that are held together are not granted in a row
-				}
 				t.Run(name+"/"+command+"/"+test.name, func(t *testing.T) {
 					if test.brief {
 						inTime(t)
 					}
-					check := func(t *testing.T, w *world) { test.run(t, w, release, command, name == "multi") }
+					check := func(t *testing.T, w *world) { test.run(t, w, release, command) }
 					if command != "spublish" {
 						everywhere(t, server, check)
 					} else if proof || !test.brief { // the embedded Redis has no sharded messages
@@ -186,7 +187,7 @@ func (test releaseCase) became() script.Released {
 }
 
 // run releases the lock twice: with the reply, and without it.
-func (test releaseCase) run(t *testing.T, w *world, release releaseFunc, command string, multi bool) {
+func (test releaseCase) run(t *testing.T, w *world, release releaseFunc, command string) {
 	way := script.Classic
 	if command == "spublish" {
 		way = script.Sharded
@@ -222,7 +223,7 @@ func (test releaseCase) run(t *testing.T, w *world, release releaseFunc, command
 			sub.want(t, test.received[client]...)
 		}
 		if all != nil {
-			all.want(t, test.messages(multi)...)
+			all.want(t, test.messages()...)
 		}
 	}
 }
@@ -243,11 +244,11 @@ func (test releaseCase) subscribe(t *testing.T, w *world, sharded bool) (all *su
 }
 
 // messages are those on the lock's channel.
-func (test releaseCase) messages(multi bool) []string {
+func (test releaseCase) messages() []string {
 	switch {
 	case test.nothing:
 		return nil
-	case test.isLeft && (len(test.turns) > 0 || test.shared || multi):
+	case test.isLeft && (len(test.turns) > 0 || test.shared):
 		return []string{"000"}
 	case test.after != free:
 		return []string{"00"} // to learn for how long it is granted
@@ -277,17 +278,21 @@ func releaseCases() []releaseCase {
 		{name: "fourth in a row", turns: []string{anns}, listen: []string{ann}, row: 4, after: granted(anns),
 			received: map[string][]string{ann: {anns + " 5"}}, nothing: true},
 		{name: "others", turns: []string{anns}, listen: []string{ann}, others: true, after: free, isLeft: true,
-			left: []string{anns}, received: map[string][]string{ann: {"~"}}},
+			left: []string{anns, "~"}, received: map[string][]string{ann: {"~"}}},
 		{name: "others, one of three", turns: []string{anns, bobs}, listen: []string{ann, bob}, others: true, after: granted(anns),
 			left: []string{bobs}, received: map[string][]string{ann: {anns + " 1"}}},
 		{name: "others, one of three, whose turn it is", turns: []string{anns, bobs}, listen: []string{ann, bob}, others: true, row: 1, after: free, isLeft: true,
-			left: []string{anns, bobs}, received: map[string][]string{ann: {"~"}}},
+			left: []string{anns, bobs, "~"}, received: map[string][]string{ann: {"~"}}},
 		{name: "others, and one that asks", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, others: true, row: 3, after: free, isLeft: true,
-			left: []string{"?" + anns, bobs}, received: map[string][]string{ann: {"~"}}},
+			left: []string{"?" + anns, bobs, "~"}, received: map[string][]string{ann: {"~"}}},
 		{name: "others, one of ours", turns: []string{anns}, listen: []string{ann}, others: true, ours: true, after: granted(anns),
 			received: map[string][]string{ann: {anns + " 1"}}, nothing: true},
 		{name: "only others", others: true, after: free, isLeft: true},
-		{name: "only others, known", others: true, shared: true, after: free, isLeft: true},
+		{name: "only others, known", others: true, shared: true, after: free, left: []string{"~"}, isLeft: true},
+		{name: "others, left to them before", turns: []string{anns, "~"}, listen: []string{ann}, others: true, row: 3, keep: true, after: granted(anns),
+			received: map[string][]string{ann: {anns + " 4"}}},
+		{name: "only others, left to them before", turns: []string{"~"}, others: true, shared: true, after: free, left: []string{"~"}, isLeft: true},
+		{name: "left to others before who are gone", turns: []string{"~"}, after: free},
 		{name: "only others, ours, shared", others: true, ours: true, shared: true, after: free},
 		{name: "only others, ours", others: true, ours: true, after: free},
 		{name: "others, kept", turns: []string{anns}, listen: []string{ann}, others: true, row: 3, keep: true, after: granted(anns),
@@ -362,8 +367,9 @@ func TestMultiReleaseLetsTheNextHaveEach(t *testing.T) {
 		w.hold(t, second, lease, me, "1")
 		w.queueUp(t, anns)
 		w.must(t, "ZADD", keyspace.Turns(second), "1", bobs)
-		locks := []script.Release{{Key: job, Owner: me, Channel: channel}, {Key: second, Owner: me, Channel: keyspace.LockChannel(second)}}
-		released, err := script.MultiRelease(t.Context(), w, locks, script.Classic, script.Turns{Command: "publish"})
+		turns := script.Turns{Command: "publish"}
+		locks := []script.Release{{Key: job, Owner: me, Channel: channel, Turns: turns}, {Key: second, Owner: me, Channel: keyspace.LockChannel(second), Turns: turns}}
+		released, err := script.MultiRelease(t.Context(), w, locks, script.Classic)
 		if err != nil || !slices.Equal(freed(released), []bool{true, true}) {
 			t.Errorf("release: %v, %v, want both", released, err)
 		}
@@ -471,7 +477,7 @@ func TestReleaseWithoutTurnsSaysWhatIsSo(t *testing.T) {
 			return released(script.LockRelease(t.Context(), d, job, me, script.Classic, turns))
 		},
 		"several": func(d driver.Driver) (bool, error) {
-			all, err := script.MultiRelease(t.Context(), d, []script.Release{{Key: job, Owner: me, Channel: channel}}, script.Classic, turns)
+			all, err := script.MultiRelease(t.Context(), d, []script.Release{{Key: job, Owner: me, Channel: channel, Turns: turns}}, script.Classic)
 			return slices.Contains(freed(all), true), err
 		},
 	} {

@@ -84,7 +84,7 @@ var mutants = map[string]struct {
 	"a release does not look whose the lock is": {
 		inScript("lock_release", "redis.call('hdel', KEYS[1], ARGV[1]) == 0", "redis.call('del', KEYS[1]) == 0"), "Lock", "at the same time"},
 	"a lock that is held is acquired": {
-		inScript("lock_acquire", "if holders == 0 then", "if holders == 0 or redis.call('del', KEYS[1]) == 1 then"), "Lock", "at the same time"},
+		inScript("lock_acquire", "if holders == 0 and not left then", "if holders == 0 and not left or redis.call('del', KEYS[1]) == 1 then"), "Lock", "at the same time"},
 	"a renewal does not renew": {
 		inScript("lock_renew", "redis.call('pexpire', KEYS[i], lease)", "local _ = lease"), "Lock", "at the same time"},
 	"tokens do not rise": {

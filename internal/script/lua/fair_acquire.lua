@@ -88,7 +88,8 @@ waiting = waiting or redis.call('llen', queue)
 local others = waiting - redis.call('hlen', ours)
 if fresh and others > 0 then -- its deadline has to be later
   local last = redis.call('lindex', queue, -2)
-  local before = math.min(tonumber(redis.call('zscore', deadlines, last) or '') or 0, FAR)
+  local before = tonumber(redis.call('zscore', deadlines, last) or '') or 0
+  if before > FAR then before = 0 end
   local deadline = math.max(now + ARGV[11] + others * ARGV[4], before + (foreign(last) and ARGV[11] or 0))
   redis.call('zadd', deadlines, string.format('%.0f', deadline), owner)
 end

@@ -44,7 +44,7 @@ for i = 8, #ARGV, 3 do place[ARGV[i]] = i end
 local function advance(waiter, deadline, before, last)
   local ahead = now + ARGV[place[waiter] + 2]
   local want = ahead + before * ARGV[4]
-  if before > 0 then want = math.max(want, math.min(last, FAR) + ahead - now) end
+  if before > 0 and last <= FAR then want = math.max(want, last + ahead - now) end
   -- Now and then is enough, unless little is left of the wait: then what is wanted stays where it
   -- is, and the deadline would pass before it.
   if deadline <= want and deadline > want - ALIVE / 4 and deadline > now + ALIVE / 2 then return deadline end
@@ -65,6 +65,7 @@ for _, waiter in ipairs(front) do
   present[waiter] = true
   if others > 0 then
     local deadline = tonumber(redis.call('zscore', deadlines, waiter) or '')
+    if deadline and deadline > FAR then deadline = nil end
     local till = deadline
     if foreign(waiter) then
       -- Its deadline builds on that of the waiter before it. It is put off with that, but never brought forward: what was
@@ -81,7 +82,7 @@ for _, waiter in ipairs(front) do
       place[waiter] = nil
     end
     moved = till and till > deadline and deadline > 0 and till - deadline or 0
-    prior = math.min(till or prior, FAR)
+    prior = till or prior
   end
 end
 for i = 8, #ARGV, 3 do

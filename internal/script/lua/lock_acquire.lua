@@ -6,6 +6,7 @@
 -- ARGV[1]  owner
 -- ARGV[2]  lease in ms
 -- ARGV[3]  its entry in the turns, if it needs one
+-- ARGV[4]  'yields' if the client may not know that the lock is left to Redisson's threads
 --
 -- 11                     acquired, granted before, or acquired by an earlier copy of this
 --                        call
@@ -14,7 +15,8 @@
 -- {0, ttl, owner, count, before, new}
 --                        held by another owner; ttl in ms, -1 if the key has none. With
 --                        ARGV[3] also how many entries come first, and 1 if the entry
---                        is new
+--                        is new. With ARGV[4] owner and count may be
+--                        '': it is free, but left to Redisson's threads for ttl
 -- -11                    the key is a hash, but not a plain lock
 --
 -- Owners and counts are cut to 200 bytes: other writers may store anything.
@@ -28,7 +30,8 @@
 -- A key without TTL would stay forever, so it is deleted if Redis does not set one: for
 -- lack of rights, or because the lease is out of range.
 local holders = redis.call('hlen', KEYS[1])
-if holders == 0 then
+local left = holders == 0 and ARGV[4] and leftFor(KEYS[2])
+if holders == 0 and not left then
   redis.call('hset', KEYS[1], ARGV[1], 1)
   local limited = redis.pcall('pexpire', KEYS[1], ARGV[2])
   if limited ~= 1 then
@@ -38,8 +41,8 @@ if holders == 0 then
   return ARGV[3] and redis.pcall('zrem', KEYS[2], ARGV[3]) == 0 and 12 or 11
 end
 if holders > 1 then return -11 end
-local ttl = redis.call('pttl', KEYS[1])
-local holder = redis.call('hgetall', KEYS[1])
+local ttl = left or redis.call('pttl', KEYS[1])
+local holder = left and {'', ''} or redis.call('hgetall', KEYS[1])
 if holder[1] == ARGV[1] then
   if ttl < tonumber(ARGV[2]) or holder[2] == '0' then redis.call('pexpire', KEYS[1], ARGV[2]) end
   if holder[2] == '0' then redis.call('hset', KEYS[1], ARGV[1], 1) end

@@ -1,12 +1,15 @@
 -- Acquires several locks at once, all or none, for an owner that acquires each only once.
 -- All keys are in one slot.
 --
--- KEYS[i]  a lock: hash {owner -> count}
--- ARGV[1]  owner
--- ARGV[2]  lease in ms
+-- KEYS[i]      a lock: hash {owner -> count}
+-- KEYS[n + i]  its turns, see turns.lua; only with ARGV[3]
+-- ARGV[1]      owner
+-- ARGV[2]      lease in ms
+-- ARGV[3]      'yields' if the client may not know that a lock is left to Redisson's threads
 --
 -- {1}                       acquired, or acquired by an earlier copy of this call
--- {0, i, ttl, owner, count} another owner holds KEYS[i]; ttl in ms, -1 if none
+-- {0, i, ttl, owner, count} another owner holds KEYS[i]; ttl in ms, -1 if none. With ARGV[3] owner and
+--                           count may be '': it is free, but left to Redisson's threads for ttl
 -- {-1, i}                   KEYS[i] exists, but is not a plain lock
 --
 -- Owners and counts are cut to 200 bytes.
@@ -16,8 +19,8 @@
 --
 -- A key without TTL would stay forever. So if Redis refuses any of the changes, all keys
 -- that were acquired here are deleted.
-local free = {}
-for i = 1, #KEYS do
+local free, n = {}, ARGV[3] and #KEYS / 2 or #KEYS
+for i = 1, n do
   local holders = redis.pcall('hlen', KEYS[i])
   if type(holders) == 'table' then
     if string.find(holders.err, 'WRONGTYPE') then return {-1, i} end
@@ -25,6 +28,8 @@ for i = 1, #KEYS do
   end
   if holders > 1 then return {-1, i} end
   if holders == 0 then
+    local left = ARGV[3] and leftFor(KEYS[n + i])
+    if left then return {0, i, left, '', ''} end
     free[i] = true
   else
     local holder = redis.call('hgetall', KEYS[i])
@@ -33,7 +38,7 @@ for i = 1, #KEYS do
     end
   end
 end
-for i = 1, #KEYS do
+for i = 1, n do
   local done = 1
   if free[i] then done = redis.pcall('hset', KEYS[i], ARGV[1], 1) end
   if done == 1 and (free[i] or redis.call('pttl', KEYS[i]) < tonumber(ARGV[2])) then

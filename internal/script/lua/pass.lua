@@ -23,7 +23,7 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
   if command == '' then return true end
   for _ = 1, MANY do
     local first = redis.pcall('zpopmin', turns)
-    if first.err or not first[1] then return true end
+    if first.err or not first[1] or first[1] == MARK then return true end
     local asks, id = string.match(first[1], '^(%??)(.*)$')
     local to = mine .. string.match(id, '^[^:]*')
     -- The turn of a client that does not listen is over, also if it is that of Redisson's threads: else it would be the first for
@@ -32,7 +32,9 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
     local listeners = redis.pcall('pubsub', command == 'spublish' and 'shardnumsub' or 'numsub', to)
     if listeners.err or listeners[2] > 0 then
       local theirs, r, g = redissons(channel, command, way)
-      if theirs then -- of those that take turns, only the first listen there
+      if theirs then
+        redis.pcall('zrem', turns, MARK)
+        -- of those that take turns, only the first listen there
         local more = redis.pcall('zcard', turns)
         if type(more) == 'number' then g = math.max(g, math.min(more + 1, MANY)) end
       end
@@ -40,7 +42,6 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
         local word, times
         if theirs then word, times = left(r, g, FREE) end
         redis.pcall('zadd', turns, first[2], first[1])
-        redis.pcall('pexpire', turns, KEPT)
         redis.pcall(command, to, times and times > 1 and '~' .. times or '~')
         return true, 'left', theirs, word
       end
@@ -55,4 +56,44 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
     end
   end
   return true
+end
+
+-- Passes a lock on that was released, and announces that. Returns 1, 2 if it is left to Redisson's threads, or 3 if it was granted
+-- to the next turn; then why Redis refused to publish, if it did. The arguments of the script say how: from ARGV[at] on
+--   how to publish to clients that take turns; nothing if none does
+--   the channel, and the prefix of those of clients that take turns
+--   how many grants in a row came before
+--   'shared' if threads of Redisson's are known to take part, 'keep' if the lock is not to be left to them even so
+-- and from ARGV[ways] on how to publish otherwise: publish, spublish, or both. It is protected as pass is.
+local function freed(lock, turns, at, ways)
+  local command, channel, with = ARGV[at], ARGV[at + 1], ARGV[at + 4]
+  local announced, became, listen, word = pass(lock, turns, channel, ARGV[at + 2], command, tonumber(ARGV[at + 3]), with, ARGV[ways])
+  if with == 'shared' and announced and not became then
+    local r, g
+    if listen == nil then listen, r, g = redissons(channel, command, ARGV[ways]) end
+    if listen then became, word = 'left', r and left(r, g, FREE) end
+  end
+  local state, message = 1, FREE
+  if became == 'given' then
+    state, message = 3, ELSEWHERE
+  elseif became == 'left' then
+    state, message = 2, word or LEFT
+    if command ~= '' then
+      local clock = redis.pcall('time')
+      redis.pcall('zadd', turns, string.format('%.0f', FAR + clock[1] * 1000000 + clock[2] + CHANCE), MARK)
+      redis.pcall('pexpire', turns, KEPT)
+    end
+  elseif with ~= '' then
+    message = OURS
+  end
+  local heard, reason
+  for i = ways, announced and #ARGV or 0 do
+    local sent = redis.pcall(ARGV[i], channel, message)
+    if type(sent) == 'number' then heard = heard or sent > 0 else reason = sent.err end
+  end
+  if heard and message == FREE and state == 1 then
+    if listen == nil then listen = redissons(channel, command, ARGV[ways]) end
+    if listen then state = 2 end
+  end
+  return state, reason
 end

@@ -5,15 +5,33 @@
 -- grant: then it is granted for a moment, with the count 0. Each client has a channel of its own, with the messages
 --   '<id> <n>'  the lock is granted to id; n grants in a row so far
 --   '~'         the lock is free, but Redisson's threads have the first chance
--- A client that does not listen to its channel is passed over.
+-- A client that does not listen to its channel is passed over. After the lock was left to Redisson's threads, the turns
+-- also have the entry MARK, whose score is FAR and until when: clients that have not heard of that are refused.
 local KEPT = 10000 -- how long the turns outlast their last use, in ms
+local MARK, FAR = '~', 4e15
+local CHANCE = 20000 -- how long they have it, in µs
+
+-- For how many ms Redisson's threads still have the first chance to acquire the free lock; nil if they have none.
+local function leftFor(turns)
+  local till = redis.pcall('zscore', turns, MARK)
+  if type(till) ~= 'string' then return nil end
+  local clock = redis.call('time')
+  local left = tonumber(till) - FAR - (clock[1] * 1000000 + clock[2])
+  if left > 0 and left <= CHANCE then return math.ceil(left / 1000) end -- else it is over, or the clock was set back
+  redis.call('zrem', turns, MARK)
+end
 
 -- Enters a client into the turns. Returns how many entries are before it, and 1 if the entry
 -- is new: then the client may have been granted the lock since it last asked, and the message
--- may still be in flight.
+-- may still be in flight. It comes after all others, also if the clock was set back.
 local function stand(turns, entry)
   local clock = redis.call('time')
-  local new = redis.call('zadd', turns, 'nx', string.format('%.0f', clock[1] * 1000000 + clock[2]), entry)
+  local at = string.format('%.0f', clock[1] * 1000000 + clock[2])
+  local new = redis.call('zadd', turns, 'nx', at, entry)
+  if new == 1 then
+    local last = redis.call('zrevrangebyscore', turns, '(' .. FAR, '(' .. at, 'withscores', 'limit', 0, 1)
+    if last[2] then redis.call('zadd', turns, string.format('%.0f', last[2] + 1), entry) end
+  end
   redis.call('pexpire', turns, KEPT)
   return redis.call('zrank', turns, entry), new
 end

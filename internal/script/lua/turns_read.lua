@@ -17,6 +17,6 @@ end
 local reply = {listeners}
 if redis.call('type', KEYS[1]).ok ~= 'zset' then return reply end
 for _, entry in ipairs(redis.call('zrange', KEYS[1], 0, ARGV[2] - 1)) do
-  table.insert(reply, string.sub(entry, 1, 200))
+  if entry ~= '~' then table.insert(reply, string.sub(entry, 1, 200)) end -- that is no client's, see turns.lua
 end
 return reply

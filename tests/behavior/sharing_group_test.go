@@ -1,0 +1,112 @@
+package behavior
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/memredis"
+)
+
+// Clients that give up while they wait, and come again, do not take the part of Redisson's threads: neither as the first when the
+// lock is left to these, nor as those who have not heard of that.
+func TestShareOfClientsThatGiveUp(t *testing.T) {
+	t.Parallel()
+	for _, fleet := range []struct {
+		gos, javas  int
+		wait, hold  time.Duration
+		least, most float64
+	}{
+		{8, 2, 30 * time.Millisecond, 20 * time.Millisecond, 0.75, 1.5},
+		{16, 2, 30 * time.Millisecond, 20 * time.Millisecond, 0.75, 1.5},
+		{8, 2, 30 * time.Millisecond, 5 * time.Millisecond, 0.75, 1.5},
+		{8, 2, 100 * time.Millisecond, 5 * time.Millisecond, 0.75, 1.5},
+		{4, 1, 30 * time.Millisecond, 5 * time.Millisecond, 0.75, 2},
+		{8, 2, 5 * time.Millisecond, 5 * time.Millisecond, 0.75, 2.5}, // hardly any of mortise's waits for as long as one hold
+	} {
+		t.Run(fmt.Sprintf("%d clients that wait for %v at most and %d of Redisson's, held for %v", fleet.gos, fleet.wait, fleet.javas, fleet.hold), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				take := func(c *mortise.Client, ctx context.Context) (*mortise.Hold, error) {
+					h, _, err := c.Lock("job").With(mortise.LockOptions{Wait: fleet.wait}).Lock(ctx)
+					return h, err
+				}
+				gos, javas := fleetOfTakers(t, s, fleet.gos, take, []string{"job"}, fleet.javas, fleet.hold)
+				even := float64(fleet.javas) / float64(fleet.javas+fleet.gos)
+				if share := float64(javas) / float64(javas+gos) / even; share < fleet.least || share > fleet.most {
+					t.Errorf("Redisson had it %d times and mortise %d times: the share of Redisson is %.2f of an even one, want %v to %v", javas, gos, share, fleet.least, fleet.most)
+				}
+			})
+		})
+	}
+}
+
+// Clients that take several locks at once leave each of them to Redisson's threads that wait for it.
+func TestShareOfMultiLocks(t *testing.T) {
+	t.Parallel()
+	for _, fleet := range []struct {
+		gos, javas int
+		names      []string
+	}{{2, 1, []string{"a"}}, {4, 1, []string{"a"}}, {4, 1, []string{"b"}}, {4, 2, []string{"a", "b"}}, {8, 2, []string{"b"}}} {
+		t.Run(fmt.Sprintf("%d clients and %d of Redisson's for %v", fleet.gos, fleet.javas, fleet.names), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				take := func(c *mortise.Client, ctx context.Context) (*mortise.Hold, error) {
+					h, _, err := mortise.NewMultiLock(c.Lock("a"), c.Lock("b")).Lock(ctx)
+					return h, err
+				}
+				gos, javas := fleetOfTakers(t, s, fleet.gos, take, fleet.names, fleet.javas, 5*time.Millisecond)
+				n := len(fleet.names) // each lock has its own of Redisson's, and all of mortise's
+				wantShare(t, "Redisson", javas/n, gos, fleet.javas/n, fleet.gos)
+				if n == 1 { // else mortise's are refused by one or the other
+					wantShare(t, "mortise", gos, javas, fleet.gos, fleet.javas)
+				} else if gos < javas/n/2 {
+					t.Errorf("mortise had both %d times, and Redisson each %d times", gos, javas/n)
+				}
+			})
+		})
+	}
+}
+
+// fleetOfTakers has clients take something for half a minute, again and again, beside processes of Redisson's that each take one of
+// the locks, and returns how often each side had one.
+func fleetOfTakers(t *testing.T, s *memredis.Server, n int, take func(*mortise.Client, context.Context) (*mortise.Hold, error), names []string, m int, hold time.Duration) (gos, javas int) {
+	t.Helper()
+	var threads []*javaProcess
+	for i := range m {
+		threads = append(threads, javaLock.listen(t, s, names[i%len(names)]))
+	}
+	synctest.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	have := func(who *int) {
+		mu.Lock()
+		*who++
+		mu.Unlock()
+		time.Sleep(hold)
+	}
+	for _, c := range clients(t, s, n, nil) {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if h, err := take(c, ctx); err == nil {
+					have(&gos)
+					mustUnlock(t, h)
+				}
+				time.Sleep(time.Millisecond/2 + rand.N(time.Millisecond))
+			}
+		})
+	}
+	for i, java := range threads {
+		for j := range 2 {
+			all.Go(func() { java.run(ctx, t, 10*i+j, func(time.Duration) { have(&javas) }) })
+		}
+	}
+	time.Sleep(30 * time.Second)
+	cancel()
+	all.Wait()
+	return gos, javas
+}
