@@ -294,13 +294,12 @@ func (r *request) newHold(ctx context.Context, token int64, ttl time.Duration) (
 	if time.Since(r.start) >= trust {
 		err = errLate
 	}
-	silent := false
-	if err == nil {
+	refused := err != nil
+	if !refused {
 		l.token, err = r.secure(ctx, token, ttl)
-		silent = isSilence(err)
 	}
 	if err != nil {
-		r.undo(ctx, silent)
+		r.undo(ctx, !refused && isSilence(err))
 		return nil, err
 	}
 	k.noteToken(l.token)

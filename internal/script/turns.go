@@ -36,7 +36,7 @@ func standing(v driver.Value) Standing {
 }
 
 // addEntry makes the entry an argument of a call that uses the turns of the lock key.
-func (a *Attempt) addEntry(call *driver.Call, key string) {
+func (a Attempt) addEntry(call *driver.Call, key string) {
 	if a.Entry != "" {
 		call.Keys = append(call.Keys, keyspace.Turns(key))
 		if call.Args = append(call.Args, string(a.Entry)); a.Yields {

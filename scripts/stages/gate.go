@@ -40,8 +40,11 @@ go mod verify`,
 		},
 	},
 	{
-		name: "drivers", shows: "what both drivers must do, on redis-server", needs: "redis",
-		tests: []goTest{{packages: []string{"./tests/server/goredis", "./tests/server/rueidis"}, run: "^TestDriver$/^(close|single|faults|cluster)$"}},
+		name: "drivers", shows: "what both drivers must do, on redis-server, and what a lock allocates through them", needs: "redis",
+		tests: []goTest{
+			{packages: []string{"./tests/server/goredis", "./tests/server/rueidis"}, run: "^TestDriver$/^(close|single|faults|cluster)$"},
+			{packages: []string{"./tests/cost"}, run: "^TestPairCost$"},
+		},
 	},
 	{
 		name: "command", shows: "the command's sessions, adapters, examples", needs: "redis",
