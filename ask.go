@@ -50,7 +50,8 @@ type AskedHolder struct {
 // cause that matches [ErrRevoked]; [Options.OnAsk] replaces that. The lock is renewed until
 // Unlock. Nothing is guaranteed: a holder that ignores its context keeps the lock.
 //
-// Errors: [ErrInvalid] if the reason is too long, and those of every method; see the package
+// Errors: [ErrInvalid] if the reason is too long, [ErrDenied] if there are more than a thousand holders and the user cannot list
+// some of them, and those of every method; see the package
 // documentation. A holder whose record lies on a server of a cluster that does not answer cannot be asked; the others are. Then the
 // error is an [UnlistedError] beside the holders, of which Asked says who was.
 func (c *Client) Ask(ctx context.Context, name, reason string) ([]AskedHolder, error) {
@@ -60,6 +61,9 @@ func (c *Client) Ask(ctx context.Context, name, reason string) ([]AskedHolder, e
 		return nil, err
 	}
 	o := c.object(name)
+	if err := nameless(state); err != nil {
+		return nil, o.fail(op, err)
+	}
 	if len(reason) > longestReason {
 		return nil, o.fail(op, lockmgr.Invalid("the reason has %d bytes; at most %d are allowed", len(reason), longestReason))
 	}

@@ -3,6 +3,7 @@ package mortise
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,6 +80,15 @@ func (h Holder) String() string {
 		return readable(h.Owner)
 	}
 	return h.Client.String()
+}
+
+// nameless returns an error if Redis names no holder of a lock that more hold than can be read at once: then none can be asked, nor
+// lose it.
+func nameless(s State) error {
+	if s.Unlisted == 0 || len(s.Holders)+len(s.Permits) > 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: it has %d holders, and the user lacks the rights to HRANDFIELD and HSCAN, of which some can be read", ErrDenied, s.Unlisted)
 }
 
 // Kept reports whether the lock is only kept: its holder has released it before the end of

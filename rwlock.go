@@ -105,7 +105,8 @@ func (k *WriteLock) With(options LockOptions) *WriteLock {
 //
 // It reads the holders, then frees them one after the other, with a round trip
 // for each; owners that acquire the lock meanwhile keep it, unless there are more
-// than a thousand: these it reads and frees in parts. If it fails on the
+// than a thousand: these it reads and frees in parts, and returns [ErrDenied]
+// where the user has the right neither to HRANDFIELD nor to HSCAN. If it fails on the
 // way, it returns the holders freed so far with the error. Errors are those of
 // [Lock.ForceUnlock].
 func (k *ReadLock) ForceUnlock(ctx context.Context) (freed []Holder, err error) {
@@ -189,6 +190,9 @@ func (k *rwSide) holders(ctx context.Context, op string) (holders []Holder, more
 		if k.has(by.Owner) {
 			holders = append(holders, by)
 		}
+	}
+	if err := nameless(s); err != nil {
+		return nil, true, k.fail(op, err)
 	}
 	return holders, s.Unlisted > 0, nil
 }

@@ -22,5 +22,10 @@ type Stats struct {
 	Unrecorded uint64
 }
 
+// Err returns why Redis does not serve the client: the last failure of a call that the client repeats, since Redis has last answered
+// one. It matches [ErrUnreachable]. It is nil if there was none. Err does no I/O, so it says nothing of a Redis that nobody has
+// asked. It is for those who show what a long wait is for; a call that gives up returns the same.
+func (c *Client) Err() error { return c.core.Err() }
+
 // Stats returns the numbers of the client. It does no I/O, and is quick.
 func (c *Client) Stats() Stats { return Stats(c.core.Stats()) }

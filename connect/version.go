@@ -2,7 +2,10 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,13 +23,48 @@ func (e oldServerError) Error() string {
 	return fmt.Sprintf("it is Redis %s, and locks need %d.0 or later", string(e), oldest)
 }
 
-// checkVersion returns an oldServerError if the server is too old. Servers that know HELLO are not:
-// it came with Redis 6.0, as did rules that can forbid INFO.
+// asked is how many servers of a cluster are asked for their version: the first that answers counts, as one may not.
+const asked = 3
+
+// checkVersion returns an oldServerError if the server is too old, or one of a cluster.
 func checkVersion(ctx context.Context, client redis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
 	defer cancel()
-	reply, ok := redis.IsRedisErr(client.Do(ctx, client.B().Arbitrary("HELLO").Build()).Error())
-	if !ok || !strings.Contains(reply.Error(), "unknown command") {
+	nodes := slices.Collect(maps.Values(client.Nodes())) // in random order
+	nodes = nodes[:min(len(nodes), asked)]
+	answers := make(chan error, len(nodes))
+	for _, node := range nodes {
+		go func() { answers <- checkNode(ctx, node) }()
+	}
+	for range nodes {
+		select {
+		case err := <-answers:
+			if errors.Is(err, errNoVersion) {
+				continue
+			}
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// errNoVersion says that a server did not answer.
+var errNoVersion = errors.New("no answer")
+
+// checkNode returns an oldServerError if the server is too old. Servers that know HELLO are not: it came with Redis 6.0, as did rules
+// that can forbid INFO.
+func checkNode(ctx context.Context, client redis.Client) error {
+	err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).Error()
+	if err == nil {
+		return nil
+	}
+	reply, ok := redis.IsRedisErr(err)
+	switch {
+	case !ok:
+		return errNoVersion
+	case !strings.Contains(reply.Error(), "unknown command"):
 		return nil
 	}
 	text, err := client.Do(ctx, client.B().Info().Section("server").Build()).ToString()

@@ -75,7 +75,7 @@ var rows = []row{
 	{kind: KindRecords, added: true, title: "Records of clients, of any kind", patterns: strings.Fields(tells + "&mortise:ask: ~mortise:turns:"),
 		commands: "del exists hdel hexists hget hkeys hlen hset hstrlen pexpire pttl pubsub|numsub time type unlink xadd xlen xrevrange zadd zrange zrangebyscore zrem"},
 	{kind: KindInspect, added: true, title: "`Inspect`, `State`, `mortise show`, of any kind", patterns: strings.Fields(queue + token),
-		commands: "getrange hget hgetall hkeys hlen hrandfield hstrlen lrange pttl time type zcard zrange zscore"},
+		commands: "getrange hget hgetall hkeys hlen hrandfield hscan hstrlen lrange pttl time type zcard zrange zscore"},
 	{kind: KindList, added: true, title: "`Locks`, `mortise ls`", commands: "scan"},
 	{kind: KindTokens, added: true, title: "`TokenUses`, `ExpireTokens`, `mortise tokens`", patterns: []string{"~redisson_lock_queue:"},
 		commands: "object|idletime scan llen type zcard"},

@@ -39,8 +39,10 @@ type app struct {
 	waits bool          // for others, and so for Redis as well
 	wait  time.Duration // how long at most; 0: no limit
 	json  bool          // of --json
-	args  []string
-	kinds string // for mortise acl: what the command needs; empty if that is not known
+
+	failing func() error // why Redis does not serve the client at present; nil before there is one
+	args    []string
+	kinds   string // for mortise acl: what the command needs; empty if that is not known
 }
 
 func newApp() *app {
@@ -146,7 +148,9 @@ func (a *app) client(ctx context.Context, options mortise.Options) (*mortise.Cli
 // clientOf returns a client that uses d, for a command that may wait since began.
 func (a *app) clientOf(d driver.Driver, options mortise.Options, began time.Time) *mortise.Client {
 	options.RetryFor = a.patience(options.RetryFor, began)
-	return mortise.New(d, a.options(options))
+	client := mortise.New(d, a.options(options))
+	a.failing = client.Err
+	return client
 }
 
 // open connects to Redis. It returns when the server has accepted or refused the connection, after

@@ -32,6 +32,9 @@ func (u unlocking) petition(ctx context.Context, p askPlan) error {
 	if u.state.Kind == mortise.KindPermits {
 		return usageError("mortise who shows who has permits.", "the holders of permits cannot be asked")
 	}
+	if err := u.unlisted(); err != nil {
+		return err
+	}
 	asked, err := u.client.Ask(ctx, u.name, p.reason)
 	u.state.Holders = nil
 	deaf, all := 0, len(asked)+u.state.Unlisted

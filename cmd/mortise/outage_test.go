@@ -63,6 +63,34 @@ func TestWaitsOutAnInterruption(t *testing.T) {
 	}
 }
 
+// A wait that is not shown, as in cron, says why it lasts if that is Redis: after five seconds, and twice a minute from then on.
+func TestWaitSaysThatRedisFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := mortisetest.NewServer()
+		defer server.Close()
+		link := server.Link()
+		a, client := waiter(t, link, 0, mortise.Options{})
+		p := &plan{name: "job", what: "lock", claims: []claim{{name: "job"}}}
+		time.AfterFunc(10*time.Second, link.Freeze)
+		time.AfterFunc(10*time.Second+outage, link.Thaw)
+		held, _, err := client.Lock("job").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(3*outage, func() { _ = held.Unlock() })
+		hold, _, err := a.acquire(t.Context(), func() {}, locks(client, p), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = hold.Unlock()
+		said := fmt.Sprint(a.stderr)
+		lines := strings.Split(strings.TrimSpace(said), "\n")
+		if len(lines) != 2 || !strings.Contains(said, " for job: redis cannot") {
+			t.Errorf("it says %q, want two lines with the reason", said)
+		}
+	})
+}
+
 func TestLatchWaitsOutAnInterruption(t *testing.T) {
 	for _, wait := range []time.Duration{0, 2 * outage} {
 		t.Run(fmt.Sprint(wait), func(t *testing.T) {

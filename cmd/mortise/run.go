@@ -42,7 +42,7 @@ that it leaves in the background when it ends are not under the lock any more.
 
 On a terminal a wait of more than a second is shown, with the holder of the lock: its
 host, its process and for how long it has the lock, if that is known. Elsewhere, as in
-cron, it is silent without --verbose. In the same way others see this run: as the host,
+cron, it is silent without --verbose, unless Redis is why it lasts. In the same way others see this run: as the host,
 the process id, mortise and the name of the program, without its arguments.
 
 If a signal ends the command, or the wait for the lock, mortise ends by the same
@@ -60,9 +60,10 @@ all clients that ask for it: mortise history NAME shows them.
 
 If Redis cannot be reached at the start, run tries again for as long as -w says, or for
 10s without -w, and then fails with 69. With -n it fails at once if the connection is
-refused, and after 5s if there is no answer. A Redis that cannot be reached any more
-while run waits for the lock is waited for, too: for as long as -w says, and without -w as
-long as it takes.
+refused, after 3s to 5s if nothing answers, and after about 11s if Redis stops answering
+while it is asked. A Redis that cannot be reached any more, or refuses to write, while run
+waits for the lock is waited for, too: for as long as -w says, and without -w as long as
+it takes. Then run says so, after 5s and twice a minute.
 
 With --fair, --read, --write, --fence or --multi it acquires a lock of another
 kind, or several locks. With --sem it acquires a permit of a semaphore, which

@@ -54,6 +54,7 @@ func runScripts(t *testing.T, glob string, setup func(*testscript.Env) (addr, db
 			}
 			env.Setenv("MORTISE_REDIS_URL", "redis://"+addr+"/"+db)
 			env.Setenv("ADDR", addr)
+			env.Setenv("DB", db)
 			conn, err := redistest.Dial(addr, "", "")
 			if err != nil {
 				return err

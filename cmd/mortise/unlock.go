@@ -253,6 +253,15 @@ func (u unlocking) freeAll(ctx context.Context) (done bool, err error) {
 	}
 }
 
+// unlisted returns an error if Redis names no holder of a lock that is held: then nobody can be asked, nor lose it.
+func (u unlocking) unlisted() error {
+	if u.state.Unlisted == 0 || len(u.state.Holders)+len(u.state.Permits) > 0 {
+		return nil
+	}
+	return &exitError{code: exitDenied, hint: "Give the user the rights to HRANDFIELD and HSCAN; mortise acl --kind inspect prints all that this needs.",
+		err: fmt.Errorf("the holders of %s are not named: there are %d, too many to be read at once", shown(u.name), u.state.Unlisted)}
+}
+
 // freeListed releases the lock of those that the state lists.
 func (u unlocking) freeListed(ctx context.Context) (done bool, err error) {
 	if len(u.state.Permits) > mostNamed {
@@ -300,6 +309,9 @@ func (u unlocking) victim(h mortise.Holder) string {
 // again.
 func (u unlocking) force(ctx context.Context) error {
 	for u.state.Locked {
+		if err := u.unlisted(); err != nil {
+			return err
+		}
 		done, err := u.freeAll(ctx)
 		if err != nil || done {
 			return err

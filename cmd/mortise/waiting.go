@@ -12,6 +12,8 @@ const (
 	linePeriod  = 30 * time.Second // of whole lines
 	lookPeriod  = 5 * time.Second
 	lookTimeout = 2 * time.Second
+	// troubled is how long Redis fails before a wait that is not shown says so.
+	troubled = 5 * time.Second
 )
 
 // waiting is something that a command waits for.
@@ -36,8 +38,8 @@ func (k known) at(past time.Duration) string {
 	return k(past)
 }
 
-// showWaiting tells the user what the command waits for, until stop is called: on a terminal in one line that is
-// refreshed and finally erased; elsewhere in lines, if the wait is verbose.
+// showWaiting shows what the command waits for, until stop is called: on a terminal in one line that is refreshed and finally erased;
+// elsewhere in lines, if the wait is verbose or Redis does not serve the command.
 func (a *app) showWaiting(ctx context.Context, w waiting) (stop func()) {
 	show := a.showLine
 	switch {
@@ -45,7 +47,7 @@ func (a *app) showWaiting(ctx context.Context, w waiting) (stop func()) {
 	case w.verbose, a.line.terminal != nil:
 		show = a.showLines
 	default:
-		return func() {}
+		show = a.showTrouble
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -80,7 +82,7 @@ func (a *app) showLine(ctx context.Context, w waiting) {
 	for {
 		if !looking && w.look != nil && time.Since(looked) >= lookPeriod {
 			looking = true
-			go func() { results <- w.known(ctx) }()
+			go func() { results <- a.known(ctx, w) }()
 		}
 		a.line.set(w.texts(time.Since(start), holder.at(time.Since(looked)))...)
 		select {
@@ -100,7 +102,7 @@ func (a *app) showLines(ctx context.Context, w waiting) {
 		if !w.verbose && !a.line.visible() {
 			continue
 		}
-		text := w.sentence(time.Since(start), w.known(ctx).at(0))
+		text := w.sentence(time.Since(start), a.known(ctx, w).at(0))
 		if a.line.terminal != nil {
 			text += giveUp
 		}
@@ -111,8 +113,34 @@ func (a *app) showLines(ctx context.Context, w waiting) {
 	}
 }
 
-// known returns what is known of the holder.
-func (w waiting) known(ctx context.Context) known {
+// showTrouble writes a line when Redis has not served the command for a while, and again once in a while, until ctx ends.
+func (a *app) showTrouble(ctx context.Context, w waiting) {
+	start := time.Now()
+	since, next := start, troubled
+	for sleep(ctx, time.Second) {
+		switch err := a.trouble(); {
+		case err == nil:
+			since, next = time.Now(), troubled
+		case time.Since(since) >= next:
+			a.say("%s", w.sentence(time.Since(start), err.Error()))
+			next += linePeriod
+		}
+	}
+}
+
+// trouble returns why Redis does not serve the command at present; nil if it does, as far as is known.
+func (a *app) trouble() error {
+	if a.failing == nil {
+		return nil
+	}
+	return a.failing()
+}
+
+// known returns what is known of the holder, or why Redis does not say.
+func (a *app) known(ctx context.Context, w waiting) known {
+	if err := a.trouble(); err != nil {
+		return fixed(err.Error())
+	}
 	if w.look == nil {
 		return nil
 	}

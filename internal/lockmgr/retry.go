@@ -157,6 +157,14 @@ func (c *Client) noteAnswer() {
 	}
 }
 
+// Err returns for callers the last failure since Redis has last answered; nil if there was none.
+func (c *Client) Err() error {
+	if failed := c.failed.Load(); failed != nil {
+		return impersonal(Meaning(*failed))
+	}
+	return nil
+}
+
 // noteFailed notes the last failure since Redis has last answered.
 func (c *Client) noteFailed(err error) { c.failed.Store(&err) }
 

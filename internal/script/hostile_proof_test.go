@@ -162,3 +162,26 @@ func manyDeadParties(t *testing.T, b *canary.Bounds) {
 	}
 	w.wantWork(t, b, 3100, 100*time.Millisecond) // three for each party
 }
+
+// Names of fields may be long, and Redis has no command that says how long: only a few are read before they are known to be.
+func TestLongNamesCostLittle(t *testing.T) {
+	server := redistest.Single(t)
+	for name, look := range map[string]func(ctx context.Context, d driver.Driver){
+		"inspect": func(ctx context.Context, d driver.Driver) { script.Inspect(ctx, d, job) },
+		"sift":    func(ctx context.Context, d driver.Driver) { script.Sift(ctx, d, []string{job}) },
+	} {
+		for _, fields := range []int{600, 3000} {
+			t.Run(fmt.Sprint(name, " ", fields), func(t *testing.T) {
+				canary.Judge(t, func(t *testing.T, b *canary.Bounds) {
+					w := realWorld(t, server)
+					w.must(t, "FLUSHALL")
+					const fill = "for i = 1, ARGV[1] do redis.call('hset', KEYS[1], string.rep(i .. ',', 50000), 1) end"
+					w.must(t, "EVAL", fill, "1", job, fmt.Sprint(fields)) // of 300 KB on average
+					w.must(t, "CONFIG", "RESETSTAT")
+					look(t.Context(), w)
+					w.wantWork(t, b, 30, 20*time.Millisecond)
+				})
+			})
+		}
+	}
+}

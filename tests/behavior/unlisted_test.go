@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mortise-go/mortise"
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -134,6 +136,59 @@ func TestForceUnlockOfMoreThanIsListed(t *testing.T) {
 			t.Errorf("UnlockGroup of a large one: %v, %v, want ErrInvalid, and what to use", freedGroup, err)
 		}
 	})
+}
+
+// lacking is a driver of a user, or to a Redis, without some commands.
+type lacking struct {
+	driver.Driver
+	commands []string
+}
+
+func (d lacking) without(call driver.Call) driver.Call {
+	text := call.Script.Source()
+	for _, command := range d.commands {
+		text = strings.ReplaceAll(text, "'"+command+"'", "'no"+command+"'")
+	}
+	call.Script = driver.NewScript(call.Script.Name(), text)
+	return call
+}
+
+func (d lacking) Eval(ctx context.Context, call driver.Call) (driver.Value, error) {
+	return d.Driver.Eval(ctx, d.without(call))
+}
+
+func (d lacking) Batch(ctx context.Context, calls []driver.Call) []driver.Result {
+	calls = slices.Clone(calls)
+	for i := range calls {
+		calls[i] = d.without(calls[i])
+	}
+	return d.Driver.Batch(ctx, calls)
+}
+
+// A Redis before 6.2 cannot read fields at random, and a user may lack the right to: the first ones are read. Where they are not
+// either, who asks holders or frees them learns that, and does not take a lock that many hold for free.
+func TestHoldersThatCannotBeListed(t *testing.T) {
+	t.Parallel()
+	for name, commands := range map[string][]string{"none at random": {"hrandfield"}, "none": {"hrandfield", "hscan"}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				c := mortise.New(lacking{s.Driver(), commands}, nil)
+				defer c.Close()
+				runScript(t, s, manyReaders, "job")
+				asked, err := c.Ask(t.Context(), "job", "")
+				freed, ferr := c.RWLock("job").Read().ForceUnlock(t.Context())
+				if len(commands) == 1 {
+					if len(asked) != 1000 || len(freed) != 1200 || err != nil || ferr != nil {
+						t.Errorf("asked %d, freed %d, %v, %v, want 1000 and 1200", len(asked), len(freed), err, ferr)
+					}
+					return
+				}
+				if asked != nil || freed != nil || !errors.Is(err, mortise.ErrDenied) || !errors.Is(ferr, mortise.ErrDenied) {
+					t.Errorf("asked %d, freed %d, %v, %v, want none and ErrDenied", len(asked), len(freed), err, ferr)
+				}
+			})
+		})
+	}
 }
 
 // A client's record lists 64 waits; the others are counted.

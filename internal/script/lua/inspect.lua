@@ -30,8 +30,29 @@ local function length(field)
   return type(size) == 'number' and size or 0
 end
 
+-- The names of so many fields: fewer, and true, if they are long.
+local function names(count)
+  for _, few in ipairs({4, 30, count}) do
+    few = math.min(few, count)
+    local list = redis.pcall('hrandfield', KEYS[1], few)
+    if list.err then -- for lack of the right, or in a Redis before 6.2
+      local page = redis.pcall('hscan', KEYS[1], '0', 'count', few)
+      list = {}
+      for i = 1, page.err and 0 or math.min(#page[2], 2 * few), 2 do table.insert(list, page[2][i]) end
+    end
+    local size = 0
+    for _, field in ipairs(list) do size = size + #field end
+    if size > tonumber(ARGV[2]) or few == count then return list, size > tonumber(ARGV[2]) end
+  end
+end
+local FEW = 30 -- names to read before many
+
 -- Whether the fields and values of the hash are short enough to be listed.
-local function short()
+local function short(size)
+  if size > FEW then
+    local _, long = names(FEW)
+    if long then return false end
+  end
   local fields = redis.pcall('hkeys', KEYS[1])
   if fields.err then return true end
   local rest = tonumber(ARGV[2])
@@ -48,21 +69,22 @@ local function some(list)
   local function add(field)
     local size = #field + length(field)
     local value = size <= rest and redis.pcall('hget', KEYS[1], field)
-    if type(value) ~= 'string' then return end
+    if type(value) ~= 'string' then return 0 end
     rest = rest - size
     table.insert(list, field)
     table.insert(list, value)
+    return 1
   end
   add('mode')
-  -- Without the right, or in a Redis that has no such command, it lists no more than that.
-  for _, field in ipairs(redis.pcall('hrandfield', KEYS[1], limit)) do
-    if field ~= 'mode' then add(field) end
+  local count = 0
+  for _, field in ipairs((names(limit + 1))) do -- the mode may be one of them
+    if field ~= 'mode' and count < limit then count = count + add(field) end
   end
 end
 
 if kind == 'hash' then
   reply[3] = redis.call('hlen', KEYS[1])
-  if reply[3] <= limit and short() then
+  if reply[3] <= limit and short(reply[3]) then
     reply[4] = redis.call('hgetall', KEYS[1])
   else
     some(reply[4])

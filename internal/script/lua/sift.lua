@@ -11,6 +11,7 @@ local modes = {read = true, write = true, election = true}
 local id = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:.'
 local most, each = 10000, 1000 -- fields to read in all, and of one hash
 local SOME = 32 -- fields to read of a larger one: a chance of 1 in 400,000 to meet no count of a GroupLock
+local LONG = 65536 -- bytes of their names, after which no more are read
 local untold = false
 
 -- Calls a command that only reads. Where it fails, this script cannot tell.
@@ -43,6 +44,11 @@ local function hash(key)
   if long > 0 then return long <= 8 and modes[read('hget', key, 'mode') or ''] end
   if size % 3 ~= 0 then return false end -- a GroupLock has three fields for each value
   most = most - cost
+  for _, few in ipairs(size > SOME and {4, SOME} or {}) do
+    local long = 0
+    for _, field in ipairs(redis.pcall('hrandfield', key, few)) do long = long + #field end
+    if long > LONG then return true end
+  end
   return group(cost == size and read('hkeys', key) or cost ~= size and read('hrandfield', key, SOME))
 end
 
