@@ -51,10 +51,10 @@ func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	cfgs := pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs)
 	c := &checker{
-		pass, make(map[token.Pos]bool), make(map[*ast.CaseClause]ast.Expr), make(map[types.Object]*ast.FuncLit), make(map[*ast.FuncLit]bool),
-		make(map[types.Object]bool), make(map[types.Object]bool),
+		pass, make(map[token.Pos]bool), make(map[*ast.CaseClause]ast.Expr), make(map[types.Object]*ast.FuncLit), make(map[types.Object]bool),
+		make(map[*ast.FuncLit]bool), make(map[types.Object]bool), make(map[types.Object]bool),
 	}
-	in.Preorder([]ast.Node{(*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil), (*ast.CallExpr)(nil), (*ast.SwitchStmt)(nil), (*ast.TypeSwitchStmt)(nil)}, c.note)
+	in.Preorder([]ast.Node{(*ast.AssignStmt)(nil), (*ast.IncDecStmt)(nil), (*ast.ValueSpec)(nil), (*ast.CallExpr)(nil), (*ast.SwitchStmt)(nil), (*ast.TypeSwitchStmt)(nil)}, c.note)
 	in.Preorder([]ast.Node{(*ast.ExprStmt)(nil), (*ast.GoStmt)(nil), (*ast.DeferStmt)(nil), (*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil)}, c.dropped)
 	in.Preorder([]ast.Node{(*ast.ExprStmt)(nil)}, func(n ast.Node) {
 		if c.onlyReturns(n.(*ast.ExprStmt).X) {
@@ -89,6 +89,7 @@ type checker struct {
 
 	subjects map[*ast.CaseClause]ast.Expr  // what the expressions of a clause are compared with
 	literals map[types.Object]*ast.FuncLit // the functions of variables that have no other value
+	varies   map[types.Object]bool         // variables that get more than one value
 	direct   map[*ast.FuncLit]bool         // the functions that are written as arguments of Do, TryDo or Lead
 	owned    map[types.Object]bool         // contexts that have an owner
 	endable  map[types.Object]bool         // contexts that were made together with a function, or something else, that may end them

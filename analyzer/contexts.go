@@ -15,6 +15,7 @@ type acquisition struct {
 	what                  string                   // the key in releases
 	hold, ctx, err, given types.Object             // nil if it is blank, or not a variable
 	told                  map[types.Object]verdict // of variables
+	errs                  map[types.Object]bool    // err, and what is made of it
 }
 
 // acquisition returns the acquisition that n is, or nil.

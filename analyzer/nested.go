@@ -43,8 +43,8 @@ func (c *checker) again(n ast.Node, lock ast.Expr, given types.Object) (found *a
 	return found
 }
 
-// isSame reports whether two expressions are the same lock: they are written in the same way, with the same variables, and
-// call nothing else that might return another one.
+// isSame reports whether two expressions are the same lock: they are written in the same way, with the same variables that have
+// one value only, and call nothing else that might return another one.
 func (c *checker) isSame(a, b ast.Expr) bool {
 	objects := func(e ast.Expr) (all []types.Object, pure bool) {
 		pure = true
@@ -54,6 +54,7 @@ func (c *checker) isSame(a, b ast.Expr) bool {
 				pure = pure && c.callee(n) == mortisePath
 			case *ast.Ident:
 				all = append(all, c.TypesInfo.Uses[n])
+				pure = pure && !c.varies[c.TypesInfo.Uses[n]]
 			}
 			return true
 		})

@@ -2,13 +2,21 @@ package analyzer
 
 import (
 	"go/ast"
+	"go/token"
 )
 
 // note notes what other parts of a function must know of a node.
 func (c *checker) note(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
-		c.noteValues(n.Lhs, n.Rhs)
+		if n.Tok != token.DEFINE {
+			c.noteChanges(n.Lhs...)
+		}
+		if n.Tok == token.ASSIGN || n.Tok == token.DEFINE {
+			c.noteValues(n.Lhs, n.Rhs)
+		}
+	case *ast.IncDecStmt:
+		c.noteChanges(n.X)
 	case *ast.ValueSpec:
 		var names []ast.Expr
 		for _, name := range n.Names {
@@ -40,6 +48,15 @@ func (c *checker) noteSubject(body *ast.BlockStmt, subject ast.Expr) {
 	}
 }
 
+// noteChanges notes that variables get another value.
+func (c *checker) noteChanges(to ...ast.Expr) {
+	for _, e := range to {
+		if v := c.variable(e); v != nil {
+			c.varies[v] = true
+		}
+	}
+}
+
 // noteValues notes what variables get.
 func (c *checker) noteValues(to, values []ast.Expr) {
 	for i, e := range to {
@@ -53,7 +70,7 @@ func (c *checker) noteValues(to, values []ast.Expr) {
 		}
 		f, _ := value.(*ast.FuncLit)
 		if _, twice := c.literals[v]; twice {
-			f = nil
+			f, c.varies[v] = nil, true
 		}
 		c.literals[v] = f
 		if isNamed(v.Type(), "context", "Context") {

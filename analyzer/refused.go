@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 
@@ -11,9 +12,21 @@ import (
 // verdict is whether an acquisition failed if a condition is false, and if it is true.
 type verdict map[bool]bool
 
-// tell notes the variables that say whether the acquisition a failed.
+// tell notes the variables that say whether the acquisition a failed, or is over.
 func (c *checker) tell(a *acquisition, g *cfg.CFG) {
-	a.told = make(map[types.Object]verdict)
+	a.told, a.errs = make(map[types.Object]verdict), make(map[types.Object]bool)
+	if a.err != nil {
+		a.errs[a.err] = true
+	}
+	for n := 0; n < len(a.errs); { // until nothing is added
+		n = len(a.errs)
+		eachNode(g, func(b *cfg.Block, i int) { c.tellError(a, b.Nodes[i]) })
+	}
+	eachNode(g, func(b *cfg.Block, i int) {
+		if c.isRelease(b.Nodes[i], a) {
+			c.tellReleased(a, b)
+		}
+	})
 	eachNode(g, func(b *cfg.Block, i int) {
 		assign, ok := b.Nodes[i].(*ast.AssignStmt)
 		if !ok || len(assign.Rhs) != 1 {
@@ -32,6 +45,40 @@ func (c *checker) tell(a *acquisition, g *cfg.CFG) {
 			}
 		}
 	})
+}
+
+// tellError notes the errors that n makes of that of the acquisition a.
+func (c *checker) tellError(a *acquisition, n ast.Node) {
+	assign, ok := n.(*ast.AssignStmt)
+	if !ok || n == a.at {
+		return
+	}
+	for _, value := range assign.Rhs {
+		if !c.mentionsError(value, a) {
+			continue
+		}
+		for _, left := range assign.Lhs {
+			if v := c.variable(left); v != nil && types.Implements(v.Type(), errorType) {
+				a.errs[v] = true
+			}
+		}
+	}
+}
+
+var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
+
+// tellReleased notes the constants that variables get beside the release of the acquisition a, such as released = true.
+func (c *checker) tellReleased(a *acquisition, b *cfg.Block) {
+	for _, n := range b.Nodes {
+		assign, ok := n.(*ast.AssignStmt)
+		if !ok || len(assign.Lhs) != 1 || len(assign.Rhs) != 1 {
+			continue
+		}
+		v, value := c.variable(assign.Lhs[0]), c.TypesInfo.Types[assign.Rhs[0]].Value
+		if v != nil && value != nil && value.Kind() == constant.Bool {
+			a.told[v] = verdict{constant.BoolVal(value): true}
+		}
+	}
 }
 
 // held returns the blocks that follow b, without those where the acquisition a has failed.
@@ -105,12 +152,22 @@ func (c *checker) refused(a *acquisition, cond ast.Expr, outcome bool) bool {
 			return c.refused(a, e.X, outcome) || c.refused(a, e.Y, outcome)
 		case token.EQL, token.NEQ:
 			equal = (e.Op == token.EQL) == outcome
-			if v := c.comparedWithNil(e); v != nil && (v == a.err || v == a.hold) {
+			if v := c.comparedWithNil(e); v != nil && (a.errs[v] || v == a.hold) {
 				return equal == (v == a.hold)
 			}
 		}
 	}
-	return (outcome || equal) && a.err != nil && c.mentions(cond, a.err)
+	return (outcome || equal) && c.mentionsError(cond, a) || !outcome && c.isValid(cond, a)
+}
+
+// isValid reports whether e asks the hold of a whether it is valid.
+func (c *checker) isValid(e ast.Expr, a *acquisition) bool {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok || a.hold == nil {
+		return false
+	}
+	s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	return ok && s.Sel.Name == "Valid" && c.variable(s.X) == a.hold
 }
 
 // comparedWithNil returns the variable that e compares with nil, or nil.
@@ -133,10 +190,11 @@ func (c *checker) isNil(e ast.Expr) bool {
 	return ok
 }
 
-func (c *checker) mentions(n ast.Node, v types.Object) (found bool) {
+// mentionsError reports whether n mentions the error of a, or what is made of it.
+func (c *checker) mentionsError(n ast.Node, a *acquisition) (found bool) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)
-		found = found || ok && c.TypesInfo.Uses[id] == v
+		found = found || ok && a.errs[c.TypesInfo.Uses[id]]
 		return !found
 	})
 	return found

@@ -109,3 +109,19 @@ func variables(ctx context.Context, l *mortise.Lock, e *mortise.Election) error 
 	fmt.Println(l.Do(ctx, f), l.Do(ctx, again), e.Lead(ctx, "v", lead), unused(ctx))
 	return f(ctx)
 }
+
+func oneAfterTheOther(ctx context.Context, locks []*mortise.Lock) error {
+	i := 0
+	return locks[i].Do(ctx, func(lctx context.Context) error {
+		i++
+		return locks[i].Do(ctx, none)
+	})
+}
+
+func anotherLock(ctx context.Context, c *mortise.Client) error {
+	l := c.Lock("a")
+	return l.Do(ctx, func(lctx context.Context) error {
+		l = c.Lock("b")
+		return l.Do(ctx, none)
+	})
+}

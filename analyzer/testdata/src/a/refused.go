@@ -155,3 +155,55 @@ func switchThatFallsThrough(ctx context.Context, l *mortise.Lock) error {
 		return errors.Join(work(ctx), hold.Unlock())
 	}
 }
+
+func copyOfTheError(ctx context.Context, l *mortise.Lock) error {
+	hold, _, err := l.TryLock(ctx)
+	failed := err
+	if failed != nil {
+		return work(ctx)
+	}
+	defer hold.Unlock()
+	return work(ctx) // want `ctx does not end`
+}
+
+func errorOfTheError(ctx context.Context, l *mortise.Lock) (err error) {
+	hold, _, refused := l.TryLock(ctx)
+	if refused != nil {
+		err = errors.Join(errors.New("refused"), refused)
+	}
+	why := err
+	if why != nil {
+		return work(ctx)
+	}
+	defer hold.Unlock()
+	return work(ctx) // want `ctx does not end`
+}
+
+func flagOfTheRelease(ctx context.Context, l *mortise.Lock, early bool) error {
+	hold, _, err := l.TryLock(ctx)
+	if err != nil {
+		return err
+	}
+	released := false
+	if early {
+		_ = hold.Unlock()
+		released = true
+	}
+	if released {
+		return work(ctx)
+	}
+	defer hold.Unlock()
+	return work(ctx) // want `ctx does not end`
+}
+
+func validOrNot(ctx context.Context, l *mortise.Lock) error {
+	hold, _, err := l.TryLock(ctx)
+	if err != nil {
+		return err
+	}
+	defer hold.Unlock()
+	if !hold.Valid() {
+		return work(ctx)
+	}
+	return work(ctx) // want `ctx does not end`
+}
