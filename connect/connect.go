@@ -46,7 +46,9 @@ const (
 
 // Open connects to the server that rawURL describes and returns a driver for it, which owns the
 // connections. It returns when the server has accepted the connection and the password, when it has
-// refused, or when ctx ends; ctx has no meaning later.
+// refused, or when ctx ends; ctx has no meaning later. It does not try again: it fails at once if nothing
+// listens there, and after three to five seconds if nothing answers. A client of its driver does try again,
+// for mortise.Options.RetryFor.
 //
 // The error has a class, and matches a sentinel of package mortise: driver.NotSent and
 // [mortise.ErrUnreachable] if there was no connection, driver.Denied and [mortise.ErrDenied] for a

@@ -150,10 +150,12 @@ type Rule struct {
 	Kinds  []Kind
 	// Cluster adds what a cluster needs.
 	Cluster bool
+	// Add makes a rule that only adds to the rights that the user has.
+	Add bool
 }
 
 // Words returns the command that gives the rights: ACL, SETUSER and so on. The words are those of Redis
-// 7.0, Valkey and later. With a kind of lock, or [KindLook], the rule makes the user, with the password SECRET,
+// 7.0, Valkey and later. With a kind of lock, or [KindLook], and without Add, the rule makes the user, with the password SECRET,
 // and takes all other rights from it; otherwise it adds to the rights that it has. The rights are what the
 // scripts of mortise need, and no others: Redisson's clients need more.
 //
@@ -192,12 +194,17 @@ func (r Rule) Words() ([]string, error) {
 func (r Rule) words(wanted []*row, base, talks bool) []string {
 	words := []string{"ACL", "SETUSER", r.User}
 	prefix := literal.Replace(r.Prefix)
+	if base && !r.Add {
+		words = append(words, "on", ">SECRET", "resetkeys")
+	}
 	if base {
-		words = append(words, "on", ">SECRET", "resetkeys", "~"+prefix+"*")
+		words = append(words, "~"+prefix+"*")
 		if prefix != "" {
 			words = append(words, "~{"+prefix+"*")
 		}
-		words = append(words, "resetchannels", "nocommands")
+		if !r.Add {
+			words = append(words, "resetchannels", "nocommands")
+		}
 		words = append(words, strings.Fields(connecting)...)
 		if talks {
 			words = append(words, strings.Fields(messaging)...)

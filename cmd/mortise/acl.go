@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,8 +32,9 @@ On top of them come:
 look is all that show, ls, who, history, watch and a dashboard need, and changes nothing.
 all is every kind of lock, with records and inspect.
 
-A rule with a kind of lock, or look, takes all other rights from the user. One of those
-that come on top alone adds to the rights that it has.
+A rule with a kind of lock, or look, takes all other rights from the user, unless --add is
+set. One of those that come on top alone adds to the rights that it has. A rule lasts until
+Redis restarts: ACL SAVE keeps it if Redis has an aclfile, CONFIG REWRITE if it has none.
 
 Exit codes:
    0  done
@@ -75,11 +77,29 @@ func aclCommand(a *app) *cobra.Command {
 	cmd.DisableFlagsInUseLine = true
 	cmd.Flags().StringSliceVar(&kinds, "kind", []string{"all"}, "the `KINDS` of lock, as fair,rw")
 	cmd.Flags().StringVar(&rule.User, "user", "locks", "the `NAME` of the user")
+	cmd.Flags().BoolVar(&rule.Add, "add", false, "only add to the rights that the user has")
 	cmd.Flags().BoolVar(&rule.Cluster, "cluster", false, "with what a cluster needs")
 	cmd.Flags().BoolVar(&shell, "shell", false, "print a line for a shell, quoted, that runs redis-cli")
 	a.jsonFlag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(append(kindNames(), "all"), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return cmd
+}
+
+// aclLine returns the command that prints what adds the rights that kinds need, all if there are none, to the user of the URL.
+func (a *app) aclLine(kinds string) string {
+	line := "mortise acl --add"
+	if kinds != "" {
+		line += " --kind " + kinds
+	}
+	user := "default"
+	if u, err := url.Parse(a.target().url); err == nil && u.User.Username() != "" {
+		user = u.User.Username()
+	}
+	line += " --user " + shellQuote(user)
+	if prefix := a.keyPrefix(); prefix != "" {
+		line += " --prefix " + shellQuote(prefix)
+	}
+	return line
 }
 
 // aclForm is what acl prints in JSON.

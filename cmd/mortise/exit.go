@@ -195,10 +195,7 @@ func (a *app) hint(err error) string {
 	case errors.Is(err, mortise.ErrUnreachable):
 		return a.connectHint(connect.PhaseConnect, a.serverOf(err), isLate(err), isCut(err))
 	case lacksRight(err):
-		if a.kinds != "" {
-			return "The user's rights (ACL) have to be extended: mortise acl --kind " + a.kinds + " prints those that this needs."
-		}
-		return "The user's rights (ACL) have to be extended: mortise acl prints those that locks need."
+		return "The user's rights (ACL) have to be extended by those that " + a.aclLine(a.kinds) + " prints."
 	case errors.Is(err, mortise.ErrDenied):
 		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +
 			"on the command line, where others can see it."

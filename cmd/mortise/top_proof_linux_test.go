@@ -110,7 +110,7 @@ func TestTopWithoutRights(t *testing.T) {
 	top := openTop(t, "viewer:secret@"+server.Addr(), 200, 24)
 	top.wantStatus(t, exitDenied)
 	top.restored(t)
-	top.shows(t, "mortise acl --kind look prints those that this needs")
+	top.shows(t, "mortise acl --add --kind look --user")
 	if text := top.written(); strings.Contains(text, "secret") || strings.Contains(text, "\x1b[?") {
 		t.Errorf("it tells the password, or has begun a screen: %q", text)
 	}

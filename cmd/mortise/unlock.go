@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 	"github.com/mortise-go/mortise/connect"
+	"github.com/mortise-go/mortise/doctor"
 )
 
 const unlockLong = `unlock releases a lock from outside, for operators. With --owner and --force the holder
@@ -258,7 +259,7 @@ func (u unlocking) unlisted() error {
 	if u.state.Unlisted == 0 || len(u.state.Holders)+len(u.state.Permits) > 0 {
 		return nil
 	}
-	return &exitError{code: exitDenied, hint: "Give the user the rights to HRANDFIELD and HSCAN; mortise acl --kind inspect prints all that this needs.",
+	return &exitError{code: exitDenied, hint: "Give the user the rights to HRANDFIELD and HSCAN; " + u.app.aclLine(string(doctor.KindInspect)) + " prints all that this needs.",
 		err: fmt.Errorf("the holders of %s are not named: there are %d, too many to be read at once", shown(u.name), u.state.Unlisted)}
 }
 

@@ -1,6 +1,6 @@
 // Command leader runs on every machine, and leads on one of them. When it is told to end (SIGTERM) it
 // stops leading first, so that another process leads at once; when it dies, another one leads when its
-// lease has ended.
+// lease has ended. While Redis is away nobody leads; then one of them does again.
 package main
 
 import (
@@ -35,24 +35,16 @@ func run(ctx context.Context) error {
 	defer client.Close()
 
 	me := fmt.Sprintf("process %d", os.Getpid())
-	for {
-		term, lctx, err := client.Election("scheduler").Campaign(ctx, me)
-		switch {
-		case ctx.Err() != nil && err != nil:
-			return nil // told to end while it was a candidate
-		case err != nil:
-			return err
-		}
+	err = client.Election("scheduler").Lead(ctx, me, func(ctx context.Context, term *mortise.Term) error {
 		fmt.Printf("%s leads, term %d\n", me, term.Token())
-		lead(lctx)
-		log.Printf("leads no more: %v", context.Cause(lctx))
-		if err := term.Resign(); err != nil {
-			log.Print(err) // the lead was lost before
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
+		lead(ctx)
+		log.Printf("leads no more: %v", context.Cause(ctx))
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil // told to end: it does not lead any more
 	}
+	return err
 }
 
 // lead is the work of the leader. Its context ends, before another process can lead, when the lead is
