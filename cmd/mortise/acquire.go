@@ -15,10 +15,10 @@ import (
 	"github.com/mortise-go/mortise/cmd/mortise/internal/guard"
 )
 
-// interruptible returns a context that ends with the first signal that asks the process to end.
+// interruptible returns a context that ends with the first signal that asks the process to end while it waits for what it wants.
 // Release stops the watching, so that later signals go to another receiver; earlier signals that
 // did not ask to end are dropped.
-func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Context, cancel context.CancelCauseFunc, release func()) {
+func interruptible(ctx context.Context, signals <-chan os.Signal, wants string) (_ context.Context, cancel context.CancelCauseFunc, release func()) {
 	ctx, cancel = context.WithCancelCause(ctx)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -27,7 +27,7 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (_ context.Con
 			select {
 			case s := <-signals:
 				if s, ok := s.(syscall.Signal); ok && guard.Terminates(s) {
-					cancel(&exitError{code: exitSignal + int(s), signal: s, err: fmt.Errorf("ended by %s while waiting for the lock", guard.SignalName(s))})
+					cancel(&exitError{code: exitSignal + int(s), signal: s, err: fmt.Errorf("ended by %s while waiting for the %s", guard.SignalName(s), wants)})
 				}
 			case <-stop:
 				return

@@ -94,7 +94,7 @@ func (a *app) keep(ctx context.Context, signals <-chan os.Signal, once func() er
 
 // rest sleeps for keepPause. It returns the cause if a signal asks to end, or ctx ends.
 func rest(ctx context.Context, signals <-chan os.Signal) error {
-	ctx, cancel, release := interruptible(ctx, signals)
+	ctx, cancel, release := interruptible(ctx, signals, "lead")
 	defer cancel(nil)
 	sleep(ctx, keepPause)
 	release() // a signal may have come at the end

@@ -185,7 +185,11 @@ func (a *app) hint(err error) string {
 	case errors.As(err, &unlisted) && !errors.Is(err, mortise.ErrDenied):
 		return "The keys on " + strings.Join(unlisted.Servers, ", ") + " could not be read: what these have is missing here."
 	case errors.As(err, &own) && own.url:
-		return "The URL is that of " + a.target().from + "."
+		hint := "The URL is that of " + a.target().from + "."
+		if strings.Contains(own.Error(), "user") {
+			hint += " A password may also come from --password-file FILE, $" + envPasswordFile + " or $" + envPassword + "."
+		}
+		return hint
 	case errors.As(err, &own):
 		return own.hint
 	case refusalHint(err) != "":

@@ -29,7 +29,7 @@ func (a *app) run(ctx context.Context, p *plan) error {
 }
 
 func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) error {
-	ctx, cancel, release := interruptible(ctx, signals)
+	ctx, cancel, release := interruptible(ctx, signals, p.what)
 	defer cancel(nil)
 	settle := sync.OnceFunc(release)
 	defer settle()
