@@ -133,7 +133,7 @@ func (e *exam) checks() []func(context.Context) {
 		return []func(context.Context){e.embedded, e.scripts, e.clocks, e.messages, e.records, e.searchKeys}
 	}
 	return []func(context.Context){
-		e.version, e.scripts, e.writes, e.clocks,
+		e.silent, e.version, e.scripts, e.writes, e.clocks,
 		e.role, e.sentinels, e.cluster, e.replicas,
 		e.persistence,
 		e.eviction, e.memory,

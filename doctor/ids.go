@@ -5,7 +5,7 @@ import "slices"
 // ids are those of all findings, in the order of docs/doctor.md.
 var ids = []string{
 	"connection", "connection-resolve", "connection-connect", "connection-tls", "connection-auth",
-	"server-version", "scripts", "script-latency", "writes", "clock", "clock-between-servers",
+	"silent-server", "server-version", "scripts", "script-latency", "writes", "clock", "clock-between-servers",
 	"role", "sentinels", "cluster-state", "replicas", "min-replicas",
 	"persistence", "eviction", "memory",
 	"max-clients", "pubsub-buffer", "tcp-keepalive", "idle-timeout", "keyspace-events",

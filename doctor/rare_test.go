@@ -144,3 +144,26 @@ func TestConnectionOfAClusterWithAFrozenServer(t *testing.T) {
 		}
 	})
 }
+
+// sharded is a cluster of three servers, each of which serves the keys with some of the digits.
+type sharded struct{ driver.Driver }
+
+func (sharded) Shard(key string) string { return []string{"a:1", "b:1", "c:1"}[key[len(key)-2]%3] }
+
+// A server of a cluster that does not answer is named, and what is examined with scripts leaves it out.
+func TestSilentServers(t *testing.T) {
+	lost := &driver.Error{Class: driver.Unknown, Err: context.DeadlineExceeded}
+	e := &exam{
+		d: sharded{}, report: &Report{}, topology: driver.Topology{Cluster: true}, o: Options{RedisCLI: redisCLI},
+		servers: []*server{{addr: "a:1"}, {addr: "b:1", err: lost}, {addr: "c:1", err: errNoCommands}, {addr: "d:1", err: lost}},
+	}
+	e.silent(t.Context())
+	found := e.report.Find("silent-server")
+	if len(found) != 2 || found[0].Server != "b:1" || found[0].Severity != Critical || found[1].Server != "d:1" || found[1].Severity != Warning {
+		t.Errorf("found %+v, want b:1, which is critical, and d:1, which serves nothing", found)
+	}
+	keys := e.keys()
+	if len(keys) != 2 || e.d.Shard(keys[0]) == "b:1" || e.d.Shard(keys[1]) == "b:1" {
+		t.Errorf("it would try %q, want one key of a:1 and one of c:1", keys)
+	}
+}

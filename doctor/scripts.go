@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -78,19 +79,53 @@ func (e *exam) learn(ctx context.Context) {
 	}
 }
 
-// keys returns a name for each server that serves slots; an empty one if there is only one server.
+// silent reports the servers of a cluster that do not answer. What is examined with scripts leaves them out.
+func (e *exam) silent(context.Context) {
+	if !e.topology.Cluster {
+		return
+	}
+	shards := e.shards()
+	for _, s := range e.servers {
+		if !s.isSilent() {
+			continue
+		}
+		f := Finding{ID: "silent-server", Group: GroupServer, Server: s.addr, Severity: Warning, Found: "it does not answer; it serves no slots", Command: e.cli(s.addr, "ping")}
+		if _, serves := shards[s.addr]; serves {
+			f.Severity, f.Found = Critical, "it does not answer: nothing in its slots can be locked, renewed or released"
+			f.Do = "See whether it hangs or is cut off from here. A replica of it takes over if the other servers miss it, too."
+		}
+		e.add(f)
+	}
+}
+
+// isSilent reports whether the server was asked and has not answered.
+func (s *server) isSilent() bool {
+	var failed *driver.Error
+	return errors.As(s.err, &failed) && (failed.Class == driver.NotSent || failed.Class == driver.Unknown)
+}
+
+// keys returns a name for each server that serves slots and answers; an empty one if there is only one server.
 func (e *exam) keys() []string {
 	if !e.topology.Cluster {
 		return []string{""}
 	}
+	shards := e.shards()
+	for _, s := range e.servers {
+		if s.isSilent() && len(shards) > 1 {
+			delete(shards, s.addr)
+		}
+	}
+	return slices.Sorted(maps.Values(shards))
+}
+
+// shards returns a name in a slot of each server that serves some.
+func (e *exam) shards() map[string]string {
 	const tries = 20_000 // more than there are slots
-	known := make(map[string]bool)
-	var keys []string
+	keys := make(map[string]string)
 	for i := range tries {
 		key := fmt.Sprintf("%s%s:{%d}", e.o.Prefix, probe, i)
-		if shard := e.d.Shard(key); !known[shard] {
-			known[shard] = true
-			keys = append(keys, key)
+		if shard := e.d.Shard(key); keys[shard] == "" {
+			keys[shard] = key
 		}
 	}
 	return keys
