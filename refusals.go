@@ -37,6 +37,9 @@ func (e *HeldError) Held() time.Duration {
 // holder names the holder, and says for how long it has had the lock, as far as that is known.
 func (e *HeldError) holder() string {
 	text := e.Holder.String()
+	if e.Owner == "" {
+		text = "one of many"
+	}
 	if d := e.Held(); d > 0 {
 		text += " for " + d.Round(roughly(d)).String()
 	}

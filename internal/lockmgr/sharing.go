@@ -24,8 +24,9 @@ type sharing struct {
 	heard  int       // releases heard since a thread was last seen in Redis to have acquired the lock
 	holder string    // that thread
 	until  time.Time // when the lease that it had then ends
-	from   time.Time // when the lock was left to them; zero if it is known whether they acquired it
+	from   time.Time // when the lock was left to them last; zero if it is known whether they acquired it
 	after  time.Time // they have the first chance to acquire it until then
+	twice  bool      // it was left to them once more meanwhile
 	theirs int       // how often they had it since then, as far as was heard
 	due    int       // how often they may have it in a row; 0 is once
 	vain   int       // how often in a row none of them acquired it
@@ -150,9 +151,12 @@ func (r *sharings) leaveOpen(as string, long time.Duration, times int) {
 	if times > 0 {
 		s.due = min(times, mostTheirs)
 	}
-	if now := time.Now(); !now.Before(s.keep) {
-		s.from, s.after, s.theirs = now, now.Add(long), 0
+	now := time.Now()
+	leaves := now.Before(s.after)
+	if now.Before(s.keep) || leaves && s.twice {
+		return // others may have had it meanwhile, and have left it again. But anybody may say so, and again and again
 	}
+	s.from, s.after, s.twice, s.theirs = now, now.Add(long), leaves, 0
 }
 
 // announced handles a message on the channel on which Redisson announces releases.
@@ -176,8 +180,8 @@ func (k *Lock) heldBy(by *script.Holder) {
 	as, r := k.sharedAs(), &k.client.sharing
 	spins := k.traits.Pause != nil
 	switch {
-	case by.Owner == "":
-		r.leaveOpen(as, by.TTL, 0)
+	case by.Owner == "" && by.Count == 0 && k.takesTurns():
+		r.leaveOpen(as, min(by.TTL, chance), 0)
 	case script.IsMortise(by.Owner):
 		if s := r.shared(as); s != nil {
 			s.from = time.Time{} // another client knows whether they used the chance

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -147,4 +148,47 @@ func TestTurnsAfterTheClockWasSetBack(t *testing.T) {
 		}
 		w.wantTurns(t, anns, bobs, eves, "~")
 	})
+}
+
+// Who lacks a right that only turns beside Redisson's threads need can acquire and release the lock all the same, and nothing stays
+// for ever.
+func TestTurnsBesideRedissonWithFewRights(t *testing.T) {
+	server := single(t)
+	for _, right := range []string{"time", "zscore", "zrem", "zadd", "zcard", "zrevrangebyscore", "pubsub|numsub"} {
+		t.Run(right, func(t *testing.T) {
+			onServer(t, "redis-server", server, func(t *testing.T, w *world) {
+				d := w.login(t, "+@all", "~*", "&*", "-"+right)
+				all, _ := w.listenAsRedisson(t, channel, false), w.listen(t, keyspace.TurnChannel(job, ann), false)
+				for name, release := range granting {
+					w.must(t, "DEL", job)
+					w.hold(t, job, lease, me, "1")
+					w.queueUp(t, anns)
+					became, err := release(t.Context(), d, script.Classic, script.Turns{Command: "publish", Row: 3, Shared: true})
+					if became == script.NotHeld || err != nil {
+						t.Errorf("%s: release: %v, %v, want that it is released", name, became, err)
+					}
+					if len(all.received(t)) == 0 {
+						t.Errorf("%s: Redisson's threads are not notified", name)
+					}
+				}
+				w.must(t, "DEL", job)
+				w.queueUp(t, bobs)
+				w.mark(t, -time.Second)
+				w.must(t, "PEXPIRE", keyspace.Turns(job), "5000")
+				k := script.NewConn(d)
+				k.Learn(false, script.Classic)
+				plain := k.Lock(job)
+				if g, err := plain.Acquire(t.Context(), script.Attempt{ID: anns, Lease: lease, Entry: script.ToGive(anns), Yields: true}); !g.OK || err != nil {
+					t.Errorf("acquire: %+v, %v, want the lock", g, err)
+				}
+				w.must(t, "DEL", keyspace.Turns(job))
+				if g, err := plain.Acquire(t.Context(), script.Attempt{ID: eves, Lease: lease, Entry: script.ToGive(eves)}); g.OK || err != nil && driver.ClassOf(err) != driver.Denied {
+					t.Errorf("acquire of what is held: %+v, %v, want a refusal", g, err)
+				}
+				if ttl := w.must(t, "PTTL", keyspace.Turns(job)).Int(); ttl == -1 {
+					t.Error("the turns stay for ever")
+				}
+			})
+		})
+	}
 }

@@ -218,3 +218,49 @@ func TestNamesInBracesAreOtherLocks(t *testing.T) {
 		})
 	}
 }
+
+// Messages that leave a free lock to Redisson's threads again and again keep nobody from it for long: they may be of another
+// database, or forged.
+func TestFloodThatLeavesTheLock(t *testing.T) {
+	t.Parallel()
+	for _, own := range []bool{false, true} {
+		for _, pause := range []time.Duration{3 * time.Millisecond, 7 * time.Millisecond, 15 * time.Millisecond} {
+			t.Run(fmt.Sprintf("each %v, on its own channel: %v", pause, own), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) {
+					javaLock.listen(t, s, "job")
+					c, _ := open(t, s, nil)
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					var flood sync.WaitGroup
+					flood.Go(func() {
+						for ctx.Err() == nil {
+							if own {
+								for channel := range turnChannels(t, s) {
+									do(t, s, "PUBLISH", channel, "~")
+								}
+							} else {
+								do(t, s, "PUBLISH", keyspace.LockChannel("job"), "000")
+							}
+							time.Sleep(pause)
+						}
+					})
+					longest, start := time.Duration(0), time.Now()
+					for time.Since(start) < 10*time.Second {
+						began := time.Now()
+						hold, _, err := c.Lock("job").Lock(ctx)
+						if err != nil {
+							t.Fatal(err)
+						}
+						longest = max(longest, time.Since(began))
+						time.Sleep(2 * time.Millisecond)
+						mustUnlock(t, hold)
+					}
+					cancel()
+					flood.Wait()
+					if longest > 100*time.Millisecond {
+						t.Errorf("it has waited for %v, want 100ms at most", longest)
+					}
+				})
+			})
+		}
+	}
+}

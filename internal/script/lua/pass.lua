@@ -80,7 +80,7 @@ local function freed(lock, turns, at, ways)
     state, message = 2, word or LEFT
     if command ~= '' then
       local clock = redis.pcall('time')
-      redis.pcall('zadd', turns, string.format('%.0f', FAR + clock[1] * 1000000 + clock[2] + CHANCE), MARK)
+      if not clock.err then redis.pcall('zadd', turns, string.format('%.0f', FAR + clock[1] * 1000000 + clock[2] + CHANCE), MARK) end
       redis.pcall('pexpire', turns, KEPT)
     end
   elseif with ~= '' then
