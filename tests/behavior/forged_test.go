@@ -248,7 +248,8 @@ func TestFloodThatLeavesTheLock(t *testing.T) {
 						began := time.Now()
 						hold, _, err := c.Lock("job").Lock(ctx)
 						if err != nil {
-							t.Fatal(err)
+							t.Error(err)
+							break
 						}
 						longest = max(longest, time.Since(began))
 						time.Sleep(2 * time.Millisecond)
