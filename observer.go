@@ -10,7 +10,7 @@ import (
 )
 
 // Observer receives the events of a client, for logs, metrics and traces. [Options.Logger]
-// is one for logs; the modules mortiseotel and mortiseprom have others.
+// is one for logs; the modules mortiseotel and mortiseprom have others. [Observers] makes one of several.
 //
 // Observe is called in the goroutine in which the event happened, and delays it: it must
 // be quick, must not call methods of the client, must not panic, and must be safe for concurrent use. A
@@ -36,6 +36,42 @@ func (f ObserverFunc) Observe(e Event) { f(e) }
 type Linker interface {
 	Observer
 	Link(call uint64) string
+}
+
+// Observers returns an observer that passes each event to all of them, in this order. It is a
+// [Linker] if one of them is; its text is the first that one of them knows.
+func Observers(all ...Observer) Observer {
+	o := observers(slices.Clone(all))
+	for _, one := range o {
+		if _, ok := one.(Linker); ok {
+			return linkers{o}
+		}
+	}
+	return o
+}
+
+type observers []Observer
+
+// Observe passes e to each of them.
+func (o observers) Observe(e Event) {
+	for _, one := range o {
+		one.Observe(e)
+	}
+}
+
+// linkers are observers of which one at least is a [Linker].
+type linkers struct{ observers }
+
+// Link returns the first text that one of them knows.
+func (o linkers) Link(call uint64) string {
+	for _, one := range o.observers {
+		if linker, ok := one.(Linker); ok {
+			if text := linker.Link(call); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
 }
 
 // EventType says what happened.

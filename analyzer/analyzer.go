@@ -2,7 +2,7 @@
 // context that does not end with the lock, one that has ended with it, and a lock that is acquired again with
 // the outer context.
 //
-//	go install github.com/mortise-go/mortise/analyzer/cmd/mortisevet@latest
+//	go install github.com/mortise-go/mortise/analyzer/cmd/mortisevet@main
 //	go vet -vettool=$(which mortisevet) ./...
 //
 // It is a module of its own, so that mortise does not depend on golang.org/x/tools.
