@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -91,11 +92,12 @@ func (a *app) aclLine(kinds string) string {
 	if kinds != "" {
 		line += " --kind " + kinds
 	}
-	user := "default"
-	if u, err := url.Parse(a.target().url); err == nil && u.User.Username() != "" {
-		user = u.User.Username()
+	_, user, _ := userPart(a.target().url)
+	name, _, _ := strings.Cut(user, ":")
+	if text, err := url.PathUnescape(name); err == nil {
+		name = text
 	}
-	line += " --user " + shellQuote(user)
+	line += " --user " + shellQuote(cmp.Or(name, "default"))
 	if prefix := a.keyPrefix(); prefix != "" {
 		line += " --prefix " + shellQuote(prefix)
 	}

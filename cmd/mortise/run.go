@@ -63,7 +63,7 @@ If Redis cannot be reached at the start, run tries again for as long as -w says,
 refused, after 3s to 5s if nothing answers, and after about 11s if Redis stops answering
 while it is asked. A Redis that cannot be reached any more, or refuses to write, while run
 waits for the lock is waited for, too: for as long as -w says, and without -w as long as
-it takes. Then run says so, after 5s and twice a minute.
+it takes. When calls have failed for 5s, run says so, and then twice a minute.
 
 With --fair, --read, --write, --fence or --multi it acquires a lock of another
 kind, or several locks. With --sem it acquires a permit of a semaphore, which

@@ -152,6 +152,27 @@ func TestFairThreadsCatchUpWithThoseBeforeThem(t *testing.T) {
 	})
 }
 
+// A deadline within a year is built on, and a later one is not: it is none of Redisson's making.
+func TestFairDeadlineOfAYear(t *testing.T) {
+	for late, builds := range map[time.Duration]bool{-time.Hour: true, time.Hour: false} {
+		t.Run(fmt.Sprint(late), func(t *testing.T) {
+			fairly(t, func(f fair) {
+				f.gets(javaT, script.FairOnce)
+				f.enqueue(java, step)
+				last := f.now() + (365*24*time.Hour + late).Milliseconds()
+				f.must(f.t, "ZADD", keyspace.FairDeadlines(job), fmt.Sprint(last), java)
+				f.refused(me, script.FairQueue, javaT, 1)
+				for i := range 3 {
+					if got := f.deadline(me); (got >= last) != builds || !builds && got > f.now()+(24*time.Hour).Milliseconds() {
+						f.t.Errorf("after %d heartbeats, its deadline is %d ms after that of the thread, want it to build on that: %v", i, got-last, builds)
+					}
+					f.tend(me)
+				}
+			})
+		})
+	}
+}
+
 // Anything may stand where the deadlines are: what is added to one must not make Redis refuse the script, and no other waiter's
 // deadline builds on one that is endless.
 func TestFairTendBesideEndlessDeadlines(t *testing.T) {

@@ -183,6 +183,26 @@ func TestInspectManyPermits(t *testing.T) {
 	})
 }
 
+// Of fields with long names, too, whatever their number: on both sides of the numbers of names that are read at first.
+func TestInspectLongNames(t *testing.T) {
+	server := single(t)
+	for _, n := range []int{1, 3, 4, 5, 6, 29, 30, 31, 32} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			everywhere(t, server, func(t *testing.T, w *world) {
+				command := []string{"HSET", job, "mode", "read"}
+				for i := range n {
+					command = append(command, fmt.Sprintf("%060000d", i), "v")
+				}
+				w.must(t, command...)
+				k := script.Inspect(t.Context(), w, job)[0].Key
+				if want := min(n, 4) + 1; k.Size != n+1 || len(k.Fields) != want || k.Fields["mode"] != "read" {
+					t.Errorf("of %d names of 60 kB: size %d, %d fields and mode %q, want %d with the mode", n, k.Size, len(k.Fields), k.Fields["mode"], want)
+				}
+			})
+		})
+	}
+}
+
 // Of long fields only as many are listed as are 256 KiB together, and the mode.
 func TestInspectLongHash(t *testing.T) {
 	server := single(t)
