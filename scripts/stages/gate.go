@@ -12,9 +12,11 @@ const core = "^Test(CoreIsKnown|Lock|Kinds|FairLock|FencedLock|SpinLock|RWLock|M
 
 var gate = []stage{
 	{
-		name: "form", shows: "formatting, checksums of modules", needs: "git",
+		name: "form", shows: "formatting, no built files, checksums of modules", needs: "git",
 		sh: `unformatted=$(git ls-files -co --exclude-standard '*.go' | while read -r f; do [ ! -e "$f" ] || echo "$f"; done | xargs gofmt -l)
 [ -z "$unformatted" ] || { echo "not formatted: $unformatted (make fmt formats all)"; exit 1; }
+built=$(git ls-files -z | xargs -0 sh -c 'for f; do [ ! -e "$f" ] || find "$f" -size +1000k; done' _)
+[ -z "$built" ] || { echo "larger than a source is, and in the repository: $built (git rm --cached)"; exit 1; }
 go mod verify`,
 	},
 	{name: "lint", shows: "vet, linters, import arrows", sh: "make --no-print-directory lint"},
