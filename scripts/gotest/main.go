@@ -5,7 +5,8 @@
 // command that runs it alone. A skipped test has tested nothing: it is a failure.
 //
 // If a package stands still, which is to say that nothing in it has begun or
-// ended for a minute, gotest ends the run and shows its goroutines.
+// ended for a minute, gotest ends the run and shows its goroutines. On a machine
+// that is busy with other things a minute is what the package had of it.
 //
 // Arguments of its own come first, and end with --:
 //
@@ -63,6 +64,7 @@ func run(args []string, stall time.Duration) (ok bool, err error) {
 	r.args = args
 	r.stall = stall
 	r.quit = func() { group.Signal(cmd.Process, syscall.SIGQUIT) } // the tests print their goroutines
+	r.cpu = func(pkg string) (got, waited time.Duration) { return cpuOf(cmd.Process.Pid, pkg) }
 	r.kill = func() { group.Signal(cmd.Process, syscall.SIGKILL) }
 	r.follow(out)
 	err = cmd.Wait()

@@ -38,12 +38,14 @@ type report struct {
 	args     []string // of go test
 	begin    time.Time
 
-	stall time.Duration        // how long a package may stand still
-	quit  func()               // ends the run, with the goroutines of its tests
-	kill  func()               // ends it if that does not
-	heard time.Time            // when go test printed something
-	moved map[string]time.Time // when something began or ended in a package that runs
-	still string               // the package that stands still
+	stall time.Duration                                // how long a package may stand still
+	quit  func()                                       // ends the run, with the goroutines of its tests
+	kill  func()                                       // ends it if that does not
+	heard time.Time                                    // when go test printed something
+	moved map[string]time.Time                         // when something began or ended in a package that runs
+	cpu   func(pkg string) (got, waited time.Duration) // how long its processes have run, and stood in line for a processor; 0 if that is not known
+	spent map[string]spent                             // that when something had last begun or ended
+	still string                                       // the package that stands still
 
 	printed map[test][]string   // by tests that have not passed
 	over    map[test]bool       // tests that have ended
@@ -64,6 +66,7 @@ func newReport(out io.Writer, terminal bool) *report {
 	return &report{
 		out: out, terminal: terminal, begin: now,
 		stall: time.Minute, quit: func() {}, kill: func() {}, heard: now, moved: make(map[string]time.Time),
+		cpu: func(string) (got, waited time.Duration) { return 0, 0 }, spent: make(map[string]spent),
 		printed: make(map[test][]string), over: make(map[test]bool), since: make(map[test]time.Time), passed: make(map[string]int),
 		took: make(map[test]float64), parts: make(map[test]bool), bad: make(map[string][]test), above: make(map[test]bool), skipped: make(map[test]bool),
 		builds: make(map[string][]string), unbuilt: make(map[string]string),
@@ -181,12 +184,12 @@ func (r *report) output(t test, line string) {
 	}
 }
 
-// standsStill ends the run if nothing has begun or ended in a package for too long.
+// standsStill ends the run if a package stands still.
 func (r *report) standsStill() {
 	for pkg, at := range r.moved {
-		if r.still == "" && time.Since(at) >= r.stall {
+		if r.still == "" && r.isStill(pkg, at) {
 			r.still = pkg
-			r.println(fmt.Sprintf("%s stands still: nothing has begun or ended in it for %v. The run ends, with its goroutines", test{pkg, ""}, r.stall))
+			r.println(fmt.Sprintf("%s stands still: nothing has begun or ended in it for %v. The run ends, with its goroutines", test{pkg, ""}, time.Since(at).Truncate(r.stall)))
 			r.quit()
 			r.heard = time.Now()
 		}
@@ -194,6 +197,37 @@ func (r *report) standsStill() {
 	if r.still != "" && time.Since(r.heard) > 10*time.Second { // all goroutines were printed, or there is nobody to do so
 		r.kill()
 	}
+}
+
+// spent is how long the processes of a package had run when it was looked at first after something had begun or ended at that time.
+type spent struct {
+	at          time.Time
+	got, waited time.Duration
+}
+
+const (
+	asleep    = 60 // a package that neither runs nor stands in line for this part of the time sleeps
+	mostStall = 10 // of the times that a package may stand still, for one that the machine leaves no time to
+)
+
+// isStill reports whether nothing has begun or ended in a package since then for too long. A package that has work to do, and gets no
+// processor to do it because others have them, does not stand still before it has had one for as long as it may.
+func (r *report) isStill(pkg string, since time.Time) bool {
+	got, waited := r.cpu(pkg)
+	was := r.spent[pkg]
+	if was.at != since {
+		was = spent{since, got, waited}
+		r.spent[pkg] = was
+	}
+	idle := time.Since(since)
+	ran, wanted := got-was.got, got-was.got+waited-was.waited
+	switch {
+	case idle < r.stall:
+		return false
+	case got == 0, wanted < idle/asleep, idle >= mostStall*r.stall: // nobody knows, it waits for something, or there is no end
+		return true
+	}
+	return ran >= r.stall
 }
 
 // ofBuild returns the package of what go test builds: the package, with its tests or without, or its tests outside it.

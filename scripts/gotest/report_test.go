@@ -87,6 +87,43 @@ func TestPackageThatStandsStill(t *testing.T) {
 	})
 }
 
+// A package whose tests have work to do stands still after a minute of a processor, whenever it gets that; one that sleeps, or spins,
+// after a minute.
+func TestPackageThatGetsNoTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		got, waited float64 // per second
+		after       time.Duration
+	}{
+		"a fifth of a processor": {0.2, 0.8, 5 * time.Minute},
+		"next to nothing":        {0.001, 0.999, 10 * time.Minute},
+		"asleep":                 {0.001, 0.001, time.Minute},
+		"spinning":               {2, 1, time.Minute},
+		"not known":              {0, 0, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newReport(io.Discard, false)
+				start := time.Now()
+				r.cpu = func(string) (got, waited time.Duration) {
+					ran := time.Since(start)
+					return time.Duration(c.got * float64(ran)), time.Duration(c.waited * float64(ran))
+				}
+				quit := make(chan struct{})
+				r.quit = func() { close(quit) }
+				watched(t, r, func(in io.Writer) {
+					write(t, in, lines(one, "start", "run TestStuck"))
+					<-quit
+					write(t, in, lines(one, "fail"))
+				})
+				if d := time.Since(start); d < c.after || d > c.after+10*time.Second {
+					t.Errorf("the run ended after %v, want %v", d, c.after)
+				}
+				finished(r, false, t)
+			})
+		})
+	}
+}
+
 // A run that is killed shows what its tests have printed.
 func TestPackageThatIsKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
