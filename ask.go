@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/outcome"
 	"github.com/mortise-go/mortise/internal/record"
+	"github.com/mortise-go/mortise/internal/recorder"
 	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/survey"
 )
 
 // RevokedError says that a holder was asked to release its lock, and by whom. It matches
@@ -65,14 +67,14 @@ func (c *Client) Ask(ctx context.Context, name, reason string) ([]AskedHolder, e
 		return nil, o.fail(op, err)
 	}
 	if len(reason) > longestReason {
-		return nil, o.fail(op, lockmgr.Invalid("the reason has %d bytes; at most %d are allowed", len(reason), longestReason))
+		return nil, o.fail(op, outcome.Invalid("the reason has %d bytes; at most %d are allowed", len(reason), longestReason))
 	}
-	asked, missing := make([]AskedHolder, 0, len(state.Holders)), lockmgr.Missing{}
+	asked, missing := make([]AskedHolder, 0, len(state.Holders)), survey.Missing{}
 	for _, h := range state.Holders {
 		one := AskedHolder{Holder: h}
-		if record := keyspace.ClientRecord(c.core.Config().Prefix, script.ClientOf(h.Owner)); script.IsMortise(h.Owner) && !c.core.Misses(missing, record) {
-			one.Asked, err = c.core.Ask(ctx, h.Owner, h.Since, reason)
-			if err = c.core.Miss(ctx, missing, record, err); err != nil {
+		if record := keyspace.ClientRecord(c.core.Config().Prefix, script.ClientOf(h.Owner)); script.IsMortise(h.Owner) && !survey.Misses(c.core, missing, record) {
+			one.Asked, err = recorder.Of(c.core).Ask(ctx, h.Owner, h.Since, reason)
+			if err = survey.Miss(ctx, c.core, missing, record, err); err != nil {
 				return asked, o.fail(op, c.core.Because(ctx, err))
 			}
 		}
@@ -138,7 +140,7 @@ func (e *DeadlockError) Is(target error) bool { return target == ErrDeadlock }
 
 func (publicErrors) Revoked(by, reason string) error { return &RevokedError{By: by, Reason: reason} }
 
-func (publicErrors) Deadlock(cycle []lockmgr.CycleWait) error {
+func (publicErrors) Deadlock(cycle []record.CycleWait) error {
 	e := &DeadlockError{}
 	for _, w := range cycle {
 		e.Waits = append(e.Waits, DeadlockWait{Lock: w.Name, Client: *clientInfo(w.Record), Since: record.Time(w.Since)})
@@ -147,7 +149,7 @@ func (publicErrors) Deadlock(cycle []lockmgr.CycleWait) error {
 }
 
 // Identify adds to a HeldError what is known of the holder, once: from then on, an observer may have it too.
-func (publicErrors) Identify(err error, client string, known func(owner string) *lockmgr.Record) {
+func (publicErrors) Identify(err error, client string, known func(owner string) *record.Client) {
 	held, ok := errors.AsType[*HeldError](err)
 	if !ok || held.Owner == "" || held.identified {
 		return

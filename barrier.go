@@ -7,8 +7,10 @@ import (
 
 	"github.com/mortise-go/mortise/internal/doubt"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/outcome"
+	"github.com/mortise-go/mortise/internal/permits"
 	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/waiting"
 )
 
 // Barrier makes a number of parties, in any processes, wait for each other:
@@ -86,14 +88,14 @@ func (b *Barrier) Await(ctx context.Context) (int, error) {
 func (b *Barrier) await(ctx context.Context) (script.Fate, error) {
 	c := b.core.Client()
 	party := c.NewID()
-	ctx, cancel := lockmgr.Within(ctx, b.options.Wait)
+	ctx, cancel := outcome.Within(ctx, b.options.Wait)
 	defer cancel()
 	var fate script.Fate
 	var d doubt.Doubt
 	known := false // whether it has arrived
 	there := b.parties
 	missing := func() error { return b.missing(b.parties-there, false) }
-	err := b.core.Follow(ctx, b.channel(), missing, func() (time.Duration, error) {
+	err := permits.Follow(ctx, &b.core.Object, b.channel(), missing, func() (time.Duration, error) {
 		if !known && d.Err() == nil { // a former party of this client must not be counted with this one
 			if err := b.core.TakenBack(ctx); err != nil {
 				return 0, err
@@ -207,12 +209,12 @@ func (m *meeting) missing(n int, inside bool) error {
 func (m *meeting) check(ctx context.Context) error {
 	needContext(ctx)
 	if m.parties < 1 || m.parties > maxParties {
-		return lockmgr.Invalid("the barrier is for %d parties; it must be between 1 and %d", m.parties, maxParties)
+		return outcome.Invalid("the barrier is for %d parties; it must be between 1 and %d", m.parties, maxParties)
 	}
 	if ctx.Err() != nil {
-		return lockmgr.ContextError(ctx)
+		return outcome.ContextError(ctx)
 	}
-	return lockmgr.CheckWait(m.options.Wait)
+	return outcome.CheckWait(m.options.Wait)
 }
 
 func (m *meeting) script(p script.Publish) script.Barrier {
@@ -222,7 +224,9 @@ func (m *meeting) script(p script.Publish) script.Barrier {
 func (m *meeting) channel() string { return keyspace.BarrierChannel(m.core.Key()) }
 
 // tick is how often a waiting party renews its lease, and looks again.
-func (m *meeting) tick() time.Duration { return min(lockmgr.Poll(), m.core.Client().Config().TTL/3) }
+func (m *meeting) tick() time.Duration {
+	return min(waiting.NextPoll(), m.core.Client().Config().TTL/3)
+}
 
 // remembered is how long an unanswered call may be repeated as if it were the
 // first: Redis keeps the result of an earlier copy for a minute.

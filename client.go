@@ -6,14 +6,20 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
+	"github.com/mortise-go/mortise/internal/permits"
+	"github.com/mortise-go/mortise/internal/recorder"
 	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/waiting"
 )
 
 // Client creates locks. An application needs one Client for each Redis
 // deployment. A Client has one watchdog and one subscription, whatever the
 // number of locks. Its methods are safe for concurrent use.
-type Client struct{ core *lockmgr.Client }
+type Client struct {
+	core    *lease.Client
+	numbers *permits.Numbers
+}
 
 // New returns a client that uses d and takes ownership of it. New does no I/O.
 // Wrap a Redis client with driver/goredis or driver/rueidis, or use package
@@ -27,7 +33,7 @@ func New(d driver.Driver, options *Options) *Client {
 		panic("mortise: nil driver")
 	}
 	o := options.withDefaults()
-	config := lockmgr.Config{
+	config := lease.Config{
 		Driver: d, Invalid: o.validate(), TTL: o.TTL, RetryFor: o.RetryFor, UnlockFor: o.UnlockFor, FairWait: o.FairWait, Prefix: o.Prefix, AllowAnyName: o.AllowAnyName,
 		Errors: publicErrors{}, Publish: o.PubSub.on,
 	}
@@ -40,14 +46,20 @@ func New(d driver.Driver, options *Options) *Client {
 		config.Link = linker.Link
 	}
 	if decide := o.OnAsk; decide != nil {
-		config.OnAsk = func(h *lockmgr.Hold, err error) {
+		config.OnAsk = func(h *lease.Hold, err error) {
 			if why, ok := errors.AsType[*RevokedError](err); ok {
 				decide((*Hold)(h), why)
 			}
 		}
 	}
-	return &Client{lockmgr.New(config)}
+	c := lease.New(config)
+	queues := waiting.New(c)
+	recorder.New(queues)
+	return &Client{c, permits.NewNumbers(queues)}
 }
+
+// reader returns a client for what only reads: it has no operations on numbers.
+func reader(core *lease.Client) *Client { return &Client{core: core} }
 
 // Close ends the client: every wait returns [ErrClosed], the watchdog and the
 // subscription end, and the driver is closed. A Redis client that the
@@ -69,9 +81,9 @@ func (c *Client) Close() error {
 }
 
 // object is what all kinds of object have in common: a client and a name.
-type object struct{ core lockmgr.Object }
+type object struct{ core permits.Number }
 
-func (c *Client) object(name string) object { return object{c.core.Object(name)} }
+func (c *Client) object(name string) object { return object{c.numbers.Number(c.core.Object(name))} }
 
 // Name returns the name, without [Options.Prefix].
 func (o *object) Name() string { return o.core.Name() }
@@ -102,7 +114,7 @@ func (o *object) changeDetached(ctx context.Context, op string, f func(context.C
 // number returns the number under the name, or 0 if there is none.
 func (o *object) number(ctx context.Context, op string) (int64, error) {
 	needContext(ctx)
-	n, err := o.core.Number(ctx)
+	n, err := o.core.Read(ctx)
 	return n, o.fail(op, err)
 }
 

@@ -14,8 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/outcome"
 	"github.com/mortise-go/mortise/internal/record"
+	"github.com/mortise-go/mortise/internal/recorder"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -89,7 +90,7 @@ func (i *Identity) validate() error {
 		size += len(key) + len(value)
 	}
 	if len(i.Extra) > 16 || size > record.MaxExtra {
-		return lockmgr.Invalid("Options.Identity.Extra has %d entries of %d bytes in all; at most 16 and %d are allowed", len(i.Extra), size, record.MaxExtra)
+		return outcome.Invalid("Options.Identity.Extra has %d entries of %d bytes in all; at most 16 and %d are allowed", len(i.Extra), size, record.MaxExtra)
 	}
 	return nil
 }
@@ -191,7 +192,7 @@ type ClientWait struct {
 // index is on such a server.
 func (c *Client) Clients(ctx context.Context) ([]ClientState, error) {
 	needContext(ctx)
-	records, err := c.core.Records(ctx)
+	records, err := recorder.Of(c.core).Records(ctx)
 	if err != nil {
 		err = &Error{Op: "list clients", Err: unlisted(c.core.Because(ctx, err))}
 	}
@@ -209,7 +210,7 @@ func (c *Client) Clients(ctx context.Context) ([]ClientState, error) {
 }
 
 // clientState returns a record as the API shows it.
-func clientState(r *lockmgr.Record) ClientState {
+func clientState(r *record.Client) ClientState {
 	s := ClientState{ClientInfo: *clientInfo(r), HoldCount: r.Body.HoldCount, WaitCount: r.Body.WaitCount, Now: r.Now}
 	for _, h := range r.Body.Holds {
 		s.Holds = append(s.Holds, ClientHold{Lock: h.Name, Kind: h.Kind, Owner: h.Owner, Since: record.Time(h.Since), Token: h.Token})
@@ -230,7 +231,7 @@ func clientState(r *lockmgr.Record) ClientState {
 }
 
 // clientInfo returns the identity of a record, and nil if there is none.
-func clientInfo(r *lockmgr.Record) *ClientInfo {
+func clientInfo(r *record.Client) *ClientInfo {
 	if r == nil {
 		return nil
 	}
@@ -257,7 +258,7 @@ func (c *Client) identify(ctx context.Context, states ...*State) (silent bool) {
 			owners = append(owners, w.Owner)
 		}
 	}
-	records, silent := c.core.RecordsOf(ctx, owners)
+	records, silent := recorder.Of(c.core).RecordsOf(ctx, owners)
 	for _, s := range states {
 		for i := range s.Holders {
 			h := &s.Holders[i]

@@ -9,8 +9,11 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/doubt"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
+	"github.com/mortise-go/mortise/internal/outcome"
+	"github.com/mortise-go/mortise/internal/permits"
 	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/waiting"
 )
 
 // DoubleBarrier lets a number of parties, in any processes, begin a piece of
@@ -51,8 +54,8 @@ func (b *DoubleBarrier) With(options WaitOptions) *DoubleBarrier {
 // concurrent use.
 type Member struct {
 	of    *DoubleBarrier
-	hold  *lockmgr.Hold
-	lease *lockmgr.Lease
+	hold  *lease.Hold
+	lease *lease.Lease
 
 	mu      sync.Mutex // guards leaving
 	leaving bool
@@ -102,14 +105,14 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (*Member, context.Context, er
 func (b *DoubleBarrier) enter(ctx context.Context) (*Member, context.Context, error) {
 	c := b.core.Client()
 	s := &seat{DoubleBarrier: c.Conn().DoubleBarrier(b.script(script.Silent)), of: b, driver: c.Config().Driver, part: c.NewID()}
-	var k lockmgr.Lock
-	k.Init(b.core, &barrierTraits, s)
-	ctx, cancel := lockmgr.Within(ctx, b.options.Wait)
+	var k lease.Lock
+	k.Init(b.core.Object, &barrierTraits, s)
+	ctx, cancel := outcome.Within(ctx, b.options.Wait)
 	defer cancel()
 	if err := b.core.TakenBack(ctx); err != nil { // a former party of this client must not be counted with this one
 		return nil, nil, err
 	}
-	hold, err := k.Acquire(ctx, true)
+	hold, err := waiting.Acquire(ctx, &k, true)
 	if err != nil {
 		err = c.Because(ctx, err) // before vacate, during which ctx may end
 		s.vacate()
@@ -133,10 +136,10 @@ func (b *DoubleBarrier) enter(ctx context.Context) (*Member, context.Context, er
 // inside is how many were then.
 func (m *Member) awaitOthers(ctx context.Context, inside int) error {
 	b, c := m.of, m.of.core.Client()
-	held, cancel := lockmgr.Rejoin(ctx, m.hold.Context())
+	held, cancel := outcome.Rejoin(ctx, m.hold.Context())
 	defer cancel()
 	missing := func() error { return b.missing(b.parties-inside, false) }
-	return b.core.Follow(held, b.channel(), missing, func() (time.Duration, error) {
+	return permits.Follow(held, &b.core.Object, b.channel(), missing, func() (time.Duration, error) {
 		now, open := 0, false
 		err := b.core.Operate(held, func(ctx context.Context, p script.Publish) (err error) {
 			now, open, _, err = script.DoubleEnter(ctx, c.Config().Driver, b.script(p), m.lease.ID(), true)
@@ -212,11 +215,11 @@ func (m *Member) leave(ctx context.Context) (fate script.Fate, err error) {
 	leave := func(ctx context.Context, p script.Publish) (script.Fate, error) {
 		return script.DoubleLeave(ctx, c.Config().Driver, b.script(p), m.lease.ID())
 	}
-	ctx, cancel := lockmgr.Within(ctx, b.options.Wait)
+	ctx, cancel := outcome.Within(ctx, b.options.Wait)
 	defer cancel()
 	left, inside := false, 0
 	missing := func() error { return b.missing(inside, true) }
-	err = b.core.Follow(ctx, b.channel(), missing, func() (time.Duration, error) {
+	err = permits.Follow(ctx, &b.core.Object, b.channel(), missing, func() (time.Duration, error) {
 		err := b.core.Operate(ctx, func(ctx context.Context, p script.Publish) (err error) {
 			fate, err = leave(ctx, p)
 			if err == nil {
@@ -239,7 +242,7 @@ func (m *Member) leave(ctx context.Context) (fate script.Fate, err error) {
 }
 
 // barrierTraits are those of a party's place inside, which nothing else contends for.
-var barrierTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), Kind: "doublebarrier", Parted: true, Leave: "Member.Leave"}
+var barrierTraits = lease.Traits{Use: lease.NewUse(lease.Class{}), Kind: "doublebarrier", Parted: true, Leave: "Member.Leave"}
 
 // seat is the scripts of a party's place in a double barrier.
 type seat struct {
@@ -270,7 +273,7 @@ func (s *seat) Acquire(ctx context.Context, a script.Attempt) (script.Grant, err
 		s.doubt = doubt.Doubt{}
 		if s.inside == 0 && by.Owner == "" {
 			// An earlier copy let it in, and it was regarded as dead since.
-			err = lockmgr.Final(&LostError{Reason: LostExpired})
+			err = outcome.Final(&LostError{Reason: LostExpired})
 		}
 	}
 	return script.Grant{OK: s.inside > 0, By: by}, err

@@ -8,8 +8,12 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
+	"github.com/mortise-go/mortise/internal/outcome"
+	"github.com/mortise-go/mortise/internal/permits"
 	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/terms"
+	"github.com/mortise-go/mortise/internal/waiting"
 )
 
 // Election gives a role to one of its candidates, for a term: until the leader
@@ -39,11 +43,11 @@ func (c *Client) Election(name string) *Election {
 	o := c.core.Object(name)
 	e := &Election{script: c.core.Conn().Election(o.Key(), "")}
 	e.locker.lock.Init(o, &electionTraits, &e.script)
-	e.locker.lock.SetOptions(lockmgr.Options{NonReentrant: true})
+	e.locker.lock.SetOptions(terms.Options{NonReentrant: true})
 	return e
 }
 
-var electionTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), Kind: "election", Numbered: true}
+var electionTraits = lease.Traits{Use: lease.NewUse(lease.Class{}), Kind: "election", Numbered: true}
 
 // With returns the same election, with these options for campaigning. With a MaxHold a
 // term ends at its end. NonReentrant makes no difference: an owner
@@ -64,7 +68,7 @@ const maxValue = 64 << 10
 
 func checkValue(value string) error {
 	if len(value) > maxValue {
-		return lockmgr.Invalid("the value has %d bytes; at most %d are allowed", len(value), maxValue)
+		return outcome.Invalid("the value has %d bytes; at most %d are allowed", len(value), maxValue)
 	}
 	return nil
 }
@@ -121,14 +125,14 @@ func (e *Election) Lead(ctx context.Context, value string, f func(ctx context.Co
 			case over:
 				return err
 			case ctx.Err() != nil:
-				return cmp.Or(err, e.locker.fail("lead", lockmgr.ContextError(ctx)))
+				return cmp.Or(err, e.locker.fail("lead", outcome.ContextError(ctx)))
 			}
 		case ctx.Err() != nil || !errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNotDurable):
 			return err
 		}
 		if err != nil {
-			if err := rest(ctx, lockmgr.Poll()); err != nil {
-				return e.locker.fail("lead", lockmgr.ContextError(ctx))
+			if err := rest(ctx, waiting.NextPoll()); err != nil {
+				return e.locker.fail("lead", outcome.ContextError(ctx))
 			}
 		}
 	}
@@ -199,7 +203,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	const op = "observe"
 	return func(yield func(Leader, error) bool) {
 		var last *script.Leader
-		err := e.locker.lock.Follow(ctx, keyspace.ElectionNews(e.locker.lock.Key()), nil, func() (time.Duration, error) {
+		err := permits.Follow(ctx, &e.locker.lock.Object, keyspace.ElectionNews(e.locker.lock.Key()), nil, func() (time.Duration, error) {
 			now, ok, err := e.read(ctx)
 			if err != nil {
 				return 0, err
@@ -213,9 +217,9 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				}
 			}
 			if ok && now.TTL >= 0 {
-				return min(lockmgr.Poll(), now.TTL+time.Millisecond), nil
+				return min(waiting.NextPoll(), now.TTL+time.Millisecond), nil
 			}
-			return lockmgr.Poll(), nil
+			return waiting.NextPoll(), nil
 		})
 		if err != nil {
 			yield(Leader{}, e.locker.fail(op, err))
@@ -309,7 +313,7 @@ func (t *Term) Proclaim(ctx context.Context, value string) error {
 	select {
 	case t.turn <- struct{}{}:
 	case <-ctx.Done():
-		return fail(lockmgr.ContextError(ctx))
+		return fail(outcome.ContextError(ctx))
 	case <-e.locker.lock.Client().Done():
 		return fail(ErrClosed)
 	}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
+	"github.com/mortise-go/mortise/internal/outcome"
 	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/terms"
 )
 
 // The sentinel errors. Every error that this package returns is an [*Error]
@@ -18,7 +20,7 @@ var (
 	// errors.As finds a *HeldError that names it, if it is known. The classic
 	// mistake is to acquire a lock again with the outer context instead of the one
 	// that Lock returned: the caller then competes with itself.
-	ErrLocked = lockmgr.ErrLocked
+	ErrLocked = outcome.ErrLocked
 	// ErrNoPermits: a semaphore has fewer permits available than requested.
 	// errors.As finds a *PermitsError with the numbers.
 	ErrNoPermits = errors.New("not enough permits are available")
@@ -29,7 +31,7 @@ var (
 	// ErrLost: the lease ended before the hold was released. The cause of the hold's
 	// context matches it then, and Unlock returns it. errors.As finds
 	// a *LostError with the reason.
-	ErrLost = lockmgr.ErrLost
+	ErrLost = outcome.ErrLost
 	// ErrFenceRegressed: the counter of a lock's fencing tokens, or of an election's
 	// terms, went backwards: Redis has lost it, or it was deleted.
 	// The acquisition was undone; a resource would have refused its token, or
@@ -37,16 +39,16 @@ var (
 	// the tokens must be raised.
 	ErrFenceRegressed = errors.New("the fencing token counter went backwards")
 	// ErrReleased: the hold was already released.
-	ErrReleased = lockmgr.ErrReleased
+	ErrReleased = outcome.ErrReleased
 	// ErrReentry: the owner holds this lock already and cannot re-enter: with
 	// LockOptions.NonReentrant, or because it would wait for itself, as when
 	// a reader of an RWLock acquires the write side.
-	ErrReentry = lockmgr.ErrReentry
+	ErrReentry = outcome.ErrReentry
 	// ErrWrongKind: the data under the name in Redis is not of the type that
 	// this kind of object uses. Nothing was changed. Kinds whose data look the same
 	// cannot be told apart: a Semaphore, a PermitSemaphore and a CountDownLatch are
 	// each an integer under their name, and so is a counter of another program.
-	ErrWrongKind = lockmgr.ErrWrongKind
+	ErrWrongKind = outcome.ErrWrongKind
 	// ErrMissing: what a latch or a barrier waits for was still missing when the wait was
 	// over. errors.As finds a *MissingError with the number.
 	ErrMissing = errors.New("not everything waited for has arrived")
@@ -57,26 +59,26 @@ var (
 	ErrBroken = errors.New("the barrier is broken")
 	// ErrClosed: the client was closed, or the Redis client below it. That does not
 	// pass, so nothing is retried.
-	ErrClosed = lockmgr.ErrClosed
+	ErrClosed = outcome.ErrClosed
 	// ErrInvalid: a name, a lease or an option is not acceptable, or a number
 	// would become out of range. Nothing was changed in Redis.
-	ErrInvalid = lockmgr.ErrInvalid
+	ErrInvalid = outcome.ErrInvalid
 	// ErrUnreachable: Redis could not be reached, or could not serve, for
 	// longer than Options.RetryFor; for Unlock, than Options.UnlockFor. Or a wait
 	// was over, by its limit or its context, before Redis had answered.
-	ErrUnreachable = lockmgr.ErrUnreachable
+	ErrUnreachable = outcome.ErrUnreachable
 	// ErrDenied: Redis refused the user, the password or a right.
-	ErrDenied = lockmgr.ErrDenied
+	ErrDenied = outcome.ErrDenied
 	// ErrNoScripts: this server runs no Lua scripts, which everything here is made of:
 	// EVAL or EVALSHA is disabled or renamed, or the server was built without Lua.
-	ErrNoScripts = lockmgr.ErrNoScripts
+	ErrNoScripts = outcome.ErrNoScripts
 	// ErrNotDurable: fewer replicas acknowledged the lock, in time, than
 	// LockOptions.Durability asks for. An acquired lock was released again,
 	// and a re-entry undone. errors.As finds a *NotDurableError.
-	ErrNotDurable = lockmgr.ErrNotDurable
+	ErrNotDurable = outcome.ErrNotDurable
 	// ErrNoQuorum: too few of a Redlock's servers answered to decide which
 	// owner can hold it. errors.Is also matches the errors of the other servers.
-	ErrNoQuorum = lockmgr.ErrNoQuorum
+	ErrNoQuorum = outcome.ErrNoQuorum
 	// ErrClockJump: the clock of a Redis server was set. errors.As finds a
 	// *ClockError that says by how much.
 	ErrClockJump = errors.New("the clock of Redis jumped")
@@ -84,7 +86,7 @@ var (
 	// reply was lost, and asking again did not settle it. Unlock returns it if
 	// the hold certainly no longer has the lock, but it is unknown whether it
 	// was still held at that moment.
-	ErrUnknownOutcome = lockmgr.ErrUnknownOutcome
+	ErrUnknownOutcome = outcome.ErrUnknownOutcome
 	// ErrRevoked: the holder was asked to release the lock. The cause of the hold's context
 	// matches it then, if nothing else was decided. errors.As finds a *RevokedError.
 	ErrRevoked = errors.New("asked to release the lock")
@@ -238,21 +240,21 @@ func (publicErrors) NoPermits(lack script.PermitRefusal) error {
 	return permitsError(lack)
 }
 
-func (publicErrors) Lost(reason lockmgr.LostReason, since time.Time, err error) error {
+func (publicErrors) Lost(reason lease.LostReason, since time.Time, err error) error {
 	return &LostError{lostReasons[reason], err, since}
 }
 
 // lostReasons are the reasons that the core knows.
 var lostReasons = [...]LostReason{
-	lockmgr.LostExpired: LostExpired, lockmgr.LostTaken: LostTaken,
-	lockmgr.LostForced: LostForced, lockmgr.LostUnreachable: LostUnreachable,
+	lease.LostExpired: LostExpired, lease.LostTaken: LostTaken,
+	lease.LostForced: LostForced, lease.LostUnreachable: LostUnreachable,
 }
 
 func (publicErrors) FenceRegressed(key string, seen, drawn int64) error {
 	return &FenceError{key, seen, drawn}
 }
 
-func (publicErrors) NotDurable(lack lockmgr.DurabilityLack) error {
+func (publicErrors) NotDurable(lack terms.DurabilityLack) error {
 	return &NotDurableError{Wanted: lack.Wanted, Acknowledged: lack.Acknowledged, Unsynced: lack.Unsynced, Err: lack.Err}
 }
 

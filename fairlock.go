@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -48,11 +48,11 @@ func (c *Client) FairLock(name string) *FairLock {
 }
 
 // useFair is the use of FairLock: the hash of a Lock, and a queue.
-var useFair = lockmgr.NewUse(lockmgr.Class{Queued: true}).TwinOf(usePlain)
+var useFair = lease.NewUse(lease.Class{Queued: true}).TwinOf(usePlain)
 
-var fairTraits = lockmgr.Traits{
+var fairTraits = lease.Traits{
 	Use: useFair, Kind: "fairlock", Grantable: true, Keeps: true,
-	Queue: func(o lockmgr.Ops) *script.FairLock { return o.(*script.FairLock) },
+	Queue: func(o lease.Ops) *script.FairLock { return o.(*script.FairLock) },
 }
 
 // With returns a handle to the same lock that acquires it with these options.

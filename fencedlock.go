@@ -10,8 +10,11 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
+	"github.com/mortise-go/mortise/internal/outcome"
 	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/survey"
+	"github.com/mortise-go/mortise/internal/terms"
 )
 
 // FencedLock is a [Lock] that numbers its holders, the counterpart of
@@ -49,7 +52,7 @@ func (c *Client) FencedLock(name string) *FencedLock {
 	return k
 }
 
-var fencedTraits = lockmgr.Traits{Use: usePlain, Kind: "fencedlock", Turns: true, HandsOff: true, Keeps: true, Numbered: true}
+var fencedTraits = lease.Traits{Use: usePlain, Kind: "fencedlock", Turns: true, HandsOff: true, Keeps: true, Numbered: true}
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *FencedLock) With(options LockOptions) *FencedLock {
@@ -109,24 +112,24 @@ func (c *Client) TokenUses(ctx context.Context) iter.Seq2[TokenUse, error] {
 	needContext(ctx)
 	return func(yield func(TokenUse, error) bool) {
 		err := c.core.Run(func() error {
-			return c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error { return c.scanTokens(ctx, w, yield) })
+			return survey.Run(ctx, c.core, func(ctx context.Context, w *survey.Walk) error { return c.scanTokens(ctx, w, yield) })
 		})
 		if err != nil && !errors.Is(err, errStop) {
-			yield(TokenUse{}, &Error{Op: "list tokens", Err: unlisted(lockmgr.Meaning(err))})
+			yield(TokenUse{}, &Error{Op: "list tokens", Err: unlisted(outcome.Meaning(err))})
 		}
 	}
 }
 
-func (c *Client) scanTokens(ctx context.Context, w *lockmgr.Walk, yield func(TokenUse, error) bool) error {
+func (c *Client) scanTokens(ctx context.Context, w *survey.Walk, yield func(TokenUse, error) bool) error {
 	scanner, ok := c.core.Config().Driver.(driver.Scanner)
 	if !ok {
 		return errors.New("this driver cannot list keys")
 	}
-	missing := make(lockmgr.Missing)
+	missing := make(survey.Missing)
 	return missing.And(scanner.Scan(ctx, keyspace.TokenPattern, func(page []string) error {
 		w.Answered()
 		page = slices.DeleteFunc(page, func(key string) bool { return !keyspace.CountsTokens(key) })
-		if len(page) == 0 || c.core.Misses(missing, page[0]) {
+		if len(page) == 0 || survey.Misses(c.core, missing, page[0]) {
 			return nil
 		}
 		var uses []TokenUse
@@ -141,14 +144,14 @@ func (c *Client) scanTokens(ctx context.Context, w *lockmgr.Walk, yield func(Tok
 		if !more {
 			return errStop
 		}
-		return c.core.Miss(ctx, missing, page[0], err)
+		return survey.Miss(ctx, c.core, missing, page[0], err)
 	}))
 }
 
 // usesOf returns what the keys of a page are, as far as the server has answered. It waits for the server as a walk does, whatever other
 // servers do.
 func (c *Client) usesOf(ctx context.Context, page []string) (uses []TokenUse, err error) {
-	err = c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error {
+	err = survey.Run(ctx, c.core, func(ctx context.Context, w *survey.Walk) error {
 		for keys := range slices.Chunk(page, script.InspectBatch) {
 			var names [][]string
 			var fences []bool
@@ -222,8 +225,8 @@ func useOf(name string, t script.Tokens) TokenUse {
 func (c *Client) ExpireTokens(ctx context.Context, name string, idle, after time.Duration) (bool, error) {
 	const op = "expire tokens"
 	o := c.object(name)
-	if idle < 0 || after < time.Second || after > lockmgr.LongestLease {
-		return false, o.fail(op, lockmgr.Invalid("tokens that were not used for %v would expire after %v; the first must not be negative, the second between a second and a year", idle, after))
+	if idle < 0 || after < time.Second || after > terms.LongestLease {
+		return false, o.fail(op, outcome.Invalid("tokens that were not used for %v would expire after %v; the first must not be negative, the second between a second and a year", idle, after))
 	}
 	var r script.TokensResult
 	err := o.operate(ctx, op, func(ctx context.Context, _ script.Publish) error {

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/fieldhash"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
+	"github.com/mortise-go/mortise/internal/outcome"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -60,18 +61,18 @@ func (c *Client) GroupLockBytes(group string, values ...[]byte) *GroupLock {
 }
 
 // useGroup is the use of GroupLock; the name of its place includes the values.
-var useGroup = lockmgr.NewUse(lockmgr.Class{})
+var useGroup = lease.NewUse(lease.Class{})
 
-var groupTraits = lockmgr.Traits{Use: useGroup, Kind: "grouplock", Parted: true, Partial: true, Admission: refuseOverlap}
+var groupTraits = lease.Traits{Use: useGroup, Kind: "grouplock", Parted: true, Partial: true, Admission: refuseOverlap}
 
 // groupOf returns the lock on n values, of which field returns the fields.
 func (c *Client) groupOf(group string, n int, field func(i int) string) *GroupLock {
 	var flaw error
 	switch {
 	case n == 0:
-		flaw = lockmgr.Invalid("no values are given; a GroupLock needs one at least")
+		flaw = outcome.Invalid("no values are given; a GroupLock needs one at least")
 	case n > MaxValues:
-		flaw = lockmgr.Invalid("%d values are given; a GroupLock takes %d at most", n, MaxValues)
+		flaw = outcome.Invalid("%d values are given; a GroupLock takes %d at most", n, MaxValues)
 	}
 	if flaw != nil {
 		k := c.groupLock(group, nil)
@@ -113,7 +114,7 @@ func (k *GroupLock) Inspect(ctx context.Context) (State, error) {
 	s := State{Name: k.Name(), Kind: KindGroupLock}
 	held, err := k.holders(ctx, "inspect")
 	if errors.Is(err, ErrWrongKind) {
-		return (&Client{k.lock.Client()}).Inspect(ctx, k.Name())
+		return reader(k.lock.Client()).Inspect(ctx, k.Name())
 	}
 	for _, h := range held {
 		s.Locked, s.TTL = true, max(s.TTL, h.until)
@@ -218,7 +219,7 @@ func (k *GroupLock) UnlockOwner(ctx context.Context, owner string) (bool, error)
 func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, error) {
 	const op = "unlock group"
 	o := c.object(group)
-	key, err := read(ctx, op, &o.core)
+	key, err := read(ctx, op, &o.core.Object)
 	if err != nil || key.Type == "none" {
 		return false, err
 	}
@@ -226,7 +227,7 @@ func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, er
 	case s.Kind != KindGroupLock:
 		return false, o.fail(op, fmt.Errorf("%w: it holds a %s that is no group", ErrWrongKind, key.Type))
 	case s.Unlisted > 0:
-		return false, o.fail(op, lockmgr.Invalid("more than 333 values of the group are held: name those to release, with GroupLock.UnlockOwner"))
+		return false, o.fail(op, outcome.Invalid("more than 333 values of the group are held: name those to release, with GroupLock.UnlockOwner"))
 	}
 	var fields []string
 	for field, by := range key.Fields {
@@ -243,7 +244,7 @@ func (c *Client) UnlockGroup(ctx context.Context, group, owner string) (bool, er
 
 // part returns the lock on these fields of the group.
 func (k *GroupLock) part(fields []string) *GroupLock {
-	return (&Client{k.lock.Client()}).groupLock(k.Name(), fields)
+	return reader(k.lock.Client()).groupLock(k.Name(), fields)
 }
 
 // robbed ends the lease of a holder that lost values, if it is of this client.
@@ -253,9 +254,9 @@ func (k *GroupLock) robbed(h groupHolder) {
 
 // refuseOverlap returns an error for an owner that holds some of the values, but not
 // exactly these: it would deadlock with itself.
-func refuseOverlap(k *lockmgr.Lock, o *lockmgr.Owner) (ask lockmgr.Ops, past bool, err error) {
+func refuseOverlap(k *lease.Lock, o *lease.Owner) (ask lease.Ops, past bool, err error) {
 	wants := k.Ops().(*script.GroupLock)
-	held, err := o.HasPart(k, func(has lockmgr.Ops) bool { return overlap(has.(*script.GroupLock).Fields, wants.Fields) })
+	held, err := o.HasPart(k, func(has lease.Ops) bool { return overlap(has.(*script.GroupLock).Fields, wants.Fields) })
 	if held {
 		err = fmt.Errorf("%w, with other values of the group: acquire all of them in one call", ErrReentry)
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
 )
 
 // Hold is one acquisition of a lock, and the only thing that can be released.
 // Its methods are safe for concurrent use.
-type Hold lockmgr.Hold
+type Hold lease.Hold
 
 // HoldFrom returns the hold whose context ctx is, or descends from, and the innermost
 // of several. It reports false if there is none. It is for work that has only the
@@ -27,11 +27,11 @@ type Hold lockmgr.Hold
 // Unlock refuses with [ErrInvalid], because the others must learn how the party left.
 func HoldFrom(ctx context.Context) (*Hold, bool) {
 	needContext(ctx)
-	h := lockmgr.HoldFrom(ctx)
+	h := lease.HoldFrom(ctx)
 	return (*Hold)(h), h != nil
 }
 
-func (h *Hold) core() *lockmgr.Hold { return (*lockmgr.Hold)(h) }
+func (h *Hold) core() *lease.Hold { return (*lease.Hold)(h) }
 
 // Name returns the name of the lock.
 func (h *Hold) Name() string { return h.core().Name() }
@@ -106,7 +106,7 @@ func (h *Hold) Unlock() error {
 // with its hold.
 func WithOwner(ctx context.Context) context.Context {
 	needContext(ctx)
-	return lockmgr.WithOwner(ctx)
+	return lease.WithOwner(ctx)
 }
 
 // Detach returns a context without an owner: a lock acquired with it contends
@@ -114,5 +114,5 @@ func WithOwner(ctx context.Context) context.Context {
 // work that is started under a lock but is not part of what the lock protects.
 func Detach(ctx context.Context) context.Context {
 	needContext(ctx)
-	return lockmgr.Detach(ctx)
+	return lease.Detach(ctx)
 }

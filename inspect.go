@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -110,7 +110,7 @@ type Permit struct {
 //
 // Errors: those of every method; see the package documentation.
 func (k *locker) Inspect(ctx context.Context) (State, error) {
-	s, err := (&Client{k.lock.Client()}).Inspect(ctx, k.Name())
+	s, err := reader(k.lock.Client()).Inspect(ctx, k.Name())
 	if id := k.lock.LeaseID(ctx); id != "" {
 		s.Mine = slices.ContainsFunc(s.Holders, func(h Holder) bool { return h.Owner == id })
 	}
@@ -125,7 +125,7 @@ func (k *locker) Inspect(ctx context.Context) (State, error) {
 // Errors: those of every method; see the package documentation.
 func (c *Client) Inspect(ctx context.Context, name string) (State, error) {
 	o := c.object(name)
-	key, err := read(ctx, "inspect", &o.core)
+	key, err := read(ctx, "inspect", &o.core.Object)
 	if err != nil {
 		return State{}, err
 	}
@@ -135,7 +135,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (State, error) {
 }
 
 // read reads the data under the name of o.
-func read(ctx context.Context, op string, o *lockmgr.Object) (script.Key, error) {
+func read(ctx context.Context, op string, o *lease.Object) (script.Key, error) {
 	needContext(ctx)
 	var result script.InspectResult
 	err := o.Operate(ctx, func(ctx context.Context, _ script.Publish) error {

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
+	"github.com/mortise-go/mortise/internal/outcome"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -61,7 +62,7 @@ func (l *CountDownLatch) With(options WaitOptions) *CountDownLatch {
 func (l *CountDownLatch) TrySetCount(ctx context.Context, n int) (set bool, err error) {
 	const op = "set count"
 	if n < 1 || n > script.MaxNumber {
-		return false, l.fail(op, lockmgr.Invalid("the count is %d; it must be between 1 and %d", n, script.MaxNumber))
+		return false, l.fail(op, outcome.Invalid("the count is %d; it must be between 1 and %d", n, script.MaxNumber))
 	}
 	err = l.change(ctx, op, func(ctx context.Context, o script.Operation, p script.Publish) (err error) {
 		if err := l.together(); err != nil {
@@ -126,7 +127,7 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 		if err := l.together(); err != nil {
 			return err
 		}
-		if err := lockmgr.CheckContext(ctx); err != nil {
+		if err := outcome.CheckContext(ctx); err != nil {
 			return err
 		}
 		return l.core.WaitOpen(ctx, useLatch, keyspace.LatchChannel(l.core.Key()), func(patience time.Duration) (missing, err error) { return l.missing(ctx, patience) })
@@ -164,12 +165,12 @@ func (l *CountDownLatch) Delete(ctx context.Context) (closed bool, err error) {
 	return closed, err
 }
 
-var useLatch = lockmgr.NewUse(lockmgr.Class{Shared: true, Kind: "latch"})
+var useLatch = lease.NewUse(lease.Class{Shared: true, Kind: "latch"})
 
 // together refuses a name whose channel is on another slot of a cluster than its key.
 func (l *CountDownLatch) together() error {
 	if l.core.Client().Conn().Cluster() && keyspace.Slot(keyspace.LatchChannel(l.core.Key())) != keyspace.Slot(l.core.Key()) {
-		return lockmgr.Final(lockmgr.Invalid("on a cluster the name of a latch must not contain braces: " +
+		return outcome.Final(outcome.Invalid("on a cluster the name of a latch must not contain braces: " +
 			"Redisson's channel for it would lie in another slot"))
 	}
 	return nil

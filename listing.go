@@ -10,9 +10,10 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/outcome"
 	"github.com/mortise-go/mortise/internal/scan"
 	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/survey"
 )
 
 // Locks iterates over the objects that are held, among the names that match the
@@ -35,9 +36,9 @@ func (c *Client) Locks(ctx context.Context, pattern string) iter.Seq2[State, err
 	needContext(ctx)
 	return func(yield func(State, error) bool) {
 		if err := c.core.Run(func() error {
-			return c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error { return c.scan(ctx, w, pattern, yield) })
+			return survey.Run(ctx, c.core, func(ctx context.Context, w *survey.Walk) error { return c.scan(ctx, w, pattern, yield) })
 		}); err != nil && !errors.Is(err, errStop) {
-			yield(State{}, &Error{Op: "list", Name: pattern, Err: unlisted(lockmgr.Meaning(err))})
+			yield(State{}, &Error{Op: "list", Name: pattern, Err: unlisted(outcome.Meaning(err))})
 		}
 	}
 }
@@ -63,18 +64,18 @@ func unlisted(err error) error {
 // errStop ends a scan whose loop has ended early.
 var errStop = errors.New("stop")
 
-func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yield func(State, error) bool) error {
+func (c *Client) scan(ctx context.Context, w *survey.Walk, pattern string, yield func(State, error) bool) error {
 	scanner, ok := c.core.Config().Driver.(driver.Scanner)
 	if !ok {
 		return errors.New("this driver cannot list keys")
 	}
 	prefix := c.core.Config().Prefix
 	seen := make(map[string]bool) // SCAN may return a key twice
-	missing := make(lockmgr.Missing)
+	missing := make(survey.Missing)
 	return missing.And(scanner.Scan(ctx, literal.Replace(prefix)+pattern, func(page []string) error {
 		w.Answered()
 		page = slices.DeleteFunc(page, keyspace.CountsTokens) // a look at one would be a use of it
-		if len(page) == 0 || c.core.Misses(missing, page[0]) {
+		if len(page) == 0 || survey.Misses(c.core, missing, page[0]) {
 			return nil
 		}
 		var found []*State
@@ -98,7 +99,7 @@ func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yiel
 		if !more {
 			return errStop
 		}
-		return c.core.Miss(ctx, missing, page[0], err)
+		return survey.Miss(ctx, c.core, missing, page[0], err)
 	}))
 }
 
@@ -106,7 +107,7 @@ func (c *Client) scan(ctx context.Context, w *lockmgr.Walk, pattern string, yiel
 // walk does, whatever other servers do.
 func (c *Client) held(ctx context.Context, page []string) (found []*State, err error) {
 	prefix := c.core.Config().Prefix
-	err = c.core.Walk(ctx, func(ctx context.Context, w *lockmgr.Walk) error {
+	err = survey.Run(ctx, c.core, func(ctx context.Context, w *survey.Walk) error {
 		start := time.Now()
 		page, answered := script.Sift(ctx, c.core.Config().Driver, page)
 		if answered {
@@ -153,7 +154,7 @@ var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]
 // inspectAgain reads a key again that could not be read in a batch, and retries while Redis cannot
 // serve it. Of a name whose slot is on its way, which may last, it reads only the key itself: a
 // FairLock looks like a Lock then, and permits of a semaphore are not seen.
-func (c *Client) inspectAgain(ctx context.Context, w *lockmgr.Walk, key string, result script.InspectResult) script.InspectResult {
+func (c *Client) inspectAgain(ctx context.Context, w *survey.Walk, key string, result script.InspectResult) script.InspectResult {
 	first := true
 	result.Err = c.core.Retry(ctx, func(ctx context.Context) error {
 		if !first {

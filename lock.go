@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
 	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/waiting"
 )
 
 // Lock is a mutual exclusion lock across processes, the counterpart of
@@ -40,9 +41,9 @@ func (c *Client) Lock(name string) *Lock {
 }
 
 // usePlain is the use of Lock and of the kinds with the same hash in Redis.
-var usePlain = lockmgr.NewUse(lockmgr.Class{})
+var usePlain = lease.NewUse(lease.Class{})
 
-var lockTraits = lockmgr.Traits{Use: usePlain, Kind: "lock", Turns: true, Grantable: true, HandsOff: true, Keeps: true, Batched: true}
+var lockTraits = lease.Traits{Use: usePlain, Kind: "lock", Turns: true, Grantable: true, HandsOff: true, Keeps: true, Batched: true}
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *Lock) With(options LockOptions) *Lock {
@@ -52,7 +53,7 @@ func (k *Lock) With(options LockOptions) *Lock {
 }
 
 // locker is what all kinds of lock have in common: the exported methods.
-type locker struct{ lock lockmgr.Lock }
+type locker struct{ lock lease.Lock }
 
 // Name returns the name, without [Options.Prefix].
 func (k *locker) Name() string { return k.lock.Name() }
@@ -168,7 +169,7 @@ func (k *locker) TryLock(ctx context.Context) (*Hold, context.Context, error) {
 
 func (k *locker) enter(ctx context.Context, op string, wait bool) (*Hold, context.Context, error) {
 	needContext(ctx)
-	hold, err := k.lock.Acquire(ctx, wait)
+	hold, err := waiting.Acquire(ctx, &k.lock, wait)
 	if err != nil {
 		return nil, ctx, k.refuse(ctx, op, err)
 	}
@@ -228,7 +229,7 @@ func (k *locker) ForceUnlock(ctx context.Context) (*Holder, error) {
 // name adds to a holder what the record of its client says.
 func (k *locker) name(ctx context.Context, by *Holder) {
 	s := State{Holders: []Holder{*by}}
-	(&Client{k.lock.Client()}).identify(ctx, &s)
+	reader(k.lock.Client()).identify(ctx, &s)
 	*by = s.Holders[0]
 }
 

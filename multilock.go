@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/composite"
+	"github.com/mortise-go/mortise/internal/lease"
+	"github.com/mortise-go/mortise/internal/outcome"
 )
 
 // Locker is any kind of lock of this package that a [MultiLock] can be made of.
@@ -14,10 +16,10 @@ type Locker interface {
 	Lock(ctx context.Context) (*Hold, context.Context, error)
 	TryLock(ctx context.Context) (*Hold, context.Context, error)
 
-	locks() ([]*lockmgr.Lock, error) // and why they cannot be acquired together, or nil
+	locks() ([]*lease.Lock, error) // and why they cannot be acquired together, or nil
 }
 
-func (k *locker) locks() ([]*lockmgr.Lock, error) { return []*lockmgr.Lock{&k.lock}, nil }
+func (k *locker) locks() ([]*lease.Lock, error) { return []*lease.Lock{&k.lock}, nil }
 
 // MultiLock is several locks that are acquired together: all of them or none, the
 // counterpart of Redisson's MultiLock. They may be of different kinds, clients
@@ -51,7 +53,7 @@ func (k *locker) locks() ([]*lockmgr.Lock, error) { return []*lockmgr.Lock{&k.lo
 //
 // A MultiLock holds no resources. Its methods are safe for concurrent use.
 type MultiLock struct {
-	batch   *lockmgr.Batch
+	batch   *composite.Batch
 	invalid error // what is wrong with it
 }
 
@@ -60,17 +62,17 @@ type MultiLock struct {
 // different options there, or no lock is given, using the MultiLock fails with
 // [ErrInvalid].
 func NewMultiLock(locks ...Locker) *MultiLock {
-	var all []*lockmgr.Lock
+	var all []*lease.Lock
 	var invalid error
 	for _, l := range locks {
 		if l == nil {
-			invalid = lockmgr.Invalid("one of the locks is nil")
+			invalid = outcome.Invalid("one of the locks is nil")
 			continue
 		}
 		some, err := l.locks()
 		all, invalid = append(all, some...), cmp.Or(invalid, err)
 	}
-	batch, err := lockmgr.NewBatch(all)
+	batch, err := composite.NewBatch(all)
 	return &MultiLock{batch, cmp.Or(invalid, err)}
 }
 
@@ -82,7 +84,7 @@ func (m *MultiLock) With(options LockOptions) *MultiLock {
 	return &MultiLock{m.batch.With(options.core()), m.invalid}
 }
 
-func (m *MultiLock) locks() ([]*lockmgr.Lock, error) { return m.batch.Locks(), m.invalid }
+func (m *MultiLock) locks() ([]*lease.Lock, error) { return m.batch.Locks(), m.invalid }
 
 // Do acquires all locks, calls f, and releases them. Everything else is as with
 // [Lock.Do].

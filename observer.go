@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/outcome"
 )
 
 // Observer receives the events of a client, for logs, metrics and traces. [Options.Logger]
@@ -229,20 +229,20 @@ type Blocker struct {
 
 // hows are the ways that the core knows.
 var hows = [...]How{
-	lockmgr.HowFree: HowFree, lockmgr.HowGranted: HowGranted, lockmgr.HowHandedOff: HowHandedOff, lockmgr.HowReentered: HowReentered,
+	outcome.HowFree: HowFree, outcome.HowGranted: HowGranted, outcome.HowHandedOff: HowHandedOff, outcome.HowReentered: HowReentered,
 }
 
 // eventTypes are the events that the core knows.
 var eventTypes = [...]EventType{
-	lockmgr.EventWaiting: EventWaiting, lockmgr.EventAcquired: EventAcquired, lockmgr.EventRefused: EventRefused,
-	lockmgr.EventRenewed: EventRenewed, lockmgr.EventRenewalFailing: EventRenewalFailing, lockmgr.EventLost: EventLost,
-	lockmgr.EventReleased: EventReleased, lockmgr.EventResolved: EventResolved, lockmgr.EventGap: EventGap,
-	lockmgr.EventPassedOver: EventPassedOver, lockmgr.EventPaused: EventPaused, lockmgr.EventDeadlock: EventDeadlock,
-	lockmgr.EventAsked: EventAsked, lockmgr.EventMute: EventMute,
+	outcome.EventWaiting: EventWaiting, outcome.EventAcquired: EventAcquired, outcome.EventRefused: EventRefused,
+	outcome.EventRenewed: EventRenewed, outcome.EventRenewalFailing: EventRenewalFailing, outcome.EventLost: EventLost,
+	outcome.EventReleased: EventReleased, outcome.EventResolved: EventResolved, outcome.EventGap: EventGap,
+	outcome.EventPassedOver: EventPassedOver, outcome.EventPaused: EventPaused, outcome.EventDeadlock: EventDeadlock,
+	outcome.EventAsked: EventAsked, outcome.EventMute: EventMute,
 }
 
 // observe returns a function that passes the core's events to the observers of the options; nil if there are none.
-func (o *Options) observe() func(lockmgr.Event) {
+func (o *Options) observe() func(outcome.Event) {
 	var all []Observer
 	if o.Logger != nil {
 		all = append(all, logger{o.Logger})
@@ -253,7 +253,7 @@ func (o *Options) observe() func(lockmgr.Event) {
 	if len(all) == 0 {
 		return nil
 	}
-	return func(e lockmgr.Event) {
+	return func(e outcome.Event) {
 		told := event(e)
 		for _, one := range all {
 			one.Observe(told)
@@ -262,12 +262,12 @@ func (o *Options) observe() func(lockmgr.Event) {
 }
 
 // event returns an event of the core as observers know it.
-func event(e lockmgr.Event) Event {
+func event(e outcome.Event) Event {
 	told := Event{
 		Type: eventTypes[e.Type], Lock: e.Lock, Kind: e.Kind, Call: e.Call, Context: e.Context, Owner: e.Owner, Token: e.Token,
 		Waited: e.Waited, Held: e.Held, Margin: e.Margin, Pause: e.Pause, Leases: e.Leases, Passed: e.Passed, Queued: e.Queued, Err: e.Err,
 	}
-	if e.Type == lockmgr.EventAcquired {
+	if e.Type == outcome.EventAcquired {
 		told.How = hows[e.How]
 	}
 	if b := e.Blocker; b != nil {

@@ -9,8 +9,9 @@ import (
 
 	"github.com/mortise-go/mortise/driver"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/outcome"
 	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/terms"
 )
 
 // Options configures a client. The zero value of each field is its default.
@@ -163,20 +164,20 @@ func (o *Options) withDefaults() Options {
 }
 
 func (o *Options) validate() error {
-	if o.TTL < lockmgr.ShortestRenewed || o.TTL > lockmgr.LongestLease {
-		return lockmgr.Invalid("Options.TTL is %v; it must be between %v and a year", o.TTL, lockmgr.ShortestRenewed)
+	if o.TTL < terms.ShortestRenewed || o.TTL > terms.LongestLease {
+		return outcome.Invalid("Options.TTL is %v; it must be between %v and a year", o.TTL, terms.ShortestRenewed)
 	}
-	if o.FairWait < 0 || o.FairWait > 0 && o.FairWait < time.Millisecond || o.FairWait > lockmgr.LongestLease {
-		return lockmgr.Invalid("Options.FairWait is %v; it must be between 1ms and a year", o.FairWait)
+	if o.FairWait < 0 || o.FairWait > 0 && o.FairWait < time.Millisecond || o.FairWait > terms.LongestLease {
+		return outcome.Invalid("Options.FairWait is %v; it must be between 1ms and a year", o.FairWait)
 	}
 	if err := keyspace.CheckPrefix(o.Prefix, o.AllowAnyName); err != nil {
-		return lockmgr.Invalid("Options.Prefix is %.600q; no name may begin with it: %v", o.Prefix, err)
+		return outcome.Invalid("Options.Prefix is %.600q; no name may begin with it: %v", o.Prefix, err)
 	}
 	if o.PubSub < PubSubAuto || o.PubSub > PubSubBoth {
-		return lockmgr.Invalid("Options.PubSub is %d; use one of the PubSub constants", o.PubSub)
+		return outcome.Invalid("Options.PubSub is %d; use one of the PubSub constants", o.PubSub)
 	}
 	if o.History < 0 || o.History > mostHistory {
-		return lockmgr.Invalid("Options.History is %d; it must be between 0 and %d", o.History, mostHistory)
+		return outcome.Invalid("Options.History is %d; it must be between 0 and %d", o.History, mostHistory)
 	}
 	return o.Identity.validate()
 }
@@ -279,8 +280,8 @@ type LockOptions struct {
 }
 
 // core returns the options as the core needs them.
-func (o LockOptions) core() lockmgr.Options {
-	return lockmgr.Options{
+func (o LockOptions) core() terms.Options {
+	return terms.Options{
 		TTL: o.TTL, MaxHold: o.MaxHold, MinHold: o.MinHold, Margin: o.Margin,
 		NonReentrant: o.NonReentrant, Durability: o.Durability.core(), Wait: o.Wait, DeadlockFails: o.Deadlock == DeadlockFail,
 	}
@@ -296,10 +297,10 @@ type WaitOptions struct {
 
 // within returns ctx for a call that waits as the options say.
 func (o WaitOptions) within(ctx context.Context) (context.Context, context.CancelFunc, error) {
-	if err := lockmgr.CheckWait(o.Wait); err != nil {
+	if err := outcome.CheckWait(o.Wait); err != nil {
 		return ctx, func() {}, err
 	}
-	ctx, cancel := lockmgr.Within(ctx, o.Wait)
+	ctx, cancel := outcome.Within(ctx, o.Wait)
 	return ctx, cancel, nil
 }
 
@@ -348,20 +349,20 @@ const (
 	// 1 replica of 1 or 2, 2 of 3 or 4. Without replicas it is 0, so a master
 	// that has lost them all goes on. If the number of replicas is known,
 	// prefer a fixed Acks.
-	AcksMajority Acks = lockmgr.AcksMajority
+	AcksMajority Acks = terms.AcksMajority
 	// AcksAll is all replicas that are connected to the master at that time,
 	// including those that still receive their first copy of the data. A
 	// disconnected replica does not count; the master notices that a silent
 	// one is gone after repl-timeout, a minute by default. Without replicas it
 	// is 0, as above.
-	AcksAll Acks = lockmgr.AcksAll
+	AcksAll Acks = terms.AcksAll
 )
 
 // String describes d in words.
 func (d Durability) String() string { return d.core().String() }
 
-func (d Durability) core() lockmgr.Durability {
-	return lockmgr.Durability{Acks: int(d.Acks), AOF: d.AOF, Timeout: d.Timeout}
+func (d Durability) core() terms.Durability {
+	return terms.Durability{Acks: int(d.Acks), AOF: d.AOF, Timeout: d.Timeout}
 }
 
 // NotDurableError says how many replicas acknowledged a lock, and how many were

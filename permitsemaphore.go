@@ -12,8 +12,11 @@ import (
 
 	"github.com/mortise-go/mortise/internal/doubt"
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
+	"github.com/mortise-go/mortise/internal/outcome"
+	"github.com/mortise-go/mortise/internal/permits"
 	"github.com/mortise-go/mortise/internal/script"
+	"github.com/mortise-go/mortise/internal/terms"
 )
 
 // PermitSemaphore is a semaphore across processes whose permits have leases, the
@@ -158,12 +161,12 @@ func (s *PermitSemaphore) AddPermits(ctx context.Context, n int) error {
 
 func (s *PermitSemaphore) set(ctx context.Context, op string, how script.PermitChange, n, least int) (done bool, err error) {
 	if n < least || n > script.MaxNumber {
-		return false, &Error{Op: op, Name: s.Name(), Err: lockmgr.Invalid("%d permits; it must be from %d to %d", n, least, script.MaxNumber)}
+		return false, &Error{Op: op, Name: s.Name(), Err: outcome.Invalid("%d permits; it must be from %d to %d", n, least, script.MaxNumber)}
 	}
 	err = s.once(ctx, op, func(ctx context.Context, p script.Permits, id string) (err error) {
 		done, err = script.PermitSet(ctx, s.core.Client().Config().Driver, p, id, how, n)
 		if errors.Is(err, script.ErrTooMany) {
-			err = lockmgr.Final(lockmgr.Invalid("%v", err))
+			err = outcome.Final(outcome.Invalid("%v", err))
 		}
 		return err
 	})
@@ -217,7 +220,7 @@ func (s *PermitSemaphore) look(ctx context.Context, op string, limit int) (state
 }
 
 // UpdateLease makes a permit last for another lease from now on, longer or shorter
-// than before, or without limit if lease is negative. It reports false if no such
+// than before, or without limit if length is negative. It reports false if no such
 // permit is in use. The id is as [Hold.Permits], [PermitSemaphore.List] and Redisson
 // show it.
 //
@@ -227,17 +230,17 @@ func (s *PermitSemaphore) look(ctx context.Context, op string, limit int) (state
 // it. If the permit has ended by then, the hold is lost.
 //
 // Errors are those of [PermitSemaphore.TrySetPermits].
-func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, lease time.Duration) (done bool, err error) {
+func (s *PermitSemaphore) UpdateLease(ctx context.Context, id string, length time.Duration) (done bool, err error) {
 	const op = "update lease"
 	ids, err := permitIDs(id)
-	if err == nil && lease >= 0 {
-		err = (&lockmgr.Options{MaxHold: lease}).Validate(lease)
+	if err == nil && length >= 0 {
+		err = (&terms.Options{MaxHold: length}).Validate(length)
 	}
 	if err != nil {
 		return false, s.fail(op, err)
 	}
 	err = s.once(ctx, op, func(ctx context.Context, p script.Permits, id string) (err error) {
-		done, err = script.PermitExtend(ctx, s.core.Client().Config().Driver, p, id, ids[0], lease)
+		done, err = script.PermitExtend(ctx, s.core.Client().Config().Driver, p, id, ids[0], length)
 		return err
 	})
 	return done, err
@@ -274,8 +277,8 @@ func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) (released 
 		return err
 	})
 	if err == nil || released > 0 {
-		s.core.Forced(usePermit, func(lease string) bool {
-			return slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(lease, id) })
+		s.core.Forced(usePermit, func(held string) bool {
+			return slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(held, id) })
 		})
 	}
 	return released, err
@@ -314,8 +317,8 @@ func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx contex
 	id := newPermitID()
 	var d doubt.Doubt
 	return s.operate(ctx, op, func(ctx context.Context, _ script.Publish) error {
-		if d.Longer(lockmgr.Unsure) { // a copy now would be taken for another operation
-			return lockmgr.Final(fmt.Errorf("%w: %w", ErrUnknownOutcome, d.Err()))
+		if d.Longer(permits.Unsure) { // a copy now would be taken for another operation
+			return outcome.Final(fmt.Errorf("%w: %w", ErrUnknownOutcome, d.Err()))
 		}
 		return d.Try(func() error {
 			return f(ctx, s.core.Client().Conn().Permits(s.core.Key()), id)
@@ -323,11 +326,11 @@ func (s *PermitSemaphore) once(ctx context.Context, op string, f func(ctx contex
 	})
 }
 
-var usePermit = lockmgr.NewUse(lockmgr.Class{Shared: true, Claims: true})
+var usePermit = lease.NewUse(lease.Class{Shared: true, Claims: true})
 
-var permitTraits = lockmgr.Traits{
+var permitTraits = lease.Traits{
 	Use: usePermit, Kind: "permitsemaphore", Unowned: true, Partial: true, Draw: drawPermits, Permits: script.PermitIDs,
-	Wanted: func(o lockmgr.Ops) int { return o.(*permitTaker).number },
+	Wanted: func(o lease.Ops) int { return o.(*permitTaker).number },
 }
 
 // locker returns the locker of a request for permits.
@@ -335,13 +338,13 @@ func (s *PermitSemaphore) locker() *locker {
 	o := s.options
 	taker := &permitTaker{s.core.Client().Conn().PermitSemaphore(s.core.Key()), o.Permits}
 	k := new(locker)
-	k.lock.Init(s.core, &permitTraits, taker)
+	k.lock.Init(s.core.Object, &permitTraits, taker)
 	if o := (LockOptions{TTL: o.TTL, MaxHold: o.MaxHold, Margin: o.Margin, Durability: o.Durability, Wait: o.Wait}); o != (LockOptions{}) {
 		k.lock.SetOptions(o.core())
 	}
 	switch n := o.Permits; {
 	case n < 0 || n > mostPermits:
-		k.lock.SetFlaw(lockmgr.Invalid("PermitOptions.Permits is %d; it must be from 1 to %d", n, mostPermits))
+		k.lock.SetFlaw(outcome.Invalid("PermitOptions.Permits is %d; it must be from 1 to %d", n, mostPermits))
 	case n == 0:
 		taker.number = 1
 	}
@@ -358,7 +361,7 @@ type permitTaker struct {
 }
 
 // drawPermits returns the id of a new lease.
-func drawPermits(o lockmgr.Ops) string {
+func drawPermits(o lease.Ops) string {
 	ids := make([]string, o.(*permitTaker).number)
 	for i := range ids {
 		ids[i] = newPermitID()
@@ -376,12 +379,12 @@ func newPermitID() string {
 // permitIDs checks ids from callers, and returns them in the form that leases use.
 func permitIDs(ids ...string) ([]string, error) {
 	if len(ids) > mostPermits {
-		return nil, lockmgr.Invalid("%d permits; at most %d can be named at a time", len(ids), mostPermits)
+		return nil, outcome.Invalid("%d permits; at most %d can be named at a time", len(ids), mostPermits)
 	}
 	same := make([]string, len(ids))
 	for i, id := range ids {
 		if b, err := hex.DecodeString(id); err != nil || len(b) != 16 {
-			return nil, lockmgr.Invalid("%q is no permit's id; it must have 32 hex digits", id)
+			return nil, outcome.Invalid("%q is no permit's id; it must have 32 hex digits", id)
 		}
 		same[i] = strings.ToLower(id)
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/lockmgr"
 	"github.com/mortise-go/mortise/internal/record"
+	"github.com/mortise-go/mortise/internal/recorder"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -41,16 +41,16 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 	needContext(ctx)
 	q := Queue{Name: name, Listeners: -1}
 	o := c.object(name)
-	key, err := read(ctx, "queue", &o.core)
+	key, err := read(ctx, "queue", &o.core.Object)
 	if err != nil {
 		return q, err
 	}
-	turns, err := c.core.Turns(ctx, &o.core)
+	turns, err := o.core.Turns(ctx)
 	if err != nil {
 		return q, o.fail("queue", err)
 	}
 	q.Listeners = turns.Listeners
-	records, err := c.core.Records(ctx)
+	records, err := recorder.Of(c.core).Records(ctx)
 	if err != nil {
 		err = o.fail("queue", unlisted(c.core.Because(ctx, err)))
 	}
@@ -66,9 +66,9 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 
 // queued merges what is known of the waiters for a name: the queue of a fair lock, the clients
 // in the order of their turns, and what the records say.
-func queued(name string, fair []Waiter, turns []string, records []*lockmgr.Record) (list []Waiter) {
+func queued(name string, fair []Waiter, turns []string, records []*record.Client) (list []Waiter) {
 	listed := make(map[string]bool)
-	known := make(map[string]*lockmgr.Record)
+	known := make(map[string]*record.Client)
 	for _, r := range records {
 		known[r.ID] = r
 	}
@@ -102,7 +102,7 @@ func queued(name string, fair []Waiter, turns []string, records []*lockmgr.Recor
 
 // inTurn returns the clients that wait for a name: those that take turns, in their order, and then the
 // others, the one that waits longest first.
-func inTurn(name string, turns []string, records []*lockmgr.Record) []string {
+func inTurn(name string, turns []string, records []*record.Client) []string {
 	order := slices.Clone(turns)
 	since := make(map[string]int64)
 	for _, r := range records {
@@ -116,7 +116,7 @@ func inTurn(name string, turns []string, records []*lockmgr.Record) []string {
 }
 
 // waitsFor returns the waits for a name that a record lists. r may be nil.
-func waitsFor(name string, r *lockmgr.Record) (waits []record.Wait) {
+func waitsFor(name string, r *record.Client) (waits []record.Wait) {
 	if r == nil {
 		return nil
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/composite"
+	"github.com/mortise-go/mortise/internal/lease"
+	"github.com/mortise-go/mortise/internal/outcome"
 )
 
 // Redlock is a lock on several servers that are independent of each other: the owner
@@ -41,7 +43,7 @@ import (
 // A Redlock holds no resources. Its methods are safe for concurrent use.
 type Redlock struct {
 	name    string
-	quorum  *lockmgr.Quorum
+	quorum  *composite.Quorum
 	invalid error // what is wrong with it
 }
 
@@ -56,20 +58,20 @@ type Redlock struct {
 func NewRedlock(name string, clients ...*Client) *Redlock {
 	k := &Redlock{name: name}
 	if len(clients) == 0 {
-		k.invalid = lockmgr.Invalid("a Redlock needs at least one client")
+		k.invalid = outcome.Invalid("a Redlock needs at least one client")
 	}
-	var nodes []*lockmgr.Lock
+	var nodes []*lease.Lock
 	for i, c := range clients {
 		if c == nil {
-			k.invalid = lockmgr.Invalid("client %d is nil", i+1)
+			k.invalid = outcome.Invalid("client %d is nil", i+1)
 			continue
 		}
 		if j := slices.Index(clients, c); j < i {
-			k.invalid = lockmgr.Invalid("clients %d and %d are the same; each server counts once", j+1, i+1)
+			k.invalid = outcome.Invalid("clients %d and %d are the same; each server counts once", j+1, i+1)
 		}
 		nodes = append(nodes, &c.Lock(name).lock)
 	}
-	k.quorum = lockmgr.NewQuorum(name, nodes)
+	k.quorum = composite.NewQuorum(name, nodes)
 	return k
 }
 
@@ -117,7 +119,7 @@ func (k *Redlock) TryLock(ctx context.Context) (*Hold, context.Context, error) {
 func (k *Redlock) enter(ctx context.Context, op string, wait bool) (*Hold, context.Context, error) {
 	needContext(ctx)
 	err := k.invalid
-	var hold *lockmgr.Hold
+	var hold *lease.Hold
 	if err == nil {
 		hold, err = k.quorum.Acquire(ctx, wait)
 	}

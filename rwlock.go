@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -39,14 +39,14 @@ func (c *Client) RWLock(name string) *RWLock { return &RWLock{c.object(name)} }
 // Read returns the read side. It does no I/O.
 func (k *RWLock) Read() *ReadLock {
 	r := &ReadLock{script: k.core.Client().Conn().ReadLock(k.core.Key())}
-	r.lock.Init(k.core, &readTraits, &r.script)
+	r.lock.Init(k.core.Object, &readTraits, &r.script)
 	return r
 }
 
 // Write returns the write side. It does no I/O.
 func (k *RWLock) Write() *WriteLock {
 	w := &WriteLock{script: k.core.Client().Conn().WriteLock(k.core.Key())}
-	w.lock.Init(k.core, &writeTraits, &w.script)
+	w.lock.Init(k.core.Object, &writeTraits, &w.script)
 	return w
 }
 
@@ -56,15 +56,15 @@ func (k *RWLock) Write() *WriteLock {
 // such a reader then dies, readers with a longer lease must restore it in time.
 const readGuard = 10 * time.Second
 
-// The write side comes after the read side; see lockOrder in internal/lockmgr.
+// The write side comes after the read side; see lockOrder in internal/composite.
 var (
-	useRead  = lockmgr.NewUse(lockmgr.Class{Shared: true, Admits: true})
-	useWrite = lockmgr.NewUse(lockmgr.Class{}).OtherSideOf(useRead)
+	useRead  = lease.NewUse(lease.Class{Shared: true, Admits: true})
+	useWrite = lease.NewUse(lease.Class{}).OtherSideOf(useRead)
 )
 
 var (
-	readTraits  = lockmgr.Traits{Use: useRead, Kind: "rwlock.read", Guard: readGuard, Admission: admitWriter}
-	writeTraits = lockmgr.Traits{Use: useWrite, Kind: "rwlock.write", Keeps: true, Mark: script.RWWriter, Admission: refuseReader}
+	readTraits  = lease.Traits{Use: useRead, Kind: "rwlock.read", Guard: readGuard, Admission: admitWriter}
+	writeTraits = lease.Traits{Use: useWrite, Kind: "rwlock.write", Keeps: true, Mark: script.RWWriter, Admission: refuseReader}
 )
 
 // ReadLock is the side of an [RWLock] that any number of owners may hold at the
@@ -199,7 +199,7 @@ func (k *rwSide) holders(ctx context.Context, op string) (holders []Holder, more
 
 // admitWriter lets an owner that writes acquire the read side without queueing: it would
 // deadlock behind the waiters that wait for it as the writer.
-func admitWriter(k *lockmgr.Lock, o *lockmgr.Owner) (ask lockmgr.Ops, past bool, err error) {
+func admitWriter(k *lease.Lock, o *lease.Owner) (ask lease.Ops, past bool, err error) {
 	writer, err := o.OtherSide(k)
 	if writer == "" {
 		return k.Ops(), false, err
@@ -208,7 +208,7 @@ func admitWriter(k *lockmgr.Lock, o *lockmgr.Owner) (ask lockmgr.Ops, past bool,
 }
 
 // refuseReader returns an error for a writer that reads: it would deadlock with itself.
-func refuseReader(k *lockmgr.Lock, o *lockmgr.Owner) (ask lockmgr.Ops, past bool, err error) {
+func refuseReader(k *lease.Lock, o *lease.Owner) (ask lease.Ops, past bool, err error) {
 	reader, err := o.OtherSide(k)
 	if reader != "" {
 		err = fmt.Errorf("%w, for reading: release that hold first; a reader cannot become a writer", ErrReentry)

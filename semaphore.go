@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/keyspace"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
+	"github.com/mortise-go/mortise/internal/outcome"
+	"github.com/mortise-go/mortise/internal/permits"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -210,7 +212,7 @@ func (s *Semaphore) some(op string, n, least int) error {
 	if least < 0 {
 		but = ", and not 0"
 	}
-	return s.fail(op, lockmgr.Invalid("the number of permits is %d; it must be between %d and %d%s", n, least, script.MaxNumber, but))
+	return s.fail(op, outcome.Invalid("the number of permits is %d; it must be between %d and %d%s", n, least, script.MaxNumber, but))
 }
 
 // inRange returns the error of a change that would have made too many permits.
@@ -218,10 +220,10 @@ func inRange(total int64, done bool, err error) error {
 	if done || err != nil {
 		return err
 	}
-	return lockmgr.Final(lockmgr.Invalid("there would be %d permits, which Redisson cannot count; nothing was changed", total))
+	return outcome.Final(outcome.Invalid("there would be %d permits, which Redisson cannot count; nothing was changed", total))
 }
 
-var useSemaphore = lockmgr.NewUse(lockmgr.Class{Shared: true, Claims: true, Kind: "semaphore"})
+var useSemaphore = lease.NewUse(lease.Class{Shared: true, Claims: true, Kind: "semaphore"})
 
 // acquisition is one call of Acquire or TryAcquire.
 type acquisition struct {
@@ -243,7 +245,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int, wait bool) er
 	}
 	defer cancel()
 	return s.fail(op, s.core.Perform(ctx, func(p script.Publish) error {
-		if err := lockmgr.CheckContext(ctx); err != nil {
+		if err := outcome.CheckContext(ctx); err != nil {
 			return err
 		}
 		a := &acquisition{Semaphore: s, n: n}
@@ -309,7 +311,7 @@ func (a *acquisition) undo(p script.Publish) {
 	}
 	a.core.Finish(func(ctx context.Context) {
 		// It insists after Close, too: what stays behind has no lease that would end it.
-		if a.core.Client().Insist(ctx, lockmgr.Unsure, func(ctx context.Context) error {
+		if a.core.Client().Insist(ctx, permits.Unsure, func(ctx context.Context) error {
 			_, err := script.SemaphoreUndo(ctx, a.core.Client().Config().Driver, a.core.Key(), a.op, a.n, a.waiter, a.doubt, p)
 			return err
 		}) {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -75,7 +75,7 @@ func (c *Client) SpinLock(name string) *SpinLock {
 	return k
 }
 
-var spinTraits = lockmgr.Traits{Use: usePlain, Kind: "spinlock", Keeps: true, Pause: ExponentialBackoff(spinFirst, spinMost)}
+var spinTraits = lease.Traits{Use: usePlain, Kind: "spinlock", Keeps: true, Pause: ExponentialBackoff(spinFirst, spinMost)}
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *SpinLock) With(options LockOptions) *SpinLock {

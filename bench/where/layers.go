@@ -24,7 +24,7 @@ const (
 	scripts   layer = "mortise: script, keyspace"
 	hubs      layer = "mortise: hub"
 	watchdogs layer = "mortise: watchdog"
-	manager   layer = "mortise: lockmgr"
+	manager   layer = "mortise: lease, waiting"
 	public    layer = "mortise: package mortise"
 	benchmark layer = "the benchmark and its limits"
 	rest      layer = "not attributed"

@@ -28,21 +28,21 @@ var attributions = []struct {
 	stack []string
 	want  cost
 }{
-	{[]string{lockmgr + "(*Lock).Acquire", mortise + ".(*Lock).Lock", "main.main"}, cost{manager, manager}},
-	{[]string{"runtime.memmove", lockmgr + "(*Lock).Acquire"}, cost{manager, manager}},
-	{[]string{"context.WithCancel", lockmgr + "(*Lock).Acquire"}, cost{manager, manager}},
+	{[]string{core + "(*Lock).Acquire", mortise + ".(*Lock).Lock", "main.main"}, cost{manager, manager}},
+	{[]string{"runtime.memmove", core + "(*Lock).Acquire"}, cost{manager, manager}},
+	{[]string{"context.WithCancel", core + "(*Lock).Acquire"}, cost{manager, manager}},
 	{[]string{mortise + ".(*Lock).Lock", mortise + "/bench/peer.lock"}, cost{public, public}},
-	{[]string{mortise + "/internal/keyspace.Channel", lockmgr + "(*Lock).Acquire"}, cost{scripts, scripts}},
-	{[]string{mortise + "/internal/pipeline.(*Pipeline[go.shape.struct {}]).Run", lockmgr + "x"}, cost{drivers, drivers}},
-	{[]string{"runtime.memclrNoHeapPointers", "runtime.mallocgc", "runtime.newobject", lockmgr + "newLease"}, cost{alloc, manager}},
-	{[]string{"runtime.scanobject", "runtime.gcDrainN", "runtime.gcAssistAlloc", "runtime.mallocgc", lockmgr + "newLease"}, cost{collect, manager}},
+	{[]string{mortise + "/internal/keyspace.Channel", core + "(*Lock).Acquire"}, cost{scripts, scripts}},
+	{[]string{mortise + "/internal/pipeline.(*Pipeline[go.shape.struct {}]).Run", core + "x"}, cost{drivers, drivers}},
+	{[]string{"runtime.memclrNoHeapPointers", "runtime.mallocgc", "runtime.newobject", core + "newLease"}, cost{alloc, manager}},
+	{[]string{"runtime.scanobject", "runtime.gcDrainN", "runtime.gcAssistAlloc", "runtime.mallocgc", core + "newLease"}, cost{collect, manager}},
 	{[]string{"runtime.scanobject", "runtime.gcDrain", "runtime.gcBgMarkWorker"}, cost{collect, rest}},
 	{[]string{"runtime.nanotime1", "runtime.nanotime", "time.runtimeNano", "time.Since", mortise + "/internal/watchdog.x"}, cost{clock, watchdogs}},
 	{[]string{"runtime.nanotime1"}, cost{clock, rest}},
 	{[]string{"runtime.nanotime1", "runtime.nanotime", "runtime.findRunnable", "runtime.schedule"}, cost{schedule, rest}},
 	{[]string{"runtime.(*timer).modify", "time.resetTimer", "net.(*conn).SetDeadline", "github.com/redis/go-redis/v9/internal/pool.x"}, cost{timers, library}},
-	{[]string{"runtime.procyield", "runtime.semacquire1", "internal/sync.(*Mutex).lockSlow", "sync.(*Mutex).Lock", lockmgr + "x"}, cost{mutexes, manager}},
-	{[]string{"runtime.futex", "runtime.futexwakeup", "runtime.notewakeup", "runtime.startm", "runtime.wakep", "runtime.ready", "runtime.goready", "runtime.chansend", lockmgr + "x"}, cost{threads, manager}},
+	{[]string{"runtime.procyield", "runtime.semacquire1", "internal/sync.(*Mutex).lockSlow", "sync.(*Mutex).Lock", core + "x"}, cost{mutexes, manager}},
+	{[]string{"runtime.futex", "runtime.futexwakeup", "runtime.notewakeup", "runtime.startm", "runtime.wakep", "runtime.ready", "runtime.goready", "runtime.chansend", core + "x"}, cost{threads, manager}},
 	{[]string{"internal/runtime/syscall/linux.Syscall6", "internal/runtime/syscall/linux.EpollWait", "runtime.netpoll", "runtime.findRunnable"}, cost{threads, rest}},
 	{[]string{"internal/runtime/syscall/linux.Syscall6", "syscall.RawSyscall6", "syscall.Syscall", "syscall.write", "internal/poll.(*FD).Write", "net.(*conn).Write", "bufio.(*Writer).Flush", "github.com/redis/rueidis.(*pipe).syncDo"}, cost{sockets, library}},
 	{[]string{"runtime.reentersyscall", "runtime.entersyscall", "syscall.Syscall", "internal/poll.(*FD).Write", "github.com/redis/rueidis.x"}, cost{schedule, library}},
@@ -55,7 +55,7 @@ var attributions = []struct {
 // allocating is the number of the sample that allocates.
 const allocating = 7
 
-const lockmgr = mortise + "/internal/lockmgr."
+const core = mortise + "/internal/waiting."
 
 func TestAttribution(t *testing.T) {
 	for _, a := range attributions {
@@ -99,7 +99,7 @@ func TestTheSamplesDivideTheTimeOfTheClient(t *testing.T) {
 		t.Errorf("the layers take %v µs, want %v", sum, c.client)
 	}
 	if got, want := c.costs[cost{alloc, manager}], allocating*2/c.samples*40; fixed(got, 6) != fixed(want, 6) {
-		t.Errorf("the allocations of lockmgr take %v µs, want %v", got, want)
+		t.Errorf("the allocations of core take %v µs, want %v", got, want)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestTheServersCommandsAreParsed(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	stack := []string{
 		"runtime.selectgo", mortise + "/internal/pipeline.(*Pipeline[go.shape.struct { a/b.c []d/e.f }]).Run",
-		"sync.(*Once).Do", mortise + "/driver/rueidis.(*Driver).run", lockmgr + "(*Lock).Acquire",
+		"sync.(*Once).Do", mortise + "/driver/rueidis.(*Driver).run", core + "(*Lock).Acquire",
 	}
 	if got, want := place(stack), "runtime.selectgo ← pipeline.(*Pipeline).Run ← rueidis.(*Driver).run"; got != want {
 		t.Errorf("%q, want %q", got, want)

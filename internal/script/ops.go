@@ -8,7 +8,7 @@ import (
 )
 
 // Each kind of lock has a type with its operations: Channel, Acquire,
-// Reentry, Leave, Release and Renewal. Package lockmgr defines the interface.
+// Reentry, Leave, Release and Renewal. Package lease defines the interface.
 
 // Attempt is the arguments of an acquisition.
 type Attempt struct {

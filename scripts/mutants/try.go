@@ -97,7 +97,7 @@ func (b bench) find(ctx context.Context, m mutant, w io.Writer) {
 		fmt.Fprintln(w, err)
 		return
 	}
-	for _, pkg := range []string{m.pkg, "./internal/script", "./internal/lockmgr", "./internal/watchdog", "./tests/behavior"} {
+	for _, pkg := range []string{m.pkg, "./internal/script", "./internal/lease", "./internal/waiting", "./internal/watchdog", "./tests/behavior"} {
 		v := judge(bytes.NewReader(b.test(ctx, serverLimit, "-overlay", overlay, pkg)))
 		fmt.Fprintf(w, "  %s: %s\n", pkg, v)
 		for _, test := range v.by {

@@ -29,7 +29,7 @@ go mod verify`,
 		tests: []goTest{
 			{race: true, packages: []string{"./tests/behavior"}, files: handOvers},
 			{race: true, packages: []string{
-				"./internal/lockmgr", "./internal/watchdog", "./internal/hub", "./internal/pipeline", "./internal/doubt", "./internal/newest",
+				"./internal/lease", "./internal/waiting", "./internal/permits", "./internal/watchdog", "./internal/hub", "./internal/pipeline", "./internal/doubt", "./internal/newest",
 				"./internal/canary", "./driver/...", "./memredis", "./watch", "./mortisetest", "./dashboard",
 			}},
 		},

@@ -15,7 +15,7 @@ var proof = []stage{
 	},
 	{
 		name: "model", shows: "the model of waiting, within wide limits",
-		tests: []goTest{{deep: true, stall: "20m", packages: []string{"./internal/lockmgr"}}},
+		tests: []goTest{{deep: true, stall: "20m", packages: []string{"./internal/waiting"}}},
 	},
 	{
 		name: "simulation", shows: "2,000 seeds; raced with a few", needs: "cc",

@@ -21,8 +21,8 @@ import (
 func backgroundWork() int {
 	stacks := make([]byte, 16<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	return strings.Count(string(stacks), "created by github.com/mortise-go/mortise/internal/lockmgr.(*Client).spawn") +
-		strings.Count(string(stacks), "created by github.com/mortise-go/mortise/internal/lockmgr.(*Client).background")
+	return strings.Count(string(stacks), "created by github.com/mortise-go/mortise/internal/lease.(*Client).Spawn") +
+		strings.Count(string(stacks), "created by github.com/mortise-go/mortise/internal/lease.(*Client).Background")
 }
 
 // A crowd that gives up while Redis does not answer leaves attempts in doubt.

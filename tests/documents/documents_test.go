@@ -182,7 +182,7 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 	}
 	named := 0
 	for document, form := range map[string]string{
-		"docs/design.md": "`([\\w/]+\\.(?:go|lua))`", "CONTRIBUTING.md": "`([\\w/]+\\.(?:go|lua))`", "internal/lockmgr/doc.go": `([\w]+\.go)\b`,
+		"docs/design.md": "`([\\w/]+\\.(?:go|lua))`", "CONTRIBUTING.md": "`([\\w/]+\\.(?:go|lua))`", "internal/lease/doc.go": `([\w]+\.go)\b`, "internal/waiting/doc.go": `([\w]+\.go)\b`,
 	} {
 		text, err := os.ReadFile(document)
 		if err != nil {

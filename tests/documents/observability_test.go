@@ -46,7 +46,7 @@ func TestObservabilityNamesEverything(t *testing.T) {
 	want("ClientState", 3, []string{"Holds", "Waits", "Asked"})
 	want("RevokedError", 2, fields(t, "ask.go", "RevokedError"))
 	want("logger.go", 14, matches(t, `\b(?:text|span|slog\.\w+)\("(\w+)"`, "logger.go"))
-	want("the labels of goroutines", 2, matches(t, `"(mortise_\w+)"`, "internal/lockmgr/observation.go"))
+	want("the labels of goroutines", 2, matches(t, `"(mortise_\w+)"`, "internal/lease/call.go"))
 	want("mortiseprom", 11, matches(t, `"(dlock_\w+)"`, "mortiseprom/collector.go"))
 	want("mortiseotel", 20, matches(t, `"((?:dlock|error)\.[\w.]+)"`, "mortiseotel/*.go"))
 	want("the options of mortiseotel", 2, []string{"WithLockName", "WithHoldSpans"})

@@ -32,8 +32,8 @@ var plantedBugs = []planted{
 		nemesis: "lost-replies", verdict: "held by too many",
 	},
 	{
-		name: "a hold that is valid for longer than its lease", file: "internal/lockmgr/options.go",
-		old: "func (o *Options) trust(lease time.Duration) time.Duration {", new: "func (o *Options) trust(lease time.Duration) time.Duration {\n\tlease *= 3",
+		name: "a hold that is valid for longer than its lease", file: "internal/terms/options.go",
+		old: "func (o *Options) Trust(lease time.Duration) time.Duration {", new: "func (o *Options) Trust(lease time.Duration) time.Duration {\n\tlease *= 3",
 		nemesis: "freeze-holder", verdict: "held by too many",
 	},
 	{
@@ -42,8 +42,8 @@ var plantedBugs = []planted{
 		nemesis: "freeze-waiter", verdict: "which client",
 	},
 	{
-		name: "a fencing token that goes back", file: "internal/lockmgr/hold.go",
-		old: "return h.of.fencingToken()", new: "return h.of.fencingToken() ^ 1",
+		name: "a fencing token that goes back", file: "internal/lease/hold.go",
+		old: "return h.of.FencingToken()", new: "return h.of.FencingToken() ^ 1",
 		nemesis: "delay", verdict: "it went back",
 	},
 	{
@@ -72,7 +72,7 @@ var plantedBugs = []planted{
 		nemesis: "delay", load: "double", verdict: "were there",
 	},
 	{
-		name: "a Redlock on less than a majority", file: "internal/lockmgr/quorum.go",
+		name: "a Redlock on less than a majority", file: "internal/composite/quorum.go",
 		old: "len(locks)/2 + 1", new: "len(locks) / 2",
 		nemesis: "freeze-waiter", kind: "several", verdict: "held by too many",
 	},

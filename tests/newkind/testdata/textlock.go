@@ -1,7 +1,7 @@
 package mortise
 
 import (
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/lease"
 	"github.com/mortise-go/mortise/internal/script"
 )
 
@@ -19,7 +19,7 @@ func (c *Client) TextLock(name string) *TextLock {
 	return k
 }
 
-var textTraits = lockmgr.Traits{Use: lockmgr.NewUse(lockmgr.Class{}), HandsOff: true}
+var textTraits = lease.Traits{Use: lease.NewUse(lease.Class{}), HandsOff: true}
 
 // With returns a handle to the same lock that acquires it with these options.
 func (k *TextLock) With(options LockOptions) *TextLock {

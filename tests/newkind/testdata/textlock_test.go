@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/driver"
-	"github.com/mortise-go/mortise/internal/lockmgr"
+	"github.com/mortise-go/mortise/internal/waiting"
 	"github.com/mortise-go/mortise/memredis"
 )
 
@@ -62,7 +62,7 @@ func TestTextLock(t *testing.T) {
 				t.Errorf("the %d. of the waiters has the lease %s after %s", n+1, hold.Owner(), id)
 			}
 		}
-		if waited := time.Since(start); waited > lockmgr.Poll()/2 {
+		if waited := time.Since(start); waited > waiting.NextPoll()/2 {
 			t.Errorf("they have waited for %v, want them to be woken", waited)
 		}
 		if err := hold.Unlock(); err != nil {
