@@ -30,7 +30,7 @@ func (u unlocking) petition(ctx context.Context, p askPlan) error {
 		return nil
 	}
 	if u.state.Kind == mortise.KindPermits {
-		return usageError("mortise who shows who has permits.", "the holders of permits cannot be asked")
+		return u.app.lineError("To see who has permits: ", "who", "the holders of permits cannot be asked")
 	}
 	if err := u.unlisted(); err != nil {
 		return err

@@ -31,7 +31,7 @@ systems under the leader's control can refuse a deposed leader.
 `
 
 func electCommand(a *app) *cobra.Command {
-	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter)}
+	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter), app: a}
 	var value string
 	var keep bool
 	cmd := &cobra.Command{

@@ -204,7 +204,7 @@ func (a *app) hint(err error) string {
 		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +
 			"on the command line, where others can see it."
 	case errors.Is(err, mortise.ErrWrongKind):
-		return wrongKindHint(err)
+		return a.wrongKindHint(err)
 	case errors.Is(err, mortise.ErrNoScripts):
 		return "EVAL or EVALSHA is disabled or renamed in its configuration, or it was built without Lua. No lock works there:\n" +
 			"use another server."

@@ -44,7 +44,7 @@ func latchCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "report progress while it waits")
 	a.jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, verb, number, err := verbArgs(cmd, args, map[string]bool{"set": true, "down": false, "wait": false, "show": false, "delete": false})
+		name, verb, number, err := a.verbArgs(cmd, args, map[string]bool{"set": true, "down": false, "wait": false, "show": false, "delete": false})
 		if err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (a *app) whileClosed(ctx context.Context, l *mortise.CountDownLatch, what s
 
 // verbArgs parses the arguments NAME VERB [N]. The values of verbs tell which verbs need the
 // number.
-func verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, verb string, n int, err error) {
+func (a *app) verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, verb string, n int, err error) {
 	hint := "Write it as: mortise " + cmd.Use
 	if len(args) < 2 {
 		return "", "", 0, usageError(hint, "%s needs a NAME and what to do", cmd.CommandPath())
@@ -180,7 +180,7 @@ func verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, v
 	name, verb = args[0], args[1]
 	needs, known := verbs[verb]
 	if _, first := verbs[name]; first && !known {
-		return "", "", 0, usageError("Write it as: "+cmd.CommandPath()+" "+nameArgs(verb, append([]string{name}, args[2:]...)...), "the NAME comes first")
+		return "", "", 0, a.lineError("Write it as: ", cmd.Name()+" "+nameArgs(verb, append([]string{name}, args[2:]...)...), "the NAME comes first")
 	}
 	switch {
 	case name == "":

@@ -31,7 +31,7 @@ func waiter(t *testing.T, link *mortisetest.Link, wait time.Duration, options mo
 
 // What waits goes on when Redis was away for less than the wait, and without a limit however long it was away.
 func TestWaitsOutAnInterruption(t *testing.T) {
-	f := &runFlags{permits: 1, say: func(string, ...any) {}}
+	f := &runFlags{permits: 1, app: &app{stderr: io.Discard}}
 	for name, open := range map[string]func(c *mortise.Client, p *plan) subject{
 		"lock": locks, "fair": kinds[0].open, "read": kinds[1].open, "write": kinds[2].open, "fence": kinds[3].open, "sem": f.permitsOf,
 		"elect": func(c *mortise.Client, p *plan) subject { return termOf(c, p, "me") },

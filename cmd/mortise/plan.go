@@ -52,7 +52,7 @@ type plan struct {
 
 // newPlan checks the flags, and finds the program, before the lock is acquired.
 func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
-	name, argv, err := splitArgs(cmd, args)
+	name, argv, err := f.splitArgs(cmd, args)
 	if err != nil {
 		return nil, err
 	}

@@ -102,12 +102,11 @@ type runFlags struct {
 	limit     int
 	history   int
 
-	say    func(format string, args ...any) // writes a message for the user
-	getenv func(string) string
+	app *app
 }
 
 func runCommand(a *app) *cobra.Command {
-	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter), say: a.say}
+	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter), app: a}
 	cmd := &cobra.Command{
 		Use:               "run NAME [flags] -- CMD [ARG…]",
 		SuggestFor:        []string{"lock", "exec", "with"},
@@ -148,7 +147,6 @@ func runCommand(a *app) *cobra.Command {
 // guardFlags adds the flags of the commands that run another command while they hold something;
 // what says whether that is a lock or something else.
 func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
-	f.getenv = a.getenv
 	flags := cmd.Flags()
 	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds; also for a Redis that cannot be reached, which has a second at least; less than 50ms is no wait")
 	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with code `N` if "+map[bool]string{true: "it was not elected", false: "the lock could not be acquired"}[what == "lead"]+"; with 0, also print nothing")
@@ -184,7 +182,7 @@ func (a *app) completeRun(cmd *cobra.Command, args []string, prefix string) ([]c
 }
 
 // splitArgs returns the lock's name and the command.
-func splitArgs(cmd *cobra.Command, args []string) (name string, command []string, err error) {
+func (f *runFlags) splitArgs(cmd *cobra.Command, args []string) (name string, command []string, err error) {
 	path := cmd.CommandPath()
 	example := "Write it as: " + path + " NAME -- CMD ARG…"
 	dash := cmd.ArgsLenAtDash()
@@ -202,7 +200,7 @@ func splitArgs(cmd *cobra.Command, args []string) (name string, command []string
 	case dash < 0 && len(args) == 1:
 		return "", nil, usageError(example, "%s needs a command", path)
 	case dash < 0:
-		return "", nil, usageError("Write it as: "+path+" "+shellQuote(args[0])+" -- "+shellQuoteAll(args[1:]),
+		return "", nil, f.app.lineError("Write it as: ", cmd.Name()+" "+shellQuote(args[0])+" -- "+shellQuoteAll(args[1:]),
 			"-- is missing before the command")
 	case dash > 1:
 		return "", nil, usageError("Quote a name with spaces.", "%s takes one NAME, not %d", path, dash)

@@ -38,7 +38,7 @@ func showCommand(a *app) *cobra.Command {
 		Short:             "Show the holders and waiters of a lock, and its TTL",
 		Long:              showLong + asks("done; with --quiet: it is held", "   1  with --quiet: it is not held"),
 		Example:           "  mortise show deploy\n  mortise show deploy --json | jq .locked\n  mortise show -q deploy && echo held",
-		Args:              oneName,
+		Args:              a.oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if quiet && a.json {
@@ -155,12 +155,14 @@ func (v *view) writeHolders(w io.Writer) {
 }
 
 // oneName requires one argument, the name of a lock.
-func oneName(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 1:
+func (a *app) oneName(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 1 && args[0] == "":
+		return usageError("", "the NAME is empty")
+	case len(args) == 1:
 		return nil
-	case 0:
-		return usageError("mortise ls shows the locks that are held.", "%s needs the NAME of a lock", cmd.CommandPath())
+	case len(args) == 0:
+		return a.lineError("To see the locks that are held: ", "ls", "%s needs the NAME of a lock", cmd.CommandPath())
 	}
 	return usageError("Quote a name with spaces.", "%s takes one NAME, not %d", cmd.CommandPath(), len(args))
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
-	"github.com/mortise-go/mortise/connect"
 	"github.com/mortise-go/mortise/doctor"
 )
 
@@ -60,7 +59,7 @@ func unlockCommand(a *app) *cobra.Command {
 			"   1  it was not released; with --ask: not all holders could be asked", "  75  --ask --wait: it was not released in time"),
 		Example: "  mortise unlock deploy --ask --reason 'hotfix' --wait 10s\n" +
 			"  mortise unlock deploy --owner 8f1c2b3a-0000-4000-8000-000000000001:77",
-		Args:              oneName,
+		Args:              a.oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			byOwner := cmd.Flags().Changed("owner")
@@ -98,27 +97,27 @@ func unlockCommand(a *app) *cobra.Command {
 // check checks the flags for a lock called name.
 func (f *unlockFlags) check(a *app, cmd *cobra.Command, name string) error {
 	if cmd.Flags().Changed("owner") {
-		return f.checkOwner()
+		return f.checkOwner(a, name)
 	}
 	if err := f.checkAsk(cmd); err != nil || f.ask {
 		return err
 	}
 	if f.force && !f.yes && !a.canAsk() {
-		return usageError("In a script: mortise unlock --force --yes "+nameArgs(name),
+		return a.lineError("In a script: ", "unlock --force --yes "+nameArgs(name),
 			"unlock --force asks before it releases a lock, but there is no terminal to ask on")
 	}
 	return nil
 }
 
 // checkOwner checks what goes with --owner.
-func (f *unlockFlags) checkOwner() error {
+func (f *unlockFlags) checkOwner(a *app, name string) error {
 	switch {
 	case f.force:
 		return usageError("", "--owner and --force exclude each other")
 	case f.ask:
 		return usageError("", "--owner and --ask exclude each other")
 	case f.owner == "":
-		return usageError("mortise show NAME shows the owner.", "--owner is empty")
+		return a.lineError("To see the owner: ", "show "+nameArgs(name), "--owner is empty")
 	}
 	return nil
 }
@@ -364,21 +363,15 @@ func (a *app) unlockLines(s mortise.State) []string {
 		lines = append(lines, a.unlockLine(s.Name, "--owner "+shellQuote(owner)))
 	}
 	if len(owners) > mostNamed {
-		lines = append(lines, "The others: mortise show "+nameArgs(s.Name))
+		lines = append(lines, "The others: "+a.self()+" show "+nameArgs(s.Name))
 	}
 	return lines
 }
 
 // unlockLine returns a command that releases a lock.
 func (a *app) unlockLine(name, flags string) string {
-	if a.redis != "" && connect.Redact(a.redis) == a.redis {
-		flags += " --redis " + shellQuote(a.redis)
-	}
-	if a.prefix.given != nil && a.prefix.given() {
-		flags += " --prefix " + shellQuote(a.prefix.text)
-	}
 	if strings.HasPrefix(name, "-") {
-		return "  mortise unlock " + flags + " " + nameArgs(name)
+		return "  " + a.self() + " unlock " + flags + " " + nameArgs(name)
 	}
-	return "  mortise unlock " + shellQuote(name) + " " + flags
+	return "  " + a.self() + " unlock " + shellQuote(name) + " " + flags
 }
