@@ -40,14 +40,13 @@ func interruptible(ctx context.Context, signals <-chan os.Signal, wants string) 
 // acquire acquires the lock as planned. The returned context is the hold's. After settle, signals
 // do not end ctx any more.
 func (a *app) acquire(ctx context.Context, settle func(), s subject, p *plan) (grip, context.Context, error) {
-	start := time.Now()
 	take := s.lock
 	if p.nonblock {
 		take = s.try
 	}
 	waited := func() {}
 	if !p.nonblock {
-		waited = a.showWaiting(ctx, waiting{what: p.wants(), limit: p.wait, verbose: p.verbose, look: s.look})
+		waited = a.showWaiting(ctx, waiting{what: p.wants(), limit: p.wait, began: p.began, verbose: p.verbose, look: s.look})
 	}
 	hold, held, err := take(ctx)
 	waited()
@@ -62,7 +61,7 @@ func (a *app) acquire(ctx context.Context, settle func(), s subject, p *plan) (g
 		return nil, nil, a.refused(ctx, p, err)
 	}
 	if p.verbose {
-		a.say("got %s after %v, as %s", shown(p.name), duration.Round(time.Since(start)), hold.Owner())
+		a.say("got %s after %v, as %s", shown(p.name), duration.Round(time.Since(p.began)), hold.Owner())
 	}
 	return hold, held, nil
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -38,9 +39,10 @@ type app struct {
 	}
 	waits bool          // for others, and so for Redis as well
 	wait  time.Duration // how long at most; 0: no limit
+	tells bool          // that it waits, also where there is no terminal
 	json  bool          // of --json
 
-	failing func() error // why Redis does not serve the client at present; nil before there is one
+	failing func() error // why Redis does not serve the command at present; nil before that waits for Redis
 	args    []string
 	kinds   string // for mortise acl: what the command needs; empty if that is not known
 }
@@ -161,7 +163,12 @@ func (a *app) open(ctx context.Context) (driver.Driver, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	defer a.showWaiting(ctx, waiting{what: "Redis at " + connect.Redact(t.url), limit: a.wait})()
+	var failure atomic.Value // what has become of the last attempt
+	failure.Store(errors.New("no answer yet"))
+	if a.waits {
+		a.failing = func() error { return failure.Load().(error) }
+	}
+	defer a.showWaiting(ctx, waiting{what: "Redis at " + connect.Redact(t.url), limit: a.wait, verbose: a.tells})()
 	limit := connectLimit
 	switch {
 	case a.wait > 0:
@@ -173,6 +180,7 @@ func (a *app) open(ctx context.Context) (driver.Driver, error) {
 	defer cancel()
 	d, err := openOnce(within, t.url)
 	for err != nil && a.waits && errors.Is(err, mortise.ErrUnreachable) {
+		failure.Store(errors.New(a.textOf(connectError(err))))
 		select {
 		case <-time.After(connectPause):
 		case <-within.Done():

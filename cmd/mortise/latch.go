@@ -56,7 +56,7 @@ func latchCommand(a *app) *cobra.Command {
 			return usageError("A latch at zero is open; to open a latch, use delete.", "the count is %d; it must be at least 1", number)
 		}
 		began := time.Now()
-		a.waits, a.wait = verb == "wait" && (!limited || wait > 0), time.Duration(wait)
+		a.waits, a.wait, a.tells = verb == "wait" && (!limited || wait > 0), time.Duration(wait), verbose
 		client, err := a.client(cmd.Context(), asking)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func latchCommand(a *app) *cobra.Command {
 		defer leave(client)
 		l := client.CountDownLatch(name)
 		if verb == "wait" {
-			defer a.showWaiting(cmd.Context(), waiting{what: shown(name), limit: time.Duration(wait), verbose: verbose, look: countOf(l)})()
+			defer a.showWaiting(cmd.Context(), waiting{what: shown(name), limit: time.Duration(wait), began: began, verbose: verbose, look: countOf(l)})()
 		}
 		return a.latch(cmd.Context(), l, verb, number, limited, time.Duration(wait), began)
 	}
