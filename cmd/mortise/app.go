@@ -44,7 +44,7 @@ type app struct {
 
 	failing func() error // why Redis does not serve the command at present; nil before that waits for Redis
 	args    []string
-	kinds   string // for mortise acl: what the command needs; empty if that is not known
+	kinds   string // for mortise acl: what the command needs; empty if that is not known yet
 }
 
 func newApp() *app {
@@ -64,7 +64,7 @@ func (a *app) main(args []string) int {
 	root.SetArgs(args)
 	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
-	a.kinds = kindsOf(cmd)
+	a.kinds = cmp.Or(a.kinds, kindsOf(cmd))
 	if lost := a.stdout.failure(); lost != nil && (err == nil || exitCode(err) == exitBug) {
 		err = lost
 	}

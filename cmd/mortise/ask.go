@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
+	"github.com/mortise-go/mortise/doctor"
 )
 
 // askPlan is what unlock --ask does.
@@ -35,6 +36,8 @@ func (u unlocking) petition(ctx context.Context, p askPlan) error {
 	if err := u.unlisted(); err != nil {
 		return err
 	}
+	rights := u.app.kinds
+	u.app.kinds = string(doctor.KindRecords)
 	asked, err := u.client.Ask(ctx, u.name, p.reason)
 	u.state.Holders = nil
 	deaf, all := 0, len(asked)+u.state.Unlisted
@@ -60,6 +63,7 @@ func (u unlocking) petition(ctx context.Context, p askPlan) error {
 	case p.wait == 0:
 		return nil
 	}
+	u.app.kinds = rights
 	return u.await(ctx, p)
 }
 

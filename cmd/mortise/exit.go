@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -176,6 +178,24 @@ func isCut(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF)
 }
 
+// keyRefused matches the replies of servers of all versions that refuse a key to a user, and not a command or a channel.
+var keyRefused = regexp.MustCompile(`access\b.*\bkeys?\b`)
+
+// rightsHint says what to do about a right that the user lacks. Without a prefix, a rule would open all keys to a user who may only use
+// some.
+func (a *app) rightsHint(err error) string {
+	of, named := errors.AsType[*mortise.Error](err)
+	refused, _ := errors.AsType[*driver.Error](err)
+	if a.keyPrefix() != "" || !keyRefused.MatchString(refused.Reply) {
+		return "The user's rights (ACL) have to be extended by what this prints: " + a.aclLine(a.kinds)
+	}
+	keys := "these keys"
+	if named && of.Name != "" {
+		keys = "the keys of " + strconv.Quote(of.Name)
+	}
+	return "The user may not use " + keys + "; is --prefix missing? ACL GETUSER shows which keys it may use."
+}
+
 // hint returns advice about an error.
 func (a *app) hint(err error) string {
 	var own *exitError
@@ -199,7 +219,7 @@ func (a *app) hint(err error) string {
 	case errors.Is(err, mortise.ErrUnreachable):
 		return a.connectHint(connect.PhaseConnect, a.serverOf(err), isLate(err), isCut(err))
 	case lacksRight(err):
-		return "The user's rights (ACL) have to be extended by those that " + a.aclLine(a.kinds) + " prints."
+		return a.rightsHint(err)
 	case errors.Is(err, mortise.ErrDenied):
 		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +
 			"on the command line, where others can see it."

@@ -42,6 +42,26 @@ func TestHintsForRefusals(t *testing.T) {
 	}
 }
 
+// Where keys were refused, and there is no prefix, no rule is offered that would open all keys.
+func TestHintForRefusedKeys(t *testing.T) {
+	const missing, rule = "is --prefix missing", "mortise acl --add --kind lock --user default"
+	for _, test := range []struct{ prefix, reply, want, not string }{
+		{"", "NOPERM this user has no permissions to access one of the keys used as arguments", missing, rule},
+		{"", "NOPERM No permissions to access a key", missing, rule},
+		{"", "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments", missing, rule},
+		{"", "NOPERM User default has no permissions to access the 'job' key", missing, rule},
+		{"", "NOPERM No permissions to access a channel", rule, missing},
+		{"", "NOPERM this user has no permissions to run the 'evalsha' command", rule, missing},
+		{"app:", "NOPERM No permissions to access a key", rule + " --prefix app:", missing},
+	} {
+		a := &app{getenv: func(name string) string { return map[string]string{envPrefix: test.prefix}[name] }, kinds: "lock"}
+		err := &mortise.Error{Op: "lock", Name: "job", Err: fmt.Errorf("%w: %w", mortise.ErrDenied, driver.ReplyError(errors.New(test.reply), test.reply))}
+		if hint := a.hint(err); !strings.Contains(hint, test.want) || strings.Contains(hint, test.not) {
+			t.Errorf("%s, with the prefix %q: the hint is %q, want %q in it, and not %q", test.reply, test.prefix, hint, test.want, test.not)
+		}
+	}
+}
+
 // A port for TLS closes the connection of a client that does not speak it.
 func TestHintForATLSPort(t *testing.T) {
 	t.Parallel()

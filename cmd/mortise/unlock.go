@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,13 +142,22 @@ func (a *app) unlock(ctx context.Context, name string, do func(context.Context, 
 	}
 	defer leave(client)
 	u := unlocking{app: a, client: client, name: name}
+	a.kinds = string(doctor.KindInspect)
 	if u.state, err = client.Inspect(ctx, name); err != nil {
 		return err
 	}
+	a.kinds = rightsOf(u.state.Kind)
 	if u.state.Kind == mortise.KindOther || u.state.Kind == mortise.KindNumber {
 		return &mortise.Error{Op: "unlock", Name: name, Err: fmt.Errorf("%w: the key is not a lock", mortise.ErrWrongKind)}
 	}
 	return do(ctx, u)
+}
+
+// rightsOf returns the kind of rights, for mortise acl, that a lock of that kind needs.
+func rightsOf(kind mortise.Kind) string {
+	rights := map[mortise.Kind]doctor.Kind{mortise.KindFairLock: doctor.KindFair, mortise.KindFencedLock: doctor.KindFenced, mortise.KindRWLock: doctor.KindRW,
+		mortise.KindGroupLock: doctor.KindGroup, mortise.KindElection: doctor.KindElection, mortise.KindPermits: doctor.KindPermits}
+	return string(cmp.Or(rights[kind], doctor.KindLock))
 }
 
 // unlocking is one run of unlock.
@@ -258,7 +268,7 @@ func (u unlocking) unlisted() error {
 	if u.state.Unlisted == 0 || len(u.state.Holders)+len(u.state.Permits) > 0 {
 		return nil
 	}
-	return &exitError{code: exitDenied, hint: "Give the user the rights to HRANDFIELD and HSCAN; " + u.app.aclLine(string(doctor.KindInspect)) + " prints all that this needs.",
+	return &exitError{code: exitDenied, hint: "Give the user the rights to HRANDFIELD and HSCAN. This prints all that is needed: " + u.app.aclLine(string(doctor.KindInspect)),
 		err: fmt.Errorf("the holders of %s are not named: there are %d, too many to be read at once", shown(u.name), u.state.Unlisted)}
 }
 
