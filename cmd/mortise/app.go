@@ -98,8 +98,14 @@ func (a *app) textOf(err error) string {
 	if !errors.As(err, &below) { // package connect removes its secrets itself
 		text = concealed(text)
 	}
+	if a.wait > 0 { // the client's is shorter, by what it took to connect
+		text = waitLimit.ReplaceAllString(text, "${1}"+a.wait.String())
+	}
 	return withoutReply(err, text)
 }
+
+// waitLimit matches the limit of a wait in an error of the library.
+var waitLimit = regexp.MustCompile(`(the wait limit of )[0-9.a-zµ]+`)
 
 // say writes a message for the user to stderr.
 func (a *app) say(format string, args ...any) {

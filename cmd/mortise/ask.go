@@ -160,9 +160,5 @@ func (p *plan) revokedText(e *mortise.RevokedError) string {
 	if e.Reason == "" {
 		return text
 	}
-	reason := e.Reason
-	if strconv.Quote(reason) != `"`+reason+`"` {
-		reason = strconv.Quote(reason)
-	}
-	return text + ": " + reason
+	return text + ": " + strconv.Quote(e.Reason)
 }

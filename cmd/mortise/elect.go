@@ -51,7 +51,7 @@ func electCommand(a *app) *cobra.Command {
 				value, _ = os.Hostname() // without a name the value is empty
 			}
 			if p.nonblock {
-				return usageError("", "--wait is less than %v, but elect has to wait for the result", shortestWait)
+				return usageError("To give up soon: -w 1", "--wait is less than %v, but elect has to wait for the result", shortestWait)
 			}
 			p.what, p.keep = "lead", keep
 			p.claims = []claim{{kind: claimLead, name: p.name}}

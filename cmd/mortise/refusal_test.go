@@ -100,7 +100,7 @@ func TestHintNamesTheServer(t *testing.T) {
 	a := &app{getenv: func(name string) string { return map[string]string{"MORTISE_PREFIX": "app."}[name] }, driver: near{}}
 	late := &driver.Error{Class: driver.Unknown, Err: errors.New("no answer")}
 	err := &mortise.Error{Op: "lock", Name: "job", Err: fmt.Errorf("%w: %w", mortise.ErrUnreachable, late)}
-	if hint := a.hint(err); !strings.HasPrefix(hint, "Tried app.job:7000, of the cluster of redis://") || !strings.Contains(hint, "Nothing answers there") {
+	if hint := a.hint(err); !strings.HasPrefix(hint, "Tried app.job:7000, of the cluster of redis://") || !strings.Contains(hint, "Nothing answers there") || !strings.HasSuffix(hint, ": redis-cli -h app.job -p 7000 ping") {
 		t.Errorf("the hint is %q, want that app.job:7000 does not answer", hint)
 	}
 	for _, driver := range []driver.Driver{nil, mute{}} {
@@ -126,7 +126,7 @@ func TestHintForASilentServer(t *testing.T) {
 	var told strings.Builder
 	a := &app{getenv: func(string) string { return "" }, stderr: &told}
 	a.report(connectError(err))
-	for text, want := range map[string]bool{"no answer in time": true, "Nothing answers there": true, "deadline exceeded": false, "Start Redis": false} {
+	for text, want := range map[string]bool{"no answer in time": true, "Nothing answers there": true, "redis-cli -h 127.0.0.1 -p 6379 ping\n": true, "deadline exceeded": false, "Start Redis": false} {
 		if strings.Contains(told.String(), text) != want {
 			t.Errorf("%s\nwant %q in it: %v", told.String(), text, want)
 		}

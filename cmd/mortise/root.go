@@ -35,8 +35,8 @@ func rootCommand(a *app) *cobra.Command {
 	a.redisFlags(root)
 	a.prefixFlag(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if hint := negative(cmd, err); hint != "" {
-			return usageError(hint, "a number below zero looks like a flag")
+		if err := negative(cmd, err); err != nil {
+			return err
 		}
 		return usageError(unknownFlag(cmd, err, "See "+cmd.CommandPath()+" --help for the flags. A NAME that begins with - comes after --."), "%w", flagError(err))
 	})

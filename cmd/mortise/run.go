@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
@@ -109,7 +111,7 @@ func runCommand(a *app) *cobra.Command {
 	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter), app: a}
 	cmd := &cobra.Command{
 		Use:               "run NAME [flags] -- CMD [ARG…]",
-		SuggestFor:        []string{"lock", "exec", "with"},
+		SuggestFor:        []string{"lock", "exec", "with", "hold", "acquire"},
 		Short:             "Run a command while holding a lock",
 		Long:              runLong + exitCodes("lock", "the lock is held (-n), or was held for the whole wait (-w)"),
 		Example:           runExample,
@@ -160,9 +162,12 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags.IntVar(&f.history, "history", 0, "keep the last `N` acquisitions of the "+what+" in Redis, for mortise history; at most 1000 (default $"+envHistory+", none)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "report progress; a wait also where there is no terminal")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		hint := "See " + cmd.CommandPath() + " --help for the flags."
-		if !slices.Contains(a.args, "--") {
-			hint = "Flags of the command come after --, as in: " + cmd.CommandPath() + " NAME -- CMD -x"
+		path := cmd.CommandPath()
+		hint := "See " + path + " --help for the flags. A NAME that begins with - comes after --, as in: " + path + " -- -x -- CMD"
+		if what == "lead" && isNonblock(err) {
+			hint = "An election takes a moment. To give up soon: " + path + " -w 1"
+		} else if !slices.Contains(a.args, "--") {
+			hint = "Flags of the command come after --, as in: " + path + " NAME -- CMD -x"
 		}
 		return usageError(unknownFlag(cmd, err, hint), "%w", flagError(err))
 	})
@@ -171,6 +176,12 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 			panic(err) // there is no such flag
 		}
 	}
+}
+
+// isNonblock reports whether an error of parsing flags is about the --nonblock of run, which elect does not have.
+func isNonblock(err error) bool {
+	var unknown *pflag.NotExistError
+	return errors.As(err, &unknown) && slices.Contains([]string{"n", "nonblock"}, unknown.GetSpecifiedName())
 }
 
 // completeRun completes the name; everything after it is a command.

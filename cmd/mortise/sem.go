@@ -42,7 +42,7 @@ func semCommand(a *app) *cobra.Command {
 			return err
 		}
 		if verb == "set" && n < 0 {
-			return usageError("", "the number of permits is %d; it must not be negative", n)
+			return usageError("", "the number after set is %d; it must not be negative", n)
 		}
 		client, err := a.client(cmd.Context(), asking)
 		if err != nil {

@@ -169,7 +169,7 @@ func (a *app) connectHint(phase connect.Phase, server string, late, cut bool) st
 	}
 	if late {
 		return tried + "Nothing answers there, and nothing refuses the connection: Redis may be stopped or hang, or a\n" +
-			"firewall may drop what is sent. redis-cli PING from this machine shows the same."
+			"firewall may drop what is sent. To see the same from this machine: " + redisCLI(t.url)(server) + " ping"
 	}
 	return tried + "Start Redis there, or choose another with --redis URL or MORTISE_REDIS_URL.\n" +
 		"To try mortise without Redis: mortise demo, or mortise server."
