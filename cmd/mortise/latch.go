@@ -40,7 +40,7 @@ func latchCommand(a *app) *cobra.Command {
 	}
 	var wait duration.Flag
 	var verbose bool
-	cmd.Flags().VarP(&wait, "wait", "w", "wait at most `DUR`: 90s, 1m30s, or seconds")
+	cmd.Flags().VarP(&wait, "wait", "w", "wait at most `DUR`: 90s, 1m30s, or seconds; with 0 it looks once")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "report progress while it waits")
 	a.jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -30,7 +30,8 @@ the library does what it was written to do. The holder is told --reason, and the
 and the process that ask. With --wait it waits until those holders have released the
 lock. If they have not by then, it fails, or, with --force, frees the lock of those same
 holders, and of no other: then there is no question, because --wait was the time to
-think. Redisson's threads, and clients that hide their identity, cannot be asked. Of a
+think. A holder sees the request at once; if the user may not publish, within ten
+seconds. Redisson's threads, and clients that hide their identity, cannot be asked. Of a
 lock with more than a thousand holders a thousand are asked, and not waited for.
 
 A fenced lock that is released by force draws a token: the fence of a fencing guard whose
@@ -88,7 +89,7 @@ func unlockCommand(a *app) *cobra.Command {
 	flags.BoolVarP(&f.yes, "yes", "y", false, "with --force, do not ask")
 	flags.BoolVar(&f.ask, "ask", false, "ask the holders to release it")
 	flags.StringVar(&f.reason, "reason", "", "with --ask, `TEXT` that the holders are shown; at most 200 bytes")
-	flags.VarP(&f.wait, "wait", "w", "with --ask, wait at most `DUR` until they have released it: 90s, 1m30s, or seconds")
+	flags.VarP(&f.wait, "wait", "w", "with --ask, wait at most `DUR` until they have released it: 90s, 1m30s, or seconds; with 0, as without it, it does not wait")
 	if err := cmd.RegisterFlagCompletionFunc("owner", a.completeOwner); err != nil {
 		panic(err) // there is no such flag
 	}
@@ -373,7 +374,7 @@ func (a *app) unlockLines(s mortise.State) []string {
 		lines = append(lines, a.unlockLine(s.Name, "--owner "+shellQuote(owner)))
 	}
 	if len(owners) > mostNamed {
-		lines = append(lines, "The others: "+a.self()+" show "+nameArgs(s.Name))
+		lines = append(lines, "The others: "+a.self()+" show --json "+nameArgs(s.Name))
 	}
 	return lines
 }
