@@ -32,7 +32,8 @@ comes on top. If the lock was released by force, the command is ended as soon as
 mortise notices, at most a third of --ttl later.
 
 If somebody asks for the lock (mortise unlock NAME --ask), the command gets the same
-signals. Meanwhile the lock is renewed, and it is released when the command has ended. With --on-lost warn the request is only shown.
+signals. Meanwhile the lock is renewed, and it is released when the command has ended.
+With --on-lost warn the request is only shown.
 
 The command runs in a process group of its own. Signals that mortise gets go to
 that group; a second SIGINT within ten seconds kills it. A command that ignores SIGTERM goes on,

@@ -25,8 +25,8 @@ processes. A line names deadlocks. ? shows all keys.
 
 u releases a lock, as mortise unlock --owner does. It names the holder and asks; it frees
 nothing if that holder does not have the lock any more when the answer comes. Make sure
-that the holder is dead: it cannot prevent it. a asks the holders to release it themselves, as mortise
-unlock --ask. With --read-only there is neither.
+that the holder is dead: it cannot prevent it. a asks the holders to release it
+themselves, as mortise unlock --ask. With --read-only there is neither.
 
 top sees what mortise watch sees: holds and waits of less than about 1.5 s may be
 missing; locks of Redisson, and of clients that hide, come when a slow search has found
