@@ -185,19 +185,8 @@ func (a *app) open(ctx context.Context) (driver.Driver, error) {
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	d, err := openOnce(within, t.url)
-	for err != nil && a.waits && errors.Is(err, mortise.ErrUnreachable) {
-		failure.Store(errors.New(a.textOf(connectError(err))))
-		select {
-		case <-time.After(connectPause):
-		case <-within.Done():
-		}
-		if within.Err() != nil {
-			break
-		}
-		var again error
-		if d, again = openOnce(within, t.url); again == nil || within.Err() == nil { // else the error before says more
-			err = again
-		}
+	if a.waits {
+		d, err = openAgain(within, t.url, d, err, func(err error) { failure.Store(errors.New(a.textOf(connectError(err)))) })
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -210,6 +199,22 @@ func (a *app) open(ctx context.Context) (driver.Driver, error) {
 		a.say("mem:// is an embedded server that ends with this command; it excludes no other process")
 	}
 	return d, nil
+}
+
+// openAgain goes on after an attempt, until a server has accepted or refused the connection, or ctx ends; failed gets what has become of
+// the others.
+func openAgain(ctx context.Context, url string, d driver.Driver, err error, failed func(error)) (driver.Driver, error) {
+	for errors.Is(err, mortise.ErrUnreachable) {
+		failed(err)
+		if !sleep(ctx, connectPause) {
+			break
+		}
+		var again error
+		if d, again = openOnce(ctx, url); again == nil || ctx.Err() == nil { // else the error before says more
+			err = again
+		}
+	}
+	return d, err
 }
 
 // openOnce tries for connectLimit at most.
