@@ -39,9 +39,15 @@ type Options struct {
 	Master    string
 	// Plain says that the connection is not encrypted, and leaves this machine.
 	Plain bool
+	// Mortise is how a command line begins that runs mortise for this Redis, as mortise --redis redis://redis:6379. By
+	// default it is mortise alone. The prefix follows by itself.
+	Mortise string
 	// RedisCLI returns how a command line begins that runs redis-cli for a server with that address, which
 	// is empty for any server. By default it is redis-cli, with -h and -p for an address.
 	RedisCLI func(server string) string
+	// AdminCLI is the same for somebody who may change users. By default it is RedisCLI, with --user ADMIN --askpass
+	// behind it.
+	AdminCLI func(server string) string
 }
 
 // limit bounds each question to Redis. Tests change it.
@@ -68,6 +74,9 @@ func Examine(ctx context.Context, d driver.Driver, options *Options) (*Report, e
 	e.o.Keys = cmp.Or(e.o.Keys, 100_000)
 	if e.o.RedisCLI == nil {
 		e.o.RedisCLI = redisCLI
+	}
+	if e.o.AdminCLI == nil {
+		e.o.AdminCLI = func(server string) string { return e.o.RedisCLI(server) + " --user ADMIN --askpass" }
 	}
 	e.client = mortise.New(borrowed{d}, &mortise.Options{Prefix: e.o.Prefix, AllowAnyName: true, RetryFor: limit, Identity: mortise.Identity{Hide: true}})
 	defer func() { _ = e.client.Close() }() // it has no holds

@@ -68,7 +68,7 @@ func aclCommand(a *app) *cobra.Command {
 			case a.json:
 				return writeJSON(a.stdout, aclForm{rule.User, rule.Prefix, rule.Kinds, words[3:], strings.Join(words, " ")})
 			case shell:
-				fmt.Fprintln(a.stdout, redisCLI(a.url())("")+" "+shellQuoteAll(words))
+				fmt.Fprintln(a.stdout, redisCLI(a.url(), "")("")+" "+shellQuoteAll(words))
 			default:
 				fmt.Fprintln(a.stdout, strings.Join(words, " "))
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,12 +82,12 @@ func doctorCommand(a *app) *cobra.Command {
 }
 
 func (a *app) doctor(ctx context.Context, o doctor.Options) error {
-	o.Prefix, o.RedisCLI = a.keyPrefix(), redisCLI(a.url())
+	o.Prefix, o.Mortise = a.keyPrefix(), a.again()
+	o.RedisCLI, o.AdminCLI = redisCLI(a.url(), ""), redisCLI(a.url(), "ADMIN")
 	o.Passed, o.Plain = passed(a.url())
-	if u, err := url.Parse(a.url()); err == nil {
-		if _, has := u.User.Password(); has { // a user alone may be a password in the wrong place
-			o.User = u.User.Username()
-		}
+	u := parsedURL(a.url())
+	if _, has := u.User.Password(); has { // a user alone may be a password in the wrong place
+		o.User = u.User.Username()
 	}
 	d, err := a.open(ctx)
 	if err != nil {
@@ -125,20 +126,19 @@ func (a *app) showReport(r *doctor.Report) error {
 		return writeJSON(a.stdout, r)
 	}
 	writeReport(a.stdout, r)
+	if hasPassword(a.redis) && a.passwordFile == "" && slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return strings.Contains(f.Command, "mortise ") }) {
+		fmt.Fprintln(a.stdout, "The commands of mortise are without the password: $"+envPassword+" has to have it.")
+	}
 	return nil
 }
 
 // passed returns the phases that connecting to a URL has, and whether what is sent can be read on the way.
 func passed(rawURL string) (phases []string, plain bool) {
-	u, err := url.Parse(rawURL)
-	if err != nil || u.Scheme == "mem" {
+	u := parsedURL(rawURL)
+	if u.Scheme == "" || u.Scheme == "mem" {
 		return nil, false
 	}
-	host := strings.Split(u.Host, ",")[0]
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
+	host := u.Hostname()
 	ip := net.ParseIP(host)
 	if host != "" && ip == nil {
 		phases = append(phases, string(connect.PhaseResolve))
@@ -155,29 +155,55 @@ func passed(rawURL string) (phases []string, plain bool) {
 	return phases, !encrypted && !local
 }
 
-// redisCLI returns how a command line begins that runs redis-cli for a server of that URL. It has no
-// password: redis-cli asks for it.
-func redisCLI(rawURL string) func(server string) string {
-	u, err := url.Parse(rawURL)
+// again returns how a command line begins that runs mortise for the same Redis: with what the flags say of it, but for a password. What
+// the environment says stands.
+func (a *app) again() string {
+	line := "mortise"
+	if a.redis != "" {
+		line += " --redis " + shellQuote(cmp.Or(withoutPassword(a.url()), "URL"))
+	}
+	if a.passwordFile != "" {
+		line += " --password-file " + shellQuote(a.passwordFile)
+	}
+	return line
+}
+
+// parsedURL parses a URL with the first of its hosts: package url does not read several.
+func parsedURL(text string) *url.URL {
+	scheme, user, rest := userPart(text)
+	hosts, path := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		hosts, path = rest[:i], rest[i:]
+	}
+	first, _, _ := strings.Cut(hosts, ",")
+	if strings.Contains(text, "@") {
+		first = user + "@" + first
+	}
+	u, err := url.Parse(strings.ToLower(scheme) + "://" + first + path)
 	if err != nil {
-		u = &url.URL{}
+		return &url.URL{}
 	}
-	var flags []string
-	if strings.HasPrefix(u.Scheme, "rediss") || strings.HasPrefix(u.Scheme, "valkeys") {
-		flags = append(flags, "--tls")
+	return u
+}
+
+// redisCLI returns how a command line begins that runs redis-cli for a server of that URL, as the user of the URL or as another
+// one. It has no password: redis-cli asks for it.
+func redisCLI(rawURL, user string) func(server string) string {
+	u := parsedURL(rawURL)
+	flags := tlsFlags(u)
+	_, has := u.User.Password()
+	if has && user == "" { // a user alone may be a password in the wrong place
+		user = u.User.Username()
 	}
-	if _, has := u.User.Password(); has { // a user alone may be a password in the wrong place
-		if name := u.User.Username(); name != "" {
-			flags = append(flags, "--user", name)
-		}
+	if user != "" {
+		flags = append(flags, "--user", user)
+	}
+	if has || user != "" {
 		flags = append(flags, "--askpass")
 	}
 	own := ""
-	if !strings.ContainsAny(u.Host, ",") && !strings.Contains(u.Scheme, "sentinel") {
-		own = u.Host
-	}
-	if own != "" && u.Port() == "" {
-		own = net.JoinHostPort(u.Hostname(), "6379")
+	if u.Hostname() != "" && !strings.Contains(u.Scheme, "sentinel") {
+		own = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "6379"))
 	}
 	return func(server string) string {
 		words := []string{"redis-cli"}
@@ -191,6 +217,23 @@ func redisCLI(rawURL string) func(server string) string {
 		}
 		return shellQuoteAll(append(words, flags...))
 	}
+}
+
+// tlsFlags returns the flags of redis-cli for what a URL says of TLS.
+func tlsFlags(u *url.URL) (flags []string) {
+	if !strings.HasPrefix(u.Scheme, "rediss") && !strings.HasPrefix(u.Scheme, "valkeys") {
+		return nil
+	}
+	flags = append(flags, "--tls")
+	for _, option := range [][2]string{{"tls_ca", "--cacert"}, {"tls_cert", "--cert"}, {"tls_key", "--key"}, {"tls_server_name", "--sni"}} {
+		if value := u.Query().Get(option[0]); value != "" {
+			flags = append(flags, option[1], value)
+		}
+	}
+	if u.Query().Get("tls_insecure") == "true" {
+		flags = append(flags, "--insecure")
+	}
+	return flags
 }
 
 // knownFindings returns an error if an id of --accept is none of a finding.
