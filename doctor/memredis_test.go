@@ -153,3 +153,15 @@ func TestReportAsJSON(t *testing.T) {
 		t.Errorf("%s, %v, want\n%s", text, err, want)
 	}
 }
+
+// Without a password, and with a wrong one, there are two texts, neither of them with what Redis advises its clients.
+func TestPasswordThatIsMissingOrWrong(t *testing.T) {
+	for reply, want := range map[string]string{
+		"NOAUTH HELLO must be called with the client already authenticated": "Redis asks for a password, and none was given",
+		"WRONGPASS invalid username-password pair or user is disabled.":     "the user or the password is not accepted: WRONGPASS ",
+	} {
+		if f := one(t, doctor.Refused("auth", "", errors.New(reply)), "connection-auth"); !strings.HasPrefix(f.Found, want) {
+			t.Errorf("%s: it says %q, want %q", reply, f.Found, want)
+		}
+	}
+}
