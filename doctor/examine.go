@@ -91,7 +91,11 @@ func Examine(ctx context.Context, d driver.Driver, options *Options) (*Report, e
 
 func (o *Options) check() error {
 	for _, id := range o.Fix {
-		if !fixable[id] {
+		switch {
+		case fixable[id]:
+		case slices.Contains(ids, id):
+			return fmt.Errorf("doctor: %w: the finding %q cannot be fixed from here: it says itself what to do, and the command for that; can be fixed: %s", mortise.ErrInvalid, id, strings.Join(Fixable(), ", "))
+		default:
 			return fmt.Errorf("doctor: %w: there is nothing to fix called %q; there are %s", mortise.ErrInvalid, id, strings.Join(Fixable(), ", "))
 		}
 	}

@@ -119,7 +119,8 @@ func TestOptionsThatAreRefused(t *testing.T) {
 			options doctor.Options
 			names   string // that the error tells
 		}{
-			{doctor.Options{Fix: []string{"eviction"}}, "fair-queue-dead, "}, {doctor.Options{Fix: []string{""}}, "fair-queue-dead, "},
+			{doctor.Options{Fix: []string{"eviction"}}, "says itself what to do, and the command for that; can be fixed: fair-queue-dead, "},
+			{doctor.Options{Fix: []string{"evictoin"}}, "nothing to fix called \"evictoin\"; there are fair-queue-dead, "}, {doctor.Options{Fix: []string{""}}, "fair-queue-dead, "},
 			{doctor.Options{Accept: []string{"evictions"}}, ", eviction, "}, {doctor.Options{Kinds: []doctor.Kind{"unfair"}}, ", fair, "},
 		} {
 			r, err := doctor.Examine(t.Context(), d, &test.options)

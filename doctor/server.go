@@ -259,7 +259,11 @@ func (e *exam) acl(kinds ...Kind) string {
 	for _, kind := range kinds {
 		names = append(names, string(kind))
 	}
-	return e.mortise("acl --add --user " + word(e.userName()) + " --kind " + strings.Join(names, ","))
+	line := "acl --add --user " + word(e.userName()) + " --kind " + strings.Join(names, ",")
+	if e.topology.Cluster {
+		line += " --cluster"
+	}
+	return e.mortise(line)
 }
 
 // cli returns a line that runs a command with redis-cli; words that need it are quoted already. It is for the server with that
@@ -271,18 +275,19 @@ func (e *exam) cli(addr, command string) string {
 	return e.o.RedisCLI(addr) + " " + command
 }
 
-// setuser returns the lines that add rights to those of the user: one for each server, as a rule is of one server. The user
-// itself may not do that.
+// setuser returns the line that adds rights to those of the user, on all servers: a rule is of one server. The user itself may not
+// do that.
 func (e *exam) setuser(rights string) string {
-	command := " acl setuser " + word(e.userName())
+	addr := e.servers[0].addr
+	command := e.o.AdminCLI(addr)
+	if e.topology.Cluster {
+		command += " --cluster call " + word(addr)
+	}
+	command += " acl setuser " + word(e.userName())
 	for w := range strings.FieldsSeq(rights) {
 		command += " " + word(w)
 	}
-	lines := []string{e.o.AdminCLI(e.servers[0].addr) + command}
-	for _, s := range e.servers[1:] {
-		lines = append(lines, e.o.AdminCLI(s.addr)+command)
-	}
-	return strings.Join(lines, "\n")
+	return command
 }
 
 func redisCLI(addr string) string {
@@ -315,6 +320,8 @@ func size(n int64) string {
 		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 	case n >= 1<<20:
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n < 1<<10:
+		return several(int(n), "byte")
 	}
 	return fmt.Sprintf("%d KiB", n>>10)
 }

@@ -20,18 +20,20 @@ import (
 const doctorLong = `doctor examines Redis, and what lies in it, for what makes locks fail: the connection,
 the version, replicas and the cluster, persistence, memory and eviction, limits for
 clients, messages, the rights of the user, clocks; and locks without TTL, waiters that
-are gone, permits that nobody has, tokens that nobody uses, deadlocks, and versions side
-by side. It takes some seconds.
+are gone, permits that nobody has, tokens that nobody uses, deadlocks, and clients of
+several versions. It takes some seconds.
 
 What is in order takes one line. Of everything else doctor says how bad it is, what to
 do, and the command for that. What the user has no right to look at is unknown; the rule
-that would allow it is shown. docs/doctor.md explains each finding.
+that would allow it is shown.
 
 It changes nothing unless --fix ID names a finding: then it mends that finding, as far as
 that certainly harms nobody. The script that does it looks again first.
 
 It looks at 100000 keys, about, and says how many there are; --keys N looks at N, and
---keys -1 at all. The server is left alone for three quarters of the time.
+--keys -1 at all. While it does so, it pauses for three quarters of the time.
+
+Each finding is explained at ` + docsURL + `doctor.md
 
 Exit codes:
    0  nothing is wrong; some of it may be unknown
@@ -40,6 +42,9 @@ Exit codes:
   64  wrong usage
   69  Redis cannot be reached, or cannot serve
   77  Redis refused the user or the password`
+
+// docsURL is where the documents are.
+const docsURL = "https://github.com/mortise-go/mortise/blob/main/docs/"
 
 const (
 	exitWarning  = 1
@@ -59,20 +64,20 @@ func doctorCommand(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if o.Kinds, err = lockKinds(kinds); err != nil {
+			if o.Kinds, err = lockKinds(kinds, cmd.Flags().Changed("kind")); err != nil {
 				return err
 			}
 			if err = knownFindings(o.Accept); err != nil {
 				return err
 			}
-			if o.Keys == 0 && cmd.Flags().Changed("keys") {
-				return usageError("All keys: --keys -1", "--keys is 0")
+			if cmd.Flags().Changed("keys") && (o.Keys == 0 || o.Keys < -1) {
+				return usageError("All keys: --keys -1", "--keys is %d", o.Keys)
 			}
 			return a.doctor(cmd.Context(), o)
 		},
 	}
 	cmd.Flags().IntVar(&o.Keys, "keys", 0, "look at `N` keys, about, in place of 100000; -1 looks at all")
-	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "these `KINDS` of lock must work, as fair,rw: a right that they lack is critical")
+	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "these `KINDS` must work, as fair,rw, or look: a right that they lack is critical")
 	cmd.Flags().StringSliceVar(&o.Accept, "accept", nil, "the findings with these `IDS` do not count for the exit code")
 	cmd.Flags().StringSliceVar(&o.Fix, "fix", nil, "mend the findings with these `IDS`: "+strings.Join(doctor.Fixable(), ", "))
 	a.jsonFlag(cmd)
@@ -246,8 +251,11 @@ func knownFindings(accepted []string) error {
 	return nil
 }
 
-// lockKinds returns the kinds of lock that words name.
-func lockKinds(words []string) (kinds []doctor.Kind, err error) {
+// lockKinds returns the kinds that words name; there must be one if any are needed.
+func lockKinds(words []string, needed bool) (kinds []doctor.Kind, err error) {
+	if needed && len(words) == 0 {
+		words = []string{""}
+	}
 	for _, w := range words {
 		found := kindsNamed(strings.ToLower(strings.TrimSpace(w)))
 		if found == nil {
