@@ -20,8 +20,8 @@ password in place of SECRET; with --shell it is a line for a shell. acl does not
 Redis.
 
 A rule is of one server: set it on all of them, replicas included. With --shell and
---cluster, or a URL of a cluster, one line does that; behind sentinels, run the line for
-each server, with its address in place of HOST and PORT. A rule lasts until Redis restarts:
+--cluster, one line does that; behind sentinels, run the line for each server, with its
+address in place of HOST and PORT. A rule lasts until Redis restarts:
 ACL SAVE keeps it if Redis has an aclfile, CONFIG REWRITE if it has none.
 
 The kinds of lock are:
@@ -68,6 +68,7 @@ func aclCommand(a *app) *cobra.Command {
 				return err
 			}
 			rule.Prefix = a.keyPrefix()
+			rule.Cluster = rule.Cluster || strings.Contains(parsedURL(a.url()).Scheme, "cluster")
 			words, err := rule.Words()
 			switch {
 			case errors.Is(err, mortise.ErrInvalid):
@@ -88,7 +89,7 @@ func aclCommand(a *app) *cobra.Command {
 	cmd.Flags().StringSliceVar(&kinds, "kind", []string{"all"}, "the `KINDS` of lock, as fair,rw (default all)")
 	cmd.Flags().StringVar(&rule.User, "user", "locks", "the `NAME` of the user")
 	cmd.Flags().BoolVar(&rule.Add, "add", false, "only add to the rights that the user has")
-	cmd.Flags().BoolVar(&rule.Cluster, "cluster", false, "with what a cluster needs")
+	cmd.Flags().BoolVar(&rule.Cluster, "cluster", false, "with what a cluster needs; a URL of a cluster, redis+cluster://, implies it")
 	cmd.Flags().BoolVar(&shell, "shell", false, "print a line for a shell, quoted, that runs redis-cli")
 	a.jsonFlag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(append(kindNames(), "all"), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
@@ -105,7 +106,7 @@ func shellRule(rawURL string, rule *doctor.Rule) string {
 	switch {
 	case strings.Contains(u.Scheme, "sentinel"):
 		return cli("HOST:PORT")
-	case rule.Cluster || strings.Contains(u.Scheme, "cluster"):
+	case rule.Cluster:
 		return cli("") + " --cluster call " + shellQuote(net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "6379")))
 	}
 	return cli("")
