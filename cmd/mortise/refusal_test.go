@@ -76,13 +76,10 @@ func TestHintForATLSPort(t *testing.T) {
 func wantFound(t *testing.T, err error, words string) {
 	t.Helper()
 	failed, _ := errors.AsType[*connect.PhaseError](err)
-	for _, f := range doctor.Refused(string(failed.Phase), "", failed.Err).Find("connection-connect") {
-		if !strings.Contains(f.Do, words) {
-			t.Errorf("for %v the doctor says %q, want %q", err, f.Do, words)
-		}
-		return
+	found := doctor.Refused(string(failed.Phase), "", failed.Err).Find("connection-connect")
+	if len(found) != 1 || !strings.Contains(found[0].Do, words) {
+		t.Errorf("for %v the doctor finds %+v, want %q", err, found, words)
 	}
-	t.Errorf("the doctor finds nothing in %v", err)
 }
 
 // near is a driver of a cluster that has a server for each key.
