@@ -94,7 +94,7 @@ func (o *Options) check() error {
 		switch {
 		case fixable[id]:
 		case slices.Contains(ids, id):
-			return fmt.Errorf("doctor: %w: the finding %q cannot be fixed from here: it says itself what to do, and the command for that; can be fixed: %s", mortise.ErrInvalid, id, strings.Join(Fixable(), ", "))
+			return fmt.Errorf("doctor: %w: there is no fix for %q: the finding says what to do, and the command for that; there are fixes for %s", mortise.ErrInvalid, id, strings.Join(Fixable(), ", "))
 		default:
 			return fmt.Errorf("doctor: %w: there is nothing to fix called %q; there are %s", mortise.ErrInvalid, id, strings.Join(Fixable(), ", "))
 		}

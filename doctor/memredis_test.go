@@ -119,7 +119,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 			options doctor.Options
 			names   string // that the error tells
 		}{
-			{doctor.Options{Fix: []string{"eviction"}}, "says itself what to do, and the command for that; can be fixed: fair-queue-dead, "},
+			{doctor.Options{Fix: []string{"eviction"}}, "there is no fix for \"eviction\": the finding says what to do, and the command for that; there are fixes for fair-queue-dead, "},
 			{doctor.Options{Fix: []string{"evictoin"}}, "nothing to fix called \"evictoin\"; there are fair-queue-dead, "}, {doctor.Options{Fix: []string{""}}, "fair-queue-dead, "},
 			{doctor.Options{Accept: []string{"evictions"}}, ", eviction, "}, {doctor.Options{Kinds: []doctor.Kind{"unfair"}}, ", fair, "},
 		} {
