@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/connect"
+	"github.com/mortise-go/mortise/doctor"
 	"github.com/mortise-go/mortise/driver"
 )
 
@@ -88,6 +89,17 @@ func TestHintForATLSPort(t *testing.T) {
 	if hint := a.hint(connectError(err)); !strings.Contains(hint, "rediss://") || strings.Contains(hint, "Start Redis") {
 		t.Errorf("for %v the hint is %q, want a word of TLS", err, hint)
 	}
+	wantFound(t, err, "rediss://")
+}
+
+// wantFound wants words in what the doctor says is to be done about an error of connecting.
+func wantFound(t *testing.T, err error, words string) {
+	t.Helper()
+	failed, _ := errors.AsType[*connect.PhaseError](err)
+	found := doctor.Refused(string(failed.Phase), "", failed.Err).Find("connection-connect")
+	if len(found) != 1 || !strings.Contains(found[0].Do, words) {
+		t.Errorf("for %v the doctor finds %+v, want %q", err, found, words)
+	}
 }
 
 // near is a driver of a cluster that has a server for each key.
@@ -123,6 +135,7 @@ func TestHintForASilentServer(t *testing.T) {
 	if err == nil {
 		t.Fatal("a silent server was opened")
 	}
+	wantFound(t, err, "Redis may be stopped or hang")
 	var told strings.Builder
 	a := &app{getenv: func(string) string { return "" }, stderr: &told}
 	a.report(connectError(err))
