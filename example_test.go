@@ -146,6 +146,41 @@ func ExampleLock_TryDo() {
 	// 2 false <nil>
 }
 
+// What is dear to make is made once: the others wait for it, or go on with what they have.
+func ExampleLock_Do_cache() {
+	server := memredis.New()
+	defer server.Close()
+	client := mortise.New(server.Driver(), nil)
+	defer client.Close()
+	ctx := context.Background()
+	var cache string
+	fill := func(context.Context) error {
+		fmt.Println("filling it")
+		cache = "prices"
+		return nil
+	}
+
+	filling := client.Lock("cache:prices")
+	for range 2 {
+		err := filling.Do(ctx, func(ctx context.Context) error {
+			if cache != "" {
+				return nil // another has filled it meanwhile
+			}
+			return fill(ctx)
+		})
+		fmt.Println(cache, err)
+	}
+
+	ran, err := filling.TryDo(ctx, fill) // false: another fills it, so serve the old one
+	fmt.Println(ran, err)
+	// Output:
+	// filling it
+	// prices <nil>
+	// prices <nil>
+	// filling it
+	// true <nil>
+}
+
 // Lead campaigns, leads, and campaigns again after a loss. Here the leader stops by itself after a while.
 func ExampleElection_Lead() {
 	server := memredis.New()

@@ -87,7 +87,7 @@ func (b *Dashboard) findings(p *pen) *findings {
 
 // add adds a finding, together with one that differs only in what was looked at.
 func (f *findings) add(b *Dashboard, p *pen, one *doctor.Finding) {
-	row := findingRow{string(one.Severity), one.Severity == doctor.Critical || one.Severity == doctor.Warning, one.ID, one.Server, one.Found, one.Do, b.addressed(one.Command)}
+	row := findingRow{string(one.Severity), one.Severity == doctor.Critical || one.Severity == doctor.Warning, one.ID, one.Server, one.Found, one.Do, one.Command}
 	if one.ID == "deadlock" && row.Bad && !p.scene.inDeadlock(one.Names) {
 		row = findingRow{Severity: string(doctor.Info), IDs: one.ID, Where: one.Server, Found: "there was a deadlock, which is over: " + one.Found}
 	}
@@ -115,7 +115,9 @@ var ranks = map[string]int{string(doctor.Critical): 1, string(doctor.Warning): 2
 func (b *Dashboard) examine() {
 	ctx, cancel := context.WithTimeout(b.poller.ctx, examineLimit)
 	defer cancel()
-	report, err := doctor.Examine(ctx, b.driver, &doctor.Options{Prefix: b.options.Prefix, Keys: mostKeys, Passed: []string{"resolve", "connect", "auth"}, RedisCLI: b.options.RedisCLI})
+	report, err := doctor.Examine(ctx, b.driver, &doctor.Options{
+		Prefix: b.options.Prefix, Keys: mostKeys, Passed: []string{"resolve", "connect", "auth"}, Mortise: b.options.Mortise, RedisCLI: b.options.RedisCLI,
+	})
 	if err != nil && b.poller.closed() {
 		report = nil
 	}

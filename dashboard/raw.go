@@ -97,14 +97,3 @@ func (b *Dashboard) addressNote() string {
 	}
 	return all + "give redis-cli its address with -h and -p, and mortise its URL with --redis."
 }
-
-// addressed returns the commands of an examination with the address that mortise needs.
-func (b *Dashboard) addressed(commands string) string {
-	lines := strings.Split(commands, "\n")
-	for i, line := range lines {
-		if rest, ok := strings.CutPrefix(line, "mortise "); ok {
-			lines[i] = b.mortise() + " " + rest
-		}
-	}
-	return strings.Join(lines, "\n")
-}

@@ -73,7 +73,7 @@ var rows = []row{
 		commands: "del get getrange hdel hexists hget hgetall hlen hset incrby pexpire pttl pubsub|numsub set time zadd zcard zcount zrangebyscore zrem zscore"},
 
 	{kind: KindRecords, added: true, title: "Records of clients, of any kind", patterns: strings.Fields(tells + "&mortise:ask: ~mortise:turns:"),
-		commands: "del exists hdel hexists hget hkeys hlen hset hstrlen pexpire pttl pubsub|numsub time type unlink xadd xlen xrevrange zadd zrange zrangebyscore zrem"},
+		commands: "del exists hdel hexists hget hkeys hlen hset hstrlen pexpire pttl publish pubsub|numsub spublish time type unlink xadd xlen xrevrange zadd zrange zrangebyscore zrem"},
 	{kind: KindInspect, added: true, title: "`Inspect`, `State`, `mortise show`, of any kind", patterns: strings.Fields(queue + token),
 		commands: "getrange hget hgetall hkeys hlen hrandfield hscan hstrlen lrange pttl time type zcard zrange zscore"},
 	{kind: KindList, added: true, title: "`Locks`, `mortise ls`", commands: "scan"},
@@ -125,6 +125,11 @@ func (k Kind) Title() string {
 
 // OnTop reports whether the rights of a kind come on top of those of a kind of lock.
 func (k Kind) OnTop() bool { r := k.row(); return r != nil && r.added }
+
+// hears reports whether a kind needs messages.
+func (k Kind) hears() bool {
+	return slices.ContainsFunc(k.row().patterns, func(p string) bool { return p[0] == '&' })
+}
 
 func (k Kind) row() *row {
 	switch k {

@@ -90,6 +90,16 @@ func TestRuleForOneWhoLooks(t *testing.T) {
 	}
 }
 
+// Who asks a client to release tells it by a message.
+func TestRuleOfRecordsPublishes(t *testing.T) {
+	got := rule(t, doctor.Rule{User: "operator", Prefix: "app:", Kinds: []doctor.Kind{doctor.KindRecords}})
+	for _, word := range []string{"+publish", "+spublish", "&mortise:ask:app:*"} {
+		if !slices.Contains(got, word) {
+			t.Errorf("the rule %q is without %s", got, word)
+		}
+	}
+}
+
 func TestRuleForAnyPrefix(t *testing.T) {
 	all := rule(t, doctor.Rule{User: "u", Kinds: []doctor.Kind{doctor.KindLock, doctor.KindRecords}})
 	if !slices.Contains(all, "~*") || slices.Contains(all, "~mortise:turns:*") || !slices.Contains(all, "&mortise:turn:*") {

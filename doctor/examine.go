@@ -39,9 +39,15 @@ type Options struct {
 	Master    string
 	// Plain says that the connection is not encrypted, and leaves this machine.
 	Plain bool
+	// Mortise is how a command line begins that runs mortise for this Redis, as mortise --redis redis://redis:6379. By
+	// default it is mortise alone. The prefix follows by itself.
+	Mortise string
 	// RedisCLI returns how a command line begins that runs redis-cli for a server with that address, which
 	// is empty for any server. By default it is redis-cli, with -h and -p for an address.
 	RedisCLI func(server string) string
+	// AdminCLI is the same for somebody who may change users. By default it is RedisCLI, with --user ADMIN --askpass
+	// behind it.
+	AdminCLI func(server string) string
 }
 
 // limit bounds each question to Redis. Tests change it.
@@ -69,6 +75,9 @@ func Examine(ctx context.Context, d driver.Driver, options *Options) (*Report, e
 	if e.o.RedisCLI == nil {
 		e.o.RedisCLI = redisCLI
 	}
+	if e.o.AdminCLI == nil {
+		e.o.AdminCLI = func(server string) string { return e.o.RedisCLI(server) + " --user ADMIN --askpass" }
+	}
 	e.client = mortise.New(borrowed{d}, &mortise.Options{Prefix: e.o.Prefix, AllowAnyName: true, RetryFor: limit, Identity: mortise.Identity{Hide: true}})
 	defer func() { _ = e.client.Close() }() // it has no holds
 	e.run(ctx, e.connection, e.readServers)
@@ -82,7 +91,11 @@ func Examine(ctx context.Context, d driver.Driver, options *Options) (*Report, e
 
 func (o *Options) check() error {
 	for _, id := range o.Fix {
-		if !fixable[id] {
+		switch {
+		case fixable[id]:
+		case slices.Contains(ids, id):
+			return fmt.Errorf("doctor: %w: there is no fix for %q: the finding says what to do, and the command for that; there are fixes for %s", mortise.ErrInvalid, id, strings.Join(Fixable(), ", "))
+		default:
 			return fmt.Errorf("doctor: %w: there is nothing to fix called %q; there are %s", mortise.ErrInvalid, id, strings.Join(Fixable(), ", "))
 		}
 	}

@@ -44,8 +44,15 @@ func (e *exam) buffers(context.Context) {
 			hard, _ := strconv.ParseInt(words[i+1], 10, 64)
 			soft, _ := strconv.ParseInt(words[i+2], 10, 64)
 			if hard > 0 && hard < least || soft > 0 && soft < least {
+				var limits []string // 0 is none
+				if hard > 0 {
+					limits = append(limits, "more than "+size(hard)+" waiting for it")
+				}
+				if soft > 0 {
+					limits = append(limits, "more than "+size(soft)+" for "+words[i+3]+" s")
+				}
 				return Finding{
-					Severity: Warning, Found: fmt.Sprintf("a subscriber with more than %s waiting for it, or %s for %s s, is disconnected: when a client pauses, its waiters miss messages, and ask once a second instead", size(hard), size(soft), words[i+3]),
+					Severity: Warning, Found: "a subscriber with " + strings.Join(limits, ", or ") + " is disconnected: when a client pauses, its waiters miss messages, and ask once a second instead",
 					Do: "Use Redis' own limits.", Command: e.cli(s.addr, "config set client-output-buffer-limit 'pubsub 32mb 8mb 60'"),
 				}
 			}

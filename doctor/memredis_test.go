@@ -119,7 +119,8 @@ func TestOptionsThatAreRefused(t *testing.T) {
 			options doctor.Options
 			names   string // that the error tells
 		}{
-			{doctor.Options{Fix: []string{"eviction"}}, "fair-queue-dead, "}, {doctor.Options{Fix: []string{""}}, "fair-queue-dead, "},
+			{doctor.Options{Fix: []string{"eviction"}}, "there is no fix for \"eviction\": the finding says what to do, and the command for that; there are fixes for fair-queue-dead, "},
+			{doctor.Options{Fix: []string{"evictoin"}}, "nothing to fix called \"evictoin\"; there are fair-queue-dead, "}, {doctor.Options{Fix: []string{""}}, "fair-queue-dead, "},
 			{doctor.Options{Accept: []string{"evictions"}}, ", eviction, "}, {doctor.Options{Kinds: []doctor.Kind{"unfair"}}, ", fair, "},
 		} {
 			r, err := doctor.Examine(t.Context(), d, &test.options)
@@ -151,5 +152,17 @@ func TestReportAsJSON(t *testing.T) {
 		`"worst":"critical","keys_looked_at":0,"keys":-1}`
 	if err != nil || string(text) != want {
 		t.Errorf("%s, %v, want\n%s", text, err, want)
+	}
+}
+
+// Without a password, and with a wrong one, there are two texts, neither of them with what Redis advises its clients.
+func TestPasswordThatIsMissingOrWrong(t *testing.T) {
+	for reply, want := range map[string]string{
+		"NOAUTH HELLO must be called with the client already authenticated": "Redis asks for a password, and none was given",
+		"WRONGPASS invalid username-password pair or user is disabled.":     "the user or the password is not accepted: WRONGPASS ",
+	} {
+		if f := one(t, doctor.Refused("auth", "", errors.New(reply)), "connection-auth"); !strings.HasPrefix(f.Found, want) {
+			t.Errorf("%s: it says %q, want %q", reply, f.Found, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,11 +97,14 @@ func (e *exam) unheard(id string, err error, command, channel string) Finding {
 		return f
 	}
 	f.Found = "the user has no right to " + command + " on the channels of locks"
+	if len(e.o.Kinds) > 0 && !slices.ContainsFunc(e.o.Kinds, Kind.hears) {
+		return Finding{ID: id, Group: GroupMessages, Severity: OK, Found: f.Found + ", and needs none for what --kind names"}
+	}
 	f.Do = "Without it, a waiter is not told that a lock is free. mortise acl prints all the rights that locks need."
 	if e.o.Prefix == "" {
 		f.Do += " If the user may use some names only, examine with --prefix."
 	}
-	f.Command = e.mortise("acl --kind lock")
+	f.Command = e.acl(e.narrowest()...)
 	return f
 }
 

@@ -113,7 +113,8 @@ func (q *questions) inquiries(r *row, prefix string) []*inquiry {
 			keys = append(keys, realized(p, literally, name)...)
 		}
 	}
-	list := []*inquiry{q.inquire(strings.Fields(r.commands), keys, nil)}
+	ofKeys := slices.DeleteFunc(strings.Fields(r.commands), func(c string) bool { return c == "publish" || c == "spublish" }) // see below
+	list := []*inquiry{q.inquire(ofKeys, keys, nil)}
 	if len(channels) > 0 {
 		list = append(list, q.inquire(strings.Fields(strings.ReplaceAll(messaging, "+", "")), channels, otherChannels(r, literally, name)))
 	}
@@ -132,13 +133,16 @@ func otherChannels(r *row, prefix, name string) (others []pattern) {
 }
 
 // missingOfAll returns what the user lacks of each kind. It asks with one script for each, in one go.
+//
+// Who looks needs the rows of two other kinds as well.
 func (e *exam) missingOfAll(ctx context.Context) (map[Kind][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	asked, about := make([]questions, len(rows)), make([][]*inquiry, len(rows))
+	kinds := Kinds()
+	asked, about := make([]questions, len(kinds)), make([][]*inquiry, len(kinds))
 	var calls []driver.Call
-	for i := range rows {
-		about[i] = asked[i].inquiries(&rows[i], e.o.Prefix)
+	for i, kind := range kinds {
+		about[i] = asked[i].inquiries(kind.row(), e.o.Prefix)
 		call := driver.Call{Script: askRights, Args: asked[i].args}
 		if key := cmp.Or(e.answering, e.keys()[0]); key != "" {
 			call.Keys = []string{key}
@@ -153,15 +157,21 @@ func (e *exam) missingOfAll(ctx context.Context) (map[Kind][]string, error) {
 		}
 		for _, one := range about[i] {
 			if words := one.missing(may); words != nil {
-				missing[rows[i].kind] = unique(append(missing[rows[i].kind], words...))
+				missing[kinds[i]] = unique(append(missing[kinds[i]], words...))
 			}
 		}
+	}
+	if words := slices.Concat(missing[KindLook], missing[KindInspect], missing[KindList]); words != nil {
+		missing[KindLook] = unique(words)
 	}
 	return missing, nil
 }
 
 // anywhere are the commands without keys and channels.
-var anywhere = map[string]bool{"time": true, "pubsub|numsub": true, "scan": true, "unsubscribe": true, "sunsubscribe": true}
+var anywhere = map[string]bool{
+	"time": true, "pubsub|numsub": true, "scan": true, "unsubscribe": true, "sunsubscribe": true,
+	"acl|whoami": true, "client|list": true, "cluster|info": true, "config|get": true, "dbsize": true, "info": true,
+}
 
 func onlyAnywhere(commands []string) bool {
 	return !slices.ContainsFunc(commands, func(c string) bool { return !anywhere[c] })
@@ -178,8 +188,10 @@ var after = map[string]string{
 // sample returns a command that is valid, and would do something to a key or channel.
 func sample(command, place string) []string {
 	switch command {
-	case "time":
-		return []string{command}
+	case "time", "dbsize", "info", "acl|whoami", "client|list", "cluster|info":
+		return strings.Split(command, "|")
+	case "config|get":
+		return []string{"config", "get", "save"}
 	case "scan":
 		return []string{command, "0"}
 	case "pubsub|numsub":

@@ -44,6 +44,12 @@ func TestRareSituations(t *testing.T) {
 			master("connected_clients", "9600", "maxclients", "10000"), func(e *exam) { e.clientLimits(t.Context()) }, "max-clients", Critical, "turns clients away"},
 		"the limit of clients is not known": {
 			master("connected_clients", "9600"), func(e *exam) { e.clientLimits(t.Context()) }, "max-clients", Unknown, "not known"},
+		"hardly anything may wait for a subscriber": {
+			master("client-output-buffer-limit", "normal 0 0 0 pubsub 1000 0 60"), func(e *exam) { e.buffers(t.Context()) }, "pubsub-buffer", Warning,
+			"a subscriber with more than 1000 bytes waiting for it is disconnected"},
+		"little may wait for a subscriber for long": {
+			master("client-output-buffer-limit", "pubsub 65536 1 60"), func(e *exam) { e.buffers(t.Context()) }, "pubsub-buffer", Warning,
+			"a subscriber with more than 64 KiB waiting for it, or more than 1 byte for 60 s is disconnected"},
 		"a replica is far behind": {
 			master("connected_slaves", "1", "slave0", "ip=10.0.0.2,port=6379,state=online,offset=1,lag=12"), func(e *exam) { e.replicas(t.Context()) }, "replicas", Warning, `"10.0.0.2:6379"`},
 		"a replica that is no line of INFO": {
@@ -165,5 +171,19 @@ func TestSilentServers(t *testing.T) {
 	keys := e.keys()
 	if len(keys) != 2 || e.d.Shard(keys[0]) == "b:1" || e.d.Shard(keys[1]) == "b:1" {
 		t.Errorf("it would try %q, want one key of a:1 and one of c:1", keys)
+	}
+}
+
+// On a cluster a rule is for all servers.
+func TestRuleOfACluster(t *testing.T) {
+	e := &exam{
+		topology: driver.Topology{Cluster: true}, servers: []*server{{addr: "a:1"}, {addr: "b:1"}}, user: "worker",
+		o: Options{Prefix: "app:", AdminCLI: func(server string) string { return redisCLI(server) + " --user ADMIN" }},
+	}
+	if got, want := e.setuser("+info +config|get"), "redis-cli -h a -p 1 --user ADMIN --cluster call a:1 acl setuser worker +info '+config|get'"; got != want {
+		t.Errorf("it says %s, want %s", got, want)
+	}
+	if got, want := e.acl(KindFair, KindRecords), "mortise --prefix app: acl --add --user worker --kind fair,records --cluster"; got != want {
+		t.Errorf("it says %s, want %s", got, want)
 	}
 }

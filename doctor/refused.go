@@ -1,8 +1,14 @@
 package doctor
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
+	"syscall"
 
 	"github.com/mortise-go/mortise/driver"
 )
@@ -44,12 +50,35 @@ func refused(phase, hosts string, err error) Finding {
 	case phase == "" && class == driver.Denied:
 		phase = "auth"
 	}
+	f := Finding{ID: "connection", Group: GroupConnection, Severity: Critical, Found: "Redis does not answer: " + said(err), Do: phases[1].do}
 	for _, p := range phases {
 		if p.name == phase {
-			return Finding{ID: "connection-" + p.name, Group: GroupConnection, Severity: Critical, Server: hosts, Found: p.failed + ": " + said(err), Do: p.do}
+			f = Finding{ID: "connection-" + p.name, Group: GroupConnection, Severity: Critical, Server: hosts, Found: p.failed + ": " + said(err), Do: p.do}
 		}
 	}
-	return Finding{ID: "connection", Group: GroupConnection, Severity: Critical, Found: "Redis does not answer: " + said(err), Do: phases[1].do}
+	if phase == "auth" && strings.Contains(err.Error(), "NOAUTH ") {
+		f.Found, f.Do = "Redis asks for a password, and none was given", "Give the password, and the user if it has a name."
+	}
+	if phase == "" || phase == "connect" {
+		f.Do = cmp.Or(Unanswered(err), f.Do)
+	}
+	return f
+}
+
+// Unanswered says what to do about a server that closes connections, or does not answer; nothing if err, of a driver or of
+// package connect, says neither.
+func Unanswered(err error) string {
+	var timeout net.Error
+	var sent *driver.Error
+	cut := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF)
+	switch {
+	case cut:
+		return "What listens there has closed the connection. If the port is one for TLS, write rediss://; otherwise it may not be Redis."
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout(),
+		errors.As(err, &sent) && sent.Class == driver.Unknown && sent.Reply == "":
+		return "Nothing answers there, and nothing refuses the connection: Redis may be stopped or hang, or a firewall may drop what is sent. redis-cli PING from this machine shows the same."
+	}
+	return ""
 }
 
 // said returns the text of an error, safe to print.

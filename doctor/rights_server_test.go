@@ -26,21 +26,31 @@ func withRule(t *testing.T, s *redistest.Server, words []string) driver.Driver {
 	return d
 }
 
-// A user that has the rule of a kind has what the kind needs; of what it does not know of the server it is
-// told which right it lacks.
+// A user that has the rule of a kind has what the kind needs, whatever the kind; another kind that must work is said to lack rights,
+// and no third one is spoken of.
 func TestRealRightsOfEachKind(t *testing.T) {
 	t.Parallel()
 	s := redistest.Single(t, durable...)
 	for _, kind := range doctor.Kinds() {
-		if kind.OnTop() || kind == doctor.KindLook {
-			continue
-		}
 		t.Run(string(kind), func(t *testing.T) {
-			d := withRule(t, s, rule(t, doctor.Rule{User: "worker", Prefix: "app:", Kinds: []doctor.Kind{kind}}))
-			r := report(t, d, &doctor.Options{Prefix: "app:", Kinds: []doctor.Kind{kind}})
-			wantFinding(t, r, "rights", doctor.Info, "the user may use ", kind.Title())
+			kinds := []doctor.Kind{kind}
+			if kind.OnTop() {
+				kinds = []doctor.Kind{doctor.KindLock, kind}
+			}
+			d := withRule(t, s, rule(t, doctor.Rule{User: "worker", Prefix: "app:", Kinds: kinds}))
+			r := report(t, d, &doctor.Options{Prefix: "app:", Kinds: kinds[len(kinds)-1:]})
+			if kind == doctor.KindRecords {
+				wantFinding(t, r, "rights-records", doctor.OK)
+			} else {
+				wantFinding(t, r, "rights", doctor.OK, "--kind "+string(kind))
+			}
+			if kind == doctor.KindLook && len(r.Find("rights-records")) > 0 {
+				t.Errorf("who looks is to publish records: %+v", r.Find("rights-records"))
+			}
 			wantFinding(t, r, "messages", doctor.OK)
-			wantFinding(t, r, "eviction", doctor.Unknown, "no right to info")
+			if kind != doctor.KindDoctor {
+				wantFinding(t, r, "eviction", doctor.Unknown, "no right to info")
+			}
 			if r.Worst == doctor.Critical {
 				t.Errorf("the worst is %s: %+v", r.Worst, r.Findings)
 			}
@@ -48,17 +58,47 @@ func TestRealRightsOfEachKind(t *testing.T) {
 			if kind == doctor.KindElection || kind == doctor.KindLock {
 				other = doctor.KindFair
 			}
-			r = report(t, d, &doctor.Options{Prefix: "app:", Kinds: []doctor.Kind{other}})
-			f := wantFinding(t, r, "rights", doctor.Critical, other.Title()+" (without", "acl setuser")
+			r = report(t, d, &doctor.Options{Prefix: "app:", Kinds: []doctor.Kind{other}, User: "worker"})
+			f := wantFinding(t, r, "rights", doctor.Critical, "the user may not use "+other.Title()+" (without", "which --kind names", "--user ADMIN --askpass acl setuser worker ")
+			if strings.Contains(f.Found, doctor.KindGroup.Title()) {
+				t.Errorf("it speaks of a kind that was not named: %s", f.Found)
+			}
 			// What it says mends it.
 			if kind == doctor.KindLock {
-				_, rights, _ := strings.Cut(f.Command, "setuser USER ")
+				_, rights, _ := strings.Cut(f.Command, "setuser worker ")
 				for _, word := range strings.Fields(rights) {
 					s.Must(t, "ACL", "SETUSER", "worker", strings.Trim(word, "'"))
 				}
-				wantFinding(t, report(t, d, &doctor.Options{Prefix: "app:", Kinds: []doctor.Kind{other}}), "rights", doctor.Info, doctor.KindFair.Title())
+				wantFinding(t, report(t, d, &doctor.Options{Prefix: "app:", Kinds: []doctor.Kind{other}}), "rights", doctor.OK)
+				wantFinding(t, report(t, d, &doctor.Options{Prefix: "app:"}), "rights", doctor.Info, "the user may use ", doctor.KindFair.Title())
 			}
 		})
+	}
+}
+
+// Of what comes on top of a kind of lock, and of who only looks, each right that is missing is named, too.
+func TestRealMissingRightsOfWhatComesOnTop(t *testing.T) {
+	t.Parallel()
+	s := redistest.Single(t, durable...)
+	for kind, missing := range map[doctor.Kind]string{
+		doctor.KindLook: "+scan", doctor.KindDoctor: "+config|get", doctor.KindTokens: "+object|idletime", doctor.KindInspect: "+hrandfield",
+		doctor.KindRecords: "+xadd", doctor.KindList: "+scan",
+	} {
+		kinds := []doctor.Kind{kind}
+		if kind.OnTop() {
+			kinds = []doctor.Kind{doctor.KindLock, kind}
+		}
+		whole := rule(t, doctor.Rule{User: "worker", Prefix: "app:", Kinds: kinds})
+		d := withRule(t, s, slices.DeleteFunc(whole, func(word string) bool { return word == missing }))
+		r := report(t, d, &doctor.Options{Prefix: "app:", Kinds: []doctor.Kind{kind}, User: "worker", Keys: 1})
+		id, found := "rights", "lacks rights of --kind "+string(kind)+" (without "+missing+")"
+		if kind == doctor.KindRecords {
+			id, found = "rights-records", ": "+missing
+		}
+		f := wantFinding(t, r, id, doctor.Critical, found)
+		if !strings.HasSuffix(strings.ReplaceAll(f.Command, "'", ""), "acl setuser worker "+missing) {
+			t.Errorf("without %s the command is %q", missing, f.Command)
+		}
 	}
 }
 
@@ -100,7 +140,7 @@ func TestRealUserWithoutScripts(t *testing.T) {
 	d := goredis.Wrap(rdb)
 	t.Cleanup(func() { _ = d.Close(); _ = rdb.Close() })
 	r := report(t, d, nil)
-	wantFinding(t, r, "scripts", doctor.Critical, "may not run scripts", "mortise acl --kind lock")
+	wantFinding(t, r, "scripts", doctor.Critical, "may not run scripts", "mortise acl --add --user reader --kind lock")
 	wantFinding(t, r, "eviction", doctor.OK) // the rest is examined
 	if f := wantFinding(t, r, "rights", doctor.Unknown, "acl setuser reader"); !strings.Contains(f.Command, "+eval +evalsha") {
 		t.Errorf("the command is %q", f.Command)
@@ -175,10 +215,18 @@ func TestRealUserWithHardlyAnyRight(t *testing.T) {
 	s := redistest.Single(t, durable...)
 	d := withRule(t, s, []string{"ACL", "SETUSER", "poor", "on", ">SECRET", "~app:*", "+eval", "+evalsha", "+hello", "+ping"})
 	for _, kinds := range [][]doctor.Kind{nil, {doctor.KindRecords}, {doctor.KindFair}} {
-		r := report(t, d, &doctor.Options{Prefix: "app:", Kinds: kinds, User: "poor"})
-		wantFinding(t, r, "rights", doctor.Critical, "may use no kind of lock", "mortise --prefix app: acl --user poor --kind ")
-		wantFinding(t, r, "silent-client", doctor.Unknown, "acl --kind records")
-		wantFinding(t, r, "keys", doctor.Unknown, "acl setuser poor +scan +type +pttl")
+		r := report(t, d, &doctor.Options{Prefix: "app:", Kinds: kinds, User: "poor", Mortise: "mortise --redis redis://db"})
+		switch {
+		case kinds == nil:
+			wantFinding(t, r, "rights", doctor.Critical, "may use no kind of lock", "mortise --redis redis://db --prefix app: acl --add --user poor --kind ")
+		case kinds[0] == doctor.KindRecords:
+			wantFinding(t, r, "rights-records", doctor.Critical, "acl setuser poor +")
+		default:
+			wantFinding(t, r, "rights", doctor.Critical, "acl setuser poor +")
+		}
+		wantFinding(t, r, "silent-client", doctor.Unknown, "mortise --redis redis://db --prefix app: acl --add --user poor --kind records")
+		wantFinding(t, r, "messages", doctor.Unknown, "acl --add --user poor --kind "+string(append(kinds, doctor.KindLock)[0]))
+		wantFinding(t, r, "keys", doctor.Unknown, "--user ADMIN --askpass acl setuser poor +scan +type +pttl")
 		wantFinding(t, r, "clock", doctor.Unknown, "+time")
 		if len(r.Find("lock-without-ttl")) > 0 {
 			t.Error("locks are said to be in order that nobody has looked at")

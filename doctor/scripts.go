@@ -59,7 +59,7 @@ func (e *exam) scriptless(err error) Finding {
 		f = e.unknown("scripts", GroupServer, err, "eval", "evalsha")
 		f.Severity, f.Found = Critical, "the user may not run scripts, and locks are scripts"
 		f.Do = "Allow it: mortise acl prints all the rights that locks need."
-		f.Command = e.mortise("acl --kind lock")
+		f.Command = e.acl(e.narrowest()...)
 	case classOf(err) == driver.Passing:
 		f.Found, f.Do = "the server runs no scripts at the moment: "+said(err), "Wait until it has recovered, or see why it has not."
 	}

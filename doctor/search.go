@@ -163,7 +163,7 @@ func (e *exam) tokens(found *suspects) {
 		f.Severity = Unknown
 		f.Found = fmt.Sprintf("counters of tokens of which it is not known for how long they were not used: %d. The user has no right to it, or the policy of eviction is an LFU one", found.undated)
 		f.Do = "Allow it, or examine with another user."
-		f.Command = e.cli("", "acl setuser "+word(e.userName())+" +object|idletime")
+		f.Command = e.setuser("+object|idletime")
 	}
 	e.add(f)
 }

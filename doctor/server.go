@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -229,7 +230,7 @@ func (e *exam) unknown(id string, group Group, err error, commands ...string) Fi
 	}
 	f.Found = "it could not be examined: the user has no right to " + strings.ReplaceAll(strings.Join(commands, ", "), "|", " ")
 	f.Do = "Allow it, or examine with another user."
-	f.Command = e.cli("", "acl setuser "+word(e.userName())+" +"+strings.Join(commands, " +"))
+	f.Command = e.setuser("+" + strings.Join(commands, " +"))
 	return f
 }
 
@@ -238,26 +239,55 @@ func (e *exam) withoutRights(id string, group Group, err error, kind Kind) Findi
 	f := Finding{ID: id, Group: group, Severity: Unknown, Found: "it could not be examined: " + said(err)}
 	if mayNot(err) {
 		f.Found = "it could not be examined: the user lacks the rights of --kind " + string(kind)
-		f.Do, f.Command = "Give it those rights, or examine with another user.", e.mortise("acl --kind "+string(kind))
+		f.Do, f.Command = "Give it those rights, or examine with another user.", e.acl(kind)
 	}
 	return f
 }
 
 // mortise returns a line that runs the command mortise; words that need it are quoted already.
 func (e *exam) mortise(command string) string {
-	if e.o.Prefix == "" {
-		return "mortise " + command
+	line := cmp.Or(e.o.Mortise, "mortise")
+	if e.o.Prefix != "" {
+		line += " --prefix " + word(e.o.Prefix)
 	}
-	return "mortise --prefix " + word(e.o.Prefix) + " " + command
+	return line + " " + command
 }
 
-// cli returns a line that runs a command with redis-cli; words that need it are quoted already. On a
-// server of several, if addr is not empty.
-func (e *exam) cli(addr, command string) string {
-	if len(e.servers) < 2 {
-		addr = ""
+// acl returns a line that prints what adds the rights of kinds to those of the user.
+func (e *exam) acl(kinds ...Kind) string {
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, string(kind))
 	}
-	return e.o.RedisCLI(addr) + " " + strings.ReplaceAll(command, "|", `\|`)
+	line := "acl --add --user " + word(e.userName()) + " --kind " + strings.Join(names, ",")
+	if e.topology.Cluster {
+		line += " --cluster"
+	}
+	return e.mortise(line)
+}
+
+// cli returns a line that runs a command with redis-cli; words that need it are quoted already. It is for the server with that
+// address, or for the first one if that is empty.
+func (e *exam) cli(addr, command string) string {
+	if addr == "" && len(e.servers) > 0 {
+		addr = e.servers[0].addr
+	}
+	return e.o.RedisCLI(addr) + " " + command
+}
+
+// setuser returns the line that adds rights to those of the user, on all servers: a rule is of one server. The user itself may not
+// do that.
+func (e *exam) setuser(rights string) string {
+	addr := e.servers[0].addr
+	command := e.o.AdminCLI(addr)
+	if e.topology.Cluster {
+		command += " --cluster call " + word(addr)
+	}
+	command += " acl setuser " + word(e.userName())
+	for w := range strings.FieldsSeq(rights) {
+		command += " " + word(w)
+	}
+	return command
 }
 
 func redisCLI(addr string) string {
@@ -290,6 +320,8 @@ func size(n int64) string {
 		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 	case n >= 1<<20:
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n < 1<<10:
+		return several(int(n), "byte")
 	}
 	return fmt.Sprintf("%d KiB", n>>10)
 }

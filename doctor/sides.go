@@ -76,7 +76,7 @@ func (e *exam) sides(clients []mortise.ClientState) {
 		}
 	}
 	f := Finding{
-		ID: id, Group: GroupClients, Severity: Info, Found: "mortise has several versions side by side: " + listed(all) + ". They share locks, but a newer one may do what an older one does not know",
+		ID: id, Group: GroupClients, Severity: Info, Found: "the clients of mortise have several versions: " + listed(all) + ". They share locks, but a newer one may do what an older one does not know",
 		Do: "Update the older ones; the fewest clients have " + quoted(few) + ".", Command: e.mortise("who " + word(by[few][0])),
 	}
 	e.add(f.about(by[few]))

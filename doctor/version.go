@@ -24,7 +24,11 @@ func (e *exam) version(context.Context) {
 		if v := s.info["valkey_version"]; v != "" || s.info["server_name"] == "valkey" {
 			product, name, version = "valkey", "Valkey", v
 		}
-		return judged(product, name, version)
+		f := judged(product, name, version)
+		if f.Severity == Warning {
+			f.Command = e.mortise("doctor --accept server-version")
+		}
+		return f
 	})
 }
 
@@ -55,7 +59,6 @@ func judged(product, name, version string) Finding {
 	f.Severity = Warning
 	f.Found += ", in which a user who may run scripts can run any code in the server (CVE-2025-49844), unless the package of a distribution has the remedy"
 	f.Do = "Update to the newest version of a line that is maintained. If the package of a distribution has the remedy under this number, accept the finding."
-	f.Command = "mortise doctor --accept server-version"
 	return f
 }
 

@@ -30,7 +30,7 @@ type Load struct {
 type Search struct {
 	Passes int           // that are complete
 	Took   time.Duration // the last complete one
-	Keys   int64         // of the last complete one, about, or of the first one so far
+	Keys   int64         // of the last complete one, at most and about, or of the first one so far
 	Left   int           // names that were found and are not shown yet: their keys are to be read once more
 	Err    error         // of the last one; nil if it is complete
 }

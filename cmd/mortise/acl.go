@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 
@@ -15,8 +16,13 @@ import (
 
 const aclLong = `acl prints the rule of Redis' ACL that gives a user the rights that locks need, and
 no others, for names that begin with --prefix TEXT. Paste it into redis-cli, with a
-password in place of SECRET; with --shell it is a line for a shell. It does not connect to
-Redis. It is for Redis 7.0 and Valkey; docs/protocol.md says what older ones do not know.
+password in place of SECRET; with --shell it is a line for a shell. acl does not connect to
+Redis.
+
+A rule is of one server: set it on all of them, replicas included. With --shell and
+--cluster, one line does that; behind sentinels, run the line for each server, with its
+address in place of HOST and PORT. A rule lasts until Redis restarts:
+ACL SAVE keeps it if Redis has an aclfile, CONFIG REWRITE if it has none.
 
 The kinds of lock are:
   lock       Lock, SpinLock, MultiLock, Redlock
@@ -27,15 +33,18 @@ The kinds of lock are:
 On top of them come:
   records    what clients tell: who, processes in show and in errors, ask, history
   inspect    to read the state of names
-  list       ls, after inspect
-  tokens     mortise tokens, after fenced
-  doctor     mortise doctor, after the kinds in use, records and inspect: all,doctor
+  list       mortise ls; it needs inspect as well: inspect,list
+  tokens     mortise tokens; it needs fenced as well: fenced,tokens
+  doctor     mortise doctor, with the kinds in use, records and inspect: all,doctor
 look is all that show, ls, who, history, watch and a dashboard need, and changes nothing.
-all is every kind of lock, with records and inspect.
+all, the default, is every kind of lock, with records and inspect.
 
 A rule with a kind of lock, or look, takes all other rights from the user, unless --add is
-set. One of those that come on top alone adds to the rights that it has. A rule lasts until
-Redis restarts: ACL SAVE keeps it if Redis has an aclfile, CONFIG REWRITE if it has none.
+set. A rule that has only kinds of those that come on top leaves the other rights as they
+are.
+
+The rule is for Redis 7.0 and Valkey. What older servers do not know, and what each right
+is for, is at ` + docsURL + `protocol.md#rights-acl
 
 Exit codes:
    0  done
@@ -55,10 +64,11 @@ func aclCommand(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			var err error
-			if rule.Kinds, err = lockKinds(kinds); err != nil {
+			if rule.Kinds, err = lockKinds(kinds, true); err != nil {
 				return err
 			}
 			rule.Prefix = a.keyPrefix()
+			rule.Cluster = rule.Cluster || strings.Contains(parsedURL(a.url()).Scheme, "cluster")
 			words, err := rule.Words()
 			switch {
 			case errors.Is(err, mortise.ErrInvalid):
@@ -68,7 +78,7 @@ func aclCommand(a *app) *cobra.Command {
 			case a.json:
 				return writeJSON(a.stdout, aclForm{rule.User, rule.Prefix, rule.Kinds, words[3:], strings.Join(words, " ")})
 			case shell:
-				fmt.Fprintln(a.stdout, redisCLI(a.url())("")+" "+shellQuoteAll(words))
+				fmt.Fprintln(a.stdout, shellRule(a.url(), &rule)+" "+shellQuoteAll(words))
 			default:
 				fmt.Fprintln(a.stdout, strings.Join(words, " "))
 			}
@@ -76,14 +86,30 @@ func aclCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.DisableFlagsInUseLine = true
-	cmd.Flags().StringSliceVar(&kinds, "kind", []string{"all"}, "the `KINDS` of lock, as fair,rw")
+	cmd.Flags().StringSliceVar(&kinds, "kind", []string{"all"}, "the `KINDS` of lock, as fair,rw (default all)")
 	cmd.Flags().StringVar(&rule.User, "user", "locks", "the `NAME` of the user")
 	cmd.Flags().BoolVar(&rule.Add, "add", false, "only add to the rights that the user has")
-	cmd.Flags().BoolVar(&rule.Cluster, "cluster", false, "with what a cluster needs")
+	cmd.Flags().BoolVar(&rule.Cluster, "cluster", false, "with what a cluster needs; a URL of a cluster, redis+cluster://, implies it")
 	cmd.Flags().BoolVar(&shell, "shell", false, "print a line for a shell, quoted, that runs redis-cli")
 	a.jsonFlag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(append(kindNames(), "all"), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return cmd
+}
+
+// shellRule returns how a command line begins that runs a rule on each server of that URL, by a user who may.
+func shellRule(rawURL string, rule *doctor.Rule) string {
+	u, user := parsedURL(rawURL), ""
+	if u.User.Username() == rule.User {
+		user = "ADMIN"
+	}
+	cli := redisCLI(rawURL, user)
+	switch {
+	case strings.Contains(u.Scheme, "sentinel"):
+		return cli("HOST:PORT")
+	case rule.Cluster:
+		return cli("") + " --cluster call " + shellQuote(net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "6379")))
+	}
+	return cli("")
 }
 
 // aclLine returns the command that prints what adds the rights that kinds need, all if there are none, to the user of the URL.

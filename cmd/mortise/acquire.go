@@ -40,14 +40,13 @@ func interruptible(ctx context.Context, signals <-chan os.Signal, wants string) 
 // acquire acquires the lock as planned. The returned context is the hold's. After settle, signals
 // do not end ctx any more.
 func (a *app) acquire(ctx context.Context, settle func(), s subject, p *plan) (grip, context.Context, error) {
-	start := time.Now()
 	take := s.lock
 	if p.nonblock {
 		take = s.try
 	}
 	waited := func() {}
 	if !p.nonblock {
-		waited = a.showWaiting(ctx, waiting{what: p.wants(), limit: p.wait, verbose: p.verbose, look: s.look})
+		waited = a.showWaiting(ctx, waiting{what: p.wants(), limit: p.wait, began: p.began, verbose: p.verbose, look: s.look})
 	}
 	hold, held, err := take(ctx)
 	waited()
@@ -62,7 +61,7 @@ func (a *app) acquire(ctx context.Context, settle func(), s subject, p *plan) (g
 		return nil, nil, a.refused(ctx, p, err)
 	}
 	if p.verbose {
-		a.say("got %s after %v, as %s", shown(p.name), duration.Round(time.Since(start)), hold.Owner())
+		a.say("got %s after %v, as %s", shown(p.name), duration.Round(time.Since(p.began)), hold.Owner())
 	}
 	return hold, held, nil
 }
@@ -101,7 +100,7 @@ func (a *app) refused(ctx context.Context, p *plan, err error) error {
 	case held != nil:
 		text += fmt.Sprintf(" by %s (count %d)", refuserText(held), held.Count)
 	}
-	return &exitError{code: p.conflict, err: errors.New(text), hint: busyHint(p, busy, few)}
+	return &exitError{code: p.conflict, err: errors.New(text), hint: a.busyHint(p, busy, few)}
 }
 
 // busy returns the name of what err says was not available: of one of several with --multi.
@@ -126,17 +125,17 @@ func refuserText(e *mortise.HeldError) string {
 func unlimited(p *plan) string {
 	switch {
 	case p.what == "lead":
-		return "without -w, elect waits as long as it takes"
+		return "Without -w, elect waits as long as it takes"
 	case !p.nonblock:
-		return "without -w, run waits as long as it takes"
+		return "Without -w, run waits as long as it takes"
 	}
-	return "without -n or -w, run waits as long as it takes"
+	return "Without -n or -w, run waits as long as it takes"
 }
 
 // busyHint says what to do about something that could not be acquired.
-func busyHint(p *plan, name string, few *mortise.PermitsError) string {
+func (a *app) busyHint(p *plan, name string, few *mortise.PermitsError) string {
 	if few != nil && few.Unset {
-		return "To give it permits: " + setHint(name) + ", or run --sem --limit N."
+		return "To give it permits: " + setHint(a.self(), name) + ", or run --sem --limit N."
 	}
-	return "mortise show " + nameArgs(name) + " shows more; " + unlimited(p) + "."
+	return unlimited(p) + ". To see more: " + a.self() + " show " + nameArgs(name)
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-go/mortise"
@@ -38,11 +39,12 @@ type app struct {
 	}
 	waits bool          // for others, and so for Redis as well
 	wait  time.Duration // how long at most; 0: no limit
+	tells bool          // that it waits, also where there is no terminal
 	json  bool          // of --json
 
-	failing func() error // why Redis does not serve the client at present; nil before there is one
+	failing func() error // why Redis does not serve the command at present; nil before that waits for Redis
 	args    []string
-	kinds   string // for mortise acl: what the command needs; empty if that is not known
+	kinds   string // for mortise acl: what the command needs; empty if that is not known yet
 }
 
 func newApp() *app {
@@ -62,7 +64,7 @@ func (a *app) main(args []string) int {
 	root.SetArgs(args)
 	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
-	a.kinds = kindsOf(cmd)
+	a.kinds = cmp.Or(a.kinds, kindsOf(cmd))
 	if lost := a.stdout.failure(); lost != nil && (err == nil || exitCode(err) == exitBug) {
 		err = lost
 	}
@@ -96,8 +98,14 @@ func (a *app) textOf(err error) string {
 	if !errors.As(err, &below) { // package connect removes its secrets itself
 		text = concealed(text)
 	}
+	if a.wait > 0 { // the client's is shorter, by what it took to connect
+		text = waitLimit.ReplaceAllString(text, "${1}"+a.wait.String())
+	}
 	return withoutReply(err, text)
 }
+
+// waitLimit matches the limit of a wait in an error of the library.
+var waitLimit = regexp.MustCompile(`(the wait limit of )[0-9.a-zµ]+`)
 
 // say writes a message for the user to stderr.
 func (a *app) say(format string, args ...any) {
@@ -161,7 +169,12 @@ func (a *app) open(ctx context.Context) (driver.Driver, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	defer a.showWaiting(ctx, waiting{what: "Redis at " + connect.Redact(t.url), limit: a.wait})()
+	var failure atomic.Value // what has become of the last attempt
+	failure.Store(errors.New("no answer yet"))
+	if a.waits {
+		a.failing = func() error { return failure.Load().(error) }
+	}
+	defer a.showWaiting(ctx, waiting{what: "Redis at " + connect.Redact(t.url), limit: a.wait, verbose: a.tells})()
 	limit := connectLimit
 	switch {
 	case a.wait > 0:
@@ -172,18 +185,8 @@ func (a *app) open(ctx context.Context) (driver.Driver, error) {
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	d, err := openOnce(within, t.url)
-	for err != nil && a.waits && errors.Is(err, mortise.ErrUnreachable) {
-		select {
-		case <-time.After(connectPause):
-		case <-within.Done():
-		}
-		if within.Err() != nil {
-			break
-		}
-		var again error
-		if d, again = openOnce(within, t.url); again == nil || within.Err() == nil { // else the error before says more
-			err = again
-		}
+	if a.waits {
+		d, err = openAgain(within, t.url, d, err, func(err error) { failure.Store(errors.New(a.textOf(connectError(err)))) })
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -196,6 +199,22 @@ func (a *app) open(ctx context.Context) (driver.Driver, error) {
 		a.say("mem:// is an embedded server that ends with this command; it excludes no other process")
 	}
 	return d, nil
+}
+
+// openAgain goes on after an attempt, until a server has accepted or refused the connection, or ctx ends; failed gets what has become of
+// the others.
+func openAgain(ctx context.Context, url string, d driver.Driver, err error, failed func(error)) (driver.Driver, error) {
+	for errors.Is(err, mortise.ErrUnreachable) {
+		failed(err)
+		if !sleep(ctx, connectPause) {
+			break
+		}
+		var again error
+		if d, again = openOnce(ctx, url); again == nil || ctx.Err() == nil { // else the error before says more
+			err = again
+		}
+	}
+	return d, err
 }
 
 // openOnce tries for connectLimit at most.

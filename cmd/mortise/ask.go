@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
+	"github.com/mortise-go/mortise/doctor"
 )
 
 // askPlan is what unlock --ask does.
@@ -30,11 +31,13 @@ func (u unlocking) petition(ctx context.Context, p askPlan) error {
 		return nil
 	}
 	if u.state.Kind == mortise.KindPermits {
-		return usageError("mortise who shows who has permits.", "the holders of permits cannot be asked")
+		return u.app.lineError("To see who has permits: ", "who", "the holders of permits cannot be asked")
 	}
 	if err := u.unlisted(); err != nil {
 		return err
 	}
+	rights := u.app.kinds
+	u.app.kinds = string(doctor.KindRecords)
 	asked, err := u.client.Ask(ctx, u.name, p.reason)
 	u.state.Holders = nil
 	deaf, all := 0, len(asked)+u.state.Unlisted
@@ -60,6 +63,7 @@ func (u unlocking) petition(ctx context.Context, p askPlan) error {
 	case p.wait == 0:
 		return nil
 	}
+	u.app.kinds = rights
 	return u.await(ctx, p)
 }
 
@@ -156,9 +160,5 @@ func (p *plan) revokedText(e *mortise.RevokedError) string {
 	if e.Reason == "" {
 		return text
 	}
-	reason := e.Reason
-	if strconv.Quote(reason) != `"`+reason+`"` {
-		reason = strconv.Quote(reason)
-	}
-	return text + ": " + reason
+	return text + ": " + strconv.Quote(e.Reason)
 }

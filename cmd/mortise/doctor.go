@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,18 +20,20 @@ import (
 const doctorLong = `doctor examines Redis, and what lies in it, for what makes locks fail: the connection,
 the version, replicas and the cluster, persistence, memory and eviction, limits for
 clients, messages, the rights of the user, clocks; and locks without TTL, waiters that
-are gone, permits that nobody has, tokens that nobody uses, deadlocks, and versions side
-by side. It takes some seconds.
+are gone, permits that nobody has, tokens that nobody uses, deadlocks, and clients of
+several versions. It takes some seconds.
 
 What is in order takes one line. Of everything else doctor says how bad it is, what to
 do, and the command for that. What the user has no right to look at is unknown; the rule
-that would allow it is shown. docs/doctor.md explains each finding.
+that would allow it is shown.
 
 It changes nothing unless --fix ID names a finding: then it mends that finding, as far as
 that certainly harms nobody. The script that does it looks again first.
 
 It looks at 100000 keys, about, and says how many there are; --keys N looks at N, and
---keys -1 at all. The server is left alone for three quarters of the time.
+--keys -1 at all. While it does so, it pauses for three quarters of the time.
+
+Each finding is explained at ` + docsURL + `doctor.md
 
 Exit codes:
    0  nothing is wrong; some of it may be unknown
@@ -39,6 +42,9 @@ Exit codes:
   64  wrong usage
   69  Redis cannot be reached, or cannot serve
   77  Redis refused the user or the password`
+
+// docsURL is where the documents are.
+const docsURL = "https://github.com/mortise-go/mortise/blob/main/docs/"
 
 const (
 	exitWarning  = 1
@@ -58,20 +64,20 @@ func doctorCommand(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if o.Kinds, err = lockKinds(kinds); err != nil {
+			if o.Kinds, err = lockKinds(kinds, cmd.Flags().Changed("kind")); err != nil {
 				return err
 			}
 			if err = knownFindings(o.Accept); err != nil {
 				return err
 			}
-			if o.Keys == 0 && cmd.Flags().Changed("keys") {
-				return usageError("All keys: --keys -1", "--keys is 0")
+			if cmd.Flags().Changed("keys") && (o.Keys == 0 || o.Keys < -1) {
+				return usageError("All keys: --keys -1", "--keys is %d", o.Keys)
 			}
 			return a.doctor(cmd.Context(), o)
 		},
 	}
 	cmd.Flags().IntVar(&o.Keys, "keys", 0, "look at `N` keys, about, in place of 100000; -1 looks at all")
-	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "these `KINDS` of lock must work, as fair,rw: a right that they lack is critical")
+	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "these `KINDS` must work, as fair,rw, or look: a right that they lack is critical")
 	cmd.Flags().StringSliceVar(&o.Accept, "accept", nil, "the findings with these `IDS` do not count for the exit code")
 	cmd.Flags().StringSliceVar(&o.Fix, "fix", nil, "mend the findings with these `IDS`: "+strings.Join(doctor.Fixable(), ", "))
 	a.jsonFlag(cmd)
@@ -81,12 +87,12 @@ func doctorCommand(a *app) *cobra.Command {
 }
 
 func (a *app) doctor(ctx context.Context, o doctor.Options) error {
-	o.Prefix, o.RedisCLI = a.keyPrefix(), redisCLI(a.url())
+	o.Prefix, o.Mortise = a.keyPrefix(), a.again()
+	o.RedisCLI, o.AdminCLI = redisCLI(a.url(), ""), redisCLI(a.url(), "ADMIN")
 	o.Passed, o.Plain = passed(a.url())
-	if u, err := url.Parse(a.url()); err == nil {
-		if _, has := u.User.Password(); has { // a user alone may be a password in the wrong place
-			o.User = u.User.Username()
-		}
+	u := parsedURL(a.url())
+	if _, has := u.User.Password(); has { // a user alone may be a password in the wrong place
+		o.User = u.User.Username()
 	}
 	d, err := a.open(ctx)
 	if err != nil {
@@ -125,20 +131,19 @@ func (a *app) showReport(r *doctor.Report) error {
 		return writeJSON(a.stdout, r)
 	}
 	writeReport(a.stdout, r)
+	if hasPassword(a.redis) && a.passwordFile == "" && slices.ContainsFunc(r.Findings, func(f doctor.Finding) bool { return strings.Contains(f.Command, "mortise ") }) {
+		fmt.Fprintln(a.stdout, "The commands of mortise are without the password: $"+envPassword+" has to have it.")
+	}
 	return nil
 }
 
 // passed returns the phases that connecting to a URL has, and whether what is sent can be read on the way.
 func passed(rawURL string) (phases []string, plain bool) {
-	u, err := url.Parse(rawURL)
-	if err != nil || u.Scheme == "mem" {
+	u := parsedURL(rawURL)
+	if u.Scheme == "" || u.Scheme == "mem" {
 		return nil, false
 	}
-	host := strings.Split(u.Host, ",")[0]
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
+	host := u.Hostname()
 	ip := net.ParseIP(host)
 	if host != "" && ip == nil {
 		phases = append(phases, string(connect.PhaseResolve))
@@ -155,29 +160,55 @@ func passed(rawURL string) (phases []string, plain bool) {
 	return phases, !encrypted && !local
 }
 
-// redisCLI returns how a command line begins that runs redis-cli for a server of that URL. It has no
-// password: redis-cli asks for it.
-func redisCLI(rawURL string) func(server string) string {
-	u, err := url.Parse(rawURL)
+// again returns how a command line begins that runs mortise for the same Redis: with what the flags say of it, but for a password. What
+// the environment says stands.
+func (a *app) again() string {
+	line := "mortise"
+	if a.redis != "" {
+		line += " --redis " + shellQuote(cmp.Or(withoutPassword(a.url()), "URL"))
+	}
+	if a.passwordFile != "" {
+		line += " --password-file " + shellQuote(a.passwordFile)
+	}
+	return line
+}
+
+// parsedURL parses a URL with the first of its hosts: package url does not read several.
+func parsedURL(text string) *url.URL {
+	scheme, user, rest := userPart(text)
+	hosts, path := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		hosts, path = rest[:i], rest[i:]
+	}
+	first, _, _ := strings.Cut(hosts, ",")
+	if strings.Contains(text, "@") {
+		first = user + "@" + first
+	}
+	u, err := url.Parse(strings.ToLower(scheme) + "://" + first + path)
 	if err != nil {
-		u = &url.URL{}
+		return &url.URL{}
 	}
-	var flags []string
-	if strings.HasPrefix(u.Scheme, "rediss") || strings.HasPrefix(u.Scheme, "valkeys") {
-		flags = append(flags, "--tls")
+	return u
+}
+
+// redisCLI returns how a command line begins that runs redis-cli for a server of that URL, as the user of the URL or as another
+// one. It has no password: redis-cli asks for it.
+func redisCLI(rawURL, user string) func(server string) string {
+	u := parsedURL(rawURL)
+	flags := tlsFlags(u)
+	_, has := u.User.Password()
+	if has && user == "" { // a user alone may be a password in the wrong place
+		user = u.User.Username()
 	}
-	if _, has := u.User.Password(); has { // a user alone may be a password in the wrong place
-		if name := u.User.Username(); name != "" {
-			flags = append(flags, "--user", name)
-		}
+	if user != "" {
+		flags = append(flags, "--user", user)
+	}
+	if has || user != "" {
 		flags = append(flags, "--askpass")
 	}
 	own := ""
-	if !strings.ContainsAny(u.Host, ",") && !strings.Contains(u.Scheme, "sentinel") {
-		own = u.Host
-	}
-	if own != "" && u.Port() == "" {
-		own = net.JoinHostPort(u.Hostname(), "6379")
+	if u.Hostname() != "" && !strings.Contains(u.Scheme, "sentinel") {
+		own = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "6379"))
 	}
 	return func(server string) string {
 		words := []string{"redis-cli"}
@@ -193,6 +224,23 @@ func redisCLI(rawURL string) func(server string) string {
 	}
 }
 
+// tlsFlags returns the flags of redis-cli for what a URL says of TLS.
+func tlsFlags(u *url.URL) (flags []string) {
+	if !strings.HasPrefix(u.Scheme, "rediss") && !strings.HasPrefix(u.Scheme, "valkeys") {
+		return nil
+	}
+	flags = append(flags, "--tls")
+	for _, option := range [][2]string{{"tls_ca", "--cacert"}, {"tls_cert", "--cert"}, {"tls_key", "--key"}, {"tls_server_name", "--sni"}} {
+		if value := u.Query().Get(option[0]); value != "" {
+			flags = append(flags, option[1], value)
+		}
+	}
+	if u.Query().Get("tls_insecure") == "true" {
+		flags = append(flags, "--insecure")
+	}
+	return flags
+}
+
 // knownFindings returns an error if an id of --accept is none of a finding.
 func knownFindings(accepted []string) error {
 	for _, id := range accepted {
@@ -203,8 +251,11 @@ func knownFindings(accepted []string) error {
 	return nil
 }
 
-// lockKinds returns the kinds of lock that words name.
-func lockKinds(words []string) (kinds []doctor.Kind, err error) {
+// lockKinds returns the kinds that words name; there must be one if any are needed.
+func lockKinds(words []string, needed bool) (kinds []doctor.Kind, err error) {
+	if needed && len(words) == 0 {
+		words = []string{""}
+	}
 	for _, w := range words {
 		found := kindsNamed(strings.ToLower(strings.TrimSpace(w)))
 		if found == nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -25,6 +27,63 @@ func TestSentinelsOfAURL(t *testing.T) {
 		}
 		if !slices.Equal(got, test.want) || master != test.master {
 			t.Errorf("%s: %q, %q, want %q, %q", test.url, got, master, test.want, test.master)
+		}
+	}
+}
+
+// Each command that is printed is for the server of the URL, with its user and what it says of TLS, and without its password.
+func TestCommandsOfAURL(t *testing.T) {
+	for _, test := range []struct{ url, server, want, admin, mortise string }{
+		{"redis://host", "", "redis-cli -h host -p 6379", "redis-cli -h host -p 6379 --user ADMIN --askpass", "mortise --redis redis://host"},
+		{
+			"redis://worker:secret@host:1/2", "other:3", "redis-cli -h other -p 3 --user worker --askpass", "redis-cli -h other -p 3 --user ADMIN --askpass",
+			"mortise --redis redis://worker@host:1/2",
+		},
+		{"unix://:secret@/a/b.sock", "/a/b.sock", "redis-cli -s /a/b.sock --askpass", "redis-cli -s /a/b.sock --user ADMIN --askpass", "mortise --redis unix:///a/b.sock"},
+		{
+			"rediss://[::1]:1?tls_ca=/c%20a.pem&tls_cert=c.pem&tls_key=k.pem&tls_server_name=redis&tls_insecure=true", "",
+			"redis-cli -h ::1 -p 1 --tls --cacert '/c a.pem' --cert c.pem --key k.pem --sni redis --insecure",
+			"redis-cli -h ::1 -p 1 --tls --cacert '/c a.pem' --cert c.pem --key k.pem --sni redis --insecure --user ADMIN --askpass",
+			"mortise --redis 'rediss://[::1]:1?tls_ca=/c%20a.pem&tls_cert=c.pem&tls_key=k.pem&tls_server_name=redis&tls_insecure=true'",
+		},
+		{
+			"rediss+cluster://u:secret@a:1,b:2?tls_ca=ca.pem", "", "redis-cli -h a -p 1 --tls --cacert ca.pem --user u --askpass",
+			"redis-cli -h a -p 1 --tls --cacert ca.pem --user ADMIN --askpass", "mortise --redis 'rediss+cluster://u@a:1,b:2?tls_ca=ca.pem'",
+		},
+		{
+			"redis-sentinel://u:secret@a:1,b:2?master=m", "10.0.0.1:6379", "redis-cli -h 10.0.0.1 -p 6379 --user u --askpass",
+			"redis-cli -h 10.0.0.1 -p 6379 --user ADMIN --askpass", "mortise --redis 'redis-sentinel://u@a:1,b:2?master=m'",
+		},
+		{"redis-sentinel://a?master=m&sentinel_password=secret", "b:1", "redis-cli -h b -p 1", "redis-cli -h b -p 1 --user ADMIN --askpass", "mortise --redis URL"},
+	} {
+		if got := redisCLI(test.url, "")(test.server); got != test.want {
+			t.Errorf("%s: %s, want %s", test.url, got, test.want)
+		}
+		if got := redisCLI(test.url, "ADMIN")(test.server); got != test.admin {
+			t.Errorf("%s, of ADMIN: %s, want %s", test.url, got, test.admin)
+		}
+		if got := (&app{redis: test.url, getenv: func(string) string { return "" }}).again(); got != test.mortise {
+			t.Errorf("%s: %s, want %s", test.url, got, test.mortise)
+		}
+	}
+	file := &app{redis: "redis://worker:@host", passwordFile: os.DevNull, getenv: func(string) string { return "" }}
+	if got, want := file.again(), "mortise --redis redis://host --password-file "+os.DevNull; got != want {
+		t.Errorf("with a file: %s, want %s", got, want)
+	}
+	if got := (&app{getenv: func(string) string { return "redis://:secret@host" }}).again(); got != "mortise" {
+		t.Errorf("with a URL in the environment: %s", got)
+	}
+}
+
+// The phases of connecting are those of the first host.
+func TestPhasesOfAURL(t *testing.T) {
+	for url, want := range map[string]string{
+		"mem://": "[] false", "redis://127.0.0.1": "[connect] false", "redis://:p@10.0.0.1": "[connect auth] true", "rediss://localhost": "[resolve connect tls] false",
+		"redis-sentinel://a:1,b:2?master=m": "[resolve connect] true", "rediss+cluster://:p@10.0.0.1:1,10.0.0.2:2": "[connect tls auth] false", "unix:///s": "[connect] false",
+	} {
+		phases, plain := passed(url)
+		if got := fmt.Sprint(phases, plain); got != want {
+			t.Errorf("%s: %s, want %s", url, got, want)
 		}
 	}
 }

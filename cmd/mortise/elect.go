@@ -20,9 +20,10 @@ renewed; when it is lost the command is ended, early enough for all its processe
 to be dead before another candidate can be elected. A leader that is asked to resign
 (mortise unlock NAME --ask) ends the command and then resigns. With --keep, elect then
 campaigns again, and runs the command again when it is elected; it ends when the
-command ends on its own, with whatever code, when it was asked to end, or by an error
-that does not pass. After the first term it waits for a Redis that cannot be reached
-for as long as it takes: -w then only limits the wait for another candidate.
+command ends on its own, with whatever code, when mortise gets a signal that ends it,
+as SIGTERM, or by an error that does not pass. After the first term it waits for a
+Redis that cannot be reached for as long as it takes: -w then only limits the wait for
+another candidate.
 
 The command's environment has MORTISE_NAME, MORTISE_OWNER, MORTISE_HELD=1, and the
 number of the term as MORTISE_TOKEN. The number rises with every term, so that
@@ -31,7 +32,7 @@ systems under the leader's control can refuse a deposed leader.
 `
 
 func electCommand(a *app) *cobra.Command {
-	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter)}
+	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter), app: a}
 	var value string
 	var keep bool
 	cmd := &cobra.Command{
@@ -51,7 +52,7 @@ func electCommand(a *app) *cobra.Command {
 				value, _ = os.Hostname() // without a name the value is empty
 			}
 			if p.nonblock {
-				return usageError("", "--wait is less than %v, but elect has to wait for the result", shortestWait)
+				return usageError("To give up soon: -w 1", "--wait is less than %v, but elect has to wait for the result", shortestWait)
 			}
 			p.what, p.keep = "lead", keep
 			p.claims = []claim{{kind: claimLead, name: p.name}}
@@ -61,7 +62,7 @@ func electCommand(a *app) *cobra.Command {
 	}
 	cmd.DisableFlagsInUseLine = true
 	cmd.Flags().StringVar(&value, "value", "", "`TEXT` that mortise show and the library report about the leader (default the host's name)")
-	cmd.Flags().BoolVar(&keep, "keep", false, "campaign again when the lead is lost")
+	cmd.Flags().BoolVar(&keep, "keep", false, "campaign again when the lead was lost, or asked for")
 	a.guardFlags(cmd, &f, "lead")
 	return cmd
 }

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -154,14 +151,6 @@ func lacksRight(err error) bool {
 		!slices.ContainsFunc([]string{"NOAUTH ", "WRONGPASS ", "DENIED "}, func(reply string) bool { return strings.HasPrefix(refused.Reply, reply) })
 }
 
-// isLate reports whether err says that an answer did not come in time, and not that there was a bad one.
-func isLate(err error) bool {
-	var timeout net.Error
-	var sent *driver.Error // the library's errors of Redis do not match those of contexts
-	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() ||
-		errors.As(err, &sent) && sent.Class == driver.Unknown && sent.Reply == "" && !isCut(err)
-}
-
 // serverOf returns the address of the server of a cluster that err is about, as the name of a lock tells; empty if it does not.
 func (a *app) serverOf(err error) string {
 	of, ok := errors.AsType[*mortise.Error](err)
@@ -169,11 +158,6 @@ func (a *app) serverOf(err error) string {
 		return ""
 	}
 	return a.driver.Shard(a.keyPrefix() + of.Name)
-}
-
-// isCut reports whether err says that the server has closed the connection before it has said anything.
-func isCut(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF)
 }
 
 // hint returns advice about an error.
@@ -195,16 +179,16 @@ func (a *app) hint(err error) string {
 	case refusalHint(err) != "":
 		return refusalHint(err)
 	case errors.As(err, &phase):
-		return a.connectHint(phase.Phase, "", isLate(err), isCut(err))
+		return a.connectHint(phase.Phase, "", err)
 	case errors.Is(err, mortise.ErrUnreachable):
-		return a.connectHint(connect.PhaseConnect, a.serverOf(err), isLate(err), isCut(err))
+		return a.connectHint(connect.PhaseConnect, a.serverOf(err), err)
 	case lacksRight(err):
-		return "The user's rights (ACL) have to be extended by those that " + a.aclLine(a.kinds) + " prints."
+		return a.rightsHint(err)
 	case errors.Is(err, mortise.ErrDenied):
 		return "Put a user and password into the URL, redis://user:password@host, in MORTISE_REDIS_URL rather than\n" +
 			"on the command line, where others can see it."
 	case errors.Is(err, mortise.ErrWrongKind):
-		return wrongKindHint(err)
+		return a.wrongKindHint(err)
 	case errors.Is(err, mortise.ErrNoScripts):
 		return "EVAL or EVALSHA is disabled or renamed in its configuration, or it was built without Lua. No lock works there:\n" +
 			"use another server."

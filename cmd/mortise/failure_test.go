@@ -1,6 +1,13 @@
 package main
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-go/mortise"
+)
 
 func TestWithoutScript(t *testing.T) {
 	const sha = "0123456789abcdef0123456789abcdef01234567"
@@ -28,5 +35,21 @@ func TestHarmless(t *testing.T) {
 		if got := harmless(text); got != want {
 			t.Errorf("harmless(%q) = %q, want %q", text, got, want)
 		}
+	}
+}
+
+// The limit of a wait is the one that was given, not what was left of it when the client was connected.
+func TestLimitOfAWait(t *testing.T) {
+	a := &app{wait: 100 * time.Second}
+	if got := a.textOf(errors.New("gave up waiting: the wait limit of 1m39.987s is over; no answer")); got != "gave up waiting: the wait limit of 1m40s is over; no answer" {
+		t.Errorf("the text is %q", got)
+	}
+}
+
+// The words of another stand in quotation marks, so that they are not taken for those of the command.
+func TestRevokedText(t *testing.T) {
+	p := &plan{name: "job", what: "lock"}
+	if got := p.revokedText(&mortise.RevokedError{By: "api-7 pid 1", Reason: "because"}); !strings.HasSuffix(got, `to release the lock "job": "because"`) {
+		t.Errorf("the text is %q, want the reason in quotation marks", got)
 	}
 }

@@ -325,7 +325,7 @@ func FuzzEnvironment(f *testing.F) {
 			t.Errorf("the password of the URL %q is replaced: %q", url, to.url)
 		}
 		for _, phase := range []string{"resolve", "connect", "tls", "auth"} {
-			if hint := a.connectHint(connect.Phase(phase), "", false, false); strings.Contains(strings.ToLower(hint), mark) {
+			if hint := a.connectHint(connect.Phase(phase), "", nil); strings.Contains(strings.ToLower(hint), mark) {
 				t.Errorf("the hint for %q shows the password: %s", url, hint)
 			}
 		}

@@ -22,11 +22,11 @@ const mostHistory = 1000
 // historyLength returns how many acquisitions a lock keeps.
 func (f *runFlags) historyLength(cmd *cobra.Command) (int, error) {
 	n, from := f.history, "--history"
-	if !cmd.Flags().Changed("history") && f.getenv(envHistory) != "" {
+	if !cmd.Flags().Changed("history") && f.app.getenv(envHistory) != "" {
 		var err error
 		from = "$" + envHistory
-		if n, err = strconv.Atoi(f.getenv(envHistory)); err != nil {
-			return 0, usageError("", "%s is %q; it must be a number", from, f.getenv(envHistory))
+		if n, err = strconv.Atoi(f.app.getenv(envHistory)); err != nil {
+			return 0, usageError("", "%s is %q; it must be a number", from, f.app.getenv(envHistory))
 		}
 	}
 	if n < 0 || n > mostHistory {
@@ -56,7 +56,7 @@ func historyCommand(a *app) *cobra.Command {
 		Short:             "Show the last acquisitions of a lock",
 		Long:              historyLong + asks("done, also if there is none"),
 		Example:           "  mortise run --history 100 deploy -- ./deploy.sh\n  mortise history deploy -n 5",
-		Args:              oneName,
+		Args:              a.oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if most < 1 || most > mostHistory {

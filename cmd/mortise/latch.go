@@ -40,11 +40,11 @@ func latchCommand(a *app) *cobra.Command {
 	}
 	var wait duration.Flag
 	var verbose bool
-	cmd.Flags().VarP(&wait, "wait", "w", "wait at most `DUR`: 90s, 1m30s, or seconds")
+	cmd.Flags().VarP(&wait, "wait", "w", "wait at most `DUR`: 90s, 1m30s, or seconds; with 0 it looks once")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "report progress while it waits")
 	a.jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, verb, number, err := verbArgs(cmd, args, map[string]bool{"set": true, "down": false, "wait": false, "show": false, "delete": false})
+		name, verb, number, err := a.verbArgs(cmd, args, map[string]bool{"set": true, "down": false, "wait": false, "show": false, "delete": false})
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func latchCommand(a *app) *cobra.Command {
 			return usageError("A latch at zero is open; to open a latch, use delete.", "the count is %d; it must be at least 1", number)
 		}
 		began := time.Now()
-		a.waits, a.wait = verb == "wait" && (!limited || wait > 0), time.Duration(wait)
+		a.waits, a.wait, a.tells = verb == "wait" && (!limited || wait > 0), time.Duration(wait), verbose
 		client, err := a.client(cmd.Context(), asking)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func latchCommand(a *app) *cobra.Command {
 		defer leave(client)
 		l := client.CountDownLatch(name)
 		if verb == "wait" {
-			defer a.showWaiting(cmd.Context(), waiting{what: shown(name), limit: time.Duration(wait), verbose: verbose, look: countOf(l)})()
+			defer a.showWaiting(cmd.Context(), waiting{what: shown(name), limit: time.Duration(wait), began: began, verbose: verbose, look: countOf(l)})()
 		}
 		return a.latch(cmd.Context(), l, verb, number, limited, time.Duration(wait), began)
 	}
@@ -172,7 +172,7 @@ func (a *app) whileClosed(ctx context.Context, l *mortise.CountDownLatch, what s
 
 // verbArgs parses the arguments NAME VERB [N]. The values of verbs tell which verbs need the
 // number.
-func verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, verb string, n int, err error) {
+func (a *app) verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, verb string, n int, err error) {
 	hint := "Write it as: mortise " + cmd.Use
 	if len(args) < 2 {
 		return "", "", 0, usageError(hint, "%s needs a NAME and what to do", cmd.CommandPath())
@@ -180,7 +180,7 @@ func verbArgs(cmd *cobra.Command, args []string, verbs map[string]bool) (name, v
 	name, verb = args[0], args[1]
 	needs, known := verbs[verb]
 	if _, first := verbs[name]; first && !known {
-		return "", "", 0, usageError("Write it as: "+cmd.CommandPath()+" "+nameArgs(verb, append([]string{name}, args[2:]...)...), "the NAME comes first")
+		return "", "", 0, a.lineError("Write it as: ", cmd.Name()+" "+nameArgs(verb, append([]string{name}, args[2:]...)...), "the NAME comes first")
 	}
 	switch {
 	case name == "":

@@ -156,7 +156,7 @@ func (l *listing) show(s mortise.State) {
 
 // unlisted writes the row of those that a state does not list.
 func (l *listing) unlisted(s *mortise.State) {
-	row := tableRow{cells: []string{shown(s.Name), string(s.Kind), lasting(s.TTL), "-", unlistedText(s)}, rest: details(*s, 0)}
+	row := tableRow{cells: []string{shown(s.Name), string(s.Kind), lasting(s.TTL), "-", unlistedText(s.Kind, s.Unlisted)}, rest: details(*s, 0)}
 	for len(row.cells) < len(l.table.columns) {
 		row.cells = append(row.cells, "-")
 	}

@@ -66,7 +66,7 @@ func lasting(ttl time.Duration) string {
 	return duration.Round(ttl).String()
 }
 
-// mostNamed is how many holders a message names; show lists them.
+// mostNamed is how many holders a message names; show --json lists them.
 const mostNamed = 10
 
 // holding describes the holders of a lock.
@@ -98,10 +98,10 @@ func holding(s mortise.State) string {
 	return "held by " + strings.Join(names, ", ") + until
 }
 
-// unlistedText says how much is held beside what a state lists.
-func unlistedText(s *mortise.State) string {
-	what := map[mortise.Kind]string{mortise.KindPermits: "permit", mortise.KindGroupLock: "value"}[s.Kind]
-	return counted(s.Unlisted, "more "+cmp.Or(what, "holder"))
+// unlistedText says how much more is held of an object of that kind.
+func unlistedText(kind mortise.Kind, more int) string {
+	what := map[mortise.Kind]string{mortise.KindPermits: "permit", mortise.KindGroupLock: "value"}[kind]
+	return counted(more, "more "+cmp.Or(what, "holder"))
 }
 
 // shellQuote returns text as one word of a shell command line. What could do or hide something on

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,7 +32,7 @@ func waiter(t *testing.T, link *mortisetest.Link, wait time.Duration, options mo
 
 // What waits goes on when Redis was away for less than the wait, and without a limit however long it was away.
 func TestWaitsOutAnInterruption(t *testing.T) {
-	f := &runFlags{permits: 1, say: func(string, ...any) {}}
+	f := &runFlags{permits: 1, app: &app{stderr: io.Discard}}
 	for name, open := range map[string]func(c *mortise.Client, p *plan) subject{
 		"lock": locks, "fair": kinds[0].open, "read": kinds[1].open, "write": kinds[2].open, "fence": kinds[3].open, "sem": f.permitsOf,
 		"elect": func(c *mortise.Client, p *plan) subject { return termOf(c, p, "me") },
@@ -65,28 +66,60 @@ func TestWaitsOutAnInterruption(t *testing.T) {
 
 // A wait that is not shown, as in cron, says why it lasts if that is Redis: after five seconds, and twice a minute from then on.
 func TestWaitSaysThatRedisFails(t *testing.T) {
+	for verbose, want := range map[bool][]string{
+		false: {"waiting 1.s for job: redis cannot", "waiting 4.s for job: redis cannot"},
+		true:  {"waiting 1s for job: held by ", "waiting 1.s for job: redis cannot", "waiting 4.s for job: redis cannot"},
+	} {
+		t.Run(fmt.Sprint(verbose), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := mortisetest.NewServer()
+				defer server.Close()
+				link := server.Link()
+				a, client := waiter(t, link, 0, mortise.Options{})
+				p := &plan{name: "job", what: "lock", verbose: verbose, claims: []claim{{name: "job"}}}
+				p.limitFrom(time.Now())
+				time.AfterFunc(10*time.Second, link.Freeze)
+				time.AfterFunc(10*time.Second+outage, link.Thaw)
+				held, _, err := client.Lock("job").Lock(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.AfterFunc(3*outage, func() { _ = held.Unlock() })
+				s := locks(client, p)
+				s.look = p.look(client)
+				hold, _, err := a.acquire(t.Context(), func() {}, s, p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = hold.Unlock()
+				said := fmt.Sprint(a.stderr)
+				for _, line := range want {
+					if !regexp.MustCompile(line).MatchString(said) {
+						t.Errorf("it says\n%swant %q in it", said, line)
+					}
+				}
+				if got := strings.Count(said, "redis cannot"); got != 2 {
+					t.Errorf("it says\n%swant the reason twice", said)
+				}
+			})
+		})
+	}
+}
+
+// A terminal of 80 columns has room for what is wrong, if not for why.
+func TestWaitingLineSaysThatRedisFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := mortisetest.NewServer()
 		defer server.Close()
 		link := server.Link()
 		a, client := waiter(t, link, 0, mortise.Options{})
-		p := &plan{name: "job", what: "lock", claims: []claim{{name: "job"}}}
-		time.AfterFunc(10*time.Second, link.Freeze)
-		time.AfterFunc(10*time.Second+outage, link.Thaw)
-		held, _, err := client.Lock("job").Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.AfterFunc(3*outage, func() { _ = held.Unlock() })
-		hold, _, err := a.acquire(t.Context(), func() {}, locks(client, p), p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = hold.Unlock()
-		said := fmt.Sprint(a.stderr)
-		lines := strings.Split(strings.TrimSpace(said), "\n")
-		if len(lines) != 2 || !strings.Contains(said, " for job: redis cannot") {
-			t.Errorf("it says %q, want two lines with the reason", said)
+		link.Freeze()
+		ctx, cancel := context.WithTimeout(t.Context(), outage)
+		defer cancel()
+		_, _ = client.Inspect(ctx, "job")
+		w := waiting{what: "deploy", began: time.Now()}
+		if got := fitting(w.texts(failureText(a.trouble())), 79); got != "waiting 0s for deploy: redis cannot be reached or cannot serve; Ctrl-C gives up" {
+			t.Errorf("the line is %q, want what is wrong", got)
 		}
 	})
 }

@@ -32,6 +32,7 @@ type plan struct {
 
 	nonblock bool
 	wait     time.Duration // 0: no limit
+	began    time.Time     // when the wait did
 	conflict int           // exit code if the lock could not be acquired
 	verbose  bool
 
@@ -52,7 +53,7 @@ type plan struct {
 
 // newPlan checks the flags, and finds the program, before the lock is acquired.
 func newPlan(cmd *cobra.Command, f *runFlags, args []string) (*plan, error) {
-	name, argv, err := splitArgs(cmd, args)
+	name, argv, err := f.splitArgs(cmd, args)
 	if err != nil {
 		return nil, err
 	}
@@ -254,6 +255,7 @@ func isDirectory(path string) bool {
 
 // limitFrom limits the wait, which began then.
 func (p *plan) limitFrom(began time.Time) {
+	p.began = began
 	if p.wait > 0 {
 		p.lock.Wait = max(p.wait-time.Since(began), time.Millisecond)
 	}

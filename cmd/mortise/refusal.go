@@ -2,8 +2,11 @@ package main
 
 import (
 	"errors"
+	"regexp"
+	"strconv"
 	"strings"
 
+	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/driver"
 )
 
@@ -33,4 +36,22 @@ func refusalHint(err error) string {
 		}
 	}
 	return ""
+}
+
+// keyRefused matches the replies of servers of all versions that refuse a key to a user, and not a command or a channel.
+var keyRefused = regexp.MustCompile(`access\b.*\bkeys?\b`)
+
+// rightsHint says what to do about a right that the user lacks. Without a prefix, a rule would open all keys to a user who may only use
+// some.
+func (a *app) rightsHint(err error) string {
+	of, named := errors.AsType[*mortise.Error](err)
+	refused, _ := errors.AsType[*driver.Error](err)
+	if a.keyPrefix() != "" || !keyRefused.MatchString(refused.Reply) {
+		return "The user's rights (ACL) have to be extended by what this prints: " + a.aclLine(a.kinds)
+	}
+	keys := "these keys"
+	if named && of.Name != "" {
+		keys = "the keys of " + strconv.Quote(of.Name)
+	}
+	return "The user may not use " + keys + "; is --prefix missing? ACL GETUSER shows which keys it may use."
 }

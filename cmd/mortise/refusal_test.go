@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/connect"
+	"github.com/mortise-go/mortise/doctor"
 	"github.com/mortise-go/mortise/driver"
 )
 
@@ -42,6 +43,26 @@ func TestHintsForRefusals(t *testing.T) {
 	}
 }
 
+// Where keys were refused, and there is no prefix, no rule is offered that would open all keys.
+func TestHintForRefusedKeys(t *testing.T) {
+	const missing, rule = "is --prefix missing", "mortise acl --add --kind lock --user default"
+	for _, test := range []struct{ prefix, reply, want, not string }{
+		{"", "NOPERM this user has no permissions to access one of the keys used as arguments", missing, rule},
+		{"", "NOPERM No permissions to access a key", missing, rule},
+		{"", "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments", missing, rule},
+		{"", "NOPERM User default has no permissions to access the 'job' key", missing, rule},
+		{"", "NOPERM No permissions to access a channel", rule, missing},
+		{"", "NOPERM this user has no permissions to run the 'evalsha' command", rule, missing},
+		{"app:", "NOPERM No permissions to access a key", rule + " --prefix app:", missing},
+	} {
+		a := &app{getenv: func(name string) string { return map[string]string{envPrefix: test.prefix}[name] }, kinds: "lock"}
+		err := &mortise.Error{Op: "lock", Name: "job", Err: fmt.Errorf("%w: %w", mortise.ErrDenied, driver.ReplyError(errors.New(test.reply), test.reply))}
+		if hint := a.hint(err); !strings.Contains(hint, test.want) || strings.Contains(hint, test.not) {
+			t.Errorf("%s, with the prefix %q: the hint is %q, want %q in it, and not %q", test.reply, test.prefix, hint, test.want, test.not)
+		}
+	}
+}
+
 // A port for TLS closes the connection of a client that does not speak it.
 func TestHintForATLSPort(t *testing.T) {
 	t.Parallel()
@@ -68,6 +89,17 @@ func TestHintForATLSPort(t *testing.T) {
 	if hint := a.hint(connectError(err)); !strings.Contains(hint, "rediss://") || strings.Contains(hint, "Start Redis") {
 		t.Errorf("for %v the hint is %q, want a word of TLS", err, hint)
 	}
+	wantFound(t, err, "rediss://")
+}
+
+// wantFound wants words in what the doctor says is to be done about an error of connecting.
+func wantFound(t *testing.T, err error, words string) {
+	t.Helper()
+	failed, _ := errors.AsType[*connect.PhaseError](err)
+	found := doctor.Refused(string(failed.Phase), "", failed.Err).Find("connection-connect")
+	if len(found) != 1 || !strings.Contains(found[0].Do, words) {
+		t.Errorf("for %v the doctor finds %+v, want %q", err, found, words)
+	}
 }
 
 // near is a driver of a cluster that has a server for each key.
@@ -80,7 +112,7 @@ func TestHintNamesTheServer(t *testing.T) {
 	a := &app{getenv: func(name string) string { return map[string]string{"MORTISE_PREFIX": "app."}[name] }, driver: near{}}
 	late := &driver.Error{Class: driver.Unknown, Err: errors.New("no answer")}
 	err := &mortise.Error{Op: "lock", Name: "job", Err: fmt.Errorf("%w: %w", mortise.ErrUnreachable, late)}
-	if hint := a.hint(err); !strings.HasPrefix(hint, "Tried app.job:7000, of the cluster of redis://") || !strings.Contains(hint, "Nothing answers there") {
+	if hint := a.hint(err); !strings.HasPrefix(hint, "Tried app.job:7000, of the cluster of redis://") || !strings.Contains(hint, "Nothing answers there") || !strings.HasSuffix(hint, ": redis-cli -h app.job -p 7000 ping") {
 		t.Errorf("the hint is %q, want that app.job:7000 does not answer", hint)
 	}
 	for _, driver := range []driver.Driver{nil, mute{}} {
@@ -103,10 +135,11 @@ func TestHintForASilentServer(t *testing.T) {
 	if err == nil {
 		t.Fatal("a silent server was opened")
 	}
+	wantFound(t, err, "Redis may be stopped or hang")
 	var told strings.Builder
 	a := &app{getenv: func(string) string { return "" }, stderr: &told}
 	a.report(connectError(err))
-	for text, want := range map[string]bool{"no answer in time": true, "Nothing answers there": true, "deadline exceeded": false, "Start Redis": false} {
+	for text, want := range map[string]bool{"no answer in time": true, "Nothing answers there": true, "redis-cli -h 127.0.0.1 -p 6379 ping\n": true, "deadline exceeded": false, "Start Redis": false} {
 		if strings.Contains(told.String(), text) != want {
 			t.Errorf("%s\nwant %q in it: %v", told.String(), text, want)
 		}

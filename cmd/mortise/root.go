@@ -6,10 +6,10 @@ const rootLong = `mortise runs commands under distributed locks in Redis or Valk
 releases such locks. They are compatible with those of Redisson: Java and Go
 programs and this command exclude each other.
 
-The Redis URL is that of --redis, else MORTISE_REDIS_URL, else REDIS_URL, else
-redis://127.0.0.1:6379. MORTISE_REDIS_URL_FILE names a file with the URL. A password
-that is not in the URL comes from --password-file, else from the file that
-MORTISE_PASSWORD_FILE names, else from REDISCLI_AUTH.
+The Redis URL is that of --redis, else MORTISE_REDIS_URL, else in the file that
+MORTISE_REDIS_URL_FILE names, else REDIS_URL, else redis://127.0.0.1:6379. The password
+is in the file of --password-file, else in the URL, else in the file that
+MORTISE_PASSWORD_FILE names, else in REDISCLI_AUTH.
 
 With --prefix TEXT, else MORTISE_PREFIX, every NAME is that of the lock TEXT+NAME in
 Redis, and ls lists only such locks, without the prefix: tenants and environments
@@ -35,8 +35,8 @@ func rootCommand(a *app) *cobra.Command {
 	a.redisFlags(root)
 	a.prefixFlag(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if hint := negative(cmd, err); hint != "" {
-			return usageError(hint, "a number below zero looks like a flag")
+		if err := negative(cmd, err); err != nil {
+			return err
 		}
 		return usageError(unknownFlag(cmd, err, "See "+cmd.CommandPath()+" --help for the flags. A NAME that begins with - comes after --."), "%w", flagError(err))
 	})

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
 )
@@ -22,16 +24,16 @@ If Redis cannot be reached, so that the lock would be lost, the command is ended
 first: it gets SIGTERM (--signal), and SIGKILL after --kill-after, together with
 everything it has started. That happens early enough for all of these processes to
 be dead before another client can acquire the lock. Of --ttl, a third may pass
-between two renewals, and --kill-after and a tenth, at most a second, are reserved
-for ending the command; a silence of Redis that is shorter than the rest does no
-harm: 14s by default, 2.4s with --ttl 6s. With --max-hold the command has all of
-that time, and what is reserved for ending it comes on top. If the lock was
-released by force, the command is ended as soon as mortise notices, at most a
-third of --ttl later.
+between two renewals. Reserved for ending the command are --kill-after and a tenth
+of --ttl, at most a second. A silence of Redis that is shorter than the rest does no
+harm: by default that is 30s - 10s - 5s - 1s, or 14s; with --ttl 6s it is 2.4s. With
+--max-hold the command has all of that time, and what is reserved for ending it
+comes on top. If the lock was released by force, the command is ended as soon as
+mortise notices, at most a third of --ttl later.
 
-If somebody asks for the lock (mortise unlock NAME --ask), the command is ended in the
-same way, but without haste: the lock is renewed until the command has ended, and then
-released. With --on-lost warn the request is only shown.
+If somebody asks for the lock (mortise unlock NAME --ask), the command gets the same
+signals. Meanwhile the lock is renewed, and it is released when the command has ended.
+With --on-lost warn the request is only shown.
 
 The command runs in a process group of its own. Signals that mortise gets go to
 that group; a second SIGINT within ten seconds kills it. A command that ignores SIGTERM goes on,
@@ -42,8 +44,9 @@ that it leaves in the background when it ends are not under the lock any more.
 
 On a terminal a wait of more than a second is shown, with the holder of the lock: its
 host, its process and for how long it has the lock, if that is known. Elsewhere, as in
-cron, it is silent without --verbose, unless Redis is why it lasts. In the same way others see this run: as the host,
-the process id, mortise and the name of the program, without its arguments.
+cron, it is silent without --verbose, unless Redis is why it lasts. In the same way others
+see this run: as the host, the process id, mortise and the name of the program, without
+its arguments.
 
 If a signal ends the command, or the wait for the lock, mortise ends by the same
 signal, so that Ctrl-C also ends the script or loop around it.
@@ -102,15 +105,14 @@ type runFlags struct {
 	limit     int
 	history   int
 
-	say    func(format string, args ...any) // writes a message for the user
-	getenv func(string) string
+	app *app
 }
 
 func runCommand(a *app) *cobra.Command {
-	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter), say: a.say}
+	f := runFlags{ttl: duration.Flag(defaultTTL), killAfter: duration.Flag(defaultKillAfter), app: a}
 	cmd := &cobra.Command{
 		Use:               "run NAME [flags] -- CMD [ARG…]",
-		SuggestFor:        []string{"lock", "exec", "with"},
+		SuggestFor:        []string{"lock", "exec", "with", "hold", "acquire"},
 		Short:             "Run a command while holding a lock",
 		Long:              runLong + exitCodes("lock", "the lock is held (-n), or was held for the whole wait (-w)"),
 		Example:           runExample,
@@ -148,9 +150,9 @@ func runCommand(a *app) *cobra.Command {
 // guardFlags adds the flags of the commands that run another command while they hold something;
 // what says whether that is a lock or something else.
 func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
-	f.getenv = a.getenv
 	flags := cmd.Flags()
-	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds; also for a Redis that cannot be reached, which has a second at least; less than 50ms is no wait")
+	flags.VarP(&f.wait, "wait", "w", "wait at most `DUR` for the "+what+": 90s, 1m30s, or seconds; a Redis that is away is waited for for a second at least; "+
+		map[bool]string{true: "at least 50ms", false: "below 50ms, as with 0, it tries once"}[what == "lead"])
 	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitBusy, "exit with code `N` if "+map[bool]string{true: "it was not elected", false: "the lock could not be acquired"}[what == "lead"]+"; with 0, also print nothing")
 	flags.Var(&f.ttl, "ttl", "renew the "+what+" so that it ends at most `DUR` after this process dies")
 	flags.Var(&f.maxHold, "max-hold", "end the command when it has held the "+what+" for `DUR`; the "+what+" itself may last up to --kill-after plus 1 s longer; default: no limit")
@@ -162,9 +164,12 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 	flags.IntVar(&f.history, "history", 0, "keep the last `N` acquisitions of the "+what+" in Redis, for mortise history; at most 1000 (default $"+envHistory+", none)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "report progress; a wait also where there is no terminal")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		hint := "See " + cmd.CommandPath() + " --help for the flags."
-		if !slices.Contains(a.args, "--") {
-			hint = "Flags of the command come after --, as in: " + cmd.CommandPath() + " NAME -- CMD -x"
+		path := cmd.CommandPath()
+		hint := "See " + path + " --help for the flags. A NAME that begins with - comes after --, as in: " + path + " -- -x -- CMD"
+		if what == "lead" && isNonblock(err) {
+			hint = "An election takes a moment. To give up soon: " + path + " -w 1"
+		} else if !slices.Contains(a.args, "--") {
+			hint = "Flags of the command come after --, as in: " + path + " NAME -- CMD -x"
 		}
 		return usageError(unknownFlag(cmd, err, hint), "%w", flagError(err))
 	})
@@ -173,6 +178,12 @@ func (a *app) guardFlags(cmd *cobra.Command, f *runFlags, what string) {
 			panic(err) // there is no such flag
 		}
 	}
+}
+
+// isNonblock reports whether an error of parsing flags is about the --nonblock of run, which elect does not have.
+func isNonblock(err error) bool {
+	var unknown *pflag.NotExistError
+	return errors.As(err, &unknown) && slices.Contains([]string{"n", "nonblock"}, unknown.GetSpecifiedName())
 }
 
 // completeRun completes the name; everything after it is a command.
@@ -184,7 +195,7 @@ func (a *app) completeRun(cmd *cobra.Command, args []string, prefix string) ([]c
 }
 
 // splitArgs returns the lock's name and the command.
-func splitArgs(cmd *cobra.Command, args []string) (name string, command []string, err error) {
+func (f *runFlags) splitArgs(cmd *cobra.Command, args []string) (name string, command []string, err error) {
 	path := cmd.CommandPath()
 	example := "Write it as: " + path + " NAME -- CMD ARG…"
 	dash := cmd.ArgsLenAtDash()
@@ -202,7 +213,7 @@ func splitArgs(cmd *cobra.Command, args []string) (name string, command []string
 	case dash < 0 && len(args) == 1:
 		return "", nil, usageError(example, "%s needs a command", path)
 	case dash < 0:
-		return "", nil, usageError("Write it as: "+path+" "+shellQuote(args[0])+" -- "+shellQuoteAll(args[1:]),
+		return "", nil, f.app.lineError("Write it as: ", cmd.Name()+" "+shellQuote(args[0])+" -- "+shellQuoteAll(args[1:]),
 			"-- is missing before the command")
 	case dash > 1:
 		return "", nil, usageError("Quote a name with spaces.", "%s takes one NAME, not %d", path, dash)

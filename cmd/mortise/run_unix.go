@@ -40,7 +40,7 @@ func (a *app) runOnce(ctx context.Context, p *plan, signals <-chan os.Signal) er
 		defer post.Discard()
 	}
 	began := time.Now()
-	a.waits, a.wait = !p.nonblock, p.wait
+	a.waits, a.wait, a.tells = !p.nonblock, p.wait, p.verbose
 	// This process ends after the release, so nothing could go on in the background.
 	client, err := a.client(ctx, mortise.Options{TTL: max(p.ttl, shortestTTL), UnlockFor: -1, Identity: p.identity(), History: p.history})
 	if err != nil {

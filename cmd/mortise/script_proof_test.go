@@ -40,6 +40,7 @@ func databases(server *redistest.Server) func(*testscript.Env) (addr, db string,
 func TestRefusalScripts(t *testing.T) {
 	server := redistest.Single(t, "--requirepass", "s3cret")
 	server.Must(t, "ACL", "SETUSER", "reader", "on", ">pw", "~*", "&*", "+@read", "+@connection", "+eval", "+evalsha", "+info", "+role")
+	server.Must(t, "ACL", "SETUSER", "worker", "on", ">pw", "~app:*", "&*", "+@all")
 	runScripts(t, "testdata/refusal/*.txt", func(env *testscript.Env) (string, string, error) {
 		env.Setenv("ADDR", server.Addr())
 		return "", "", nil

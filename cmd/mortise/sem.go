@@ -37,12 +37,12 @@ func semCommand(a *app) *cobra.Command {
 	}
 	a.jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, verb, n, err := verbArgs(cmd, args, map[string]bool{"set": true, "add": true, "show": false})
+		name, verb, n, err := a.verbArgs(cmd, args, map[string]bool{"set": true, "add": true, "show": false})
 		if err != nil {
 			return err
 		}
 		if verb == "set" && n < 0 {
-			return usageError("", "the number of permits is %d; it must not be negative", n)
+			return usageError("", "the number after set is %d; it must not be negative", n)
 		}
 		client, err := a.client(cmd.Context(), asking)
 		if err != nil {
@@ -54,7 +54,7 @@ func semCommand(a *app) *cobra.Command {
 		case "set":
 			return s.SetPermits(cmd.Context(), n)
 		case "add":
-			return addPermits(cmd.Context(), s, n)
+			return a.addPermits(cmd.Context(), s, n)
 		}
 		return a.showPermits(cmd.Context(), client, s)
 	}
@@ -62,14 +62,14 @@ func semCommand(a *app) *cobra.Command {
 }
 
 // addPermits adds permits, or removes as many as there are at most.
-func addPermits(ctx context.Context, s *mortise.PermitSemaphore, n int) error {
+func (a *app) addPermits(ctx context.Context, s *mortise.PermitSemaphore, n int) error {
 	if n < 0 {
 		has, err := s.Permits(ctx)
 		if err != nil {
 			return err
 		}
 		if has+n < 0 {
-			return usageError("To leave none: mortise sem "+nameArgs(s.Name(), "set", "0"),
+			return a.lineError("To leave none: ", "sem "+nameArgs(s.Name(), "set", "0"),
 				"%s has %s, held ones included; %d cannot be removed", shown(s.Name()), counted(has, "permit"), -n)
 		}
 	}
@@ -151,11 +151,11 @@ func (f *runFlags) tellTooFew(ctx context.Context, c *mortise.Client, s *mortise
 
 func (f *runFlags) lookForTooFew(ctx context.Context, c *mortise.Client, s *mortise.PermitSemaphore) {
 	if state, err := c.Inspect(ctx, s.Name()); err == nil && state.Kind == mortise.KindNone {
-		f.say("%s; this waits until someone sets it: %s", unset(s.Name()), setHint(s.Name()))
+		f.app.say("%s; this waits until someone sets it: %s", unset(s.Name()), setHint(f.app.self(), s.Name()))
 		return
 	}
 	if has, err := s.Permits(ctx); err == nil && has < f.permits {
-		f.say("%s has only %s, and %d are needed; this waits until it has more: %s", shown(s.Name()), counted(has, "permit"), f.permits, setHint(s.Name()))
+		f.app.say("%s has only %s, and %d are needed; this waits until it has more: %s", shown(s.Name()), counted(has, "permit"), f.permits, setHint(f.app.self(), s.Name()))
 	}
 }
 
@@ -176,8 +176,8 @@ func (f *runFlags) setLimit(ctx context.Context, s *mortise.PermitSemaphore, wai
 	}
 	n, err := s.Permits(ctx)
 	if err == nil && n != f.limit {
-		f.say("%s has %s, not the %d of --limit; to change that: mortise sem %s",
-			shown(s.Name()), counted(n, "permit"), f.limit, nameArgs(s.Name(), "set", strconv.Itoa(f.limit)))
+		f.app.say("%s has %s, not the %d of --limit; to change that: %s sem %s",
+			shown(s.Name()), counted(n, "permit"), f.limit, f.app.self(), nameArgs(s.Name(), "set", strconv.Itoa(f.limit)))
 	}
 	return err
 }
@@ -187,8 +187,8 @@ func unset(name string) string {
 	return shown(name) + " has no permits: it was never set, or was deleted"
 }
 
-// setHint is the command that sets a semaphore.
-func setHint(name string) string { return "mortise sem " + nameArgs(name, "set", "N") }
+// setHint is the command that sets a semaphore; it begins with self.
+func setHint(self, name string) string { return self + " sem " + nameArgs(name, "set", "N") }
 
 // permitFlags checks the flags that go with --sem.
 func (f *runFlags) permitFlags(cmd *cobra.Command) error {

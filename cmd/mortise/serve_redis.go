@@ -60,7 +60,7 @@ func (s *servedRedis) redisCLI() func(server string) string {
 	if err != nil || s.url == "" || strings.Contains(u.Scheme, "sentinel") {
 		return nil
 	}
-	cli := redisCLI(s.full)
+	cli := redisCLI(s.full, "")
 	first, flags := "", ""
 	if strings.Contains(u.Scheme, "cluster") {
 		if first, _, _ = strings.Cut(u.Host, ","); first != "" && !strings.Contains(strings.TrimPrefix(first, "["), ":") {

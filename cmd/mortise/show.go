@@ -25,7 +25,9 @@ A process is shown as its host, its process id and its program, and for how long
 the lock or waits, where that is known: a process tells it itself, in a key that others
 could forge, once that has lasted for a quarter of a second. Redisson's threads are
 shown as their owners. Waiters stand in the order in which they will have the lock, as
-far as there is one. Redisson's clients that listen for a release are counted.
+far as there is one. Redisson's clients that listen for a release are counted. A waiter of a
+fair lock renews its place before a deadline: one that is past it may lose its place.
+Of more than twenty holders or waiters the others are counted; --json has all.
 
 With --quiet it prints nothing, and its exit code answers: 0 if the lock is held, 1
 if it is not. Any other code is an error, as without --quiet.`
@@ -38,7 +40,7 @@ func showCommand(a *app) *cobra.Command {
 		Short:             "Show the holders and waiters of a lock, and its TTL",
 		Long:              showLong + asks("done; with --quiet: it is held", "   1  with --quiet: it is not held"),
 		Example:           "  mortise show deploy\n  mortise show deploy --json | jq .locked\n  mortise show -q deploy && echo held",
-		Args:              oneName,
+		Args:              a.oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if quiet && a.json {
@@ -126,15 +128,16 @@ func (a *app) showState(v view) error {
 // writeHolders writes the holders of a lock, or the permits of a semaphore.
 func (v *view) writeHolders(w io.Writer) {
 	s := &v.State
-	for _, h := range s.Holders {
+	for _, h := range s.Holders[:min(mostRows, len(s.Holders))] {
 		if h.Client == nil {
 			fmt.Fprintf(w, "holder\t%s  count %d\n", shown(h.Owner), h.Count)
 			continue
 		}
 		fmt.Fprintf(w, "holder\t%s  count %d  %s\n", ownerText(h, s.Now), h.Count, shown(h.Owner))
 	}
-	if s.Unlisted > 0 && s.Kind != mortise.KindPermits {
-		fmt.Fprintf(w, "holder\t%s\n", unlistedText(s))
+	more := s.Unlisted + max(0, len(s.Holders)+len(s.Permits)-mostRows)
+	if more > 0 && s.Kind != mortise.KindPermits {
+		fmt.Fprintf(w, "holder\t%s\n", unlistedText(s.Kind, more))
 	}
 	if allKept(*s) {
 		fmt.Fprintf(w, "state\t%s\n", keptText(s.TTL))
@@ -142,25 +145,27 @@ func (v *view) writeHolders(w io.Writer) {
 	if s.Kind == mortise.KindPermits {
 		fmt.Fprintf(w, "available\t%d\n", s.Number)
 	}
-	for _, p := range s.Permits {
+	for _, p := range s.Permits[:min(mostRows, len(s.Permits))] {
 		text := shown(p.ID) + "  " + lasting(p.TTL)
 		if h := v.census.permit(s.Name, p.ID); h.Client != nil {
 			text += "  " + ownerText(h, v.census.now)
 		}
 		fmt.Fprintf(w, "permit\t%s\n", text)
 	}
-	if s.Unlisted > 0 && s.Kind == mortise.KindPermits {
-		fmt.Fprintf(w, "permit\t%s\n", unlistedText(s))
+	if more > 0 && s.Kind == mortise.KindPermits {
+		fmt.Fprintf(w, "permit\t%s\n", unlistedText(s.Kind, more))
 	}
 }
 
 // oneName requires one argument, the name of a lock.
-func oneName(cmd *cobra.Command, args []string) error {
-	switch len(args) {
-	case 1:
+func (a *app) oneName(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 1 && args[0] == "":
+		return usageError("", "the NAME is empty")
+	case len(args) == 1:
 		return nil
-	case 0:
-		return usageError("mortise ls shows the locks that are held.", "%s needs the NAME of a lock", cmd.CommandPath())
+	case len(args) == 0:
+		return a.lineError("To see the locks that are held: ", "ls", "%s needs the NAME of a lock", cmd.CommandPath())
 	}
 	return usageError("Quote a name with spaces.", "%s takes one NAME, not %d", cmd.CommandPath(), len(args))
 }

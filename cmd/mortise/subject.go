@@ -76,6 +76,9 @@ func (p *plan) choose(cmd *cobra.Command, f *runFlags) error {
 		}
 		use = k
 	}
+	if cmd.Flags().Changed("multi") && (len(f.multi) == 0 || slices.Contains(f.multi, "")) {
+		return usageError("", "a NAME of --multi is empty")
+	}
 	p.open = use.open
 	for i, name := range append([]string{p.name}, f.multi...) {
 		if i > 0 && strings.TrimSpace(name) != name {

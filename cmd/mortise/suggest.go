@@ -23,6 +23,9 @@ func didYouMean(like []string, hint string) string {
 
 // alike returns the words that are like text.
 func alike(text string, words []string) []string {
+	if text == "" { // the beginning of all words
+		return nil
+	}
 	known := cobra.Command{SuggestionsMinimumDistance: nearness} // cobra compares the names of commands
 	for _, w := range words {
 		known.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}})
@@ -32,8 +35,11 @@ func alike(text string, words []string) []string {
 
 // unknownCommand returns the error for a word that is no command below parent.
 func unknownCommand(parent *cobra.Command, word string) error {
-	parent.SuggestionsMinimumDistance = nearness
-	like := slices.Compact(slices.Sorted(slices.Values(parent.SuggestionsFor(word))))
+	var like []string
+	if word != "" { // the beginning of all commands
+		parent.SuggestionsMinimumDistance = min(nearness, len(word)/2) // there are many short ones
+		like = slices.Compact(slices.Sorted(slices.Values(parent.SuggestionsFor(word))))
+	}
 	hint := "See " + parent.CommandPath() + " --help for the commands."
 	return usageError(didYouMean(like, hint), "unknown command %q", word)
 }
@@ -48,20 +54,20 @@ func misplaced(parent *cobra.Command, word string) error {
 	return unknownCommand(parent, word)
 }
 
-// negative returns a hint for an error of parsing flags that is about a number below zero.
-func negative(cmd *cobra.Command, err error) string {
+// negative returns the error for one of parsing flags that is about a number below zero; nil for others.
+func negative(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
-		return ""
+		return nil
 	}
 	number := unknown.GetSpecifiedShortnames()
 	if _, err := strconv.ParseUint(number, 10, 64); err != nil {
-		return ""
+		return nil
 	}
 	if args := cmd.Flags().Args(); len(args) > 0 && args[len(args)-1] == "set" {
-		return "set takes no number below zero; see " + cmd.CommandPath() + " --help."
+		return usageError("See "+cmd.CommandPath()+" --help.", "the number after set is -%s; it must not be negative", number)
 	}
-	return "Write -- before it, as in: " + cmd.CommandPath() + " NAME add -- -" + number
+	return usageError("Write -- before it, as in: "+cmd.CommandPath()+" NAME add -- -"+number, "a number below zero looks like a flag")
 }
 
 // unknownFlag returns a hint for an error of parsing flags.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-go/mortise/connect"
+	"github.com/mortise-go/mortise/doctor"
 )
 
 // Where the URL and the password of Redis may come from, besides the flags.
@@ -146,7 +147,7 @@ func (a *app) passOnRedis(set map[string]string) {
 
 // connectHint says what to do when Redis could not be reached or refused the connection, or its answer is late. The server is that
 // of a cluster that was asked, if that is known.
-func (a *app) connectHint(phase connect.Phase, server string, late, cut bool) string {
+func (a *app) connectHint(phase connect.Phase, server string, err error) string {
 	t := a.target()
 	tried := fmt.Sprintf("Tried %s (%s). ", connect.Redact(t.url), t.from)
 	if server != "" {
@@ -163,13 +164,12 @@ func (a *app) connectHint(phase connect.Phase, server string, late, cut bool) st
 			"redis://user:password@host, in MORTISE_REDIS_URL rather than on the command line, where others can see it;\n" +
 			"from --password-file; or from " + envPassword + "."
 	}
-	if cut {
-		return tried + "What listens there has closed the connection at once. If the port is one for TLS, write rediss://;\n" +
-			"otherwise it may not be Redis."
+	what, ping, _ := strings.Cut(doctor.Unanswered(err), " redis-cli PING")
+	if ping != "" {
+		return wrapped(tried+what, reportColumns, 0) + "\nTo see the same from this machine: " + redisCLI(t.url, "")(server) + " ping"
 	}
-	if late {
-		return tried + "Nothing answers there, and nothing refuses the connection: Redis may be stopped or hang, or a\n" +
-			"firewall may drop what is sent. redis-cli PING from this machine shows the same."
+	if what != "" {
+		return wrapped(tried+what, reportColumns, 0)
 	}
 	return tried + "Start Redis there, or choose another with --redis URL or MORTISE_REDIS_URL.\n" +
 		"To try mortise without Redis: mortise demo, or mortise server."

@@ -23,10 +23,10 @@ is left of its lease, how many wait, and since when. Those that hurt most come f
 Enter shows one lock: its holders, its queue in order, its last acquisitions. c shows the
 processes. A line names deadlocks. ? shows all keys.
 
-u releases a lock. It names the holder and asks; it frees nothing if that holder does not
-have the lock any more when the answer comes. It does what mortise unlock --owner does:
-make sure that the holder is dead. a asks the holders to release it themselves, as mortise
-unlock --ask. With --read-only there is neither.
+u releases a lock, as mortise unlock --owner does. It names the holder and asks; it frees
+nothing if that holder does not have the lock any more when the answer comes. Make sure
+that the holder is dead: it cannot prevent it. a asks the holders to release it
+themselves, as mortise unlock --ask. With --read-only there is neither.
 
 top sees what mortise watch sees: holds and waits of less than about 1.5 s may be
 missing; locks of Redisson, and of clients that hide, come when a slow search has found

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/mortise-go/mortise"
 	"github.com/mortise-go/mortise/cmd/mortise/internal/duration"
-	"github.com/mortise-go/mortise/connect"
 	"github.com/mortise-go/mortise/doctor"
 )
 
@@ -30,7 +30,8 @@ the library does what it was written to do. The holder is told --reason, and the
 and the process that ask. With --wait it waits until those holders have released the
 lock. If they have not by then, it fails, or, with --force, frees the lock of those same
 holders, and of no other: then there is no question, because --wait was the time to
-think. Redisson's threads, and clients that hide their identity, cannot be asked. Of a
+think. A holder sees the request at once; if the user may not publish, within ten
+seconds. Redisson's threads, and clients that hide their identity, cannot be asked. Of a
 lock with more than a thousand holders a thousand are asked, and not waited for.
 
 A fenced lock that is released by force draws a token: the fence of a fencing guard whose
@@ -60,7 +61,7 @@ func unlockCommand(a *app) *cobra.Command {
 			"   1  it was not released; with --ask: not all holders could be asked", "  75  --ask --wait: it was not released in time"),
 		Example: "  mortise unlock deploy --ask --reason 'hotfix' --wait 10s\n" +
 			"  mortise unlock deploy --owner 8f1c2b3a-0000-4000-8000-000000000001:77",
-		Args:              oneName,
+		Args:              a.oneName,
 		ValidArgsFunction: a.completeName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			byOwner := cmd.Flags().Changed("owner")
@@ -88,7 +89,7 @@ func unlockCommand(a *app) *cobra.Command {
 	flags.BoolVarP(&f.yes, "yes", "y", false, "with --force, do not ask")
 	flags.BoolVar(&f.ask, "ask", false, "ask the holders to release it")
 	flags.StringVar(&f.reason, "reason", "", "with --ask, `TEXT` that the holders are shown; at most 200 bytes")
-	flags.VarP(&f.wait, "wait", "w", "with --ask, wait at most `DUR` until they have released it: 90s, 1m30s, or seconds")
+	flags.VarP(&f.wait, "wait", "w", "with --ask, wait at most `DUR` until they have released it: 90s, 1m30s, or seconds; with 0, as without it, it does not wait")
 	if err := cmd.RegisterFlagCompletionFunc("owner", a.completeOwner); err != nil {
 		panic(err) // there is no such flag
 	}
@@ -98,27 +99,27 @@ func unlockCommand(a *app) *cobra.Command {
 // check checks the flags for a lock called name.
 func (f *unlockFlags) check(a *app, cmd *cobra.Command, name string) error {
 	if cmd.Flags().Changed("owner") {
-		return f.checkOwner()
+		return f.checkOwner(a, name)
 	}
 	if err := f.checkAsk(cmd); err != nil || f.ask {
 		return err
 	}
 	if f.force && !f.yes && !a.canAsk() {
-		return usageError("In a script: mortise unlock --force --yes "+nameArgs(name),
+		return a.lineError("In a script: ", "unlock --force --yes "+nameArgs(name),
 			"unlock --force asks before it releases a lock, but there is no terminal to ask on")
 	}
 	return nil
 }
 
 // checkOwner checks what goes with --owner.
-func (f *unlockFlags) checkOwner() error {
+func (f *unlockFlags) checkOwner(a *app, name string) error {
 	switch {
 	case f.force:
 		return usageError("", "--owner and --force exclude each other")
 	case f.ask:
 		return usageError("", "--owner and --ask exclude each other")
 	case f.owner == "":
-		return usageError("mortise show NAME shows the owner.", "--owner is empty")
+		return a.lineError("To see the owner: ", "show "+nameArgs(name), "--owner is empty")
 	}
 	return nil
 }
@@ -142,13 +143,22 @@ func (a *app) unlock(ctx context.Context, name string, do func(context.Context, 
 	}
 	defer leave(client)
 	u := unlocking{app: a, client: client, name: name}
+	a.kinds = string(doctor.KindInspect)
 	if u.state, err = client.Inspect(ctx, name); err != nil {
 		return err
 	}
+	a.kinds = rightsOf(u.state.Kind)
 	if u.state.Kind == mortise.KindOther || u.state.Kind == mortise.KindNumber {
 		return &mortise.Error{Op: "unlock", Name: name, Err: fmt.Errorf("%w: the key is not a lock", mortise.ErrWrongKind)}
 	}
 	return do(ctx, u)
+}
+
+// rightsOf returns the kind of rights, for mortise acl, that a lock of that kind needs.
+func rightsOf(kind mortise.Kind) string {
+	rights := map[mortise.Kind]doctor.Kind{mortise.KindFairLock: doctor.KindFair, mortise.KindFencedLock: doctor.KindFenced, mortise.KindRWLock: doctor.KindRW,
+		mortise.KindGroupLock: doctor.KindGroup, mortise.KindElection: doctor.KindElection, mortise.KindPermits: doctor.KindPermits}
+	return string(cmp.Or(rights[kind], doctor.KindLock))
 }
 
 // unlocking is one run of unlock.
@@ -259,7 +269,7 @@ func (u unlocking) unlisted() error {
 	if u.state.Unlisted == 0 || len(u.state.Holders)+len(u.state.Permits) > 0 {
 		return nil
 	}
-	return &exitError{code: exitDenied, hint: "Give the user the rights to HRANDFIELD and HSCAN; " + u.app.aclLine(string(doctor.KindInspect)) + " prints all that this needs.",
+	return &exitError{code: exitDenied, hint: "Give the user the rights to HRANDFIELD and HSCAN. This prints all that is needed: " + u.app.aclLine(string(doctor.KindInspect)),
 		err: fmt.Errorf("the holders of %s are not named: there are %d, too many to be read at once", shown(u.name), u.state.Unlisted)}
 }
 
@@ -364,21 +374,15 @@ func (a *app) unlockLines(s mortise.State) []string {
 		lines = append(lines, a.unlockLine(s.Name, "--owner "+shellQuote(owner)))
 	}
 	if len(owners) > mostNamed {
-		lines = append(lines, "The others: mortise show "+nameArgs(s.Name))
+		lines = append(lines, "The others: "+a.self()+" show --json "+nameArgs(s.Name))
 	}
 	return lines
 }
 
 // unlockLine returns a command that releases a lock.
 func (a *app) unlockLine(name, flags string) string {
-	if a.redis != "" && connect.Redact(a.redis) == a.redis {
-		flags += " --redis " + shellQuote(a.redis)
-	}
-	if a.prefix.given != nil && a.prefix.given() {
-		flags += " --prefix " + shellQuote(a.prefix.text)
-	}
 	if strings.HasPrefix(name, "-") {
-		return "  mortise unlock " + flags + " " + nameArgs(name)
+		return "  " + a.self() + " unlock " + flags + " " + nameArgs(name)
 	}
-	return "  mortise unlock " + shellQuote(name) + " " + flags
+	return "  " + a.self() + " unlock " + shellQuote(name) + " " + flags
 }

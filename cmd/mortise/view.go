@@ -67,7 +67,7 @@ func (v view) MarshalJSON() ([]byte, error) {
 
 // writeWaiters writes the waiters in their order.
 func (v *view) writeWaiters(w io.Writer) {
-	for i, q := range v.Queue {
+	for i, q := range v.Queue[:min(mostRows, len(v.Queue))] {
 		words := []string{waiterText(q, v.Now)}
 		if side, ok := strings.CutPrefix(q.Kind, "rwlock."); ok {
 			words = append(words, "to "+side)
@@ -81,8 +81,8 @@ func (v *view) writeWaiters(w io.Writer) {
 		}
 		fmt.Fprintf(w, "waiter %d\t%s\n", i+1, strings.Join(words, "  "))
 	}
-	if v.unlisted > 0 {
-		fmt.Fprintf(w, "waiters\t%d more\n", v.unlisted)
+	if more := v.unlisted + max(0, len(v.Queue)-mostRows); more > 0 {
+		fmt.Fprintf(w, "waiters\t%d more\n", more)
 	}
 	if n := v.listeners; n > 0 {
 		fmt.Fprintf(w, "listening\t%s\n", counted(n, "Redisson client")+map[bool]string{true: " listens", false: " listen"}[n == 1])

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -12,7 +13,7 @@ const (
 	linePeriod  = 30 * time.Second // of whole lines
 	lookPeriod  = 5 * time.Second
 	lookTimeout = 2 * time.Second
-	// troubled is how long Redis fails before a wait that is not shown says so.
+	// troubled is how long Redis fails before lines say so.
 	troubled = 5 * time.Second
 )
 
@@ -20,6 +21,7 @@ const (
 type waiting struct {
 	what    string                          // such as the name of a lock
 	limit   time.Duration                   // 0: none
+	began   time.Time                       // zero: when it is first shown
 	verbose bool                            // write lines where there is no terminal
 	look    func(ctx context.Context) known // returns what is known of its holder; may be nil
 }
@@ -41,13 +43,12 @@ func (k known) at(past time.Duration) string {
 // showWaiting shows what the command waits for, until stop is called: on a terminal in one line that is refreshed and finally erased;
 // elsewhere in lines, if the wait is verbose or Redis does not serve the command.
 func (a *app) showWaiting(ctx context.Context, w waiting) (stop func()) {
-	show := a.showLine
-	switch {
-	case a.line.erasable:
-	case w.verbose, a.line.terminal != nil:
-		show = a.showLines
-	default:
-		show = a.showTrouble
+	if w.began.IsZero() {
+		w.began = time.Now()
+	}
+	show := a.showLines
+	if a.line.erasable {
+		show = a.showLine
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -64,7 +65,6 @@ func (a *app) showWaiting(ctx context.Context, w waiting) (stop func()) {
 
 // showLine shows a wait in the status line until ctx ends.
 func (a *app) showLine(ctx context.Context, w waiting) {
-	start := time.Now()
 	if !sleep(ctx, patience) {
 		return
 	}
@@ -84,7 +84,12 @@ func (a *app) showLine(ctx context.Context, w waiting) {
 			looking = true
 			go func() { results <- a.known(ctx, w) }()
 		}
-		a.line.set(w.texts(time.Since(start), holder.at(time.Since(looked)))...)
+		if err := a.trouble(); err != nil {
+			a.line.set(w.texts(failureText(err))...)
+		} else {
+			text := holder.at(time.Since(looked))
+			a.line.set(w.texts(text, program.ReplaceAllString(longID.ReplaceAllString(text, "$1…"), "$1"))...)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -95,14 +100,28 @@ func (a *app) showLine(ctx context.Context, w waiting) {
 	}
 }
 
-// showLines shows a wait in lines until ctx ends.
+// showLines shows a wait in lines until ctx ends: what is waited for, if the wait is verbose or there is a terminal; and in any case, when
+// Redis has not served the command for a while, that.
 func (a *app) showLines(ctx context.Context, w waiting) {
-	start := time.Now()
-	for pause := patience; sleep(ctx, pause); pause = linePeriod {
-		if !w.verbose && !a.line.visible() {
+	served, away := time.Now(), troubled
+	shows := w.verbose || a.line.terminal != nil
+	for next := time.Now(); sleep(ctx, patience); {
+		if a.line.terminal != nil && !w.verbose && !a.line.visible() {
 			continue
 		}
-		text := w.sentence(time.Since(start), a.known(ctx, w).at(0))
+		trouble := a.trouble()
+		if trouble == nil {
+			served, away = time.Now(), troubled
+		}
+		lasts := trouble != nil && time.Since(served) >= away
+		if !lasts && (!shows || time.Now().Before(next)) {
+			continue
+		}
+		next = time.Now().Add(linePeriod)
+		if trouble != nil {
+			away = time.Since(served) + linePeriod
+		}
+		text := w.sentence(a.known(ctx, w).at(0))
 		if a.line.terminal != nil {
 			text += giveUp
 		}
@@ -113,27 +132,18 @@ func (a *app) showLines(ctx context.Context, w waiting) {
 	}
 }
 
-// showTrouble writes a line when Redis has not served the command for a while, and again once in a while, until ctx ends.
-func (a *app) showTrouble(ctx context.Context, w waiting) {
-	start := time.Now()
-	since, next := start, troubled
-	for sleep(ctx, time.Second) {
-		switch err := a.trouble(); {
-		case err == nil:
-			since, next = time.Now(), troubled
-		case time.Since(since) >= next:
-			a.say("%s", w.sentence(time.Since(start), err.Error()))
-			next += linePeriod
-		}
-	}
-}
-
 // trouble returns why Redis does not serve the command at present; nil if it does, as far as is known.
 func (a *app) trouble() error {
 	if a.failing == nil {
 		return nil
 	}
 	return a.failing()
+}
+
+// failureText returns the text of an error, and the beginning of it that says what is wrong.
+func failureText(err error) (why, what string) {
+	what, _, _ = strings.Cut(err.Error(), ": ")
+	return err.Error(), what
 }
 
 // known returns what is known of the holder, or why Redis does not say.
@@ -149,15 +159,15 @@ func (a *app) known(ctx context.Context, w waiting) known {
 	return w.look(ctx)
 }
 
-// sentence says what is waited for.
-func (w waiting) sentence(past time.Duration, holder string) string {
-	text := "waiting " + past.Truncate(time.Second).String()
+// sentence says what is waited for, and why that lasts, if that is known.
+func (w waiting) sentence(why string) string {
+	text := "waiting " + time.Since(w.began).Truncate(time.Second).String()
 	if w.limit > 0 {
 		text += " of " + w.limit.String()
 	}
 	text += " for " + w.what
-	if holder != "" {
-		text += ": " + holder
+	if why != "" {
+		text += ": " + why
 	}
 	return text
 }
@@ -172,11 +182,10 @@ var (
 	program = regexp.MustCompile(` \([^()]+\)( for |, |$)`)
 )
 
-// texts returns the status line, and shorter forms of it for narrow terminals.
-func (w waiting) texts(past time.Duration, holder string) []string {
-	long, short := w.sentence(past, holder), w.sentence(past, "")
+// texts returns the status line, and shorter forms of it for narrow terminals; cause is a shorter form of why.
+func (w waiting) texts(why, cause string) []string {
+	long, briefer, short := w.sentence(why), w.sentence(cause), w.sentence("")
 	brief := longID.ReplaceAllString(long, "$1…")
-	briefer := w.sentence(past, program.ReplaceAllString(longID.ReplaceAllString(holder, "$1…"), "$1"))
 	return []string{"mortise: " + long + giveUp, "mortise: " + brief + giveUp, brief + giveUp, briefer + giveUp, briefer, short + giveUp, short}
 }
 

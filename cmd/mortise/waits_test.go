@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"regexp"
 	"testing"
 )
 
@@ -24,6 +25,32 @@ func TestWaitsForRedis(t *testing.T) {
 			turnAway(t, l)
 			startServer(t, addr)
 			s.wantStatus(t, 0)
+		})
+	}
+}
+
+// A command that waits for Redis at its start says so, and that time counts as its wait.
+func TestSaysThatItWaitsForRedis(t *testing.T) {
+	for name, args := range map[string][]string{
+		"run":   {"run", "-v", "-w", "1m", "job", "--", "true"},
+		"latch": {"latch", "ready", "wait", "-v", "-w", "1m"},
+		"elect": {"elect", "-v", "-w", "1m", "job", "--", "true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr := l.Addr().String()
+			s := begin(t, addr, args...)
+			turnAway(t, l)
+			s.await(t, " of 1m0s for Redis at redis://"+addr+": ")
+			startServer(t, addr)
+			s.wantStatus(t, 0)
+			if said := s.out.text(); name != "latch" && !regexp.MustCompile(`got job after [0-9.]+s, as`).MatchString(said) {
+				t.Errorf("it says\n%swant how long it has waited", said)
+			}
 		})
 	}
 }

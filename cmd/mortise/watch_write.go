@@ -109,7 +109,7 @@ func specialText(e *watch.Event) string {
 
 func (l *watchLines) note(_ time.Time, text string) { l.app.say("%s", text) }
 
-// mostRows is how many locks the summary shows in text.
+// mostRows is how many locks the summary of a watch shows in text, and show how many holders.
 const mostRows = 20
 
 func (l *watchLines) end(r *watchResult) {
@@ -162,7 +162,7 @@ func loadLines(r *watchResult) []string {
 	case l.Search.Passes == 0:
 		missed += fmt.Sprintf("; locks of Redisson, and of clients that hide: the search has not gone through all keys yet, only about %s", spaced(l.Search.Keys))
 	default:
-		missed += fmt.Sprintf("; locks of Redisson, and of clients that hide, for less than %v, the time of a search through the keys, of which there are about %s",
+		missed += fmt.Sprintf("; locks of Redisson, and of clients that hide, for less than %v, the time of a search through the keys, of which there are no more than about %s",
 			duration.Round(max(l.Search.Took, time.Second)), spaced(l.Search.Keys))
 	}
 	lines = append(lines, missed+".")

@@ -32,7 +32,8 @@ seconds it is not shown any more.
 
 Processes that wait for each other in a cycle are named in lines that begin with
 deadlock. Only waits with the context of a hold are found to be in one. If Redis does not
-answer when they are looked at again, they are named on standard error, as a perhaps.`
+answer when they are looked at again, a line on standard error says that they are perhaps
+a deadlock.`
 
 func whoCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{

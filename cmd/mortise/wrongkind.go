@@ -23,14 +23,14 @@ func withoutReply(err error, text string) string {
 }
 
 // wrongKindHint says what to do about a name that is in use for something else.
-func wrongKindHint(err error) string {
+func (a *app) wrongKindHint(err error) string {
 	name := "NAME"
 	for e := (*mortise.Error)(nil); errors.As(err, &e); err = e.Err {
 		if e.Name != "" {
 			name = nameArgs(e.Name) // the innermost: that of a lock among several
 		}
 	}
-	return "Something of another kind has this name in Redis; mortise show " + name + " says what. Choose another name."
+	return "Something of another kind has this name in Redis. Choose another name. To see what it is: " + a.self() + " show " + name
 }
 
 var typeOf = driver.NewScript("type", "return redis.call('TYPE', KEYS[1]).ok")

@@ -25,7 +25,11 @@ func (d *Driver) do(ctx context.Context, client redis.Client, cmd redis.Complete
 	go func() {
 		defer d.running.Done()
 		defer cancel()
-		done <- client.Do(unlimited, cmd)
+		r := client.Do(unlimited, cmd)
+		for i := 1; i < tries && isForeign(r.NonRedisError()) && unlimited.Err() == nil; i++ {
+			r = client.Do(unlimited, cmd)
+		}
+		done <- r
 	}()
 	select {
 	case r := <-done:
@@ -38,6 +42,9 @@ func (d *Driver) do(ctx context.Context, client redis.Client, cmd redis.Complete
 		return redis.RedisMessage{}, &driver.Error{Class: driver.Unknown, Err: errClosed}
 	}
 }
+
+// tries is how often a command is sent at most that failed by no fault of its own, as isForeign says.
+const tries = 3
 
 // isForeign reports whether a command failed because another caller's command, for which the client
 // was just opening the connection, was cancelled. Nothing was sent then, and this command may open

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -40,7 +41,7 @@ func (d *Driver) script(ctx context.Context, call *driver.Call, name, text strin
 		if err != nil {
 			return redis.RedisMessage{}, err
 		}
-		if attempt < 3 && isForeign(result.NonRedisError()) && d.life.Err() == nil {
+		if attempt < tries && isForeign(result.NonRedisError()) && d.life.Err() == nil {
 			continue
 		}
 		msg, err := result.ToMessage()
@@ -146,6 +147,27 @@ func (d *Driver) parts(calls []driver.Call, todo []int) []part {
 }
 
 func (d *Driver) part(ctx context.Context, calls []driver.Call, p part, results []driver.Result, round int) {
+	mine := func(r redis.RedisResult) bool { return !isForeign(r.NonRedisError()) }
+	var j *job
+	for i := 0; i == 0 || i < tries && !slices.ContainsFunc(j.Load.results, mine) && d.life.Err() == nil; i++ {
+		j = d.jobOf(calls, p, round)
+		if err := p.pipeline.Run(ctx, j); err != nil {
+			fail(results, p.indexes, err)
+			return
+		}
+	}
+	for k, i := range p.indexes {
+		msg, err := j.Load.results[k].ToMessage()
+		if err = d.failure(err, route{pipeline: p.pipeline}); err != nil {
+			results[i] = driver.Result{Err: err}
+			continue
+		}
+		results[i].Value, results[i].Err = value(&msg)
+	}
+}
+
+// jobOf returns the commands for the scripts of a part.
+func (d *Driver) jobOf(calls []driver.Call, p part, round int) *job {
 	j := pipeline.NewJob[load]()
 	j.Weight, j.Load.results = len(p.indexes), make([]redis.RedisResult, len(p.indexes))
 	known := map[*driver.Script]bool{}
@@ -158,18 +180,7 @@ func (d *Driver) part(ctx context.Context, calls []driver.Call, p part, results 
 		}
 		j.Load.cmds = append(j.Load.cmds, d.command(name, text, &calls[i]))
 	}
-	if err := p.pipeline.Run(ctx, j); err != nil {
-		fail(results, p.indexes, err)
-		return
-	}
-	for k, i := range p.indexes {
-		msg, err := j.Load.results[k].ToMessage()
-		if err = d.failure(err, route{pipeline: p.pipeline}); err != nil {
-			results[i] = driver.Result{Err: err}
-			continue
-		}
-		results[i].Value, results[i].Err = value(&msg)
-	}
+	return j
 }
 
 func fail(results []driver.Result, indexes []int, err error) {

@@ -47,7 +47,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err // Redis was not reached, for example
 	}
-	return errors.Join(report(lctx), hold.Unlock())
+	err = report(lctx)
+	if uerr := hold.Unlock(); !errors.Is(err, mortise.ErrLost) { // a loss is told by both
+		err = errors.Join(err, uerr)
+	}
+	return err
 }
 
 // report is the work. Its context ends when the lock is lost, or this process is told to end.

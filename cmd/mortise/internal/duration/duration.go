@@ -14,7 +14,7 @@ import (
 // flock(1).
 type Flag time.Duration
 
-var plainSeconds = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)$`)
+var plainSeconds = regexp.MustCompile(`^-?([0-9]+\.?[0-9]*|\.[0-9]+)$`)
 
 // Set implements pflag.Value.
 func (d *Flag) Set(s string) error {
@@ -23,12 +23,17 @@ func (d *Flag) Set(s string) error {
 	return err
 }
 
+var errNegative = errors.New("it must not be negative")
+
 // Parse returns the duration in a text. It is never negative.
 func Parse(s string) (time.Duration, error) {
 	if plainSeconds.MatchString(s) {
 		seconds, err := strconv.ParseFloat(s, 64)
 		if err != nil || seconds >= math.MaxInt64/float64(time.Second) {
 			return 0, errors.New("too long")
+		}
+		if seconds < 0 {
+			return 0, errNegative
 		}
 		return time.Duration(seconds * float64(time.Second)), nil
 	}
@@ -37,7 +42,7 @@ func Parse(s string) (time.Duration, error) {
 	case err != nil:
 		return 0, errors.New("write it as 90s, 1m30s, 500ms, or as a number of seconds")
 	case d < 0:
-		return 0, errors.New("it must not be negative")
+		return 0, errNegative
 	}
 	return d, nil
 }

@@ -1,6 +1,7 @@
 package duration
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -12,6 +13,11 @@ func TestParse(t *testing.T) {
 	} {
 		if got, err := Parse(text); got != want || err != nil {
 			t.Errorf("Parse(%q) = %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"-5", "-0.5", "-1s"} {
+		if _, err := Parse(text); !errors.Is(err, errNegative) {
+			t.Errorf("Parse(%q): %v, want that it is negative", text, err)
 		}
 	}
 	for _, text := range []string{"", "-1", "-1s", "+-1", "1e3", "NaN", "Inf", "inf", "0x10", "1 s", "10d", "9223372037", "9999999999999999999999", "9999999h"} {
