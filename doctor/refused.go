@@ -76,7 +76,7 @@ func Unanswered(err error) string {
 		return "What listens there has closed the connection. If the port is one for TLS, write rediss://; otherwise it may not be Redis."
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout(),
 		errors.As(err, &sent) && sent.Class == driver.Unknown && sent.Reply == "":
-		return "Nothing answers there, and nothing refuses the connection: Redis may be stopped or hang, or a firewall may drop what is sent. redis-cli PING from this machine shows the same."
+		return "Nothing answers there, and nothing refuses the connection: Redis may be stopped or hang, or a firewall may drop what is sent."
 	}
 	return ""
 }

@@ -25,9 +25,9 @@ func TestSelf(t *testing.T) {
 		{redis: "redis://worker@r", env: map[string]string{envPassword: "s3cret"}, want: "mortise --redis redis://worker@r"},
 		{redis: "redis://worker@r", file: file, want: "mortise --redis redis://worker@r --password-file " + file},
 		{redis: "redis://r", file: "s3cret", want: "mortise --redis redis://r --password-file FILE"},
-		{redis: "redis://s3cret@r", want: "mortise --redis URL"},
+		{redis: "redis://s3cret@r", want: "mortise --redis redis://r"}, // a user alone may be a password
 		{redis: "redis://r?sentinel_password=s3cret", want: "mortise --redis URL"},
-		{redis: "redis://a:s3/cret@r", want: "REDISCLI_AUTH=SECRET mortise --redis URL"},
+		{redis: "redis://a:s3/cret@r", want: "REDISCLI_AUTH=SECRET mortise --redis redis://a@r"},
 		{redis: "s3cret", want: "mortise --redis URL"},
 	} {
 		a := &app{redis: test.redis, passwordFile: test.file, getenv: func(name string) string { return test.env[name] }}

@@ -160,19 +160,6 @@ func passed(rawURL string) (phases []string, plain bool) {
 	return phases, !encrypted && !local
 }
 
-// again returns how a command line begins that runs mortise for the same Redis: with what the flags say of it, but for a password. What
-// the environment says stands.
-func (a *app) again() string {
-	line := "mortise"
-	if a.redis != "" {
-		line += " --redis " + shellQuote(cmp.Or(withoutPassword(a.url()), "URL"))
-	}
-	if a.passwordFile != "" {
-		line += " --password-file " + shellQuote(a.passwordFile)
-	}
-	return line
-}
-
 // parsedURL parses a URL with the first of its hosts: package url does not read several.
 func parsedURL(text string) *url.URL {
 	scheme, user, rest := userPart(text)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -66,8 +67,12 @@ func TestCommandsOfAURL(t *testing.T) {
 			t.Errorf("%s: %s, want %s", test.url, got, test.mortise)
 		}
 	}
-	file := &app{redis: "redis://worker:@host", passwordFile: os.DevNull, getenv: func(string) string { return "" }}
-	if got, want := file.again(), "mortise --redis redis://host --password-file "+os.DevNull; got != want {
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := &app{redis: "redis://worker:@host", passwordFile: password, getenv: func(string) string { return "" }}
+	if got, want := file.again(), "mortise --redis redis://worker@host --password-file "+password; got != want {
 		t.Errorf("with a file: %s, want %s", got, want)
 	}
 	if got := (&app{getenv: func(string) string { return "redis://:secret@host" }}).again(); got != "mortise" {

@@ -164,12 +164,8 @@ func (a *app) connectHint(phase connect.Phase, server string, err error) string 
 			"redis://user:password@host, in MORTISE_REDIS_URL rather than on the command line, where others can see it;\n" +
 			"from --password-file; or from " + envPassword + "."
 	}
-	what, ping, _ := strings.Cut(doctor.Unanswered(err), " redis-cli PING")
-	if ping != "" {
+	if what := doctor.Unanswered(err); what != "" {
 		return wrapped(tried+what, reportColumns, 0) + "\nTo see the same from this machine: " + redisCLI(t.url, "")(server) + " ping"
-	}
-	if what != "" {
-		return wrapped(tried+what, reportColumns, 0)
 	}
 	return tried + "Start Redis there, or choose another with --redis URL or MORTISE_REDIS_URL.\n" +
 		"To try mortise without Redis: mortise demo, or mortise server."

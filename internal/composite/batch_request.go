@@ -61,6 +61,9 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 	nth = r.contended(r.composite.owner)
 	kept := 0 // how often it kept what it had, without success
 	for round := 1; ; round++ {
+		for _, k := range r.locks {
+			waiting.Hear(k)
+		}
 		if nth != noIndex {
 			r.note(nth, waiting.SiteOf(r.locks[nth]).Obstacle(0))
 			r.locks[nth].Client().NoteWait(r.told)
@@ -86,6 +89,10 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 			}
 			r.composite.restart(ctx, err)
 			kept++
+		}
+		if waiting.LeftFor(r.locks[nth]) > 0 {
+			round-- // nobody is in the way, and all have heard of it
+			continue
 		}
 		// Two requests that obstruct each other must not retry in step.
 		if !r.locks[nth].Client().Sleep(ctx, dice.N(time.Millisecond<<min(round, 8))) {
@@ -127,10 +134,11 @@ func (r *batchRequest) about(nth int, err error) (int, error) {
 	return nth, err
 }
 
-// waitBriefly waits for the refusing lock and then for the rest, for keepBriefly in all.
+// waitBriefly waits for the refusing lock and then for the rest, for keepBriefly in all, and as long as that one is left to Redisson's
+// threads.
 func (r *batchRequest) waitBriefly(whole context.Context, nth int, refused error) (at int, err error) {
 	c := r.composite
-	ctx, cancel := outcome.Within(whole, waiting.Jitter(keepBriefly))
+	ctx, cancel := outcome.Within(whole, waiting.Jitter(keepBriefly)+waiting.LeftFor(r.locks[nth]))
 	defer cancel()
 	for err = refused; errors.Is(err, outcome.ErrLocked) && ctx.Err() == nil && len(c.lasting()) > 0; {
 		refused = err

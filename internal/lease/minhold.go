@@ -44,7 +44,7 @@ func (l *Lease) Keeps() bool {
 // keep releases the lease, but leaves the lock taken until its MinHold is over.
 func (l *Lease) keep(ctx context.Context, longer bool) (bool, error) {
 	became, err := l.ops.(keeper).Keep(ctx, l.id, max(time.Until(l.least()), time.Millisecond), longer)
-	if became == script.ReleasedLeft || became == script.ReleasedGranted { // it was an ordinary release
+	if became > script.ReleasedNow { // it was an ordinary release
 		l.client.waiters.Passed(l.Lock, script.Freed{Released: became})
 	}
 	return became != script.NotHeld, err

@@ -141,7 +141,9 @@ func GroupInspect(ctx context.Context, d driver.Driver, g Group) ([]Holder, erro
 		if v.At(3*i+1).Kind() != driver.String || v.At(3*i+2).Kind() != driver.Int || v.At(3*i+3).Kind() != driver.String {
 			return nil, unexpected(groupInspect, v)
 		}
-		holders[i] = holder(v.At(3*i+2), v.At(3*i+1), v.At(3*i+3))
+		if v.At(3*i+1).Str() != "" { // else nobody holds it
+			holders[i] = holder(v.At(3*i+2), v.At(3*i+1), v.At(3*i+3))
+		}
 	}
 	return holders, nil
 }

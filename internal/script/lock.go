@@ -140,6 +140,7 @@ const (
 	ReleasedNow                     // its owner held it until now
 	ReleasedLeft                    // the same, and it was left to threads of Redisson's that listen
 	ReleasedGranted                 // the same, and it was granted to the next turn
+	ReleasedBeside                  // the same, and threads of Redisson's listen
 )
 
 // LockRelease releases the lock key entirely, and grants it to the next turn, or
@@ -205,6 +206,8 @@ func releasedWith(ctx context.Context, d driver.Driver, s *driver.Script, key, o
 		return ReleasedLeft, nil
 	case v.Int() == 23:
 		return ReleasedGranted, nil
+	case v.Int() == 24:
+		return ReleasedBeside, nil
 	case v.Int() == 20:
 		return NotHeld, nil
 	case v.At(0).Int() == 21 && is(v, "is"):
@@ -248,9 +251,10 @@ func explained(reason string) string {
 	return reason
 }
 
+// holder reads who is in the way: with the count 0 nobody, as the lock is left to Redisson's threads.
 func holder(left, owner, count driver.Value) Holder {
 	h := Holder{Owner: owner.Str(), TTL: ttl(left)}
-	if h.Owner != "" || count.Str() != "" {
+	if h.Owner != "" || count.Str() != "~" {
 		h.Count = Count(count.Str())
 	}
 	return h

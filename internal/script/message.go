@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Messages are hints: any client may have published one. They are parsed here; the
@@ -43,23 +44,41 @@ type TurnMessage struct {
 	Row     int    // how often in a row the lock was granted, including this time
 	Left    bool   // the lock was left to Redisson's threads for a moment
 	Times   int    // so often in a row
+
+	Shared  bool          // Redisson's threads listen
+	Vain    int           // how often in a row they have not used their chance
+	KeepFor time.Duration // for how long they have none, because of that
 }
+
+// mostVain is the number of chances in vain that a message can claim, and longestKept the time.
+const (
+	mostVain    = 100
+	longestKept = time.Second
+)
 
 // ParseTurn parses such a message.
 func ParseTurn(message string) TurnMessage {
-	if id, row, granted := strings.Cut(message, " "); granted {
-		n, _ := strconv.Atoi(row)
-		return TurnMessage{Granted: id, Row: n}
+	var m TurnMessage
+	words := strings.Split(message, " ")
+	times, left := strings.CutPrefix(words[0], "~")
+	known := words[1:]
+	switch {
+	case left:
+		m.Left, m.Times = true, 1
+		if n, err := strconv.Atoi(times); err == nil && n >= 1 && n <= 100 {
+			m.Times = n
+		}
+	case len(words) > 1:
+		m.Granted = words[0]
+		m.Row, _ = strconv.Atoi(words[1])
+		known = words[2:]
 	}
-	times, left := strings.CutPrefix(message, "~")
-	if !left {
-		return TurnMessage{}
+	if len(known) == 2 && m != (TurnMessage{}) {
+		vain, _ := strconv.Atoi(known[0])
+		ms, _ := strconv.Atoi(known[1])
+		m.Shared, m.Vain, m.KeepFor = true, min(max(vain, 0), mostVain), min(time.Duration(max(ms, 0))*time.Millisecond, longestKept)
 	}
-	n, err := strconv.Atoi(times)
-	if err != nil || n < 1 || n > 100 {
-		n = 1
-	}
-	return TurnMessage{Left: true, Times: n}
+	return m
 }
 
 // FairMessage is a message on the channel of a client with waiters in the queue of a

@@ -2,6 +2,7 @@ package script_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/mortise-go/mortise/internal/script"
 )
@@ -30,15 +31,23 @@ func TestMessages(t *testing.T) {
 	}
 	for message, want := range map[string]script.TurnMessage{
 		"": {}, "0": {}, "anything": {},
-		"~":            {Left: true, Times: 1},
-		"~2":           {Left: true, Times: 2},
-		"~x":           {Left: true, Times: 1},
-		"~-1":          {Left: true, Times: 1},
-		"~1000":        {Left: true, Times: 1},
-		"client:17 3":  {Granted: "client:17", Row: 3},
-		"client:17 ":   {Granted: "client:17"},
-		"client:17 -x": {Granted: "client:17"},
-		" 1":           {Row: 1},
+		"~":                       {Left: true, Times: 1},
+		"~2":                      {Left: true, Times: 2},
+		"~x":                      {Left: true, Times: 1},
+		"~-1":                     {Left: true, Times: 1},
+		"~1000":                   {Left: true, Times: 1},
+		"client:17 3":             {Granted: "client:17", Row: 3},
+		"client:17 ":              {Granted: "client:17"},
+		"client:17 -x":            {Granted: "client:17"},
+		" 1":                      {Row: 1},
+		"client:1 2 3 40":         {Granted: "client:1", Row: 2, Shared: true, Vain: 3, KeepFor: 40 * time.Millisecond},
+		"client:1 2 0 0":          {Granted: "client:1", Row: 2, Shared: true},
+		"client:1 2 -3 -40":       {Granted: "client:1", Row: 2, Shared: true},
+		"client:1 2 1000 1000000": {Granted: "client:1", Row: 2, Shared: true, Vain: 100, KeepFor: time.Second},
+		"client:1 2 3":            {Granted: "client:1", Row: 2},
+		"~ 3 40":                  {Left: true, Times: 1, Shared: true, Vain: 3, KeepFor: 40 * time.Millisecond},
+		"~2 3 40":                 {Left: true, Times: 2, Shared: true, Vain: 3, KeepFor: 40 * time.Millisecond},
+		"~ 3 40 5":                {Left: true, Times: 1},
 	} {
 		if got := script.ParseTurn(message); got != want {
 			t.Errorf("the turn message %q says %+v, want %+v", message, got, want)

@@ -48,10 +48,12 @@ func (a Attempt) addEntry(call *driver.Call, key string) {
 // Turns says how a release of a lock passes it to the next turn. Without a
 // command the lock has no turns.
 type Turns struct {
-	Command string // which publishes on the channels of clients
-	Row     int    // how many grants in a row came before
-	Shared  bool   // threads of Redisson's are known to take part
-	Keep    bool   // the lock must not be left to them even so
+	Command string        // which publishes on the channels of clients
+	Row     int           // how many grants in a row came before
+	Shared  bool          // threads of Redisson's are known to take part
+	Keep    bool          // the lock must not be left to them even so
+	Vain    int           // how often in a row they have not used their chance
+	KeepFor time.Duration // for how long they have none, because of that
 
 	Room *ReleaseRoom // for the words of one call; may be nil
 }
@@ -62,13 +64,17 @@ type Turns struct {
 type ReleaseRoom [10]string
 
 func (t Turns) with() string {
+	with := ""
 	switch {
 	case t.Keep:
-		return "keep"
+		with = "keep"
 	case t.Shared:
-		return "shared"
+		with = "shared"
 	}
-	return ""
+	if with != "" && t.Vain > 0 {
+		with += fmt.Sprintf(" %d %d", t.Vain, max(t.KeepFor, 0).Milliseconds())
+	}
+	return with
 }
 
 // denied reports whether a release failed for lack of rights, maybe to its turns: a user without

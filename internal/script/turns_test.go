@@ -28,7 +28,7 @@ func (w *world) queueUp(t *testing.T, entries ...string) {
 	w.must(t, "DEL", keyspace.Turns(job))
 	for i, entry := range entries {
 		score := 1000 + i
-		if entry == "~" {
+		if entry == "~" && i == len(entries)-1 {
 			score = 5e15
 		}
 		w.must(t, "ZADD", keyspace.Turns(job), fmt.Sprint(score), entry)
@@ -167,6 +167,7 @@ type releaseCase struct {
 	row      int
 	keep     bool
 	shared   bool
+	vain     int // chances, for 160 ms
 	after    string
 	brief    bool     // a granted lock is granted for a second only
 	left     []string // the remaining turns
@@ -180,6 +181,8 @@ func (test releaseCase) became() script.Released {
 	switch {
 	case test.isLeft:
 		return script.ReleasedLeft
+	case test.after != free && test.others && !test.ours:
+		return script.ReleasedBeside
 	case test.after != free:
 		return script.ReleasedGranted
 	}
@@ -197,7 +200,7 @@ func (test releaseCase) run(t *testing.T, w *world, release releaseFunc, command
 		w.must(t, "DEL", job)
 		w.hold(t, job, lease, me, "3")
 		w.queueUp(t, test.turns...)
-		turns := script.Turns{Command: command, Row: test.row, Keep: test.keep, Shared: test.shared}
+		turns := script.Turns{Command: command, Row: test.row, Keep: test.keep, Shared: test.shared, Vain: test.vain, KeepFor: 160 * time.Millisecond}
 		if lost {
 			if _, err := release(t.Context(), lossy{w}, way, turns); driver.ClassOf(err) != driver.Unknown {
 				t.Errorf("with a lost reply: %v, want class unknown", err)
@@ -280,7 +283,7 @@ func releaseCases() []releaseCase {
 		{name: "others", turns: []string{anns}, listen: []string{ann}, others: true, after: free, isLeft: true,
 			left: []string{anns, "~"}, received: map[string][]string{ann: {"~"}}},
 		{name: "others, one of three", turns: []string{anns, bobs}, listen: []string{ann, bob}, others: true, after: granted(anns),
-			left: []string{bobs}, received: map[string][]string{ann: {anns + " 1"}}},
+			left: []string{bobs}, received: map[string][]string{ann: {anns + " 1 0 0"}}},
 		{name: "others, one of three, whose turn it is", turns: []string{anns, bobs}, listen: []string{ann, bob}, others: true, row: 1, after: free, isLeft: true,
 			left: []string{anns, bobs, "~"}, received: map[string][]string{ann: {"~"}}},
 		{name: "others, and one that asks", turns: []string{"?" + anns, bobs}, listen: []string{ann, bob}, others: true, row: 3, after: free, isLeft: true,
@@ -290,13 +293,18 @@ func releaseCases() []releaseCase {
 		{name: "only others", others: true, after: free, isLeft: true},
 		{name: "only others, known", others: true, shared: true, after: free, left: []string{"~"}, isLeft: true},
 		{name: "others, left to them before", turns: []string{anns, "~"}, listen: []string{ann}, others: true, row: 3, keep: true, after: granted(anns),
-			received: map[string][]string{ann: {anns + " 4"}}},
+			received: map[string][]string{ann: {anns + " 4 0 0"}}},
 		{name: "only others, left to them before", turns: []string{"~"}, others: true, shared: true, after: free, left: []string{"~"}, isLeft: true},
 		{name: "left to others before who are gone", turns: []string{"~"}, after: free},
 		{name: "only others, ours, shared", others: true, ours: true, shared: true, after: free},
 		{name: "only others, ours", others: true, ours: true, after: free},
 		{name: "others, kept", turns: []string{anns}, listen: []string{ann}, others: true, row: 3, keep: true, after: granted(anns),
-			received: map[string][]string{ann: {anns + " 4"}}},
+			received: map[string][]string{ann: {anns + " 4 0 0"}}},
+		{name: "others, kept after five chances in vain", turns: []string{anns}, listen: []string{ann}, others: true, row: 3, keep: true, vain: 5, after: granted(anns),
+			received: map[string][]string{ann: {anns + " 4 5 160"}}},
+		{name: "others, left after two chances in vain", turns: []string{anns}, listen: []string{ann}, others: true, row: 3, shared: true, vain: 2, after: free, isLeft: true,
+			left: []string{anns, "~"}, received: map[string][]string{ann: {"~ 2 160"}}},
+		{name: "a mark before the others", turns: []string{"~", anns}, listen: []string{ann}, after: granted(anns), received: map[string][]string{ann: {anns + " 1"}}},
 		{name: "only others, kept", others: true, keep: true, after: free},
 	}
 }

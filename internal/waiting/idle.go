@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/hub"
+	"github.com/mortise-go/mortise/internal/keyspace"
 )
 
 // idleFor is how long a client goes on listening after the last of its
@@ -47,7 +48,7 @@ func (s Site) listensIdle() bool {
 }
 
 // keepListening keeps the channels of a queue that has ended open for a while. It closes those that Redis
-// refuses, and the common channel if the client was notified of its turns on its own. It must be called with
+// refuses, and the common channel if the client was notified of its turns on its own, and no thread of Redisson's takes part. It must be called with
 // Client.Mu held.
 func (q *queue) keepListening() {
 	c := q.client
@@ -55,7 +56,7 @@ func (q *queue) keepListening() {
 	if q.turn.listener != nil {
 		e.own = q.turn.listener
 	}
-	if e.all, e.heeds = q.listener, q.heeds; e.all != nil && e.own != nil && !q.site().Claims() {
+	if e.all, e.heeds = q.listener, q.heeds; e.all != nil && e.own != nil && !q.site().Claims() && c.sharing.shared(keyspace.LockChannel(q.place.Name)) == nil {
 		closeAll(e.all, e.heeds)
 		e.all, e.heeds = nil, nil
 	}

@@ -108,7 +108,7 @@ func (s *modelServer) acquire(args []string) driver.Value {
 	} else if yields {
 		before, isNew := s.stand(entry)
 		return driver.ArrayValue([]driver.Value{
-			driver.IntValue(0), driver.IntValue(int64(math.Ceil(float64(left) / float64(time.Millisecond)))), driver.StringValue(""), driver.StringValue(""),
+			driver.IntValue(0), driver.IntValue(int64(math.Ceil(float64(left) / float64(time.Millisecond)))), driver.StringValue(""), driver.StringValue(modelMark),
 			driver.IntValue(before), driver.IntValue(isNew),
 		})
 	}
@@ -219,6 +219,7 @@ func (s *modelServer) renew(args []string) driver.Value {
 type modelPass struct {
 	row    int
 	with   string // 'shared' or 'keep', if Redisson's threads are known to take part
+	known  string // what the next client is to know of that
 	turns  bool   // clients take turns
 	probed bool   // theirs is known
 	theirs bool   // Redisson's threads listen
@@ -246,7 +247,11 @@ func (s *modelServer) release(args []string) int64 {
 	if err != nil {
 		panic(err)
 	}
-	p := &modelPass{turns: args[1] != "", row: row, with: args[5]}
+	with, known, _ := strings.Cut(args[5], " ")
+	if known != "" {
+		known = " " + known
+	}
+	p := &modelPass{turns: args[1] != "", row: row, with: with, known: known}
 	if s.owner != args[0] {
 		if p.turns {
 			s.remove(args[0])
@@ -264,6 +269,9 @@ func (s *modelServer) release(args []string) int64 {
 	heard := announced && s.publish(modelChannel, message) > 0
 	if became == "left" || heard && message == "0" && s.probe(p) {
 		return 22
+	}
+	if became == "given" && p.theirs {
+		return 24
 	}
 	if became == "given" {
 		return 23
@@ -293,8 +301,9 @@ func (s *modelServer) pass(p *modelPass) (announced bool, became string) {
 			return true, ""
 		}
 		if s.turns[0].entry == modelMark {
-			s.turns = s.turns[1:]
-			return true, ""
+			if s.turns = s.turns[1:]; len(s.turns) == 0 {
+				return true, ""
+			}
 		}
 		if s.listeners(channelOfTurn(s.turns[0].entry)) == 0 {
 			s.turns = s.turns[1:]
@@ -309,7 +318,7 @@ func (s *modelServer) pass(p *modelPass) (announced bool, became string) {
 			if times := p.times(); times > 1 {
 				word = fmt.Sprint(word, times)
 			}
-			s.publish(channelOfTurn(s.turns[0].entry), word)
+			s.publish(channelOfTurn(s.turns[0].entry), word+p.known)
 			return true, "left"
 		}
 		first := s.turns[0]
@@ -323,7 +332,11 @@ func (s *modelServer) pass(p *modelPass) (announced bool, became string) {
 		if asks {
 			s.count = "0"
 		}
-		s.publish(channelOfTurn(first.entry), fmt.Sprint(id, " ", p.row+1))
+		known := ""
+		if p.theirs {
+			known = cmp.Or(p.known, " 0 0")
+		}
+		s.publish(channelOfTurn(first.entry), fmt.Sprint(id, " ", p.row+1)+known)
 		return p.theirs, "given"
 	}
 	return true, ""

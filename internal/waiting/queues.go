@@ -72,7 +72,7 @@ func (qs *Queues) Turns(k *lease.Lock, row int) script.Turns {
 		return script.Turns{}
 	}
 	t := script.Turns{Command: qs.Conn().TurnCommand(), Row: row}
-	t.Shared, t.Keep = qs.shares(k)
+	qs.share(k, &t)
 	return t
 }
 
@@ -87,8 +87,8 @@ func (qs *Queues) Passed(k *lease.Lock, freed script.Freed) {
 	switch freed.Released {
 	case script.ReleasedLeft:
 		qs.left(k)
-	case script.ReleasedGranted:
-		qs.granted(k)
+	case script.ReleasedGranted, script.ReleasedBeside:
+		qs.granted(k, freed.Released == script.ReleasedBeside)
 	}
 }
 

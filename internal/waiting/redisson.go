@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
+	"github.com/mortise-go/mortise/internal/hub"
 	"github.com/mortise-go/mortise/internal/lease"
 	"github.com/mortise-go/mortise/internal/outcome"
 	"github.com/mortise-go/mortise/internal/script"
@@ -59,6 +60,8 @@ const (
 	// not acquire it three or more times in a row: their process may be frozen.
 	keepLeast = 40 * time.Millisecond
 	keepMost  = time.Second
+	// mostHearsay is how many chances in vain a client believes in without a grant.
+	mostHearsay = 5
 	// mostTheirs bounds how many of their slices the client makes up for.
 	mostTheirs = 8
 	// spinSlice is how long a side has a shared spin lock in one slice. For as long
@@ -167,7 +170,11 @@ func (r *sharings) leaveOpen(as string, long time.Duration, times int) {
 func (r *sharings) announced(as, message string) {
 	r.client.Mu.Lock()
 	defer r.client.Mu.Unlock()
-	switch m := script.ParseRelease(message); {
+	m := script.ParseRelease(message)
+	if s := r.shared(as); m.Ours && s != nil && time.Since(s.from) >= chance {
+		r.had(as, true) // another client has had it since, and they have not
+	}
+	switch {
 	case m.Left:
 		r.leaveOpen(as, chance, m.Times)
 	case !m.Ours:
@@ -210,8 +217,7 @@ func (qs *Queues) had(l *lease.Lease) {
 	if s := r.of[as]; s != nil && !s.freed.IsZero() {
 		s.spinsOn(now)
 	}
-	q := SiteOf(l.Lock).queue()
-	r.had(as, q != nil && q.listener != nil)
+	r.had(as, SiteOf(l.Lock).hearsReleases())
 }
 
 // had notes that this client has acquired a lock: if it was left to Redisson's threads, and the client would have heard their
@@ -281,10 +287,36 @@ func (qs *Queues) shares(k *lease.Lock) (shared, keep bool) {
 	return r.shares(sharedAs(k))
 }
 
+// share notes in t what a release of k is to know of Redisson's threads, and what the next client is to know.
+func (qs *Queues) share(k *lease.Lock, t *script.Turns) {
+	qs.Mu.Lock()
+	defer qs.Mu.Unlock()
+	if len(qs.sharing.of) == 0 {
+		return
+	}
+	as := sharedAs(k)
+	if t.Shared, t.Keep = qs.sharing.shares(as); t.Shared {
+		s := qs.sharing.of[as]
+		t.Vain, t.KeepFor = s.vain, time.Until(s.keep)
+	}
+}
+
 // shares is [Queues.shares] by the name of the record. It must be called with Client.Mu held.
 func (r *sharings) shares(as string) (shared, keep bool) {
 	s := r.shared(as)
 	return s != nil, s != nil && s.goesOn()
+}
+
+// learn notes what the client that had a lock before knows of Redisson's threads: a message that grants the lock says so, or, if it does not, one that
+// anybody may have sent. It must be called with Client.Mu held.
+func (r *sharings) learn(as string, m *script.TurnMessage) {
+	if !m.Shared {
+		return
+	}
+	s := r.met(as)
+	if s.vain = min(m.Vain, mostHearsay); m.Granted != "" {
+		s.vain, s.keep = m.Vain, time.Now().Add(m.KeepFor)
+	}
 }
 
 // goesOn reports whether the client need not leave the lock to others now. It must
@@ -412,4 +444,51 @@ func (qs *Queues) LeftPermits(channel string) {
 	qs.Mu.Lock()
 	defer qs.Mu.Unlock()
 	qs.sharing.leaveOpen(channel, chance, 0)
+}
+
+// hearsReleases reports whether the client listens to the releases of the place by Redisson's threads. It must be called with
+// Client.Mu held.
+func (s Site) hearsReleases() bool {
+	if q := s.queue(); q != nil && q.listener != nil {
+		return true
+	}
+	return s.Queues.idle[s.Place].all != nil
+}
+
+// hearRedisson listens to the releases of k by Redisson's threads.
+func (qs *Queues) hearRedisson(k *lease.Lock) (all, heeds *hub.Listener) {
+	as := sharedAs(k)
+	return qs.HearReleases(k.Ops().Channel(), func(message string) bool { qs.sharing.announced(as, message); return true }, nil)
+}
+
+// Hear has the client listen to the releases of k by Redisson's threads, if such take part, for a while after its last call: who leaves
+// a lock to them, and does not wait for it, has to hear that they come.
+func Hear(k *lease.Lock) {
+	qs, at := QueuesOf(k.Client()), SiteOf(k)
+	qs.Mu.Lock()
+	defer qs.Mu.Unlock()
+	if len(qs.sharing.of) == 0 || !takesTurns(k) || qs.sharing.shared(sharedAs(k)) == nil || qs.IsClosed() {
+		return
+	}
+	if q := at.queue(); q != nil {
+		if q.listener == nil {
+			q.listener, q.heeds = qs.hearRedisson(k)
+		}
+		return
+	}
+	e := qs.idle[at.Place]
+	if e.all == nil {
+		e.all, e.heeds = qs.hearRedisson(k)
+	}
+	e.since, e.last = time.Now(), qs.lastWait
+	qs.idle[at.Place] = e
+	qs.sweepWithin(idleFor)
+}
+
+// LeftFor returns for how long k is left to Redisson's threads, as far as the client knows; 0 if it is not.
+func LeftFor(k *lease.Lock) time.Duration {
+	qs := QueuesOf(k.Client())
+	qs.Mu.Lock()
+	defer qs.Mu.Unlock()
+	return max(time.Until(qs.After(k)), 0)
 }

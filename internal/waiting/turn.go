@@ -271,7 +271,7 @@ func (r *request) subscribe() (own, all <-chan struct{}, err error) {
 	}
 	theirs := r.refused != nil && r.refused.Lack == nil && !script.IsMortise(r.refused.By.Owner) || c.sharing.shared(sharedAs(k)) != nil
 	if q.listener == nil && (!takes || theirs && (r.at.Before < nearTurn || q.turn.notified)) {
-		q.listener, q.heeds = c.HearReleases(k.Ops().Channel(), func(message string) bool { c.sharing.announced(sharedAs(k), message); return true }, nil)
+		q.listener, q.heeds = c.hearRedisson(k)
 	}
 	if q.listener != nil && err == nil {
 		all, err = q.listener.Hints(), q.listener.Refused()
@@ -350,6 +350,7 @@ func (s Site) called(message string) bool {
 	case m.Granted != "":
 		if q != nil && q.turn.id == m.Granted {
 			s.meet()
+			c.sharing.learn(keyspace.LockChannel(s.Name), &m)
 			q.turn.grant(m.Row)
 			q.head.Signal()
 		}
@@ -358,6 +359,7 @@ func (s Site) called(message string) bool {
 		return false
 	case m.Left:
 		q.turn.notified = true
+		c.sharing.learn(keyspace.LockChannel(s.Name), &m)
 		c.sharing.leaveOpen(keyspace.LockChannel(s.Name), chance, m.Times)
 		q.head.Signal()
 		return false

@@ -71,13 +71,61 @@ func TestShareOfMultiLocks(t *testing.T) {
 	}
 }
 
+// Clients that are granted the lock learn that Redisson's threads wait for it, and do not hand it off to their own goroutines for longer
+// than a millisecond.
+func TestShareOfClientsWithSeveralGoroutines(t *testing.T) {
+	t.Parallel()
+	for kind, take := range map[string]func(*mortise.Client, context.Context) (*mortise.Hold, error){
+		"Lock": func(c *mortise.Client, ctx context.Context) (*mortise.Hold, error) {
+			h, _, err := c.Lock("job").Lock(ctx)
+			return h, err
+		},
+		"FencedLock": func(c *mortise.Client, ctx context.Context) (*mortise.Hold, error) {
+			h, _, err := c.FencedLock("job").Lock(ctx)
+			return h, err
+		},
+	} {
+		for _, hold := range []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%s held for %v", kind, hold), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *memredis.Server) {
+					gos, javas := fleet{clients: 16, each: 2, lasts: 150 * hold, take: take, names: []string{"job"}, javas: 1, hold: hold, late: 20 * hold}.run(t, s)
+					if javas < 8 || javas > 12 { // of 150 holds a seventeenth is 9
+						t.Errorf("Redisson had it %d times and mortise %d times, want an even part of one in seventeen", javas, gos)
+					}
+				})
+			})
+		}
+	}
+}
+
 // fleetOfTakers has clients take something for half a minute, again and again, beside processes of Redisson's that each take one of
 // the locks, and returns how often each side had one.
 func fleetOfTakers(t *testing.T, s *memredis.Server, n int, take func(*mortise.Client, context.Context) (*mortise.Hold, error), names []string, m int, hold time.Duration) (gos, javas int) {
 	t.Helper()
+	return fleet{clients: n, each: 1, lasts: 30 * time.Second, take: take, names: names, javas: m, hold: hold}.run(t, s)
+}
+
+// fleet is clients that take something again and again, beside processes of Redisson's.
+type fleet struct {
+	clients, each int // how many, and goroutines of each
+	take          func(*mortise.Client, context.Context) (*mortise.Hold, error)
+	javas         int      // how many processes of Redisson's, with two threads each
+	names         []string // one for each process, and again
+	hold, lasts   time.Duration
+	late          time.Duration // how long Redisson's processes come after the clients
+}
+
+// run returns how often each side had something.
+func (f fleet) run(t *testing.T, s *memredis.Server) (gos, javas int) {
+	t.Helper()
 	var threads []*javaProcess
-	for i := range m {
-		threads = append(threads, javaLock.listen(t, s, names[i%len(names)]))
+	listen := func() {
+		for i := range f.javas {
+			threads = append(threads, javaLock.listen(t, s, f.names[i%len(f.names)]))
+		}
+	}
+	if f.late == 0 {
+		listen()
 	}
 	synctest.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -87,25 +135,31 @@ func fleetOfTakers(t *testing.T, s *memredis.Server, n int, take func(*mortise.C
 		mu.Lock()
 		*who++
 		mu.Unlock()
-		time.Sleep(hold)
+		time.Sleep(f.hold)
 	}
-	for _, c := range clients(t, s, n, nil) {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				if h, err := take(c, ctx); err == nil {
-					have(&gos)
-					mustUnlock(t, h)
+	for _, c := range clients(t, s, f.clients, nil) {
+		for range f.each {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					if h, err := f.take(c, ctx); err == nil {
+						have(&gos)
+						mustUnlock(t, h)
+					}
+					time.Sleep(time.Millisecond/2 + rand.N(time.Millisecond))
 				}
-				time.Sleep(time.Millisecond/2 + rand.N(time.Millisecond))
-			}
-		})
+			})
+		}
+	}
+	if f.late > 0 {
+		time.Sleep(f.late)
+		listen()
 	}
 	for i, java := range threads {
 		for j := range 2 {
 			all.Go(func() { java.run(ctx, t, 10*i+j, func(time.Duration) { have(&javas) }) })
 		}
 	}
-	time.Sleep(30 * time.Second)
+	time.Sleep(f.lasts)
 	cancel()
 	all.Wait()
 	return gos, javas

@@ -251,22 +251,39 @@ func wantShares(t *testing.T, share, even float64, hold time.Duration) {
 // process may be frozen.
 func TestLockIsNotKeptForThoseWhoDoNotCome(t *testing.T) {
 	t.Parallel()
-	for name, java := range map[string]javaKind{"Lock": javaLock, "Semaphore": javaPermit, "PermitSemaphore": javaPermit} {
+	for name, java := range map[string]javaKind{"Lock": javaLock, "FencedLock": javaLock, "Semaphore": javaPermit, "PermitSemaphore": javaPermit} {
 		take := takers[name]
 		if k, ok := kinds[name]; ok {
 			take = taking(k)
 		}
-		for _, n := range []int{1, 2} {
-			t.Run(fmt.Sprintf("%s, %d clients", name, n), func(t *testing.T) {
-				bubble(t, func(t *testing.T, s *memredis.Server) { wantBusy(t, s, take, java, n) })
-			})
+		for _, n := range []int{1, 2, 16, 40} {
+			for _, hold := range []time.Duration{time.Millisecond, 5 * time.Millisecond} {
+				if java.take == javaPermit.take && (n > 2 || hold < 5*time.Millisecond) {
+					continue // each client finds out for itself: who has permits is not known
+				}
+				t.Run(fmt.Sprintf("%s, %d clients, held for %v", name, n, hold), func(t *testing.T) {
+					bubble(t, func(t *testing.T, s *memredis.Server) { wantBusy(t, s, take, java, n, hold, "job") })
+				})
+			}
 		}
+	}
+	for _, n := range []int{1, 2, 8} {
+		t.Run(fmt.Sprintf("MultiLock, %d clients", n), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memredis.Server) {
+				wantBusy(t, s, func(t *testing.T, c *mortise.Client, ctx context.Context) (func(), error) {
+					h, _, err := mortise.NewMultiLock(c.Lock("a"), c.Lock("b")).Lock(ctx)
+					return func() { mustUnlock(t, h) }, err
+				}, javaLock, n, 5*time.Millisecond, "a", "b")
+			})
+		})
 	}
 }
 
-// wantBusy has goroutines of n clients contend for a lock for which a process of Redisson's listens without asking.
-func wantBusy(t *testing.T, s *memredis.Server, take takeJob, java javaKind, n int) {
-	java.listen(t, s, "job")
+// wantBusy has goroutines of n clients contend for locks for each of which a process of Redisson's listens without asking.
+func wantBusy(t *testing.T, s *memredis.Server, take takeJob, java javaKind, n int, hold time.Duration, names ...string) {
+	for _, name := range names {
+		java.listen(t, s, name)
+	}
 	if java.take == javaPermit.take {
 		do(t, s, "SET", "job", "1")
 	}
@@ -276,15 +293,15 @@ func wantBusy(t *testing.T, s *memredis.Server, take takeJob, java javaKind, n i
 	var busy time.Duration // guarded by the lock
 	var all sync.WaitGroup
 	for _, c := range clients(t, s, n, nil) {
-		for range 3 {
+		for range max(1, 6/n) {
 			all.Go(func() {
 				for {
 					give, err := take(t, c, ctx)
 					if err != nil {
 						return
 					}
-					time.Sleep(5 * time.Millisecond)
-					busy += 5 * time.Millisecond
+					time.Sleep(hold)
+					busy += hold
 					give()
 				}
 			})

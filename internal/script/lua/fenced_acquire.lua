@@ -17,8 +17,8 @@
 -- {0, ttl, owner, count, before, new}
 --                        held by another owner; ttl in ms, -1 if the key has none. With
 --                        ARGV[3] also how many entries come first, and 1 if the entry
---                        is new. With ARGV[4] owner and count may be
---                        '': it is free, but left to Redisson's threads for ttl
+--                        is new. With ARGV[4] owner may be '' and
+--                        count '~': it is free, but left to Redisson's threads for ttl
 -- {-1}                   the lock's key is a hash, but not a plain lock
 -- {-2}                   KEYS[2] does not hold a usable token counter; nothing was acquired
 --
@@ -30,7 +30,7 @@
 local holders = redis.call('hlen', KEYS[1])
 if holders > 1 then return {-1} end
 local left = holders == 0 and ARGV[4] and leftFor(KEYS[3])
-local holder = left and {'', ''} or redis.call('hgetall', KEYS[1])
+local holder = left and {'', MARK} or redis.call('hgetall', KEYS[1])
 if left or holders == 1 and holder[1] ~= ARGV[1] then
   local reply = {0, left or redis.call('pttl', KEYS[1]), string.sub(holder[1], 1, 200), string.sub(holder[2], 1, 200)}
   if ARGV[3] then reply[5], reply[6] = stand(KEYS[3], ARGV[3]) end

@@ -15,8 +15,8 @@
 -- {0, ttl, owner, count, before, new}
 --                        held by another owner; ttl in ms, -1 if the key has none. With
 --                        ARGV[3] also how many entries come first, and 1 if the entry
---                        is new. With ARGV[4] owner and count may be
---                        '': it is free, but left to Redisson's threads for ttl
+--                        is new. With ARGV[4] owner may be '' and
+--                        count '~': it is free, but left to Redisson's threads for ttl
 -- -11                    the key is a hash, but not a plain lock
 --
 -- Owners and counts are cut to 200 bytes: other writers may store anything.
@@ -42,7 +42,7 @@ if holders == 0 and not left then
 end
 if holders > 1 then return -11 end
 local ttl = left or redis.call('pttl', KEYS[1])
-local holder = left and {'', ''} or redis.call('hgetall', KEYS[1])
+local holder = left and {'', MARK} or redis.call('hgetall', KEYS[1])
 if holder[1] == ARGV[1] then
   if ttl < tonumber(ARGV[2]) or holder[2] == '0' then redis.call('pexpire', KEYS[1], ARGV[2]) end
   if holder[2] == '0' then redis.call('hset', KEYS[1], ARGV[1], 1) end

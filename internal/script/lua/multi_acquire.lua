@@ -8,8 +8,8 @@
 -- ARGV[3]      'yields' if the client may not know that a lock is left to Redisson's threads
 --
 -- {1}                       acquired, or acquired by an earlier copy of this call
--- {0, i, ttl, owner, count} another owner holds KEYS[i]; ttl in ms, -1 if none. With ARGV[3] owner and
---                           count may be '': it is free, but left to Redisson's threads for ttl
+-- {0, i, ttl, owner, count} another owner holds KEYS[i]; ttl in ms, -1 if none. With ARGV[3] owner may be ''
+--                           and count '~': it is free, but left to Redisson's threads for ttl
 -- {-1, i}                   KEYS[i] exists, but is not a plain lock
 --
 -- Owners and counts are cut to 200 bytes.
@@ -29,7 +29,7 @@ for i = 1, n do
   if holders > 1 then return {-1, i} end
   if holders == 0 then
     local left = ARGV[3] and leftFor(KEYS[n + i])
-    if left then return {0, i, left, '', ''} end
+    if left then return {0, i, left, '', MARK} end
     free[i] = true
   else
     local holder = redis.call('hgetall', KEYS[i])

@@ -18,12 +18,14 @@ local ROW = 4      -- grants in a row, where it cannot be known whether Redisson
 --   keep     'keep' if the lock is not to be left to Redisson's threads because they did not
 --            take it the last times; an announcement then tells them for how long it is
 --            granted
+--   known    what the next client is to know of that, see turns.lua
 --   way      the first command by which releases are announced
-local function pass(lock, turns, channel, mine, command, row, keep, way)
+local function pass(lock, turns, channel, mine, command, row, keep, known, way)
   if command == '' then return true end
   for _ = 1, MANY do
     local first = redis.pcall('zpopmin', turns)
-    if first.err or not first[1] or first[1] == MARK then return true end
+    if first[1] == MARK then first = redis.pcall('zpopmin', turns) end -- others are behind it only if somebody has set its score
+    if first.err or not first[1] then return true end
     local asks, id = string.match(first[1], '^(%??)(.*)$')
     local to = mine .. string.match(id, '^[^:]*')
     -- The turn of a client that does not listen is over, also if it is that of Redisson's threads: else it would be the first for
@@ -42,13 +44,13 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
         local word, times
         if theirs then word, times = left(r, g, FREE) end
         redis.pcall('zadd', turns, first[2], first[1])
-        redis.pcall(command, to, times and times > 1 and '~' .. times or '~')
+        redis.pcall(command, to, '~' .. (times and times > 1 and times or '') .. known)
         return true, 'left', theirs, word
       end
       local brief = asks == '?' -- with the count 0, until the new holder has asked
       if redis.pcall('hset', lock, id, brief and 0 or 1) ~= 1 then return true, nil, theirs end
       if redis.pcall('pexpire', lock, brief and BRIEF or GIVEN) == 1
-          and type(redis.pcall(command, to, id .. ' ' .. row + 1)) == 'number' then
+          and type(redis.pcall(command, to, id .. ' ' .. row + 1 .. (theirs and (known == '' and ' 0 0' or known) or ''))) == 'number' then
         return theirs ~= false, 'given', theirs
       end
       redis.call('hdel', lock, id) -- HDEL is allowed: the release has used it
@@ -58,16 +60,17 @@ local function pass(lock, turns, channel, mine, command, row, keep, way)
   return true
 end
 
--- Passes a lock on that was released, and announces that. Returns 1, 2 if it is left to Redisson's threads, or 3 if it was granted
--- to the next turn; then why Redis refused to publish, if it did. The arguments of the script say how: from ARGV[at] on
+-- Passes a lock on that was released, and announces that. Returns 1, 2 if it is left to Redisson's threads, or if it was granted
+-- to the next turn 3, and 4 if such threads listen; then why Redis refused to publish, if it did. The arguments of the script say how: from ARGV[at] on
 --   how to publish to clients that take turns; nothing if none does
 --   the channel, and the prefix of those of clients that take turns
 --   how many grants in a row came before
---   'shared' if threads of Redisson's are known to take part, 'keep' if the lock is not to be left to them even so
+--   'shared' if threads of Redisson's are known to take part, 'keep' if the lock is not to be left to them even so; then what the
+--   next client is to know of that
 -- and from ARGV[ways] on how to publish otherwise: publish, spublish, or both. It is protected as pass is.
 local function freed(lock, turns, at, ways)
-  local command, channel, with = ARGV[at], ARGV[at + 1], ARGV[at + 4]
-  local announced, became, listen, word = pass(lock, turns, channel, ARGV[at + 2], command, tonumber(ARGV[at + 3]), with, ARGV[ways])
+  local command, channel, with, known = ARGV[at], ARGV[at + 1], string.match(ARGV[at + 4], '^(%a*)(.*)$')
+  local announced, became, listen, word = pass(lock, turns, channel, ARGV[at + 2], command, tonumber(ARGV[at + 3]), with, known, ARGV[ways])
   if with == 'shared' and announced and not became then
     local r, g
     if listen == nil then listen, r, g = redissons(channel, command, ARGV[ways]) end
@@ -75,7 +78,7 @@ local function freed(lock, turns, at, ways)
   end
   local state, message = 1, FREE
   if became == 'given' then
-    state, message = 3, ELSEWHERE
+    state, message = listen and 4 or 3, ELSEWHERE
   elseif became == 'left' then
     state, message = 2, word or LEFT
     if command ~= '' then

@@ -5,6 +5,7 @@
 -- grant: then it is granted for a moment, with the count 0. Each client has a channel of its own, with the messages
 --   '<id> <n>'  the lock is granted to id; n grants in a row so far
 --   '~' '~<n>'  the lock is free, but Redisson's threads have the first chance, n times in a row
+-- Where such threads listen, ' <v> <ms>' may follow: v times in a row they have not used their chance, and they have none for so long.
 -- A client that does not listen to its channel is passed over. After the lock was left to Redisson's threads, the turns
 -- also have the entry MARK, whose score is FAR and until when: clients that have not heard of that are refused.
 local KEPT = 10000 -- how long the turns outlast their last use, in ms
