@@ -61,9 +61,6 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 	nth = r.contended(r.composite.owner)
 	kept := 0 // how often it kept what it had, without success
 	for round := 1; ; round++ {
-		for _, k := range r.locks {
-			waiting.Hear(k)
-		}
 		if nth != noIndex {
 			r.note(nth, waiting.SiteOf(r.locks[nth]).Obstacle(0))
 			r.locks[nth].Client().NoteWait(r.told)
@@ -89,10 +86,6 @@ func (r *batchRequest) wait(ctx context.Context) (nth int, err error) {
 			}
 			r.composite.restart(ctx, err)
 			kept++
-		}
-		if waiting.LeftFor(r.locks[nth]) > 0 {
-			round-- // nobody is in the way, and all have heard of it
-			continue
 		}
 		// Two requests that obstruct each other must not retry in step.
 		if !r.locks[nth].Client().Sleep(ctx, dice.N(time.Millisecond<<min(round, 8))) {

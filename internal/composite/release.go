@@ -116,9 +116,6 @@ func (c *composite) restart(ctx context.Context, why error) {
 	members := c.members
 	c.members = nil
 	c.mu.Unlock()
-	for _, m := range members {
-		m.hold.Unused()
-	}
 	ctx, cancel := context.WithTimeout(ctx, outcome.Poll)
 	defer cancel()
 	releaseAndWait(ctx, members, why)

@@ -38,7 +38,6 @@ type Lease struct {
 
 	doubt   bool   // a copy of the acquisition may still be on its way
 	revoked bool   // its holder was asked to release it; guarded by mu
-	unused  bool   // nobody has worked under it; guarded by mu
 	streak  uint16 // number of grants in a row that led to it, if a grant made it
 	row     uint16 // the same if it may have been granted before it was asked for; the next grants are counted on from there
 

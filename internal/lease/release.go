@@ -219,7 +219,7 @@ func (l *Lease) releaseStopped(ctx context.Context, room *script.ReleaseRoom) (r
 		if keeps { // also when its time is over by now: an earlier copy may have run
 			released, err = l.keep(ctx, false)
 		} else {
-			t := l.passes()
+			t := l.turns(int(l.row))
 			t.Room, room = room, nil
 			released, err = l.releaseAs(ctx, l.id, t, false)
 		}
@@ -336,21 +336,3 @@ func (k *Lock) releaseOp(ctx context.Context, id string, t script.Turns, fenced 
 // turns returns how a release of the lock passes it to the next client. row is how
 // often in a row the lock was granted.
 func (k *Lock) turns(row int) script.Turns { return k.client.waiters.Turns(k, row) }
-
-// passes is turns for the release of l. Of a lease that nobody has worked under Redisson's threads have no part: they had the first chance
-// before it, if it was theirs.
-func (l *Lease) passes() script.Turns {
-	t := l.turns(int(l.row))
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t.Keep = t.Keep || l.unused && t.Shared
-	return t
-}
-
-// Unused notes that nobody has worked under the lease of h, which is to be released.
-func (h *Hold) Unused() {
-	l := h.Lease()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.unused = l.holds == h && h.next == nil
-}

@@ -138,7 +138,7 @@ func releaseStopped(leases []*Lease, end time.Time) []error {
 	c := leases[0].client
 	var locks []script.Release
 	for _, l := range leases {
-		locks = append(locks, script.Release{Key: l.name, Owner: l.id, Channel: l.ops.Channel(), Turns: l.passes()})
+		locks = append(locks, script.Release{Key: l.name, Owner: l.id, Channel: l.ops.Channel(), Turns: l.turns(int(l.row))})
 	}
 	ctx := driver.Until(end)
 	defer ctx.Stop()

@@ -140,7 +140,6 @@ const (
 	ReleasedNow                     // its owner held it until now
 	ReleasedLeft                    // the same, and it was left to threads of Redisson's that listen
 	ReleasedGranted                 // the same, and it was granted to the next turn
-	ReleasedBeside                  // the same, and threads of Redisson's listen
 )
 
 // LockRelease releases the lock key entirely, and grants it to the next turn, or
@@ -206,8 +205,6 @@ func releasedWith(ctx context.Context, d driver.Driver, s *driver.Script, key, o
 		return ReleasedLeft, nil
 	case v.Int() == 23:
 		return ReleasedGranted, nil
-	case v.Int() == 24:
-		return ReleasedBeside, nil
 	case v.Int() == 20:
 		return NotHeld, nil
 	case v.At(0).Int() == 21 && is(v, "is"):

@@ -98,7 +98,7 @@ func multiReleased(ctx context.Context, d driver.Driver, locks []Release, p Publ
 	}
 	released = make([]Released, n)
 	for i := range released {
-		if s := v.At(i); s.Kind() != driver.Int || s.Int() < int64(NotHeld) || s.Int() > int64(ReleasedBeside) {
+		if s := v.At(i); s.Kind() != driver.Int || s.Int() < int64(NotHeld) || s.Int() > int64(ReleasedGranted) {
 			return nil, unexpected(multiRelease, v)
 		}
 		released[i] = Released(v.At(i).Int())

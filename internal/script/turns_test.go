@@ -181,8 +181,6 @@ func (test releaseCase) became() script.Released {
 	switch {
 	case test.isLeft:
 		return script.ReleasedLeft
-	case test.after != free && test.others && !test.ours:
-		return script.ReleasedBeside
 	case test.after != free:
 		return script.ReleasedGranted
 	}

@@ -47,6 +47,12 @@ func (s Site) listensIdle() bool {
 	return ok && e.own != nil && s.queue() == nil && e.own.Confirmed()
 }
 
+// hearsOthers reports whether what is announced to all may concern the client that has a channel of its own, too. It must be called with
+// Client.Mu held.
+func (q *queue) hearsOthers() bool {
+	return q.site().Claims() || q.client.sharing.shared(keyspace.LockChannel(q.place.Name)) != nil
+}
+
 // keepListening keeps the channels of a queue that has ended open for a while. It closes those that Redis
 // refuses, and the common channel if the client was notified of its turns on its own, and no thread of Redisson's takes part. It must be called with
 // Client.Mu held.
@@ -56,7 +62,7 @@ func (q *queue) keepListening() {
 	if q.turn.listener != nil {
 		e.own = q.turn.listener
 	}
-	if e.all, e.heeds = q.listener, q.heeds; e.all != nil && e.own != nil && !q.site().Claims() && c.sharing.shared(keyspace.LockChannel(q.place.Name)) == nil {
+	if e.all, e.heeds = q.listener, q.heeds; e.all != nil && e.own != nil && !q.hearsOthers() {
 		closeAll(e.all, e.heeds)
 		e.all, e.heeds = nil, nil
 	}

@@ -247,11 +247,8 @@ func (s *modelServer) release(args []string) int64 {
 	if err != nil {
 		panic(err)
 	}
-	with, known, _ := strings.Cut(args[5], " ")
-	if known != "" {
-		known = " " + known
-	}
-	p := &modelPass{turns: args[1] != "", row: row, with: with, known: known}
+	with, _, _ := strings.Cut(args[5], " ")
+	p := &modelPass{turns: args[1] != "", row: row, with: with, known: strings.TrimPrefix(args[5], with)}
 	if s.owner != args[0] {
 		if p.turns {
 			s.remove(args[0])
@@ -267,13 +264,10 @@ func (s *modelServer) release(args []string) int64 {
 	s.mark(p, became)
 	message := p.announcement(became)
 	heard := announced && s.publish(modelChannel, message) > 0
-	if became == "left" || heard && message == "0" && s.probe(p) {
+	switch {
+	case became == "left" || heard && message == "0" && s.probe(p):
 		return 22
-	}
-	if became == "given" && p.theirs {
-		return 24
-	}
-	if became == "given" {
+	case became == "given":
 		return 23
 	}
 	return 21

@@ -87,8 +87,8 @@ func (qs *Queues) Passed(k *lease.Lock, freed script.Freed) {
 	switch freed.Released {
 	case script.ReleasedLeft:
 		qs.left(k)
-	case script.ReleasedGranted, script.ReleasedBeside:
-		qs.granted(k, freed.Released == script.ReleasedBeside)
+	case script.ReleasedGranted:
+		qs.granted(k)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/mortise-go/mortise/internal/dice"
-	"github.com/mortise-go/mortise/internal/hub"
 	"github.com/mortise-go/mortise/internal/lease"
 	"github.com/mortise-go/mortise/internal/outcome"
 	"github.com/mortise-go/mortise/internal/script"
@@ -170,11 +169,7 @@ func (r *sharings) leaveOpen(as string, long time.Duration, times int) {
 func (r *sharings) announced(as, message string) {
 	r.client.Mu.Lock()
 	defer r.client.Mu.Unlock()
-	m := script.ParseRelease(message)
-	if s := r.shared(as); m.Ours && s != nil && time.Since(s.from) >= chance {
-		r.had(as, true) // another client has had it since, and they have not
-	}
-	switch {
+	switch m := script.ParseRelease(message); {
 	case m.Left:
 		r.leaveOpen(as, chance, m.Times)
 	case !m.Ours:
@@ -453,36 +448,6 @@ func (s Site) hearsReleases() bool {
 		return true
 	}
 	return s.Queues.idle[s.Place].all != nil
-}
-
-// hearRedisson listens to the releases of k by Redisson's threads.
-func (qs *Queues) hearRedisson(k *lease.Lock) (all, heeds *hub.Listener) {
-	as := sharedAs(k)
-	return qs.HearReleases(k.Ops().Channel(), func(message string) bool { qs.sharing.announced(as, message); return true }, nil)
-}
-
-// Hear has the client listen to the releases of k by Redisson's threads, if such take part, for a while after its last call: who leaves
-// a lock to them, and does not wait for it, has to hear that they come.
-func Hear(k *lease.Lock) {
-	qs, at := QueuesOf(k.Client()), SiteOf(k)
-	qs.Mu.Lock()
-	defer qs.Mu.Unlock()
-	if len(qs.sharing.of) == 0 || !takesTurns(k) || qs.sharing.shared(sharedAs(k)) == nil || qs.IsClosed() {
-		return
-	}
-	if q := at.queue(); q != nil {
-		if q.listener == nil {
-			q.listener, q.heeds = qs.hearRedisson(k)
-		}
-		return
-	}
-	e := qs.idle[at.Place]
-	if e.all == nil {
-		e.all, e.heeds = qs.hearRedisson(k)
-	}
-	e.since, e.last = time.Now(), qs.lastWait
-	qs.idle[at.Place] = e
-	qs.sweepWithin(idleFor)
 }
 
 // LeftFor returns for how long k is left to Redisson's threads, as far as the client knows; 0 if it is not.

@@ -36,13 +36,10 @@ func (s Site) meetHolder(owner string) {
 	}
 }
 
-// granted notes that a release of this client has granted the lock to another one; beside says that Redisson's threads listen.
-func (qs *Queues) granted(k *lease.Lock, beside bool) {
+// granted notes that a release of this client has granted the lock to another one.
+func (qs *Queues) granted(k *lease.Lock) {
 	qs.Mu.Lock()
 	defer qs.Mu.Unlock()
-	if beside {
-		qs.sharing.met(sharedAs(k))
-	}
 	SiteOf(k).meet()
 }
 

@@ -271,7 +271,7 @@ func (r *request) subscribe() (own, all <-chan struct{}, err error) {
 	}
 	theirs := r.refused != nil && r.refused.Lack == nil && !script.IsMortise(r.refused.By.Owner) || c.sharing.shared(sharedAs(k)) != nil
 	if q.listener == nil && (!takes || theirs && (r.at.Before < nearTurn || q.turn.notified)) {
-		q.listener, q.heeds = c.hearRedisson(k)
+		q.listener, q.heeds = c.HearReleases(k.Ops().Channel(), func(message string) bool { c.sharing.announced(sharedAs(k), message); return true }, nil)
 	}
 	if q.listener != nil && err == nil {
 		all, err = q.listener.Hints(), q.listener.Refused()

@@ -60,8 +60,8 @@ local function pass(lock, turns, channel, mine, command, row, keep, known, way)
   return true
 end
 
--- Passes a lock on that was released, and announces that. Returns 1, 2 if it is left to Redisson's threads, or if it was granted
--- to the next turn 3, and 4 if such threads listen; then why Redis refused to publish, if it did. The arguments of the script say how: from ARGV[at] on
+-- Passes a lock on that was released, and announces that. Returns 1, 2 if it is left to Redisson's threads, or 3 if it was granted
+-- to the next turn; then why Redis refused to publish, if it did. The arguments of the script say how: from ARGV[at] on
 --   how to publish to clients that take turns; nothing if none does
 --   the channel, and the prefix of those of clients that take turns
 --   how many grants in a row came before
@@ -78,7 +78,7 @@ local function freed(lock, turns, at, ways)
   end
   local state, message = 1, FREE
   if became == 'given' then
-    state, message = listen and 4 or 3, ELSEWHERE
+    state, message = 3, ELSEWHERE
   elseif became == 'left' then
     state, message = 2, word or LEFT
     if command ~= '' then
