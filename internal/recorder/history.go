@@ -20,7 +20,7 @@ type entry struct {
 // mostEntries is how many entries are kept until they are written, once a second.
 const mostEntries = 1000
 
-// Ended implements [Recorder].
+// Ended implements [lease.Recorder].
 func (r *Recorder) Ended(o *lease.Call, e outcome.Event, end string) {
 	if r.client.Config().History == 0 {
 		return

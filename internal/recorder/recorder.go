@@ -86,7 +86,7 @@ func New(qs *waiting.Queues) *Recorder {
 // Of returns the recorder of c.
 func Of(c *lease.Client) *Recorder { return c.Recorder().(*Recorder) }
 
-// Changed implements [Recorder].
+// Changed implements [lease.Recorder].
 func (r *Recorder) Changed() {
 	if !r.asleep && !r.soon.Load() {
 		r.lookWithin(settles)
@@ -350,7 +350,7 @@ func (r *Recorder) text(s *waiting.Scene) string {
 	return b.Text()
 }
 
-// Leave implements [Recorder].
+// Leave implements [lease.Recorder].
 func (r *Recorder) Leave(held []*lease.Lease) {
 	left := new(waiting.Scene)
 	for _, l := range held {
@@ -378,7 +378,7 @@ func (r *Recorder) cut(s *waiting.Scene) {
 	s.Holds = s.Holds[:min(len(s.Holds), record.Most)]
 }
 
-// End implements [Recorder]. The record is deleted, if Redis answers
+// End implements [lease.Recorder]. The record is deleted, if Redis answers
 // at once, unless the client held something: then it is written once more, and says until its end whose leases those were.
 func (r *Recorder) End() {
 	if r.asleep {

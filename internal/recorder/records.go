@@ -228,7 +228,7 @@ func (r *Recorder) RecordsOf(ctx context.Context, owners []string) (found map[st
 	return found, silent
 }
 
-// Identify implements [Recorder].
+// Identify implements [lease.Recorder].
 func (r *Recorder) Identify(ctx context.Context, err error) {
 	c := r.client
 	known := func(owner string) *record.Client { return r.others.of(ctx, owner) }
@@ -241,7 +241,7 @@ func (r *Recorder) Identify(ctx context.Context, err error) {
 	c.Errors().Identify(err, c.ID(), known)
 }
 
-// Known implements [Recorder].
+// Known implements [lease.Recorder].
 func (r *Recorder) Known(owner string) *record.Client { return r.others.cached(owner) }
 
 // readBlockers reads the records of the holders that are in the way, unless it did so before, for

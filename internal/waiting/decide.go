@@ -4,7 +4,7 @@ import "time"
 
 // A waiter is one goroutine that waits for a lock. Its next action depends only on its
 // view of the place. So decide is pure, and one loop runs it; see
-// [sleeper].
+// [Sleeper].
 
 // position is the position of a waiter among those of its client.
 type position uint8

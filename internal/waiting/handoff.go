@@ -28,7 +28,7 @@ const (
 // renewed in time has more.
 const handoffTrust = time.Second
 
-// HandOff implements [Waiters].
+// HandOff implements [lease.Waiters].
 func (qs *Queues) HandOff(l *lease.Lease) bool {
 	if !l.Options().Usual() || !l.Traits().HandsOff || !l.Settled() {
 		return false

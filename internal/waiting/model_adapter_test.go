@@ -30,7 +30,7 @@ func newModelClient(d driver.Driver, start func(f func())) *lease.Client {
 	return c
 }
 
-// modelWaiter is a goroutine that asks for the lock and waits as [Lock.Acquire] does, except
+// modelWaiter is a goroutine that asks for the lock and waits as [Acquire] does, except
 // that its test wakes it.
 type modelWaiter struct {
 	lock    *lease.Lock

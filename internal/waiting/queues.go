@@ -38,7 +38,7 @@ func New(c *lease.Client) *Queues {
 // QueuesOf returns the queues of c.
 func QueuesOf(c *lease.Client) *Queues { return c.Waiters().(*Queues) }
 
-// Acquired implements [Waiters]. It wakes the waiters of the same owner, for this lock and for its other side: they can enter now,
+// Acquired implements [lease.Waiters]. It wakes the waiters of the same owner, for this lock and for its other side: they can enter now,
 // or must fail.
 func (qs *Queues) Acquired(l *lease.Lease, alone bool) {
 	at := SiteOf(l.Lock)
@@ -53,7 +53,7 @@ func (qs *Queues) Acquired(l *lease.Lease, alone bool) {
 	}
 }
 
-// Freed implements [Waiters]. It wakes the first waiter of this client to ask for the lock.
+// Freed implements [lease.Waiters]. It wakes the first waiter of this client to ask for the lock.
 func (qs *Queues) Freed(l *lease.Lease) {
 	if q := SiteOf(l.Lock).queue(); q != nil {
 		if q.freed = qs.Time(time.Now()); q.claimant() == "" { // else the release calls it, when it is its turn
@@ -62,7 +62,7 @@ func (qs *Queues) Freed(l *lease.Lease) {
 	}
 }
 
-// Turns implements [Waiters].
+// Turns implements [lease.Waiters].
 func (qs *Queues) Turns(k *lease.Lock, row int) script.Turns {
 	if !k.Traits().Turns {
 		if SiteOf(k).Claims() {
@@ -76,7 +76,7 @@ func (qs *Queues) Turns(k *lease.Lock, row int) script.Turns {
 	return t
 }
 
-// Passed implements [Waiters].
+// Passed implements [lease.Waiters].
 func (qs *Queues) Passed(k *lease.Lock, freed script.Freed) {
 	if freed.Again > 0 {
 		qs.recheckAfter(k, freed.Again)
@@ -92,7 +92,7 @@ func (qs *Queues) Passed(k *lease.Lock, freed script.Freed) {
 	}
 }
 
-// Count implements [Waiters].
+// Count implements [lease.Waiters].
 func (qs *Queues) Count() (waiters, queues int) {
 	for _, q := range qs.queues {
 		waiters += q.length
@@ -100,7 +100,7 @@ func (qs *Queues) Count() (waiters, queues int) {
 	return waiters, len(qs.queues)
 }
 
-// End implements [Waiters].
+// End implements [lease.Waiters].
 func (qs *Queues) End() {
 	qs.Mu.Lock()
 	defer qs.Mu.Unlock()

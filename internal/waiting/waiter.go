@@ -186,7 +186,7 @@ func (w *Waiter) EndAsking() {
 	}
 }
 
-// Pause implements [Pauser], also for no waiter if w is nil. Only a grant of the lock ends the pause. Any other wake-up of w has no
+// Pause implements [lease.Pauser], also for no waiter if w is nil. Only a grant of the lock ends the pause. Any other wake-up of w has no
 // effect until the pause is over: any client may publish.
 func (w *Waiter) Pause(ctx context.Context, c *lease.Client, d time.Duration) (came, ok bool) {
 	if w == nil {
