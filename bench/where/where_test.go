@@ -28,11 +28,11 @@ var attributions = []struct {
 	stack []string
 	want  cost
 }{
-	{[]string{core + "(*Lock).Acquire", mortise + ".(*Lock).Lock", "main.main"}, cost{manager, manager}},
-	{[]string{"runtime.memmove", core + "(*Lock).Acquire"}, cost{manager, manager}},
-	{[]string{"context.WithCancel", core + "(*Lock).Acquire"}, cost{manager, manager}},
+	{[]string{core + "Acquire", mortise + ".(*Lock).Lock", "main.main"}, cost{manager, manager}},
+	{[]string{"runtime.memmove", core + "Acquire"}, cost{manager, manager}},
+	{[]string{"context.WithCancel", core + "Acquire"}, cost{manager, manager}},
 	{[]string{mortise + ".(*Lock).Lock", mortise + "/bench/peer.lock"}, cost{public, public}},
-	{[]string{mortise + "/internal/keyspace.Channel", core + "(*Lock).Acquire"}, cost{scripts, scripts}},
+	{[]string{mortise + "/internal/keyspace.Channel", core + "Acquire"}, cost{scripts, scripts}},
 	{[]string{mortise + "/internal/pipeline.(*Pipeline[go.shape.struct {}]).Run", core + "x"}, cost{drivers, drivers}},
 	{[]string{"runtime.memclrNoHeapPointers", "runtime.mallocgc", "runtime.newobject", core + "newLease"}, cost{alloc, manager}},
 	{[]string{"runtime.scanobject", "runtime.gcDrainN", "runtime.gcAssistAlloc", "runtime.mallocgc", core + "newLease"}, cost{collect, manager}},
@@ -99,7 +99,7 @@ func TestTheSamplesDivideTheTimeOfTheClient(t *testing.T) {
 		t.Errorf("the layers take %v µs, want %v", sum, c.client)
 	}
 	if got, want := c.costs[cost{alloc, manager}], allocating*2/c.samples*40; fixed(got, 6) != fixed(want, 6) {
-		t.Errorf("the allocations of core take %v µs, want %v", got, want)
+		t.Errorf("the allocations of the core take %v µs, want %v", got, want)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestTheServersCommandsAreParsed(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	stack := []string{
 		"runtime.selectgo", mortise + "/internal/pipeline.(*Pipeline[go.shape.struct { a/b.c []d/e.f }]).Run",
-		"sync.(*Once).Do", mortise + "/driver/rueidis.(*Driver).run", core + "(*Lock).Acquire",
+		"sync.(*Once).Do", mortise + "/driver/rueidis.(*Driver).run", core + "Acquire",
 	}
 	if got, want := place(stack), "runtime.selectgo ← pipeline.(*Pipeline).Run ← rueidis.(*Driver).run"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -149,7 +149,7 @@ func (l *Lease) endHold(h *Hold, b *bounds) {
 		tell(why.Err)
 	}
 	if l.client.observes() {
-		h.ReportLoss(why)
+		h.reportLoss(why)
 	}
 	l.updateRenewal()
 	l.client.Background(l.recount)

@@ -112,20 +112,20 @@ func (o *Call) conclude(h *Hold, err error) {
 // observedBy makes o receive the end of h, at once if that has come.
 func (h *Hold) observedBy(o *Call) {
 	if before := h.observed.Swap(o); before != nil {
-		h.ReportEnd(outcome.EventLost, before.early.reason, before.early.Err)
+		h.reportEnd(outcome.EventLost, before.early.reason, before.early.Err)
 	}
 }
 
-// ReportLoss reports that h was lost, now or as soon as the call that acquired it was reported. It must not
+// reportLoss reports that h was lost, now or as soon as the call that acquired it was reported. It must not
 // be called with a mutex locked.
-func (h *Hold) ReportLoss(why *ending) {
+func (h *Hold) reportLoss(why *ending) {
 	if !h.observed.CompareAndSwap(nil, &Call{early: why}) {
-		h.ReportEnd(outcome.EventLost, why.reason, why.Err)
+		h.reportEnd(outcome.EventLost, why.reason, why.Err)
 	}
 }
 
-// ReportEnd reports, once, that h was lost or released. It must not be called with a mutex locked.
-func (h *Hold) ReportEnd(t outcome.EventType, reason string, err error) {
+// reportEnd reports, once, that h was lost or released. It must not be called with a mutex locked.
+func (h *Hold) reportEnd(t outcome.EventType, reason string, err error) {
 	o := h.observed.Load()
 	if o == nil || o.early != nil || !h.observed.CompareAndSwap(o, nil) {
 		return
@@ -223,4 +223,4 @@ func (c *Client) Settled(told *Call, hold *Hold, err error) (*Hold, error) {
 }
 
 // ReportReleased reports that h was released, with err if that has failed.
-func (h *Hold) ReportReleased(err error) { h.ReportEnd(outcome.EventReleased, endReleased.reason, err) }
+func (h *Hold) ReportReleased(err error) { h.reportEnd(outcome.EventReleased, endReleased.reason, err) }

@@ -50,7 +50,7 @@ type Client struct {
 
 	Mu     sync.Mutex // guards the following fields, and every queue
 	closed bool
-	Held   table
+	held   table
 
 	muted   atomic.Bool  // it was reported that the server has no messages
 	lastGap atomic.Int64 // when the last interruption was reported, in the client's time; 0 if none was
@@ -61,7 +61,7 @@ func New(config Config) *Client {
 	c := &Client{
 		config: config, driver: config.Driver, errors: config.Errors,
 		conn: script.NewConn(config.Driver), id: script.NewClientID(), born: time.Now(),
-		Held: newTable(),
+		held: newTable(),
 	}
 	if config.FairWait > 0 {
 		c.conn.SetFairStep(config.FairWait)
@@ -101,11 +101,11 @@ func (c *Client) Changed() { c.recorder.Changed() }
 func (c *Client) IsClosed() bool { return c.closed }
 
 // HeldAt returns the lease of this client on p, or nil. It must be called with Client.Mu held.
-func (c *Client) HeldAt(p Place) *Lease { return c.Held.at(p) }
+func (c *Client) HeldAt(p Place) *Lease { return c.held.at(p) }
 
 // Leases calls f with the leases of each use. It must be called with Client.Mu held.
 func (c *Client) Leases(f func(map[string]*Lease)) {
-	for _, leases := range c.Held {
+	for _, leases := range c.held {
 		f(leases)
 	}
 }
@@ -175,7 +175,7 @@ func (c *Client) Close() error {
 	}
 	c.closed = true
 	var held []*Lease
-	for _, leases := range c.Held {
+	for _, leases := range c.held {
 		held = slices.AppendSeq(held, maps.Values(leases))
 	}
 	c.Mu.Unlock()

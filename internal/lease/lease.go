@@ -112,7 +112,7 @@ func (l *Lease) register(alone bool) bool {
 	former := c.HeldAt(at)
 	l.mu.Lock()
 	if l.ended == nil { // else it was lost meanwhile, and nothing would remove it
-		c.Held.put(at, l)
+		c.held.put(at, l)
 	}
 	l.mu.Unlock()
 	c.recorder.Changed()
@@ -287,7 +287,7 @@ func (l *Lease) tell(why *ending, late bool) {
 			f(why.Err)
 		}
 		if l.client.observes() {
-			h.ReportLoss(why)
+			h.reportLoss(why)
 		}
 	}
 }
@@ -310,7 +310,7 @@ func (l *Lease) freed() {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	if at := l.Place().under(l.id); c.HeldAt(at) == l {
-		delete(c.Held[at.Use], at.Name)
+		delete(c.held[at.Use], at.Name)
 		c.recorder.Changed()
 	}
 	c.waiters.Freed(l)
@@ -401,7 +401,7 @@ func (l *Lease) HandTo(next *Lease, trust time.Duration) bool {
 	l.mu.Lock()
 	l.ended = endReleased
 	l.mu.Unlock()
-	c.Held.put(l.Place(), next)
+	c.held.put(l.Place(), next)
 	return true
 }
 

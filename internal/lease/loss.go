@@ -124,7 +124,7 @@ func Latest(a, b time.Time) time.Time {
 func (h *Hold) Lose(err error, reason string) {
 	end := &ending{Err: err, loss: true, reason: reason}
 	h.cancel(end)
-	h.ReportLoss(end)
+	h.reportLoss(end)
 }
 
 // Conclude ends the context of a hold of several leases that is over without a loss: because of err, or released if that is nil.

@@ -148,7 +148,7 @@ func (o *Object) Forced(use Use, concerned func(id string) bool) {
 	var lost []*Lease
 	c := o.client
 	c.Mu.Lock()
-	for _, l := range c.Held[use] {
+	for _, l := range c.held[use] {
 		if l.name == o.name && concerned(l.id) {
 			lost = append(lost, l)
 		}

@@ -102,7 +102,7 @@ func (c *Client) leaseOf(p Place, id string) *Lease {
 func (c *Client) LeaseBy(id string) (found *Lease) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	for _, leases := range c.Held {
+	for _, leases := range c.held {
 		for _, l := range leases {
 			if l.id == id {
 				found = l

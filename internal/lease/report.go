@@ -86,7 +86,7 @@ func (c *Client) Stats() Stats {
 	}
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	for _, leases := range c.Held {
+	for _, leases := range c.held {
 		s.Held += len(leases)
 	}
 	s.Waiting, s.Queues = c.waiters.Count()

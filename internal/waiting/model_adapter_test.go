@@ -180,11 +180,11 @@ func modelRest(c *lease.Client) string {
 	if n := len(QueuesOf(c).asking); n > 0 {
 		rest += fmt.Sprintf(" %d requests", n)
 	}
-	for _, leases := range c.Held {
+	c.Leases(func(leases map[string]*lease.Lease) {
 		if n := len(leases); n > 0 {
 			rest += fmt.Sprintf(" %d leases", n)
 		}
-	}
+	})
 	return rest
 }
 

@@ -56,3 +56,29 @@ func TestNoiseDuringAHoldCountsTwice(t *testing.T) {
 		})
 	}
 }
+
+// What a grant says of Redisson's threads is believed. Of a message that leaves the lock to them, which anybody may publish, five chances
+// in vain are, and no time in which they have none.
+func TestHearsayIsBelievedInPart(t *testing.T) {
+	for _, test := range []struct {
+		message string
+		vain    int
+		keep    time.Duration
+	}{
+		{"~ 4 1000", 4, 40 * time.Millisecond}, {"~ 5 1000", 5, 40 * time.Millisecond}, {"~ 6 1000", 5, 40 * time.Millisecond}, {"~", 2, 40 * time.Millisecond},
+		{"id:1 1 6 160", 6, 160 * time.Millisecond}, {"id:1 1 0 0", 0, 0}, {"id:1 1", 2, 40 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			now := time.Now()
+			qs := &Queues{}
+			before := sharing{seen: now, vain: 2, keep: now.Add(40 * time.Millisecond)}
+			qs.sharing = sharings{qs, map[string]*sharing{"job": &before}}
+			m := script.ParseTurn(test.message)
+			qs.sharing.learn("job", &m)
+			keep := max(before.keep.Sub(now), 0)
+			if before.vain != test.vain || keep != test.keep {
+				t.Errorf("%q: %d chances in vain, and none for %v; want %d, and %v", test.message, before.vain, keep, test.vain, test.keep)
+			}
+		})
+	}
+}
